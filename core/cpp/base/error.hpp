@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <sstream>
+#include <stdexcept>
+#include <string>
+
+#include "core/cpp/base/export.hpp"
+
+/// Error types of the core. A message names the thing (layer, table, slot, file and byte offset,
+/// key) and the way out. Python sees them as subclasses of ValueError, MemoryError, RuntimeError.
+namespace hugectr {
+
+/// Base of everything the core throws on purpose.
+class HCTR_API Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// A caller passed something that can not work (Python: ValueError).
+class HCTR_API InvalidArgument : public Error {
+ public:
+  using Error::Error;
+};
+
+/// A memory request or a table budget can not be met (Python: MemoryError).
+class HCTR_API OutOfMemory : public Error {
+ public:
+  using Error::Error;
+};
+
+/// A device, driver or kernel failed or is missing (Python: RuntimeError).
+class HCTR_API DeviceError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// Input data or a file is damaged; carries file and byte offset in its text (Python: RuntimeError).
+class HCTR_API DataError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// A collective failed, or another rank failed first (Python: RuntimeError).
+class HCTR_API CommError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// Joins its arguments with operator<<; the way every message of the core is put together.
+template <class... Parts>
+std::string concat(const Parts&... parts) {
+  std::ostringstream stream;
+  (stream << ... << parts);
+  return stream.str();
+}
+
+}  // namespace hugectr
+
+/// Throws InvalidArgument with the given parts unless the condition holds.
+#define HCTR_CHECK(condition, ...)                                        \
+  do {                                                                    \
+    if (!(condition)) {                                                   \
+      throw ::hugectr::InvalidArgument(::hugectr::concat(__VA_ARGS__));   \
+    }                                                                     \
+  } while (0)

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/cpp/base/export.hpp"
+#include "core/cpp/memory/tensor_ref.hpp"
+
+namespace hugectr {
+
+class Stream;
+
+/// Collectives between the devices of a job. Every call is in stream order, must be made by all
+/// ranks in the same order, and returns before it has run. Sums are taken in rank order, so a run
+/// repeats bit for bit. After abort() every pending and later call throws CommError with the cause.
+class HCTR_API Communicator {
+ public:
+  virtual ~Communicator() = default;
+  virtual std::size_t rank() const = 0;  ///< global device id
+  virtual std::size_t size() const = 0;  ///< devices in the job
+
+  /// data (float32 or float64, contiguous) becomes the sum over ranks, on every rank.
+  virtual void all_reduce(TensorRef data, Stream& stream) = 0;
+  /// in holds size() equal blocks; out becomes the sum over ranks of block rank(). float32.
+  virtual void reduce_scatter(TensorRef in, TensorRef out, Stream& stream) = 0;
+  /// out becomes the blocks `in` of all ranks, in rank order. Any dtype.
+  virtual void all_gather(TensorRef in, TensorRef out, Stream& stream) = 0;
+  /// Rank r receives send_counts[r] elements, taken from `in` one after the other; what rank r
+  /// sent lies after what the ranks before it sent in `out`. Any dtype.
+  virtual void all_to_all(TensorRef in, const std::vector<std::size_t>& send_counts, TensorRef out,
+                          const std::vector<std::size_t>& receive_counts, Stream& stream) = 0;
+  /// data of rank root, on every rank. Any dtype.
+  virtual void broadcast(TensorRef data, std::size_t root, Stream& stream) = 0;
+  virtual void barrier(Stream& stream) = 0;
+
+  /// Makes every rank's pending and later calls throw CommError(reason).
+  virtual void abort(const std::string& reason) noexcept = 0;
+};
+
+/// One communicator for each of `count` virtual CPU devices of this process.
+HCTR_API std::vector<std::unique_ptr<Communicator>> make_in_process_communicators(
+    std::size_t count);
+
+}  // namespace hugectr

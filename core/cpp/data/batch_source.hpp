@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/cpp/base/export.hpp"
+#include "core/cpp/data/csr_chunk.hpp"
+
+namespace hugectr {
+
+/// What is done with damaged data: stop with a DataError, or count it, log the first ones and go on.
+enum class OnBadData { Error, Skip };
+
+/// The part of the data that one batch covers, still unparsed. Each kind of source derives its own.
+struct RawBatch {
+  virtual ~RawBatch() = default;
+  std::size_t samples = 0;
+};
+
+/// A format. claim() hands out batches one after the other in the linear order of the data; only
+/// one thread at a time is inside it. parse() is called from many threads at once.
+class HCTR_API IBatchSource {
+ public:
+  virtual ~IBatchSource() = default;
+  virtual std::unique_ptr<RawBatch> make_raw_batch() const = 0;
+  /// Takes the next `batch` samples (fewer at the end of an epoch). False when none are left: in
+  /// repeat mode that never happens, the data starts over inside the batch.
+  virtual bool claim(RawBatch& raw, std::size_t batch) = 0;
+  /// Fills label, dense, weight and CSRs of the chunk for `batch` samples, padding included.
+  virtual void parse(const RawBatch& raw, std::size_t batch, CSRChunk& chunk) const = 0;
+  /// Starts over from the first sample, possibly of another file list ("" = the same).
+  virtual void set_source(const std::string& source) = 0;
+  /// Samples dropped or skipped so far because they were damaged.
+  virtual std::uint64_t bad_samples() const = 0;
+};
+
+}  // namespace hugectr

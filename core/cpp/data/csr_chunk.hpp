@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/cpp/base/export.hpp"
+#include "core/cpp/data/staging_array.hpp"
+
+namespace hugectr {
+
+/// Offsets into the keys of a batch: B * S + 1 of them a sparse input.
+using offset_t = std::uint32_t;
+
+/// One sparse input of the model: slot_num slots read together (DataReaderSparseParam).
+struct SparseInput {
+  std::string top_name;
+  std::vector<int> nnz_per_slot;  ///< largest number of keys of each slot; size slot_num
+  bool is_fixed_length = false;   ///< every slot always has exactly nnz_per_slot keys
+  std::size_t slot_num = 0;
+
+  std::size_t max_feature_num() const;  ///< sum over slots
+  std::size_t max_nnz() const;          ///< max over slots
+};
+
+/// What a reader must know of the model's Input.
+struct InputLayout {
+  std::size_t label_dim = 1;
+  std::size_t dense_dim = 0;
+  bool i64_keys = false;  ///< keys are int64, else uint32
+  std::vector<SparseInput> sparse;
+
+  std::size_t total_slots() const;
+};
+
+/// Compressed sparse rows of one sparse input: row r = sample * slot_num + slot.
+struct HostCsr {
+  StagingArray keys;         ///< uint32 or int64, nnz of them valid
+  StagingArray row_offsets;  ///< offset_t, batch * slot_num + 1
+  std::size_t nnz = 0;
+};
+
+/// One whole (global) batch on the host, as the worker that parsed it left it.
+/// A sample that was skipped, and every sample after the last one of an incomplete batch, has
+/// weight 0, zero label and dense, and no keys.
+struct CSRChunk {
+  std::size_t sequence = 0;  ///< 0, 1, 2, ... in the linear order of the data
+  std::size_t samples = 0;   ///< real ones, skipped ones included
+  std::size_t skipped = 0;   ///< damaged samples that kept their place with weight 0
+  StagingArray label;        ///< float32 (B, label_dim)
+  StagingArray dense;        ///< float32 (B, dense_dim)
+  StagingArray weight;       ///< float32 (B): 1 or 0
+  std::vector<HostCsr> sparse;
+};
+
+}  // namespace hugectr

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/cpp/base/export.hpp"
+#include "core/cpp/data/batch_source.hpp"
+#include "core/cpp/device/resource_manager.hpp"
+
+namespace hugectr {
+
+/// Keys and offsets of one sparse input of one batch, on one device: the WHOLE global batch.
+struct SparseTensor {
+  TensorRef keys;         ///< (nnz) uint32 or int64
+  TensorRef row_offsets;  ///< (B * slot_num + 1) uint32
+  std::size_t nnz = 0;
+};
+
+/// One batch as one device sees it.
+struct DeviceBatch {
+  TensorRef label;          ///< (b, label_dim) float32: this device's samples
+  TensorRef dense;          ///< (b, dense_dim) float32
+  TensorRef sample_weight;  ///< (b) float32
+  std::vector<SparseTensor> sparse;
+  std::unique_ptr<Event> ready;     ///< recorded on the memcpy stream when the copy is done
+  std::unique_ptr<Event> consumed;  ///< the consumer records it on the stream that read the batch last
+};
+
+/// One batch on all local devices.
+struct Batch {
+  std::size_t sequence = 0;
+  std::size_t samples = 0;  ///< real samples of the global batch, skipped ones included
+  double weight_sum = 0;    ///< samples that count
+  std::vector<DeviceBatch> devices;
+};
+
+/// Time and depth of the stages since the last call.
+struct ReaderMetrics {
+  std::uint64_t batches = 0;
+  double parse_seconds = 0;    ///< summed over workers
+  double credit_seconds = 0;   ///< workers waiting for a free chunk: the consumer is the limit
+  double ready_seconds = 0;    ///< collector waiting for a parsed chunk: the readers are the limit
+  double acquire_seconds = 0;  ///< the step waiting for a batch
+  std::uint64_t bad_samples = 0;
+};
+
+/// Stages 1 and 2 of the pipeline: worker threads parse, a collector copies to the devices.
+class HCTR_API IDataReader {
+ public:
+  virtual ~IDataReader() = default;
+  /// Starts reading if it has not started.
+  virtual void start() = 0;
+  /// The next batch in the order of the data, or nullptr at the end of it (epoch mode). Blocks
+  /// until there is one. Rethrows the first error of a worker or the collector, again and again
+  /// until set_source(). At most kSlots batches may be held at a time.
+  virtual Batch* acquire() = 0;
+  /// Gives the batch's memory back; it is overwritten after its `consumed` events have passed.
+  virtual void release(Batch* batch) = 0;
+  /// Drops what was read ahead and starts over ("" = the same source). All batches must have been
+  /// released.
+  virtual void set_source(const std::string& source) = 0;
+  virtual bool is_eof() const = 0;
+  virtual ReaderMetrics metrics() = 0;
+  virtual std::size_t batch_size() const = 0;
+
+  /// Batches on the devices at once: one training, one planned, one being copied.
+  static constexpr std::size_t kSlots = 3;
+};
+
+/// The one reader: any source, `num_workers` threads, order independent of their number.
+/// `batch_size` is global and a multiple of the device count.
+HCTR_API std::unique_ptr<IDataReader> make_data_reader(std::unique_ptr<IBatchSource> source,
+                                                       const InputLayout& layout,
+                                                       std::size_t batch_size,
+                                                       std::size_t num_workers,
+                                                       std::shared_ptr<ResourceManager> resources);
+
+}  // namespace hugectr

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "core/cpp/data/batch_source.hpp"
+
+namespace hugectr {
+
+/// Samples held in memory; what tests, benchmarks and embedding programs feed.
+struct MemoryData {
+  std::size_t samples = 0;
+  std::vector<float> label;  ///< (samples, label_dim)
+  std::vector<float> dense;  ///< (samples, dense_dim)
+  struct Sparse {
+    std::vector<std::int64_t> keys;           ///< all keys, widened
+    std::vector<std::uint64_t> row_offsets;   ///< samples * slot_num + 1
+  };
+  std::vector<Sparse> sparse;  ///< one a SparseInput
+};
+
+/// Throws InvalidArgument when sizes do not fit the layout, a key does not fit the key type, or a
+/// slot holds more keys than nnz_per_slot allows.
+HCTR_API std::unique_ptr<IBatchSource> make_memory_source(std::shared_ptr<const MemoryData> data,
+                                                          const InputLayout& layout, bool repeat);
+
+}  // namespace hugectr

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/cpp/base/device_id.hpp"
+#include "core/cpp/base/export.hpp"
+#include "core/cpp/comm/communicator.hpp"
+#include "core/cpp/device/stream.hpp"
+#include "core/cpp/memory/memory_resource.hpp"
+
+namespace hugectr {
+
+/// All that a kind of device brings besides its op kernels. libhugectr has the CPU's; the CUDA
+/// plug-in registers its own when it is opened.
+class HCTR_API DeviceBackend {
+ public:
+  virtual ~DeviceBackend() = default;
+  virtual DeviceType type() const = 0;
+  /// Devices that can be used now.
+  virtual int device_count() const = 0;
+  /// Throws InvalidArgument naming the ids there are when `index` is not one of them.
+  virtual void check_device(int index) const = 0;
+  virtual std::string device_name(int index) const = 0;
+  virtual std::unique_ptr<Stream> create_stream(DeviceId device, const std::string& name) = 0;
+  virtual std::unique_ptr<Event> create_event(DeviceId device) = 0;
+  virtual std::shared_ptr<MemoryResource> memory_resource(DeviceId device) = 0;
+  /// Host memory that copies to the device overlap with (pinned on CUDA).
+  virtual std::shared_ptr<MemoryResource> staging_resource(DeviceId device) = 0;
+  /// Communicators of the local devices of a one-process job.
+  virtual std::vector<std::unique_ptr<Communicator>> create_communicators(
+      const std::vector<DeviceId>& devices) = 0;
+
+  /// Adds a backend; the object must live as long as the program.
+  static void add(DeviceBackend* backend);
+  /// The backend of a type; for Cuda this opens the plug-in. Throws DeviceError with the reason and
+  /// the way out when there is none.
+  static DeviceBackend& get(DeviceType type);
+  /// Empty when the type can be used, else why not and what to do about it. Never throws.
+  static std::string why_not(DeviceType type) noexcept;
+};
+
+}  // namespace hugectr

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "core/cpp/base/device_id.hpp"
+#include "core/cpp/base/export.hpp"
+#include "core/cpp/base/op_table.hpp"
+#include "core/cpp/memory/tensor_ref.hpp"
+
+/// How an operation is written, checked, found and run.
+///
+/// An op is a plain struct in core/cpp/ops/<op>.hpp: its tensors, its attributes, and
+///   static constexpr const char* kName = "relu_fwd";
+///   void visit(OpVisitor& v);   // names every tensor and attribute, once
+///   void check() const;         // shapes and dtypes, once for all devices
+/// The .cpp registers the CPU kernel, the .cu of the same stem the CUDA kernel:
+///   const OpRegistration<ReluFwd> relu_fwd_cpu{DeviceType::Cpu, &relu_fwd_kernel};
+/// A caller writes run(context, ReluFwd{.x = ..., .y = ...}).
+namespace hugectr {
+
+class Stream;
+class ThreadPool;
+class Communicator;
+
+/// What a kernel may use besides its op.
+struct OpContext {
+  Stream* stream = nullptr;              ///< where the work goes
+  ThreadPool* pool = nullptr;            ///< CPU loops go through parallel_for(*pool, ...)
+  Communicator* communicator = nullptr;  ///< only ops of core/cpp/comm use it
+  DeviceId device;
+};
+
+enum class Access { In, Out, InOut };
+
+/// Sees every tensor and attribute of an op. Attribute overloads cover bool, integers, enums,
+/// floating point, vectors of int64 and float.
+class HCTR_API OpVisitor {
+ public:
+  virtual ~OpVisitor() = default;
+  /// A tensor that must be there.
+  virtual void tensor(const char* name, Access access, TensorRef& ref) = 0;
+  /// A tensor that may be empty.
+  virtual void optional(const char* name, Access access, TensorRef& ref) {
+    if (!ref.empty()) tensor(name, access, ref);
+  }
+  /// A list of tensors.
+  virtual void tensors(const char* name, Access access, std::vector<TensorRef>& refs) {
+    for (auto& ref : refs) tensor(name, access, ref);
+  }
+  virtual void attribute(const char*, bool&) {}
+  virtual void attribute(const char*, std::int64_t&) {}
+  virtual void attribute(const char*, std::uint64_t&) {}
+  virtual void attribute(const char*, double&) {}
+  virtual void attribute(const char*, std::vector<std::int64_t>&) {}
+  virtual void attribute(const char*, std::vector<double>&) {}
+  /// Enums travel as int64.
+  template <class E>
+    requires std::is_enum_v<E>
+  void attribute(const char* name, E& value) {
+    auto number = static_cast<std::int64_t>(value);
+    attribute(name, number);
+    value = static_cast<E>(number);
+  }
+};
+
+template <class Op>
+concept Operation = requires(Op op, const Op const_op, OpVisitor& visitor) {
+  { Op::kName } -> std::convertible_to<const char*>;
+  op.visit(visitor);
+  const_op.check();
+};
+
+/// An op of any type, by value: what a StepSchedule stores and what Python runs by name.
+class HCTR_API AnyOp {
+ public:
+  AnyOp() = default;
+  template <Operation Op>
+  AnyOp(Op op) : model_(std::make_shared<Model<Op>>(std::move(op))) {}  // NOLINT: by design
+
+  /// An op with all fields at their defaults; throws InvalidArgument for an unknown name.
+  static AnyOp make(std::string_view name);
+
+  explicit operator bool() const { return model_ != nullptr; }
+  const char* name() const { return model_->name(); }
+  /// Non-const visits copy the op first when it is shared.
+  void visit(OpVisitor& visitor);
+  /// Calls f(name, access, ref) for every non-empty tensor.
+  void for_each_tensor(const std::function<void(const char*, Access, TensorRef&)>& f);
+  void for_each_tensor(
+      const std::function<void(const char*, Access, const TensorRef&)>& f) const;
+
+  /// The op as its own type, or nullptr.
+  template <Operation Op>
+  const Op* get_if() const {
+    return model_ && std::string_view(model_->name()) == Op::kName
+               ? &static_cast<const Model<Op>*>(model_.get())->op
+               : nullptr;
+  }
+
+  /// Checks arguments and devices, finds the kernel, submits it to context.stream.
+  void run(const OpContext& context) const;
+  /// The same with the checks and the table look-up already done by prepare().
+  void run_prepared(const OpContext& context) const;
+  /// Checks everything that does not change between steps; remembers the kernel.
+  void prepare(const OpContext& context);
+
+ private:
+  struct Base {
+    virtual ~Base() = default;
+    virtual const char* name() const = 0;
+    virtual void visit(OpVisitor& visitor) = 0;
+    virtual void check() const = 0;
+    virtual std::shared_ptr<Base> clone() const = 0;
+    virtual void call(OpTable::AnyKernel kernel, const OpContext& context) const = 0;
+  };
+  template <Operation Op>
+  struct Model final : Base {
+    explicit Model(Op o) : op(std::move(o)) {}
+    const char* name() const override { return Op::kName; }
+    void visit(OpVisitor& visitor) override { op.visit(visitor); }
+    void check() const override { op.check(); }
+    std::shared_ptr<Base> clone() const override { return std::make_shared<Model>(op); }
+    void call(OpTable::AnyKernel kernel, const OpContext& context) const override {
+      reinterpret_cast<void (*)(const OpContext&, const Op&)>(kernel)(context, op);
+    }
+    Op op;
+  };
+  void check_all(const OpContext& context) const;
+
+  std::shared_ptr<Base> model_;
+  OpTable::AnyKernel kernel_ = nullptr;
+};
+
+namespace detail {
+HCTR_API void register_prototype(std::string_view name, AnyOp (*factory)());
+}
+
+/// A static object of this type registers the kernel of one op for one device.
+template <Operation Op>
+struct OpRegistration {
+  OpRegistration(DeviceType device, void (*kernel)(const OpContext&, const Op&)) {
+    OpTable::instance().add(Op::kName, device, reinterpret_cast<OpTable::AnyKernel>(kernel));
+    detail::register_prototype(Op::kName, [] { return AnyOp(Op{}); });
+  }
+};
+
+/// Checks, dispatches by context.device and submits to context.stream; returns before it has run.
+template <Operation Op>
+void run(const OpContext& context, Op op) {
+  AnyOp(std::move(op)).run(context);
+}
+
+}  // namespace hugectr

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/cpp/comm/communicator.hpp"
+#include "core/cpp/device/device_backend.hpp"
+#include "core/cpp/device/device_map.hpp"
+#include "core/cpp/device/op.hpp"
+#include "core/cpp/device/stream.hpp"
+#include "core/cpp/device/thread_pool.hpp"
+
+namespace hugectr {
+
+/// What belongs to the host of this process.
+class HCTR_API CPUResource {
+ public:
+  CPUResource(std::uint64_t seed, std::shared_ptr<ThreadPool> pool);
+  /// The job's seed: every random number is drawn from it and a counter.
+  std::uint64_t seed() const { return seed_; }
+  ThreadPool& pool() const { return *pool_; }
+
+ private:
+  std::uint64_t seed_;
+  std::shared_ptr<ThreadPool> pool_;
+};
+
+/// What belongs to one local device: a GPU, or a virtual CPU device under the same name.
+class HCTR_API GPUResource {
+ public:
+  GPUResource(DeviceBackend& backend, DeviceId device, std::size_t local_id, std::size_t global_id,
+              std::unique_ptr<Communicator> communicator,
+              std::unique_ptr<Communicator> plan_communicator, ThreadPool* pool);
+  ~GPUResource();
+
+  DeviceId device() const { return device_; }
+  int get_device_id() const { return device_.index; }
+  std::size_t get_local_id() const { return local_id_; }
+  std::size_t get_global_id() const { return global_id_; }
+  Stream& compute_stream() { return *compute_stream_; }
+  Stream& memcpy_stream() { return *memcpy_stream_; }
+  Stream& plan_stream() { return *plan_stream_; }
+  Communicator& communicator() { return *communicator_; }
+  std::unique_ptr<Event> create_event() { return backend_.create_event(device_); }
+  std::shared_ptr<MemoryResource> memory_resource() { return backend_.memory_resource(device_); }
+  std::shared_ptr<MemoryResource> staging_resource() { return backend_.staging_resource(device_); }
+
+  /// Contexts to run ops on the device's streams. The plan has a communicator of its own, because
+  /// its collectives overlap those of the step.
+  OpContext compute_context();
+  OpContext plan_context();
+
+ private:
+  DeviceBackend& backend_;
+  DeviceId device_;
+  std::size_t local_id_, global_id_;
+  std::unique_ptr<Communicator> communicator_, plan_communicator_;
+  ThreadPool* pool_;
+  std::unique_ptr<Stream> compute_stream_, memcpy_stream_, plan_stream_;
+};
+
+/// Devices, streams, threads, seeds and communicators of this process.
+class HCTR_API ResourceManager {
+ public:
+  /// vvgpu: one row of device ids per process. seed 0 draws one from the system's random device.
+  static std::shared_ptr<ResourceManager> create(
+      const std::vector<std::vector<int>>& vvgpu, std::uint64_t seed,
+      DeviceType type = DeviceType::Cpu, DeviceLayout layout = DeviceLayout::LocalFirst,
+      std::size_t process_id = 0);
+  ~ResourceManager();
+
+  std::size_t get_local_gpu_count() const { return gpus_.size(); }
+  std::size_t get_global_gpu_count() const { return map_.size(); }
+  std::size_t get_num_process() const { return map_.num_processes(); }
+  std::size_t get_process_id() const { return map_.get_process_id(); }
+  bool is_master_process() const { return get_process_id() == 0; }
+  DeviceType device_type() const { return type_; }
+
+  const std::vector<int>& get_local_gpu_device_id_list() const { return map_.get_device_list(); }
+  std::size_t get_process_id_from_gpu_global_id(std::size_t global_id) const;
+  std::size_t get_gpu_local_id_from_global_id(std::size_t global_id) const;
+  std::size_t get_gpu_global_id_from_local_id(std::size_t local_id) const;
+  std::shared_ptr<MemoryResource> get_device_memory_resource(std::size_t local_id) const;
+  /// Old name of get_device_memory_resource.
+  std::shared_ptr<MemoryResource> get_device_rmm_device_memory_resource(std::size_t id) const {
+    return get_device_memory_resource(id);
+  }
+
+  CPUResource& get_local_cpu() { return *cpu_; }
+  GPUResource& get_local_gpu(std::size_t local_id);
+  ThreadPool& pool() { return cpu_->pool(); }
+  std::uint64_t seed() const { return cpu_->seed(); }
+
+  /// Runs f(local_id) once per local device, each on that device's own host thread, and waits.
+  /// The first exception is rethrown after all have returned; the others' communicators are
+  /// aborted with its text, so nobody waits for the one that failed.
+  void for_each_device(const std::function<void(std::size_t)>& f);
+  /// The same on a second set of threads, so that planning overlaps for_each_device.
+  void for_each_device_planning(const std::function<void(std::size_t)>& f);
+  /// Waits for all work of all streams; rethrows the first error.
+  void synchronize();
+
+ private:
+  ResourceManager(DeviceMap map, DeviceType type);
+  class DeviceThreads;
+  DeviceMap map_;
+  DeviceType type_;
+  std::unique_ptr<CPUResource> cpu_;
+  std::vector<std::unique_ptr<GPUResource>> gpus_;
+  std::unique_ptr<DeviceThreads> step_threads_, plan_threads_;
+};
+
+}  // namespace hugectr

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <functional>
+#include <memory>
+
+#include "core/cpp/base/device_id.hpp"
+#include "core/cpp/base/export.hpp"
+
+namespace hugectr {
+
+/// A point in a stream's work that other streams and threads can wait for.
+class HCTR_API Event {
+ public:
+  virtual ~Event() = default;
+  /// Blocks the calling thread until the work before the last record() is done.
+  /// An event never recorded counts as done.
+  virtual void synchronize() = 0;
+};
+
+/// In-order queue of work of one device. On CUDA a cudaStream_t; on a virtual CPU device a real
+/// queue with a thread of its own, so that a missing event shows there too. HUGECTR_STREAM_DELAY_US=n
+/// puts a random pause of up to n microseconds before every CPU entry.
+class HCTR_API Stream {
+ public:
+  virtual ~Stream() = default;
+  virtual DeviceId device() const = 0;
+
+  /// Runs `task` in stream order. On CPU it is queued and runs on the stream's thread; on CUDA it
+  /// runs at once in the calling thread and is expected to launch its work on the native stream.
+  /// An exception of a queued task makes every later one a no-op until synchronize() rethrows it.
+  virtual void submit(std::function<void()> task) = 0;
+
+  /// In-order copy between any two places this device can address.
+  virtual void copy(void* dst, const void* src, std::size_t bytes) = 0;
+  /// Copies `bytes` (at most 256) from host memory that may change as soon as the call returns.
+  virtual void copy_scalars(void* dst, const void* src, std::size_t bytes) = 0;
+  virtual void fill_zero(void* dst, std::size_t bytes) = 0;
+
+  virtual void record(Event& event) = 0;
+  /// Later work of this stream waits for the last record() of `event`.
+  virtual void wait(Event& event) = 0;
+  /// Blocks until all work is done; rethrows the first error of a queued task, once.
+  virtual void synchronize() = 0;
+  /// Native handle (cudaStream_t) or nullptr.
+  virtual void* native() { return nullptr; }
+};
+
+}  // namespace hugectr

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <memory>
+
+#include "core/cpp/base/export.hpp"
+
+namespace hugectr {
+
+/// The one pool of CPU threads, shared by all local devices, so that eight virtual devices on two
+/// cores never oversubscribe. A caller always works on its own loop, so nested loops and loops
+/// from many threads can not deadlock.
+class HCTR_API ThreadPool {
+ public:
+  /// `threads` threads take part in a loop, the caller included; 0 takes HUGECTR_NUM_THREADS or,
+  /// where that is unset, the cores this process may run on.
+  explicit ThreadPool(std::size_t threads = 0);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  std::size_t size() const;
+
+  /// Calls body(chunk) for chunk in [0, chunks), in any order, on any thread; returns when all are
+  /// done. The first exception of a body is rethrown in the caller.
+  void run_chunks(std::size_t chunks, const std::function<void(std::size_t)>& body);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// body(begin, end) over [0, n) in pieces of `grain` items (the last may be shorter). The pieces
+/// depend on n and grain only, never on the number of threads: sums over pieces are reproducible.
+template <class Body>
+void parallel_for(ThreadPool& pool, std::size_t n, std::size_t grain, const Body& body) {
+  if (n == 0) return;
+  grain = std::max<std::size_t>(grain, 1);
+  const std::size_t chunks = (n + grain - 1) / grain;
+  if (chunks == 1) {
+    body(std::size_t{0}, n);
+    return;
+  }
+  pool.run_chunks(chunks, [&](std::size_t chunk) {
+    body(chunk * grain, std::min(n, (chunk + 1) * grain));
+  });
+}
+
+}  // namespace hugectr

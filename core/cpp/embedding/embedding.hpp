@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/cpp/base/export.hpp"
+#include "core/cpp/base/opt_params.hpp"
+#include "core/cpp/data/data_reader.hpp"
+#include "core/cpp/device/resource_manager.hpp"
+#include "core/cpp/memory/general_buffer2.hpp"
+
+namespace hugectr {
+
+enum class EmbeddingType { DistributedSlotSparseEmbeddingHash, LocalizedSlotSparseEmbeddingHash };
+enum class Combiner { Sum, Mean };
+
+struct SparseEmbeddingHashParams {
+  std::string name;    ///< top name: what messages call the table
+  EmbeddingType type = EmbeddingType::DistributedSlotSparseEmbeddingHash;
+  Combiner combiner = Combiner::Sum;
+  std::size_t table_id = 0;  ///< position in the model; part of the seed of new rows
+  std::size_t slot_num = 0;
+  std::size_t embedding_vec_size = 0;  ///< d, 1..1024
+  bool i64_keys = false;
+  /// Rows a device may hold; 0 = as many as memory takes.
+  std::size_t max_vocabulary_size_per_gpu = 0;
+  /// Localized: slot k's new rows are uniform in +-sqrt(1/size[k]), else +-0.05. The budget is then
+  /// the sum over the device's slots, and wins over max_vocabulary_size_per_gpu.
+  std::vector<std::size_t> slot_size_array;
+  OptParams opt_params;
+  std::size_t batch_size = 0;       ///< global, training
+  std::size_t batch_size_eval = 0;  ///< global
+};
+
+/// Rows of one table on the host: how tables are saved, loaded and gathered. Sorted by (slot, key)
+/// when dumped.
+struct BufferBag {
+  std::size_t vec_size = 0;
+  std::vector<std::int64_t> keys;       ///< n; uint32 keys widened without sign
+  std::vector<std::uint64_t> slot_ids;  ///< n (Localized), else empty
+  std::vector<float> vectors;           ///< n * vec_size
+  /// One entry an optimizer state, in the order m, v (Adam) | accumulator | momentum: n * vec_size.
+  std::vector<std::vector<float>> states;
+  /// Adam LazyGlobal: the step each row was last brought up to; else empty.
+  std::vector<std::int64_t> last_step;
+  std::size_t size() const { return keys.size(); }
+};
+
+/// A training batch is planned one ahead: two plans are alive at once, and one for evaluation.
+enum class PlanSlot : int { Train0 = 0, Train1 = 1, Eval = 2 };
+
+struct TableStats {
+  std::size_t rows = 0;          ///< trained rows, all local devices
+  std::size_t max_rows = 0;      ///< budget of all local devices; 0 = none
+  std::size_t index_slots = 0;   ///< hash table places
+  std::size_t bytes = 0;         ///< rows + states + index, mapped
+};
+
+/// A table split over devices. The functions with local_id are called by that device's own thread,
+/// all devices at the same time; the others by one thread while nothing else runs.
+class HCTR_API IEmbedding {
+ public:
+  virtual ~IEmbedding() = default;
+  virtual const SparseEmbeddingHashParams& get_embedding_params() const = 0;
+
+  /// Stage 2b, on the plan stream: filters this device's keys, looks them up (train: inserts),
+  /// makes room, writes new rows, sorts. Returns when the plan stream has done it. Throws
+  /// InvalidArgument for the reserved key (sample, slot named), OutOfMemory for a full budget
+  /// (table, device, rows asked and allowed); the table is then as before the call.
+  virtual void plan(std::size_t local_id, const SparseTensor& csr, PlanSlot slot, bool train) = 0;
+  /// Drops a training plan that will not train: rows it inserted are taken back.
+  virtual void drop_plan(PlanSlot slot) = 0;
+  /// Stage 3, on the compute stream: output (b, S, d), any row_stride, is overwritten. Collective.
+  virtual void forward(std::size_t local_id, PlanSlot slot, TensorRef output) = 0;
+  /// gradient (b, S, d) of the output -> every touched row updated; the plan's new rows become
+  /// visible to evaluation and dumps. `lr` and `step` are device scalars (float32, int64, shape
+  /// (1)); `grad_scale` divides the gradient. Collective. When frozen: only the visibility.
+  virtual void backward_and_update(std::size_t local_id, PlanSlot slot, TensorRef gradient,
+                                   TensorRef lr, TensorRef step, float grad_scale) = 0;
+
+  virtual void freeze() = 0;
+  virtual void unfreeze() = 0;
+  virtual bool is_trainable() const = 0;
+
+  /// Rows of the local devices, trained ones only, sorted by (slot, key).
+  virtual BufferBag dump(bool with_states) = 0;
+  /// Adds or overwrites rows: each goes to its owner; rows owned by other processes are passed
+  /// over. Throws OutOfMemory before anything has changed when a budget is too small.
+  virtual void load(const BufferBag& rows) = 0;
+  /// Forgets all rows and states.
+  virtual void reset() = 0;
+  /// Zeroes the states, keeps the rows.
+  virtual void reset_optimizer() = 0;
+  virtual TableStats stats() const = 0;
+  virtual std::vector<MemoryReportEntry> memory_report() const = 0;
+};
+
+HCTR_API std::unique_ptr<IEmbedding> make_embedding(const SparseEmbeddingHashParams& params,
+                                                    std::shared_ptr<ResourceManager> resources);
+
+}  // namespace hugectr

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/cpp/base/error.hpp"
+#include "core/cpp/base/export.hpp"
+#include "core/cpp/schedule/step_schedule.hpp"
+
+/// How a dense layer is written. A layer never runs anything and never sees a device: build()
+/// declares parameters and tops and appends forward records; backward() appends backward records.
+namespace hugectr {
+
+enum class Initializer { Default, Uniform, XavierNorm, XavierUniform, Zero };
+
+/// A parameter value of a layer as users write it.
+using AttributeValue = std::variant<bool, std::int64_t, double, std::string,
+                                    std::vector<std::int64_t>, std::vector<double>>;
+
+/// Named parameters of one layer. Reading marks a name as known; check_all_read() then reports
+/// names nobody asked for.
+class HCTR_API Attributes {
+ public:
+  Attributes() = default;
+  Attributes(std::map<std::string, AttributeValue> values) : values_(std::move(values)) {}  // NOLINT
+  Attributes(std::initializer_list<std::pair<const std::string, AttributeValue>> values)
+      : values_(values) {}
+
+  bool has(const std::string& name) const { return values_.count(name) != 0; }
+  void set(const std::string& name, AttributeValue value) { values_[name] = std::move(value); }
+  const std::map<std::string, AttributeValue>& values() const { return values_; }
+
+  /// The value or the default; a value of the wrong kind throws InvalidArgument naming it.
+  bool get_bool(const std::string& name, bool fallback) const;
+  std::int64_t get_int(const std::string& name, std::int64_t fallback) const;
+  double get_double(const std::string& name, double fallback) const;
+  std::string get_string(const std::string& name, const std::string& fallback) const;
+  std::vector<std::int64_t> get_ints(const std::string& name) const;
+  std::vector<double> get_doubles(const std::string& name) const;
+  /// "Default", "Uniform", "XavierNorm", "XavierUniform", "Zero".
+  Initializer get_initializer(const std::string& name) const;
+
+ private:
+  std::map<std::string, AttributeValue> values_;
+};
+
+/// One node of the dense network as users write it.
+struct DenseLayerSpec {
+  std::string type;  ///< "InnerProduct", "ReLU", ... (Layer_t names)
+  std::vector<std::string> bottoms;
+  std::vector<std::string> tops;
+  Attributes attributes;
+};
+
+/// A trainable tensor. Offsets into the flat parameter buffer are given in the order of add().
+struct Parameter {
+  std::string name;   ///< "<layer top>.<weight|bias|...>"
+  std::string layer;
+  Shape shape;
+  /// Fills host values; `stream` is unique for (seed, parameter index).
+  std::function<void(std::uint64_t stream, std::vector<float>& values)> initialize;
+};
+
+/// Not trained, but saved with the model: BatchNorm running statistics.
+struct NonTrainable {
+  std::string name;   ///< "<layer top>.<mean|var>"
+  std::string layer;
+  Shape shape;
+  float initial = 0.0f;
+};
+
+/// Sees the whole job the layer runs in.
+struct BuildInfo {
+  bool train = true;
+  std::size_t local_batch = 0;     ///< rows on one device, padding included
+  std::size_t global_batch = 0;    ///< rows on all devices, padding included
+  std::size_t devices = 1;         ///< global count
+  std::uint64_t seed = 0;
+};
+
+/// Names under which every schedule has these External tensors.
+namespace schedule_names {
+inline constexpr const char* kSampleWeight = "@sample_weight";  ///< (b) float32: 1, or 0 for padding
+inline constexpr const char* kInvWeightSum = "@inv_weight_sum";  ///< (1) float32: 1 / samples of the global batch
+inline constexpr const char* kStep = "@step";                    ///< (1) int64: training step, from 1
+inline constexpr const char* kFirstSample = "@first_sample";     ///< (1) int64: global row of local row 0
+inline constexpr const char* kLearningRate = "@lr";              ///< (1) float32
+inline constexpr const char* kLoss = "@loss";                    ///< (1) float32: this device's share of the loss
+}  // namespace schedule_names
+
+/// What layers append to.
+class HCTR_API LayerBuilder {
+ public:
+  LayerBuilder(StepSchedule& schedule, BuildInfo info) : schedule_(schedule), info_(info) {}
+
+  const BuildInfo& info() const { return info_; }
+  /// A tensor that another layer or the input made.
+  TensorRef bottom(const std::string& name) const { return schedule_.ref(name); }
+  /// Declares a top.
+  TensorRef top(const std::string& name, const Shape& shape,
+                TensorScalarType dtype = TensorScalarType::Float32);
+  /// Declares scratch of this layer that lives until its backward has run.
+  TensorRef scratch(const std::string& name, const Shape& shape,
+                    TensorScalarType dtype = TensorScalarType::Float32);
+  /// Declares (train and eval schedules declare the same ones, in the same order).
+  TensorRef parameter(Parameter parameter);
+  TensorRef non_trainable(NonTrainable tensor);
+  /// Gradient of a parameter: backward ACCUMULATES into it (it starts as the regulariser's part).
+  TensorRef parameter_gradient(const TensorRef& parameter);
+  /// Gradient of a top or bottom; backward OVERWRITES the bottoms' gradients.
+  TensorRef gradient(const std::string& tensor_name);
+  /// False for the dense input and labels: their gradient need not be computed.
+  bool needs_gradient(const std::string& tensor_name) const;
+  void mark_no_gradient(const std::string& tensor_name);
+  TensorRef external(const char* schedule_name) const { return schedule_.ref(schedule_name); }
+
+  void forward(AnyOp op, const std::string& layer) { schedule_.add(Phase::Forward, std::move(op), layer); }
+  void loss(AnyOp op, const std::string& layer) { schedule_.add(Phase::Loss, std::move(op), layer); }
+  void backward(AnyOp op, const std::string& layer) { schedule_.add(Phase::Backward, std::move(op), layer); }
+
+  const std::vector<Parameter>& parameters() const { return parameters_; }
+  const std::vector<NonTrainable>& non_trainables() const { return non_trainables_; }
+  StepSchedule& schedule() { return schedule_; }
+
+ private:
+  StepSchedule& schedule_;
+  BuildInfo info_;
+  std::vector<Parameter> parameters_;
+  std::vector<NonTrainable> non_trainables_;
+  std::map<std::string, bool> no_gradient_;
+};
+
+class HCTR_API Layer {
+ public:
+  explicit Layer(DenseLayerSpec spec) : spec_(std::move(spec)) {}
+  virtual ~Layer() = default;
+  const DenseLayerSpec& spec() const { return spec_; }
+  /// First top: what messages call the layer.
+  const std::string& name() const { return spec_.tops.empty() ? spec_.type : spec_.tops.front(); }
+  /// Checks bottoms and attributes (InvalidArgument naming layer and parameter), declares
+  /// parameters and tops, appends forward records.
+  virtual void forward(LayerBuilder& builder) = 0;
+  /// Appends backward records; called in reverse layer order after all forward() calls.
+  virtual void backward(LayerBuilder& builder) = 0;
+  virtual bool is_loss() const { return false; }
+
+ protected:
+  /// bottoms/tops counts as asked (max 0 = any number), else InvalidArgument.
+  void expect(std::size_t min_bottoms, std::size_t max_bottoms, std::size_t tops) const;
+
+ private:
+  DenseLayerSpec spec_;
+};
+
+/// Makes a layer from its spec; an unknown type throws InvalidArgument listing the known ones.
+HCTR_API std::unique_ptr<Layer> make_layer(const DenseLayerSpec& spec);
+HCTR_API std::vector<std::string> layer_types();
+
+}  // namespace hugectr

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <string_view>
+
+#include "core/cpp/base/device_id.hpp"
+#include "core/cpp/base/export.hpp"
+
+namespace hugectr {
+
+/// Memory that grows without moving: address space is reserved once, pages are mapped on demand.
+class HCTR_API GrowableMemory {
+ public:
+  virtual ~GrowableMemory() = default;
+  /// First byte; the same for the whole life of the object.
+  virtual void* data() const = 0;
+  /// Bytes usable now. Newly mapped bytes are zero.
+  virtual std::size_t size() const = 0;
+  /// Bytes reserved: the most that grow() can reach.
+  virtual std::size_t reserved() const = 0;
+  /// Makes at least `bytes` usable; never shrinks. Throws OutOfMemory naming the owner.
+  virtual void grow(std::size_t bytes) = 0;
+};
+
+/// Where memory of one device comes from. Everything that allocates takes one of these, so no code
+/// above core/cpp/device ever names a device.
+class HCTR_API MemoryResource {
+ public:
+  /// Every allocation starts on a multiple of this many bytes.
+  static constexpr std::size_t kAlignment = 64;
+
+  virtual ~MemoryResource() = default;
+  virtual DeviceId device() const = 0;
+  /// Uninitialised bytes. Throws OutOfMemory naming `owner` and the number of bytes.
+  virtual void* allocate(std::size_t bytes, std::string_view owner) = 0;
+  virtual void deallocate(void* data, std::size_t bytes) noexcept = 0;
+  /// Reserves address space for up to `max_bytes`; maps nothing yet.
+  virtual std::unique_ptr<GrowableMemory> reserve_growable(std::size_t max_bytes,
+                                                           std::string_view owner) = 0;
+};
+
+/// Host memory, seen as belonging to `device` (a virtual CPU device, or DeviceId::host()).
+HCTR_API std::shared_ptr<MemoryResource> make_host_memory_resource(
+    DeviceId device = DeviceId::host());
+
+}  // namespace hugectr

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/cpp/base/export.hpp"
+#include "core/cpp/base/opt_params.hpp"
+#include "core/cpp/data/data_reader.hpp"
+#include "core/cpp/data/memory_source.hpp"
+#include "core/cpp/data/norm_source.hpp"
+#include "core/cpp/device/device_map.hpp"
+#include "core/cpp/embedding/embedding.hpp"
+#include "core/cpp/layers/layer.hpp"
+#include "core/cpp/model/learning_rate.hpp"
+
+namespace hugectr {
+
+/// Settings of a training run (hugectr.CreateSolver). Batch sizes are global.
+struct SolverSpec {
+  std::string model_name;
+  std::uint64_t seed = 0;  ///< 0 draws one
+  std::size_t batchsize = 2048;
+  std::size_t batchsize_eval = 2048;
+  std::size_t max_eval_batches = 100;
+  std::vector<std::vector<int>> vvgpu{{0}};
+  DeviceType device = DeviceType::Cpu;
+  DeviceLayout device_layout = DeviceLayout::LocalFirst;
+  bool repeat_dataset = true;
+  bool drop_incomplete_batch = false;
+  LearningRateParams lr;
+  bool i64_input_key = false;
+  bool metrics_auc = true;
+  bool metrics_average_loss = false;
+};
+
+/// Where samples come from.
+struct ReaderSpec {
+  std::string source;       ///< file list; empty when `memory` is set
+  std::string eval_source;  ///< empty: no evaluation
+  Check check = Check::None;
+  OnBadData on_bad_data = OnBadData::Error;
+  std::size_t num_workers = 12;
+  std::shared_ptr<const MemoryData> memory, eval_memory;
+};
+
+struct InputSpec {
+  std::string label_name, dense_name;
+  std::size_t label_dim = 1, dense_dim = 0;
+  std::vector<SparseInput> sparse;
+};
+
+struct SparseEmbeddingSpec {
+  EmbeddingType type = EmbeddingType::DistributedSlotSparseEmbeddingHash;
+  std::size_t workspace_size_per_gpu_in_mb = 0;     ///< weights only; 0 = no bound
+  std::size_t max_vocabulary_size_per_gpu = 0;      ///< rows; used when the workspace is 0
+  std::size_t embedding_vec_size = 0;
+  Combiner combiner = Combiner::Sum;
+  std::string name, bottom;
+  std::vector<std::size_t> slot_size_array;
+  std::optional<OptParams> opt_params;  ///< none: the model's
+};
+
+struct ModelSpec {
+  InputSpec input;
+  std::vector<SparseEmbeddingSpec> embeddings;
+  std::vector<DenseLayerSpec> layers;  ///< in add order; the last is the loss
+  OptParams opt_params;
+};
+
+/// A row of Model.summary().
+struct LayerSummary {
+  std::string type;
+  std::vector<std::string> bottoms, tops;
+  std::vector<Shape> top_shapes;  ///< dimension 0 is the local batch
+};
+
+/// A compiled model on its devices: the three-stage pipeline and everything a step does.
+/// One thread at a time may call it.
+class HCTR_API Session {
+ public:
+  Session(const SolverSpec& solver, const ReaderSpec& reader, const ModelSpec& model);
+  ~Session();
+
+  void start_data_reading();
+  /// One step. False at the end of the data (epoch mode), then nothing has trained.
+  bool train();
+  /// One evaluation batch, added to the metrics. False at the end of the evaluation data.
+  bool eval();
+  /// Mean loss (regulariser included) of the last trained batch; waits for it.
+  float get_current_loss();
+  /// Metrics over all eval() calls since the last call of this; then starts anew.
+  std::vector<std::pair<std::string, double>> get_eval_metrics();
+  void set_source(const std::string& source);       ///< restarts the training data
+  void set_eval_source(const std::string& source);  ///< restarts the evaluation data
+  bool train_data_at_end() const;
+
+  LearningRateScheduler& learning_rate_scheduler();
+  void set_learning_rate(float lr);
+  /// Names of the embeddings, or "" for the dense network.
+  void set_trainable(const std::string& embedding, bool trainable);
+
+  // Parameters. The flat dense vectors are in file order (layers in add order).
+  std::vector<float> dense_weights();
+  void set_dense_weights(const std::vector<float>& values);
+  std::vector<float> dense_optimizer_states();
+  void set_dense_optimizer_states(const std::vector<float>& values);
+  struct NonTrainableValues {
+    std::string layer;  ///< first top of the BatchNorm
+    std::vector<float> mean, var;
+  };
+  std::vector<NonTrainableValues> non_trainables();
+  void set_non_trainables(const std::vector<NonTrainableValues>& values);
+  std::size_t num_embeddings() const;
+  BufferBag dump_embedding(std::size_t index, bool with_states);
+  void load_embedding(std::size_t index, const BufferBag& rows);
+  /// Updates done so far (the t of Adam) and a way to continue from it.
+  std::int64_t step() const;
+  void set_step(std::int64_t step);
+
+  /// Writes {prefix}_dense_{iter}.model, {prefix}_opt_dense_{iter}.model,
+  /// {prefix}{i}_sparse_{iter}.model/, {prefix}{i}_opt_sparse_{iter}.model.
+  void save_params_to_files(const std::string& prefix, std::int64_t iteration);
+  void load_dense_weights(const std::string& file);
+  void load_dense_optimizer_states(const std::string& file);
+  /// A folder of the 3.1+ layout or a single file of the older one.
+  void load_sparse_weights(std::size_t index, const std::string& path);
+  void load_sparse_optimizer_states(std::size_t index, const std::string& file);
+
+  /// Content of a tensor after the last train() or eval(), all local devices one after the other.
+  std::vector<float> check_out_tensor(const std::string& name, bool train, Shape* shape);
+  std::vector<LayerSummary> summary() const;
+  /// The dense layers as run, the automatic Slice layers included.
+  const std::vector<DenseLayerSpec>& layers() const;
+  std::vector<TableStats> table_stats() const;
+  ReaderMetrics reader_metrics(bool train);
+  /// Seconds spent in each stage since the last call: name, seconds.
+  std::vector<std::pair<std::string, double>> stage_seconds();
+  std::vector<MemoryReportEntry> memory_report() const;
+  ResourceManager& resources();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace hugectr

@@ -1,0 +1,217 @@
+"""The compiled module. Internal: use the classes of ``hugectr`` instead.
+
+Structs travel as dicts with exactly the field names given here; a missing key takes its default,
+an unknown key is a ``ValueError``.
+"""
+
+from typing import Any, TypedDict
+
+import numpy as np
+import numpy.typing as npt
+
+class InvalidArgument(ValueError): ...
+class OutOfMemory(MemoryError): ...
+class DeviceError(RuntimeError): ...
+class DataError(RuntimeError): ...
+class CommError(RuntimeError): ...
+
+def version() -> str: ...
+def cpu_features() -> list[str]: ...
+def device_count(device: str) -> int: ...
+def why_not(device: str) -> str: ...
+def set_log_level(level: int) -> None: ...
+def op_names(device: str = "cpu") -> list[str]: ...
+def op_fields(name: str) -> dict[str, str]:
+    """Field -> "in", "out", "inout" or "attribute"."""
+
+def run_op(
+    name: str,
+    tensors: dict[str, npt.NDArray[Any] | list[npt.NDArray[Any]] | None],
+    attributes: dict[str, Any] | None = None,
+    device: str = "cpu",
+) -> None:
+    """Run one op by name; outputs are written into the arrays given. Axis 0 may be strided."""
+
+class OptParams(TypedDict, total=False):
+    optimizer: str  # "Adam" | "AdaGrad" | "MomentumSGD" | "Nesterov" | "SGD"
+    update_type: str  # "Local" | "Global" | "LazyGlobal"
+    beta1: float
+    beta2: float
+    epsilon: float
+    initial_accu_value: float
+    momentum_factor: float
+    atomic_update: bool
+
+class LayerSpec(TypedDict, total=False):
+    type: str
+    bottoms: list[str]
+    tops: list[str]
+    attributes: dict[str, Any]  # bool, int, float, str, list[int], list[float]
+
+class SparseInputSpec(TypedDict, total=False):
+    top_name: str
+    nnz_per_slot: list[int]
+    is_fixed_length: bool
+    slot_num: int
+
+class InputSpec(TypedDict, total=False):
+    label_name: str
+    dense_name: str
+    label_dim: int
+    dense_dim: int
+    sparse: list[SparseInputSpec]
+
+class EmbeddingSpec(TypedDict, total=False):
+    type: str  # Embedding_t name
+    workspace_size_per_gpu_in_mb: int
+    max_vocabulary_size_per_gpu: int
+    embedding_vec_size: int
+    combiner: str  # "sum" | "mean"
+    name: str
+    bottom: str
+    slot_size_array: list[int]
+    opt_params: OptParams | None
+
+class ModelSpec(TypedDict, total=False):
+    input: InputSpec
+    embeddings: list[EmbeddingSpec]
+    layers: list[LayerSpec]
+    opt_params: OptParams
+
+class SolverSpec(TypedDict, total=False):
+    model_name: str
+    seed: int
+    batchsize: int
+    batchsize_eval: int
+    max_eval_batches: int
+    vvgpu: list[list[int]]
+    device: str  # "cpu" | "cuda"
+    device_layout: str  # "LocalFirst" | "NodeFirst"
+    repeat_dataset: bool
+    drop_incomplete_batch: bool
+    lr: float
+    warmup_steps: int
+    decay_start: int
+    decay_steps: int
+    decay_power: float
+    end_lr: float
+    i64_input_key: bool
+    metrics: list[str]  # "AUC", "AverageLoss"
+
+class MemoryData(TypedDict):
+    label: npt.NDArray[np.float32]  # (n, label_dim)
+    dense: npt.NDArray[np.float32]  # (n, dense_dim)
+    sparse: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]]  # keys, row offsets
+
+class ReaderSpec(TypedDict, total=False):
+    source: str
+    eval_source: str
+    check: str  # "Sum" | "None"
+    on_bad_data: str  # "error" | "skip"
+    num_workers: int
+    memory: MemoryData | None
+    eval_memory: MemoryData | None
+
+class BufferBag(TypedDict):
+    keys: npt.NDArray[np.int64]  # (n,)
+    slot_ids: npt.NDArray[np.uint64] | None  # (n,), Localized only
+    vectors: npt.NDArray[np.float32]  # (n, d)
+    states: list[npt.NDArray[np.float32]]  # each (n, d)
+    last_step: npt.NDArray[np.int64] | None  # (n,), Adam LazyGlobal only
+
+class LearningRateScheduler:
+    def __init__(
+        self,
+        base_lr: float,
+        warmup_steps: int = 1,
+        decay_start: int = 0,
+        decay_steps: int = 1,
+        decay_power: float = 2.0,
+        end_lr: float = 0.0,
+    ) -> None: ...
+    def get_next(self) -> float: ...
+    def get_lr(self) -> float: ...
+
+class Session:
+    def __init__(self, solver: SolverSpec, reader: ReaderSpec, model: ModelSpec) -> None: ...
+    def start_data_reading(self) -> None: ...
+    def train(self) -> bool: ...
+    def eval(self) -> bool: ...
+    def get_current_loss(self) -> float: ...
+    def get_eval_metrics(self) -> list[tuple[str, float]]: ...
+    def set_source(self, source: str) -> None: ...
+    def set_eval_source(self, source: str) -> None: ...
+    def train_data_at_end(self) -> bool: ...
+    def get_next_lr(self) -> float: ...
+    def set_learning_rate(self, lr: float) -> None: ...
+    def reset_learning_rate_scheduler(
+        self,
+        base_lr: float,
+        warmup_steps: int,
+        decay_start: int,
+        decay_steps: int,
+        decay_power: float,
+        end_lr: float,
+    ) -> None: ...
+    def set_trainable(self, embedding: str, trainable: bool) -> None: ...
+    def dense_weights(self) -> npt.NDArray[np.float32]: ...
+    def set_dense_weights(self, values: npt.NDArray[np.float32]) -> None: ...
+    def dense_optimizer_states(self) -> npt.NDArray[np.float32]: ...
+    def set_dense_optimizer_states(self, values: npt.NDArray[np.float32]) -> None: ...
+    def non_trainables(
+        self,
+    ) -> list[tuple[str, npt.NDArray[np.float32], npt.NDArray[np.float32]]]: ...
+    def set_non_trainables(
+        self, values: list[tuple[str, npt.NDArray[np.float32], npt.NDArray[np.float32]]]
+    ) -> None: ...
+    def num_embeddings(self) -> int: ...
+    def dump_embedding(self, index: int, with_states: bool = False) -> BufferBag: ...
+    def load_embedding(self, index: int, rows: BufferBag) -> None: ...
+    def step(self) -> int: ...
+    def set_step(self, step: int) -> None: ...
+    def save_params_to_files(self, prefix: str, iteration: int) -> None: ...
+    def load_dense_weights(self, file: str) -> None: ...
+    def load_dense_optimizer_states(self, file: str) -> None: ...
+    def load_sparse_weights(self, index: int, path: str) -> None: ...
+    def load_sparse_optimizer_states(self, index: int, file: str) -> None: ...
+    def check_out_tensor(self, name: str, train: bool) -> npt.NDArray[np.float32]: ...
+    def summary(self) -> list[tuple[str, list[str], list[str], list[tuple[int, ...]]]]: ...
+    def layers(self) -> list[LayerSpec]: ...
+    def table_stats(self) -> list[dict[str, int]]: ...
+    def reader_metrics(self, train: bool) -> dict[str, float]: ...
+    def stage_seconds(self) -> dict[str, float]: ...
+    def memory_report(self) -> list[tuple[str, str, int]]: ...  # owner, name, bytes
+    def seed(self) -> int: ...
+
+class Network:
+    """One dense network on one device, for tests: forward and backward with given arrays."""
+
+    def __init__(
+        self,
+        inputs: dict[str, tuple[int, ...]],
+        layers: list[LayerSpec],
+        train: bool = True,
+        seed: int = 1,
+        no_gradient: list[str] | None = None,
+        device: str = "cpu",
+    ) -> None:
+        """``inputs``: name -> shape with the batch first (equal in all)."""
+
+    def parameters(self) -> list[tuple[str, tuple[int, ...]]]: ...
+    def parameter(self, name: str) -> npt.NDArray[np.float32]: ...
+    def set_parameter(self, name: str, value: npt.NDArray[np.float32]) -> None: ...
+    def non_trainable(self, name: str) -> npt.NDArray[np.float32]: ...
+    def forward(
+        self,
+        inputs: dict[str, npt.NDArray[np.float32]],
+        sample_weight: npt.NDArray[np.float32] | None = None,
+        step: int = 1,
+    ) -> None: ...
+    def backward(self, gradients: dict[str, npt.NDArray[np.float32]]) -> None:
+        """``gradients``: of the tops nobody consumes (empty when the last layer is a loss)."""
+    def tensor(self, name: str) -> npt.NDArray[np.float32]: ...
+    def gradient(self, name: str) -> npt.NDArray[np.float32]: ...
+    def parameter_gradient(self, name: str) -> npt.NDArray[np.float32]: ...
+    def loss(self) -> float: ...
+    def op_records(self) -> list[str]:
+        """Names of the op records as they run, to see what fusion did."""
