@@ -20,6 +20,7 @@ enum class TensorScalarType : int {
   Int32,
   UInt32,
   UInt8,
+  Float64,  ///< only partial sums that travel between devices
 };
 
 /// Size of one element in bytes; 0 for None, 1 for Void.
@@ -36,6 +37,10 @@ struct ScalarTypeOf<void> {
 template <>
 struct ScalarTypeOf<float> {
   static constexpr TensorScalarType value = TensorScalarType::Float32;
+};
+template <>
+struct ScalarTypeOf<double> {
+  static constexpr TensorScalarType value = TensorScalarType::Float64;
 };
 template <>
 struct ScalarTypeOf<Float16> {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -22,8 +23,8 @@ enum class Initializer { Default, Uniform, XavierNorm, XavierUniform, Zero };
 using AttributeValue = std::variant<bool, std::int64_t, double, std::string,
                                     std::vector<std::int64_t>, std::vector<double>>;
 
-/// Named parameters of one layer. Reading marks a name as known; check_all_read() then reports
-/// names nobody asked for.
+/// Named parameters of one layer. Names a layer does not read are ignored: the Python DenseLayer
+/// and JSON give every layer type the same set.
 class HCTR_API Attributes {
  public:
   Attributes() = default;
@@ -104,7 +105,8 @@ class HCTR_API LayerBuilder {
   /// Declares a top.
   TensorRef top(const std::string& name, const Shape& shape,
                 TensorScalarType dtype = TensorScalarType::Float32);
-  /// Declares scratch of this layer that lives until its backward has run.
+  /// Declares scratch of this layer that lives until its backward has run. The name is
+  /// "<first top>@<what>"; the memory is shared with tensors that are not alive at the same time.
   TensorRef scratch(const std::string& name, const Shape& shape,
                     TensorScalarType dtype = TensorScalarType::Float32);
   /// Declares (train and eval schedules declare the same ones, in the same order).
@@ -114,7 +116,8 @@ class HCTR_API LayerBuilder {
   TensorRef parameter_gradient(const TensorRef& parameter);
   /// Gradient of a top or bottom; backward OVERWRITES the bottoms' gradients.
   TensorRef gradient(const std::string& tensor_name);
-  /// False for the dense input and labels: their gradient need not be computed.
+  /// False for the dense input and labels: their gradient need not be computed. A layer without
+  /// parameters whose bottoms all need none marks its tops so in forward().
   bool needs_gradient(const std::string& tensor_name) const;
   void mark_no_gradient(const std::string& tensor_name);
   TensorRef external(const char* schedule_name) const { return schedule_.ref(schedule_name); }
@@ -132,7 +135,7 @@ class HCTR_API LayerBuilder {
   BuildInfo info_;
   std::vector<Parameter> parameters_;
   std::vector<NonTrainable> non_trainables_;
-  std::map<std::string, bool> no_gradient_;
+  std::set<std::string> no_gradient_;
 };
 
 class HCTR_API Layer {
