@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Adult (Census Income) data that ships with the package, as model inputs and as Norm files.
+
+Becker, B. and Kohavi, R. (1996), DOI 10.24432/C5XW20, CC BY 4.0 (``adult_ATTRIBUTION.txt``).
+
+Every one of the 14 columns becomes a slot of its own: 8 categorical ones, and the 6 numeric ones cut
+into buckets at quantiles of the training rows. A few crosses of two columns join them for the wide
+side. Buckets, vocabularies and the mean and deviation of the dense features come from the training
+rows alone.
+
+Keys of slot ``k`` are ``offset[k] + 0 .. size[k] - 1``, where 0 stands for "other": a category that
+the training rows do not have. So slots never share a key.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from hugectr.data import norm
+
+CATEGORICAL: Final = (
+    "workclass",
+    "education",
+    "marital_status",
+    "occupation",
+    "relationship",
+    "race",
+    "sex",
+    "native_country",
+)
+#: numeric column -> largest number of buckets
+NUMERIC: Final = {
+    "age": 32,
+    "fnlwgt": 16,
+    "education_num": 16,
+    "capital_gain": 64,
+    "capital_loss": 48,
+    "hours_per_week": 24,
+}
+SLOTS: Final = CATEGORICAL + tuple(NUMERIC)
+CROSSES: Final = (
+    ("education", "occupation"),
+    ("marital_status", "age"),
+    ("relationship", "education"),
+    ("occupation", "hours_per_week"),
+    ("workclass", "occupation"),
+    ("relationship", "sex"),
+    ("education", "age"),
+    ("occupation", "sex"),
+)
+#: heavy-tailed columns go through log(1 + x) before they are normalised
+_LOG_COLUMNS: Final = ("fnlwgt", "capital_gain", "capital_loss")
+_MISSING: Final = "?"
+
+
+@cache
+def adult_table(split: str) -> pa.Table:
+    """The rows as shipped.
+
+    Parameters
+    ----------
+    split : {"train", "test"}
+        32,561 or 16,281 rows, in the order of the original files.
+    """
+    if split not in ("train", "test"):
+        raise ValueError(f"split is {split!r}; allowed: 'train', 'test'")
+    return pq.read_table(Path(__file__).with_name(f"adult_{split}.parquet"))
+
+
+@dataclass(frozen=True)
+class AdultInputs:
+    """A split as arrays, n rows.
+
+    Attributes
+    ----------
+    label : ndarray of float32, (n, 1)
+    dense : ndarray of float32, (n, 6)
+        Normalised numeric columns.
+    wide : ndarray of int64, (n, 14 + 8)
+        A key for each column and each cross: all of them make up the one slot of the wide side.
+    deep : ndarray of int64, (n, 14)
+        A key for each slot.
+    """
+
+    label: npt.NDArray[np.float32]
+    dense: npt.NDArray[np.float32]
+    wide: npt.NDArray[np.int64]
+    deep: npt.NDArray[np.int64]
+
+
+def _column(table: pa.Table, name: str) -> npt.NDArray[np.object_]:
+    column = table[name].cast(pa.string())
+    return np.asarray(pc.fill_null(column, _MISSING).to_pylist(), dtype=object)
+
+
+class AdultEncoder:
+    """Turns rows into keys and dense features; everything it knows comes from the rows given here.
+
+    Parameters
+    ----------
+    train : pyarrow.Table
+        Rows to learn buckets, vocabularies and normalisation from.
+
+    Attributes
+    ----------
+    sizes : dict of str to int
+        Keys of each slot, the "other" key included.
+    offsets : dict of str to int
+        First key of each slot; ``a*b`` names the cross of ``a`` and ``b``.
+    """
+
+    def __init__(self, train: pa.Table) -> None:
+        self._vocabulary: dict[str, dict[str, int]] = {}
+        self._edges: dict[str, npt.NDArray[np.float64]] = {}
+        self._moments: dict[str, tuple[float, float]] = {}
+        self.sizes: dict[str, int] = {}
+        self.offsets: dict[str, int] = {}
+        for name in CATEGORICAL:
+            values = sorted(set(_column(train, name)))
+            self._vocabulary[name] = {value: i + 1 for i, value in enumerate(values)}
+            self.sizes[name] = len(values) + 1
+        for name, buckets in NUMERIC.items():
+            values = train[name].to_numpy().astype(np.float64)
+            # Quantiles of the distinct values' own share: a column that is mostly zero would
+            # otherwise lose all its buckets to the zero.
+            body = values[values != 0] if (values == 0).mean() > 0.5 else values
+            quantiles = np.quantile(body, np.linspace(0.0, 1.0, buckets)[:-1])
+            self._edges[name] = np.unique(quantiles)
+            self.sizes[name] = len(self._edges[name]) + 2
+            transformed = self._transform(name, values)
+            self._moments[name] = (float(transformed.mean()), float(transformed.std()))
+        first = 0
+        for name in SLOTS:
+            self.offsets[name] = first
+            first += self.sizes[name]
+        for a, b in CROSSES:
+            self.offsets[f"{a}*{b}"] = first
+            first += self.sizes[a] * self.sizes[b]
+        self.num_keys = first
+
+    @staticmethod
+    def _transform(name: str, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        return np.log1p(values) if name in _LOG_COLUMNS else values
+
+    def slot_index(self, table: pa.Table, name: str) -> npt.NDArray[np.int64]:
+        """Index of each row inside one slot, (n,), 0 = other."""
+        if name in self._vocabulary:
+            vocabulary = self._vocabulary[name]
+            return np.asarray([vocabulary.get(v, 0) for v in _column(table, name)], dtype=np.int64)
+        values = table[name].to_numpy().astype(np.float64)
+        return 1 + np.searchsorted(self._edges[name], values, side="right").astype(np.int64)
+
+    def encode(self, table: pa.Table) -> AdultInputs:
+        """Encode rows.
+
+        Parameters
+        ----------
+        table : pyarrow.Table
+            Rows with the columns of :func:`adult_table`.
+        """
+        index = {name: self.slot_index(table, name) for name in SLOTS}
+        deep = [self.offsets[name] + index[name] for name in SLOTS]
+        crossed = [
+            self.offsets[f"{a}*{b}"] + index[a] * self.sizes[b] + index[b] for a, b in CROSSES
+        ]
+        dense = []
+        for name in NUMERIC:
+            mean, deviation = self._moments[name]
+            values = self._transform(name, table[name].to_numpy().astype(np.float64))
+            dense.append((values - mean) / deviation)
+        return AdultInputs(
+            label=table["label"].to_numpy().astype(np.float32).reshape(-1, 1),
+            dense=np.stack(dense, axis=1).astype(np.float32),
+            wide=np.stack(deep + crossed, axis=1),
+            deep=np.stack(deep, axis=1),
+        )
