@@ -3,10 +3,10 @@
 
 Becker, B. and Kohavi, R. (1996), DOI 10.24432/C5XW20, CC BY 4.0 (``adult_ATTRIBUTION.txt``).
 
-Every one of the 14 columns becomes a slot of its own: 8 categorical ones, and the 6 numeric ones cut
-into buckets at quantiles of the training rows. A few crosses of two columns join them for the wide
-side. Buckets, vocabularies and the mean and deviation of the dense features come from the training
-rows alone.
+Every one of the 14 columns becomes a slot of its own: 8 categorical ones, and the 6 numeric ones
+cut into buckets at quantiles of the training rows. A few crosses of two columns join them for the
+wide side. Buckets, vocabularies and the mean and deviation of the dense features come from the
+training rows alone.
 
 Keys of slot ``k`` are ``offset[k] + 0 .. size[k] - 1``, where 0 stands for "other": a category that
 the training rows do not have. So slots never share a key.
@@ -14,6 +14,7 @@ the training rows do not have. So slots never share a key.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -116,6 +117,8 @@ class AdultEncoder:
         Keys of each slot, the "other" key included.
     offsets : dict of str to int
         First key of each slot; ``a*b`` names the cross of ``a`` and ``b``.
+    deep_keys, num_keys : int
+        Keys of the 14 slots, and those of the crosses with them.
     """
 
     def __init__(self, train: pa.Table) -> None:
@@ -142,6 +145,7 @@ class AdultEncoder:
         for name in SLOTS:
             self.offsets[name] = first
             first += self.sizes[name]
+        self.deep_keys = first
         for a, b in CROSSES:
             self.offsets[f"{a}*{b}"] = first
             first += self.sizes[a] * self.sizes[b]
@@ -183,3 +187,72 @@ class AdultEncoder:
             wide=np.stack(deep + crossed, axis=1),
             deep=np.stack(deep, axis=1),
         )
+
+
+@dataclass(frozen=True)
+class AdultFiles:
+    """Norm files of the Adult data and what a model has to know of them.
+
+    Attributes
+    ----------
+    train, test : Path
+        File lists.
+    train_rows, test_rows : int
+    dense_dim, wide_hotness, deep_slots : int
+        6 dense features; one wide slot of 22 keys; 14 deep slots of one key.
+    """
+
+    train: Path
+    test: Path
+    train_rows: int
+    test_rows: int
+    dense_dim: int
+    wide_hotness: int
+    deep_slots: int
+
+
+def write_adult_norm(folder: str | os.PathLike[str], files: int = 4) -> AdultFiles:
+    """Write both splits as Norm files with checksums.
+
+    Slots of a record: the wide one, then the 14 deep ones. Wide keys lie above all deep keys.
+
+    Parameters
+    ----------
+    folder : path
+        Receives ``train.txt``, ``test.txt`` (file lists) and ``*.data``; it is made when missing.
+    files : int
+        Files the training rows are spread over.
+    """
+    if files < 1:
+        raise ValueError(f"files is {files}; at least 1 is needed")
+    folder = Path(folder).resolve()
+    encoder = AdultEncoder(adult_table("train"))
+    rows: dict[str, int] = {}
+    for split, parts in (("train", files), ("test", 1)):
+        data = encoder.encode(adult_table(split))
+        rows[split] = len(data.label)
+        bounds = np.linspace(0, rows[split], parts + 1).astype(int)
+        names = [folder / f"{split}_{part}.data" for part in range(parts)]
+        for name, begin, end in zip(names, bounds[:-1], bounds[1:], strict=True):
+            norm.write_norm(
+                name,
+                data.label[begin:end],
+                data.dense[begin:end],
+                _slots(data.wide[begin:end] + encoder.deep_keys, data.deep[begin:end]),
+            )
+        norm.write_file_list(folder / f"{split}.txt", names)
+    return AdultFiles(
+        train=folder / "train.txt",
+        test=folder / "test.txt",
+        train_rows=rows["train"],
+        test_rows=rows["test"],
+        dense_dim=len(NUMERIC),
+        wide_hotness=len(SLOTS) + len(CROSSES),
+        deep_slots=len(SLOTS),
+    )
+
+
+def _slots(wide: npt.NDArray[np.int64], deep: npt.NDArray[np.int64]) -> list[norm.SlotRows]:
+    n, hotness = wide.shape
+    slots: list[norm.SlotRows] = [(wide.reshape(-1), np.arange(n + 1) * hotness)]
+    return slots + [(deep[:, slot], np.arange(n + 1)) for slot in range(deep.shape[1])]

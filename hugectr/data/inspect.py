@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A look into Norm data: what is in each slot, and what will hurt a model trained on it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hugectr.data.norm import NormHeader, read_norm_header
+from hugectr.data.norm_records import NormRecords, find_key_bytes, read_norm_records
+
+
+@dataclass
+class SlotReport:
+    """One slot.
+
+    Attributes
+    ----------
+    index : int
+    keys : int
+        Keys in all samples together.
+    cardinality : int
+        Distinct keys.
+    hotness_min, hotness_mean, hotness_max : float
+        Keys a sample.
+    key_min, key_max : int or None
+        None when the slot is empty everywhere.
+    top_key : int or None
+    top_key_share : float
+        Share of the most frequent key in all keys of the slot.
+    overlaps : list of int
+        Slots that have keys in common with this one.
+    """
+
+    index: int
+    keys: int = 0
+    cardinality: int = 0
+    hotness_min: int = 0
+    hotness_mean: float = 0.0
+    hotness_max: int = 0
+    key_min: int | None = None
+    key_max: int | None = None
+    top_key: int | None = None
+    top_key_share: float = 0.0
+    overlaps: list[int] = field(default_factory=list)
+
+
+@dataclass
+class ColumnReport:
+    """One label or dense column: extremes, mean, and how many values are not finite."""
+
+    name: str
+    minimum: float
+    maximum: float
+    mean: float
+    not_finite: int
+
+
+@dataclass
+class NormReport:
+    """What :func:`inspect_norm` found."""
+
+    path: str
+    format: str
+    check: str
+    key_type: str
+    files: int
+    rows: int
+    rows_read: int
+    label_rate: list[float]
+    labels: list[ColumnReport]
+    dense: list[ColumnReport]
+    slots: list[SlotReport]
+    bad_checksums: int
+    warnings: list[str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain data, for JSON."""
+        return asdict(self)
+
+
+def data_files(path: str | os.PathLike[str]) -> list[Path]:
+    """The data files a path stands for: itself, or those of a file list.
+
+    Raises
+    ------
+    ValueError
+        When the path is neither a Norm data file nor a file list.
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; give a Norm data file or a file list")
+    try:
+        read_norm_header(path)
+        return [path]
+    except ValueError:
+        pass
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")
+        count = int(lines[0])
+    except ValueError:
+        raise ValueError(f"{path}: neither a Norm data file nor a file list") from None
+    names = [line.strip() for line in lines[1:] if line.strip()]
+    if len(names) < count:
+        raise ValueError(f"{path}: line 1 says {count} files, {len(names)} are listed")
+    return [Path(name) for name in names[:count]]
+
+
+def _chunks(
+    files: list[Path], header: NormHeader, key_bytes: int, limit: int
+) -> Iterator[tuple[int, NormRecords | None]]:
+    """(records in the file, the parsed ones or None once the limit is reached) of each file."""
+    left = limit
+    for file in files:
+        own = read_norm_header(file)
+        shape = (own.check, own.label_dim, own.dense_dim, own.slot_num)
+        if shape != (header.check, header.label_dim, header.dense_dim, header.slot_num):
+            raise ValueError(f"{file}: {own} does not fit the first file's {header}")
+        records = read_norm_records(file, own, key_bytes, left) if left else None
+        left -= len(records.floats) if records else 0
+        yield own.records, records
+
+
+def inspect_norm(
+    path: str | os.PathLike[str], *, i64: bool | None = None, limit: int = 1_000_000
+) -> NormReport:
+    """Look into Norm data.
+
+    Parameters
+    ----------
+    path : path
+        A Norm data file or a file list.
+    i64 : bool, optional
+        Width of the keys; found out when not given.
+    limit : int
+        Rows to read at most; the headers of all files are read in any case.
+
+    Returns
+    -------
+    NormReport
+
+    Raises
+    ------
+    ValueError
+        When the data is damaged; the message names file, record and byte.
+    """
+    files = data_files(path)
+    if not files:
+        raise ValueError(f"{os.fspath(path)}: the file list is empty")
+    header = read_norm_header(files[0])
+    key_bytes = find_key_bytes(files[0], header, limit) if i64 is None else (8 if i64 else 4)
+    floats: list[npt.NDArray[np.float32]] = []
+    counts: list[npt.NDArray[np.int64]] = []
+    keys: list[list[npt.NDArray[np.int64]]] = [[] for _ in range(header.slot_num)]
+    rows = bad = 0
+    for in_file, records in _chunks(files, header, key_bytes, limit):
+        rows += in_file
+        if records is None:
+            continue
+        floats.append(records.floats)
+        counts.append(records.counts)
+        bad += records.bad_checksums
+        for slot, values in enumerate(records.keys):
+            keys[slot].append(values)
+    values = np.concatenate(floats)
+    columns = _columns(values, header)
+    slots = _slots(np.concatenate(counts), [np.concatenate(part) for part in keys])
+    labels, dense = columns[: header.label_dim], columns[header.label_dim :]
+    return NormReport(
+        path=os.fspath(path),
+        format="Norm",
+        check=header.check,
+        key_type="int64" if key_bytes == 8 else "uint32",
+        files=len(files),
+        rows=rows,
+        rows_read=len(values),
+        label_rate=[column.mean for column in labels],
+        labels=labels,
+        dense=dense,
+        slots=slots,
+        bad_checksums=bad,
+        warnings=_warnings(labels, dense, slots, bad),
+    )
+
+
+def _columns(values: npt.NDArray[np.float32], header: NormHeader) -> list[ColumnReport]:
+    names = [f"label {i}" for i in range(header.label_dim)]
+    names += [f"dense {i}" for i in range(header.dense_dim)]
+    result = []
+    for name, column in zip(names, values.T, strict=True):
+        good = column[np.isfinite(column)].astype(np.float64)
+        low, high, mean = (good.min(), good.max(), good.mean()) if len(good) else (0.0, 0.0, 0.0)
+        result.append(
+            ColumnReport(name, float(low), float(high), float(mean), len(column) - len(good))
+        )
+    return result
+
+
+def _slots(counts: npt.NDArray[np.int64], keys: list[npt.NDArray[np.int64]]) -> list[SlotReport]:
+    reports, distinct = [], []
+    for index, values in enumerate(keys):
+        report = SlotReport(index, keys=len(values))
+        unique, often = np.unique(values, return_counts=True)
+        distinct.append(unique)
+        if len(counts):
+            hotness = counts[:, index]
+            report.hotness_min, report.hotness_max = int(hotness.min()), int(hotness.max())
+            report.hotness_mean = float(hotness.mean())
+        if len(unique):
+            report.cardinality = len(unique)
+            report.key_min, report.key_max = int(unique[0]), int(unique[-1])
+            report.top_key = int(unique[often.argmax()])
+            report.top_key_share = float(often.max() / len(values))
+        reports.append(report)
+    for a, left in enumerate(distinct):
+        for b in range(a + 1, len(distinct)):
+            right = distinct[b]
+            apart = not len(left) or not len(right) or left[-1] < right[0] or right[-1] < left[0]
+            if not apart and len(np.intersect1d(left, right, assume_unique=True)):
+                reports[a].overlaps.append(b)
+                reports[b].overlaps.append(a)
+    return reports
+
+
+def _warnings(
+    labels: list[ColumnReport], dense: list[ColumnReport], slots: list[SlotReport], bad: int
+) -> list[str]:
+    found = []
+    for column in labels + dense:
+        if column.not_finite:
+            found.append(f"{column.name}: {column.not_finite} values are NaN or infinite")
+        if column.minimum == column.maximum:
+            found.append(f"{column.name} is constant ({column.minimum:g})")
+    for column in labels:
+        if column.minimum < 0 or column.maximum > 1:
+            found.append(
+                f"{column.name} lies in {column.minimum:g}..{column.maximum:g}, not in 0..1"
+            )
+    for slot in slots:
+        later = [other for other in slot.overlaps if other > slot.index]
+        if later:
+            found.append(
+                f"slot {slot.index} shares keys with slot{'s' if len(later) > 1 else ''} "
+                f"{', '.join(map(str, later))}: in a Distributed embedding they would share rows; "
+                "add an offset to the keys of each slot"
+            )
+        if slot.keys == 0:
+            found.append(f"slot {slot.index} is empty")
+        elif slot.cardinality == 1:
+            found.append(f"slot {slot.index} is constant (key {slot.top_key})")
+    if bad:
+        found.append(f"{bad} records have a wrong checksum")
+    return found
+
+
+def format_report(report: NormReport) -> str:
+    """The report as text of a few lines and a table of the slots."""
+    lines = [
+        f"{report.path}: Norm, check {report.check}, {report.key_type} keys, "
+        f"{report.files} file{'s' if report.files != 1 else ''}, {report.rows:,} rows"
+        + (f" ({report.rows_read:,} read)" if report.rows_read != report.rows else ""),
+        "label rate " + ", ".join(f"{rate:.4f}" for rate in report.label_rate),
+    ]
+    for column in report.dense:
+        lines.append(
+            f"{column.name}: {column.minimum:g} .. {column.maximum:g}, mean {column.mean:g}"
+        )
+    head = ("slot", "distinct", "hotness", "top key", "share", "key range", "shared with")
+    cells = [head]
+    for slot in report.slots:
+        low, high = slot.hotness_min, slot.hotness_max
+        cells.append(
+            (
+                str(slot.index),
+                f"{slot.cardinality:,}",
+                str(low) if low == high else f"{low}..{high} (mean {slot.hotness_mean:.2f})",
+                "-" if slot.top_key is None else str(slot.top_key),
+                f"{slot.top_key_share:.1%}",
+                "-" if slot.key_min is None else f"{slot.key_min}..{slot.key_max}",
+                ", ".join(map(str, slot.overlaps)) or "-",
+            )
+        )
+    widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
+    for row in cells:
+        lines.append("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)))
+    lines += [f"warning: {text}" for text in report.warnings] or ["no warnings"]
+    return "\n".join(lines)
