@@ -14,36 +14,55 @@ namespace hugectr {
 class HCTR_API Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
+  Error(const Error&) = default;
+  Error& operator=(const Error&) = default;
+  ~Error() override;
 };
 
 /// A caller passed something that can not work (Python: ValueError).
 class HCTR_API InvalidArgument : public Error {
  public:
   using Error::Error;
+  InvalidArgument(const InvalidArgument&) = default;
+  InvalidArgument& operator=(const InvalidArgument&) = default;
+  ~InvalidArgument() override;
 };
 
 /// A memory request or a table budget can not be met (Python: MemoryError).
 class HCTR_API OutOfMemory : public Error {
  public:
   using Error::Error;
+  OutOfMemory(const OutOfMemory&) = default;
+  OutOfMemory& operator=(const OutOfMemory&) = default;
+  ~OutOfMemory() override;
 };
 
 /// A device, driver or kernel failed or is missing (Python: RuntimeError).
 class HCTR_API DeviceError : public Error {
  public:
   using Error::Error;
+  DeviceError(const DeviceError&) = default;
+  DeviceError& operator=(const DeviceError&) = default;
+  ~DeviceError() override;
 };
 
-/// Input data or a file is damaged; carries file and byte offset in its text (Python: RuntimeError).
+/// Input data or a file is damaged; carries file and byte offset in its text (Python:
+/// RuntimeError).
 class HCTR_API DataError : public Error {
  public:
   using Error::Error;
+  DataError(const DataError&) = default;
+  DataError& operator=(const DataError&) = default;
+  ~DataError() override;
 };
 
 /// A collective failed, or another rank failed first (Python: RuntimeError).
 class HCTR_API CommError : public Error {
  public:
   using Error::Error;
+  CommError(const CommError&) = default;
+  CommError& operator=(const CommError&) = default;
+  ~CommError() override;
 };
 
 /// Joins its arguments with operator<<; the way every message of the core is put together.
@@ -57,9 +76,9 @@ std::string concat(const Parts&... parts) {
 }  // namespace hugectr
 
 /// Throws InvalidArgument with the given parts unless the condition holds.
-#define HCTR_CHECK(condition, ...)                                        \
-  do {                                                                    \
-    if (!(condition)) {                                                   \
-      throw ::hugectr::InvalidArgument(::hugectr::concat(__VA_ARGS__));   \
-    }                                                                     \
+#define HCTR_CHECK(condition, ...)                                      \
+  do {                                                                  \
+    if (!(condition)) {                                                 \
+      throw ::hugectr::InvalidArgument(::hugectr::concat(__VA_ARGS__)); \
+    }                                                                   \
   } while (0)

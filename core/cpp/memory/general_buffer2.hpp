@@ -80,7 +80,8 @@ class GeneralBuffer2 : public std::enable_shared_from_this<GeneralBuffer2<Alloca
   };
 
   std::shared_ptr<TensorBuffer2> piece(std::size_t bytes, std::string name) {
-    HCTR_CHECK(!allocated_, "arena '", owner_, "' is already allocated: can not reserve '", name, "'");
+    HCTR_CHECK(!allocated_, "arena '", owner_, "' is already allocated: can not reserve '", name,
+               "'");
     auto result = std::make_shared<Piece>(this->shared_from_this(), bytes_);
     report_.push_back({owner_, std::move(name), bytes_, bytes});
     bytes_ = (bytes_ + bytes + kAlignment - 1) / kAlignment * kAlignment;

@@ -12,7 +12,7 @@ namespace hugectr {
 /// Memory that grows without moving: address space is reserved once, pages are mapped on demand.
 class HCTR_API GrowableMemory {
  public:
-  virtual ~GrowableMemory() = default;
+  virtual ~GrowableMemory();
   /// First byte; the same for the whole life of the object.
   virtual void* data() const = 0;
   /// Bytes usable now. Newly mapped bytes are zero.
@@ -30,7 +30,7 @@ class HCTR_API MemoryResource {
   /// Every allocation starts on a multiple of this many bytes.
   static constexpr std::size_t kAlignment = 64;
 
-  virtual ~MemoryResource() = default;
+  virtual ~MemoryResource();
   virtual DeviceId device() const = 0;
   /// Uninitialised bytes. Throws OutOfMemory naming `owner` and the number of bytes.
   virtual void* allocate(std::size_t bytes, std::string_view owner) = 0;

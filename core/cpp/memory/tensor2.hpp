@@ -56,8 +56,9 @@ class Tensor2 {
   /// The typed view of a bag; throws InvalidArgument ("Inconsistent tensor type ...") when the
   /// bag holds another dtype.
   static Tensor2 stretch_from(const TensorBag2& bag) {
-    HCTR_CHECK(bag.get_scalar_type() == ScalarTypeOf<T>::value, "Inconsistent tensor type: bag holds ",
-               to_string(bag.get_scalar_type()), ", asked for ", to_string(ScalarTypeOf<T>::value));
+    HCTR_CHECK(bag.get_scalar_type() == ScalarTypeOf<T>::value,
+               "Inconsistent tensor type: bag holds ", to_string(bag.get_scalar_type()),
+               ", asked for ", to_string(ScalarTypeOf<T>::value));
     return Tensor2(bag.get_dimensions(), bag.buffer());
   }
   TensorBag2 shrink() const { return {dimensions_, ScalarTypeOf<T>::value, buffer_}; }

@@ -8,7 +8,7 @@ namespace hugectr {
 /// What a Tensor2 shares ownership of: a piece of some arena or of growable memory.
 class HCTR_API TensorBuffer2 {
  public:
-  virtual ~TensorBuffer2() = default;
+  virtual ~TensorBuffer2();
   virtual bool allocated() const = 0;
   virtual void* get_ptr() = 0;
   virtual DeviceId device() const = 0;
