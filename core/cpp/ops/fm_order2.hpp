@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+
+#include "core/cpp/base/export.hpp"
+#include "core/cpp/device/op.hpp"
+
+namespace hugectr {
+
+/// Second-order interactions of a factorisation machine. x is seen as k vectors v_i of size d.
+///
+///   y[b, j] = 0.5 * ((sum_i v_i[b, j])^2 - sum_i v_i[b, j]^2)
+///
+/// x: float32 (b, k * d) or (b, k, d). y: float32 (b, d). Overwrites y; y does not overlap x.
+/// Deterministic.
+struct HCTR_API FmOrder2Fwd {
+  static constexpr const char* kName = "fm_order2_fwd";
+  TensorRef x, y;
+
+  void visit(OpVisitor& v) {
+    v.tensor("x", Access::In, x);
+    v.tensor("y", Access::Out, y);
+  }
+  void check() const;
+};
+
+/// dv_i[b, j] = dy[b, j] * (sum_m v_m[b, j] - v_i[b, j]); the sum is taken anew.
+///
+/// x, dx: as x of the forward; dy: float32 (b, d). Overwrites dx; dx overlaps nothing.
+/// Deterministic.
+struct HCTR_API FmOrder2Bwd {
+  static constexpr const char* kName = "fm_order2_bwd";
+  TensorRef x, dy, dx;
+
+  void visit(OpVisitor& v) {
+    v.tensor("x", Access::In, x);
+    v.tensor("dy", Access::In, dy);
+    v.tensor("dx", Access::Out, dx);
+  }
+  void check() const;
+};
+
+}  // namespace hugectr

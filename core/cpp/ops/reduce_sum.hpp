@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+
+#include "core/cpp/base/export.hpp"
+#include "core/cpp/device/op.hpp"
+
+namespace hugectr {
+
+/// Sum over one axis other than the batch; the axis stays, with size 1.
+///
+///   y[b, .., 0, ..] = sum_j x[b, .., j, ..]
+///
+/// x: float32 (b, n) with axis 1 or (b, m, n) with axis 1 or 2. y: the same with 1 at `axis`.
+/// Overwrites y; y does not overlap x. Deterministic.
+struct HCTR_API ReduceSumFwd {
+  static constexpr const char* kName = "reduce_sum_fwd";
+  TensorRef x, y;
+  std::int64_t axis = 1;
+
+  void visit(OpVisitor& v) {
+    v.tensor("x", Access::In, x);
+    v.tensor("y", Access::Out, y);
+    v.attribute("axis", axis);
+  }
+  void check() const;
+};
+
+/// dx[b, .., j, ..] = dy[b, .., 0, ..]: the gradient is copied along the axis. Overwrites dx.
+struct HCTR_API ReduceSumBwd {
+  static constexpr const char* kName = "reduce_sum_bwd";
+  TensorRef dy, dx;
+  std::int64_t axis = 1;
+
+  void visit(OpVisitor& v) {
+    v.tensor("dy", Access::In, dy);
+    v.tensor("dx", Access::Out, dx);
+    v.attribute("axis", axis);
+  }
+  void check() const;
+};
+
+}  // namespace hugectr
