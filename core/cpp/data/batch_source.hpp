@@ -11,7 +11,8 @@
 
 namespace hugectr {
 
-/// What is done with damaged data: stop with a DataError, or count it, log the first ones and go on.
+/// What is done with damaged data: stop with a DataError, or count it, log the first ones and go
+/// on.
 enum class OnBadData { Error, Skip };
 
 /// The part of the data that one batch covers, still unparsed. Each kind of source derives its own.

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -53,5 +54,13 @@ struct CSRChunk {
   StagingArray weight;       ///< float32 (B): 1 or 0
   std::vector<HostCsr> sparse;
 };
+
+/// A chunk with room for `batch` samples; the arrays of keys are sized by the batch itself.
+HCTR_API CSRChunk make_csr_chunk(const InputLayout& layout, std::size_t batch,
+                                 const std::shared_ptr<MemoryResource>& resource);
+
+/// Makes samples [first, batch) padding: weight, label and dense 0, no keys.
+HCTR_API void pad_samples(const InputLayout& layout, std::size_t first, std::size_t batch,
+                          CSRChunk& chunk);
 
 }  // namespace hugectr

@@ -24,8 +24,9 @@ struct DeviceBatch {
   TensorRef dense;          ///< (b, dense_dim) float32
   TensorRef sample_weight;  ///< (b) float32
   std::vector<SparseTensor> sparse;
-  std::unique_ptr<Event> ready;     ///< recorded on the memcpy stream when the copy is done
-  std::unique_ptr<Event> consumed;  ///< the consumer records it on the stream that read the batch last
+  std::unique_ptr<Event> ready;  ///< recorded on the memcpy stream when the copy is done
+  std::unique_ptr<Event>
+      consumed;  ///< the consumer records it on the stream that read the batch last
 };
 
 /// One batch on all local devices.

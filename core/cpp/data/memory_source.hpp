@@ -13,8 +13,8 @@ struct MemoryData {
   std::vector<float> label;  ///< (samples, label_dim)
   std::vector<float> dense;  ///< (samples, dense_dim)
   struct Sparse {
-    std::vector<std::int64_t> keys;           ///< all keys, widened
-    std::vector<std::uint64_t> row_offsets;   ///< samples * slot_num + 1
+    std::vector<std::int64_t> keys;          ///< all keys, widened
+    std::vector<std::uint64_t> row_offsets;  ///< samples * slot_num + 1
   };
   std::vector<Sparse> sparse;  ///< one a SparseInput
 };

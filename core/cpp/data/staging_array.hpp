@@ -8,7 +8,8 @@
 
 namespace hugectr {
 
-/// Bytes of staging (on CUDA: pinned) memory that grow on demand and are reused batch after batch.
+/// Bytes of one memory resource that grow on demand and are reused batch after batch: staging (on
+/// CUDA: pinned) memory of the chunks, device memory of the batches.
 class StagingArray {
  public:
   StagingArray() = default;
@@ -23,7 +24,7 @@ class StagingArray {
     if (data_) resource_->deallocate(data_, capacity_);
   }
 
-  /// Makes at least `bytes` usable. Content is kept only when keep is true.
+  /// Makes at least `bytes` usable. Content is kept only when keep is true (host memory only).
   HCTR_API void reserve(std::size_t bytes, bool keep = false);
   std::size_t capacity() const { return capacity_; }
   template <class T>

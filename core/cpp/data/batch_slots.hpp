@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "core/cpp/data/data_reader.hpp"
+#include "core/cpp/data/staging_array.hpp"
+
+namespace hugectr {
+
+/// A batch on all local devices together with its memory there.
+struct BatchSlot {
+  struct DeviceArrays {
+    StagingArray label, dense, weight;
+    std::vector<StagingArray> keys, row_offsets;  ///< one a sparse input
+  };
+  Batch batch;
+  std::vector<DeviceArrays> arrays;  ///< one a local device
+};
+
+/// The kSlots batches on the devices, going round: free -> filled by the collector -> published ->
+/// held by the consumer -> free.
+class BatchSlots {
+ public:
+  BatchSlots(const InputLayout& layout, std::size_t batch_size, ResourceManager& resources);
+  /// Waits for the devices to be done with the memory.
+  ~BatchSlots();
+  BatchSlots(const BatchSlots&) = delete;
+  BatchSlots& operator=(const BatchSlots&) = delete;
+
+  /// Blocks; nullptr after stop().
+  BatchSlot* wait_free();
+  void publish(BatchSlot* slot);
+  /// No more batches come: the end of the data, or the error that ended it.
+  void finish(std::exception_ptr error);
+
+  /// The contract of IDataReader::acquire and release.
+  Batch* acquire();
+  void release(Batch* batch);
+  bool at_end() const;
+  /// Throws InvalidArgument while a batch is held.
+  void check_none_held() const;
+
+  /// Wakes and refuses the collector, until reset().
+  void stop();
+  /// Waits until copies and consumers are done with all slots; then all are free.
+  void reset();
+
+ private:
+  void make_slot(BatchSlot& slot, const InputLayout& layout, std::size_t batch_size,
+                 ResourceManager& resources);
+  void synchronize();
+
+  mutable std::mutex mutex_;
+  std::condition_variable free_changed_, published_changed_;
+  std::vector<BatchSlot> slots_;
+  std::deque<BatchSlot*> free_, published_;
+  std::vector<BatchSlot*> held_;
+  std::exception_ptr error_;
+  bool finished_ = false, stopped_ = false, end_seen_ = false;
+};
+
+}  // namespace hugectr

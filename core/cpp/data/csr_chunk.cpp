@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/data/csr_chunk.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace hugectr {
+
+std::size_t SparseInput::max_feature_num() const {
+  std::size_t sum = 0;
+  for (const int nnz : nnz_per_slot) sum += static_cast<std::size_t>(std::max(nnz, 0));
+  return sum;
+}
+
+std::size_t SparseInput::max_nnz() const {
+  std::size_t most = 0;
+  for (const int nnz : nnz_per_slot)
+    most = std::max(most, static_cast<std::size_t>(std::max(nnz, 0)));
+  return most;
+}
+
+std::size_t InputLayout::total_slots() const {
+  std::size_t sum = 0;
+  for (const SparseInput& input : sparse) sum += input.slot_num;
+  return sum;
+}
+
+CSRChunk make_csr_chunk(const InputLayout& layout, std::size_t batch,
+                        const std::shared_ptr<MemoryResource>& resource) {
+  CSRChunk chunk;
+  const auto array = [&](std::size_t bytes) {
+    StagingArray result(resource);
+    result.reserve(std::max<std::size_t>(bytes, 1));
+    return result;
+  };
+  chunk.label = array(batch * layout.label_dim * sizeof(float));
+  chunk.dense = array(batch * layout.dense_dim * sizeof(float));
+  chunk.weight = array(batch * sizeof(float));
+  for (const SparseInput& input : layout.sparse) {
+    HostCsr csr;
+    csr.keys = array(1);
+    csr.row_offsets = array((batch * input.slot_num + 1) * sizeof(offset_t));
+    chunk.sparse.push_back(std::move(csr));
+  }
+  return chunk;
+}
+
+void pad_samples(const InputLayout& layout, std::size_t first, std::size_t batch, CSRChunk& chunk) {
+  const std::size_t count = batch - first;
+  const auto zero = [&](StagingArray& array, std::size_t width) {
+    if (width * count > 0) {
+      std::memset(array.as<float>() + first * width, 0, count * width * sizeof(float));
+    }
+  };
+  zero(chunk.label, layout.label_dim);
+  zero(chunk.dense, layout.dense_dim);
+  zero(chunk.weight, 1);
+  for (std::size_t i = 0; i < layout.sparse.size(); ++i) {
+    const std::size_t slots = layout.sparse[i].slot_num;
+    HostCsr& csr = chunk.sparse[i];
+    offset_t* offsets = csr.row_offsets.as<offset_t>();
+    std::fill(offsets + first * slots, offsets + batch * slots + 1, static_cast<offset_t>(csr.nnz));
+  }
+}
+
+}  // namespace hugectr

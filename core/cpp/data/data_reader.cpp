@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/data/data_reader.hpp"
+
+#include <exception>
+#include <utility>
+
+#include "core/cpp/base/error.hpp"
+#include "core/cpp/data/batch_slots.hpp"
+#include "core/cpp/data/data_collector.hpp"
+#include "core/cpp/data/data_reader_worker_group.hpp"
+#include "core/cpp/data/heap_ex.hpp"
+#include "core/cpp/data/reader_ledger.hpp"
+
+namespace hugectr {
+namespace {
+
+std::vector<CSRChunk> make_chunks(const InputLayout& layout, std::size_t batch_size,
+                                  std::size_t count, ResourceManager& resources) {
+  const auto memory = resources.get_local_gpu(0).staging_resource();
+  std::vector<CSRChunk> chunks;
+  for (std::size_t i = 0; i < count; ++i) {
+    chunks.push_back(make_csr_chunk(layout, batch_size, memory));
+  }
+  return chunks;
+}
+
+/// Puts source, workers, collector and slots together; owns their threads.
+class DataReader final : public IDataReader {
+ public:
+  DataReader(std::unique_ptr<IBatchSource> source, const InputLayout& layout,
+             std::size_t batch_size, std::size_t num_workers,
+             std::shared_ptr<ResourceManager> resources)
+      : resources_(std::move(resources)),
+        source_(std::move(source)),
+        layout_(layout),
+        batch_size_(batch_size),
+        num_workers_(num_workers),
+        // One more than workers and copies in flight, so that nobody waits for anybody's copy.
+        heap_(make_chunks(layout, batch_size, num_workers + 2, *resources_)),
+        slots_(layout, batch_size, *resources_) {}
+
+  ~DataReader() override { stop(); }
+
+  void start() override {
+    if (workers_) return;
+    workers_ = std::make_unique<DataReaderWorkerGroup>(*source_, heap_, ledger_, batch_size_,
+                                                       num_workers_);
+    collector_ =
+        std::make_unique<DataCollector>(heap_, slots_, ledger_, layout_, batch_size_, *resources_);
+  }
+
+  Batch* acquire() override {
+    if (source_error_) std::rethrow_exception(source_error_);
+    start();
+    const ReaderLedger::Timer timer(ledger_, &ReaderMetrics::acquire_seconds);
+    return slots_.acquire();
+  }
+
+  void release(Batch* batch) override { slots_.release(batch); }
+
+  void set_source(const std::string& source) override {
+    slots_.check_none_held();
+    const bool was_started = workers_ != nullptr;
+    stop();
+    slots_.reset();
+    heap_.reset();
+    try {
+      source_->set_source(source);
+      source_error_ = nullptr;
+    } catch (...) {
+      source_error_ = std::current_exception();  // until a set_source() that works
+      throw;
+    }
+    if (was_started) start();
+  }
+
+  bool is_eof() const override { return slots_.at_end(); }
+  ReaderMetrics metrics() override { return ledger_.take(source_->bad_samples()); }
+  std::size_t batch_size() const override { return batch_size_; }
+
+ private:
+  void stop() {
+    // Both wait for their threads; stopping the heap first lets them end at the same time.
+    heap_.stop();
+    collector_.reset();
+    workers_.reset();
+  }
+
+  std::shared_ptr<ResourceManager> resources_;
+  std::unique_ptr<IBatchSource> source_;
+  InputLayout layout_;
+  std::size_t batch_size_, num_workers_;
+  std::exception_ptr source_error_;
+  ReaderLedger ledger_;
+  // Destroyed bottom up: the slots wait for the copies out of the heap's chunks.
+  HeapEx heap_;
+  BatchSlots slots_;
+  std::unique_ptr<DataReaderWorkerGroup> workers_;
+  std::unique_ptr<DataCollector> collector_;
+};
+
+}  // namespace
+
+std::unique_ptr<IDataReader> make_data_reader(std::unique_ptr<IBatchSource> source,
+                                              const InputLayout& layout, std::size_t batch_size,
+                                              std::size_t num_workers,
+                                              std::shared_ptr<ResourceManager> resources) {
+  HCTR_CHECK(source != nullptr, "data reader: no source");
+  HCTR_CHECK(num_workers > 0, "data reader: num_workers is 0, allowed is 1 or more");
+  const std::size_t devices = resources->get_global_gpu_count();
+  HCTR_CHECK(batch_size > 0 && batch_size % devices == 0, "data reader: batch size ", batch_size,
+             " is not a multiple of the ", devices, " devices");
+  for (const SparseInput& input : layout.sparse) {
+    HCTR_CHECK(input.slot_num > 0 && input.nnz_per_slot.size() == input.slot_num, "sparse input '",
+               input.top_name, "': slot_num is ", input.slot_num, " and nnz_per_slot has ",
+               input.nnz_per_slot.size(), " numbers, need one for each slot");
+    HCTR_CHECK(batch_size * input.slot_num < 0xffffffffull, "sparse input '", input.top_name,
+               "': batch size * slot_num exceeds 32 bits");
+  }
+  return std::make_unique<DataReader>(std::move(source), layout, batch_size, num_workers,
+                                      std::move(resources));
+}
+
+}  // namespace hugectr

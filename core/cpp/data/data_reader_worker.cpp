@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/data/data_reader_worker.hpp"
+
+#include "core/cpp/data/data_reader_worker_group.hpp"
+
+namespace hugectr {
+
+DataReaderWorker::DataReaderWorker(DataReaderWorkerGroup& group)
+    : group_(group), thread_([this] { run(); }) {}
+
+DataReaderWorker::~DataReaderWorker() { thread_.join(); }
+
+void DataReaderWorker::run() {
+  try {
+    read_all();
+  } catch (...) {
+    group_.heap().fail(std::current_exception());
+  }
+}
+
+void DataReaderWorker::read_all() {
+  HeapEx& heap = group_.heap();
+  const auto raw = group_.source().make_raw_batch();
+  while (true) {
+    CSRChunk* chunk = nullptr;
+    {
+      const ReaderLedger::Timer timer(group_.ledger(), &ReaderMetrics::credit_seconds);
+      chunk = heap.checkout_credit();
+    }
+    if (!chunk || !group_.claim(*raw, chunk)) return;
+    std::exception_ptr error;
+    try {
+      const ReaderLedger::Timer timer(group_.ledger(), &ReaderMetrics::parse_seconds);
+      group_.source().parse(*raw, group_.batch_size(), *chunk);
+    } catch (...) {
+      // Kept in the place of the batch, so that what came before it is still delivered.
+      error = std::current_exception();
+    }
+    heap.commit_ready(chunk, error);
+  }
+}
+
+}  // namespace hugectr

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/data/data_reader_worker_group.hpp"
+
+namespace hugectr {
+
+DataReaderWorkerGroup::DataReaderWorkerGroup(IBatchSource& source, HeapEx& heap,
+                                             ReaderLedger& ledger, std::size_t batch_size,
+                                             std::size_t num_workers)
+    : source_(source), heap_(heap), ledger_(ledger), batch_size_(batch_size) {
+  try {
+    for (std::size_t i = 0; i < num_workers; ++i) {
+      workers_.push_back(std::make_unique<DataReaderWorker>(*this));
+    }
+  } catch (...) {
+    heap_.stop();  // the threads that did start must end before their members go
+    workers_.clear();
+    throw;
+  }
+}
+
+DataReaderWorkerGroup::~DataReaderWorkerGroup() {
+  heap_.stop();
+  workers_.clear();
+}
+
+bool DataReaderWorkerGroup::claim(RawBatch& raw, CSRChunk* chunk) {
+  const std::lock_guard lock(claim_mutex_);
+  if (closed_) {
+    heap_.return_credit(chunk);
+    return false;
+  }
+  chunk->sequence = next_sequence_;
+  try {
+    if (source_.claim(raw, batch_size_)) {
+      ++next_sequence_;
+      return true;
+    }
+    closed_ = true;
+    heap_.return_credit(chunk);
+    heap_.close(next_sequence_);
+  } catch (...) {
+    closed_ = true;
+    heap_.commit_ready(chunk, std::current_exception());
+    heap_.close(next_sequence_ + 1);
+  }
+  return false;
+}
+
+}  // namespace hugectr
