@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+# Needs python3.11+, g++ and make; everything else is set up by tools/setup.sh.
+#   make PYTHON=/path/to/python   another interpreter      make VENV=folder   another environment
+SHELL := /bin/bash
+VENV ?= .venv
+PYTHON ?=
+WERROR ?= OFF
+export VENV PYTHON
+python := $(VENV)/bin/python
+
+.PHONY: help setup build demo test lint format bench sanitize wheel clean
+
+help:
+	@echo "make demo       train Wide & Deep on the Adult data and write a report"
+	@echo "make test       linters, C++ tests, Python tests"
+	@echo "make lint       linters only          make format   repairs what they can"
+	@echo "make bench      benchmarks            make sanitize C++ tests under ASan, UBSan, TSan"
+	@echo "make wheel      a wheel in dist/      make clean    removes everything made here"
+
+setup:
+	@tools/setup.sh
+
+build: setup
+	@tools/build.sh cpu -DHUGECTR_TESTS=OFF
+
+demo: build
+	@$(python) -m hugectr demo
+
+test:
+	@tools/setup.sh tests
+	@tools/build.sh cpu -DHUGECTR_TESTS=ON -DHUGECTR_WERROR=$(WERROR)
+	@$(python) tools/run_tests.py build/cpu
+
+lint: setup
+	@$(python) tools/lint.py
+
+format: setup
+	@$(python) tools/lint.py --fix
+
+bench: build
+	@set -e; for file in benchmarks/*/*.py; do echo "==> $$file"; $(python) $$file; done
+
+sanitize:
+	@tools/setup.sh tests
+	@tools/sanitize.sh
+
+wheel: setup
+	@$(python) -m build --wheel --no-isolation --outdir dist .
+	@ls -1 dist/*.whl
+
+clean:
+	rm -rf build dist hugectr/*.so hugectr/include hugectr/lib $(VENV)
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,22 @@
+# hugectr/_core: the one compiled Python module, for CPython's stable ABI of 3.11 and later.
+
+# The cython-cmake wheel of the interpreter, unless scikit-build-core has put it on the path.
+execute_process(
+  COMMAND ${Python_EXECUTABLE} -c
+          "import cython_cmake, os; print(os.path.dirname(cython_cmake.__file__))"
+  OUTPUT_VARIABLE cython_cmake OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+if(cython_cmake)
+  list(APPEND CMAKE_MODULE_PATH ${cython_cmake}/cmake)
+endif()
+find_package(Cython 3.1 REQUIRED)
+include(UseCython)
+
+cython_transpile(hugectr/_core.pyx LANGUAGE CXX OUTPUT_VARIABLE core_source
+                 CYTHON_ARGS -3 --module-name hugectr._core
+                             -X boundscheck=False -X wraparound=False -X embedsignature=True)
+python_add_library(_core MODULE ${core_source} WITH_SOABI USE_SABI 3.11)
+target_link_libraries(_core PRIVATE hugectr_flags hugectr)
+# Generated code is not ours to keep free of these.
+target_compile_options(_core PRIVATE -Wno-unused-parameter -Wno-cast-function-type -Wno-unused-function)
+set_target_properties(_core PROPERTIES INSTALL_RPATH "$ORIGIN")
+install(TARGETS _core LIBRARY DESTINATION hugectr COMPONENT package)

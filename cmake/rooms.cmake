@@ -1,0 +1,31 @@
+# Flags of every target, and how a room of core/cpp becomes part of libhugectr.
+
+add_library(hugectr_flags INTERFACE)
+target_include_directories(hugectr_flags INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
+# errno and floating-point traps are used nowhere; keeping them would stop loops from vectorising.
+# Neither flag changes a result.
+target_compile_options(hugectr_flags INTERFACE -Wall -Wextra -Wno-missing-field-initializers
+                                               -fno-math-errno -fno-trapping-math)
+if(HUGECTR_WERROR)
+  target_compile_options(hugectr_flags INTERFACE -Werror)
+endif()
+if(HUGECTR_CPU_ARCH AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  target_compile_options(hugectr_flags INTERFACE -march=${HUGECTR_CPU_ARCH})
+endif()
+if(HUGECTR_SANITIZE)
+  target_compile_options(hugectr_flags INTERFACE -fsanitize=${HUGECTR_SANITIZE}
+                                                 -fno-omit-frame-pointer -g1)
+  if(HUGECTR_SANITIZE MATCHES "undefined")
+    target_compile_options(hugectr_flags INTERFACE -fno-sanitize-recover=undefined)
+  endif()
+  target_link_options(hugectr_flags INTERFACE -fsanitize=${HUGECTR_SANITIZE})
+endif()
+target_link_libraries(hugectr_flags INTERFACE Threads::Threads)
+
+# A room is an OBJECT library: a static archive would drop self-registering ops.
+function(hugectr_room name)
+  cmake_parse_arguments(ROOM "" "" "SOURCES" ${ARGN})
+  add_library(hugectr_${name} OBJECT ${ROOM_SOURCES})
+  target_link_libraries(hugectr_${name} PUBLIC hugectr_flags)
+  set_property(GLOBAL APPEND PROPERTY HUGECTR_ROOMS hugectr_${name})
+endfunction()

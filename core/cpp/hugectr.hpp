@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// Everything a C++ program needs to build, train and save a model:
+///   #include <hugectr/hugectr.hpp>
+/// with find_package(hugectr) and the target hugectr::hugectr. See tests/cpp/install for a program.
+#include "core/cpp/base/error.hpp"
+#include "core/cpp/base/log.hpp"
+#include "core/cpp/data/memory_source.hpp"
+#include "core/cpp/model/session.hpp"

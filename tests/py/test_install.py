@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A C++ program outside the tree finds the installed package, trains a model and prints its loss."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import hugectr
+
+PROGRAM = Path(__file__).resolve().parents[1] / "cpp/install"
+
+
+def run(*command, cwd):
+    result = subprocess.run(
+        [str(part) for part in command],
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
+
+
+def tool(name):
+    beside_python = Path(sys.executable).parent / name
+    found = beside_python if beside_python.exists() else shutil.which(name)
+    if not found:
+        pytest.skip(f"no {name} on this machine")
+    return found
+
+
+def test_cmake_dir_is_printed(tmp_path):
+    printed = Path(run(sys.executable, "-m", "hugectr", "--cmake-dir", cwd=tmp_path).strip())
+    assert printed == Path(hugectr.__file__).parent / "lib/cmake/hugectr"
+    assert (printed / "hugectrConfig.cmake").exists()
+
+
+def test_a_program_outside_the_tree_trains(tmp_path):
+    # A copy of the package alone: nothing of the source tree can help the program.
+    package = tmp_path / "site/hugectr"
+    package.mkdir(parents=True)
+    for name in ("include", "lib"):
+        shutil.copytree(Path(hugectr.__file__).parent / name, package / name)
+    shutil.copy(Path(hugectr.__file__).parent / "libhugectr.so", package)
+    openblas = Path(__import__("scipy_openblas32").__file__).parent
+    (tmp_path / "site/scipy_openblas32").symlink_to(openblas)
+    program = shutil.copytree(PROGRAM, tmp_path / "program")
+
+    build = tmp_path / "build"
+    run(
+        tool("cmake"),
+        *("-S", program, "-B", build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release"),
+        f"-DCMAKE_MAKE_PROGRAM={tool('ninja')}",
+        f"-Dhugectr_DIR={package / 'lib/cmake/hugectr'}",
+        cwd=tmp_path,
+    )
+    run(tool("cmake"), "--build", build, cwd=tmp_path)
+    output = run(build / "train_wide_and_deep", cwd=tmp_path)
+    losses = [float(loss) for loss in re.findall(r"^step \d+ loss (\S+)$", output, re.MULTILINE)]
+    assert len(losses) == 5
+    assert 0.5 < losses[0] < 1.0  # close to ln 2 before anything is learned
+    assert losses[-1] < 0.5 * losses[0]
