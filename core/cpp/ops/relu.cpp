@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/ops/relu.hpp"
+
+#include "core/cpp/ops/check_tensor.hpp"
+#include "core/cpp/ops/row_spans.hpp"
+
+namespace hugectr {
+
+void ReluFwd::check() const {
+  check_float(kName, "x", x);
+  check_float(kName, "y", y, x.shape);
+}
+
+void ReluBwd::check() const {
+  check_float(kName, "y", y);
+  check_float(kName, "dy", dy, y.shape);
+  check_float(kName, "dx", dx, y.shape);
+}
+
+namespace {
+
+void relu_fwd_kernel(const OpContext& ctx, const ReluFwd& op) {
+  for_each_span(*ctx.pool, op.x.rows(), op.x.row_size(), op.x.contiguous() && op.y.contiguous(),
+                [&](std::size_t row, std::size_t column, std::size_t count) {
+                  const float* x = op.x.row<float>(row) + column;
+                  float* y = op.y.row<float>(row) + column;
+                  for (std::size_t i = 0; i < count; ++i) y[i] = relu(x[i]);
+                });
+}
+
+void relu_bwd_kernel(const OpContext& ctx, const ReluBwd& op) {
+  const bool flat = op.y.contiguous() && op.dy.contiguous() && op.dx.contiguous();
+  for_each_span(*ctx.pool, op.y.rows(), op.y.row_size(), flat,
+                [&](std::size_t row, std::size_t column, std::size_t count) {
+                  const float* __restrict y = op.y.row<float>(row) + column;
+                  const float* dy = op.dy.row<float>(row) + column;
+                  float* dx = op.dx.row<float>(row) + column;
+                  for (std::size_t i = 0; i < count; ++i) dx[i] = relu_gradient(y[i], dy[i]);
+                });
+}
+
+const OpRegistration<ReluFwd> relu_fwd_cpu{DeviceType::Cpu, &relu_fwd_kernel};
+const OpRegistration<ReluBwd> relu_bwd_cpu{DeviceType::Cpu, &relu_bwd_kernel};
+
+}  // namespace
+}  // namespace hugectr
