@@ -7,8 +7,9 @@
 namespace hugectr {
 
 /// data := sum over devices of data. float32 or float64, contiguous, in place.
-struct AllReduce {
+struct HCTR_API AllReduce {
   static constexpr const char* kName = "all_reduce";
+  static constexpr bool kSubmits = true;
   TensorRef data;
   void visit(OpVisitor& v) { v.tensor("data", Access::InOut, data); }
   void check() const;

@@ -14,18 +14,24 @@ class Stream;
 
 /// Collectives between the devices of a job. Every call is in stream order, must be made by all
 /// ranks in the same order, and returns before it has run. Sums are taken in rank order, so a run
-/// repeats bit for bit. After abort() every pending and later call throws CommError with the cause.
+/// repeats bit for bit. Tensors are contiguous. A tensor that can not work throws InvalidArgument
+/// at once; ranks that disagree about a collective, its sizes or dtypes all get a CommError naming
+/// two of them. After abort() every pending and later call throws CommError with the cause; where
+/// work is queued (CPU) the error appears at the stream's synchronize().
 class HCTR_API Communicator {
  public:
-  virtual ~Communicator() = default;
+  virtual ~Communicator();
   virtual std::size_t rank() const = 0;  ///< global device id
   virtual std::size_t size() const = 0;  ///< devices in the job
 
-  /// data (float32 or float64, contiguous) becomes the sum over ranks, on every rank.
+  /// data (contiguous; float32, float64, int64, int32 or uint32) becomes the sum over ranks, on
+  /// every rank. Integer sums wrap around.
   virtual void all_reduce(TensorRef data, Stream& stream) = 0;
-  /// in holds size() equal blocks; out becomes the sum over ranks of block rank(). float32.
+  /// in holds size() equal blocks; out becomes the sum over ranks of block rank(). dtypes of
+  /// all_reduce. out may be block rank() of in.
   virtual void reduce_scatter(TensorRef in, TensorRef out, Stream& stream) = 0;
-  /// out becomes the blocks `in` of all ranks, in rank order. Any dtype.
+  /// out becomes the blocks `in` of all ranks, in rank order. Any dtype. in may be block rank() of
+  /// out.
   virtual void all_gather(TensorRef in, TensorRef out, Stream& stream) = 0;
   /// Rank r receives send_counts[r] elements, taken from `in` one after the other; what rank r
   /// sent lies after what the ranks before it sent in `out`. Any dtype.

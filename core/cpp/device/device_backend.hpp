@@ -16,7 +16,7 @@ namespace hugectr {
 /// plug-in registers its own when it is opened.
 class HCTR_API DeviceBackend {
  public:
-  virtual ~DeviceBackend() = default;
+  virtual ~DeviceBackend();
   virtual DeviceType type() const = 0;
   /// Devices that can be used now.
   virtual int device_count() const = 0;

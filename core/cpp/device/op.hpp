@@ -24,6 +24,9 @@
 /// The .cpp registers the CPU kernel, the .cu of the same stem the CUDA kernel:
 ///   const OpRegistration<ReluFwd> relu_fwd_cpu{DeviceType::Cpu, &relu_fwd_kernel};
 /// A caller writes run(context, ReluFwd{.x = ..., .y = ...}).
+/// An op whose kernel itself submits to context.stream (the collectives) says so with
+///   static constexpr bool kSubmits = true;
+/// and is called in the caller's thread instead of as a task of the stream.
 namespace hugectr {
 
 class Stream;
@@ -44,7 +47,7 @@ enum class Access { In, Out, InOut };
 /// floating point, vectors of int64 and float.
 class HCTR_API OpVisitor {
  public:
-  virtual ~OpVisitor() = default;
+  virtual ~OpVisitor();
   /// A tensor that must be there.
   virtual void tensor(const char* name, Access access, TensorRef& ref) = 0;
   /// A tensor that may be empty.
@@ -67,7 +70,8 @@ class HCTR_API OpVisitor {
   void attribute(const char* name, E& value) {
     auto number = static_cast<std::int64_t>(value);
     attribute(name, number);
-    value = static_cast<E>(number);
+    // Readers may visit one op from several threads: write only what changed.
+    if (number != static_cast<std::int64_t>(value)) value = static_cast<E>(number);
   }
 };
 
@@ -90,12 +94,11 @@ class HCTR_API AnyOp {
 
   explicit operator bool() const { return model_ != nullptr; }
   const char* name() const { return model_->name(); }
-  /// Non-const visits copy the op first when it is shared.
+  /// Copies the op first: tasks already submitted keep the old values.
   void visit(OpVisitor& visitor);
   /// Calls f(name, access, ref) for every non-empty tensor.
   void for_each_tensor(const std::function<void(const char*, Access, TensorRef&)>& f);
-  void for_each_tensor(
-      const std::function<void(const char*, Access, const TensorRef&)>& f) const;
+  void for_each_tensor(const std::function<void(const char*, Access, const TensorRef&)>& f) const;
 
   /// The op as its own type, or nullptr.
   template <Operation Op>
@@ -113,11 +116,12 @@ class HCTR_API AnyOp {
   void prepare(const OpContext& context);
 
  private:
-  struct Base {
-    virtual ~Base() = default;
+  struct HCTR_API Base {
+    virtual ~Base();
     virtual const char* name() const = 0;
     virtual void visit(OpVisitor& visitor) = 0;
     virtual void check() const = 0;
+    virtual bool submits() const = 0;
     virtual std::shared_ptr<Base> clone() const = 0;
     virtual void call(OpTable::AnyKernel kernel, const OpContext& context) const = 0;
   };
@@ -127,6 +131,13 @@ class HCTR_API AnyOp {
     const char* name() const override { return Op::kName; }
     void visit(OpVisitor& visitor) override { op.visit(visitor); }
     void check() const override { op.check(); }
+    bool submits() const override {
+      if constexpr (requires { Op::kSubmits; }) {
+        return Op::kSubmits;
+      } else {
+        return false;
+      }
+    }
     std::shared_ptr<Base> clone() const override { return std::make_shared<Model>(op); }
     void call(OpTable::AnyKernel kernel, const OpContext& context) const override {
       reinterpret_cast<void (*)(const OpContext&, const Op&)>(kernel)(context, op);

@@ -66,10 +66,11 @@ class HCTR_API GPUResource {
 class HCTR_API ResourceManager {
  public:
   /// vvgpu: one row of device ids per process. seed 0 draws one from the system's random device.
-  static std::shared_ptr<ResourceManager> create(
-      const std::vector<std::vector<int>>& vvgpu, std::uint64_t seed,
-      DeviceType type = DeviceType::Cpu, DeviceLayout layout = DeviceLayout::LocalFirst,
-      std::size_t process_id = 0);
+  static std::shared_ptr<ResourceManager> create(const std::vector<std::vector<int>>& vvgpu,
+                                                 std::uint64_t seed,
+                                                 DeviceType type = DeviceType::Cpu,
+                                                 DeviceLayout layout = DeviceLayout::LocalFirst,
+                                                 std::size_t process_id = 0);
   ~ResourceManager();
 
   std::size_t get_local_gpu_count() const { return gpus_.size(); }

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "core/cpp/base/device_id.hpp"
 #include "core/cpp/base/export.hpp"
@@ -12,24 +13,30 @@ namespace hugectr {
 /// A point in a stream's work that other streams and threads can wait for.
 class HCTR_API Event {
  public:
-  virtual ~Event() = default;
+  virtual ~Event();
   /// Blocks the calling thread until the work before the last record() is done.
   /// An event never recorded counts as done.
   virtual void synchronize() = 0;
 };
 
 /// In-order queue of work of one device. On CUDA a cudaStream_t; on a virtual CPU device a real
-/// queue with a thread of its own, so that a missing event shows there too. HUGECTR_STREAM_DELAY_US=n
-/// puts a random pause of up to n microseconds before every CPU entry.
+/// queue with a thread of its own, so that a missing event shows there too.
+/// HUGECTR_STREAM_DELAY_US=n puts a random pause of up to n microseconds before every CPU entry.
 class HCTR_API Stream {
  public:
-  virtual ~Stream() = default;
+  virtual ~Stream();
   virtual DeviceId device() const = 0;
 
   /// Runs `task` in stream order. On CPU it is queued and runs on the stream's thread; on CUDA it
   /// runs at once in the calling thread and is expected to launch its work on the native stream.
   /// An exception of a queued task makes every later one a no-op until synchronize() rethrows it.
   virtual void submit(std::function<void()> task) = 0;
+
+  /// Like submit(), but when the task becomes a no-op because an earlier one failed, `skipped` is
+  /// called in its place with the text of that error: how a collective tells the other ranks that
+  /// this one will never come. Streams that run tasks at once never skip one.
+  virtual void submit_or_else(std::function<void()> task,
+                              std::function<void(const std::string&)> skipped);
 
   /// In-order copy between any two places this device can address.
   virtual void copy(void* dst, const void* src, std::size_t bytes) = 0;

@@ -43,9 +43,8 @@ void parallel_for(ThreadPool& pool, std::size_t n, std::size_t grain, const Body
     body(std::size_t{0}, n);
     return;
   }
-  pool.run_chunks(chunks, [&](std::size_t chunk) {
-    body(chunk * grain, std::min(n, (chunk + 1) * grain));
-  });
+  pool.run_chunks(
+      chunks, [&](std::size_t chunk) { body(chunk * grain, std::min(n, (chunk + 1) * grain)); });
 }
 
 }  // namespace hugectr

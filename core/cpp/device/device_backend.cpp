@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/device/device_backend.hpp"
+
+#include <dlfcn.h>
+
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <mutex>
+
+#include "core/cpp/base/error.hpp"
+#include "core/cpp/device/cpu_backend.hpp"
+
+namespace hugectr {
+namespace {
+
+constexpr const char* kPluginName = "libhugectr_cuda.so";
+
+struct Registry {
+  std::array<std::atomic<DeviceBackend*>, 2> backends{};
+  std::mutex opening;  ///< one thread opens the plug-in; its static objects call add()
+};
+
+Registry& registry() {
+  static auto* const object = new Registry;
+  return *object;
+}
+
+/// HUGECTR_CUDA_PLUGIN, or the plug-in's place beside this library.
+std::string plugin_path() {
+  if (const char* path = std::getenv("HUGECTR_CUDA_PLUGIN"); path != nullptr && *path != '\0') {
+    return path;
+  }
+  Dl_info info{};
+  if (dladdr(reinterpret_cast<const void*>(&registry), &info) == 0 || info.dli_fname == nullptr) {
+    return kPluginName;
+  }
+  return (std::filesystem::path(info.dli_fname).parent_path() / kPluginName).string();
+}
+
+DeviceBackend& open_cuda_plugin() {
+  Registry& r = registry();
+  auto& place = r.backends[static_cast<int>(DeviceType::Cuda)];
+  const std::lock_guard lock(r.opening);
+  if (DeviceBackend* backend = place.load()) return *backend;
+  const std::string path = plugin_path();
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) {
+    throw DeviceError(concat(
+        "CUDA devices need the plug-in ", kPluginName,
+        ", which is not part of this build (looked for ", path,
+        "): install a hugectr wheel with CUDA support (pip install \"hugectr[cuda13]\"), build ",
+        "with -DHUGECTR_CUDA=ON where nvcc 13 is, or name the file in HUGECTR_CUDA_PLUGIN; until ",
+        "then use device \"cpu\""));
+  }
+  if (dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL) == nullptr) {
+    const char* reason = dlerror();
+    throw DeviceError(concat("can not open the CUDA plug-in ", path, ": ",
+                             reason != nullptr ? reason : "unknown reason",
+                             "; check that it is from the same hugectr build and that the CUDA 13 "
+                             "driver is installed, or use device \"cpu\""));
+  }
+  DeviceBackend* const backend = place.load();
+  if (backend == nullptr) {
+    throw DeviceError(concat("the CUDA plug-in ", path, " was opened but registered no device ",
+                             "backend: it is not from this hugectr build, install both together"));
+  }
+  return *backend;
+}
+
+}  // namespace
+
+DeviceBackend::~DeviceBackend() = default;
+
+void DeviceBackend::add(DeviceBackend* backend) {
+  HCTR_CHECK(backend != nullptr, "a device backend can not be null");
+  registry().backends[static_cast<int>(backend->type())].store(backend);
+}
+
+DeviceBackend& DeviceBackend::get(DeviceType type) {
+  if (DeviceBackend* backend = registry().backends[static_cast<int>(type)].load()) return *backend;
+  return type == DeviceType::Cpu ? cpu_backend() : open_cuda_plugin();
+}
+
+std::string DeviceBackend::why_not(DeviceType type) noexcept {
+  try {
+    if (get(type).device_count() > 0) return "";
+    return concat("no ", to_string(type), " device is visible: check the driver and ",
+                  "CUDA_VISIBLE_DEVICES, or use device \"cpu\"");
+  } catch (const std::exception& e) {
+    return e.what();
+  } catch (...) {
+    return "unknown reason";
+  }
+}
+
+}  // namespace hugectr

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/device/resource_manager.hpp"
+
+#include <exception>
+#include <random>
+#include <utility>
+
+#include "core/cpp/base/error.hpp"
+#include "core/cpp/device/device_threads.hpp"
+
+namespace hugectr {
+namespace {
+
+std::uint64_t draw_seed() {
+  std::random_device random;
+  std::uint64_t seed = 0;
+  while (seed == 0) seed = (std::uint64_t{random()} << 32) | random();
+  return seed;
+}
+
+}  // namespace
+
+ResourceManager::ResourceManager(DeviceMap map, DeviceType type)
+    : map_(std::move(map)), type_(type) {}
+
+std::shared_ptr<ResourceManager> ResourceManager::create(const std::vector<std::vector<int>>& vvgpu,
+                                                         std::uint64_t seed, DeviceType type,
+                                                         DeviceLayout layout,
+                                                         std::size_t process_id) {
+  DeviceMap map(vvgpu, process_id, layout);
+  HCTR_CHECK(map.num_processes() == 1, "vvgpu has ", map.num_processes(),
+             " rows, one per process: several processes need the MPI support that a later version "
+             "brings; give one row with all devices, e.g. [[0, 1]]");
+  DeviceBackend& backend = DeviceBackend::get(type);
+  std::vector<DeviceId> devices;
+  for (const int id : map.get_device_list()) {
+    backend.check_device(id);
+    devices.push_back({type, id});
+  }
+
+  std::shared_ptr<ResourceManager> manager(new ResourceManager(std::move(map), type));
+  ResourceManager* const self = manager.get();
+  self->cpu_ =
+      std::make_unique<CPUResource>(seed != 0 ? seed : draw_seed(), std::make_shared<ThreadPool>());
+  auto communicators = backend.create_communicators(devices);
+  auto plan_communicators = backend.create_communicators(devices);
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    self->gpus_.push_back(std::make_unique<GPUResource>(
+        backend, devices[i], i, self->map_.get_global_id(i), std::move(communicators[i]),
+        std::move(plan_communicators[i]), &self->cpu_->pool()));
+  }
+  // A failed plan leaves the step that is under way alone; a failed step takes the plan with it.
+  self->step_threads_ = std::make_unique<DeviceThreads>(
+      devices.size(), "hctr-step", [self](const std::string& reason) {
+        for (auto& gpu : self->gpus_) {
+          gpu->communicator().abort(reason);
+          gpu->plan_context().communicator->abort(reason);
+        }
+      });
+  self->plan_threads_ = std::make_unique<DeviceThreads>(
+      devices.size(), "hctr-plan", [self](const std::string& reason) {
+        for (auto& gpu : self->gpus_) gpu->plan_context().communicator->abort(reason);
+      });
+  return manager;
+}
+
+ResourceManager::~ResourceManager() {
+  step_threads_.reset();
+  plan_threads_.reset();
+  // Streams finish their queues when they go; none may wait there for a rank that never comes.
+  if (gpus_.size() > 1) {
+    for (auto& gpu : gpus_) {
+      gpu->communicator().abort("the ResourceManager is gone");
+      gpu->plan_context().communicator->abort("the ResourceManager is gone");
+    }
+  }
+}
+
+std::size_t ResourceManager::get_process_id_from_gpu_global_id(std::size_t global_id) const {
+  return map_.get_pid(global_id);
+}
+
+std::size_t ResourceManager::get_gpu_local_id_from_global_id(std::size_t global_id) const {
+  const int local_id = map_.get_local_id(global_id);
+  HCTR_CHECK(local_id >= 0, "global device ", global_id, " belongs to process ",
+             map_.get_pid(global_id), ", this is process ", map_.get_process_id());
+  return static_cast<std::size_t>(local_id);
+}
+
+std::size_t ResourceManager::get_gpu_global_id_from_local_id(std::size_t local_id) const {
+  return map_.get_global_id(local_id);
+}
+
+std::shared_ptr<MemoryResource> ResourceManager::get_device_memory_resource(
+    std::size_t local_id) const {
+  HCTR_CHECK(local_id < gpus_.size(), "no local device ", local_id, ": this process has ",
+             gpus_.size());
+  return gpus_[local_id]->memory_resource();
+}
+
+GPUResource& ResourceManager::get_local_gpu(std::size_t local_id) {
+  HCTR_CHECK(local_id < gpus_.size(), "no local device ", local_id, ": this process has ",
+             gpus_.size());
+  return *gpus_[local_id];
+}
+
+void ResourceManager::for_each_device(const std::function<void(std::size_t)>& f) {
+  step_threads_->run(f);
+}
+
+void ResourceManager::for_each_device_planning(const std::function<void(std::size_t)>& f) {
+  plan_threads_->run(f);
+}
+
+void ResourceManager::synchronize() {
+  std::exception_ptr first;
+  bool first_is_comm = false;
+  auto keep = [&](bool comm) {
+    // The cause goes before the CommErrors that it brought to other devices.
+    if (first && (comm || !first_is_comm)) return;
+    first = std::current_exception();
+    first_is_comm = comm;
+  };
+  for (auto& gpu : gpus_) {
+    for (Stream* stream : {&gpu->memcpy_stream(), &gpu->plan_stream(), &gpu->compute_stream()}) {
+      try {
+        stream->synchronize();
+      } catch (const CommError&) {
+        keep(true);
+      } catch (...) {
+        keep(false);
+      }
+    }
+  }
+  if (first) std::rethrow_exception(first);
+}
+
+}  // namespace hugectr

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/device/thread_pool.hpp"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdlib>
+#include <exception>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/cpp/base/error.hpp"
+
+namespace hugectr {
+namespace {
+
+/// Turns of a waiting loop before a thread sleeps: about 20 microseconds, longer than the gap
+/// between two loops of a step and shorter than anything that would be missed by others.
+constexpr int kSpins = 500;
+
+void pause() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#endif
+}
+
+std::size_t default_threads() {
+  if (const char* text = std::getenv("HUGECTR_NUM_THREADS"); text != nullptr && *text != '\0') {
+    char* end = nullptr;
+    const long n = std::strtol(text, &end, 10);
+    HCTR_CHECK(*end == '\0' && n >= 1 && n <= 4096, "HUGECTR_NUM_THREADS=", text,
+               ": give the number of CPU threads, 1 to 4096");
+    return static_cast<std::size_t>(n);
+  }
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof(set), &set) == 0) return std::max(1, CPU_COUNT(&set));
+  return std::max(1u, std::thread::hardware_concurrency());
+}
+
+/// One call of run_chunks; lives on the caller's stack until nobody works on it any more.
+struct Loop {
+  const std::function<void(std::size_t)>* body;
+  std::size_t chunks;
+  std::atomic<std::size_t> next{0};
+  std::atomic<int> workers{0};  ///< pool threads inside work(); joined under the pool's mutex
+  std::atomic<bool> failed{false};
+  std::exception_ptr error{};  ///< written by the one thread that set `failed`
+
+  bool open() const { return next.load(std::memory_order_relaxed) < chunks; }
+
+  void work() noexcept {
+    for (;;) {
+      const std::size_t chunk = next.fetch_add(1, std::memory_order_relaxed);
+      if (chunk >= chunks) return;
+      try {
+        (*body)(chunk);
+      } catch (...) {
+        if (!failed.exchange(true)) error = std::current_exception();
+        next.store(chunks, std::memory_order_relaxed);  // the rest need not run
+        return;
+      }
+    }
+  }
+};
+
+}  // namespace
+
+struct ThreadPool::Impl {
+  std::mutex mutex;
+  std::condition_variable work_ready;  ///< pool threads sleep here
+  std::condition_variable loop_left;   ///< callers sleep here until their loop's workers are 0
+  std::vector<Loop*> loops;            ///< loops that may have chunks left
+  std::atomic<std::uint64_t> posted{0};
+  std::atomic<int> sleeping_callers{0};
+  int sleeping_threads = 0;
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+
+  /// Joins the oldest loop with chunks left; needs the mutex.
+  Loop* join_loop() {
+    for (Loop* loop : loops) {
+      if (loop->open()) {
+        loop->workers.fetch_add(1, std::memory_order_relaxed);
+        return loop;
+      }
+    }
+    return nullptr;
+  }
+
+  void leave(Loop* loop) {
+    // After this the loop may be gone.
+    if (loop->workers.fetch_sub(1) == 1 && sleeping_callers.load() > 0) {
+      {
+        const std::lock_guard lock(mutex);
+      }
+      loop_left.notify_all();
+    }
+  }
+
+  void thread_main() {
+    for (;;) {
+      const std::uint64_t seen = posted.load(std::memory_order_acquire);
+      Loop* loop;
+      {
+        const std::lock_guard lock(mutex);
+        loop = join_loop();
+      }
+      if (loop != nullptr) {
+        loop->work();
+        leave(loop);
+        continue;
+      }
+      int spins = kSpins;
+      while (spins > 0 && posted.load(std::memory_order_relaxed) == seen && !stop.load()) {
+        --spins;
+        pause();
+      }
+      if (spins == 0) {
+        std::unique_lock lock(mutex);
+        ++sleeping_threads;
+        work_ready.wait(lock, [&] { return posted.load() != seen || stop.load(); });
+        --sleeping_threads;
+      }
+      if (stop.load()) return;
+    }
+  }
+
+  void run(std::size_t chunks, const std::function<void(std::size_t)>& body) {
+    Loop loop{&body, chunks};
+    std::size_t wake;
+    {
+      const std::lock_guard lock(mutex);
+      loops.push_back(&loop);
+      posted.fetch_add(1);
+      wake = std::min<std::size_t>(sleeping_threads, chunks - 1);
+    }
+    for (std::size_t i = 0; i < wake; ++i) work_ready.notify_one();
+    loop.work();
+    {
+      const std::lock_guard lock(mutex);  // from here on nobody can join
+      loops.erase(std::find(loops.begin(), loops.end(), &loop));
+    }
+    for (int spins = kSpins; spins > 0 && loop.workers.load() > 0; --spins) pause();
+    if (loop.workers.load() > 0) {
+      std::unique_lock lock(mutex);
+      sleeping_callers.fetch_add(1);
+      loop_left.wait(lock, [&] { return loop.workers.load() == 0; });
+      sleeping_callers.fetch_sub(1);
+    }
+    if (loop.error) std::rethrow_exception(loop.error);
+  }
+};
+
+ThreadPool::ThreadPool(std::size_t threads) : impl_(std::make_unique<Impl>()) {
+  const std::size_t total = threads > 0 ? threads : default_threads();
+  for (std::size_t i = 1; i < total; ++i) {
+    impl_->threads.emplace_back([impl = impl_.get()] { impl->thread_main(); });
+    pthread_setname_np(impl_->threads.back().native_handle(),
+                       concat("hctr-pool-", i).substr(0, 15).c_str());
+  }
+}
+
+ThreadPool::~ThreadPool() {
+  {
+    const std::lock_guard lock(impl_->mutex);
+    impl_->stop.store(true);
+  }
+  impl_->work_ready.notify_all();
+  for (auto& thread : impl_->threads) thread.join();
+}
+
+std::size_t ThreadPool::size() const { return impl_->threads.size() + 1; }
+
+void ThreadPool::run_chunks(std::size_t chunks, const std::function<void(std::size_t)>& body) {
+  if (chunks <= 1 || impl_->threads.empty()) {
+    for (std::size_t chunk = 0; chunk < chunks; ++chunk) body(chunk);
+    return;
+  }
+  impl_->run(chunks, body);
+}
+
+}  // namespace hugectr
