@@ -81,10 +81,8 @@ def check_file(name: str, text: str) -> Iterator[str]:
         yield f"{name}:1: the first line must be the SPDX licence line"
     if name.startswith(("core/", "hugectr/")) and lines > MAX_LINES + 1:
         yield f"{name}: {lines - 1} lines, {MAX_LINES} are allowed: one idea a file"
-    if (
-        BANNED_NAMES.search(stem.lower())
-        and stem not in NAME_EXCEPTIONS
-        or (stem == "half" and name not in HALF_FILES)
+    if (BANNED_NAMES.search(stem.lower()) and stem not in NAME_EXCEPTIONS) or (
+        stem == "half" and name not in HALF_FILES
     ):
         yield f"{name}: this file name says nothing about what is in it"
     if name != "tools/check_layout.py":

@@ -21,7 +21,9 @@ def files(*suffixes: str) -> list[str]:
     for folder in CODE_FOLDERS:
         for path in sorted((ROOT / folder).rglob("*")):
             name = path.relative_to(ROOT).as_posix()
-            if path.suffix in suffixes and not name.startswith(("hugectr/include/", "hugectr/lib/")):
+            if path.suffix in suffixes and not name.startswith(
+                ("hugectr/include/", "hugectr/lib/")
+            ):
                 found.append(name)
     return found
 

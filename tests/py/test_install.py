@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A C++ program outside the tree finds the installed package, trains a model and prints its loss."""
+"""A C++ program outside the tree trains a model with the installed package."""
 
 import re
 import shutil

@@ -23,8 +23,6 @@ def test_readme_example_runs(tmp_path):
         check=False,
     )
     assert result.returncode == 0, result.stdout + result.stderr
-    losses = [
-        float(value) for value in re.findall(r"Loss: (\S+)", result.stdout + result.stderr)
-    ]
+    losses = [float(value) for value in re.findall(r"Loss: (\S+)", result.stdout + result.stderr)]
     assert len(losses) == 3  # at 50, 100 and 150
     assert losses[-1] < losses[0]

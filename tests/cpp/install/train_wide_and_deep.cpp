@@ -3,10 +3,9 @@
 // that both decide. Prints "step <n> loss <l>" now and then.
 #include <cstdint>
 #include <exception>
+#include <hugectr/hugectr.hpp>
 #include <iostream>
 #include <memory>
-
-#include <hugectr/hugectr.hpp>
 
 namespace {
 
