@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/cpp/base/error.hpp"
+
 namespace hugectr {
 
 std::size_t SparseInput::max_feature_num() const {
@@ -23,6 +25,18 @@ std::size_t InputLayout::total_slots() const {
   std::size_t sum = 0;
   for (const SparseInput& input : sparse) sum += input.slot_num;
   return sum;
+}
+
+void InputLayout::check() const {
+  for (const SparseInput& input : sparse) {
+    HCTR_CHECK(input.slot_num > 0 && input.nnz_per_slot.size() == input.slot_num, "sparse input '",
+               input.top_name, "': slot_num is ", input.slot_num, " and nnz_per_slot has ",
+               input.nnz_per_slot.size(), " numbers, need one for each slot");
+    for (const int nnz : input.nnz_per_slot) {
+      HCTR_CHECK(nnz >= 0, "sparse input '", input.top_name, "': nnz_per_slot has ", nnz,
+                 ", allowed are 0 and more");
+    }
+  }
 }
 
 CSRChunk make_csr_chunk(const InputLayout& layout, std::size_t batch,

@@ -33,6 +33,8 @@ struct InputLayout {
   std::vector<SparseInput> sparse;
 
   std::size_t total_slots() const;
+  /// Throws InvalidArgument naming the sparse input when slot_num and nnz_per_slot do not fit.
+  void check() const;
 };
 
 /// Compressed sparse rows of one sparse input: row r = sample * slot_num + slot.

@@ -110,10 +110,8 @@ std::unique_ptr<IDataReader> make_data_reader(std::unique_ptr<IBatchSource> sour
   const std::size_t devices = resources->get_global_gpu_count();
   HCTR_CHECK(batch_size > 0 && batch_size % devices == 0, "data reader: batch size ", batch_size,
              " is not a multiple of the ", devices, " devices");
+  layout.check();
   for (const SparseInput& input : layout.sparse) {
-    HCTR_CHECK(input.slot_num > 0 && input.nnz_per_slot.size() == input.slot_num, "sparse input '",
-               input.top_name, "': slot_num is ", input.slot_num, " and nnz_per_slot has ",
-               input.nnz_per_slot.size(), " numbers, need one for each slot");
     HCTR_CHECK(batch_size * input.slot_num < 0xffffffffull, "sparse input '", input.top_name,
                "': batch size * slot_num exceeds 32 bits");
   }

@@ -64,6 +64,7 @@ class MemorySource final : public IBatchSource {
  private:
   void check() const {
     HCTR_CHECK(data_ != nullptr, "memory source: no data");
+    layout_.check();
     const std::size_t n = data_->samples;
     HCTR_CHECK(n > 0 || !repeat_, "memory source: no samples, so there is nothing to repeat");
     HCTR_CHECK(data_->label.size() == n * layout_.label_dim, "memory source: ", data_->label.size(),
@@ -81,9 +82,6 @@ class MemorySource final : public IBatchSource {
     const auto& [keys, offsets] = data_->sparse[index];
     const std::string& name = input.top_name;
     const std::size_t rows = data_->samples * input.slot_num;
-    HCTR_CHECK(input.nnz_per_slot.size() == input.slot_num, "sparse input '", name,
-               "': ", input.nnz_per_slot.size(), " numbers in nnz_per_slot for ", input.slot_num,
-               " slots");
     HCTR_CHECK(offsets.size() == rows + 1, "sparse input '", name, "': ", offsets.size(),
                " row offsets, need samples * slot_num + 1 = ", rows + 1);
     HCTR_CHECK(offsets.front() == 0 && offsets.back() == keys.size(), "sparse input '", name,

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/data/norm_decoder.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "core/cpp/base/error.hpp"
+#include "core/cpp/base/log.hpp"
+#include "core/cpp/data/norm_file.hpp"
+
+namespace hugectr {
+namespace {
+
+/// Where the next keys and offsets of one sparse input go.
+template <class Key>
+struct CsrCursor {
+  const NormRecordShape::Slots* slots;
+  Key* keys;
+  offset_t* rows;  ///< of the current sample; rows[0] is set
+  std::size_t nnz;
+};
+
+/// Decodes one input's slots from p on; the new p, or nullptr when they are damaged.
+template <class Key>
+const std::uint8_t* decode_slots(const std::uint8_t* p, const std::uint8_t* end,
+                                 CsrCursor<Key>& csr) {
+  constexpr std::size_t kStride = 4 + sizeof(Key);
+  const NormRecordShape::Slots& slots = *csr.slots;
+  const std::size_t count = slots.count;
+  const auto left = static_cast<std::size_t>(end - p);
+  const auto first = static_cast<offset_t>(csr.nnz);
+  if (slots.one_hot_allowed && left >= count * kStride && is_one_hot(p, count, sizeof(Key))) {
+    Key* __restrict keys = csr.keys + csr.nnz;
+    offset_t* __restrict rows = csr.rows + 1;
+    for (std::size_t s = 0; s < count; ++s) keys[s] = load<Key>(p + s * kStride + 4);
+    for (std::size_t s = 0; s < count; ++s) rows[s] = first + static_cast<offset_t>(s) + 1;
+    csr.nnz += count;
+    return p + count * kStride;
+  }
+  for (std::size_t s = 0; s < count; ++s) {
+    if (end - p < 4) return nullptr;
+    const auto nnz = load<std::int32_t>(p);
+    p += 4;
+    if (nnz < 0 || csr.nnz - first + static_cast<std::size_t>(nnz) > slots.most) return nullptr;
+    if (!slots.exact.empty() && nnz != slots.exact[s]) return nullptr;
+    const std::size_t bytes = static_cast<std::size_t>(nnz) * sizeof(Key);
+    if (static_cast<std::size_t>(end - p) < bytes) return nullptr;
+    std::memcpy(csr.keys + csr.nnz, p, bytes);
+    p += bytes;
+    csr.nnz += static_cast<std::size_t>(nnz);
+    csr.rows[s + 1] = static_cast<offset_t>(csr.nnz);
+  }
+  return p;
+}
+
+}  // namespace
+
+void DamageLog::add(const std::string& path, const std::string& message, std::uint64_t samples) {
+  samples_.fetch_add(samples, std::memory_order_relaxed);
+  const std::lock_guard lock(mutex_);
+  if (logged_.size() >= kLoggedFiles || !logged_.insert(path).second) return;
+  log(LogLevel::Warning, concat("skipping damaged data: ", message,
+                                logged_.size() == kLoggedFiles
+                                    ? " (damage in further files is counted, not logged)"
+                                    : " (further damage in this file is counted, not logged)"));
+}
+
+const NormRawBatch::Run& NormRawBatch::run_of(std::size_t sample) const {
+  const auto after =
+      std::upper_bound(runs.begin(), runs.end(), sample,
+                       [](std::size_t s, const Run& run) { return s < run.first_sample; });
+  return *(after - 1);
+}
+
+void NormDecoder::decode(const NormRawBatch& raw, std::size_t batch, CSRChunk& chunk) const {
+  chunk.samples = raw.samples;
+  chunk.skipped = 0;
+  reserve_keys(raw, chunk);
+  if (layout_.i64_keys) {
+    decode_all<std::int64_t>(raw, chunk);
+  } else {
+    decode_all<std::uint32_t>(raw, chunk);
+  }
+  pad_samples(layout_, raw.samples, batch, chunk);
+}
+
+void NormDecoder::reserve_keys(const NormRawBatch& raw, CSRChunk& chunk) const {
+  std::size_t keys = 0;
+  for (const NormRawBatch::Record& record : raw.records) {
+    keys += (record.payload_bytes - shape_.min_payload) / shape_.key_bytes;
+  }
+  HCTR_CHECK(keys < std::numeric_limits<offset_t>::max(), "a batch of ", raw.samples,
+             " samples has ", keys, " keys, allowed are fewer than 2^32; use a smaller batch");
+  for (std::size_t i = 0; i < chunk.sparse.size(); ++i) {
+    const std::size_t most = std::min(keys, raw.samples * shape_.inputs[i].most);
+    chunk.sparse[i].keys.reserve(most * shape_.key_bytes);
+  }
+}
+
+template <class Key>
+void NormDecoder::decode_all(const NormRawBatch& raw, CSRChunk& chunk) const {
+  std::vector<CsrCursor<Key>> cursors;
+  for (std::size_t i = 0; i < chunk.sparse.size(); ++i) {
+    auto* rows = chunk.sparse[i].row_offsets.as<offset_t>();
+    rows[0] = 0;
+    cursors.push_back({&shape_.inputs[i], chunk.sparse[i].keys.as<Key>(), rows, 0});
+  }
+  const std::size_t label_dim = layout_.label_dim, dense_dim = layout_.dense_dim;
+  float* label = chunk.label.as<float>();
+  float* dense = chunk.dense.as<float>();
+  float* weight = chunk.weight.as<float>();
+  std::vector<std::size_t> nnz_before(cursors.size());
+  for (std::size_t sample = 0; sample < raw.samples; ++sample) {
+    const NormRawBatch::Record& record = raw.records[sample];
+    const std::uint8_t* p = raw.bytes.as<std::uint8_t>() + record.begin + (shape_.framed ? 4 : 0);
+    const std::uint8_t* const end = p + record.payload_bytes;
+    bool good = !shape_.framed || byte_sum(p, record.payload_bytes) == *end;
+    if (good) {
+      std::memcpy(label, p, label_dim * sizeof(float));
+      std::memcpy(dense, p + label_dim * sizeof(float), dense_dim * sizeof(float));
+      p += shape_.float_bytes;
+      for (std::size_t i = 0; i < cursors.size(); ++i) nnz_before[i] = cursors[i].nnz;
+      for (std::size_t i = 0; p && i < cursors.size(); ++i) p = decode_slots(p, end, cursors[i]);
+      good = p == end;
+      if (!good) {
+        for (std::size_t i = 0; i < cursors.size(); ++i) cursors[i].nnz = nnz_before[i];
+      }
+    }
+    if (!good) {
+      refuse(raw, sample);
+      ++chunk.skipped;
+      std::fill_n(label, label_dim, 0.0f);
+      std::fill_n(dense, dense_dim, 0.0f);
+      for (CsrCursor<Key>& csr : cursors) {
+        std::fill_n(csr.rows + 1, csr.slots->count, static_cast<offset_t>(csr.nnz));
+      }
+    }
+    *weight++ = good ? 1.0f : 0.0f;
+    label += label_dim;
+    dense += dense_dim;
+    for (CsrCursor<Key>& csr : cursors) csr.rows += csr.slots->count;
+  }
+  for (std::size_t i = 0; i < cursors.size(); ++i) chunk.sparse[i].nnz = cursors[i].nnz;
+}
+
+void NormDecoder::refuse(const NormRawBatch& raw, std::size_t sample) const {
+  const std::string message = explain(raw, sample);
+  if (on_bad_data_ == OnBadData::Error) {
+    throw DataError(message + "; restore the file, or read with on_bad_data=\"skip\"");
+  }
+  damage_.add(*raw.run_of(sample).path, message, 1);
+}
+
+std::string NormDecoder::explain(const NormRawBatch& raw, std::size_t sample) const {
+  const NormRawBatch::Run& run = raw.run_of(sample);
+  const NormRawBatch::Record& record = raw.records[sample];
+  const std::uint64_t offset = run.file_offset + (record.begin - run.begin);
+  const std::uint64_t payload = offset + (shape_.framed ? 4 : 0);
+  const std::uint8_t* p = raw.bytes.as<std::uint8_t>() + record.begin + (shape_.framed ? 4 : 0);
+  const std::size_t size = record.payload_bytes;
+  if (shape_.framed && byte_sum(p, size) != p[size]) {
+    return norm_message(*run.path, offset,
+                        concat("checksum of the record is ", int(byte_sum(p, size)),
+                               ", the file says ", int(p[size])));
+  }
+  const NormWalk walk = walk_payload(shape_, p, size, true);
+  if (walk.end == NormWalk::End::BadNnz) {
+    return norm_message(*run.path, payload + walk.bytes, walk.what);
+  }
+  return norm_message(*run.path, offset,
+                      concat("length of the record is ", size, ", its content takes ",
+                             walk.end == NormWalk::End::Complete ? "" : "more than ", walk.bytes));
+}
+
+}  // namespace hugectr

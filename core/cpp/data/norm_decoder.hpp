@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/cpp/data/batch_source.hpp"
+#include "core/cpp/data/norm_format.hpp"
+
+namespace hugectr {
+
+/// Counts damaged samples and logs the first damage of each file, up to a limit of files.
+class DamageLog {
+ public:
+  void add(const std::string& path, const std::string& message, std::uint64_t samples);
+  std::uint64_t samples() const { return samples_.load(std::memory_order_relaxed); }
+
+ private:
+  static constexpr std::size_t kLoggedFiles = 20;
+  std::atomic<std::uint64_t> samples_{0};
+  std::mutex mutex_;
+  std::set<std::string> logged_;
+};
+
+/// Bytes of a batch and where its records lie in them.
+struct NormRawBatch final : RawBatch {
+  struct Record {
+    std::size_t begin;  ///< of the record in bytes, frame included
+    std::size_t payload_bytes;
+  };
+  /// Records from first_sample on lie one after the other in one file.
+  struct Run {
+    std::size_t first_sample;
+    std::size_t begin;          ///< of the run in bytes
+    std::uint64_t file_offset;  ///< of the same place in the file
+    std::shared_ptr<const std::string> path;
+  };
+
+  NormRawBatch() : bytes(make_host_memory_resource()) {}
+  void clear() {
+    samples = used = 0;
+    records.clear();
+    runs.clear();
+  }
+  const Run& run_of(std::size_t sample) const;
+
+  StagingArray bytes;
+  std::size_t used = 0;
+  std::vector<Record> records;
+  std::vector<Run> runs;
+};
+
+/// Turns the bytes of a batch into a chunk, verifying checksums and every nnz.
+class NormDecoder {
+ public:
+  NormDecoder(const InputLayout& layout, const NormRecordShape& shape, OnBadData on_bad_data,
+              DamageLog& damage)
+      : layout_(layout), shape_(shape), on_bad_data_(on_bad_data), damage_(damage) {}
+
+  /// Error: throws DataError for the first damaged sample. Skip: it keeps its place with weight 0.
+  void decode(const NormRawBatch& raw, std::size_t batch, CSRChunk& chunk) const;
+
+ private:
+  template <class Key>
+  void decode_all(const NormRawBatch& raw, CSRChunk& chunk) const;
+  void reserve_keys(const NormRawBatch& raw, CSRChunk& chunk) const;
+  void refuse(const NormRawBatch& raw, std::size_t sample) const;
+  std::string explain(const NormRawBatch& raw, std::size_t sample) const;
+
+  const InputLayout& layout_;
+  const NormRecordShape& shape_;
+  OnBadData on_bad_data_;
+  DamageLog& damage_;
+};
+
+}  // namespace hugectr
