@@ -28,12 +28,14 @@ using AttributeValue = std::variant<bool, std::int64_t, double, std::string,
 class HCTR_API Attributes {
  public:
   Attributes() = default;
-  Attributes(std::map<std::string, AttributeValue> values) : values_(std::move(values)) {}  // NOLINT
+  Attributes(std::map<std::string, AttributeValue> values)
+      : values_(std::move(values)) {}  // NOLINT
   Attributes(std::initializer_list<std::pair<const std::string, AttributeValue>> values)
       : values_(values) {}
 
   bool has(const std::string& name) const { return values_.count(name) != 0; }
   void set(const std::string& name, AttributeValue value) { values_[name] = std::move(value); }
+  void erase(const std::string& name) { values_.erase(name); }
   const std::map<std::string, AttributeValue>& values() const { return values_; }
 
   /// The value or the default; a value of the wrong kind throws InvalidArgument naming it.
@@ -60,7 +62,7 @@ struct DenseLayerSpec {
 
 /// A trainable tensor. Offsets into the flat parameter buffer are given in the order of add().
 struct Parameter {
-  std::string name;   ///< "<layer top>.<weight|bias|...>"
+  std::string name;  ///< "<layer top>.<weight|bias|...>"
   std::string layer;
   Shape shape;
   /// Fills host values; `stream` is unique for (seed, parameter index).
@@ -69,7 +71,7 @@ struct Parameter {
 
 /// Not trained, but saved with the model: BatchNorm running statistics.
 struct NonTrainable {
-  std::string name;   ///< "<layer top>.<mean|var>"
+  std::string name;  ///< "<layer top>.<mean|var>"
   std::string layer;
   Shape shape;
   float initial = 0.0f;
@@ -78,20 +80,23 @@ struct NonTrainable {
 /// Sees the whole job the layer runs in.
 struct BuildInfo {
   bool train = true;
-  std::size_t local_batch = 0;     ///< rows on one device, padding included
-  std::size_t global_batch = 0;    ///< rows on all devices, padding included
-  std::size_t devices = 1;         ///< global count
+  std::size_t local_batch = 0;   ///< rows on one device, padding included
+  std::size_t global_batch = 0;  ///< rows on all devices, padding included
+  std::size_t devices = 1;       ///< global count
   std::uint64_t seed = 0;
 };
 
 /// Names under which every schedule has these External tensors.
 namespace schedule_names {
-inline constexpr const char* kSampleWeight = "@sample_weight";  ///< (b) float32: 1, or 0 for padding
-inline constexpr const char* kInvWeightSum = "@inv_weight_sum";  ///< (1) float32: 1 / samples of the global batch
-inline constexpr const char* kStep = "@step";                    ///< (1) int64: training step, from 1
-inline constexpr const char* kFirstSample = "@first_sample";     ///< (1) int64: global row of local row 0
-inline constexpr const char* kLearningRate = "@lr";              ///< (1) float32
-inline constexpr const char* kLoss = "@loss";                    ///< (1) float32: this device's share of the loss
+inline constexpr const char* kSampleWeight =
+    "@sample_weight";  ///< (b) float32: 1, or 0 for padding
+inline constexpr const char* kInvWeightSum =
+    "@inv_weight_sum";                         ///< (1) float32: 1 / samples of the global batch
+inline constexpr const char* kStep = "@step";  ///< (1) int64: training step, from 1
+inline constexpr const char* kFirstSample =
+    "@first_sample";                                 ///< (1) int64: global row of local row 0
+inline constexpr const char* kLearningRate = "@lr";  ///< (1) float32
+inline constexpr const char* kLoss = "@loss";  ///< (1) float32: this device's share of the loss
 }  // namespace schedule_names
 
 /// What layers append to.
@@ -122,9 +127,15 @@ class HCTR_API LayerBuilder {
   void mark_no_gradient(const std::string& tensor_name);
   TensorRef external(const char* schedule_name) const { return schedule_.ref(schedule_name); }
 
-  void forward(AnyOp op, const std::string& layer) { schedule_.add(Phase::Forward, std::move(op), layer); }
-  void loss(AnyOp op, const std::string& layer) { schedule_.add(Phase::Loss, std::move(op), layer); }
-  void backward(AnyOp op, const std::string& layer) { schedule_.add(Phase::Backward, std::move(op), layer); }
+  void forward(AnyOp op, const std::string& layer) {
+    schedule_.add(Phase::Forward, std::move(op), layer);
+  }
+  void loss(AnyOp op, const std::string& layer) {
+    schedule_.add(Phase::Loss, std::move(op), layer);
+  }
+  void backward(AnyOp op, const std::string& layer) {
+    schedule_.add(Phase::Backward, std::move(op), layer);
+  }
 
   const std::vector<Parameter>& parameters() const { return parameters_; }
   const std::vector<NonTrainable>& non_trainables() const { return non_trainables_; }
@@ -155,6 +166,8 @@ class HCTR_API Layer {
  protected:
   /// bottoms/tops counts as asked (max 0 = any number), else InvalidArgument.
   void expect(std::size_t min_bottoms, std::size_t max_bottoms, std::size_t tops) const;
+  /// forward() may write what it learned from shapes into the spec (Slice: full ranges).
+  DenseLayerSpec& resolved_spec() { return spec_; }
 
  private:
   DenseLayerSpec spec_;
