@@ -26,7 +26,11 @@ class HCTR_API BoundSchedule {
 
   /// Memory of a tensor by name; InvalidArgument if it was fused away (with the way out) or unknown.
   TensorRef tensor(const std::string& name) const;
-  const std::vector<MemoryReportEntry>& memory_report() const { return arena_->report(); }
+  bool has(const std::string& name) const { return tensors_.count(name) != 0; }
+  /// Who holds how much of the arena; the entries of tensors that share memory overlap.
+  const std::vector<MemoryReportEntry>& memory_report() const { return report_; }
+  /// Names of the op records in the order they run.
+  std::vector<std::string> op_names() const;
 
  private:
   OpContext context_;
@@ -34,6 +38,8 @@ class HCTR_API BoundSchedule {
   TensorBag2 memory_;
   std::vector<OpRecord> records_;
   std::map<std::string, TensorRef> tensors_;
+  std::map<std::string, bool> fused_away_;
+  std::vector<MemoryReportEntry> report_;
 };
 
 }  // namespace hugectr

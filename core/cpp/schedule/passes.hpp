@@ -21,7 +21,7 @@ HCTR_API void make_views(StepSchedule& schedule);
 /// Where each arena tensor lies: byte offsets such that tensors alive at the same record never
 /// overlap. Activations keep their own memory (they can be asked for by name); gradients share.
 struct MemoryPlan {
-  std::map<int, std::size_t> offsets;  ///< tensor id -> byte offset
+  std::map<int, std::size_t> offsets;  ///< id of a tensor that owns memory -> byte offset
   std::size_t bytes = 0;               ///< arena size
   std::size_t bytes_unshared = 0;      ///< what it would be without sharing
 };

@@ -33,6 +33,7 @@ struct ScheduleTensor {
   int base = -1;                ///< View: the tensor whose memory this is (never itself a View)
   std::size_t offset = 0;       ///< View: first element inside a row of base
   std::size_t row_stride = 0;   ///< elements between rows; 0 = contiguous
+  bool kept = false;            ///< written before or read after the records: never shares memory
 };
 
 struct OpRecord {
@@ -60,6 +61,9 @@ class HCTR_API StepSchedule {
   const std::vector<ScheduleTensor>& tensors() const { return tensors_; }
   std::vector<OpRecord>& records() { return records_; }
   const std::vector<OpRecord>& records() const { return records_; }
+
+  /// Marks a tensor that code outside the schedule writes before or reads after the records.
+  void keep(const std::string& name) { tensors_[static_cast<std::size_t>(id(name))].kept = true; }
 
   /// Gives the records the shapes, strides and roles tensors() has now. Passes call this last.
   void refresh_refs();

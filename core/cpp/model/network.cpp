@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/model/network.hpp"
+
+#include <algorithm>
+
+namespace hugectr {
+namespace {
+
+/// `count` elements of a flat tensor from `offset` on, seen as `shape`.
+TensorRef part(const TensorRef& flat, std::size_t offset, const Shape& shape) {
+  TensorRef ref = flat;
+  ref.data = static_cast<char*>(flat.data) + offset * size_of(flat.dtype);
+  ref.shape = shape;
+  ref.row_stride = ref.row_size();
+  return ref;
+}
+
+}  // namespace
+
+Network::Network(std::shared_ptr<const NetworkGraph> graph, GPUResource& gpu)
+    : graph_(std::move(graph)), gpu_(gpu) {
+  const NetworkOptions& options = graph_->options();
+  const std::size_t count = graph_->parameter_count();
+  std::size_t untrained = 0;
+  for (const NonTrainable& tensor : graph_->non_trainables()) untrained += num_elements(tensor.shape);
+
+  const std::string owner = concat("network on ", to_string(gpu_.device()));
+  buffer_ = DeviceBuffer2::create(owner, DeviceAllocator(gpu_.memory_resource()));
+  buffer_->reserve({count}, &weights_, "dense weights");
+  buffer_->reserve({count}, &wgrad_, "dense gradients");
+  buffer_->reserve({graph_->state_count(), count}, &states_, "dense optimizer states");
+  buffer_->reserve({untrained}, &non_trainables_, "running statistics");
+  buffer_->reserve({1}, &lr_, "learning rate");
+  buffer_->reserve({1}, &inv_weight_sum_, "1 / samples");
+  buffer_->reserve({1}, &loss_, "loss");
+  buffer_->reserve({1}, &step_, "step");
+  buffer_->reserve({1}, &first_sample_, "first sample");
+  buffer_->reserve({options.local_batch}, &weight_, "sample weights");
+  buffer_->reserve({options.local_batch_eval}, &weight_eval_, "evaluation sample weights");
+  buffer_->allocate();
+
+  Stream& stream = gpu_.compute_stream();
+  for (const TensorRef& ref : {weights_.ref(), wgrad_.ref(), loss_.ref(), weight_.ref(),
+                               weight_eval_.ref()}) {
+    stream.fill_zero(ref.data, ref.size_in_bytes());
+  }
+  std::vector<float> initial;
+  for (const NonTrainable& tensor : graph_->non_trainables()) {
+    initial.insert(initial.end(), num_elements(tensor.shape), tensor.initial);
+  }
+  stream.copy(non_trainables_.get_ptr(), initial.data(), initial.size() * sizeof(float));
+  reset_optimizer();
+  set_scalars({});
+
+  train_ = std::make_unique<BoundSchedule>(graph_->train_schedule(), gpu_.compute_context(),
+                                           gpu_.memory_resource(), owner + ", training",
+                                           external(true));
+  if (graph_->has_eval()) {
+    eval_ = std::make_unique<BoundSchedule>(graph_->eval_schedule(), gpu_.compute_context(),
+                                            gpu_.memory_resource(), owner + ", evaluation",
+                                            external(false));
+  }
+  stream.synchronize();  // `initial` goes out of scope
+}
+
+std::map<std::string, TensorRef> Network::external(bool train) const {
+  namespace names = schedule_names;
+  std::map<std::string, TensorRef> refs = {
+      {names::kSampleWeight, sample_weight(train)},
+      {names::kInvWeightSum, inv_weight_sum_.ref()},
+      {names::kStep, step_.ref()},
+      {names::kFirstSample, first_sample_.ref()},
+      {names::kLearningRate, lr_.ref()},
+      {names::kLoss, loss_.ref()},
+      {names::kWeights, weights_.ref()},
+      {names::kWgrad, wgrad_.ref()},
+  };
+  const std::size_t count = graph_->parameter_count();
+  if (graph_->state_count() > 0) refs[names::kState0] = part(states_.ref(), 0, {count});
+  if (graph_->state_count() > 1) refs[names::kState1] = part(states_.ref(), count, {count});
+  for (std::size_t i = 0; i < graph_->parameters().size(); ++i) {
+    const Parameter& parameter = graph_->parameters()[i];
+    const std::size_t offset = graph_->parameter_offsets()[i];
+    refs[parameter.name] = part(weights_.ref(), offset, parameter.shape);
+    refs[parameter.name + "@grad"] = part(wgrad_.ref(), offset, parameter.shape);
+  }
+  std::size_t offset = 0;
+  for (const NonTrainable& tensor : graph_->non_trainables()) {
+    refs[tensor.name] = part(non_trainables_.ref(), offset, tensor.shape);
+    offset += num_elements(tensor.shape);
+  }
+  return refs;
+}
+
+TensorRef Network::tensor(const std::string& name, bool train) const {
+  HCTR_CHECK(train || eval_, "the model has no evaluation network");
+  return (train ? train_ : eval_)->tensor(name);
+}
+
+bool Network::has_tensor(const std::string& name, bool train) const {
+  const auto& schedule = train ? train_ : eval_;
+  return schedule && schedule->has(name);
+}
+
+void Network::set_scalars(const StepScalars& scalars) {
+  Stream& stream = gpu_.compute_stream();
+  stream.copy_scalars(lr_.get_ptr(), &scalars.lr, sizeof(scalars.lr));
+  stream.copy_scalars(inv_weight_sum_.get_ptr(), &scalars.inv_weight_sum,
+                      sizeof(scalars.inv_weight_sum));
+  stream.copy_scalars(step_.get_ptr(), &scalars.step, sizeof(scalars.step));
+  stream.copy_scalars(first_sample_.get_ptr(), &scalars.first_sample, sizeof(scalars.first_sample));
+}
+
+void Network::train() {
+  gpu_.compute_stream().fill_zero(wgrad_.get_ptr(), wgrad_.get_size_in_bytes());
+  train_->run(Phase::Forward, Phase::Backward);
+}
+
+void Network::exchange_wgrad() { train_->run(Phase::Exchange, Phase::Exchange); }
+void Network::update_params() { train_->run(Phase::Update, Phase::Update); }
+void Network::eval() { eval_->run(Phase::Forward, Phase::Loss); }
+
+void Network::forward() { train_->run(Phase::Forward, Phase::Loss); }
+
+void Network::backward() {
+  gpu_.compute_stream().fill_zero(wgrad_.get_ptr(), wgrad_.get_size_in_bytes());
+  train_->run(Phase::Backward, Phase::Backward);
+}
+
+void Network::reset_optimizer() {
+  Stream& stream = gpu_.compute_stream();
+  const OptParams& opt = graph_->options().opt_params;
+  if (opt.optimizer == Optimizer::AdaGrad && opt.initial_accu_value != 0.0f) {
+    const std::vector<float> start(states_.get_num_elements(), opt.initial_accu_value);
+    stream.copy(states_.get_ptr(), start.data(), start.size() * sizeof(float));
+    stream.synchronize();
+  } else {
+    stream.fill_zero(states_.get_ptr(), states_.get_size_in_bytes());
+  }
+}
+
+std::vector<MemoryReportEntry> Network::memory_report() const {
+  std::vector<MemoryReportEntry> report = buffer_->report();
+  for (const auto* schedule : {train_.get(), eval_.get()}) {
+    if (!schedule) continue;
+    report.insert(report.end(), schedule->memory_report().begin(), schedule->memory_report().end());
+  }
+  return report;
+}
+
+std::vector<std::string> Network::op_names(bool train) const {
+  return (train ? train_ : eval_)->op_names();
+}
+
+}  // namespace hugectr

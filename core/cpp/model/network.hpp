@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/cpp/device/resource_manager.hpp"
+#include "core/cpp/memory/general_buffer2.hpp"
+#include "core/cpp/model/network_graph.hpp"
+#include "core/cpp/schedule/bound_schedule.hpp"
+
+namespace hugectr {
+
+/// Scalars of one step, written before its records run.
+struct StepScalars {
+  float lr = 0.0f;
+  float inv_weight_sum = 0.0f;    ///< 1 / samples of the global batch that count
+  std::int64_t step = 1;          ///< update number, from 1
+  std::int64_t first_sample = 0;  ///< global row of this device's first row
+};
+
+/// The dense network on one device: replicated parameters, gradients, optimizer states and the
+/// bound schedules. All functions enqueue on the device's compute stream and return.
+class HCTR_API Network {
+ public:
+  Network(std::shared_ptr<const NetworkGraph> graph, GPUResource& gpu);
+
+  /// Memory of a tensor of the training (or evaluation) schedule, to be written before the records
+  /// run or read after them. InvalidArgument when unknown or fused away.
+  TensorRef tensor(const std::string& name, bool train) const;
+  bool has_tensor(const std::string& name, bool train) const;
+
+  void set_scalars(const StepScalars& scalars);
+  /// Clears gradients; forward, loss, backward. The inputs must have been written.
+  void train();
+  /// Sums the gradients over all devices.
+  void exchange_wgrad();
+  void update_params();
+  /// Forward of the evaluation schedule with the same parameters.
+  void eval();
+
+  // For single passes in tests.
+  void forward();
+  void backward();
+
+  TensorRef weights() const { return weights_.ref(); }
+  TensorRef wgrad() const { return wgrad_.ref(); }
+  TensorRef lr() const { return lr_.ref(); }
+  TensorRef step() const { return step_.ref(); }
+  TensorRef loss() const { return loss_.ref(); }
+  TensorRef sample_weight(bool train) const { return train ? weight_.ref() : weight_eval_.ref(); }
+  /// Optimizer states, one array after the other.
+  TensorRef states() const { return states_.ref(); }
+  /// Values of all non-trainable tensors, in the graph's order.
+  TensorRef non_trainables() const { return non_trainables_.ref(); }
+  /// Fills the optimizer states with their start value.
+  void reset_optimizer();
+
+  std::vector<MemoryReportEntry> memory_report() const;
+  std::vector<std::string> op_names(bool train) const;
+
+ private:
+  std::map<std::string, TensorRef> external(bool train) const;
+
+  std::shared_ptr<const NetworkGraph> graph_;
+  GPUResource& gpu_;
+  std::shared_ptr<DeviceBuffer2> buffer_;
+  Tensor2<float> weights_, wgrad_, states_, non_trainables_, lr_, inv_weight_sum_, loss_, weight_,
+      weight_eval_;
+  Tensor2<std::int64_t> step_, first_sample_;
+  std::unique_ptr<BoundSchedule> train_, eval_;
+};
+
+}  // namespace hugectr

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/model/network_graph.hpp"
+
+#include "core/cpp/base/random.hpp"
+#include "core/cpp/comm/collective_ops.hpp"
+#include "core/cpp/layers/auto_slice.hpp"
+#include "core/cpp/ops/dense_update.hpp"
+#include "core/cpp/ops/regularizer.hpp"
+#include "core/cpp/schedule/passes.hpp"
+
+namespace hugectr {
+namespace {
+
+namespace names = schedule_names;
+
+/// External tensors every schedule has.
+void add_step_tensors(StepSchedule& schedule, std::size_t local_batch) {
+  constexpr TensorRole kExternal = TensorRole::External;
+  schedule.add_tensor(names::kSampleWeight, {local_batch}, kExternal);
+  schedule.add_tensor(names::kInvWeightSum, {1}, kExternal);
+  schedule.add_tensor(names::kStep, {1}, kExternal, TensorScalarType::Int64);
+  schedule.add_tensor(names::kFirstSample, {1}, kExternal, TensorScalarType::Int64);
+  schedule.add_tensor(names::kLearningRate, {1}, kExternal);
+  schedule.add_tensor(names::kLoss, {1}, kExternal);
+}
+
+}  // namespace
+
+NetworkGraph::NetworkGraph(const std::vector<NetworkInput>& inputs,
+                           const std::vector<DenseLayerSpec>& layers,
+                           const NetworkOptions& options)
+    : options_(options), inputs_(inputs) {
+  std::set<std::string> shared;  // labels are read by losses only: no gradient to add up
+  for (const NetworkInput& input : inputs_) {
+    if (!input.needs_gradient) shared.insert(input.name);
+  }
+  layers_ = insert_slices(layers, shared);
+  build(train_, true);
+  if (has_eval()) build(eval_, false);
+}
+
+void NetworkGraph::build(StepSchedule& schedule, bool train) {
+  const std::size_t batch = train ? options_.local_batch : options_.local_batch_eval;
+  add_step_tensors(schedule, batch);
+  LayerBuilder builder(schedule, {.train = train,
+                                  .local_batch = batch,
+                                  .global_batch = batch * options_.devices,
+                                  .devices = options_.devices,
+                                  .seed = options_.seed});
+  for (const NetworkInput& input : inputs_) {
+    Shape shape = input.shape;
+    shape[0] = batch;
+    schedule.add_tensor(input.name, shape);
+    schedule.keep(input.name);
+    if (!input.needs_gradient) builder.mark_no_gradient(input.name);
+  }
+  std::vector<std::unique_ptr<Layer>> built;
+  for (const DenseLayerSpec& spec : layers_) {
+    built.push_back(make_layer(spec));
+    built.back()->forward(builder);
+  }
+  if (train) {
+    layers_.clear();  // forward() has filled in what was not known before shapes were
+    for (const auto& layer : built) layers_.push_back(layer->spec());
+    parameters_ = builder.parameters();
+    non_trainables_ = builder.non_trainables();
+    for (const Parameter& parameter : parameters_) {
+      offsets_.push_back(parameter_count_);
+      parameter_count_ += num_elements(parameter.shape);
+    }
+    for (const ScheduleTensor& tensor : schedule.tensors()) top_shapes_[tensor.name] = tensor.shape;
+    schedule.add_tensor(names::kWeights, {parameter_count_}, TensorRole::External);
+    schedule.add_tensor(names::kWgrad, {parameter_count_}, TensorRole::External);
+    append_regularizers(schedule);
+    for (auto layer = built.rbegin(); layer != built.rend(); ++layer) (*layer)->backward(builder);
+    append_update(schedule);
+    for (const NetworkInput& input : inputs_) {
+      if (schedule.has(input.name + "@grad")) schedule.keep(input.name + "@grad");
+    }
+  } else {
+    schedule.add_tensor(names::kWeights, {parameter_count_}, TensorRole::External);
+    append_regularizers(schedule);
+    for (const auto& layer : built) {
+      const std::string prediction = layer->name() + "@prediction";
+      if (layer->is_loss() && schedule.has(prediction)) {
+        prediction_ = prediction;
+        schedule.keep(prediction);
+      }
+    }
+  }
+  schedule.order_by_phase();
+  optimize(schedule);
+}
+
+void NetworkGraph::append_regularizers(StepSchedule& schedule) {
+  for (const DenseLayerSpec& layer : layers_) {
+    const Attributes& attributes = layer.attributes;
+    if (!attributes.get_bool("use_regularizer", false) || parameter_count_ == 0) continue;
+    const std::string kind = attributes.get_string("regularizer_type", "L1");
+    HCTR_CHECK(kind == "L1" || kind == "L2", layer.type, " \"", layer.tops.front(),
+               "\": regularizer_type is \"", kind, "\", must be \"L1\" or \"L2\"");
+    const RegularizerKind type = kind == "L1" ? RegularizerKind::L1 : RegularizerKind::L2;
+    const double lambda = attributes.get_double("lambda", 0.0);
+    // The shares of the devices are summed: each adds its part of what the formula asks for once.
+    const double share = 1.0 / static_cast<double>(options_.devices);
+    schedule.add(Phase::Loss,
+                 RegularizerLoss{.w = schedule.ref(names::kWeights),
+                                 .inv_batch = schedule.ref(names::kInvWeightSum),
+                                 .loss = schedule.ref(names::kLoss),
+                                 .kind = type,
+                                 .lambda = lambda,
+                                 .share = share},
+                 layer.tops.front());
+    if (!schedule.has(names::kWgrad)) continue;
+    schedule.add(Phase::Backward,
+                 RegularizerGrad{.w = schedule.ref(names::kWeights),
+                                 .inv_batch = schedule.ref(names::kInvWeightSum),
+                                 .dw = schedule.ref(names::kWgrad),
+                                 .kind = type,
+                                 .lambda = lambda,
+                                 .share = share},
+                 layer.tops.front());
+  }
+}
+
+void NetworkGraph::append_update(StepSchedule& schedule) {
+  if (parameter_count_ == 0) return;
+  const TensorRef w = schedule.ref(names::kWeights), g = schedule.ref(names::kWgrad);
+  if (options_.devices > 1) schedule.add(Phase::Exchange, AllReduce{.data = g}, "exchange_wgrad");
+  const OptParams& opt = options_.opt_params;
+  DenseUpdate update{.w = w,
+                     .g = g,
+                     .lr = schedule.ref(names::kLearningRate),
+                     .step = schedule.ref(names::kStep)};
+  if (state_count() > 0) {
+    update.state0 = schedule.add_tensor(names::kState0, {parameter_count_}, TensorRole::External);
+  }
+  if (state_count() > 1) {
+    update.state1 = schedule.add_tensor(names::kState1, {parameter_count_}, TensorRole::External);
+  }
+  update.set(opt);
+  schedule.add(Phase::Update, update, "update_params");
+}
+
+std::size_t NetworkGraph::state_count() const {
+  switch (options_.opt_params.optimizer) {
+    case Optimizer::SGD:
+      return 0;
+    case Optimizer::Adam:
+      return 2;
+    default:
+      return 1;
+  }
+}
+
+std::vector<float> NetworkGraph::initial_parameters() const {
+  std::vector<float> flat(parameter_count_);
+  std::vector<float> values;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    values.assign(num_elements(parameters_[i].shape), 0.0f);
+    parameters_[i].initialize(mix_key(options_.seed, i), values);
+    std::copy(values.begin(), values.end(),
+              flat.begin() + static_cast<std::ptrdiff_t>(offsets_[i]));
+  }
+  return flat;
+}
+
+}  // namespace hugectr

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/cpp/base/opt_params.hpp"
+#include "core/cpp/layers/layer.hpp"
+#include "core/cpp/schedule/step_schedule.hpp"
+
+/// The dense network before it meets a device: its step schedules and the layout of its flat
+/// parameter buffer. Built once per model, shared by all devices.
+namespace hugectr {
+
+/// A tensor the network gets from outside: the dense features, the label, an embedding's output.
+struct NetworkInput {
+  std::string name;
+  Shape shape;  ///< one device's training batch: dimension 0 is the local batch
+  bool needs_gradient = false;
+};
+
+/// Names, beside schedule_names, of the flat buffers that whole-network records work on.
+namespace schedule_names {
+inline constexpr const char* kWeights = "@weights";
+inline constexpr const char* kWgrad = "@wgrad";
+inline constexpr const char* kState0 = "@state0";
+inline constexpr const char* kState1 = "@state1";
+}  // namespace schedule_names
+
+struct NetworkOptions {
+  std::size_t local_batch = 0;
+  std::size_t local_batch_eval = 0;  ///< 0: no evaluation schedule
+  std::size_t devices = 1;           ///< of the whole job
+  std::uint64_t seed = 0;
+  OptParams opt_params;
+};
+
+class HCTR_API NetworkGraph {
+ public:
+  /// Inserts automatic Slice layers, builds layers, fuses. Throws InvalidArgument naming the layer.
+  NetworkGraph(const std::vector<NetworkInput>& inputs, const std::vector<DenseLayerSpec>& layers,
+               const NetworkOptions& options);
+
+  const StepSchedule& train_schedule() const { return train_; }
+  const StepSchedule& eval_schedule() const { return eval_; }
+  bool has_eval() const { return options_.local_batch_eval > 0; }
+  const NetworkOptions& options() const { return options_; }
+  const std::vector<NetworkInput>& inputs() const { return inputs_; }
+
+  /// Parameters in file order and where each begins in the flat buffer (in floats).
+  const std::vector<Parameter>& parameters() const { return parameters_; }
+  const std::vector<std::size_t>& parameter_offsets() const { return offsets_; }
+  std::size_t parameter_count() const { return parameter_count_; }
+  const std::vector<NonTrainable>& non_trainables() const { return non_trainables_; }
+  /// Optimizer state arrays of parameter_count() floats: 0 (SGD), 1, or 2 (Adam).
+  std::size_t state_count() const;
+  /// First values of the parameters, the same on every device and for every device count.
+  std::vector<float> initial_parameters() const;
+
+  /// As run, automatic Slice layers included.
+  const std::vector<DenseLayerSpec>& layers() const { return layers_; }
+  /// Name of the tensor with the predicted probability in the evaluation schedule; "" without loss.
+  const std::string& prediction_name() const { return prediction_; }
+  /// Shape of a layer's top before fusion (dimension 0: local training batch).
+  Shape top_shape(const std::string& name) const { return top_shapes_.at(name); }
+
+ private:
+  void build(StepSchedule& schedule, bool train);
+  void append_regularizers(StepSchedule& schedule);
+  void append_update(StepSchedule& schedule);
+
+  NetworkOptions options_;
+  std::vector<NetworkInput> inputs_;
+  std::vector<DenseLayerSpec> layers_;
+  StepSchedule train_, eval_;
+  std::vector<Parameter> parameters_;
+  std::vector<std::size_t> offsets_;
+  std::size_t parameter_count_ = 0;
+  std::vector<NonTrainable> non_trainables_;
+  std::string prediction_;
+  std::map<std::string, Shape> top_shapes_;
+};
+
+}  // namespace hugectr

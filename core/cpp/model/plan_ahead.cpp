@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/model/plan_ahead.hpp"
+
+#include <chrono>
+
+namespace hugectr {
+
+PlanAhead::PlanAhead(IDataReader& reader, std::vector<std::unique_ptr<IEmbedding>>& embeddings,
+                     std::vector<std::size_t> sparse_inputs, ResourceManager& resources,
+                     bool drop_incomplete_batch)
+    : reader_(reader),
+      embeddings_(embeddings),
+      sparse_inputs_(std::move(sparse_inputs)),
+      resources_(resources),
+      drop_incomplete_batch_(drop_incomplete_batch) {}
+
+PlanAhead::~PlanAhead() {
+  if (pending_.valid()) pending_.wait();
+}
+
+void PlanAhead::start() {
+  if (!pending_.valid()) pending_ = std::async(std::launch::async, [this] { return plan_next(); });
+}
+
+PlannedBatch PlanAhead::take() {
+  start();
+  return pending_.get();
+}
+
+void PlanAhead::settle() {
+  if (pending_.valid()) pending_.wait();
+}
+
+void PlanAhead::undo() {
+  if (!pending_.valid()) return;
+  pending_.wait();
+  PlannedBatch planned;
+  try {
+    planned = pending_.get();
+  } catch (...) {
+    // The failed plan has left nothing behind; the error belongs to the step that asks for it.
+    std::promise<PlannedBatch> failed;
+    failed.set_exception(std::current_exception());
+    pending_ = failed.get_future();
+    return;
+  }
+  if (!planned.batch) {  // the end of the data is still the end
+    std::promise<PlannedBatch> end;
+    end.set_value(planned);
+    pending_ = end.get_future();
+    return;
+  }
+  drop_plans(planned.slot);
+  next_slot_ = planned.slot;
+  unplanned_ = planned.batch;
+}
+
+void PlanAhead::discard() {
+  undo();
+  if (unplanned_) reader_.release(unplanned_);
+  unplanned_ = nullptr;
+  if (pending_.valid()) {
+    // An error read ahead belongs to the data that is being left.
+    try {
+      pending_.get();
+    } catch (...) {
+    }
+  }
+}
+
+double PlanAhead::take_seconds() {
+  settle();
+  const double seconds = seconds_;
+  seconds_ = 0.0;
+  return seconds;
+}
+
+PlannedBatch PlanAhead::plan_next() {
+  Batch* batch = unplanned_ ? unplanned_ : reader_.acquire();
+  unplanned_ = nullptr;
+  if (batch && drop_incomplete_batch_ && batch->samples < reader_.batch_size()) {
+    reader_.release(batch);
+    batch = reader_.acquire();
+  }
+  if (!batch) return {};
+  const PlanSlot slot = next_slot_;
+  const auto begin = std::chrono::steady_clock::now();
+  try {
+    plan(*batch, slot);
+  } catch (...) {
+    drop_plans(slot);
+    reader_.release(batch);
+    throw;
+  }
+  seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  next_slot_ = slot == PlanSlot::Train0 ? PlanSlot::Train1 : PlanSlot::Train0;
+  return {batch, slot};
+}
+
+void PlanAhead::plan(Batch& batch, PlanSlot slot) {
+  resources_.for_each_device_planning([&](std::size_t local_id) {
+    DeviceBatch& part = batch.devices[local_id];
+    resources_.get_local_gpu(local_id).plan_stream().wait(*part.ready);
+    for (std::size_t i = 0; i < embeddings_.size(); ++i) {
+      embeddings_[i]->plan(local_id, part.sparse[sparse_inputs_[i]], slot, true);
+    }
+  });
+}
+
+void PlanAhead::drop_plans(PlanSlot slot) {
+  for (auto& embedding : embeddings_) embedding->drop_plan(slot);
+}
+
+}  // namespace hugectr

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <future>
+#include <memory>
+#include <vector>
+
+#include "core/cpp/data/data_reader.hpp"
+#include "core/cpp/embedding/embedding.hpp"
+
+namespace hugectr {
+
+/// A training batch whose rows are known: what a step consumes.
+struct PlannedBatch {
+  Batch* batch = nullptr;  ///< nullptr at the end of the data
+  PlanSlot slot = PlanSlot::Train0;
+};
+
+/// Stage 2b: takes the next training batch from the reader and plans every embedding for it, one
+/// batch ahead of the step, on a thread and streams of its own.
+class PlanAhead {
+ public:
+  /// sparse_inputs[i]: which sparse input of a batch embedding i reads.
+  PlanAhead(IDataReader& reader, std::vector<std::unique_ptr<IEmbedding>>& embeddings,
+            std::vector<std::size_t> sparse_inputs, ResourceManager& resources,
+            bool drop_incomplete_batch);
+  ~PlanAhead();
+
+  /// Starts on the next batch unless one is under way or ready.
+  void start();
+  /// The next planned batch. An error of the reader or of a plan is rethrown here, before the batch
+  /// trains; its batch is given back and the tables are as before it.
+  PlannedBatch take();
+  /// Waits until nothing is running; what is ready stays ready.
+  void settle();
+  /// Takes a ready plan back, so that tables hold trained rows only; its batch is planned anew by
+  /// the next start(). Call before tables are changed from outside.
+  void undo();
+  /// undo(), and gives the batch back to the reader: before the source changes.
+  void discard();
+  /// Seconds the last plans took since the last call.
+  double take_seconds();
+
+ private:
+  PlannedBatch plan_next();
+  void plan(Batch& batch, PlanSlot slot);
+  void drop_plans(PlanSlot slot);
+
+  IDataReader& reader_;
+  std::vector<std::unique_ptr<IEmbedding>>& embeddings_;
+  std::vector<std::size_t> sparse_inputs_;
+  ResourceManager& resources_;
+  const bool drop_incomplete_batch_;
+  std::future<PlannedBatch> pending_;
+  Batch* unplanned_ = nullptr;  ///< taken from the reader, its plan was undone
+  PlanSlot next_slot_ = PlanSlot::Train0;
+  double seconds_ = 0.0;  ///< written by the planning thread, read after it has been waited for
+};
+
+}  // namespace hugectr

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/model/session.hpp"
+
+#include <chrono>
+
+#include "core/cpp/model/session_state.hpp"
+
+namespace hugectr {
+
+Session::Session(const SolverSpec& solver, const ReaderSpec& reader, const ModelSpec& model)
+    : impl_(std::make_unique<Impl>(solver, reader, model)) {}
+
+Session::~Session() = default;
+
+void Session::start_data_reading() {
+  impl_->train_reader->start();
+  if (impl_->eval_reader) impl_->eval_reader->start();
+}
+
+bool Session::train() {
+  Impl& s = *impl_;
+  s.train_reader->start();
+  const auto begin = std::chrono::steady_clock::now();
+  const PlannedBatch planned = s.planner->take();
+  s.acquire_seconds +=
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  if (!planned.batch) {
+    s.at_end = true;
+    return false;
+  }
+  s.resources->for_each_device([&](std::size_t id) { s.train_on(id, planned); });
+  ++s.step;
+  s.train_reader->release(planned.batch);
+  s.planner->start();
+  return true;
+}
+
+bool Session::eval() {
+  Impl& s = *impl_;
+  HCTR_CHECK(s.eval_reader, "eval(): the reader has no eval_source");
+  s.eval_reader->start();
+  // A training plan under way shares the plan streams and the hash tables.
+  s.planner->settle();
+  Batch* batch = s.eval_reader->acquire();
+  if (!batch) return false;
+  s.resources->for_each_device([&](std::size_t id) { s.eval_on(id, *batch); });
+  const double loss = s.read_loss();
+  for (std::size_t id = 0; id < s.devices(); ++id) {
+    s.metrics.add(s.resources->get_local_gpu(id),
+                  s.networks[id]->tensor(s.graph->prediction_name(), false),
+                  s.networks[id]->tensor(s.model.input.label_name, false),
+                  s.networks[id]->sample_weight(false));
+  }
+  s.metrics.add_loss(loss, batch->weight_sum);
+  s.eval_reader->release(batch);
+  return true;
+}
+
+float Session::get_current_loss() { return static_cast<float>(impl_->read_loss()); }
+
+std::vector<std::pair<std::string, double>> Session::get_eval_metrics() {
+  return impl_->metrics.take(*impl_->resources);
+}
+
+void Session::set_source(const std::string& source) {
+  impl_->planner->discard();
+  impl_->train_reader->set_source(source);
+  impl_->at_end = false;
+}
+
+void Session::set_eval_source(const std::string& source) {
+  HCTR_CHECK(impl_->eval_reader, "set_eval_source: the model was built without an eval_source");
+  impl_->eval_reader->set_source(source);
+}
+
+bool Session::train_data_at_end() const { return impl_->at_end; }
+
+LearningRateScheduler& Session::learning_rate_scheduler() { return impl_->scheduler; }
+void Session::set_learning_rate(float lr) { impl_->lr = lr; }
+
+void Session::set_trainable(const std::string& embedding, bool trainable) {
+  if (embedding.empty()) {
+    impl_->dense_trainable = trainable;
+    return;
+  }
+  std::string known;
+  for (auto& table : impl_->embeddings) {
+    const std::string& name = table->get_embedding_params().name;
+    if (name == embedding) return trainable ? table->unfreeze() : table->freeze();
+    known += (known.empty() ? "'" : ", '") + name + "'";
+  }
+  throw InvalidArgument(
+      concat("there is no embedding '", embedding, "'; the model has: ", known));
+}
+
+std::size_t Session::num_embeddings() const { return impl_->embeddings.size(); }
+
+std::vector<float> Session::check_out_tensor(const std::string& name, bool train, Shape* shape) {
+  Impl& s = *impl_;
+  std::vector<float> values;
+  for (std::size_t id = 0; id < s.devices(); ++id) {
+    const TensorRef ref = s.networks[id]->tensor(name, train);
+    HCTR_CHECK(ref.dtype == TensorScalarType::Float32, "tensor '", name, "' holds ",
+               to_string(ref.dtype), "; only float32 tensors can be checked out");
+    Stream& stream = s.resources->get_local_gpu(id).compute_stream();
+    const std::size_t first = values.size(), row = ref.row_size();
+    values.resize(first + ref.size());
+    for (std::size_t r = 0; r < ref.rows(); ++r) {
+      stream.copy(values.data() + first + r * row, ref.row<float>(r), row * sizeof(float));
+    }
+    stream.synchronize();
+    if (shape) *shape = ref.shape;
+  }
+  if (shape && !shape->empty()) (*shape)[0] *= s.devices();
+  return values;
+}
+
+std::vector<LayerSummary> Session::summary() const {
+  const Impl& s = *impl_;
+  std::vector<LayerSummary> rows;
+  LayerSummary data{"Data", {}, {}, {}};
+  for (const NetworkInput& input : s.graph->inputs()) {
+    if (input.needs_gradient) continue;
+    data.tops.push_back(input.name);
+    data.top_shapes.push_back(input.shape);
+  }
+  for (const SparseInput& sparse : s.model.input.sparse) {
+    data.tops.push_back(sparse.top_name);
+    data.top_shapes.push_back({s.graph->options().local_batch, sparse.slot_num});
+  }
+  rows.push_back(data);
+  for (const SparseEmbeddingSpec& spec : s.model.embeddings) {
+    rows.push_back({spec.type == EmbeddingType::DistributedSlotSparseEmbeddingHash
+                        ? "DistributedSlotSparseEmbeddingHash"
+                        : "LocalizedSlotSparseEmbeddingHash",
+                    {spec.bottom},
+                    {spec.name},
+                    {s.graph->top_shape(spec.name)}});
+  }
+  for (const DenseLayerSpec& layer : s.graph->layers()) {
+    LayerSummary row{layer.type, layer.bottoms, layer.tops, {}};
+    for (const std::string& top : layer.tops) row.top_shapes.push_back(s.graph->top_shape(top));
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+const std::vector<DenseLayerSpec>& Session::layers() const { return impl_->graph->layers(); }
+
+std::vector<TableStats> Session::table_stats() const {
+  std::vector<TableStats> stats;
+  impl_->planner->settle();
+  for (const auto& embedding : impl_->embeddings) stats.push_back(embedding->stats());
+  return stats;
+}
+
+ReaderMetrics Session::reader_metrics(bool train) {
+  HCTR_CHECK(train || impl_->eval_reader, "the model was built without an eval_source");
+  return (train ? impl_->train_reader : impl_->eval_reader)->metrics();
+}
+
+std::vector<std::pair<std::string, double>> Session::stage_seconds() {
+  auto stages = impl_->clock.take();
+  stages.emplace_back("plan", impl_->planner->take_seconds());
+  stages.emplace_back("wait_for_plan", impl_->acquire_seconds);
+  impl_->acquire_seconds = 0.0;
+  return stages;
+}
+
+std::vector<MemoryReportEntry> Session::memory_report() const {
+  std::vector<MemoryReportEntry> report;
+  for (const auto& network : impl_->networks) {
+    const auto part = network->memory_report();
+    report.insert(report.end(), part.begin(), part.end());
+  }
+  for (const auto& embedding : impl_->embeddings) {
+    const auto part = embedding->memory_report();
+    report.insert(report.end(), part.begin(), part.end());
+  }
+  return report;
+}
+
+ResourceManager& Session::resources() { return *impl_->resources; }
+
+}  // namespace hugectr

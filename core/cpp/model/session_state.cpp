@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/model/session_state.hpp"
+
+#include "core/cpp/model/model_check.hpp"
+#include "core/cpp/ops/reshape.hpp"
+
+namespace hugectr {
+namespace {
+
+std::shared_ptr<const NetworkGraph> make_graph(const SolverSpec& solver, const ModelSpec& model,
+                                               const ResourceManager& resources, bool with_eval) {
+  const std::size_t devices = resources.get_global_gpu_count();
+  const std::size_t b = solver.batchsize / devices;
+  std::vector<NetworkInput> inputs;
+  inputs.push_back({model.input.label_name, {b, model.input.label_dim}, false});
+  if (model.input.dense_dim > 0) {
+    inputs.push_back({model.input.dense_name, {b, model.input.dense_dim}, false});
+  }
+  for (std::size_t i = 0; i < model.embeddings.size(); ++i) {
+    const auto params = embedding_params(solver, model, i);
+    inputs.push_back({params.name, {b, params.slot_num, params.embedding_vec_size}, true});
+  }
+  NetworkOptions options;
+  options.local_batch = b;
+  options.local_batch_eval = with_eval ? solver.batchsize_eval / devices : 0;
+  options.devices = devices;
+  options.seed = resources.seed();
+  options.opt_params = model.opt_params;
+  return std::make_shared<NetworkGraph>(inputs, model.layers, options);
+}
+
+}  // namespace
+
+Session::Impl::Impl(const SolverSpec& solver_spec, const ReaderSpec& reader,
+                    const ModelSpec& model_spec)
+    : solver(solver_spec),
+      model(model_spec),
+      scheduler(solver_spec.lr),
+      metrics(solver_spec.metrics_auc, solver_spec.metrics_average_loss),
+      lr(static_cast<float>(solver_spec.lr.base_lr)) {
+  check_solver(solver);
+  check_model(model);
+  resources = ResourceManager::create(solver.vvgpu, solver.seed, solver.device,
+                                      solver.device_layout);
+  const bool with_eval = reader.eval_memory || !reader.eval_source.empty();
+  graph = make_graph(solver, model, *resources, with_eval);
+  for (std::size_t i = 0; i < model.embeddings.size(); ++i) {
+    sparse_inputs.push_back(sparse_input_of(model.embeddings[i], model.input));
+    embeddings.push_back(make_embedding(embedding_params(solver, model, i), resources));
+  }
+  const std::vector<float> initial = graph->initial_parameters();
+  networks.resize(devices());
+  resources->for_each_device([&](std::size_t id) {
+    GPUResource& gpu = resources->get_local_gpu(id);
+    networks[id] = std::make_unique<Network>(graph, gpu);
+    gpu.compute_stream().copy(networks[id]->weights().data, initial.data(),
+                              initial.size() * sizeof(float));
+    gpu.compute_stream().synchronize();
+  });
+  const InputLayout layout = input_layout(solver, model.input);
+  train_reader =
+      make_data_reader(make_source(reader, layout, solver.repeat_dataset, true), layout,
+                       solver.batchsize, reader.num_workers, resources);
+  if (with_eval) {
+    eval_reader = make_data_reader(make_source(reader, layout, solver.repeat_dataset, false),
+                                   layout, solver.batchsize_eval, reader.num_workers, resources);
+  }
+  planner = std::make_unique<PlanAhead>(*train_reader, embeddings, sparse_inputs, *resources,
+                                        solver.drop_incomplete_batch);
+}
+
+Session::Impl::~Impl() {
+  // Whatever is queued still uses members; an error in it has nobody left to hear it.
+  try {
+    planner.reset();
+    resources->synchronize();
+  } catch (const std::exception&) {
+  }
+}
+
+void Session::Impl::write_inputs(std::size_t local_id, const DeviceBatch& batch, bool train) {
+  Network& network = *networks[local_id];
+  const OpContext context = resources->get_local_gpu(local_id).compute_context();
+  const auto write = [&](const std::string& name, const TensorRef& from) {
+    if (network.has_tensor(name, train)) {
+      run(context, ReshapeFwd{.x = from, .y = network.tensor(name, train)});
+    }
+  };
+  write(model.input.label_name, batch.label);
+  if (model.input.dense_dim > 0) write(model.input.dense_name, batch.dense);
+  const TensorRef weight = network.sample_weight(train);
+  context.stream->copy(weight.data, batch.sample_weight.data, weight.size_in_bytes());
+}
+
+StepScalars Session::Impl::scalars_for(std::size_t local_id, const Batch& batch,
+                                       bool train) const {
+  const std::size_t global_id = resources->get_local_gpu(local_id).get_global_id();
+  const std::size_t global_batch = train ? solver.batchsize : solver.batchsize_eval;
+  StepScalars scalars;
+  scalars.lr = lr;
+  scalars.inv_weight_sum =
+      batch.weight_sum > 0 ? static_cast<float>(1.0 / batch.weight_sum) : 0.0f;
+  scalars.step = train ? step + 1 : step;
+  scalars.first_sample =
+      static_cast<std::int64_t>(global_id * (global_batch / resources->get_global_gpu_count()));
+  return scalars;
+}
+
+bool Session::Impl::trains_embedding(std::size_t index) const {
+  return networks.front()->has_tensor(embeddings[index]->get_embedding_params().name + "@grad",
+                                      true);
+}
+
+void Session::Impl::train_on(std::size_t local_id, const PlannedBatch& planned) {
+  DeviceBatch& batch = planned.batch->devices[local_id];
+  Network& network = *networks[local_id];
+  Stream& stream = resources->get_local_gpu(local_id).compute_stream();
+  const bool timed = local_id == 0;
+
+  stream.wait(*batch.ready);
+  if (timed) clock.begin(stream);
+  network.set_scalars(scalars_for(local_id, *planned.batch, true));
+  write_inputs(local_id, batch, true);
+  if (timed) clock.end(StageClock::kInput, stream);
+  for (auto& embedding : embeddings) {
+    const std::string& name = embedding->get_embedding_params().name;
+    embedding->forward(local_id, planned.slot, network.tensor(name, true));
+  }
+  if (timed) clock.end(StageClock::kEmbeddingForward, stream);
+  network.train();
+  if (timed) clock.end(StageClock::kDense, stream);
+  if (dense_trainable) {
+    network.exchange_wgrad();
+    network.update_params();
+  }
+  if (timed) clock.end(StageClock::kExchangeUpdate, stream);
+  for (std::size_t i = 0; i < embeddings.size(); ++i) {
+    if (!trains_embedding(i)) continue;
+    const std::string gradient = embeddings[i]->get_embedding_params().name + "@grad";
+    embeddings[i]->backward_and_update(local_id, planned.slot, network.tensor(gradient, true),
+                                       network.lr(), network.step(), 1.0f);
+  }
+  stream.record(*batch.consumed);
+  if (timed) clock.end(StageClock::kEmbeddingUpdate, stream);
+}
+
+void Session::Impl::eval_on(std::size_t local_id, Batch& batch) {
+  DeviceBatch& part = batch.devices[local_id];
+  Network& network = *networks[local_id];
+  GPUResource& gpu = resources->get_local_gpu(local_id);
+  Stream& stream = gpu.compute_stream();
+  gpu.plan_stream().wait(*part.ready);
+  stream.wait(*part.ready);
+  for (std::size_t i = 0; i < embeddings.size(); ++i) {
+    embeddings[i]->plan(local_id, part.sparse[sparse_inputs[i]], PlanSlot::Eval, false);
+  }
+  network.set_scalars(scalars_for(local_id, batch, false));
+  write_inputs(local_id, part, false);
+  for (auto& embedding : embeddings) {
+    const std::string& name = embedding->get_embedding_params().name;
+    embedding->forward(local_id, PlanSlot::Eval, network.tensor(name, false));
+  }
+  network.eval();
+  stream.record(*part.consumed);
+}
+
+double Session::Impl::read_loss() {
+  std::vector<float> shares(devices());
+  for (std::size_t id = 0; id < devices(); ++id) {
+    Stream& stream = resources->get_local_gpu(id).compute_stream();
+    stream.copy(&shares[id], networks[id]->loss().data, sizeof(float));
+  }
+  double sum = 0.0;
+  for (std::size_t id = 0; id < devices(); ++id) {
+    resources->get_local_gpu(id).compute_stream().synchronize();
+    sum += shares[id];
+  }
+  return sum;
+}
+
+void Session::Impl::settle() {
+  planner->undo();
+  resources->synchronize();
+}
+
+}  // namespace hugectr

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/cpp/model/eval_metrics.hpp"
+#include "core/cpp/model/network.hpp"
+#include "core/cpp/model/plan_ahead.hpp"
+#include "core/cpp/model/session.hpp"
+#include "core/cpp/model/stage_clock.hpp"
+
+namespace hugectr {
+
+/// What a Session is made of. Members are destroyed in reverse order: plans before embeddings,
+/// embeddings before readers, all before the devices.
+struct Session::Impl {
+  Impl(const SolverSpec& solver, const ReaderSpec& reader, const ModelSpec& model);
+  ~Impl();
+
+  /// Enqueues one training step of one device.
+  void train_on(std::size_t local_id, const PlannedBatch& planned);
+  /// Plans and enqueues one evaluation batch of one device.
+  void eval_on(std::size_t local_id, Batch& batch);
+  /// Copies label, dense and sample weights of the batch into the network's inputs.
+  void write_inputs(std::size_t local_id, const DeviceBatch& batch, bool train);
+  StepScalars scalars_for(std::size_t local_id, const Batch& batch, bool train) const;
+  /// Sum over devices of their shares of the loss; waits for the compute streams.
+  double read_loss();
+  /// All work done, tables hold trained rows only: before anything outside a step looks at them.
+  void settle();
+  std::size_t devices() const { return resources->get_local_gpu_count(); }
+  bool trains_embedding(std::size_t index) const;
+
+  SolverSpec solver;
+  ModelSpec model;
+  std::shared_ptr<ResourceManager> resources;
+  std::shared_ptr<const NetworkGraph> graph;
+  std::unique_ptr<IDataReader> train_reader, eval_reader;
+  std::vector<std::size_t> sparse_inputs;
+  std::vector<std::unique_ptr<IEmbedding>> embeddings;
+  std::vector<std::unique_ptr<Network>> networks;
+  std::unique_ptr<PlanAhead> planner;
+  LearningRateScheduler scheduler;
+  EvalMetrics metrics;
+  StageClock clock;
+  float lr = 0.0f;
+  std::int64_t step = 0;  ///< updates done
+  bool dense_trainable = true;
+  bool at_end = false;
+  double acquire_seconds = 0.0;
+};
+
+}  // namespace hugectr

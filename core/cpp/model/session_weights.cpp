@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of Session that reads and writes parameters, in memory and in files.
+#include <filesystem>
+
+#include "core/cpp/model/checkpoint.hpp"
+#include "core/cpp/model/session.hpp"
+#include "core/cpp/model/session_state.hpp"
+
+namespace hugectr {
+namespace {
+
+std::vector<float> to_host(Stream& stream, const TensorRef& ref) {
+  std::vector<float> values(ref.size());
+  stream.copy(values.data(), ref.data, ref.size_in_bytes());
+  stream.synchronize();
+  return values;
+}
+
+/// The same values on every local device.
+void to_devices(ResourceManager& resources, const std::vector<TensorRef>& refs,
+                const std::vector<float>& values, const char* what) {
+  for (std::size_t id = 0; id < refs.size(); ++id) {
+    HCTR_CHECK(values.size() == refs[id].size(), what, ": ", values.size(),
+               " values given, the model has ", refs[id].size());
+    Stream& stream = resources.get_local_gpu(id).compute_stream();
+    stream.copy(refs[id].data, values.data(), values.size() * sizeof(float));
+    stream.synchronize();
+  }
+}
+
+std::size_t state_arrays(const OptParams& params) {
+  switch (params.optimizer) {
+    case Optimizer::SGD:
+      return 0;
+    case Optimizer::Adam:
+      return 2;
+    default:
+      return 1;
+  }
+}
+
+bool is_localized(const SparseEmbeddingHashParams& params) {
+  return params.type == EmbeddingType::LocalizedSlotSparseEmbeddingHash;
+}
+
+}  // namespace
+
+std::vector<float> Session::dense_weights() {
+  return to_host(impl_->resources->get_local_gpu(0).compute_stream(),
+                 impl_->networks[0]->weights());
+}
+
+void Session::set_dense_weights(const std::vector<float>& values) {
+  std::vector<TensorRef> refs;
+  for (const auto& network : impl_->networks) refs.push_back(network->weights());
+  to_devices(*impl_->resources, refs, values, "dense weights");
+}
+
+std::vector<float> Session::dense_optimizer_states() {
+  return to_host(impl_->resources->get_local_gpu(0).compute_stream(), impl_->networks[0]->states());
+}
+
+void Session::set_dense_optimizer_states(const std::vector<float>& values) {
+  std::vector<TensorRef> refs;
+  for (const auto& network : impl_->networks) refs.push_back(network->states());
+  to_devices(*impl_->resources, refs, values, "dense optimizer states");
+}
+
+std::vector<Session::NonTrainableValues> Session::non_trainables() {
+  const std::vector<float> flat =
+      to_host(impl_->resources->get_local_gpu(0).compute_stream(),
+              impl_->networks[0]->non_trainables());
+  std::vector<NonTrainableValues> result;
+  auto next = flat.begin();
+  for (const NonTrainable& tensor : impl_->graph->non_trainables()) {
+    const auto end = next + static_cast<std::ptrdiff_t>(num_elements(tensor.shape));
+    if (result.empty() || result.back().layer != tensor.layer) {
+      result.push_back({tensor.layer, {}, {}});
+    }
+    const bool is_mean = tensor.name.ends_with(".mean");
+    (is_mean ? result.back().mean : result.back().var).assign(next, end);
+    next = end;
+  }
+  return result;
+}
+
+void Session::set_non_trainables(const std::vector<NonTrainableValues>& values) {
+  std::vector<float> flat;
+  for (const NonTrainable& tensor : impl_->graph->non_trainables()) {
+    const NonTrainableValues* found = nullptr;
+    for (const auto& value : values) {
+      if (value.layer == tensor.layer) found = &value;
+    }
+    HCTR_CHECK(found, "running statistics of layer '", tensor.layer, "' are missing");
+    const auto& part = tensor.name.ends_with(".mean") ? found->mean : found->var;
+    HCTR_CHECK(part.size() == num_elements(tensor.shape), "'", tensor.name, "' has ", part.size(),
+               " values, the model has ", num_elements(tensor.shape));
+    flat.insert(flat.end(), part.begin(), part.end());
+  }
+  std::vector<TensorRef> refs;
+  for (const auto& network : impl_->networks) refs.push_back(network->non_trainables());
+  to_devices(*impl_->resources, refs, flat, "running statistics");
+}
+
+BufferBag Session::dump_embedding(std::size_t index, bool with_states) {
+  impl_->settle();
+  return impl_->embeddings.at(index)->dump(with_states);
+}
+
+void Session::load_embedding(std::size_t index, const BufferBag& rows) {
+  impl_->settle();
+  impl_->embeddings.at(index)->load(rows);
+}
+
+std::int64_t Session::step() const { return impl_->step; }
+void Session::set_step(std::int64_t step) { impl_->step = step; }
+
+void Session::save_params_to_files(const std::string& prefix, std::int64_t iteration) {
+  const std::string end = concat("_", iteration, ".model");
+  const auto parent = std::filesystem::path(prefix).parent_path();
+  if (!parent.empty()) std::filesystem::create_directories(parent);
+  write_floats(prefix + "_dense" + end, dense_weights());
+  write_floats(prefix + "_opt_dense" + end, dense_optimizer_states());
+  for (std::size_t i = 0; i < num_embeddings(); ++i) {
+    const BufferBag rows = dump_embedding(i, true);
+    write_sparse_folder(concat(prefix, i, "_sparse", end), rows);
+    write_sparse_states(concat(prefix, i, "_opt_sparse", end), rows);
+  }
+}
+
+void Session::load_dense_weights(const std::string& file) {
+  set_dense_weights(read_floats(file, impl_->graph->parameter_count(), "dense weights"));
+}
+
+void Session::load_dense_optimizer_states(const std::string& file) {
+  const std::size_t count = impl_->graph->state_count() * impl_->graph->parameter_count();
+  set_dense_optimizer_states(read_floats(file, count, "dense optimizer states"));
+}
+
+void Session::load_sparse_weights(std::size_t index, const std::string& path) {
+  const auto& params = impl_->embeddings.at(index)->get_embedding_params();
+  const std::size_t d = params.embedding_vec_size;
+  load_embedding(index, std::filesystem::is_regular_file(path)
+                            ? read_sparse_file(path, d, params.i64_keys, is_localized(params))
+                            : read_sparse_folder(path, d, is_localized(params)));
+}
+
+void Session::load_sparse_optimizer_states(std::size_t index, const std::string& file) {
+  BufferBag rows = dump_embedding(index, false);
+  const auto& params = impl_->embeddings.at(index)->get_embedding_params();
+  read_sparse_states(file, state_arrays(params.opt_params), rows);
+  load_embedding(index, rows);
+}
+
+}  // namespace hugectr

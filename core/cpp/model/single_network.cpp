@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/model/single_network.hpp"
+
+#include <numeric>
+
+namespace hugectr {
+
+SingleNetwork::SingleNetwork(const std::vector<NetworkInput>& inputs,
+                             const std::vector<DenseLayerSpec>& layers, bool train,
+                             std::uint64_t seed, DeviceType device)
+    : resources_(ResourceManager::create({{0}}, seed, device)), train_(train) {
+  HCTR_CHECK(!inputs.empty() && !inputs.front().shape.empty(), "a network needs an input");
+  NetworkOptions options;
+  options.local_batch = inputs.front().shape[0];
+  options.local_batch_eval = train ? 0 : options.local_batch;
+  options.seed = seed;
+  options.opt_params.optimizer = Optimizer::SGD;
+  graph_ = std::make_shared<NetworkGraph>(inputs, layers, options);
+  network_ = std::make_unique<Network>(graph_, resources_->get_local_gpu(0));
+  Stream& stream = resources_->get_local_gpu(0).compute_stream();
+  const std::vector<float> initial = graph_->initial_parameters();
+  stream.copy(network_->weights().data, initial.data(), initial.size() * sizeof(float));
+  stream.synchronize();
+  set(schedule_names::kSampleWeight, std::vector<float>(options.local_batch, 1.0f));
+}
+
+TensorRef SingleNetwork::find(const std::string& name) {
+  if (name == schedule_names::kSampleWeight) return network_->sample_weight(train_);
+  if (name == schedule_names::kLoss) return network_->loss();
+  return network_->tensor(name, train_);
+}
+
+void SingleNetwork::set(const std::string& name, const std::vector<float>& values) {
+  const TensorRef ref = find(name);
+  HCTR_CHECK(values.size() == ref.size(), "'", name, "' has ", ref.size(), " elements, got ",
+             values.size());
+  Stream& stream = resources_->get_local_gpu(0).compute_stream();
+  const std::size_t row = ref.row_size();
+  for (std::size_t r = 0; r < ref.rows(); ++r) {
+    stream.copy(ref.row<float>(r), values.data() + r * row, row * sizeof(float));
+  }
+  stream.synchronize();
+}
+
+std::vector<float> SingleNetwork::get(const std::string& name, Shape* shape) {
+  const TensorRef ref = find(name);
+  std::vector<float> values(ref.size());
+  Stream& stream = resources_->get_local_gpu(0).compute_stream();
+  const std::size_t row = ref.row_size();
+  for (std::size_t r = 0; r < ref.rows(); ++r) {
+    stream.copy(values.data() + r * row, ref.row<float>(r), row * sizeof(float));
+  }
+  stream.synchronize();
+  if (shape) *shape = ref.shape;
+  return values;
+}
+
+void SingleNetwork::forward(std::int64_t step) {
+  const std::vector<float> weights = get(schedule_names::kSampleWeight, nullptr);
+  const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
+  StepScalars scalars;
+  scalars.inv_weight_sum = sum > 0 ? static_cast<float>(1.0 / sum) : 0.0f;
+  scalars.step = step;
+  network_->set_scalars(scalars);
+  train_ ? network_->forward() : network_->eval();
+  resources_->synchronize();
+}
+
+void SingleNetwork::backward() {
+  HCTR_CHECK(train_, "backward() needs a network built for training");
+  network_->backward();
+  resources_->synchronize();
+}
+
+}  // namespace hugectr

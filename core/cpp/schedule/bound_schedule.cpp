@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/schedule/bound_schedule.hpp"
+
+#include "core/cpp/device/stream.hpp"
+
+namespace hugectr {
+namespace {
+
+/// Memory given from outside must be what the schedule was built for.
+TensorRef external_ref(const ScheduleTensor& tensor,
+                       const std::map<std::string, TensorRef>& external) {
+  const auto it = external.find(tensor.name);
+  HCTR_CHECK(it != external.end(), "schedule: no memory was given for '", tensor.name, "'");
+  const TensorRef& given = it->second;
+  HCTR_CHECK(given.dtype == tensor.dtype && given.shape == tensor.shape, "schedule: '", tensor.name,
+             "' was given as ", to_string(given.dtype), " ", to_string(given.shape),
+             ", the schedule has ", to_string(tensor.dtype), " ", to_string(tensor.shape));
+  return given;
+}
+
+}  // namespace
+
+BoundSchedule::BoundSchedule(const StepSchedule& schedule, const OpContext& context,
+                             std::shared_ptr<MemoryResource> resource, const std::string& owner,
+                             const std::map<std::string, TensorRef>& external)
+    : context_(context), records_(schedule.records()) {
+  const MemoryPlan plan = plan_memory(schedule, fusion_enabled());
+  arena_ = DeviceBuffer2::create(owner, DeviceAllocator(std::move(resource)));
+  memory_ = arena_->reserve({plan.bytes}, TensorScalarType::UInt8, "activations and gradients");
+  arena_->allocate();
+  // Padding rows and never-written scratch read as zero in the first step as in all later ones.
+  context_.stream->fill_zero(memory_.get_ptr(), plan.bytes);
+
+  const auto& tensors = schedule.tensors();
+  std::vector<TensorRef> refs(tensors.size());
+  const auto place = [&](std::size_t id) {
+    const ScheduleTensor& tensor = tensors[id];
+    refs[id] = schedule.ref(static_cast<int>(id));
+    if (tensor.role == TensorRole::External) {
+      refs[id] = external_ref(tensor, external);
+    } else if (const auto it = plan.offsets.find(static_cast<int>(id)); it != plan.offsets.end()) {
+      refs[id].data = static_cast<char*>(memory_.get_ptr()) + it->second;
+      refs[id].device = context_.device;
+      report_.push_back({owner, tensor.name, it->second, refs[id].size_in_bytes()});
+    }
+    refs[id].id = -1;
+  };
+  for (std::size_t id = 0; id < tensors.size(); ++id) {
+    if (tensors[id].role != TensorRole::View) place(id);
+  }
+  for (std::size_t id = 0; id < tensors.size(); ++id) {
+    const ScheduleTensor& tensor = tensors[id];
+    if (tensor.role == TensorRole::View) {
+      const TensorRef& base = refs[static_cast<std::size_t>(tensor.base)];
+      refs[id] = schedule.ref(static_cast<int>(id));
+      refs[id].id = -1;
+      refs[id].device = base.device;
+      if (base.data) {
+        refs[id].data = static_cast<char*>(base.data) + tensor.offset * size_of(tensor.dtype);
+      }
+    }
+    if (refs[id].data) {
+      tensors_[tensor.name] = refs[id];
+    } else {
+      fused_away_[tensor.name] = true;
+    }
+  }
+  for (OpRecord& record : records_) {
+    record.op.for_each_tensor([&](const char*, Access, TensorRef& ref) {
+      if (ref.id >= 0) ref = refs[static_cast<std::size_t>(ref.id)];
+    });
+    record.op.prepare(context_);
+  }
+}
+
+void BoundSchedule::run(Phase first, Phase last) const {
+  for (const OpRecord& record : records_) {
+    if (record.phase >= first && record.phase <= last) record.op.run_prepared(context_);
+  }
+}
+
+TensorRef BoundSchedule::tensor(const std::string& name) const {
+  const auto it = tensors_.find(name);
+  if (it != tensors_.end()) return it->second;
+  HCTR_CHECK(fused_away_.count(name) == 0, "tensor '", name,
+             "' was fused away and has no memory; run with HUGECTR_FUSE=0 to look at it");
+  std::string known;
+  for (const auto& [tensor, ref] : tensors_) {
+    if (tensor.find('@') == std::string::npos) known += (known.empty() ? "" : ", ") + tensor;
+  }
+  throw InvalidArgument(concat("there is no tensor '", name, "'; known: ", known));
+}
+
+std::vector<std::string> BoundSchedule::op_names() const {
+  std::vector<std::string> names;
+  for (const OpRecord& record : records_) names.emplace_back(record.op.name());
+  return names;
+}
+
+}  // namespace hugectr

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdlib>
+#include <string_view>
+
+#include "core/cpp/schedule/passes.hpp"
+
+namespace hugectr {
+
+bool fusion_enabled() {
+  const char* value = std::getenv("HUGECTR_FUSE");
+  return !value || std::string_view(value) != "0";
+}
+
+void optimize(StepSchedule& schedule) {
+  if (fusion_enabled()) {
+    fuse_linear_activation(schedule);
+    make_views(schedule);
+  }
+  schedule.refresh_refs();
+}
+
+}  // namespace hugectr

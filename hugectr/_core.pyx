@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# cython: c_string_type=str, c_string_encoding=utf8
+"""The compiled module: Python's view of libhugectr. Signatures are in ``_core.pyi``."""
+
+from cython.operator cimport dereference as deref
+from libc.stdint cimport int64_t, uint64_t, uintptr_t
+from libc.string cimport memcpy
+from libcpp cimport bool as cbool
+from libcpp.memory cimport make_shared, make_unique, shared_ptr, unique_ptr
+from libcpp.string cimport string
+from libcpp.utility cimport move
+from libcpp.vector cimport vector
+
+from hugectr._decl.base cimport (
+    CppDeviceType,
+    CppLogLevel,
+    CppOptimizer,
+    CppOptParams,
+    CppOpTable,
+    CppTensorScalarType,
+    CppUpdate,
+)
+from hugectr._decl.base cimport set_log_level as cpp_set_log_level
+from hugectr._decl.errors cimport hugectr_current_error
+from hugectr._decl.model cimport *
+from hugectr._decl.ops cimport (
+    CppAnyOp,
+    CppDeviceBackend,
+    CppOpAttribute,
+    CppOpByName,
+    CppOpContext,
+    CppTensorRef,
+    CppThreadPool,
+)
+
+import numpy as np
+
+cdef extern from *:
+    """
+    #ifndef HUGECTR_VERSION
+    #define HUGECTR_VERSION "0"
+    #endif
+    static const int hugectr_bfloat16 = static_cast<int>(hugectr::TensorScalarType::BFloat16);
+    static int hugectr_cpu_has(int which) {
+    #if defined(__x86_64__)
+      switch (which) {
+        case 0: return __builtin_cpu_supports("avx2");
+        case 1: return __builtin_cpu_supports("fma");
+        case 2: return __builtin_cpu_supports("f16c");
+        case 3: return __builtin_cpu_supports("avx512f");
+      }
+    #else
+      (void)which;
+    #endif
+      return 0;
+    }
+    """
+    const char* HUGECTR_VERSION
+    const int BFloat16_ "hugectr_bfloat16"
+    int hugectr_cpu_has(int which)
+
+
+class InvalidArgument(ValueError):
+    """A value that can not work; the text names it and what is allowed."""
+
+
+class OutOfMemory(MemoryError):
+    """Memory or a table's budget does not suffice; the text names the owner and the way out."""
+
+
+class DeviceError(RuntimeError):
+    """A device, driver or kernel failed or is missing."""
+
+
+class DataError(RuntimeError):
+    """Input data or a file is damaged; the text has the file and the byte offset."""
+
+
+class CommError(RuntimeError):
+    """A collective failed, or another rank failed first."""
+
+
+for _error in (InvalidArgument, OutOfMemory, DeviceError, DataError, CommError):
+    _error.__module__ = "hugectr"
+
+
+cdef int translate_error() except -1:
+    cdef string text
+    cdef int kind = hugectr_current_error(&text)
+    types = (RuntimeError, InvalidArgument, OutOfMemory, DeviceError, DataError, CommError)
+    raise types[kind](text.decode("utf-8", "replace"))
+
+
+include "_decl/arrays.pxi"
+include "_decl/specs.pxi"
+
+
+def version():
+    return HUGECTR_VERSION.decode()
+
+
+def cpu_features():
+    names = ("avx2", "fma", "f16c", "avx512f")
+    return [name for i, name in enumerate(names) if hugectr_cpu_has(i)]
+
+
+cdef CppDeviceType _device_type(device) except *:
+    if device not in _DEVICES:
+        raise InvalidArgument(f"device: found {device!r}, allowed: 'cpu', 'cuda'")
+    return <CppDeviceType><int>_DEVICES[device]
+
+
+def device_count(str device):
+    cdef CppDeviceType kind = _device_type(device)
+    if CppDeviceBackend.why_not(kind).size():
+        return 0
+    return CppDeviceBackend.get(kind).device_count()
+
+
+def why_not(str device):
+    return CppDeviceBackend.why_not(_device_type(device))
+
+
+def set_log_level(int level):
+    cpp_set_log_level(<CppLogLevel>level)
+
+
+def op_names(str device="cpu"):
+    return list(CppOpTable.instance().ops(_device_type(device)))
+
+
+def op_fields(str name):
+    cdef unique_ptr[CppOpByName] op = make_unique[CppOpByName](<string>name)
+    return dict(deref(op).fields())
+
+
+cdef unique_ptr[CppThreadPool] _pool
+
+
+cdef CppOpAttribute _op_attribute(value) except *:
+    cdef cbool flag
+    cdef vector[int64_t] ints
+    cdef vector[double] doubles
+    if isinstance(value, (bool, np.bool_)):
+        flag = value
+        return CppOpAttribute(flag)
+    if isinstance(value, (int, np.integer)):
+        return CppOpAttribute(<int64_t>value)
+    if isinstance(value, (float, np.floating)):
+        return CppOpAttribute(<double>value)
+    if all(isinstance(v, (int, np.integer)) for v in value):
+        ints = value
+        return CppOpAttribute(ints)
+    doubles = value
+    return CppOpAttribute(doubles)
+
+
+def run_op(str name, dict tensors, dict attributes=None, str device="cpu"):
+    if device != "cpu":
+        raise DeviceError(f"run_op on '{device}': {why_not(device)}")
+    global _pool
+    if not _pool:
+        _pool = make_unique[CppThreadPool](<size_t>0)
+    cdef unique_ptr[CppOpByName] op = make_unique[CppOpByName](<string>name)
+    cdef vector[CppTensorRef] refs
+    for field, value in tensors.items():
+        if value is None:
+            continue
+        if isinstance(value, (list, tuple)):
+            refs.clear()
+            for i, array in enumerate(value):
+                refs.push_back(_tensor_ref(f"{field}[{i}]", array))
+            deref(op).set_tensors(field, refs)
+        else:
+            deref(op).set_tensor(field, _tensor_ref(field, value))
+    for field, value in (attributes or {}).items():
+        deref(op).set_attribute(field, _op_attribute(value))
+    cdef CppOpContext context
+    context.pool = _pool.get()
+    context.device.type = CppDeviceType.Cpu
+    context.device.index = 0
+    cdef CppAnyOp call = deref(op).take()
+    with nogil:
+        call.run(context)
+
+
+cdef class LearningRateScheduler:
+    cdef unique_ptr[CppLearningRateScheduler] _it
+
+    def __init__(self, base_lr, warmup_steps=1, decay_start=0, decay_steps=1, decay_power=2.0,
+                 end_lr=0.0):
+        f = _Fields("learning rate", dict(
+            lr=base_lr, warmup_steps=warmup_steps, decay_start=decay_start,
+            decay_steps=decay_steps, decay_power=decay_power, end_lr=end_lr))
+        self._it = make_unique[CppLearningRateScheduler](_lr_params(f))
+
+    def get_next(self):
+        return deref(self._it).get_next()
+
+    def get_lr(self):
+        return deref(self._it).get_lr()
+
+
+include "_decl/session.pxi"
+
+
+cdef class Network:
+    """See ``_core.pyi``."""
+
+    cdef unique_ptr[CppSingleNetwork] _it
+
+    def __init__(self, dict inputs, list layers, train=True, seed=1, no_gradient=None,
+                 device="cpu"):
+        cdef vector[CppNetworkInput] specs
+        cdef CppNetworkInput spec
+        for name, shape in inputs.items():
+            spec.name = name
+            spec.shape = shape
+            spec.needs_gradient = name not in (no_gradient or [])
+            specs.push_back(spec)
+        self._it = make_unique[CppSingleNetwork](
+            specs, _layer_specs(layers), <cbool>train, <uint64_t>seed, _device_type(device))
+
+    def _get(self, str name):
+        cdef vector[size_t] shape
+        cdef vector[float] values = deref(self._it).get(name, &shape)
+        return _float_array(values).reshape(shape)
+
+    def parameters(self):
+        return [(p.name, tuple(p.shape)) for p in deref(self._it).graph().parameters()]
+
+    def parameter(self, str name):
+        return self._get(name)
+
+    def set_parameter(self, str name, value):
+        deref(self._it).set(name, _floats(value))
+
+    def non_trainable(self, str name):
+        return self._get(name)
+
+    def forward(self, dict inputs, sample_weight=None, int64_t step=1):
+        for name, value in inputs.items():
+            deref(self._it).set(name, _floats(value))
+        if sample_weight is not None:
+            deref(self._it).set("@sample_weight", _floats(sample_weight))
+        with nogil:
+            deref(self._it).forward(step)
+
+    def backward(self, dict gradients):
+        for name, value in gradients.items():
+            deref(self._it).set(f"{name}@grad", _floats(value))
+        with nogil:
+            deref(self._it).backward()
+
+    def tensor(self, str name):
+        return self._get(name)
+
+    def gradient(self, str name):
+        return self._get(f"{name}@grad")
+
+    def parameter_gradient(self, str name):
+        return self._get(f"{name}@grad")
+
+    def loss(self):
+        return float(self._get("@loss")[0])
+
+    def op_records(self):
+        return list(deref(self._it).op_names())

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+# Errors, dtypes, devices, optimizer settings.
+from libcpp cimport bool as cbool
+from libcpp.string cimport string
+from libcpp.vector cimport vector
+
+cdef extern from "core/cpp/base/device_id.hpp" namespace "hugectr" nogil:
+    cdef enum class CppDeviceType "hugectr::DeviceType":
+        Cpu
+        Cuda
+    cdef cppclass CppDeviceId "hugectr::DeviceId":
+        CppDeviceType type
+        int index
+
+cdef extern from "core/cpp/base/scalar_type.hpp" namespace "hugectr" nogil:
+    cdef enum class CppTensorScalarType "hugectr::TensorScalarType":
+        Float32
+        Float64
+        Float16
+        Int64
+        UInt64
+        Int32
+        UInt32
+        UInt8
+
+cdef extern from "core/cpp/base/log.hpp" namespace "hugectr" nogil:
+    cdef enum class CppLogLevel "hugectr::LogLevel":
+        Debug
+    void set_log_level(CppLogLevel level)
+
+cdef extern from "core/cpp/base/op_table.hpp" namespace "hugectr" nogil:
+    cdef cppclass CppOpTable "hugectr::OpTable":
+        @staticmethod
+        CppOpTable& instance()
+        vector[string] ops(CppDeviceType device) except +
+
+cdef extern from "core/cpp/base/opt_params.hpp" namespace "hugectr" nogil:
+    cdef enum class CppOptimizer "hugectr::Optimizer":
+        Adam
+        AdaGrad
+        MomentumSGD
+        Nesterov
+        SGD
+    cdef enum class CppUpdate "hugectr::Update":
+        Local
+        Global
+        LazyGlobal
+    cdef cppclass CppOptParams "hugectr::OptParams":
+        CppOptimizer optimizer
+        CppUpdate update_type
+        float beta1, beta2, epsilon, initial_accu_value, momentum_factor
+        cbool atomic_update

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+# The model's specs, the Session and the single network of the layer tests.
+from libc.stdint cimport int64_t, uint64_t
+from libcpp cimport bool as cbool
+from libcpp.map cimport map as cmap
+from libcpp.memory cimport shared_ptr
+from libcpp.optional cimport optional
+from libcpp.pair cimport pair
+from libcpp.string cimport string
+from libcpp.vector cimport vector
+
+from hugectr._decl.base cimport CppDeviceType, CppOptParams
+from hugectr._decl.errors cimport translate_error
+
+cdef extern from "core/cpp/layers/layer.hpp" namespace "hugectr" nogil:
+    cdef cppclass CppAttributeValue "hugectr::AttributeValue":
+        CppAttributeValue(cbool)
+        CppAttributeValue(int64_t)
+        CppAttributeValue(double)
+        CppAttributeValue(const string&)
+        CppAttributeValue(const vector[int64_t]&)
+        CppAttributeValue(const vector[double]&)
+    const cbool* get_bool "std::get_if<bool>"(const CppAttributeValue*)
+    const int64_t* get_int "std::get_if<std::int64_t>"(const CppAttributeValue*)
+    const double* get_double "std::get_if<double>"(const CppAttributeValue*)
+    const string* get_string "std::get_if<std::string>"(const CppAttributeValue*)
+    const vector[int64_t]* get_ints "std::get_if<std::vector<std::int64_t>>"(
+        const CppAttributeValue*)
+    const vector[double]* get_doubles "std::get_if<std::vector<double>>"(
+        const CppAttributeValue*)
+    cdef cppclass CppAttributes "hugectr::Attributes":
+        void set(const string& name, CppAttributeValue value)
+        const cmap[string, CppAttributeValue]& values()
+    cdef cppclass CppDenseLayerSpec "hugectr::DenseLayerSpec":
+        string type
+        vector[string] bottoms, tops
+        CppAttributes attributes
+    cdef cppclass CppParameter "hugectr::Parameter":
+        string name
+        vector[size_t] shape
+
+cdef extern from "core/cpp/data/csr_chunk.hpp" namespace "hugectr" nogil:
+    cdef cppclass CppSparseInput "hugectr::SparseInput":
+        string top_name
+        vector[int] nnz_per_slot
+        cbool is_fixed_length
+        size_t slot_num
+
+cdef extern from "core/cpp/data/memory_source.hpp" namespace "hugectr" nogil:
+    cdef cppclass CppMemorySparse "hugectr::MemoryData::Sparse":
+        vector[int64_t] keys
+        vector[uint64_t] row_offsets
+    cdef cppclass CppMemoryData "hugectr::MemoryData":
+        size_t samples
+        vector[float] label, dense
+        vector[CppMemorySparse] sparse
+    ctypedef const CppMemoryData ConstMemoryData
+    ctypedef shared_ptr[ConstMemoryData] CppMemoryPtr "std::shared_ptr<const hugectr::MemoryData>"
+
+cdef extern from "core/cpp/data/norm_source.hpp" namespace "hugectr" nogil:
+    cdef enum class CppCheck "hugectr::Check":
+        Sum
+        None_ "hugectr::Check::None"
+    cdef enum class CppOnBadData "hugectr::OnBadData":
+        Error
+        Skip
+
+cdef extern from "core/cpp/data/data_reader.hpp" namespace "hugectr" nogil:
+    cdef cppclass CppReaderMetrics "hugectr::ReaderMetrics":
+        uint64_t batches, bad_samples
+        double parse_seconds, credit_seconds, ready_seconds, acquire_seconds
+
+cdef extern from "core/cpp/memory/general_buffer2.hpp" namespace "hugectr" nogil:
+    cdef cppclass CppMemoryReportEntry "hugectr::MemoryReportEntry":
+        string owner, name
+        size_t bytes
+
+cdef extern from "core/cpp/embedding/embedding.hpp" namespace "hugectr" nogil:
+    cdef enum class CppEmbeddingType "hugectr::EmbeddingType":
+        DistributedSlotSparseEmbeddingHash
+        LocalizedSlotSparseEmbeddingHash
+    cdef enum class CppCombiner "hugectr::Combiner":
+        Sum
+        Mean
+    cdef cppclass CppBufferBag "hugectr::BufferBag":
+        size_t vec_size
+        vector[int64_t] keys
+        vector[uint64_t] slot_ids
+        vector[float] vectors
+        vector[vector[float]] states
+        vector[int64_t] last_step
+    cdef cppclass CppTableStats "hugectr::TableStats":
+        size_t rows, max_rows, index_slots, bytes
+
+cdef extern from "core/cpp/model/learning_rate.hpp" namespace "hugectr" nogil:
+    cdef cppclass CppLearningRateParams "hugectr::LearningRateParams":
+        CppLearningRateParams()
+        double base_lr, decay_power, end_lr
+        int64_t warmup_steps, decay_start, decay_steps
+    cdef cppclass CppLearningRateScheduler "hugectr::LearningRateScheduler":
+        CppLearningRateScheduler(const CppLearningRateParams&) except +translate_error
+        double get_next()
+        double get_lr()
+        void set_step(int64_t) except +translate_error
+        int64_t step()
+        void reset(const CppLearningRateParams&) except +translate_error
+
+cdef extern from "core/cpp/device/device_map.hpp" namespace "hugectr" nogil:
+    cdef enum class CppDeviceLayout "hugectr::DeviceLayout":
+        LocalFirst
+        NodeFirst
+
+cdef extern from "core/cpp/device/resource_manager.hpp" namespace "hugectr" nogil:
+    cdef cppclass CppResourceManager "hugectr::ResourceManager":
+        uint64_t seed()
+
+cdef extern from "core/cpp/model/session.hpp" namespace "hugectr" nogil:
+    cdef cppclass CppSolverSpec "hugectr::SolverSpec":
+        string model_name
+        uint64_t seed
+        size_t batchsize, batchsize_eval, max_eval_batches
+        vector[vector[int]] vvgpu
+        CppDeviceType device
+        CppDeviceLayout device_layout
+        cbool repeat_dataset, drop_incomplete_batch
+        CppLearningRateParams lr
+        cbool i64_input_key, metrics_auc, metrics_average_loss
+    cdef cppclass CppReaderSpec "hugectr::ReaderSpec":
+        string source, eval_source
+        CppCheck check
+        CppOnBadData on_bad_data
+        size_t num_workers
+        CppMemoryPtr memory, eval_memory
+    cdef cppclass CppInputSpec "hugectr::InputSpec":
+        string label_name, dense_name
+        size_t label_dim, dense_dim
+        vector[CppSparseInput] sparse
+    cdef cppclass CppSparseEmbeddingSpec "hugectr::SparseEmbeddingSpec":
+        CppEmbeddingType type
+        size_t workspace_size_per_gpu_in_mb, max_vocabulary_size_per_gpu, embedding_vec_size
+        CppCombiner combiner
+        string name, bottom
+        vector[size_t] slot_size_array
+        optional[CppOptParams] opt_params
+    cdef cppclass CppModelSpec "hugectr::ModelSpec":
+        CppInputSpec input
+        vector[CppSparseEmbeddingSpec] embeddings
+        vector[CppDenseLayerSpec] layers
+        CppOptParams opt_params
+    cdef cppclass CppLayerSummary "hugectr::LayerSummary":
+        string type
+        vector[string] bottoms, tops
+        vector[vector[size_t]] top_shapes
+    cdef cppclass CppNonTrainableValues "hugectr::Session::NonTrainableValues":
+        string layer
+        vector[float] mean, var
+    cdef cppclass CppSession "hugectr::Session":
+        CppSession(const CppSolverSpec&, const CppReaderSpec&,
+                   const CppModelSpec&) except +translate_error
+        void start_data_reading() except +translate_error
+        cbool train() except +translate_error
+        cbool eval() except +translate_error
+        float get_current_loss() except +translate_error
+        vector[pair[string, double]] get_eval_metrics() except +translate_error
+        void set_source(const string&) except +translate_error
+        void set_eval_source(const string&) except +translate_error
+        cbool train_data_at_end()
+        CppLearningRateScheduler& learning_rate_scheduler()
+        void set_learning_rate(float)
+        void set_trainable(const string&, cbool) except +translate_error
+        vector[float] dense_weights() except +translate_error
+        void set_dense_weights(const vector[float]&) except +translate_error
+        vector[float] dense_optimizer_states() except +translate_error
+        void set_dense_optimizer_states(const vector[float]&) except +translate_error
+        vector[CppNonTrainableValues] non_trainables() except +translate_error
+        void set_non_trainables(const vector[CppNonTrainableValues]&) except +translate_error
+        size_t num_embeddings()
+        CppBufferBag dump_embedding(size_t, cbool) except +translate_error
+        void load_embedding(size_t, const CppBufferBag&) except +translate_error
+        int64_t step()
+        void set_step(int64_t)
+        void save_params_to_files(const string&, int64_t) except +translate_error
+        void load_dense_weights(const string&) except +translate_error
+        void load_dense_optimizer_states(const string&) except +translate_error
+        void load_sparse_weights(size_t, const string&) except +translate_error
+        void load_sparse_optimizer_states(size_t, const string&) except +translate_error
+        vector[float] check_out_tensor(const string&, cbool,
+                                       vector[size_t]*) except +translate_error
+        vector[CppLayerSummary] summary() except +translate_error
+        const vector[CppDenseLayerSpec]& layers()
+        vector[CppTableStats] table_stats() except +translate_error
+        CppReaderMetrics reader_metrics(cbool) except +translate_error
+        vector[pair[string, double]] stage_seconds() except +translate_error
+        vector[CppMemoryReportEntry] memory_report() except +translate_error
+        CppResourceManager& resources()
+
+cdef extern from "core/cpp/model/network_graph.hpp" namespace "hugectr" nogil:
+    cdef cppclass CppNetworkInput "hugectr::NetworkInput":
+        string name
+        vector[size_t] shape
+        cbool needs_gradient
+    cdef cppclass CppNetworkGraph "hugectr::NetworkGraph":
+        const vector[CppParameter]& parameters()
+
+cdef extern from "core/cpp/model/single_network.hpp" namespace "hugectr" nogil:
+    cdef cppclass CppSingleNetwork "hugectr::SingleNetwork":
+        CppSingleNetwork(const vector[CppNetworkInput]&, const vector[CppDenseLayerSpec]&, cbool,
+                         uint64_t, CppDeviceType) except +translate_error
+        void set(const string&, const vector[float]&) except +translate_error
+        vector[float] get(const string&, vector[size_t]*) except +translate_error
+        void forward(int64_t) except +translate_error
+        void backward() except +translate_error
+        const CppNetworkGraph& graph()
+        vector[string] op_names()

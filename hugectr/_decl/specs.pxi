@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+# Dicts -> the C++ specs. Every field is taken out of a copy of the dict; what is left is unknown.
+
+
+class _Fields:
+    """Fields of one dict, taken one by one."""
+
+    def __init__(self, what, fields):
+        if not isinstance(fields, dict):
+            raise InvalidArgument(f"{what}: must be a dict, found {type(fields).__name__}")
+        self.what = what
+        self.fields = dict(fields)
+
+    def take(self, name, fallback):
+        return self.fields.pop(name, fallback)
+
+    def choose(self, name, fallback, allowed):
+        value = self.fields.pop(name, fallback)
+        if value not in allowed:
+            raise InvalidArgument(
+                f"{self.what}.{name}: found {value!r}, allowed: {', '.join(map(repr, allowed))}")
+        return allowed[value]
+
+    def done(self):
+        if self.fields:
+            raise InvalidArgument(f"{self.what}: unknown field {sorted(self.fields)[0]!r}")
+
+
+_DEVICES = {"cpu": <int>CppDeviceType.Cpu, "cuda": <int>CppDeviceType.Cuda}
+_OPTIMIZERS = {"Adam": <int>CppOptimizer.Adam, "AdaGrad": <int>CppOptimizer.AdaGrad,
+               "MomentumSGD": <int>CppOptimizer.MomentumSGD,
+               "Nesterov": <int>CppOptimizer.Nesterov, "SGD": <int>CppOptimizer.SGD}
+_UPDATES = {"Local": <int>CppUpdate.Local, "Global": <int>CppUpdate.Global,
+            "LazyGlobal": <int>CppUpdate.LazyGlobal}
+_EMBEDDINGS = {
+    "DistributedSlotSparseEmbeddingHash":
+        <int>CppEmbeddingType.DistributedSlotSparseEmbeddingHash,
+    "LocalizedSlotSparseEmbeddingHash": <int>CppEmbeddingType.LocalizedSlotSparseEmbeddingHash}
+_COMBINERS = {"sum": <int>CppCombiner.Sum, "mean": <int>CppCombiner.Mean}
+_CHECKS = {"Sum": <int>CppCheck.Sum, "None": <int>CppCheck.None_}
+_BAD_DATA = {"error": <int>CppOnBadData.Error, "skip": <int>CppOnBadData.Skip}
+_LAYOUTS = {"LocalFirst": <int>CppDeviceLayout.LocalFirst,
+            "NodeFirst": <int>CppDeviceLayout.NodeFirst}
+
+
+cdef CppOptParams _opt_params(fields) except *:
+    f = _Fields("opt_params", fields)
+    cdef CppOptParams p
+    p.optimizer = <CppOptimizer><int>f.choose("optimizer", "Adam", _OPTIMIZERS)
+    p.update_type = <CppUpdate><int>f.choose("update_type", "Global", _UPDATES)
+    p.beta1 = f.take("beta1", 0.9)
+    p.beta2 = f.take("beta2", 0.999)
+    p.epsilon = f.take("epsilon", 1e-7)
+    p.initial_accu_value = f.take("initial_accu_value", 0.0)
+    p.momentum_factor = f.take("momentum_factor", 0.0)
+    p.atomic_update = f.take("atomic_update", True)
+    f.done()
+    return p
+
+
+cdef int _add_attribute(CppAttributes& attributes, str layer, str name, value) except -1:
+    cdef cbool flag
+    cdef vector[int64_t] ints
+    cdef vector[double] doubles
+    cdef string text
+    if isinstance(value, (bool, np.bool_)):
+        flag = value
+        attributes.set(name, CppAttributeValue(flag))
+    elif isinstance(value, (int, np.integer)):
+        attributes.set(name, CppAttributeValue(<int64_t>value))
+    elif isinstance(value, (float, np.floating)):
+        attributes.set(name, CppAttributeValue(<double>value))
+    elif isinstance(value, str):
+        text = value
+        attributes.set(name, CppAttributeValue(text))
+    elif isinstance(value, (list, tuple)):
+        if all(isinstance(v, (int, np.integer)) for v in value):
+            ints = value
+            attributes.set(name, CppAttributeValue(ints))
+        else:
+            doubles = value
+            attributes.set(name, CppAttributeValue(doubles))
+    else:
+        raise InvalidArgument(
+            f"layer '{layer}': attribute {name} is a {type(value).__name__}; "
+            "allowed: bool, int, float, str, list of int, list of float")
+    return 0
+
+
+cdef vector[CppDenseLayerSpec] _layer_specs(layers) except *:
+    cdef vector[CppDenseLayerSpec] specs
+    cdef CppDenseLayerSpec spec
+    for fields in layers:
+        f = _Fields("layer", fields)
+        spec = CppDenseLayerSpec()
+        spec.type = f.take("type", "")
+        spec.bottoms = f.take("bottoms", [])
+        spec.tops = f.take("tops", [])
+        name = fields["tops"][0] if fields.get("tops") else fields.get("type", "")
+        for key, value in f.take("attributes", {}).items():
+            _add_attribute(spec.attributes, name, key, value)
+        f.done()
+        specs.push_back(spec)
+    return specs
+
+
+cdef object _attributes_dict(const CppAttributes& attributes):
+    result = {}
+    cdef const CppAttributeValue* value
+    for item in attributes.values():
+        value = &item.second
+        if get_bool(value):
+            result[item.first] = bool(get_bool(value)[0])
+        elif get_int(value):
+            result[item.first] = get_int(value)[0]
+        elif get_double(value):
+            result[item.first] = get_double(value)[0]
+        elif get_string(value):
+            result[item.first] = get_string(value)[0]
+        elif get_ints(value):
+            result[item.first] = list(get_ints(value)[0])
+        else:
+            result[item.first] = list(get_doubles(value)[0])
+    return result
+
+
+cdef CppLearningRateParams _lr_params(f) except *:
+    cdef CppLearningRateParams p
+    p.base_lr = f.take("lr", 0.001)
+    p.warmup_steps = f.take("warmup_steps", 1)
+    p.decay_start = f.take("decay_start", 0)
+    p.decay_steps = f.take("decay_steps", 1)
+    p.decay_power = f.take("decay_power", 2.0)
+    p.end_lr = f.take("end_lr", 0.0)
+    return p
+
+
+cdef CppSolverSpec _solver_spec(fields) except *:
+    f = _Fields("solver", fields)
+    cdef CppSolverSpec s
+    s.model_name = f.take("model_name", "")
+    s.seed = f.take("seed", 0)
+    s.batchsize = f.take("batchsize", 2048)
+    s.batchsize_eval = f.take("batchsize_eval", 2048)
+    s.max_eval_batches = f.take("max_eval_batches", 100)
+    s.vvgpu = f.take("vvgpu", [[0]])
+    s.device = <CppDeviceType><int>f.choose("device", "cpu", _DEVICES)
+    s.device_layout = <CppDeviceLayout><int>f.choose("device_layout", "LocalFirst", _LAYOUTS)
+    s.repeat_dataset = f.take("repeat_dataset", True)
+    s.drop_incomplete_batch = f.take("drop_incomplete_batch", False)
+    s.lr = _lr_params(f)
+    s.i64_input_key = f.take("i64_input_key", False)
+    metrics = f.take("metrics", ["AUC"])
+    for metric in metrics:
+        if metric not in ("AUC", "AverageLoss"):
+            raise InvalidArgument(
+                f"solver.metrics: found {metric!r}, allowed: 'AUC', 'AverageLoss'")
+    s.metrics_auc = "AUC" in metrics
+    s.metrics_average_loss = "AverageLoss" in metrics
+    f.done()
+    return s
+
+
+cdef CppMemoryPtr _memory_data(fields) except *:
+    cdef shared_ptr[CppMemoryData] data = make_shared[CppMemoryData]()
+    cdef CppMemorySparse sparse
+    if fields is None:
+        return CppMemoryPtr()
+    f = _Fields("memory", fields)
+    label, dense = f.take("label", None), f.take("dense", None)
+    data.get().samples = len(label)
+    data.get().label = _floats(label)
+    data.get().dense = _floats(dense)
+    for keys, offsets in f.take("sparse", []):
+        sparse.keys = _int64s(keys)
+        sparse.row_offsets = _uint64s(offsets)
+        data.get().sparse.push_back(sparse)
+    f.done()
+    return <CppMemoryPtr>data
+
+
+cdef CppReaderSpec _reader_spec(fields) except *:
+    f = _Fields("reader", fields)
+    cdef CppReaderSpec r
+    r.source = f.take("source", "")
+    r.eval_source = f.take("eval_source", "")
+    r.check = <CppCheck><int>f.choose("check", "None", _CHECKS)
+    r.on_bad_data = <CppOnBadData><int>f.choose("on_bad_data", "error", _BAD_DATA)
+    r.num_workers = f.take("num_workers", 12)
+    r.memory = _memory_data(f.take("memory", None))
+    r.eval_memory = _memory_data(f.take("eval_memory", None))
+    f.done()
+    return r
+
+
+cdef CppInputSpec _input_spec(fields) except *:
+    f = _Fields("input", fields)
+    cdef CppInputSpec i
+    cdef CppSparseInput sparse
+    i.label_name = f.take("label_name", "label")
+    i.dense_name = f.take("dense_name", "dense")
+    i.label_dim = f.take("label_dim", 1)
+    i.dense_dim = f.take("dense_dim", 0)
+    for entry in f.take("sparse", []):
+        g = _Fields("input.sparse", entry)
+        sparse.top_name = g.take("top_name", "")
+        sparse.nnz_per_slot = g.take("nnz_per_slot", [])
+        sparse.is_fixed_length = g.take("is_fixed_length", False)
+        sparse.slot_num = g.take("slot_num", 0)
+        g.done()
+        i.sparse.push_back(sparse)
+    f.done()
+    return i
+
+
+cdef CppModelSpec _model_spec(fields) except *:
+    f = _Fields("model", fields)
+    cdef CppModelSpec m
+    cdef CppSparseEmbeddingSpec e
+    m.input = _input_spec(f.take("input", {}))
+    m.opt_params = _opt_params(f.take("opt_params", {}))
+    m.layers = _layer_specs(f.take("layers", []))
+    for entry in f.take("embeddings", []):
+        g = _Fields("embedding", entry)
+        e = CppSparseEmbeddingSpec()
+        e.type = <CppEmbeddingType><int>g.choose("type", None, _EMBEDDINGS)
+        e.workspace_size_per_gpu_in_mb = g.take("workspace_size_per_gpu_in_mb", 0)
+        e.max_vocabulary_size_per_gpu = g.take("max_vocabulary_size_per_gpu", 0)
+        e.embedding_vec_size = g.take("embedding_vec_size", 0)
+        e.combiner = <CppCombiner><int>g.choose("combiner", "sum", _COMBINERS)
+        e.name = g.take("name", "")
+        e.bottom = g.take("bottom", "")
+        e.slot_size_array = g.take("slot_size_array", [])
+        params = g.take("opt_params", None)
+        if params is not None:
+            e.opt_params = _opt_params(params)
+        g.done()
+        m.embeddings.push_back(e)
+    f.done()
+    return m
