@@ -45,7 +45,7 @@ sanitize:
 	@tools/sanitize.sh
 
 wheel: setup
-	@$(python) -m build --wheel --no-isolation --outdir dist .
+	@mkdir -p build && $(python) -m build --wheel --no-isolation --outdir dist . >build/wheel.log 2>&1 || { cat build/wheel.log; exit 1; }
 	@ls -1 dist/*.whl
 
 clean:

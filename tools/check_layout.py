@@ -38,7 +38,17 @@ INCLUDE_EXCEPTIONS: dict[tuple[str, str], str] = {
 }
 
 #: Headers in core/cpp/ops that are not an operation (no kName), with the reason.
-SHARED_OP_HEADERS: dict[str, str] = {}
+SHARED_OP_HEADERS: dict[str, str] = {
+    "axis_segments.hpp": "how Concat and Slice see a row",
+    "check_csr.hpp": "questions of the embedding ops to their integer arrays",
+    "check_tensor.hpp": "questions of check() to a tensor",
+    "hash_probe.hpp": "where a key lies in a hash index: every op on the index",
+    "lanes.hpp": "eight floats in a register: CPU loops with blocks of sums",
+    "partial_sums.hpp": "sums over the batch that do not depend on threads",
+    "row_spans.hpp": "how CPU loops over batch-major tensors are cut",
+    "row_update_rules.hpp": "optimizer formulas on whole rows: all table updates",
+    "vec_size_dispatch.hpp": "row loops with the usual vector sizes known to the compiler",
+}
 
 BANNED_NAMES = re.compile(
     r"(^|[_.])(utils?|common|helpers?|manager|functor|impl|v\d+|new|legacy|half|fused)([_.]|$)"
@@ -62,7 +72,7 @@ SKIPPED = {"__pycache__", ".git", ".venv"}
 
 def sources(root: Path) -> Iterator[tuple[str, Path]]:
     """Yields (path relative to root, path) of every source file of the project."""
-    for top in ("core", "hugectr", "tests", "benchmarks", "examples", "tools"):
+    for top in ("core", "hugectr", "tests", "benchmarks", "examples", "scripts", "tools"):
         for path in sorted((root / top).rglob("*")):
             name = path.relative_to(root).as_posix()
             if path.suffix not in CPP | CUDA | PYTHON or not path.is_file():

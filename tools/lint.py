@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 BIN = Path(sys.executable).parent
-CODE_FOLDERS = ("core", "hugectr", "tests", "benchmarks", "examples", "tools")
+CODE_FOLDERS = ("core", "hugectr", "tests", "benchmarks", "examples", "scripts", "tools")
 
 
 def files(*suffixes: str) -> list[str]:
