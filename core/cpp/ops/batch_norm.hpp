@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cmath>
+
+#include "core/cpp/base/export.hpp"
+#include "core/cpp/device/op.hpp"
+
+/// Batch normalisation over the GLOBAL batch, cut where sums must cross devices. Training runs
+///   batch_norm_sums, all_reduce(sums), batch_norm_squares, all_reduce(squares),
+///   batch_norm_statistics, batch_norm_fwd;
+///   batch_norm_bwd_sums, all_reduce(dsums), batch_norm_bwd.
+/// Evaluation runs batch_norm_fwd with the running statistics. Deviations are squared in a second
+/// pass, in double, so that a large mean costs no digits.
+///
+/// In all of them: x, y, dy, dx are (batch, n) float32 with strided rows (more dimensions count as
+/// n); weight is (batch), 0 for padding samples, which take no part in statistics and get no
+/// gradient from them; mean, var, gamma, beta are (n). Deterministic.
+namespace hugectr {
+
+/// (x - mean) / sqrt(var + eps)
+HCTR_HD inline float batch_norm_hat(float x, float mean, float inv_deviation) {
+  return (x - mean) * inv_deviation;
+}
+
+HCTR_HD inline float batch_norm_inv_deviation(float var, double eps) {
+  return static_cast<float>(1.0 / sqrt(static_cast<double>(var) + eps));
+}
+
+/// sums[j] = sum_i weight_i x_ij for j < n;  sums[n] = sum_i weight_i.
+/// sums: (n + 1) float64, overwritten. partial: (partial_rows(batch), n + 1) float64 scratch.
+struct HCTR_API BatchNormSums {
+  static constexpr const char* kName = "batch_norm_sums";
+  TensorRef x, weight, sums, partial;
+  void visit(OpVisitor& v) {
+    v.tensor("x", Access::In, x);
+    v.tensor("weight", Access::In, weight);
+    v.tensor("sums", Access::Out, sums);
+    v.tensor("partial", Access::Out, partial);
+  }
+  void check() const;
+};
+
+/// squares[j] = sum_i weight_i (x_ij - sums[j] / sums[n])^2.
+/// squares: (n) float64, overwritten. partial: (partial_rows(batch), n) float64 scratch.
+struct HCTR_API BatchNormSquares {
+  static constexpr const char* kName = "batch_norm_squares";
+  TensorRef x, weight, sums, squares, partial;
+  void visit(OpVisitor& v) {
+    v.tensor("x", Access::In, x);
+    v.tensor("weight", Access::In, weight);
+    v.tensor("sums", Access::In, sums);
+    v.tensor("squares", Access::Out, squares);
+    v.tensor("partial", Access::Out, partial);
+  }
+  void check() const;
+};
+
+/// mean = sums / count;  var = squares / count (population);
+/// running = running (1 - factor) + batch factor, for mean and var.
+/// mean, var are overwritten, running_mean, running_var updated, all (n) float32.
+struct HCTR_API BatchNormStatistics {
+  static constexpr const char* kName = "batch_norm_statistics";
+  TensorRef sums, squares, mean, var, running_mean, running_var;
+  double factor = 1.0;
+  void visit(OpVisitor& v) {
+    v.tensor("sums", Access::In, sums);
+    v.tensor("squares", Access::In, squares);
+    v.tensor("mean", Access::Out, mean);
+    v.tensor("var", Access::Out, var);
+    v.tensor("running_mean", Access::InOut, running_mean);
+    v.tensor("running_var", Access::InOut, running_var);
+    v.attribute("factor", factor);
+  }
+  void check() const;
+};
+
+/// y = gamma (x - mean) / sqrt(var + eps) + beta. Overwrites y, which may be x.
+struct HCTR_API BatchNormFwd {
+  static constexpr const char* kName = "batch_norm_fwd";
+  TensorRef x, mean, var, gamma, beta, y;
+  double eps = 1e-5;
+  void visit(OpVisitor& v) {
+    v.tensor("x", Access::In, x);
+    v.tensor("mean", Access::In, mean);
+    v.tensor("var", Access::In, var);
+    v.tensor("gamma", Access::In, gamma);
+    v.tensor("beta", Access::In, beta);
+    v.tensor("y", Access::Out, y);
+    v.attribute("eps", eps);
+  }
+  void check() const;
+};
+
+/// dsums[j] = sum_i dy_ij;  dsums[n + j] = sum_i dy_ij xhat_ij;  dbeta += the first, dgamma += the
+/// second (this device's share, before any all_reduce).
+/// dsums: (2 n) float64, overwritten. partial: (partial_rows(batch), 2 n) float64 scratch.
+struct HCTR_API BatchNormBwdSums {
+  static constexpr const char* kName = "batch_norm_bwd_sums";
+  TensorRef x, mean, var, dy, dsums, dgamma, dbeta, partial;
+  double eps = 1e-5;
+  void visit(OpVisitor& v) {
+    v.tensor("x", Access::In, x);
+    v.tensor("mean", Access::In, mean);
+    v.tensor("var", Access::In, var);
+    v.tensor("dy", Access::In, dy);
+    v.tensor("dsums", Access::Out, dsums);
+    v.tensor("dgamma", Access::InOut, dgamma);
+    v.tensor("dbeta", Access::InOut, dbeta);
+    v.tensor("partial", Access::Out, partial);
+    v.attribute("eps", eps);
+  }
+  void check() const;
+};
+
+/// dx_ij = gamma_j / sqrt(var_j + eps) (dy_ij - weight_i (dsums[j] + xhat_ij dsums[n + j]) / count)
+/// with count = sums[n]. Overwrites dx, which may be dy.
+struct HCTR_API BatchNormBwd {
+  static constexpr const char* kName = "batch_norm_bwd";
+  TensorRef x, weight, mean, var, gamma, dy, sums, dsums, dx;
+  double eps = 1e-5;
+  void visit(OpVisitor& v) {
+    v.tensor("x", Access::In, x);
+    v.tensor("weight", Access::In, weight);
+    v.tensor("mean", Access::In, mean);
+    v.tensor("var", Access::In, var);
+    v.tensor("gamma", Access::In, gamma);
+    v.tensor("dy", Access::In, dy);
+    v.tensor("sums", Access::In, sums);
+    v.tensor("dsums", Access::In, dsums);
+    v.tensor("dx", Access::Out, dx);
+    v.attribute("eps", eps);
+  }
+  void check() const;
+};
+
+}  // namespace hugectr

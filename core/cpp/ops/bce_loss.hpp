@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cmath>
+
+#include "core/cpp/base/export.hpp"
+#include "core/cpp/device/op.hpp"
+
+namespace hugectr {
+
+/// Binary cross-entropy of logit x and label y in the form that never overflows:
+/// max(x, 0) - x y + log(1 + e^-|x|).
+HCTR_HD inline float bce_value(float x, float y) {
+  return (x > 0.0f ? x : 0.0f) - x * y + log1pf(expf(-fabsf(x)));
+}
+
+/// Binary cross-entropy over the real samples of the global batch, this device's share:
+///   loss = inv_weight_sum * sum_i weight_i bce(x_i, y_i)
+///   dlogits_i = grad_scale * inv_weight_sum * weight_i (sigmoid(x_i) - y_i)
+///   prediction_i = sigmoid(x_i)
+///
+/// logits, labels, dlogits, prediction: (batch, 1) float32, rows may be strided; weight: (batch),
+/// 0 for padding, whose logits are not looked at; inv_weight_sum, loss: (1); partial:
+/// (partial_rows(batch)) float64 scratch. dlogits and prediction may be absent. Overwrites its
+/// outputs; dlogits or prediction may be logits. Deterministic.
+struct HCTR_API BceLoss {
+  static constexpr const char* kName = "bce_loss";
+  TensorRef logits, labels, weight, inv_weight_sum, loss, dlogits, prediction, partial;
+  double grad_scale = 1.0;  ///< loss scale of mixed precision; the optimizer divides by it
+  void visit(OpVisitor& v) {
+    v.tensor("logits", Access::In, logits);
+    v.tensor("labels", Access::In, labels);
+    v.tensor("weight", Access::In, weight);
+    v.tensor("inv_weight_sum", Access::In, inv_weight_sum);
+    v.tensor("loss", Access::Out, loss);
+    v.optional("dlogits", Access::Out, dlogits);
+    v.optional("prediction", Access::Out, prediction);
+    v.tensor("partial", Access::Out, partial);
+    v.attribute("grad_scale", grad_scale);
+  }
+  void check() const;
+};
+
+}  // namespace hugectr
