@@ -3,10 +3,11 @@
 # cython: c_string_type=str, c_string_encoding=utf8
 """The compiled module: Python's view of libhugectr. Signatures are in ``_core.pyi``."""
 
-from cython.operator cimport dereference as deref
+from cython.operator cimport dereference as deref, preincrement
 from libc.stdint cimport int64_t, uint64_t, uintptr_t
 from libc.string cimport memcpy
 from libcpp cimport bool as cbool
+from libcpp.map cimport map as cmap
 from libcpp.memory cimport make_shared, make_unique, shared_ptr, unique_ptr
 from libcpp.string cimport string
 from libcpp.utility cimport move
@@ -22,7 +23,6 @@ from hugectr._decl.base cimport (
     CppUpdate,
 )
 from hugectr._decl.base cimport set_log_level as cpp_set_log_level
-from hugectr._decl.errors cimport hugectr_current_error
 from hugectr._decl.model cimport *
 from hugectr._decl.ops cimport (
     CppAnyOp,
@@ -83,13 +83,6 @@ class CommError(RuntimeError):
 
 for _error in (InvalidArgument, OutOfMemory, DeviceError, DataError, CommError):
     _error.__module__ = "hugectr"
-
-
-cdef int translate_error() except -1:
-    cdef string text
-    cdef int kind = hugectr_current_error(&text)
-    types = (RuntimeError, InvalidArgument, OutOfMemory, DeviceError, DataError, CommError)
-    raise types[kind](text.decode("utf-8", "replace"))
 
 
 include "_decl/arrays.pxi"
@@ -228,7 +221,8 @@ cdef class Network:
         return _float_array(values).reshape(shape)
 
     def parameters(self):
-        return [(p.name, tuple(p.shape)) for p in deref(self._it).graph().parameters()]
+        cdef vector[CppParameter] parameters = deref(self._it).graph().parameters()
+        return [(p.name, tuple(p.shape)) for p in parameters]
 
     def parameter(self, str name):
         return self._get(name)

@@ -1,42 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
 # The one place where C++ exceptions become Python's.
-from libcpp.string cimport string
-
 cdef extern from *:
     """
     #include <new>
     #include <stdexcept>
-    #include <string>
+    #include <Python.h>
     #include "core/cpp/base/error.hpp"
 
-    // Which of the core's error types is being handled, and its text.
-    static int hugectr_current_error(std::string* text) {
+    // Raises the Python class of the same name in hugectr._core; called with the GIL.
+    static void hugectr_raise(const char* name, const char* text) {
+      PyObject* module = PyImport_ImportModule("hugectr._core");
+      PyObject* type = module ? PyObject_GetAttrString(module, name) : nullptr;
+      if (type) PyErr_SetString(type, text);
+      Py_XDECREF(type);
+      Py_XDECREF(module);
+    }
+
+    static void translate_error() {
       try {
         throw;
       } catch (const hugectr::InvalidArgument& e) {
-        *text = e.what();
-        return 1;
+        hugectr_raise("InvalidArgument", e.what());
       } catch (const hugectr::OutOfMemory& e) {
-        *text = e.what();
-        return 2;
+        hugectr_raise("OutOfMemory", e.what());
       } catch (const hugectr::DeviceError& e) {
-        *text = e.what();
-        return 3;
+        hugectr_raise("DeviceError", e.what());
       } catch (const hugectr::DataError& e) {
-        *text = e.what();
-        return 4;
+        hugectr_raise("DataError", e.what());
       } catch (const hugectr::CommError& e) {
-        *text = e.what();
-        return 5;
-      } catch (const std::bad_alloc& e) {
-        *text = "out of host memory";
-        return 2;
+        hugectr_raise("CommError", e.what());
+      } catch (const std::bad_alloc&) {
+        hugectr_raise("OutOfMemory", "out of host memory");
       } catch (const std::exception& e) {
-        *text = e.what();
-        return 0;
+        PyErr_SetString(PyExc_RuntimeError, e.what());
       }
     }
     """
-    int hugectr_current_error(string* text)
-
-cdef int translate_error() except -1
+    void translate_error()

@@ -32,6 +32,7 @@ cdef extern from "core/cpp/layers/layer.hpp" namespace "hugectr" nogil:
         void set(const string& name, CppAttributeValue value)
         const cmap[string, CppAttributeValue]& values()
     cdef cppclass CppDenseLayerSpec "hugectr::DenseLayerSpec":
+        CppDenseLayerSpec()
         string type
         vector[string] bottoms, tops
         CppAttributes attributes
@@ -60,7 +61,7 @@ cdef extern from "core/cpp/data/memory_source.hpp" namespace "hugectr" nogil:
 cdef extern from "core/cpp/data/norm_source.hpp" namespace "hugectr" nogil:
     cdef enum class CppCheck "hugectr::Check":
         Sum
-        None_ "hugectr::Check::None"
+    const CppCheck CheckNone "hugectr::Check::None"
     cdef enum class CppOnBadData "hugectr::OnBadData":
         Error
         Skip
@@ -136,6 +137,7 @@ cdef extern from "core/cpp/model/session.hpp" namespace "hugectr" nogil:
         size_t label_dim, dense_dim
         vector[CppSparseInput] sparse
     cdef cppclass CppSparseEmbeddingSpec "hugectr::SparseEmbeddingSpec":
+        CppSparseEmbeddingSpec()
         CppEmbeddingType type
         size_t workspace_size_per_gpu_in_mb, max_vocabulary_size_per_gpu, embedding_vec_size
         CppCombiner combiner

@@ -191,9 +191,10 @@ cdef class Session:
                  [tuple(shape) for shape in row.top_shapes]) for row in self._it.summary()]
 
     def layers(self):
+        cdef vector[CppDenseLayerSpec] specs = self._it.layers()
         return [dict(type=layer.type, bottoms=list(layer.bottoms), tops=list(layer.tops),
                      attributes=_attributes_dict(layer.attributes))
-                for layer in self._it.layers()]
+                for layer in specs]
 
     def table_stats(self):
         return [dict(rows=t.rows, max_rows=t.max_rows, index_slots=t.index_slots, bytes=t.bytes)

@@ -37,7 +37,7 @@ _EMBEDDINGS = {
         <int>CppEmbeddingType.DistributedSlotSparseEmbeddingHash,
     "LocalizedSlotSparseEmbeddingHash": <int>CppEmbeddingType.LocalizedSlotSparseEmbeddingHash}
 _COMBINERS = {"sum": <int>CppCombiner.Sum, "mean": <int>CppCombiner.Mean}
-_CHECKS = {"Sum": <int>CppCheck.Sum, "None": <int>CppCheck.None_}
+_CHECKS = {"Sum": <int>CppCheck.Sum, "None": <int>CheckNone}
 _BAD_DATA = {"error": <int>CppOnBadData.Error, "skip": <int>CppOnBadData.Skip}
 _LAYOUTS = {"LocalFirst": <int>CppDeviceLayout.LocalFirst,
             "NodeFirst": <int>CppDeviceLayout.NodeFirst}
@@ -107,20 +107,24 @@ cdef vector[CppDenseLayerSpec] _layer_specs(layers) except *:
 cdef object _attributes_dict(const CppAttributes& attributes):
     result = {}
     cdef const CppAttributeValue* value
-    for item in attributes.values():
-        value = &item.second
+    cdef string name
+    cdef cmap[string, CppAttributeValue].const_iterator it = attributes.values().const_begin()
+    while it != attributes.values().const_end():
+        name = deref(it).first
+        value = &deref(it).second
+        preincrement(it)
         if get_bool(value):
-            result[item.first] = bool(get_bool(value)[0])
+            result[name] = bool(get_bool(value)[0])
         elif get_int(value):
-            result[item.first] = get_int(value)[0]
+            result[name] = get_int(value)[0]
         elif get_double(value):
-            result[item.first] = get_double(value)[0]
+            result[name] = get_double(value)[0]
         elif get_string(value):
-            result[item.first] = get_string(value)[0]
+            result[name] = get_string(value)[0]
         elif get_ints(value):
-            result[item.first] = list(get_ints(value)[0])
+            result[name] = list(get_ints(value)[0])
         else:
-            result[item.first] = list(get_doubles(value)[0])
+            result[name] = list(get_doubles(value)[0])
     return result
 
 
