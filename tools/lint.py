@@ -31,7 +31,7 @@ def files(*suffixes: str) -> list[str]:
 def commands(fix: bool) -> list[tuple[str, list[str]]]:
     """Name and command line of every check; with ``fix`` those that can repair do so."""
     cpp = files(".hpp", ".cpp", ".cu", ".cuh")
-    cython = files(".pyx", ".pxd")
+    cython = files(".pyx", ".pxd", ".pxi")
     clang_format = [str(BIN / "clang-format"), *(["-i"] if fix else ["--dry-run", "-Werror"])]
     checks = [
         ("ruff check", [str(BIN / "ruff"), "check", "--quiet", *(["--fix"] if fix else []), "."]),
