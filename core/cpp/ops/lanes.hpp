@@ -25,4 +25,21 @@ inline float sum_lanes(Lanes v) {
   return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
 }
 
+/// Lane i of the result is the sum of the lanes of v[i], always in the same order.
+inline Lanes sum_each(const Lanes (&v)[8]) {
+  Lanes pairs[4], quads[2];
+  for (int i = 0; i < 4; ++i) {
+    const Lanes a = v[2 * i], b = v[2 * i + 1];
+    pairs[i] = __builtin_shufflevector(a, b, 0, 8, 1, 9, 4, 12, 5, 13) +
+               __builtin_shufflevector(a, b, 2, 10, 3, 11, 6, 14, 7, 15);
+  }
+  for (int i = 0; i < 2; ++i) {
+    const Lanes a = pairs[2 * i], b = pairs[2 * i + 1];
+    quads[i] = __builtin_shufflevector(a, b, 0, 1, 8, 9, 4, 5, 12, 13) +
+               __builtin_shufflevector(a, b, 2, 3, 10, 11, 6, 7, 14, 15);
+  }
+  return __builtin_shufflevector(quads[0], quads[1], 0, 1, 2, 3, 8, 9, 10, 11) +
+         __builtin_shufflevector(quads[0], quads[1], 4, 5, 6, 7, 12, 13, 14, 15);
+}
+
 }  // namespace hugectr

@@ -79,19 +79,25 @@ struct Shared {
 template <std::size_t Rows, std::size_t Weights>
 void dot_block(const float* const* x, const float* const* w, std::size_t n, float* out,
                std::size_t stride) {
-  Lanes sum[Rows][Weights] = {};
+  Lanes sum[Rows * Weights] = {};
   std::size_t j = 0;
   for (; j + kLanes <= n; j += kLanes) {
     Lanes v[Weights];
     for (std::size_t k = 0; k < Weights; ++k) v[k] = load_lanes(w[k] + j);
     for (std::size_t r = 0; r < Rows; ++r) {
       const Lanes u = load_lanes(x[r] + j);
-      for (std::size_t k = 0; k < Weights; ++k) sum[r][k] += u * v[k];
+      for (std::size_t k = 0; k < Weights; ++k) sum[r * Weights + k] += u * v[k];
     }
+  }
+  float totals[Rows * Weights];
+  if constexpr (Rows * Weights == kLanes) {
+    store_lanes(totals, sum_each(sum));
+  } else {
+    for (std::size_t i = 0; i < Rows * Weights; ++i) totals[i] = sum_lanes(sum[i]);
   }
   for (std::size_t r = 0; r < Rows; ++r) {
     for (std::size_t k = 0; k < Weights; ++k) {
-      float total = sum_lanes(sum[r][k]);
+      float total = totals[r * Weights + k];
       for (std::size_t i = j; i < n; ++i) total += x[r][i] * w[k][i];
       out[r * stride + k] = total;
     }
