@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "core/cpp/base/export.hpp"
+#include "core/cpp/base/opt_params.hpp"
+#include "core/cpp/device/op.hpp"
+
+namespace hugectr {
+
+/// Tensors of optimizer state each weight has.
+constexpr int optimizer_state_count(Optimizer optimizer) {
+  switch (optimizer) {
+    case Optimizer::Adam:
+      return 2;
+    case Optimizer::SGD:
+      return 0;
+    default:
+      return 1;
+  }
+}
+
+/// One optimizer step on flat dense parameters: w, states = rule(w, g / grad_scale, states), by the
+/// formulas of core/cpp/base/optimizer_formulas.hpp (every weight is touched in every step, so the
+/// update types Local and Global are one).
+///
+/// w, g: (n) float32, contiguous. state0: Adam m, AdaGrad sum of squares, momentum; state1: Adam v;
+/// both (n), present as optimizer_state_count() says. lr: (1) float32. step: (1) int64, the number
+/// of this update from 1 (Adam only reads it). Updates w and the states. Deterministic.
+struct HCTR_API DenseUpdate {
+  static constexpr const char* kName = "dense_update";
+  TensorRef w, g, state0, state1, lr, step;
+  Optimizer optimizer = Optimizer::SGD;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-7;
+  double momentum_factor = 0.0;
+  double grad_scale = 1.0;
+  void visit(OpVisitor& v) {
+    v.tensor("w", Access::InOut, w);
+    v.tensor("g", Access::In, g);
+    v.optional("state0", Access::InOut, state0);
+    v.optional("state1", Access::InOut, state1);
+    v.tensor("lr", Access::In, lr);
+    v.tensor("step", Access::In, step);
+    v.attribute("optimizer", optimizer);
+    v.attribute("beta1", beta1);
+    v.attribute("beta2", beta2);
+    v.attribute("epsilon", epsilon);
+    v.attribute("momentum_factor", momentum_factor);
+    v.attribute("grad_scale", grad_scale);
+  }
+  void check() const;
+};
+
+}  // namespace hugectr

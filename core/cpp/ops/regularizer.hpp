@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "core/cpp/base/export.hpp"
+#include "core/cpp/device/op.hpp"
+
+namespace hugectr {
+
+enum class Regularizer { L1, L2 };
+
+/// Derivative of |w| (L1, 0 at 0) or w^2 / 2 (L2).
+HCTR_HD inline float regularizer_slope(Regularizer type, float w) {
+  return type == Regularizer::L2 ? w : (w > 0.0f ? 1.0f : (w < 0.0f ? -1.0f : 0.0f));
+}
+
+/// loss += share * lambda * inv_weight_sum * sum_i (|w_i| for L1, w_i^2 / 2 for L2).
+///
+/// w: flat (n) float32, contiguous; inv_weight_sum, loss: (1) float32; partial: (partial_rows(n))
+/// float64 scratch. inv_weight_sum is 1 / samples of the GLOBAL batch. share is 1 / devices where
+/// every device adds its part. Accumulates into loss. Deterministic.
+struct HCTR_API RegularizerLoss {
+  static constexpr const char* kName = "regularizer_loss";
+  TensorRef w, inv_weight_sum, loss, partial;
+  Regularizer type = Regularizer::L2;
+  double lambda = 0.0;
+  double share = 1.0;
+  void visit(OpVisitor& v) {
+    v.tensor("w", Access::In, w);
+    v.tensor("inv_weight_sum", Access::In, inv_weight_sum);
+    v.tensor("loss", Access::InOut, loss);
+    v.tensor("partial", Access::Out, partial);
+    v.attribute("type", type);
+    v.attribute("lambda", lambda);
+    v.attribute("share", share);
+  }
+  void check() const;
+};
+
+/// dw_i += share * lambda * inv_weight_sum * (sign(w_i) for L1, w_i for L2).
+///
+/// w, dw: flat (n) float32, contiguous. share as above, times the loss scale where there is one.
+/// Accumulates into dw. Deterministic.
+struct HCTR_API RegularizerGradient {
+  static constexpr const char* kName = "regularizer_gradient";
+  TensorRef w, inv_weight_sum, dw;
+  Regularizer type = Regularizer::L2;
+  double lambda = 0.0;
+  double share = 1.0;
+  void visit(OpVisitor& v) {
+    v.tensor("w", Access::In, w);
+    v.tensor("inv_weight_sum", Access::In, inv_weight_sum);
+    v.tensor("dw", Access::InOut, dw);
+    v.attribute("type", type);
+    v.attribute("lambda", lambda);
+    v.attribute("share", share);
+  }
+  void check() const;
+};
+
+}  // namespace hugectr
