@@ -12,11 +12,12 @@ find_package(Cython 3.1 REQUIRED)
 include(UseCython)
 
 cython_transpile(hugectr/_core.pyx LANGUAGE CXX OUTPUT_VARIABLE core_source
-                 CYTHON_ARGS -3 --module-name hugectr._core
+                 CYTHON_ARGS -3 --module-name hugectr._core -I ${PROJECT_SOURCE_DIR}
                              -X boundscheck=False -X wraparound=False -X embedsignature=True)
 python_add_library(_core MODULE ${core_source} WITH_SOABI USE_SABI 3.11)
 target_link_libraries(_core PRIVATE hugectr_flags hugectr)
-# Generated code is not ours to keep free of these.
+target_compile_definitions(_core PRIVATE HUGECTR_VERSION="${PROJECT_VERSION}")
+# Cython's C++ is not ours to keep free of these.
 target_compile_options(_core PRIVATE -Wno-unused-parameter -Wno-cast-function-type -Wno-unused-function)
 set_target_properties(_core PROPERTIES INSTALL_RPATH "$ORIGIN")
 install(TARGETS _core LIBRARY DESTINATION hugectr COMPONENT package)

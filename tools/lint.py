@@ -6,6 +6,7 @@ Run: python tools/lint.py [--fix]
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -51,9 +52,17 @@ def commands(fix: bool) -> list[tuple[str, list[str]]]:
 def run_lint(fix: bool = False) -> tuple[int, int]:
     """Runs all checks; returns how many passed and how many failed."""
     passed = failed = 0
+    # cython-lint starts pycodestyle by name.
+    environment = {**os.environ, "PATH": f"{BIN}{os.pathsep}{os.environ.get('PATH', '')}"}
     for name, command in commands(fix):
         result = subprocess.run(
-            command, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+            command,
+            cwd=ROOT,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         if result.returncode == 0:
             passed += 1
