@@ -163,13 +163,18 @@ std::string NormDecoder::explain(const NormRawBatch& raw, std::size_t sample) co
                         concat("checksum of the record is ", int(byte_sum(p, size)),
                                ", the file says ", int(p[size])));
   }
+  const NormRecordShape other(layout_, shape_.framed, layout_.i64_keys ? 4 : 8);
+  const NormWalk other_walk = walk_payload(other, p, size, false);
+  const bool other_fits = other_walk.end == NormWalk::End::Complete && other_walk.bytes == size;
+  const std::string hint = other_fits ? other_key_width_hint(layout_.i64_keys) : std::string();
   const NormWalk walk = walk_payload(shape_, p, size, true);
   if (walk.end == NormWalk::End::BadNnz) {
-    return norm_message(*run.path, payload + walk.bytes, walk.what);
+    return norm_message(*run.path, payload + walk.bytes, walk.what + hint);
   }
-  return norm_message(*run.path, offset,
-                      concat("length of the record is ", size, ", its content takes ",
-                             walk.end == NormWalk::End::Complete ? "" : "more than ", walk.bytes));
+  return norm_message(
+      *run.path, offset,
+      concat("length of the record is ", size, ", its content takes ",
+             walk.end == NormWalk::End::Complete ? "" : "more than ", walk.bytes, hint));
 }
 
 }  // namespace hugectr

@@ -33,6 +33,11 @@ std::string norm_message(const std::string& path, std::uint64_t offset, const st
   return concat("file '", path, "': byte offset ", offset, ": ", what);
 }
 
+std::string other_key_width_hint(bool i64_keys) {
+  return concat("; the records do add up with ", i64_keys ? "uint32" : "int64",
+                " keys: set i64_input_key=", i64_keys ? "False" : "True");
+}
+
 std::vector<std::string> read_file_list(const std::string& path) {
   const auto fail = [&](const auto&... parts) {
     throw DataError(concat("file list '", path, "': ", parts...));
@@ -186,8 +191,7 @@ std::string NormFile::key_width_hint(const InputLayout& layout) const {
     if (at > head.size()) break;
   }
   if (seen == 0 || shape_.total_slots == 0) return {};
-  return concat("; the records do add up with ", i64 ? "uint32" : "int64",
-                " keys: set i64_input_key=", i64 ? "False" : "True");
+  return other_key_width_hint(i64);
 }
 
 }  // namespace hugectr

@@ -13,6 +13,9 @@ namespace hugectr {
 /// A DataError text: file, byte offset, what was found and allowed, the way out.
 std::string norm_message(const std::string& path, std::uint64_t offset, const std::string& what);
 
+/// What to add to an error when the records add up with keys of the other width.
+std::string other_key_width_hint(bool i64_keys);
+
 /// Paths of a file list: line 1 their number, then one a line. Throws DataError for a list that is
 /// missing, empty, has no positive number in line 1, or fewer paths than that.
 std::vector<std::string> read_file_list(const std::string& path);
