@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether this machine's processor runs the compiled parts.
 
-Those are built for x86-64-v3. The check reads the system's own list, because the libraries already run
-code when they are loaded, and would die of an illegal instruction before they could be asked.
+Those are built for x86-64-v3. The check reads the system's own list, because the libraries already
+run code when they are loaded, and would die of an illegal instruction before they could be asked.
 """
 
 from __future__ import annotations
