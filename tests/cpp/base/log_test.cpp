@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/base/log.hpp"
+
+#include <gtest/gtest.h>
+
+#include <regex>
+#include <sstream>
+#include <thread>
+#include <vector>
+
+namespace hugectr {
+namespace {
+
+class Log : public testing::Test {
+ protected:
+  void TearDown() override {
+    set_log_level(LogLevel::Info);
+    set_log_rank(0);
+  }
+};
+
+TEST_F(Log, LineHasTheKnownForm) {
+  set_log_rank(3);
+  testing::internal::CaptureStdout();
+  log(LogLevel::Info, "model compiled");
+  const std::string out = testing::internal::GetCapturedStdout();
+  EXPECT_TRUE(std::regex_match(
+      out, std::regex(R"(\[HCTR\]\[\d\d:\d\d:\d\d\]\[INFO\]\[RK3\]\[main\]: model compiled\n)")))
+      << out;
+}
+
+TEST_F(Log, WarningsGoToStandardErrorAndLevelsFilter) {
+  testing::internal::CaptureStderr();
+  log(LogLevel::Warning, "first");
+  set_log_level(LogLevel::Error);
+  log(LogLevel::Warning, "second");
+  log(LogLevel::Error, "third");
+  set_log_level(LogLevel::Silent);
+  log(LogLevel::Error, "fourth");
+  const std::string out = testing::internal::GetCapturedStderr();
+  EXPECT_NE(out.find("[WARNING]"), std::string::npos);
+  EXPECT_NE(out.find("first"), std::string::npos);
+  EXPECT_EQ(out.find("second"), std::string::npos);
+  EXPECT_NE(out.find("third"), std::string::npos);
+  EXPECT_EQ(out.find("fourth"), std::string::npos);
+}
+
+TEST_F(Log, LinesOfThreadsNeverMix) {
+  testing::internal::CaptureStdout();
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([t] {
+      for (int i = 0; i < 100; ++i)
+        log(LogLevel::Info, std::string(50, static_cast<char>('a' + t)));
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  std::istringstream out(testing::internal::GetCapturedStdout());
+  const std::regex form(R"(\[HCTR\].*\]: (.)\1{49})");
+  std::string line;
+  int lines = 0;
+  while (std::getline(out, line)) {
+    ++lines;
+    ASSERT_TRUE(std::regex_match(line, form)) << line;
+  }
+  EXPECT_EQ(lines, 800);
+}
+
+}  // namespace
+}  // namespace hugectr
