@@ -34,6 +34,14 @@ struct HCTR_API DenseUpdate {
   double epsilon = 1e-7;
   double momentum_factor = 0.0;
   double grad_scale = 1.0;
+  /// Takes the settings of an optimizer; tensors and grad_scale stay.
+  void set(const OptParams& params) {
+    optimizer = params.optimizer;
+    beta1 = params.beta1;
+    beta2 = params.beta2;
+    epsilon = params.epsilon;
+    momentum_factor = params.momentum_factor;
+  }
   void visit(OpVisitor& v) {
     v.tensor("w", Access::InOut, w);
     v.tensor("g", Access::In, g);

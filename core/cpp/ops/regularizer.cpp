@@ -12,7 +12,7 @@ namespace hugectr {
 
 void RegularizerLoss::check() const {
   check_packed_float(kName, "w", w, {w.size()});
-  check_packed_float(kName, "inv_weight_sum", inv_weight_sum, {1});
+  check_packed_float(kName, "inv_batch", inv_batch, {1});
   check_packed_float(kName, "loss", loss, {1});
   HCTR_CHECK(
       partial.dtype == TensorScalarType::Float64 && partial.shape == Shape{partial_rows(w.size())},
@@ -21,10 +21,10 @@ void RegularizerLoss::check() const {
   HCTR_CHECK(lambda >= 0.0, kName, ": lambda is ", lambda, ", must not be negative");
 }
 
-void RegularizerGradient::check() const {
+void RegularizerGrad::check() const {
   check_packed_float(kName, "w", w, {w.size()});
   check_packed_float(kName, "dw", dw, w.shape);
-  check_packed_float(kName, "inv_weight_sum", inv_weight_sum, {1});
+  check_packed_float(kName, "inv_batch", inv_batch, {1});
   HCTR_CHECK(lambda >= 0.0, kName, ": lambda is ", lambda, ", must not be negative");
 }
 
@@ -53,39 +53,39 @@ void regularizer_loss_kernel(const OpContext& ctx, const RegularizerLoss& op) {
   double* partial = op.partial.ptr<double>();
   parallel_for(*ctx.pool, op.w.size(), piece, [&](std::size_t begin, std::size_t end) {
     partial[begin / piece] =
-        op.type == Regularizer::L1
+        op.kind == RegularizerKind::L1
             ? sum_of(w + begin, end - begin, [](double value) { return std::fabs(value); })
             : sum_of(w + begin, end - begin, [](double value) { return 0.5 * value * value; });
   });
   double total = 0.0;
   for (std::size_t i = 0; i < op.partial.rows(); ++i) total += partial[i];
   *op.loss.ptr<float>() += static_cast<float>(
-      op.share * op.lambda * static_cast<double>(*op.inv_weight_sum.ptr<float>()) * total);
+      op.share * op.lambda * static_cast<double>(*op.inv_batch.ptr<float>()) * total);
 }
 
-void regularizer_gradient_kernel(const OpContext& ctx, const RegularizerGradient& op) {
-  const auto factor = static_cast<float>(op.share * op.lambda *
-                                         static_cast<double>(*op.inv_weight_sum.ptr<float>()));
-  const auto add = [&](auto type) {
+void regularizer_grad_kernel(const OpContext& ctx, const RegularizerGrad& op) {
+  const auto factor =
+      static_cast<float>(op.share * op.lambda * static_cast<double>(*op.inv_batch.ptr<float>()));
+  const auto add = [&](auto kind) {
     parallel_for(*ctx.pool, op.w.size(), kSpanElements, [&](std::size_t begin, std::size_t end) {
       const float* __restrict w = op.w.ptr<float>();
       float* __restrict dw = op.dw.ptr<float>();
       for (std::size_t i = begin; i < end; ++i) {
-        dw[i] += factor * regularizer_slope(decltype(type)::value, w[i]);
+        dw[i] += factor * regularizer_slope(decltype(kind)::value, w[i]);
       }
     });
   };
-  if (op.type == Regularizer::L1) {
-    add(std::integral_constant<Regularizer, Regularizer::L1>{});
+  if (op.kind == RegularizerKind::L1) {
+    add(std::integral_constant<RegularizerKind, RegularizerKind::L1>{});
   } else {
-    add(std::integral_constant<Regularizer, Regularizer::L2>{});
+    add(std::integral_constant<RegularizerKind, RegularizerKind::L2>{});
   }
 }
 
 const OpRegistration<RegularizerLoss> regularizer_loss_cpu{DeviceType::Cpu,
                                                            &regularizer_loss_kernel};
-const OpRegistration<RegularizerGradient> regularizer_gradient_cpu{DeviceType::Cpu,
-                                                                   &regularizer_gradient_kernel};
+const OpRegistration<RegularizerGrad> regularizer_grad_cpu{DeviceType::Cpu,
+                                                           &regularizer_grad_kernel};
 
 }  // namespace
 }  // namespace hugectr

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/layers/bottoms.hpp"
+#include "core/cpp/layers/registry.hpp"
+#include "core/cpp/ops/bce_loss.hpp"
+#include "core/cpp/ops/partial_sums.hpp"
+
+namespace hugectr {
+namespace {
+
+/// Bottoms: logits (b, 1) and label (b, 1). Training writes this device's share of the loss and the
+/// logits' gradient; evaluation the loss and "<top>@prediction" (b, 1), the probability.
+///
+/// Attributes `use_regularizer`, `regularizer_type`, `lambda` concern the flat parameters and are
+/// read by their owner, the network. There is no Sigmoid layer before this one.
+class BinaryCrossEntropyLossLayer final : public Layer {
+ public:
+  using Layer::Layer;
+
+  bool is_loss() const override { return true; }
+
+  void forward(LayerBuilder& builder) override {
+    expect(2, 2, 1);
+    const TensorRef logits = builder.bottom(spec().bottoms[0]);
+    const TensorRef labels = builder.bottom(spec().bottoms[1]);
+    check_bottom(*this, 0, logits, logits.shape.size() == 2 && logits.shape[1] == 1, "(batch, 1)");
+    check_bottom(*this, 1, labels, labels.shape == logits.shape, to_string(logits.shape));
+    BceLoss op{.logits = logits,
+               .labels = labels,
+               .weight = builder.external(schedule_names::kSampleWeight),
+               .inv_weight_sum = builder.external(schedule_names::kInvWeightSum),
+               .loss = builder.external(schedule_names::kLoss)};
+    if (builder.info().train) {
+      op.dlogits = gradient_if_needed(builder, spec().bottoms[0]);
+    } else {
+      op.prediction = builder.top(name() + "@prediction", logits.shape);
+    }
+    op.partial = builder.scratch(name() + "@partial", {partial_rows(logits.shape[0])},
+                                 TensorScalarType::Float64);
+    builder.loss(op, name());
+  }
+
+  // The gradient is a by-product of the loss and already there.
+  void backward(LayerBuilder&) override {}
+};
+
+}  // namespace
+
+std::unique_ptr<Layer> make_binary_cross_entropy_loss(const DenseLayerSpec& spec) {
+  return std::make_unique<BinaryCrossEntropyLossLayer>(spec);
+}
+
+}  // namespace hugectr
