@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+import numpy as np
+import pytest
+
+from hugectr import _core
+
+SHAPES = [(5, 3, 4), (40, 26, 10), (300, 26, 16), (7, 1, 3), (9, 6, 21)]
+
+
+def formula(x, dim):
+    v = x.reshape(x.shape[0], -1, dim)
+    return 0.5 * (v.sum(axis=1) ** 2 - (v**2).sum(axis=1))
+
+
+@pytest.mark.parametrize("flat", [True, False])
+@pytest.mark.parametrize(("batch", "vectors", "dim"), SHAPES)
+def test_fm_order2_fwd(rows, rng, batch, vectors, dim, flat):
+    x = rows((batch, vectors * dim) if flat else (batch, vectors, dim))
+    y = rows(np.full((batch, dim), np.nan))
+    _core.run_op("fm_order2_fwd", {"x": x, "y": y})
+    # With one vector the result is exactly 0, so compare with the size of what cancels.
+    wanted = formula(x.astype(np.float64), dim)
+    scale = np.linalg.norm((x.astype(np.float64).reshape(batch, vectors, dim) ** 2).sum(axis=1))
+    assert np.linalg.norm(y - wanted) <= 1e-5 * max(np.linalg.norm(wanted), scale)
+
+
+@pytest.mark.parametrize(("batch", "vectors", "dim"), SHAPES)
+def test_fm_order2_bwd(rows, batch, vectors, dim):
+    x, dy = rows((batch, vectors, dim)), rows((batch, dim))
+    dx = rows(np.full(x.shape, np.nan))
+    _core.run_op("fm_order2_bwd", {"x": x, "dy": dy, "dx": dx})
+    v = x.astype(np.float64)
+    wanted = dy[:, None, :] * (v.sum(axis=1, keepdims=True) - v)
+    scale = np.linalg.norm(dy[:, None, :] * v)
+    assert np.linalg.norm(dx - wanted) <= 1e-5 * max(np.linalg.norm(wanted), scale)
+
+
+def test_fm_order2_gradient_is_the_derivative(rows, assert_close, numeric_gradients):
+    x, dy = rows((3, 12)), rows((3, 4))
+    dx = np.zeros((3, 12), np.float32)
+    _core.run_op("fm_order2_bwd", {"x": x, "dy": dy, "dx": dx})
+    assert_close(dx, numeric_gradients(lambda v: formula(v, 4), [x], dy)[0])
