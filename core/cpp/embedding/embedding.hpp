@@ -17,7 +17,7 @@ enum class EmbeddingType { DistributedSlotSparseEmbeddingHash, LocalizedSlotSpar
 enum class Combiner { Sum, Mean };
 
 struct SparseEmbeddingHashParams {
-  std::string name;    ///< top name: what messages call the table
+  std::string name;  ///< top name: what messages call the table
   EmbeddingType type = EmbeddingType::DistributedSlotSparseEmbeddingHash;
   Combiner combiner = Combiner::Sum;
   std::size_t table_id = 0;  ///< position in the model; part of the seed of new rows
@@ -52,10 +52,10 @@ struct BufferBag {
 enum class PlanSlot : int { Train0 = 0, Train1 = 1, Eval = 2 };
 
 struct TableStats {
-  std::size_t rows = 0;          ///< trained rows, all local devices
-  std::size_t max_rows = 0;      ///< budget of all local devices; 0 = none
-  std::size_t index_slots = 0;   ///< hash table places
-  std::size_t bytes = 0;         ///< rows + states + index, mapped
+  std::size_t rows = 0;         ///< trained rows, all local devices
+  std::size_t max_rows = 0;     ///< budget of all local devices; 0 = none
+  std::size_t index_slots = 0;  ///< hash table places
+  std::size_t bytes = 0;        ///< rows + states + index, mapped
 };
 
 /// A table split over devices. The functions with local_id are called by that device's own thread,

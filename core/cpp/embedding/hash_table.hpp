@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/cpp/base/export.hpp"
+#include "core/cpp/device/op.hpp"
+#include "core/cpp/memory/general_buffer2.hpp"
+#include "core/cpp/memory/growable_tensor.hpp"
+#include "core/cpp/ops/hash_probe.hpp"
+
+namespace hugectr {
+
+/// Key -> row of one device's part of a table. Rows are numbered 0, 1, 2, ... without gaps; the
+/// table also keeps the key (and slot) of every row, so that the index can be rebuilt and dumped.
+///
+/// With slots, identity is (slot, key): a key in two slots is two rows. `buckets` of a call are
+/// then mapped to slots by `slot_of`. All calls must use one stream (`context.stream`); those that
+/// say so wait for it. Not for several host threads at once.
+template <class Key>
+class HCTR_API HashTable {
+ public:
+  HashTable(std::shared_ptr<MemoryResource> memory, std::string name, std::size_t max_rows,
+            bool with_slots);
+
+  /// What a call learned. Rows beyond max_rows() were counted, not stored: truncate() then.
+  struct Result {
+    std::size_t rows = 0;              ///< rows there are, or were asked for
+    std::int64_t first_reserved = -1;  ///< least i with the reserved key at keys[i]
+  };
+
+  /// rows[i] := row of keys[i], new ones appended. Grows the index first, so that it can never
+  /// fill up. Waits.
+  Result get_insert(const OpContext& context, const TensorRef& keys, const TensorRef& buckets,
+                    SlotOfBucket slot_of, const TensorRef& rows);
+  /// rows[i] := row of keys[i], kNoRow where there is none below row_limit. Waits.
+  Result get_mark(const OpContext& context, const TensorRef& keys, const TensorRef& buckets,
+                  SlotOfBucket slot_of, std::size_t row_limit, const TensorRef& rows);
+  /// The same for keys that must all be there; throws InvalidArgument otherwise. Waits.
+  void get(const OpContext& context, const TensorRef& keys, const TensorRef& buckets,
+           SlotOfBucket slot_of, const TensorRef& rows);
+  /// Appends distinct keys that are not in the table as rows size(), size() + 1, ...
+  /// slots (n) uint32 or empty. Throws OutOfMemory when they are too many.
+  void insert(const OpContext& context, const TensorRef& keys, const TensorRef& slots);
+  /// Replaces the content by these distinct keys.
+  void set(const OpContext& context, const TensorRef& keys, const TensorRef& slots);
+  /// Keys (and slots) of rows 0 .. rows - 1 on the host. Waits.
+  void dump(const OpContext& context, std::size_t rows, std::vector<Key>& keys,
+            std::vector<std::uint32_t>& slots) const;
+  void clear(const OpContext& context) { truncate(context, 0); }
+  /// Takes rows `rows`, rows + 1, ... back.
+  void truncate(const OpContext& context, std::size_t rows);
+
+  std::size_t size() const { return rows_; }
+  std::size_t max_rows() const { return row_keys_.max_rows(); }
+  std::size_t capacity() const { return index_keys_.get_num_elements(); }
+  std::size_t size_in_bytes() const;
+  /// (rows) keys and uint32 slots (empty without slots) of the first rows.
+  TensorRef row_keys(std::size_t rows) const { return vector(row_keys_, rows); }
+  TensorRef row_slots(std::size_t rows) const {
+    return with_slots_ ? vector(row_slots_, rows) : TensorRef{};
+  }
+
+ private:
+  static TensorRef vector(const GrowableTensor& tensor, std::size_t rows) {
+    TensorRef ref = tensor.ref(0, rows);
+    ref.shape = {rows};
+    ref.row_stride = 1;
+    return ref;
+  }
+  void reserve(const OpContext& context, std::size_t keys);
+  void rebuild(const OpContext& context);
+  void set_counter(const OpContext& context);
+  Result wait_result(const OpContext& context);
+
+  std::shared_ptr<MemoryResource> memory_;
+  std::string name_;
+  bool with_slots_;
+  std::size_t rows_ = 0;
+  GrowableTensor row_keys_, row_slots_;
+  Tensor2<Key> index_keys_;
+  Tensor2<std::uint64_t> index_values_;
+  Tensor2<std::int64_t> counter_, first_reserved_;
+};
+
+extern template class HashTable<std::uint32_t>;
+extern template class HashTable<std::int64_t>;
+
+}  // namespace hugectr

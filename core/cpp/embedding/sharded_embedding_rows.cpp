@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "core/cpp/embedding/sharded_embedding.hpp"
+#include "core/cpp/ops/row_update_rules.hpp"
+#include "core/cpp/ops/scatter_rows.hpp"
+
+/// Rows in and out of a table: dump, load, reset, statistics.
+namespace hugectr {
+namespace {
+
+/// Trained rows of one device on the host, in row order.
+struct HostRows {
+  std::vector<std::int64_t> keys;
+  std::vector<std::uint32_t> slots;
+  std::vector<float> vectors;
+  std::vector<std::vector<float>> states;
+  std::vector<std::int64_t> last_step;
+};
+
+struct RowPlace {
+  std::uint32_t slot;
+  std::uint32_t device;
+  std::int64_t key;
+  std::size_t row;
+};
+
+template <class T>
+std::vector<T> to_host(Stream& stream, const TensorRef& ref) {
+  std::vector<T> host(ref.size());
+  stream.copy(host.data(), ref.data, ref.size_in_bytes());
+  return host;
+}
+
+}  // namespace
+
+template <class Key>
+BufferBag ShardedEmbedding<Key>::dump(bool with_states) {
+  std::vector<HostRows> parts(devices_.size());
+  for (std::size_t id = 0; id < devices_.size(); ++id) {
+    Data& data = *devices_[id];
+    HostRows& part = parts[id];
+    const std::size_t rows = data.trained_rows.load();
+    std::vector<Key> keys;
+    data.table.dump(data.gpu.plan_context(), rows, keys, part.slots);
+    part.keys.assign(keys.begin(), keys.end());
+    // The compute stream is the one that wrote the rows last.
+    Stream& stream = data.gpu.compute_stream();
+    part.vectors = to_host<float>(stream, data.weights.ref(0, rows));
+    if (with_states) {
+      for (const TensorRef& state : data.state_rows(rows)) {
+        part.states.push_back(to_host<float>(stream, state));
+      }
+      const TensorRef last_step = data.last_step_rows(rows);
+      if (!last_step.empty()) part.last_step = to_host<std::int64_t>(stream, last_step);
+    }
+    stream.synchronize();
+  }
+
+  std::vector<RowPlace> order;
+  for (std::size_t id = 0; id < parts.size(); ++id) {
+    for (std::size_t row = 0; row < parts[id].keys.size(); ++row) {
+      order.push_back({parts[id].slots.empty() ? 0 : parts[id].slots[row],
+                       static_cast<std::uint32_t>(id), parts[id].keys[row], row});
+    }
+  }
+  std::sort(order.begin(), order.end(), [](const RowPlace& a, const RowPlace& b) {
+    return a.slot != b.slot ? a.slot < b.slot : a.key < b.key;
+  });
+
+  const std::size_t d = params_.embedding_vec_size;
+  BufferBag bag;
+  bag.vec_size = d;
+  bag.vectors.resize(order.size() * d);
+  bag.keys.reserve(order.size());
+  const bool slots = params_.type == EmbeddingType::LocalizedSlotSparseEmbeddingHash;
+  if (with_states) {
+    bag.states.assign(num_states(params_.opt_params.optimizer),
+                      std::vector<float>(order.size() * d));
+  }
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const RowPlace& place = order[i];
+    const HostRows& part = parts[place.device];
+    bag.keys.push_back(place.key);
+    if (slots) bag.slot_ids.push_back(place.slot);
+    std::copy_n(part.vectors.data() + place.row * d, d, bag.vectors.data() + i * d);
+    for (std::size_t s = 0; s < bag.states.size(); ++s) {
+      std::copy_n(part.states[s].data() + place.row * d, d, bag.states[s].data() + i * d);
+    }
+    if (!part.last_step.empty()) bag.last_step.push_back(part.last_step[place.row]);
+  }
+  return bag;
+}
+
+template <class Key>
+std::vector<typename ShardedEmbedding<Key>::Share> ShardedEmbedding<Key>::split(
+    const BufferBag& rows) const {
+  const std::size_t n = rows.size(), d = params_.embedding_vec_size;
+  const std::string& name = params_.name;
+  const bool slots = params_.type == EmbeddingType::LocalizedSlotSparseEmbeddingHash;
+  HCTR_CHECK(rows.vec_size == d && rows.vectors.size() == n * d, "embedding '", name,
+             "' has vectors of ", d, ", the rows to load have ", rows.vec_size, " and ",
+             rows.vectors.size(), " values for ", n, " keys");
+  HCTR_CHECK(!slots || rows.slot_ids.size() == n, "embedding '", name,
+             "' is Localized: the rows to load need a slot id a key, got ", rows.slot_ids.size(),
+             " for ", n, " keys");
+  const std::size_t states = num_states(params_.opt_params.optimizer);
+  HCTR_CHECK(rows.states.empty() || rows.states.size() == states, "embedding '", name,
+             "': its optimizer has ", states, " states, the rows to load have ",
+             rows.states.size());
+  for (const auto& state : rows.states) {
+    HCTR_CHECK(state.size() == n * d, "embedding '", name, "': an optimizer state has ",
+               state.size(), " values for ", n, " keys of ", d);
+  }
+  HCTR_CHECK(rows.last_step.empty() || rows.last_step.size() == n, "embedding '", name,
+             "': ", rows.last_step.size(), " last steps for ", n, " keys");
+  for (const std::int64_t step : rows.last_step) {
+    HCTR_CHECK(step >= 1, "embedding '", name, "': last step ", step, " must be at least 1");
+  }
+
+  std::vector<Share> shares(devices_.size());
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::int64_t wide = rows.keys[i];
+    const std::size_t slot = slots ? rows.slot_ids[i] : 0;
+    HCTR_CHECK(slot < params_.slot_num, "embedding '", name, "' has ", params_.slot_num,
+               " slots, the rows to load name slot ", slot);
+    const Key key = static_cast<Key>(wide);
+    HCTR_CHECK(static_cast<std::int64_t>(key) == wide && key != kEmptyKey<Key>, "embedding '", name,
+               "': key ", wide, " is not one of ", to_string(ScalarTypeOf<Key>::value),
+               " below the reserved ", kEmptyKey<Key>);
+    const std::size_t owner = devices_[0]->distribution->owner(widen_key(key), slot);
+    if (resources_->get_process_id_from_gpu_global_id(owner) == resources_->get_process_id()) {
+      shares[resources_->get_gpu_local_id_from_global_id(owner)].source.push_back(i);
+    }
+  }
+  return shares;
+}
+
+template <class Key>
+void ShardedEmbedding<Key>::insert_share(Data& data, const BufferBag& rows, Share& share) {
+  const std::size_t n = share.source.size();
+  share.arena = DeviceBuffer2::create(data.owner + " rows to load", DeviceAllocator(data.memory));
+  share.keys = share.arena->reserve({n}, ScalarTypeOf<Key>::value, "keys");
+  share.slots = share.arena->reserve({n}, TensorScalarType::UInt32, "slots");
+  share.rows = share.arena->reserve({n}, TensorScalarType::UInt32, "rows");
+  share.arena->allocate();
+  std::vector<Key> keys(n);
+  std::vector<std::uint32_t> slots(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    keys[i] = static_cast<Key>(rows.keys[share.source[i]]);
+    if (!rows.slot_ids.empty())
+      slots[i] = static_cast<std::uint32_t>(rows.slot_ids[share.source[i]]);
+  }
+  const OpContext context = data.gpu.plan_context();
+  context.stream->copy(share.keys.get_ptr(), keys.data(), n * sizeof(Key));
+  context.stream->copy(share.slots.get_ptr(), slots.data(), n * sizeof(std::uint32_t));
+  // A slot is its own bucket here: slot = 0 + bucket % slot_num * 1.
+  const bool localized = params_.type == EmbeddingType::LocalizedSlotSparseEmbeddingHash;
+  const SlotOfBucket slot_of{localized ? static_cast<std::uint32_t>(params_.slot_num) : 0, 1, 0};
+  const auto result = data.table.get_insert(context, share.keys.ref(), share.slots.ref(), slot_of,
+                                            share.rows.ref());
+  if (result.rows > data.max_rows) throw_over_budget(data, result.rows);
+  data.grow_rows(data.table.size());
+}
+
+template <class Key>
+void ShardedEmbedding<Key>::write_share(Data& data, const BufferBag& rows, const Share& share) {
+  const std::size_t n = share.source.size(), d = params_.embedding_vec_size;
+  const std::size_t last = data.table.size();
+  const OpContext context = data.gpu.plan_context();
+  Stream& stream = *context.stream;
+  data.init_rows(context, params_, resources_->seed(), share.rows_before, last, false);
+
+  // A key named twice takes its last row: the earlier ones are passed over.
+  std::vector<std::uint32_t> targets = to_host<std::uint32_t>(stream, share.rows.ref());
+  stream.synchronize();
+  std::vector<bool> written(last, false);
+  for (std::size_t i = n; i-- > 0;) {
+    if (written[targets[i]]) {
+      targets[i] = kNoRow;
+    } else {
+      written[targets[i]] = true;
+    }
+  }
+  stream.copy(share.rows.get_ptr(), targets.data(), n * sizeof(std::uint32_t));
+
+  auto arena = DeviceBuffer2::create(data.owner + " vectors to load", DeviceAllocator(data.memory));
+  Tensor2<float> values;
+  Tensor2<std::int64_t> steps;
+  arena->reserve({n, d}, &values, "vectors");
+  arena->reserve({n, 1}, &steps, "last steps");
+  arena->allocate();
+  std::vector<float> staged(n * d);
+  const auto scatter = [&](const std::vector<float>& from, const TensorRef& target) {
+    for (std::size_t i = 0; i < n; ++i) {
+      std::copy_n(from.data() + share.source[i] * d, d, staged.data() + i * d);
+    }
+    stream.copy(values.get_ptr(), staged.data(), n * d * sizeof(float));
+    run(context, ScatterRows{.rows = share.rows.ref(), .values = values.ref(), .target = target});
+    stream.synchronize();  // `staged` is used again
+  };
+  scatter(rows.vectors, data.weights.ref(0, last));
+  const std::vector<TensorRef> states = data.state_rows(last);
+  for (std::size_t s = 0; s < rows.states.size(); ++s) scatter(rows.states[s], states[s]);
+  const TensorRef last_step = data.last_step_rows(last);
+  if (!last_step.empty() && !rows.last_step.empty()) {
+    std::vector<std::int64_t> host(n);
+    for (std::size_t i = 0; i < n; ++i) host[i] = rows.last_step[share.source[i]];
+    stream.copy(steps.get_ptr(), host.data(), n * sizeof(std::int64_t));
+    run(context, ScatterRows{.rows = share.rows.ref(), .values = steps.ref(), .target = last_step});
+    stream.synchronize();
+  }
+}
+
+template <class Key>
+void ShardedEmbedding<Key>::load(const BufferBag& rows) {
+  require_no_plan("load");
+  std::vector<Share> shares = split(rows);
+  for (std::size_t id = 0; id < devices_.size(); ++id) {
+    shares[id].rows_before = devices_[id]->table.size();
+  }
+  try {
+    for (std::size_t id = 0; id < devices_.size(); ++id) {
+      insert_share(*devices_[id], rows, shares[id]);
+    }
+  } catch (...) {
+    for (std::size_t id = 0; id < devices_.size(); ++id) {
+      const OpContext context = devices_[id]->gpu.plan_context();
+      devices_[id]->table.truncate(context, shares[id].rows_before);
+      context.stream->synchronize();
+    }
+    throw;
+  }
+  for (std::size_t id = 0; id < devices_.size(); ++id) {
+    devices_[id]->gpu.compute_stream().synchronize();  // the last step may still write rows
+    write_share(*devices_[id], rows, shares[id]);
+    devices_[id]->trained_rows.store(devices_[id]->table.size());
+  }
+}
+
+template <class Key>
+void ShardedEmbedding<Key>::require_no_plan(const char* what) const {
+  for (const auto& data : devices_) {
+    for (const LookupPlan& plan : data->plans) {
+      HCTR_CHECK(!(plan.train && plan.state == LookupPlan::State::Planned), "embedding '",
+                 params_.name, "': ", what,
+                 " while a training batch is planned; drop_plan() first");
+    }
+  }
+}
+
+template <class Key>
+void ShardedEmbedding<Key>::reset() {
+  require_no_plan("reset");
+  for (auto& data : devices_) {
+    data->gpu.compute_stream().synchronize();
+    const OpContext context = data->gpu.plan_context();
+    data->table.clear(context);
+    context.stream->synchronize();
+    data->trained_rows.store(0);
+    for (LookupPlan& plan : data->plans) plan.state = LookupPlan::State::Empty;
+  }
+}
+
+template <class Key>
+void ShardedEmbedding<Key>::reset_optimizer() {
+  for (auto& data : devices_) {
+    // Rows of a plan that has not trained have their first states already.
+    const OpContext context = data->gpu.compute_context();
+    data->init_rows(context, params_, resources_->seed(), 0, data->trained_rows.load(), false);
+    context.stream->synchronize();
+  }
+}
+
+template <class Key>
+TableStats ShardedEmbedding<Key>::stats() const {
+  TableStats stats;
+  for (const auto& data : devices_) {
+    stats.rows += data->trained_rows.load();
+    stats.max_rows += data->has_budget ? data->max_rows : 0;
+    stats.index_slots += data->table.capacity();
+    stats.bytes += data->size_in_bytes();
+  }
+  return stats;
+}
+
+template <class Key>
+std::vector<MemoryReportEntry> ShardedEmbedding<Key>::memory_report() const {
+  std::vector<MemoryReportEntry> report;
+  for (const auto& data : devices_) {
+    report.push_back({data->owner, "hash table", 0, data->table.size_in_bytes()});
+    report.push_back({data->owner, "weights", 0, data->weights.size_in_bytes()});
+    std::size_t bytes = data->last_step.size_in_bytes();
+    for (const GrowableTensor& state : data->states) bytes += state.size_in_bytes();
+    if (bytes > 0) report.push_back({data->owner, "optimizer states", 0, bytes});
+    const auto append = [&](const std::shared_ptr<DeviceBuffer2>& arena) {
+      if (!arena) return;
+      report.insert(report.end(), arena->report().begin(), arena->report().end());
+    };
+    append(data->exchange_arena);
+    for (const LookupPlan& plan : data->plans) {
+      append(plan.filter_arena);
+      append(plan.arena);
+    }
+  }
+  return report;
+}
+
+// Members of this file; sharded_embedding.cpp instantiates the class with all the others.
+template BufferBag ShardedEmbedding<std::uint32_t>::dump(bool);
+template void ShardedEmbedding<std::uint32_t>::load(const BufferBag&);
+template void ShardedEmbedding<std::uint32_t>::reset();
+template void ShardedEmbedding<std::uint32_t>::reset_optimizer();
+template TableStats ShardedEmbedding<std::uint32_t>::stats() const;
+template std::vector<MemoryReportEntry> ShardedEmbedding<std::uint32_t>::memory_report() const;
+template BufferBag ShardedEmbedding<std::int64_t>::dump(bool);
+template void ShardedEmbedding<std::int64_t>::load(const BufferBag&);
+template void ShardedEmbedding<std::int64_t>::reset();
+template void ShardedEmbedding<std::int64_t>::reset_optimizer();
+template TableStats ShardedEmbedding<std::int64_t>::stats() const;
+template std::vector<MemoryReportEntry> ShardedEmbedding<std::int64_t>::memory_report() const;
+
+}  // namespace hugectr

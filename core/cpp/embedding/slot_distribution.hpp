@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <memory>
+
+#include "core/cpp/device/op.hpp"
+#include "core/cpp/embedding/embedding.hpp"
+#include "core/cpp/ops/hash_probe.hpp"
+
+namespace hugectr {
+
+/// Device memory that an exchange may use; sized by SlotDistribution::pooled_vectors() and
+/// packed_vectors() times d floats. Empty when there is one device only.
+struct ExchangeBuffers {
+  TensorRef pooled;  ///< vectors of the global batch, as this device pools them
+  TensorRef packed;  ///< vectors of this device's samples, without gaps
+};
+
+/// Who owns a key, and how pooled vectors reach the devices that own the samples: all that tells a
+/// Distributed table from a Localized one. One object a device.
+///
+/// This is the `pooled` exchange: owners send sums of whole buckets. An exchange that sends
+/// distinct rows instead (`unique`: ask owners for the device's distinct keys, pool locally, reduce
+/// gradients before sending them back) plugs in beside it, as another implementation of the two
+/// exchange functions and of filter(); plans count the bytes of both, ShardedEmbedding stays.
+class SlotDistribution {
+ public:
+  SlotDistribution(std::size_t slot_num, std::size_t vec_size, std::size_t rank,
+                   std::size_t device_count)
+      : slot_num_(slot_num), vec_size_(vec_size), rank_(rank), device_count_(device_count) {}
+  virtual ~SlotDistribution() = default;
+
+  /// Device that owns a row.
+  virtual std::size_t owner(std::uint64_t widened_key, std::size_t slot) const = 0;
+  /// Slots in the buckets of this device's plan: bucket = sample * local_slots() + local slot.
+  virtual std::size_t local_slots() const = 0;
+  /// Slot number (in the whole table) of a bucket of the plan.
+  virtual std::size_t slot_of(std::size_t bucket) const = 0;
+  /// How row identity sees buckets: slots count (Localized) or not.
+  virtual SlotOfBucket row_slot() const = 0;
+  /// Enqueues filter_keys: this device's share of a batch.
+  virtual void filter(const OpContext& context, const SparseTensor& csr, const TensorRef& own_keys,
+                      const TensorRef& own_row_offsets) const = 0;
+
+  /// pooled (B, local_slots, d) of every device -> output (b, S, d), any row_stride. Collective.
+  virtual void exchange_forward(const OpContext& context, const ExchangeBuffers& buffers,
+                                const TensorRef& output) const = 0;
+  /// gradient (b, S, d) of every device -> what this device's buckets need: (B, local_slots, d), in
+  /// buffers.pooled. Collective.
+  virtual TensorRef exchange_backward(const OpContext& context, const ExchangeBuffers& buffers,
+                                      const TensorRef& gradient) const = 0;
+
+  std::size_t slot_num() const { return slot_num_; }
+  std::size_t rank() const { return rank_; }
+  std::size_t device_count() const { return device_count_; }
+  std::size_t pooled_vectors(std::size_t batch) const { return batch * local_slots(); }
+  std::size_t packed_vectors(std::size_t batch) const { return batch / device_count_ * slot_num_; }
+
+ protected:
+  /// The first elements of a buffer as (dim0, slots, d).
+  TensorRef vectors(const TensorRef& buffer, std::size_t samples, std::size_t slots) const;
+
+  std::size_t slot_num_, vec_size_, rank_, device_count_;
+};
+
+std::unique_ptr<SlotDistribution> make_slot_distribution(EmbeddingType type, std::size_t slot_num,
+                                                         std::size_t vec_size, std::size_t rank,
+                                                         std::size_t device_count);
+
+}  // namespace hugectr

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/ops/embedding_init.hpp"
+
+#include <algorithm>
+
+#include "core/cpp/device/stream.hpp"
+#include "core/cpp/device/thread_pool.hpp"
+#include "core/cpp/ops/check_csr.hpp"
+#include "core/cpp/ops/hash_probe.hpp"
+
+namespace hugectr {
+namespace {
+
+void draw_row(float* __restrict row, std::size_t d, const EmbeddingInit& op, std::uint32_t slot,
+              std::uint64_t key, float bound) {
+  for (std::size_t c = 0; c < d; c += 4) {
+    const Philox4 bits =
+        initial_bits(op.seed, op.table, slot, key, static_cast<std::uint32_t>(c / 4));
+    for (std::size_t k = 0; k < std::min<std::size_t>(4, d - c); ++k) {
+      row[c + k] = symmetric_float(bits.x[k], bound);
+    }
+  }
+}
+
+template <class Key>
+void init_rows(const EmbeddingInit& op, std::size_t begin, std::size_t end) {
+  const Key* keys = op.row_keys.ptr<Key>();
+  const std::uint32_t* slots = op.row_slots.empty() ? nullptr : op.row_slots.ptr<std::uint32_t>();
+  if (!op.weights.empty()) {
+    const std::size_t d = op.weights.shape[1];
+    for (std::size_t row = begin; row < end; ++row) {
+      const std::uint32_t slot = slots ? slots[row] : 0;
+      const double bound = op.bounds.size() == 1 ? op.bounds[0] : op.bounds[slot];
+      draw_row(op.weights.row<float>(row), d, op, slot, widen_key(keys[row]),
+               static_cast<float>(bound));
+    }
+  }
+  for (const TensorRef& state : op.states) {
+    std::fill(state.row<float>(begin), state.row<float>(begin) + (end - begin) * state.shape[1],
+              static_cast<float>(op.initial_state));
+  }
+  if (!op.last_step.empty()) {
+    std::fill(op.last_step.ptr<std::int64_t>() + begin, op.last_step.ptr<std::int64_t>() + end, 1);
+  }
+}
+
+void embedding_init_kernel(const OpContext& context, const EmbeddingInit& op) {
+  context.stream->submit([op, pool = context.pool] {
+    with_key_type(op.row_keys.dtype, [&]<class Key>(Key) {
+      const auto first = static_cast<std::size_t>(op.first);
+      parallel_for(*pool, static_cast<std::size_t>(op.count), 512,
+                   [&](std::size_t begin, std::size_t end) {
+                     init_rows<Key>(op, first + begin, first + end);
+                   });
+    });
+  });
+}
+
+const OpRegistration<EmbeddingInit> embedding_init_cpu{DeviceType::Cpu, &embedding_init_kernel};
+
+}  // namespace
+
+void EmbeddingInit::check() const {
+  with_key_type(row_keys.dtype, [](auto) {});
+  HCTR_CHECK(first >= 0 && count >= 0, kName, ": rows ", first, " + ", count, " are negative");
+  const auto rows = static_cast<std::size_t>(first + count);
+  check_array_at_least(kName, "row_keys", row_keys, row_keys.dtype, rows);
+  if (!row_slots.empty()) {
+    check_array_at_least(kName, "row_slots", row_slots, TensorScalarType::UInt32, rows);
+  }
+  if (!last_step.empty()) {
+    check_array_at_least(kName, "last_step", last_step, TensorScalarType::Int64, rows);
+  }
+  const auto check_rows = [&](const char* name, const TensorRef& ref) {
+    HCTR_CHECK(ref.dtype == TensorScalarType::Float32 && ref.shape.size() == 2 &&
+                   ref.shape[0] >= rows && ref.contiguous(),
+               kName, ": ", name, " has shape ", to_string(ref.shape), ", must be (>= ", rows,
+               ", d) float32");
+  };
+  if (!weights.empty()) check_rows("weights", weights);
+  for (const TensorRef& state : states) check_rows("a state", state);
+  HCTR_CHECK(!bounds.empty() && (bounds.size() == 1 || !row_slots.empty()), kName,
+             ": one bound a slot needs row_slots");
+}
+
+}  // namespace hugectr

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "core/cpp/base/random.hpp"
+#include "core/cpp/device/op.hpp"
+
+namespace hugectr {
+
+/// Four neighbouring columns (column / 4 = group) of a new row: random bits that depend on the
+/// arguments only, never on the row's number, the device count or the time of insertion.
+HCTR_HD inline Philox4 initial_bits(std::uint64_t seed, std::uint64_t table, std::uint32_t slot,
+                                    std::uint64_t widened_key, std::uint32_t group) {
+  return philox4x32(mix_key(seed, mix_key(table, slot)), widened_key, group);
+}
+
+/// Content of rows [first, first + count), whatever was there:
+///   weights[row, c] = symmetric_float(bits of column c, bound of the row's slot)
+///   states[row, c] = initial_state;  last_step[row] = 1
+///
+/// row_keys (R) uint32 or int64; row_slots (R) uint32 or empty (slot 0); weights (R, d) float32 or
+/// empty (left alone); states (R, d) float32 each; last_step (R) int64 or empty. bounds: one for
+/// every slot, or a single one for all. Overwrites. Deterministic.
+struct HCTR_API EmbeddingInit {
+  static constexpr const char* kName = "embedding_init";
+  TensorRef row_keys, row_slots, weights, last_step;
+  std::vector<TensorRef> states;
+  std::int64_t first = 0, count = 0;
+  std::uint64_t seed = 0, table = 0;
+  std::vector<double> bounds{0.05};
+  double initial_state = 0;
+
+  void visit(OpVisitor& v) {
+    v.tensor("row_keys", Access::In, row_keys);
+    v.optional("row_slots", Access::In, row_slots);
+    v.optional("weights", Access::InOut, weights);
+    v.optional("last_step", Access::InOut, last_step);
+    v.tensors("states", Access::InOut, states);
+    v.attribute("first", first);
+    v.attribute("count", count);
+    v.attribute("seed", seed);
+    v.attribute("table", table);
+    v.attribute("bounds", bounds);
+    v.attribute("initial_state", initial_state);
+  }
+  void check() const;
+};
+
+}  // namespace hugectr

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/ops/embedding_lookup.hpp"
+
+#include <algorithm>
+
+#include "core/cpp/device/stream.hpp"
+#include "core/cpp/device/thread_pool.hpp"
+#include "core/cpp/ops/check_csr.hpp"
+#include "core/cpp/ops/hash_probe.hpp"
+#include "core/cpp/ops/vec_size_dispatch.hpp"
+
+namespace hugectr {
+namespace {
+
+constexpr std::size_t kGrain = 1024;  // buckets of a piece
+constexpr std::uint32_t kAhead = 24;  // rows fetched before they are needed
+
+template <std::size_t D>
+void look_up(const EmbeddingLookup& op, std::size_t begin, std::size_t end) {
+  const std::size_t slots = op.out.shape[1];
+  const std::size_t d = D ? D : op.out.shape[2];
+  const std::uint32_t* __restrict rows = op.rows.ptr<std::uint32_t>();
+  const std::uint32_t* __restrict offsets = op.row_offsets.ptr<std::uint32_t>();
+  const float* __restrict weights = op.weights.ptr<float>();
+  const float* __restrict scales = op.scale.empty() ? nullptr : op.scale.ptr<float>();
+  const std::uint32_t last = offsets[end];
+  const auto prefetch = [&](std::uint32_t i) {
+    if (i < last && rows[i] != kNoRow) prefetch_row(weights + rows[i] * d, d);
+  };
+  for (std::uint32_t i = offsets[begin]; i < offsets[begin] + kAhead; ++i) prefetch(i);
+  std::size_t slot = begin % slots;
+  float* sample_out = op.out.row<float>(begin / slots);
+  for (std::size_t bucket = begin; bucket < end; ++bucket) {
+    float* __restrict out = sample_out + slot * d;
+    bool first = true;
+    for (std::uint32_t i = offsets[bucket]; i < offsets[bucket + 1]; ++i) {
+      prefetch(i + kAhead);
+      if (rows[i] == kNoRow) continue;
+      const float* __restrict row = weights + rows[i] * d;
+      if (first) {
+        for (std::size_t c = 0; c < d; ++c) out[c] = row[c];
+      } else {
+        for (std::size_t c = 0; c < d; ++c) out[c] += row[c];
+      }
+      first = false;
+    }
+    if (first) {
+      std::fill(out, out + d, 0.0f);
+    } else if (scales && scales[bucket] != 1.0f) {
+      const float scale = scales[bucket];
+      for (std::size_t c = 0; c < d; ++c) out[c] *= scale;
+    }
+    if (++slot == slots) {
+      slot = 0;
+      sample_out += op.out.row_stride;
+    }
+  }
+}
+
+void embedding_lookup_kernel(const OpContext& context, const EmbeddingLookup& op) {
+  context.stream->submit([op, pool = context.pool] {
+    with_vec_size(op.out.shape[2], [&]<std::size_t D>(std::integral_constant<std::size_t, D>) {
+      parallel_for(*pool, op.row_offsets.size() - 1, kGrain,
+                   [&](std::size_t begin, std::size_t end) { look_up<D>(op, begin, end); });
+    });
+  });
+}
+
+const OpRegistration<EmbeddingLookup> embedding_lookup_cpu{DeviceType::Cpu,
+                                                           &embedding_lookup_kernel};
+
+}  // namespace
+
+void EmbeddingLookup::check() const {
+  const std::size_t buckets = check_row_offsets(kName, row_offsets);
+  check_array(kName, "rows", rows, TensorScalarType::UInt32, rows.size());
+  HCTR_CHECK(out.dtype == TensorScalarType::Float32 && out.shape.size() == 3 &&
+                 out.shape[0] * out.shape[1] == buckets,
+             kName, ": out has shape ", to_string(out.shape), " for ", buckets,
+             " buckets, must be (samples, slots, d)");
+  HCTR_CHECK(weights.dtype == TensorScalarType::Float32 && weights.shape.size() == 2 &&
+                 weights.shape[1] == out.shape[2] && weights.contiguous(),
+             kName, ": weights have shape ", to_string(weights.shape), ", must be (rows, ",
+             out.shape[2], ")");
+  if (!scale.empty()) check_array(kName, "scale", scale, TensorScalarType::Float32, buckets);
+}
+
+}  // namespace hugectr

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/ops/embedding_update.hpp"
+
+#include <algorithm>
+
+#include "core/cpp/device/stream.hpp"
+#include "core/cpp/device/thread_pool.hpp"
+#include "core/cpp/ops/check_csr.hpp"
+#include "core/cpp/ops/row_update_rules.hpp"
+#include "core/cpp/ops/vec_size_dispatch.hpp"
+
+namespace hugectr {
+namespace {
+
+constexpr std::size_t kGrain = 512;        // rows of a piece
+constexpr std::size_t kChunk = 64;         // occurrences summed one after the other
+constexpr std::size_t kRowsAhead = 12;     // rows fetched before they are needed
+constexpr std::size_t kBucketsAhead = 12;  // gradients likewise
+constexpr std::size_t kMaxVecSize = 1024;
+constexpr std::size_t kMaxLevels = 28;  // 2^32 occurrences / kChunk
+
+void visit_params(OpVisitor& v, OptParams& params) {
+  v.attribute("optimizer", params.optimizer);
+  v.attribute("update_type", params.update_type);
+  const auto number = [&](const char* name, float& value) {
+    double wide = value;
+    v.attribute(name, wide);
+    value = static_cast<float>(wide);
+  };
+  number("beta1", params.beta1);
+  number("beta2", params.beta2);
+  number("epsilon", params.epsilon);
+  number("momentum_factor", params.momentum_factor);
+}
+
+/// Sums gradients of runs; one a piece of rows.
+template <std::size_t D>
+class RunSum {
+ public:
+  explicit RunSum(const EmbeddingUpdate& op)
+      : buckets_(op.sorted_buckets.ptr<std::uint32_t>()),
+        gradient_(op.gradient.ptr<float>()),
+        scales_(op.scale.empty() ? nullptr : op.scale.ptr<float>()),
+        slots_(op.gradient.shape[1]),
+        row_stride_(op.gradient.row_stride),
+        dim_(D ? D : op.gradient.shape[2]),
+        packed_(op.gradient.row_stride == slots_ * dim_) {}
+
+  void prefetch(std::size_t i) const { prefetch_row(at(i), dim()); }
+
+  /// sum := gradients of occurrences [begin, end); end > begin.
+  void operator()(std::size_t begin, std::size_t end, float* __restrict sum) {
+    const std::size_t chunks = (end - begin + kChunk - 1) / kChunk;
+    if (chunks == 1) return add_up(begin, end, sum);
+    if (partials_.empty()) partials_.resize(kMaxLevels * dim());
+    tree(begin, end, chunks, sum, partials_.data());
+  }
+
+ private:
+  std::size_t dim() const { return D ? D : dim_; }
+  const float* at(std::size_t i) const {
+    const std::uint32_t bucket = buckets_[i];
+    if (packed_) return gradient_ + bucket * dim();
+    const auto slots = static_cast<std::uint32_t>(slots_);
+    return gradient_ + bucket / slots * row_stride_ + bucket % slots * dim();
+  }
+  void add_up(std::size_t begin, std::size_t end, float* __restrict sum) const {
+    for (std::size_t i = begin; i < end; ++i) {
+      const float* __restrict g = at(i);
+      const float scale = scales_ ? scales_[buckets_[i]] : 1.0f;
+      if (i == begin) {
+        for (std::size_t c = 0; c < dim(); ++c) sum[c] = scale * g[c];
+      } else {
+        for (std::size_t c = 0; c < dim(); ++c) sum[c] += scale * g[c];
+      }
+    }
+  }
+  /// Left half, then right half into the next partial, then their sum.
+  void tree(std::size_t begin, std::size_t end, std::size_t chunks, float* __restrict sum,
+            float* __restrict partial) const {
+    if (chunks == 1) return add_up(begin, end, sum);
+    const std::size_t left = (chunks + 1) / 2;
+    const std::size_t middle = begin + left * kChunk;
+    tree(begin, middle, left, sum, partial);
+    tree(middle, end, chunks - left, partial, partial + dim());
+    for (std::size_t c = 0; c < dim(); ++c) sum[c] += partial[c];
+  }
+
+  const std::uint32_t* buckets_;
+  const float* gradient_;
+  const float* scales_;
+  std::size_t slots_, row_stride_, dim_;
+  bool packed_;
+  std::vector<float> partials_;
+};
+
+/// Start of state array s, or nullptr when the rule has fewer.
+float* state(const std::vector<TensorRef>& states, std::size_t s) {
+  return s < states.size() ? states[s].ptr<float>() : nullptr;
+}
+
+template <std::size_t D, class Rule>
+void update_rows(const EmbeddingUpdate& op, const Rule& rule, std::size_t begin, std::size_t end,
+                 std::size_t runs) {
+  const std::size_t d = D ? D : op.gradient.shape[2];
+  const std::uint32_t* __restrict rows = op.unique_rows.ptr<std::uint32_t>();
+  const std::uint32_t* __restrict offsets = op.run_offsets.ptr<std::uint32_t>();
+  float* weights = op.weights.ptr<float>();
+  float* s0 = state(op.states, 0);
+  float* s1 = state(op.states, 1);
+  const auto inverse_scale = static_cast<float>(1.0 / op.grad_scale);
+  const std::size_t occurrences = offsets[end];
+  RunSum<D> run_sum(op);
+  alignas(64) float sum[D ? D : kMaxVecSize];
+  std::size_t fetched = offsets[begin];
+  for (std::size_t run = begin; run < end; ++run) {
+    if (run + kRowsAhead < runs) {
+      const std::size_t ahead = rows[run + kRowsAhead] * d;
+      prefetch_row(weights + ahead, d);
+      if constexpr (Rule::kStates > 0) prefetch_row(s0 + ahead, d);
+      if constexpr (Rule::kStates > 1) prefetch_row(s1 + ahead, d);
+    }
+    const std::size_t wanted = std::min<std::size_t>(occurrences, offsets[run + 1] + kBucketsAhead);
+    for (; fetched < wanted; ++fetched) run_sum.prefetch(fetched);
+    run_sum(offsets[run], offsets[run + 1], sum);
+    for (std::size_t c = 0; c < d; ++c) sum[c] *= inverse_scale;
+    const std::size_t at = rows[run] * d;
+    rule.apply(d, sum, weights + at, Rule::kStates > 0 ? s0 + at : nullptr,
+               Rule::kStates > 1 ? s1 + at : nullptr, rows[run]);
+  }
+}
+
+void embedding_update_kernel(const OpContext& context, const EmbeddingUpdate& op) {
+  context.stream->submit([op, pool = context.pool] {
+    const auto runs = static_cast<std::size_t>(*op.run_count.ptr<std::int64_t>());
+    std::int64_t* last_step = op.last_step.empty() ? nullptr : op.last_step.ptr<std::int64_t>();
+    with_row_rule(op.params, *op.lr.ptr<float>(), *op.step.ptr<std::int64_t>(), last_step,
+                  [&](const auto& rule) {
+                    with_vec_size(op.gradient.shape[2], [&](auto dim) {
+                      parallel_for(*pool, runs, kGrain, [&](std::size_t begin, std::size_t end) {
+                        update_rows<decltype(dim)::value>(op, rule, begin, end, runs);
+                      });
+                    });
+                  });
+  });
+}
+
+void embedding_sweep_kernel(const OpContext& context, const EmbeddingSweep& op) {
+  context.stream->submit([op, pool = context.pool] {
+    const std::uint32_t* touched = op.unique_rows.ptr<std::uint32_t>();
+    const std::uint32_t* touched_end = touched + *op.run_count.ptr<std::int64_t>();
+    const std::size_t d = op.weights.shape[1];
+    float* weights = op.weights.ptr<float>();
+    float* s0 = state(op.states, 0);
+    float* s1 = state(op.states, 1);
+    with_row_rule(
+        op.params, *op.lr.ptr<float>(), *op.step.ptr<std::int64_t>(), nullptr,
+        [&](const auto& rule) {
+          using Rule = std::decay_t<decltype(rule)>;
+          parallel_for(*pool, op.weights.rows(), 2048, [&](std::size_t begin, std::size_t end) {
+            const std::uint32_t* next = std::lower_bound(touched, touched_end, begin);
+            // The rows between two touched ones lie one after the other: one loop over all of them.
+            for (std::size_t row = begin; row < end;) {
+              const std::size_t stop = next < touched_end ? std::min<std::size_t>(*next, end) : end;
+              if (stop > row) {
+                const std::size_t at = row * d;
+                rule.apply((stop - row) * d, nullptr, weights + at,
+                           Rule::kStates > 0 ? s0 + at : nullptr,
+                           Rule::kStates > 1 ? s1 + at : nullptr, row);
+              }
+              row = stop + 1;
+              ++next;
+            }
+          });
+        });
+  });
+}
+
+const OpRegistration<EmbeddingUpdate> embedding_update_cpu{DeviceType::Cpu,
+                                                           &embedding_update_kernel};
+const OpRegistration<EmbeddingSweep> embedding_sweep_cpu{DeviceType::Cpu, &embedding_sweep_kernel};
+
+template <class Op>
+void check_table(const Op& op) {
+  HCTR_CHECK(op.weights.dtype == TensorScalarType::Float32 && op.weights.shape.size() == 2 &&
+                 op.weights.contiguous(),
+             Op::kName, ": weights have shape ", to_string(op.weights.shape),
+             ", must be (rows, d)");
+  HCTR_CHECK(op.states.size() == num_states(op.params.optimizer), Op::kName, ": ", op.states.size(),
+             " states for an optimizer that has ", num_states(op.params.optimizer));
+  for (const TensorRef& state : op.states) {
+    check_array(Op::kName, "a state", state, TensorScalarType::Float32, op.weights.size());
+  }
+  check_array(Op::kName, "lr", op.lr, TensorScalarType::Float32, 1);
+  check_array(Op::kName, "step", op.step, TensorScalarType::Int64, 1);
+  check_array(Op::kName, "run_count", op.run_count, TensorScalarType::Int64, 1);
+}
+
+}  // namespace
+
+void EmbeddingUpdate::visit(OpVisitor& v) {
+  v.tensor("sorted_buckets", Access::In, sorted_buckets);
+  v.tensor("unique_rows", Access::In, unique_rows);
+  v.tensor("run_offsets", Access::In, run_offsets);
+  v.tensor("run_count", Access::In, run_count);
+  v.tensor("gradient", Access::In, gradient);
+  v.optional("scale", Access::In, scale);
+  v.tensor("weights", Access::InOut, weights);
+  v.tensors("states", Access::InOut, states);
+  v.optional("last_step", Access::InOut, last_step);
+  v.tensor("lr", Access::In, lr);
+  v.tensor("step", Access::In, step);
+  v.attribute("grad_scale", grad_scale);
+  visit_params(v, params);
+}
+
+void EmbeddingUpdate::check() const {
+  check_table(*this);
+  HCTR_CHECK(gradient.dtype == TensorScalarType::Float32 && gradient.shape.size() == 3 &&
+                 gradient.shape[2] == weights.shape[1] && gradient.shape[2] <= kMaxVecSize,
+             kName, ": gradient has shape ", to_string(gradient.shape),
+             ", must be (samples, slots, ", weights.shape[1], ")");
+  HCTR_CHECK(grad_scale > 0, kName, ": grad_scale ", grad_scale, " must be positive");
+  HCTR_CHECK(!keeps_last_step(params) || (last_step.dtype == TensorScalarType::Int64 &&
+                                          last_step.size() >= weights.shape[0]),
+             kName, ": last_step must hold one int64 a row for Adam with LazyGlobal");
+  if (!scale.empty()) {
+    check_array(kName, "scale", scale, TensorScalarType::Float32,
+                gradient.shape[0] * gradient.shape[1]);
+  }
+}
+
+void EmbeddingSweep::visit(OpVisitor& v) {
+  v.tensor("unique_rows", Access::In, unique_rows);
+  v.tensor("run_count", Access::In, run_count);
+  v.tensor("weights", Access::InOut, weights);
+  v.tensors("states", Access::InOut, states);
+  v.tensor("lr", Access::In, lr);
+  v.tensor("step", Access::In, step);
+  visit_params(v, params);
+}
+
+void EmbeddingSweep::check() const {
+  check_table(*this);
+  HCTR_CHECK(sweeps_untouched_rows(params), kName, ": these settings leave untouched rows alone");
+}
+
+}  // namespace hugectr

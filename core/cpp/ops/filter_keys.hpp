@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+
+#include "core/cpp/device/op.hpp"
+
+namespace hugectr {
+
+/// Device that owns a key of a Distributed table. The key's 64 bits count without sign, so negative
+/// int64 keys have an owner like any other (facts: key % N).
+HCTR_HD inline std::uint64_t owner_of_key(std::uint64_t widened_key, std::uint64_t device_count) {
+  return widened_key % device_count;
+}
+
+/// Device that owns a slot of a Localized table, and the slot's number there.
+HCTR_HD inline std::size_t owner_of_slot(std::size_t slot, std::size_t device_count) {
+  return slot % device_count;
+}
+/// Slots that a device owns.
+HCTR_HD inline std::size_t slots_of_device(std::size_t slot_num, std::size_t rank,
+                                           std::size_t device_count) {
+  return slot_num / device_count + (rank < slot_num % device_count ? 1 : 0);
+}
+
+/// Keeps the keys of a batch that device `rank` owns; order inside a bucket stays.
+///
+///   by key  (Distributed): key % device_count = rank; buckets as in the input
+///   by slot (Localized): slot % device_count = rank; buckets of the device's own slots only
+///
+/// keys (n) uint32 or int64; row_offsets (B*S + 1) uint32, bucket = sample * S + slot.
+/// own_keys (>= n); own_row_offsets (B*S + 1 by key, B*S_own + 1 by slot) uint32. Overwrites;
+/// the last own offset is the number of own keys. Deterministic.
+struct HCTR_API FilterKeys {
+  static constexpr const char* kName = "filter_keys";
+  TensorRef keys, row_offsets, own_keys, own_row_offsets;
+  std::int64_t slot_num = 1, rank = 0, device_count = 1;
+  bool by_slot = false;
+
+  void visit(OpVisitor& v) {
+    v.tensor("keys", Access::In, keys);
+    v.tensor("row_offsets", Access::In, row_offsets);
+    v.tensor("own_keys", Access::Out, own_keys);
+    v.tensor("own_row_offsets", Access::Out, own_row_offsets);
+    v.attribute("slot_num", slot_num);
+    v.attribute("rank", rank);
+    v.attribute("device_count", device_count);
+    v.attribute("by_slot", by_slot);
+  }
+  void check() const;
+};
+
+}  // namespace hugectr
