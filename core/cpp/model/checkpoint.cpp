@@ -121,8 +121,8 @@ BufferBag read_sparse_folder(const std::string& folder, std::size_t vec_size, bo
   if (with_slots) {
     rows.slot_ids = read_all<std::uint64_t>(in_folder(folder, "slot_id"));
     if (rows.slot_ids.size() != n) {
-      throw DataError(concat("'", folder, "': key has ", n, " rows, slot_id has ",
-                             rows.slot_ids.size()));
+      throw DataError(
+          concat("'", folder, "': key has ", n, " rows, slot_id has ", rows.slot_ids.size()));
     }
   }
   return rows;
@@ -135,9 +135,9 @@ BufferBag read_sparse_file(const std::string& file, std::size_t vec_size, bool i
   const std::size_t slot_bytes = with_slots ? 8 : 0;
   const std::size_t row_bytes = key_bytes + slot_bytes + vec_size * sizeof(float);
   if (bytes.size() % row_bytes != 0) {
-    throw DataError(concat("'", file, "' has ", bytes.size(), " bytes, not a multiple of the row of ",
-                           row_bytes, " (key ", key_bytes, ", slot ", slot_bytes, ", vector ",
-                           vec_size, " x 4)"));
+    throw DataError(concat("'", file, "' has ", bytes.size(),
+                           " bytes, not a multiple of the row of ", row_bytes, " (key ", key_bytes,
+                           ", slot ", slot_bytes, ", vector ", vec_size, " x 4)"));
   }
   const std::size_t n = bytes.size() / row_bytes;
   BufferBag rows;
@@ -170,8 +170,9 @@ void write_sparse_states(const std::string& file, const BufferBag& rows) {
 void read_sparse_states(const std::string& file, std::size_t state_count, BufferBag& rows) {
   const std::size_t each = rows.size() * rows.vec_size;
   const std::vector<float> all =
-      read_floats(file, state_count * each, concat("optimizer states of ", rows.size(),
-                                                   " embedding rows (load the sparse weights first)"));
+      read_floats(file, state_count * each,
+                  concat("optimizer states of ", rows.size(),
+                         " embedding rows (load the sparse weights first)"));
   rows.states.clear();
   for (std::size_t s = 0; s < state_count; ++s) {
     rows.states.emplace_back(all.begin() + static_cast<std::ptrdiff_t>(s * each),

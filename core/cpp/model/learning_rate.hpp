@@ -17,8 +17,8 @@ struct LearningRateParams {
 
 /// Warm-up, plateau, polynomial decay. Step s = 1, 2, ...:
 ///   s <= warmup: base s / warmup;  decay_start == 0 or s <= decay_start: base;
-///   s <= decay_start + decay_steps: max(end, base ((decay_start + decay_steps - s) / decay_steps)^power);
-///   else end.
+///   s <= decay_start + decay_steps: max(end, base ((decay_start + decay_steps - s) /
+///   decay_steps)^power); else end.
 class HCTR_API LearningRateScheduler {
  public:
   /// InvalidArgument when base < 0, warmup < 1, decay_steps < 1, power < 1 or end < 0.

@@ -53,9 +53,9 @@ std::size_t sparse_input_of(const SparseEmbeddingSpec& spec, const InputSpec& in
     if (input.sparse[i].top_name == spec.bottom) return i;
     known += (i ? ", '" : "'") + input.sparse[i].top_name + "'";
   }
-  throw InvalidArgument(concat("embedding '", spec.name, "': bottom '", spec.bottom,
-                               "' is not a sparse input of the model; there are: ",
-                               known.empty() ? "none" : known));
+  throw InvalidArgument(
+      concat("embedding '", spec.name, "': bottom '", spec.bottom,
+             "' is not a sparse input of the model; there are: ", known.empty() ? "none" : known));
 }
 
 SparseEmbeddingHashParams embedding_params(const SolverSpec& solver, const ModelSpec& model,

@@ -22,7 +22,8 @@ Network::Network(std::shared_ptr<const NetworkGraph> graph, GPUResource& gpu)
   const NetworkOptions& options = graph_->options();
   const std::size_t count = graph_->parameter_count();
   std::size_t untrained = 0;
-  for (const NonTrainable& tensor : graph_->non_trainables()) untrained += num_elements(tensor.shape);
+  for (const NonTrainable& tensor : graph_->non_trainables())
+    untrained += num_elements(tensor.shape);
 
   const std::string owner = concat("network on ", to_string(gpu_.device()));
   buffer_ = DeviceBuffer2::create(owner, DeviceAllocator(gpu_.memory_resource()));
@@ -40,8 +41,8 @@ Network::Network(std::shared_ptr<const NetworkGraph> graph, GPUResource& gpu)
   buffer_->allocate();
 
   Stream& stream = gpu_.compute_stream();
-  for (const TensorRef& ref : {weights_.ref(), wgrad_.ref(), loss_.ref(), weight_.ref(),
-                               weight_eval_.ref()}) {
+  for (const TensorRef& ref :
+       {weights_.ref(), wgrad_.ref(), loss_.ref(), weight_.ref(), weight_eval_.ref()}) {
     stream.fill_zero(ref.data, ref.size_in_bytes());
   }
   std::vector<float> initial;
@@ -52,9 +53,9 @@ Network::Network(std::shared_ptr<const NetworkGraph> graph, GPUResource& gpu)
   reset_optimizer();
   set_scalars({});
 
-  train_ = std::make_unique<BoundSchedule>(graph_->train_schedule(), gpu_.compute_context(),
-                                           gpu_.memory_resource(), owner + ", training",
-                                           external(true));
+  train_ =
+      std::make_unique<BoundSchedule>(graph_->train_schedule(), gpu_.compute_context(),
+                                      gpu_.memory_resource(), owner + ", training", external(true));
   if (graph_->has_eval()) {
     eval_ = std::make_unique<BoundSchedule>(graph_->eval_schedule(), gpu_.compute_context(),
                                             gpu_.memory_resource(), owner + ", evaluation",

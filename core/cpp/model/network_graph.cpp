@@ -5,6 +5,7 @@
 #include "core/cpp/comm/collective_ops.hpp"
 #include "core/cpp/layers/auto_slice.hpp"
 #include "core/cpp/ops/dense_update.hpp"
+#include "core/cpp/ops/partial_sums.hpp"
 #include "core/cpp/ops/regularizer.hpp"
 #include "core/cpp/schedule/passes.hpp"
 
@@ -27,8 +28,7 @@ void add_step_tensors(StepSchedule& schedule, std::size_t local_batch) {
 }  // namespace
 
 NetworkGraph::NetworkGraph(const std::vector<NetworkInput>& inputs,
-                           const std::vector<DenseLayerSpec>& layers,
-                           const NetworkOptions& options)
+                           const std::vector<DenseLayerSpec>& layers, const NetworkOptions& options)
     : options_(options), inputs_(inputs) {
   std::set<std::string> shared;  // labels are read by losses only: no gradient to add up
   for (const NetworkInput& input : inputs_) {
@@ -103,23 +103,27 @@ void NetworkGraph::append_regularizers(StepSchedule& schedule) {
     const double lambda = attributes.get_double("lambda", 0.0);
     // The shares of the devices are summed: each adds its part of what the formula asks for once.
     const double share = 1.0 / static_cast<double>(options_.devices);
-    schedule.add(Phase::Loss,
-                 RegularizerLoss{.w = schedule.ref(names::kWeights),
-                                 .inv_batch = schedule.ref(names::kInvWeightSum),
-                                 .loss = schedule.ref(names::kLoss),
-                                 .kind = type,
-                                 .lambda = lambda,
-                                 .share = share},
-                 layer.tops.front());
+    const std::string& layer_name = layer.tops.front();
+    RegularizerLoss loss;
+    loss.w = schedule.ref(names::kWeights);
+    loss.inv_batch = schedule.ref(names::kInvWeightSum);
+    loss.loss = schedule.ref(names::kLoss);
+    loss.partial =
+        schedule.add_tensor(layer_name + "@regularizer", {partial_rows(parameter_count_)},
+                            TensorRole::Gradient, TensorScalarType::Float64);
+    loss.kind = type;
+    loss.lambda = lambda;
+    loss.share = share;
+    schedule.add(Phase::Loss, loss, layer_name);
     if (!schedule.has(names::kWgrad)) continue;
-    schedule.add(Phase::Backward,
-                 RegularizerGrad{.w = schedule.ref(names::kWeights),
-                                 .inv_batch = schedule.ref(names::kInvWeightSum),
-                                 .dw = schedule.ref(names::kWgrad),
-                                 .kind = type,
-                                 .lambda = lambda,
-                                 .share = share},
-                 layer.tops.front());
+    RegularizerGrad gradient;
+    gradient.w = schedule.ref(names::kWeights);
+    gradient.inv_batch = schedule.ref(names::kInvWeightSum);
+    gradient.dw = schedule.ref(names::kWgrad);
+    gradient.kind = type;
+    gradient.lambda = lambda;
+    gradient.share = share;
+    schedule.add(Phase::Backward, gradient, layer_name);
   }
 }
 
@@ -127,30 +131,28 @@ void NetworkGraph::append_update(StepSchedule& schedule) {
   if (parameter_count_ == 0) return;
   const TensorRef w = schedule.ref(names::kWeights), g = schedule.ref(names::kWgrad);
   if (options_.devices > 1) schedule.add(Phase::Exchange, AllReduce{.data = g}, "exchange_wgrad");
-  const OptParams& opt = options_.opt_params;
-  DenseUpdate update{.w = w,
-                     .g = g,
-                     .lr = schedule.ref(names::kLearningRate),
-                     .step = schedule.ref(names::kStep)};
+  DenseUpdate update;
+  update.w = w;
+  update.g = g;
+  update.lr = schedule.ref(names::kLearningRate);
+  update.step = schedule.ref(names::kStep);
   if (state_count() > 0) {
     update.state0 = schedule.add_tensor(names::kState0, {parameter_count_}, TensorRole::External);
   }
   if (state_count() > 1) {
     update.state1 = schedule.add_tensor(names::kState1, {parameter_count_}, TensorRole::External);
   }
-  update.set(opt);
+  const OptParams& opt = options_.opt_params;
+  update.optimizer = opt.optimizer;
+  update.beta1 = opt.beta1;
+  update.beta2 = opt.beta2;
+  update.epsilon = opt.epsilon;
+  update.momentum_factor = opt.momentum_factor;
   schedule.add(Phase::Update, update, "update_params");
 }
 
 std::size_t NetworkGraph::state_count() const {
-  switch (options_.opt_params.optimizer) {
-    case Optimizer::SGD:
-      return 0;
-    case Optimizer::Adam:
-      return 2;
-    default:
-      return 1;
-  }
+  return static_cast<std::size_t>(optimizer_state_count(options_.opt_params.optimizer));
 }
 
 std::vector<float> NetworkGraph::initial_parameters() const {

@@ -89,8 +89,7 @@ void Session::set_trainable(const std::string& embedding, bool trainable) {
     if (name == embedding) return trainable ? table->unfreeze() : table->freeze();
     known += (known.empty() ? "'" : ", '") + name + "'";
   }
-  throw InvalidArgument(
-      concat("there is no embedding '", embedding, "'; the model has: ", known));
+  throw InvalidArgument(concat("there is no embedding '", embedding, "'; the model has: ", known));
 }
 
 std::size_t Session::num_embeddings() const { return impl_->embeddings.size(); }

@@ -55,8 +55,8 @@ struct InputSpec {
 
 struct SparseEmbeddingSpec {
   EmbeddingType type = EmbeddingType::DistributedSlotSparseEmbeddingHash;
-  std::size_t workspace_size_per_gpu_in_mb = 0;     ///< weights only; 0 = no bound
-  std::size_t max_vocabulary_size_per_gpu = 0;      ///< rows; used when the workspace is 0
+  std::size_t workspace_size_per_gpu_in_mb = 0;  ///< weights only; 0 = no bound
+  std::size_t max_vocabulary_size_per_gpu = 0;   ///< rows; used when the workspace is 0
   std::size_t embedding_vec_size = 0;
   Combiner combiner = Combiner::Sum;
   std::string name, bottom;

@@ -40,8 +40,8 @@ Session::Impl::Impl(const SolverSpec& solver_spec, const ReaderSpec& reader,
       lr(static_cast<float>(solver_spec.lr.base_lr)) {
   check_solver(solver);
   check_model(model);
-  resources = ResourceManager::create(solver.vvgpu, solver.seed, solver.device,
-                                      solver.device_layout);
+  resources =
+      ResourceManager::create(solver.vvgpu, solver.seed, solver.device, solver.device_layout);
   const bool with_eval = reader.eval_memory || !reader.eval_source.empty();
   graph = make_graph(solver, model, *resources, with_eval);
   for (std::size_t i = 0; i < model.embeddings.size(); ++i) {
@@ -58,9 +58,8 @@ Session::Impl::Impl(const SolverSpec& solver_spec, const ReaderSpec& reader,
     gpu.compute_stream().synchronize();
   });
   const InputLayout layout = input_layout(solver, model.input);
-  train_reader =
-      make_data_reader(make_source(reader, layout, solver.repeat_dataset, true), layout,
-                       solver.batchsize, reader.num_workers, resources);
+  train_reader = make_data_reader(make_source(reader, layout, solver.repeat_dataset, true), layout,
+                                  solver.batchsize, reader.num_workers, resources);
   if (with_eval) {
     eval_reader = make_data_reader(make_source(reader, layout, solver.repeat_dataset, false),
                                    layout, solver.batchsize_eval, reader.num_workers, resources);
@@ -92,14 +91,12 @@ void Session::Impl::write_inputs(std::size_t local_id, const DeviceBatch& batch,
   context.stream->copy(weight.data, batch.sample_weight.data, weight.size_in_bytes());
 }
 
-StepScalars Session::Impl::scalars_for(std::size_t local_id, const Batch& batch,
-                                       bool train) const {
+StepScalars Session::Impl::scalars_for(std::size_t local_id, const Batch& batch, bool train) const {
   const std::size_t global_id = resources->get_local_gpu(local_id).get_global_id();
   const std::size_t global_batch = train ? solver.batchsize : solver.batchsize_eval;
   StepScalars scalars;
   scalars.lr = lr;
-  scalars.inv_weight_sum =
-      batch.weight_sum > 0 ? static_cast<float>(1.0 / batch.weight_sum) : 0.0f;
+  scalars.inv_weight_sum = batch.weight_sum > 0 ? static_cast<float>(1.0 / batch.weight_sum) : 0.0f;
   scalars.step = train ? step + 1 : step;
   scalars.first_sample =
       static_cast<std::int64_t>(global_id * (global_batch / resources->get_global_gpu_count()));

@@ -5,6 +5,7 @@
 #include "core/cpp/model/checkpoint.hpp"
 #include "core/cpp/model/session.hpp"
 #include "core/cpp/model/session_state.hpp"
+#include "core/cpp/ops/dense_update.hpp"
 
 namespace hugectr {
 namespace {
@@ -25,17 +26,6 @@ void to_devices(ResourceManager& resources, const std::vector<TensorRef>& refs,
     Stream& stream = resources.get_local_gpu(id).compute_stream();
     stream.copy(refs[id].data, values.data(), values.size() * sizeof(float));
     stream.synchronize();
-  }
-}
-
-std::size_t state_arrays(const OptParams& params) {
-  switch (params.optimizer) {
-    case Optimizer::SGD:
-      return 0;
-    case Optimizer::Adam:
-      return 2;
-    default:
-      return 1;
   }
 }
 
@@ -67,9 +57,8 @@ void Session::set_dense_optimizer_states(const std::vector<float>& values) {
 }
 
 std::vector<Session::NonTrainableValues> Session::non_trainables() {
-  const std::vector<float> flat =
-      to_host(impl_->resources->get_local_gpu(0).compute_stream(),
-              impl_->networks[0]->non_trainables());
+  const std::vector<float> flat = to_host(impl_->resources->get_local_gpu(0).compute_stream(),
+                                          impl_->networks[0]->non_trainables());
   std::vector<NonTrainableValues> result;
   auto next = flat.begin();
   for (const NonTrainable& tensor : impl_->graph->non_trainables()) {
@@ -148,7 +137,8 @@ void Session::load_sparse_weights(std::size_t index, const std::string& path) {
 void Session::load_sparse_optimizer_states(std::size_t index, const std::string& file) {
   BufferBag rows = dump_embedding(index, false);
   const auto& params = impl_->embeddings.at(index)->get_embedding_params();
-  read_sparse_states(file, state_arrays(params.opt_params), rows);
+  const int states = optimizer_state_count(params.opt_params.optimizer);
+  read_sparse_states(file, static_cast<std::size_t>(states), rows);
   load_embedding(index, rows);
 }
 

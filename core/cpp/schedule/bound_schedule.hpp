@@ -24,7 +24,8 @@ class HCTR_API BoundSchedule {
   /// Submits all records of the phases [first, last] to the context's stream.
   void run(Phase first, Phase last) const;
 
-  /// Memory of a tensor by name; InvalidArgument if it was fused away (with the way out) or unknown.
+  /// Memory of a tensor by name; InvalidArgument if it was fused away (with the way out) or
+  /// unknown.
   TensorRef tensor(const std::string& name) const;
   bool has(const std::string& name) const { return tensors_.count(name) != 0; }
   /// Who holds how much of the arena; the entries of tensors that share memory overlap.

@@ -112,13 +112,13 @@ class Viewer {
   }
 
   bool can_place(int r, int x, int y) {
-    return owns(r) && !pinned_[static_cast<std::size_t>(r)] && r != root(y) &&
-           at(x).offset == 0 && at(r).shape[0] == at(y).shape[0] && row_size(r) == row_size(x) &&
+    return owns(r) && !pinned_[static_cast<std::size_t>(r)] && r != root(y) && at(x).offset == 0 &&
+           at(r).shape[0] == at(y).shape[0] && row_size(r) == row_size(x) &&
            at(r).role == at(root(y)).role && at(r).dtype == at(y).dtype;
   }
 
-  void copy_into_column(int x, int y, std::size_t offset, std::size_t index,
-                        const OpRecord& record, std::vector<OpRecord>& kept) {
+  void copy_into_column(int x, int y, std::size_t offset, std::size_t index, const OpRecord& record,
+                        std::vector<OpRecord>& kept) {
     const std::string name = concat(at(y).name, "@part", index, "_", kept.size());
     const int part = schedule_.add_tensor(name, at(x).shape, TensorRole::View, at(x).dtype).id;
     pinned_.push_back(false);

@@ -19,10 +19,10 @@ enum class Phase : int { Forward, Loss, Backward, Exchange, Update };
 
 /// Who provides a symbolic tensor's memory.
 enum class TensorRole : int {
-  External,     ///< bound from outside: inputs, parameters, gradients of parameters, scalars
-  Activation,   ///< lives in the arena; may be asked for by name after the step
-  Gradient,     ///< lives in the arena; the aliasing pass may share its memory
-  View,         ///< columns or a reshape of another tensor; owns nothing
+  External,    ///< bound from outside: inputs, parameters, gradients of parameters, scalars
+  Activation,  ///< lives in the arena; may be asked for by name after the step
+  Gradient,    ///< lives in the arena; the aliasing pass may share its memory
+  View,        ///< columns or a reshape of another tensor; owns nothing
 };
 
 struct ScheduleTensor {
@@ -30,10 +30,10 @@ struct ScheduleTensor {
   Shape shape;  ///< per device; dimension 0 of an activation is the local batch
   TensorScalarType dtype = TensorScalarType::Float32;
   TensorRole role = TensorRole::Activation;
-  int base = -1;                ///< View: the tensor whose memory this is (never itself a View)
-  std::size_t offset = 0;       ///< View: first element inside a row of base
-  std::size_t row_stride = 0;   ///< elements between rows; 0 = contiguous
-  bool kept = false;            ///< written before or read after the records: never shares memory
+  int base = -1;               ///< View: the tensor whose memory this is (never itself a View)
+  std::size_t offset = 0;      ///< View: first element inside a row of base
+  std::size_t row_stride = 0;  ///< elements between rows; 0 = contiguous
+  bool kept = false;           ///< written before or read after the records: never shares memory
 };
 
 struct OpRecord {

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/model/eval_metrics.hpp"
+
+#include <cmath>
+
+#include "core/cpp/ops/auc.hpp"
+
+namespace hugectr {
+namespace {
+
+/// Appends a contiguous or strided column of floats; the copy is done when the stream is.
+void append(std::vector<float>& values, const TensorRef& ref, Stream& stream) {
+  const std::size_t first = values.size(), row = ref.row_size();
+  values.resize(first + ref.size());
+  if (ref.contiguous()) {
+    stream.copy(values.data() + first, ref.data, ref.size_in_bytes());
+    return;
+  }
+  for (std::size_t r = 0; r < ref.rows(); ++r) {
+    stream.copy(values.data() + first + r * row, ref.row<float>(r), row * sizeof(float));
+  }
+}
+
+}  // namespace
+
+void EvalMetrics::add(GPUResource& gpu, const TensorRef& prediction, const TensorRef& label,
+                      const TensorRef& weight) {
+  if (!auc_) return;
+  Stream& stream = gpu.compute_stream();
+  append(predictions_, prediction, stream);
+  append(labels_, label, stream);
+  append(weights_, weight, stream);
+  stream.synchronize();
+}
+
+void EvalMetrics::add_loss(double loss, double samples) {
+  loss_sum_ += loss * samples;
+  loss_samples_ += samples;
+}
+
+std::vector<std::pair<std::string, double>> EvalMetrics::take(ResourceManager& resources) {
+  std::vector<std::pair<std::string, double>> metrics;
+  if (auc_) {
+    double auc = std::nan("");
+    if (!predictions_.empty()) {
+      const std::size_t n = predictions_.size();
+      OpContext context;  // no stream: runs at once, on host memory
+      context.pool = &resources.pool();
+      context.device = {DeviceType::Cpu, 0};
+      run(context, Auc{.scores = make_ref(predictions_.data(), {n}),
+                       .labels = make_ref(labels_.data(), {n}),
+                       .weights = make_ref(weights_.data(), {n}),
+                       .auc = make_ref(&auc, {1})});
+    }
+    metrics.emplace_back("AUC", auc);
+  }
+  if (average_loss_) {
+    metrics.emplace_back("AverageLoss",
+                         loss_samples_ > 0 ? loss_sum_ / loss_samples_ : std::nan(""));
+  }
+  clear();
+  return metrics;
+}
+
+void EvalMetrics::clear() {
+  predictions_.clear();
+  labels_.clear();
+  weights_.clear();
+  loss_sum_ = loss_samples_ = 0.0;
+}
+
+}  // namespace hugectr
