@@ -123,8 +123,8 @@ def _fixed_records(
 
 def _put(buffer: npt.NDArray[np.uint8], places: npt.NDArray[np.int64], values: Any) -> None:
     """Writes values[i] (a fixed number of bytes each) at byte places[i]; no alignment needed."""
-    raw = np.ascontiguousarray(values).view(np.uint8).reshape(len(places), -1)
-    if raw.size:
+    if len(places):
+        raw = np.ascontiguousarray(values).view(np.uint8).reshape(len(places), -1)
         buffer[places[:, None] + np.arange(raw.shape[1])] = raw
 
 
