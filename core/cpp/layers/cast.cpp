@@ -8,8 +8,8 @@ namespace hugectr {
 namespace {
 
 /// The same values in another element type.
-/// Attributes: `dtype` = "Float32", "Float16" or "BFloat16"; absent: the other one of Float32 and
-/// Float16.
+/// Attributes: `dtype` = "float32", "float16" or "bfloat16"; absent: the other one of float32 and
+/// float16.
 class CastLayer final : public Layer {
  public:
   using Layer::Layer;
@@ -31,7 +31,7 @@ class CastLayer final : public Layer {
  private:
   TensorScalarType target(TensorScalarType from) const {
     const bool wide = from == TensorScalarType::Float32;
-    const std::string wanted = spec().attributes.get_string("dtype", wide ? "Float16" : "Float32");
+    const std::string wanted = spec().attributes.get_string("dtype", wide ? "float16" : "float32");
     for (const TensorScalarType type :
          {TensorScalarType::Float32, TensorScalarType::Float16, TensorScalarType::BFloat16}) {
       if (wanted == to_string(type)) return type;

@@ -16,7 +16,7 @@ void Auc::check() const {
   check_packed_float(kName, "labels", labels, scores.shape);
   check_packed_float(kName, "weights", weights, scores.shape);
   HCTR_CHECK(auc.dtype == TensorScalarType::Float64 && auc.size() == 1, kName,
-             ": auc must hold one Float64, found ", to_string(auc.dtype), " ",
+             ": auc must hold one float64, found ", to_string(auc.dtype), " ",
              to_string(auc.shape));
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 void check_double(const char* op, const char* name, const TensorRef& ref, const Shape& wanted) {
   HCTR_CHECK(ref.dtype == TensorScalarType::Float64 && ref.shape == wanted && ref.contiguous(), op,
-             ": ", name, " must be contiguous Float64 of shape ", to_string(wanted), ", found ",
+             ": ", name, " must be contiguous float64 of shape ", to_string(wanted), ", found ",
              to_string(ref.dtype), " ", to_string(ref.shape));
 }
 

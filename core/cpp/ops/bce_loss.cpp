@@ -20,7 +20,7 @@ void BceLoss::check() const {
   if (!prediction.empty()) check_float(kName, "prediction", prediction, logits.shape);
   HCTR_CHECK(partial.dtype == TensorScalarType::Float64 &&
                  partial.shape == Shape{partial_rows(logits.rows())},
-             kName, ": partial must be Float64 of shape ",
+             kName, ": partial must be float64 of shape ",
              to_string(Shape{partial_rows(logits.rows())}), ", found ", to_string(partial.dtype),
              " ", to_string(partial.shape));
 }

@@ -60,7 +60,7 @@ void Cast::check() const {
   for (const TensorRef* t : {&x, &y}) {
     HCTR_CHECK(t->dtype == TensorScalarType::Float32 || t->dtype == TensorScalarType::Float16 ||
                    t->dtype == TensorScalarType::BFloat16,
-               kName, ": x and y must hold Float32, Float16 or BFloat16, found ",
+               kName, ": x and y must hold float32, float16 or bfloat16, found ",
                to_string(t->dtype));
   }
   HCTR_CHECK(x.shape == y.shape, kName, ": x has shape ", to_string(x.shape), ", y ",

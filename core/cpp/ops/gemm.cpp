@@ -186,7 +186,7 @@ void Gemm::check() const {
   for (const TensorRef* t : {&a, &b, &c}) {
     HCTR_CHECK(t->shape.size() == 2, "gemm: a, b and c must have two dimensions, found ",
                to_string(t->shape));
-    HCTR_CHECK(t->dtype == TensorScalarType::Float32, "gemm: a, b and c must be Float32, found ",
+    HCTR_CHECK(t->dtype == TensorScalarType::Float32, "gemm: a, b and c must be float32, found ",
                to_string(t->dtype));
   }
   const std::size_t m = a.shape[transpose_a ? 1 : 0];

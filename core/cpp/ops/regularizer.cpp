@@ -16,7 +16,7 @@ void RegularizerLoss::check() const {
   check_packed_float(kName, "loss", loss, {1});
   HCTR_CHECK(
       partial.dtype == TensorScalarType::Float64 && partial.shape == Shape{partial_rows(w.size())},
-      kName, ": partial must be Float64 of shape ", to_string(Shape{partial_rows(w.size())}),
+      kName, ": partial must be float64 of shape ", to_string(Shape{partial_rows(w.size())}),
       ", found ", to_string(partial.dtype), " ", to_string(partial.shape));
   HCTR_CHECK(lambda >= 0.0, kName, ": lambda is ", lambda, ", must not be negative");
 }
