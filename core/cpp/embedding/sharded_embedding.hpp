@@ -64,7 +64,4 @@ class ShardedEmbedding final : public IEmbedding {
   bool trainable_ = true;
 };
 
-extern template class ShardedEmbedding<std::uint32_t>;
-extern template class ShardedEmbedding<std::int64_t>;
-
 }  // namespace hugectr
