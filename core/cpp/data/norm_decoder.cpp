@@ -11,6 +11,10 @@
 namespace hugectr {
 namespace {
 
+/// Keys that are copied at once, wanted or not.
+constexpr std::size_t kShort = 4;
+static_assert(kShort * sizeof(std::int64_t) <= NormRawBatch::kSlack);
+
 /// Where the next keys and offsets of one sparse input go.
 template <class Key>
 struct CsrCursor {
@@ -45,7 +49,9 @@ const std::uint8_t* decode_slots(const std::uint8_t* p, const std::uint8_t* end,
     if (!slots.exact.empty() && nnz != slots.exact[s]) return nullptr;
     const std::size_t bytes = static_cast<std::size_t>(nnz) * sizeof(Key);
     if (static_cast<std::size_t>(end - p) < bytes) return nullptr;
-    std::memcpy(csr.keys + csr.nnz, p, bytes);
+    // A few keys always, in one move of known size: slots are short. There is room for it.
+    std::memcpy(csr.keys + csr.nnz, p, kShort * sizeof(Key));
+    if (nnz > static_cast<std::int32_t>(kShort)) std::memcpy(csr.keys + csr.nnz, p, bytes);
     p += bytes;
     csr.nnz += static_cast<std::size_t>(nnz);
     csr.rows[s + 1] = static_cast<offset_t>(csr.nnz);
@@ -93,7 +99,7 @@ void NormDecoder::reserve_keys(const NormRawBatch& raw, CSRChunk& chunk) const {
              " samples has ", keys, " keys, allowed are fewer than 2^32; use a smaller batch");
   for (std::size_t i = 0; i < chunk.sparse.size(); ++i) {
     const std::size_t most = std::min(keys, raw.samples * shape_.inputs[i].most);
-    chunk.sparse[i].keys.reserve(most * shape_.key_bytes);
+    chunk.sparse[i].keys.reserve((most + kShort) * shape_.key_bytes);
   }
 }
 

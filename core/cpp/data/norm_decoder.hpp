@@ -41,6 +41,9 @@ struct NormRawBatch final : RawBatch {
     std::shared_ptr<const std::string> path;
   };
 
+  /// Bytes behind the used ones that may be read, whatever they hold.
+  static constexpr std::size_t kSlack = 32;
+
   NormRawBatch() : bytes(make_host_memory_resource()) {}
   void clear() {
     samples = used = 0;

@@ -136,7 +136,7 @@ class NormSource final : public IBatchSource {
         const std::size_t missing =
             std::max<std::uint64_t>(std::min<std::uint64_t>(kReadBytes, wanted), needed) -
             (filled - cursor);
-        raw.bytes.reserve(filled + missing, true);
+        raw.bytes.reserve(filled + missing + NormRawBatch::kSlack, true);
         const std::size_t got = file_->read(run_position + (filled - run_begin),
                                             raw.bytes.as<std::uint8_t>() + filled, missing);
         filled += got;
