@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <regex>
 #include <sstream>
 #include <thread>
 #include <vector>
@@ -24,9 +23,11 @@ TEST_F(Log, LineHasTheKnownForm) {
   testing::internal::CaptureStdout();
   log(LogLevel::Info, "model compiled");
   const std::string out = testing::internal::GetCapturedStdout();
-  EXPECT_TRUE(std::regex_match(
-      out, std::regex(R"(\[HCTR\]\[\d\d:\d\d:\d\d\]\[INFO\]\[RK3\]\[main\]: model compiled\n)")))
-      << out;
+  std::string form = out;
+  for (char& c : form) {
+    if (c >= '0' && c <= '9' && &c < &form[16]) c = 'd';
+  }
+  EXPECT_EQ(form, "[HCTR][dd:dd:dd][INFO][RK3][main]: model compiled\n");
 }
 
 TEST_F(Log, WarningsGoToStandardErrorAndLevelsFilter) {
@@ -56,12 +57,14 @@ TEST_F(Log, LinesOfThreadsNeverMix) {
   }
   for (auto& thread : threads) thread.join();
   std::istringstream out(testing::internal::GetCapturedStdout());
-  const std::regex form(R"(\[HCTR\].*\]: (.)\1{49})");
   std::string line;
   int lines = 0;
   while (std::getline(out, line)) {
     ++lines;
-    ASSERT_TRUE(std::regex_match(line, form)) << line;
+    const std::size_t text = line.find("]: ");
+    ASSERT_EQ(line.find("[HCTR]"), 0u) << line;
+    ASSERT_NE(text, std::string::npos) << line;
+    ASSERT_EQ(line.substr(text + 3), std::string(50, line.back())) << line;
   }
   EXPECT_EQ(lines, 800);
 }

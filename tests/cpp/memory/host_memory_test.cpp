@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <cstring>
@@ -79,8 +80,10 @@ TEST(GrowableMemory, ExhaustionNamesTheOwnerAndLeavesItUsable) {
 }
 
 TEST(GrowableMemory, MoreThanTheMachineHasIsRefusedBeforeItIsTouched) {
-  const auto memory = make_host_memory_resource()->reserve_growable(std::size_t{1} << 45, "huge");
-  EXPECT_THROW(memory->grow(std::size_t{1} << 45), OutOfMemory);
+  const std::size_t too_much = 2 * static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) *
+                               static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const auto memory = make_host_memory_resource()->reserve_growable(too_much, "huge");
+  EXPECT_THROW(memory->grow(too_much), OutOfMemory);
   memory->grow(1);
 }
 
