@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "core/cpp/device/stream.hpp"
 #include "core/cpp/device/thread_pool.hpp"
 #include "core/cpp/ops/check_csr.hpp"
 
@@ -12,15 +11,13 @@ namespace hugectr {
 namespace {
 
 void bucket_scale_kernel(const OpContext& context, const BucketScale& op) {
-  context.stream->submit([op, pool = context.pool] {
-    const std::uint32_t* __restrict offsets = op.row_offsets.ptr<std::uint32_t>();
-    float* __restrict scale = op.scale.ptr<float>();
-    parallel_for(*pool, op.scale.size(), 16384, [&](std::size_t begin, std::size_t end) {
-      for (std::size_t b = begin; b < end; ++b) {
-        scale[b] = 1.0f / static_cast<float>(std::max<std::int32_t>(
-                              1, static_cast<std::int32_t>(offsets[b + 1] - offsets[b])));
-      }
-    });
+  const std::uint32_t* __restrict offsets = op.row_offsets.ptr<std::uint32_t>();
+  float* __restrict scale = op.scale.ptr<float>();
+  parallel_for(*context.pool, op.scale.size(), 16384, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t b = begin; b < end; ++b) {
+      scale[b] = 1.0f / static_cast<float>(std::max<std::int32_t>(
+                            1, static_cast<std::int32_t>(offsets[b + 1] - offsets[b])));
+    }
   });
 }
 

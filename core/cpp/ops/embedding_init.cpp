@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "core/cpp/device/stream.hpp"
 #include "core/cpp/device/thread_pool.hpp"
 #include "core/cpp/ops/check_csr.hpp"
 #include "core/cpp/ops/hash_probe.hpp"
@@ -45,14 +44,12 @@ void init_rows(const EmbeddingInit& op, std::size_t begin, std::size_t end) {
 }
 
 void embedding_init_kernel(const OpContext& context, const EmbeddingInit& op) {
-  context.stream->submit([op, pool = context.pool] {
-    with_key_type(op.row_keys.dtype, [&]<class Key>(Key) {
-      const auto first = static_cast<std::size_t>(op.first);
-      parallel_for(*pool, static_cast<std::size_t>(op.count), 512,
-                   [&](std::size_t begin, std::size_t end) {
-                     init_rows<Key>(op, first + begin, first + end);
-                   });
-    });
+  with_key_type(op.row_keys.dtype, [&]<class Key>(Key) {
+    const auto first = static_cast<std::size_t>(op.first);
+    parallel_for(*context.pool, static_cast<std::size_t>(op.count), 512,
+                 [&](std::size_t begin, std::size_t end) {
+                   init_rows<Key>(op, first + begin, first + end);
+                 });
   });
 }
 

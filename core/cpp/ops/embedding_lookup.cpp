@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "core/cpp/device/stream.hpp"
 #include "core/cpp/device/thread_pool.hpp"
 #include "core/cpp/ops/check_csr.hpp"
 #include "core/cpp/ops/hash_probe.hpp"
@@ -58,11 +57,9 @@ void look_up(const EmbeddingLookup& op, std::size_t begin, std::size_t end) {
 }
 
 void embedding_lookup_kernel(const OpContext& context, const EmbeddingLookup& op) {
-  context.stream->submit([op, pool = context.pool] {
-    with_vec_size(op.out.shape[2], [&]<std::size_t D>(std::integral_constant<std::size_t, D>) {
-      parallel_for(*pool, op.row_offsets.size() - 1, kGrain,
-                   [&](std::size_t begin, std::size_t end) { look_up<D>(op, begin, end); });
-    });
+  with_vec_size(op.out.shape[2], [&]<std::size_t D>(std::integral_constant<std::size_t, D>) {
+    parallel_for(*context.pool, op.row_offsets.size() - 1, kGrain,
+                 [&](std::size_t begin, std::size_t end) { look_up<D>(op, begin, end); });
   });
 }
 

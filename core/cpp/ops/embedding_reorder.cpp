@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "core/cpp/device/stream.hpp"
 #include "core/cpp/device/thread_pool.hpp"
 #include "core/cpp/ops/check_csr.hpp"
 #include "core/cpp/ops/filter_keys.hpp"
@@ -34,25 +33,21 @@ void for_each_vector(ThreadPool& pool, const TensorRef& y, std::size_t devices, 
 }
 
 void reorder_fwd_kernel(const OpContext& context, const EmbeddingReorderFwd& op) {
-  context.stream->submit([op, pool = context.pool] {
-    const float* __restrict blocks = op.blocks.ptr<float>();
-    float* __restrict y = op.y.ptr<float>();
-    for_each_vector(*pool, op.y, static_cast<std::size_t>(op.device_count),
-                    [=, d = op.y.shape[2]](std::size_t block_at, std::size_t y_at) {
-                      std::copy_n(blocks + block_at, d, y + y_at);
-                    });
-  });
+  const float* __restrict blocks = op.blocks.ptr<float>();
+  float* __restrict y = op.y.ptr<float>();
+  for_each_vector(*context.pool, op.y, static_cast<std::size_t>(op.device_count),
+                  [=, d = op.y.shape[2]](std::size_t block_at, std::size_t y_at) {
+                    std::copy_n(blocks + block_at, d, y + y_at);
+                  });
 }
 
 void reorder_bwd_kernel(const OpContext& context, const EmbeddingReorderBwd& op) {
-  context.stream->submit([op, pool = context.pool] {
-    float* __restrict blocks = op.dblocks.ptr<float>();
-    const float* __restrict dy = op.dy.ptr<float>();
-    for_each_vector(*pool, op.dy, static_cast<std::size_t>(op.device_count),
-                    [=, d = op.dy.shape[2]](std::size_t block_at, std::size_t y_at) {
-                      std::copy_n(dy + y_at, d, blocks + block_at);
-                    });
-  });
+  float* __restrict blocks = op.dblocks.ptr<float>();
+  const float* __restrict dy = op.dy.ptr<float>();
+  for_each_vector(*context.pool, op.dy, static_cast<std::size_t>(op.device_count),
+                  [=, d = op.dy.shape[2]](std::size_t block_at, std::size_t y_at) {
+                    std::copy_n(dy + y_at, d, blocks + block_at);
+                  });
 }
 
 const OpRegistration<EmbeddingReorderFwd> reorder_fwd_cpu{DeviceType::Cpu, &reorder_fwd_kernel};

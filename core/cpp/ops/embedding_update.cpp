@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "core/cpp/device/stream.hpp"
 #include "core/cpp/device/thread_pool.hpp"
 #include "core/cpp/ops/check_csr.hpp"
 #include "core/cpp/ops/row_update_rules.hpp"
@@ -25,7 +24,8 @@ void visit_params(OpVisitor& v, OptParams& params) {
   const auto number = [&](const char* name, float& value) {
     double wide = value;
     v.attribute(name, wide);
-    value = static_cast<float>(wide);
+    // Readers may visit one op from several threads: write only what changed.
+    if (static_cast<float>(wide) != value) value = static_cast<float>(wide);
   };
   number("beta1", params.beta1);
   number("beta2", params.beta2);
@@ -131,49 +131,48 @@ void update_rows(const EmbeddingUpdate& op, const Rule& rule, std::size_t begin,
 }
 
 void embedding_update_kernel(const OpContext& context, const EmbeddingUpdate& op) {
-  context.stream->submit([op, pool = context.pool] {
-    const auto runs = static_cast<std::size_t>(*op.run_count.ptr<std::int64_t>());
-    std::int64_t* last_step = op.last_step.empty() ? nullptr : op.last_step.ptr<std::int64_t>();
-    with_row_rule(op.params, *op.lr.ptr<float>(), *op.step.ptr<std::int64_t>(), last_step,
-                  [&](const auto& rule) {
-                    with_vec_size(op.gradient.shape[2], [&](auto dim) {
-                      parallel_for(*pool, runs, kGrain, [&](std::size_t begin, std::size_t end) {
-                        update_rows<decltype(dim)::value>(op, rule, begin, end, runs);
-                      });
-                    });
+  const auto runs = static_cast<std::size_t>(*op.run_count.ptr<std::int64_t>());
+  std::int64_t* last_step = op.last_step.empty() ? nullptr : op.last_step.ptr<std::int64_t>();
+  with_row_rule(op.params, *op.lr.ptr<float>(), *op.step.ptr<std::int64_t>(), last_step,
+                [&](const auto& rule) {
+                  with_vec_size(op.gradient.shape[2], [&](auto dim) {
+                    parallel_for(*context.pool, runs, kGrain,
+                                 [&](std::size_t begin, std::size_t end) {
+                                   update_rows<decltype(dim)::value>(op, rule, begin, end, runs);
+                                 });
                   });
-  });
+                });
 }
 
 void embedding_sweep_kernel(const OpContext& context, const EmbeddingSweep& op) {
-  context.stream->submit([op, pool = context.pool] {
-    const std::uint32_t* touched = op.unique_rows.ptr<std::uint32_t>();
-    const std::uint32_t* touched_end = touched + *op.run_count.ptr<std::int64_t>();
-    const std::size_t d = op.weights.shape[1];
-    float* weights = op.weights.ptr<float>();
-    float* s0 = state(op.states, 0);
-    float* s1 = state(op.states, 1);
-    with_row_rule(
-        op.params, *op.lr.ptr<float>(), *op.step.ptr<std::int64_t>(), nullptr,
-        [&](const auto& rule) {
-          using Rule = std::decay_t<decltype(rule)>;
-          parallel_for(*pool, op.weights.rows(), 2048, [&](std::size_t begin, std::size_t end) {
-            const std::uint32_t* next = std::lower_bound(touched, touched_end, begin);
-            // The rows between two touched ones lie one after the other: one loop over all of them.
-            for (std::size_t row = begin; row < end;) {
-              const std::size_t stop = next < touched_end ? std::min<std::size_t>(*next, end) : end;
-              if (stop > row) {
-                const std::size_t at = row * d;
-                rule.apply((stop - row) * d, nullptr, weights + at,
-                           Rule::kStates > 0 ? s0 + at : nullptr,
-                           Rule::kStates > 1 ? s1 + at : nullptr, row);
-              }
-              row = stop + 1;
-              ++next;
-            }
-          });
-        });
-  });
+  const std::uint32_t* touched = op.unique_rows.ptr<std::uint32_t>();
+  const std::uint32_t* touched_end = touched + *op.run_count.ptr<std::int64_t>();
+  const std::size_t d = op.weights.shape[1];
+  float* weights = op.weights.ptr<float>();
+  float* s0 = state(op.states, 0);
+  float* s1 = state(op.states, 1);
+  with_row_rule(
+      op.params, *op.lr.ptr<float>(), *op.step.ptr<std::int64_t>(), nullptr, [&](const auto& rule) {
+        using Rule = std::decay_t<decltype(rule)>;
+        parallel_for(*context.pool, op.weights.rows(), 2048,
+                     [&](std::size_t begin, std::size_t end) {
+                       const std::uint32_t* next = std::lower_bound(touched, touched_end, begin);
+                       // The rows between two touched ones lie one after the other: one loop over
+                       // all of them.
+                       for (std::size_t row = begin; row < end;) {
+                         const std::size_t stop =
+                             next < touched_end ? std::min<std::size_t>(*next, end) : end;
+                         if (stop > row) {
+                           const std::size_t at = row * d;
+                           rule.apply((stop - row) * d, nullptr, weights + at,
+                                      Rule::kStates > 0 ? s0 + at : nullptr,
+                                      Rule::kStates > 1 ? s1 + at : nullptr, row);
+                         }
+                         row = stop + 1;
+                         ++next;
+                       }
+                     });
+      });
 }
 
 const OpRegistration<EmbeddingUpdate> embedding_update_cpu{DeviceType::Cpu,

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 
-#include "core/cpp/device/stream.hpp"
 #include "core/cpp/device/thread_pool.hpp"
 #include "core/cpp/ops/check_csr.hpp"
 
@@ -13,18 +12,17 @@ namespace {
 constexpr std::size_t kGrain = 8192;
 
 void expand_buckets_kernel(const OpContext& context, const ExpandBuckets& op) {
-  context.stream->submit([op, pool = context.pool] {
-    const std::uint32_t* __restrict offsets = op.row_offsets.ptr<std::uint32_t>();
-    std::uint32_t* __restrict buckets = op.buckets.ptr<std::uint32_t>();
-    parallel_for(*pool, op.row_offsets.size() - 1, kGrain, [&](std::size_t begin, std::size_t end) {
-      std::uint32_t i = offsets[begin];
-      for (std::size_t bucket = begin; bucket < end; ++bucket) {
-        for (const std::uint32_t last = offsets[bucket + 1]; i < last; ++i) {
-          buckets[i] = static_cast<std::uint32_t>(bucket);
-        }
-      }
-    });
-  });
+  const std::uint32_t* __restrict offsets = op.row_offsets.ptr<std::uint32_t>();
+  std::uint32_t* __restrict buckets = op.buckets.ptr<std::uint32_t>();
+  parallel_for(*context.pool, op.row_offsets.size() - 1, kGrain,
+               [&](std::size_t begin, std::size_t end) {
+                 std::uint32_t i = offsets[begin];
+                 for (std::size_t bucket = begin; bucket < end; ++bucket) {
+                   for (const std::uint32_t last = offsets[bucket + 1]; i < last; ++i) {
+                     buckets[i] = static_cast<std::uint32_t>(bucket);
+                   }
+                 }
+               });
 }
 
 const OpRegistration<ExpandBuckets> expand_buckets_cpu{DeviceType::Cpu, &expand_buckets_kernel};

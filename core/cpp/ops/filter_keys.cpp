@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "core/cpp/device/stream.hpp"
 #include "core/cpp/device/thread_pool.hpp"
 #include "core/cpp/ops/check_csr.hpp"
 #include "core/cpp/ops/hash_probe.hpp"
@@ -94,18 +93,16 @@ void filter_by_slot(ThreadPool& pool, const FilterKeys& op) {
 }
 
 void filter_keys_kernel(const OpContext& context, const FilterKeys& op) {
-  context.stream->submit([op, pool = context.pool] {
-    with_key_type(op.keys.dtype, [&]<class Key>(Key) {
-      if (op.by_slot) return filter_by_slot<Key>(*pool, op);
-      const auto devices = static_cast<std::uint64_t>(op.device_count);
-      const auto rank = static_cast<std::uint64_t>(op.rank);
-      if ((devices & (devices - 1)) == 0) {  // a mask costs a tenth of a division
-        return filter_by_key<Key>(
-            *pool, op, [=](Key key) { return (widen_key(key) & (devices - 1)) == rank; });
-      }
-      filter_by_key<Key>(*pool, op,
-                         [=](Key key) { return owner_of_key(widen_key(key), devices) == rank; });
-    });
+  with_key_type(op.keys.dtype, [&]<class Key>(Key) {
+    if (op.by_slot) return filter_by_slot<Key>(*context.pool, op);
+    const auto devices = static_cast<std::uint64_t>(op.device_count);
+    const auto rank = static_cast<std::uint64_t>(op.rank);
+    if ((devices & (devices - 1)) == 0) {  // a mask costs a tenth of a division
+      return filter_by_key<Key>(*context.pool, op,
+                                [=](Key key) { return (widen_key(key) & (devices - 1)) == rank; });
+    }
+    filter_by_key<Key>(*context.pool, op,
+                       [=](Key key) { return owner_of_key(widen_key(key), devices) == rank; });
   });
 }
 

@@ -6,7 +6,6 @@
 #include <bit>
 #include <thread>
 
-#include "core/cpp/device/stream.hpp"
 #include "core/cpp/device/thread_pool.hpp"
 #include "core/cpp/ops/hash_probe.hpp"
 
@@ -179,76 +178,72 @@ void for_each_key(ThreadPool& pool, const Op& op, const Index<Key>& index, const
 }
 
 void hash_clear_kernel(const OpContext& context, const HashClear& op) {
-  context.stream->submit([op, pool = context.pool] {
-    with_key_type(op.index_keys.dtype, [&]<class Key>(Key) {
-      const Index<Key> index(op.index_keys, op.index_values);
-      parallel_for(*pool, index.capacity, std::size_t{1} << 16,
-                   [&](std::size_t begin, std::size_t end) {
-                     std::fill(index.keys + begin, index.keys + end, kEmptyKey<Key>);
-                     std::fill(index.values + begin, index.values + end, kUnpublished);
-                   });
-    });
+  with_key_type(op.index_keys.dtype, [&]<class Key>(Key) {
+    const Index<Key> index(op.index_keys, op.index_values);
+    parallel_for(*context.pool, index.capacity, std::size_t{1} << 16,
+                 [&](std::size_t begin, std::size_t end) {
+                   std::fill(index.keys + begin, index.keys + end, kEmptyKey<Key>);
+                   std::fill(index.values + begin, index.values + end, kUnpublished);
+                 });
   });
 }
 
 void hash_get_kernel(const OpContext& context, const HashGet& op) {
-  context.stream->submit([op, pool = context.pool] {
-    with_key_type(op.keys.dtype, [&]<class Key>(Key) {
-      const Index<Key> index(op.index_keys, op.index_values);
-      const auto limit = static_cast<std::uint64_t>(op.row_limit);
-      for_each_key<Key>(*pool, op, index, [&](Key key, std::uint32_t slot, std::uint64_t hash) {
-        const std::uint32_t row = find(index, key, slot, hash);
-        return row < limit ? row : kNoRow;
-      });
-    });
+  with_key_type(op.keys.dtype, [&]<class Key>(Key) {
+    const Index<Key> index(op.index_keys, op.index_values);
+    const auto limit = static_cast<std::uint64_t>(op.row_limit);
+    for_each_key<Key>(*context.pool, op, index,
+                      [&](Key key, std::uint32_t slot, std::uint64_t hash) {
+                        const std::uint32_t row = find(index, key, slot, hash);
+                        return row < limit ? row : kNoRow;
+                      });
   });
 }
 
 void hash_get_insert_kernel(const OpContext& context, const HashGetInsert& op) {
-  context.stream->submit([op, pool = context.pool] {
-    with_key_type(op.keys.dtype, [&]<class Key>(Key) {
-      const Index<Key> index(op.index_keys, op.index_values);
-      const RowWriter<Key> writer{op.counter.ptr<std::int64_t>(), op.row_keys.ptr<Key>(),
-                                  op.slot_num ? op.row_slots.ptr<std::uint32_t>() : nullptr,
-                                  static_cast<std::int64_t>(op.row_keys.size())};
-      for_each_key<Key>(*pool, op, index, [&](Key key, std::uint32_t slot, std::uint64_t hash) {
-        return find_or_insert(index, key, slot, hash, writer);
-      });
-    });
+  with_key_type(op.keys.dtype, [&]<class Key>(Key) {
+    const Index<Key> index(op.index_keys, op.index_values);
+    const RowWriter<Key> writer{op.counter.ptr<std::int64_t>(), op.row_keys.ptr<Key>(),
+                                op.slot_num ? op.row_slots.ptr<std::uint32_t>() : nullptr,
+                                static_cast<std::int64_t>(op.row_keys.size())};
+    for_each_key<Key>(*context.pool, op, index,
+                      [&](Key key, std::uint32_t slot, std::uint64_t hash) {
+                        return find_or_insert(index, key, slot, hash, writer);
+                      });
   });
 }
 
 void hash_insert_kernel(const OpContext& context, const HashInsert& op) {
-  context.stream->submit([op, pool = context.pool] {
-    with_key_type(op.row_keys.dtype, [&]<class Key>(Key) {
-      const Index<Key> index(op.index_keys, op.index_values);
-      const Key* row_keys = op.row_keys.ptr<Key>();
-      const auto first = static_cast<std::size_t>(op.first);
-      const std::uint32_t* row_slots =
-          op.row_slots.empty() ? nullptr : op.row_slots.ptr<std::uint32_t>();
-      parallel_for(*pool, op.row_keys.size(), kGrain, [&](std::size_t begin, std::size_t end) {
-        std::uint64_t hashes[kAhead];
-        for (std::size_t block = begin; block < end; block += kAhead) {
-          const std::size_t count = std::min(kAhead, end - block);
-          for (std::size_t i = 0; i < count; ++i) {
-            hashes[i] =
-                hash_key(widen_key(row_keys[block + i]), row_slots ? row_slots[block + i] : 0);
-            index.prefetch(ProbeWalk<Key>(hashes[i], index.capacity).place());
-          }
-          for (std::size_t i = 0; i < count; ++i) {
-            ProbeWalk<Key> walk(hashes[i], index.capacity);
-            Key there;
-            // All (slot, key) are distinct, so only free places matter.
-            while (index.key(walk.place()) != kEmptyKey<Key> ||
-                   !index.take(walk.place(), row_keys[block + i], there)) {
-              if (!walk.next()) throw_full(HashInsert::kName);
+  with_key_type(op.row_keys.dtype, [&]<class Key>(Key) {
+    const Index<Key> index(op.index_keys, op.index_values);
+    const Key* row_keys = op.row_keys.ptr<Key>();
+    const auto first = static_cast<std::size_t>(op.first);
+    const std::uint32_t* row_slots =
+        op.row_slots.empty() ? nullptr : op.row_slots.ptr<std::uint32_t>();
+    parallel_for(
+        *context.pool, op.row_keys.size(), kGrain, [&](std::size_t begin, std::size_t end) {
+          std::uint64_t hashes[kAhead];
+          for (std::size_t block = begin; block < end; block += kAhead) {
+            const std::size_t count = std::min(kAhead, end - block);
+            for (std::size_t i = 0; i < count; ++i) {
+              hashes[i] =
+                  hash_key(widen_key(row_keys[block + i]), row_slots ? row_slots[block + i] : 0);
+              index.prefetch(ProbeWalk<Key>(hashes[i], index.capacity).place());
             }
-            index.publish(walk.place(), pack_value(row_slots ? row_slots[block + i] : 0,
-                                                   static_cast<std::uint32_t>(first + block + i)));
+            for (std::size_t i = 0; i < count; ++i) {
+              ProbeWalk<Key> walk(hashes[i], index.capacity);
+              Key there;
+              // All (slot, key) are distinct, so only free places matter.
+              while (index.key(walk.place()) != kEmptyKey<Key> ||
+                     !index.take(walk.place(), row_keys[block + i], there)) {
+                if (!walk.next()) throw_full(HashInsert::kName);
+              }
+              index.publish(walk.place(),
+                            pack_value(row_slots ? row_slots[block + i] : 0,
+                                       static_cast<std::uint32_t>(first + block + i)));
+            }
           }
-        }
-      });
-    });
+        });
   });
 }
 

@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "core/cpp/device/stream.hpp"
 #include "core/cpp/device/thread_pool.hpp"
 #include "core/cpp/ops/check_csr.hpp"
 
@@ -76,32 +75,30 @@ void mark_runs(ThreadPool& pool, const LookupSort& op, const std::uint64_t* __re
 }
 
 void lookup_sort_kernel(const OpContext& context, const LookupSort& op) {
-  context.stream->submit([op, pool = context.pool] {
-    const std::size_t n = op.rows.size();
-    const std::uint32_t* __restrict rows = op.rows.ptr<std::uint32_t>();
-    const std::uint32_t* __restrict buckets = op.buckets.ptr<std::uint32_t>();
-    std::uint64_t* from = op.scratch.ptr<std::uint64_t>();
-    std::uint64_t* to = from + n;
-    const auto bits = std::max<unsigned>(
-        1, std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(op.row_count, 1) - 1)));
-    const unsigned passes = (bits + kMaxDigitBits - 1) / kMaxDigitBits;
-    const unsigned digit_bits = (bits + passes - 1) / passes;
-    std::vector<std::uint32_t> starts;
-    for (unsigned pass = 0; pass < passes; ++pass) {
-      const unsigned shift = 32 + pass * digit_bits;
-      if (pass == 0) {
-        const auto pair = [=](std::size_t i) {
-          return static_cast<std::uint64_t>(rows[i]) << 32 | buckets[i];
-        };
-        sort_digit(*pool, n, shift, digit_bits, starts, pair, to);
-      } else {
-        const auto pair = [=](std::size_t i) { return from[i]; };
-        sort_digit(*pool, n, shift, digit_bits, starts, pair, to);
-      }
-      std::swap(from, to);
+  const std::size_t n = op.rows.size();
+  const std::uint32_t* __restrict rows = op.rows.ptr<std::uint32_t>();
+  const std::uint32_t* __restrict buckets = op.buckets.ptr<std::uint32_t>();
+  std::uint64_t* from = op.scratch.ptr<std::uint64_t>();
+  std::uint64_t* to = from + n;
+  const auto bits = std::max<unsigned>(
+      1, std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(op.row_count, 1) - 1)));
+  const unsigned passes = (bits + kMaxDigitBits - 1) / kMaxDigitBits;
+  const unsigned digit_bits = (bits + passes - 1) / passes;
+  std::vector<std::uint32_t> starts;
+  for (unsigned pass = 0; pass < passes; ++pass) {
+    const unsigned shift = 32 + pass * digit_bits;
+    if (pass == 0) {
+      const auto pair = [=](std::size_t i) {
+        return static_cast<std::uint64_t>(rows[i]) << 32 | buckets[i];
+      };
+      sort_digit(*context.pool, n, shift, digit_bits, starts, pair, to);
+    } else {
+      const auto pair = [=](std::size_t i) { return from[i]; };
+      sort_digit(*context.pool, n, shift, digit_bits, starts, pair, to);
     }
-    mark_runs(*pool, op, from, n);
-  });
+    std::swap(from, to);
+  }
+  mark_runs(*context.pool, op, from, n);
 }
 
 const OpRegistration<LookupSort> lookup_sort_cpu{DeviceType::Cpu, &lookup_sort_kernel};

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <cstring>
 
-#include "core/cpp/device/stream.hpp"
 #include "core/cpp/device/thread_pool.hpp"
 #include "core/cpp/ops/check_csr.hpp"
 #include "core/cpp/ops/hash_probe.hpp"
@@ -13,16 +12,14 @@ namespace hugectr {
 namespace {
 
 void scatter_rows_kernel(const OpContext& context, const ScatterRows& op) {
-  context.stream->submit([op, pool = context.pool] {
-    const std::size_t bytes = op.target.row_size() * size_of(op.target.dtype);
-    const std::uint32_t* rows = op.rows.ptr<std::uint32_t>();
-    const char* values = static_cast<const char*>(op.values.data);
-    char* target = static_cast<char*>(op.target.data);
-    parallel_for(*pool, op.rows.size(), 2048, [&](std::size_t begin, std::size_t end) {
-      for (std::size_t i = begin; i < end; ++i) {
-        if (rows[i] != kNoRow) std::memcpy(target + rows[i] * bytes, values + i * bytes, bytes);
-      }
-    });
+  const std::size_t bytes = op.target.row_size() * size_of(op.target.dtype);
+  const std::uint32_t* rows = op.rows.ptr<std::uint32_t>();
+  const char* values = static_cast<const char*>(op.values.data);
+  char* target = static_cast<char*>(op.target.data);
+  parallel_for(*context.pool, op.rows.size(), 2048, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) {
+      if (rows[i] != kNoRow) std::memcpy(target + rows[i] * bytes, values + i * bytes, bytes);
+    }
   });
 }
 
