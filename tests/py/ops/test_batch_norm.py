@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+import numpy as np
+import pytest
+from oracle.activations import batch_norm, batch_statistics
+from oracle.partials import partial_rows
+
+from hugectr import _core
+
+EPS = 1e-3
+SHAPES = [(6, 3), (1000, 17)]
+
+
+def nans(*shape):
+    return np.full(shape, np.nan)
+
+
+def sums_of(x, weight):
+    sums = nans(x.shape[1] + 1)
+    partial = nans(partial_rows(len(x)), x.shape[1] + 1)
+    _core.run_op("batch_norm_sums", {"x": x, "weight": weight, "sums": sums, "partial": partial})
+    return sums
+
+
+def squares_of(x, weight, sums):
+    squares, partial = nans(x.shape[1]), nans(partial_rows(len(x)), x.shape[1])
+    _core.run_op(
+        "batch_norm_squares",
+        {"x": x, "weight": weight, "sums": sums, "squares": squares, "partial": partial},
+    )
+    return squares
+
+
+def statistics_of(sums, squares, running_mean, running_var, factor=0.25):
+    mean, var = (nans(len(squares)).astype(np.float32) for _ in range(2))
+    _core.run_op(
+        "batch_norm_statistics",
+        {
+            "sums": sums,
+            "squares": squares,
+            "mean": mean,
+            "var": var,
+            "running_mean": running_mean,
+            "running_var": running_var,
+        },
+        {"factor": factor},
+    )
+    return mean, var
+
+
+def draw(rng, batch, n):
+    """Weights with padding in the middle and at the end; scale, shift."""
+    weight = np.ones(batch, np.float32)
+    weight[[2, -1]] = 0
+    gamma, beta = (rng.standard_normal(n).astype(np.float32) for _ in range(2))
+    return weight, gamma, beta
+
+
+@pytest.mark.parametrize(("batch", "n"), SHAPES)
+def test_batch_norm_statistics(rows, rng, assert_close, batch, n):
+    x = rows(rng.standard_normal((batch, n)) + 100)  # a large mean costs no digits of the variance
+    weight, old_mean, old_var = draw(rng, batch, n)
+    x[2] = np.nan  # padding is not looked at
+    sums = sums_of(x, weight)
+    squares = squares_of(x, weight, sums)
+    new_mean, new_var = old_mean.copy(), old_var.copy()
+    mean, var = statistics_of(sums, squares, new_mean, new_var)
+    real = np.delete(x, 2, axis=0).astype(np.float64)
+    wanted = batch_statistics(real, np.delete(weight, 2))
+    assert sums[n] == batch - 2
+    for found, value, running, old in zip(
+        (mean, var), wanted, (new_mean, new_var), (old_mean, old_var), strict=True
+    ):
+        assert_close(found, value)
+        assert_close(running, 0.75 * old.astype(np.float64) + 0.25 * value)
+
+
+@pytest.mark.parametrize(("batch", "n"), SHAPES)
+def test_batch_norm_over_two_devices(rng, assert_close, batch, n):
+    """Sums of parts, added, give the statistics of the whole."""
+    x = rng.standard_normal((batch, n)).astype(np.float32)
+    weight = draw(rng, batch, n)[0]
+    half = batch // 3
+    parts = [(x[:half], weight[:half]), (x[half:], weight[half:])]
+    sums = sum(sums_of(*part) for part in parts)
+    squares = sum(squares_of(*part, sums) for part in parts)
+    mean, var = statistics_of(sums, squares, *np.zeros((2, n), np.float32))
+    wanted = batch_statistics(x.astype(np.float64), weight)
+    assert_close(mean, wanted[0])
+    assert_close(var, wanted[1])
+
+
+def forward(x, mean, var, gamma, beta, y):
+    _core.run_op(
+        "batch_norm_fwd",
+        {"x": x, "mean": mean, "var": var, "gamma": gamma, "beta": beta, "y": y},
+        {"eps": EPS},
+    )
+
+
+def backward(x, weight, gamma, dy, dx, dgamma, dbeta):
+    n = x.shape[1]
+    sums = sums_of(x, weight)
+    mean, var = statistics_of(sums, squares_of(x, weight, sums), *np.zeros((2, n), np.float32))
+    dsums = nans(2 * n)
+    common = {"x": x, "mean": mean, "var": var, "dy": dy, "dsums": dsums}
+    partial = nans(partial_rows(len(x)), 2 * n)
+    _core.run_op(
+        "batch_norm_bwd_sums",
+        {**common, "dgamma": dgamma, "dbeta": dbeta, "partial": partial},
+        {"eps": EPS},
+    )
+    _core.run_op(
+        "batch_norm_bwd",
+        {**common, "weight": weight, "gamma": gamma, "sums": sums, "dx": dx},
+        {"eps": EPS},
+    )
+
+
+@pytest.mark.parametrize(("batch", "n"), SHAPES)
+def test_batch_norm_fwd(rows, rng, assert_close, batch, n):
+    x, y = rows((batch, n)), rows(nans(batch, n))
+    _, gamma, beta = draw(rng, batch, n)
+    mean, var = rng.standard_normal(n).astype(np.float32), rng.random(n).astype(np.float32)
+    forward(x, mean, var, gamma, beta, y)
+    x64, var64 = x.astype(np.float64), var.astype(np.float64)
+    assert_close(y, gamma * (x64 - mean) / np.sqrt(var64 + EPS) + beta)
+
+
+def test_batch_norm_bwd_is_the_derivative(rows, rng, assert_close, numeric_gradients):
+    batch, n = 7, 3
+    x, dy, dx = rows((batch, n)), rows((batch, n)), rows(nans(batch, n))
+    weight, gamma, beta = draw(rng, batch, n)
+    dy[weight == 0] = 0  # the loss gives padding no gradient
+    start = rng.standard_normal((2, n)).astype(np.float32)
+    found = start.copy()
+    backward(x, weight, gamma, dy, dx, found[0], found[1])
+    wanted = numeric_gradients(
+        lambda x, gamma, beta: batch_norm(x, weight, gamma, beta, EPS), [x, gamma, beta], dy
+    )
+    assert_close(dx, wanted[0])
+    assert_close(found[0] - start[0].astype(np.float64), wanted[1])
+    assert_close(found[1] - start[1].astype(np.float64), wanted[2])
+    assert not dx[weight == 0].any()
+
+
+def test_batch_norm_of_a_large_batch(rows, rng, assert_close):
+    batch, n = 1000, 17
+    x, dy, dx = rows((batch, n)), rows((batch, n)), rows(nans(batch, n))
+    weight, gamma, _ = draw(rng, batch, n)
+    dy[weight == 0] = 0
+    backward(x, weight, gamma, dy, dx, *np.zeros((2, n), np.float32))
+    x64, dy64, count = x.astype(np.float64), dy.astype(np.float64), weight.sum()
+    mean, var = batch_statistics(x64, weight)
+    hat = (x64 - mean) / np.sqrt(var + EPS)
+    shared = weight[:, None] * (dy64.sum(0) + hat * (dy64 * hat).sum(0)) / count
+    assert_close(dx, gamma / np.sqrt(var + EPS) * (dy64 - shared))
+
+
+def test_batch_of_padding_keeps_what_was_learned():
+    x, weight = np.ones((4, 2), np.float32), np.zeros(4, np.float32)
+    sums = sums_of(x, weight)
+    running = np.array([[3.0, 4.0], [5.0, 6.0]], np.float32)
+    mean, var = statistics_of(sums, squares_of(x, weight, sums), running[0], running[1])
+    np.testing.assert_array_equal([mean, var], [[3.0, 4.0], [5.0, 6.0]])
+    np.testing.assert_array_equal(running, [[3.0, 4.0], [5.0, 6.0]])

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+import numpy as np
+import pytest
+from oracle.optimizers import STATES, optimizer_step
+
+from hugectr import _core
+
+NAMES = list(STATES)  # in the order of the core's enum
+SETTINGS = {"beta1": 0.8, "beta2": 0.95, "epsilon": 1e-4, "momentum_factor": 0.6}
+
+
+def run(name, w, g, states, lr, step, grad_scale):
+    tensors = {
+        "w": w,
+        "g": g,
+        "lr": np.array([lr], np.float32),
+        "step": np.array([step], np.int64),
+        **{f"state{i}": state for i, state in enumerate(states)},
+    }
+    attributes = {**SETTINGS, "optimizer": NAMES.index(name), "grad_scale": grad_scale}
+    _core.run_op("dense_update", tensors, attributes)
+
+
+@pytest.mark.parametrize("n", [1, 37, 40_000])
+@pytest.mark.parametrize("name", NAMES)
+def test_dense_update_over_steps(rng, assert_close, name, n):
+    w = rng.standard_normal(n).astype(np.float32)
+    states = [np.full(n, 0.1, np.float32) for _ in range(STATES[name])]
+    w64, states64 = w.astype(np.float64), [s.astype(np.float64) for s in states]
+    for step in range(1, 6):
+        g = rng.standard_normal(n).astype(np.float32)
+        lr = 0.01 * step
+        run(name, w, g, states, lr, step, grad_scale=4.0)
+        w64, states64 = optimizer_step(
+            name, w64, g.astype(np.float64) / 4, states64, np.float32(lr), step, **SETTINGS
+        )
+        assert_close(w, w64, f"weights after {step}")
+        for i, (found, wanted) in enumerate(zip(states, states64, strict=True)):
+            assert_close(found, wanted, f"state {i} after {step}")
+
+
+def test_dense_update_adam_late_in_training(rng, assert_close):
+    """1 - beta2^t has no digits left in float32 for tiny t and none missing for large t."""
+    w, g = (rng.standard_normal(50).astype(np.float32) for _ in range(2))
+    states = [np.abs(rng.standard_normal(50)).astype(np.float32) for _ in range(2)]
+    wanted, _ = optimizer_step(
+        "Adam", w.astype(np.float64), g, states, np.float32(0.5), 10**9, **SETTINGS
+    )
+    run("Adam", w, g, states, 0.5, 10**9, 1.0)
+    assert_close(w, wanted)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_dense_update_wants_exactly_its_states(name):
+    wrong = [np.zeros(3, np.float32)] * ((STATES[name] + 1) % 3)
+    w = np.zeros(3, np.float32)
+    with pytest.raises(ValueError, match=f"has {STATES[name]} state tensors"):
+        run(name, w, w, wrong, 0.1, 1, 1.0)

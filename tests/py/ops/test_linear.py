@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+import numpy as np
+import pytest
+from oracle.activations import relu
+from oracle.partials import partial_rows
+
+from hugectr import _core
+
+NON, RELU = 0, 1
+SHAPES = [(7, 3, 4), (1100, 29, 40), (700, 50, 1), (1, 6, 5), (600, 1, 3)]
+
+
+def formula(x, w, b, activation):
+    y = x @ w + b
+    return relu(y) if activation == RELU else y
+
+
+def float_(rng, *shape):
+    return rng.standard_normal(shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("with_bias", [True, False])
+@pytest.mark.parametrize("activation", [NON, RELU])
+@pytest.mark.parametrize(("batch", "n", "m"), SHAPES)
+def test_linear_fwd(rows, rng, assert_close, batch, n, m, activation, with_bias):
+    x, w = rows((batch, n)), float_(rng, n, m)
+    b = float_(rng, m) if with_bias else None
+    y = rows(np.full((batch, m), np.nan))
+    _core.run_op("linear_fwd", {"x": x, "w": w, "b": b, "y": y}, {"activation": activation})
+    wanted = formula(x.astype(np.float64), w, b if with_bias else 0.0, activation)
+    assert_close(y, wanted, tolerance=1e-5 if np.any(wanted) else np.inf)
+
+
+def run_backward(rng, x, w, dy, activation, y=None, dx=None, dz=None, with_bias=True):
+    n, m = w.shape
+    dw, db = float_(rng, n, m), float_(rng, m)
+    tensors = {
+        "x": x,
+        "w": w,
+        "y": y,
+        "dy": dy,
+        "dz": dz,
+        "dx": dx,
+        "dw": dw.copy(),
+        "db": db.copy() if with_bias else None,
+        "partial": np.full((partial_rows(dy.size // m), m), np.nan, np.float32),
+    }
+    _core.run_op("linear_bwd", tensors, {"activation": activation})
+    return tensors["dw"] - dw, tensors["db"] - db if with_bias else None
+
+
+@pytest.mark.parametrize("activation", [NON, RELU])
+@pytest.mark.parametrize(("batch", "n", "m"), SHAPES)
+def test_linear_bwd(rows, rng, assert_close, batch, n, m, activation):
+    x, w, dy = rows((batch, n)), float_(rng, n, m), rows((batch, m))
+    y = rows(formula(x.astype(np.float64), w, float_(rng, m), activation))
+    dx, dz = (rows(np.full(shape, np.nan)) for shape in ((batch, n), (batch, m)))
+    dw, db = run_backward(rng, x, w, dy, activation, y, dx, dz)
+    wanted_dz = dy.astype(np.float64)
+    if activation == RELU:
+        wanted_dz = wanted_dz * (y > 0)
+        np.testing.assert_array_equal(dz, wanted_dz)
+    # The random start of dw and db costs digits where the sums are small.
+    scale = np.linalg.norm(wanted_dz) * (1 + np.linalg.norm(x) / np.sqrt(x.size))
+    assert np.linalg.norm(dw - x.astype(np.float64).T @ wanted_dz) <= 1e-5 * scale * np.sqrt(n)
+    assert np.linalg.norm(db - wanted_dz.sum(0)) <= 1e-5 * scale
+    if np.any(wanted_dz):
+        assert_close(dx, wanted_dz @ w.T.astype(np.float64))
+    else:
+        assert not np.any(dx)
+
+
+def test_linear_bwd_without_dx_and_bias_and_with_dz_on_dy(rng, assert_close):
+    x, w, dy = float_(rng, 300, 8), float_(rng, 8, 5), float_(rng, 300, 5)
+    y = float_(rng, 300, 5)
+    wanted = x.astype(np.float64).T @ (dy * (y > 0))
+    dw, _ = run_backward(rng, x, w, dy, RELU, y, dz=dy, with_bias=False)
+    assert_close(dw, wanted)
+
+
+def test_linear_takes_three_dimensions(rng, assert_close):
+    x, w, b = float_(rng, 6, 4, 3), float_(rng, 3, 5), float_(rng, 5)
+    y = np.full((6, 4, 5), np.nan, np.float32)
+    _core.run_op("linear_fwd", {"x": x, "w": w, "b": b, "y": y}, {"activation": RELU})
+    assert_close(y, relu(x.astype(np.float64) @ w + b))
+    dy, dx, dz = float_(rng, 6, 4, 5), np.empty_like(x), np.empty_like(y)
+    dw, db = run_backward(rng, x, w, dy, RELU, y, dx, dz)
+    wanted = (dy * (y > 0)).astype(np.float64)
+    assert_close(dx, wanted @ w.T)
+    assert_close(dw, np.einsum("bsn,bsm->nm", x.astype(np.float64), wanted))
+    assert_close(db, wanted.sum((0, 1)))
+
+
+@pytest.mark.parametrize("activation", [NON, RELU])
+def test_linear_gradient_is_the_derivative(rng, assert_close, numeric_gradients, activation):
+    x, w, b, dy = float_(rng, 4, 3), float_(rng, 3, 2), float_(rng, 2), float_(rng, 4, 2)
+    x += np.sign(x)  # away from the kink of relu, mostly
+    y = formula(x.astype(np.float64), w, b, activation)
+    if np.abs(x.astype(np.float64) @ w + b).min() < 1e-2:
+        pytest.skip("a unit lies on the kink of relu in this draw")
+    dx, dz = np.empty_like(x), np.empty_like(dy)
+    dw, db = run_backward(rng, x, w, dy, activation, y.astype(np.float32), dx, dz)
+    wanted = numeric_gradients(lambda *a: formula(*a, activation), [x, w, b], dy)
+    if np.any(wanted[0]):
+        assert_close(dx, wanted[0])
+        assert_close(dw, wanted[1])
+        assert_close(db, wanted[2])
+
+
+def test_linear_names_what_is_missing():
+    x, w, y = (np.zeros(shape, np.float32) for shape in ((4, 3), (2, 5), (4, 5)))
+    with pytest.raises(ValueError, match=r"linear_fwd: w has shape \(2, 5\)"):
+        _core.run_op("linear_fwd", {"x": x, "w": w, "y": y})
+    w = np.zeros((3, 5), np.float32)
+    with pytest.raises(ValueError, match="needs the tensors y and dz"):
+        _core.run_op("linear_bwd", {"x": x, "w": w, "dy": y, "dw": w}, {"activation": RELU})

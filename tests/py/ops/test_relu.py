@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+import numpy as np
+import pytest
+
+from hugectr import _core
+
+SHAPES = [(5, 7), (300, 130), (9, 4, 3), (1, 1)]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_relu_fwd(rows, shape):
+    x, y = rows(shape), rows(np.full(shape, np.nan))
+    _core.run_op("relu_fwd", {"x": x, "y": y})
+    np.testing.assert_array_equal(y, np.maximum(x, 0))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_relu_bwd(rows, shape):
+    y, dy = rows(shape), rows(shape)
+    y[...] = np.maximum(y, 0)
+    dx = rows(np.full(shape, np.nan))
+    _core.run_op("relu_bwd", {"y": y, "dy": dy, "dx": dx})
+    np.testing.assert_array_equal(dx, np.where(y > 0, dy, 0))
+
+
+def test_relu_in_place_and_nan():
+    x = np.array([[-1.0, 0.0, 2.0, np.nan]], np.float32)
+    _core.run_op("relu_fwd", {"x": x, "y": x})
+    np.testing.assert_array_equal(x, np.array([[0.0, 0.0, 2.0, np.nan]], np.float32))
+
+
+def test_relu_rejects_unequal_shapes():
+    with pytest.raises(ValueError, match=r"relu_fwd: y has shape \(2, 4\), must have \(2, 3\)"):
+        _core.run_op(
+            "relu_fwd", {"x": np.zeros((2, 3), np.float32), "y": np.zeros((2, 4), np.float32)}
+        )

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Activations, normalisation and loss in float64."""
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+
+
+def relu(x: Array) -> Array:
+    """max(x, 0)"""
+    return np.maximum(x, 0.0)
+
+
+def sigmoid(x: Array) -> Array:
+    """1 / (1 + e^-x), without overflow."""
+    return np.exp(-np.logaddexp(0.0, -x))
+
+
+def binary_cross_entropy(x: Array, y: Array) -> Array:
+    """-y log(sigmoid(x)) - (1 - y) log(1 - sigmoid(x)), element by element."""
+    return y * np.logaddexp(0.0, -x) + (1 - y) * np.logaddexp(0.0, x)
+
+
+def batch_norm(x: Array, weight: Array, gamma: Array, beta: Array, eps: float) -> Array:
+    """Columns normalised by weighted mean and population variance."""
+    mean, var = batch_statistics(x, weight)
+    return gamma * (x - mean) / np.sqrt(var + eps) + beta
+
+
+def batch_statistics(x: Array, weight: Array) -> tuple[Array, Array]:
+    """Weighted mean and population variance of the columns."""
+    mean = weight @ x / weight.sum()
+    return mean, weight @ (x - mean) ** 2 / weight.sum()

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Optimizer update rules in float64, update type Local."""
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+
+#: Names in the order of the core's enum, with the number of state arrays.
+STATES = {"Adam": 2, "AdaGrad": 1, "MomentumSGD": 1, "Nesterov": 1, "SGD": 0}
+
+
+def optimizer_step(
+    name: str,
+    w: Array,
+    g: Array,
+    states: list[Array],
+    lr: float,
+    step: int,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    epsilon: float = 1e-7,
+    momentum_factor: float = 0.0,
+) -> tuple[Array, list[Array]]:
+    """Weights and states after update number `step` (from 1) with gradient `g`."""
+    if name == "SGD":
+        return w - lr * g, []
+    if name == "MomentumSGD":
+        m = momentum_factor * states[0] - lr * g
+        return w + m, [m]
+    if name == "Nesterov":
+        m = momentum_factor * states[0] - lr * g
+        return w - momentum_factor * states[0] + (1 + momentum_factor) * m, [m]
+    if name == "AdaGrad":
+        a = states[0] + g * g
+        return w - lr * g / (np.sqrt(a) + epsilon), [a]
+    m = beta1 * states[0] + (1 - beta1) * g
+    v = beta2 * states[1] + (1 - beta2) * g * g
+    lr_t = lr * np.sqrt(1 - beta2**step) / (1 - beta1**step)
+    return w - lr_t * m / (np.sqrt(v) + epsilon), [m, v]
