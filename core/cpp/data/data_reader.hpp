@@ -54,14 +54,16 @@ class HCTR_API IDataReader {
   /// Starts reading if it has not started.
   virtual void start() = 0;
   /// The next batch in the order of the data, or nullptr at the end of it (epoch mode). Blocks
-  /// until there is one. Rethrows the first error of a worker or the collector, again and again
-  /// until set_source(). At most kSlots batches may be held at a time.
+  /// until there is one. An error of a worker or the collector is thrown in the place of its batch,
+  /// after all batches before it, and then again and again until set_source(). At most kSlots
+  /// batches may be held at a time.
   virtual Batch* acquire() = 0;
   /// Gives the batch's memory back; it is overwritten after its `consumed` events have passed.
   virtual void release(Batch* batch) = 0;
   /// Drops what was read ahead and starts over ("" = the same source). All batches must have been
   /// released.
   virtual void set_source(const std::string& source) = 0;
+  /// True once acquire() has returned nullptr, until set_source().
   virtual bool is_eof() const = 0;
   virtual ReaderMetrics metrics() = 0;
   virtual std::size_t batch_size() const = 0;

@@ -28,8 +28,9 @@ struct Place {
 class DamagedNorm : public ::testing::TestWithParam<Check> {
  protected:
   InputLayout layout_ = testing::make_layout(1, 2, false, {{2, 3}, {1}});
-  std::mt19937 random_{
-      static_cast<std::mt19937::result_type>(::testing::UnitTest::GetInstance()->random_seed())};
+  // Fresh in every run; a failure names it.
+  std::random_device::result_type seed_ = std::random_device{}();
+  std::mt19937 random_{seed_};
   TempFolder folder_;
   std::vector<Sample> samples_ = testing::make_samples(layout_, 40, 0, random_);
   std::string bytes_ = testing::norm_bytes(samples_, layout_, GetParam());
@@ -89,6 +90,7 @@ class DamagedNorm : public ::testing::TestWithParam<Check> {
 
   /// Reads under both policies with 1 and 3 workers. `detectable`: the format can show the damage.
   void expect_handled(const std::string& bytes, bool detectable, const std::string& what) {
+    SCOPED_TRACE(concat("seed ", seed_));
     const Outcome error = read(bytes, OnBadData::Error, 3);
     const Outcome skip = read(bytes, OnBadData::Skip, 3);
     const Outcome skip1 = read(bytes, OnBadData::Skip, 1);
