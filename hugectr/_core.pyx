@@ -8,7 +8,7 @@ from libc.stdint cimport int64_t, uint64_t, uintptr_t
 from libc.string cimport memcpy
 from libcpp cimport bool as cbool
 from libcpp.map cimport map as cmap
-from libcpp.memory cimport make_shared, make_unique, shared_ptr, unique_ptr
+from libcpp.memory cimport make_shared, shared_ptr, unique_ptr
 from libcpp.string cimport string
 from libcpp.utility cimport move
 from libcpp.vector cimport vector
@@ -90,7 +90,7 @@ include "_decl/specs.pxi"
 
 
 def version():
-    return HUGECTR_VERSION.decode()
+    return HUGECTR_VERSION
 
 
 def cpu_features():
@@ -124,7 +124,8 @@ def op_names(str device="cpu"):
 
 
 def op_fields(str name):
-    cdef unique_ptr[CppOpByName] op = make_unique[CppOpByName](<string>name)
+    cdef unique_ptr[CppOpByName] op
+    op.reset(new CppOpByName(<string>name))
     return dict(deref(op).fields())
 
 
@@ -154,8 +155,9 @@ def run_op(str name, dict tensors, dict attributes=None, str device="cpu"):
         raise DeviceError(f"run_op on '{device}': {why_not(device)}")
     global _pool
     if not _pool:
-        _pool = make_unique[CppThreadPool](<size_t>0)
-    cdef unique_ptr[CppOpByName] op = make_unique[CppOpByName](<string>name)
+        _pool.reset(new CppThreadPool(<size_t>0))
+    cdef unique_ptr[CppOpByName] op
+    op.reset(new CppOpByName(<string>name))
     cdef vector[CppTensorRef] refs
     for field, value in tensors.items():
         if value is None:
@@ -186,7 +188,7 @@ cdef class LearningRateScheduler:
         f = _Fields("learning rate", dict(
             lr=base_lr, warmup_steps=warmup_steps, decay_start=decay_start,
             decay_steps=decay_steps, decay_power=decay_power, end_lr=end_lr))
-        self._it = make_unique[CppLearningRateScheduler](_lr_params(f))
+        self._it.reset(new CppLearningRateScheduler(_lr_params(f)))
 
     def get_next(self):
         return deref(self._it).get_next()
@@ -212,8 +214,9 @@ cdef class Network:
             spec.shape = shape
             spec.needs_gradient = name not in (no_gradient or [])
             specs.push_back(spec)
-        self._it = make_unique[CppSingleNetwork](
-            specs, _layer_specs(layers), <cbool>train, <uint64_t>seed, _device_type(device))
+        # not make_unique: Cython would turn its exceptions into RuntimeError
+        self._it.reset(new CppSingleNetwork(
+            specs, _layer_specs(layers), <cbool>train, <uint64_t>seed, _device_type(device)))
 
     def _get(self, str name):
         cdef vector[size_t] shape
