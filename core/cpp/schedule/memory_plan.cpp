@@ -44,6 +44,8 @@ std::vector<Lifetime> lifetimes(const StepSchedule& schedule) {
   }
   for (std::size_t id = 0; id < tensors.size(); ++id) {
     if (!tensors[id].kept) continue;
+    use(id, 0);
+    use(id, 0);
     use(id, records.size());
   }
   return result;
