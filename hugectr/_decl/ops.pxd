@@ -20,7 +20,7 @@ cdef extern from "core/cpp/memory/tensor_ref.hpp" namespace "hugectr" nogil:
 
 cdef extern from "core/cpp/device/thread_pool.hpp" namespace "hugectr" nogil:
     cdef cppclass CppThreadPool "hugectr::ThreadPool":
-        CppThreadPool(size_t threads)
+        CppThreadPool(size_t threads) except +translate_error
         size_t size()
 
 cdef extern from "core/cpp/device/op.hpp" namespace "hugectr" nogil:
