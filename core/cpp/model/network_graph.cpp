@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/model/network_graph.hpp"
 
+#include <utility>
+
 #include "core/cpp/base/random.hpp"
 #include "core/cpp/comm/collective_ops.hpp"
 #include "core/cpp/layers/auto_slice.hpp"
@@ -23,6 +25,23 @@ void add_step_tensors(StepSchedule& schedule, std::size_t local_batch) {
   schedule.add_tensor(names::kFirstSample, {1}, kExternal, TensorScalarType::Int64);
   schedule.add_tensor(names::kLearningRate, {1}, kExternal);
   schedule.add_tensor(names::kLoss, {1}, kExternal);
+}
+
+/// A gradient that is read but written by no record belongs to a top nobody uses. It keeps its own
+/// memory, so that it stays zero, or what a test wrote there before the records ran.
+void keep_unwritten_gradients(StepSchedule& schedule) {
+  std::set<int> written, read;
+  for (const OpRecord& record : std::as_const(schedule).records()) {
+    record.op.for_each_tensor([&](const char*, Access access, const TensorRef& ref) {
+      (access == Access::In ? read : written).insert(ref.id);
+    });
+  }
+  for (ScheduleTensor& tensor : schedule.tensors()) {
+    const int id = schedule.id(tensor.name);
+    if (tensor.role == TensorRole::Gradient && read.count(id) && !written.count(id)) {
+      tensor.kept = true;
+    }
+  }
 }
 
 }  // namespace
@@ -77,6 +96,7 @@ void NetworkGraph::build(StepSchedule& schedule, bool train) {
     for (const NetworkInput& input : inputs_) {
       if (schedule.has(input.name + "@grad")) schedule.keep(input.name + "@grad");
     }
+    keep_unwritten_gradients(schedule);
   } else {
     schedule.add_tensor(names::kWeights, {parameter_count_}, TensorRole::External);
     append_regularizers(schedule);

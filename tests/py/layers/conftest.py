@@ -24,7 +24,7 @@ def check_layer(
     """
 
     def check(
-        layer: _core.LayerSpec,
+        layer: dict[str, Any],
         inputs: dict[str, Any],
         formula: Callable[..., Any],
         no_gradient: list[str] | None = None,
