@@ -70,7 +70,9 @@ std::vector<float> run_schedule(bool fuse, std::size_t* records) {
   for (std::size_t i = 0; i < out.rows(); ++i) {
     result.insert(result.end(), out.row<float>(i), out.row<float>(i) + out.row_size());
   }
-  if (fuse) EXPECT_THROW(bound.tensor("z"), InvalidArgument);
+  if (fuse) {
+    EXPECT_THROW(bound.tensor("z"), InvalidArgument);
+  }
   EXPECT_THROW(bound.tensor("nobody"), InvalidArgument);
   return result;
 }
