@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The compiled module. Internal: use the classes of ``hugectr`` instead.
 
 Structs travel as dicts with exactly the field names given here; a missing key takes its default,

@@ -2,6 +2,7 @@
 #include "core/cpp/device/resource_manager.hpp"
 
 #include <exception>
+#include <mutex>
 #include <random>
 #include <utility>
 
@@ -10,6 +11,16 @@
 
 namespace hugectr {
 namespace {
+
+/// One pool for all resource managers alive: two models in a process share the cores too.
+std::shared_ptr<ThreadPool> process_pool() {
+  static std::mutex mutex;
+  static std::weak_ptr<ThreadPool> shared;
+  const std::lock_guard lock(mutex);
+  std::shared_ptr<ThreadPool> pool = shared.lock();
+  if (!pool) shared = pool = std::make_shared<ThreadPool>();
+  return pool;
+}
 
 std::uint64_t draw_seed() {
   std::random_device random;
@@ -41,7 +52,7 @@ std::shared_ptr<ResourceManager> ResourceManager::create(const std::vector<std::
   std::shared_ptr<ResourceManager> manager(new ResourceManager(std::move(map), type));
   ResourceManager* const self = manager.get();
   self->cpu_ =
-      std::make_unique<CPUResource>(seed != 0 ? seed : draw_seed(), std::make_shared<ThreadPool>());
+      std::make_unique<CPUResource>(seed != 0 ? seed : draw_seed(), process_pool());
   auto communicators = backend.create_communicators(devices);
   auto plan_communicators = backend.create_communicators(devices);
   for (std::size_t i = 0; i < devices.size(); ++i) {
