@@ -126,7 +126,8 @@ class HCTR_API Session {
   void save_params_to_files(const std::string& prefix, std::int64_t iteration);
   void load_dense_weights(const std::string& file);
   void load_dense_optimizer_states(const std::string& file);
-  /// A folder of the 3.1+ layout or a single file of the older one.
+  /// A folder of the 3.1+ layout or a single file of the older one; replaces the table's rows. When
+  /// they do not fit the budget the table stays as it was.
   void load_sparse_weights(std::size_t index, const std::string& path);
   void load_sparse_optimizer_states(std::size_t index, const std::string& file);
 

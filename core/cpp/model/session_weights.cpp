@@ -127,11 +127,27 @@ void Session::load_dense_optimizer_states(const std::string& file) {
 }
 
 void Session::load_sparse_weights(std::size_t index, const std::string& path) {
-  const auto& params = impl_->embeddings.at(index)->get_embedding_params();
+  impl_->settle();
+  IEmbedding& table = *impl_->embeddings.at(index);
+  const auto& params = table.get_embedding_params();
   const std::size_t d = params.embedding_vec_size;
-  load_embedding(index, std::filesystem::is_regular_file(path)
-                            ? read_sparse_file(path, d, params.i64_keys, is_localized(params))
-                            : read_sparse_folder(path, d, is_localized(params)));
+  const BufferBag rows = std::filesystem::is_regular_file(path)
+                             ? read_sparse_file(path, d, params.i64_keys, is_localized(params))
+                             : read_sparse_folder(path, d, is_localized(params));
+  if (table.stats().rows == 0) {
+    table.load(rows);
+    return;
+  }
+  // The files replace the table; if they do not fit its budget, the table stays as it was.
+  const BufferBag before = table.dump(true);
+  table.reset();
+  try {
+    table.load(rows);
+  } catch (...) {
+    table.reset();
+    table.load(before);
+    throw;
+  }
 }
 
 void Session::load_sparse_optimizer_states(std::size_t index, const std::string& file) {

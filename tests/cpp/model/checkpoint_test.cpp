@@ -87,5 +87,32 @@ TEST_F(Checkpoint, ARunContinuesFromFilesOnAnotherDeviceCount) {
   for (int i = 0; i < 4; ++i) EXPECT_NEAR(found[i], expected[i], 1e-5f * expected[i]) << i;
 }
 
+TEST_F(Checkpoint, LoadingReplacesTheTableOrLeavesItAlone) {
+  const ReaderSpec reader{.num_workers = 1, .memory = random_data(24 * 4, 1)};
+  const auto model = [](std::size_t max_rows) {
+    return small_model(EmbeddingType::DistributedSlotSparseEmbeddingHash, Optimizer::Adam,
+                       max_rows);
+  };
+  Session big(small_solver(1), reader, model(0));
+  losses(big, 4);
+  big.save_params_to_files(path("big"), 0);
+  const std::size_t rows_of_big = big.dump_embedding(0, false).size();
+
+  const ReaderSpec few_keys{.num_workers = 1, .memory = random_data(24, 2, 5000)};
+  Session other(small_solver(1), few_keys, model(0));
+  losses(other, 2);
+  other.load_sparse_weights(0, path("big0_sparse_0.model"));
+  EXPECT_EQ(other.dump_embedding(0, false).keys, big.dump_embedding(0, false).keys);
+
+  Session small(small_solver(1), few_keys, model(rows_of_big - 1));
+  losses(small, 2);
+  const BufferBag before = small.dump_embedding(0, true);
+  EXPECT_THROW(small.load_sparse_weights(0, path("big0_sparse_0.model")), OutOfMemory);
+  const BufferBag after = small.dump_embedding(0, true);
+  EXPECT_EQ(after.keys, before.keys);
+  EXPECT_EQ(after.vectors, before.vectors);
+  EXPECT_EQ(after.states, before.states);
+}
+
 }  // namespace
 }  // namespace hugectr
