@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+# ruff: noqa: E402
+"""Training of click-through-rate and ranking models with large embedding tables.
+
+Build a model with ``CreateSolver``, ``DataReaderParams``, ``CreateOptimizer`` and ``Model``, then
+``add`` an ``Input``, ``SparseEmbedding`` and ``DenseLayer`` objects, ``compile`` and ``fit``; or
+run a JSON config with ``solver_parser_helper`` and ``Session``.
+"""
+
+from hugectr.processor import require_features
+
+# Before the compiled parts: on an older processor they would die of an illegal instruction.
+require_features()
+
+from hugectr import cuda, data, optimizer, tools
+from hugectr._core import version as _version
+from hugectr.config import SolverParser, get_learning_rate_scheduler
+from hugectr.embedding import HybridEmbeddingParam, SparseEmbedding
+from hugectr.enums import (
+    Activation_t,
+    Alignment_t,
+    AllReduceAlgo,
+    Check_t,
+    CommunicationType,
+    DataReaderSparse_t,
+    DataReaderType_t,
+    DeviceLayout,
+    Distribution_t,
+    Embedding_t,
+    Error_t,
+    FcPosition_t,
+    GroupLayer_t,
+    HybridEmbeddingType,
+    Initializer_t,
+    Layer_t,
+    LrPolicy_t,
+    MetricsRawType,
+    MetricsType,
+    Optimizer_t,
+    PowerLaw_t,
+    Regularizer_t,
+    SourceType_t,
+    Tensor_t,
+    TrainPSType_t,
+    Update_t,
+)
+from hugectr.errors import (
+    CommError,
+    DataError,
+    DeviceError,
+    InvalidArgument,
+    OutOfMemory,
+)
+from hugectr.layers import DenseLayer, GroupDenseLayer
+from hugectr.model import Model
+from hugectr.optimizer import (
+    CreateOptimizer,
+    LearningRateScheduler,
+    OptParamsPy,
+)
+from hugectr.reader import (
+    AsyncParam,
+    DataReaderParams,
+    DataReaderSparseParam,
+    Input,
+)
+from hugectr.session import Session
+from hugectr.session_solver import SessionSolver, solver_parser_helper
+from hugectr.solver import CreateSolver, Solver
+
+__version__ = _version()
+
+__all__ = [
+    "Activation_t",
+    "Alignment_t",
+    "AllReduceAlgo",
+    "AsyncParam",
+    "Check_t",
+    "CommError",
+    "CommunicationType",
+    "CreateOptimizer",
+    "CreateSolver",
+    "DataError",
+    "DataReaderParams",
+    "DataReaderSparseParam",
+    "DataReaderSparse_t",
+    "DataReaderType_t",
+    "DenseLayer",
+    "DeviceError",
+    "DeviceLayout",
+    "Distribution_t",
+    "Embedding_t",
+    "Error_t",
+    "FcPosition_t",
+    "GroupDenseLayer",
+    "GroupLayer_t",
+    "HybridEmbeddingParam",
+    "HybridEmbeddingType",
+    "Initializer_t",
+    "Input",
+    "InvalidArgument",
+    "Layer_t",
+    "LearningRateScheduler",
+    "LrPolicy_t",
+    "MetricsRawType",
+    "MetricsType",
+    "Model",
+    "OptParamsPy",
+    "Optimizer_t",
+    "OutOfMemory",
+    "PowerLaw_t",
+    "Regularizer_t",
+    "Session",
+    "SessionSolver",
+    "Solver",
+    "SolverParser",
+    "SourceType_t",
+    "SparseEmbedding",
+    "Tensor_t",
+    "TrainPSType_t",
+    "Update_t",
+    "__version__",
+    "cuda",
+    "data",
+    "get_learning_rate_scheduler",
+    "optimizer",
+    "solver_parser_helper",
+    "tools",
+]

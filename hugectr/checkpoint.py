@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Saved files: their names, what kind they are, and the running statistics beside them."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hugectr.errors import DataError, InvalidArgument, did_you_mean, rejected
+
+Paths = str | Path | Sequence[str | Path] | Mapping[str, str | Path]
+NonTrainables = list[tuple[str, npt.NDArray[np.float32], npt.NDArray[np.float32]]]
+
+
+@dataclass(frozen=True)
+class CheckpointFiles:
+    """Names of the files of one checkpoint.
+
+    Parameters
+    ----------
+    prefix : str
+        May hold a folder.
+    iteration : int
+    """
+
+    prefix: str
+    iteration: int
+
+    @property
+    def dense(self) -> str:
+        """Dense weights."""
+        return f"{self.prefix}_dense_{self.iteration}.model"
+
+    @property
+    def dense_optimizer(self) -> str:
+        """Optimizer states of the dense weights."""
+        return f"{self.prefix}_opt_dense_{self.iteration}.model"
+
+    def sparse(self, index: int) -> str:
+        """Folder of an embedding table."""
+        return f"{self.prefix}{index}_sparse_{self.iteration}.model"
+
+    def sparse_optimizer(self, index: int) -> str:
+        """Optimizer states of an embedding table."""
+        return f"{self.prefix}{index}_opt_sparse_{self.iteration}.model"
+
+
+def statistics_file(dense_file: str | Path) -> Path:
+    """Running statistics that belong to a dense model file."""
+    return Path(f"{dense_file}.ntp.json")
+
+
+def write_statistics(dense_file: str | Path, values: NonTrainables) -> None:
+    """Write BatchNorm running statistics beside a dense model file; nothing when there are none."""
+    if not values:
+        return
+    layers = [
+        {"type": "BatchNorm", "mean": mean.tolist(), "var": var.tolist()} for _, mean, var in values
+    ]
+    text = json.dumps({"layers": layers}, indent=2)
+    statistics_file(dense_file).write_text(text + "\n", encoding="utf-8")
+
+
+def read_statistics(dense_file: str | Path, current: NonTrainables) -> NonTrainables:
+    """Read the running statistics of a model.
+
+    Parameters
+    ----------
+    dense_file : path
+        Dense model file they lie beside.
+    current : list of (layer, mean, var)
+        The model's own: layer names and sizes that the file must fit.
+
+    Raises
+    ------
+    DataError
+        Names the file, the layer, what was found and what was expected.
+    """
+    file = statistics_file(dense_file)
+    try:
+        layers = json.loads(file.read_text(encoding="utf-8"))["layers"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DataError(
+            f"{file}: running statistics of BatchNorm can not be read ({error!r}); it is written "
+            "beside the dense model file and must be moved with it"
+        ) from None
+    if not isinstance(layers, list) or len(layers) != len(current):
+        found = len(layers) if isinstance(layers, list) else type(layers).__name__
+        raise DataError(f"{file}: found {found} layers, the model has {len(current)} BatchNorm")
+    result: NonTrainables = []
+    for (name, mean, _), layer in zip(current, layers, strict=True):
+        try:
+            pair = [np.asarray(layer[key], dtype=np.float32).ravel() for key in ("mean", "var")]
+        except (KeyError, TypeError, ValueError) as error:
+            raise DataError(f"{file}: layer {name!r} has no mean or var ({error!r})") from None
+        for key, values in zip(("mean", "var"), pair, strict=True):
+            if values.size != mean.size:
+                raise DataError(
+                    f"{file}: {key} of layer {name!r} has {values.size} values, "
+                    f"the model has {mean.size}"
+                )
+        result.append((name, pair[0], pair[1]))
+    return result
+
+
+def check_sparse_path(name: str, path: Any) -> str:
+    """A table's folder (3.1+) or single file (3.0 and before) that exists.
+
+    Raises
+    ------
+    InvalidArgument
+        When there is nothing, or a folder without the files of a table.
+    """
+    if not isinstance(path, str | Path):
+        raise rejected(name, path, "the path of a saved table")
+    place = Path(path)
+    if place.is_file():
+        return str(path)
+    if not place.is_dir():
+        raise rejected(name, str(path), "an existing folder or file of a saved table")
+    missing = [part for part in ("key", "emb_vector") if not (place / part).is_file()]
+    if missing:
+        raise rejected(
+            name, str(path), f"a folder with the files key and emb_vector; missing: {missing}"
+        )
+    return str(path)
+
+
+def table_paths(
+    where: str,
+    paths: Paths,
+    names: Sequence[str],
+) -> list[tuple[int, str | Path]]:
+    """Which path belongs to which table.
+
+    Parameters
+    ----------
+    where : str
+        What messages call the call.
+    paths : list or dict
+        One path a table in the model's order, or table name -> path for some of them.
+    names : list of str
+        Names of the model's tables.
+
+    Returns
+    -------
+    list of (int, path)
+        Table index and path.
+    """
+    if isinstance(paths, Mapping):
+        result: list[tuple[int, str | Path]] = []
+        for name, path in paths.items():
+            if name not in names:
+                allowed = f"one of {list(names)}{did_you_mean(str(name), names)}"
+                raise rejected(f"{where}: embedding", name, allowed)
+            result.append((list(names).index(name), path))
+        return result
+    if isinstance(paths, str | Path):
+        paths = [paths]
+    if len(paths) != len(names):
+        raise InvalidArgument(
+            f"{where}: found {len(paths)} paths, allowed: one for each of the {len(names)} "
+            f"embeddings {list(names)}, or a dict of some of them"
+        )
+    return list(enumerate(paths))

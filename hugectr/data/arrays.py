@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Samples held in memory, given to a reader instead of files."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hugectr.errors import rejected
+
+Csr = tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]
+
+
+@dataclass(frozen=True)
+class MemoryDataset:
+    """Samples in memory, made by ``from_arrays``.
+
+    Parameters
+    ----------
+    label : ndarray of float32, (n, label_dim)
+    dense : ndarray of float32, (n, dense_dim)
+    sparse : dict of str to (ndarray of int64, ndarray of uint64)
+        For each sparse input all keys, and n * slots + 1 row offsets, sample-major.
+    """
+
+    label: npt.NDArray[np.float32]
+    dense: npt.NDArray[np.float32]
+    sparse: dict[str, Csr]
+
+    @property
+    def samples(self) -> int:
+        """Number of samples."""
+        return int(self.label.shape[0])
+
+
+def _rows(name: str, value: Any, samples: int | None) -> npt.NDArray[np.float32]:
+    array = np.ascontiguousarray(value, dtype=np.float32)
+    if array.ndim == 1:
+        array = array[:, None]
+    if array.ndim != 2:
+        raise rejected(f"from_arrays: {name}", array.shape, "a (samples, columns) array")
+    if samples is not None and array.shape[0] != samples:
+        raise rejected(f"from_arrays: rows of {name}", array.shape[0], f"{samples}, as label has")
+    return array
+
+
+def _csr(name: str, value: Any, samples: int) -> Csr:
+    where = f"from_arrays: sparse[{name!r}]"
+    if isinstance(value, tuple):
+        keys, offsets = np.asarray(value[0]).ravel(), np.asarray(value[1]).ravel()
+    else:
+        one_hot = np.asarray(value)
+        if one_hot.ndim == 1:
+            one_hot = one_hot[:, None]
+        if one_hot.ndim != 2 or one_hot.shape[0] != samples:
+            raise rejected(
+                where, one_hot.shape, f"a ({samples}, slots) array of keys, or (keys, row_offsets)"
+            )
+        keys, offsets = one_hot.ravel(), np.arange(one_hot.size + 1)
+    for what, array in (("keys", keys), ("row offsets", offsets)):
+        if array.size and array.dtype.kind not in "iu":
+            raise rejected(f"{where}: dtype of {what}", str(array.dtype), "an integer dtype")
+    if offsets.size == 0 or offsets[0] != 0 or np.any(offsets[1:] < offsets[:-1]):
+        raise rejected(f"{where}: row offsets", offsets, "ascending, from 0")
+    if int(offsets[-1]) != keys.size:
+        raise rejected(
+            f"{where}: last row offset", int(offsets[-1]), f"{keys.size}, the keys given"
+        )
+    if samples == 0 or (offsets.size - 1) % samples != 0:
+        raise rejected(
+            f"{where}: row offsets", offsets.size, f"a multiple of {samples} samples, plus 1"
+        )
+    return (
+        np.ascontiguousarray(keys, dtype=np.int64),
+        np.ascontiguousarray(offsets, dtype=np.uint64),
+    )
+
+
+def from_arrays(label: Any, dense: Any, sparse: Mapping[str, Any]) -> MemoryDataset:
+    """Make a source of samples from arrays.
+
+    Parameters
+    ----------
+    label : array_like of float, (n,) or (n, label_dim)
+    dense : array_like of float or None, (n,) or (n, dense_dim)
+        None: no dense features.
+    sparse : mapping of str to array_like or tuple
+        For each sparse input by name: an integer (n, slots) array with one key a slot, or a tuple
+        (keys, row_offsets) with n * slots + 1 offsets, sample-major.
+
+    Returns
+    -------
+    MemoryDataset
+        Usable as ``source`` and ``eval_source`` of DataReaderParams.
+
+    Raises
+    ------
+    InvalidArgument
+        When sizes or dtypes do not fit together.
+
+    Examples
+    --------
+    >>> data = from_arrays(label=[0, 1], dense=None, sparse={"ids": [[3, 7], [3, 8]]})
+    >>> data.samples
+    2
+    """
+    labels = _rows("label", label, None)
+    samples = labels.shape[0]
+    if samples == 0:
+        raise rejected("from_arrays: label", labels.shape, "at least one sample")
+    if dense is None:
+        dense = np.zeros((samples, 0), dtype=np.float32)
+    return MemoryDataset(
+        labels,
+        _rows("dense", dense, samples),
+        {name: _csr(name, value, samples) for name, value in sparse.items()},
+    )

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The training loop behind ``Model.fit``: when what happens, and the lines it logs."""
+
+import contextlib
+import math
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from hugectr import log
+from hugectr.arguments import check_int, check_str
+from hugectr.data.arrays import MemoryDataset
+from hugectr.errors import rejected
+from hugectr.metrics import target_reached
+
+if TYPE_CHECKING:
+    from hugectr.model import Model
+
+Advance = Callable[[str], None]
+
+
+class Fit:
+    """One call of ``Model.fit``.
+
+    Iterations count from 0. Events come after the step, at iterations other than 0, in the order
+    display, evaluation, snapshot. So ``max_iter=2300, eval_interval=1000`` evaluates twice.
+    """
+
+    def __init__(
+        self,
+        model: "Model",
+        num_epochs: int,
+        max_iter: int,
+        display: int,
+        eval_interval: int,
+        snapshot: int,
+        snapshot_prefix: str,
+        progress: bool,
+    ) -> None:
+        self.model = model
+        self.solver = model.solver
+        self.repeat = model.solver.repeat_dataset
+        self.num_epochs = check_int("fit: num_epochs", num_epochs, 0)
+        self.max_iter = check_int("fit: max_iter", max_iter, 0)
+        if self.repeat and self.max_iter < 1:
+            raise rejected("fit: max_iter", max_iter, "an integer >= 1 with repeat_dataset=True")
+        if not self.repeat:
+            self.num_epochs = max(1, self.num_epochs)
+        self.display = check_int("fit: display", display, 0)
+        self.eval_interval = check_int("fit: eval_interval", eval_interval, 0)
+        self.snapshot = check_int("fit: snapshot", snapshot, 0)
+        self.snapshot_prefix = check_str("fit: snapshot_prefix", snapshot_prefix)
+        self.progress = progress and sys.stdout.isatty()
+        self.evaluates = (
+            self.eval_interval > 0
+            and self.solver.max_eval_batches > 0
+            and model.reader_params.has_eval_source
+        )
+        self.epoch = 0
+        self.start = self.mark = 0.0
+
+    def run(self) -> None:
+        """Train until the iterations or epochs are done or the AUC target is hit."""
+        self._log_start()
+        self.start = self.mark = time.perf_counter()
+        total = self.max_iter if self.repeat else None
+        with self._bar(total) as advance:
+            iterations = self._iterations(advance) if self.repeat else self._epochs(advance)
+        if iterations is None:
+            return
+        seconds = time.perf_counter() - self.start
+        size = self.solver.batchsize
+        if self.repeat:
+            log.info(f"Finish {iterations} iterations with batchsize: {size} in {seconds:.2f}s.")
+        else:
+            log.info(
+                f"Finish {self.num_epochs} epochs {iterations} global iterations with batchsize: "
+                f"{size} in {seconds:.2f}s."
+            )
+
+    def _iterations(self, advance: Advance) -> int | None:
+        self.model.start_data_reading()
+        for iteration in range(self.max_iter):
+            lr = self.model.next_learning_rate()
+            self.model.train()
+            if self._after(iteration, lr):
+                return None
+            advance(f"iteration {iteration}")
+        return self.max_iter
+
+    def _epochs(self, advance: Advance) -> int | None:
+        iteration = 0
+        for epoch in range(self.num_epochs):
+            self.epoch = epoch
+            self.model.restart_training_data()
+            log.info(
+                f"-----------------------------------Epoch {self.epoch}"
+                "-----------------------------------"
+            )
+            lr = self.model.next_learning_rate()
+            while self.model.train():
+                if self._after(iteration, lr):
+                    return None
+                advance(f"epoch {self.epoch}, iteration {iteration}")
+                iteration += 1
+                lr = self.model.next_learning_rate()
+        return iteration
+
+    def _after(self, iteration: int, lr: float) -> bool:
+        """What follows a step; True when the target is hit."""
+        if iteration == 0:
+            return False
+        if self.display > 0 and iteration % self.display == 0:
+            self._show(iteration, lr)
+        if self.evaluates and iteration % self.eval_interval == 0 and self._evaluate(iteration):
+            return True
+        if self.snapshot > 0 and iteration % self.snapshot == 0:
+            begin = time.perf_counter()
+            self.model.save_params_to_files(self.snapshot_prefix, iteration)
+            self.mark += time.perf_counter() - begin
+        return False
+
+    def _show(self, iteration: int, lr: float) -> None:
+        loss = self.model.get_current_loss()
+        now = time.perf_counter()
+        log.info(
+            f"Iter: {iteration} Time({self.display} iters): {now - self.mark:g}s "
+            f"Loss: {loss:g} lr:{lr:g}"
+        )
+        self.mark = now
+        if not math.isfinite(loss):
+            raise RuntimeError(
+                f"Loss cannot converge: it is {loss} at iteration {iteration}; a smaller learning "
+                "rate or a longer warm-up may help"
+            )
+
+    def _evaluate(self, iteration: int) -> bool:
+        begin = time.perf_counter()
+        if not self.repeat:
+            self.model.restart_evaluation_data()
+        batches = 0
+        while batches < self.solver.max_eval_batches and self.model.eval():
+            batches += 1
+        values = dict(self.model.get_eval_metrics())
+        seconds = time.perf_counter() - begin
+        for name, value in values.items():
+            log.info(f"Evaluation, {name}: {value:g}")
+        log.info(f"Eval Time for {batches} iters: {seconds:g}s")
+        self.mark += time.perf_counter() - begin
+        auc = target_reached(self.solver.metrics_spec, values)
+        if auc is None:
+            return False
+        total = time.perf_counter() - self.start
+        done = (iteration + 1) * self.solver.batchsize
+        place = (
+            f"{iteration} / {self.max_iter} iterations"
+            if self.repeat
+            else f"{self.epoch} / {self.num_epochs} epochs {iteration} global iterations"
+        )
+        log.info(
+            f"Hit target accuracy AUC {auc:f} at {place} with batchsize {self.solver.batchsize} "
+            f"in {total:.2f}s. Average speed {done / total:f} records/s."
+        )
+        return True
+
+    @contextlib.contextmanager
+    def _bar(self, total: int | None) -> Iterator[Advance]:
+        if not self.progress:
+            yield lambda text: None
+            return
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+        with Progress(*columns, transient=True) as bar:
+            task = bar.add_task("training", total=total)
+            yield lambda text: bar.update(task, advance=1, description=text)
+
+    def _log_start(self) -> None:
+        solver, reader = self.solver, self.model.reader_params
+        if self.repeat:
+            log.info(f"Use non-epoch mode with number of iterations: {self.max_iter}")
+            if self.num_epochs:
+                log.warning("fit: num_epochs has no effect with repeat_dataset=True")
+        else:
+            log.info(f"Use epoch mode with number of epochs: {self.num_epochs}")
+        log.info(
+            f"Training batchsize: {solver.batchsize}, evaluation batchsize: {solver.batchsize_eval}"
+        )
+        log.info(f"Evaluation interval: {self.eval_interval}, snapshot interval: {self.snapshot}")
+        sparse, dense = self.model.trainable()
+        log.info(f"Sparse embedding trainable: {sparse:d}, dense network trainable: {dense:d}")
+        log.info(
+            f"Use mixed precision: {solver.use_mixed_precision:d}, scaler: {solver.scaler:f}, "
+            f"use cuda graph: {solver.use_cuda_graph:d}"
+        )
+        log.info(
+            f"lr: {solver.lr:f}, warmup_steps: {solver.warmup_steps}, end_lr: {solver.end_lr:f}"
+        )
+        log.info(
+            f"decay_start: {solver.decay_start}, decay_steps: {solver.decay_steps}, "
+            f"decay_power: {solver.decay_power:f}"
+        )
+        log.info(f"Training source file: {_source_name(reader.source)}")
+        if reader.has_eval_source:
+            log.info(f"Evaluation source file: {_source_name(reader.eval_source)}")
+        else:
+            log.info("No evaluation: the reader has no eval_source")
+
+
+def _source_name(source: object) -> str:
+    if isinstance(source, MemoryDataset):
+        return f"{source.samples} samples in memory"
+    return str(source)

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads a JSON config; complaints name the path, what was found and what is allowed."""
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from hugectr.arguments import (
+    check_bool,
+    check_choice,
+    check_float,
+    check_int,
+    check_ints,
+    check_str,
+)
+from hugectr.errors import InvalidArgument, did_you_mean, rejected
+
+_MISSING: Any = object()
+
+
+class JsonObject:
+    """An object of a config that remembers which of its keys were asked for.
+
+    Parameters
+    ----------
+    value : dict
+        The parsed object.
+    path : str
+        Where it is, e.g. ``layers[3].fc_param``; empty at the top.
+    """
+
+    def __init__(self, value: Mapping[str, Any], path: str = "") -> None:
+        self._value = value
+        self.path = path
+        self._known: list[str] = []
+
+    def where(self, key: str) -> str:
+        """Path of a key."""
+        return f"{self.path}.{key}" if self.path else key
+
+    def __contains__(self, key: str) -> bool:
+        self._note(key)
+        return key in self._value
+
+    def _note(self, key: str) -> None:
+        if key not in self._known:
+            self._known.append(key)
+
+    def raw(self, key: str, default: Any = _MISSING, allowed: str = "a value") -> Any:
+        """The value as it is; an error when it is missing and has no default."""
+        self._note(key)
+        if key in self._value:
+            return self._value[key]
+        if default is _MISSING:
+            near = did_you_mean(key, [name for name in self._value if name not in self._known])
+            hint = near.replace("did you mean", "is it misspelt as") if near else ""
+            raise InvalidArgument(f"{self.where(key)}: missing, allowed: {allowed}{hint}")
+        return default
+
+    def integer(
+        self,
+        key: str,
+        default: Any = _MISSING,
+        minimum: int | None = None,
+        maximum: int | None = None,
+    ) -> int:
+        """An integer in a range."""
+        value = self.raw(key, default, "an integer")
+        return check_int(self.where(key), value, minimum, maximum)
+
+    def number(self, key: str, default: Any = _MISSING, minimum: float | None = None) -> float:
+        """A number, not below ``minimum``."""
+        return check_float(self.where(key), self.raw(key, default, "a number"), minimum)
+
+    def boolean(self, key: str, default: Any = _MISSING) -> bool:
+        """True or false."""
+        return check_bool(self.where(key), self.raw(key, default, "true or false"))
+
+    def text(self, key: str, default: Any = _MISSING, *, empty: bool = True) -> str:
+        """A string."""
+        return check_str(self.where(key), self.raw(key, default, "a string"), empty=empty)
+
+    def choice(self, key: str, choices: Collection[str], default: Any = _MISSING) -> str:
+        """One of a few words."""
+        words = list(choices)
+        allowed = ", ".join(repr(word) for word in words)
+        return check_choice(self.where(key), self.raw(key, default, allowed), words)
+
+    def integers(self, key: str, default: Any = _MISSING, minimum: int | None = None) -> list[int]:
+        """A list of integers."""
+        return check_ints(self.where(key), self.raw(key, default, "a list of integers"), minimum)
+
+    def object(self, key: str, *, optional: bool = False) -> "JsonObject":
+        """An object; empty when it is optional and missing."""
+        value = self.raw(key, {} if optional else _MISSING, "an object")
+        if not isinstance(value, dict):
+            raise rejected(self.where(key), value, "an object { ... }")
+        return JsonObject(value, self.where(key))
+
+    def objects(self, key: str, *, optional: bool = False) -> Iterator["JsonObject"]:
+        """The objects of an array."""
+        value = self.raw(key, [] if optional else _MISSING, "an array of objects")
+        if not isinstance(value, list):
+            raise rejected(self.where(key), value, "an array [ ... ]")
+        for i, item in enumerate(value):
+            where = f"{self.where(key)}[{i}]"
+            if not isinstance(item, dict):
+                raise rejected(where, item, "an object { ... }")
+            yield JsonObject(item, where)
+
+    def ignore(self, *keys: str) -> None:
+        """Name keys that are known and have no effect."""
+        for key in keys:
+            self._note(key)
+
+    def finish(self) -> None:
+        """Complain about keys nobody asked for."""
+        for key, value in self._value.items():
+            if key not in self._known:
+                hint = did_you_mean(key, self._known)
+                allowed = ", ".join(self._known)
+                raise InvalidArgument(
+                    f"{self.where(key)}: unknown key (found {value!r:.60}){hint}, "
+                    f"allowed: {allowed}"
+                )
+
+
+def read_json(file: str | Path) -> JsonObject:
+    """Parse a config file.
+
+    Raises
+    ------
+    InvalidArgument
+        When it can not be read, is no JSON (with line and column), has a key twice or is no object.
+    """
+    path = Path(file)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidArgument(f"{path}: can not be read as text: {error}") from None
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        result = dict(pairs)
+        if len(result) != len(pairs):
+            keys = [key for key, _ in pairs]
+            twice = next(key for key in keys if keys.count(key) > 1)
+            raise InvalidArgument(f"{path}: the key {twice!r} stands twice in one object")
+        return result
+
+    try:
+        value = json.loads(text, object_pairs_hook=unique)
+    except json.JSONDecodeError as error:
+        raise InvalidArgument(
+            f"{path}: not JSON at line {error.lineno}, column {error.colno}: {error.msg}"
+        ) from None
+    if not isinstance(value, dict):
+        raise rejected(str(path), value, "an object { ... } at the top")
+    return JsonObject(value)

@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training, saving and looking into a model."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from hugectr import _core, checkpoint, log
+from hugectr.arguments import check_enum, check_float, check_int, check_str
+from hugectr.checkpoint import Paths
+from hugectr.data.arrays import MemoryDataset
+from hugectr.enums import Tensor_t
+from hugectr.errors import rejected
+from hugectr.fit import Fit
+from hugectr.model_graph import ModelGraph
+from hugectr.reader import one_source
+
+
+class ModelLearningRateScheduler:
+    """The schedule of a model, as ``Model.get_learning_rate_scheduler`` gives it."""
+
+    def __init__(self, session: _core.Session) -> None:
+        self._session = session
+
+    def get_next(self) -> float:
+        """Go on to the next step and return its learning rate."""
+        return self._session.get_next_lr()
+
+
+class ModelDataReader:
+    """The training or evaluation reader of a model."""
+
+    def __init__(self, model: "Model", train: bool) -> None:
+        self._model = model
+        self._train = train
+
+    def set_source(self, file_name: str = "") -> None:
+        """Start over, from another file list if one is named."""
+        if self._train:
+            self._model.restart_training_data(file_name)
+        else:
+            self._model.restart_evaluation_data(file_name)
+
+    def is_eof(self) -> bool:
+        """Whether the last train() found no more data (training reader, epoch mode)."""
+        return self._train and self._model.session.train_data_at_end()
+
+
+class Model(ModelGraph):
+    """A model: an input, embedding tables, a dense network, and the run that trains them.
+
+    Parameters
+    ----------
+    solver : Solver
+        What ``CreateSolver`` returns.
+    reader_params : DataReaderParams
+    opt_params : OptParamsPy
+        What ``CreateOptimizer`` returns; tables may have their own.
+    etc_params : None
+        Of the embedding training cache, which this version does not have.
+
+    Examples
+    --------
+    ``add`` an Input, then SparseEmbedding and DenseLayer objects (the loss last), ``compile``,
+    ``fit``.
+    """
+
+    # --- training -------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        num_epochs: int = 0,
+        max_iter: int = 2000,
+        display: int = 200,
+        eval_interval: int = 1000,
+        snapshot: int = 10000,
+        snapshot_prefix: str = "",
+        *,
+        progress: bool = False,
+    ) -> None:
+        """Train.
+
+        Parameters
+        ----------
+        num_epochs : int
+            Epoch mode (``repeat_dataset=False``): passes over the data, at least 1.
+        max_iter : int
+            Iteration mode: steps.
+        display, eval_interval, snapshot : int
+            Steps between log lines, evaluations and checkpoints; 0: never.
+        snapshot_prefix : str
+            Start of the checkpoint file names.
+        progress : bool
+            Show a progress bar when standard output is a terminal.
+
+        Raises
+        ------
+        RuntimeError
+            ``Loss cannot converge``, when a displayed loss is not a number.
+        """
+        Fit(
+            self,
+            num_epochs,
+            max_iter,
+            display,
+            eval_interval,
+            snapshot,
+            snapshot_prefix,
+            progress,
+        ).run()
+
+    def start_data_reading(self) -> None:
+        """Start the reader threads; train() and eval() do so themselves when needed."""
+        self.session.start_data_reading()
+
+    def train(self) -> bool:
+        """Train one batch; False at the end of the data (epoch mode), then nothing has trained."""
+        return self.session.train()
+
+    def eval(self) -> bool:
+        """Evaluate one batch; False at the end of the data, where it then starts over."""
+        if self.session.eval():
+            return True
+        self.session.set_eval_source("")
+        return False
+
+    def get_current_loss(self) -> float:
+        """Loss of the last trained batch, mean over its samples, regulariser included."""
+        return self.session.get_current_loss()
+
+    def get_eval_metrics(self) -> list[tuple[str, float]]:
+        """Metrics over all eval() calls since this was last called."""
+        return self.session.get_eval_metrics()
+
+    def set_source(self, source: str | Sequence[str], eval_source: str = "") -> None:
+        """Start over from file lists; an empty name keeps the one in use."""
+        name = one_source("set_source: source", source)
+        self.restart_training_data(check_str("set_source: source", name))
+        if self.reader_params.has_eval_source or eval_source:
+            self.restart_evaluation_data(check_str("set_source: eval_source", eval_source))
+
+    def restart_training_data(self, source: str = "") -> None:
+        """Start the training data over."""
+        if source and isinstance(self.reader_params.source, MemoryDataset):
+            raise rejected("set_source: source", source, "'' for data in memory")
+        self.session.set_source(source)
+
+    def restart_evaluation_data(self, source: str = "") -> None:
+        """Start the evaluation data over."""
+        if source and isinstance(self.reader_params.eval_source, MemoryDataset):
+            raise rejected("set_source: eval_source", source, "'' for data in memory")
+        self.session.set_eval_source(source)
+
+    def get_data_reader_train(self) -> ModelDataReader:
+        """The training reader."""
+        return ModelDataReader(self, True)
+
+    def get_data_reader_eval(self) -> ModelDataReader:
+        """The evaluation reader."""
+        return ModelDataReader(self, False)
+
+    # --- learning rate --------------------------------------------------------------------------
+
+    def set_learning_rate(self, lr: float) -> None:
+        """Set the learning rate of the following steps."""
+        self.session.set_learning_rate(check_float("set_learning_rate: lr", lr, 0.0))
+
+    def next_learning_rate(self) -> float:
+        """Go on in the schedule and use its rate for the next step."""
+        lr = self.session.get_next_lr()
+        self.session.set_learning_rate(lr)
+        return lr
+
+    def get_learning_rate_scheduler(self) -> ModelLearningRateScheduler:
+        """The schedule; its ``get_next()`` goes with ``set_learning_rate``."""
+        return ModelLearningRateScheduler(self.session)
+
+    def reset_learning_rate_scheduler(
+        self,
+        base_lr: float,
+        warmup_steps: int = 1,
+        decay_start: int = 0,
+        decay_steps: int = 1,
+        decay_power: float = 2.0,
+        end_lr: float = 0.0,
+    ) -> None:
+        """Start a new schedule."""
+        self.session.reset_learning_rate_scheduler(
+            base_lr, warmup_steps, decay_start, decay_steps, decay_power, end_lr
+        )
+
+    # --- freezing -------------------------------------------------------------------------------
+
+    def _set_trainable(self, name: str, trainable: bool) -> None:
+        if self._session is not None:
+            self._session.set_trainable(name, trainable)
+        if trainable:
+            self._frozen.discard(name)
+        else:
+            self._frozen.add(name)
+
+    def _tables(self, name: str | None) -> list[str]:
+        names = [embedding.sparse_embedding_name for embedding in self.embeddings]
+        if name is None:
+            return names
+        if name not in names:
+            raise rejected("embedding", name, f"one of {names}")
+        return [name]
+
+    def freeze_embedding(self, embedding_name: str | None = None) -> None:
+        """Keep a table, or all tables, as they are while training goes on."""
+        for name in self._tables(embedding_name):
+            self._set_trainable(name, False)
+
+    def unfreeze_embedding(self, embedding_name: str | None = None) -> None:
+        """Train a table, or all tables, again."""
+        for name in self._tables(embedding_name):
+            self._set_trainable(name, True)
+
+    def freeze_dense(self) -> None:
+        """Keep the dense network as it is while training goes on."""
+        self._set_trainable("", False)
+
+    def unfreeze_dense(self) -> None:
+        """Train the dense network again."""
+        self._set_trainable("", True)
+
+    def trainable(self) -> tuple[bool, bool]:
+        """Whether all tables, and whether the dense network, are trained."""
+        return not (self._frozen - {""}), "" not in self._frozen
+
+    # --- files ----------------------------------------------------------------------------------
+
+    def save_params_to_files(self, prefix: str, iter: int = 0) -> None:
+        """Write weights and optimizer states; ``hugectr.checkpoint`` has the file names."""
+        iteration = check_int("save_params_to_files: iter", iter, 0)
+        self.session.save_params_to_files(prefix, iteration)
+        files = checkpoint.CheckpointFiles(prefix, iteration)
+        checkpoint.write_statistics(files.dense, self.session.non_trainables())
+
+    def load_dense_weights(self, dense_model_file: str | Path) -> None:
+        """Load dense weights, and the running statistics of BatchNorm beside them."""
+        self.session.load_dense_weights(str(dense_model_file))
+        current = self.session.non_trainables()
+        if not current:
+            return
+        if checkpoint.statistics_file(dense_model_file).exists():
+            values = checkpoint.read_statistics(dense_model_file, current)
+            self.session.set_non_trainables(values)
+        else:
+            log.warning(
+                f"{checkpoint.statistics_file(dense_model_file)} is not there: BatchNorm keeps the "
+                "running statistics it has"
+            )
+
+    def load_sparse_weights(self, sparse_embedding_files: Paths) -> None:
+        """Load tables: a path each in the model's order, or a dict of table name to path."""
+        for index, path in self._table_paths("load_sparse_weights", sparse_embedding_files):
+            name = f"load_sparse_weights: {self.embeddings[index].sparse_embedding_name!r}"
+            self.session.load_sparse_weights(index, checkpoint.check_sparse_path(name, path))
+
+    def load_dense_optimizer_states(self, dense_opt_states_file: str | Path) -> None:
+        """Load the optimizer states of the dense weights."""
+        self.session.load_dense_optimizer_states(str(dense_opt_states_file))
+
+    def load_sparse_optimizer_states(self, sparse_opt_states_files: Paths) -> None:
+        """Load the optimizer states of tables, after their rows."""
+        for index, path in self._table_paths(
+            "load_sparse_optimizer_states", sparse_opt_states_files
+        ):
+            self.session.load_sparse_optimizer_states(index, str(path))
+
+    def _table_paths(self, where: str, paths: Paths) -> list[tuple[int, str | Path]]:
+        names = [embedding.sparse_embedding_name for embedding in self.embeddings]
+        return checkpoint.table_paths(where, paths, names)
+
+    # --- looking inside -------------------------------------------------------------------------
+
+    def check_out_tensor(
+        self, tensor_name: str, tensor_type: Tensor_t = Tensor_t.Train
+    ) -> npt.NDArray[np.float32]:
+        """Value of a tensor after the last train() or eval(), the whole global batch.
+
+        The original returned gradients for ``Tensor_t.Train``; here it is the value.
+        """
+        kind = check_enum("check_out_tensor: tensor_type", tensor_type, Tensor_t)
+        return self.session.check_out_tensor(tensor_name, kind is Tensor_t.Train)
+
+    def table_stats(self) -> list[dict[str, int]]:
+        """Rows, budget, index places and bytes of each table."""
+        return self.session.table_stats()
+
+    def reader_metrics(self, train: bool = True) -> dict[str, float]:
+        """Counters of the training or evaluation reader."""
+        return self.session.reader_metrics(train)
+
+    def stage_seconds(self) -> dict[str, float]:
+        """Seconds spent in each stage since the last call."""
+        return self.session.stage_seconds()
+
+    def memory_report(self) -> list[tuple[str, str, int]]:
+        """Who holds how much memory: owner, name, bytes."""
+        return self.session.memory_report()
+
+    def get_params_num(self) -> int:
+        """Number of trainable values: dense weights and the rows that tables hold."""
+        sizes = [embedding.embedding_vec_size for embedding in self.embeddings]
+        rows = [stats["rows"] for stats in self.table_stats()]
+        sparse = sum(n * d for n, d in zip(rows, sizes, strict=True))
+        return int(self.session.dense_weights().size) + sparse

@@ -1,0 +1,324 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where samples come from and what a sample holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from hugectr.arguments import (
+    check_bool,
+    check_choice,
+    check_enum,
+    check_int,
+    check_ints,
+    check_str,
+)
+from hugectr.data.arrays import MemoryDataset
+from hugectr.enums import Alignment_t, Check_t, DataReaderSparse_t, DataReaderType_t
+from hugectr.errors import InvalidArgument, rejected
+
+if TYPE_CHECKING:
+    from hugectr._core import InputSpec, MemoryData, ReaderSpec, SparseInputSpec
+
+SUPPORTED_READERS = (DataReaderType_t.Norm,)
+
+
+@dataclass(frozen=True)
+class AsyncParam:
+    """Settings of the RawAsync reader; accepted, since scripts pass them for every reader."""
+
+    num_threads: int = 16
+    num_batches_per_thread: int = 4
+    io_block_size: int = 512000
+    io_depth: int = 4
+    io_alignment: int = 512
+    shuffle: bool = False
+    aligned_type: Alignment_t = Alignment_t.Non
+
+
+def check_reader_type(name: str, value: Any) -> DataReaderType_t:
+    """A reader type this version reads."""
+    kind = check_enum(name, value, DataReaderType_t)
+    if kind not in SUPPORTED_READERS:
+        allowed = ", ".join(repr(supported) for supported in SUPPORTED_READERS)
+        raise rejected(name, kind, f"{allowed}, or in-memory data (hugectr.data.from_arrays)")
+    return kind
+
+
+def one_source(name: str, value: Any) -> str | MemoryDataset:
+    """A single source; old scripts give it as a list of one."""
+    if isinstance(value, list | tuple):
+        if len(value) != 1:
+            raise rejected(name, value, "one file list; several belong to an embedding cache")
+        value = value[0]
+    if isinstance(value, MemoryDataset):
+        return value
+    if not isinstance(value, str):
+        raise rejected(name, value, "the path of a file list, or a MemoryDataset")
+    return value
+
+
+@dataclass(frozen=True)
+class DataReaderParams:
+    """How the training and evaluation data are read.
+
+    Parameters
+    ----------
+    data_reader_type : DataReaderType_t
+        ``Norm``.
+    source : str, list of one str, or MemoryDataset
+        File list of the training data, or data in memory.
+    keyset : str or list of str
+        Of the embedding training cache; accepted and not used.
+    eval_source : str or MemoryDataset
+        File list of the evaluation data; empty: no evaluation.
+    check_type : Check_t
+        Whether the files carry checksums.
+    cache_eval_data, num_samples, eval_num_samples, float_label_dense, slot_size_array, async_param
+        Of other formats; accepted and not used by Norm.
+    num_workers : int
+        Threads that parse. Any number works with any number of files, and gives the same order.
+    on_bad_data : {"error", "skip"}
+        What a damaged sample does: stop with a DataError, or be counted and passed over.
+    """
+
+    data_reader_type: DataReaderType_t
+    source: str | Sequence[str] | MemoryDataset
+    keyset: str | Sequence[str] = ""
+    eval_source: str | MemoryDataset = ""
+    check_type: Check_t = Check_t.Non
+    cache_eval_data: int = 0
+    num_samples: int = 0
+    eval_num_samples: int = 0
+    float_label_dense: bool = False
+    num_workers: int = 12
+    slot_size_array: Sequence[int] = ()
+    async_param: AsyncParam = field(default_factory=AsyncParam)
+    on_bad_data: str = "error"
+
+    def __post_init__(self) -> None:
+        def checked(name: str, value: object) -> None:
+            object.__setattr__(self, name, value)
+
+        where = "DataReaderParams: "
+        check_reader_type(where + "data_reader_type", self.data_reader_type)
+        source = one_source(where + "source", self.source)
+        if source == "":
+            raise rejected(where + "source", "", "the path of a file list, or a MemoryDataset")
+        checked("source", source)
+        checked("eval_source", one_source(where + "eval_source", self.eval_source))
+        check_enum(where + "check_type", self.check_type, Check_t)
+        for name in ("cache_eval_data", "num_samples", "eval_num_samples"):
+            checked(name, check_int(where + name, getattr(self, name), 0))
+        check_bool(where + "float_label_dense", self.float_label_dense)
+        checked("num_workers", check_int(where + "num_workers", self.num_workers, 1))
+        checked(
+            "slot_size_array", check_ints(where + "slot_size_array", list(self.slot_size_array), 0)
+        )
+        if not isinstance(self.async_param, AsyncParam):
+            raise rejected(where + "async_param", self.async_param, "a hugectr.AsyncParam")
+        check_choice(where + "on_bad_data", self.on_bad_data, ("error", "skip"))
+
+    @property
+    def has_eval_source(self) -> bool:
+        """Whether there is evaluation data."""
+        return self.eval_source != ""
+
+    def to_spec(self, inputs: Input) -> ReaderSpec:
+        """The settings as the core reads them."""
+        spec: ReaderSpec = {
+            "check": "Sum" if self.check_type is Check_t.Sum else "None",
+            "on_bad_data": self.on_bad_data,
+            "num_workers": self.num_workers,
+        }
+        if isinstance(self.source, MemoryDataset):
+            spec["memory"] = inputs.memory_data("source", self.source)
+        else:
+            spec["source"] = str(self.source)
+        if isinstance(self.eval_source, MemoryDataset):
+            spec["eval_memory"] = inputs.memory_data("eval_source", self.eval_source)
+        else:
+            spec["eval_source"] = self.eval_source
+        return spec
+
+
+class DataReaderSparseParam:
+    """One sparse input: some slots that are read, and usually looked up, together.
+
+    Parameters
+    ----------
+    top_name : str
+        Name of the input, the bottom of a SparseEmbedding.
+    nnz_per_slot : int or list of int
+        Largest number of keys of each slot; an int stands for all slots.
+    is_fixed_length : bool
+        Every slot of every sample has exactly ``nnz_per_slot`` keys.
+    slot_num : int
+        Number of slots.
+
+    Notes
+    -----
+    The v3.0 form ``DataReaderSparseParam(DataReaderSparse_t, max_feature_num, max_nnz, slot_num)``
+    also works; Input's ``sparse_names`` then gives the names. A slot may hold ``max_nnz`` keys,
+    plus whatever ``max_feature_num`` allows beyond ``slot_num * max_nnz``.
+    """
+
+    def __init__(
+        self,
+        top_name: str | DataReaderSparse_t = "",
+        nnz_per_slot: int | Sequence[int] | None = None,
+        is_fixed_length: bool | int = False,
+        slot_num: int = 0,
+        *,
+        data_type: DataReaderSparse_t | None = None,
+        max_feature_num: int | None = None,
+        max_nnz: int | None = None,
+    ) -> None:
+        where = "DataReaderSparseParam: "
+        self.slot_num = check_int(where + "slot_num", slot_num, 1)
+        if isinstance(top_name, DataReaderSparse_t):
+            data_type, top_name = top_name, ""
+            if max_feature_num is None and isinstance(nnz_per_slot, int):
+                max_feature_num, nnz_per_slot = nnz_per_slot, None
+                if max_nnz is None:
+                    max_nnz, is_fixed_length = int(is_fixed_length), False
+        if max_feature_num is not None:
+            features = check_int(where + "max_feature_num", max_feature_num, 1)
+            most = features if max_nnz is None else check_int(where + "max_nnz", max_nnz, 1)
+            excess = max(0, features - self.slot_num * most)
+            nnz_per_slot = min(most + excess, features)
+        elif data_type is not None:
+            raise rejected(where + "max_feature_num", None, "an integer >= 1")
+        self.top_name = check_str(where + "top_name", top_name)
+        self.is_fixed_length = check_bool(where + "is_fixed_length", is_fixed_length)
+        if nnz_per_slot is None:
+            raise rejected(where + "nnz_per_slot", None, "an integer >= 1 or a list of them")
+        if isinstance(nnz_per_slot, Sequence):
+            self.nnz_per_slot = check_ints(where + "nnz_per_slot", nnz_per_slot, 1)
+            if len(self.nnz_per_slot) != self.slot_num:
+                raise rejected(
+                    where + "nnz_per_slot",
+                    nnz_per_slot,
+                    f"one number, or slot_num = {self.slot_num} of them",
+                )
+        else:
+            self.nnz_per_slot = [check_int(where + "nnz_per_slot", nnz_per_slot, 1)] * self.slot_num
+
+    @property
+    def max_feature_num(self) -> int:
+        """Largest number of keys of a sample."""
+        return sum(self.nnz_per_slot)
+
+    @property
+    def max_nnz(self) -> int:
+        """Largest number of keys of a slot."""
+        return max(self.nnz_per_slot)
+
+    def to_spec(self) -> SparseInputSpec:
+        """The input as the core reads it."""
+        return {
+            "top_name": self.top_name,
+            "nnz_per_slot": self.nnz_per_slot,
+            "is_fixed_length": self.is_fixed_length,
+            "slot_num": self.slot_num,
+        }
+
+    def __repr__(self) -> str:
+        return (
+            f"DataReaderSparseParam({self.top_name!r}, {self.nnz_per_slot}, "
+            f"{self.is_fixed_length}, {self.slot_num})"
+        )
+
+
+class Input:
+    """What a sample holds: the first thing added to a model.
+
+    Parameters
+    ----------
+    label_dim : int
+        Labels of a sample.
+    label_name : str
+        Name of the label tensor, (batch, label_dim).
+    dense_dim : int
+        Dense features of a sample, possibly 0.
+    dense_name : str
+        Name of the dense tensor, (batch, dense_dim).
+    data_reader_sparse_param_array : list of DataReaderSparseParam
+        The sparse inputs in the order of the data.
+    sparse_names : list of str
+        v3.0 form: names of the sparse inputs.
+    """
+
+    def __init__(
+        self,
+        label_dim: int,
+        label_name: str,
+        dense_dim: int,
+        dense_name: str,
+        data_reader_sparse_param_array: Sequence[DataReaderSparseParam],
+        sparse_names: Sequence[str] | None = None,
+    ) -> None:
+        where = "Input: "
+        self.label_dim = check_int(where + "label_dim", label_dim, 1)
+        self.label_name = check_str(where + "label_name", label_name, empty=False)
+        self.dense_dim = check_int(where + "dense_dim", dense_dim, 0)
+        self.dense_name = check_str(where + "dense_name", dense_name, empty=False)
+        self.sparse = list(data_reader_sparse_param_array)
+        for i, param in enumerate(self.sparse):
+            name = f"{where}data_reader_sparse_param_array[{i}]"
+            if not isinstance(param, DataReaderSparseParam):
+                raise rejected(name, param, "a hugectr.DataReaderSparseParam")
+        if sparse_names is not None:
+            if len(sparse_names) != len(self.sparse):
+                raise rejected(where + "sparse_names", sparse_names, f"{len(self.sparse)} names")
+            for param, name in zip(self.sparse, sparse_names, strict=True):
+                param.top_name = check_str(where + "sparse_names", name, empty=False)
+        for i, param in enumerate(self.sparse):
+            if not param.top_name:
+                raise rejected(f"{where}top_name of sparse input {i}", "", "a non-empty string")
+        names = [self.label_name, self.dense_name, *(param.top_name for param in self.sparse)]
+        for name in names:
+            if names.count(name) > 1:
+                raise InvalidArgument(
+                    f"{where}two parts are called {name!r}: give each its own name"
+                )
+
+    def sparse_param(self, top_name: str) -> DataReaderSparseParam | None:
+        """The sparse input of that name."""
+        return next((param for param in self.sparse if param.top_name == top_name), None)
+
+    def memory_data(self, name: str, data: MemoryDataset) -> MemoryData:
+        """Data in memory, in the order of this input and checked against it."""
+        tops = [param.top_name for param in self.sparse]
+        where = f"DataReaderParams: {name}"
+        if data.label.shape[1] != self.label_dim:
+            raise rejected(f"{where}: label columns", data.label.shape[1], str(self.label_dim))
+        if data.dense.shape[1] != self.dense_dim:
+            raise rejected(f"{where}: dense columns", data.dense.shape[1], str(self.dense_dim))
+        if sorted(data.sparse) != sorted(tops):
+            raise rejected(
+                f"{where}: sparse inputs", sorted(data.sparse), f"exactly {sorted(tops)}"
+            )
+        sparse = []
+        for param in self.sparse:
+            keys, offsets = data.sparse[param.top_name]
+            if len(offsets) != data.samples * param.slot_num + 1:
+                raise rejected(
+                    f"{where}: row offsets of {param.top_name!r}",
+                    len(offsets),
+                    f"{data.samples} samples * {param.slot_num} slots + 1 of them",
+                )
+            sparse.append((keys, offsets))
+        return {"label": data.label, "dense": data.dense, "sparse": sparse}
+
+    def to_spec(self) -> InputSpec:
+        """The input as the core reads it."""
+        return {
+            "label_name": self.label_name,
+            "dense_name": self.dense_name,
+            "label_dim": self.label_dim,
+            "dense_dim": self.dense_dim,
+            "sparse": [param.to_spec() for param in self.sparse],
+        }
