@@ -12,7 +12,7 @@ namespace hugectr {
 namespace {
 
 constexpr std::size_t kGrain = 1024;  // buckets of a piece
-constexpr std::uint32_t kAhead = 24;  // rows fetched before they are needed
+constexpr std::uint32_t kAhead = 48;  // rows fetched before they are needed
 
 template <std::size_t D>
 void look_up(const EmbeddingLookup& op, std::size_t begin, std::size_t end) {
@@ -23,31 +23,28 @@ void look_up(const EmbeddingLookup& op, std::size_t begin, std::size_t end) {
   const float* __restrict weights = op.weights.ptr<float>();
   const float* __restrict scales = op.scale.empty() ? nullptr : op.scale.ptr<float>();
   const std::uint32_t last = offsets[end];
-  const auto prefetch = [&](std::uint32_t i) {
-    if (i < last && rows[i] != kNoRow) prefetch_row(weights + rows[i] * d, d);
-  };
-  for (std::uint32_t i = offsets[begin]; i < offsets[begin] + kAhead; ++i) prefetch(i);
   std::size_t slot = begin % slots;
   float* sample_out = op.out.row<float>(begin / slots);
   for (std::size_t bucket = begin; bucket < end; ++bucket) {
-    float* __restrict out = sample_out + slot * d;
+    float* out = sample_out + slot * d;
     bool first = true;
     for (std::uint32_t i = offsets[bucket]; i < offsets[bucket + 1]; ++i) {
-      prefetch(i + kAhead);
+      if (i + kAhead < last && rows[i + kAhead] != kNoRow) {
+        prefetch_row(weights + rows[i + kAhead] * d, d);
+      }
       if (rows[i] == kNoRow) continue;
-      const float* __restrict row = weights + rows[i] * d;
+      const float* row = weights + rows[i] * d;
       if (first) {
-        for (std::size_t c = 0; c < d; ++c) out[c] = row[c];
+        set_scaled<D>(out, row, 1.0f, d);
       } else {
-        for (std::size_t c = 0; c < d; ++c) out[c] += row[c];
+        add_scaled<D>(out, row, 1.0f, d);
       }
       first = false;
     }
     if (first) {
       std::fill(out, out + d, 0.0f);
     } else if (scales && scales[bucket] != 1.0f) {
-      const float scale = scales[bucket];
-      for (std::size_t c = 0; c < d; ++c) out[c] *= scale;
+      set_scaled<D>(out, out, scales[bucket], d);
     }
     if (++slot == slots) {
       slot = 0;

@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::size_t kGrain = 512;        // rows of a piece
 constexpr std::size_t kChunk = 64;         // occurrences summed one after the other
-constexpr std::size_t kRowsAhead = 12;     // rows fetched before they are needed
-constexpr std::size_t kBucketsAhead = 12;  // gradients likewise
+constexpr std::size_t kRowsAhead = 24;     // rows fetched before they are needed
+constexpr std::size_t kBucketsAhead = 24;  // gradients likewise
 constexpr std::size_t kMaxVecSize = 1024;
 constexpr std::size_t kMaxLevels = 28;  // 2^32 occurrences / kChunk
 
@@ -46,10 +46,10 @@ class RunSum {
         dim_(D ? D : op.gradient.shape[2]),
         packed_(op.gradient.row_stride == slots_ * dim_) {}
 
-  void prefetch(std::size_t i) const { prefetch_row(at(i), dim()); }
+  [[gnu::always_inline]] void prefetch(std::size_t i) const { prefetch_row(at(i), dim()); }
 
   /// sum := gradients of occurrences [begin, end); end > begin.
-  void operator()(std::size_t begin, std::size_t end, float* __restrict sum) {
+  void operator()(std::size_t begin, std::size_t end, float* sum) {
     const std::size_t chunks = (end - begin + kChunk - 1) / kChunk;
     if (chunks == 1) return add_up(begin, end, sum);
     if (partials_.empty()) partials_.resize(kMaxLevels * dim());
@@ -58,32 +58,32 @@ class RunSum {
 
  private:
   std::size_t dim() const { return D ? D : dim_; }
-  const float* at(std::size_t i) const {
+  [[gnu::always_inline]] const float* at(std::size_t i) const {
     const std::uint32_t bucket = buckets_[i];
     if (packed_) return gradient_ + bucket * dim();
     const auto slots = static_cast<std::uint32_t>(slots_);
     return gradient_ + bucket / slots * row_stride_ + bucket % slots * dim();
   }
-  void add_up(std::size_t begin, std::size_t end, float* __restrict sum) const {
+  void add_up(std::size_t begin, std::size_t end, float* sum) const {
     for (std::size_t i = begin; i < end; ++i) {
-      const float* __restrict g = at(i);
+      const float* g = at(i);
       const float scale = scales_ ? scales_[buckets_[i]] : 1.0f;
       if (i == begin) {
-        for (std::size_t c = 0; c < dim(); ++c) sum[c] = scale * g[c];
+        set_scaled<D>(sum, g, scale, dim());
       } else {
-        for (std::size_t c = 0; c < dim(); ++c) sum[c] += scale * g[c];
+        add_scaled<D>(sum, g, scale, dim());
       }
     }
   }
   /// Left half, then right half into the next partial, then their sum.
-  void tree(std::size_t begin, std::size_t end, std::size_t chunks, float* __restrict sum,
-            float* __restrict partial) const {
+  void tree(std::size_t begin, std::size_t end, std::size_t chunks, float* sum,
+            float* partial) const {
     if (chunks == 1) return add_up(begin, end, sum);
     const std::size_t left = (chunks + 1) / 2;
     const std::size_t middle = begin + left * kChunk;
     tree(begin, middle, left, sum, partial);
     tree(middle, end, chunks - left, partial, partial + dim());
-    for (std::size_t c = 0; c < dim(); ++c) sum[c] += partial[c];
+    add_scaled<D>(sum, partial, 1.0f, dim());
   }
 
   const std::uint32_t* buckets_;
@@ -123,7 +123,7 @@ void update_rows(const EmbeddingUpdate& op, const Rule& rule, std::size_t begin,
     const std::size_t wanted = std::min<std::size_t>(occurrences, offsets[run + 1] + kBucketsAhead);
     for (; fetched < wanted; ++fetched) run_sum.prefetch(fetched);
     run_sum(offsets[run], offsets[run + 1], sum);
-    for (std::size_t c = 0; c < d; ++c) sum[c] *= inverse_scale;
+    set_scaled<D>(sum, sum, inverse_scale, d);
     const std::size_t at = rows[run] * d;
     rule.apply(d, sum, weights + at, Rule::kStates > 0 ? s0 + at : nullptr,
                Rule::kStates > 1 ? s1 + at : nullptr, rows[run]);

@@ -13,7 +13,7 @@ namespace hugectr {
 namespace {
 
 constexpr std::size_t kGrain = 4096;
-/// Keys whose lines are fetched together: enough to hide the latency of main memory.
+/// Keys whose lines are fetched before they are needed: enough to hide the latency of main memory.
 constexpr std::size_t kAhead = 32;
 
 void check_index(const char* op, const TensorRef& index_keys, const TensorRef& index_values,
@@ -73,9 +73,10 @@ struct Index {
     }
     return value;
   }
-  void prefetch(std::size_t place) const {
-    __builtin_prefetch(keys + place);
-    __builtin_prefetch(values + place);
+  /// Always inline: GCC drops calls of a function that only prefetches.
+  [[gnu::always_inline]] void prefetch(std::size_t place) const {
+    __builtin_prefetch(keys + place, 0, 2);
+    __builtin_prefetch(values + place, 0, 2);
   }
   /// Takes a free place for key, or tells in `found` who was faster.
   bool take(std::size_t place, Key key, Key& found) const {
@@ -152,23 +153,25 @@ void for_each_key(ThreadPool& pool, const Op& op, const Index<Key>& index, const
   parallel_for(pool, n, kGrain, [&](std::size_t begin, std::size_t end) {
     std::uint64_t hashes[kAhead];
     std::uint32_t slots[kAhead];
-    for (std::size_t block = begin; block < end; block += kAhead) {
-      const std::size_t count = std::min(kAhead, end - block);
-      for (std::size_t i = 0; i < count; ++i) {
-        slots[i] = buckets ? slot_of(buckets[block + i]) : 0;
-        hashes[i] = hash_key(widen_key(keys[block + i]), slots[i]);
-        index.prefetch(ProbeWalk<Key>(hashes[i], index.capacity).place());
-      }
-      for (std::size_t i = 0; i < count; ++i) {
-        const Key key = keys[block + i];
+    for (std::size_t ahead = begin; ahead < end + kAhead; ++ahead) {
+      if (ahead >= begin + kAhead) {
+        const std::size_t i = ahead - kAhead;
+        const Key key = keys[i];
         if (key != kEmptyKey<Key>) {
-          rows[block + i] = look(key, slots[i], hashes[i]);
-          continue;
+          rows[i] = look(key, slots[i % kAhead], hashes[i % kAhead]);
+        } else {
+          rows[i] = kNoRow;
+          std::size_t least = first_reserved.load();
+          while (i < least && !first_reserved.compare_exchange_weak(least, i)) {
+          }
         }
-        rows[block + i] = kNoRow;
-        std::size_t least = first_reserved.load();
-        while (block + i < least && !first_reserved.compare_exchange_weak(least, block + i)) {
-        }
+      }
+      if (ahead < end) {
+        const std::uint32_t slot = buckets ? slot_of(buckets[ahead]) : 0;
+        const std::uint64_t hash = hash_key(widen_key(keys[ahead]), slot);
+        slots[ahead % kAhead] = slot;
+        hashes[ahead % kAhead] = hash;
+        index.prefetch(ProbeWalk<Key>(hash, index.capacity).place());
       }
     }
   });
