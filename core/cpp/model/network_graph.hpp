@@ -63,8 +63,11 @@ class HCTR_API NetworkGraph {
   const std::vector<DenseLayerSpec>& layers() const { return layers_; }
   /// Name of the tensor with the predicted probability in the evaluation schedule; "" without loss.
   const std::string& prediction_name() const { return prediction_; }
-  /// Shape of a layer's top before fusion (dimension 0: local training batch).
-  Shape top_shape(const std::string& name) const { return top_shapes_.at(name); }
+  /// Shape of a layer's top before fusion (dimension 0: local training batch); empty for a loss.
+  Shape top_shape(const std::string& name) const {
+    const auto found = top_shapes_.find(name);
+    return found == top_shapes_.end() ? Shape{} : found->second;
+  }
 
  private:
   void build(StepSchedule& schedule, bool train);
