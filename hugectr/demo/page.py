@@ -59,7 +59,9 @@ def demo_report(
                 f"epoch {reached}" if reached else "missed",
                 "first evaluation at or above it" if reached else "no evaluation reached it",
             ),
-            KeyFigure("Last loss", f"{_smooth(history.loss, 8)[-1]:.4f}", "mean of 8 readings"),
+            KeyFigure(
+                "Last loss", f"{_smooth(history.loss, 8)[-1]:.4f}", "mean over the last epoch"
+            ),
             KeyFigure("Throughput", f"{speed:,.0f}", "samples per second"),
             KeyFigure(
                 "Training",
@@ -76,7 +78,7 @@ def demo_report(
             "binary cross-entropy",
             [
                 Series("batch", history.loss_epoch, history.loss, "faint"),
-                Series("smoothed", history.loss_epoch, _smooth(history.loss, 4)),
+                Series("mean of an epoch", history.loss_epoch, _smooth(history.loss, 8)),
             ],
         ),
         Chart(
@@ -92,7 +94,7 @@ def demo_report(
             "samples per second",
             [
                 Series("reading", history.speed_epoch, history.speed, "faint"),
-                Series("smoothed", history.speed_epoch, _smooth(history.speed, 4)),
+                Series("mean of an epoch", history.speed_epoch, _smooth(history.speed, 8)),
             ],
         ),
     ]
@@ -125,7 +127,7 @@ def _stages(model: hugectr.Model) -> tuple[str, list[Share], str]:
     stages.setdefault("read: step waits for data", float(reader["acquire_seconds"]))
     longest = max(stages.values(), default=0.0)
     shares = [
-        Share(name, seconds, longest, f"{seconds:.2f} s")
+        Share(name.replace("_", " "), seconds, longest, f"{seconds:.2f} s")
         for name, seconds in sorted(stages.items(), key=lambda item: -item[1])
     ]
     note = "Stages overlap: reading and planning of the next batches run beside the step."

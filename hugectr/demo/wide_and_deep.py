@@ -94,14 +94,15 @@ def wide_and_deep(
         layer = getattr(hugectr.Layer_t, kind)
         model.add(hugectr.DenseLayer(layer, bottoms, [top], **parameters))
 
+    zero = hugectr.Initializer_t.Zero
     add("Reshape", ["wide"], "wide_logit", leading_dim=1)
     add("Reshape", ["deep"], "deep_flat", leading_dim=8 * files.deep_slots)
     add("Concat", ["deep_flat", "dense"], "deep_0")
     for i, width in enumerate((128, 64), start=1):
-        add("InnerProduct", [f"deep_{i - 1}"], f"fc_{i}", num_output=width)
+        add("InnerProduct", [f"deep_{i - 1}"], f"fc_{i}", num_output=width, bias_init_type=zero)
         add("ReLU", [f"fc_{i}"], f"relu_{i}")
         add("Dropout", [f"relu_{i}"], f"deep_{i}", dropout_rate=0.3)
-    add("InnerProduct", ["deep_2"], "deep_logit", num_output=1)
+    add("InnerProduct", ["deep_2"], "deep_logit", num_output=1, bias_init_type=zero)
     add("Add", ["wide_logit", "deep_logit"], "logit")
     add("BinaryCrossEntropyLoss", ["logit", "label"], "loss")
     model.compile()
