@@ -8,8 +8,8 @@ from typing import Any
 from hugectr.config_layers import ParsedLayers, parse_layers
 from hugectr.config_optimizer import parse_optimizer
 from hugectr.enums import DeviceLayout, MetricsType
-from hugectr.errors import InvalidArgument, rejected
-from hugectr.json_reader import JsonObject, read_json
+from hugectr.errors import rejected
+from hugectr.json_reader import JsonObject, Nothing, read_json
 from hugectr.metrics import parse_metric
 from hugectr.model import Model
 from hugectr.optimizer import LearningRateScheduler, OptParamsPy, Schedule
@@ -30,7 +30,7 @@ class Config:
         """A compiled model with the weights that the solver names loaded."""
         reader = self.layers.reader
         if reader is None:
-            raise InvalidArgument("layers[0].source: missing, allowed: the path of a file list")
+            raise rejected("layers[0].source", Nothing(), "the path of a file list")
         solver = self.solver.to_solver(self.optimizer.schedule, self.model_name)
         model = Model(solver, reader, self.optimizer)
         model.add_all(self.layers)

@@ -14,7 +14,7 @@ from hugectr.enums import (
     Layer_t,
     Regularizer_t,
 )
-from hugectr.errors import InvalidArgument, rejected
+from hugectr.errors import rejected
 from hugectr.json_reader import JsonObject
 from hugectr.layer_parameters import LAYER_PARAMETERS, LayerParameter, check_layer_type
 from hugectr.layers import DenseLayer
@@ -44,7 +44,7 @@ def _sparse_param(item: JsonObject) -> DataReaderSparseParam:
         most = item.integer("max_nnz", features, minimum=1)
         item.finish()
         return DataReaderSparseParam(top, slot_num=slots, max_feature_num=features, max_nnz=most)
-    nnz = item.raw("nnz_per_slot", allowed="an integer >= 1 or a list of them")
+    nnz = item.raw("nnz_per_slot")
     if isinstance(nnz, list):
         nnz = item.integers("nnz_per_slot", minimum=1)
         if len(nnz) != slots:
@@ -107,12 +107,11 @@ def _embedding(layer: JsonObject, kind: Embedding_t, names: TensorNames) -> Spar
     slot_sizes = hparam.integers("slot_size_array", [], minimum=0)
     localized = kind is not Embedding_t.DistributedSlotSparseEmbeddingHash
     rows = hparam.integer("max_vocabulary_size_per_gpu", 0, minimum=0)
-    if "max_vocabulary_size_per_gpu" in hparam or (localized and slot_sizes):
-        workspace = hparam.integer("workspace_size_per_gpu_in_mb", 0, minimum=0)
-    else:
+    workspace = hparam.integer("workspace_size_per_gpu_in_mb", 0, minimum=0)
+    budgets = ("workspace_size_per_gpu_in_mb", "max_vocabulary_size_per_gpu")
+    if not any(key in hparam for key in budgets) and not (localized and slot_sizes):
         allowed = "an integer (MiB), or max_vocabulary_size_per_gpu (rows) instead"
-        hparam.raw("workspace_size_per_gpu_in_mb", allowed=allowed)
-        workspace = hparam.integer("workspace_size_per_gpu_in_mb", minimum=0)
+        raise rejected(hparam.where(budgets[0]), hparam.raw(budgets[0]), allowed)
     combiner = hparam.raw("combiner", "sum")
     check_combiner(hparam.where("combiner"), combiner)
     hparam.ignore("max_vocabulary_size_global", "max_num_frequent_categories")
@@ -149,7 +148,7 @@ def _dense(layer: JsonObject, kind: Layer_t, names: TensorNames) -> DenseLayer:
     check_layer_type(layer.where("type"), kind)
     ends: dict[str, list[str]] = {}
     for key in ("bottom", "top"):
-        value = layer.raw(key, allowed="a string or a list of strings")
+        value = layer.raw(key)
         items = [value] if isinstance(value, str) else value
         if not isinstance(items, list) or not all(isinstance(i, str) and i for i in items):
             raise rejected(layer.where(key), value, "a string or a list of strings")
@@ -178,7 +177,7 @@ def _dense(layer: JsonObject, kind: Layer_t, names: TensorNames) -> DenseLayer:
     if "regularizer_type" in values:
         values["use_regularizer"] = True
         if "lambda" not in values:
-            raise InvalidArgument(f"{layer.where('lambda')}: missing, allowed: a number >= 0")
+            raise rejected(layer.where("lambda"), layer.raw("lambda"), "a number >= 0")
     for group in groups.values():
         group.finish()
     layer.ignore("name")

@@ -137,11 +137,7 @@ class Fit:
 
     def _evaluate(self, iteration: int) -> bool:
         begin = time.perf_counter()
-        if not self.repeat:
-            self.model.restart_evaluation_data()
-        batches = 0
-        while batches < self.solver.max_eval_batches and self.model.eval():
-            batches += 1
+        batches = self.model.eval_batches()
         values = dict(self.model.get_eval_metrics())
         seconds = time.perf_counter() - begin
         for name, value in values.items():

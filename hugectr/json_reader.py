@@ -19,6 +19,16 @@ from hugectr.errors import InvalidArgument, did_you_mean, rejected
 _MISSING: Any = object()
 
 
+class Nothing:
+    """Stands for a missing value, so that its complaint reads like every other one."""
+
+    def __init__(self, hint: str = "") -> None:
+        self._hint = hint
+
+    def __repr__(self) -> str:
+        return f"nothing{self._hint}"
+
+
 class JsonObject:
     """An object of a config that remembers which of its keys were asked for.
 
@@ -47,16 +57,15 @@ class JsonObject:
         if key not in self._known:
             self._known.append(key)
 
-    def raw(self, key: str, default: Any = _MISSING, allowed: str = "a value") -> Any:
-        """The value as it is; an error when it is missing and has no default."""
+    def raw(self, key: str, default: Any = _MISSING) -> Any:
+        """The value as it is; when it is missing the default, else a Nothing that checks reject."""
         self._note(key)
         if key in self._value:
             return self._value[key]
-        if default is _MISSING:
-            near = did_you_mean(key, [name for name in self._value if name not in self._known])
-            hint = near.replace("did you mean", "is it misspelt as") if near else ""
-            raise InvalidArgument(f"{self.where(key)}: missing, allowed: {allowed}{hint}")
-        return default
+        if default is not _MISSING:
+            return default
+        near = did_you_mean(key, [name for name in self._value if name not in self._known])
+        return Nothing(near.replace(" (did you mean ", ", but there is ").rstrip("?)"))
 
     def integer(
         self,
@@ -66,41 +75,40 @@ class JsonObject:
         maximum: int | None = None,
     ) -> int:
         """An integer in a range."""
-        value = self.raw(key, default, "an integer")
+        value = self.raw(key, default)
         return check_int(self.where(key), value, minimum, maximum)
 
     def number(self, key: str, default: Any = _MISSING, minimum: float | None = None) -> float:
         """A number, not below ``minimum``."""
-        return check_float(self.where(key), self.raw(key, default, "a number"), minimum)
+        return check_float(self.where(key), self.raw(key, default), minimum)
 
     def boolean(self, key: str, default: Any = _MISSING) -> bool:
         """True or false."""
-        return check_bool(self.where(key), self.raw(key, default, "true or false"))
+        return check_bool(self.where(key), self.raw(key, default))
 
     def text(self, key: str, default: Any = _MISSING, *, empty: bool = True) -> str:
         """A string."""
-        return check_str(self.where(key), self.raw(key, default, "a string"), empty=empty)
+        return check_str(self.where(key), self.raw(key, default), empty=empty)
 
     def choice(self, key: str, choices: Collection[str], default: Any = _MISSING) -> str:
         """One of a few words."""
         words = list(choices)
-        allowed = ", ".join(repr(word) for word in words)
-        return check_choice(self.where(key), self.raw(key, default, allowed), words)
+        return check_choice(self.where(key), self.raw(key, default), words)
 
     def integers(self, key: str, default: Any = _MISSING, minimum: int | None = None) -> list[int]:
         """A list of integers."""
-        return check_ints(self.where(key), self.raw(key, default, "a list of integers"), minimum)
+        return check_ints(self.where(key), self.raw(key, default), minimum)
 
     def object(self, key: str, *, optional: bool = False) -> "JsonObject":
         """An object; empty when it is optional and missing."""
-        value = self.raw(key, {} if optional else _MISSING, "an object")
+        value = self.raw(key, {} if optional else _MISSING)
         if not isinstance(value, dict):
             raise rejected(self.where(key), value, "an object { ... }")
         return JsonObject(value, self.where(key))
 
     def objects(self, key: str, *, optional: bool = False) -> Iterator["JsonObject"]:
         """The objects of an array."""
-        value = self.raw(key, [] if optional else _MISSING, "an array of objects")
+        value = self.raw(key, [] if optional else _MISSING)
         if not isinstance(value, list):
             raise rejected(self.where(key), value, "an array [ ... ]")
         for i, item in enumerate(value):

@@ -126,6 +126,23 @@ class Model(ModelGraph):
         self.session.set_eval_source("")
         return False
 
+    def eval_batches(self) -> int:
+        """One evaluation: ``max_eval_batches`` batches, or all there are. Returns how many."""
+        if not self.solver.repeat_dataset:
+            self.restart_evaluation_data()
+        batches = 0
+        while batches < self.solver.max_eval_batches and self.eval():
+            batches += 1
+        return batches
+
+    def evaluate(self) -> dict[str, float]:
+        """Metrics of one evaluation; empty when the reader has no eval_source."""
+        if not self.reader_params.has_eval_source:
+            log.info("No evaluation: the reader has no eval_source")
+            return {}
+        self.eval_batches()
+        return dict(self.get_eval_metrics())
+
     def get_current_loss(self) -> float:
         """Loss of the last trained batch, mean over its samples, regulariser included."""
         return self.session.get_current_loss()

@@ -3,7 +3,6 @@
 
 from pathlib import Path
 
-from hugectr import log
 from hugectr.config import read_config
 from hugectr.errors import InvalidArgument, rejected
 from hugectr.model import Model, ModelDataReader
@@ -76,13 +75,7 @@ class Session:
                 "Session.evaluation: predictions are not exported by this version; use eval() and "
                 "model.check_out_tensor(name, Tensor_t.Evaluate)"
             )
-        if not self._model.reader_params.has_eval_source:
-            log.info("No evaluation: the reader has no eval_source")
-            return []
-        for _ in range(self._model.solver.max_eval_batches):
-            if not self.eval():
-                break
-        return self.get_eval_metrics()
+        return list(self._model.evaluate().items())
 
     def get_current_loss(self) -> float:
         """Loss of the last trained batch."""

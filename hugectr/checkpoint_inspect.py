@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A look into saved files: ``hugectr model inspect``. Independent of the core's readers."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hugectr.checkpoint import statistics_file
+from hugectr.errors import InvalidArgument
+
+_NAME = re.compile(
+    r"(?P<prefix>.*?)(?P<kind>_opt_dense|_dense|\d+_opt_sparse|\d+_sparse)_\d+\.model"
+)
+
+
+def _floats(path: Path) -> npt.NDArray[np.float32]:
+    size = path.stat().st_size
+    if size == 0 or size % 4:
+        return np.zeros(0, dtype=np.float32)
+    return np.memmap(path, dtype="<f4", mode="r")
+
+
+def _describe(values: npt.NDArray[np.float32], problems: list[str]) -> dict[str, Any]:
+    """Extremes and root mean square, read in chunks so that a large file needs little memory."""
+    low, high, squares, bad = np.inf, -np.inf, 0.0, 0
+    for start in range(0, values.size, 1 << 22):
+        chunk = np.asarray(values[start : start + (1 << 22)])
+        finite = np.isfinite(chunk)
+        bad += int(chunk.size - np.count_nonzero(finite))
+        chunk = chunk[finite]
+        if chunk.size:
+            low, high = min(low, float(chunk.min())), max(high, float(chunk.max()))
+            squares += float(np.dot(chunk.astype(np.float64), chunk.astype(np.float64)))
+    if bad:
+        problems.append(f"{bad} values are NaN or infinite")
+    good = values.size - bad
+    if good == 0:
+        return {"minimum": None, "maximum": None, "rms": None}
+    return {"minimum": low, "maximum": high, "rms": (squares / good) ** 0.5}
+
+
+def _inspect_file(path: Path) -> dict[str, Any]:
+    problems: list[str] = []
+    size = path.stat().st_size
+    if size % 4:
+        problems.append(f"{size} bytes are no whole number of float32 values")
+    found = _NAME.fullmatch(path.name)
+    kind = "dense weights"
+    if found and "opt" in found["kind"]:
+        kind = "optimizer states"
+    report: dict[str, Any] = {"path": str(path), "kind": kind, "bytes": size, "values": size // 4}
+    report |= _describe(_floats(path), problems)
+    statistics = statistics_file(path)
+    if statistics.exists():
+        try:
+            layers = json.loads(statistics.read_text(encoding="utf-8"))["layers"]
+            report["batch_norm_layers"] = [len(layer["mean"]) for layer in layers]
+        except (ValueError, KeyError, TypeError) as error:
+            problems.append(f"{statistics.name} can not be read: {error!r}")
+    return report | {"problems": problems}
+
+
+def _inspect_table(folder: Path) -> dict[str, Any]:
+    problems: list[str] = []
+    key_bytes = (folder / "key").stat().st_size
+    vector_bytes = (folder / "emb_vector").stat().st_size
+    rows = key_bytes // 8
+    report: dict[str, Any] = {
+        "path": str(folder),
+        "kind": "table",
+        "bytes": sum(file.stat().st_size for file in folder.iterdir() if file.is_file()),
+        "rows": rows,
+        "vec_size": None,
+    }
+    if key_bytes % 8:
+        problems.append(f"key: {key_bytes} bytes are no whole number of int64 keys")
+    elif rows and (vector_bytes % (4 * rows) or vector_bytes == 0):
+        problems.append(f"emb_vector: {vector_bytes} bytes do not fit {rows} keys")
+    elif rows:
+        report["vec_size"] = vector_bytes // (4 * rows)
+        _check_keys(folder, rows, report, problems)
+    elif vector_bytes:
+        problems.append(f"emb_vector: {vector_bytes} bytes without any key")
+    report |= _describe(_floats(folder / "emb_vector"), problems)
+    return report | {"problems": problems}
+
+
+def _check_keys(folder: Path, rows: int, report: dict[str, Any], problems: list[str]) -> None:
+    keys = np.fromfile(folder / "key", dtype="<i8")
+    report["key_min"], report["key_max"] = int(keys.min()), int(keys.max())
+    identity = keys
+    slot_file = folder / "slot_id"
+    if slot_file.exists():
+        slots = np.fromfile(slot_file, dtype="<u8")
+        if slot_file.stat().st_size != 8 * rows:
+            problems.append(f"slot_id: {slot_file.stat().st_size} bytes, {8 * rows} are expected")
+            return
+        numbers, counts = np.unique(slots, return_counts=True)
+        report["slots"] = {
+            int(number): int(count) for number, count in zip(numbers, counts, strict=True)
+        }
+        identity = np.rec.fromarrays([slots, keys])
+    twice = rows - np.unique(identity).size
+    if twice:
+        problems.append(f"{twice} keys are there more than once")
+
+
+def inspect_model(path: str | Path) -> list[dict[str, Any]]:
+    """Look into a saved file, a table's folder, or all saved files of a folder.
+
+    Parameters
+    ----------
+    path : path
+        A ``.model`` file, a table folder, or a folder that holds such.
+
+    Returns
+    -------
+    list of dict
+        One a file or table, sorted by name: path, kind, bytes, sizes, extremes, and ``problems``.
+
+    Raises
+    ------
+    InvalidArgument
+        When there is nothing saved at the path.
+    """
+    place = Path(path)
+    if place.is_file():
+        return [_inspect_file(place)]
+    if not place.is_dir():
+        raise InvalidArgument(f"{place}: there is no such file or folder")
+    if (place / "key").is_file() and (place / "emb_vector").is_file():
+        return [_inspect_table(place)]
+    reports = []
+    for item in sorted(place.iterdir()):
+        if item.is_dir() and (item / "key").is_file() and (item / "emb_vector").is_file():
+            reports.append(_inspect_table(item))
+        elif item.is_file() and item.suffix == ".model":
+            reports.append(_inspect_file(item))
+    if not reports:
+        raise InvalidArgument(f"{place}: found no .model file and no table folder in it")
+    return reports
+
+
+def format_report(reports: list[dict[str, Any]]) -> str:
+    """The result of ``inspect_model`` as lines of text."""
+    lines = []
+    for report in reports:
+        if report["kind"] == "table":
+            size = f"{report['rows']:,} rows x {report['vec_size']}"
+            if "slots" in report:
+                size += f", {len(report['slots'])} slots"
+        else:
+            size = f"{report['values']:,} values"
+        if report["rms"] is not None:
+            size += f", {report['minimum']:g} .. {report['maximum']:g}, rms {report['rms']:.4g}"
+        lines.append(f"{report['path']}: {report['kind']}, {size}")
+        lines += [f"  problem: {text}" for text in report["problems"]]
+    return "\n".join(lines)
