@@ -78,7 +78,7 @@ stamp="$venv/installed-requirements.txt"
 if [ "$wanted" != "$(cat "$stamp" 2>/dev/null)" ]; then
   say "installing Python packages into $venv (a few minutes the first time)"
   printf '%s\n' "$wanted" >"$venv/requirements.txt"
-  "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -r "$venv/requirements.txt" </dev/null
+  "$venv/bin/python" -m pip install -qq --disable-pip-version-check -r "$venv/requirements.txt" </dev/null
   mv "$venv/requirements.txt" "$stamp"
 fi
 
@@ -86,7 +86,7 @@ fi
 # tools/build.sh, so a change of a .py file needs no step and a change of C++ only the build.
 stamp="$venv/installed-pyproject.toml"
 if ! cmp -s pyproject.toml "$stamp"; then
-  "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+  "$venv/bin/python" -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation \
     --config-settings=wheel.cmake=false --config-settings=wheel.py-api=py3 --editable . </dev/null
   cp pyproject.toml "$stamp"
 fi

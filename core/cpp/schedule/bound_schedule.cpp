@@ -28,8 +28,6 @@ BoundSchedule::BoundSchedule(const StepSchedule& schedule, const OpContext& cont
   arena_ = DeviceBuffer2::create(owner, DeviceAllocator(std::move(resource)));
   memory_ = arena_->reserve({plan.bytes}, TensorScalarType::UInt8, "activations and gradients");
   arena_->allocate();
-  // Padding rows and never-written scratch read as zero in the first step as in all later ones.
-  context_.stream->fill_zero(memory_.get_ptr(), plan.bytes);
 
   const auto& tensors = schedule.tensors();
   std::vector<TensorRef> refs(tensors.size());
@@ -71,6 +69,9 @@ BoundSchedule::BoundSchedule(const StepSchedule& schedule, const OpContext& cont
     });
     record.op.prepare(context_);
   }
+  // Padding rows and never-written scratch read as zero in the first step as in all later ones.
+  // Last, because nothing may be queued on memory that an error above gives back.
+  context_.stream->fill_zero(memory_.get_ptr(), plan.bytes);
 }
 
 void BoundSchedule::run(Phase first, Phase last) const {
