@@ -43,9 +43,9 @@ template <std::size_t D, class Group, class Single>
 [[gnu::always_inline]] inline void for_columns(std::size_t vec_size, const Group& group,
                                                const Single& single) {
   const std::size_t d = D ? D : vec_size;
-  std::size_t c = 0;
-  for (; c + 8 <= d; c += 8) group(c);
-  for (; c < d; ++c) single(c);
+  const std::size_t grouped = d / 8 * 8;
+  for (std::size_t c = 0; c < grouped; c += 8) group(c);
+  for (std::size_t c = grouped; c < d; ++c) single(c);
 }
 
 [[gnu::always_inline]] inline RowLanes load_row(const float* p) {
