@@ -36,13 +36,13 @@ def test_iteration_mode(make_model, capsys, tmp_path):
         "Sparse embedding trainable: 1, dense network trainable: 1",
         "Use mixed precision: 0, scaler: 1.000000, use cuda graph: 1",
     ]
-    events = [re.split(r" Time|, A|: [\d.]", line)[0] for line in lines[9:]]
+    events = [re.match(r"(Iter: \d+|Evaluation, \w+|Eval Time|Finish)", line) for line in lines[9:]]
+    assert [event and event[0] for event in events] == [
+        *("Iter: 5", "Iter: 10", "Evaluation, AUC", "Evaluation, AverageLoss", "Eval Time"),
+        *("Iter: 15", "Iter: 20", "Evaluation, AUC", "Evaluation, AverageLoss", "Eval Time"),
+        "Finish",
+    ]
     number = r"[\d.e-]+"
-    assert events == [
-        *("Iter: 5", "Iter: 10", "Evaluation", "Evaluation", "Eval Time for 2 iters"),
-        *("Iter: 15", "Iter: 20", "Evaluation", "Evaluation", "Eval Time for 2 iters"),
-        lines[-1],
-    ] or events[0].startswith("Iter")
     text = "\n".join(lines[9:])
     assert re.findall(rf"Iter: (\d+) Time\(5 iters\): {number}s Loss: {number} lr:0.01", text) == [
         "5",
@@ -56,7 +56,6 @@ def test_iteration_mode(make_model, capsys, tmp_path):
     )
     assert len(re.findall(rf"Eval Time for 2 iters: {number}s", text)) == 2
     assert re.fullmatch(r"Finish 23 iterations with batchsize: 64 in \d+\.\d\ds\.", lines[-1])
-    assert text.index("Iter: 10") < text.index("Evaluation") < text.index("Iter: 15")
     saved = sorted(path.name for path in (tmp_path / "snap").iterdir())
     assert saved == [
         "m0_opt_sparse_10.model",
@@ -90,15 +89,8 @@ def test_epoch_mode(make_model, capsys):
     assert lines[0] == "Use epoch mode with number of epochs: 3"
     epochs = [line for line in lines if line.startswith("-----")]
     assert [re.sub("-", "", line) for line in epochs] == ["Epoch 0", "Epoch 1", "Epoch 2"]
-    assert (
-        [line.split()[1] for line in lines if line.startswith("Iter:")] == list("246810") and (None)
-    ) or [line.split()[1] for line in lines if line.startswith("Iter:")] == [
-        "2",
-        "4",
-        "6",
-        "8",
-        "10",
-    ]
+    shown = [line.split()[1] for line in lines if line.startswith("Iter:")]
+    assert shown == ["2", "4", "6", "8", "10"]
     assert sum(line.startswith("Eval Time for 2 iters") for line in lines) == 2
     assert re.fullmatch(
         r"Finish 3 epochs 12 global iterations with batchsize: 64 in \d+\.\d\ds\.", lines[-1]
