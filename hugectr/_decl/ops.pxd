@@ -49,7 +49,9 @@ cdef extern from "core/cpp/device/op_by_name.hpp" namespace "hugectr" nogil:
 cdef extern from "core/cpp/device/device_backend.hpp" namespace "hugectr" nogil:
     cdef cppclass CppDeviceBackend "hugectr::DeviceBackend":
         int device_count()
+
         @staticmethod
         CppDeviceBackend& get(CppDeviceType) except +translate_error
+
         @staticmethod
         string why_not(CppDeviceType)
