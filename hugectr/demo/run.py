@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import sys
 import time
@@ -209,15 +210,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_from_args(args: argparse.Namespace) -> int:
     """Run with parsed options; 0 when the target was reached."""
-    result = run_demo(
-        args.folder,
-        epochs=args.epochs,
-        devices=args.devices,
-        device=args.device,
-        seed=args.seed,
-        report=not args.no_report,
-        console=Console(stderr=args.json),
-    )
+    # With --json standard output belongs to the result: progress and logs go to standard error.
+    with contextlib.redirect_stdout(sys.stderr if args.json else sys.stdout):
+        result = run_demo(
+            args.folder,
+            epochs=args.epochs,
+            devices=args.devices,
+            device=args.device,
+            seed=args.seed,
+            report=not args.no_report,
+            console=Console(stderr=args.json),
+        )
     if args.json:
         print(json.dumps(asdict(result), indent=2))
     return 0 if result.target_epoch else 1

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from typing import Any
-
 import hugectr
 from hugectr.data.adult import AdultFiles
 
