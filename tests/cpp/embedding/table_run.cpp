@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 #include <random>
+#include <thread>
 #include <utility>
 
 namespace hugectr::test {
@@ -69,7 +70,7 @@ void TableRun::plan_kept(KeptBatch& kept, PlanSlot slot) {
 
 std::vector<float> TableRun::train_overlapped(const std::vector<HostBatch>& batches,
                                               const std::vector<std::vector<float>>& gradients,
-                                              float lr) {
+                                              float lr, std::chrono::microseconds lag) {
   const auto slot_of = [](std::size_t i) { return i % 2 ? PlanSlot::Train1 : PlanSlot::Train0; };
   std::vector<KeptBatch> kept;
   for (const HostBatch& batch : batches) kept.push_back(keep(batch));
@@ -80,6 +81,8 @@ std::vector<float> TableRun::train_overlapped(const std::vector<HostBatch>& batc
     steps[i] = static_cast<std::int64_t>(i) + 1;
     resources_->for_each_device([&](std::size_t id) {
       const DeviceId device = resources_->get_local_gpu(id).device();
+      resources_->get_local_gpu(id).compute_stream().submit(
+          [lag] { std::this_thread::sleep_for(lag); });
       table_->forward(id, slot_of(i), on(id, outputs[i].data(), kept[i].samples, 0));
       table_->backward_and_update(id, slot_of(i), on(id, inputs[i].data(), kept[i].samples, 0),
                                   make_ref(&lr, {1}, device), make_ref(&steps[i], {1}, device),

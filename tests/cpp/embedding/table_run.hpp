@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -35,9 +36,11 @@ class TableRun {
                            std::int64_t step, float grad_scale = 1.0f);
   std::vector<float> evaluate(const HostBatch& batch);
   /// The whole pipeline without a pause: the plan of the next batch is made while the compute
-  /// streams still work, as a Session does it. Outputs of all steps, one after the other.
+  /// streams still work, as a Session does it. `lag` holds the compute streams up in every step, so
+  /// that plans run as far ahead as they are let. Outputs of all steps, one after the other.
   std::vector<float> train_overlapped(const std::vector<HostBatch>& batches,
-                                      const std::vector<std::vector<float>>& gradients, float lr);
+                                      const std::vector<std::vector<float>>& gradients, float lr,
+                                      std::chrono::microseconds lag);
 
   IEmbedding& table() { return *table_; }
   ResourceManager& resources() { return *resources_; }
