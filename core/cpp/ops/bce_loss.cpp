@@ -4,7 +4,6 @@
 #include "core/cpp/device/thread_pool.hpp"
 #include "core/cpp/ops/loops/check_tensor.hpp"
 #include "core/cpp/ops/loops/partial_sums.hpp"
-#include "core/cpp/ops/sigmoid.hpp"
 
 namespace hugectr {
 
@@ -42,7 +41,7 @@ void bce_loss_kernel(const OpContext& ctx, const BceLoss& op) {
       const float p = sigmoid(x);
       if (w != 0.0f) sum += static_cast<double>(w * bce_value(x, y));
       if (!op.dlogits.empty()) {
-        *op.dlogits.row<float>(r) = w != 0.0f ? gradient_factor * w * (p - y) : 0.0f;
+        *op.dlogits.row<float>(r) = w != 0.0f ? gradient_factor * w * bce_gradient(x, y) : 0.0f;
       }
       if (!op.prediction.empty()) *op.prediction.row<float>(r) = p;
     }

@@ -4,6 +4,7 @@
 
 #include "core/cpp/base/export.hpp"
 #include "core/cpp/device/op.hpp"
+#include "core/cpp/ops/sigmoid.hpp"
 
 namespace hugectr {
 
@@ -11,6 +12,11 @@ namespace hugectr {
 /// max(x, 0) - x y + log(1 + e^-|x|).
 HCTR_HD inline float bce_value(float x, float y) {
   return (x > 0.0f ? x : 0.0f) - x * y + log1pf(expf(-fabsf(x)));
+}
+
+/// sigmoid(x) - y, without the cancellation of a sigmoid close to 1 and a label of 1.
+HCTR_HD inline float bce_gradient(float x, float y) {
+  return x > 0.0f ? (1.0f - y) - sigmoid(-x) : sigmoid(x) - y;
 }
 
 /// Binary cross-entropy over the real samples of the global batch, this device's share:
