@@ -10,7 +10,6 @@ from libcpp cimport bool as cbool
 from libcpp.map cimport map as cmap
 from libcpp.memory cimport make_shared, shared_ptr, unique_ptr
 from libcpp.string cimport string
-from libcpp.utility cimport move
 from libcpp.vector cimport vector
 
 from hugectr._decl.base cimport (

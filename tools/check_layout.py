@@ -37,19 +37,6 @@ INCLUDE_EXCEPTIONS: dict[tuple[str, str], str] = {
     ): "an interface on TensorRef and Stream; a device owns one and does not know its kinds",
 }
 
-#: Headers in core/cpp/ops that are not an operation (no kName), with the reason.
-SHARED_OP_HEADERS: dict[str, str] = {
-    "axis_segments.hpp": "how Concat and Slice see a row",
-    "check_csr.hpp": "questions of the embedding ops to their integer arrays",
-    "check_tensor.hpp": "questions of check() to a tensor",
-    "hash_probe.hpp": "where a key lies in a hash index: every op on the index",
-    "lanes.hpp": "eight floats in a register: CPU loops with blocks of sums",
-    "partial_sums.hpp": "sums over the batch that do not depend on threads",
-    "row_spans.hpp": "how CPU loops over batch-major tensors are cut",
-    "row_update_rules.hpp": "optimizer formulas on whole rows: all table updates",
-    "vec_size_dispatch.hpp": "row loops with the usual vector sizes known to the compiler",
-}
-
 BANNED_NAMES = re.compile(
     r"(^|[_.])(utils?|common|helpers?|manager|functor|impl|v\d+|new|legacy|half|fused)([_.]|$)"
 )
@@ -139,20 +126,16 @@ def check_ops(root: Path) -> Iterator[str]:
     for header in sorted(ops.glob("*.hpp")):
         stem = header.stem
         if "kName" not in header.read_text():
-            if header.name not in SHARED_OP_HEADERS:
-                yield (
-                    f"core/cpp/ops/{header.name}: holds no operation (no kName); give the reason "
-                    "in SHARED_OP_HEADERS of tools/check_layout.py"
-                )
+            yield (
+                f"core/cpp/ops/{header.name}: holds no operation (no kName); what several ops "
+                "share lies in core/cpp/ops/loops"
+            )
             continue
         if not header.with_suffix(".cpp").exists():
             yield f"core/cpp/ops/{header.name}: no {stem}.cpp"
         tests = [root / f"tests/cpp/ops/{stem}_test.cpp", root / f"tests/py/ops/test_{stem}.py"]
         if not any(test.exists() for test in tests):
             yield f"core/cpp/ops/{header.name}: no test of the same stem in tests/*/ops"
-    for name in SHARED_OP_HEADERS:
-        if not (ops / name).exists():
-            yield f"SHARED_OP_HEADERS of tools/check_layout.py names {name}, which is not there"
 
 
 def check(root: Path) -> list[str]:

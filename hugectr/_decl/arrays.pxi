@@ -22,7 +22,8 @@ cdef void* _pointer(array) except? NULL:
 cdef CppTensorRef _tensor_ref(str name, array) except *:
     """A view of the array; rows (axis 0) may be strided, the rest must be contiguous."""
     if not isinstance(array, np.ndarray):
-        raise InvalidArgument(f"tensor '{name}' must be a numpy array, found {type(array).__name__}")
+        raise InvalidArgument(
+            f"tensor '{name}' must be a numpy array, found {type(array).__name__}")
     if array.dtype.name not in _DTYPES:
         raise InvalidArgument(f"tensor '{name}': dtype {array.dtype} is not supported")
     cdef CppTensorRef ref

@@ -51,7 +51,9 @@ cdef extern from "core/cpp/device/device_backend.hpp" namespace "hugectr" nogil:
         int device_count()
         string device_name(int index) except +translate_error
         cmap[string, string] libraries() except +translate_error
+
         @staticmethod
         CppDeviceBackend& get(CppDeviceType) except +translate_error
+
         @staticmethod
         string why_not(CppDeviceType)

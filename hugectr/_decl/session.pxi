@@ -19,7 +19,7 @@ cdef CppBufferBag _bag(fields) except *:
     keys, vectors = f.take("keys", None), np.asarray(f.take("vectors", None), dtype=np.float32)
     if vectors.ndim != 2 or len(keys) != len(vectors):
         raise InvalidArgument(
-            f"rows: vectors must have shape (n, d) with n = {len(keys)} keys, found {vectors.shape}")
+            f"rows: vectors must have shape (n, d), n = {len(keys)} keys, found {vectors.shape}")
     bag.vec_size = vectors.shape[1]
     bag.keys = _int64s(keys)
     bag.vectors = _floats(vectors)

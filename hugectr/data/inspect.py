@@ -166,8 +166,8 @@ def inspect_norm(
         floats.append(records.floats)
         counts.append(records.counts)
         bad += records.bad_checksums
-        for slot, values in enumerate(records.keys):
-            keys[slot].append(values)
+        for slot, slot_keys in enumerate(records.keys):
+            keys[slot].append(slot_keys)
     values = np.concatenate(floats)
     columns = _columns(values, header)
     slots = _slots(np.concatenate(counts), [np.concatenate(part) for part in keys])

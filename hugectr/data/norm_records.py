@@ -90,7 +90,7 @@ def _walk(
     """First payload byte of each record, and its number of keys in each slot."""
     starts, counts = np.zeros(n, np.int64), np.zeros((n, header.slot_num), np.int64)
     float_bytes = 4 * (header.label_dim + header.dense_dim)
-    view = memoryview(raw)
+    view = raw.data
     done = 0
     while done < n:
         size, widths = _one(path, view, at, done, header, key_bytes, framed, float_bytes)

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import sys
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -58,7 +60,7 @@ class DemoResult:
 
 
 def run_demo(
-    folder: str | Path = "hugectr_demo",
+    folder: str | Path = "runs/demo",
     *,
     epochs: int = EPOCHS,
     devices: int = 1,
@@ -87,8 +89,13 @@ def run_demo(
     folder = Path(folder).resolve()
     console.print("Adult (Census Income, Becker and Kohavi 1996, CC BY 4.0) as Norm files ...")
     files = write_adult_norm(folder / "data")
-    settings = {"epochs": epochs, "devices": devices, "device": device, "seed": seed}
-    model = wide_and_deep(files, **settings)  # type: ignore[arg-type]
+    settings: dict[str, Any] = {
+        "epochs": epochs,
+        "devices": devices,
+        "device": device,
+        "seed": seed,
+    }
+    model = wide_and_deep(files, **settings)
     model.summary()
     history = _train_with_progress(model, files, epochs, console)
     auc = history.auc[-1]
@@ -98,7 +105,7 @@ def run_demo(
     model.save_params_to_files(prefix, history.steps)
     dense = f"{prefix}_dense_{history.steps}.model"
     sparse = [f"{prefix}{i}_sparse_{history.steps}.model" for i in range(2)]
-    fresh = wide_and_deep(files, **settings)  # type: ignore[arg-type]
+    fresh = wide_and_deep(files, **settings)
     fresh.load_dense_weights(dense)
     fresh.load_sparse_weights(sparse)
     reloaded = evaluate(fresh)
@@ -138,8 +145,9 @@ def _train_with_progress(
     )
     per_epoch = -(-files.train_rows // BATCH)
     with Progress(*columns, console=console) as bar:
-        first = {"epoch": f"1/{epochs}", "loss": "-", "auc": "-"}
-        task = bar.add_task("training", total=epochs * per_epoch, **first)
+        task = bar.add_task(
+            "training", total=epochs * per_epoch, epoch=f"1/{epochs}", loss="-", auc="-"
+        )
 
         def show(step: int, loss: float | None, auc: float | None) -> None:
             epoch = min(epochs, (step - 1) // per_epoch + 1)
@@ -191,7 +199,7 @@ def _print_result(result: DemoResult, console: Console) -> None:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the demo's options to a parser."""
-    parser.add_argument("--folder", default="hugectr_demo", help="receives data and results")
+    parser.add_argument("--folder", default="runs/demo", help="receives data and results")
     parser.add_argument("--epochs", type=int, default=EPOCHS)
     parser.add_argument("--devices", type=int, default=1, help="on a CPU: virtual devices")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
@@ -202,15 +210,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_from_args(args: argparse.Namespace) -> int:
     """Run with parsed options; 0 when the target was reached."""
-    result = run_demo(
-        args.folder,
-        epochs=args.epochs,
-        devices=args.devices,
-        device=args.device,
-        seed=args.seed,
-        report=not args.no_report,
-        console=Console(stderr=args.json),
-    )
+    # With --json standard output belongs to the result: progress and logs go to standard error.
+    with contextlib.redirect_stdout(sys.stderr if args.json else sys.stdout):
+        result = run_demo(
+            args.folder,
+            epochs=args.epochs,
+            devices=args.devices,
+            device=args.device,
+            seed=args.seed,
+            report=not args.no_report,
+            console=Console(stderr=args.json),
+        )
     if args.json:
         print(json.dumps(asdict(result), indent=2))
     return 0 if result.target_epoch else 1

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import hugectr
 from hugectr.data.adult import AdultFiles
 
@@ -90,7 +92,7 @@ def wide_and_deep(
             )
         )
 
-    def add(kind: str, bottoms: list[str], top: str, **parameters: object) -> None:
+    def add(kind: str, bottoms: list[str], top: str, **parameters: Any) -> None:
         layer = getattr(hugectr.Layer_t, kind)
         model.add(hugectr.DenseLayer(layer, bottoms, [top], **parameters))
 

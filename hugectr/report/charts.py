@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import re
+from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
@@ -24,7 +25,7 @@ _VARIABLES = {
 }
 _INK, _GRID, _ACCENT, _TARGET, _MUTED = _VARIABLES
 
-_STYLE = {
+_STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "font.size": 11,
     "axes.edgecolor": _GRID,

@@ -131,7 +131,9 @@ TEST_F(NcclTest, SumsGathersAndScatters) {
         const auto expected = static_cast<float>(i * size + size * (size - 1) / 2);
         ASSERT_EQ(sums[r][i], expected);
         ASSERT_EQ(gathered[r][i], expected);
-        if (i / n == r) ASSERT_EQ(parts[r][i % n], expected);
+        if (i / n == r) {
+          ASSERT_EQ(parts[r][i % n], expected);
+        }
       }
     }
   }

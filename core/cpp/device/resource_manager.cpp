@@ -51,8 +51,7 @@ std::shared_ptr<ResourceManager> ResourceManager::create(const std::vector<std::
 
   std::shared_ptr<ResourceManager> manager(new ResourceManager(std::move(map), type));
   ResourceManager* const self = manager.get();
-  self->cpu_ =
-      std::make_unique<CPUResource>(seed != 0 ? seed : draw_seed(), process_pool());
+  self->cpu_ = std::make_unique<CPUResource>(seed != 0 ? seed : draw_seed(), process_pool());
   auto communicators = backend.create_communicators(devices);
   auto plan_communicators = backend.create_communicators(devices);
   for (std::size_t i = 0; i < devices.size(); ++i) {

@@ -8,7 +8,7 @@
 
 #include "core/cpp/ops/embedding_init.hpp"
 #include "core/cpp/ops/filter_keys.hpp"
-#include "core/cpp/ops/row_update_rules.hpp"
+#include "core/cpp/ops/loops/row_update_rules.hpp"
 
 namespace hugectr {
 namespace {

@@ -9,7 +9,7 @@
 #include "core/cpp/device/op.hpp"
 #include "core/cpp/memory/general_buffer2.hpp"
 #include "core/cpp/memory/growable_tensor.hpp"
-#include "core/cpp/ops/hash_probe.hpp"
+#include "core/cpp/ops/loops/hash_probe.hpp"
 
 namespace hugectr {
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "core/cpp/embedding/sharded_embedding.hpp"
-#include "core/cpp/ops/row_update_rules.hpp"
+#include "core/cpp/ops/loops/row_update_rules.hpp"
 #include "core/cpp/ops/scatter_rows.hpp"
 
 /// Rows in and out of a table: dump, load, reset, statistics.

@@ -5,7 +5,7 @@
 
 #include "core/cpp/device/op.hpp"
 #include "core/cpp/embedding/embedding.hpp"
-#include "core/cpp/ops/hash_probe.hpp"
+#include "core/cpp/ops/loops/hash_probe.hpp"
 
 namespace hugectr {
 

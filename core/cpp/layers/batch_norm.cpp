@@ -5,7 +5,7 @@
 #include "core/cpp/layers/bottoms.hpp"
 #include "core/cpp/layers/initializer.hpp"
 #include "core/cpp/layers/registry.hpp"
-#include "core/cpp/ops/partial_sums.hpp"
+#include "core/cpp/ops/loops/partial_sums.hpp"
 
 namespace hugectr {
 namespace {

@@ -2,7 +2,7 @@
 #include "core/cpp/layers/bottoms.hpp"
 #include "core/cpp/layers/registry.hpp"
 #include "core/cpp/ops/bce_loss.hpp"
-#include "core/cpp/ops/partial_sums.hpp"
+#include "core/cpp/ops/loops/partial_sums.hpp"
 
 namespace hugectr {
 namespace {

@@ -3,7 +3,7 @@
 #include "core/cpp/layers/initializer.hpp"
 #include "core/cpp/layers/registry.hpp"
 #include "core/cpp/ops/linear.hpp"
-#include "core/cpp/ops/partial_sums.hpp"
+#include "core/cpp/ops/loops/partial_sums.hpp"
 
 namespace hugectr {
 namespace {

@@ -4,7 +4,7 @@
 #include "core/cpp/layers/bottoms.hpp"
 #include "core/cpp/layers/initializer.hpp"
 #include "core/cpp/layers/registry.hpp"
-#include "core/cpp/ops/partial_sums.hpp"
+#include "core/cpp/ops/loops/partial_sums.hpp"
 #include "core/cpp/ops/projected_cross.hpp"
 
 namespace hugectr {

@@ -7,7 +7,7 @@
 #include "core/cpp/comm/collective_ops.hpp"
 #include "core/cpp/layers/auto_slice.hpp"
 #include "core/cpp/ops/dense_update.hpp"
-#include "core/cpp/ops/partial_sums.hpp"
+#include "core/cpp/ops/loops/partial_sums.hpp"
 #include "core/cpp/ops/regularizer.hpp"
 #include "core/cpp/schedule/passes.hpp"
 

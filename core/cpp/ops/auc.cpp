@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "core/cpp/ops/check_tensor.hpp"
+#include "core/cpp/ops/loops/check_tensor.hpp"
 
 namespace hugectr {
 

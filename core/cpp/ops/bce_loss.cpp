@@ -2,8 +2,8 @@
 #include "core/cpp/ops/bce_loss.hpp"
 
 #include "core/cpp/device/thread_pool.hpp"
-#include "core/cpp/ops/check_tensor.hpp"
-#include "core/cpp/ops/partial_sums.hpp"
+#include "core/cpp/ops/loops/check_tensor.hpp"
+#include "core/cpp/ops/loops/partial_sums.hpp"
 #include "core/cpp/ops/sigmoid.hpp"
 
 namespace hugectr {

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "core/cpp/device/thread_pool.hpp"
-#include "core/cpp/ops/check_csr.hpp"
+#include "core/cpp/ops/loops/check_csr.hpp"
 
 namespace hugectr {
 namespace {

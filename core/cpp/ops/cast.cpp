@@ -3,7 +3,7 @@
 
 #include <type_traits>
 
-#include "core/cpp/ops/row_spans.hpp"
+#include "core/cpp/ops/loops/row_spans.hpp"
 
 namespace hugectr {
 namespace {

@@ -3,8 +3,8 @@
 
 #include "core/cpp/base/optimizer_formulas.hpp"
 #include "core/cpp/device/thread_pool.hpp"
-#include "core/cpp/ops/check_tensor.hpp"
-#include "core/cpp/ops/row_spans.hpp"
+#include "core/cpp/ops/loops/check_tensor.hpp"
+#include "core/cpp/ops/loops/row_spans.hpp"
 
 namespace hugectr {
 

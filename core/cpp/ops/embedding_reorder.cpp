@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "core/cpp/device/thread_pool.hpp"
-#include "core/cpp/ops/check_csr.hpp"
 #include "core/cpp/ops/filter_keys.hpp"
+#include "core/cpp/ops/loops/check_csr.hpp"
 
 namespace hugectr {
 namespace {

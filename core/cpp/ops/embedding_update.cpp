@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "core/cpp/device/thread_pool.hpp"
-#include "core/cpp/ops/check_csr.hpp"
-#include "core/cpp/ops/row_update_rules.hpp"
-#include "core/cpp/ops/vec_size_dispatch.hpp"
+#include "core/cpp/ops/loops/check_csr.hpp"
+#include "core/cpp/ops/loops/row_update_rules.hpp"
+#include "core/cpp/ops/loops/vec_size_dispatch.hpp"
 
 namespace hugectr {
 namespace {

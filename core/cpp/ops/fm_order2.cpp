@@ -2,9 +2,9 @@
 #include "core/cpp/ops/fm_order2.hpp"
 
 #include "core/cpp/device/thread_pool.hpp"
-#include "core/cpp/ops/check_tensor.hpp"
-#include "core/cpp/ops/lanes.hpp"
-#include "core/cpp/ops/row_spans.hpp"
+#include "core/cpp/ops/loops/check_tensor.hpp"
+#include "core/cpp/ops/loops/lanes.hpp"
+#include "core/cpp/ops/loops/row_spans.hpp"
 
 namespace hugectr {
 namespace {

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "core/cpp/device/thread_pool.hpp"
-#include "core/cpp/ops/hash_probe.hpp"
+#include "core/cpp/ops/loops/hash_probe.hpp"
 
 namespace hugectr {
 namespace {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "core/cpp/device/thread_pool.hpp"
-#include "core/cpp/ops/check_tensor.hpp"
-#include "core/cpp/ops/lanes.hpp"
+#include "core/cpp/ops/loops/check_tensor.hpp"
+#include "core/cpp/ops/loops/lanes.hpp"
 
 namespace hugectr {
 namespace {

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "core/cpp/device/thread_pool.hpp"
-#include "core/cpp/ops/check_tensor.hpp"
-#include "core/cpp/ops/lanes.hpp"
-#include "core/cpp/ops/partial_sums.hpp"
-#include "core/cpp/ops/row_spans.hpp"
+#include "core/cpp/ops/loops/check_tensor.hpp"
+#include "core/cpp/ops/loops/lanes.hpp"
+#include "core/cpp/ops/loops/partial_sums.hpp"
+#include "core/cpp/ops/loops/row_spans.hpp"
 
 namespace hugectr {
 namespace {

@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "core/cpp/device/thread_pool.hpp"
-#include "core/cpp/ops/axis_segments.hpp"
-#include "core/cpp/ops/check_tensor.hpp"
-#include "core/cpp/ops/row_spans.hpp"
+#include "core/cpp/ops/loops/axis_segments.hpp"
+#include "core/cpp/ops/loops/check_tensor.hpp"
+#include "core/cpp/ops/loops/row_spans.hpp"
 
 namespace hugectr {
 namespace {

@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "core/cpp/device/thread_pool.hpp"
-#include "core/cpp/ops/check_csr.hpp"
-#include "core/cpp/ops/hash_probe.hpp"
+#include "core/cpp/ops/loops/check_csr.hpp"
+#include "core/cpp/ops/loops/hash_probe.hpp"
 
 namespace hugectr {
 namespace {

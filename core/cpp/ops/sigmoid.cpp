@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/ops/sigmoid.hpp"
 
-#include "core/cpp/ops/check_tensor.hpp"
-#include "core/cpp/ops/row_spans.hpp"
+#include "core/cpp/ops/loops/check_tensor.hpp"
+#include "core/cpp/ops/loops/row_spans.hpp"
 
 namespace hugectr {
 

@@ -23,6 +23,7 @@ bool sync_every_launch();
 /// Throws InvalidArgument naming the kernel for a launch no device can run.
 void check_launch(const char* kernel, dim3 grid, dim3 block, std::size_t shared_bytes);
 
+#ifdef __CUDACC__  // the rest serves host code too
 /// Launches `kernel` and checks the launch. A grid of zero blocks is no work, not an error.
 template <class... Params, class... Args>
 void launch(const OpContext& context, const char* name, dim3 grid, dim3 block,
@@ -41,6 +42,7 @@ void launch(const OpContext& context, const char* name, dim3 grid, dim3 block,
     check_status(cudaStreamSynchronize(native_stream(context)), name, __FILE__, __LINE__);
   }
 }
+#endif
 
 /// Blocks for a grid-stride loop over n items: enough to fill the device, never more than needed.
 unsigned grid_for(std::size_t items, unsigned items_per_block);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/ops/bce_loss.hpp"
-#include "core/cpp/ops/partial_sums.hpp"
+#include "core/cpp/ops/loops/partial_sums.hpp"
 #include "core/cpp/ops/sigmoid.hpp"
 #include "core/cuda/device/launch.cuh"
 #include "core/cuda/primitives/block_sum.cuh"

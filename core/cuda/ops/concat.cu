@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/cpp/ops/axis_segments.hpp"
+#include "core/cpp/ops/loops/axis_segments.hpp"
 #include "core/cpp/ops/concat.hpp"
 #include "core/cuda/primitives/column_parts.hpp"
 

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "core/cpp/ops/embedding_init.hpp"
-#include "core/cpp/ops/hash_probe.hpp"
+#include "core/cpp/ops/loops/hash_probe.hpp"
 #include "core/cuda/memory/scratch.hpp"
 #include "core/cuda/primitives/bucket_lanes.cuh"
 #include "core/cuda/primitives/rows.cuh"

@@ -2,7 +2,7 @@
 #include <cstdint>
 
 #include "core/cpp/ops/embedding_lookup.hpp"
-#include "core/cpp/ops/hash_probe.hpp"
+#include "core/cpp/ops/loops/hash_probe.hpp"
 #include "core/cuda/primitives/row_blocks.cuh"
 
 namespace hugectr::cuda {

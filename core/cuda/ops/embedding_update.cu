@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "core/cpp/ops/embedding_update.hpp"
-#include "core/cpp/ops/row_update_rules.hpp"
+#include "core/cpp/ops/loops/row_update_rules.hpp"
 #include "core/cuda/memory/scratch.hpp"
 #include "core/cuda/primitives/row_rules.cuh"
 #include "core/cuda/primitives/run_sums.cuh"

@@ -7,7 +7,7 @@
 #include <cub/device/device_scan.cuh>
 
 #include "core/cpp/ops/filter_keys.hpp"
-#include "core/cpp/ops/hash_probe.hpp"
+#include "core/cpp/ops/loops/hash_probe.hpp"
 #include "core/cuda/memory/scratch.hpp"
 #include "core/cuda/primitives/bucket_lanes.cuh"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/cpp/ops/axis_segments.hpp"
+#include "core/cpp/ops/loops/axis_segments.hpp"
 #include "core/cpp/ops/reduce_sum.hpp"
 #include "core/cuda/primitives/group_sum.cuh"
 #include "core/cuda/primitives/rows.cuh"

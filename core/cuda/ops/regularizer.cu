@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 
-#include "core/cpp/ops/partial_sums.hpp"
+#include "core/cpp/ops/loops/partial_sums.hpp"
 #include "core/cpp/ops/regularizer.hpp"
 #include "core/cuda/device/launch.cuh"
 #include "core/cuda/primitives/block_sum.cuh"

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "core/cpp/device/op.hpp"
-#include "core/cpp/ops/partial_sums.hpp"
+#include "core/cpp/ops/loops/partial_sums.hpp"
 #include "core/cuda/device/launch.cuh"
 #include "core/cuda/primitives/rows.cuh"
 

@@ -3,9 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/cpp/ops/hash_probe.hpp"
+#include "core/cpp/ops/loops/hash_probe.hpp"
 
-/// Lines of the index of a hash table (layout: core/cpp/ops/hash_probe.hpp) on the device: one
+/// Lines of the index of a hash table (layout: core/cpp/ops/loops/hash_probe.hpp) on the device: one
 /// thread reads the 64 bytes of a line at once and looks at all of its keys.
 namespace hugectr::cuda {
 

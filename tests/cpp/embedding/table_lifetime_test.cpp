@@ -134,6 +134,32 @@ TEST_P(EmbeddingTypes, PlanningAheadDoesNotChangeTheResult) {
   EXPECT_EQ(ahead.table().stats().rows, in_turn.table().stats().rows);
 }
 
+TEST_P(EmbeddingTypes, OverlappedPlansAgreeWithStepsInTurnUnderRandomDelays) {
+  SparseEmbeddingHashParams p = params(type());
+  p.opt_params.update_type = Update::Global;  // sweeps right up to the rows of the next plan
+  std::vector<HostBatch> batches;
+  std::vector<std::vector<float>> gradients;
+  std::vector<float> expected;
+  TableRun in_turn(p, devices());
+  for (int step = 1; step <= 8; ++step) {
+    // Keys grow, so that index and rows grow under way; batches first grow, so that plan buffers
+    // do, then shrink, so that only events keep a plan off the buffers that still train.
+    const int nnz = step <= 4 ? 8 * step : 40 - 4 * step;
+    batches.push_back(random_batch(kSamples, kSlots, nnz, 0, 300 * step, step));
+    gradients.push_back(gradient(step));
+    const auto output = in_turn.train(batches.back(), gradients.back(), 0.01f, step);
+    expected.insert(expected.end(), output.begin(), output.end());
+  }
+  for (const char* const delay : {"0", "200"}) {
+    setenv("HUGECTR_STREAM_DELAY_US", delay, 1);
+    TableRun run(p, devices());
+    const std::chrono::microseconds lag(delay[0] == '0' ? 4000 : 0);
+    EXPECT_EQ(run.train_overlapped(batches, gradients, 0.01f, lag), expected);
+    unsetenv("HUGECTR_STREAM_DELAY_US");
+    expect_same(run.table().dump(true), in_turn.table().dump(true));
+  }
+}
+
 TEST_P(EmbeddingTypes, ADroppedPlanGivesItsRowsBack) {
   SparseEmbeddingHashParams p = params(type());
   p.max_vocabulary_size_per_gpu = 96;

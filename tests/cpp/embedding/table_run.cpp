@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 #include <random>
+#include <thread>
 #include <utility>
 
 namespace hugectr::test {
@@ -40,14 +41,22 @@ TableRun::TableRun(SparseEmbeddingHashParams params, std::size_t devices, std::u
   table_ = make_embedding(params_, resources_);
 }
 
+TableRun::KeptBatch TableRun::keep(const HostBatch& batch) const {
+  return {{batch.keys.begin(), batch.keys.end()},
+          batch.keys,
+          batch.row_offsets,
+          (batch.row_offsets.size() - 1) / params_.slot_num};
+}
+
 void TableRun::plan(const HostBatch& batch, PlanSlot slot) {
-  KeptBatch& kept = batches_[static_cast<std::size_t>(slot)];
   // The last batch of this slot may still be read by the compute streams.
   resources_->synchronize();
-  kept.keys64 = batch.keys;
-  kept.keys32.assign(batch.keys.begin(), batch.keys.end());
-  kept.row_offsets = batch.row_offsets;
-  kept.samples = (batch.row_offsets.size() - 1) / params_.slot_num;
+  KeptBatch& kept = batches_[static_cast<std::size_t>(slot)];
+  kept = keep(batch);
+  plan_kept(kept, slot);
+}
+
+void TableRun::plan_kept(KeptBatch& kept, PlanSlot slot) {
   resources_->for_each_device_planning([&](std::size_t id) {
     const DeviceId device = resources_->get_local_gpu(id).device();
     SparseTensor csr;
@@ -57,6 +66,34 @@ void TableRun::plan(const HostBatch& batch, PlanSlot slot) {
     csr.row_offsets = make_ref(kept.row_offsets.data(), {kept.row_offsets.size()}, device);
     table_->plan(id, csr, slot, slot != PlanSlot::Eval);
   });
+}
+
+std::vector<float> TableRun::train_overlapped(const std::vector<HostBatch>& batches,
+                                              const std::vector<std::vector<float>>& gradients,
+                                              float lr, std::chrono::microseconds lag) {
+  const auto slot_of = [](std::size_t i) { return i % 2 ? PlanSlot::Train1 : PlanSlot::Train0; };
+  std::vector<KeptBatch> kept;
+  for (const HostBatch& batch : batches) kept.push_back(keep(batch));
+  std::vector<std::vector<float>> outputs = gradients, inputs = gradients;
+  std::vector<std::int64_t> steps(batches.size());
+  plan_kept(kept[0], slot_of(0));
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    steps[i] = static_cast<std::int64_t>(i) + 1;
+    resources_->for_each_device([&](std::size_t id) {
+      const DeviceId device = resources_->get_local_gpu(id).device();
+      resources_->get_local_gpu(id).compute_stream().submit(
+          [lag] { std::this_thread::sleep_for(lag); });
+      table_->forward(id, slot_of(i), on(id, outputs[i].data(), kept[i].samples, 0));
+      table_->backward_and_update(id, slot_of(i), on(id, inputs[i].data(), kept[i].samples, 0),
+                                  make_ref(&lr, {1}, device), make_ref(&steps[i], {1}, device),
+                                  1.0f);
+    });
+    if (i + 1 < kept.size()) plan_kept(kept[i + 1], slot_of(i + 1));
+  }
+  resources_->synchronize();
+  std::vector<float> all;
+  for (const auto& output : outputs) all.insert(all.end(), output.begin(), output.end());
+  return all;
 }
 
 TensorRef TableRun::on(std::size_t local_id, float* data, std::size_t samples, std::size_t pad) {

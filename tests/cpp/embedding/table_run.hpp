@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -34,6 +35,12 @@ class TableRun {
   std::vector<float> train(const HostBatch& batch, const std::vector<float>& gradient, float lr,
                            std::int64_t step, float grad_scale = 1.0f);
   std::vector<float> evaluate(const HostBatch& batch);
+  /// The whole pipeline without a pause: the plan of the next batch is made while the compute
+  /// streams still work, as a Session does it. `lag` holds the compute streams up in every step, so
+  /// that plans run as far ahead as they are let. Outputs of all steps, one after the other.
+  std::vector<float> train_overlapped(const std::vector<HostBatch>& batches,
+                                      const std::vector<std::vector<float>>& gradients, float lr,
+                                      std::chrono::microseconds lag);
 
   IEmbedding& table() { return *table_; }
   ResourceManager& resources() { return *resources_; }
@@ -45,6 +52,8 @@ class TableRun {
     std::vector<std::uint32_t> row_offsets;
     std::size_t samples = 0;
   };
+  KeptBatch keep(const HostBatch& batch) const;
+  void plan_kept(KeptBatch& kept, PlanSlot slot);
   TensorRef on(std::size_t local_id, float* data, std::size_t samples, std::size_t pad);
 
   SparseEmbeddingHashParams params_;

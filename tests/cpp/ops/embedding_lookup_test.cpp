@@ -6,7 +6,7 @@
 #include <cmath>
 #include <random>
 
-#include "core/cpp/ops/hash_probe.hpp"
+#include "core/cpp/ops/loops/hash_probe.hpp"
 #include "tests/cpp/ops/op_run.hpp"
 
 namespace hugectr::test {

@@ -5,7 +5,7 @@
 
 #include <numeric>
 
-#include "core/cpp/ops/hash_probe.hpp"
+#include "core/cpp/ops/loops/hash_probe.hpp"
 #include "tests/cpp/ops/op_run.hpp"
 
 /// Concurrency, growth and budgets: tests/cpp/embedding/hash_table_test.cpp.

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/cpp/ops/hash_probe.hpp"
+#include "core/cpp/ops/loops/hash_probe.hpp"
 #include "tests/cpp/ops/op_run.hpp"
 
 namespace hugectr::test {
