@@ -6,7 +6,6 @@
 #include <thread>
 
 #include "core/cpp/base/error.hpp"
-#include "core/cpp/device/cpu_stream.hpp"
 #include "core/cuda/device/device_guard.hpp"
 #include "core/cuda/device/status.hpp"
 #include "tests/cuda/gpu.hpp"
@@ -93,9 +92,10 @@ TEST_F(CudaStreamTest, TasksRunAtOnceWithTheirDeviceAndThrowToTheCaller) {
 
 TEST_F(CudaStreamTest, StreamsAndEventsOfOtherDevicesAreRefused) {
   const auto stream = backend().create_stream(device, "test");
-  const auto cpu_event = make_cpu_event();
+  const DeviceId cpu{DeviceType::Cpu, 0};
+  const auto cpu_event = DeviceBackend::get(DeviceType::Cpu).create_event(cpu);
   EXPECT_THROW(stream->record(*cpu_event), InvalidArgument);
-  const auto cpu_stream = make_cpu_stream({DeviceType::Cpu, 0}, "cpu");
+  const auto cpu_stream = DeviceBackend::get(DeviceType::Cpu).create_stream(cpu, "cpu");
   EXPECT_THROW(cuda_stream(*cpu_stream), InvalidArgument);
 }
 
