@@ -74,11 +74,9 @@ TEST_F(ErrorsTest, ADeviceThatIsNotThere) {
 }
 
 TEST_F(ErrorsTest, AnErrorIsThrownOnceAndTheProcessGoesOn) {
-  EXPECT_THROW(HCTR_TRY(cudaMemcpy(nullptr, nullptr, 1, static_cast<cudaMemcpyKind>(77))),
-               DeviceError);
+  EXPECT_THROW(HCTR_TRY(cudaSetDevice(9999)), DeviceError);
   EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
   const auto stream = backend().create_stream(device, "test");
-  EXPECT_THROW(stream->copy(nullptr, reinterpret_cast<void*>(8), 100), DeviceError);
   DeviceArray<int> array(device, 1);
   array.set(*stream, {3});
   EXPECT_EQ(array.get(*stream)[0], 3);
