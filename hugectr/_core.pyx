@@ -13,6 +13,7 @@ from libcpp.string cimport string
 from libcpp.vector cimport vector
 
 from hugectr._decl.base cimport (
+    CppDeviceId,
     CppDeviceType,
     CppLogLevel,
     CppOptimizer,
@@ -28,9 +29,9 @@ from hugectr._decl.ops cimport (
     CppDeviceBackend,
     CppOpAttribute,
     CppOpByName,
-    CppOpContext,
     CppTensorRef,
     CppThreadPool,
+    run_on_host_tensors,
 )
 
 import numpy as np
@@ -114,6 +115,14 @@ def why_not(str device):
     return CppDeviceBackend.why_not(_device_type(device))
 
 
+def device_name(str device, int index):
+    return CppDeviceBackend.get(_device_type(device)).device_name(index)
+
+
+def device_libraries(str device):
+    return dict(CppDeviceBackend.get(_device_type(device)).libraries())
+
+
 def set_log_level(int level):
     cpp_set_log_level(<CppLogLevel>level)
 
@@ -150,8 +159,6 @@ cdef CppOpAttribute _op_attribute(value) except *:
 
 
 def run_op(str name, dict tensors, dict attributes=None, str device="cpu"):
-    if device != "cpu":
-        raise DeviceError(f"run_op on '{device}': {why_not(device)}")
     global _pool
     if not _pool:
         _pool.reset(new CppThreadPool(<size_t>0))
@@ -170,13 +177,12 @@ def run_op(str name, dict tensors, dict attributes=None, str device="cpu"):
             deref(op).set_tensor(field, _tensor_ref(field, value))
     for field, value in (attributes or {}).items():
         deref(op).set_attribute(field, _op_attribute(value))
-    cdef CppOpContext context
-    context.pool = _pool.get()
-    context.device.type = CppDeviceType.Cpu
-    context.device.index = 0
+    cdef CppDeviceId where
+    where.type = _device_type(device)
+    where.index = 0
     cdef CppAnyOp call = deref(op).take()
     with nogil:
-        call.run(context)
+        run_on_host_tensors(call, where, deref(_pool))
 
 
 cdef class LearningRateScheduler:

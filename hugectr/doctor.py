@@ -12,7 +12,17 @@ from typing import Any
 
 from hugectr import _core, cuda, processor
 
-_PACKAGES = ("numpy", "scipy-openblas32", "pyarrow", "rich", "matplotlib", "jinja2", "mpi4py")
+_PACKAGES = (
+    "numpy",
+    "scipy-openblas32",
+    "pyarrow",
+    "rich",
+    "matplotlib",
+    "jinja2",
+    "mpi4py",
+    "nvidia-cublas",
+    "nvidia-nccl-cu13",
+)
 _PARTS = {
     "core library": "libhugectr.so",
     "Python module": "_core.abi3.so",
@@ -106,8 +116,12 @@ def examine() -> dict[str, Any]:
             "available": available,
             "devices": cuda.device_count(),
             "why_not": "" if available else cuda.why_not(),
+            "names": cuda.device_names(),
+            "libraries": cuda.libraries(),
         },
         "ops": len(_core.op_names("cpu")),
+        # The plug-in brings its kernels when it is opened, which the questions above did.
+        "cuda_ops": len(_core.op_names("cuda")),
         "parts": parts,
         "packages": {name: _package_version(name) for name in _PACKAGES},
         "environment": {
@@ -127,7 +141,9 @@ def format_report(found: dict[str, Any]) -> str:
         f"CUDA      {gpu['devices']} devices"
         if gpu["available"]
         else f"CUDA      {gpu['why_not']}",
-        f"ops       {found['ops']} on the CPU",
+        *(f"GPU {i:<5} {name}" for i, name in enumerate(gpu["names"])),
+        *(f"  {name:<9} {text}" for name, text in gpu["libraries"].items()),
+        f"ops       {found['ops']} on the CPU, {found['cuda_ops']} on CUDA",
         "parts     "
         + ", ".join(
             f"{part['name']} {'yes' if part['present'] else 'no'}" for part in found["parts"]

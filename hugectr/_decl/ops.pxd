@@ -24,11 +24,11 @@ cdef extern from "core/cpp/device/thread_pool.hpp" namespace "hugectr" nogil:
         size_t size()
 
 cdef extern from "core/cpp/device/op.hpp" namespace "hugectr" nogil:
-    cdef cppclass CppOpContext "hugectr::OpContext":
-        CppThreadPool* pool
-        CppDeviceId device
     cdef cppclass CppAnyOp "hugectr::AnyOp":
-        void run(const CppOpContext& context) except +translate_error
+        pass
+
+cdef extern from "core/cpp/device/op_on_host_tensors.hpp" namespace "hugectr" nogil:
+    void run_on_host_tensors(const CppAnyOp&, CppDeviceId, CppThreadPool&) except +translate_error
 
 cdef extern from "core/cpp/device/op_by_name.hpp" namespace "hugectr" nogil:
     cdef cppclass CppOpAttribute "hugectr::OpAttribute":
@@ -49,6 +49,8 @@ cdef extern from "core/cpp/device/op_by_name.hpp" namespace "hugectr" nogil:
 cdef extern from "core/cpp/device/device_backend.hpp" namespace "hugectr" nogil:
     cdef cppclass CppDeviceBackend "hugectr::DeviceBackend":
         int device_count()
+        string device_name(int index) except +translate_error
+        cmap[string, string] libraries() except +translate_error
 
         @staticmethod
         CppDeviceBackend& get(CppDeviceType) except +translate_error

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What tests of ops and layers share: fresh inputs, strided rows, comparison, float64 gradients."""
 
+import functools
 import secrets
 from collections.abc import Callable
 
@@ -10,6 +11,44 @@ import pytest
 
 Array = npt.NDArray[np.float32]
 Array64 = npt.NDArray[np.float64]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--device",
+        choices=("all", "cpu", "cuda"),
+        default="all",
+        help="where tests of ops and layers run; all: the CPU, and CUDA when there is a GPU",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "cpu_only: a test of ops about the CPU alone")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "device" not in metafunc.fixturenames:
+        return
+    from hugectr import _core  # not above: some tests need no built module
+
+    chosen = metafunc.config.getoption("--device")
+    reason = _core.why_not("cuda")
+    if chosen == "cuda" and reason:
+        raise pytest.UsageError(f"--device=cuda: {reason}")
+    if chosen == "cpu" or reason or metafunc.definition.get_closest_marker("cpu_only"):
+        devices = ["cpu"]
+    else:
+        devices = {"cuda": ["cuda"], "all": ["cpu", "cuda"]}[chosen]
+    metafunc.parametrize("device", devices)
+
+
+@pytest.fixture
+def run_on_device(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets ops and networks that name no device run on every device there is, one after another."""
+    from hugectr import _core
+
+    for name in ("run_op", "Network"):
+        monkeypatch.setattr(_core, name, functools.partial(getattr(_core, name), device=device))
 
 
 @pytest.fixture

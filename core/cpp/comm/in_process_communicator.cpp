@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/cpp/base/error.hpp"
+#include "core/cpp/comm/check_collective.hpp"
 #include "core/cpp/comm/communicator.hpp"
 #include "core/cpp/comm/reduction.hpp"
 #include "core/cpp/comm/rendezvous.hpp"
@@ -13,13 +14,7 @@
 namespace hugectr {
 namespace {
 
-/// What a rank brings to a collective; all ranks see all of them.
-struct Call {
-  const char* collective = "";
-  TensorRef in, out;
-  std::vector<std::size_t> send_counts, receive_counts;
-  std::size_t root = 0;
-};
+using Call = CollectiveCall;  // all ranks see those of all
 
 /// What the ranks share; lives until the last task that uses it has run.
 struct Group {
@@ -28,41 +23,12 @@ struct Group {
   std::vector<Call> calls;  ///< [rank], of the collective under way
 };
 
-std::string describe(const Call& call) {
-  return concat(call.collective, " of ", call.in.size(), " ", to_string(call.in.dtype));
-}
-
-[[noreturn]] void throw_disagree(std::size_t a, const std::string& what_a, std::size_t b,
-                                 const std::string& what_b) {
-  throw CommError(concat("ranks disagree: rank ", a, " calls ", what_a, ", rank ", b, " calls ",
-                         what_b, "; every rank must make the same collectives in the same order"));
-}
-
 /// Every rank checks all calls, so that all of them throw the same error or none does.
 void check_calls(const std::vector<Call>& calls) {
-  const Call& first = calls[0];
-  for (std::size_t r = 1; r < calls.size(); ++r) {
-    const Call& call = calls[r];
-    const bool sizes_may_differ = !first.send_counts.empty();
-    if (std::strcmp(call.collective, first.collective) != 0 || call.in.dtype != first.in.dtype ||
-        (!sizes_may_differ && call.in.size() != first.in.size())) {
-      throw_disagree(0, describe(first), r, describe(call));
-    }
-    if (call.root != first.root) {
-      throw_disagree(0, concat(describe(first), " from rank ", first.root), r,
-                     concat(describe(call), " from rank ", call.root));
-    }
-  }
-  if (first.send_counts.empty()) return;
-  for (std::size_t from = 0; from < calls.size(); ++from) {
-    for (std::size_t to = 0; to < calls.size(); ++to) {
-      const std::size_t sent = calls[from].send_counts[to];
-      const std::size_t expected = calls[to].receive_counts[from];
-      if (sent != expected) {
-        throw CommError(concat("ranks disagree in all_to_all: rank ", from, " sends ", sent,
-                               " elements to rank ", to, ", which expects ", expected));
-      }
-    }
+  for (std::size_t r = 1; r < calls.size(); ++r) check_agreement(0, calls[0], r, calls[r]);
+  if (calls[0].send_counts.empty()) return;
+  for (std::size_t a = 0; a < calls.size(); ++a) {
+    for (std::size_t b = a; b < calls.size(); ++b) check_agreement(a, calls[a], b, calls[b]);
   }
 }
 
@@ -74,31 +40,6 @@ void copy_elements(char* to, const char* from, std::size_t count, TensorScalarTy
   if (count > 0 && to != from) std::memcpy(to, from, count * size_of(type));
 }
 
-void check_tensor(const char* collective, const TensorRef& ref) {
-  HCTR_CHECK(!ref.empty() && (ref.data != nullptr || ref.size() == 0), collective,
-             ": the tensor has no memory");
-  HCTR_CHECK(ref.contiguous(), collective, ": the tensor of shape ", to_string(ref.shape),
-             " must be contiguous, its rows lie ", ref.row_stride, " elements apart");
-}
-
-void check_pair(const char* collective, const TensorRef& in, const TensorRef& out) {
-  check_tensor(collective, in);
-  check_tensor(collective, out);
-  HCTR_CHECK(in.dtype == out.dtype, collective, ": in holds ", to_string(in.dtype),
-             " and out holds ", to_string(out.dtype));
-}
-
-void check_summable(const char* collective, const TensorRef& ref) {
-  HCTR_CHECK(can_sum(ref.dtype), collective, ": can not sum ", to_string(ref.dtype),
-             "; use float32, float64, int64, int32 or uint32");
-}
-
-std::size_t total(const std::vector<std::size_t>& counts) {
-  std::size_t sum = 0;
-  for (const std::size_t count : counts) sum += count;
-  return sum;
-}
-
 class InProcessCommunicator final : public Communicator {
  public:
   InProcessCommunicator(std::size_t rank, std::size_t size, std::shared_ptr<Group> group)
@@ -108,8 +49,7 @@ class InProcessCommunicator final : public Communicator {
   std::size_t size() const override { return size_; }
 
   void all_reduce(TensorRef data, Stream& stream) override {
-    check_tensor("all_reduce", data);
-    check_summable("all_reduce", data);
+    check_all_reduce(data);
     // Each rank sums its own part of the elements and writes it to all: one pass, no second copy.
     submit(stream, {.collective = "all_reduce", .in = data},
            [rank = rank_, size = size_](const std::vector<Call>& calls) {
@@ -130,10 +70,7 @@ class InProcessCommunicator final : public Communicator {
   }
 
   void reduce_scatter(TensorRef in, TensorRef out, Stream& stream) override {
-    check_pair("reduce_scatter", in, out);
-    check_summable("reduce_scatter", in);
-    HCTR_CHECK(in.size() == size_ * out.size(), "reduce_scatter: in has ", in.size(),
-               " elements, not ", size_, " blocks of ", out.size());
+    check_reduce_scatter(in, out, size_);
     submit(stream, {.collective = "reduce_scatter", .in = in, .out = out},
            [rank = rank_](const std::vector<Call>& calls) {
              const Call& own = calls[rank];
@@ -145,9 +82,7 @@ class InProcessCommunicator final : public Communicator {
   }
 
   void all_gather(TensorRef in, TensorRef out, Stream& stream) override {
-    check_pair("all_gather", in, out);
-    HCTR_CHECK(out.size() == size_ * in.size(), "all_gather: out has ", out.size(),
-               " elements, not ", size_, " blocks of ", in.size());
+    check_all_gather(in, out, size_);
     submit(stream, {.collective = "all_gather", .in = in, .out = out},
            [rank = rank_](const std::vector<Call>& calls) {
              const Call& own = calls[rank];
@@ -160,13 +95,7 @@ class InProcessCommunicator final : public Communicator {
 
   void all_to_all(TensorRef in, const std::vector<std::size_t>& send_counts, TensorRef out,
                   const std::vector<std::size_t>& receive_counts, Stream& stream) override {
-    check_pair("all_to_all", in, out);
-    HCTR_CHECK(send_counts.size() == size_ && receive_counts.size() == size_,
-               "all_to_all: needs one send and one receive count per rank (", size_, "), got ",
-               send_counts.size(), " and ", receive_counts.size());
-    HCTR_CHECK(total(send_counts) <= in.size() && total(receive_counts) <= out.size(),
-               "all_to_all: the counts ask for ", total(send_counts), " elements of ", in.size(),
-               " in and ", total(receive_counts), " of ", out.size(), " out");
+    check_all_to_all(in, send_counts, out, receive_counts, size_);
     submit(stream,
            {.collective = "all_to_all",
             .in = in,
@@ -187,8 +116,7 @@ class InProcessCommunicator final : public Communicator {
   }
 
   void broadcast(TensorRef data, std::size_t root, Stream& stream) override {
-    check_tensor("broadcast", data);
-    HCTR_CHECK(root < size_, "broadcast: there is no rank ", root, " among ", size_);
+    check_broadcast(data, root, size_);
     submit(stream, {.collective = "broadcast", .in = data, .root = root},
            [rank = rank_](const std::vector<Call>& calls) {
              const Call& own = calls[rank];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -31,6 +32,8 @@ class HCTR_API DeviceBackend {
   /// Communicators of the local devices of a one-process job.
   virtual std::vector<std::unique_ptr<Communicator>> create_communicators(
       const std::vector<DeviceId>& devices) = 0;
+  /// What the backend stands on, for people: name -> version and place, or why it can not be used.
+  virtual std::map<std::string, std::string> libraries() const { return {}; }
 
   /// Adds a backend; the object must live as long as the program.
   static void add(DeviceBackend* backend);

@@ -11,6 +11,11 @@ import pytest
 from hugectr import _core
 
 
+@pytest.fixture(autouse=True)
+def every_device(run_on_device: None) -> None:
+    """See ``run_on_device``."""
+
+
 @pytest.fixture
 def check_layer(
     rng: np.random.Generator,

@@ -5,6 +5,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 SCRIPT = """
 import hashlib
 import numpy as np
@@ -69,5 +71,6 @@ def digest(threads: int) -> str:
     return done.stdout
 
 
+@pytest.mark.cpu_only
 def test_results_do_not_depend_on_the_number_of_threads():
     assert len({digest(threads) for threads in (1, 2, 5)}) == 1

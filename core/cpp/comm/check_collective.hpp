@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <vector>
+
+#include "core/cpp/base/export.hpp"
+#include "core/cpp/memory/tensor_ref.hpp"
+
+/// What every Communicator asks of a collective's arguments, and of those of the other ranks.
+namespace hugectr {
+
+/// What a rank brings to a collective.
+struct CollectiveCall {
+  const char* collective = "";
+  TensorRef in, out;
+  std::vector<std::size_t> send_counts, receive_counts;
+  std::size_t root = 0;
+};
+
+/// Each throws InvalidArgument naming the collective and what can not work.
+HCTR_API void check_all_reduce(const TensorRef& data);
+HCTR_API void check_reduce_scatter(const TensorRef& in, const TensorRef& out, std::size_t ranks);
+HCTR_API void check_all_gather(const TensorRef& in, const TensorRef& out, std::size_t ranks);
+HCTR_API void check_all_to_all(const TensorRef& in, const std::vector<std::size_t>& send_counts,
+                               const TensorRef& out, const std::vector<std::size_t>& receive_counts,
+                               std::size_t ranks);
+HCTR_API void check_broadcast(const TensorRef& data, std::size_t root, std::size_t ranks);
+
+/// Throws CommError naming both ranks unless their calls are parts of one collective.
+HCTR_API void check_agreement(std::size_t rank_a, const CollectiveCall& a, std::size_t rank_b,
+                              const CollectiveCall& b);
+
+}  // namespace hugectr

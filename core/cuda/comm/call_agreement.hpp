@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "core/cpp/comm/check_collective.hpp"
+
+namespace hugectr::cuda {
+
+/// Compares the n-th collective of every rank of a process without making one wait for another:
+/// each is held until the last rank has brought its part.
+class CallAgreement {
+ public:
+  explicit CallAgreement(std::size_t ranks) : made_(ranks, 0) {}
+
+  /// Throws CommError when another rank's n-th call, seen before, is no part of this collective.
+  void enter(std::size_t rank, CollectiveCall call) {
+    const std::lock_guard lock(mutex_);
+    const std::uint64_t n = made_[rank]++;
+    if (n - first_ == pending_.size()) pending_.emplace_back(made_.size());
+    auto& calls = pending_[n - first_];
+    auto& own = calls[rank];
+    own = std::move(call);
+    bool complete = true;
+    for (std::size_t r = 0; r < calls.size(); ++r) {
+      if (!calls[r]) {
+        complete = false;
+        continue;
+      }
+      const auto [a, b] = std::minmax(r, rank);
+      check_agreement(a, *calls[a], b, *calls[b]);
+    }
+    // The ranks come to their calls in order, so the oldest one is complete first.
+    if (complete) {
+      pending_.pop_front();
+      ++first_;
+    }
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::uint64_t> made_;  ///< [rank]
+  std::uint64_t first_ = 0;          ///< number of the first pending collective
+  std::deque<std::vector<std::optional<CollectiveCall>>> pending_;
+};
+
+}  // namespace hugectr::cuda

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cuda/comm/nccl_communicator.hpp"
+
+#include <chrono>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "core/cpp/base/error.hpp"
+#include "core/cpp/comm/check_collective.hpp"
+#include "core/cuda/comm/call_agreement.hpp"
+#include "core/cuda/comm/nccl.hpp"
+#include "core/cuda/device/cuda_stream.hpp"
+#include "core/cuda/device/device_guard.hpp"
+#include "core/cuda/memory/memory_pool.hpp"
+
+namespace hugectr::cuda {
+namespace {
+
+ncclDataType_t nccl_type(TensorScalarType type) {
+  switch (type) {
+    case TensorScalarType::Float32:
+      return ncclFloat32;
+    case TensorScalarType::Float64:
+      return ncclFloat64;
+    case TensorScalarType::Int64:
+      return ncclInt64;
+    case TensorScalarType::Int32:
+      return ncclInt32;
+    case TensorScalarType::UInt32:
+      return ncclUint32;
+    default:
+      throw InvalidArgument(concat("can not sum ", to_string(type)));
+  }
+}
+
+/// One device's part of the group.
+struct Rank {
+  Rank() = default;
+  ~Rank() { HCTR_TRY_NOTHROW(cudaFree(barrier)); }
+  Rank(const Rank&) = delete;
+  Rank& operator=(const Rank&) = delete;
+
+  int device = 0;
+  ncclComm_t comm = nullptr;
+  void* barrier = nullptr;  ///< one int32, what a barrier sums
+  std::timed_mutex mutex;   ///< held during a call on comm
+};
+
+struct Group {
+  explicit Group(const std::vector<int>& devices)
+      : ranks(devices.size()), agreement(devices.size()) {
+    std::vector<ncclComm_t> comms(devices.size());
+    for (std::size_t r = 0; r < devices.size(); ++r) {
+      const DeviceGuard guard(devices[r]);
+      ranks[r].device = devices[r];
+      HCTR_TRY(cudaMalloc(&ranks[r].barrier, sizeof(int)));
+      HCTR_TRY(cudaMemset(ranks[r].barrier, 0, sizeof(int)));
+    }
+    HCTR_TRY(nccl().CommInitAll(comms.data(), static_cast<int>(comms.size()), devices.data()));
+    for (std::size_t r = 0; r < devices.size(); ++r) ranks[r].comm = comms[r];
+  }
+  ~Group() { end_comms(); }
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+
+  void abort(const std::string& reason) noexcept {
+    if (failure->set(reason)) end_comms();
+  }
+
+  std::vector<Rank> ranks;
+  CallAgreement agreement;
+  const std::shared_ptr<StreamFailure> failure = std::make_shared<StreamFailure>();
+
+ private:
+  /// Ends what runs and frees the handles. Abort also in the good case: destroying waits for ranks
+  /// that may never come.
+  void end_comms() noexcept {
+    for (Rank& rank : ranks) {
+      // A call that does not return waits for a rank that will not come; NCCL lets it be aborted.
+      const bool locked = rank.mutex.try_lock_for(std::chrono::seconds(1));
+      if (ncclComm_t comm = std::exchange(rank.comm, nullptr)) {
+        HCTR_TRY_NOTHROW(nccl().CommAbort(comm));
+      }
+      if (locked) rank.mutex.unlock();
+    }
+  }
+};
+
+char* bytes_at(const TensorRef& ref, std::size_t element) {
+  return static_cast<char*>(ref.data) + element * size_of(ref.dtype);
+}
+
+class NcclCommunicator final : public Communicator {
+ public:
+  NcclCommunicator(std::size_t rank, std::shared_ptr<Group> group)
+      : rank_(rank), group_(std::move(group)) {}
+
+  std::size_t rank() const override { return rank_; }
+  std::size_t size() const override { return group_->ranks.size(); }
+
+  void all_reduce(TensorRef data, Stream& stream) override {
+    check_all_reduce(data);
+    run(stream, {.collective = "all_reduce", .in = data}, [&](ncclComm_t comm, cudaStream_t to) {
+      HCTR_TRY(nccl().AllReduce(data.data, data.data, data.size(), nccl_type(data.dtype), ncclSum,
+                                comm, to));
+    });
+  }
+
+  void reduce_scatter(TensorRef in, TensorRef out, Stream& stream) override {
+    check_reduce_scatter(in, out, size());
+    run(stream, {.collective = "reduce_scatter", .in = in, .out = out},
+        [&](ncclComm_t comm, cudaStream_t to) {
+          HCTR_TRY(nccl().ReduceScatter(in.data, out.data, out.size(), nccl_type(in.dtype), ncclSum,
+                                        comm, to));
+        });
+  }
+
+  void all_gather(TensorRef in, TensorRef out, Stream& stream) override {
+    check_all_gather(in, out, size());
+    run(stream, {.collective = "all_gather", .in = in, .out = out},
+        [&](ncclComm_t comm, cudaStream_t to) {
+          HCTR_TRY(nccl().AllGather(in.data, out.data, in.size_in_bytes(), ncclUint8, comm, to));
+        });
+  }
+
+  void all_to_all(TensorRef in, const std::vector<std::size_t>& send_counts, TensorRef out,
+                  const std::vector<std::size_t>& receive_counts, Stream& stream) override {
+    check_all_to_all(in, send_counts, out, receive_counts, size());
+    run(stream,
+        {.collective = "all_to_all",
+         .in = in,
+         .out = out,
+         .send_counts = send_counts,
+         .receive_counts = receive_counts},
+        [&](ncclComm_t comm, cudaStream_t to) {
+          const std::size_t width = size_of(in.dtype);
+          HCTR_TRY(nccl().GroupStart());
+          ncclResult_t status = ncclSuccess;
+          const auto keep = [&](ncclResult_t result) {
+            if (status == ncclSuccess) status = result;
+          };
+          std::size_t from = 0;
+          std::size_t at = 0;
+          for (std::size_t r = 0; r < size(); ++r) {
+            const int peer = static_cast<int>(r);
+            if (send_counts[r] > 0) {
+              keep(nccl().Send(bytes_at(in, from), send_counts[r] * width, ncclUint8, peer, comm,
+                               to));
+            }
+            if (receive_counts[r] > 0) {
+              keep(nccl().Recv(bytes_at(out, at), receive_counts[r] * width, ncclUint8, peer, comm,
+                               to));
+            }
+            from += send_counts[r];
+            at += receive_counts[r];
+          }
+          keep(nccl().GroupEnd());  // also after an error: the thread must leave the group
+          check_status(status, "all_to_all by ncclSend and ncclRecv", __FILE__, __LINE__);
+        });
+  }
+
+  void broadcast(TensorRef data, std::size_t root, Stream& stream) override {
+    check_broadcast(data, root, size());
+    run(stream, {.collective = "broadcast", .in = data, .root = root},
+        [&](ncclComm_t comm, cudaStream_t to) {
+          HCTR_TRY(nccl().Broadcast(data.data, data.data, data.size_in_bytes(), ncclUint8,
+                                    static_cast<int>(root), comm, to));
+        });
+  }
+
+  void barrier(Stream& stream) override {
+    void* const element = group_->ranks[rank_].barrier;
+    run(stream, {.collective = "barrier"}, [&](ncclComm_t comm, cudaStream_t to) {
+      HCTR_TRY(nccl().AllReduce(element, element, 1, ncclInt32, ncclSum, comm, to));
+    });
+  }
+
+  void abort(const std::string& reason) noexcept override { group_->abort(reason); }
+
+ private:
+  template <class F>
+  void run(Stream& stream, CollectiveCall call, F&& launch) {
+    throw_if_failed();
+    CudaStream& to = cuda_stream(stream);
+    Rank& rank = group_->ranks[rank_];
+    try {
+      group_->agreement.enter(rank_, std::move(call));
+    } catch (const CommError& error) {
+      group_->abort(error.what());
+      throw;
+    }
+    const DeviceGuard guard(rank.device);
+    const std::lock_guard lock(rank.mutex);
+    throw_if_failed();  // an abort may have taken the handle while this call waited for the lock
+    to.watch(group_->failure);
+    try {
+      launch(rank.comm, static_cast<cudaStream_t>(to.native()));
+    } catch (const CommError&) {
+      throw_if_failed();  // the cause says more than NCCL's complaint about the abort
+      throw;
+    }
+  }
+
+  void throw_if_failed() const {
+    if (group_->failure->failed()) throw CommError(group_->failure->text());
+  }
+
+  std::size_t rank_;
+  std::shared_ptr<Group> group_;
+};
+
+}  // namespace
+
+std::vector<std::unique_ptr<Communicator>> make_nccl_communicators(
+    const std::vector<int>& devices) {
+  auto group = std::make_shared<Group>(devices);
+  std::vector<std::unique_ptr<Communicator>> communicators;
+  for (std::size_t rank = 0; rank < devices.size(); ++rank) {
+    communicators.push_back(std::make_unique<NcclCommunicator>(rank, group));
+  }
+  return communicators;
+}
+
+}  // namespace hugectr::cuda

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cuda/device/cublas_lt.hpp"
+
+#include <cstdio>
+
+#include "core/cpp/base/error.hpp"
+#include "core/cuda/device/cuda_stream.hpp"
+#include "core/cuda/device/shared_library.hpp"
+
+namespace hugectr::cuda {
+namespace {
+
+struct Library {
+  SharedLibrary file{"libcublasLt.so.13", "cu13 cublas", "\"nvidia-cublas>=13,<14\""};
+  CublasLtApi api{};
+
+  Library() {
+    file.find(api.create, "cublasLtCreate");
+    file.find(api.destroy, "cublasLtDestroy");
+    file.find(api.getStatusName, "cublasLtGetStatusName");
+    file.find(api.getStatusString, "cublasLtGetStatusString");
+    file.find(api.getVersion, "cublasLtGetVersion");
+    file.find(api.matmul, "cublasLtMatmul");
+    file.find(api.matmulDescCreate, "cublasLtMatmulDescCreate");
+    file.find(api.matmulDescDestroy, "cublasLtMatmulDescDestroy");
+    file.find(api.matmulDescSetAttribute, "cublasLtMatmulDescSetAttribute");
+    file.find(api.matrixLayoutCreate, "cublasLtMatrixLayoutCreate");
+    file.find(api.matrixLayoutDestroy, "cublasLtMatrixLayoutDestroy");
+    file.find(api.matrixLayoutSetAttribute, "cublasLtMatrixLayoutSetAttribute");
+    file.find(api.matmulPreferenceCreate, "cublasLtMatmulPreferenceCreate");
+    file.find(api.matmulPreferenceDestroy, "cublasLtMatmulPreferenceDestroy");
+    file.find(api.matmulPreferenceSetAttribute, "cublasLtMatmulPreferenceSetAttribute");
+    file.find(api.matmulAlgoGetHeuristic, "cublasLtMatmulAlgoGetHeuristic");
+  }
+};
+
+const Library& library() {
+  static const auto* const object = new Library;  // static destructors may still multiply
+  return *object;
+}
+
+std::string text_of(cublasStatus_t status, const char* call, const char* file, int line) {
+  const CublasLtApi& api = cublas_lt_api();
+  return concat(call, " failed at ", file, ":", line, ": ", api.getStatusName(status), ": ",
+                api.getStatusString(status));
+}
+
+}  // namespace
+
+const CublasLtApi& cublas_lt_api() { return library().api; }
+
+std::string cublas_lt_version() {
+  const std::size_t version = library().api.getVersion();  // 130002 is 13.0.2
+  return concat(version / 10000, ".", version / 100 % 100, ".", version % 100, " (",
+                library().file.path(), ")");
+}
+
+void check_status(cublasStatus_t status, const char* call, const char* file, int line) {
+  if (status != CUBLAS_STATUS_SUCCESS) throw DeviceError(text_of(status, call, file, line));
+}
+
+void report_status(cublasStatus_t status, const char* call, const char* file, int line) noexcept {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  try {
+    std::fprintf(stderr, "hugectr: %s\n", text_of(status, call, file, line).c_str());
+  } catch (...) {
+    std::fprintf(stderr, "hugectr: %s failed\n", call);
+  }
+}
+
+CublasLt::CublasLt() : CublasLtApi(cublas_lt_api()) {
+  HCTR_TRY(create(&handle_));
+  try {
+    HCTR_TRY(cudaMalloc(&workspace_, kWorkspaceBytes));
+  } catch (...) {
+    HCTR_TRY_NOTHROW(destroy(handle_));
+    throw;
+  }
+}
+
+CublasLt::~CublasLt() {
+  HCTR_TRY_NOTHROW(cudaFree(workspace_));
+  HCTR_TRY_NOTHROW(destroy(handle_));
+}
+
+CublasLt& cublas_lt(const OpContext& context) { return cuda_stream(*context.stream).cublas_lt(); }
+
+}  // namespace hugectr::cuda

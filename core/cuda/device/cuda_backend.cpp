@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cuda/device/cuda_backend.hpp"
+
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "core/cpp/base/error.hpp"
+#include "core/cuda/comm/nccl.hpp"
+#include "core/cuda/comm/nccl_communicator.hpp"
+#include "core/cuda/comm/single_communicator.hpp"
+#include "core/cuda/device/copy_scalars.hpp"
+#include "core/cuda/device/cublas_lt.hpp"
+#include "core/cuda/device/cuda_event.hpp"
+#include "core/cuda/device/cuda_stream.hpp"
+#include "core/cuda/device/device_guard.hpp"
+#include "core/cuda/device/status.hpp"
+#include "core/cuda/memory/cuda_memory_resource.hpp"
+#include "core/cuda/memory/memory_pool.hpp"
+
+namespace hugectr::cuda {
+namespace {
+
+/// 13000 is 13.0.
+std::string version_text(int version) { return concat(version / 1000, ".", version % 1000 / 10); }
+
+[[noreturn]] void throw_old_driver() {
+  int driver_version = 0;
+  cudaDriverGetVersion(&driver_version);
+  if (driver_version == 0) {
+    throw DeviceError(
+        "no NVIDIA driver is installed on this machine (libcuda.so.1 was not found): install "
+        "driver 580 or newer, or use device \"cpu\"");
+  }
+  throw DeviceError(concat("the NVIDIA driver supports CUDA ", version_text(driver_version),
+                           ", this build needs ", version_text(CUDART_VERSION),
+                           ": install driver 580 or newer, or use device \"cpu\""));
+}
+
+std::string visible_devices() {
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  return visible == nullptr ? "" : concat(" (CUDA_VISIBLE_DEVICES=", visible, ")");
+}
+
+/// The version of a library, or why it can not be opened.
+std::string version_or_reason(std::string (*version)()) {
+  try {
+    return version();
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+}
+
+class CudaBackend final : public DeviceBackend {
+ public:
+  DeviceType type() const override { return DeviceType::Cuda; }
+
+  int device_count() const override {
+    int count = 0;
+    const cudaError_t status = cudaGetDeviceCount(&count);
+    if (status == cudaSuccess) return count;
+    cudaGetLastError();
+    if (status == cudaErrorNoDevice) return 0;
+    if (status == cudaErrorInsufficientDriver || status == cudaErrorStubLibrary) {
+      throw_old_driver();
+    }
+    check_status(status, "cudaGetDeviceCount", __FILE__, __LINE__);
+    return 0;
+  }
+
+  void check_device(int index) const override {
+    const std::lock_guard lock(mutex_);
+    if (checked_.count(index) > 0) return;
+    const int count = device_count();
+    if (count == 0) {
+      throw DeviceError(concat("no CUDA device is visible", visible_devices(),
+                               ": check nvidia-smi, or use device \"cpu\""));
+    }
+    HCTR_CHECK(index >= 0 && index < count, "there is no CUDA device ", index,
+               ": this process sees ", count, count == 1 ? " device, 0" : " devices, 0 to ",
+               count == 1 ? std::string() : std::to_string(count - 1), visible_devices());
+    const DeviceGuard guard(index);
+    check_code_for_current_device();
+    checked_.insert(index);
+  }
+
+  std::string device_name(int index) const override {
+    check_device(index);
+    cudaDeviceProp properties{};
+    HCTR_TRY(cudaGetDeviceProperties(&properties, index));
+    return concat(properties.name, ", ", properties.totalGlobalMem >> 20, " MiB, sm_",
+                  properties.major, properties.minor);
+  }
+
+  std::unique_ptr<Stream> create_stream(DeviceId device, const std::string& name) override {
+    check_device(device.index);
+    return std::make_unique<CudaStream>(device, name);
+  }
+
+  std::unique_ptr<Event> create_event(DeviceId device) override {
+    check_device(device.index);
+    return std::make_unique<CudaEvent>(device.index);
+  }
+
+  std::shared_ptr<MemoryResource> memory_resource(DeviceId device) override {
+    check_device(device.index);
+    return make_cuda_memory_resource(device.index);
+  }
+
+  std::shared_ptr<MemoryResource> staging_resource(DeviceId device) override {
+    check_device(device.index);
+    return make_pinned_memory_resource();
+  }
+
+  std::vector<std::unique_ptr<Communicator>> create_communicators(
+      const std::vector<DeviceId>& devices) override {
+    std::vector<int> indices;
+    for (const DeviceId device : devices) {
+      check_device(device.index);
+      indices.push_back(device.index);
+    }
+    if (indices.size() == 1) {
+      std::vector<std::unique_ptr<Communicator>> alone;
+      alone.push_back(make_single_communicator());
+      return alone;
+    }
+    HCTR_CHECK(std::set<int>(indices.begin(), indices.end()).size() == indices.size(),
+               "a CUDA device is named twice: every GPU can be in vvgpu once");
+    share_memory_between(indices);
+    return make_nccl_communicators(indices);
+  }
+
+  std::map<std::string, std::string> libraries() const override {
+    int driver_version = 0;
+    cudaDriverGetVersion(&driver_version);
+    return {
+        {"driver", driver_version == 0 ? "not found"
+                                       : concat("supports CUDA ", version_text(driver_version))},
+        {"cudart", concat(version_text(CUDART_VERSION), " (built in)")},
+        {"code for", HUGECTR_CUDA_ARCHS},
+        {"cuBLASLt", version_or_reason(&cublas_lt_version)},
+        {"NCCL", version_or_reason(&nccl_version)},
+    };
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::set<int> checked_;
+};
+
+const struct Registration {
+  Registration() { DeviceBackend::add(&cuda_backend()); }
+} registration;
+
+}  // namespace
+
+DeviceBackend& cuda_backend() {
+  static auto* const backend = new CudaBackend;
+  return *backend;
+}
+
+}  // namespace hugectr::cuda

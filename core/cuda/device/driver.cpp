@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cuda/device/driver.hpp"
+
+#include "core/cpp/base/error.hpp"
+#include "core/cuda/device/status.hpp"
+
+namespace hugectr::cuda {
+namespace {
+
+template <class F>
+void find(F& function, const char* name) {
+  void* address = nullptr;
+  cudaDriverEntryPointQueryResult found{};
+  HCTR_TRY(
+      cudaGetDriverEntryPointByVersion(name, &address, CUDART_VERSION, cudaEnableDefault, &found));
+  if (found != cudaDriverEntryPointSuccess || address == nullptr) {
+    throw DeviceError(concat("the NVIDIA driver has no ", name,
+                             ": install driver 580 or newer, or use device \"cpu\""));
+  }
+  function = reinterpret_cast<F>(address);
+}
+
+DriverApi find_all() {
+  DriverApi api{};
+  find(api.get_error_name, "cuGetErrorName");
+  find(api.get_error_string, "cuGetErrorString");
+  find(api.mem_get_allocation_granularity, "cuMemGetAllocationGranularity");
+  find(api.mem_address_reserve, "cuMemAddressReserve");
+  find(api.mem_address_free, "cuMemAddressFree");
+  find(api.mem_create, "cuMemCreate");
+  find(api.mem_release, "cuMemRelease");
+  find(api.mem_map, "cuMemMap");
+  find(api.mem_unmap, "cuMemUnmap");
+  find(api.mem_set_access, "cuMemSetAccess");
+  return api;
+}
+
+}  // namespace
+
+const DriverApi& driver() {
+  static const DriverApi api = find_all();
+  return api;
+}
+
+}  // namespace hugectr::cuda

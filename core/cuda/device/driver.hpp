@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cuda.h>
+
+namespace hugectr::cuda {
+
+/// The functions of the driver that the run-time has no name for. They are asked from cudart, so
+/// that the plug-in does not link libcuda and loads where there is no driver.
+struct DriverApi {
+  decltype(&::cuGetErrorName) get_error_name;
+  decltype(&::cuGetErrorString) get_error_string;
+  decltype(&::cuMemGetAllocationGranularity) mem_get_allocation_granularity;
+  decltype(&::cuMemAddressReserve) mem_address_reserve;
+  decltype(&::cuMemAddressFree) mem_address_free;
+  decltype(&::cuMemCreate) mem_create;
+  decltype(&::cuMemRelease) mem_release;
+  decltype(&::cuMemMap) mem_map;
+  decltype(&::cuMemUnmap) mem_unmap;
+  decltype(&::cuMemSetAccess) mem_set_access;
+};
+
+/// Throws DeviceError when there is no driver, or one that lacks a function.
+const DriverApi& driver();
+
+}  // namespace hugectr::cuda

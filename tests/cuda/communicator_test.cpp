@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/comm/communicator.hpp"
+
+#include <exception>
+#include <thread>
+
+#include "core/cpp/base/error.hpp"
+#include "core/cuda/comm/call_agreement.hpp"
+#include "tests/cuda/gpu.hpp"
+
+namespace hugectr::cuda {
+namespace {
+
+using SingleCommunicatorTest = GpuTest<1>;
+using NcclTest = GpuTest<2>;
+
+/// n GPUs, each with its communicator and stream, driven by a thread of its own.
+struct GpuRanks {
+  explicit GpuRanks(int n) {
+    DeviceBackend& backend = DeviceBackend::get(DeviceType::Cuda);
+    for (int r = 0; r < n; ++r) devices.push_back({DeviceType::Cuda, r});
+    communicators = backend.create_communicators(devices);
+    for (const DeviceId device : devices) streams.push_back(backend.create_stream(device, "rank"));
+  }
+  std::size_t size() const { return devices.size(); }
+
+  /// Calls f(rank) on the rank's thread and waits for its stream; the error of each rank, or null.
+  template <class F>
+  std::vector<std::exception_ptr> try_run(const F& f) {
+    std::vector<std::exception_ptr> errors(size());
+    std::vector<std::thread> threads;
+    for (std::size_t r = 0; r < size(); ++r) {
+      threads.emplace_back([&, r] {
+        try {
+          f(r);
+          streams[r]->synchronize();
+        } catch (...) {
+          errors[r] = std::current_exception();
+        }
+      });
+    }
+    for (auto& thread : threads) thread.join();
+    return errors;
+  }
+  template <class F>
+  void run(const F& f) {
+    for (const auto& error : try_run(f)) {
+      if (error) std::rethrow_exception(error);
+    }
+  }
+
+  std::vector<DeviceId> devices;
+  std::vector<std::unique_ptr<Communicator>> communicators;
+  std::vector<std::unique_ptr<Stream>> streams;
+};
+
+TEST(CallAgreement, TheLaterOfTwoDifferentCallsThrows) {
+  CallAgreement agreement(2);
+  std::vector<float> values(8);
+  const auto sum = [&](std::size_t n) {
+    return CollectiveCall{.collective = "all_reduce", .in = make_ref(values.data(), {n})};
+  };
+  for (int i = 0; i < 3; ++i) agreement.enter(0, sum(4));
+  for (int i = 0; i < 3; ++i) agreement.enter(1, sum(4));
+  agreement.enter(1, sum(5));
+  EXPECT_THROW(agreement.enter(0, sum(4)), CommError);
+  CallAgreement exchange(2);
+  exchange.enter(0, {.collective = "all_to_all",
+                     .in = make_ref(values.data(), {8}),
+                     .send_counts = {1, 2},
+                     .receive_counts = {1, 3}});
+  EXPECT_THROW(exchange.enter(1, {.collective = "all_to_all",
+                                  .in = make_ref(values.data(), {8}),
+                                  .send_counts = {3, 1},
+                                  .receive_counts = {1, 1}}),
+               CommError);
+}
+
+TEST_F(SingleCommunicatorTest, ExchangesAreCopies) {
+  GpuRanks one(1);
+  Communicator& comm = *one.communicators[0];
+  Stream& stream = *one.streams[0];
+  EXPECT_EQ(comm.size(), 1u);
+  const std::vector<float> values{1, 2, 3, 4};
+  DeviceArray<float> in(device, 4), out(device, 4);
+  in.set(stream, values);
+  comm.all_reduce(in.ref(), stream);
+  EXPECT_EQ(in.get(stream), values);
+  comm.reduce_scatter(in.ref(), out.ref(), stream);
+  EXPECT_EQ(out.get(stream), values);
+  stream.fill_zero(out.data(), 16);
+  comm.all_gather(in.ref(), out.ref(), stream);
+  EXPECT_EQ(out.get(stream), values);
+  stream.fill_zero(out.data(), 16);
+  comm.all_to_all(in.ref(), {3}, out.ref(), {3}, stream);
+  EXPECT_EQ(out.get(stream), (std::vector<float>{1, 2, 3, 0}));
+  comm.broadcast(in.ref(), 0, stream);
+  comm.barrier(stream);
+  EXPECT_THROW(comm.all_to_all(in.ref(), {3}, out.ref(), {2}, stream), CommError);
+  EXPECT_THROW(comm.broadcast(in.ref(), 1, stream), InvalidArgument);
+  comm.abort("stopped");
+  EXPECT_THROW(stream.synchronize(), CommError);
+  EXPECT_THROW(comm.all_reduce(in.ref(), stream), CommError);
+}
+
+TEST_F(NcclTest, SumsGathersAndScatters) {
+  GpuRanks ranks(backend().device_count());
+  const std::size_t n = 1000;
+  const std::size_t size = ranks.size();
+  std::vector<std::vector<float>> sums(size), parts(size), gathered(size);
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    ranks.run([&](std::size_t r) {
+      Stream& stream = *ranks.streams[r];
+      Communicator& comm = *ranks.communicators[r];
+      EXPECT_EQ(comm.rank(), r);
+      DeviceArray<float> data(ranks.devices[r], n * size), part(ranks.devices[r], n);
+      std::vector<float> values(n * size);
+      for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i + r);
+      data.set(stream, values);
+      comm.reduce_scatter(data.ref(), part.ref(), stream);
+      parts[r] = part.get(stream);
+      comm.all_gather(part.ref(), data.ref(), stream);
+      gathered[r] = data.get(stream);
+      data.set(stream, values);
+      comm.all_reduce(data.ref(), stream);
+      comm.barrier(stream);
+      sums[r] = data.get(stream);
+    });
+    for (std::size_t r = 0; r < size; ++r) {
+      for (std::size_t i = 0; i < n * size; ++i) {
+        const auto expected = static_cast<float>(i * size + size * (size - 1) / 2);
+        ASSERT_EQ(sums[r][i], expected);
+        ASSERT_EQ(gathered[r][i], expected);
+        if (i / n == r) {
+          ASSERT_EQ(parts[r][i % n], expected);
+        }
+      }
+    }
+  }
+}
+
+TEST_F(NcclTest, AllToAllWithUnequalAndEmptyPartsAndBroadcast) {
+  GpuRanks ranks(backend().device_count());
+  const std::size_t size = ranks.size();
+  // Rank r sends (r + to) % 3 elements of value 100 r + to.
+  const auto count = [](std::size_t from, std::size_t to) { return (from + to) % 3; };
+  ranks.run([&](std::size_t r) {
+    Stream& stream = *ranks.streams[r];
+    std::vector<std::size_t> send, receive;
+    std::vector<std::int64_t> values, expected;
+    for (std::size_t k = 0; k < size; ++k) {
+      send.push_back(count(r, k));
+      receive.push_back(count(k, r));
+      values.insert(values.end(), send.back(), static_cast<std::int64_t>(100 * r + k));
+      expected.insert(expected.end(), receive.back(), static_cast<std::int64_t>(100 * k + r));
+    }
+    values.resize(3 * size);
+    expected.resize(3 * size, -1);
+    DeviceArray<std::int64_t> in(ranks.devices[r], 3 * size), out(ranks.devices[r], 3 * size);
+    in.set(stream, values);
+    out.set(stream, std::vector<std::int64_t>(3 * size, -1));
+    ranks.communicators[r]->all_to_all(in.ref(), send, out.ref(), receive, stream);
+    EXPECT_EQ(out.get(stream), expected) << r;
+    ranks.communicators[r]->broadcast(in.ref(), 1, stream);
+    EXPECT_EQ(in.get(stream)[0], count(1, 0) > 0 ? 100 : 101) << r;
+  });
+}
+
+TEST_F(NcclTest, GrowableMemoryTravelsToo) {
+  GpuRanks ranks(2);
+  std::vector<std::unique_ptr<GrowableMemory>> memory(2);
+  ranks.run([&](std::size_t r) {
+    Stream& stream = *ranks.streams[r];
+    memory[r] = backend().memory_resource(ranks.devices[r])->reserve_growable(1 << 20, "rows");
+    memory[r]->grow(4000);
+    const auto ref = make_ref(static_cast<float*>(memory[r]->data()), {1000}, ranks.devices[r]);
+    const float one = 1.0f;
+    stream.copy_scalars(memory[r]->data(), &one, 4);
+    ranks.communicators[r]->all_reduce(ref, stream);
+    float found = 0.0f;
+    stream.copy(&found, memory[r]->data(), 4);
+    stream.synchronize();
+    EXPECT_EQ(found, 2.0f);
+  });
+}
+
+TEST_F(NcclTest, AbortEndsWhatWaitsForARankThatNeverComes) {
+  GpuRanks ranks(2);
+  DeviceArray<float> data(ranks.devices[0], 100);
+  ranks.run([&](std::size_t r) { ranks.communicators[r]->barrier(*ranks.streams[r]); });
+  const auto errors = ranks.try_run([&](std::size_t r) {
+    if (r == 1) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+      ranks.communicators[1]->abort("rank 1 read a bad file");
+      throw DataError("bad file");
+    }
+    ranks.communicators[0]->all_reduce(data.ref(), *ranks.streams[0]);
+  });
+  EXPECT_THROW(std::rethrow_exception(errors[1]), DataError);
+  ASSERT_TRUE(errors[0]);
+  try {
+    std::rethrow_exception(errors[0]);
+  } catch (const CommError& e) {
+    EXPECT_STREQ(e.what(), "rank 1 read a bad file");
+  }
+  EXPECT_THROW(ranks.communicators[0]->barrier(*ranks.streams[0]), CommError);
+}
+
+TEST_F(NcclTest, RanksThatDisagreeGetAnError) {
+  GpuRanks ranks(2);
+  ranks.run([&](std::size_t r) { ranks.communicators[r]->barrier(*ranks.streams[r]); });
+  const auto errors = ranks.try_run([&](std::size_t r) {
+    DeviceArray<float> data(ranks.devices[r], 100);
+    const auto ref = make_ref(data.data(), {r == 0 ? std::size_t{100} : 50}, ranks.devices[r]);
+    ranks.communicators[r]->all_reduce(ref, *ranks.streams[r]);
+    ranks.streams[r]->synchronize();
+  });
+  for (const auto& error : errors) {
+    ASSERT_TRUE(error);
+    EXPECT_THROW(std::rethrow_exception(error), CommError);
+  }
+}
+
+}  // namespace
+}  // namespace hugectr::cuda
