@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/cpp/ops/loops/axis_segments.hpp"
 #include "core/cpp/ops/concat.hpp"
+#include "core/cpp/ops/loops/axis_segments.hpp"
 #include "core/cuda/primitives/column_parts.hpp"
 
 namespace hugectr {

@@ -5,8 +5,8 @@
 
 #include "core/cpp/ops/loops/hash_probe.hpp"
 
-/// Lines of the index of a hash table (layout: core/cpp/ops/loops/hash_probe.hpp) on the device: one
-/// thread reads the 64 bytes of a line at once and looks at all of its keys.
+/// Lines of the index of a hash table (layout: core/cpp/ops/loops/hash_probe.hpp) on the device:
+/// one thread reads the 64 bytes of a line at once and looks at all of its keys.
 namespace hugectr::cuda {
 
 /// One bit a place of a line.
