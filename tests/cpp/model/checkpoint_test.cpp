@@ -102,7 +102,8 @@ TEST_F(Checkpoint, LoadingReplacesTheTableOrLeavesItAlone) {
   Session other(small_solver(1), few_keys, model(0));
   losses(other, 2);
   other.load_sparse_weights(0, path("big0_sparse_0.model"));
-  const auto found = other.dump_embedding(0, false).keys, wanted = big.dump_embedding(0, false).keys;
+  const auto found = other.dump_embedding(0, false).keys,
+             wanted = big.dump_embedding(0, false).keys;
   EXPECT_EQ(found.size(), wanted.size());
   EXPECT_EQ(found, wanted);
 

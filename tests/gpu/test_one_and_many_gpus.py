@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One GPU and several give the same model; a checkpoint moves between device counts."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hugectr import _core
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from census import train
+
+GPUS = _core.device_count("cuda")
+
+pytestmark = pytest.mark.skipif(GPUS < 2, reason=f"needs two GPUs, there are {GPUS}")
+
+
+@pytest.mark.parametrize("devices", [n for n in (2, 4, 8) if n <= GPUS] or [2])
+@pytest.mark.parametrize("embedding", ["Distributed", "Localized"])
+@pytest.mark.parametrize(("optimizer", "tolerance"), [("SGD", 1e-5), ("Adam", 1e-4)])
+def test_loss_curve_and_table(devices, embedding, optimizer, tolerance):
+    one, one_model = train("cuda", optimizer, 100, embedding=embedding)
+    many, many_model = train("cuda", optimizer, 100, embedding=embedding, devices=devices)
+    np.testing.assert_allclose(many, one, rtol=tolerance)
+    a = one_model.session.dump_embedding(0, False)
+    b = many_model.session.dump_embedding(0, False)
+    np.testing.assert_array_equal(a["keys"], b["keys"])
+    assert np.linalg.norm(a["vectors"] - b["vectors"]) <= 1e-5 * np.linalg.norm(a["vectors"])
+
+
+def test_a_run_on_two_gpus_repeats_bit_for_bit():
+    first, _ = train("cuda", "Adam", 60, devices=2)
+    second, _ = train("cuda", "Adam", 60, devices=2)
+    np.testing.assert_array_equal(first, second)
+
+
+def test_a_checkpoint_moves_between_device_counts(tmp_path):
+    _, many = train("cuda", "Adam", 50, devices=2)
+    many.save_params_to_files(str(tmp_path / "model"), 50)
+    aucs = []
+    for device, devices in (("cuda", 1), ("cpu", 1)):
+        _, model = train(device, "Adam", 1, devices=devices)
+        model.load_dense_weights(tmp_path / "model_dense_50.model")
+        model.load_sparse_weights([str(tmp_path / "model0_sparse_50.model")])
+        for _ in range(32):
+            model.eval()
+        aucs.append(dict(model.get_eval_metrics())["AUC"])
+    assert aucs[0] == pytest.approx(aucs[1], abs=1e-6)
