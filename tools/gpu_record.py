@@ -49,6 +49,7 @@ def main(folder: Path) -> int:
         "gpu": gpu.split("\n"),
         "commit": os.environ.get("HUGECTR_COMMIT", "unknown"),
         "suites": suites,
+        "not_run": (folder / "not_run.txt").read_text().split(),
         "sanitizer": [line for line in sanitizer if line],
     }
     (folder / "gpu-validation.json").write_text(json.dumps(record, indent=2) + "\n")
