@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/device/op.hpp"
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <shared_mutex>
@@ -87,6 +88,16 @@ void AnyOp::for_each_tensor(
   HCTR_CHECK(model_ != nullptr, "an empty op has no fields");
   TensorVisitor visitor(f);
   model_->visit(visitor);  // reads only
+}
+
+bool AnyOp::lowers(std::string_view field) const {
+  std::string_view fields = model_ ? model_->lowered() : std::string_view{};
+  while (!fields.empty()) {
+    const std::size_t end = std::min(fields.find(' '), fields.size());
+    if (fields.substr(0, end) == field) return true;
+    fields.remove_prefix(std::min(end + 1, fields.size()));
+  }
+  return false;
 }
 
 void AnyOp::check_all(const OpContext& context) const {

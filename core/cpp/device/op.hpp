@@ -27,6 +27,11 @@
 /// An op whose kernel itself submits to context.stream (the collectives) says so with
 ///   static constexpr bool kSubmits = true;
 /// and is called in the caller's thread instead of as a task of the stream.
+/// An op that works in 16 bits too names the fields that are then float16 or bfloat16 with
+///   static constexpr std::string_view kLowered = "x w y";
+/// All of them have one dtype; its other float fields stay float32. CUDA kernels compute in float32
+/// and round once, at the store. CPU kernels see float32 only: the op reaches them through float32
+/// copies (float32_copies.cpp).
 namespace hugectr {
 
 class Stream;
@@ -39,6 +44,7 @@ struct OpContext {
   ThreadPool* pool = nullptr;            ///< CPU loops go through parallel_for(*pool, ...)
   Communicator* communicator = nullptr;  ///< only ops of core/cpp/comm use it
   DeviceId device;
+  bool tf32 = false;  ///< float32 products may round their factors to tf32
 };
 
 enum class Access { In, Out, InOut };
@@ -82,6 +88,45 @@ concept Operation = requires(Op op, const Op const_op, OpVisitor& visitor) {
   const_op.check();
 };
 
+namespace detail {
+
+/// Replaces the 16-bit tensors of an op by float32 copies; write_back() rounds the results.
+class HCTR_API Float32Copies final : public OpVisitor {
+ public:
+  void tensor(const char* name, Access access, TensorRef& ref) override;
+  /// Stores the copies of Out and InOut tensors, in the order of the fields.
+  void write_back() const;
+
+ private:
+  struct Copy {
+    Access access;
+    TensorRef original;
+    std::vector<float> values;
+  };
+  std::vector<std::unique_ptr<Copy>> copies_;
+};
+
+/// True when a field of the op holds float16 or bfloat16.
+template <Operation Op>
+bool holds_16_bits(const Op& op) {
+  bool found = false;
+  class Look final : public OpVisitor {
+   public:
+    explicit Look(bool& f) : found_(f) {}
+    void tensor(const char*, Access, TensorRef& ref) override {
+      found_ |= ref.dtype == TensorScalarType::Float16 || ref.dtype == TensorScalarType::BFloat16;
+    }
+
+   private:
+    bool& found_;
+  } look(found);
+  Op copy = op;
+  copy.visit(look);
+  return found;
+}
+
+}  // namespace detail
+
 /// An op of any type, by value: what a StepSchedule stores and what Python runs by name.
 class HCTR_API AnyOp {
  public:
@@ -99,6 +144,9 @@ class HCTR_API AnyOp {
   /// Calls f(name, access, ref) for every non-empty tensor.
   void for_each_tensor(const std::function<void(const char*, Access, TensorRef&)>& f);
   void for_each_tensor(const std::function<void(const char*, Access, const TensorRef&)>& f) const;
+
+  /// Whether the op takes 16-bit tensors in this field (kLowered).
+  bool lowers(std::string_view field) const;
 
   /// The op as its own type, or nullptr.
   template <Operation Op>
@@ -122,6 +170,7 @@ class HCTR_API AnyOp {
     virtual void visit(OpVisitor& visitor) = 0;
     virtual void check() const = 0;
     virtual bool submits() const = 0;
+    virtual std::string_view lowered() const = 0;
     virtual std::shared_ptr<Base> clone() const = 0;
     virtual void call(OpTable::AnyKernel kernel, const OpContext& context) const = 0;
   };
@@ -138,9 +187,26 @@ class HCTR_API AnyOp {
         return false;
       }
     }
+    std::string_view lowered() const override {
+      if constexpr (requires { Op::kLowered; }) {
+        return Op::kLowered;
+      } else {
+        return {};
+      }
+    }
     std::shared_ptr<Base> clone() const override { return std::make_shared<Model>(op); }
     void call(OpTable::AnyKernel kernel, const OpContext& context) const override {
-      reinterpret_cast<void (*)(const OpContext&, const Op&)>(kernel)(context, op);
+      const auto typed = reinterpret_cast<void (*)(const OpContext&, const Op&)>(kernel);
+      if constexpr (requires { Op::kLowered; }) {
+        if (context.device.type == DeviceType::Cpu && detail::holds_16_bits(op)) {
+          Op in_float32 = op;
+          detail::Float32Copies copies;
+          in_float32.visit(copies);
+          typed(context, in_float32);
+          return copies.write_back();
+        }
+      }
+      typed(context, op);
     }
     Op op;
   };

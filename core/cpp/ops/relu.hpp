@@ -13,9 +13,10 @@ HCTR_HD inline float relu_gradient(float y, float dy) { return y > 0.0f ? dy : 0
 
 /// y = max(x, 0).
 ///
-/// x, y: float32 of one shape, rows may be strided. Overwrites y, which may be x. Deterministic.
+/// x, y: float32, float16 or bfloat16, of one shape, rows may be strided. Overwrites y, which may be x. Deterministic.
 struct HCTR_API ReluFwd {
   static constexpr const char* kName = "relu_fwd";
+  static constexpr std::string_view kLowered = "x y";
   TensorRef x, y;
   void visit(OpVisitor& v) {
     v.tensor("x", Access::In, x);
@@ -26,10 +27,11 @@ struct HCTR_API ReluFwd {
 
 /// dx = dy where y > 0, else 0.
 ///
-/// y, dy, dx: float32 of one shape, rows may be strided. Overwrites dx, which may be dy.
+/// y, dy, dx: float32, float16 or bfloat16, of one shape, rows may be strided. Overwrites dx, which may be dy.
 /// Deterministic.
 struct HCTR_API ReluBwd {
   static constexpr const char* kName = "relu_bwd";
+  static constexpr std::string_view kLowered = "y dy dx";
   TensorRef y, dy, dx;
   void visit(OpVisitor& v) {
     v.tensor("y", Access::In, y);

@@ -1,35 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
-#include <type_traits>
-
 #include "core/cpp/ops/cast.hpp"
-#include "core/cuda/primitives/rows.cuh"
+#include "core/cuda/primitives/real.cuh"
 
 namespace hugectr {
 namespace {
 
-__device__ float widen(float value) { return value; }
-__device__ float widen(Float16 value) { return __half2float(__ushort_as_half(value.bits)); }
-__device__ float widen(BFloat16 value) {
-  return __uint_as_float(static_cast<unsigned>(value.bits) << 16);
-}
-
-template <class To>
-__device__ To narrow(float value) {
-  if constexpr (std::is_same_v<To, Float16>) {
-    return Float16{__half_as_ushort(__float2half_rn(value))};
-  } else if constexpr (std::is_same_v<To, BFloat16>) {
-    return BFloat16{__bfloat16_as_ushort(__float2bfloat16_rn(value))};
-  } else {
-    return value;
-  }
-}
-
 template <class From, class To>
 struct Convert {
-  __device__ To operator()(From value) const { return narrow<To>(widen(value)); }
+  __device__ To operator()(From value) const { return cuda::narrow<To>(cuda::widen(value)); }
 };
 
 template <class From, class To>

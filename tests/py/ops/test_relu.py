@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import numpy as np
 import pytest
+from oracle.reals import HALVES
 
 from hugectr import _core
 
@@ -21,6 +22,18 @@ def test_relu_bwd(rows, shape):
     dx = rows(np.full(shape, np.nan))
     _core.run_op("relu_bwd", {"y": y, "dy": dy, "dx": dx})
     np.testing.assert_array_equal(dx, np.where(y > 0, dy, 0))
+
+
+@pytest.mark.parametrize("real", HALVES, ids=lambda r: r.name)
+def test_relu_in_16_bits(rng, real):
+    x, dy = (real.store(rng.standard_normal((301, 77))) for _ in range(2))
+    y, dx = real.empty(x.shape), real.empty(x.shape)
+    _core.run_op("relu_fwd", {"x": x, "y": y})
+    np.testing.assert_array_equal(real.values(y), np.maximum(real.values(x), 0))
+    _core.run_op("relu_bwd", {"y": y, "dy": dy, "dx": dx})
+    np.testing.assert_array_equal(
+        real.values(dx), np.where(real.values(y) > 0, real.values(dy), 0)
+    )
 
 
 def test_relu_in_place_and_nan():

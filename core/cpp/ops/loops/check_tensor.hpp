@@ -28,4 +28,22 @@ inline void check_packed_float(const char* op, const char* name, const TensorRef
   HCTR_CHECK(ref.contiguous(), op, ": rows of ", name, " must be contiguous");
 }
 
+/// Throws InvalidArgument unless the tensor holds float32, float16 or bfloat16: a field of kLowered.
+inline void check_real(const char* op, const char* name, const TensorRef& ref) {
+  HCTR_CHECK(ref.dtype == TensorScalarType::Float32 || ref.dtype == TensorScalarType::Float16 ||
+                 ref.dtype == TensorScalarType::BFloat16,
+             op, ": ", name, " holds ", to_string(ref.dtype),
+             ", must hold float32, float16 or bfloat16");
+  HCTR_CHECK(!ref.shape.empty(), op, ": ", name, " is a scalar, must have a batch dimension");
+}
+
+/// Throws InvalidArgument unless the tensor has this dtype and shape: all other kLowered fields.
+inline void check_real(const char* op, const char* name, const TensorRef& ref,
+                       TensorScalarType dtype, const Shape& wanted) {
+  HCTR_CHECK(ref.dtype == dtype, op, ": ", name, " holds ", to_string(ref.dtype), ", must hold ",
+             to_string(dtype), " like the op's other tensors");
+  HCTR_CHECK(ref.shape == wanted, op, ": ", name, " has shape ", to_string(ref.shape),
+             ", must have ", to_string(wanted));
+}
+
 }  // namespace hugectr
