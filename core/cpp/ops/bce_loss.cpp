@@ -8,14 +8,14 @@
 namespace hugectr {
 
 void BceLoss::check() const {
-  check_float(kName, "logits", logits);
+  check_real(kName, "logits", logits);
   HCTR_CHECK(logits.shape.size() == 2 && logits.shape[1] == 1, kName, ": logits have shape ",
              to_string(logits.shape), ", must be (batch, 1)");
   check_float(kName, "labels", labels, logits.shape);
   check_packed_float(kName, "weight", weight, {logits.rows()});
   check_packed_float(kName, "inv_weight_sum", inv_weight_sum, {1});
   check_packed_float(kName, "loss", loss, {1});
-  if (!dlogits.empty()) check_float(kName, "dlogits", dlogits, logits.shape);
+  if (!dlogits.empty()) check_real(kName, "dlogits", dlogits, logits.dtype, logits.shape);
   if (!prediction.empty()) check_float(kName, "prediction", prediction, logits.shape);
   HCTR_CHECK(partial.dtype == TensorScalarType::Float64 &&
                  partial.shape == Shape{partial_rows(logits.rows())},

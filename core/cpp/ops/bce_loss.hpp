@@ -24,12 +24,14 @@ HCTR_HD inline float bce_gradient(float x, float y) {
 ///   dlogits_i = grad_scale * inv_weight_sum * weight_i (sigmoid(x_i) - y_i)
 ///   prediction_i = sigmoid(x_i)
 ///
-/// logits, labels, dlogits, prediction: (batch, 1) float32, rows may be strided; weight: (batch),
-/// 0 for padding, whose logits are not looked at; inv_weight_sum, loss: (1); partial:
-/// (partial_rows(batch)) float64 scratch. dlogits and prediction may be absent. Overwrites its
-/// outputs; dlogits or prediction may be logits. Deterministic.
+/// logits, dlogits: (batch, 1) float32, float16 or bfloat16; labels, prediction: (batch, 1)
+/// float32; the rows of these may be strided. weight: (batch), 0 for padding, whose logits are not
+/// looked at; inv_weight_sum, loss: (1); partial: (partial_rows(batch)) float64 scratch. dlogits
+/// and prediction may be absent. Overwrites its outputs; one of dlogits and prediction may be
+/// logits, when it has their dtype. Deterministic.
 struct HCTR_API BceLoss {
   static constexpr const char* kName = "bce_loss";
+  static constexpr std::string_view kLowered = "logits dlogits";
   TensorRef logits, labels, weight, inv_weight_sum, loss, dlogits, prediction, partial;
   double grad_scale = 1.0;  ///< loss scale of mixed precision; the optimizer divides by it
   void visit(OpVisitor& v) {

@@ -4,6 +4,7 @@
 #include "core/cpp/ops/sigmoid.hpp"
 #include "core/cuda/device/launch.cuh"
 #include "core/cuda/primitives/block_sum.cuh"
+#include "core/cuda/primitives/real.cuh"
 
 namespace hugectr::cuda {
 namespace {
@@ -11,36 +12,41 @@ namespace {
 constexpr unsigned kThreads = 512;
 
 // A (batch, 1) tensor with strided rows; data is null when it is absent.
+template <class T>
 struct Column {
   explicit Column(const TensorRef& ref)
-      : data(ref.empty() ? nullptr : ref.ptr<float>()), stride(ref.row_stride) {}
-  __device__ float& operator[](std::size_t row) const { return data[row * stride]; }
-  float* data;
+      : data(ref.empty() ? nullptr : ref.ptr<T>()), stride(ref.row_stride) {}
+  __device__ T& operator[](std::size_t row) const { return data[row * stride]; }
+  T* data;
   std::size_t stride;
 };
 
+template <class T>
 struct Batch {
-  Column logits, labels, dlogits, prediction;
+  Column<T> logits, dlogits;
+  Column<float> labels, prediction;
   const float *weight, *inv_weight_sum;
   float grad_scale;
   std::size_t rows, piece;
   double* partial;
 };
 
-// Floor: 12 bytes read and 8 written a sample. logits may be dlogits or prediction.
-__global__ void __launch_bounds__(kThreads) bce_piece_kernel(Batch batch) {
+// Floor: 12 bytes read and 8 written a sample in float32, 10 and 6 in 16 bits. logits may be
+// dlogits or prediction.
+template <class T>
+__global__ void __launch_bounds__(kThreads) bce_piece_kernel(Batch<T> batch) {
   const float gradient_factor = batch.grad_scale * *batch.inv_weight_sum;
   const std::size_t begin = blockIdx.x * batch.piece;
   const std::size_t end = begin + batch.piece < batch.rows ? begin + batch.piece : batch.rows;
   double sum = 0.0;
   for (std::size_t r = begin + threadIdx.x; r < end; r += kThreads) {
-    const float x = batch.logits[r];
+    const float x = widen(batch.logits[r]);
     const float y = batch.labels[r];
     const float w = batch.weight[r];
     const float p = sigmoid(x);
     if (w != 0.0f) sum += static_cast<double>(w * bce_value(x, y));
     if (batch.dlogits.data != nullptr) {
-      batch.dlogits[r] = w != 0.0f ? gradient_factor * w * (p - y) : 0.0f;
+      batch.dlogits[r] = narrow<T>(w != 0.0f ? gradient_factor * w * bce_gradient(x, y) : 0.0f);
     }
     if (batch.prediction.data != nullptr) batch.prediction[r] = p;
   }
@@ -59,23 +65,28 @@ __global__ void bce_total_kernel(const double* partial, std::size_t pieces,
   }
 }
 
-void bce_loss_kernel(const OpContext& context, const BceLoss& op) {
+template <class T>
+void run_bce(const OpContext& context, const BceLoss& op) {
   const std::size_t rows = op.logits.rows();
   const std::size_t pieces = op.partial.rows();
-  const Batch batch{Column(op.logits),
-                    Column(op.labels),
-                    Column(op.dlogits),
-                    Column(op.prediction),
-                    op.weight.ptr<float>(),
-                    op.inv_weight_sum.ptr<float>(),
-                    static_cast<float>(op.grad_scale),
-                    rows,
-                    samples_per_partial(rows),
-                    op.partial.ptr<double>()};
+  const Batch<T> batch{Column<T>(op.logits),
+                       Column<T>(op.dlogits),
+                       Column<float>(op.labels),
+                       Column<float>(op.prediction),
+                       op.weight.ptr<float>(),
+                       op.inv_weight_sum.ptr<float>(),
+                       static_cast<float>(op.grad_scale),
+                       rows,
+                       samples_per_partial(rows),
+                       op.partial.ptr<double>()};
   launch(context, "bce_loss", dim3(static_cast<unsigned>(pieces)), dim3(kThreads), 0,
-         &bce_piece_kernel, batch);
+         &bce_piece_kernel<T>, batch);
   launch(context, "bce_loss total", dim3(1), dim3(32), 0, &bce_total_kernel, batch.partial, pieces,
          batch.inv_weight_sum, op.loss.ptr<float>());
+}
+
+void bce_loss_kernel(const OpContext& context, const BceLoss& op) {
+  with_real_type(op.logits.dtype, [&]<class T>(T) { run_bce<T>(context, op); });
 }
 
 const OpRegistration<BceLoss> bce_loss_cuda{DeviceType::Cuda, &bce_loss_kernel};

@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 from oracle.activations import binary_cross_entropy, sigmoid
 from oracle.partials import partial_rows
+from oracle.reals import HALVES
 
 from hugectr import _core
 
@@ -39,6 +40,30 @@ def test_bce_loss(rows, rng, assert_close, batch):
     assert_close(loss, (w * binary_cross_entropy(x64, y)).sum() / total)
     assert_close(dx, 8.0 * w * (sigmoid(x64) - y) / total)
     assert_close(p, sigmoid(x64))
+
+
+@pytest.mark.parametrize("real", HALVES, ids=lambda r: r.name)
+@pytest.mark.parametrize("batch", [1, 777, 20_000])
+def test_bce_loss_in_16_bits(rng, assert_close, real, batch):
+    wide = real.store(rng.standard_normal((batch, 3)) * 4)
+    x, dx = wide[:, 1:2], real.empty((batch, 1))
+    y = ((rng.random((batch, 1)) < 0.3) * 1.0).astype(np.float32)
+    weight = (rng.random(batch) < 0.9).astype(np.float32)
+    weight[0] = 1
+    p = np.full((batch, 1), np.nan, np.float32)
+    loss = run(x, y, weight, 1 / weight.sum(), dx, p, grad_scale=1024.0)
+    x64, w = real.values(x), weight[:, None]
+    assert_close(loss, (w * binary_cross_entropy(x64, y)).sum() / weight.sum())
+    wanted = 1024.0 * w * (sigmoid(x64) - y) / weight.sum()
+    assert_close(real.values(dx), wanted, tolerance=real.tolerance)
+    assert_close(p, sigmoid(x64))
+
+
+def test_bce_gradient_is_in_the_dtype_of_the_logits():
+    x = np.zeros((4, 1), np.float16)
+    y, weight = np.zeros((4, 1), np.float32), np.ones(4, np.float32)
+    with pytest.raises(_core.InvalidArgument, match="dlogits holds float32, must hold float16"):
+        run(x, y, weight, 0.25, np.zeros((4, 1), np.float32))
 
 
 def test_bce_gradient_is_the_derivative(rng, assert_close, numeric_gradients):
