@@ -20,7 +20,7 @@ TensorRef part(const TensorRef& flat, std::size_t offset, const Shape& shape) {
 Network::Network(std::shared_ptr<const NetworkGraph> graph, GPUResource& gpu)
     : graph_(std::move(graph)), gpu_(gpu) {
   const NetworkOptions& options = graph_->options();
-  const std::size_t count = graph_->parameter_count();
+  const std::size_t count = graph_->layout().flat_size();
   std::size_t untrained = 0;
   for (const NonTrainable& tensor : graph_->non_trainables())
     untrained += num_elements(tensor.shape);
@@ -76,12 +76,12 @@ std::map<std::string, TensorRef> Network::external(bool train) const {
       {names::kWeights, weights_.ref()},
       {names::kWgrad, wgrad_.ref()},
   };
-  const std::size_t count = graph_->parameter_count();
+  const std::size_t count = graph_->layout().flat_size();
   if (graph_->state_count() > 0) refs[names::kState0] = part(states_.ref(), 0, {count});
   if (graph_->state_count() > 1) refs[names::kState1] = part(states_.ref(), count, {count});
   for (std::size_t i = 0; i < graph_->parameters().size(); ++i) {
     const Parameter& parameter = graph_->parameters()[i];
-    const std::size_t offset = graph_->parameter_offsets()[i];
+    const std::size_t offset = graph_->layout().offsets()[i];
     refs[parameter.name] = part(weights_.ref(), offset, parameter.shape);
     refs[parameter.name + "@grad"] = part(wgrad_.ref(), offset, parameter.shape);
   }
@@ -132,9 +132,8 @@ void Network::reset_optimizer() {
   Stream& stream = gpu_.compute_stream();
   const OptParams& opt = graph_->options().opt_params;
   if (opt.optimizer == Optimizer::AdaGrad && opt.initial_accu_value != 0.0f) {
-    const std::vector<float> start(states_.get_num_elements(), opt.initial_accu_value);
-    stream.copy(states_.get_ptr(), start.data(), start.size() * sizeof(float));
-    stream.synchronize();
+    const std::size_t count = graph_->state_count() * graph_->layout().count();
+    set_dense_optimizer_states(std::vector<float>(count, opt.initial_accu_value));
   } else {
     stream.fill_zero(states_.get_ptr(), states_.get_size_in_bytes());
   }

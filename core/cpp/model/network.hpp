@@ -52,6 +52,12 @@ class HCTR_API Network {
   TensorRef sample_weight(bool train) const { return train ? weight_.ref() : weight_eval_.ref(); }
   /// Optimizer states, one array after the other.
   TensorRef states() const { return states_.ref(); }
+  // Parameters and optimizer states as files have them: packed, in file order. These calls wait
+  // for the compute stream.
+  std::vector<float> dense_weights() const;
+  void set_dense_weights(const std::vector<float>& values);
+  std::vector<float> dense_optimizer_states() const;
+  void set_dense_optimizer_states(const std::vector<float>& values);
   /// Values of all non-trainable tensors, in the graph's order.
   TensorRef non_trainables() const { return non_trainables_.ref(); }
   /// Fills the optimizer states with their start value.

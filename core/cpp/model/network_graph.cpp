@@ -83,13 +83,10 @@ void NetworkGraph::build(StepSchedule& schedule, bool train) {
     for (const auto& layer : built) layers_.push_back(layer->spec());
     parameters_ = builder.parameters();
     non_trainables_ = builder.non_trainables();
-    for (const Parameter& parameter : parameters_) {
-      offsets_.push_back(parameter_count_);
-      parameter_count_ += num_elements(parameter.shape);
-    }
+    for (const Parameter& parameter : parameters_) layout_.add(num_elements(parameter.shape));
     for (const ScheduleTensor& tensor : schedule.tensors()) top_shapes_[tensor.name] = tensor.shape;
-    schedule.add_tensor(names::kWeights, {parameter_count_}, TensorRole::External);
-    schedule.add_tensor(names::kWgrad, {parameter_count_}, TensorRole::External);
+    schedule.add_tensor(names::kWeights, {layout_.flat_size()}, TensorRole::External);
+    schedule.add_tensor(names::kWgrad, {layout_.flat_size()}, TensorRole::External);
     append_regularizers(schedule);
     for (auto layer = built.rbegin(); layer != built.rend(); ++layer) (*layer)->backward(builder);
     append_update(schedule);
@@ -98,7 +95,7 @@ void NetworkGraph::build(StepSchedule& schedule, bool train) {
     }
     keep_unwritten_gradients(schedule);
   } else {
-    schedule.add_tensor(names::kWeights, {parameter_count_}, TensorRole::External);
+    schedule.add_tensor(names::kWeights, {layout_.flat_size()}, TensorRole::External);
     append_regularizers(schedule);
     for (const auto& layer : built) {
       const std::string prediction = layer->name() + "@prediction";
@@ -115,7 +112,7 @@ void NetworkGraph::build(StepSchedule& schedule, bool train) {
 void NetworkGraph::append_regularizers(StepSchedule& schedule) {
   for (const DenseLayerSpec& layer : layers_) {
     const Attributes& attributes = layer.attributes;
-    if (!attributes.get_bool("use_regularizer", false) || parameter_count_ == 0) continue;
+    if (!attributes.get_bool("use_regularizer", false) || layout_.count() == 0) continue;
     const std::string kind = attributes.get_string("regularizer_type", "L1");
     HCTR_CHECK(kind == "L1" || kind == "L2", layer.type, " \"", layer.tops.front(),
                "\": regularizer_type is \"", kind, "\", must be \"L1\" or \"L2\"");
@@ -129,7 +126,7 @@ void NetworkGraph::append_regularizers(StepSchedule& schedule) {
     loss.inv_batch = schedule.ref(names::kInvWeightSum);
     loss.loss = schedule.ref(names::kLoss);
     loss.partial =
-        schedule.add_tensor(layer_name + "@regularizer", {partial_rows(parameter_count_)},
+        schedule.add_tensor(layer_name + "@regularizer", {partial_rows(layout_.flat_size())},
                             TensorRole::Gradient, TensorScalarType::Float64);
     loss.kind = type;
     loss.lambda = lambda;
@@ -148,7 +145,7 @@ void NetworkGraph::append_regularizers(StepSchedule& schedule) {
 }
 
 void NetworkGraph::append_update(StepSchedule& schedule) {
-  if (parameter_count_ == 0) return;
+  if (layout_.count() == 0) return;
   const TensorRef w = schedule.ref(names::kWeights), g = schedule.ref(names::kWgrad);
   if (options_.devices > 1) schedule.add(Phase::Exchange, AllReduce{.data = g}, "exchange_wgrad");
   DenseUpdate update;
@@ -157,10 +154,12 @@ void NetworkGraph::append_update(StepSchedule& schedule) {
   update.lr = schedule.ref(names::kLearningRate);
   update.step = schedule.ref(names::kStep);
   if (state_count() > 0) {
-    update.state0 = schedule.add_tensor(names::kState0, {parameter_count_}, TensorRole::External);
+    update.state0 =
+        schedule.add_tensor(names::kState0, {layout_.flat_size()}, TensorRole::External);
   }
   if (state_count() > 1) {
-    update.state1 = schedule.add_tensor(names::kState1, {parameter_count_}, TensorRole::External);
+    update.state1 =
+        schedule.add_tensor(names::kState1, {layout_.flat_size()}, TensorRole::External);
   }
   const OptParams& opt = options_.opt_params;
   update.optimizer = opt.optimizer;
@@ -176,15 +175,14 @@ std::size_t NetworkGraph::state_count() const {
 }
 
 std::vector<float> NetworkGraph::initial_parameters() const {
-  std::vector<float> flat(parameter_count_);
-  std::vector<float> values;
+  std::vector<float> all, values;
+  all.reserve(layout_.count());
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     values.assign(num_elements(parameters_[i].shape), 0.0f);
     parameters_[i].initialize(mix_key(options_.seed, i), values);
-    std::copy(values.begin(), values.end(),
-              flat.begin() + static_cast<std::ptrdiff_t>(offsets_[i]));
+    all.insert(all.end(), values.begin(), values.end());
   }
-  return flat;
+  return all;
 }
 
 }  // namespace hugectr

@@ -8,6 +8,7 @@
 
 #include "core/cpp/base/opt_params.hpp"
 #include "core/cpp/layers/layer.hpp"
+#include "core/cpp/model/parameter_layout.hpp"
 #include "core/cpp/schedule/step_schedule.hpp"
 
 /// The dense network before it meets a device: its step schedules and the layout of its flat
@@ -49,14 +50,14 @@ class HCTR_API NetworkGraph {
   const NetworkOptions& options() const { return options_; }
   const std::vector<NetworkInput>& inputs() const { return inputs_; }
 
-  /// Parameters in file order and where each begins in the flat buffer (in floats).
+  /// Parameters in file order, and where they lie in the flat buffers of a device.
   const std::vector<Parameter>& parameters() const { return parameters_; }
-  const std::vector<std::size_t>& parameter_offsets() const { return offsets_; }
-  std::size_t parameter_count() const { return parameter_count_; }
+  const ParameterLayout& layout() const { return layout_; }
   const std::vector<NonTrainable>& non_trainables() const { return non_trainables_; }
-  /// Optimizer state arrays of parameter_count() floats: 0 (SGD), 1, or 2 (Adam).
+  /// Optimizer state arrays: 0 (SGD), 1, or 2 (Adam).
   std::size_t state_count() const;
-  /// First values of the parameters, the same on every device and for every device count.
+  /// First values of the parameters in file order, the same on every device and for every device
+  /// count.
   std::vector<float> initial_parameters() const;
 
   /// As run, automatic Slice layers included.
@@ -79,8 +80,7 @@ class HCTR_API NetworkGraph {
   std::vector<DenseLayerSpec> layers_;
   StepSchedule train_, eval_;
   std::vector<Parameter> parameters_;
-  std::vector<std::size_t> offsets_;
-  std::size_t parameter_count_ = 0;
+  ParameterLayout layout_;
   std::vector<NonTrainable> non_trainables_;
   std::string prediction_;
   std::map<std::string, Shape> top_shapes_;

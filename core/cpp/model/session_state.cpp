@@ -53,9 +53,7 @@ Session::Impl::Impl(const SolverSpec& solver_spec, const ReaderSpec& reader,
   resources->for_each_device([&](std::size_t id) {
     GPUResource& gpu = resources->get_local_gpu(id);
     networks[id] = std::make_unique<Network>(graph, gpu);
-    gpu.compute_stream().copy(networks[id]->weights().data, initial.data(),
-                              initial.size() * sizeof(float));
-    gpu.compute_stream().synchronize();
+    networks[id]->set_dense_weights(initial);
   });
   const InputLayout layout = input_layout(solver, model.input);
   train_reader = make_data_reader(make_source(reader, layout, solver.repeat_dataset, true), layout,

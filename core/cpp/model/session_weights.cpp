@@ -35,25 +35,18 @@ bool is_localized(const SparseEmbeddingHashParams& params) {
 
 }  // namespace
 
-std::vector<float> Session::dense_weights() {
-  return to_host(impl_->resources->get_local_gpu(0).compute_stream(),
-                 impl_->networks[0]->weights());
-}
+std::vector<float> Session::dense_weights() { return impl_->networks[0]->dense_weights(); }
 
 void Session::set_dense_weights(const std::vector<float>& values) {
-  std::vector<TensorRef> refs;
-  for (const auto& network : impl_->networks) refs.push_back(network->weights());
-  to_devices(*impl_->resources, refs, values, "dense weights");
+  for (const auto& network : impl_->networks) network->set_dense_weights(values);
 }
 
 std::vector<float> Session::dense_optimizer_states() {
-  return to_host(impl_->resources->get_local_gpu(0).compute_stream(), impl_->networks[0]->states());
+  return impl_->networks[0]->dense_optimizer_states();
 }
 
 void Session::set_dense_optimizer_states(const std::vector<float>& values) {
-  std::vector<TensorRef> refs;
-  for (const auto& network : impl_->networks) refs.push_back(network->states());
-  to_devices(*impl_->resources, refs, values, "dense optimizer states");
+  for (const auto& network : impl_->networks) network->set_dense_optimizer_states(values);
 }
 
 std::vector<Session::NonTrainableValues> Session::non_trainables() {
@@ -118,11 +111,11 @@ void Session::save_params_to_files(const std::string& prefix, std::int64_t itera
 }
 
 void Session::load_dense_weights(const std::string& file) {
-  set_dense_weights(read_floats(file, impl_->graph->parameter_count(), "dense weights"));
+  set_dense_weights(read_floats(file, impl_->graph->layout().count(), "dense weights"));
 }
 
 void Session::load_dense_optimizer_states(const std::string& file) {
-  const std::size_t count = impl_->graph->state_count() * impl_->graph->parameter_count();
+  const std::size_t count = impl_->graph->state_count() * impl_->graph->layout().count();
   set_dense_optimizer_states(read_floats(file, count, "dense optimizer states"));
 }
 

@@ -17,10 +17,7 @@ SingleNetwork::SingleNetwork(const std::vector<NetworkInput>& inputs,
   options.opt_params.optimizer = Optimizer::SGD;
   graph_ = std::make_shared<NetworkGraph>(inputs, layers, options);
   network_ = std::make_unique<Network>(graph_, resources_->get_local_gpu(0));
-  Stream& stream = resources_->get_local_gpu(0).compute_stream();
-  const std::vector<float> initial = graph_->initial_parameters();
-  stream.copy(network_->weights().data, initial.data(), initial.size() * sizeof(float));
-  stream.synchronize();
+  network_->set_dense_weights(graph_->initial_parameters());
   set(schedule_names::kSampleWeight, std::vector<float>(options.local_batch, 1.0f));
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/ops/dense_update.hpp"
 
+#include <algorithm>
+
 #include "core/cpp/base/optimizer_formulas.hpp"
 #include "core/cpp/device/thread_pool.hpp"
 #include "core/cpp/ops/loops/check_tensor.hpp"
@@ -21,6 +23,13 @@ void DenseUpdate::check() const {
              ": this optimizer has ", states, " state tensors; give exactly these");
   if (states >= 1) check_packed_float(kName, "state0", state0, w.shape);
   if (states >= 2) check_packed_float(kName, "state1", state1, w.shape);
+  if (!unscale.empty()) check_packed_float(kName, "unscale", unscale, {1});
+  if (!w_lowered.empty()) {
+    check_real(kName, "w_lowered", w_lowered);
+    HCTR_CHECK(w_lowered.shape == w.shape && w_lowered.contiguous(), kName,
+               ": w_lowered has shape ", to_string(w_lowered.shape), ", must be contiguous ",
+               to_string(w.shape));
+  }
 }
 
 namespace {
@@ -29,14 +38,19 @@ namespace {
 // the rule does not touch them.
 template <class Rule>
 void update_all(const OpContext& ctx, const DenseUpdate& op, const Rule& rule) {
-  const auto inv_scale = static_cast<float>(1.0 / op.grad_scale);
+  const float unscale = op.unscale.empty() ? 1.0f : *op.unscale.ptr<float>();
+  if (unscale == 0.0f) return;
+  const float factor = static_cast<float>(1.0 / op.grad_scale) * unscale;
   parallel_for(*ctx.pool, op.w.size(), kSpanElements, [&](std::size_t begin, std::size_t end) {
     const std::size_t n = end - begin;
     float* __restrict w = op.w.ptr<float>() + begin;
     const float* __restrict g = op.g.ptr<float>() + begin;
     float* __restrict s0 = op.state0.empty() ? nullptr : op.state0.ptr<float>() + begin;
     float* __restrict s1 = op.state1.empty() ? nullptr : op.state1.ptr<float>() + begin;
-    for (std::size_t i = 0; i < n; ++i) rule(w, s0, s1, i, g[i] * inv_scale);
+    for (std::size_t i = 0; i < n; ++i) rule(w, s0, s1, i, g[i] * factor);
+    if (op.w_lowered.empty()) return;
+    float* lowered = op.w_lowered.ptr<float>() + begin;  // op.hpp rounds it
+    std::copy(w, w + n, lowered);
   });
 }
 

@@ -18,16 +18,20 @@ constexpr int optimizer_state_count(Optimizer optimizer) {
   }
 }
 
-/// One optimizer step on flat dense parameters: w, states = rule(w, g / grad_scale, states), by the
-/// formulas of core/cpp/base/optimizer_formulas.hpp (every weight is touched in every step, so the
-/// update types Local and Global are one).
+/// One optimizer step on flat dense parameters: w, states = rule(w, unscale g / grad_scale,
+/// states), by the formulas of core/cpp/base/optimizer_formulas.hpp (every weight is touched in
+/// every step, so the update types Local and Global are one); w_lowered = w rounded to 16 bits.
 ///
 /// w, g: (n) float32, contiguous. state0: Adam m, AdaGrad sum of squares, momentum; state1: Adam v;
 /// both (n), present as optimizer_state_count() says. lr: (1) float32. step: (1) int64, the number
-/// of this update from 1 (Adam only reads it). Updates w and the states. Deterministic.
+/// of this update from 1 (Adam only reads it). unscale: (1) float32, 1 when absent; 0 skips the
+/// step: w, states and w_lowered stay as they are, whatever g holds. w_lowered: (n) float16 or
+/// bfloat16, contiguous, may be absent: the copy of the weights that 16-bit ops read. Updates w and
+/// the states, overwrites w_lowered. Deterministic.
 struct HCTR_API DenseUpdate {
   static constexpr const char* kName = "dense_update";
-  TensorRef w, g, state0, state1, lr, step;
+  static constexpr std::string_view kLowered = "w_lowered";
+  TensorRef w, g, state0, state1, lr, step, unscale, w_lowered;
   Optimizer optimizer = Optimizer::SGD;
   double beta1 = 0.9;
   double beta2 = 0.999;
@@ -49,6 +53,8 @@ struct HCTR_API DenseUpdate {
     v.optional("state1", Access::InOut, state1);
     v.tensor("lr", Access::In, lr);
     v.tensor("step", Access::In, step);
+    v.optional("unscale", Access::In, unscale);
+    v.optional("w_lowered", Access::InOut, w_lowered);  // a skipped step keeps it
     v.attribute("optimizer", optimizer);
     v.attribute("beta1", beta1);
     v.attribute("beta2", beta2);

@@ -2,6 +2,7 @@
 import numpy as np
 import pytest
 from oracle.optimizers import STATES, optimizer_step
+from oracle.reals import BFLOAT16, HALVES
 
 from hugectr import _core
 
@@ -9,13 +10,14 @@ NAMES = list(STATES)  # in the order of the core's enum
 SETTINGS = {"beta1": 0.8, "beta2": 0.95, "epsilon": 1e-4, "momentum_factor": 0.6}
 
 
-def run(name, w, g, states, lr, step, grad_scale):
+def run(name, w, g, states, lr, step, grad_scale, **more):
     tensors = {
         "w": w,
         "g": g,
         "lr": np.array([lr], np.float32),
         "step": np.array([step], np.int64),
         **{f"state{i}": state for i, state in enumerate(states)},
+        **more,
     }
     attributes = {**SETTINGS, "optimizer": NAMES.index(name), "grad_scale": grad_scale}
     _core.run_op("dense_update", tensors, attributes)
@@ -56,3 +58,54 @@ def test_dense_update_wants_exactly_its_states(name):
     w = np.zeros(3, np.float32)
     with pytest.raises(ValueError, match=f"has {STATES[name]} state tensors"):
         run(name, w, w, wrong, 0.1, 1, 1.0)
+
+
+@pytest.mark.parametrize("n", [1, 37, 4096])
+@pytest.mark.parametrize("real", HALVES, ids=lambda r: r.name)
+@pytest.mark.parametrize("name", NAMES)
+def test_dense_update_writes_the_lowered_copy(rng, name, real, n):
+    w, g = (rng.standard_normal(n).astype(np.float32) for _ in range(2))
+    states = [np.full(n, 0.1, np.float32) for _ in range(STATES[name])]
+    lowered = real.empty((n,))
+    before = w.copy()
+    run(name, w, g, states, 0.1, 1, 1.0, w_lowered=lowered)
+    assert (w != before).any()
+    np.testing.assert_array_equal(real.values(lowered), real.values(real.store(w)))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_dense_update_divides_the_loss_scale_out(rng, assert_close, name):
+    w, g = (rng.standard_normal(50).astype(np.float32) for _ in range(2))
+    states = [np.full(50, 0.1, np.float32) for _ in range(STATES[name])]
+    w64, _ = optimizer_step(
+        name,
+        w.astype(np.float64),
+        g.astype(np.float64) / 1024,
+        [s.astype(np.float64) for s in states],
+        np.float32(0.1),
+        1,
+        **SETTINGS,
+    )
+    run(name, w, g, states, 0.1, 1, 1.0, unscale=np.array([1 / 1024], np.float32))
+    assert_close(w, w64)
+
+
+@pytest.mark.parametrize("lowered", [False, True])
+@pytest.mark.parametrize("name", NAMES)
+def test_dense_update_skips_a_step(rng, name, lowered):
+    w = rng.standard_normal(50).astype(np.float32)
+    g = np.full(50, np.inf, np.float32)
+    g[::3] = np.nan
+    states = [np.full(50, 0.1, np.float32) for _ in range(STATES[name])]
+    more = {"w_lowered": BFLOAT16.store(w)} if lowered else {}
+    arrays = [w, *states, *more.values()]
+    before = [array.copy() for array in arrays]
+    run(name, w, g, states, 0.1, 1, 1.0, unscale=np.zeros(1, np.float32), **more)
+    for found, wanted in zip(arrays, before, strict=True):
+        np.testing.assert_array_equal(found, wanted)
+
+
+def test_dense_update_wants_a_lowered_copy_of_the_same_size():
+    w = np.zeros(3, np.float32)
+    with pytest.raises(ValueError, match=r"w_lowered has shape \(4\), must be contiguous \(3\)"):
+        run("SGD", w, w, [], 0.1, 1, 1.0, w_lowered=np.zeros(4, np.float16))

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of Network that brings parameters and optimizer states in and out.
+#include "core/cpp/model/network.hpp"
+
+namespace hugectr {
+namespace {
+
+std::vector<float> to_host(Stream& stream, const TensorRef& ref) {
+  std::vector<float> values(ref.size());
+  stream.copy(values.data(), ref.data, ref.size_in_bytes());
+  stream.synchronize();
+  return values;
+}
+
+void to_device(Stream& stream, const TensorRef& ref, const std::vector<float>& values) {
+  stream.copy(ref.data, values.data(), values.size() * sizeof(float));
+  stream.synchronize();
+}
+
+}  // namespace
+
+std::vector<float> Network::dense_weights() const {
+  return graph_->layout().pack(to_host(gpu_.compute_stream(), weights()));
+}
+
+void Network::set_dense_weights(const std::vector<float>& values) {
+  const ParameterLayout& layout = graph_->layout();
+  HCTR_CHECK(values.size() == layout.count(), "dense weights: ", values.size(),
+             " values given, the model has ", layout.count());
+  to_device(gpu_.compute_stream(), weights(), layout.spread(values));
+}
+
+std::vector<float> Network::dense_optimizer_states() const {
+  return graph_->layout().pack(to_host(gpu_.compute_stream(), states()));
+}
+
+void Network::set_dense_optimizer_states(const std::vector<float>& values) {
+  const ParameterLayout& layout = graph_->layout();
+  const std::size_t count = graph_->state_count() * layout.count();
+  HCTR_CHECK(values.size() == count, "dense optimizer states: ", values.size(),
+             " values given, the model has ", count);
+  to_device(gpu_.compute_stream(), states(), layout.spread(values));
+}
+
+}  // namespace hugectr
