@@ -100,7 +100,7 @@ int main(int argc, char** argv) {
     resources->for_each_device([&](std::size_t id) {
       const DeviceId device = resources->get_local_gpu(id).device();
       table->backward_and_update(id, slot, part(id), make_ref(&lr, {1}, device),
-                                 make_ref(&step, {1}, device), 1.0f);
+                                 make_ref(&step, {1}, device), TensorRef{});
     });
     resources->synchronize();
     const auto t3 = Clock::now();

@@ -76,9 +76,10 @@ class HCTR_API IEmbedding {
   virtual void forward(std::size_t local_id, PlanSlot slot, TensorRef output) = 0;
   /// gradient (b, S, d) of the output -> every touched row updated; the plan's new rows become
   /// visible to evaluation and dumps. `lr` and `step` are device scalars (float32, int64, shape
-  /// (1)); `grad_scale` divides the gradient. Collective. When frozen: only the visibility.
+  /// (1)); `unscale` (float32, shape (1), empty = 1) multiplies the gradient, 0 leaves rows, states
+  /// and their last step as they are. Collective. When frozen: only the visibility.
   virtual void backward_and_update(std::size_t local_id, PlanSlot slot, TensorRef gradient,
-                                   TensorRef lr, TensorRef step, float grad_scale) = 0;
+                                   TensorRef lr, TensorRef step, TensorRef unscale) = 0;
 
   virtual void freeze() = 0;
   virtual void unfreeze() = 0;

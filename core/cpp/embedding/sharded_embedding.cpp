@@ -256,7 +256,7 @@ void ShardedEmbedding<Key>::forward(std::size_t local_id, PlanSlot slot, TensorR
 template <class Key>
 void ShardedEmbedding<Key>::backward_and_update(std::size_t local_id, PlanSlot slot,
                                                 TensorRef gradient, TensorRef lr, TensorRef step,
-                                                float grad_scale) {
+                                                TensorRef unscale) {
   Data& data = *devices_.at(local_id);
   LookupPlan& plan = planned(data, slot, gradient);
   HCTR_CHECK(plan.train, "embedding '", params_.name, "': an evaluation plan can not train");
@@ -281,8 +281,8 @@ void ShardedEmbedding<Key>::backward_and_update(std::size_t local_id, PlanSlot s
                        .last_step = plan.last_step,
                        .lr = lr,
                        .step = step,
+                       .unscale = unscale,
                        .states = plan.states,
-                       .grad_scale = grad_scale,
                        .params = params_.opt_params});
       if (sweeps_untouched_rows(params_.opt_params)) {
         run(context, EmbeddingSweep{.unique_rows = plan.unique_rows.ref(),
@@ -290,6 +290,7 @@ void ShardedEmbedding<Key>::backward_and_update(std::size_t local_id, PlanSlot s
                                     .weights = plan.weights,
                                     .lr = lr,
                                     .step = step,
+                                    .unscale = unscale,
                                     .states = plan.states,
                                     .params = params_.opt_params});
       }

@@ -22,7 +22,7 @@ class ShardedEmbedding final : public IEmbedding {
   void drop_plan(PlanSlot slot) override;
   void forward(std::size_t local_id, PlanSlot slot, TensorRef output) override;
   void backward_and_update(std::size_t local_id, PlanSlot slot, TensorRef gradient, TensorRef lr,
-                           TensorRef step, float grad_scale) override;
+                           TensorRef step, TensorRef unscale) override;
 
   void freeze() override { trainable_ = false; }
   void unfreeze() override { trainable_ = true; }

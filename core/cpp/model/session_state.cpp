@@ -133,7 +133,7 @@ void Session::Impl::train_on(std::size_t local_id, const PlannedBatch& planned) 
     if (!trains_embedding(i)) continue;
     const std::string gradient = embeddings[i]->get_embedding_params().name + "@grad";
     embeddings[i]->backward_and_update(local_id, planned.slot, network.tensor(gradient, true),
-                                       network.lr(), network.step(), 1.0f);
+                                       network.lr(), network.step(), TensorRef{});
   }
   stream.record(*batch.consumed);
   if (timed) clock.end(StageClock::kEmbeddingUpdate, stream);

@@ -101,14 +101,13 @@ float* state(const std::vector<TensorRef>& states, std::size_t s) {
 
 template <std::size_t D, class Rule>
 void update_rows(const EmbeddingUpdate& op, const Rule& rule, std::size_t begin, std::size_t end,
-                 std::size_t runs) {
+                 std::size_t runs, float unscale) {
   const std::size_t d = D ? D : op.gradient.shape[2];
   const std::uint32_t* __restrict rows = op.unique_rows.ptr<std::uint32_t>();
   const std::uint32_t* __restrict offsets = op.run_offsets.ptr<std::uint32_t>();
   float* weights = op.weights.ptr<float>();
   float* s0 = state(op.states, 0);
   float* s1 = state(op.states, 1);
-  const auto inverse_scale = static_cast<float>(1.0 / op.grad_scale);
   const std::size_t occurrences = offsets[end];
   RunSum<D> run_sum(op);
   alignas(64) float sum[D ? D : kMaxVecSize];
@@ -123,28 +122,35 @@ void update_rows(const EmbeddingUpdate& op, const Rule& rule, std::size_t begin,
     const std::size_t wanted = std::min<std::size_t>(occurrences, offsets[run + 1] + kBucketsAhead);
     for (; fetched < wanted; ++fetched) run_sum.prefetch(fetched);
     run_sum(offsets[run], offsets[run + 1], sum);
-    set_scaled<D>(sum, sum, inverse_scale, d);
+    set_scaled<D>(sum, sum, unscale, d);
     const std::size_t at = rows[run] * d;
     rule.apply(d, sum, weights + at, Rule::kStates > 0 ? s0 + at : nullptr,
                Rule::kStates > 1 ? s1 + at : nullptr, rows[run]);
   }
 }
 
+float unscale_of(const TensorRef& unscale) {
+  return unscale.empty() ? 1.0f : *unscale.ptr<float>();
+}
+
 void embedding_update_kernel(const OpContext& context, const EmbeddingUpdate& op) {
+  const float unscale = unscale_of(op.unscale);
+  if (unscale == 0.0f) return;  // a skipped step
   const auto runs = static_cast<std::size_t>(*op.run_count.ptr<std::int64_t>());
   std::int64_t* last_step = op.last_step.empty() ? nullptr : op.last_step.ptr<std::int64_t>();
   with_row_rule(op.params, *op.lr.ptr<float>(), *op.step.ptr<std::int64_t>(), last_step,
                 [&](const auto& rule) {
                   with_vec_size(op.gradient.shape[2], [&](auto dim) {
-                    parallel_for(*context.pool, runs, kGrain,
-                                 [&](std::size_t begin, std::size_t end) {
-                                   update_rows<decltype(dim)::value>(op, rule, begin, end, runs);
-                                 });
+                    parallel_for(
+                        *context.pool, runs, kGrain, [&](std::size_t begin, std::size_t end) {
+                          update_rows<decltype(dim)::value>(op, rule, begin, end, runs, unscale);
+                        });
                   });
                 });
 }
 
 void embedding_sweep_kernel(const OpContext& context, const EmbeddingSweep& op) {
+  if (unscale_of(op.unscale) == 0.0f) return;  // a skipped step
   const std::uint32_t* touched = op.unique_rows.ptr<std::uint32_t>();
   const std::uint32_t* touched_end = touched + *op.run_count.ptr<std::int64_t>();
   const std::size_t d = op.weights.shape[1];
@@ -193,6 +199,9 @@ void check_table(const Op& op) {
   check_array(Op::kName, "lr", op.lr, TensorScalarType::Float32, 1);
   check_array(Op::kName, "step", op.step, TensorScalarType::Int64, 1);
   check_array(Op::kName, "run_count", op.run_count, TensorScalarType::Int64, 1);
+  if (!op.unscale.empty()) {
+    check_array(Op::kName, "unscale", op.unscale, TensorScalarType::Float32, 1);
+  }
 }
 
 }  // namespace
@@ -209,7 +218,7 @@ void EmbeddingUpdate::visit(OpVisitor& v) {
   v.optional("last_step", Access::InOut, last_step);
   v.tensor("lr", Access::In, lr);
   v.tensor("step", Access::In, step);
-  v.attribute("grad_scale", grad_scale);
+  v.optional("unscale", Access::In, unscale);
   visit_params(v, params);
 }
 
@@ -219,7 +228,6 @@ void EmbeddingUpdate::check() const {
                  gradient.shape[2] == weights.shape[1] && gradient.shape[2] <= kMaxVecSize,
              kName, ": gradient has shape ", to_string(gradient.shape),
              ", must be (samples, slots, ", weights.shape[1], ")");
-  HCTR_CHECK(grad_scale > 0, kName, ": grad_scale ", grad_scale, " must be positive");
   HCTR_CHECK(!keeps_last_step(params) || (last_step.dtype == TensorScalarType::Int64 &&
                                           last_step.size() >= weights.shape[0]),
              kName, ": last_step must hold one int64 a row for Adam with LazyGlobal");
@@ -236,6 +244,7 @@ void EmbeddingSweep::visit(OpVisitor& v) {
   v.tensors("states", Access::InOut, states);
   v.tensor("lr", Access::In, lr);
   v.tensor("step", Access::In, step);
+  v.optional("unscale", Access::In, unscale);
   visit_params(v, params);
 }
 

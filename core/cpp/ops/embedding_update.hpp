@@ -9,19 +9,20 @@
 namespace hugectr {
 
 /// Backward and optimizer of a table in one pass over the rows of a batch (runs: lookup_sort.hpp):
-///   g = 1 / grad_scale * sum over the run of scale[bucket] * gradient[bucket];  rule(weights, g)
+///   g = unscale * sum over the run of scale[bucket] * gradient[bucket];  rule(weights, g)
 ///
 /// sorted_buckets, unique_rows, run_offsets uint32, run_count (1) int64; gradient (B, S, d)
 /// float32, any row_stride; scale (B*S) or empty; weights and states (R, d) in place; last_step
 /// (R) int64 only for Adam LazyGlobal; lr (1) float32, step (1) int64, the first update is 1.
+/// unscale (1) float32, 1 when absent; 0 skips the step: weights, states and last_step stay as they
+/// are, whatever the gradient holds.
 /// A run is summed in chunks of 64 and those pairwise: the order depends on its length only.
 /// Rules: base/optimizer_formulas.hpp. Deterministic.
 struct HCTR_API EmbeddingUpdate {
   static constexpr const char* kName = "embedding_update";
   TensorRef sorted_buckets, unique_rows, run_offsets, run_count, gradient, scale, weights,
-      last_step, lr, step;
+      last_step, lr, step, unscale;
   std::vector<TensorRef> states;
-  double grad_scale = 1;
   OptParams params;
 
   void visit(OpVisitor& v);
@@ -31,9 +32,10 @@ struct HCTR_API EmbeddingUpdate {
 /// The part of a Global update that a batch's rows do not see: the same rule with g = 0 for every
 /// row that is not among unique_rows[0 .. run_count). It equals the two-pass form of the facts
 /// (add g / beta to the touched rows, then decay all) without dividing by a factor that may be 0.
+/// unscale (1) float32 or absent: 0 skips the step, any other value changes nothing.
 struct HCTR_API EmbeddingSweep {
   static constexpr const char* kName = "embedding_sweep";
-  TensorRef unique_rows, run_count, weights, lr, step;
+  TensorRef unique_rows, run_count, weights, lr, step, unscale;
   std::vector<TensorRef> states;
   OptParams params;
 

@@ -30,6 +30,9 @@ struct Table {
   std::size_t d;
 };
 
+// The factor of loss scaling; 0 skips the step.
+__device__ float value_of(const float* unscale) { return unscale ? __ldg(unscale) : 1.0f; }
+
 // A run of more than one chunk; the sums of its chunks start at `first`.
 struct LongRun {
   std::uint32_t run, first;
@@ -70,7 +73,9 @@ __device__ void update_row(const Table& table, std::size_t at, RowElements<W> ro
   if constexpr (Rule::kStates > 1) store_pack<W>(table.s1 + at, row.s1);
 }
 
-__global__ void list_long_runs_kernel(Runs runs, LongRuns long_runs) {
+// Lists none when the step is skipped: then the kernels that follow find nothing to do.
+__global__ void list_long_runs_kernel(Runs runs, LongRuns long_runs, const float* unscale) {
+  if (value_of(unscale) == 0.0f) return;
   const std::size_t count = runs.size();
   const std::size_t step = static_cast<std::size_t>(gridDim.x) * blockDim.x;
   for (std::size_t run = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -84,8 +89,9 @@ __global__ void list_long_runs_kernel(Runs runs, LongRuns long_runs) {
 
 // What Adam LazyGlobal owes every touched row; marks the rows as brought up to this step.
 __global__ void catch_up_kernel(Runs runs, const float* lr, const std::int64_t* step_number,
-                                float beta1, float beta2, std::int64_t* last_step,
-                                AdamCatchUp* skipped) {
+                                const float* unscale, float beta1, float beta2,
+                                std::int64_t* last_step, AdamCatchUp* skipped) {
+  if (value_of(unscale) == 0.0f) return;
   const std::size_t count = runs.size();
   const std::size_t step = static_cast<std::size_t>(gridDim.x) * blockDim.x;
   for (std::size_t run = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -127,7 +133,9 @@ __global__ void __launch_bounds__(kMaxRowThreads<W>)
 template <int W, class Rule>
 __global__ void __launch_bounds__(kMaxRowThreads<W>)
     update_short_runs_kernel(Runs runs, BucketGradients gradients, Table table, Rule rule,
-                             float scale) {
+                             const float* unscale) {
+  const float scale = value_of(unscale);
+  if (scale == 0.0f) return;  // a skipped step
   const std::size_t count = runs.size(), step = row_worker_count();
   const unsigned column = threadIdx.x * W;
   std::size_t run = row_worker();
@@ -158,7 +166,9 @@ __global__ void __launch_bounds__(kMaxRowThreads<W>)
 // Long runs, a block each.
 template <int W, class Rule>
 __global__ void __launch_bounds__(kFoldThreads<W>)
-    update_long_runs_kernel(Runs runs, LongRuns long_runs, Table table, Rule rule, float scale) {
+    update_long_runs_kernel(Runs runs, LongRuns long_runs, Table table, Rule rule,
+                            const float* unscale) {
+  const float scale = value_of(unscale);
   const std::uint32_t count = long_runs.size();
   const unsigned column = threadIdx.x * W;
   for (std::uint32_t i = blockIdx.x; i < count; i += gridDim.x) {
@@ -186,7 +196,8 @@ __global__ void mark_touched_kernel(Runs runs, std::uint32_t* touched) {
 template <int W, class Rule>
 __global__ void __launch_bounds__(kMaxRowThreads<W>)
     sweep_kernel(const std::uint32_t* __restrict__ touched, std::size_t rows, Table table,
-                 Rule rule) {
+                 Rule rule, const float* unscale) {
+  if (value_of(unscale) == 0.0f) return;  // a skipped step
   const unsigned column = threadIdx.x * W;
   for (std::size_t row = row_worker(); row < rows; row += row_worker_count()) {
     if (touched[row / 32] >> row % 32 & 1) continue;
@@ -263,39 +274,41 @@ void embedding_update(const OpContext& context, const EmbeddingUpdate& op) {
                                   FastDivide(slots),
                                   op.gradient.row_stride == slots * d};
   const Table table = table_of(op);
-  const auto scale = static_cast<float>(1.0 / op.grad_scale);
+  const float* unscale = op.unscale.empty() ? nullptr : op.unscale.ptr<float>();
   const dim3 run_grid(grid_for(max_runs, kThreads));
 
   prepare_rate(context, op, part<float>(scratch, rate_at));
   if (lazy) {
     launch(context, name, run_grid, dim3(kThreads), 0, &catch_up_kernel, runs, op.lr.ptr<float>(),
-           op.step.ptr<std::int64_t>(), op.params.beta1, op.params.beta2,
+           op.step.ptr<std::int64_t>(), unscale, op.params.beta1, op.params.beta2,
            op.last_step.ptr<std::int64_t>(), part<AdamCatchUp>(scratch, skipped_at));
   }
   if (max_long > 0) {
     HCTR_TRY(
         cudaMemsetAsync(long_runs.counter, 0, sizeof *long_runs.counter, native_stream(context)));
-    launch(context, name, run_grid, dim3(kThreads), 0, &list_long_runs_kernel, runs, long_runs);
+    launch(context, name, run_grid, dim3(kThreads), 0, &list_long_runs_kernel, runs, long_runs,
+           unscale);
   }
-  with_row_width(
-      d, op.gradient.row_stride, {gradients.gradient, table.weights, table.s0, table.s1},
-      [&](auto width) {
-        constexpr int kWidth = decltype(width)::value;
-        const dim3 block = row_block<kWidth>(d);
-        const dim3 fold_block = row_block<kWidth>(d, kFoldThreads<kWidth>);
-        if (max_long > 0) {
-          launch(context, name, dim3(grid_for(max_chunks, block.y)), block, 0,
-                 &sum_chunks_kernel<kWidth>, runs, long_runs, gradients);
-        }
-        with_device_row_rule(
-            op.params, op.lr.ptr<float>(), part<float>(scratch, rate_at),
-            part<AdamCatchUp>(scratch, skipped_at), [&]<class Rule>(const Rule& rule) {
-              launch(context, name, dim3(grid_for(max_runs, block.y)), block, 0,
-                     &update_short_runs_kernel<kWidth, Rule>, runs, gradients, table, rule, scale);
-              launch(context, name, dim3(max_long > 0 ? grid_for(max_long, 1) : 0), fold_block, 0,
-                     &update_long_runs_kernel<kWidth, Rule>, runs, long_runs, table, rule, scale);
-            });
-      });
+  with_row_width(d, op.gradient.row_stride, {gradients.gradient, table.weights, table.s0, table.s1},
+                 [&](auto width) {
+                   constexpr int kWidth = decltype(width)::value;
+                   const dim3 block = row_block<kWidth>(d);
+                   const dim3 fold_block = row_block<kWidth>(d, kFoldThreads<kWidth>);
+                   if (max_long > 0) {
+                     launch(context, name, dim3(grid_for(max_chunks, block.y)), block, 0,
+                            &sum_chunks_kernel<kWidth>, runs, long_runs, gradients);
+                   }
+                   with_device_row_rule(
+                       op.params, op.lr.ptr<float>(), part<float>(scratch, rate_at),
+                       part<AdamCatchUp>(scratch, skipped_at), [&]<class Rule>(const Rule& rule) {
+                         launch(context, name, dim3(grid_for(max_runs, block.y)), block, 0,
+                                &update_short_runs_kernel<kWidth, Rule>, runs, gradients, table,
+                                rule, unscale);
+                         launch(context, name, dim3(max_long > 0 ? grid_for(max_long, 1) : 0),
+                                fold_block, 0, &update_long_runs_kernel<kWidth, Rule>, runs,
+                                long_runs, table, rule, unscale);
+                       });
+                 });
 }
 
 void embedding_sweep(const OpContext& context, const EmbeddingSweep& op) {
@@ -310,6 +323,7 @@ void embedding_sweep(const OpContext& context, const EmbeddingSweep& op) {
   auto* touched = part<std::uint32_t>(scratch, touched_at);
   const Runs runs{op.unique_rows.ptr<std::uint32_t>(), nullptr, op.run_count.ptr<std::int64_t>()};
   const Table table = table_of(op);
+  const float* unscale = op.unscale.empty() ? nullptr : op.unscale.ptr<float>();
 
   prepare_rate(context, op, part<float>(scratch, rate_at));
   HCTR_TRY(cudaMemsetAsync(touched, 0, words * sizeof(std::uint32_t), native_stream(context)));
@@ -321,8 +335,8 @@ void embedding_sweep(const OpContext& context, const EmbeddingSweep& op) {
     with_device_row_rule(op.params, op.lr.ptr<float>(), part<float>(scratch, rate_at), nullptr,
                          [&]<class Rule>(const Rule& rule) {
                            launch(context, EmbeddingSweep::kName, dim3(grid_for(rows, block.y)),
-                                  block, 0, &sweep_kernel<kWidth, Rule>, touched, rows, table,
-                                  rule);
+                                  block, 0, &sweep_kernel<kWidth, Rule>, touched, rows, table, rule,
+                                  unscale);
                          });
   });
 }

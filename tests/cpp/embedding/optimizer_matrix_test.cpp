@@ -60,11 +60,11 @@ TEST_P(OptimizerMatrix, AgreesWithTheFormulasOnAnyDeviceCount) {
       const double lr = 0.01 / static_cast<double>(step);
       reference.insert(batch);
       const std::vector<double> expected = reference.forward(batch);
-      const auto output =
-          run.train(batch, gradient, static_cast<float>(lr), static_cast<std::int64_t>(step), 8.0f);
+      const auto output = run.train(batch, gradient, static_cast<float>(lr),
+                                    static_cast<std::int64_t>(step), 0.125f);
       ASSERT_LE(relative_distance(output, expected), 1e-5) << "step " << step;
       reference.update(batch, gradient, static_cast<float>(lr), static_cast<std::int64_t>(step),
-                       8.0);
+                       0.125);
     }
     // Half of these keys are unknown: they count in the mean and add nothing.
     const HostBatch other = random_batch(kSamples, kSlots, 4, p.i64_keys ? 0 : 28, 50, 77);

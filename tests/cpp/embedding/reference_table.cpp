@@ -61,7 +61,7 @@ std::vector<double> ReferenceTable::forward(const HostBatch& batch) const {
 }
 
 void ReferenceTable::update(const HostBatch& batch, const std::vector<float>& gradient, double lr,
-                            std::int64_t step, double grad_scale) {
+                            std::int64_t step, double unscale) {
   const std::size_t d = params_.embedding_vec_size;
   std::map<RowKey, std::vector<double>> gradients;
   for (std::size_t bucket = 0; bucket + 1 < batch.row_offsets.size(); ++bucket) {
@@ -70,7 +70,7 @@ void ReferenceTable::update(const HostBatch& batch, const std::vector<float>& gr
     for (std::uint32_t i = first; i < last; ++i) {
       auto& g = gradients[row_key(bucket, batch.keys[i])];
       g.resize(d);
-      for (std::size_t c = 0; c < d; ++c) g[c] += gradient[bucket * d + c] / scale / grad_scale;
+      for (std::size_t c = 0; c < d; ++c) g[c] += gradient[bucket * d + c] / scale * unscale;
     }
   }
   const OptParams& p = params_.opt_params;

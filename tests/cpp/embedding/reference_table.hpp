@@ -20,7 +20,7 @@ class ReferenceTable {
   /// Inserts the batch's keys as new rows where they are new.
   void insert(const HostBatch& batch);
   void update(const HostBatch& batch, const std::vector<float>& gradient, double lr,
-              std::int64_t step, double grad_scale);
+              std::int64_t step, double unscale);
 
   /// In the order of a dump.
   std::vector<std::int64_t> keys() const;

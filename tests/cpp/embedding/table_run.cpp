@@ -86,7 +86,7 @@ std::vector<float> TableRun::train_overlapped(const std::vector<HostBatch>& batc
       table_->forward(id, slot_of(i), on(id, outputs[i].data(), kept[i].samples, 0));
       table_->backward_and_update(id, slot_of(i), on(id, inputs[i].data(), kept[i].samples, 0),
                                   make_ref(&lr, {1}, device), make_ref(&steps[i], {1}, device),
-                                  1.0f);
+                                  TensorRef{});
     });
     if (i + 1 < kept.size()) plan_kept(kept[i + 1], slot_of(i + 1));
   }
@@ -126,7 +126,7 @@ std::vector<float> TableRun::forward(PlanSlot slot, std::size_t pad) {
 }
 
 void TableRun::update(PlanSlot slot, const std::vector<float>& gradient, float lr,
-                      std::int64_t step, float grad_scale, std::size_t pad) {
+                      std::int64_t step, float unscale, std::size_t pad) {
   const std::size_t samples = batches_[static_cast<std::size_t>(slot)].samples;
   const std::size_t width = params_.slot_num * params_.embedding_vec_size;
   std::vector<float> wide(samples * (width + pad), 99.0f);
@@ -137,17 +137,17 @@ void TableRun::update(PlanSlot slot, const std::vector<float>& gradient, float l
     const DeviceId device = resources_->get_local_gpu(id).device();
     table_->backward_and_update(id, slot, on(id, wide.data(), samples, pad),
                                 make_ref(&lr, {1}, device), make_ref(&step, {1}, device),
-                                grad_scale);
+                                make_ref(&unscale, {1}, device));
   });
   resources_->synchronize();
 }
 
 std::vector<float> TableRun::train(const HostBatch& batch, const std::vector<float>& gradient,
-                                   float lr, std::int64_t step, float grad_scale) {
+                                   float lr, std::int64_t step, float unscale) {
   const PlanSlot slot = step % 2 ? PlanSlot::Train0 : PlanSlot::Train1;
   plan(batch, slot);
   std::vector<float> output = forward(slot);
-  update(slot, gradient, lr, step, grad_scale);
+  update(slot, gradient, lr, step, unscale);
   return output;
 }
 

@@ -31,9 +31,9 @@ class TableRun {
   /// The whole (B, S, d) output; device outputs are strided when `pad` is not 0.
   std::vector<float> forward(PlanSlot slot, std::size_t pad = 0);
   void update(PlanSlot slot, const std::vector<float>& gradient, float lr, std::int64_t step,
-              float grad_scale = 1.0f, std::size_t pad = 0);
+              float unscale = 1.0f, std::size_t pad = 0);
   std::vector<float> train(const HostBatch& batch, const std::vector<float>& gradient, float lr,
-                           std::int64_t step, float grad_scale = 1.0f);
+                           std::int64_t step, float unscale = 1.0f);
   std::vector<float> evaluate(const HostBatch& batch);
   /// The whole pipeline without a pause: the plan of the next batch is made while the compute
   /// streams still work, as a Session does it. `lag` holds the compute streams up in every step, so

@@ -28,7 +28,8 @@ void check_sums(std::size_t d, const std::vector<std::size_t>& lengths, std::siz
     sorted_buckets.push_back(static_cast<std::uint32_t>(random() % (kSamples * kSlots)));
   }
   const std::size_t rows = 2 * lengths.size() + 1, stride = kSlots * d + pad;
-  Floats gradient(kSamples * stride), scale(kSamples * kSlots), weights(rows * d, 0.0f), lr{1.0f};
+  Floats gradient(kSamples * stride), scale(kSamples * kSlots), weights(rows * d, 0.0f), lr{1.0f},
+      unscale{0.25f};
   for (float& g : gradient) g = normal(random);
   for (float& s : scale) s = std::abs(normal(random));
   std::vector<std::int64_t> step{1}, count{static_cast<std::int64_t>(lengths.size())};
@@ -45,7 +46,7 @@ void check_sums(std::size_t d, const std::vector<std::size_t>& lengths, std::siz
                      .weights = on.ref(weights, {rows, d}),
                      .lr = on.ref(lr),
                      .step = on.ref(step),
-                     .grad_scale = 4,
+                     .unscale = on.ref(unscale),
                      .params = params});
   double difference = 0, norm = 0;
   for (std::size_t r = 0; r < lengths.size(); ++r) {
@@ -69,6 +70,68 @@ TEST(EmbeddingUpdateOp, RunsOfAnyLengthAreSummed) {
     check_sums(d, {1, 2, 63, 64, 65, 128, 129, 1000, 5000, 3}, 0);
     check_sums(d, std::vector<std::size_t>(1500, 2), 3);
   }
+}
+
+TEST(EmbeddingUpdateOp, UnscaleZeroLeavesEverythingAsItIs) {
+  constexpr std::size_t kDim = 5, kRows = 3;
+  for (const float unscale : {0.0f, 1.0f}) {
+    OpRun on;
+    // A run of one, one of several chunks; gradients as an overflow leaves them.
+    Numbers buckets(201, 0), rows{0, 2}, offsets{0, 1, 201};
+    Floats gradient(kDim, unscale == 0.0f ? NAN : 1.0f), factor{unscale}, lr{0.1f};
+    Floats weights(kRows * kDim, 1.0f), m(kRows * kDim, 2.0f), v(kRows * kDim, 3.0f);
+    std::vector<std::int64_t> step{5}, count{2}, last_step{1, 2, 3};
+    OptParams params;
+    params.optimizer = Optimizer::Adam;
+    params.update_type = Update::LazyGlobal;
+    on(EmbeddingUpdate{.sorted_buckets = on.ref(buckets),
+                       .unique_rows = on.ref(rows),
+                       .run_offsets = on.ref(offsets),
+                       .run_count = on.ref(count),
+                       .gradient = on.ref(gradient, {1, 1, kDim}),
+                       .weights = on.ref(weights, {kRows, kDim}),
+                       .last_step = on.ref(last_step),
+                       .lr = on.ref(lr),
+                       .step = on.ref(step),
+                       .unscale = on.ref(factor),
+                       .states = {on.ref(m, {kRows, kDim}), on.ref(v, {kRows, kDim})},
+                       .params = params});
+    for (std::size_t i = 0; i < kRows * kDim; ++i) {
+      const bool same = unscale == 0.0f || i / kDim == 1;
+      ASSERT_EQ(weights[i] == 1.0f, same) << i;
+      ASSERT_EQ(m[i] == 2.0f, same) << i;
+      ASSERT_EQ(v[i] == 3.0f, same) << i;
+    }
+    EXPECT_EQ(last_step, unscale == 0.0f ? (std::vector<std::int64_t>{1, 2, 3})
+                                         : (std::vector<std::int64_t>{5, 2, 5}));
+  }
+}
+
+TEST(EmbeddingSweepOp, UnscaleZeroLeavesEverythingAsItIs) {
+  OpRun on;
+  Numbers unique_rows{0};
+  Floats weights(4, 1.0f), state(4, 2.0f), lr{0.1f}, unscale{0.0f};
+  std::vector<std::int64_t> step{1}, count{1};
+  OptParams params;
+  params.optimizer = Optimizer::MomentumSGD;
+  params.update_type = Update::Global;
+  params.momentum_factor = 0.5f;
+  const auto sweep = [&] {
+    on(EmbeddingSweep{.unique_rows = on.ref(unique_rows),
+                      .run_count = on.ref(count),
+                      .weights = on.ref(weights, {4, 1}),
+                      .lr = on.ref(lr),
+                      .step = on.ref(step),
+                      .unscale = on.ref(unscale),
+                      .states = {on.ref(state, {4, 1})},
+                      .params = params});
+  };
+  sweep();
+  EXPECT_EQ(weights, Floats(4, 1.0f));
+  EXPECT_EQ(state, Floats(4, 2.0f));
+  unscale[0] = 0.5f;
+  sweep();
+  EXPECT_EQ(weights, (Floats{1.0f, 2.0f, 2.0f, 2.0f}));  // of g = 0: no factor plays a part
 }
 
 TEST(EmbeddingSweepOp, ChangesExactlyTheRowsThatWereNotTouched) {
