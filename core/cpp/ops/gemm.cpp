@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/cpp/device/thread_pool.hpp"
+#include "core/cpp/ops/loops/check_tensor.hpp"
 
 namespace hugectr {
 namespace {
@@ -23,6 +24,32 @@ constexpr std::size_t kMinTileEdge = 64;
 constexpr std::size_t kTileStep = 16;
 // Elements of a matrix that one chunk of a matrix-vector product reads.
 constexpr std::size_t kVectorChunk = std::size_t{1} << 16;
+
+// The product on plain memory; strides are elements between stored rows.
+struct FloatProduct {
+  explicit FloatProduct(const GemmArgs& g)
+      : transpose_a(g.transpose_a),
+        transpose_b(g.transpose_b),
+        m(g.m()),
+        n(g.n()),
+        k(g.k()),
+        alpha(g.alpha),
+        beta(g.beta),
+        a(g.a.ptr()),
+        b(g.b.ptr()),
+        c(g.c.ptr()),
+        a_stride(g.a.stride),
+        b_stride(g.b.stride),
+        c_stride(g.c.stride) {}
+
+  bool transpose_a, transpose_b;
+  std::size_t m, n, k;
+  float alpha, beta;
+  const float* a;
+  const float* b;
+  float* c;
+  std::size_t a_stride, b_stride, c_stride;
+};
 
 std::size_t divide_up(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
 
@@ -122,7 +149,7 @@ std::vector<float> gather(const float* data, std::size_t n, std::size_t stride) 
   return values;
 }
 
-void gemm_one_column(ThreadPool& pool, const GemmArgs& g, const GemmEpilogue& epilogue) {
+void gemm_one_column(ThreadPool& pool, const FloatProduct& g, const GemmEpilogue& epilogue) {
   const std::vector<float> x = gather(g.b, g.k, g.transpose_b ? 1 : g.b_stride);
   const MatrixVector product{g.a,      g.a_stride, g.transpose_a, g.m, g.k,
                              x.data(), g.alpha,    g.beta,        g.c, g.c_stride};
@@ -132,7 +159,7 @@ void gemm_one_column(ThreadPool& pool, const GemmArgs& g, const GemmEpilogue& ep
   });
 }
 
-void gemm_one_row(ThreadPool& pool, const GemmArgs& g, const GemmEpilogue& epilogue) {
+void gemm_one_row(ThreadPool& pool, const FloatProduct& g, const GemmEpilogue& epilogue) {
   const std::vector<float> x = gather(g.a, g.k, g.transpose_a ? g.a_stride : 1);
   const MatrixVector product{g.b,      g.b_stride, !g.transpose_b, g.n, g.k,
                              x.data(), g.alpha,    g.beta,         g.c, 1};
@@ -143,7 +170,7 @@ void gemm_one_row(ThreadPool& pool, const GemmArgs& g, const GemmEpilogue& epilo
 }
 
 // k == 1: every element of c is one product.
-void gemm_outer(ThreadPool& pool, const GemmArgs& g, const GemmEpilogue& epilogue) {
+void gemm_outer(ThreadPool& pool, const FloatProduct& g, const GemmEpilogue& epilogue) {
   const std::vector<float> y = gather(g.b, g.n, g.transpose_b ? g.b_stride : 1);
   const std::size_t x_stride = g.transpose_a ? 1 : g.a_stride;
   parallel_for(pool, g.m, std::max<std::size_t>(1, kVectorChunk / g.n),
@@ -162,42 +189,8 @@ void gemm_outer(ThreadPool& pool, const GemmArgs& g, const GemmEpilogue& epilogu
                });
 }
 
-void gemm_kernel(const OpContext& context, const Gemm& op) {
-  gemm(*context.pool, GemmArgs{.transpose_a = op.transpose_a,
-                               .transpose_b = op.transpose_b,
-                               .m = op.c.shape[0],
-                               .n = op.c.shape[1],
-                               .k = op.a.shape[op.transpose_a ? 0 : 1],
-                               .alpha = static_cast<float>(op.alpha),
-                               .a = op.a.ptr<float>(),
-                               .a_stride = op.a.row_stride,
-                               .b = op.b.ptr<float>(),
-                               .b_stride = op.b.row_stride,
-                               .beta = static_cast<float>(op.beta),
-                               .c = op.c.ptr<float>(),
-                               .c_stride = op.c.row_stride});
-}
-
-const OpRegistration<Gemm> gemm_cpu{DeviceType::Cpu, &gemm_kernel};
-
-}  // namespace
-
-void Gemm::check() const {
-  for (const TensorRef* t : {&a, &b, &c}) {
-    HCTR_CHECK(t->shape.size() == 2, "gemm: a, b and c must have two dimensions, found ",
-               to_string(t->shape));
-    HCTR_CHECK(t->dtype == TensorScalarType::Float32, "gemm: a, b and c must be float32, found ",
-               to_string(t->dtype));
-  }
-  const std::size_t m = a.shape[transpose_a ? 1 : 0];
-  const std::size_t k = a.shape[transpose_a ? 0 : 1];
-  const std::size_t n = b.shape[transpose_b ? 0 : 1];
-  HCTR_CHECK(b.shape[transpose_b ? 1 : 0] == k && c.shape == (Shape{m, n}), "gemm: a ",
-             to_string(a.shape), transpose_a ? "^T" : "", " times b ", to_string(b.shape),
-             transpose_b ? "^T" : "", " does not give c ", to_string(c.shape));
-}
-
-void gemm_serial(const GemmArgs& g) {
+// One piece on the calling thread.
+void gemm_serial(const FloatProduct& g) {
   // The pool owns the parallelism: the BLAS must not start threads of its own.
   [[maybe_unused]] static const bool one_thread = (scipy_openblas_set_num_threads(1), true);
   constexpr auto kMax = static_cast<std::size_t>(std::numeric_limits<blasint>::max());
@@ -214,7 +207,38 @@ void gemm_serial(const GemmArgs& g) {
                     as_int(g.a_stride), g.b, as_int(g.b_stride), g.beta, g.c, as_int(g.c_stride));
 }
 
-void gemm(ThreadPool& pool, const GemmArgs& g, const GemmEpilogue& epilogue) {
+void gemm_kernel(const OpContext& context, const Gemm& op) {
+  gemm(*context.pool, GemmArgs{.transpose_a = op.transpose_a,
+                               .transpose_b = op.transpose_b,
+                               .a = op.a,
+                               .b = op.b,
+                               .c = op.c,
+                               .alpha = static_cast<float>(op.alpha),
+                               .beta = static_cast<float>(op.beta)});
+}
+
+const OpRegistration<Gemm> gemm_cpu{DeviceType::Cpu, &gemm_kernel};
+
+}  // namespace
+
+void Gemm::check() const {
+  for (const TensorRef* t : {&a, &b, &c}) {
+    HCTR_CHECK(t->shape.size() == 2, "gemm: a, b and c must have two dimensions, found ",
+               to_string(t->shape));
+  }
+  check_real(kName, "a", a);
+  check_real(kName, "b", b, a.dtype, b.shape);
+  check_real(kName, "c", c, a.dtype, c.shape);
+  const std::size_t m = a.shape[transpose_a ? 1 : 0];
+  const std::size_t k = a.shape[transpose_a ? 0 : 1];
+  const std::size_t n = b.shape[transpose_b ? 0 : 1];
+  HCTR_CHECK(b.shape[transpose_b ? 1 : 0] == k && c.shape == (Shape{m, n}), "gemm: a ",
+             to_string(a.shape), transpose_a ? "^T" : "", " times b ", to_string(b.shape),
+             transpose_b ? "^T" : "", " does not give c ", to_string(c.shape));
+}
+
+void gemm(ThreadPool& pool, const GemmArgs& args, const GemmEpilogue& epilogue) {
+  const FloatProduct g(args);
   if (g.m == 0 || g.n == 0) return;
   if (g.n == 1) return gemm_one_column(pool, g, epilogue);
   if (g.m == 1) return gemm_one_row(pool, g, epilogue);
@@ -223,7 +247,7 @@ void gemm(ThreadPool& pool, const GemmArgs& g, const GemmEpilogue& epilogue) {
   parallel_for(pool, tiling.row_pieces * tiling.col_pieces, 1, [&](std::size_t tile, std::size_t) {
     const std::size_t row = tile / tiling.col_pieces * tiling.rows;
     const std::size_t column = tile % tiling.col_pieces * tiling.columns;
-    GemmArgs part = g;
+    FloatProduct part = g;
     part.m = std::min(tiling.rows, g.m - row);
     part.n = std::min(tiling.columns, g.n - column);
     part.a += g.transpose_a ? row : row * g.a_stride;

@@ -5,18 +5,22 @@
 
 #include "core/cpp/base/export.hpp"
 #include "core/cpp/device/op.hpp"
+#include "core/cpp/ops/loops/matrix.hpp"
 
 /// Matrix product, the only place that knows the BLAS.
 ///
 ///   c = alpha * op(a) op(b) + beta * c,   op(x) = x or its transpose
 ///
 /// a: (m, k), or (k, m) when transpose_a. b: (k, n), or (n, k) when transpose_b. c: (m, n). All
-/// float32, two-dimensional, rows may be strided. c must not overlap a or b. beta 0 overwrites c,
-/// NaN included. Deterministic: the work is cut by shape only, never by the number of threads.
+/// float32, float16 or bfloat16, two-dimensional, rows may be strided. c must not overlap a or b.
+/// beta 0 overwrites c, NaN included. Sums are float32; in 16 bits c is rounded once. With
+/// OpContext::tf32 float32 factors are rounded to tf32 (10 bits of mantissa) where the device can.
+/// Deterministic: the work is cut by shape only, never by the number of threads.
 namespace hugectr {
 
 struct HCTR_API Gemm {
   static constexpr const char* kName = "gemm";
+  static constexpr std::string_view kLowered = "a b c";
   TensorRef a, b, c;
   bool transpose_a = false;
   bool transpose_b = false;
@@ -34,19 +38,17 @@ struct HCTR_API Gemm {
   void check() const;
 };
 
-/// The same product on plain memory, for CPU kernels: strides are elements between stored rows.
+/// The same product for kernels. a and b are of one dtype; c may be float32 beside 16-bit factors.
+/// CPU kernels take float32 alone.
 struct GemmArgs {
   bool transpose_a = false;
   bool transpose_b = false;
-  std::size_t m = 0, n = 0, k = 0;
+  Matrix a, b, c;
   float alpha = 1.0f;
-  const float* a = nullptr;
-  std::size_t a_stride = 0;
-  const float* b = nullptr;
-  std::size_t b_stride = 0;
   float beta = 0.0f;
-  float* c = nullptr;
-  std::size_t c_stride = 0;
+  std::size_t m() const { return c.rows; }
+  std::size_t n() const { return c.columns; }
+  std::size_t k() const { return transpose_a ? a.rows : a.columns; }
 };
 
 /// Called once for every piece [row_begin, row_end) x [column_begin, column_end) of c as soon as it
@@ -56,8 +58,5 @@ using GemmEpilogue = std::function<void(std::size_t row_begin, std::size_t row_e
 
 /// Product over the thread pool.
 void gemm(ThreadPool& pool, const GemmArgs& args, const GemmEpilogue& epilogue = {});
-
-/// Product on the calling thread alone, for kernels that are parallel over many small products.
-void gemm_serial(const GemmArgs& args);
 
 }  // namespace hugectr

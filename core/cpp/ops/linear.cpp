@@ -12,32 +12,19 @@
 namespace hugectr {
 namespace {
 
-// A batch-major tensor as a matrix: all dimensions but the last count as rows.
-struct Matrix {
-  explicit Matrix(const TensorRef& ref)
-      : data(ref.empty() ? nullptr : ref.ptr<float>()),
-        columns(ref.empty() ? 0 : ref.shape.back()),
-        rows(columns == 0 ? 0 : ref.size() / columns),
-        stride(ref.shape.size() == 2 ? ref.row_stride : columns) {}
-  float* row(std::size_t r) const { return data + r * stride; }
-
-  float* data;
-  std::size_t columns, rows, stride;
-};
-
 // Shapes of x and w, and of `y` (any tensor shaped like the result).
 void check_product(const char* op, const TensorRef& x, const TensorRef& w, const char* name,
                    const TensorRef& y) {
-  check_float(op, "x", x);
+  check_real(op, "x", x);
   HCTR_CHECK(x.shape.size() >= 2, op, ": x has shape ", to_string(x.shape),
              ", must be (batch, n) or (batch, s, n)");
   HCTR_CHECK(w.shape.size() == 2 && w.shape[0] == x.shape.back(), op, ": w has shape ",
              to_string(w.shape), ", must be (", x.shape.back(), ", outputs) for x of shape ",
              to_string(x.shape));
-  check_packed_float(op, "w", w, w.shape);
+  check_packed_real(op, "w", w, x.dtype, w.shape);
   Shape wanted = x.shape;
   wanted.back() = w.shape[1];
-  check_float(op, name, y, wanted);
+  check_real(op, name, y, x.dtype, wanted);
 }
 
 void check_rows(const char* op, const char* name, const TensorRef& ref) {
@@ -52,7 +39,7 @@ void LinearFwd::check() const {
   check_product(kName, x, w, "y", y);
   check_rows(kName, "x", x);
   check_rows(kName, "y", y);
-  if (!b.empty()) check_packed_float(kName, "b", b, {w.shape[1]});
+  if (!b.empty()) check_packed_real(kName, "b", b, x.dtype, {w.shape[1]});
 }
 
 void LinearBwd::check() const {
@@ -61,13 +48,13 @@ void LinearBwd::check() const {
   check_rows(kName, "dy", dy);
   check_packed_float(kName, "dw", dw, w.shape);
   if (!dx.empty()) {
-    check_float(kName, "dx", dx, x.shape);
+    check_real(kName, "dx", dx, x.dtype, x.shape);
     check_rows(kName, "dx", dx);
   }
   if (activation == Activation::Relu) {
     HCTR_CHECK(!y.empty() && !dz.empty(), kName, ": activation Relu needs the tensors y and dz");
-    check_float(kName, "y", y, dy.shape);
-    check_float(kName, "dz", dz, dy.shape);
+    check_real(kName, "y", y, x.dtype, dy.shape);
+    check_real(kName, "dz", dz, x.dtype, dy.shape);
     check_rows(kName, "y", y);
     check_rows(kName, "dz", dz);
   }
@@ -81,7 +68,7 @@ void LinearBwd::check() const {
 namespace {
 
 void linear_fwd_kernel(const OpContext& context, const LinearFwd& op) {
-  const Matrix x(op.x), y(op.y);
+  const Matrix y(op.y);
   const bool relu_follows = op.activation == Activation::Relu;
   const float* bias = op.b.empty() ? nullptr : op.b.ptr<float>();
   GemmEpilogue epilogue;
@@ -99,17 +86,7 @@ void linear_fwd_kernel(const OpContext& context, const LinearFwd& op) {
       }
     };
   }
-  gemm(*context.pool,
-       GemmArgs{.m = y.rows,
-                .n = y.columns,
-                .k = x.columns,
-                .a = x.data,
-                .a_stride = x.stride,
-                .b = op.w.ptr<float>(),
-                .b_stride = y.columns,
-                .c = y.data,
-                .c_stride = y.stride},
-       epilogue);
+  gemm(*context.pool, GemmArgs{.a = op.x, .b = op.w, .c = op.y}, epilogue);
 }
 
 // One row of dz (when there is an activation) and its part of the bias gradient (when wanted).
@@ -143,31 +120,11 @@ void linear_bwd_elements(ThreadPool& pool, const LinearBwd& op) {
 
 void linear_bwd_kernel(const OpContext& context, const LinearBwd& op) {
   linear_bwd_elements(*context.pool, op);
-  const Matrix x(op.x), dz(op.activation == Activation::Relu ? op.dz : op.dy);
+  const TensorRef& dz = op.activation == Activation::Relu ? op.dz : op.dy;
   if (!op.dx.empty()) {
-    const Matrix dx(op.dx);
-    gemm(*context.pool, GemmArgs{.transpose_b = true,
-                                 .m = x.rows,
-                                 .n = x.columns,
-                                 .k = dz.columns,
-                                 .a = dz.data,
-                                 .a_stride = dz.stride,
-                                 .b = op.w.ptr<float>(),
-                                 .b_stride = dz.columns,
-                                 .c = dx.data,
-                                 .c_stride = dx.stride});
+    gemm(*context.pool, GemmArgs{.transpose_b = true, .a = dz, .b = op.w, .c = op.dx});
   }
-  gemm(*context.pool, GemmArgs{.transpose_a = true,
-                               .m = x.columns,
-                               .n = dz.columns,
-                               .k = x.rows,
-                               .a = x.data,
-                               .a_stride = x.stride,
-                               .b = dz.data,
-                               .b_stride = dz.stride,
-                               .beta = 1.0f,
-                               .c = op.dw.ptr<float>(),
-                               .c_stride = dz.columns});
+  gemm(*context.pool, GemmArgs{.transpose_a = true, .a = op.x, .b = dz, .c = op.dw, .beta = 1.0f});
 }
 
 const OpRegistration<LinearFwd> linear_fwd_cpu{DeviceType::Cpu, &linear_fwd_kernel};

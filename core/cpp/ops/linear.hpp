@@ -12,9 +12,11 @@ enum class Activation { Non, Relu };
 ///
 /// x: (batch, n) with strided rows, or (batch, s, n) contiguous, which counts as (batch * s, n).
 /// w: (n, m), b: (m) or absent, both contiguous. y: x's shape with m last, rows as for x.
-/// All float32. Overwrites y, which must not overlap x. Deterministic.
+/// All of one dtype, float32, float16 or bfloat16. Overwrites y, which must not overlap x.
+/// Deterministic.
 struct HCTR_API LinearFwd {
   static constexpr const char* kName = "linear_fwd";
+  static constexpr std::string_view kLowered = "x w b y";
   TensorRef x, w, b, y;
   Activation activation = Activation::Non;
   void visit(OpVisitor& v) {
@@ -29,11 +31,13 @@ struct HCTR_API LinearFwd {
 
 /// dz = dy act'(y);  dx = dz w^T;  dw += x^T dz;  db += column sums of dz.
 ///
-/// Shapes as in LinearFwd. y and dz (like y, scratch) are needed when activation is Relu; dz may
-/// be dy. dx absent: not computed; dx is overwritten and overlaps nothing. db goes with `partial`,
-/// scratch of (partial_rows(rows), m). dw and db accumulate. Deterministic.
+/// Shapes and dtypes as in LinearFwd; dw, db and partial are float32. y and dz (like y, scratch)
+/// are needed when activation is Relu; dz may be dy. dx absent: not computed; dx is overwritten and
+/// overlaps nothing. db goes with `partial`, scratch of (partial_rows(rows), m). dw and db
+/// accumulate. Deterministic.
 struct HCTR_API LinearBwd {
   static constexpr const char* kName = "linear_bwd";
+  static constexpr std::string_view kLowered = "x w y dy dz dx";
   TensorRef x, w, y, dy, dz, dx, dw, db, partial;
   Activation activation = Activation::Non;
   void visit(OpVisitor& v) {

@@ -6,18 +6,18 @@
 
 namespace hugectr::cuda {
 
-/// What a product does to c before it leaves the chip: c = relu(product + addend + bias).
+/// What a product does to c before it leaves the chip: c = relu(product + addend + bias). Bias and
+/// addend are of c's dtype. Whether relu keeps NaN (as the op ReluFwd does) or gives 0 for it is
+/// the library's choice.
 struct ProductEnd {
-  const float* bias = nullptr;    ///< (n), added to every row
-  bool relu = false;              ///< last
-  const float* addend = nullptr;  ///< (m, n), added; needs beta 0; may not overlap c
+  const void* bias = nullptr;    ///< (n), added to every row
+  bool relu = false;             ///< last
+  const void* addend = nullptr;  ///< (m, n), added; needs beta 0; may not overlap c
   std::size_t addend_stride = 0;
 };
 
-/// Product of plain device memory on the context's stream; the float32 multiplications are exact
-/// (no tf32). The library's choice of an algorithm is remembered for every problem (shapes,
-/// strides, alignment up to 16 bytes, end), and algorithms that add with atomics are left out: a
-/// run repeats bit for bit.
+/// Product on the context's stream; sums are float32 and rounded once. float32 factors are exact
+/// unless context.tf32. A run repeats bit for bit (see try_matmul()).
 void gemm(const OpContext& context, const GemmArgs& args, const ProductEnd& end = {});
 
 }  // namespace hugectr::cuda

@@ -94,18 +94,8 @@ void backward_rows(const OpContext& ctx, const ProjectedCrossBwd& op) {
 
 GemmArgs product(const TensorRef& a, bool transpose_a, const TensorRef& b, bool transpose_b,
                  const TensorRef& c, float beta) {
-  return {.transpose_a = transpose_a,
-          .transpose_b = transpose_b,
-          .m = c.shape[0],
-          .n = c.shape[1],
-          .k = a.shape[transpose_a ? 0 : 1],
-          .a = a.ptr<float>(),
-          .a_stride = a.row_stride,
-          .b = b.ptr<float>(),
-          .b_stride = b.row_stride,
-          .beta = beta,
-          .c = c.ptr<float>(),
-          .c_stride = c.row_stride};
+  return {
+      .transpose_a = transpose_a, .transpose_b = transpose_b, .a = a, .b = b, .c = c, .beta = beta};
 }
 
 void projected_cross_fwd_kernel(const OpContext& ctx, const ProjectedCrossFwd& op) {

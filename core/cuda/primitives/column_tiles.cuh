@@ -20,6 +20,13 @@ inline bool matrix_allows_16_bytes(const void* data, std::size_t stride, std::si
          (stride % 4 == 0 || rows <= 1);
 }
 
+/// True when every row of the matrix can be read V elements at a time. No data does not matter.
+template <int V, class T>
+bool matrix_allows_packs(const T* data, std::size_t stride, std::size_t rows, std::size_t columns) {
+  return data == nullptr ||
+         (columns % V == 0 && packs_fit(data, rows <= 1 ? 0 : stride, static_cast<std::size_t>(V)));
+}
+
 /// The same for float32 tensors of one shape; empty ones do not matter.
 template <class... Refs>
 bool rows_allow_16_bytes(const Refs&... refs) {

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import numpy as np
 import pytest
+from oracle.reals import HALVES
 
 from hugectr import _core
 
@@ -35,6 +36,27 @@ def test_gemm(rows, rng, assert_close, m, n, k, transpose_a, transpose_b):
     c = rows(before)
     _core.run_op("gemm", {"a": a, "b": b, "c": c}, {**attributes, "alpha": 0.5, "beta": -2.0})
     assert_close(c, 0.5 * product - 2.0 * before)
+
+
+@pytest.mark.parametrize("pad", [0, 8, 3])
+@pytest.mark.parametrize(
+    ("transpose_a", "transpose_b"), [(False, False), (True, False), (False, True)]
+)
+@pytest.mark.parametrize(("m", "n", "k"), [(72, 48, 64), (130, 29, 13), (7, 1, 300), (4, 3, 0)])
+@pytest.mark.parametrize("real", HALVES, ids=lambda r: r.name)
+def test_gemm_in_16_bits(rng, assert_close, real, m, n, k, transpose_a, transpose_b, pad):
+    def stored(rows, columns):
+        return real.store(rng.standard_normal((rows, columns + pad)))[:, :columns]
+
+    a = stored(k, m) if transpose_a else stored(m, k)
+    b = stored(n, k) if transpose_b else stored(k, n)
+    c = stored(m, n)
+    before = real.values(c)
+    attributes = {"transpose_a": transpose_a, "transpose_b": transpose_b, "beta": 0.5}
+    _core.run_op("gemm", {"a": a, "b": b, "c": c}, attributes)
+    wide_a, wide_b = (real.values(x) for x in (a, b))
+    product = (wide_a.T if transpose_a else wide_a) @ (wide_b.T if transpose_b else wide_b)
+    assert_close(real.values(c), product + 0.5 * before, tolerance=real.tolerance)
 
 
 def test_gemm_leaves_what_is_beside_strided_rows_alone(rng):

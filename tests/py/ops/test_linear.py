@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 from oracle.activations import relu
 from oracle.partials import partial_rows
+from oracle.reals import HALVES
 
 from hugectr import _core
 
@@ -105,6 +106,37 @@ def test_linear_gradient_is_the_derivative(rng, assert_close, numeric_gradients,
         assert_close(dx, wanted[0])
         assert_close(dw, wanted[1])
         assert_close(db, wanted[2])
+
+
+def in_16_bits(real, rng, *shape, pad=0):
+    """Random stored numbers, as columns of a wider array when ``pad`` is not 0."""
+    wide = real.store(rng.standard_normal((*shape[:-1], shape[-1] + pad)))
+    return wide[..., : shape[-1]]
+
+
+@pytest.mark.parametrize("pad", [0, 8, 3])
+@pytest.mark.parametrize("activation", [NON, RELU])
+@pytest.mark.parametrize(("batch", "n", "m"), [(300, 40, 64), (1100, 29, 40), (700, 50, 1)])
+@pytest.mark.parametrize("real", HALVES, ids=lambda r: r.name)
+def test_linear_in_16_bits(rng, assert_close, real, batch, n, m, activation, pad):
+    x, dy = (in_16_bits(real, rng, batch, width, pad=pad) for width in (n, m))
+    w, b = in_16_bits(real, rng, n, m), in_16_bits(real, rng, m)
+    y, dz = (in_16_bits(real, rng, batch, m, pad=pad) for _ in range(2))
+    dx = in_16_bits(real, rng, batch, n, pad=pad)
+    _core.run_op("linear_fwd", {"x": x, "w": w, "b": b, "y": y}, {"activation": activation})
+    wanted = formula(real.values(x), real.values(w), real.values(b), activation)
+    assert_close(real.values(y), wanted, tolerance=real.tolerance)
+
+    dw, db = np.zeros((n, m), np.float32), np.zeros(m, np.float32)
+    tensors = {"x": x, "w": w, "y": y, "dy": dy, "dz": dz, "dx": dx, "dw": dw, "db": db}
+    tensors["partial"] = np.full((partial_rows(batch), m), np.nan, np.float32)
+    _core.run_op("linear_bwd", tensors, {"activation": activation})
+    wanted_dz = real.values(dy)
+    if activation == RELU:
+        wanted_dz = wanted_dz * (real.values(y) > 0)
+    assert_close(real.values(dx), wanted_dz @ real.values(w).T, tolerance=real.tolerance)
+    assert_close(dw, real.values(x).T @ wanted_dz, tolerance=1e-5)
+    assert_close(db, wanted_dz.sum(0), tolerance=1e-5)
 
 
 def test_linear_names_what_is_missing():

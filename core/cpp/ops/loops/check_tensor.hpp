@@ -28,7 +28,8 @@ inline void check_packed_float(const char* op, const char* name, const TensorRef
   HCTR_CHECK(ref.contiguous(), op, ": rows of ", name, " must be contiguous");
 }
 
-/// Throws InvalidArgument unless the tensor holds float32, float16 or bfloat16: a field of kLowered.
+/// Throws InvalidArgument unless the tensor holds float32, float16 or bfloat16: a field of
+/// kLowered.
 inline void check_real(const char* op, const char* name, const TensorRef& ref) {
   HCTR_CHECK(ref.dtype == TensorScalarType::Float32 || ref.dtype == TensorScalarType::Float16 ||
                  ref.dtype == TensorScalarType::BFloat16,
@@ -44,6 +45,13 @@ inline void check_real(const char* op, const char* name, const TensorRef& ref,
              to_string(dtype), " like the op's other tensors");
   HCTR_CHECK(ref.shape == wanted, op, ": ", name, " has shape ", to_string(ref.shape),
              ", must have ", to_string(wanted));
+}
+
+/// The same for a kLowered parameter, whose rows must lie one after the other.
+inline void check_packed_real(const char* op, const char* name, const TensorRef& ref,
+                              TensorScalarType dtype, const Shape& wanted) {
+  check_real(op, name, ref, dtype, wanted);
+  HCTR_CHECK(ref.contiguous(), op, ": rows of ", name, " must be contiguous");
 }
 
 }  // namespace hugectr

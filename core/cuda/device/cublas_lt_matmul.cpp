@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cuda/device/cublas_lt_matmul.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <mutex>
+#include <optional>
+
+#include "core/cpp/base/error.hpp"
+#include "core/cuda/device/cublas_lt.hpp"
+#include "core/cuda/device/launch.cuh"
+
+namespace hugectr::cuda {
+namespace {
+
+cudaDataType_t type_of(TensorScalarType dtype) {
+  switch (dtype) {
+    case TensorScalarType::Float32:
+      return CUDA_R_32F;
+    case TensorScalarType::Float16:
+      return CUDA_R_16F;
+    case TensorScalarType::BFloat16:
+      return CUDA_R_16BF;
+    default:
+      throw InvalidArgument(concat("a matrix product of ", to_string(dtype)));
+  }
+}
+
+std::uint64_t leading_dimension(const LtMatrix& matrix) {
+  return std::max({matrix.stride, matrix.row_size, std::size_t{1}});  // one row: any stride
+}
+
+std::uint32_t alignment(const void* data) {
+  const auto address = reinterpret_cast<std::uintptr_t>(data);
+  return address % 16 == 0 ? 16 : address % 8 == 0 ? 8 : address % 4 == 0 ? 4 : 2;
+}
+
+// The library's matrices are column-major: its columns are our rows.
+class Layout {
+ public:
+  Layout(const CublasLt& lt, const LtMatrix& matrix) : lt_(lt) {
+    HCTR_TRY(lt.matrixLayoutCreate(&layout_, type_of(matrix.dtype), matrix.row_size, matrix.rows,
+                                   static_cast<std::int64_t>(leading_dimension(matrix))));
+  }
+  ~Layout() { HCTR_TRY_NOTHROW(lt_.matrixLayoutDestroy(layout_)); }
+  Layout(const Layout&) = delete;
+  Layout& operator=(const Layout&) = delete;
+  cublasLtMatrixLayout_t get() const { return layout_; }
+
+ private:
+  const CublasLt& lt_;
+  cublasLtMatrixLayout_t layout_ = nullptr;
+};
+
+class Description {
+ public:
+  Description(const CublasLt& lt, cublasComputeType_t compute) : lt_(lt) {
+    HCTR_TRY(lt.matmulDescCreate(&description_, compute, CUDA_R_32F));
+  }
+  ~Description() { HCTR_TRY_NOTHROW(lt_.matmulDescDestroy(description_)); }
+  Description(const Description&) = delete;
+  Description& operator=(const Description&) = delete;
+  template <class T>
+  void set(cublasLtMatmulDescAttributes_t attribute, const T& value) {
+    HCTR_TRY(lt_.matmulDescSetAttribute(description_, attribute, &value, sizeof(value)));
+  }
+  cublasLtMatmulDesc_t get() const { return description_; }
+
+ private:
+  const CublasLt& lt_;
+  cublasLtMatmulDesc_t description_ = nullptr;
+};
+
+class Preference {
+ public:
+  explicit Preference(const CublasLt& lt) : lt_(lt) {
+    HCTR_TRY(lt.matmulPreferenceCreate(&preference_));
+  }
+  ~Preference() { HCTR_TRY_NOTHROW(lt_.matmulPreferenceDestroy(preference_)); }
+  Preference(const Preference&) = delete;
+  Preference& operator=(const Preference&) = delete;
+  template <class T>
+  void set(cublasLtMatmulPreferenceAttributes_t attribute, const T& value) {
+    HCTR_TRY(lt_.matmulPreferenceSetAttribute(preference_, attribute, &value, sizeof(value)));
+  }
+  cublasLtMatmulPreference_t get() const { return preference_; }
+
+ private:
+  const CublasLt& lt_;
+  cublasLtMatmulPreference_t preference_ = nullptr;
+};
+
+// d^T = op(b)^T op(a)^T in the library's order: its A is our b.
+class Problem {
+ public:
+  Problem(const OpContext& context, const LtMatmul& matmul)
+      : context_(context),
+        lt_(cublas_lt(context)),
+        matmul_(matmul),
+        compute_(context.tf32 && matmul.a.dtype == TensorScalarType::Float32
+                     ? CUBLAS_COMPUTE_32F_FAST_TF32
+                     : CUBLAS_COMPUTE_32F),
+        a_(lt_, matmul.b),
+        b_(lt_, matmul.a),
+        c_(lt_, matmul.c),
+        d_(lt_, matmul.d),
+        description_(lt_, compute_) {
+    description_.set(CUBLASLT_MATMUL_DESC_TRANSA, operation(matmul.transpose_b));
+    description_.set(CUBLASLT_MATMUL_DESC_TRANSB, operation(matmul.transpose_a));
+    description_.set(CUBLASLT_MATMUL_DESC_EPILOGUE, static_cast<std::uint32_t>(matmul.epilogue));
+    if (matmul.bias != nullptr) {
+      description_.set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, matmul.bias);
+    }
+  }
+
+  bool launch() {
+    const std::optional<cublasLtMatmulAlgo_t> algorithm = remembered_algorithm();
+    if (!algorithm) return false;
+    HCTR_TRY(lt_.matmul(lt_.handle(), description_.get(), &matmul_.alpha, matmul_.b.data, a_.get(),
+                        matmul_.a.data, b_.get(), &matmul_.beta, matmul_.c.data, c_.get(),
+                        matmul_.d.data, d_.get(), &*algorithm, lt_.workspace(),
+                        lt_.workspace_bytes(), native_stream(context_)));
+    if (sync_every_launch()) HCTR_TRY(cudaStreamSynchronize(native_stream(context_)));
+    return true;
+  }
+
+ private:
+  using Key = std::array<std::uint64_t, 21>;
+
+  static std::int32_t operation(bool transpose) { return transpose ? CUBLAS_OP_T : CUBLAS_OP_N; }
+
+  Key key() const {
+    const LtMatmul& p = matmul_;
+    return {static_cast<std::uint64_t>(context_.device.index),
+            static_cast<std::uint64_t>(compute_),
+            static_cast<std::uint64_t>(p.epilogue),
+            p.transpose_a,
+            p.transpose_b,
+            p.d.rows,
+            p.d.row_size,
+            p.transpose_a ? p.a.rows : p.a.row_size,
+            leading_dimension(p.a),
+            leading_dimension(p.b),
+            leading_dimension(p.c),
+            leading_dimension(p.d),
+            static_cast<std::uint64_t>(p.a.dtype),
+            static_cast<std::uint64_t>(p.d.dtype),
+            alignment(p.a.data),
+            alignment(p.b.data),
+            alignment(p.c.data),
+            alignment(p.d.data),
+            alignment(p.bias),
+            p.c.data == p.d.data,
+            p.beta == 0.0f};
+  }
+
+  std::optional<cublasLtMatmulAlgo_t> remembered_algorithm() {
+    static std::mutex mutex;
+    static std::map<Key, std::optional<cublasLtMatmulAlgo_t>> algorithms;
+    const Key problem = key();
+    const std::lock_guard lock(mutex);
+    const auto found = algorithms.find(problem);
+    if (found != algorithms.end()) return found->second;
+    return algorithms.emplace(problem, choose_algorithm()).first->second;
+  }
+
+  // The library's first advice: a function of the problem and the GPU, so that the next run of the
+  // process takes the same.
+  std::optional<cublasLtMatmulAlgo_t> choose_algorithm() const {
+    Preference preference(lt_);
+    preference.set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+                   static_cast<std::uint64_t>(lt_.workspace_bytes()));
+    preference.set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+                   static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE |
+                                              CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE));
+    preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment(matmul_.b.data));
+    preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment(matmul_.a.data));
+    preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment(matmul_.c.data));
+    preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment(matmul_.d.data));
+    cublasLtMatmulHeuristicResult_t advice{};
+    int count = 0;
+    // An error here says that there is none: the caller has another way, or says so.
+    const cublasStatus_t status =
+        lt_.matmulAlgoGetHeuristic(lt_.handle(), description_.get(), a_.get(), b_.get(), c_.get(),
+                                   d_.get(), preference.get(), 1, &advice, &count);
+    if (status != CUBLAS_STATUS_SUCCESS || count < 1 || advice.state != CUBLAS_STATUS_SUCCESS) {
+      return std::nullopt;
+    }
+    return advice.algo;
+  }
+
+  const OpContext& context_;
+  CublasLt& lt_;
+  const LtMatmul& matmul_;
+  cublasComputeType_t compute_;
+  Layout a_, b_, c_, d_;
+  Description description_;
+};
+
+}  // namespace
+
+bool try_matmul(const OpContext& context, const LtMatmul& matmul) {
+  return Problem(context, matmul).launch();
+}
+
+}  // namespace hugectr::cuda

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "core/cpp/base/scalar_type.hpp"
+#include "core/cpp/device/op.hpp"
+#include "core/cuda/device/cublas_lt_api.hpp"
+
+namespace hugectr::cuda {
+
+/// A matrix as it is stored: `rows` rows of `row_size` elements, `stride` elements apart.
+struct LtMatrix {
+  void* data = nullptr;
+  TensorScalarType dtype = TensorScalarType::Float32;
+  std::size_t rows = 0, row_size = 0, stride = 0;
+};
+
+/// d = epilogue(alpha * op(a) op(b) + beta * c). c and d are of one shape and may be one matrix.
+struct LtMatmul {
+  bool transpose_a = false, transpose_b = false;
+  LtMatrix a, b, c, d;
+  float alpha = 1.0f, beta = 0.0f;
+  cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+  const void* bias = nullptr;  ///< of d's dtype; what the epilogue's bias or bias gradient is
+};
+
+/// Launches the product on the context's stream. float32 factors are multiplied exactly unless
+/// context.tf32. False when the library has no algorithm for it: nothing was launched then.
+///
+/// The library's first advice is remembered for every problem (device, shapes, strides, alignment
+/// up to 16 bytes, epilogue), and algorithms that add with atomics are left out: a run repeats bit
+/// for bit.
+bool try_matmul(const OpContext& context, const LtMatmul& matmul);
+
+}  // namespace hugectr::cuda
