@@ -8,6 +8,7 @@
 
 #include "core/cpp/base/export.hpp"
 #include "core/cpp/data/csr_chunk.hpp"
+#include "core/cpp/data/read_position.hpp"
 
 namespace hugectr {
 
@@ -19,6 +20,7 @@ enum class OnBadData { Error, Skip };
 struct RawBatch {
   virtual ~RawBatch() = default;
   std::size_t samples = 0;
+  ReadPosition next;  ///< behind the batch: where reading goes on after it has trained
 };
 
 /// A format. claim() hands out batches one after the other in the linear order of the data; only
@@ -34,6 +36,11 @@ class HCTR_API IBatchSource {
   virtual void parse(const RawBatch& raw, std::size_t batch, CSRChunk& chunk) const = 0;
   /// Starts over from the first sample, possibly of another file list ("" = the same).
   virtual void set_source(const std::string& source) = 0;
+  /// Goes on from a place that a RawBatch of the same source and settings ended at. Throws
+  /// InvalidArgument when the data has no such place.
+  virtual void seek(const ReadPosition& position) = 0;
+  /// Samples decoded so far; what is read twice counts twice.
+  virtual std::uint64_t rows_decoded() const = 0;
   /// Samples dropped or skipped so far because they were damaged.
   virtual std::uint64_t bad_samples() const = 0;
 };

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/cpp/base/export.hpp"
+#include "core/cpp/data/read_position.hpp"
 #include "core/cpp/data/staging_array.hpp"
 
 namespace hugectr {
@@ -51,6 +52,7 @@ struct CSRChunk {
   std::size_t sequence = 0;  ///< 0, 1, 2, ... in the linear order of the data
   std::size_t samples = 0;   ///< real ones, skipped ones included
   std::size_t skipped = 0;   ///< damaged samples that kept their place with weight 0
+  ReadPosition next;         ///< behind the batch
   StagingArray label;        ///< float32 (B, label_dim)
   StagingArray dense;        ///< float32 (B, dense_dim)
   StagingArray weight;       ///< float32 (B): 1 or 0

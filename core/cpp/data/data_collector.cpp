@@ -67,6 +67,7 @@ void DataCollector::drain(std::size_t keep) {
 void DataCollector::copy_to_devices(const CSRChunk& chunk, BatchSlot& slot) {
   slot.batch.sequence = chunk.sequence;
   slot.batch.samples = chunk.samples;
+  slot.batch.next = chunk.next;
   slot.batch.weight_sum = static_cast<double>(chunk.samples - chunk.skipped);
   const std::size_t local_batch = batch_size_ / resources_.get_global_gpu_count();
   for (std::size_t id = 0; id < slot.batch.devices.size(); ++id) {

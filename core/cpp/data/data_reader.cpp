@@ -59,26 +59,40 @@ class DataReader final : public IDataReader {
   void release(Batch* batch) override { slots_.release(batch); }
 
   void set_source(const std::string& source) override {
+    start_over([&] { source_->set_source(source); });
+  }
+
+  void seek(const ReadPosition& position) override {
+    start_over([&] { source_->seek(position); });
+  }
+
+  bool is_eof() const override { return slots_.at_end(); }
+  ReaderMetrics metrics() override {
+    ReaderMetrics metrics = ledger_.take(source_->bad_samples());
+    metrics.rows_decoded = source_->rows_decoded();
+    return metrics;
+  }
+  std::size_t batch_size() const override { return batch_size_; }
+
+ private:
+  /// Drops what was read ahead; `move` changes where the source stands.
+  template <class Move>
+  void start_over(const Move& move) {
     slots_.check_none_held();
     const bool was_started = workers_ != nullptr;
     stop();
     slots_.reset();
     heap_.reset();
     try {
-      source_->set_source(source);
+      move();
       source_error_ = nullptr;
     } catch (...) {
-      source_error_ = std::current_exception();  // until a set_source() that works
+      source_error_ = std::current_exception();  // until a set_source() or seek() that works
       throw;
     }
     if (was_started) start();
   }
 
-  bool is_eof() const override { return slots_.at_end(); }
-  ReaderMetrics metrics() override { return ledger_.take(source_->bad_samples()); }
-  std::size_t batch_size() const override { return batch_size_; }
-
- private:
   void stop() {
     // Both wait for their threads; stopping the heap first lets them end at the same time.
     heap_.stop();

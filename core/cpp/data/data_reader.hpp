@@ -34,6 +34,7 @@ struct Batch {
   std::size_t sequence = 0;
   std::size_t samples = 0;  ///< real samples of the global batch, skipped ones included
   double weight_sum = 0;    ///< samples that count
+  ReadPosition next;        ///< behind the batch: seek() there to go on after it
   std::vector<DeviceBatch> devices;
 };
 
@@ -45,6 +46,7 @@ struct ReaderMetrics {
   double ready_seconds = 0;    ///< collector waiting for a parsed chunk: the readers are the limit
   double acquire_seconds = 0;  ///< the step waiting for a batch
   std::uint64_t bad_samples = 0;
+  std::uint64_t rows_decoded = 0;  ///< since the reader was made
 };
 
 /// Stages 1 and 2 of the pipeline: worker threads parse, a collector copies to the devices.
@@ -63,7 +65,10 @@ class HCTR_API IDataReader {
   /// Drops what was read ahead and starts over ("" = the same source). All batches must have been
   /// released.
   virtual void set_source(const std::string& source) = 0;
-  /// True once acquire() has returned nullptr, until set_source().
+  /// Drops what was read ahead and goes on at a place that a Batch of this data ended at
+  /// (Batch::next). All batches must have been released.
+  virtual void seek(const ReadPosition& position) = 0;
+  /// True once acquire() has returned nullptr, until set_source() or seek().
   virtual bool is_eof() const = 0;
   virtual ReaderMetrics metrics() = 0;
   virtual std::size_t batch_size() const = 0;

@@ -28,6 +28,7 @@ void DataReaderWorker::read_all() {
       chunk = heap.checkout_credit();
     }
     if (!chunk || !group_.claim(*raw, chunk)) return;
+    chunk->next = raw->next;
     std::exception_ptr error;
     try {
       const ReaderLedger::Timer timer(group_.ledger(), &ReaderMetrics::parse_seconds);

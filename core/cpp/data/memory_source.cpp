@@ -2,6 +2,7 @@
 #include "core/cpp/data/memory_source.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <limits>
 #include <utility>
 
@@ -31,17 +32,20 @@ class MemorySource final : public IBatchSource {
     mine.first = next_;
     if (repeat_) {
       mine.samples = batch;
+      epoch_ += (next_ + batch) / data_->samples;
       next_ = (next_ + batch) % data_->samples;
     } else {
       mine.samples = std::min(batch, data_->samples - next_);
       next_ += mine.samples;
     }
+    mine.next = {.epoch = epoch_, .sample = next_};
     return mine.samples > 0;
   }
 
   void parse(const RawBatch& raw, std::size_t batch, CSRChunk& chunk) const override {
     const auto& mine = static_cast<const MemoryRawBatch&>(raw);
     chunk.samples = mine.samples;
+    rows_decoded_ += mine.samples;
     chunk.skipped = 0;
     for (HostCsr& csr : chunk.sparse) csr.nnz = 0;
     for (std::size_t done = 0; done < mine.samples;) {
@@ -57,8 +61,19 @@ class MemorySource final : public IBatchSource {
     HCTR_CHECK(source.empty(), "data in memory has no source to change to ('", source,
                "'); pass \"\" to start over");
     next_ = 0;
+    epoch_ = 0;
   }
 
+  void seek(const ReadPosition& position) override {
+    HCTR_CHECK(position.sample <= data_->samples && (position.epoch == 0 || repeat_),
+               "memory source: the data has ", data_->samples, " samples, there is no sample ",
+               position.sample, " of epoch ", position.epoch,
+               ": is this the data that was trained on?");
+    next_ = position.sample;
+    epoch_ = position.epoch;
+  }
+
+  std::uint64_t rows_decoded() const override { return rows_decoded_; }
   std::uint64_t bad_samples() const override { return 0; }
 
  private:
@@ -142,6 +157,8 @@ class MemorySource final : public IBatchSource {
   InputLayout layout_;
   bool repeat_;
   std::size_t next_ = 0;
+  std::uint64_t epoch_ = 0;
+  mutable std::atomic<std::uint64_t> rows_decoded_{0};
 };
 
 }  // namespace

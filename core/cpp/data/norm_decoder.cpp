@@ -61,16 +61,6 @@ const std::uint8_t* decode_slots(const std::uint8_t* p, const std::uint8_t* end,
 
 }  // namespace
 
-void DamageLog::add(const std::string& path, const std::string& message, std::uint64_t samples) {
-  samples_.fetch_add(samples, std::memory_order_relaxed);
-  const std::lock_guard lock(mutex_);
-  if (logged_.size() >= kLoggedFiles || !logged_.insert(path).second) return;
-  log(LogLevel::Warning, concat("skipping damaged data: ", message,
-                                logged_.size() == kLoggedFiles
-                                    ? " (damage in further files is counted, not logged)"
-                                    : " (further damage in this file is counted, not logged)"));
-}
-
 const NormRawBatch::Run& NormRawBatch::run_of(std::size_t sample) const {
   const auto after =
       std::upper_bound(runs.begin(), runs.end(), sample,

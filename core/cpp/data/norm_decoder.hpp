@@ -1,31 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "core/cpp/data/batch_source.hpp"
+#include "core/cpp/data/damage_log.hpp"
 #include "core/cpp/data/norm_format.hpp"
 
 namespace hugectr {
-
-/// Counts damaged samples and logs the first damage of each file, up to a limit of files.
-class DamageLog {
- public:
-  void add(const std::string& path, const std::string& message, std::uint64_t samples);
-  std::uint64_t samples() const { return samples_.load(std::memory_order_relaxed); }
-
- private:
-  static constexpr std::size_t kLoggedFiles = 20;
-  std::atomic<std::uint64_t> samples_{0};
-  std::mutex mutex_;
-  std::set<std::string> logged_;
-};
 
 /// Bytes of a batch and where its records lie in them.
 struct NormRawBatch final : RawBatch {

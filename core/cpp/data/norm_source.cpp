@@ -2,6 +2,7 @@
 #include "core/cpp/data/norm_source.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "core/cpp/base/error.hpp"
@@ -41,10 +42,16 @@ class NormSource final : public IBatchSource {
     auto& mine = static_cast<NormRawBatch&>(raw);
     mine.clear();
     while (mine.samples < batch && (file_ || open_next())) read_run(mine, batch);
+    mine.next = {.epoch = epoch_, .sample = pass_samples_, .file = next_file_};
+    if (file_) {
+      mine.next.record = record_;
+      mine.next.byte = position_;
+    }
     return mine.samples > 0;
   }
 
   void parse(const RawBatch& raw, std::size_t batch, CSRChunk& chunk) const override {
+    rows_decoded_ += raw.samples;
     decoder_.decode(static_cast<const NormRawBatch&>(raw), batch, chunk);
   }
 
@@ -58,17 +65,42 @@ class NormSource final : public IBatchSource {
       }
     }
     HCTR_CHECK(!paths_.empty(), "Norm data: no source is set; pass the path of a file list");
-    file_.reset();
-    next_file_ = 0;
-    pass_samples_ = 0;
-    ended_ = false;
-    first_damage_.clear();
+    start_at({});
   }
 
+  void seek(const ReadPosition& position) override {
+    HCTR_CHECK(position.file <= paths_.size() && (position.byte == 0 || position.file > 0) &&
+                   (position.epoch == 0 || repeat_),
+               "file list '", file_list_, "': its ", paths_.size(), " files have no place ",
+               position.file, " in epoch ", position.epoch,
+               ": is this the data that was trained on?");
+    start_at(position);
+    if (position.byte == 0) return;
+    file_ = std::make_unique<NormFile>(paths_[next_file_ - 1], shape_, layout_);
+    record_ = position.record;
+    position_ = position.byte;
+    if (record_ >= file_->records() || position_ >= file_->size()) {
+      file_.reset();
+      throw InvalidArgument(norm_message(*paths_[next_file_ - 1], position.byte,
+                                         concat("the file has no record ", position.record,
+                                                " there: is this the data that was trained on?")));
+    }
+  }
+
+  std::uint64_t rows_decoded() const override { return rows_decoded_; }
   std::uint64_t bad_samples() const override { return damage_.samples(); }
 
  private:
   enum class Fit { Whole, NeedsMore, Lost };
+
+  void start_at(const ReadPosition& position) {
+    file_.reset();
+    next_file_ = position.file;
+    epoch_ = position.epoch;
+    pass_samples_ = position.sample;
+    ended_ = false;
+    first_damage_.clear();
+  }
 
   /// Opens the next file with records in it. False at the end of the data.
   bool open_next() {
@@ -105,6 +137,7 @@ class NormSource final : public IBatchSource {
     }
     next_file_ = 0;
     pass_samples_ = 0;
+    ++epoch_;
     return true;
   }
 
@@ -239,6 +272,8 @@ class NormSource final : public IBatchSource {
   std::uint64_t record_ = 0;        ///< next record of the open file
   std::uint64_t position_ = 0;      ///< its byte offset
   std::uint64_t pass_samples_ = 0;  ///< claimed since the list was last begun
+  std::uint64_t epoch_ = 0;
+  mutable std::atomic<std::uint64_t> rows_decoded_{0};
   bool ended_ = false;
   std::string first_damage_;
 };

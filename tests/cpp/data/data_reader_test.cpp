@@ -270,6 +270,8 @@ class BrokenSource final : public IBatchSource {
     if (at_ == At::Parse && chunk.sequence == 3) throw std::runtime_error("parse");
   }
   void set_source(const std::string&) override { claims_ = 0; }
+  void seek(const ReadPosition&) override { claims_ = 0; }
+  std::uint64_t rows_decoded() const override { return 0; }
   std::uint64_t bad_samples() const override { return 0; }
 
  private:

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/data/arrow_block.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+namespace hugectr {
+namespace {
+
+/// Rows that are turned at a time: their keys and floats stay in the second cache level.
+constexpr std::size_t kTile = 512;
+
+bool is_integer(ArrowType type) {
+  return type != ArrowType::Float && type != ArrowType::Double && type != ArrowType::Bool;
+}
+
+/// Whether a key, with its slot's offset, is one of the key type and not the reserved one.
+template <class T>
+bool fits(T value, std::int64_t offset, bool i64_keys) {
+  if constexpr (std::is_same_v<T, std::uint64_t>) {
+    if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) return false;
+  }
+  if constexpr (std::is_integral_v<T>) {
+    std::int64_t key = 0;
+    if (__builtin_add_overflow(static_cast<std::int64_t>(value), offset, &key)) return false;
+    return i64_keys || (key >= 0 && key <= std::numeric_limits<std::uint32_t>::max());
+  }
+  return false;
+}
+
+}  // namespace
+
+ArrowBlock::ArrowBlock(std::unique_ptr<ArrowBatch> batch, const ArrowMapping& mapping,
+                       const InputLayout& layout, std::size_t rows, OnBadData on_bad_data,
+                       std::string where)
+    : batch_(std::move(batch)),
+      layout_(layout),
+      on_bad_data_(on_bad_data),
+      where_(std::move(where)) {
+  const ArrowArray& array = batch_->array;
+  const ArrowSchema& schema = batch_->schema;
+  if (!schema.format || std::string(schema.format) != "+s" || schema.n_children < 0 ||
+      schema.n_children != array.n_children || array.offset != 0 || array.null_count > 0 ||
+      static_cast<std::uint64_t>(std::max<std::int64_t>(array.length, 0)) != rows) {
+    throw DataError(concat(where_, " holds ", array.length, " rows, its description says ", rows,
+                           ": the data was changed, or is damaged"));
+  }
+  for (const std::string& name : mapping.labels) labels_.push_back(column(name));
+  for (const std::string& name : mapping.dense) dense_.push_back(column(name));
+  for (const auto* columns : {&labels_, &dense_}) {
+    for (const ArrowColumn& c : *columns) {
+      if (c.is_list()) {
+        throw DataError(concat(where_, ", column '", c.name(),
+                               "' holds lists; labels and dense features are one number a row"));
+      }
+    }
+  }
+  std::size_t next = 0;
+  for (const SparseInput& input : layout_.sparse) {
+    std::vector<Slot> slots;
+    for (const int nnz : input.nnz_per_slot) {
+      const std::int64_t offset = mapping.slot_offsets.empty() ? 0 : mapping.slot_offsets[next];
+      ArrowColumn c = column(mapping.slots[next++]);
+      if (!is_integer(c.type())) {
+        throw DataError(concat(where_, ", column '", c.name(),
+                               "' does not hold integers; keys must be (encode categories first)"));
+      }
+      slots.push_back({std::move(c), offset, static_cast<std::size_t>(nnz), input.is_fixed_length});
+    }
+    inputs_.push_back(std::move(slots));
+  }
+}
+
+ArrowColumn ArrowBlock::column(const std::string& name) const {
+  std::string known;
+  for (std::int64_t c = 0; c < batch_->schema.n_children; ++c) {
+    const ArrowSchema* schema = batch_->schema.children[c];
+    if (schema->name && name == schema->name) {
+      return {*schema, *batch_->array.children[c],
+              static_cast<std::size_t>(batch_->array.length), where_};
+    }
+    if (c < 8) known += concat(known.empty() ? "'" : ", '", schema->name ? schema->name : "", "'");
+  }
+  throw DataError(concat(where_, " has no column '", name, "'; it has: ", known,
+                         batch_->schema.n_children > 8 ? ", ..." : ""));
+}
+
+std::size_t ArrowBlock::key_count(std::size_t input, std::size_t first, std::size_t count) const {
+  std::size_t keys = 0;
+  for (const Slot& slot : inputs_[input]) {
+    keys += slot.column.begin(first + count) - slot.column.begin(first);
+  }
+  return keys;
+}
+
+std::vector<std::uint8_t> ArrowBlock::bad_rows(std::size_t first, std::size_t count) const {
+  std::vector<std::uint8_t> bad(count, 0);
+  const auto find_nulls = [&](const ArrowColumn& c) {
+    if (!c.has_nulls()) return;
+    for (std::size_t i = 0; i < count; ++i) bad[i] |= c.is_null(first + i) ? 1 : 0;
+  };
+  for (const ArrowColumn& c : labels_) find_nulls(c);
+  for (const ArrowColumn& c : dense_) find_nulls(c);
+  for (const auto& slots : inputs_) {
+    for (const Slot& slot : slots) {
+      find_nulls(slot.column);
+      find_bad_keys(slot, first, bad);
+    }
+  }
+  const auto found = std::find(bad.begin(), bad.end(), 1);
+  if (found == bad.end()) {
+    bad.clear();
+  } else if (on_bad_data_ == OnBadData::Error) {
+    refuse(first + static_cast<std::size_t>(found - bad.begin()));
+  }
+  return bad;
+}
+
+void ArrowBlock::find_bad_keys(const Slot& slot, std::size_t first,
+                               std::vector<std::uint8_t>& bad) const {
+  const std::size_t count = bad.size();
+  const bool wide = layout_.i64_keys;
+  const std::int64_t offset = slot.offset;
+  with_arrow_values(slot.column, [&](const auto& get) {
+    if (!slot.column.is_list() && slot.most >= 1) {
+      std::uint8_t any = 0;
+      for (std::size_t i = 0; i < count; ++i) any |= fits(get(first + i), offset, wide) ? 0 : 1;
+      if (any == 0) return;
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::size_t begin = slot.column.begin(first + i), end = slot.column.end(first + i);
+      const std::size_t nnz = end - begin;
+      bool ok = nnz <= slot.most && (!slot.exactly || nnz == slot.most);
+      for (std::size_t k = begin; ok && k < end; ++k) ok = fits(get(k), offset, wide);
+      if (!ok) bad[i] = 1;
+    }
+  });
+}
+
+void ArrowBlock::refuse(std::size_t row) const {
+  const std::string where = concat(where_, ", row ", row, ", column '");
+  const char* way_out = "; clean the data, or read with on_bad_data=\"skip\"";
+  for (const auto* columns : {&labels_, &dense_}) {
+    for (const ArrowColumn& c : *columns) {
+      if (c.is_null(row)) throw DataError(concat(where, c.name(), "' is null", way_out));
+    }
+  }
+  for (const auto& slots : inputs_) {
+    for (const Slot& slot : slots) {
+      const std::string column = concat(where, slot.column.name(), "'");
+      if (slot.column.is_null(row)) throw DataError(concat(column, " is null", way_out));
+      const std::size_t nnz = slot.column.end(row) - slot.column.begin(row);
+      if (nnz > slot.most || (slot.exactly && nnz != slot.most)) {
+        throw DataError(concat(column, " has ", nnz, " keys, allowed are ",
+                               slot.exactly ? "exactly " : "at most ", slot.most,
+                               " (nnz_per_slot)", way_out));
+      }
+      std::vector<std::uint8_t> bad(1, 0);
+      find_bad_keys(slot, row, bad);
+      if (bad[0] != 0) {
+        throw DataError(concat(column, " has a key that is no ",
+                               layout_.i64_keys ? "int64" : "uint32 (set i64_input_key for others)",
+                               slot.offset != 0 ? " once the slot's offset is added" : "",
+                               way_out));
+      }
+    }
+  }
+  throw DataError(concat(where_, ", row ", row, " is damaged", way_out));
+}
+
+void ArrowBlock::copy_floats(const std::vector<ArrowColumn>& columns, std::size_t first,
+                             std::size_t count, const std::vector<std::uint8_t>& bad,
+                             float* to) const {
+  const std::size_t width = columns.size();
+  for (std::size_t c = 0; c < width; ++c) {
+    with_arrow_values(columns[c], [&](const auto& get) {
+      for (std::size_t i = 0; i < count; ++i) {
+        to[i * width + c] = static_cast<float>(get(first + i));
+      }
+    });
+  }
+  for (std::size_t i = 0; i < bad.size(); ++i) {
+    if (bad[i] != 0) std::fill_n(to + i * width, width, 0.0f);
+  }
+}
+
+template <class Key>
+void ArrowBlock::copy_single_keys(std::size_t input, std::size_t first, std::size_t count,
+                                  std::size_t at, HostCsr& csr) const {
+  const std::vector<Slot>& slots = inputs_[input];
+  const std::size_t width = slots.size();
+  Key* to = csr.keys.as<Key>() + csr.nnz;
+  for (std::size_t s = 0; s < width; ++s) {
+    with_arrow_values(slots[s].column, [&](const auto& get) {
+      const std::int64_t offset = slots[s].offset;
+      for (std::size_t i = 0; i < count; ++i) {
+        to[i * width + s] = static_cast<Key>(static_cast<std::int64_t>(get(first + i)) + offset);
+      }
+    });
+  }
+  offset_t* rows = csr.row_offsets.as<offset_t>() + at * width;
+  for (std::size_t i = 0; i <= count * width; ++i) rows[i] = static_cast<offset_t>(csr.nnz + i);
+  csr.nnz += count * width;
+}
+
+template <class Key>
+void ArrowBlock::copy_listed_keys(std::size_t input, std::size_t first, std::size_t count,
+                                  std::size_t at, const std::vector<std::uint8_t>& bad,
+                                  HostCsr& csr) const {
+  const std::vector<Slot>& slots = inputs_[input];
+  const std::size_t width = slots.size();
+  offset_t* rows = csr.row_offsets.as<offset_t>() + at * width;
+  std::size_t next = csr.nnz;
+  for (std::size_t i = 0; i < count; ++i) {
+    for (std::size_t s = 0; s < width; ++s) {
+      *rows++ = static_cast<offset_t>(next);
+      if (!bad.empty() && bad[i] != 0) continue;
+      next += slots[s].column.end(first + i) - slots[s].column.begin(first + i);
+    }
+  }
+  *rows = static_cast<offset_t>(next);
+  rows = csr.row_offsets.as<offset_t>() + at * width;
+  for (std::size_t s = 0; s < width; ++s) {
+    const ArrowColumn& column = slots[s].column;
+    const std::int64_t offset = slots[s].offset;
+    with_arrow_values(column, [&](const auto& get) {
+      for (std::size_t i = 0; i < count; ++i) {
+        Key* to = csr.keys.as<Key>() + rows[i * width + s];
+        const std::size_t nnz = rows[i * width + s + 1] - rows[i * width + s];
+        const std::size_t begin = column.begin(first + i);
+        for (std::size_t k = 0; k < nnz; ++k) {
+          to[k] = static_cast<Key>(static_cast<std::int64_t>(get(begin + k)) + offset);
+        }
+      }
+    });
+  }
+  csr.nnz = next;
+}
+
+std::size_t ArrowBlock::copy_rows(std::size_t first, std::size_t count, std::size_t at,
+                                  CSRChunk& chunk) const {
+  std::size_t skipped = 0;
+  for (std::size_t done = 0; done < count; done += kTile) {
+    const std::size_t n = std::min(kTile, count - done), row = first + done, sample = at + done;
+    const std::vector<std::uint8_t> bad = bad_rows(row, n);
+    copy_floats(labels_, row, n, bad, chunk.label.as<float>() + sample * labels_.size());
+    copy_floats(dense_, row, n, bad, chunk.dense.as<float>() + sample * dense_.size());
+    float* weight = chunk.weight.as<float>() + sample;
+    for (std::size_t i = 0; i < n; ++i) weight[i] = bad.empty() || bad[i] == 0 ? 1.0f : 0.0f;
+    skipped += static_cast<std::size_t>(std::count(bad.begin(), bad.end(), 1));
+    for (std::size_t s = 0; s < inputs_.size(); ++s) {
+      const auto& slots = inputs_[s];
+      const bool lists = std::any_of(slots.begin(), slots.end(),
+                                     [](const Slot& slot) { return slot.column.is_list(); });
+      HostCsr& csr = chunk.sparse[s];
+      if (!lists && bad.empty()) {
+        layout_.i64_keys ? copy_single_keys<std::int64_t>(s, row, n, sample, csr)
+                         : copy_single_keys<std::uint32_t>(s, row, n, sample, csr);
+      } else {
+        layout_.i64_keys ? copy_listed_keys<std::int64_t>(s, row, n, sample, bad, csr)
+                         : copy_listed_keys<std::uint32_t>(s, row, n, sample, bad, csr);
+      }
+    }
+  }
+  return skipped;
+}
+
+}  // namespace hugectr

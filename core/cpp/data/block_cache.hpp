@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "core/cpp/data/block_order.hpp"
+
+namespace hugectr {
+
+/// Decoded blocks between the threads that decode ahead and those that parse batches. A block is
+/// decoded once a pass, in the order in which it will be asked for, and dropped when its last row
+/// has been parsed: memory holds the blocks under way and `ahead` more, never the file.
+///
+/// Blocks are numbered by visit: epoch * number of blocks + place in the epoch's order.
+class BlockCache {
+ public:
+  /// `threads` decode ahead; 0: the thread that asks decodes.
+  BlockCache(IBlockFormat& format, const ShuffleSpec& shuffle, std::size_t threads, bool repeat);
+  ~BlockCache();
+  BlockCache(const BlockCache&) = delete;
+  BlockCache& operator=(const BlockCache&) = delete;
+
+  /// Forgets everything and starts again at this visit; of its block `rows_gone` are not wanted.
+  /// Nobody may be using the cache.
+  void restart(std::uint64_t visit, std::uint64_t rows_gone);
+  /// Blocks up to this visit have been claimed: decoding may go on beyond it.
+  void claimed(std::uint64_t visit);
+  /// The block of a claimed visit; blocks until it is decoded. Rethrows the error of decoding it.
+  std::shared_ptr<const IBlock> get(std::uint64_t visit);
+  /// So many rows of the visit are parsed and not needed any more.
+  void done(std::uint64_t visit, std::uint64_t rows);
+  /// Rows of all blocks decoded so far.
+  std::uint64_t decoded_rows() const;
+
+ private:
+  struct Entry {
+    bool started = false, ready = false;
+    std::shared_ptr<const IBlock> block;
+    std::exception_ptr error;
+    std::uint64_t rows_left = 0;
+  };
+  void start();
+  void stop();
+  void decode_ahead();
+  /// Makes entries up to and with `visit`. Call with the lock held.
+  void open(std::uint64_t visit);
+  void decode(std::uint64_t visit, std::unique_lock<std::mutex>& lock);
+  std::size_t block_of(std::uint64_t visit);
+
+  IBlockFormat& format_;
+  BlockOrder order_;  ///< of epoch_
+  std::uint64_t epoch_ = 0;
+  const std::size_t thread_count_;
+  const std::uint64_t ahead_;
+  const bool repeat_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::uint64_t, Entry> entries_;
+  std::uint64_t next_entry_ = 0;   ///< first visit without an entry
+  std::uint64_t next_decode_ = 0;  ///< first visit no thread has taken
+  std::uint64_t horizon_ = 0;      ///< visits below may be decoded
+  std::uint64_t rows_gone_ = 0;    ///< of the first entry
+  std::uint64_t decoded_rows_ = 0;
+  bool stopped_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace hugectr

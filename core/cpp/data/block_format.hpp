@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/cpp/base/export.hpp"
+#include "core/cpp/data/csr_chunk.hpp"
+
+/// Formats whose samples can be reached block by block: a Parquet row group, a range of a Raw file, a
+/// record batch in memory. BlockSource puts order, shuffling, decoding ahead and positions on top.
+namespace hugectr {
+
+/// Decoded samples of one block. Any number of threads may copy from it.
+class HCTR_API IBlock {
+ public:
+  virtual ~IBlock() = default;
+  /// Keys of rows [first, first + count) in sparse input `input`.
+  virtual std::size_t key_count(std::size_t input, std::size_t first, std::size_t count) const = 0;
+  /// Writes rows [first, first + count) as samples [at, at + count) of the chunk: label, dense and
+  /// weight there, keys behind the chunk's nnz (there is room), offsets, nnz. Returns the number of
+  /// rows that were damaged and kept their place with weight 0. Throws DataError naming file and row.
+  virtual std::size_t copy_rows(std::size_t first, std::size_t count, std::size_t at,
+                                CSRChunk& chunk) const = 0;
+};
+
+/// What is read and decoded in one go.
+struct BlockInfo {
+  std::size_t file = 0;    ///< position in files()
+  std::uint64_t rows = 0;  ///< at least one
+};
+
+class HCTR_API IBlockFormat {
+ public:
+  virtual ~IBlockFormat() = default;
+  virtual const std::vector<std::string>& files() const = 0;
+  /// All blocks in the linear order of the data.
+  virtual const std::vector<BlockInfo>& blocks() const = 0;
+  /// Reads and decodes one block; called from many threads. Throws DataError naming the file.
+  virtual std::shared_ptr<const IBlock> decode(std::size_t block) = 0;
+  /// False when decode() costs nothing (the work is in copy_rows()): then nothing is decoded ahead.
+  virtual bool decodes_ahead() const { return true; }
+  /// Other files of the same format ("" = look at the same ones again).
+  virtual void set_source(const std::string& source) = 0;
+  /// Damaged samples that decode() already knows of.
+  virtual std::uint64_t bad_samples() const { return 0; }
+};
+
+}  // namespace hugectr

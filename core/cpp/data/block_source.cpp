@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/data/block_source.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "core/cpp/base/error.hpp"
+#include "core/cpp/data/block_cache.hpp"
+#include "core/cpp/data/damage_log.hpp"
+
+namespace hugectr {
+namespace {
+
+/// Rows [first, first + count) of a visited block.
+struct VisitRun {
+  std::uint64_t visit = 0, first = 0, count = 0;
+};
+
+struct BlockRawBatch final : RawBatch {
+  std::vector<VisitRun> runs;
+};
+
+class BlockSource final : public IBatchSource {
+ public:
+  BlockSource(std::unique_ptr<IBlockFormat> format, const InputLayout& layout,
+              const BlockReading& reading)
+      : format_(std::move(format)), layout_(layout), reading_(reading) {
+    layout_.check();
+    begin();
+  }
+
+  std::unique_ptr<RawBatch> make_raw_batch() const override {
+    return std::make_unique<BlockRawBatch>();
+  }
+
+  bool claim(RawBatch& raw, std::size_t batch) override {
+    auto& mine = static_cast<BlockRawBatch&>(raw);
+    mine.runs.clear();
+    mine.samples = 0;
+    while (mine.samples < batch) {
+      if (position_.sample == order_->rows()) {
+        if (!reading_.repeat) break;
+        order_->start_epoch(++position_.epoch);
+        position_.sample = 0;
+      }
+      claim_rows(mine, batch);
+    }
+    mine.next = position_;
+    return mine.samples > 0;
+  }
+
+  void parse(const RawBatch& raw, std::size_t batch, CSRChunk& chunk) const override {
+    const auto& mine = static_cast<const BlockRawBatch&>(raw);
+    chunk.samples = mine.samples;
+    chunk.skipped = 0;
+    std::vector<std::shared_ptr<const IBlock>> blocks;
+    for (const VisitRun& run : mine.runs) blocks.push_back(block_of(run, blocks, mine));
+    for (std::size_t input = 0; input < layout_.sparse.size(); ++input) {
+      std::size_t keys = 0;
+      for (std::size_t r = 0; r < blocks.size(); ++r) {
+        const VisitRun& run = mine.runs[r];
+        if (blocks[r]) keys += blocks[r]->key_count(input, run.first, run.count);
+      }
+      chunk.sparse[input].nnz = 0;
+      chunk.sparse[input].row_offsets.as<offset_t>()[0] = 0;
+      chunk.sparse[input].keys.reserve(keys * (layout_.i64_keys ? 8 : 4));
+    }
+    std::size_t at = 0;
+    for (std::size_t r = 0; r < blocks.size(); ++r) {
+      const VisitRun& run = mine.runs[r];
+      chunk.skipped += blocks[r] ? blocks[r]->copy_rows(run.first, run.count, at, chunk)
+                                 : skip_rows(run, at, chunk);
+      at += run.count;
+      cache_->done(run.visit, run.count);
+    }
+    damage_samples_ += chunk.skipped;
+    pad_samples(layout_, mine.samples, batch, chunk);
+  }
+
+  void set_source(const std::string& source) override {
+    format_->set_source(source);
+    begin();
+  }
+
+  void seek(const ReadPosition& position) override {
+    HCTR_CHECK(position.sample <= order_->rows() && (position.epoch == 0 || reading_.repeat),
+               "the data has ", order_->rows(), " samples", reading_.repeat ? "" : " and one epoch",
+               "; there is no sample ", position.sample, " of epoch ", position.epoch,
+               ": is this the data that was trained on?");
+    position_ = position;
+    order_->start_epoch(position.epoch);
+    restart_cache();
+  }
+
+  std::uint64_t rows_decoded() const override { return cache_->decoded_rows(); }
+  std::uint64_t bad_samples() const override { return damage_samples_ + format_->bad_samples(); }
+
+ private:
+  void begin() {
+    // The cache looks at the format's blocks: it goes before they change hands.
+    cache_.reset();
+    order_.emplace(format_->blocks(), reading_.shuffle);
+    HCTR_CHECK(order_->rows() > 0 || !reading_.repeat, "the data has no samples (",
+               format_->files().size(), " files), so there is nothing to repeat");
+    position_ = {};
+    cache_ = std::make_unique<BlockCache>(*format_, reading_.shuffle, reading_.decode_threads,
+                                          reading_.repeat);
+    restart_cache();
+  }
+
+  /// With a window, samples of a block are claimed out of order: all blocks of the present windows
+  /// are needed whole, so the cache may keep a few rows that never come until it is restarted.
+  void restart_cache() {
+    const std::uint64_t blocks = format_->blocks().size();
+    if (blocks == 0) return;
+    const auto& starts = order_->block_starts();
+    std::uint64_t sample = position_.sample;
+    const std::uint64_t window = reading_.shuffle.window;
+    if (window > 1) sample -= sample % window;
+    const auto place = static_cast<std::uint64_t>(
+        std::upper_bound(starts.begin(), starts.end(), sample) - starts.begin() - 1);
+    const std::uint64_t gone = window > 1 || place == blocks ? 0 : sample - starts[place];
+    cache_->restart(position_.epoch * blocks + place, gone);
+  }
+
+  void claim_rows(BlockRawBatch& mine, std::size_t batch) {
+    const std::uint64_t count =
+        std::min<std::uint64_t>(batch - mine.samples, order_->rows() - position_.sample);
+    runs_.clear();
+    order_->append_runs(position_.sample, count, runs_);
+    const std::uint64_t first_visit = position_.epoch * format_->blocks().size();
+    std::uint64_t last = 0;
+    for (const RowRun& run : runs_) {
+      mine.runs.push_back({first_visit + run.place, run.first, run.count});
+      last = std::max(last, first_visit + run.place);
+    }
+    cache_->claimed(last);
+    mine.samples += count;
+    position_.sample += count;
+  }
+
+  /// The decoded block of a run, or nullptr when it is damaged and to be skipped.
+  std::shared_ptr<const IBlock> block_of(const VisitRun& run,
+                                         const std::vector<std::shared_ptr<const IBlock>>& before,
+                                         const BlockRawBatch& mine) const {
+    if (!before.empty() && mine.runs[before.size() - 1].visit == run.visit) return before.back();
+    try {
+      return cache_->get(run.visit);
+    } catch (const DataError& error) {
+      if (reading_.on_bad_data == OnBadData::Error) throw;
+      damage_.add(concat("block ", run.visit), error.what(), 0);
+      return nullptr;
+    }
+  }
+
+  std::size_t skip_rows(const VisitRun& run, std::size_t at, CSRChunk& chunk) const {
+    // Padding and skipped samples look the same; what follows overwrites what is too much.
+    pad_samples(layout_, at, at + run.count, chunk);
+    return run.count;
+  }
+
+  std::unique_ptr<IBlockFormat> format_;
+  const InputLayout layout_;
+  const BlockReading reading_;
+  std::optional<BlockOrder> order_;
+  std::unique_ptr<BlockCache> cache_;
+  ReadPosition position_;
+  std::vector<RowRun> runs_;
+  mutable DamageLog damage_;
+  mutable std::atomic<std::uint64_t> damage_samples_{0};
+};
+
+}  // namespace
+
+std::unique_ptr<IBatchSource> make_block_source(std::unique_ptr<IBlockFormat> format,
+                                                const InputLayout& layout,
+                                                const BlockReading& reading) {
+  HCTR_CHECK(format != nullptr, "block source: no format");
+  return std::make_unique<BlockSource>(std::move(format), layout, reading);
+}
+
+}  // namespace hugectr

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/data/raw_format.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "core/cpp/base/error.hpp"
+#include "core/cpp/data/file_bytes.hpp"
+#include "core/cpp/data/raw_rows.hpp"
+
+namespace hugectr {
+namespace {
+
+/// A range of samples of one file, read either in whole or piece by piece.
+class RawBlock final : public IBlock {
+ public:
+  RawBlock(const RawSampleLayout& sample, std::shared_ptr<const RandomAccessFile> file,
+           std::uint64_t first_sample, OnBadData on_bad_data)
+      : sample_(sample),
+        file_(std::move(file)),
+        first_sample_(first_sample),
+        on_bad_data_(on_bad_data) {}
+
+  void read_whole(std::uint64_t rows) {
+    file_->read(first_sample_ * sample_.sample_bytes(), rows * sample_.sample_bytes(), whole_);
+  }
+
+  std::size_t key_count(std::size_t input, std::size_t, std::size_t count) const override {
+    return count * sample_.layout.sparse[input].max_feature_num();
+  }
+
+  std::size_t copy_rows(std::size_t first, std::size_t count, std::size_t at,
+                        CSRChunk& chunk) const override {
+    // Small enough for the second cache level, where the conversion finds the bytes.
+    constexpr std::size_t kPieceBytes = std::size_t{256} << 10;
+    thread_local FileBytes piece;
+    const std::size_t bytes = sample_.sample_bytes();
+    const std::size_t most = std::max<std::size_t>(1, kPieceBytes / bytes);
+    std::size_t bad = 0;
+    for (std::size_t done = 0; done < count;) {
+      const std::size_t n = whole_.size() > 0 ? count - done : std::min(most, count - done);
+      const std::uint8_t* from = whole_.data() + (first + done) * bytes;
+      if (whole_.size() == 0) {
+        file_->read((first_sample_ + first + done) * bytes, n * bytes, piece);
+        from = piece.data();
+      }
+      const std::size_t good = write_raw_samples(sample_, from, n, at + done, chunk);
+      if (good < n) bad += refuse(first + done, from, n, good, at + done, chunk);
+      done += n;
+    }
+    return bad;
+  }
+
+ private:
+  /// Samples with a dense value that has no logarithm: an error, or weight 0 and zeros.
+  std::size_t refuse(std::size_t first, const std::uint8_t* from, std::size_t count,
+                     std::size_t first_bad, std::size_t at, CSRChunk& chunk) const {
+    const InputLayout& layout = sample_.layout;
+    std::size_t bad = 0;
+    for (std::size_t i = first_bad; i < count; ++i) {
+      const auto* words = from + i * sample_.sample_bytes() + 4 * layout.label_dim;
+      for (std::size_t k = 0; k < layout.dense_dim; ++k) {
+        std::int32_t value = 0;
+        std::copy_n(words + 4 * k, 4, reinterpret_cast<std::uint8_t*>(&value));
+        if (value >= 0) continue;
+        const std::uint64_t sample = first_sample_ + first + i;
+        if (on_bad_data_ == OnBadData::Error) {
+          throw DataError(concat(
+              "data file '", file_->path(), "', byte ",
+              sample * sample_.sample_bytes() + 4 * (layout.label_dim + k), " (sample ", sample,
+              "): dense value ", k, " is ", value,
+              ", which has no log(x + 1): restore the file, set float_label_dense if it holds "
+              "float32, or read with on_bad_data=\"skip\""));
+        }
+        std::fill_n(chunk.label.as<float>() + (at + i) * layout.label_dim, layout.label_dim, 0.0f);
+        std::fill_n(chunk.dense.as<float>() + (at + i) * layout.dense_dim, layout.dense_dim, 0.0f);
+        chunk.weight.as<float>()[at + i] = 0.0f;
+        ++bad;
+        break;
+      }
+    }
+    return bad;
+  }
+
+  const RawSampleLayout& sample_;
+  std::shared_ptr<const RandomAccessFile> file_;
+  const std::uint64_t first_sample_;
+  const OnBadData on_bad_data_;
+  FileBytes whole_;
+};
+
+class RawFormat final : public IBlockFormat {
+ public:
+  RawFormat(const std::string& source, const InputLayout& layout, const RawReading& reading)
+      : layout_(layout),
+        reading_(reading),
+        sample_(layout_, reading.float_label_dense, reading.slot_offsets) {
+    HCTR_CHECK(sample_.words > 0, "Raw data: the model's Input has no label, dense or key");
+    set_source(source);
+  }
+
+  const std::vector<std::string>& files() const override { return paths_; }
+  const std::vector<BlockInfo>& blocks() const override { return blocks_; }
+  bool decodes_ahead() const override { return reading_.direct; }
+
+  std::shared_ptr<const IBlock> decode(std::size_t index) override {
+    if (keeps_) {
+      const std::lock_guard lock(mutex_);
+      if (kept_[index]) return kept_[index];
+    }
+    const BlockInfo& info = blocks_.at(index);
+    auto block = std::make_shared<RawBlock>(sample_, opened_.at(info.file), first_samples_[index],
+                                            reading_.on_bad_data);
+    if (reading_.direct) block->read_whole(info.rows);
+    if (keeps_) {
+      const std::lock_guard lock(mutex_);
+      kept_[index] = block;
+    }
+    return block;
+  }
+
+  void set_source(const std::string& source) override {
+    std::vector<std::string> paths = source.empty() ? paths_ : split(source);
+    HCTR_CHECK(!paths.empty(), "Raw data: no source is set; pass the path of a file");
+    std::vector<std::shared_ptr<const RandomAccessFile>> opened;
+    std::uint64_t samples = 0, bytes = 0;
+    for (const std::string& path : paths) {
+      opened.push_back(std::make_shared<RandomAccessFile>(path, reading_.direct));
+      const std::uint64_t size = opened.back()->size();
+      if (size % sample_.sample_bytes() != 0) {
+        throw DataError(concat("data file '", path, "' has ", size, " bytes, which is not a "
+                               "multiple of the ", sample_.sample_bytes(), " bytes of a sample (",
+                               layout_.label_dim, " label, ", layout_.dense_dim, " dense, ",
+                               sample_.keys, " keys of 4 bytes): the file is truncated, or the "
+                               "model's Input differs from it"));
+      }
+      samples += size / sample_.sample_bytes();
+      bytes += size;
+    }
+    if (reading_.num_samples > 0 && samples != reading_.num_samples) {
+      throw DataError(concat("Raw data '", paths.front(), "'", paths.size() > 1 ? " and further" : "",
+                             " holds ", samples, " samples, num_samples says ", reading_.num_samples,
+                             ": correct num_samples, or leave it 0"));
+    }
+    paths_ = std::move(paths);
+    opened_ = std::move(opened);
+    keeps_ = reading_.direct && bytes <= reading_.keep_bytes;
+    cut_blocks();
+  }
+
+ private:
+  static std::vector<std::string> split(const std::string& source) {
+    std::vector<std::string> paths;
+    for (std::size_t begin = 0; begin <= source.size();) {
+      const std::size_t end = std::min(source.find('\n', begin), source.size());
+      if (end > begin) paths.push_back(source.substr(begin, end - begin));
+      begin = end + 1;
+    }
+    return paths;
+  }
+
+  void cut_blocks() {
+    const std::uint64_t most =
+        std::max<std::uint64_t>(1, reading_.block_bytes / sample_.sample_bytes());
+    blocks_.clear();
+    first_samples_.clear();
+    for (std::size_t f = 0; f < opened_.size(); ++f) {
+      const std::uint64_t samples = opened_[f]->size() / sample_.sample_bytes();
+      for (std::uint64_t first = 0; first < samples; first += most) {
+        blocks_.push_back({f, std::min(most, samples - first)});
+        first_samples_.push_back(first);
+      }
+    }
+    kept_.assign(keeps_ ? blocks_.size() : 0, nullptr);
+  }
+
+  const InputLayout layout_;
+  const RawReading reading_;
+  const RawSampleLayout sample_;
+  std::vector<std::string> paths_;
+  std::vector<std::shared_ptr<const RandomAccessFile>> opened_;
+  std::vector<BlockInfo> blocks_;
+  std::vector<std::uint64_t> first_samples_;
+  bool keeps_ = false;
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<const IBlock>> kept_;
+};
+
+}  // namespace
+
+std::unique_ptr<IBlockFormat> make_raw_format(const std::string& source, const InputLayout& layout,
+                                              const RawReading& reading) {
+  return std::make_unique<RawFormat>(source, layout, reading);
+}
+
+}  // namespace hugectr
