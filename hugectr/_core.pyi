@@ -5,7 +5,7 @@ Structs travel as dicts with exactly the field names given here; a missing key t
 an unknown key is a ``ValueError``.
 """
 
-from typing import Any, TypedDict
+from typing import Any, Protocol, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -111,7 +111,45 @@ class MemoryData(TypedDict):
     dense: npt.NDArray[np.float32]  # (n, dense_dim)
     sparse: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]]  # keys, row offsets
 
+class ArrowDecoder(Protocol):
+    """What hands record batches to the core; called from its threads."""
+
+    def open(self, source: str) -> tuple[list[str], list[tuple[int, int]]]:
+        """Files of a source, and (file, rows) of each block, none of them empty."""
+
+    def decode(self, block: int, schema: int, array: int) -> None:
+        """Exports a block as struct array to the addresses of an ArrowSchema and ArrowArray."""
+
+class RawReading(TypedDict, total=False):
+    num_samples: int
+    float_label_dense: bool
+    slot_offsets: list[int]
+    direct: bool
+    block_bytes: int
+    keep_bytes: int
+    on_bad_data: str
+
+class ArrowMapping(TypedDict, total=False):
+    labels: list[str]
+    dense: list[str]
+    slots: list[str]
+    slot_offsets: list[int]
+
+class ShuffleSpec(TypedDict, total=False):
+    seed: int
+    files: bool
+    blocks: bool
+    window: int
+
+class ReadPosition(TypedDict):
+    epoch: int
+    sample: int
+    file: int
+    record: int
+    byte: int
+
 class ReaderSpec(TypedDict, total=False):
+    format: str  # "Norm" | "Raw" | "Arrow"
     source: str
     eval_source: str
     check: str  # "Sum" | "None"
@@ -119,6 +157,13 @@ class ReaderSpec(TypedDict, total=False):
     num_workers: int
     memory: MemoryData | None
     eval_memory: MemoryData | None
+    raw: RawReading | None
+    eval_raw: RawReading | None
+    arrow: ArrowDecoder | None
+    eval_arrow: ArrowDecoder | None
+    columns: ArrowMapping | None
+    shuffle: ShuffleSpec | None
+    decode_threads: int
 
 class BufferBag(TypedDict):
     keys: npt.NDArray[np.int64]  # (n,)
@@ -187,6 +232,8 @@ class Session:
     def layers(self) -> list[LayerSpec]: ...
     def table_stats(self) -> list[dict[str, int]]: ...
     def reader_metrics(self, train: bool) -> dict[str, float]: ...
+    def data_position(self) -> ReadPosition: ...
+    def set_data_position(self, position: ReadPosition) -> None: ...
     def stage_seconds(self) -> dict[str, float]: ...
     def memory_report(self) -> list[tuple[str, str, int]]: ...  # owner, name, bytes
     def seed(self) -> int: ...

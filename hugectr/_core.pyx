@@ -3,6 +3,7 @@
 # cython: c_string_type=str, c_string_encoding=utf8
 """The compiled module: Python's view of libhugectr. Signatures are in ``_core.pyi``."""
 
+from cpython.ref cimport PyObject, Py_XDECREF, Py_XINCREF
 from cython.operator cimport dereference as deref, preincrement
 from libc.stdint cimport int64_t, uint64_t, uintptr_t
 from libc.string cimport memcpy
@@ -87,6 +88,7 @@ for _error in (InvalidArgument, OutOfMemory, DeviceError, DataError, CommError):
 
 include "_decl/arrays.pxi"
 include "_decl/specs.pxi"
+include "_decl/reading.pxi"
 
 
 def version():

@@ -66,9 +66,49 @@ cdef extern from "core/cpp/data/norm_source.hpp" namespace "hugectr" nogil:
         Error
         Skip
 
+cdef extern from "core/cpp/data/read_position.hpp" namespace "hugectr" nogil:
+    cdef cppclass CppReadPosition "hugectr::ReadPosition":
+        uint64_t epoch, sample, file, record, byte
+
+cdef extern from "core/cpp/data/block_order.hpp" namespace "hugectr" nogil:
+    cdef cppclass CppBlockInfo "hugectr::BlockInfo":
+        size_t file
+        uint64_t rows
+    cdef cppclass CppShuffleSpec "hugectr::ShuffleSpec":
+        uint64_t seed, window
+        cbool files, blocks
+
+cdef extern from "core/cpp/data/raw_format.hpp" namespace "hugectr" nogil:
+    cdef cppclass CppRawReading "hugectr::RawReading":
+        uint64_t num_samples, keep_bytes
+        cbool float_label_dense, direct
+        vector[int64_t] slot_offsets
+        size_t block_bytes
+        CppOnBadData on_bad_data
+
+cdef extern from "core/cpp/data/arrow_callbacks.hpp" namespace "hugectr" nogil:
+    cdef cppclass CppArrowSchema "ArrowSchema":
+        pass
+    cdef cppclass CppArrowArray "ArrowArray":
+        pass
+    cdef cppclass CppArrowSource "hugectr::ArrowSource":
+        vector[string] files
+        vector[CppBlockInfo] blocks
+    cdef cppclass CppArrowMapping "hugectr::ArrowMapping":
+        vector[string] labels, dense, slots
+        vector[int64_t] slot_offsets
+    cdef cppclass CppArrowDecoder "hugectr::ArrowDecoder":
+        pass
+    cdef cppclass CppArrowCallbacks "hugectr::ArrowCallbacks":
+        void* self
+        void (*open)(void*, const string&, CppArrowSource*, string*) noexcept
+        void (*decode)(void*, size_t, CppArrowSchema*, CppArrowArray*, string*) noexcept
+        void (*drop)(void*) noexcept
+    CppArrowDecoder make_arrow_decoder "hugectr::make_arrow_decoder"(const CppArrowCallbacks&)
+
 cdef extern from "core/cpp/data/data_reader.hpp" namespace "hugectr" nogil:
     cdef cppclass CppReaderMetrics "hugectr::ReaderMetrics":
-        uint64_t batches, bad_samples
+        uint64_t batches, bad_samples, rows_decoded
         double parse_seconds, credit_seconds, ready_seconds, acquire_seconds
 
 cdef extern from "core/cpp/memory/general_buffer2.hpp" namespace "hugectr" nogil:
@@ -126,12 +166,22 @@ cdef extern from "core/cpp/model/session.hpp" namespace "hugectr" nogil:
         cbool repeat_dataset, drop_incomplete_batch
         CppLearningRateParams lr
         cbool i64_input_key, metrics_auc, metrics_average_loss
+    cdef enum class CppDataFormat "hugectr::DataFormat":
+        Norm
+        Raw
+        Arrow
     cdef cppclass CppReaderSpec "hugectr::ReaderSpec":
+        CppDataFormat format
         string source, eval_source
         CppCheck check
         CppOnBadData on_bad_data
         size_t num_workers
         CppMemoryPtr memory, eval_memory
+        CppRawReading raw, eval_raw
+        CppArrowDecoder arrow, eval_arrow
+        CppArrowMapping columns
+        CppShuffleSpec shuffle
+        size_t decode_threads
     cdef cppclass CppInputSpec "hugectr::InputSpec":
         string label_name, dense_name
         size_t label_dim, dense_dim
@@ -192,6 +242,8 @@ cdef extern from "core/cpp/model/session.hpp" namespace "hugectr" nogil:
         const vector[CppDenseLayerSpec]& layers()
         vector[CppTableStats] table_stats() except +translate_error
         CppReaderMetrics reader_metrics(cbool) except +translate_error
+        CppReadPosition data_position()
+        void set_data_position(const CppReadPosition&) except +translate_error
         vector[pair[string, double]] stage_seconds() except +translate_error
         vector[CppMemoryReportEntry] memory_report() except +translate_error
         CppResourceManager& resources()

@@ -204,7 +204,20 @@ cdef class Session:
         cdef CppReaderMetrics m = self._it.reader_metrics(<cbool>train)
         return dict(batches=m.batches, bad_samples=m.bad_samples, parse_seconds=m.parse_seconds,
                     credit_seconds=m.credit_seconds, ready_seconds=m.ready_seconds,
-                    acquire_seconds=m.acquire_seconds)
+                    acquire_seconds=m.acquire_seconds, rows_decoded=m.rows_decoded)
+
+    def data_position(self):
+        cdef CppReadPosition p = self._it.data_position()
+        return dict(epoch=p.epoch, sample=p.sample, file=p.file, record=p.record, byte=p.byte)
+
+    def set_data_position(self, position):
+        cdef CppReadPosition p
+        f = _Fields("position", position)
+        p.epoch, p.sample = f.take("epoch", 0), f.take("sample", 0)
+        p.file, p.record, p.byte = f.take("file", 0), f.take("record", 0), f.take("byte", 0)
+        f.done()
+        with nogil:
+            self._it.set_data_position(p)
 
     def stage_seconds(self):
         return dict((item.first, item.second) for item in self._it.stage_seconds())

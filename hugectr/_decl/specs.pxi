@@ -38,6 +38,8 @@ _EMBEDDINGS = {
     "LocalizedSlotSparseEmbeddingHash": <int>CppEmbeddingType.LocalizedSlotSparseEmbeddingHash}
 _COMBINERS = {"sum": <int>CppCombiner.Sum, "mean": <int>CppCombiner.Mean}
 _CHECKS = {"Sum": <int>CppCheck.Sum, "None": <int>CheckNone}
+_FORMATS = {"Norm": <int>CppDataFormat.Norm, "Raw": <int>CppDataFormat.Raw,
+            "Arrow": <int>CppDataFormat.Arrow}
 _BAD_DATA = {"error": <int>CppOnBadData.Error, "skip": <int>CppOnBadData.Skip}
 _LAYOUTS = {"LocalFirst": <int>CppDeviceLayout.LocalFirst,
             "NodeFirst": <int>CppDeviceLayout.NodeFirst}
@@ -181,20 +183,6 @@ cdef CppMemoryPtr _memory_data(fields) except *:
         data.get().sparse.push_back(sparse)
     f.done()
     return <CppMemoryPtr>data
-
-
-cdef CppReaderSpec _reader_spec(fields) except *:
-    f = _Fields("reader", fields)
-    cdef CppReaderSpec r
-    r.source = f.take("source", "")
-    r.eval_source = f.take("eval_source", "")
-    r.check = <CppCheck><int>f.choose("check", "None", _CHECKS)
-    r.on_bad_data = <CppOnBadData><int>f.choose("on_bad_data", "error", _BAD_DATA)
-    r.num_workers = f.take("num_workers", 12)
-    r.memory = _memory_data(f.take("memory", None))
-    r.eval_memory = _memory_data(f.take("eval_memory", None))
-    f.done()
-    return r
 
 
 cdef CppInputSpec _input_spec(fields) except *:

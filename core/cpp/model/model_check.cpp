@@ -94,8 +94,20 @@ std::unique_ptr<IBatchSource> make_source(const ReaderSpec& reader, const InputL
                                           bool repeat, bool train) {
   const auto& memory = train ? reader.memory : reader.eval_memory;
   if (memory) return make_memory_source(memory, layout, repeat);
-  return make_norm_source(train ? reader.source : reader.eval_source, layout, reader.check, repeat,
-                          reader.on_bad_data);
+  const std::string& source = train ? reader.source : reader.eval_source;
+  if (reader.format == DataFormat::Norm) {
+    return make_norm_source(source, layout, reader.check, repeat, reader.on_bad_data);
+  }
+  BlockReading reading;
+  reading.repeat = repeat;
+  reading.on_bad_data = reader.on_bad_data;
+  if (train) reading.shuffle = reader.shuffle;
+  reading.decode_threads = reader.decode_threads > 0 ? reader.decode_threads : reader.num_workers;
+  auto format = reader.format == DataFormat::Raw
+                    ? make_raw_format(source, layout, train ? reader.raw : reader.eval_raw)
+                    : make_arrow_format(source, train ? reader.arrow : reader.eval_arrow,
+                                        reader.columns, layout, reader.on_bad_data);
+  return make_block_source(std::move(format), layout, reading);
 }
 
 }  // namespace hugectr

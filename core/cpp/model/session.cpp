@@ -30,6 +30,7 @@ bool Session::train() {
   }
   s.resources->for_each_device([&](std::size_t id) { s.train_on(id, planned); });
   ++s.step;
+  s.trained_to = planned.batch->next;
   s.train_reader->release(planned.batch);
   s.planner->start();
   return true;
@@ -66,6 +67,16 @@ void Session::set_source(const std::string& source) {
   impl_->planner->discard();
   impl_->train_reader->set_source(source);
   impl_->at_end = false;
+  impl_->trained_to = {};
+}
+
+ReadPosition Session::data_position() const { return impl_->trained_to; }
+
+void Session::set_data_position(const ReadPosition& position) {
+  impl_->planner->discard();
+  impl_->train_reader->seek(position);
+  impl_->at_end = false;
+  impl_->trained_to = position;
 }
 
 void Session::set_eval_source(const std::string& source) {

@@ -9,9 +9,12 @@
 
 #include "core/cpp/base/export.hpp"
 #include "core/cpp/base/opt_params.hpp"
+#include "core/cpp/data/arrow_format.hpp"
+#include "core/cpp/data/block_source.hpp"
 #include "core/cpp/data/data_reader.hpp"
 #include "core/cpp/data/memory_source.hpp"
 #include "core/cpp/data/norm_source.hpp"
+#include "core/cpp/data/raw_format.hpp"
 #include "core/cpp/device/device_map.hpp"
 #include "core/cpp/embedding/embedding.hpp"
 #include "core/cpp/layers/layer.hpp"
@@ -37,14 +40,22 @@ struct SolverSpec {
   bool metrics_average_loss = false;
 };
 
-/// Where samples come from.
+enum class DataFormat { Norm, Raw, Arrow };
+
+/// Where samples come from. `memory`, when set, wins over the format.
 struct ReaderSpec {
-  std::string source;       ///< file list; empty when `memory` is set
+  DataFormat format = DataFormat::Norm;
+  std::string source;       ///< what the format takes; empty when `memory` is set
   std::string eval_source;  ///< empty: no evaluation
   Check check = Check::None;
   OnBadData on_bad_data = OnBadData::Error;
   std::size_t num_workers = 12;
   std::shared_ptr<const MemoryData> memory, eval_memory;
+  RawReading raw, eval_raw;         ///< DataFormat::Raw
+  ArrowDecoder arrow, eval_arrow;   ///< DataFormat::Arrow
+  ArrowMapping columns;             ///< DataFormat::Arrow
+  ShuffleSpec shuffle;              ///< of the training data; Raw and Arrow
+  std::size_t decode_threads = 0;   ///< Raw (direct) and Arrow; 0: as many as num_workers
 };
 
 struct InputSpec {
@@ -97,6 +108,10 @@ class HCTR_API Session {
   void set_source(const std::string& source);       ///< restarts the training data
   void set_eval_source(const std::string& source);  ///< restarts the evaluation data
   bool train_data_at_end() const;
+  /// Behind the last batch that trained: where reading goes on.
+  ReadPosition data_position() const;
+  /// Goes on reading at a position of the same data and settings.
+  void set_data_position(const ReadPosition& position);
 
   LearningRateScheduler& learning_rate_scheduler();
   void set_learning_rate(float lr);

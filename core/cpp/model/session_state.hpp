@@ -48,6 +48,7 @@ struct Session::Impl {
   std::int64_t step = 0;  ///< updates done
   bool dense_trainable = true;
   bool at_end = false;
+  ReadPosition trained_to;  ///< behind the last batch that trained
   double acquire_seconds = 0.0;
 };
 

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+# What a reader reads: formats, shuffling, and record batches that Python decodes.
+
+
+cdef string _error_text(error):
+    return f"{error}".encode() if str(error) else type(error).__name__.encode()
+
+
+cdef void _arrow_open(void* self, const string& source, CppArrowSource* found,
+                      string* error) noexcept with gil:
+    cdef CppBlockInfo block
+    try:
+        files, blocks = (<object>self).open(source)
+        for path in files:
+            found.files.push_back(path.encode())
+        for file, rows in blocks:
+            block.file, block.rows = file, rows
+            found.blocks.push_back(block)
+    except BaseException as e:
+        error[0] = _error_text(e)
+
+
+cdef void _arrow_decode(void* self, size_t block, CppArrowSchema* schema, CppArrowArray* array,
+                        string* error) noexcept with gil:
+    try:
+        (<object>self).decode(block, <uintptr_t>schema, <uintptr_t>array)
+    except BaseException as e:
+        error[0] = _error_text(e)
+
+
+cdef void _arrow_drop(void* self) noexcept with gil:
+    Py_XDECREF(<PyObject*>self)
+
+
+cdef CppArrowDecoder _arrow_decoder(decoder) except *:
+    cdef CppArrowCallbacks callbacks
+    cdef CppArrowDecoder none
+    if decoder is None:
+        return none
+    Py_XINCREF(<PyObject*>decoder)
+    callbacks.self = <void*><PyObject*>decoder
+    callbacks.open = &_arrow_open
+    callbacks.decode = &_arrow_decode
+    callbacks.drop = &_arrow_drop
+    return make_arrow_decoder(callbacks)
+
+
+cdef CppRawReading _raw_reading(fields) except *:
+    cdef CppRawReading r
+    f = _Fields("reader.raw", fields or {})
+    r.num_samples = f.take("num_samples", 0)
+    r.float_label_dense = f.take("float_label_dense", False)
+    r.slot_offsets = f.take("slot_offsets", [])
+    r.direct = f.take("direct", False)
+    r.block_bytes = f.take("block_bytes", 1 << 20)
+    r.keep_bytes = f.take("keep_bytes", 0)
+    r.on_bad_data = <CppOnBadData><int>f.choose("on_bad_data", "error", _BAD_DATA)
+    f.done()
+    return r
+
+
+cdef CppArrowMapping _arrow_mapping(fields) except *:
+    cdef CppArrowMapping m
+    f = _Fields("reader.columns", fields or {})
+    m.labels = [name.encode() for name in f.take("labels", [])]
+    m.dense = [name.encode() for name in f.take("dense", [])]
+    m.slots = [name.encode() for name in f.take("slots", [])]
+    m.slot_offsets = f.take("slot_offsets", [])
+    f.done()
+    return m
+
+
+cdef CppShuffleSpec _shuffle(fields) except *:
+    cdef CppShuffleSpec s
+    f = _Fields("reader.shuffle", fields or {})
+    s.seed = f.take("seed", 0)
+    s.files = f.take("files", False)
+    s.blocks = f.take("blocks", False)
+    s.window = f.take("window", 0)
+    f.done()
+    return s
+
+
+cdef CppReaderSpec _reader_spec(fields) except *:
+    f = _Fields("reader", fields)
+    cdef CppReaderSpec r
+    r.format = <CppDataFormat><int>f.choose("format", "Norm", _FORMATS)
+    r.source = f.take("source", "")
+    r.eval_source = f.take("eval_source", "")
+    r.check = <CppCheck><int>f.choose("check", "None", _CHECKS)
+    r.on_bad_data = <CppOnBadData><int>f.choose("on_bad_data", "error", _BAD_DATA)
+    r.num_workers = f.take("num_workers", 12)
+    r.memory = _memory_data(f.take("memory", None))
+    r.eval_memory = _memory_data(f.take("eval_memory", None))
+    r.raw = _raw_reading(f.take("raw", None))
+    r.eval_raw = _raw_reading(f.take("eval_raw", None))
+    r.arrow = _arrow_decoder(f.take("arrow", None))
+    r.eval_arrow = _arrow_decoder(f.take("eval_arrow", None))
+    r.columns = _arrow_mapping(f.take("columns", None))
+    r.shuffle = _shuffle(f.take("shuffle", None))
+    r.decode_threads = f.take("decode_threads", 0)
+    f.done()
+    return r
