@@ -78,8 +78,8 @@ ArrowColumn ArrowBlock::column(const std::string& name) const {
   for (std::int64_t c = 0; c < batch_->schema.n_children; ++c) {
     const ArrowSchema* schema = batch_->schema.children[c];
     if (schema->name && name == schema->name) {
-      return {*schema, *batch_->array.children[c],
-              static_cast<std::size_t>(batch_->array.length), where_};
+      return {*schema, *batch_->array.children[c], static_cast<std::size_t>(batch_->array.length),
+              where_};
     }
     if (c < 8) known += concat(known.empty() ? "'" : ", '", schema->name ? schema->name : "", "'");
   }
@@ -154,8 +154,8 @@ void ArrowBlock::refuse(std::size_t row) const {
       const std::size_t nnz = slot.column.end(row) - slot.column.begin(row);
       if (nnz > slot.most || (slot.exactly && nnz != slot.most)) {
         throw DataError(concat(column, " has ", nnz, " keys, allowed are ",
-                               slot.exactly ? "exactly " : "at most ", slot.most,
-                               " (nnz_per_slot)", way_out));
+                               slot.exactly ? "exactly " : "at most ", slot.most, " (nnz_per_slot)",
+                               way_out));
       }
       std::vector<std::uint8_t> bad(1, 0);
       find_bad_keys(slot, row, bad);

@@ -24,9 +24,9 @@ class ArrowBlock final : public IBlock {
  private:
   struct Slot {
     ArrowColumn column;
-    std::int64_t offset;    ///< added to its keys
-    std::size_t most;       ///< nnz_per_slot
-    bool exactly;           ///< is_fixed_length
+    std::int64_t offset;  ///< added to its keys
+    std::size_t most;     ///< nnz_per_slot
+    bool exactly;         ///< is_fixed_length
   };
   ArrowColumn column(const std::string& name) const;
   /// Rows of [first, first + count) that can not be samples; throws for the first under Error.

@@ -13,8 +13,8 @@ namespace hugectr {
 /// An ArrowDecoder as plain functions, for bindings. A text in `error` becomes a DataError.
 struct ArrowCallbacks {
   void* self = nullptr;
-  void (*open)(void* self, const std::string& source, ArrowSource* found, std::string* error) =
-      nullptr;
+  void (*open)(void* self, const std::string& source, ArrowSource* found,
+               std::string* error) = nullptr;
   void (*decode)(void* self, std::size_t block, ArrowSchema* schema, ArrowArray* array,
                  std::string* error) = nullptr;
   void (*drop)(void* self) = nullptr;  ///< nobody calls the others any more

@@ -119,9 +119,11 @@ std::size_t ArrowColumn::begin(std::size_t row) const {
     case List::None:
       return row;
     case List::Small:
-      return static_cast<std::size_t>(static_cast<const std::int32_t*>(offsets_)[row_offset_ + row]);
+      return static_cast<std::size_t>(
+          static_cast<const std::int32_t*>(offsets_)[row_offset_ + row]);
     case List::Large:
-      return static_cast<std::size_t>(static_cast<const std::int64_t*>(offsets_)[row_offset_ + row]);
+      return static_cast<std::size_t>(
+          static_cast<const std::int64_t*>(offsets_)[row_offset_ + row]);
     case List::Fixed:
       return (row_offset_ + row) * fixed_size_;
   }

@@ -11,11 +11,23 @@
 namespace hugectr {
 
 /// Types of numbers that columns may have.
-enum class ArrowType { Bool, Int8, UInt8, Int16, UInt16, Int32, UInt32, Int64, UInt64, Float, Double };
+enum class ArrowType {
+  Bool,
+  Int8,
+  UInt8,
+  Int16,
+  UInt16,
+  Int32,
+  UInt32,
+  Int64,
+  UInt64,
+  Float,
+  Double
+};
 
 /// One column of a record batch: a number a row, or a list of numbers a row. Everything a reader
-/// relies on (types, buffers that are there, list offsets that rise and stay inside) is checked when
-/// it is made, so that looking at it can not leave the buffers.
+/// relies on (types, buffers that are there, list offsets that rise and stay inside) is checked
+/// when it is made, so that looking at it can not leave the buffers.
 class HCTR_API ArrowColumn {
  public:
   /// `where` (file and block) begins the text of errors. Throws DataError naming the column.

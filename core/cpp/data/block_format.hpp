@@ -9,8 +9,9 @@
 #include "core/cpp/base/export.hpp"
 #include "core/cpp/data/csr_chunk.hpp"
 
-/// Formats whose samples can be reached block by block: a Parquet row group, a range of a Raw file, a
-/// record batch in memory. BlockSource puts order, shuffling, decoding ahead and positions on top.
+/// Formats whose samples can be reached block by block: a Parquet row group, a range of a Raw file,
+/// a record batch in memory. BlockSource puts order, shuffling, decoding ahead and positions on
+/// top.
 namespace hugectr {
 
 /// Decoded samples of one block. Any number of threads may copy from it.
@@ -21,7 +22,8 @@ class HCTR_API IBlock {
   virtual std::size_t key_count(std::size_t input, std::size_t first, std::size_t count) const = 0;
   /// Writes rows [first, first + count) as samples [at, at + count) of the chunk: label, dense and
   /// weight there, keys behind the chunk's nnz (there is room), offsets, nnz. Returns the number of
-  /// rows that were damaged and kept their place with weight 0. Throws DataError naming file and row.
+  /// rows that were damaged and kept their place with weight 0. Throws DataError naming file and
+  /// row.
   virtual std::size_t copy_rows(std::size_t first, std::size_t count, std::size_t at,
                                 CSRChunk& chunk) const = 0;
 };

@@ -88,8 +88,8 @@ void BlockOrder::make_window(std::uint64_t index) const {
 
 void BlockOrder::append_linear(std::uint64_t first, std::uint64_t count,
                                std::vector<RowRun>& runs) const {
-  auto place = static_cast<std::size_t>(
-      std::upper_bound(starts_.begin(), starts_.end(), first) - starts_.begin() - 1);
+  auto place = static_cast<std::size_t>(std::upper_bound(starts_.begin(), starts_.end(), first) -
+                                        starts_.begin() - 1);
   while (count > 0) {
     const std::uint64_t offset = first - starts_[place];
     const std::uint64_t here = std::min(count, starts_[place + 1] - first);

@@ -49,7 +49,7 @@ class HCTR_API BlockOrder {
   ShuffleSpec shuffle_;
   std::uint64_t rows_ = 0, epoch_ = 0;
   std::vector<std::size_t> order_;
-  std::vector<std::uint64_t> starts_;  ///< order_.size() + 1
+  std::vector<std::uint64_t> starts_;          ///< order_.size() + 1
   mutable std::vector<std::uint32_t> window_;  ///< permutation of the window last asked for
   mutable std::uint64_t window_index_ = ~std::uint64_t{0}, window_epoch_ = 0;
 };

@@ -17,8 +17,8 @@ struct BlockReading {
 };
 
 /// Batches from any block format: linear or shuffled order, blocks decoded ahead, exact positions.
-/// A block that can not be decoded is a DataError in the place of the first batch that needs it, or,
-/// with OnBadData::Skip, all of its samples keep their place with weight 0 and count as bad.
+/// A block that can not be decoded is a DataError in the place of the first batch that needs it,
+/// or, with OnBadData::Skip, all of its samples keep their place with weight 0 and count as bad.
 HCTR_API std::unique_ptr<IBatchSource> make_block_source(std::unique_ptr<IBlockFormat> format,
                                                          const InputLayout& layout,
                                                          const BlockReading& reading);

@@ -20,7 +20,7 @@ RandomAccessFile::RandomAccessFile(std::string path, bool direct) : path_(std::m
   if (descriptor_ < 0) {
     throw DataError(concat("data file '", path_, "' can not be opened: ", std::strerror(errno)));
   }
-  struct stat status {};
+  struct stat status{};
   if (::fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode)) {
     ::close(descriptor_);
     throw DataError(concat("data file '", path_, "' is not a regular file"));
@@ -46,12 +46,13 @@ void RandomAccessFile::read(std::uint64_t offset, std::size_t bytes, FileBytes& 
         ::pread(descriptor_, target + got, room - got, static_cast<off_t>(first + got));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) {
-      throw DataError(concat("data file '", path_, "', byte ", first + got, ": ",
-                             std::strerror(errno)));
+      throw DataError(
+          concat("data file '", path_, "', byte ", first + got, ": ", std::strerror(errno)));
     }
     if (n == 0) {
       throw DataError(concat("data file '", path_, "' ends at byte ", first + got, ", ",
-                             offset + bytes, " bytes were there when it was opened: it was changed "
+                             offset + bytes,
+                             " bytes were there when it was opened: it was changed "
                              "while it was read"));
     }
     got += static_cast<std::size_t>(n);

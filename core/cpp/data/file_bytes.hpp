@@ -35,8 +35,8 @@ class HCTR_API RandomAccessFile {
   const std::string& path() const { return path_; }
   std::uint64_t size() const { return size_; }
   bool direct() const { return direct_; }
-  /// Makes `to` hold exactly these bytes. Throws DataError naming file and offset when the file ends
-  /// before or the disk fails.
+  /// Makes `to` hold exactly these bytes. Throws DataError naming file and offset when the file
+  /// ends before or the disk fails.
   void read(std::uint64_t offset, std::size_t bytes, FileBytes& to) const;
 
  private:

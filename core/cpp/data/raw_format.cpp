@@ -129,18 +129,21 @@ class RawFormat final : public IBlockFormat {
       opened.push_back(std::make_shared<RandomAccessFile>(path, reading_.direct));
       const std::uint64_t size = opened.back()->size();
       if (size % sample_.sample_bytes() != 0) {
-        throw DataError(concat("data file '", path, "' has ", size, " bytes, which is not a "
-                               "multiple of the ", sample_.sample_bytes(), " bytes of a sample (",
-                               layout_.label_dim, " label, ", layout_.dense_dim, " dense, ",
-                               sample_.keys, " keys of 4 bytes): the file is truncated, or the "
+        throw DataError(concat("data file '", path, "' has ", size,
+                               " bytes, which is not a "
+                               "multiple of the ",
+                               sample_.sample_bytes(), " bytes of a sample (", layout_.label_dim,
+                               " label, ", layout_.dense_dim, " dense, ", sample_.keys,
+                               " keys of 4 bytes): the file is truncated, or the "
                                "model's Input differs from it"));
       }
       samples += size / sample_.sample_bytes();
       bytes += size;
     }
     if (reading_.num_samples > 0 && samples != reading_.num_samples) {
-      throw DataError(concat("Raw data '", paths.front(), "'", paths.size() > 1 ? " and further" : "",
-                             " holds ", samples, " samples, num_samples says ", reading_.num_samples,
+      throw DataError(concat("Raw data '", paths.front(), "'",
+                             paths.size() > 1 ? " and further" : "", " holds ", samples,
+                             " samples, num_samples says ", reading_.num_samples,
                              ": correct num_samples, or leave it 0"));
     }
     paths_ = std::move(paths);

@@ -69,8 +69,9 @@ RawSampleLayout::RawSampleLayout(const InputLayout& input_layout, bool floats,
                                  std::vector<std::int64_t> slot_offsets)
     : layout(input_layout), float_label_dense(floats) {
   HCTR_CHECK(slot_offsets.empty() || slot_offsets.size() == layout.total_slots(),
-             "Raw data: slot_size_array has ", slot_offsets.size(), " sizes, the model's Input has ",
-             layout.total_slots(), " slots: give one a slot, or none");
+             "Raw data: slot_size_array has ", slot_offsets.size(),
+             " sizes, the model's Input has ", layout.total_slots(),
+             " slots: give one a slot, or none");
   std::size_t slot = 0;
   for (const SparseInput& input : layout.sparse) {
     for (const int nnz : input.nnz_per_slot) {

@@ -26,8 +26,8 @@ struct HCTR_API RawSampleLayout {
 };
 
 /// Writes samples that lie one after the other at `bytes` as samples [at, at + count) of the chunk,
-/// with weight 1. Returns the position of the first sample (0 .. count - 1) whose dense value has no
-/// logarithm (int32 below 0), or count. Keys are taken as unsigned, so none is out of range.
+/// with weight 1. Returns the position of the first sample (0 .. count - 1) whose dense value has
+/// no logarithm (int32 below 0), or count. Keys are taken as unsigned, so none is out of range.
 HCTR_API std::size_t write_raw_samples(const RawSampleLayout& sample, const std::uint8_t* bytes,
                                        std::size_t count, std::size_t at, CSRChunk& chunk);
 

@@ -51,11 +51,11 @@ struct ReaderSpec {
   OnBadData on_bad_data = OnBadData::Error;
   std::size_t num_workers = 12;
   std::shared_ptr<const MemoryData> memory, eval_memory;
-  RawReading raw, eval_raw;         ///< DataFormat::Raw
-  ArrowDecoder arrow, eval_arrow;   ///< DataFormat::Arrow
-  ArrowMapping columns;             ///< DataFormat::Arrow
-  ShuffleSpec shuffle;              ///< of the training data; Raw and Arrow
-  std::size_t decode_threads = 0;   ///< Raw (direct) and Arrow; 0: as many as num_workers
+  RawReading raw, eval_raw;        ///< DataFormat::Raw
+  ArrowDecoder arrow, eval_arrow;  ///< DataFormat::Arrow
+  ArrowMapping columns;            ///< DataFormat::Arrow
+  ShuffleSpec shuffle;             ///< of the training data; Raw and Arrow
+  std::size_t decode_threads = 0;  ///< Raw (direct) and Arrow; 0: as many as num_workers
 };
 
 struct InputSpec {

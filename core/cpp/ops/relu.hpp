@@ -13,7 +13,8 @@ HCTR_HD inline float relu_gradient(float y, float dy) { return y > 0.0f ? dy : 0
 
 /// y = max(x, 0).
 ///
-/// x, y: float32, float16 or bfloat16, of one shape, rows may be strided. Overwrites y, which may be x. Deterministic.
+/// x, y: float32, float16 or bfloat16, of one shape, rows may be strided. Overwrites y, which may
+/// be x. Deterministic.
 struct HCTR_API ReluFwd {
   static constexpr const char* kName = "relu_fwd";
   static constexpr std::string_view kLowered = "x y";
@@ -27,8 +28,8 @@ struct HCTR_API ReluFwd {
 
 /// dx = dy where y > 0, else 0.
 ///
-/// y, dy, dx: float32, float16 or bfloat16, of one shape, rows may be strided. Overwrites dx, which may be dy.
-/// Deterministic.
+/// y, dy, dx: float32, float16 or bfloat16, of one shape, rows may be strided. Overwrites dx, which
+/// may be dy. Deterministic.
 struct HCTR_API ReluBwd {
   static constexpr const char* kName = "relu_bwd";
   static constexpr std::string_view kLowered = "y dy dx";

@@ -10,7 +10,8 @@
 #include "core/cpp/base/scalar_type.hpp"
 #include "core/cuda/primitives/rows.cuh"
 
-/// Numbers of 32 or 16 bits as kernels compute with them: float32 inside, one rounding at the store.
+/// Numbers of 32 or 16 bits as kernels compute with them: float32 inside, one rounding at the
+/// store.
 namespace hugectr::cuda {
 
 __device__ inline float widen(float value) { return value; }
