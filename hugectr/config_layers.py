@@ -18,7 +18,7 @@ from hugectr.errors import rejected
 from hugectr.json_reader import JsonObject
 from hugectr.layer_parameters import LAYER_PARAMETERS, LayerParameter, check_layer_type
 from hugectr.layers import DenseLayer
-from hugectr.reader import DataReaderParams, DataReaderSparseParam, Input, check_reader_type
+from hugectr.reader import DataReaderParams, DataReaderSparseParam, Input
 from hugectr.tensor_names import TensorNames
 
 _ALIASES = {"Multiply": Layer_t.WeightMultiply}
@@ -76,15 +76,15 @@ def _input(data: JsonObject, names: TensorNames) -> Input:
 def _reader(data: JsonObject) -> DataReaderParams | None:
     formats = {kind.name: kind for kind in DataReaderType_t}
     kind = formats[data.choice("format", formats, "Norm")]
-    check_reader_type(data.where("format"), kind)
     check = data.choice("check", ("Sum", "None"), "None")
     source = data.text("source", "")
     eval_source = data.text("eval_source", "")
     workers = data.integer("num_workers", 12, minimum=1)
     slot_sizes = data.integers("slot_size_array", [], minimum=0)
-    # Of formats other than Norm.
-    data.ignore("num_samples", "eval_num_samples", "float_label_dense", "cache_eval_data")
-    data.ignore("name", "type", "async_param", "keyset")
+    samples = data.integer("num_samples", 0, minimum=0)
+    eval_samples = data.integer("eval_num_samples", 0, minimum=0)
+    floats = data.boolean("float_label_dense", False)
+    data.ignore("name", "type", "async_param", "keyset", "cache_eval_data")
     if not source:
         return None
     return DataReaderParams(
@@ -92,6 +92,9 @@ def _reader(data: JsonObject) -> DataReaderParams | None:
         source,
         eval_source=eval_source,
         check_type=Check_t.Sum if check == "Sum" else Check_t.Non,
+        num_samples=samples,
+        eval_num_samples=eval_samples,
+        float_label_dense=floats,
         num_workers=workers,
         slot_size_array=slot_sizes,
     )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from hugectr import log
 from hugectr.arguments import check_int, check_str
 from hugectr.data.arrays import MemoryDataset
+from hugectr.data.tables import TableDataset
 from hugectr.errors import rejected
 from hugectr.metrics import target_reached
 
@@ -205,6 +206,6 @@ class Fit:
 
 
 def _source_name(source: object) -> str:
-    if isinstance(source, MemoryDataset):
+    if isinstance(source, MemoryDataset | TableDataset):
         return f"{source.samples} samples in memory"
     return str(source)

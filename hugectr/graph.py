@@ -8,7 +8,6 @@ from typing import Any
 
 from hugectr.config_layers import ParsedLayers, parse_layers
 from hugectr.config_optimizer import optimizer_to_json
-from hugectr.data.arrays import MemoryDataset
 from hugectr.embedding import SparseEmbedding
 from hugectr.enums import Check_t, Initializer_t, Layer_t, Regularizer_t
 from hugectr.json_reader import read_json
@@ -20,11 +19,16 @@ from hugectr.reader import DataReaderParams, Input
 
 def _data_entry(inputs: Input, reader: DataReaderParams | None) -> dict[str, Any]:
     entry: dict[str, Any] = {"name": "data", "type": "Data"}
-    if reader is not None and not isinstance(reader.source, MemoryDataset):
+    if reader is not None and isinstance(reader.source, str):
         entry["format"] = reader.data_reader_type.name
         entry["source"] = reader.source
-        if not isinstance(reader.eval_source, MemoryDataset):
+        if isinstance(reader.eval_source, str):
             entry["eval_source"] = reader.eval_source
+        if reader.slot_size_array:
+            entry["slot_size_array"] = list(reader.slot_size_array)
+        for name in ("num_samples", "eval_num_samples", "float_label_dense"):
+            if getattr(reader, name):
+                entry[name] = getattr(reader, name)
         entry["check"] = "Sum" if reader.check_type is Check_t.Sum else "None"
     entry["label"] = {"top": inputs.label_name, "label_dim": inputs.label_dim}
     entry["dense"] = {"top": inputs.dense_name, "dense_dim": inputs.dense_dim}

@@ -10,7 +10,6 @@ import numpy.typing as npt
 from hugectr import _core, checkpoint, log
 from hugectr.arguments import check_enum, check_float, check_int, check_str
 from hugectr.checkpoint import Paths
-from hugectr.data.arrays import MemoryDataset
 from hugectr.enums import Tensor_t
 from hugectr.errors import rejected
 from hugectr.fit import Fit
@@ -160,13 +159,13 @@ class Model(ModelGraph):
 
     def restart_training_data(self, source: str = "") -> None:
         """Start the training data over."""
-        if source and isinstance(self.reader_params.source, MemoryDataset):
+        if source and not isinstance(self.reader_params.source, str):
             raise rejected("set_source: source", source, "'' for data in memory")
         self.session.set_source(source)
 
     def restart_evaluation_data(self, source: str = "") -> None:
         """Start the evaluation data over."""
-        if source and isinstance(self.reader_params.eval_source, MemoryDataset):
+        if source and not isinstance(self.reader_params.eval_source, str):
             raise rejected("set_source: eval_source", source, "'' for data in memory")
         self.session.set_eval_source(source)
 

@@ -16,18 +16,35 @@ from hugectr.arguments import (
     check_str,
 )
 from hugectr.data.arrays import MemoryDataset
+from hugectr.data.columns import Columns, Shuffle, check_shuffle
+from hugectr.data.tables import TableDataset
 from hugectr.enums import Alignment_t, Check_t, DataReaderSparse_t, DataReaderType_t
 from hugectr.errors import InvalidArgument, rejected
+from hugectr.reader_formats import format_spec
 
 if TYPE_CHECKING:
     from hugectr._core import InputSpec, MemoryData, ReaderSpec, SparseInputSpec
 
-SUPPORTED_READERS = (DataReaderType_t.Norm,)
+Source = str | MemoryDataset | TableDataset
 
 
 @dataclass(frozen=True)
 class AsyncParam:
-    """Settings of the RawAsync reader; accepted, since scripts pass them for every reader."""
+    """Settings of the RawAsync reader.
+
+    Parameters
+    ----------
+    num_threads : int
+        Threads that read blocks ahead, past the page cache where the file system can.
+    io_block_size : int
+        Bytes of a block, about: a block holds whole samples.
+    shuffle : bool
+        Whether blocks change places (``DataReaderParams.shuffle`` says more).
+    keep_resident_mb : int
+        Data no larger than this stay in memory after their first reading; 0: never.
+    num_batches_per_thread, io_depth, io_alignment, aligned_type
+        Of the original's reader; accepted and not used.
+    """
 
     num_threads: int = 16
     num_batches_per_thread: int = 4
@@ -36,27 +53,21 @@ class AsyncParam:
     io_alignment: int = 512
     shuffle: bool = False
     aligned_type: Alignment_t = Alignment_t.Non
+    keep_resident_mb: int = 0
 
 
-def check_reader_type(name: str, value: Any) -> DataReaderType_t:
-    """A reader type this version reads."""
-    kind = check_enum(name, value, DataReaderType_t)
-    if kind not in SUPPORTED_READERS:
-        allowed = ", ".join(repr(supported) for supported in SUPPORTED_READERS)
-        raise rejected(name, kind, f"{allowed}, or in-memory data (hugectr.data.from_arrays)")
-    return kind
-
-
-def one_source(name: str, value: Any) -> str | MemoryDataset:
+def one_source(name: str, value: Any) -> Source:
     """A single source; old scripts give it as a list of one."""
     if isinstance(value, list | tuple):
         if len(value) != 1:
-            raise rejected(name, value, "one file list; several belong to an embedding cache")
+            raise rejected(name, value, "one source; several belong to an embedding cache")
         value = value[0]
-    if isinstance(value, MemoryDataset):
+    if isinstance(value, MemoryDataset | TableDataset):
         return value
     if not isinstance(value, str):
-        raise rejected(name, value, "the path of a file list, or a MemoryDataset")
+        raise rejected(
+            name, value, "a path, or data in memory (from_frame, from_arrow, from_arrays)"
+        )
     return value
 
 
@@ -67,27 +78,41 @@ class DataReaderParams:
     Parameters
     ----------
     data_reader_type : DataReaderType_t
-        ``Norm``.
-    source : str, list of one str, or MemoryDataset
-        File list of the training data, or data in memory.
+        ``Norm``, ``Raw``, ``RawAsync`` or ``Parquet``; of no meaning for data in memory.
+    source : str, list of one str, TableDataset or MemoryDataset
+        Training data. Norm: a file list. Raw, RawAsync: a file, several paths separated by
+        newlines, or a glob pattern. Parquet: a file, folder, glob pattern, file list or URL.
     keyset : str or list of str
         Of the embedding training cache; accepted and not used.
-    eval_source : str or MemoryDataset
-        File list of the evaluation data; empty: no evaluation.
+    eval_source : str, TableDataset or MemoryDataset
+        The evaluation data; empty: no evaluation.
     check_type : Check_t
         Whether the files carry checksums.
-    cache_eval_data, num_samples, eval_num_samples, float_label_dense, slot_size_array, async_param
-        Of other formats; accepted and not used by Norm.
+    num_samples, eval_num_samples : int
+        Raw, RawAsync: samples that the files must hold; 0: as many as they do.
+    float_label_dense : bool
+        Raw, RawAsync: labels and dense features are float32, else int32 (dense become log(x + 1)).
+    slot_size_array : list of int
+        Raw, RawAsync, Parquet: what is added to the keys of a slot is the sum of the sizes of the
+        slots before it; empty: nothing.
+    async_param : AsyncParam
+        Of RawAsync.
+    cache_eval_data : int
+        Accepted and not used.
     num_workers : int
         Threads that parse. Any number works with any number of files, and gives the same order.
     on_bad_data : {"error", "skip"}
         What a damaged sample does: stop with a DataError, or be counted and passed over.
+    columns : Columns or None
+        Parquet: which column is what; None: as ``_metadata.json`` beside the files says.
+    shuffle : bool or Shuffle
+        Whether and how training samples change places; not for Norm and ``from_arrays``.
     """
 
     data_reader_type: DataReaderType_t
-    source: str | Sequence[str] | MemoryDataset
+    source: str | Sequence[str] | MemoryDataset | TableDataset
     keyset: str | Sequence[str] = ""
-    eval_source: str | MemoryDataset = ""
+    eval_source: str | MemoryDataset | TableDataset = ""
     check_type: Check_t = Check_t.Non
     cache_eval_data: int = 0
     num_samples: int = 0
@@ -97,16 +122,18 @@ class DataReaderParams:
     slot_size_array: Sequence[int] = ()
     async_param: AsyncParam = field(default_factory=AsyncParam)
     on_bad_data: str = "error"
+    columns: Columns | None = None
+    shuffle: bool | Shuffle | None = None
 
     def __post_init__(self) -> None:
         def checked(name: str, value: object) -> None:
             object.__setattr__(self, name, value)
 
         where = "DataReaderParams: "
-        check_reader_type(where + "data_reader_type", self.data_reader_type)
+        check_enum(where + "data_reader_type", self.data_reader_type, DataReaderType_t)
         source = one_source(where + "source", self.source)
         if source == "":
-            raise rejected(where + "source", "", "the path of a file list, or a MemoryDataset")
+            raise rejected(where + "source", "", "a path, or data in memory")
         checked("source", source)
         checked("eval_source", one_source(where + "eval_source", self.eval_source))
         check_enum(where + "check_type", self.check_type, Check_t)
@@ -120,6 +147,22 @@ class DataReaderParams:
         if not isinstance(self.async_param, AsyncParam):
             raise rejected(where + "async_param", self.async_param, "a hugectr.AsyncParam")
         check_choice(where + "on_bad_data", self.on_bad_data, ("error", "skip"))
+        if self.columns is not None and not isinstance(self.columns, Columns):
+            raise rejected(where + "columns", self.columns, "a hugectr.data.Columns")
+        shuffle = check_shuffle(where + "shuffle", self.shuffle)
+        if self.data_reader_type is DataReaderType_t.RawAsync and self.async_param.shuffle:
+            shuffle = shuffle or Shuffle()
+        in_order = isinstance(source, MemoryDataset) or (
+            isinstance(source, str) and self.data_reader_type is DataReaderType_t.Norm
+        )
+        if shuffle and in_order:
+            raise rejected(
+                where + "shuffle",
+                self.shuffle,
+                "False for Norm files and from_arrays, which are "
+                "read in order; use Raw, Parquet or from_frame",
+            )
+        checked("shuffle", shuffle)
 
     @property
     def has_eval_source(self) -> bool:
@@ -133,14 +176,14 @@ class DataReaderParams:
             "on_bad_data": self.on_bad_data,
             "num_workers": self.num_workers,
         }
-        if isinstance(self.source, MemoryDataset):
-            spec["memory"] = inputs.memory_data("source", self.source)
-        else:
-            spec["source"] = str(self.source)
-        if isinstance(self.eval_source, MemoryDataset):
-            spec["eval_memory"] = inputs.memory_data("eval_source", self.eval_source)
-        else:
-            spec["eval_source"] = self.eval_source
+        for prefix, source in (("", self.source), ("eval_", self.eval_source)):
+            if isinstance(source, MemoryDataset):
+                spec[prefix + "memory"] = inputs.memory_data(prefix + "source", source)  # type: ignore[literal-required]
+            else:
+                spec[prefix + "source"] = source if isinstance(source, str) else ""  # type: ignore[literal-required]
+        spec |= format_spec(self, inputs)
+        if isinstance(self.shuffle, Shuffle):
+            spec["shuffle"] = self.shuffle.to_spec()
         return spec
 
 

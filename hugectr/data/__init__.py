@@ -2,13 +2,23 @@
 """Data sets in the formats that the readers take."""
 
 from hugectr.data.arrays import MemoryDataset, from_arrays
+from hugectr.data.columns import Columns, Shuffle
 from hugectr.data.norm import NormHeader, read_norm_header, write_file_list, write_norm
+from hugectr.data.parquet import write_metadata
+from hugectr.data.tables import TableDataset, from_arrow, from_frame, key_of
 
 __all__ = [
+    "Columns",
     "MemoryDataset",
     "NormHeader",
+    "Shuffle",
+    "TableDataset",
     "from_arrays",
+    "from_arrow",
+    "from_frame",
+    "key_of",
     "read_norm_header",
     "write_file_list",
+    "write_metadata",
     "write_norm",
 ]

@@ -61,7 +61,7 @@ HPARAM = ("layers", 1, "sparse_embedding_hparam")
         (("layers", 0, "type"), "data", ["layers[0].type", "'data'", "'Data'"]),
         (("layers", 0, "source"), GONE, ["layers[0].source", "nothing", "file list"]),
         (("layers", 0, "check"), "sum", ["layers[0].check", "'sum'", "'Sum'"]),
-        (("layers", 0, "format"), "Raw", ["layers[0].format", "Raw", "Norm"]),
+        (("layers", 0, "format"), "Csv", ["layers[0].format", "Csv", "Norm"]),
         (("layers", 0, "label", "label_dim"), GONE, ["layers[0].label.label_dim", "nothing"]),
         (("layers", 0, "dense", "dim"), 3, ["layers[0].dense.dim: unknown", "dense_dim"]),
         ((*SPARSE, "slot_num"), 0, ["layers[0].sparse[0].slot_num", "found 0", ">= 1"]),

@@ -74,8 +74,8 @@ def test_order_of_building(make_model):
         ),
         (lambda: hugectr.DataReaderSparseParam("k", [1, 2], True, 3), ["nnz_per_slot", "slot_num"]),
         (
-            lambda: hugectr.DataReaderParams(hugectr.DataReaderType_t.Raw, "x"),
-            ["DataReaderType_t.Raw", "DataReaderType_t.Norm"],
+            lambda: hugectr.DataReaderParams(hugectr.DataReaderType_t.Norm, "x", shuffle=True),
+            ["DataReaderParams: shuffle", "True", "Norm files"],
         ),
     ],
 )

@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parquet files as a source of samples: pyarrow decodes row groups, the core takes their memory.
+
+A source may be a file, a folder of ``*.parquet``, a glob pattern, a text file list, or a URL that
+``pyarrow.fs`` or ``fsspec`` opens (``s3://``, ``gs://``, ``hdfs://``). A ``_metadata.json`` beside
+the files (the original's) gives their order and says which column is what.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+
+from hugectr.data.columns import Columns
+from hugectr.errors import DataError, InvalidArgument
+
+METADATA = "_metadata.json"
+
+
+def _filesystem(source: str) -> tuple[pafs.FileSystem, str]:
+    """The file system of a source and the path there."""
+    if "://" not in source:
+        return pafs.LocalFileSystem(), source
+    try:
+        return pafs.FileSystem.from_uri(source)
+    except pa.ArrowException:
+        try:
+            import fsspec  # type: ignore[import-not-found]
+        except ImportError as error:
+            raise InvalidArgument(
+                f"source {source!r}: pyarrow has no file system for it; install fsspec and the "
+                "package for this kind of URL"
+            ) from error
+        filesystem, path = fsspec.core.url_to_fs(source)
+        return pafs.PyFileSystem(pafs.FSSpecHandler(filesystem)), path
+
+
+def _file_list(path: str) -> list[str]:
+    """Paths of a text file list, without the check of the count (the readers do that)."""
+    lines = Path(path).read_text(encoding="utf-8").splitlines()
+    paths = [line.strip() for line in lines[1:] if line.strip()]
+    if not lines or not lines[0].strip().isdigit() or len(paths) < int(lines[0]):
+        raise DataError(
+            f"file list {path!r}: line 1 must be the number of files, then one path a line"
+        )
+    return paths[: int(lines[0])]
+
+
+def parquet_files(source: str) -> tuple[pafs.FileSystem, list[str], str]:
+    """The Parquet files of a source in their order.
+
+    Parameters
+    ----------
+    source : str
+        File, folder, glob pattern, file list or URL.
+
+    Returns
+    -------
+    tuple of (FileSystem, list of str, str)
+        File system, paths there, and the folder in which a ``_metadata.json`` would lie.
+
+    Raises
+    ------
+    DataError
+        When nothing is found.
+    """
+    filesystem, path = _filesystem(source)
+    if "://" not in source:
+        if any(c in path for c in "*?["):
+            found = sorted(glob.glob(path, recursive=True))
+            if not found:
+                raise DataError(f"source {source!r}: no file matches the pattern")
+            return filesystem, found, os.path.dirname(found[0])
+        if os.path.isfile(path) and not _is_parquet(path):
+            found = _file_list(path)
+            return filesystem, found, os.path.dirname(found[0]) if found else ""
+    info = filesystem.get_file_info(path)
+    if info.type == pafs.FileType.NotFound:
+        raise DataError(f"source {source!r} does not exist")
+    if info.type == pafs.FileType.File:
+        return filesystem, [path], os.path.dirname(path)
+    named = _metadata_of(filesystem, path)
+    if named:
+        return filesystem, [f"{path}/{name}" for name in named["file_names"]], path
+    entries = filesystem.get_file_info(pafs.FileSelector(path))
+    found = sorted(e.path for e in entries if e.path.endswith(".parquet"))
+    if not found:
+        raise DataError(f"source {source!r}: the folder has no *.parquet file")
+    return filesystem, found, path
+
+
+def _is_parquet(path: str) -> bool:
+    with open(path, "rb") as file:
+        return file.read(4) == b"PAR1" or path.endswith(".parquet")
+
+
+def _metadata_of(filesystem: pafs.FileSystem, folder: str) -> dict[str, list[str]] | None:
+    """Names in ``_metadata.json``: files, and columns of each kind by ascending index."""
+    path = f"{folder}/{METADATA}" if folder else METADATA
+    if filesystem.get_file_info(path).type != pafs.FileType.File:
+        return None
+    try:
+        with filesystem.open_input_stream(path) as stream:
+            fields = json.loads(stream.read())
+        names = {"file_names": [str(entry["file_name"]) for entry in fields["file_stats"]]}
+        for kind in ("labels", "conts", "cats"):
+            columns = sorted(fields[kind], key=lambda c: int(c["index"]))
+            names[kind] = [str(c["col_name"]) for c in columns]
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataError(
+            f"{path!r} is damaged ({type(error).__name__}: {error}); it needs file_stats, labels, "
+            "conts and cats as in the documentation. Restore it, or remove it and pass columns="
+        ) from error
+    for name in names["file_names"]:
+        if not name or "/" in name or name in (".", ".."):
+            raise DataError(f"{path!r}: file_name {name!r} is not a plain file name")
+    return names
+
+
+def columns_of_metadata(source: str, tops: dict[str, int]) -> Columns:
+    """The columns that ``_metadata.json`` names, dealt to the sparse inputs in their order.
+
+    Parameters
+    ----------
+    source : str
+        As ``DataReaderParams.source``.
+    tops : dict of str to int
+        Slots of each sparse input, in order.
+    """
+    filesystem, _, folder = parquet_files(source)
+    names = _metadata_of(filesystem, folder)
+    if names is None:
+        raise InvalidArgument(
+            f"source {source!r} has no {METADATA}: say which column is what with "
+            "DataReaderParams(columns=hugectr.data.Columns(label=..., dense=..., sparse=...))"
+        )
+    sparse, rest = {}, names["cats"]
+    for top, slots in tops.items():
+        sparse[top], rest = rest[:slots], rest[slots:]
+    return Columns(names["labels"], names["conts"], sparse)
+
+
+def write_metadata(
+    folder: str | os.PathLike[str],
+    labels: Sequence[str],
+    dense: Sequence[str],
+    slots: Sequence[str],
+) -> Path:
+    """Write ``_metadata.json`` for the Parquet files of a folder.
+
+    Parameters
+    ----------
+    folder : path-like
+        Where the ``*.parquet`` files lie.
+    labels, dense, slots : sequence of str
+        Column names of each kind, in order.
+
+    Returns
+    -------
+    Path
+        The file, written atomically.
+    """
+    place = Path(folder)
+    stats = [
+        {"file_name": path.name, "num_rows": pq.read_metadata(path).num_rows}
+        for path in sorted(place.glob("*.parquet"))
+    ]
+    order = {name: i for i, name in enumerate([*labels, *dense, *slots])}
+    kinds = {"labels": labels, "conts": dense, "cats": slots}
+    fields: dict[str, Any] = {"file_stats": stats}
+    for kind, names in kinds.items():
+        fields[kind] = [{"col_name": name, "index": order[name]} for name in names]
+    path = place / METADATA
+    temporary = path.with_suffix(".tmp")
+    temporary.write_text(json.dumps(fields, indent=1), encoding="utf-8")
+    temporary.replace(path)
+    return path
+
+
+class ParquetBlocks:
+    """Decodes row groups for the core, from any number of its threads.
+
+    Parameters
+    ----------
+    columns : list of str
+        Columns to read; no others are decoded.
+    """
+
+    def __init__(self, columns: Sequence[str]) -> None:
+        self._columns = list(columns)
+        self._filesystem: pafs.FileSystem = pafs.LocalFileSystem()
+        self._files: list[str] = []
+        self._blocks: list[tuple[int, int]] = []  # file, row group
+        self._open_files = threading.local()
+        self._source = ""
+        self._opened = 0
+
+    def open(self, source: str) -> tuple[list[str], list[tuple[int, int]]]:
+        """Files and (file, rows) of all row groups that are not empty."""
+        self._source = source or self._source
+        self._filesystem, self._files, _ = parquet_files(self._source)
+        self._blocks, rows = [], []
+        self._opened += 1
+        for index, path in enumerate(self._files):
+            meta = self._metadata(path)
+            for group in range(meta.num_row_groups):
+                count = meta.row_group(group).num_rows
+                if count < 0:
+                    raise DataError(f"{path!r}: row group {group} claims {count} rows")
+                if count > 0:
+                    self._blocks.append((index, group))
+                    rows.append((index, count))
+        return self._files, rows
+
+    def _metadata(self, path: str) -> pq.FileMetaData:
+        try:
+            with self._filesystem.open_input_file(path) as file:
+                found = pq.read_metadata(file)
+            names = set(found.schema.to_arrow_schema().names)
+        except (OSError, pa.ArrowException, ValueError) as error:
+            raise DataError(f"{path!r} is no readable Parquet file: {error}") from error
+        missing = [c for c in self._columns if c not in names]
+        if missing:
+            some = ", ".join(repr(n) for n in sorted(names)[:8])
+            raise DataError(f"{path!r} has no column {missing[0]!r}; it has: {some}")
+        return found
+
+    def _file(self, index: int) -> pq.ParquetFile:
+        """This thread's handle; one file is open a thread."""
+        current = getattr(self._open_files, "current", None)
+        if current is None or current[0] != (self._opened, index):
+            path = self._files[index]
+            file = pq.ParquetFile(self._filesystem.open_input_file(path), pre_buffer=False)
+            current = ((self._opened, index), file)
+            self._open_files.current = current
+        return current[1]
+
+    def decode(self, block: int, schema: int, array: int) -> None:
+        """Export a row group to the addresses of an ArrowSchema and an ArrowArray."""
+        index, group = self._blocks[block]
+        try:
+            table = self._file(index).read_row_group(group, self._columns, use_threads=False)
+            batches = table.combine_chunks().to_batches()
+            if len(batches) != 1:
+                raise DataError(f"{self._files[index]!r}: row group {group} has no rows")
+            batches[0]._export_to_c(array, schema)
+        except (OSError, pa.ArrowException, ValueError) as error:
+            self._open_files.current = None
+            raise DataError(f"{self._files[index]!r}, row group {group}: {error}") from error

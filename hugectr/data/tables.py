@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training data from pandas, polars or Arrow tables, without files in between."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hugectr.data.columns import Columns
+from hugectr.errors import InvalidArgument, rejected
+
+IN_MEMORY = "table in memory"  # what stands for the path
+BLOCK_ROWS = 65536  # rows of a block: what is shuffled, and handed to a worker, in one piece
+
+
+@dataclass(frozen=True)
+class TableDataset:
+    """A table in memory as a source, made by ``from_frame`` or ``from_arrow``.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        Its columns are read where they lie.
+    columns : Columns
+        Which column is what.
+    """
+
+    table: pa.Table
+    columns: Columns
+
+    @property
+    def samples(self) -> int:
+        """Number of samples."""
+        return int(self.table.num_rows)
+
+
+class TableBlocks:
+    """Hands the record batches of a table to the core, uncopied."""
+
+    def __init__(self, dataset: TableDataset) -> None:
+        table = dataset.table.select(dataset.columns.all)
+        self._batches = [b for b in table.to_batches(max_chunksize=BLOCK_ROWS) if b.num_rows]
+
+    def open(self, source: str) -> tuple[list[str], list[tuple[int, int]]]:
+        """All batches; there is no other source to change to."""
+        if source not in ("", IN_MEMORY):
+            raise InvalidArgument(f"a table in memory has no source to change to ({source!r})")
+        return [IN_MEMORY], [(0, batch.num_rows) for batch in self._batches]
+
+    def decode(self, block: int, schema: int, array: int) -> None:
+        """Export a batch to the addresses of an ArrowSchema and an ArrowArray."""
+        self._batches[block]._export_to_c(array, schema)
+
+
+def from_arrow(
+    table: pa.Table,
+    *,
+    label: str | Sequence[str],
+    dense: str | Sequence[str] = (),
+    sparse: Mapping[str, Sequence[str]] | None = None,
+) -> TableDataset:
+    """Make a source of samples from an Arrow table, keys as they are.
+
+    Parameters
+    ----------
+    table : pyarrow.Table or RecordBatch
+        Not copied; it must not change while it is read.
+    label, dense : str or sequence of str
+        Columns of numbers.
+    sparse : mapping of str to sequence of str
+        For each sparse input the columns of its slots: integers or lists of integers, used as keys
+        unchanged. Keys of different slots are different categories only if their numbers differ;
+        ``from_frame`` takes care of that.
+
+    Returns
+    -------
+    TableDataset
+        Usable as ``source`` and ``eval_source`` of DataReaderParams.
+
+    Raises
+    ------
+    InvalidArgument
+        When a column is missing.
+    """
+    if isinstance(table, pa.RecordBatch):
+        table = pa.Table.from_batches([table])
+    if not isinstance(table, pa.Table):
+        raise rejected("from_arrow: table", type(table).__name__, "a pyarrow Table or RecordBatch")
+    columns = Columns(label, dense, sparse or {})
+    for name in columns.all:
+        if name not in table.column_names:
+            raise rejected(f"from_arrow: column {name!r}", table.column_names, "a table with it")
+    return TableDataset(table, columns)
+
+
+def _to_table(frame: Any) -> pa.Table:
+    if isinstance(frame, pa.Table):
+        return frame
+    if isinstance(frame, pa.RecordBatch):
+        return pa.Table.from_batches([frame])
+    if hasattr(frame, "__arrow_c_stream__"):
+        return pa.table(frame)
+    if type(frame).__module__.partition(".")[0] == "pandas":
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    if isinstance(frame, Mapping):
+        return pa.table(dict(frame))
+    raise rejected(
+        "from_frame: frame", type(frame).__name__, "a pandas, polars or Arrow table, or a dict"
+    )
+
+
+def _hash_strings(column: str, values: Sequence[str | bytes]) -> npt.NDArray[np.int64]:
+    """Keys of categories that are text; stable across runs and machines."""
+    seed = column.encode()[:16]
+    keys = np.empty(len(values), np.int64)
+    for i, value in enumerate(values):
+        raw = value.encode() if isinstance(value, str) else value
+        digest = hashlib.blake2b(raw, digest_size=8, key=seed).digest()
+        keys[i] = int.from_bytes(digest, "little") >> 1
+    return keys
+
+
+def _hash_integers(column: str, values: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Keys of categories that are integers: splitmix64 of the value and the column's name."""
+    seed = np.uint64(
+        int.from_bytes(hashlib.blake2b(column.encode(), digest_size=8).digest(), "little")
+    )
+    with np.errstate(over="ignore"):
+        z = values.astype(np.int64).view(np.uint64) + seed
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return ((z ^ (z >> np.uint64(31))) >> np.uint64(1)).view(np.int64)
+
+
+def key_of(column: str, value: str | bytes | int) -> int:
+    """The key that ``from_frame`` gives a category.
+
+    Parameters
+    ----------
+    column : str
+        Name of the column.
+    value : str, bytes or int
+        The category.
+
+    Returns
+    -------
+    int
+        From 0 to 2**63 - 1; the same on every machine and in every run.
+    """
+    if isinstance(value, str | bytes):
+        return int(_hash_strings(column, [value])[0])
+    return int(_hash_integers(column, np.array([value]))[0])
+
+
+def _encode(name: str, values: pa.ChunkedArray | pa.Array) -> pa.Array:
+    """A column of categories, or of lists of them, as keys. Null becomes a slot without keys."""
+    array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    if isinstance(array, pa.ChunkedArray):  # an empty table, or one too large for one chunk
+        array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    kind = array.type
+    if pa.types.is_fixed_size_list(kind):
+        array = array.cast(pa.list_(kind.value_type))
+        kind = array.type
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        flat = _encode(name, array.flatten())
+        if flat.null_count:
+            raise InvalidArgument(f"from_frame: column {name!r} has a null inside a list; drop it")
+        lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        return pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), flat)
+    if array.null_count:
+        lengths = np.asarray(array.is_valid()).astype(np.int64)
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        flat = _encode(name, array.drop_null())
+        return pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), flat)
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+        numbers = array.cast(pa.int64(), safe=not pa.types.is_uint64(kind))
+        return pa.array(_hash_integers(name, numbers.to_numpy(zero_copy_only=False)))
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind):
+        encoded = array.dictionary_encode()
+        keys = _hash_strings(name, encoded.dictionary.to_pylist())
+        return pa.array(keys[np.asarray(encoded.indices)])
+    raise rejected(
+        f"from_frame: column {name!r}", str(kind), "categories: integers, text, or lists of them"
+    )
+
+
+def from_frame(
+    frame: Any,
+    *,
+    label: str | Sequence[str],
+    dense: str | Sequence[str] = (),
+    categorical: Sequence[str] = (),
+    name: str = "categories",
+) -> TableDataset:
+    """Make a source of samples from a pandas, polars or Arrow table.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame, polars.DataFrame, pyarrow.Table or dict of arrays
+        The samples.
+    label, dense : str or sequence of str
+        Columns of numbers. Missing values are an error: fill them first.
+    categorical : sequence of str
+        One column a slot: integers, text, or lists of them. Every (column, category) becomes a key
+        of its own (see ``key_of``), so columns may use the same numbers. Missing: no key.
+    name : str
+        Name of the sparse input: the bottom of a SparseEmbedding.
+
+    Returns
+    -------
+    TableDataset
+        Usable as ``source`` and ``eval_source`` of DataReaderParams. Its keys are int64: build the
+        solver with ``i64_input_key=True``.
+
+    Raises
+    ------
+    InvalidArgument
+        When a column is missing or has a type that can not be what it is said to be.
+
+    Examples
+    --------
+    >>> frame = {"click": [0, 1], "age": [31.0, 25.0], "city": ["Rome", "Oslo"], "tags": [[1], [2]]}
+    >>> data = from_frame(frame, label="click", dense="age", categorical=["city", "tags"])
+    >>> data.samples
+    2
+    """
+    table = _to_table(frame)
+    columns = Columns(label, dense, {name: categorical} if categorical else {})
+    for column in columns.all:
+        if column not in table.column_names:
+            raise rejected(f"from_frame: column {column!r}", table.column_names, "a frame with it")
+    arrays: dict[str, pa.Array | pa.ChunkedArray] = {}
+    for column in (*columns.label, *columns.dense):
+        values = table.column(column)
+        if values.null_count:
+            raise InvalidArgument(
+                f"from_frame: column {column!r} has {values.null_count} missing values; fill or "
+                "drop them"
+            )
+        arrays[column] = values.cast(pa.float32(), safe=False)
+    for column in categorical:
+        arrays[column] = _encode(column, table.column(column))
+    return TableDataset(pa.table(arrays), columns)
