@@ -31,9 +31,7 @@ def test_relu_in_16_bits(rng, real):
     _core.run_op("relu_fwd", {"x": x, "y": y})
     np.testing.assert_array_equal(real.values(y), np.maximum(real.values(x), 0))
     _core.run_op("relu_bwd", {"y": y, "dy": dy, "dx": dx})
-    np.testing.assert_array_equal(
-        real.values(dx), np.where(real.values(y) > 0, real.values(dy), 0)
-    )
+    np.testing.assert_array_equal(real.values(dx), np.where(real.values(y) > 0, real.values(dy), 0))
 
 
 def test_relu_in_place_and_nan():
