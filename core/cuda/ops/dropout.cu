@@ -44,17 +44,20 @@ __global__ void dropout_units(std::size_t blocks, cuda::FastDivide blocks_per_ro
     const std::size_t row = blocks_per_row.divide(pair * 2 + half, block);
     const Philox4 words = philox4x32(key, block * kLanes + lane, first + row);
     const unsigned kept = kept_numbers(words, mask.threshold);
-    unsigned votes[8];
+    unsigned votes[8 / V] = {};  // on the units of each access
 #pragma unroll
-    for (unsigned h = 0; h < 8; ++h) votes[h] = __ballot_sync(~0u, kept >> h & 1u);
+    for (unsigned h = 0; h < 8; ++h) {
+      const unsigned vote = __ballot_sync(~0u, kept >> h & 1u);
+#pragma unroll
+      for (unsigned p = 0; p < 8 / V; ++p) {
+        if ((p * kLanes + lane) * V / kLanes == h) votes[p] = vote;
+      }
+    }
     if (pair * 2 + half >= blocks) continue;
 #pragma unroll
     for (unsigned p = 0; p < 8 / V; ++p) {
       const unsigned unit = (p * kLanes + lane) * V;  // of the block
-      unsigned vote = 0;
-#pragma unroll
-      for (unsigned h = 0; h < 8; ++h) vote = unit / kLanes == h ? votes[h] : vote;
-      vote >>= half * kLanes + unit % kLanes;
+      const unsigned vote = votes[p] >> (half * kLanes + unit % kLanes);
       const std::size_t column = block * kDropoutBlock + unit;
       if (column >= units) continue;
       // A select instead of a product: a dropped NaN or infinity must give 0.
