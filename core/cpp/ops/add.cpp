@@ -7,9 +7,9 @@
 namespace hugectr {
 
 void AddFwd::check() const {
-  check_float(kName, "y", y);
+  check_real(kName, "y", y);
   HCTR_CHECK(!xs.empty(), kName, ": needs at least one x");
-  for (const TensorRef& x : xs) check_float(kName, "xs", x, y.shape);
+  for (const TensorRef& x : xs) check_real(kName, "xs", x, y.dtype, y.shape);
 }
 
 namespace {

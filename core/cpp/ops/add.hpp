@@ -9,11 +9,12 @@ namespace hugectr {
 
 /// Element-wise sum: y = xs[0] + xs[1] + ..., added in this order.
 ///
-/// xs: at least one, y: all float32 of one shape. Overwrites y; y may be one of xs, element for
-/// element, and overlaps no x otherwise. Deterministic. Its backward is reshape_fwd, once an input:
-/// every dx is a copy of dy (and becomes a view of it).
+/// xs: at least one, y: all float32, float16 or bfloat16 of one shape. Overwrites y; y may be one
+/// of xs, element for element, and overlaps no x otherwise. Summed in float32: deterministic. Its
+/// backward is reshape_fwd, once an input: every dx is a copy of dy (and becomes a view of it).
 struct HCTR_API AddFwd {
   static constexpr const char* kName = "add_fwd";
+  static constexpr std::string_view kLowered = "xs y";
   std::vector<TensorRef> xs;
   TensorRef y;
 

@@ -11,13 +11,13 @@
 namespace hugectr {
 
 void ConcatFwd::check() const {
-  check_float(kName, "y", y);
+  check_real(kName, "y", y);
   check_axis(kName, "y", y, axis);
   HCTR_CHECK(!xs.empty(), kName, ": needs at least one x");
   std::size_t total = 0;
   for (const TensorRef& x : xs) {
-    check_float(kName, "xs", x);
     check_equal_but_axis(kName, x, y, axis);
+    check_real(kName, "xs", x, y.dtype, x.shape);
     total += x.shape[static_cast<std::size_t>(axis)];
   }
   HCTR_CHECK(total == y.shape[static_cast<std::size_t>(axis)], kName, ": sizes of xs at axis ",

@@ -18,8 +18,8 @@ void check_scalar(const char* op, const char* name, const TensorRef& ref) {
 void check_dropout(const char* op, const char* in_name, const TensorRef& in, const char* out_name,
                    const TensorRef& out, const TensorRef& step, const TensorRef& first_sample,
                    double rate) {
-  check_float(op, in_name, in);
-  check_float(op, out_name, out, in.shape);
+  check_real(op, in_name, in);
+  check_real(op, out_name, out, in.dtype, in.shape);
   check_scalar(op, "step", step);
   check_scalar(op, "first_sample", first_sample);
   HCTR_CHECK(rate >= 0.0 && rate < 1.0, op, ": rate is ", rate, ", must be in [0, 1)");

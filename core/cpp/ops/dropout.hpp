@@ -29,12 +29,14 @@ HCTR_HD inline std::uint32_t dropout_threshold(double rate) {
 
 /// y = x / (1 - rate) for kept units, 0 for dropped ones.
 ///
-/// x, y: float32 of one shape, rows may be strided. step: (1) int64, first_sample: (1) int64, the
-/// global number of row 0. What is dropped depends on (seed, layer, step, first_sample + row, unit
-/// in the row) only: not on the device count, and backward draws the same mask again instead of
-/// reading one. 0 <= rate < 1. Overwrites y, which may be x. Deterministic.
+/// x, y: float32, float16 or bfloat16, of one shape, rows may be strided. step: (1) int64,
+/// first_sample: (1) int64, the global number of row 0. What is dropped depends on (seed, layer,
+/// step, first_sample + row, unit in the row) only: not on the device count, and backward draws the
+/// same mask again instead of reading one. 0 <= rate < 1. Overwrites y, which may be x.
+/// Deterministic.
 struct HCTR_API DropoutFwd {
   static constexpr const char* kName = "dropout_fwd";
+  static constexpr std::string_view kLowered = "x y";
   TensorRef x, step, first_sample, y;
   double rate = 0.5;
   std::uint64_t seed = 0;
@@ -56,6 +58,7 @@ struct HCTR_API DropoutFwd {
 /// dy, dx as x, y of DropoutFwd; overwrites dx, which may be dy. Deterministic.
 struct HCTR_API DropoutBwd {
   static constexpr const char* kName = "dropout_bwd";
+  static constexpr std::string_view kLowered = "dy dx";
   TensorRef dy, step, first_sample, dx;
   double rate = 0.5;
   std::uint64_t seed = 0;

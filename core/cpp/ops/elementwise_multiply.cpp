@@ -7,15 +7,15 @@
 namespace hugectr {
 
 void ElementwiseMultiplyFwd::check() const {
-  check_float(kName, "y", y);
+  check_real(kName, "y", y);
   HCTR_CHECK(!xs.empty(), kName, ": needs at least one x");
-  for (const TensorRef& x : xs) check_float(kName, "xs", x, y.shape);
+  for (const TensorRef& x : xs) check_real(kName, "xs", x, y.dtype, y.shape);
 }
 
 void ElementwiseMultiplyBwd::check() const {
-  check_float(kName, "dy", dy);
-  for (const TensorRef& x : xs) check_float(kName, "xs", x, dy.shape);
-  for (const TensorRef& dx : dxs) check_float(kName, "dxs", dx, dy.shape);
+  check_real(kName, "dy", dy);
+  for (const TensorRef& x : xs) check_real(kName, "xs", x, dy.dtype, dy.shape);
+  for (const TensorRef& dx : dxs) check_real(kName, "dxs", dx, dy.dtype, dy.shape);
   const std::size_t expected = wanted.empty() ? xs.size() : wanted.size();
   HCTR_CHECK(dxs.size() == expected, kName, ": ", dxs.size(), " dxs, must be ", expected);
   for (std::size_t k = 0; k < wanted.size(); ++k) {

@@ -10,8 +10,8 @@
 namespace hugectr {
 
 void ReshapeFwd::check() const {
-  check_float(kName, "x", x);
-  check_float(kName, "y", y);
+  check_real(kName, "x", x);
+  check_real(kName, "y", y, x.dtype, y.shape);
   HCTR_CHECK(x.size() == y.size(), kName, ": x ", to_string(x.shape), " has ", x.size(),
              " elements, y ", to_string(y.shape), " has ", y.size());
 }

@@ -9,12 +9,13 @@ namespace hugectr {
 ///
 ///   y.flat[e] = x.flat[e]
 ///
-/// x, y: float32, any shapes of equal size (also equal shapes: then it is a plain copy).
-/// Overwrites y; y does not overlap x. Deterministic. When x and y have rows of one size, or both
-/// are contiguous, the record may become a view. Also its own backward (x = dy, y = dx), and the
-/// backward of add_fwd.
+/// x, y: float32, float16 or bfloat16, any shapes of equal size (also equal shapes: then it is a
+/// plain copy). Overwrites y; y does not overlap x. Deterministic. When x and y have rows of one
+/// size, or both are contiguous, the record may become a view. Also its own backward (x = dy, y =
+/// dx), and the backward of add_fwd.
 struct HCTR_API ReshapeFwd {
   static constexpr const char* kName = "reshape_fwd";
+  static constexpr std::string_view kLowered = "x y";
   TensorRef x, y;
 
   void visit(OpVisitor& v) {

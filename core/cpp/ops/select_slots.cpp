@@ -12,10 +12,11 @@ namespace {
 
 void check_slots(const char* op, const TensorRef& x, const TensorRef& y,
                  const std::vector<std::int64_t>& slots) {
-  check_float(op, "the tensor with all slots", x);
+  check_real(op, "the tensor with all slots", x);
   HCTR_CHECK(x.shape.size() == 3, op, ": the tensor with all slots has shape ", to_string(x.shape),
              ", must be (batch, slots, dim)");
-  check_float(op, "the tensor with the picked slots", y, {x.shape[0], slots.size() * x.shape[2]});
+  check_real(op, "the tensor with the picked slots", y, x.dtype,
+             {x.shape[0], slots.size() * x.shape[2]});
   for (const std::int64_t slot : slots) {
     HCTR_CHECK(slot >= 0 && static_cast<std::size_t>(slot) < x.shape[1], op, ": slot ", slot,
                " is not in [0, ", x.shape[1], ")");

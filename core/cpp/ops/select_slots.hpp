@@ -12,10 +12,11 @@ namespace hugectr {
 ///
 ///   y[b, i * d + j] = x[b, slots[i], j]
 ///
-/// x: float32 (b, S, d). slots: k numbers in [0, S), any order, repetition allowed.
-/// y: float32 (b, k * d). Overwrites y; y does not overlap x. Deterministic.
+/// x: (b, S, d), float32, float16 or bfloat16. slots: k numbers in [0, S), any order, repetition
+/// allowed. y: (b, k * d), of the dtype of x. Overwrites y; y does not overlap x. Deterministic.
 struct HCTR_API SelectSlotsFwd {
   static constexpr const char* kName = "select_slots_fwd";
+  static constexpr std::string_view kLowered = "x y";
   TensorRef x, y;
   std::vector<std::int64_t> slots;
 
@@ -28,9 +29,11 @@ struct HCTR_API SelectSlotsFwd {
 };
 
 /// dx[b, s, j] = sum over i with slots[i] == s of dy[b, i * d + j]; 0 for slots not picked.
-/// Overwrites dx; dx does not overlap dy. Summed in the order of slots: deterministic.
+/// Overwrites dx; dx does not overlap dy. Summed in the order of slots, in float32: deterministic.
+/// CUDA rounds 16-bit sums after every fourth pick of one slot.
 struct HCTR_API SelectSlotsBwd {
   static constexpr const char* kName = "select_slots_bwd";
+  static constexpr std::string_view kLowered = "dy dx";
   TensorRef dy, dx;
   std::vector<std::int64_t> slots;
 

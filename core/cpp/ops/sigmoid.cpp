@@ -7,14 +7,14 @@
 namespace hugectr {
 
 void SigmoidFwd::check() const {
-  check_float(kName, "x", x);
-  check_float(kName, "y", y, x.shape);
+  check_real(kName, "x", x);
+  check_real(kName, "y", y, x.dtype, x.shape);
 }
 
 void SigmoidBwd::check() const {
-  check_float(kName, "y", y);
-  check_float(kName, "dy", dy, y.shape);
-  check_float(kName, "dx", dx, y.shape);
+  check_real(kName, "y", y);
+  check_real(kName, "dy", dy, y.dtype, y.shape);
+  check_real(kName, "dx", dx, y.dtype, y.shape);
 }
 
 namespace {

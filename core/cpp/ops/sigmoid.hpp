@@ -15,9 +15,11 @@ HCTR_HD inline float sigmoid(float x) {
 
 /// y = 1 / (1 + e^-x).
 ///
-/// x, y: float32 of one shape, rows may be strided. Overwrites y, which may be x. Deterministic.
+/// x, y: float32, float16 or bfloat16, of one shape, rows may be strided. Overwrites y, which may
+/// be x. Deterministic.
 struct HCTR_API SigmoidFwd {
   static constexpr const char* kName = "sigmoid_fwd";
+  static constexpr std::string_view kLowered = "x y";
   TensorRef x, y;
   void visit(OpVisitor& v) {
     v.tensor("x", Access::In, x);
@@ -28,10 +30,11 @@ struct HCTR_API SigmoidFwd {
 
 /// dx = dy y (1 - y).
 ///
-/// y, dy, dx: float32 of one shape, rows may be strided. Overwrites dx, which may be dy.
-/// Deterministic.
+/// y, dy, dx: float32, float16 or bfloat16, of one shape, rows may be strided. Overwrites dx, which
+/// may be dy. Deterministic.
 struct HCTR_API SigmoidBwd {
   static constexpr const char* kName = "sigmoid_bwd";
+  static constexpr std::string_view kLowered = "y dy dx";
   TensorRef y, dy, dx;
   void visit(OpVisitor& v) {
     v.tensor("y", Access::In, y);

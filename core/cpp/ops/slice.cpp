@@ -19,8 +19,8 @@ void check_ranges(const char* op, const char* name, const std::vector<TensorRef>
   HCTR_CHECK(parts.size() == begins.size(), op, ": ", parts.size(), " ", name, " but ",
              begins.size(), " begins, must be one each");
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    check_float(op, name, parts[i]);
     check_equal_but_axis(op, parts[i], whole, axis);
+    check_real(op, name, parts[i], whole.dtype, parts[i].shape);
     const std::size_t width = parts[i].shape[static_cast<std::size_t>(axis)];
     HCTR_CHECK(begins[i] >= 0 && static_cast<std::size_t>(begins[i]) + width <= size, op,
                ": range ", i, " is [", begins[i], ", ",
@@ -31,13 +31,13 @@ void check_ranges(const char* op, const char* name, const std::vector<TensorRef>
 }  // namespace
 
 void SliceFwd::check() const {
-  check_float(kName, "x", x);
+  check_real(kName, "x", x);
   check_axis(kName, "x", x, axis);
   check_ranges(kName, "ys", ys, x, begins, axis);
 }
 
 void SliceBwd::check() const {
-  check_float(kName, "dx", dx);
+  check_real(kName, "dx", dx);
   check_axis(kName, "dx", dx, 1);
   check_ranges(kName, "dys", dys, dx, begins, 1);
 }

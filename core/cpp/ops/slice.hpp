@@ -12,12 +12,14 @@ namespace hugectr {
 ///
 ///   ys[i][b, .., j, ..] = x[b, .., begins[i] + j, ..]
 ///
-/// x: float32, (b, n) with axis 1 or (b, m, n) with axis 1 or 2; ys: any number, like x but with
-/// their own size at `axis`; begins: one a y. Ranges may overlap, leave gaps and be equal.
-/// Overwrites ys; no y overlaps x. Deterministic. With axis 1 every y is a range of columns of x,
-/// so the record may become views. Also the backward of concat_fwd (x = dy, ys = dxs).
+/// x: float32, float16 or bfloat16, (b, n) with axis 1 or (b, m, n) with axis 1 or 2; ys: any
+/// number, like x but with their own size at `axis`; begins: one a y. Ranges may overlap, leave
+/// gaps and be equal. Overwrites ys; no y overlaps x. Deterministic. With axis 1 every y is a range
+/// of columns of x, so the record may become views. Also the backward of concat_fwd (x = dy, ys =
+/// dxs).
 struct HCTR_API SliceFwd {
   static constexpr const char* kName = "slice_fwd";
+  static constexpr std::string_view kLowered = "x ys";
   TensorRef x;
   std::vector<TensorRef> ys;
   std::vector<std::int64_t> begins;
@@ -37,10 +39,12 @@ struct HCTR_API SliceFwd {
 ///   dx[b, j, ..] = sum over i with begins[i] <= j < begins[i] + size_i of
 ///                  dys[i][b, j - begins[i], ..]      (0 where no range covers j)
 ///
-/// Shapes as in slice_fwd with axis 1. Overwrites dx; dx overlaps no dy. Summed in the order of
-/// dys: deterministic. Ranges that part axis 1 exactly need no sum: there concat_fwd does.
+/// Shapes and dtypes as in slice_fwd with axis 1. Overwrites dx; dx overlaps no dy. Summed in the
+/// order of dys, in float32: deterministic. CUDA rounds 16-bit sums after every fourth dy that
+/// covers a column. Ranges that part axis 1 exactly need no sum: there concat_fwd does.
 struct HCTR_API SliceBwd {
   static constexpr const char* kName = "slice_bwd";
+  static constexpr std::string_view kLowered = "dys dx";
   std::vector<TensorRef> dys;
   TensorRef dx;
   std::vector<std::int64_t> begins;

@@ -10,7 +10,8 @@ struct Sum {
 };
 
 void add_fwd_kernel(const OpContext& ctx, const AddFwd& op) {
-  cuda::fold_rows(ctx, AddFwd::kName, Sum{}, op.y, op.xs);
+  cuda::with_real_type(
+      op.y.dtype, [&]<class T>(T) { cuda::fold_rows<T>(ctx, AddFwd::kName, Sum{}, op.y, op.xs); });
 }
 
 const OpRegistration<AddFwd> add_fwd_cuda{DeviceType::Cuda, &add_fwd_kernel};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <optional>
+#include <vector>
 
 #include "core/cpp/ops/elementwise_multiply.hpp"
 #include "core/cuda/primitives/fold_rows.cuh"
@@ -8,162 +8,104 @@
 namespace hugectr {
 namespace {
 
-constexpr int kWidth = 4;
-constexpr std::size_t kInputs = 64;  // of one launch: they travel in its parameters
+using cuda::Pack;
 
 struct Product {
   __device__ float operator()(float a, float b) const { return a * b; }
 };
 
-/// Neighbouring inputs of one launch. dxs without data are not wanted.
+constexpr int kGroup = 4;           // inputs whose gradients are made at once, in registers
+constexpr std::size_t kFew = 8;     // inputs that travel in the parameters of most launches
+constexpr std::size_t kMost = 500;  // and of any
+
+/// All inputs. dxs without data are not wanted.
+template <class T, std::size_t Capacity>
 struct Factors {
-  cuda::Rows<const float> xs[kInputs];
-  cuda::Rows<float> dxs[kInputs];
+  cuda::Rows<const T> xs[Capacity];
+  cuda::Rows<T> dxs[Capacity];
   int count = 0;
 };
-static_assert(sizeof(Factors) <= 3072, "must fit the parameters of a launch");
+static_assert(sizeof(Factors<float, kMost>) <= 32000, "must fit the parameters of a launch");
 
 template <int V>
-__device__ void multiply(cuda::Pack<float, V>& product, const cuda::Pack<float, V>& x) {
+__device__ void multiply(Pack<float, V>& product, const Pack<float, V>& x) {
 #pragma unroll
   for (int k = 0; k < V; ++k) product.v[k] *= x.v[k];
 }
 
-// dx_i = (dy * x_0 .. x_{i-1}) * (x_{i+1} .. x_last), for N inputs that fit the registers.
-// Moves 4 bytes an element of dy, of every x and of every dx.
-template <int V, int N>
-__global__ void few_backward(cuda::ElementUnits units, const __grid_constant__ Factors factors,
-                             cuda::Rows<const float> dy) {
-  const std::size_t step = static_cast<std::size_t>(gridDim.x) * blockDim.x;
-  for (std::size_t u = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-       u < units.count; u += step) {
-    std::size_t column;
-    const std::size_t row = units.per_row.divide(u, column);
-    column *= V;
-    cuda::Pack<float, V> x[N], behind[N], before = cuda::load_pack<V>(dy.at(row, column));
+// The gradients of inputs begin .. begin + kGroup - 1 at one place:
+// dx_i = (dy * the inputs outside the group * those before i in it) * those behind i in it.
+template <int V, class T, std::size_t Capacity>
+__device__ void group_backward(const Factors<T, Capacity>& factors, int begin, std::size_t row,
+                               std::size_t column, Pack<float, V> before) {
+  Pack<float, V> x[kGroup], behind[kGroup];
 #pragma unroll
-    for (int i = 0; i < N; ++i) x[i] = cuda::load_pack<V>(factors.xs[i].at(row, column));
+  for (int i = 0; i < kGroup; ++i) {
+    if (begin + i < factors.count) {
+      x[i] = cuda::load_widened<V>(factors.xs[begin + i].at(row, column));
+    } else {
 #pragma unroll
-    for (int k = 0; k < V; ++k) behind[N - 1].v[k] = 1.0f;
-#pragma unroll
-    for (int i = N - 1; i > 0; --i) {
-      behind[i - 1] = behind[i];
-      multiply<V>(behind[i - 1], x[i]);
+      for (int k = 0; k < V; ++k) x[i].v[k] = 1.0f;
     }
+  }
+  for (int i = 0; i < factors.count; ++i) {
+    if (i == begin) i += kGroup;
+    if (i < factors.count) {
+      multiply<V>(before, cuda::load_widened<V>(factors.xs[i].at(row, column)));
+    }
+  }
 #pragma unroll
-    for (int i = 0; i < N; ++i) {
+  for (int k = 0; k < V; ++k) behind[kGroup - 1].v[k] = 1.0f;
+#pragma unroll
+  for (int i = kGroup - 1; i > 0; --i) {
+    behind[i - 1] = behind[i];
+    multiply<V>(behind[i - 1], x[i]);
+  }
+#pragma unroll
+  for (int i = 0; i < kGroup; ++i) {
+    if (begin + i < factors.count && factors.dxs[begin + i].data != nullptr) {
       multiply<V>(behind[i], before);
-      if (factors.dxs[i].data != nullptr) {
-        cuda::store_pack<V>(factors.dxs[i].at(row, column), behind[i]);
-      }
-      multiply<V>(before, x[i]);
+      cuda::store_narrowed<V>(factors.dxs[begin + i].at(row, column), behind[i]);
     }
+    multiply<V>(before, x[i]);
   }
 }
 
-// The same for any number, a group of inputs a launch, in two walks. Back: from the last input to
-// the first, leaves the product of the inputs behind each one in its dx. `carried`, when not null,
-// holds the product of the inputs behind this group (unless it is the last) and takes that of the
-// group as well; its rows lie one after the other.
-template <int V>
-__global__ void walk_back(cuda::ElementUnits units, const __grid_constant__ Factors factors,
-                          float* carried, bool last) {
+// Up to kGroup inputs: moves every element of dy, the inputs and their gradients once. Beyond,
+// every group reads all inputs again, which the same thread has just had in its cache.
+template <int V, class T, std::size_t Capacity>
+__global__ void multiply_backward(cuda::ElementUnits units, cuda::Rows<const T> dy,
+                                  const __grid_constant__ Factors<T, Capacity> factors) {
   const std::size_t step = static_cast<std::size_t>(gridDim.x) * blockDim.x;
   for (std::size_t u = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
        u < units.count; u += step) {
     std::size_t column;
     const std::size_t row = units.per_row.divide(u, column);
     column *= V;
-    cuda::Pack<float, V> product;
-#pragma unroll
-    for (int k = 0; k < V; ++k) product.v[k] = 1.0f;
-    if (!last) product = cuda::load_pack<V>(carried + u * V);
-    for (int i = factors.count - 1; i >= 0; --i) {
-      if (factors.dxs[i].data != nullptr) {
-        cuda::store_pack<V>(factors.dxs[i].at(row, column), product);
-      }
-      multiply<V>(product, cuda::load_pack<V>(factors.xs[i].at(row, column)));
+    const Pack<float, V> gradient = cuda::load_widened<V>(dy.at(row, column));
+    for (int begin = 0; begin < factors.count; begin += kGroup) {
+      group_backward<V>(factors, begin, row, column, gradient);
     }
-    if (carried != nullptr) cuda::store_pack<V>(carried + u * V, product);
   }
 }
 
-// On: from the first input to the last with dy and the product of the inputs before.
-template <int V>
-__global__ void walk_on(cuda::ElementUnits units, const __grid_constant__ Factors factors,
-                        cuda::Rows<const float> dy, float* carried, bool first) {
-  const std::size_t step = static_cast<std::size_t>(gridDim.x) * blockDim.x;
-  for (std::size_t u = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-       u < units.count; u += step) {
-    std::size_t column;
-    const std::size_t row = units.per_row.divide(u, column);
-    column *= V;
-    cuda::Pack<float, V> product = cuda::load_pack<V>(first ? dy.at(row, column) : carried + u * V);
-    for (int i = 0; i < factors.count; ++i) {
-      if (factors.dxs[i].data != nullptr) {
-        float* dx = factors.dxs[i].at(row, column);
-        cuda::Pack<float, V> result = cuda::load_pack<V>(dx);
-        multiply<V>(result, product);
-        cuda::store_pack<V>(dx, result);
-      }
-      multiply<V>(product, cuda::load_pack<V>(factors.xs[i].at(row, column)));
-    }
-    if (carried != nullptr) cuda::store_pack<V>(carried + u * V, product);
-  }
-}
-
-std::vector<Factors> groups_of(const ElementwiseMultiplyBwd& op) {
-  std::vector<Factors> groups;
+template <class T, std::size_t Capacity>
+Factors<T, Capacity> factors_of(const ElementwiseMultiplyBwd& op) {
+  Factors<T, Capacity> factors;
   std::size_t k = 0;
   for (std::size_t i = 0; i < op.xs.size(); ++i) {
-    if (i % kInputs == 0) groups.emplace_back();
-    Factors& group = groups.back();
-    group.xs[group.count] = cuda::rows_of<const float>(op.xs[i]);
+    factors.xs[i] = cuda::rows_of<const T>(op.xs[i]);
     const bool wanted =
         k < op.dxs.size() && (op.wanted.empty() || static_cast<std::size_t>(op.wanted[k]) == i);
-    if (wanted) group.dxs[group.count] = cuda::rows_of<float>(op.dxs[k++]);
-    ++group.count;
+    if (wanted) factors.dxs[i] = cuda::rows_of<T>(op.dxs[k++]);
   }
-  return groups;
+  factors.count = static_cast<int>(op.xs.size());
+  return factors;
 }
 
-template <int V>
-void run_backward(const OpContext& ctx, const ElementwiseMultiplyBwd& op, bool flat) {
-  constexpr const char* kName = ElementwiseMultiplyBwd::kName;
-  const cuda::ElementUnits units(flat ? 1 : op.dy.rows(), flat ? op.dy.size() : op.dy.row_size(),
-                                 V);
-  const std::vector<Factors> groups = groups_of(op);
-  const auto dy = cuda::rows_of<const float>(op.dy);
-  const dim3 grid(cuda::grid_for(units.count, cuda::kThreads)), block(cuda::kThreads);
-  switch (op.xs.size()) {
-    case 1:
-      return cuda::launch(ctx, kName, grid, block, 0, &few_backward<V, 1>, units, groups[0], dy);
-    case 2:
-      return cuda::launch(ctx, kName, grid, block, 0, &few_backward<V, 2>, units, groups[0], dy);
-    case 3:
-      return cuda::launch(ctx, kName, grid, block, 0, &few_backward<V, 3>, units, groups[0], dy);
-    case 4:
-      return cuda::launch(ctx, kName, grid, block, 0, &few_backward<V, 4>, units, groups[0], dy);
-    default:
-      break;
-  }
-  std::optional<cuda::Scratch> scratch;
-  float* carried = nullptr;
-  if (groups.size() > 1) {
-    scratch.emplace(ctx, op.dy.size() * sizeof(float));
-    carried = static_cast<float*>(scratch->data());
-  }
-  for (std::size_t g = groups.size(); g-- > 0;) {
-    cuda::launch(ctx, kName, grid, block, 0, &walk_back<V>, units, groups[g], carried,
-                 g + 1 == groups.size());
-  }
-  for (std::size_t g = 0; g < groups.size(); ++g) {
-    cuda::launch(ctx, kName, grid, block, 0, &walk_on<V>, units, groups[g], dy, carried, g == 0);
-  }
-}
-
-void elementwise_multiply_bwd_kernel(const OpContext& ctx, const ElementwiseMultiplyBwd& op) {
-  if (op.dy.size() == 0 || op.dxs.empty()) return;
+template <class T, std::size_t Capacity>
+void run_backward(const OpContext& ctx, const ElementwiseMultiplyBwd& op) {
+  constexpr std::size_t kWidth = 16 / sizeof(T);
   std::vector<const TensorRef*> refs{&op.dy};
   for (const TensorRef& x : op.xs) refs.push_back(&x);
   for (const TensorRef& dx : op.dxs) refs.push_back(&dx);
@@ -172,17 +114,28 @@ void elementwise_multiply_bwd_kernel(const OpContext& ctx, const ElementwiseMult
   const std::size_t row_size = flat ? op.dy.size() : op.dy.row_size();
   const bool packs =
       row_size % kWidth == 0 && std::all_of(refs.begin(), refs.end(), [&](const TensorRef* r) {
-        return cuda::packs_fit(r->ptr<float>(), flat ? 0 : r->row_stride, kWidth);
+        return cuda::packs_fit(r->ptr<T>(), flat ? 0 : r->row_stride, kWidth);
       });
-  if (packs) {
-    run_backward<kWidth>(ctx, op, flat);
-  } else {
-    run_backward<1>(ctx, op, flat);
-  }
+  const cuda::ElementUnits units(flat ? 1 : op.dy.rows(), row_size, packs ? kWidth : 1);
+  cuda::launch(ctx, ElementwiseMultiplyBwd::kName,
+               dim3(cuda::grid_for(units.count, cuda::kThreads)), dim3(cuda::kThreads), 0,
+               packs ? &multiply_backward<kWidth, T, Capacity> : &multiply_backward<1, T, Capacity>,
+               units, cuda::rows_of<const T>(op.dy), factors_of<T, Capacity>(op));
+}
+
+void elementwise_multiply_bwd_kernel(const OpContext& ctx, const ElementwiseMultiplyBwd& op) {
+  if (op.dy.size() == 0 || op.dxs.empty()) return;
+  HCTR_CHECK(op.xs.size() <= kMost, ElementwiseMultiplyBwd::kName, ": ", op.xs.size(),
+             " inputs; a GPU takes at most ", kMost, ": multiply them in two steps");
+  cuda::with_real_type(op.dy.dtype, [&]<class T>(T) {
+    op.xs.size() <= kFew ? run_backward<T, kFew>(ctx, op) : run_backward<T, kMost>(ctx, op);
+  });
 }
 
 void elementwise_multiply_fwd_kernel(const OpContext& ctx, const ElementwiseMultiplyFwd& op) {
-  cuda::fold_rows(ctx, ElementwiseMultiplyFwd::kName, Product{}, op.y, op.xs);
+  cuda::with_real_type(op.y.dtype, [&]<class T>(T) {
+    cuda::fold_rows<T>(ctx, ElementwiseMultiplyFwd::kName, Product{}, op.y, op.xs);
+  });
 }
 
 const OpRegistration<ElementwiseMultiplyFwd> elementwise_multiply_fwd_cuda{

@@ -1,27 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/ops/sigmoid.hpp"
-#include "core/cuda/primitives/rows.cuh"
+#include "core/cuda/primitives/real.cuh"
 
 namespace hugectr {
 namespace {
 
 using cuda::Operand;
 
+template <class T>
 struct Forward {
-  __device__ float operator()(float x) const { return sigmoid(x); }
+  __device__ T operator()(T x) const { return cuda::narrow<T>(sigmoid(cuda::widen(x))); }
 };
 
+template <class T>
 struct Backward {
-  __device__ float operator()(float y, float dy) const { return dy * y * (1.0f - y); }
+  __device__ T operator()(T y, T dy) const {
+    const float p = cuda::widen(y);
+    return cuda::narrow<T>(cuda::widen(dy) * p * (1.0f - p));
+  }
 };
 
 void sigmoid_fwd_kernel(const OpContext& ctx, const SigmoidFwd& op) {
-  cuda::map_rows(ctx, SigmoidFwd::kName, Forward{}, Operand<float>{op.y}, Operand<float>{op.x});
+  cuda::with_real_type(op.x.dtype, [&]<class T>(T) {
+    cuda::map_rows(ctx, SigmoidFwd::kName, Forward<T>{}, Operand<T>{op.y}, Operand<T>{op.x});
+  });
 }
 
 void sigmoid_bwd_kernel(const OpContext& ctx, const SigmoidBwd& op) {
-  cuda::map_rows(ctx, SigmoidBwd::kName, Backward{}, Operand<float>{op.dx}, Operand<float>{op.y},
-                 Operand<float>{op.dy});
+  cuda::with_real_type(op.y.dtype, [&]<class T>(T) {
+    cuda::map_rows(ctx, SigmoidBwd::kName, Backward<T>{}, Operand<T>{op.dx}, Operand<T>{op.y},
+                   Operand<T>{op.dy});
+  });
 }
 
 const OpRegistration<SigmoidFwd> sigmoid_fwd_cuda{DeviceType::Cuda, &sigmoid_fwd_kernel};

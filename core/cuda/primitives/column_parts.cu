@@ -2,88 +2,103 @@
 #include <algorithm>
 
 #include "core/cuda/primitives/column_parts.hpp"
-#include "core/cuda/primitives/rows.cuh"
+#include "core/cuda/primitives/real.cuh"
 
 namespace hugectr::cuda {
 namespace {
 
 constexpr std::size_t kParts = 16;  // of one launch: they travel in its parameters
-constexpr int kWidth = 4;           // elements of a 16-byte access
 
+/// Elements of a 16-byte access; rows that do not fit those may still fit pairs.
+template <class T>
+constexpr int kFull = 16 / sizeof(T);
+
+template <class T>
 struct LaunchPart {
-  ColumnPart part;
+  ColumnPartOf<T> part;
   FastDivide per_segment, outer;  // units of a segment, segments of a row
   std::size_t units = 0;
-  bool packs = false;
+  int unit = 1;  // elements of a unit: kFull, 2 or 1
 };
 
+template <class T>
 struct LaunchParts {
-  LaunchPart items[kParts];
+  LaunchPart<T> items[kParts];
 };
-static_assert(sizeof(LaunchParts) <= 4096, "must fit the parameters of a launch");
+static_assert(sizeof(LaunchParts<float>) <= 4096, "must fit the parameters of a launch");
 
-template <int V>
-__device__ void run_part(const LaunchPart& item) {
-  const ColumnPart& part = item.part;
+template <int V, class T>
+__device__ void run_part(const LaunchPart<T>& item) {
+  const ColumnPartOf<T>& part = item.part;
   const std::size_t step = static_cast<std::size_t>(gridDim.x) * blockDim.x;
   for (std::size_t u = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
        u < item.units; u += step) {
     std::size_t column, segment;
     const std::size_t row = item.outer.divide(item.per_segment.divide(u, column), segment);
     column *= V;
-    float* to = part.to + row * part.to_row + segment * part.to_segment + column;
+    T* to = part.to + row * part.to_row + segment * part.to_segment + column;
     const auto source = [&](int i) {
-      const ColumnPart::Source& s = part.sources[i];
-      return load_pack<V>(s.from + row * s.row + segment * s.segment + column);
+      const auto& s = part.sources[i];
+      return s.from + s.row * row + s.segment * segment + column;
     };
+    if (part.source_count == 1 && !part.accumulate) {
+      store_pack<V>(to, load_pack<V>(source(0)));
+      continue;
+    }
     Pack<float, V> sum{};
     int next = 0;
     if (part.accumulate) {
-      sum = load_pack<V>(to);
+      sum = load_widened<V>(to);
     } else if (part.source_count > 0) {
-      sum = source(next++);
+      sum = load_widened<V>(source(next++));
     }
     for (; next < part.source_count; ++next) {
-      const Pack<float, V> more = source(next);
+      const Pack<float, V> more = load_widened<V>(source(next));
 #pragma unroll
       for (int k = 0; k < V; ++k) sum.v[k] += more.v[k];
     }
-    store_pack<V>(to, sum);
+    store_narrowed<V>(to, sum);
   }
 }
 
-/// Moves 8 bytes an element and source: a copy, at the speed of the memory.
-__global__ void column_parts_kernel(const __grid_constant__ LaunchParts parts) {
-  const LaunchPart& item = parts.items[blockIdx.y];
-  if (item.packs) {
-    run_part<kWidth>(item);
+/// Moves every element of the sources and of the target once: a copy, at the speed of the memory.
+template <class T>
+__global__ void column_parts_kernel(const __grid_constant__ LaunchParts<T> parts) {
+  const LaunchPart<T>& item = parts.items[blockIdx.y];
+  if (item.unit == kFull<T>) {
+    run_part<kFull<T>>(item);
+  } else if (item.unit == 2) {
+    run_part<2>(item);
   } else {
     run_part<1>(item);
   }
 }
 
-bool part_fits_packs(const ColumnPart& part) {
-  bool fits = part.count % kWidth == 0 && packs_fit(part.to, part.to_row, kWidth) &&
-              part.to_segment % kWidth == 0;
+template <class T>
+bool fits_units_of(const ColumnPartOf<T>& part, int unit) {
+  const auto v = static_cast<std::size_t>(unit);
+  bool fits = part.count % v == 0 && packs_fit(part.to, part.to_row, v) && part.to_segment % v == 0;
   for (int i = 0; i < part.source_count; ++i) {
-    const ColumnPart::Source& source = part.sources[i];
-    fits = fits && packs_fit(source.from, source.row, kWidth) && source.segment % kWidth == 0;
+    const auto& source = part.sources[i];
+    fits = fits && packs_fit(source.from, source.row, v) && source.segment % v == 0;
   }
   return fits;
 }
 
-LaunchPart launch_part(const ColumnPart& part, std::size_t rows) {
-  LaunchPart item;
+template <class T>
+LaunchPart<T> launch_part(const ColumnPartOf<T>& part, std::size_t rows) {
+  LaunchPart<T> item;
   item.part = part;
-  item.packs = part_fits_packs(part);
-  const std::size_t per_segment = item.packs ? part.count / kWidth : part.count;
+  item.unit = fits_units_of(part, kFull<T>) ? kFull<T> : fits_units_of(part, 2) ? 2 : 1;
+  const std::size_t per_segment = part.count / static_cast<std::size_t>(item.unit);
   item.per_segment = FastDivide(per_segment);
   item.outer = FastDivide(part.outer);
   item.units = rows * part.outer * per_segment;
   return item;
 }
 
-bool continues(const ColumnPart& last, const ColumnPart& part) {
+template <class T>
+bool continues(const ColumnPartOf<T>& last, const ColumnPartOf<T>& part) {
   bool same = last.outer == 1 && part.outer == 1 && last.to_row == part.to_row &&
               last.to + last.count == part.to && last.source_count == part.source_count &&
               last.accumulate == part.accumulate;
@@ -96,7 +111,8 @@ bool continues(const ColumnPart& last, const ColumnPart& part) {
 
 }  // namespace
 
-void append_part(std::vector<ColumnPart>& parts, const ColumnPart& part) {
+template <class T>
+void append_part(std::vector<ColumnPartOf<T>>& parts, const ColumnPartOf<T>& part) {
   if (part.count == 0 || part.outer == 0) return;
   if (!parts.empty() && continues(parts.back(), part)) {
     parts.back().count += part.count;
@@ -105,12 +121,13 @@ void append_part(std::vector<ColumnPart>& parts, const ColumnPart& part) {
   }
 }
 
+template <class T>
 void run_column_parts(const OpContext& context, const char* name, std::size_t rows,
-                      const std::vector<ColumnPart>& parts) {
+                      const std::vector<ColumnPartOf<T>>& parts) {
   if (rows == 0) return;
   for (std::size_t begin = 0; begin < parts.size(); begin += kParts) {
     const std::size_t count = std::min(kParts, parts.size() - begin);
-    LaunchParts batch;
+    LaunchParts<T> batch;
     std::size_t most = 0;
     for (std::size_t i = 0; i < count; ++i) {
       batch.items[i] = launch_part(parts[begin + i], rows);
@@ -118,31 +135,32 @@ void run_column_parts(const OpContext& context, const char* name, std::size_t ro
     }
     if (most == 0) continue;
     launch(context, name, dim3(grid_for(most, kThreads), static_cast<unsigned>(count)),
-           dim3(kThreads), 0, &column_parts_kernel, batch);
+           dim3(kThreads), 0, &column_parts_kernel<T>, batch);
   }
 }
 
+template <class T>
 void sum_column_ranges(const OpContext& context, const char* name, std::size_t rows,
-                       std::size_t columns, float* to, std::size_t to_row,
-                       const std::vector<ColumnRange>& ranges) {
+                       std::size_t columns, T* to, std::size_t to_row,
+                       const std::vector<ColumnRange<T>>& ranges) {
   std::vector<std::size_t> cuts{0, columns};
-  for (const ColumnRange& range : ranges) {
+  for (const ColumnRange<T>& range : ranges) {
     cuts.push_back(range.first);
     cuts.push_back(range.first + range.count);
   }
   std::sort(cuts.begin(), cuts.end());
   cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
   // Stage k adds sources 4k .. 4k + 3 of every piece between two cuts.
-  std::vector<std::vector<ColumnPart>> stages(1);
+  std::vector<std::vector<ColumnPartOf<T>>> stages(1);
   for (std::size_t c = 0; c + 1 < cuts.size(); ++c) {
-    ColumnPart part;
+    ColumnPartOf<T> part;
     part.to = to + cuts[c];
     part.to_row = to_row;
     part.count = cuts[c + 1] - cuts[c];
     std::size_t stage = 0;
-    for (const ColumnRange& range : ranges) {
+    for (const ColumnRange<T>& range : ranges) {
       if (range.first > cuts[c] || cuts[c + 1] > range.first + range.count) continue;
-      if (part.source_count == ColumnPart::kSources) {
+      if (part.source_count == ColumnPartOf<T>::kSources) {
         append_part(stages[stage], part);
         if (++stage == stages.size()) stages.emplace_back();
         part.source_count = 0;
@@ -152,7 +170,23 @@ void sum_column_ranges(const OpContext& context, const char* name, std::size_t r
     }
     append_part(stages[stage], part);
   }
-  for (const std::vector<ColumnPart>& parts : stages) run_column_parts(context, name, rows, parts);
+  for (const auto& parts : stages) run_column_parts(context, name, rows, parts);
 }
+
+template void append_part(std::vector<ColumnPartOf<float>>&, const ColumnPartOf<float>&);
+template void append_part(std::vector<ColumnPartOf<Float16>>&, const ColumnPartOf<Float16>&);
+template void append_part(std::vector<ColumnPartOf<BFloat16>>&, const ColumnPartOf<BFloat16>&);
+template void run_column_parts(const OpContext&, const char*, std::size_t,
+                               const std::vector<ColumnPartOf<float>>&);
+template void run_column_parts(const OpContext&, const char*, std::size_t,
+                               const std::vector<ColumnPartOf<Float16>>&);
+template void run_column_parts(const OpContext&, const char*, std::size_t,
+                               const std::vector<ColumnPartOf<BFloat16>>&);
+template void sum_column_ranges(const OpContext&, const char*, std::size_t, std::size_t, float*,
+                                std::size_t, const std::vector<ColumnRange<float>>&);
+template void sum_column_ranges(const OpContext&, const char*, std::size_t, std::size_t, Float16*,
+                                std::size_t, const std::vector<ColumnRange<Float16>>&);
+template void sum_column_ranges(const OpContext&, const char*, std::size_t, std::size_t, BFloat16*,
+                                std::size_t, const std::vector<ColumnRange<BFloat16>>&);
 
 }  // namespace hugectr::cuda

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 
 #include "core/cpp/memory/tensor_ref.hpp"
@@ -42,9 +43,19 @@ __device__ Pack<std::remove_const_t<T>, V> load_pack(T* p) {
   return *reinterpret_cast<const Pack<std::remove_const_t<T>, V>*>(p);
 }
 
+/// To global memory.
 template <int V, class T>
 __device__ void store_pack(T* p, const Pack<T, V>& pack) {
-  *reinterpret_cast<Pack<T, V>*>(p) = pack;
+  if constexpr (sizeof(pack) == 16) {
+    // The compiler breaks the store of a struct in pieces where it knows too little about p.
+    uint4 words;
+    memcpy(&words, &pack, sizeof words);
+    asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(p)),
+                 "r"(words.x), "r"(words.y), "r"(words.z), "r"(words.w)
+                 : "memory");
+  } else {
+    *reinterpret_cast<Pack<T, V>*>(p) = pack;
+  }
 }
 
 /// True when rows `row_stride` elements apart may be read V elements at a time from `data` on.

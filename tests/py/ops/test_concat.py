@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import numpy as np
 import pytest
+from oracle.reals import HALVES
 
 from hugectr import _core
 
@@ -46,3 +47,18 @@ def test_concat_fwd_says_what_does_not_fit(shapes, y_shape, axis, message):
     y = np.zeros(y_shape, np.float32)
     with pytest.raises(_core.InvalidArgument, match=message):
         _core.run_op("concat_fwd", {"xs": xs, "y": y}, {"axis": axis})
+
+
+@pytest.mark.parametrize("widths", [(3, 1, 12), (8, 16, 40), (26, 2, 4), (7,) * 20])
+@pytest.mark.parametrize("real", HALVES, ids=lambda r: r.name)
+def test_concat_fwd_in_16_bits(rng, lay_out, real, widths):
+    xs = [lay_out(real.store(rng.standard_normal((33, n)))) for n in widths]
+    y = lay_out(real.empty((33, sum(widths))))
+    _core.run_op("concat_fwd", {"xs": xs, "y": y}, {"axis": 1})
+    np.testing.assert_array_equal(y, np.concatenate(xs, axis=1))
+
+
+def test_concat_fwd_wants_one_dtype():
+    x, y = np.zeros((4, 3), np.float16), np.zeros((4, 3), np.float32)
+    with pytest.raises(_core.InvalidArgument, match="xs holds float16, must hold float32"):
+        _core.run_op("concat_fwd", {"xs": [x], "y": y}, {"axis": 1})

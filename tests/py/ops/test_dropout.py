@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import numpy as np
 import pytest
+from oracle.reals import HALVES
 
 from hugectr import _core
 
@@ -73,3 +74,25 @@ def test_dropout_drops_nan_and_works_in_place(rng):
 def test_dropout_rejects_rate_one():
     with pytest.raises(ValueError, match=r"rate is 1, must be in \[0, 1\)"):
         mask((2, 2), rate=1.0)
+
+
+@pytest.mark.parametrize("real", HALVES, ids=lambda r: r.name)
+@pytest.mark.parametrize("shape", [(1, 1), (40, 8), (301, 77), (33, 640), (50, 6, 50)])
+def test_dropout_in_16_bits(rng, assert_close, lay_out, real, shape):
+    x, y = lay_out(real.store(rng.standard_normal(shape))), lay_out(real.empty(shape))
+    kept = mask(shape, 0.3, first_sample=7)
+    wanted = np.where(kept, real.values(x) / 0.7, 0)
+    dropout(x, y, 0.3, first_sample=7)
+    np.testing.assert_array_equal(real.values(y) != 0, kept & (real.values(x) != 0))
+    assert_close(real.values(y), wanted, tolerance=real.tolerance)
+    dropout(x, x, 0.3, first_sample=7, backward=True)
+    np.testing.assert_array_equal(x, y)
+
+
+@pytest.mark.parametrize("units", [8, 100, 129, 512])
+def test_dropout_mask_is_the_same_on_every_device(units):
+    x, on_cpu = np.ones((50, units), np.float32), np.empty((50, units), np.float32)
+    tensors = {"x": x, "y": on_cpu, "step": np.array([3]), "first_sample": np.array([5])}
+    attributes = {"rate": 0.4, "seed": 1, "layer": 2}
+    _core.run_op("dropout_fwd", tensors, attributes, device="cpu")
+    np.testing.assert_array_equal(on_cpu != 0, mask((50, units), 0.4, first_sample=5))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import numpy as np
 import pytest
+from oracle.reals import HALVES
 
 from hugectr import _core
 
@@ -48,3 +49,39 @@ def test_range_outside_is_named():
         _core.run_op("slice_fwd", {"x": x, "ys": [y]}, {"begins": [2]})
     with pytest.raises(_core.InvalidArgument, match="1 ys but 2 begins"):
         _core.run_op("slice_fwd", {"x": x, "ys": [y]}, {"begins": [0, 1]})
+
+
+@pytest.mark.parametrize("real", HALVES, ids=lambda r: r.name)
+@pytest.mark.parametrize(
+    ("shape", "ranges", "axis"),
+    [
+        ((40, 64), [(0, 64), (8, 40)], 1),
+        ((40, 63), [(0, 5), (4, 60), (62, 63)], 1),
+        ((40, 4, 16), [(1, 4), (0, 2)], 1),
+        ((40, 4, 16), [(0, 8), (2, 11)], 2),
+    ],
+)
+def test_slice_fwd_in_16_bits(rng, lay_out, real, shape, ranges, axis):
+    x = lay_out(real.store(rng.standard_normal(shape)))
+    wanted = [np.take(x, range(a, b), axis=axis) for a, b in ranges]
+    ys = [lay_out(real.empty(w.shape)) for w in wanted]
+    begins = [a for a, _ in ranges]
+    _core.run_op("slice_fwd", {"x": x, "ys": ys}, {"begins": begins, "axis": axis})
+    for y, w in zip(ys, wanted, strict=True):
+        np.testing.assert_array_equal(y, w)
+
+
+@pytest.mark.parametrize("real", HALVES, ids=lambda r: r.name)
+@pytest.mark.parametrize("width", [16, 24, 13])
+@pytest.mark.parametrize("overlapping", [2, 4, 9])
+def test_slice_bwd_in_16_bits(rng, assert_close, lay_out, real, width, overlapping):
+    begins = [8, *[0] * overlapping]
+    sizes = [width, *[8 + width] * overlapping]
+    dys = [lay_out(real.store(rng.standard_normal((50, n)))) for n in sizes]
+    wanted = np.zeros((50, 16 + width))
+    for begin, dy in zip(begins, dys, strict=True):
+        wanted[:, begin : begin + dy.shape[1]] += real.values(dy)
+    dx = lay_out(real.empty(wanted.shape))
+    _core.run_op("slice_bwd", {"dys": dys, "dx": dx}, {"begins": begins})
+    assert_close(real.values(dx), wanted, tolerance=real.tolerance)
+    np.testing.assert_array_equal(real.values(dx)[:, 8 + width :], 0)
