@@ -105,6 +105,8 @@ class SolverSpec(TypedDict, total=False):
     end_lr: float
     i64_input_key: bool
     metrics: list[str]  # "AUC", "AverageLoss"
+    compute_dtype: str  # "float32" | "float16" | "bfloat16"
+    tf32: bool
 
 class MemoryData(TypedDict):
     label: npt.NDArray[np.float32]  # (n, label_dim)
@@ -249,8 +251,13 @@ class Network:
         seed: int = 1,
         no_gradient: list[str] | None = None,
         device: str = "cpu",
+        dtype: str = "float32",
     ) -> None:
-        """``inputs``: name -> shape with the batch first (equal in all)."""
+        """``inputs``: name -> shape with the batch first (equal in all).
+
+        ``dtype``: "float32", or "float16" or "bfloat16" for mixed precision; arrays go in and out
+        as float32.
+        """
 
     def parameters(self) -> list[tuple[str, tuple[int, ...]]]: ...
     def parameter(self, name: str) -> npt.NDArray[np.float32]: ...

@@ -213,17 +213,19 @@ cdef class Network:
     cdef unique_ptr[CppSingleNetwork] _it
 
     def __init__(self, dict inputs, list layers, train=True, seed=1, no_gradient=None,
-                 device="cpu"):
+                 device="cpu", dtype="float32"):
         cdef vector[CppNetworkInput] specs
         cdef CppNetworkInput spec
         for name, shape in inputs.items():
             spec.name = name
             spec.shape = shape
             spec.needs_gradient = name not in (no_gradient or [])
+            spec.lowers = True
             specs.push_back(spec)
         # not make_unique: Cython would turn its exceptions into RuntimeError
         self._it.reset(new CppSingleNetwork(
-            specs, _layer_specs(layers), <cbool>train, <uint64_t>seed, _device_type(device)))
+            specs, _layer_specs(layers), <cbool>train, <uint64_t>seed, _device_type(device),
+            _compute_dtype(dtype)))
 
     def _get(self, str name):
         cdef vector[size_t] shape

@@ -13,8 +13,9 @@ from hugectr.json_reader import JsonObject, Nothing, read_json
 from hugectr.metrics import parse_metric
 from hugectr.model import Model
 from hugectr.optimizer import LearningRateScheduler, OptParamsPy, Schedule
+from hugectr.precision import MIXED_PRECISION_TYPES, SCALERS
 from hugectr.session_solver import SessionSolver
-from hugectr.solver import SCALERS, check_vvgpu
+from hugectr.solver import check_vvgpu
 
 
 @dataclass
@@ -150,9 +151,16 @@ def _precision(solver: JsonObject, give: Any) -> None:
             raise rejected(solver.where("mixed_precision"), scaler, "128, 256, 512 or 1024")
         give("use_mixed_precision", "mixed_precision", True)
         give("scaler", "mixed_precision", scaler)
+    if "mixed_precision_type" in solver:
+        kind = solver.choice("mixed_precision_type", MIXED_PRECISION_TYPES)
+        give("mixed_precision_type", "mixed_precision_type", kind)
+        give("use_mixed_precision", "mixed_precision_type", True)
+    if "dynamic_loss_scaling" in solver:
+        dynamic = solver.boolean("dynamic_loss_scaling")
+        give("dynamic_loss_scaling", "dynamic_loss_scaling", dynamic)
     if "enable_tf32_compute" in solver:
         tf32 = solver.boolean("enable_tf32_compute")
-        if tf32 and "mixed_precision" in solver:
+        if tf32 and ("mixed_precision" in solver or "mixed_precision_type" in solver):
             raise rejected(
                 solver.where("enable_tf32_compute"), True, "only one of it and mixed_precision"
             )

@@ -129,8 +129,8 @@ class ModelGraph:
             log.info(f"max_vocabulary_size_per_gpu_={rows} ({embedding.sparse_embedding_name})")
         if device == "cpu" and self.solver.use_mixed_precision:
             log.warning(
-                "use_mixed_precision: on the CPU the training runs in float32, which is more "
-                "precise than asked for"
+                f"use_mixed_precision: on the CPU {self.solver.mixed_precision_type} is computed "
+                "through float32 copies: correct, but slower than float32"
             )
         if device == "cpu" and self.solver.enable_tf32_compute:
             log.info("enable_tf32_compute has no effect on the CPU: the training runs in float32")

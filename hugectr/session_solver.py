@@ -11,7 +11,8 @@ from hugectr.arguments import check_bool, check_choice, check_float, check_int, 
 from hugectr.enums import DeviceLayout, MetricsType
 from hugectr.errors import rejected
 from hugectr.optimizer import Schedule
-from hugectr.solver import DEVICES, Solver, check_batchsize, check_precision, check_vvgpu
+from hugectr.precision import check_precision
+from hugectr.solver import DEVICES, Solver, check_batchsize, check_vvgpu
 
 P = ParamSpec("P")
 WHERE = "solver_parser_helper: "
@@ -53,6 +54,8 @@ class SessionSolver:
     device_layout: DeviceLayout = DeviceLayout.LocalFirst
     device: str = "auto"
     drop_incomplete_batch: bool = False
+    mixed_precision_type: str = "float16"
+    dynamic_loss_scaling: bool = False
     origin: Mapping[str, str] = field(default_factory=dict)
 
     def filled_from(self, other: "SessionSolver") -> "SessionSolver":
@@ -106,6 +109,8 @@ class SessionSolver:
             device_layout=self.device_layout,
             device=self.device,
             drop_incomplete_batch=self.drop_incomplete_batch,
+            mixed_precision_type=self.mixed_precision_type,
+            dynamic_loss_scaling=self.dynamic_loss_scaling,
         )
 
 
@@ -152,13 +157,16 @@ def solver_parser_helper(
     *,
     device: str = "auto",
     drop_incomplete_batch: bool = False,
+    mixed_precision_type: str = "float16",
+    dynamic_loss_scaling: bool = False,
 ) -> SessionSolver:
     """Settings for the older ``Session``.
 
     Parameters
     ----------
     seed, max_eval_batches, batchsize_eval, batchsize, vvgpu, use_mixed_precision, \
-enable_tf32_compute, scaler, i64_input_key, repeat_dataset, device, drop_incomplete_batch
+enable_tf32_compute, scaler, i64_input_key, repeat_dataset, device, drop_incomplete_batch, \
+mixed_precision_type, dynamic_loss_scaling
         As in ``CreateSolver``. Arguments given here win over the config's ``solver`` object.
     model_file, dense_opt_states_file : str
         Dense weights and their optimizer states to start from.
@@ -181,7 +189,8 @@ enable_tf32_compute, scaler, i64_input_key, repeat_dataset, device, drop_incompl
     mixed = check_bool(WHERE + "use_mixed_precision", use_mixed_precision)
     tf32 = check_bool(WHERE + "enable_tf32_compute", enable_tf32_compute)
     scale = check_float(WHERE + "scaler", scaler, 0.0, exclusive=True)
-    check_precision(WHERE, mixed, scale, tf32)
+    dynamic = check_bool(WHERE + "dynamic_loss_scaling", dynamic_loss_scaling)
+    check_precision(WHERE, mixed, scale, tf32, mixed_precision_type, dynamic)
     numbers: dict[str, Any] = {
         "seed": check_int(WHERE + "seed", seed, 0, 2**64 - 1),
         "max_eval_batches": check_int(WHERE + "max_eval_batches", max_eval_batches, 0),
@@ -210,6 +219,8 @@ enable_tf32_compute, scaler, i64_input_key, repeat_dataset, device, drop_incompl
         repeat_dataset=check_bool(WHERE + "repeat_dataset", repeat_dataset),
         device=check_choice(WHERE + "device", device, DEVICES),
         drop_incomplete_batch=check_bool(WHERE + "drop_incomplete_batch", drop_incomplete_batch),
+        mixed_precision_type=mixed_precision_type,
+        dynamic_loss_scaling=dynamic,
         **numbers,
     )
 

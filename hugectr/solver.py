@@ -19,9 +19,9 @@ from hugectr.arguments import (
 from hugectr.enums import AllReduceAlgo, DeviceLayout, LrPolicy_t, MetricsType
 from hugectr.errors import rejected
 from hugectr.metrics import check_metrics_spec, metric_names
+from hugectr.precision import check_precision
 
 DEVICES = ("auto", "cpu", "cuda")
-SCALERS = (128.0, 256.0, 512.0, 1024.0)
 # Tuning switches of the original: fusion, overlap and capture are the schedule's own business here.
 _UNUSED_SWITCHES = (
     "use_algorithm_search",
@@ -63,18 +63,6 @@ def check_batchsize(name: str, value: Any, devices: int) -> int:
     return size
 
 
-def check_precision(where: str, mixed: bool, scaler: float, tf32: bool) -> None:
-    """Mixed precision and tf32 exclude each other; a scaler is one of four powers of two."""
-    if mixed and tf32:
-        raise rejected(
-            f"{where}use_mixed_precision, enable_tf32_compute",
-            (True, True),
-            "at most one of the two set to True",
-        )
-    if mixed and scaler not in SCALERS:
-        raise rejected(f"{where}scaler", scaler, "128, 256, 512 or 1024 with mixed precision")
-
-
 @dataclass(frozen=True)
 class Solver:
     """Settings of a training run, read-only once made.
@@ -98,8 +86,13 @@ class Solver:
         Device ids of each process. With device "cpu" the ids name virtual devices.
     repeat_dataset : bool
         True counts iterations and wraps around the data, False counts epochs.
-    use_mixed_precision, scaler
-        On the CPU the training runs in float32, which is more precise than asked for.
+    use_mixed_precision : bool
+        The dense network computes in 16 bits (``mixed_precision_type``). Weights, tables, their
+        gradients, optimizer states and all files stay float32. On the CPU this is correct but
+        slower than float32: it is for trying things out.
+    scaler : float
+        Loss scale of float16: 128, 256, 512 or 1024. bfloat16 and dynamic_loss_scaling do not
+        read it.
     enable_tf32_compute : bool
         Excludes use_mixed_precision; has no effect on the CPU.
     metrics_spec : dict of MetricsType to float
@@ -116,6 +109,11 @@ all_reduce_algo, grouped_all_reduce, num_iterations_statistics, is_dlrm, kafka_b
         "auto" takes CUDA when it is available.
     drop_incomplete_batch : bool
         Epoch mode: True drops the last, incomplete batch; False trains on its real samples.
+    mixed_precision_type : {"float16", "bfloat16"}
+        16-bit numbers of use_mixed_precision.
+    dynamic_loss_scaling : bool
+        float16: the scale is halved when a gradient overflows and doubled after 2000 steps
+        without; the step that overflowed is skipped and counted.
 
     Raises
     ------
@@ -161,6 +159,8 @@ all_reduce_algo, grouped_all_reduce, num_iterations_statistics, is_dlrm, kafka_b
     kafka_brockers: str = ""
     device: str = "auto"
     drop_incomplete_batch: bool = False
+    mixed_precision_type: str = "float16"
+    dynamic_loss_scaling: bool = False
 
     def __post_init__(self) -> None:
         def checked(name: str, value: object) -> None:
@@ -186,11 +186,19 @@ all_reduce_algo, grouped_all_reduce, num_iterations_statistics, is_dlrm, kafka_b
             "enable_tf32_compute",
             "i64_input_key",
             "drop_incomplete_batch",
+            "dynamic_loss_scaling",
             *_UNUSED_SWITCHES,
         ):
             checked(name, check_bool(where + name, getattr(self, name)))
         checked("scaler", check_float(where + "scaler", self.scaler, 0.0, exclusive=True))
-        check_precision(where, self.use_mixed_precision, self.scaler, self.enable_tf32_compute)
+        check_precision(
+            where,
+            self.use_mixed_precision,
+            self.scaler,
+            self.enable_tf32_compute,
+            self.mixed_precision_type,
+            self.dynamic_loss_scaling,
+        )
         checked("metrics_spec", check_metrics_spec(where + "metrics_spec", self.metrics_spec))
         check_enum(where + "device_layout", self.device_layout, DeviceLayout)
         check_enum(where + "all_reduce_algo", self.all_reduce_algo, AllReduceAlgo)
@@ -209,6 +217,11 @@ all_reduce_algo, grouped_all_reduce, num_iterations_statistics, is_dlrm, kafka_b
     def num_devices(self) -> int:
         """Number of devices over all processes."""
         return sum(len(row) for row in self.vvgpu)
+
+    @property
+    def compute_dtype(self) -> str:
+        """Numbers the dense network computes in: "float32", "float16" or "bfloat16"."""
+        return self.mixed_precision_type if self.use_mixed_precision else "float32"
 
     def resolved_device(self) -> str:
         """``device`` with "auto" decided: "cuda" or "cpu"."""
@@ -237,6 +250,8 @@ all_reduce_algo, grouped_all_reduce, num_iterations_statistics, is_dlrm, kafka_b
             "end_lr": self.end_lr,
             "i64_input_key": self.i64_input_key,
             "metrics": metric_names(self.metrics_spec),
+            "compute_dtype": self.compute_dtype,
+            "tf32": self.enable_tf32_compute,
         }
 
 

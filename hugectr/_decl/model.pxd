@@ -9,7 +9,7 @@ from libcpp.pair cimport pair
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
-from hugectr._decl.base cimport CppDeviceType, CppOptParams
+from hugectr._decl.base cimport CppDeviceType, CppOptParams, CppTensorScalarType
 from hugectr._decl.errors cimport translate_error
 
 cdef extern from "core/cpp/layers/layer.hpp" namespace "hugectr" nogil:
@@ -165,7 +165,8 @@ cdef extern from "core/cpp/model/session.hpp" namespace "hugectr" nogil:
         CppDeviceLayout device_layout
         cbool repeat_dataset, drop_incomplete_batch
         CppLearningRateParams lr
-        cbool i64_input_key, metrics_auc, metrics_average_loss
+        cbool i64_input_key, metrics_auc, metrics_average_loss, tf32
+        CppTensorScalarType compute_dtype
     cdef enum class CppDataFormat "hugectr::DataFormat":
         Norm
         Raw
@@ -252,14 +253,15 @@ cdef extern from "core/cpp/model/network_graph.hpp" namespace "hugectr" nogil:
     cdef cppclass CppNetworkInput "hugectr::NetworkInput":
         string name
         vector[size_t] shape
-        cbool needs_gradient
+        cbool needs_gradient, lowers
     cdef cppclass CppNetworkGraph "hugectr::NetworkGraph":
         const vector[CppParameter]& parameters()
 
 cdef extern from "core/cpp/model/single_network.hpp" namespace "hugectr" nogil:
     cdef cppclass CppSingleNetwork "hugectr::SingleNetwork":
         CppSingleNetwork(const vector[CppNetworkInput]&, const vector[CppDenseLayerSpec]&, cbool,
-                         uint64_t, CppDeviceType) except +translate_error
+                         uint64_t, CppDeviceType,
+                         CppTensorScalarType) except +translate_error
         void set(const string&, const vector[float]&) except +translate_error
         vector[float] get(const string&, vector[size_t]*) except +translate_error
         void forward(int64_t) except +translate_error

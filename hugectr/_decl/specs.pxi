@@ -44,6 +44,16 @@ _BAD_DATA = {"error": <int>CppOnBadData.Error, "skip": <int>CppOnBadData.Skip}
 _LAYOUTS = {"LocalFirst": <int>CppDeviceLayout.LocalFirst,
             "NodeFirst": <int>CppDeviceLayout.NodeFirst}
 
+_COMPUTE_DTYPES = {"float32": <int>CppTensorScalarType.Float32,
+                   "float16": <int>CppTensorScalarType.Float16,
+                   "bfloat16": BFloat16_}
+
+
+cdef CppTensorScalarType _compute_dtype(dtype) except *:
+    if dtype not in _COMPUTE_DTYPES:
+        raise InvalidArgument(f"dtype: found {dtype!r}, allowed: 'float32', 'float16', 'bfloat16'")
+    return <CppTensorScalarType><int>_COMPUTE_DTYPES[dtype]
+
 
 cdef CppOptParams _opt_params(fields) except *:
     f = _Fields("opt_params", fields)
@@ -156,6 +166,8 @@ cdef CppSolverSpec _solver_spec(fields) except *:
     s.drop_incomplete_batch = f.take("drop_incomplete_batch", False)
     s.lr = _lr_params(f)
     s.i64_input_key = f.take("i64_input_key", False)
+    s.compute_dtype = _compute_dtype(f.take("compute_dtype", "float32"))
+    s.tf32 = f.take("tf32", False)
     metrics = f.take("metrics", ["AUC"])
     for metric in metrics:
         if metric not in ("AUC", "AverageLoss"):

@@ -52,6 +52,8 @@ class HCTR_API GPUResource {
   /// its collectives overlap those of the step.
   OpContext compute_context();
   OpContext plan_context();
+  /// Whether compute contexts made from now on let float32 products use tf32.
+  void set_tf32(bool tf32) { tf32_ = tf32; }
 
  private:
   DeviceBackend& backend_;
@@ -59,6 +61,7 @@ class HCTR_API GPUResource {
   std::size_t local_id_, global_id_;
   std::unique_ptr<Communicator> communicator_, plan_communicator_;
   ThreadPool* pool_;
+  bool tf32_ = false;
   std::unique_ptr<Stream> compute_stream_, memcpy_stream_, plan_stream_;
 };
 

@@ -32,7 +32,7 @@ class BinaryCrossEntropyLossLayer final : public Layer {
     if (builder.info().train) {
       op.dlogits = gradient_if_needed(builder, spec().bottoms[0]);
     } else {
-      op.prediction = builder.top(name() + "@prediction", logits.shape);
+      op.prediction = builder.top(name() + "@prediction", logits.shape, TensorScalarType::Float32);
     }
     op.partial = builder.scratch(name() + "@partial", {partial_rows(logits.shape[0])},
                                  TensorScalarType::Float64);

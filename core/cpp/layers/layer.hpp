@@ -107,13 +107,15 @@ class HCTR_API LayerBuilder {
   const BuildInfo& info() const { return info_; }
   /// A tensor that another layer or the input made.
   TensorRef bottom(const std::string& name) const { return schedule_.ref(name); }
-  /// Declares a top.
-  TensorRef top(const std::string& name, const Shape& shape,
-                TensorScalarType dtype = TensorScalarType::Float32);
+  /// Declares a top: float32, or 16 bits in mixed precision where the ops take them.
+  TensorRef top(const std::string& name, const Shape& shape);
+  /// Declares a top of exactly this type.
+  TensorRef top(const std::string& name, const Shape& shape, TensorScalarType dtype);
   /// Declares scratch of this layer that lives until its backward has run. The name is
   /// "<first top>@<what>"; the memory is shared with tensors that are not alive at the same time.
-  TensorRef scratch(const std::string& name, const Shape& shape,
-                    TensorScalarType dtype = TensorScalarType::Float32);
+  /// The type is that of a top.
+  TensorRef scratch(const std::string& name, const Shape& shape);
+  TensorRef scratch(const std::string& name, const Shape& shape, TensorScalarType dtype);
   /// Declares (train and eval schedules declare the same ones, in the same order).
   TensorRef parameter(Parameter parameter);
   TensorRef non_trainable(NonTrainable tensor);

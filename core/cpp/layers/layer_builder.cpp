@@ -8,8 +8,20 @@ std::string gradient_name(const std::string& tensor_name) { return tensor_name +
 
 }  // namespace
 
+TensorRef LayerBuilder::top(const std::string& name, const Shape& shape) {
+  const TensorRef ref = schedule_.add_tensor(name, shape);
+  schedule_.let_lower(ref);
+  return ref;
+}
+
 TensorRef LayerBuilder::top(const std::string& name, const Shape& shape, TensorScalarType dtype) {
   return schedule_.add_tensor(name, shape, TensorRole::Activation, dtype);
+}
+
+TensorRef LayerBuilder::scratch(const std::string& name, const Shape& shape) {
+  const TensorRef ref = schedule_.add_tensor(name, shape, TensorRole::Gradient);
+  schedule_.let_lower(ref);
+  return ref;
 }
 
 // Nobody asks for scratch by name, so it may share memory like gradients do.
@@ -20,6 +32,7 @@ TensorRef LayerBuilder::scratch(const std::string& name, const Shape& shape,
 
 TensorRef LayerBuilder::parameter(Parameter parameter) {
   const TensorRef ref = schedule_.add_tensor(parameter.name, parameter.shape, TensorRole::External);
+  schedule_.let_lower(ref);
   parameters_.push_back(std::move(parameter));
   return ref;
 }
@@ -42,7 +55,10 @@ TensorRef LayerBuilder::gradient(const std::string& tensor_name) {
   const std::string name = gradient_name(tensor_name);
   if (schedule_.has(name)) return schedule_.ref(name);
   const TensorRef tensor = schedule_.ref(tensor_name);
-  return schedule_.add_tensor(name, tensor.shape, TensorRole::Gradient, tensor.dtype);
+  const TensorRef ref =
+      schedule_.add_tensor(name, tensor.shape, TensorRole::Gradient, tensor.dtype);
+  if (schedule_.tensors()[static_cast<std::size_t>(tensor.id)].lowers) schedule_.let_lower(ref);
+  return ref;
 }
 
 bool LayerBuilder::needs_gradient(const std::string& tensor_name) const {

@@ -28,6 +28,9 @@ Network::Network(std::shared_ptr<const NetworkGraph> graph, GPUResource& gpu)
   const std::string owner = concat("network on ", to_string(gpu_.device()));
   buffer_ = DeviceBuffer2::create(owner, DeviceAllocator(gpu_.memory_resource()));
   buffer_->reserve({count}, &weights_, "dense weights");
+  if (options.lowered()) {
+    lowered_memory_ = buffer_->reserve({count}, options.compute_dtype, "16-bit dense weights");
+  }
   buffer_->reserve({count}, &wgrad_, "dense gradients");
   buffer_->reserve({graph_->state_count(), count}, &states_, "dense optimizer states");
   buffer_->reserve({untrained}, &non_trainables_, "running statistics");
@@ -39,12 +42,18 @@ Network::Network(std::shared_ptr<const NetworkGraph> graph, GPUResource& gpu)
   buffer_->reserve({options.local_batch}, &weight_, "sample weights");
   buffer_->reserve({options.local_batch_eval}, &weight_eval_, "evaluation sample weights");
   buffer_->allocate();
+  if (options.lowered()) {
+    lowered_weights_ = weights_.ref();
+    lowered_weights_.data = lowered_memory_.get_ptr();
+    lowered_weights_.dtype = options.compute_dtype;
+  }
 
   Stream& stream = gpu_.compute_stream();
   for (const TensorRef& ref :
        {weights_.ref(), wgrad_.ref(), loss_.ref(), weight_.ref(), weight_eval_.ref()}) {
     stream.fill_zero(ref.data, ref.size_in_bytes());
   }
+  refresh_lowered_weights();
   std::vector<float> initial;
   for (const NonTrainable& tensor : graph_->non_trainables()) {
     initial.insert(initial.end(), num_elements(tensor.shape), tensor.initial);
@@ -76,6 +85,7 @@ std::map<std::string, TensorRef> Network::external(bool train) const {
       {names::kWeights, weights_.ref()},
       {names::kWgrad, wgrad_.ref()},
   };
+  if (!lowered_weights_.empty()) refs[names::kLoweredWeights] = lowered_weights_;
   const std::size_t count = graph_->layout().flat_size();
   if (graph_->state_count() > 0) refs[names::kState0] = part(states_.ref(), 0, {count});
   if (graph_->state_count() > 1) refs[names::kState1] = part(states_.ref(), count, {count});
@@ -84,6 +94,9 @@ std::map<std::string, TensorRef> Network::external(bool train) const {
     const std::size_t offset = graph_->layout().offsets()[i];
     refs[parameter.name] = part(weights_.ref(), offset, parameter.shape);
     refs[parameter.name + "@grad"] = part(wgrad_.ref(), offset, parameter.shape);
+    if (!lowered_weights_.empty()) {
+      refs[lowered_name(parameter.name)] = part(lowered_weights_, offset, parameter.shape);
+    }
   }
   std::size_t offset = 0;
   for (const NonTrainable& tensor : graph_->non_trainables()) {

@@ -60,6 +60,10 @@ class HCTR_API Network {
   void set_dense_optimizer_states(const std::vector<float>& values);
   /// Values of all non-trainable tensors, in the graph's order.
   TensorRef non_trainables() const { return non_trainables_.ref(); }
+  /// Mixed precision: rounds the weights into the copy that 16-bit ops read. For who writes
+  /// weights() directly; set_dense_weights() and update_params() keep the copy up to date
+  /// themselves.
+  void refresh_lowered_weights();
   /// Fills the optimizer states with their start value.
   void reset_optimizer();
 
@@ -75,6 +79,8 @@ class HCTR_API Network {
   Tensor2<float> weights_, wgrad_, states_, non_trainables_, lr_, inv_weight_sum_, loss_, weight_,
       weight_eval_;
   Tensor2<std::int64_t> step_, first_sample_;
+  TensorBag2 lowered_memory_;
+  TensorRef lowered_weights_;  ///< empty without mixed precision
   std::unique_ptr<BoundSchedule> train_, eval_;
 };
 

@@ -69,7 +69,8 @@ void NetworkGraph::build(StepSchedule& schedule, bool train) {
   for (const NetworkInput& input : inputs_) {
     Shape shape = input.shape;
     shape[0] = batch;
-    schedule.add_tensor(input.name, shape);
+    const TensorRef ref = schedule.add_tensor(input.name, shape);
+    if (input.lowers) schedule.let_lower(ref);
     schedule.keep(input.name);
     if (!input.needs_gradient) builder.mark_no_gradient(input.name);
   }
@@ -106,6 +107,7 @@ void NetworkGraph::build(StepSchedule& schedule, bool train) {
     }
   }
   schedule.order_by_phase();
+  if (options_.lowered()) lower_precision(schedule, options_.compute_dtype);
   optimize(schedule);
 }
 
@@ -160,6 +162,10 @@ void NetworkGraph::append_update(StepSchedule& schedule) {
   if (state_count() > 1) {
     update.state1 =
         schedule.add_tensor(names::kState1, {layout_.flat_size()}, TensorRole::External);
+  }
+  if (options_.lowered()) {
+    update.w_lowered = schedule.add_tensor(names::kLoweredWeights, {layout_.flat_size()},
+                                           TensorRole::External, options_.compute_dtype);
   }
   const OptParams& opt = options_.opt_params;
   update.optimizer = opt.optimizer;

@@ -20,11 +20,13 @@ struct NetworkInput {
   std::string name;
   Shape shape;  ///< one device's training batch: dimension 0 is the local batch
   bool needs_gradient = false;
+  bool lowers = true;  ///< 16 bits in mixed precision; labels stay float32
 };
 
 /// Names, beside schedule_names, of the flat buffers that whole-network records work on.
 namespace schedule_names {
 inline constexpr const char* kWeights = "@weights";
+inline constexpr const char* kLoweredWeights = "@weights16";  ///< what 16-bit ops read
 inline constexpr const char* kWgrad = "@wgrad";
 inline constexpr const char* kState0 = "@state0";
 inline constexpr const char* kState1 = "@state1";
@@ -36,6 +38,10 @@ struct NetworkOptions {
   std::size_t devices = 1;           ///< of the whole job
   std::uint64_t seed = 0;
   OptParams opt_params;
+  /// Float16 or BFloat16: mixed precision. Weights, their gradients and optimizer states stay
+  /// float32.
+  TensorScalarType compute_dtype = TensorScalarType::Float32;
+  bool lowered() const { return compute_dtype != TensorScalarType::Float32; }
 };
 
 class HCTR_API NetworkGraph {

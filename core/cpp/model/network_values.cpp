@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The part of Network that brings parameters and optimizer states in and out.
 #include "core/cpp/model/network.hpp"
+#include "core/cpp/ops/cast.hpp"
 
 namespace hugectr {
 namespace {
@@ -28,6 +29,12 @@ void Network::set_dense_weights(const std::vector<float>& values) {
   HCTR_CHECK(values.size() == layout.count(), "dense weights: ", values.size(),
              " values given, the model has ", layout.count());
   to_device(gpu_.compute_stream(), weights(), layout.spread(values));
+  refresh_lowered_weights();
+}
+
+void Network::refresh_lowered_weights() {
+  if (lowered_weights_.empty() || lowered_weights_.size() == 0) return;
+  run(gpu_.compute_context(), Cast{.x = weights(), .y = lowered_weights_});
 }
 
 std::vector<float> Network::dense_optimizer_states() const {

@@ -3,6 +3,7 @@
 
 #include <chrono>
 
+#include "core/cpp/device/float_values.hpp"
 #include "core/cpp/model/session_state.hpp"
 
 namespace hugectr {
@@ -110,15 +111,9 @@ std::vector<float> Session::check_out_tensor(const std::string& name, bool train
   std::vector<float> values;
   for (std::size_t id = 0; id < s.devices(); ++id) {
     const TensorRef ref = s.networks[id]->tensor(name, train);
-    HCTR_CHECK(ref.dtype == TensorScalarType::Float32, "tensor '", name, "' holds ",
-               to_string(ref.dtype), "; only float32 tensors can be checked out");
-    Stream& stream = s.resources->get_local_gpu(id).compute_stream();
-    const std::size_t first = values.size(), row = ref.row_size();
-    values.resize(first + ref.size());
-    for (std::size_t r = 0; r < ref.rows(); ++r) {
-      stream.copy(values.data() + first + r * row, ref.row<float>(r), row * sizeof(float));
-    }
-    stream.synchronize();
+    const std::vector<float> part =
+        float_values(s.resources->get_local_gpu(id).compute_stream(), ref);
+    values.insert(values.end(), part.begin(), part.end());
     if (shape) *shape = ref.shape;
   }
   if (shape && !shape->empty()) (*shape)[0] *= s.devices();

@@ -38,6 +38,10 @@ struct SolverSpec {
   bool i64_input_key = false;
   bool metrics_auc = true;
   bool metrics_average_loss = false;
+  /// Float16 or BFloat16: mixed precision. The dense network computes in 16 bits; weights, tables,
+  /// their gradients and optimizer states stay float32, and so do all files.
+  TensorScalarType compute_dtype = TensorScalarType::Float32;
+  bool tf32 = false;  ///< float32 products may round their factors to tf32
 };
 
 enum class DataFormat { Norm, Raw, Arrow };
@@ -146,7 +150,8 @@ class HCTR_API Session {
   void load_sparse_weights(std::size_t index, const std::string& path);
   void load_sparse_optimizer_states(std::size_t index, const std::string& file);
 
-  /// Content of a tensor after the last train() or eval(), all local devices one after the other.
+  /// Content of a tensor after the last train() or eval(), all local devices one after the other;
+  /// tensors of 16 bits are widened.
   std::vector<float> check_out_tensor(const std::string& name, bool train, Shape* shape);
   std::vector<LayerSummary> summary() const;
   /// The dense layers as run, the automatic Slice layers included.

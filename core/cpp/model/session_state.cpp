@@ -2,7 +2,8 @@
 #include "core/cpp/model/session_state.hpp"
 
 #include "core/cpp/model/model_check.hpp"
-#include "core/cpp/ops/reshape.hpp"
+#include "core/cpp/ops/cast.hpp"
+#include "core/cpp/ops/embedding_lookup.hpp"
 
 namespace hugectr {
 namespace {
@@ -12,13 +13,14 @@ std::shared_ptr<const NetworkGraph> make_graph(const SolverSpec& solver, const M
   const std::size_t devices = resources.get_global_gpu_count();
   const std::size_t b = solver.batchsize / devices;
   std::vector<NetworkInput> inputs;
-  inputs.push_back({model.input.label_name, {b, model.input.label_dim}, false});
+  inputs.push_back({model.input.label_name, {b, model.input.label_dim}, false, false});
   if (model.input.dense_dim > 0) {
     inputs.push_back({model.input.dense_name, {b, model.input.dense_dim}, false});
   }
   for (std::size_t i = 0; i < model.embeddings.size(); ++i) {
     const auto params = embedding_params(solver, model, i);
-    inputs.push_back({params.name, {b, params.slot_num, params.embedding_vec_size}, true});
+    inputs.push_back({params.name, {b, params.slot_num, params.embedding_vec_size}, true,
+                      AnyOp(EmbeddingLookup{}).lowers("out")});
   }
   NetworkOptions options;
   options.local_batch = b;
@@ -26,6 +28,7 @@ std::shared_ptr<const NetworkGraph> make_graph(const SolverSpec& solver, const M
   options.devices = devices;
   options.seed = resources.seed();
   options.opt_params = model.opt_params;
+  options.compute_dtype = solver.compute_dtype;
   return std::make_shared<NetworkGraph>(inputs, model.layers, options);
 }
 
@@ -52,6 +55,7 @@ Session::Impl::Impl(const SolverSpec& solver_spec, const ReaderSpec& reader,
   networks.resize(devices());
   resources->for_each_device([&](std::size_t id) {
     GPUResource& gpu = resources->get_local_gpu(id);
+    gpu.set_tf32(solver.tf32);
     networks[id] = std::make_unique<Network>(graph, gpu);
     networks[id]->set_dense_weights(initial);
   });
@@ -80,7 +84,7 @@ void Session::Impl::write_inputs(std::size_t local_id, const DeviceBatch& batch,
   const OpContext context = resources->get_local_gpu(local_id).compute_context();
   const auto write = [&](const std::string& name, const TensorRef& from) {
     if (network.has_tensor(name, train)) {
-      run(context, ReshapeFwd{.x = from, .y = network.tensor(name, train)});
+      run(context, Cast{.x = from, .y = network.tensor(name, train)});
     }
   };
   write(model.input.label_name, batch.label);

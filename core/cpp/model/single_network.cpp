@@ -3,17 +3,20 @@
 
 #include <numeric>
 
+#include "core/cpp/device/float_values.hpp"
+
 namespace hugectr {
 
 SingleNetwork::SingleNetwork(const std::vector<NetworkInput>& inputs,
                              const std::vector<DenseLayerSpec>& layers, bool train,
-                             std::uint64_t seed, DeviceType device)
+                             std::uint64_t seed, DeviceType device, TensorScalarType dtype)
     : resources_(ResourceManager::create({{0}}, seed, device)), train_(train) {
   HCTR_CHECK(!inputs.empty() && !inputs.front().shape.empty(), "a network needs an input");
   NetworkOptions options;
   options.local_batch = inputs.front().shape[0];
   options.local_batch_eval = train ? 0 : options.local_batch;
   options.seed = seed;
+  options.compute_dtype = dtype;
   options.opt_params.optimizer = Optimizer::SGD;
   graph_ = std::make_shared<NetworkGraph>(inputs, layers, options);
   network_ = std::make_unique<Network>(graph_, resources_->get_local_gpu(0));
@@ -31,25 +34,14 @@ void SingleNetwork::set(const std::string& name, const std::vector<float>& value
   const TensorRef ref = find(name);
   HCTR_CHECK(values.size() == ref.size(), "'", name, "' has ", ref.size(), " elements, got ",
              values.size());
-  Stream& stream = resources_->get_local_gpu(0).compute_stream();
-  const std::size_t row = ref.row_size();
-  for (std::size_t r = 0; r < ref.rows(); ++r) {
-    stream.copy(ref.row<float>(r), values.data() + r * row, row * sizeof(float));
-  }
-  stream.synchronize();
+  set_float_values(resources_->get_local_gpu(0).compute_stream(), ref, values);
+  network_->refresh_lowered_weights();  // it may have been a parameter
 }
 
 std::vector<float> SingleNetwork::get(const std::string& name, Shape* shape) {
   const TensorRef ref = find(name);
-  std::vector<float> values(ref.size());
-  Stream& stream = resources_->get_local_gpu(0).compute_stream();
-  const std::size_t row = ref.row_size();
-  for (std::size_t r = 0; r < ref.rows(); ++r) {
-    stream.copy(values.data() + r * row, ref.row<float>(r), row * sizeof(float));
-  }
-  stream.synchronize();
   if (shape) *shape = ref.shape;
-  return values;
+  return float_values(resources_->get_local_gpu(0).compute_stream(), ref);
 }
 
 void SingleNetwork::forward(std::int64_t step) {

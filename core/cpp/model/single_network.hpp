@@ -10,11 +10,13 @@
 namespace hugectr {
 
 /// One dense network on one device with arrays for inputs: how layers are tested, and a way to run
-/// a network without tables or readers. All values are float32.
+/// a network without tables or readers. Values go in and out as float32, whatever `dtype` the
+/// network computes in.
 class HCTR_API SingleNetwork {
  public:
   SingleNetwork(const std::vector<NetworkInput>& inputs, const std::vector<DenseLayerSpec>& layers,
-                bool train, std::uint64_t seed, DeviceType device);
+                bool train, std::uint64_t seed, DeviceType device,
+                TensorScalarType dtype = TensorScalarType::Float32);
 
   /// Writes a tensor, a parameter or "@sample_weight"; the size must fit.
   void set(const std::string& name, const std::vector<float>& values);

@@ -39,7 +39,8 @@ BoundSchedule::BoundSchedule(const StepSchedule& schedule, const OpContext& cont
     } else if (const auto it = plan.offsets.find(static_cast<int>(id)); it != plan.offsets.end()) {
       refs[id].data = static_cast<char*>(memory_.get_ptr()) + it->second;
       refs[id].device = context_.device;
-      report_.push_back({owner, tensor.name, it->second, refs[id].size_in_bytes()});
+      report_.push_back(
+          {owner, tensor.name, it->second, memory_elements(tensor) * size_of(tensor.dtype)});
     }
     refs[id].id = -1;
   };

@@ -87,7 +87,7 @@ MemoryPlan plan_memory(const StepSchedule& schedule, bool share) {
   }
   const auto bytes_of = [&](int id) {
     const ScheduleTensor& tensor = tensors[static_cast<std::size_t>(id)];
-    return aligned(num_elements(tensor.shape) * size_of(tensor.dtype));
+    return aligned(memory_elements(tensor) * size_of(tensor.dtype));
   };
   std::stable_sort(order.begin(), order.end(),
                    [&](int a, int b) { return bytes_of(a) > bytes_of(b); });

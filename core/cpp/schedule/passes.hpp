@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <map>
+#include <string>
 #include <vector>
 
 #include "core/cpp/base/export.hpp"
@@ -9,6 +10,17 @@
 /// Rewrites of a step schedule. Each keeps its meaning: with HUGECTR_FUSE=0 only plan_memory runs
 /// and results agree within the tolerances of the op tests.
 namespace hugectr {
+
+/// Mixed precision: lets ops work in `dtype` (float16 or bfloat16) where they can.
+///
+/// A tensor that lowers becomes `dtype` when a record has it in a field its op lowers; 2-D ones of
+/// odd width get rows of a multiple of 8 elements, so that every row begins at 16 bytes. A
+/// parameter (External) that lowers stays float32; ops that lower the field read "<name>@16"
+/// instead, an External tensor of `dtype`. Everything else a record asks for in another type than
+/// the tensor has goes through a twin and a Cast record. Runs on records in their final order.
+HCTR_API void lower_precision(StepSchedule& schedule, TensorScalarType dtype);
+/// Name of a parameter's 16-bit copy.
+HCTR_API std::string lowered_name(const std::string& parameter);
 
 /// linear_fwd + relu_fwd -> linear_fwd with Activation::Relu, and the backward pair likewise.
 HCTR_API void fuse_linear_activation(StepSchedule& schedule);

@@ -34,7 +34,13 @@ struct ScheduleTensor {
   std::size_t offset = 0;      ///< View: first element inside a row of base
   std::size_t row_stride = 0;  ///< elements between rows; 0 = contiguous
   bool kept = false;           ///< written before or read after the records: never shares memory
+  bool lowers = false;         ///< takes 16 bits when the ops that use it do (lower_precision)
 };
+
+/// Elements of memory a tensor that owns its memory takes, the ends of its rows included.
+inline std::size_t memory_elements(const ScheduleTensor& tensor) {
+  return tensor.row_stride == 0 ? num_elements(tensor.shape) : tensor.shape[0] * tensor.row_stride;
+}
 
 struct OpRecord {
   AnyOp op;
@@ -64,6 +70,11 @@ class HCTR_API StepSchedule {
 
   /// Marks a tensor that code outside the schedule writes before or reads after the records.
   void keep(const std::string& name) { tensors_[static_cast<std::size_t>(id(name))].kept = true; }
+
+  /// Lets a float32 tensor take 16 bits in a network that computes in them.
+  void let_lower(const TensorRef& ref) {
+    tensors_.at(static_cast<std::size_t>(ref.id)).lowers = true;
+  }
 
   /// Gives the records the shapes, strides and roles tensors() has now. Passes call this last.
   void refresh_refs();

@@ -193,6 +193,30 @@ def test_solver_parser(config, write_json):
     assert (solver.batchsize, solver.max_iter, solver.i64_input_key) == (64, 21, False)
 
 
+@pytest.mark.parametrize(
+    ("keys", "dtype", "scaler", "dynamic"),
+    [
+        ({"mixed_precision": 512}, "float16", 512.0, False),
+        ({"mixed_precision_type": "bfloat16"}, "bfloat16", 1.0, False),
+        ({"mixed_precision": 1024, "mixed_precision_type": "bfloat16"}, "bfloat16", 1024.0, False),
+        (
+            {"mixed_precision_type": "float16", "dynamic_loss_scaling": True},
+            "float16",
+            1.0,
+            True,
+        ),
+        ({"enable_tf32_compute": True}, "float32", 1.0, False),
+    ],
+)
+def test_precision(config, write_json, keys, dtype, scaler, dynamic):
+    config["solver"] |= keys
+    parsed = read_config(write_json(config))
+    solver = parsed.solver.to_solver(parsed.optimizer.schedule)
+    assert solver.compute_dtype == dtype
+    assert (solver.scaler, solver.dynamic_loss_scaling) == (scaler, dynamic)
+    assert solver.to_spec()["tf32"] == ("enable_tf32_compute" in keys)
+
+
 def test_known_keys_without_effect_are_accepted(config, write_json):
     config["solver"] |= {"cuda_graph": False, "algorithm_search": True, "async_mlp_wgrad": True}
     config["layers"][1]["plan_file"] = "all2all.json"

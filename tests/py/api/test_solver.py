@@ -54,6 +54,19 @@ def test_solver_is_read_only():
             {"use_mixed_precision": True, "scaler": 1024, "enable_tf32_compute": True},
             ["use_mixed_precision", "enable_tf32_compute", "at most one"],
         ),
+        (
+            {"use_mixed_precision": True, "mixed_precision_type": "float8", "scaler": 1024},
+            ["mixed_precision_type", "'float8'", "'bfloat16'"],
+        ),
+        (
+            {
+                "use_mixed_precision": True,
+                "mixed_precision_type": "bfloat16",
+                "dynamic_loss_scaling": True,
+            },
+            ["dynamic_loss_scaling", "bfloat16, which needs no scaling"],
+        ),
+        ({"dynamic_loss_scaling": "yes"}, ["dynamic_loss_scaling", "'yes'"]),
         ({"device": "gpu"}, ["device", "'gpu'", "'cuda'"]),
         ({"lr_policy": "fixed"}, ["lr_policy", "'fixed'", "LrPolicy_t.fixed"]),
     ],
@@ -64,6 +77,22 @@ def test_a_bad_argument_is_named(arguments, words):
     assert isinstance(caught.value, ValueError)
     for word in words:
         assert any(part in str(caught.value) for part in word.split("|")), str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "dtype"),
+    [
+        ({}, "float32"),
+        ({"mixed_precision_type": "bfloat16"}, "float32"),
+        ({"use_mixed_precision": True, "scaler": 256}, "float16"),
+        ({"use_mixed_precision": True, "dynamic_loss_scaling": True}, "float16"),
+        ({"use_mixed_precision": True, "mixed_precision_type": "bfloat16"}, "bfloat16"),
+    ],
+)
+def test_mixed_precision_names_the_type_the_network_computes_in(arguments, dtype):
+    solver = hugectr.CreateSolver(**arguments)
+    assert solver.compute_dtype == dtype
+    assert solver.to_spec()["compute_dtype"] == dtype
 
 
 def test_switches_without_effect_make_one_debug_line(monkeypatch, capsys):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One check for all layers: forward and every gradient against a float64 formula."""
+"""One check for all layers: forward and every gradient against float64, in 32 and 16 bits."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from oracle.reals import REALS, Real
 
 from hugectr import _core
 
@@ -16,8 +17,9 @@ def every_device(run_on_device: None) -> None:
     """See ``run_on_device``."""
 
 
-@pytest.fixture
+@pytest.fixture(params=REALS, ids=lambda real: real.name)
 def check_layer(
+    request: pytest.FixtureRequest,
     rng: np.random.Generator,
     assert_close: Callable[..., None],
     numeric_gradients: Callable[..., list[npt.NDArray[np.float64]]],
@@ -25,8 +27,16 @@ def check_layer(
     """``check_layer(layer, inputs, formula)`` builds a network of one layer and compares.
 
     ``inputs`` maps bottoms to shapes or arrays; ``formula`` takes the bottoms, then the parameters
-    in their order, and returns the top or the list of tops, in float64.
+    in their order, and returns the top or the list of tops, in float64. Inputs, parameters and
+    gradients of tops are numbers that the element type holds, so that only the layer rounds.
     """
+    real: Real = request.param
+
+    def rounded(values: npt.ArrayLike) -> npt.NDArray[np.float32]:
+        return real.values(real.store(values)).astype(np.float32)
+
+    def close(found: npt.ArrayLike, wanted: npt.ArrayLike, what: str) -> None:
+        assert_close(found, wanted, what, tolerance=real.tolerance)
 
     def check(
         layer: dict[str, Any],
@@ -35,15 +45,18 @@ def check_layer(
         no_gradient: list[str] | None = None,
     ) -> _core.Network:
         arrays = {
-            name: (rng.standard_normal(v) if isinstance(v, tuple) else v).astype(np.float32)
+            name: rounded(rng.standard_normal(v) if isinstance(v, tuple) else v)
             for name, v in inputs.items()
         }
         network = _core.Network(
-            {name: a.shape for name, a in arrays.items()}, [layer], no_gradient=no_gradient
+            {name: a.shape for name, a in arrays.items()},
+            [layer],
+            no_gradient=no_gradient,
+            dtype=real.name,
         )
         parameters = {}
         for name, shape in network.parameters():
-            parameters[name] = rng.standard_normal(shape).astype(np.float32) * 0.3
+            parameters[name] = rounded(rng.standard_normal(shape) * 0.3)
             network.set_parameter(name, parameters[name])
         arguments = [*(arrays[b] for b in layer["bottoms"]), *parameters.values()]
         values = formula(*(a.astype(np.float64) for a in arguments))
@@ -51,16 +64,16 @@ def check_layer(
 
         network.forward(arrays)
         for top, value in zip(layer["tops"], values, strict=True):
-            assert_close(network.tensor(top), value, top)
+            close(network.tensor(top), value, top)
 
-        dys = [rng.standard_normal(v.shape).astype(np.float32) for v in values]
+        dys = [rounded(rng.standard_normal(v.shape)) for v in values]
         network.backward(dict(zip(layer["tops"], dys, strict=True)))
         wanted = numeric_gradients(formula, arguments, dys)
         for name, gradient in zip(layer["bottoms"], wanted, strict=False):
             if name not in (no_gradient or []):
-                assert_close(network.gradient(name), gradient, f"gradient of {name}")
+                close(network.gradient(name), gradient, f"gradient of {name}")
         for name, gradient in zip(parameters, wanted[len(layer["bottoms"]) :], strict=True):
-            assert_close(network.parameter_gradient(name), gradient, f"gradient of {name}")
+            close(network.parameter_gradient(name), gradient, f"gradient of {name}")
         return network
 
     return check

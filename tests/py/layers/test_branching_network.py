@@ -3,6 +3,7 @@
 
 import numpy as np
 import pytest
+from oracle.reals import REALS
 
 from hugectr import _core
 
@@ -54,8 +55,8 @@ def make_inputs(rng):
     return arrays
 
 
-def gradients(arrays):
-    network = _core.Network(INPUTS, LAYERS, seed=5, no_gradient=["dense", "label"])
+def gradients(arrays, dtype="float32"):
+    network = _core.Network(INPUTS, LAYERS, seed=5, no_gradient=["dense", "label"], dtype=dtype)
     for _ in range(2):  # the second step finds the memory as the first one left it
         network.forward(arrays)
         network.backward({})
@@ -64,18 +65,19 @@ def gradients(arrays):
     return network, found
 
 
-def test_fused_and_unfused_agree(rng, monkeypatch, assert_close):
+@pytest.mark.parametrize("real", REALS, ids=lambda r: r.name)
+def test_fused_and_unfused_agree(rng, monkeypatch, assert_close, real):
     arrays = make_inputs(rng)
     monkeypatch.setenv("HUGECTR_FUSE", "0")
-    plain, wanted = gradients(arrays)
+    plain, wanted = gradients(arrays, real.name)
     monkeypatch.setenv("HUGECTR_FUSE", "1")
-    fused, found = gradients(arrays)
+    fused, found = gradients(arrays, real.name)
     assert len(fused.op_records()) < len(plain.op_records())
     assert "slice_fwd" not in fused.op_records()
-    assert fused.loss() == pytest.approx(plain.loss(), rel=1e-6)
+    assert fused.loss() == pytest.approx(plain.loss(), rel=real.tolerance / 10)
     for name, value in wanted.items():
         assert np.linalg.norm(value) > 0, name
-        assert_close(found[name], value, name)
+        assert_close(found[name], value, name, tolerance=real.tolerance)
 
 
 def test_gradient_is_the_derivative_of_the_loss(rng):
