@@ -3,23 +3,24 @@
 
 from __future__ import annotations
 
+import functools
+import multiprocessing
 import os
 import secrets
 from collections.abc import Sequence
-from pathlib import Path
+from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 from rich.progress import track
 
 from hugectr.arguments import check_bool, check_enum, check_float, check_int, check_ints, check_str
-from hugectr.data.norm import write_file_list, write_norm
 from hugectr.enums import Check_t, DataReaderType_t, Distribution_t, PowerLaw_t
 from hugectr.errors import rejected
-from hugectr.tools.key_distribution import draw_keys, power_law_alpha
+from hugectr.tools.generated_files import begin_sets, finish_sets, plan_pieces, write_piece
+from hugectr.tools.key_distribution import power_law_alpha
 
 _WHO = "DataGeneratorParams: "
+_VALUES_ALONE = 5_000_000  # numbers that one process draws in less time than others need to start
 
 
 class DataGeneratorParams:
@@ -28,7 +29,9 @@ class DataGeneratorParams:
     Parameters
     ----------
     format : DataReaderType_t
-        Supported: ``DataReaderType_t.Norm``.
+        ``Norm`` (files and a file list), ``Raw`` or ``RawAsync`` (one file a set), ``Parquet`` (a
+        folder a set, with ``_metadata.json``). The same seed and samples per file give the same
+        samples in every format.
     label_dim, dense_dim : int
         Labels and dense features of a sample, uniform in [0, 1).
     num_slot : int
@@ -36,9 +39,11 @@ class DataGeneratorParams:
     i64_input_key : bool
         Keys are int64 instead of uint32.
     source, eval_source : str
-        File lists to write. Data files go to the folders ``train`` and ``val`` beside them.
+        What to write. Norm: the file lists; data files go to the folders ``train`` and ``val``
+        beside them. Raw: the files. Parquet: the folders.
     slot_size_array : list of int
-        Distinct keys of each slot. Slot k's keys start where those of slot k - 1 end.
+        Distinct keys of each slot. Norm: slot k's keys start where those of slot k - 1 end. Raw and
+        Parquet: they start at 0; give the reader the same slot_size_array, and it adds the sizes.
     nnz_array : list of int
         Keys a sample has in each slot; empty = one.
     check_type : Check_t
@@ -51,11 +56,12 @@ class DataGeneratorParams:
     num_files, eval_num_files : int
         Files of the two sets.
     num_samples_per_file : int
-        Samples in each.
+        Samples in each; for Raw, samples that are drawn together.
     num_samples, eval_num_samples : int
-        Size of the single-file Raw format; not used for Norm.
+        Size of the single-file Raw format; not used for the others.
     float_label_dense : bool
-        Number type of the Raw format; Norm is always float.
+        Raw: float32 labels and dense features. False: int32, labels 0 or 1 and dense features from
+        0 to 99, which the reader turns into log(x + 1). The other formats always hold float32.
     seed : int or None
         The same seed gives the same files; None draws one. (Beyond the original.)
     planted_signal : bool
@@ -94,8 +100,6 @@ class DataGeneratorParams:
         planted_signal: bool = False,
     ) -> None:
         self.format = check_enum(_WHO + "format", format, DataReaderType_t)
-        if self.format != DataReaderType_t.Norm:
-            raise rejected(_WHO + "format", format, "the supported formats, DataReaderType_t.Norm")
         self.label_dim = check_int(_WHO + "label_dim", label_dim, 1)
         self.dense_dim = check_int(_WHO + "dense_dim", dense_dim, 0)
         self.num_slot = check_int(_WHO + "num_slot", num_slot, 1)
@@ -103,6 +107,10 @@ class DataGeneratorParams:
         self.source = check_str(_WHO + "source", source, empty=False)
         self.eval_source = check_str(_WHO + "eval_source", eval_source, empty=False)
         self.slot_size_array = self._per_slot("slot_size_array", slot_size_array)
+        if self.is_raw and max(self.slot_size_array, default=0) > 2**32:
+            raise rejected(
+                _WHO + "slot_size_array", list(slot_size_array), "at most 2^32 keys a slot for Raw"
+            )
         if sum(self.slot_size_array) > 2**32 and not self.i64_input_key:
             raise rejected(
                 _WHO + "slot_size_array",
@@ -128,6 +136,11 @@ class DataGeneratorParams:
         self.float_label_dense = check_bool(_WHO + "float_label_dense", float_label_dense)
         self.seed = None if seed is None else check_int(_WHO + "seed", seed, 0)
         self.planted_signal = check_bool(_WHO + "planted_signal", planted_signal)
+
+    @property
+    def is_raw(self) -> bool:
+        """Whether one Raw file a set is written."""
+        return self.format in (DataReaderType_t.Raw, DataReaderType_t.RawAsync)
 
     def _per_slot(self, name: str, value: Any) -> list[int]:
         numbers = check_ints(_WHO + name, value, 1)
@@ -161,73 +174,41 @@ class DataGenerator:
         seed = self.params.seed
         self._seed = secrets.randbits(63) if seed is None else seed
 
-    def generate(self, progress: bool = True) -> None:
+    def generate(self, progress: bool = True, processes: int | None = None) -> None:
         """Write the training and the evaluation set; files that are there are replaced.
 
         Parameters
         ----------
         progress : bool
             Show a progress bar.
+        processes : int or None
+            Processes that draw and write; None: as many as there are processors, one for little
+            data. The files do not depend on it.
         """
         params = self.params
-        sets = [
-            (0, "train", params.source, params.num_files),
-            (1, "val", params.eval_source, params.eval_num_files),
-        ]
-        work = [
-            (set_id, index, os.path.join(os.path.dirname(source), folder, f"gen_{index}.data"))
-            for set_id, folder, source, count in sets
-            for index in range(count)
-        ]
-        for set_id, index, path in track(
-            work, "Generating data", transient=True, disable=not progress
-        ):
-            self._write(np.random.SeedSequence([self._seed, set_id, index]), path)
-        # The lists come last: where there is a list, all its files are whole.
-        for set_id, _, source, _ in sets:
-            write_file_list(Path(source), [path for owner, _, path in work if owner == set_id])
-
-    def _write(self, seed: np.random.SeedSequence, path: str) -> None:
-        params, n = self.params, self.params.num_samples_per_file
-        generator = np.random.Generator(np.random.PCG64DXSM(seed))
-        dense = generator.random((n, params.dense_dim), dtype=np.float32)
-        keys, low = [], 0
-        for size, nnz in zip(params.slot_size_array, params.nnz_array, strict=True):
-            keys.append(draw_keys(generator, n * nnz, low, size, params.dist_type, params.alpha))
-            low += size
-        label = generator.random((n, params.label_dim), dtype=np.float32)
-        if params.planted_signal:
-            label = (label < self._probability(keys, dense)).astype(np.float32)
-        slots = [
-            (slot_keys, np.arange(0, n * nnz + 1, nnz))
-            for slot_keys, nnz in zip(keys, params.nnz_array, strict=True)
-        ]
-        write_norm(path, label, dense, slots, params.check_type, params.i64_input_key)
-
-    def _probability(
-        self, keys: list[npt.NDArray[Any]], dense: npt.NDArray[np.float32]
-    ) -> npt.NDArray[np.float64]:
-        """P(label = 1), (n, label_dim): the hidden model, of the seed only, for every label."""
-        params, n = self.params, len(dense)
-        columns = []
-        for label in range(params.label_dim):
-            salt = np.uint64(np.random.SeedSequence([self._seed, 2, label]).generate_state(1)[0])
-            logit = np.zeros(n)
-            for slot_keys, nnz in zip(keys, params.nnz_array, strict=True):
-                weights = _hidden_weights(slot_keys, salt).reshape(n, nnz)
-                logit += weights.mean(axis=1) * (2.0 / params.num_slot**0.5)
-            if params.dense_dim:
-                factors = _hidden_weights(np.arange(params.dense_dim), ~salt)
-                logit += (dense - 0.5) @ factors * (2.0 / params.dense_dim**0.5)
-            columns.append(1 / (1 + np.exp(-logit)))
-        return np.stack(columns, axis=1)
-
-
-def _hidden_weights(keys: npt.NDArray[Any], salt: np.uint64) -> npt.NDArray[np.float64]:
-    """A number of unit variance for each key, by hashing, so that no table is needed."""
-    with np.errstate(over="ignore"):  # the arithmetic is modulo 2^64
-        z = keys.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + salt
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        z ^= z >> np.uint64(31)
-    return (z.astype(np.float64) * 2.0**-63 - 1.0) * 3.0**0.5
+        pieces = plan_pieces(params)
+        begin_sets(params)
+        if processes is None:
+            values = sum(piece.rows for piece in pieces) * (
+                params.dense_dim + sum(params.nnz_array)
+            )
+            processes = min(os.cpu_count() or 1, len(pieces)) if values > _VALUES_ALONE else 1
+        check_int("DataGenerator.generate: processes", processes, 1)
+        write = functools.partial(write_piece, params, self._seed)
+        shown = functools.partial(
+            track,
+            description="Generating data",
+            transient=True,
+            disable=not progress,
+            total=len(pieces),
+        )
+        if processes == 1:
+            for piece in shown(pieces):
+                write(piece)
+        else:
+            # spawn: a fork would copy the threads' locks of whoever trains in this process.
+            context = multiprocessing.get_context("spawn")
+            with ProcessPoolExecutor(processes, context) as pool:
+                for _ in shown(pool.map(write, pieces)):
+                    pass
+        finish_sets(params, pieces)

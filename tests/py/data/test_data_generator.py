@@ -158,7 +158,7 @@ def test_planted_signal_can_be_learnt(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"format": DataReaderType_t.Parquet}, "format.*supported formats, DataReaderType_t.Norm"),
+        ({"format": "Parquet"}, "format.*DataReaderType_t.Norm"),
         ({"format": "Norm"}, "format"),
         ({"alpha": 1.0}, "alpha"),
         ({"alpha": 0}, "alpha"),

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where generated samples go: the files of each format."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hugectr.data.norm import write_file_list, write_norm
+from hugectr.data.parquet import write_metadata
+from hugectr.enums import DataReaderType_t
+from hugectr.tools.generated_samples import Piece, Samples, draw
+
+if TYPE_CHECKING:
+    from hugectr.tools.data_generator import DataGeneratorParams
+
+
+def _sets(params: DataGeneratorParams) -> list[tuple[int, str, str, int, int]]:
+    """Number, folder, source, files and samples of both sets."""
+    return [
+        (0, "train", params.source, params.num_files, params.num_samples),
+        (1, "val", params.eval_source, params.eval_num_files, params.eval_num_samples),
+    ]
+
+
+def plan_pieces(params: DataGeneratorParams) -> list[Piece]:
+    """What is drawn together and written by one process."""
+    pieces = []
+    each = params.num_samples_per_file
+    for set_id, folder, source, files, samples in _sets(params):
+        if params.is_raw:
+            for index, first in enumerate(range(0, samples, each)):
+                rows = min(each, samples - first)
+                pieces.append(Piece(set_id, index, rows, source, first))
+            continue
+        norm = params.format is DataReaderType_t.Norm
+        place = os.path.join(os.path.dirname(source), folder) if norm else source
+        ending = "data" if norm else "parquet"
+        # Readers take the files of a folder in the order of their names.
+        width = 1 if norm else len(str(files - 1))
+        for index in range(files):
+            path = os.path.join(place, f"gen_{index:0{width}}.{ending}")
+            pieces.append(Piece(set_id, index, each, path))
+    return pieces
+
+
+def begin_sets(params: DataGeneratorParams) -> None:
+    """Make folders, and Raw files of their final size, for writers at any offset."""
+    for _, _, source, _, samples in _sets(params):
+        if params.is_raw:
+            Path(source).parent.mkdir(parents=True, exist_ok=True)
+            with open(source, "wb") as file:
+                file.truncate(samples * _raw_words(params) * 4)
+        elif params.format is DataReaderType_t.Parquet:
+            Path(source).mkdir(parents=True, exist_ok=True)
+            for old in Path(source).glob("*.parquet"):
+                old.unlink()
+
+
+def write_piece(params: DataGeneratorParams, seed: int, piece: Piece) -> None:
+    """Draw a piece and write it."""
+    samples = draw(params, seed, piece)
+    if params.format is DataReaderType_t.Norm:
+        _write_norm(params, samples, piece)
+    elif params.format is DataReaderType_t.Parquet:
+        _write_parquet(params, samples, piece)
+    else:
+        _write_raw(params, samples, piece)
+
+
+def finish_sets(params: DataGeneratorParams, pieces: list[Piece]) -> None:
+    """File lists and metadata come last: where there is one, all its files are whole."""
+    for set_id, _, source, _, _ in _sets(params):
+        if params.format is DataReaderType_t.Norm:
+            write_file_list(Path(source), [p.path for p in pieces if p.set_id == set_id])
+        elif params.format is DataReaderType_t.Parquet:
+            write_metadata(source, *column_names(params))
+
+
+def column_names(params: DataGeneratorParams) -> tuple[list[str], list[str], list[str]]:
+    """Parquet columns of labels, dense features and slots."""
+    return (
+        [f"label{i}" for i in range(params.label_dim)],
+        [f"dense{i}" for i in range(params.dense_dim)],
+        [f"slot{i}" for i in range(params.num_slot)],
+    )
+
+
+def _raw_words(params: DataGeneratorParams) -> int:
+    return params.label_dim + params.dense_dim + sum(params.nnz_array)
+
+
+def _write_norm(params: DataGeneratorParams, samples: Samples, piece: Piece) -> None:
+    slots, low = [], 0
+    for keys, size in zip(samples.keys, params.slot_size_array, strict=True):
+        n, nnz = keys.shape
+        slots.append(((keys + low).reshape(-1), np.arange(0, n * nnz + 1, nnz)))
+        low += size
+    write_norm(
+        piece.path, samples.label, samples.dense, slots, params.check_type, params.i64_input_key
+    )
+
+
+def _write_raw(params: DataGeneratorParams, samples: Samples, piece: Piece) -> None:
+    words = np.empty((piece.rows, _raw_words(params)), "<u4")
+    at = 0
+    for values in (samples.label, samples.dense):
+        kind = "<f4" if params.float_label_dense else "<i4"
+        words[:, at : at + values.shape[1]] = values.astype(kind).view("<u4")
+        at += values.shape[1]
+    for keys in samples.keys:
+        words[:, at : at + keys.shape[1]] = keys
+        at += keys.shape[1]
+    with open(piece.path, "r+b") as file:
+        file.seek(piece.first_row * words.shape[1] * 4)
+        words.tofile(file)
+
+
+def _write_parquet(params: DataGeneratorParams, samples: Samples, piece: Piece) -> None:
+    labels, dense, slots = column_names(params)
+    columns: dict[str, pa.Array] = {}
+    for names, values in ((labels, samples.label), (dense, samples.dense)):
+        for i, name in enumerate(names):
+            columns[name] = pa.array(np.ascontiguousarray(values[:, i]))
+    key_type = pa.int64() if params.i64_input_key else pa.uint32()
+    for name, keys in zip(slots, samples.keys, strict=True):
+        flat = pa.array(keys.reshape(-1)).cast(key_type)
+        n, nnz = keys.shape
+        if nnz > 1:
+            offsets = pa.array(np.arange(0, n * nnz + 1, nnz, dtype=np.int32))
+            columns[name] = pa.ListArray.from_arrays(offsets, flat)
+        else:
+            columns[name] = flat
+    temporary = piece.path + ".tmp"
+    pq.write_table(pa.table(columns), temporary, compression="snappy")
+    os.replace(temporary, piece.path)
