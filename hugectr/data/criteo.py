@@ -1,0 +1,348 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From the public Criteo files to Parquet, Raw or Norm, in bounded memory and resumably.
+
+Two passes over the lines, in parts that processes work on side by side: the first counts categories
+(or, when they are hashed, only rows), the second encodes and writes. What is done is remembered in
+the folder ``.progress`` of the output, so that an interrupted conversion goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import multiprocessing
+import os
+import shutil
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from rich.progress import track
+
+from hugectr.arguments import check_choice, check_int
+from hugectr.data.criteo_categories import Counts, CountTotal, Encoding, count
+from hugectr.data.criteo_lines import CATEGORIES, INTEGERS, Lines, Part, cut, parse, read_part
+from hugectr.data.norm import write_file_list, write_norm
+from hugectr.data.parquet import write_metadata
+from hugectr.enums import Check_t
+from hugectr.errors import InvalidArgument, rejected
+
+T = TypeVar("T")
+SAMPLE_WORDS = 1 + INTEGERS + CATEGORIES
+FORMATS = ("parquet", "raw", "norm")
+DENSE = [f"I{i + 1}" for i in range(INTEGERS)]
+SLOTS = [f"C{i + 1}" for i in range(CATEGORIES)]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What decides the content of the output; a resumed conversion must have the same."""
+
+    train: tuple[str, ...]
+    eval: tuple[str, ...]
+    format: str
+    min_count: int
+    hash_size: int
+    skip_bad: bool
+    part_bytes: int
+
+
+@dataclass(frozen=True)
+class Converted:
+    """What :func:`convert` wrote.
+
+    Attributes
+    ----------
+    source, eval_source : str
+        For DataReaderParams; empty when there was no such input.
+    slot_size_array : list of int
+        Keys of each category column; also in ``slot_sizes.json``.
+    rows, eval_rows, dropped : int
+        Samples written, and damaged lines left out.
+    """
+
+    source: str
+    eval_source: str
+    slot_size_array: list[int]
+    rows: int
+    eval_rows: int
+    dropped: int
+
+
+def convert(
+    train: Sequence[str],
+    out: str | os.PathLike[str],
+    *,
+    evaluation: Sequence[str] = (),
+    format: str = "parquet",
+    min_count: int = 2,
+    hash_size: int = 0,
+    skip_bad: bool = False,
+    processes: int | None = None,
+    progress: bool = True,
+    part_bytes: int = 64 << 20,
+) -> Converted:
+    """Convert Criteo's tab-separated files.
+
+    Parameters
+    ----------
+    train, evaluation : sequence of path
+        Files of 40 fields a line: label, 13 integers, 26 hexadecimal categories; any field but the
+        label may be empty. Keys are made from the training files alone.
+    out : path
+        Folder to write to.
+    format : {"parquet", "raw", "norm"}
+    min_count : int
+        Categories that come less often in the training files share key 0 with the missing ones.
+    hash_size : int
+        Instead of counting: keys of each column by hashing to so many; 0: count.
+    skip_bad : bool
+        Leave damaged lines out and count them; else they are a DataError.
+    processes : int or None
+        None: as many as there are processors.
+    progress : bool
+        Show progress bars.
+    part_bytes : int
+        Bytes of a part; memory grows with it and with the processes, not with the files.
+
+    Returns
+    -------
+    Converted
+
+    Notes
+    -----
+    Dense features are log(x + 1) with negative and missing values as 0, as float32. ``slot_sizes``
+    are written to ``slot_sizes.json``; Raw and Parquet keys start at 0 in every column (give the
+    reader the sizes), Norm keys have the sizes of the columns before added.
+    """
+    check_choice("criteo: format", format, FORMATS)
+    check_int("criteo: min_count", min_count, 1)
+    if hash_size:
+        check_int("criteo: hash_size", hash_size, 2, 1 << 32)
+    if not train:
+        raise rejected("criteo: train", list(train), "at least one file")
+    settings = Settings(
+        tuple(os.path.abspath(p) for p in train),
+        tuple(os.path.abspath(p) for p in evaluation),
+        format,
+        min_count,
+        hash_size,
+        skip_bad,
+        part_bytes,
+    )
+    folder = Path(out)
+    state = _open_state(folder, settings)
+    parts = [*cut("train", list(train), part_bytes), *cut("eval", list(evaluation), part_bytes)]
+    if processes is None:
+        processes = min(os.cpu_count() or 1, max(1, len(parts)))
+    run = functools.partial(_run_all, processes=processes, progress=progress)
+
+    counted = run(functools.partial(_count_part, settings, state), parts, "Counting")
+    rows = [n for n, _ in counted]
+    encoding = _encoding(settings, state, parts)
+    first_rows = _first_rows(parts, rows)
+    totals = {name: _total(parts, rows, name) for name in ("train", "eval")}
+    if format == "raw":
+        for name, total in totals.items():
+            if total:
+                _make_raw_file(folder / f"{name}.bin", total)
+    write = functools.partial(_write_part, settings, state, folder)
+    run(write, list(zip(parts, first_rows, strict=True)), "Writing")
+    converted = _finish(settings, folder, parts, encoding, totals, sum(n for _, n in counted))
+    shutil.rmtree(state)
+    return converted
+
+
+def _open_state(folder: Path, settings: Settings) -> Path:
+    """The folder of what is done; an unfinished conversion with other settings is an error."""
+    state = folder / ".progress"
+    state.mkdir(parents=True, exist_ok=True)
+    wanted = json.loads(json.dumps(asdict(settings)))
+    path = state / "settings.json"
+    if path.exists():
+        found = json.loads(path.read_text(encoding="utf-8"))
+        if found != wanted:
+            names = ", ".join(k for k in wanted if found.get(k) != wanted[k])
+            raise InvalidArgument(
+                f"{folder} holds an unfinished conversion with another {names}: give the same "
+                f"settings to go on, or remove {state} to start over"
+            )
+    else:
+        temporary = state / "settings.tmp"
+        temporary.write_text(json.dumps(wanted), encoding="utf-8")
+        temporary.replace(path)
+    return state
+
+
+def _run_all(
+    work: Callable[[Any], T], items: Sequence[Any], title: str, *, processes: int, progress: bool
+) -> list[T]:
+    def shown(results: Iterable[T]) -> list[T]:
+        return list(track(results, title, total=len(items), transient=True, disable=not progress))
+
+    if processes == 1 or len(items) <= 1:
+        return shown(map(work, items))
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(processes, context) as pool:
+        return shown(pool.map(work, items))
+
+
+def _done_file(state: Path, stage: str, part: Part) -> Path:
+    return state / f"{stage}-{part.set_name}-{part.index}.npz"
+
+
+def _count_part(settings: Settings, state: Path, part: Part) -> tuple[int, int]:
+    """Rows of a part and damaged lines in it; its counts go to a file."""
+    done = _done_file(state, "counts", part)
+    if done.exists():
+        with np.load(done, allow_pickle=False) as data:
+            return int(data["rows"]), int(data["dropped"])
+    text, offset = read_part(part)
+    lines, dropped = parse(text, part.path, offset, settings.skip_bad) if text else (None, 0)
+    arrays: dict[str, Any] = {"rows": len(lines.label) if lines else 0, "dropped": dropped}
+    if lines and part.set_name == "train" and not settings.hash_size:
+        for c, (values, often) in enumerate(count(lines)):
+            arrays[f"values{c}"], arrays[f"often{c}"] = values, often
+    temporary = done.with_name("tmp-" + done.name)
+    np.savez(temporary, allow_pickle=False, **arrays)
+    temporary.replace(done)
+    return int(arrays["rows"]), dropped
+
+
+def _encoding(settings: Settings, state: Path, parts: list[Part]) -> Encoding:
+    path = state / "encoding.npz"
+    if path.exists():
+        return Encoding.load(path)
+    if settings.hash_size:
+        encoding = Encoding.by_hash(settings.hash_size)
+    else:
+        total = CountTotal()
+        for part in parts:
+            if part.set_name == "train":
+                total.add(_read_counts(_done_file(state, "counts", part)))
+        encoding = Encoding.by_frequency(total.result(), settings.min_count)
+    encoding.save(path)
+    return encoding
+
+
+def _read_counts(path: Path) -> list[Counts]:
+    with np.load(path, allow_pickle=False) as data:
+        if "values0" not in data:
+            return []
+        return [(data[f"values{c}"], data[f"often{c}"]) for c in range(CATEGORIES)]
+
+
+def _first_rows(parts: list[Part], rows: list[int]) -> list[int]:
+    """Row of its set that each part begins with."""
+    seen = {"train": 0, "eval": 0}
+    first = []
+    for part, n in zip(parts, rows, strict=True):
+        first.append(seen[part.set_name])
+        seen[part.set_name] += n
+    return first
+
+
+def _total(parts: list[Part], rows: list[int], name: str) -> int:
+    return sum(n for part, n in zip(parts, rows, strict=True) if part.set_name == name)
+
+
+def _make_raw_file(path: Path, rows: int) -> None:
+    with open(path, "ab") as file:  # keeps what parts have written before an interruption
+        file.truncate(rows * SAMPLE_WORDS * 4)
+
+
+def dense_features(lines: Lines) -> Any:
+    """log(x + 1) of the integers, missing and negative ones as 0: (n, 13) float32."""
+    return np.log1p(np.maximum(lines.integers, 0)).astype(np.float32)
+
+
+def _write_part(settings: Settings, state: Path, folder: Path, item: tuple[Part, int]) -> None:
+    part, first_row = item
+    done = _done_file(state, "written", part).with_suffix(".done")
+    if done.exists():
+        return
+    text, offset = read_part(part)
+    if text:
+        lines, _ = parse(text, part.path, offset, settings.skip_bad)
+        encoding = Encoding.load(state / "encoding.npz")
+        _write(settings.format, folder, part, first_row, lines, encoding)
+    done.touch()
+
+
+def _part_path(folder: Path, part: Part, ending: str) -> Path:
+    return folder / part.set_name / f"part-{part.index:06d}.{ending}"
+
+
+def _write(
+    format: str, folder: Path, part: Part, first_row: int, lines: Lines, encoding: Encoding
+) -> None:
+    keys, dense = encoding.encode(lines), dense_features(lines)
+    if len(lines.label) == 0:
+        return
+    if format == "raw":
+        words = np.empty((len(keys), SAMPLE_WORDS), "<u4")
+        words[:, 0] = lines.label.view(np.uint32)
+        words[:, 1 : 1 + INTEGERS] = dense.view(np.uint32)
+        words[:, 1 + INTEGERS :] = keys
+        with open(folder / f"{part.set_name}.bin", "r+b") as file:
+            file.seek(first_row * SAMPLE_WORDS * 4)
+            words.tofile(file)
+        return
+    path = _part_path(folder, part, "parquet" if format == "parquet" else "data")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_suffix(".tmp")
+    if format == "parquet":
+        columns = {"label": pa.array(lines.label)}
+        columns |= {name: pa.array(dense[:, i].copy()) for i, name in enumerate(DENSE)}
+        columns |= {name: pa.array(keys[:, i].copy()) for i, name in enumerate(SLOTS)}
+        pq.write_table(pa.table(columns), temporary, compression="snappy")
+    else:
+        offsets = np.concatenate([[0], np.cumsum(encoding.slot_sizes[:-1])])
+        write_norm(temporary, lines.label[:, None], dense, keys + offsets, Check_t.Sum, True)
+    temporary.replace(path)
+
+
+def _finish(
+    settings: Settings,
+    folder: Path,
+    parts: list[Part],
+    encoding: Encoding,
+    totals: dict[str, int],
+    dropped: int,
+) -> Converted:
+    """File lists, metadata and slot sizes: they come when everything they speak of is whole."""
+    sources = {}
+    for name in ("train", "eval"):
+        if totals[name] == 0:
+            sources[name] = ""
+        elif settings.format == "raw":
+            sources[name] = str(folder / f"{name}.bin")
+        elif settings.format == "parquet":
+            write_metadata(folder / name, ["label"], DENSE, SLOTS)
+            sources[name] = str(folder / name)
+        else:
+            paths = [_part_path(folder, p, "data") for p in parts if p.set_name == name]
+            sources[name] = str(folder / f"{name}.txt")
+            write_file_list(Path(sources[name]), [str(p) for p in paths if p.exists()])
+    report = {
+        "slot_size_array": encoding.slot_sizes,
+        "rows": totals["train"],
+        "eval_rows": totals["eval"],
+        "dropped": dropped,
+    }
+    temporary = folder / "slot_sizes.tmp"
+    temporary.write_text(json.dumps(report), encoding="utf-8")
+    temporary.replace(folder / "slot_sizes.json")
+    return Converted(
+        sources["train"],
+        sources["eval"],
+        encoding.slot_sizes,
+        totals["train"],
+        totals["eval"],
+        dropped,
+    )
