@@ -15,7 +15,7 @@ import sys
 import time
 import traceback
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -126,7 +126,7 @@ def _data_generate(args: argparse.Namespace) -> int:
 
     sizes = args.slot_sizes
     params = DataGeneratorParams(
-        DataReaderType_t.Norm,
+        DataReaderType_t[args.format.capitalize()],
         args.label_dim,
         args.dense_dim,
         len(sizes),
@@ -141,16 +141,46 @@ def _data_generate(args: argparse.Namespace) -> int:
         num_files=args.files,
         eval_num_files=args.eval_files,
         num_samples_per_file=args.samples_per_file,
+        num_samples=args.files * args.samples_per_file,
+        eval_num_samples=args.eval_files * args.samples_per_file,
+        float_label_dense=not args.int_label_dense,
         seed=args.seed,
         planted_signal=args.planted_signal,
     )
-    DataGenerator(params).generate(progress=sys.stdout.isatty() and not args.json)
+    shown = sys.stdout.isatty() and not args.json
+    DataGenerator(params).generate(shown, args.processes)
     samples = args.files * args.samples_per_file, args.eval_files * args.samples_per_file
     if args.json:
         names = {"source": args.source, "eval_source": args.eval_source}
         _print_json(names | {"samples": samples[0], "eval_samples": samples[1]})
     else:
         print(f"{args.source}: {samples[0]:,} samples; {args.eval_source}: {samples[1]:,} samples")
+    return 0
+
+
+def _data_criteo(args: argparse.Namespace) -> int:
+    from hugectr.data.criteo import convert
+
+    made = convert(
+        args.train,
+        args.out,
+        evaluation=args.eval or (),
+        format=args.format,
+        min_count=args.min_count,
+        hash_size=args.hash_size,
+        skip_bad=args.skip_bad,
+        processes=args.processes,
+        progress=sys.stdout.isatty() and not args.json,
+    )
+    if args.json:
+        _print_json(asdict(made))
+    else:
+        print(f"{made.source}: {made.rows:,} samples, {sum(made.slot_size_array):,} keys")
+        if made.eval_source:
+            print(f"{made.eval_source}: {made.eval_rows:,} samples")
+        if made.dropped:
+            print(f"{made.dropped:,} damaged lines were left out")
+        print(f"slot sizes: {Path(args.out) / 'slot_sizes.json'}")
     return 0
 
 
@@ -221,9 +251,10 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_data_commands(actions: Any) -> None:
-    generate = actions.add_parser("generate", help="generate a data set in the Norm format")
-    generate.add_argument("source", help="file list of the training data, to be written")
-    generate.add_argument("eval_source", help="file list of the evaluation data, to be written")
+    generate = actions.add_parser("generate", help="generate a data set")
+    generate.add_argument("source", help="training data to write: file list, Raw file or folder")
+    generate.add_argument("eval_source", help="evaluation data to write, likewise")
+    generate.add_argument("--format", choices=("norm", "raw", "parquet"), default="norm")
     generate.add_argument(
         "--slot-sizes", type=_numbers, required=True, help="keys of each slot: 1000,20 or 1000*26"
     )
@@ -239,10 +270,24 @@ def _add_data_commands(actions: Any) -> None:
     )
     generate.add_argument("--alpha", type=float, default=1.2, help="exponent of the power law")
     generate.add_argument("--no-check", action="store_true", help="no checksums")
+    generate.add_argument("--int-label-dense", action="store_true", help="Raw: int32 numbers")
+    generate.add_argument("--processes", type=int, default=None)
     generate.add_argument("--planted-signal", action="store_true", help="labels that can be learnt")
     generate.add_argument("--seed", type=int, default=None)
     generate.add_argument("--json", action="store_true")
     generate.set_defaults(run=_data_generate)
+
+    criteo = actions.add_parser("criteo", help="convert the public Criteo files")
+    criteo.add_argument("train", nargs="+", help="tab-separated files: label, 13 integers, 26 hex")
+    criteo.add_argument("--eval", nargs="*", help="files of the evaluation set")
+    criteo.add_argument("--out", required=True, help="folder to write to")
+    criteo.add_argument("--format", choices=("parquet", "raw", "norm"), default="parquet")
+    criteo.add_argument("--min-count", type=int, default=2, help="rarer categories share key 0")
+    criteo.add_argument("--hash-size", type=int, default=0, help="hash to so many keys instead")
+    criteo.add_argument("--skip-bad", action="store_true", help="leave damaged lines out")
+    criteo.add_argument("--processes", type=int, default=None)
+    criteo.add_argument("--json", action="store_true")
+    criteo.set_defaults(run=_data_criteo)
 
     inspect = actions.add_parser("inspect", help="what is in each slot, and what will hurt a model")
     inspect.add_argument("path", help="a Norm data file or a file list")

@@ -300,7 +300,7 @@ def _write(
         columns = {"label": pa.array(lines.label)}
         columns |= {name: pa.array(dense[:, i].copy()) for i, name in enumerate(DENSE)}
         columns |= {name: pa.array(keys[:, i].copy()) for i, name in enumerate(SLOTS)}
-        pq.write_table(pa.table(columns), temporary, compression="snappy")
+        pq.write_table(pa.table(columns), temporary, compression="snappy", write_page_checksum=True)
     else:
         offsets = np.concatenate([[0], np.cumsum(encoding.slot_sizes[:-1])])
         write_norm(temporary, lines.label[:, None], dense, keys + offsets, Check_t.Sum, True)

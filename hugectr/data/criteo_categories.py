@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -121,7 +122,7 @@ class Encoding:
 
     def save(self, path: Path) -> None:
         """Write the encoding, whole or not at all."""
-        arrays = {"slot_sizes": np.array(self.slot_sizes, np.int64)}
+        arrays: dict[str, npt.NDArray[Any]] = {"slot_sizes": np.array(self.slot_sizes, np.int64)}
         for c in range(CATEGORIES):
             if self.values is not None and self.codes is not None:
                 arrays[f"values{c}"], arrays[f"codes{c}"] = self.values[c], self.codes[c]

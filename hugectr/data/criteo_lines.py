@@ -65,7 +65,7 @@ class Lines:
 
 def cut(set_name: str, paths: list[str], part_bytes: int) -> list[Part]:
     """Parts of all files, in their order."""
-    parts = []
+    parts: list[Part] = []
     for path in paths:
         if not os.path.isfile(path):
             raise DataError(f"{path}: there is no such file")

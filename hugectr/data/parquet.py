@@ -112,14 +112,26 @@ def _metadata_of(filesystem: pafs.FileSystem, folder: str) -> dict[str, list[str
         with filesystem.open_input_stream(path) as stream:
             fields = json.loads(stream.read())
         names = {"file_names": [str(entry["file_name"]) for entry in fields["file_stats"]]}
+        places: set[int] = set()
         for kind in ("labels", "conts", "cats"):
-            columns = sorted(fields[kind], key=lambda c: int(c["index"]))
-            names[kind] = [str(c["col_name"]) for c in columns]
+            for column in fields[kind]:
+                place, name = column["index"], column["col_name"]
+                if type(place) is not int or place < 0 or place in places:
+                    raise ValueError(
+                        f"index {place!r} of {name!r} is no number of its own from 0 on"
+                    )
+                if not isinstance(name, str) or not name:
+                    raise ValueError(f"col_name {name!r} is no name")
+                places.add(place)
+            columns = sorted(fields[kind], key=lambda c: c["index"])
+            names[kind] = [c["col_name"] for c in columns]
     except (ValueError, KeyError, TypeError) as error:
         raise DataError(
             f"{path!r} is damaged ({type(error).__name__}: {error}); it needs file_stats, labels, "
             "conts and cats as in the documentation. Restore it, or remove it and pass columns="
         ) from error
+    if not names["file_names"]:
+        raise DataError(f"{path!r} lists no files; remove it, or write it anew")
     for name in names["file_names"]:
         if not name or "/" in name or name in (".", ".."):
             raise DataError(f"{path!r}: file_name {name!r} is not a plain file name")
@@ -239,7 +251,11 @@ class ParquetBlocks:
         current = getattr(self._open_files, "current", None)
         if current is None or current[0] != (self._opened, index):
             path = self._files[index]
-            file = pq.ParquetFile(self._filesystem.open_input_file(path), pre_buffer=False)
+            file = pq.ParquetFile(
+                self._filesystem.open_input_file(path),
+                pre_buffer=False,
+                page_checksum_verification=True,  # of pages that carry one
+            )
             current = ((self._opened, index), file)
             self._open_files.current = current
         return current[1]

@@ -118,7 +118,7 @@ def _to_table(frame: Any) -> pa.Table:
 
 def _hash_strings(column: str, values: Sequence[str | bytes]) -> npt.NDArray[np.int64]:
     """Keys of categories that are text; stable across runs and machines."""
-    seed = column.encode()[:16]
+    seed = hashlib.blake2b(column.encode(), digest_size=16).digest()
     keys = np.empty(len(values), np.int64)
     for i, value in enumerate(values):
         raw = value.encode() if isinstance(value, str) else value
@@ -171,9 +171,10 @@ def _encode(name: str, values: pa.ChunkedArray | pa.Array) -> pa.Array:
         array = array.cast(pa.list_(kind.value_type))
         kind = array.type
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        flat = _encode(name, array.flatten())
+        flat = array.flatten()
         if flat.null_count:
             raise InvalidArgument(f"from_frame: column {name!r} has a null inside a list; drop it")
+        flat = _encode(name, flat)
         lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
         offsets = np.concatenate([[0], np.cumsum(lengths)])
         return pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), flat)
@@ -236,6 +237,11 @@ def from_frame(
     """
     table = _to_table(frame)
     columns = Columns(label, dense, {name: categorical} if categorical else {})
+    twice = set(categorical) & {*columns.label, *columns.dense}
+    if twice:
+        raise rejected(
+            f"from_frame: column {min(twice)!r}", "both a number and a category", "one of the two"
+        )
     for column in columns.all:
         if column not in table.column_names:
             raise rejected(f"from_frame: column {column!r}", table.column_names, "a frame with it")

@@ -137,5 +137,5 @@ def _write_parquet(params: DataGeneratorParams, samples: Samples, piece: Piece) 
         else:
             columns[name] = flat
     temporary = piece.path + ".tmp"
-    pq.write_table(pa.table(columns), temporary, compression="snappy")
+    pq.write_table(pa.table(columns), temporary, compression="snappy", write_page_checksum=True)
     os.replace(temporary, piece.path)
