@@ -63,7 +63,8 @@ EmbeddingData<Key>::EmbeddingData(const SparseEmbeddingHashParams& params, GPURe
       max_rows(row_budget(params, resource.get_global_id(), device_count)),
       has_budget(max_rows > 0),
       table(memory, owner, has_budget ? max_rows : rows_of_all_memory(params.embedding_vec_size),
-            params.type == EmbeddingType::LocalizedSlotSparseEmbeddingHash) {
+            params.type == EmbeddingType::LocalizedSlotSparseEmbeddingHash,
+            resource.staging_resource()) {
   max_rows = table.max_rows();
   const std::size_t d = params.embedding_vec_size;
   weights = GrowableTensor(*memory, TensorScalarType::Float32, d, max_rows, owner + " weights");

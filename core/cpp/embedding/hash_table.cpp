@@ -12,17 +12,30 @@ namespace hugectr {
 namespace {
 
 constexpr std::size_t kMinCapacity = 1024;
+/// Keys that go into the index at once; longer lists go in pieces.
+constexpr std::size_t kKeysAtOnce = std::size_t{1} << 26;
 
-/// Places for `rows` keys at a load of at most three quarters.
-std::size_t capacity_for(std::size_t rows) {
-  return std::max(kMinCapacity, std::bit_ceil(rows + rows / 3 + 1));
+/// Places for `rows` rows, of which `more` may come in one call: a load of three quarters at most
+/// before the call, of fifteen sixteenths at most after it.
+std::size_t capacity_for(std::size_t rows, std::size_t more) {
+  const std::size_t after = rows + more;
+  return std::bit_ceil(std::max({kMinCapacity, rows + rows / 3 + 1, after + after / 15 + 1}));
+}
+
+/// Elements at .. at + n - 1 of an array, or nothing of nothing.
+TensorRef piece(TensorRef array, std::size_t at, std::size_t n) {
+  if (array.empty()) return array;
+  array.data = static_cast<char*>(array.data) + at * size_of(array.dtype);
+  array.shape = {n};
+  return array;
 }
 
 }  // namespace
 
 template <class Key>
 HashTable<Key>::HashTable(std::shared_ptr<MemoryResource> memory, std::string name,
-                          std::size_t max_rows, bool with_slots)
+                          std::size_t max_rows, bool with_slots,
+                          std::shared_ptr<MemoryResource> staging)
     : memory_(std::move(memory)),
       name_(std::move(name)),
       with_slots_(with_slots),
@@ -33,26 +46,43 @@ HashTable<Key>::HashTable(std::shared_ptr<MemoryResource> memory, std::string na
     row_slots_ =
         GrowableTensor(*memory_, TensorScalarType::UInt32, 1, max_rows, name_ + " row slots");
   }
-  auto arena = DeviceBuffer2::create(name_ + " counters", DeviceAllocator(memory_));
-  arena->reserve({1}, &counter_, "counter");
-  arena->reserve({1}, &first_reserved_, "first reserved key");
+  // A call may ask for more rows than there may be: they are counted in the index too.
+  index_ = GrowableTensor(*memory_, TensorScalarType::UInt64, 2,
+                          capacity_for(max_rows, kKeysAtOnce), name_ + " index");
+  auto arena = DeviceBuffer2::create(name_ + " report", DeviceAllocator(memory_));
+  arena->reserve({1 + kReportSize}, &outcome_, "report");
   arena->allocate();
+  auto host_arena = DeviceBuffer2::create(
+      name_ + " report on the host",
+      DeviceAllocator(staging ? std::move(staging) : make_host_memory_resource()));
+  host_arena->reserve({1 + kReportSize}, &host_outcome_, "report");
+  host_arena->allocate();
+}
+
+template <class Key>
+TensorRef HashTable<Key>::counter() const {
+  return piece(outcome_.ref(), 0, 1);
+}
+
+template <class Key>
+TensorRef HashTable<Key>::report() const {
+  return piece(outcome_.ref(), 1, kReportSize);
 }
 
 template <class Key>
 void HashTable<Key>::set_counter(const OpContext& context) {
   const auto rows = static_cast<std::int64_t>(rows_);
-  context.stream->copy_scalars(counter_.get_ptr(), &rows, sizeof rows);
+  context.stream->copy_scalars(outcome_.get_ptr(), &rows, sizeof rows);
 }
 
 template <class Key>
 void HashTable<Key>::rebuild(const OpContext& context) {
-  run(context, HashClear{.index_keys = index_keys_.ref(), .index_values = index_values_.ref()});
+  run(context, HashClear{.index = index()});
   if (rows_ > 0) {
     run(context, HashInsert{.row_keys = row_keys(rows_),
                             .row_slots = row_slots(rows_),
-                            .index_keys = index_keys_.ref(),
-                            .index_values = index_values_.ref()});
+                            .index = index(),
+                            .report = report()});
   }
   set_counter(context);
 }
@@ -63,27 +93,50 @@ void HashTable<Key>::reserve(const OpContext& context, std::size_t keys) {
   row_keys_.grow_to(rows);
   if (with_slots_) row_slots_.grow_to(rows);
   // All keys may turn out to be new, even those that the budget then refuses.
-  const std::size_t needed = capacity_for(rows_ + keys);
-  if (needed <= capacity()) return;
-  auto arena = DeviceBuffer2::create(name_ + " index", DeviceAllocator(memory_));
-  Tensor2<Key> index_keys;
-  Tensor2<std::uint64_t> index_values;
-  arena->reserve({needed}, &index_keys, "keys");
-  arena->reserve({needed}, &index_values, "rows");
-  arena->allocate();
-  context.stream->synchronize();  // nothing may use the old index when it goes
-  index_keys_ = index_keys;
-  index_values_ = index_values;
+  const std::size_t needed = capacity_for(rows_, keys);
+  if (needed <= capacity_) return;
+  index_.grow_to(needed);
+  capacity_ = needed;
   rebuild(context);
 }
 
 template <class Key>
 typename HashTable<Key>::Result HashTable<Key>::wait_result(const OpContext& context) {
-  std::int64_t host[2] = {};
-  context.stream->copy(&host[0], counter_.get_ptr(), sizeof host[0]);
-  context.stream->copy(&host[1], first_reserved_.get_ptr(), sizeof host[1]);
+  context.stream->copy(host_outcome_.get_ptr(), outcome_.get_ptr(), outcome_.get_size_in_bytes());
   context.stream->synchronize();
-  return {static_cast<std::size_t>(host[0]), host[1]};
+  const std::int64_t* outcome = host_outcome_.get_ptr();
+  return {static_cast<std::size_t>(outcome[0]), outcome[1 + kReportedReserved]};
+}
+
+template <class Key>
+typename HashTable<Key>::Result HashTable<Key>::insert_piece(const OpContext& context,
+                                                             const TensorRef& keys,
+                                                             const TensorRef& buckets,
+                                                             SlotOfBucket slot_of,
+                                                             const TensorRef& rows) {
+  reserve(context, keys.size());
+  const std::size_t limit = std::min(rows_ + keys.size(), max_rows());
+  run(context, HashGetInsert{.keys = keys,
+                             .buckets = buckets,
+                             .index = index(),
+                             .counter = counter(),
+                             .row_keys = row_keys(limit),
+                             .row_slots = row_slots(limit),
+                             .rows = rows,
+                             .report = report(),
+                             .slot_num = slot_of.num,
+                             .slot_stride = slot_of.stride,
+                             .slot_first = slot_of.first});
+  const Result result = wait_result(context);
+  if (const std::int64_t lost = host_outcome_.get_ptr()[1 + kReportedLost]; lost > 0) {
+    rebuild(context);
+    throw DeviceError(concat("'", name_, "': the index of ", capacity_, " places had none left for ",
+                             lost, " of ", keys.size(), " keys; its ", rows_,
+                             " rows are as before. Use smaller batches, and report this: the table "
+                             "makes its index large enough for every call"));
+  }
+  rows_ = std::min(result.rows, max_rows());
+  return result;
 }
 
 template <class Key>
@@ -92,22 +145,19 @@ typename HashTable<Key>::Result HashTable<Key>::get_insert(const OpContext& cont
                                                            const TensorRef& buckets,
                                                            SlotOfBucket slot_of,
                                                            const TensorRef& rows) {
-  reserve(context, keys.size());
-  const std::size_t limit = std::min(rows_ + keys.size(), max_rows());
-  run(context, HashGetInsert{.keys = keys,
-                             .buckets = buckets,
-                             .index_keys = index_keys_.ref(),
-                             .index_values = index_values_.ref(),
-                             .counter = counter_.ref(),
-                             .row_keys = row_keys(limit),
-                             .row_slots = row_slots(limit),
-                             .rows = rows,
-                             .first_reserved = first_reserved_.ref(),
-                             .slot_num = slot_of.num,
-                             .slot_stride = slot_of.stride,
-                             .slot_first = slot_of.first});
-  const Result result = wait_result(context);
-  rows_ = std::min(result.rows, max_rows());
+  Result result;
+  const std::size_t n = keys.size();
+  std::size_t at = 0;
+  do {
+    const std::size_t count = std::min(kKeysAtOnce, n - at);
+    const Result part = insert_piece(context, piece(keys, at, count), piece(buckets, at, count),
+                                     slot_of, piece(rows, at, count));
+    if (result.first_reserved < 0 && part.first_reserved >= 0) {
+      result.first_reserved = static_cast<std::int64_t>(at) + part.first_reserved;
+    }
+    result.rows = part.rows;
+    at += count;
+  } while (at < n && result.rows <= max_rows());
   return result;
 }
 
@@ -118,10 +168,9 @@ typename HashTable<Key>::Result HashTable<Key>::get_mark(
   if (capacity() == 0) reserve(context, 0);
   run(context, HashGet{.keys = keys,
                        .buckets = buckets,
-                       .index_keys = index_keys_.ref(),
-                       .index_values = index_values_.ref(),
+                       .index = index(),
                        .rows = rows,
-                       .first_reserved = first_reserved_.ref(),
+                       .report = report(),
                        .row_limit = static_cast<std::int64_t>(row_limit),
                        .slot_num = slot_of.num,
                        .slot_stride = slot_of.stride,
@@ -155,21 +204,14 @@ void HashTable<Key>::insert(const OpContext& context, const TensorRef& keys,
   if (n == 0) return;
   reserve(context, n);
   Stream& stream = *context.stream;
-  TensorRef new_keys = row_keys(rows_ + n), new_slots = row_slots(rows_ + n);
-  const auto tail = [&](TensorRef& ref, std::size_t element) {
-    ref.data = static_cast<char*>(ref.data) + rows_ * element;
-    ref.shape = {n};
-  };
-  tail(new_keys, sizeof(Key));
+  const TensorRef new_keys = piece(row_keys(rows_ + n), rows_, n);
+  const TensorRef new_slots = piece(row_slots(rows_ + n), rows_, n);
   stream.copy(new_keys.data, keys.data, n * sizeof(Key));
-  if (with_slots_) {
-    tail(new_slots, sizeof(std::uint32_t));
-    stream.copy(new_slots.data, slots.data, n * sizeof(std::uint32_t));
-  }
+  if (with_slots_) stream.copy(new_slots.data, slots.data, n * sizeof(std::uint32_t));
   run(context, HashInsert{.row_keys = new_keys,
                           .row_slots = new_slots,
-                          .index_keys = index_keys_.ref(),
-                          .index_values = index_values_.ref(),
+                          .index = index(),
+                          .report = report(),
                           .first = static_cast<std::int64_t>(rows_)});
   rows_ += n;
   set_counter(context);
@@ -202,8 +244,7 @@ void HashTable<Key>::truncate(const OpContext& context, std::size_t rows) {
 
 template <class Key>
 std::size_t HashTable<Key>::size_in_bytes() const {
-  return row_keys_.size_in_bytes() + row_slots_.size_in_bytes() + index_keys_.get_size_in_bytes() +
-         index_values_.get_size_in_bytes();
+  return row_keys_.size_in_bytes() + row_slots_.size_in_bytes() + index_.size_in_bytes();
 }
 
 template class HashTable<std::uint32_t>;

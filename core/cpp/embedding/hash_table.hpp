@@ -15,6 +15,7 @@ namespace hugectr {
 
 /// Key -> row of one device's part of a table. Rows are numbered 0, 1, 2, ... without gaps; the
 /// table also keeps the key (and slot) of every row, so that the index can be rebuilt and dumped.
+/// That is also how the index grows: in place, rebuilt from the rows, so that there never are two.
 ///
 /// With slots, identity is (slot, key): a key in two slots is two rows. `buckets` of a call are
 /// then mapped to slots by `slot_of`. All calls must use one stream (`context.stream`); those that
@@ -22,17 +23,18 @@ namespace hugectr {
 template <class Key>
 class HCTR_API HashTable {
  public:
+  /// `staging`: host memory that copies from the device go to without a detour; by default any.
   HashTable(std::shared_ptr<MemoryResource> memory, std::string name, std::size_t max_rows,
-            bool with_slots);
+            bool with_slots, std::shared_ptr<MemoryResource> staging = nullptr);
 
   /// What a call learned. Rows beyond max_rows() were counted, not stored: truncate() then.
   struct Result {
-    std::size_t rows = 0;              ///< rows there are, or were asked for
+    std::size_t rows = 0;              ///< rows there are, or at least were asked for
     std::int64_t first_reserved = -1;  ///< least i with the reserved key at keys[i]
   };
 
   /// rows[i] := row of keys[i], new ones appended. Grows the index first, so that it can never
-  /// fill up. Waits.
+  /// fill up; one that is full all the same is a DeviceError, with the table as before. Waits.
   Result get_insert(const OpContext& context, const TensorRef& keys, const TensorRef& buckets,
                     SlotOfBucket slot_of, const TensorRef& rows);
   /// rows[i] := row of keys[i], kNoRow where there is none below row_limit. Waits.
@@ -55,7 +57,8 @@ class HCTR_API HashTable {
 
   std::size_t size() const { return rows_; }
   std::size_t max_rows() const { return row_keys_.max_rows(); }
-  std::size_t capacity() const { return index_keys_.get_num_elements(); }
+  /// Places of the index.
+  std::size_t capacity() const { return capacity_; }
   std::size_t size_in_bytes() const;
   /// (rows) keys and uint32 slots (empty without slots) of the first rows.
   TensorRef row_keys(std::size_t rows) const { return vector(row_keys_, rows); }
@@ -70,19 +73,23 @@ class HCTR_API HashTable {
     ref.row_stride = 1;
     return ref;
   }
+  TensorRef index() const { return index_.ref(0, capacity_); }
+  TensorRef counter() const;
+  TensorRef report() const;
   void reserve(const OpContext& context, std::size_t keys);
   void rebuild(const OpContext& context);
   void set_counter(const OpContext& context);
+  Result insert_piece(const OpContext& context, const TensorRef& keys, const TensorRef& buckets,
+                      SlotOfBucket slot_of, const TensorRef& rows);
   Result wait_result(const OpContext& context);
 
   std::shared_ptr<MemoryResource> memory_;
   std::string name_;
   bool with_slots_;
   std::size_t rows_ = 0;
-  GrowableTensor row_keys_, row_slots_;
-  Tensor2<Key> index_keys_;
-  Tensor2<std::uint64_t> index_values_;
-  Tensor2<std::int64_t> counter_, first_reserved_;
+  GrowableTensor row_keys_, row_slots_, index_;
+  std::size_t capacity_ = 0;
+  Tensor2<std::int64_t> outcome_, host_outcome_;  ///< counter of rows, then the report of a call
 };
 
 extern template class HashTable<std::uint32_t>;

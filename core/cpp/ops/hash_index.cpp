@@ -16,25 +16,31 @@ constexpr std::size_t kGrain = 4096;
 /// Keys whose lines are fetched before they are needed: enough to hide the latency of main memory.
 constexpr std::size_t kAhead = 32;
 
-void check_index(const char* op, const TensorRef& index_keys, const TensorRef& index_values,
-                 const TensorRef& keys) {
-  const std::size_t capacity = index_keys.size();
-  HCTR_CHECK(capacity >= 64 && std::has_single_bit(capacity), op, ": capacity ", capacity,
-             " must be a power of two of at least 64");
-  HCTR_CHECK(index_values.dtype == TensorScalarType::UInt64 && index_values.size() == capacity, op,
-             ": index_values must hold ", capacity, " uint64");
-  HCTR_CHECK(index_keys.dtype == keys.dtype, op, ": keys hold ", to_string(keys.dtype),
-             ", the index holds ", to_string(index_keys.dtype));
-  with_key_type(keys.dtype, [](auto) {});
+std::size_t check_index(const char* op, const TensorRef& index) {
+  const std::size_t capacity = index.size() / 2;
+  HCTR_CHECK(index.dtype == TensorScalarType::UInt64 && index.shape.size() == 2 &&
+                 index.shape[1] == 2 && index.contiguous(),
+             op, ": index holds ", to_string(index.dtype), " of shape ", to_string(index.shape),
+             ", must hold (capacity, 2) uint64");
+  HCTR_CHECK(capacity >= 64 && std::has_single_bit(capacity) && capacity <= std::size_t{1} << 33,
+             op, ": capacity ", capacity, " must be a power of two, 64 to 2^33");
+  return capacity;
+}
+
+void check_report(const char* op, const TensorRef& report) {
+  HCTR_CHECK(report.dtype == TensorScalarType::Int64 && report.size() == kReportSize, op,
+             ": report must hold ", std::size_t{kReportSize}, " int64");
 }
 
 template <class Op>
 void check_lookup(const Op& op) {
-  check_index(Op::kName, op.index_keys, op.index_values, op.keys);
+  check_index(Op::kName, op.index);
+  check_report(Op::kName, op.report);
+  with_key_type(op.keys.dtype, [](auto) {});
+  HCTR_CHECK(op.keys.size() < 0xFFFFFFFFu, Op::kName, ": ", op.keys.size(),
+             " keys are more than a call may have, 2^32 - 2");
   HCTR_CHECK(op.rows.dtype == TensorScalarType::UInt32 && op.rows.size() == op.keys.size(),
              Op::kName, ": rows must hold ", op.keys.size(), " uint32");
-  HCTR_CHECK(op.first_reserved.dtype == TensorScalarType::Int64 && op.first_reserved.size() == 1,
-             Op::kName, ": first_reserved must hold one int64");
   HCTR_CHECK(op.slot_num == 0 || (op.buckets.dtype == TensorScalarType::UInt32 &&
                                   op.buckets.size() == op.keys.size()),
              Op::kName, ": buckets must hold one uint32 a key when slots count");
@@ -46,25 +52,22 @@ SlotOfBucket slot_of_bucket(const Op& op) {
           static_cast<std::uint32_t>(op.slot_first)};
 }
 
-[[noreturn]] void throw_full(const char* op) {
-  throw DeviceError(concat(op, ": the index of the hash table is full"));
-}
-
-template <class Key>
+/// The index as CPU threads see it.
 struct Index {
-  Key* keys;
-  std::uint64_t* values;
+  HashPlace* places;
   std::size_t capacity;
 
-  Index(const TensorRef& k, const TensorRef& v)
-      : keys(k.ptr<Key>()), values(v.ptr<std::uint64_t>()), capacity(k.size()) {}
+  explicit Index(const TensorRef& index)
+      : places(reinterpret_cast<HashPlace*>(index.ptr<std::uint64_t>())),
+        capacity(index.size() / 2) {}
 
-  Key key(std::size_t place) const {
-    return std::atomic_ref(keys[place]).load(std::memory_order_acquire);
+  LineWalk walk(std::uint64_t hash) const { return LineWalk(hash, capacity); }
+  std::uint64_t key(std::size_t place) const {
+    return std::atomic_ref(places[place].key).load(std::memory_order_acquire);
   }
   /// Row and slot of a place whose key is there; waits for whoever put it there.
   std::uint64_t value(std::size_t place) const {
-    std::atomic_ref ref(values[place]);
+    std::atomic_ref ref(places[place].value);
     std::uint64_t value = ref.load(std::memory_order_acquire);
     for (int spin = 0; value == kUnpublished; ++spin) {
       // The owner may have lost its core between the two writes.
@@ -74,31 +77,31 @@ struct Index {
     return value;
   }
   /// Always inline: GCC drops calls of a function that only prefetches.
-  [[gnu::always_inline]] void prefetch(std::size_t place) const {
-    __builtin_prefetch(keys + place, 0, 2);
-    __builtin_prefetch(values + place, 0, 2);
+  [[gnu::always_inline]] void prefetch(std::uint64_t hash) const {
+    __builtin_prefetch(places + walk(hash).first(), 0, 2);
   }
-  /// Takes a free place for key, or tells in `found` who was faster.
-  bool take(std::size_t place, Key key, Key& found) const {
-    found = kEmptyKey<Key>;
-    return std::atomic_ref(keys[place])
+  /// Takes a free place for a key, or tells in `found` who was faster.
+  bool take(std::size_t place, std::uint64_t key, std::uint64_t& found) const {
+    found = kFreePlace;
+    return std::atomic_ref(places[place].key)
         .compare_exchange_strong(found, key, std::memory_order_acq_rel, std::memory_order_acquire);
   }
   void publish(std::size_t place, std::uint64_t value) const {
-    std::atomic_ref(values[place]).store(value, std::memory_order_release);
+    std::atomic_ref(places[place].value).store(value, std::memory_order_release);
   }
 };
 
-template <class Key>
-std::uint32_t find(const Index<Key>& index, Key key, std::uint32_t slot, std::uint64_t hash) {
-  ProbeWalk<Key> walk(hash, index.capacity);
+std::uint32_t find(const Index& index, std::uint64_t key, std::uint32_t slot, std::uint64_t hash) {
+  LineWalk walk = index.walk(hash);
   do {
-    const std::size_t place = walk.place();
-    const Key there = index.key(place);
-    if (there == kEmptyKey<Key>) return kNoRow;
-    if (there == key) {
-      const std::uint64_t value = index.value(place);
-      if (value_slot(value) == slot) return value_row(value);
+    for (unsigned step = 0; step < kPlacesPerLine; ++step) {
+      const std::size_t place = walk.first() + walk.place(step);
+      const std::uint64_t there = index.key(place);
+      if (there == kFreePlace) return kNoRow;
+      if (there == key) {
+        const std::uint64_t value = index.value(place);
+        if (value_slot(value) == slot) return value_row(value);
+      }
     }
   } while (walk.next());
   return kNoRow;
@@ -121,29 +124,36 @@ struct RowWriter {
   }
 };
 
+/// Keys of a call for which the index had no place.
+using LostKeys = std::atomic<std::int64_t>;
+
 template <class Key>
-std::uint32_t find_or_insert(const Index<Key>& index, Key key, std::uint32_t slot,
-                             std::uint64_t hash, const RowWriter<Key>& writer) {
-  ProbeWalk<Key> walk(hash, index.capacity);
+std::uint32_t find_or_insert(const Index& index, Key key, std::uint32_t slot, std::uint64_t hash,
+                             const RowWriter<Key>& writer, LostKeys& lost) {
+  const std::uint64_t word = key_word(key);
+  LineWalk walk = index.walk(hash);
   do {
-    const std::size_t place = walk.place();
-    Key there = index.key(place);
-    if (there == kEmptyKey<Key> && index.take(place, key, there)) {
-      const std::uint32_t row = writer.next_row(key, slot);
-      index.publish(place, pack_value(slot, row));
-      return row;
-    }
-    if (there == key) {
-      const std::uint64_t value = index.value(place);
-      if (value_slot(value) == slot) return value_row(value);
+    for (unsigned step = 0; step < kPlacesPerLine; ++step) {
+      const std::size_t place = walk.first() + walk.place(step);
+      std::uint64_t there = index.key(place);
+      if (there == kFreePlace && index.take(place, word, there)) {
+        const std::uint32_t row = writer.next_row(key, slot);
+        index.publish(place, pack_value(slot, row));
+        return row;
+      }
+      if (there == word) {
+        const std::uint64_t value = index.value(place);
+        if (value_slot(value) == slot) return value_row(value);
+      }
     }
   } while (walk.next());
-  throw_full(HashGetInsert::kName);
+  lost.fetch_add(1, std::memory_order_relaxed);
+  return kNoRow;
 }
 
 /// rows[i] = look(key, slot, hash) for all keys, fetching lines ahead; reserved keys get kNoRow.
 template <class Key, class Op, class Look>
-void for_each_key(ThreadPool& pool, const Op& op, const Index<Key>& index, const Look& look) {
+void for_each_key(ThreadPool& pool, const Op& op, const Index& index, const Look& look) {
   const std::size_t n = op.keys.size();
   const Key* keys = op.keys.template ptr<Key>();
   const SlotOfBucket slot_of = slot_of_bucket(op);
@@ -171,54 +181,70 @@ void for_each_key(ThreadPool& pool, const Op& op, const Index<Key>& index, const
         const std::uint64_t hash = hash_key(widen_key(keys[ahead]), slot);
         slots[ahead % kAhead] = slot;
         hashes[ahead % kAhead] = hash;
-        index.prefetch(ProbeWalk<Key>(hash, index.capacity).place());
+        index.prefetch(hash);
       }
     }
   });
   const std::size_t least = first_reserved.load();
-  *op.first_reserved.template ptr<std::int64_t>() =
+  op.report.template ptr<std::int64_t>()[kReportedReserved] =
       least == n ? -1 : static_cast<std::int64_t>(least);
 }
 
 void hash_clear_kernel(const OpContext& context, const HashClear& op) {
-  with_key_type(op.index_keys.dtype, [&]<class Key>(Key) {
-    const Index<Key> index(op.index_keys, op.index_values);
-    parallel_for(*context.pool, index.capacity, std::size_t{1} << 16,
-                 [&](std::size_t begin, std::size_t end) {
-                   std::fill(index.keys + begin, index.keys + end, kEmptyKey<Key>);
-                   std::fill(index.values + begin, index.values + end, kUnpublished);
-                 });
-  });
+  std::uint64_t* words = op.index.ptr<std::uint64_t>();
+  static_assert(kFreePlace == kUnpublished, "both words of a place are cleared to the same");
+  parallel_for(
+      *context.pool, op.index.size(), std::size_t{1} << 17,
+      [&](std::size_t begin, std::size_t end) { std::fill(words + begin, words + end, kFreePlace); });
 }
 
 void hash_get_kernel(const OpContext& context, const HashGet& op) {
   with_key_type(op.keys.dtype, [&]<class Key>(Key) {
-    const Index<Key> index(op.index_keys, op.index_values);
+    const Index index(op.index);
     const auto limit = static_cast<std::uint64_t>(op.row_limit);
     for_each_key<Key>(*context.pool, op, index,
                       [&](Key key, std::uint32_t slot, std::uint64_t hash) {
-                        const std::uint32_t row = find(index, key, slot, hash);
+                        const std::uint32_t row = find(index, key_word(key), slot, hash);
                         return row < limit ? row : kNoRow;
                       });
   });
 }
 
 void hash_get_insert_kernel(const OpContext& context, const HashGetInsert& op) {
+  LostKeys lost{0};
   with_key_type(op.keys.dtype, [&]<class Key>(Key) {
-    const Index<Key> index(op.index_keys, op.index_values);
+    const Index index(op.index);
     const RowWriter<Key> writer{op.counter.ptr<std::int64_t>(), op.row_keys.ptr<Key>(),
                                 op.slot_num ? op.row_slots.ptr<std::uint32_t>() : nullptr,
                                 static_cast<std::int64_t>(op.row_keys.size())};
     for_each_key<Key>(*context.pool, op, index,
                       [&](Key key, std::uint32_t slot, std::uint64_t hash) {
-                        return find_or_insert(index, key, slot, hash, writer);
+                        return find_or_insert(index, key, slot, hash, writer, lost);
                       });
   });
+  op.report.ptr<std::int64_t>()[kReportedLost] = lost.load();
+}
+
+/// Puts a key that is not there into the foremost free place; false when there is none.
+bool insert_distinct(const Index& index, std::uint64_t key, std::uint64_t hash,
+                     std::uint64_t value) {
+  LineWalk walk = index.walk(hash);
+  std::uint64_t there = 0;
+  do {
+    for (unsigned step = 0; step < kPlacesPerLine; ++step) {
+      const std::size_t place = walk.first() + walk.place(step);
+      if (index.key(place) != kFreePlace || !index.take(place, key, there)) continue;
+      index.publish(place, value);
+      return true;
+    }
+  } while (walk.next());
+  return false;
 }
 
 void hash_insert_kernel(const OpContext& context, const HashInsert& op) {
+  LostKeys lost{0};
   with_key_type(op.row_keys.dtype, [&]<class Key>(Key) {
-    const Index<Key> index(op.index_keys, op.index_values);
+    const Index index(op.index);
     const Key* row_keys = op.row_keys.ptr<Key>();
     const auto first = static_cast<std::size_t>(op.first);
     const std::uint32_t* row_slots =
@@ -231,23 +257,17 @@ void hash_insert_kernel(const OpContext& context, const HashInsert& op) {
             for (std::size_t i = 0; i < count; ++i) {
               hashes[i] =
                   hash_key(widen_key(row_keys[block + i]), row_slots ? row_slots[block + i] : 0);
-              index.prefetch(ProbeWalk<Key>(hashes[i], index.capacity).place());
+              index.prefetch(hashes[i]);
             }
             for (std::size_t i = 0; i < count; ++i) {
-              ProbeWalk<Key> walk(hashes[i], index.capacity);
-              Key there;
-              // All (slot, key) are distinct, so only free places matter.
-              while (index.key(walk.place()) != kEmptyKey<Key> ||
-                     !index.take(walk.place(), row_keys[block + i], there)) {
-                if (!walk.next()) throw_full(HashInsert::kName);
-              }
-              index.publish(walk.place(),
-                            pack_value(row_slots ? row_slots[block + i] : 0,
-                                       static_cast<std::uint32_t>(first + block + i)));
+              const std::uint64_t value = pack_value(row_slots ? row_slots[block + i] : 0,
+                                                     static_cast<std::uint32_t>(first + block + i));
+              if (!insert_distinct(index, key_word(row_keys[block + i]), hashes[i], value)) ++lost;
             }
           }
         });
   });
+  op.report.ptr<std::int64_t>()[kReportedLost] = lost.load();
 }
 
 const OpRegistration<HashClear> hash_clear_cpu{DeviceType::Cpu, &hash_clear_kernel};
@@ -257,7 +277,7 @@ const OpRegistration<HashInsert> hash_insert_cpu{DeviceType::Cpu, &hash_insert_k
 
 }  // namespace
 
-void HashClear::check() const { check_index(kName, index_keys, index_values, index_keys); }
+void HashClear::check() const { check_index(kName, index); }
 
 void HashGet::check() const {
   check_lookup(*this);
@@ -276,9 +296,11 @@ void HashGetInsert::check() const {
 }
 
 void HashInsert::check() const {
-  check_index(kName, index_keys, index_values, row_keys);
-  HCTR_CHECK(first >= 0 && first + row_keys.size() < index_keys.size(), kName, ": rows ", first,
-             " + ", row_keys.size(), " do not fit into ", index_keys.size(), " places");
+  const std::size_t capacity = check_index(kName, index);
+  check_report(kName, report);
+  with_key_type(row_keys.dtype, [](auto) {});
+  HCTR_CHECK(first >= 0 && static_cast<std::size_t>(first) + row_keys.size() < capacity, kName,
+             ": rows ", first, " + ", row_keys.size(), " do not fit into ", capacity, " places");
   HCTR_CHECK(row_slots.empty() || (row_slots.dtype == TensorScalarType::UInt32 &&
                                    row_slots.size() == row_keys.size()),
              kName, ": row_slots must hold one uint32 a row");

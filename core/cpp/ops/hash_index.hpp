@@ -5,31 +5,30 @@
 #include "core/cpp/device/op.hpp"
 
 /// The four operations on the index of a hash table (layout: hash_probe.hpp). All of them:
-///   index_keys    (capacity) uint32 or int64, capacity a power of two of at least 64
-///   index_values  (capacity) uint64: slot << 32 | row, or kUnpublished
+///   index   (capacity, 2) uint64: places; capacity a power of two, 64 to 2^33. CUDA wants it to
+///           start at a multiple of 16 bytes.
+///   report  (kReportSize) int64: see HashReport; an op writes the elements its text names.
 /// Rows are numbered 0, 1, 2, ... without gaps in the order of insertion, which depends on timing:
-/// no result may depend on row numbers. The caller keeps the index from filling up; one that is
-/// full all the same is a DeviceError.
+/// no result may depend on row numbers. The caller keeps the index from filling up. A key that
+/// finds no place all the same is counted in report[kReportedLost] and has no row; the rest of the
+/// call is done as ever, but it takes long: every place was looked at.
 namespace hugectr {
 
 /// All places become free. Overwrites. Deterministic.
 struct HCTR_API HashClear {
   static constexpr const char* kName = "hash_clear";
-  TensorRef index_keys, index_values;
+  TensorRef index;
 
-  void visit(OpVisitor& v) {
-    v.tensor("index_keys", Access::Out, index_keys);
-    v.tensor("index_values", Access::Out, index_values);
-  }
+  void visit(OpVisitor& v) { v.tensor("index", Access::Out, index); }
   void check() const;
 };
 
 /// rows[i] := row of (slot, keys[i]), or kNoRow when the row is `row_limit` or later or there is
-/// none. keys (n); buckets (n) uint32, needed when slot_num > 0; rows (n) uint32.
-/// first_reserved (1) int64 := least i with keys[i] = kEmptyKey, else -1. Deterministic.
+/// none. keys (n) uint32 or int64; buckets (n) uint32, needed when slot_num > 0; rows (n) uint32.
+/// report[kReportedReserved] := least i with keys[i] = kEmptyKey, else -1. Deterministic.
 struct HCTR_API HashGet {
   static constexpr const char* kName = "hash_get";
-  TensorRef keys, buckets, index_keys, index_values, rows, first_reserved;
+  TensorRef keys, buckets, index, rows, report;
   std::int64_t row_limit = 0;
   /// Slot of a key = slot_first + buckets[i] % slot_num * slot_stride; slot_num 0: no slots.
   std::int64_t slot_num = 0, slot_stride = 1, slot_first = 0;
@@ -37,10 +36,9 @@ struct HCTR_API HashGet {
   void visit(OpVisitor& v) {
     v.tensor("keys", Access::In, keys);
     v.optional("buckets", Access::In, buckets);
-    v.tensor("index_keys", Access::In, index_keys);
-    v.tensor("index_values", Access::In, index_values);
+    v.tensor("index", Access::In, index);
     v.tensor("rows", Access::Out, rows);
-    v.tensor("first_reserved", Access::Out, first_reserved);
+    v.tensor("report", Access::InOut, report);
     v.attribute("row_limit", row_limit);
     v.attribute("slot_num", slot_num);
     v.attribute("slot_stride", slot_stride);
@@ -50,26 +48,25 @@ struct HCTR_API HashGet {
 };
 
 /// The same, but a key that is not there gets the next row: rows[i] = counter++, row_keys[row] =
-/// key, row_slots[row] = slot. Concurrent: whoever swaps the key into a free place takes the row
-/// and publishes it; others with the same key wait for it. counter (1) int64. row_keys (limit),
-/// row_slots (limit) uint32 if slots count. A row beyond the limit is not written and reads kNoRow;
-/// the counter still counts it, so that the caller sees counter > limit and rebuilds the index.
+/// key, row_slots[row] = slot. Concurrent, also with other calls on this index: whoever swaps the
+/// key into a free place takes the row and publishes it; others with the same key wait for it.
+/// counter (1) int64. row_keys (limit), row_slots (limit) uint32 if slots count. A row beyond the
+/// limit is not written and reads kNoRow; the counter still counts it, so that the caller sees
+/// counter > limit and rebuilds the index. report[kReportedLost] := keys without a place.
 struct HCTR_API HashGetInsert {
   static constexpr const char* kName = "hash_get_insert";
-  TensorRef keys, buckets, index_keys, index_values, counter, row_keys, row_slots, rows,
-      first_reserved;
+  TensorRef keys, buckets, index, counter, row_keys, row_slots, rows, report;
   std::int64_t slot_num = 0, slot_stride = 1, slot_first = 0;
 
   void visit(OpVisitor& v) {
     v.tensor("keys", Access::In, keys);
     v.optional("buckets", Access::In, buckets);
-    v.tensor("index_keys", Access::InOut, index_keys);
-    v.tensor("index_values", Access::InOut, index_values);
+    v.tensor("index", Access::InOut, index);
     v.tensor("counter", Access::InOut, counter);
     v.tensor("row_keys", Access::InOut, row_keys);
     v.optional("row_slots", Access::InOut, row_slots);
     v.tensor("rows", Access::Out, rows);
-    v.tensor("first_reserved", Access::Out, first_reserved);
+    v.tensor("report", Access::InOut, report);
     v.attribute("slot_num", slot_num);
     v.attribute("slot_stride", slot_stride);
     v.attribute("slot_first", slot_first);
@@ -78,18 +75,18 @@ struct HCTR_API HashGetInsert {
 };
 
 /// Puts rows first .. first + n - 1 into an index that has none of them: row_keys (n) distinct,
-/// row_slots (n) uint32 or empty. How the index is rebuilt when it doubles and when rows are taken
-/// back.
+/// row_slots (n) uint32 or empty. How the index is rebuilt when it grows and when rows are taken
+/// back. report[kReportedLost] := keys without a place.
 struct HCTR_API HashInsert {
   static constexpr const char* kName = "hash_insert";
-  TensorRef row_keys, row_slots, index_keys, index_values;
+  TensorRef row_keys, row_slots, index, report;
   std::int64_t first = 0;
 
   void visit(OpVisitor& v) {
     v.tensor("row_keys", Access::In, row_keys);
     v.optional("row_slots", Access::In, row_slots);
-    v.tensor("index_keys", Access::InOut, index_keys);
-    v.tensor("index_values", Access::InOut, index_values);
+    v.tensor("index", Access::InOut, index);
+    v.tensor("report", Access::InOut, report);
     v.attribute("first", first);
   }
   void check() const;

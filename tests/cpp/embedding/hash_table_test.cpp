@@ -83,16 +83,17 @@ TYPED_TEST(HashTableOf, OverlappingInsertsGiveEachKeyOneRow) {
 TYPED_TEST(HashTableOf, SixteenStreamsInsertIntoOneIndex) {
   // The op itself is safe from any number of streams at once, not only inside one launch.
   constexpr std::size_t kStreams = 16, kKeys = 4000, kCapacity = 1 << 14;
-  std::vector<TypeParam> index_keys(kCapacity);
-  std::vector<std::uint64_t> index_values(kCapacity);
+  std::vector<std::uint64_t> words(2 * kCapacity);
   std::vector<std::int64_t> counter(1);
   std::vector<TypeParam> row_keys(kCapacity);
   const auto on = [&](auto& v) { return make_ref(v.data(), {v.size()}, this->gpu_.device()); };
-  run(this->context_, HashClear{.index_keys = on(index_keys), .index_values = on(index_values)});
+  const TensorRef index = make_ref(words.data(), {kCapacity, 2}, this->gpu_.device());
+  run(this->context_, HashClear{.index = index});
   this->gpu_.plan_stream().synchronize();
   std::vector<std::vector<TypeParam>> keys(kStreams);
   std::vector<std::vector<std::uint32_t>> rows(kStreams, std::vector<std::uint32_t>(kKeys));
-  std::vector<std::vector<std::int64_t>> reserved(kStreams, std::vector<std::int64_t>(1));
+  std::vector<std::vector<std::int64_t>> reports(kStreams,
+                                                 std::vector<std::int64_t>(kReportSize));
   for (std::size_t s = 0; s < kStreams; ++s) {
     keys[s] = this->range(static_cast<TypeParam>(s * 300), kKeys);
     std::shuffle(keys[s].begin(), keys[s].end(), std::mt19937_64(s));
@@ -104,12 +105,11 @@ TYPED_TEST(HashTableOf, SixteenStreamsInsertIntoOneIndex) {
       ThreadPool pool(1);
       run(OpContext{stream.get(), &pool, nullptr, this->gpu_.device()},
           HashGetInsert{.keys = on(keys[s]),
-                        .index_keys = on(index_keys),
-                        .index_values = on(index_values),
+                        .index = index,
                         .counter = on(counter),
                         .row_keys = on(row_keys),
                         .rows = on(rows[s]),
-                        .first_reserved = on(reserved[s])});
+                        .report = on(reports[s])});
       stream->synchronize();
     });
   }

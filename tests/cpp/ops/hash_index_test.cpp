@@ -14,34 +14,32 @@ namespace {
 
 template <class Key>
 struct Index {
-  explicit Index(OpRun& o, std::size_t capacity) : on(o), keys(capacity), values(capacity) {
-    on(HashClear{.index_keys = on.ref(keys), .index_values = on.ref(values)});
+  Index(OpRun& o, std::size_t capacity) : on(o), words(2 * capacity) {
+    on(HashClear{.index = index()});
   }
+  TensorRef index() { return on.ref(words, {words.size() / 2, 2}); }
   Numbers get(std::vector<Key> wanted, std::int64_t limit) {
     Numbers rows(wanted.size());
     on(HashGet{.keys = on.ref(wanted),
-               .index_keys = on.ref(keys),
-               .index_values = on.ref(values),
+               .index = index(),
                .rows = on.ref(rows),
-               .first_reserved = on.ref(reserved),
+               .report = on.ref(report),
                .row_limit = limit});
     return rows;
   }
   Numbers get_insert(std::vector<Key> wanted, std::vector<Key>& row_keys) {
     Numbers rows(wanted.size());
     on(HashGetInsert{.keys = on.ref(wanted),
-                     .index_keys = on.ref(keys),
-                     .index_values = on.ref(values),
+                     .index = index(),
                      .counter = on.ref(counter),
                      .row_keys = on.ref(row_keys),
                      .rows = on.ref(rows),
-                     .first_reserved = on.ref(reserved)});
+                     .report = on.ref(report)});
     return rows;
   }
   OpRun& on;
-  std::vector<Key> keys;
-  std::vector<std::uint64_t> values;
-  std::vector<std::int64_t> counter{0}, reserved{-7};
+  std::vector<std::uint64_t> words;
+  std::vector<std::int64_t> counter{0}, report{-7, -7};
 };
 
 template <class Key>
@@ -50,15 +48,15 @@ void fill_to_the_last_place() {
   Index<Key> index(on, 64);
   std::vector<Key> row_keys(63);
   std::iota(row_keys.begin(), row_keys.end(), Key{100});
-  on(HashInsert{.row_keys = on.ref(row_keys),
-                .index_keys = on.ref(index.keys),
-                .index_values = on.ref(index.values)});
+  on(HashInsert{
+      .row_keys = on.ref(row_keys), .index = index.index(), .report = on.ref(index.report)});
+  EXPECT_EQ(index.report[kReportedLost], 0);
   Numbers expected(63);
   std::iota(expected.begin(), expected.end(), 0u);
   EXPECT_EQ(index.get(row_keys, 1000), expected);
   EXPECT_EQ(index.get({99, 163}, 1000), (Numbers{kNoRow, kNoRow}));
   EXPECT_EQ(index.get({162, 100}, 62), (Numbers{kNoRow, 0}));
-  EXPECT_EQ(index.reserved[0], -1);
+  EXPECT_EQ(index.report[kReportedReserved], -1);
 }
 
 TEST(HashIndexOps, EveryPlaceCanBeUsed) {
@@ -66,12 +64,31 @@ TEST(HashIndexOps, EveryPlaceCanBeUsed) {
   fill_to_the_last_place<std::int64_t>();
 }
 
-TEST(HashIndexOps, AFullIndexIsAnErrorNotAnEndlessSearch) {
+TEST(HashIndexOps, AFullIndexLosesKeysAndSaysHowMany) {
   OpRun on;
   Index<std::int64_t> index(on, 64);
-  std::vector<std::int64_t> keys(65), row_keys(100);
+  std::vector<std::int64_t> keys(70), row_keys(100, -5);
   std::iota(keys.begin(), keys.end(), 0);
-  EXPECT_THROW(index.get_insert(keys, row_keys), DeviceError);
+  const Numbers rows = index.get_insert(keys, row_keys);
+  EXPECT_EQ(index.report[kReportedLost], 6);
+  EXPECT_EQ(index.counter[0], 64);
+  std::vector<bool> taken(64, false);
+  std::size_t without = 0;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    if (rows[i] == kNoRow) {
+      ++without;
+    } else {
+      ASSERT_LT(rows[i], 64u);
+      EXPECT_FALSE(taken[rows[i]]);
+      taken[rows[i]] = true;
+      EXPECT_EQ(row_keys[rows[i]], keys[i]);
+    }
+  }
+  EXPECT_EQ(without, 6u);
+  EXPECT_EQ(row_keys[64], -5);
+  EXPECT_EQ(index.get(keys, 1000), rows) << "the others are found, and the search for these ends";
+  index.get_insert({keys[0], keys[1]}, row_keys);
+  EXPECT_EQ(index.report[kReportedLost], rows[0] == kNoRow ? 1 : 0) << "counted anew in each call";
 }
 
 TEST(HashIndexOps, RowsBeyondTheLimitAreCountedNotWritten) {
@@ -89,16 +106,18 @@ TEST(HashIndexOps, ReservedKeyIsFound) {
   Index<std::uint32_t> index(on, 64);
   Numbers row_keys(10);
   EXPECT_EQ(index.get_insert({1, 0xFFFFFFFFu}, row_keys), (Numbers{0, kNoRow}));
-  EXPECT_EQ(index.reserved[0], 1);
+  EXPECT_EQ(index.report[kReportedReserved], 1);
   EXPECT_EQ(index.counter[0], 1);
 }
 
-TEST(HashIndexOps, RefusesSizesThatAreNoPowerOfTwo) {
+TEST(HashIndexOps, RefusesIndexesOfOtherShapes) {
   OpRun on;
-  Numbers keys(96);
-  std::vector<std::uint64_t> values(96);
-  EXPECT_THROW(on(HashClear{.index_keys = on.ref(keys), .index_values = on.ref(values)}),
-               InvalidArgument);
+  std::vector<std::uint64_t> words(256);
+  EXPECT_THROW(on(HashClear{.index = on.ref(words, {96, 2})}), InvalidArgument);
+  EXPECT_THROW(on(HashClear{.index = on.ref(words, {32, 2})}), InvalidArgument);
+  EXPECT_THROW(on(HashClear{.index = on.ref(words, {128})}), InvalidArgument);
+  on(HashClear{.index = on.ref(words, {128, 2})});
+  EXPECT_EQ(words, std::vector<std::uint64_t>(256, kFreePlace));
 }
 
 }  // namespace

@@ -11,26 +11,49 @@
 
 /// Where a key lies in the index of a hash table: shared by every kernel that reads or writes it.
 ///
-/// The index is two arrays: keys[capacity], values[capacity]. capacity is a power of two. A line is
-/// 64 bytes of keys. The places of a key are tried line by line, inside a line from a hashed start
-/// around to it again; a key lies in a line only when every line before it was full, so a reader
-/// may look at a whole line at once. Nothing is ever removed: the index is cleared and rebuilt.
+/// The index is one array of places of 16 bytes, a key word and a value word side by side; their
+/// number, the capacity, is a power of two. Four places are a line of 64 bytes: what one access to
+/// memory brings, so that a key that is found in its first line costs one access in all.
+///
+/// A key's lines follow each other at an odd distance that its hash decides (keys that meet in one
+/// line part ways in the next); inside a line its places are tried from a hashed start around to it
+/// again. A key lies in a line only when every line before it was full, so a reader may look at a
+/// whole line at once. Nothing is ever removed: the index is cleared and rebuilt.
 namespace hugectr {
 
 /// Row of a key that is not in the table.
 inline constexpr std::uint32_t kNoRow = 0xFFFFFFFFu;
-/// Value of a place that is free, or whose key is there but not yet its row.
-inline constexpr std::uint64_t kUnpublished = ~std::uint64_t{0};
 /// The largest key marks a free place, so it can not be a key of a table.
 template <class Key>
 inline constexpr Key kEmptyKey = std::numeric_limits<Key>::max();
-/// Keys in one line of 64 bytes.
-template <class Key>
-inline constexpr std::size_t kKeysPerLine = 64 / sizeof(Key);
+
+/// A place of the index.
+struct HashPlace {
+  std::uint64_t key;    ///< key_word() of a key, or kFreePlace
+  std::uint64_t value;  ///< slot << 32 | row, or kUnpublished
+};
+inline constexpr std::size_t kPlacesPerLine = 4;
+/// All bits of an index that is clear are set, in both words.
+inline constexpr std::uint64_t kFreePlace = ~std::uint64_t{0};
+/// Value of a place that is free, or whose key is there but not yet its row.
+inline constexpr std::uint64_t kUnpublished = ~std::uint64_t{0};
+
+/// What a call on the index reports: an array of int64 with these elements.
+enum HashReport : std::size_t {
+  kReportedReserved,  ///< least i with the reserved key at keys[i], or -1
+  kReportedLost,      ///< keys for which the index had no place
+  kReportSize
+};
 
 /// uint32 keys without sign; int64 keys as their bit pattern.
 HCTR_HD inline std::uint64_t widen_key(std::uint32_t key) { return key; }
 HCTR_HD inline std::uint64_t widen_key(std::int64_t key) { return static_cast<std::uint64_t>(key); }
+
+/// Key word of a key: distinct for distinct keys, and kFreePlace for none but the reserved one.
+HCTR_HD inline std::uint64_t key_word(std::uint32_t key) { return key; }
+HCTR_HD inline std::uint64_t key_word(std::int64_t key) {
+  return static_cast<std::uint64_t>(key) ^ std::uint64_t{1} << 63;
+}
 
 /// Finaliser of MurmurHash3 over key and slot: neighbouring keys land far apart.
 HCTR_HD inline std::uint64_t hash_key(std::uint64_t key, std::uint32_t slot) {
@@ -51,28 +74,35 @@ HCTR_HD inline std::uint32_t value_slot(std::uint64_t value) {
   return static_cast<std::uint32_t>(value >> 32);
 }
 
-/// The places of one key, in the order they are tried.
-template <class Key>
-class ProbeWalk {
+/// The lines of one key, in the order they are tried.
+class LineWalk {
  public:
-  HCTR_HD ProbeWalk(std::uint64_t hash, std::size_t capacity)
-      : line_mask_(capacity / kKeysPerLine<Key> - 1),
-        line_(hash & line_mask_),
-        start_(hash >> 58) {}
-  HCTR_HD std::size_t place() const {
-    return line_ * kKeysPerLine<Key> + ((start_ + step_) & (kKeysPerLine<Key> - 1));
+  HCTR_HD LineWalk(std::uint64_t hash, std::size_t capacity)
+      : mask_(static_cast<std::uint32_t>(capacity / kPlacesPerLine - 1)),
+        line_(static_cast<std::uint32_t>(hash) & mask_),
+        hash_(static_cast<std::uint32_t>(hash >> 32)) {}
+  HCTR_HD std::uint32_t line() const { return line_; }
+  HCTR_HD std::uint32_t tried() const { return tried_; }
+  /// First place of the present line.
+  HCTR_HD std::size_t first() const { return std::size_t{line_} * kPlacesPerLine; }
+  /// The step-th place of the line to try, counted inside it.
+  HCTR_HD unsigned place(unsigned step) const {
+    return ((hash_ >> 30) + step) & (kPlacesPerLine - 1);
   }
-  /// False when every place has been tried.
+  /// False when every line has been tried.
   HCTR_HD bool next() {
-    if (++step_ < kKeysPerLine<Key>) return true;
-    step_ = 0;
-    line_ = (line_ + 1) & line_mask_;
-    return ++lines_tried_ <= line_mask_;
+    line_ = (line_ + (hash_ | 1)) & mask_;
+    return tried_++ != mask_;
+  }
+  /// Goes to where another walk of the same key was.
+  HCTR_HD void resume(std::uint32_t line, std::uint32_t tried) {
+    line_ = line;
+    tried_ = tried;
   }
 
  private:
-  std::size_t line_mask_, line_, start_;
-  std::size_t step_ = 0, lines_tried_ = 0;
+  std::uint32_t mask_, line_, hash_;
+  std::uint32_t tried_ = 0;
 };
 
 /// Slot of a bucket on a device that holds slots first, first + stride, ... (`num` of them).
