@@ -130,8 +130,9 @@ typename HashTable<Key>::Result HashTable<Key>::insert_piece(const OpContext& co
   const Result result = wait_result(context);
   if (const std::int64_t lost = host_outcome_.get_ptr()[1 + kReportedLost]; lost > 0) {
     rebuild(context);
-    throw DeviceError(concat("'", name_, "': the index of ", capacity_, " places had none left for ",
-                             lost, " of ", keys.size(), " keys; its ", rows_,
+    throw DeviceError(concat("'", name_, "': the index of ", capacity_,
+                             " places had none left for ", lost, " of ", keys.size(), " keys; its ",
+                             rows_,
                              " rows are as before. Use smaller batches, and report this: the table "
                              "makes its index large enough for every call"));
   }

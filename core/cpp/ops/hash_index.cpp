@@ -193,9 +193,10 @@ void for_each_key(ThreadPool& pool, const Op& op, const Index& index, const Look
 void hash_clear_kernel(const OpContext& context, const HashClear& op) {
   std::uint64_t* words = op.index.ptr<std::uint64_t>();
   static_assert(kFreePlace == kUnpublished, "both words of a place are cleared to the same");
-  parallel_for(
-      *context.pool, op.index.size(), std::size_t{1} << 17,
-      [&](std::size_t begin, std::size_t end) { std::fill(words + begin, words + end, kFreePlace); });
+  parallel_for(*context.pool, op.index.size(), std::size_t{1} << 17,
+               [&](std::size_t begin, std::size_t end) {
+                 std::fill(words + begin, words + end, kFreePlace);
+               });
 }
 
 void hash_get_kernel(const OpContext& context, const HashGet& op) {

@@ -164,7 +164,8 @@ void hash_clear(const OpContext& context, const HashClear& op) {
 void hash_get(const OpContext& context, const HashGet& op) {
   preset(context, op.report, kReportedReserved, 0xFF);
   with_key_type(op.keys.dtype, [&]<class Key>(Key) {
-    const auto kernel = op.slot_num > 0 ? &hash_get_kernel<Key, true> : &hash_get_kernel<Key, false>;
+    const auto kernel =
+        op.slot_num > 0 ? &hash_get_kernel<Key, true> : &hash_get_kernel<Key, false>;
     const std::size_t blocks = (op.keys.size() + kHashThreads - 1) / kHashThreads;
     launch(context, HashGet::kName, dim3(static_cast<unsigned>(blocks)), dim3(kHashThreads), 0,
            kernel, lookup_of<Key>(op), places_of(HashGet::kName, op.index), op.index.size() / 2,

@@ -92,8 +92,7 @@ TYPED_TEST(HashTableOf, SixteenStreamsInsertIntoOneIndex) {
   this->gpu_.plan_stream().synchronize();
   std::vector<std::vector<TypeParam>> keys(kStreams);
   std::vector<std::vector<std::uint32_t>> rows(kStreams, std::vector<std::uint32_t>(kKeys));
-  std::vector<std::vector<std::int64_t>> reports(kStreams,
-                                                 std::vector<std::int64_t>(kReportSize));
+  std::vector<std::vector<std::int64_t>> reports(kStreams, std::vector<std::int64_t>(kReportSize));
   for (std::size_t s = 0; s < kStreams; ++s) {
     keys[s] = this->range(static_cast<TypeParam>(s * 300), kKeys);
     std::shuffle(keys[s].begin(), keys[s].end(), std::mt19937_64(s));
