@@ -223,6 +223,16 @@ all_reduce_algo, grouped_all_reduce, num_iterations_statistics, is_dlrm, kafka_b
         """Numbers the dense network computes in: "float32", "float16" or "bfloat16"."""
         return self.mixed_precision_type if self.use_mixed_precision else "float32"
 
+    @property
+    def scales_dynamically(self) -> bool:
+        """Whether the loss scale of float16 follows the overflows."""
+        return self.compute_dtype == "float16" and self.dynamic_loss_scaling
+
+    @property
+    def loss_scale(self) -> float:
+        """Static loss scale of float16; 0 when there is none."""
+        return self.scaler if self.compute_dtype == "float16" and not self.scales_dynamically else 0.0
+
     def resolved_device(self) -> str:
         """``device`` with "auto" decided: "cuda" or "cpu"."""
         if self.device != "auto":
@@ -251,6 +261,8 @@ all_reduce_algo, grouped_all_reduce, num_iterations_statistics, is_dlrm, kafka_b
             "i64_input_key": self.i64_input_key,
             "metrics": metric_names(self.metrics_spec),
             "compute_dtype": self.compute_dtype,
+            "loss_scale": self.loss_scale,
+            "dynamic_loss_scale": self.scales_dynamically,
             "tf32": self.enable_tf32_compute,
         }
 

@@ -165,7 +165,8 @@ cdef extern from "core/cpp/model/session.hpp" namespace "hugectr" nogil:
         CppDeviceLayout device_layout
         cbool repeat_dataset, drop_incomplete_batch
         CppLearningRateParams lr
-        cbool i64_input_key, metrics_auc, metrics_average_loss, tf32
+        cbool i64_input_key, metrics_auc, metrics_average_loss, tf32, dynamic_loss_scale
+        double loss_scale
         CppTensorScalarType compute_dtype
     cdef enum class CppDataFormat "hugectr::DataFormat":
         Norm
@@ -231,6 +232,8 @@ cdef extern from "core/cpp/model/session.hpp" namespace "hugectr" nogil:
         CppBufferBag dump_embedding(size_t, cbool) except +translate_error
         void load_embedding(size_t, const CppBufferBag&) except +translate_error
         int64_t step()
+        float loss_scale() except +translate_error
+        int64_t skipped_steps() except +translate_error
         void set_step(int64_t)
         void save_params_to_files(const string&, int64_t) except +translate_error
         void load_dense_weights(const string&) except +translate_error

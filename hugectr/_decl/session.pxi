@@ -157,6 +157,12 @@ cdef class Session:
     def step(self):
         return self._it.step()
 
+    def loss_scale(self):
+        return self._it.loss_scale()
+
+    def skipped_steps(self):
+        return self._it.skipped_steps()
+
     def set_step(self, int64_t step):
         self._it.set_step(step)
 

@@ -167,6 +167,8 @@ cdef CppSolverSpec _solver_spec(fields) except *:
     s.lr = _lr_params(f)
     s.i64_input_key = f.take("i64_input_key", False)
     s.compute_dtype = _compute_dtype(f.take("compute_dtype", "float32"))
+    s.loss_scale = f.take("loss_scale", 0.0)
+    s.dynamic_loss_scale = f.take("dynamic_loss_scale", False)
     s.tf32 = f.take("tf32", False)
     metrics = f.take("metrics", ["AUC"])
     for metric in metrics:

@@ -31,6 +31,7 @@ class BinaryCrossEntropyLossLayer final : public Layer {
                .loss = builder.external(schedule_names::kLoss)};
     if (builder.info().train) {
       op.dlogits = gradient_if_needed(builder, spec().bottoms[0]);
+      op.loss_scale = builder.loss_scale();
     } else {
       op.prediction = builder.top(name() + "@prediction", logits.shape, TensorScalarType::Float32);
     }

@@ -96,6 +96,8 @@ inline constexpr const char* kStep = "@step";  ///< (1) int64: training step, fr
 inline constexpr const char* kFirstSample =
     "@first_sample";                                 ///< (1) int64: global row of local row 0
 inline constexpr const char* kLearningRate = "@lr";  ///< (1) float32
+/// (1) float32: factor of all gradients, only where a loss scale is in use
+inline constexpr const char* kLossScale = "@loss_scale";
 inline constexpr const char* kLoss = "@loss";  ///< (1) float32: this device's share of the loss
 }  // namespace schedule_names
 
@@ -128,6 +130,11 @@ class HCTR_API LayerBuilder {
   bool needs_gradient(const std::string& tensor_name) const;
   void mark_no_gradient(const std::string& tensor_name);
   TensorRef external(const char* schedule_name) const { return schedule_.ref(schedule_name); }
+  /// The factor of all gradients, for losses; empty (1) without loss scaling.
+  TensorRef loss_scale() const {
+    const bool scales = schedule_.has(schedule_names::kLossScale);
+    return scales ? schedule_.ref(schedule_names::kLossScale) : TensorRef{};
+  }
 
   void forward(AnyOp op, const std::string& layer) {
     schedule_.add(Phase::Forward, std::move(op), layer);

@@ -14,6 +14,12 @@ void check_solver(const SolverSpec& solver) {
   HCTR_CHECK(solver.batchsize_eval > 0 && solver.batchsize_eval % devices == 0, "batchsize_eval ",
              solver.batchsize_eval, " must be a positive multiple of the number of devices, ",
              devices);
+  const bool scales = solver.loss_scale != 0.0 || solver.dynamic_loss_scale;
+  HCTR_CHECK(!scales || solver.compute_dtype == TensorScalarType::Float16,
+             "loss scaling is for float16, the dense network computes in ",
+             to_string(solver.compute_dtype));
+  HCTR_CHECK(solver.loss_scale >= 0.0, "loss_scale is ", solver.loss_scale,
+             ", must be positive, or 0 for none");
 }
 
 void check_model(const ModelSpec& model) {

@@ -31,7 +31,8 @@ Network::Network(std::shared_ptr<const NetworkGraph> graph, GPUResource& gpu)
   if (options.lowered()) {
     lowered_memory_ = buffer_->reserve({count}, options.compute_dtype, "16-bit dense weights");
   }
-  buffer_->reserve({count}, &wgrad_, "dense gradients");
+  // One more element: the overflow flag, which the same all-reduce sums.
+  buffer_->reserve({count + (scales_loss() ? 1 : 0)}, &wgrad_, "dense gradients");
   buffer_->reserve({graph_->state_count(), count}, &states_, "dense optimizer states");
   buffer_->reserve({untrained}, &non_trainables_, "running statistics");
   buffer_->reserve({1}, &lr_, "learning rate");
@@ -41,6 +42,12 @@ Network::Network(std::shared_ptr<const NetworkGraph> graph, GPUResource& gpu)
   buffer_->reserve({1}, &first_sample_, "first sample");
   buffer_->reserve({options.local_batch}, &weight_, "sample weights");
   buffer_->reserve({options.local_batch_eval}, &weight_eval_, "evaluation sample weights");
+  if (scales_loss()) {
+    buffer_->reserve({1}, &loss_scale_, "loss scale");
+    buffer_->reserve({1}, &unscale_, "1 / loss scale");
+    buffer_->reserve({1}, &good_steps_, "steps without overflow");
+    buffer_->reserve({1}, &skipped_steps_, "skipped steps");
+  }
   buffer_->allocate();
   if (options.lowered()) {
     lowered_weights_ = weights_.ref();
@@ -54,6 +61,13 @@ Network::Network(std::shared_ptr<const NetworkGraph> graph, GPUResource& gpu)
     stream.fill_zero(ref.data, ref.size_in_bytes());
   }
   refresh_lowered_weights();
+  const auto scale = static_cast<float>(options.loss_scale);
+  if (scales_loss()) {
+    stream.copy(loss_scale_.get_ptr(), &scale, sizeof(scale));
+    for (const TensorRef& ref : {unscale_.ref(), good_steps_.ref(), skipped_steps_.ref()}) {
+      stream.fill_zero(ref.data, ref.size_in_bytes());
+    }
+  }
   std::vector<float> initial;
   for (const NonTrainable& tensor : graph_->non_trainables()) {
     initial.insert(initial.end(), num_elements(tensor.shape), tensor.initial);
@@ -70,7 +84,7 @@ Network::Network(std::shared_ptr<const NetworkGraph> graph, GPUResource& gpu)
                                             gpu_.memory_resource(), owner + ", evaluation",
                                             external(false));
   }
-  stream.synchronize();  // `initial` goes out of scope
+  stream.synchronize();  // `initial` and `scale` go out of scope
 }
 
 std::map<std::string, TensorRef> Network::external(bool train) const {
@@ -83,10 +97,18 @@ std::map<std::string, TensorRef> Network::external(bool train) const {
       {names::kLearningRate, lr_.ref()},
       {names::kLoss, loss_.ref()},
       {names::kWeights, weights_.ref()},
-      {names::kWgrad, wgrad_.ref()},
+      {names::kWgrad, wgrad()},
   };
   if (!lowered_weights_.empty()) refs[names::kLoweredWeights] = lowered_weights_;
   const std::size_t count = graph_->layout().flat_size();
+  if (scales_loss()) {
+    refs[names::kLossScale] = loss_scale_.ref();
+    refs[names::kUnscale] = unscale_.ref();
+    refs[names::kGoodSteps] = good_steps_.ref();
+    refs[names::kSkippedSteps] = skipped_steps_.ref();
+    refs[names::kOverflow] = part(wgrad_.ref(), count, {1});
+    refs[names::kWgradAndOverflow] = wgrad_.ref();
+  }
   if (graph_->state_count() > 0) refs[names::kState0] = part(states_.ref(), 0, {count});
   if (graph_->state_count() > 1) refs[names::kState1] = part(states_.ref(), count, {count});
   for (std::size_t i = 0; i < graph_->parameters().size(); ++i) {
@@ -105,6 +127,8 @@ std::map<std::string, TensorRef> Network::external(bool train) const {
   }
   return refs;
 }
+
+TensorRef Network::wgrad() const { return part(wgrad_.ref(), 0, {graph_->layout().flat_size()}); }
 
 TensorRef Network::tensor(const std::string& name, bool train) const {
   HCTR_CHECK(train || eval_, "the model has no evaluation network");

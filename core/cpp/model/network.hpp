@@ -45,11 +45,19 @@ class HCTR_API Network {
   void backward();
 
   TensorRef weights() const { return weights_.ref(); }
-  TensorRef wgrad() const { return wgrad_.ref(); }
+  TensorRef wgrad() const;
   TensorRef lr() const { return lr_.ref(); }
   TensorRef step() const { return step_.ref(); }
   TensorRef loss() const { return loss_.ref(); }
   TensorRef sample_weight(bool train) const { return train ? weight_.ref() : weight_eval_.ref(); }
+  /// What the gradients of this step are multiplied by before they are used: 1 / loss scale, or 0
+  /// when it overflowed and is skipped; exchange_wgrad() writes it. Empty without loss scaling.
+  TensorRef unscale() const { return unscale_.ref(); }
+  bool scales_loss() const { return graph_->scales_loss(); }
+  /// The loss scale of the next step (1 without) and the number of steps skipped. Wait for the
+  /// compute stream.
+  float loss_scale() const;
+  std::int64_t skipped_steps() const;
   /// Optimizer states, one array after the other.
   TensorRef states() const { return states_.ref(); }
   // Parameters and optimizer states as files have them: packed, in file order. These calls wait
@@ -77,8 +85,8 @@ class HCTR_API Network {
   GPUResource& gpu_;
   std::shared_ptr<DeviceBuffer2> buffer_;
   Tensor2<float> weights_, wgrad_, states_, non_trainables_, lr_, inv_weight_sum_, loss_, weight_,
-      weight_eval_;
-  Tensor2<std::int64_t> step_, first_sample_;
+      weight_eval_, loss_scale_, unscale_;
+  Tensor2<std::int64_t> step_, first_sample_, good_steps_, skipped_steps_;
   TensorBag2 lowered_memory_;
   TensorRef lowered_weights_;  ///< empty without mixed precision
   std::unique_ptr<BoundSchedule> train_, eval_;

@@ -8,6 +8,7 @@
 #include "core/cpp/layers/auto_slice.hpp"
 #include "core/cpp/ops/dense_update.hpp"
 #include "core/cpp/ops/loops/partial_sums.hpp"
+#include "core/cpp/ops/loss_scale.hpp"
 #include "core/cpp/ops/regularizer.hpp"
 #include "core/cpp/schedule/passes.hpp"
 
@@ -49,6 +50,9 @@ void keep_unwritten_gradients(StepSchedule& schedule) {
 NetworkGraph::NetworkGraph(const std::vector<NetworkInput>& inputs,
                            const std::vector<DenseLayerSpec>& layers, const NetworkOptions& options)
     : options_(options), inputs_(inputs) {
+  HCTR_CHECK(options.loss_scale == 0.0 || options.compute_dtype == TensorScalarType::Float16,
+             "loss scaling is for float16, the network computes in ",
+             to_string(options.compute_dtype));
   std::set<std::string> shared;  // labels are read by losses only: no gradient to add up
   for (const NetworkInput& input : inputs_) {
     if (!input.needs_gradient) shared.insert(input.name);
@@ -61,6 +65,9 @@ NetworkGraph::NetworkGraph(const std::vector<NetworkInput>& inputs,
 void NetworkGraph::build(StepSchedule& schedule, bool train) {
   const std::size_t batch = train ? options_.local_batch : options_.local_batch_eval;
   add_step_tensors(schedule, batch);
+  if (train && scales_loss()) {
+    schedule.add_tensor(names::kLossScale, {1}, TensorRole::External);
+  }
   LayerBuilder builder(schedule, {.train = train,
                                   .local_batch = batch,
                                   .global_batch = batch * options_.devices,
@@ -90,6 +97,7 @@ void NetworkGraph::build(StepSchedule& schedule, bool train) {
     schedule.add_tensor(names::kWgrad, {layout_.flat_size()}, TensorRole::External);
     append_regularizers(schedule);
     for (auto layer = built.rbegin(); layer != built.rend(); ++layer) (*layer)->backward(builder);
+    if (scales_loss()) append_loss_scaling(schedule);
     append_update(schedule);
     for (const NetworkInput& input : inputs_) {
       if (schedule.has(input.name + "@grad")) schedule.keep(input.name + "@grad");
@@ -138,6 +146,7 @@ void NetworkGraph::append_regularizers(StepSchedule& schedule) {
     RegularizerGrad gradient;
     gradient.w = schedule.ref(names::kWeights);
     gradient.inv_batch = schedule.ref(names::kInvWeightSum);
+    if (scales_loss()) gradient.loss_scale = schedule.ref(names::kLossScale);
     gradient.dw = schedule.ref(names::kWgrad);
     gradient.kind = type;
     gradient.lambda = lambda;
@@ -146,10 +155,39 @@ void NetworkGraph::append_regularizers(StepSchedule& schedule) {
   }
 }
 
+// The overflow flags of the devices travel as one more element of the gradients' all-reduce, so that
+// all devices skip the same steps.
+void NetworkGraph::append_loss_scaling(StepSchedule& schedule) {
+  constexpr TensorRole kExternal = TensorRole::External;
+  constexpr TensorScalarType kInt64 = TensorScalarType::Int64;
+  FindOverflow find;
+  find.xs = {schedule.ref(names::kWgrad)};
+  for (const NetworkInput& input : inputs_) {  // the gradients of tables are summed in their update
+    const std::string gradient = input.name + "@grad";
+    if (input.needs_gradient && schedule.has(gradient)) find.xs.push_back(schedule.ref(gradient));
+  }
+  find.overflow = schedule.add_tensor(names::kOverflow, {1}, kExternal);
+  schedule.add(Phase::Backward, find, "loss_scale");
+  const TensorRef all =
+      schedule.add_tensor(names::kWgradAndOverflow, {layout_.flat_size() + 1}, kExternal);
+  if (options_.devices > 1) schedule.add(Phase::Exchange, AllReduce{.data = all}, "exchange_wgrad");
+  schedule.add(Phase::Exchange,
+               LossScaleStep{.overflow = find.overflow,
+                             .scale = schedule.ref(names::kLossScale),
+                             .unscale = schedule.add_tensor(names::kUnscale, {1}, kExternal),
+                             .good = schedule.add_tensor(names::kGoodSteps, {1}, kExternal, kInt64),
+                             .skipped = schedule.add_tensor(names::kSkippedSteps, {1}, kExternal,
+                                                            kInt64),
+                             .dynamic = options_.dynamic_loss_scale},
+               "loss_scale");
+}
+
 void NetworkGraph::append_update(StepSchedule& schedule) {
   if (layout_.count() == 0) return;
   const TensorRef w = schedule.ref(names::kWeights), g = schedule.ref(names::kWgrad);
-  if (options_.devices > 1) schedule.add(Phase::Exchange, AllReduce{.data = g}, "exchange_wgrad");
+  if (options_.devices > 1 && !scales_loss()) {
+    schedule.add(Phase::Exchange, AllReduce{.data = g}, "exchange_wgrad");
+  }
   DenseUpdate update;
   update.w = w;
   update.g = g;
@@ -163,6 +201,7 @@ void NetworkGraph::append_update(StepSchedule& schedule) {
     update.state1 =
         schedule.add_tensor(names::kState1, {layout_.flat_size()}, TensorRole::External);
   }
+  if (scales_loss()) update.unscale = schedule.ref(names::kUnscale);
   if (options_.lowered()) {
     update.w_lowered = schedule.add_tensor(names::kLoweredWeights, {layout_.flat_size()},
                                            TensorRole::External, options_.compute_dtype);

@@ -28,6 +28,11 @@ namespace schedule_names {
 inline constexpr const char* kWeights = "@weights";
 inline constexpr const char* kLoweredWeights = "@weights16";  ///< what 16-bit ops read
 inline constexpr const char* kWgrad = "@wgrad";
+inline constexpr const char* kOverflow = "@overflow";         ///< (1), right behind the gradients
+inline constexpr const char* kWgradAndOverflow = "@wgrad_and_overflow";
+inline constexpr const char* kUnscale = "@unscale";
+inline constexpr const char* kGoodSteps = "@good_steps";
+inline constexpr const char* kSkippedSteps = "@skipped_steps";
 inline constexpr const char* kState0 = "@state0";
 inline constexpr const char* kState1 = "@state1";
 }  // namespace schedule_names
@@ -42,6 +47,9 @@ struct NetworkOptions {
   /// float32.
   TensorScalarType compute_dtype = TensorScalarType::Float32;
   bool lowered() const { return compute_dtype != TensorScalarType::Float32; }
+  /// Float16: gradients are computed times this (where dynamic scaling begins). 0: no loss scaling.
+  double loss_scale = 0.0;
+  bool dynamic_loss_scale = false;
 };
 
 class HCTR_API NetworkGraph {
@@ -59,6 +67,7 @@ class HCTR_API NetworkGraph {
   /// Parameters in file order, and where they lie in the flat buffers of a device.
   const std::vector<Parameter>& parameters() const { return parameters_; }
   const ParameterLayout& layout() const { return layout_; }
+  bool scales_loss() const { return options_.loss_scale > 0.0; }
   const std::vector<NonTrainable>& non_trainables() const { return non_trainables_; }
   /// Optimizer state arrays: 0 (SGD), 1, or 2 (Adam).
   std::size_t state_count() const;
@@ -79,6 +88,7 @@ class HCTR_API NetworkGraph {
  private:
   void build(StepSchedule& schedule, bool train);
   void append_regularizers(StepSchedule& schedule);
+  void append_loss_scaling(StepSchedule& schedule);
   void append_update(StepSchedule& schedule);
 
   NetworkOptions options_;

@@ -32,6 +32,19 @@ void Network::set_dense_weights(const std::vector<float>& values) {
   refresh_lowered_weights();
 }
 
+float Network::loss_scale() const {
+  return scales_loss() ? to_host(gpu_.compute_stream(), loss_scale_.ref()).front() : 1.0f;
+}
+
+std::int64_t Network::skipped_steps() const {
+  std::int64_t count = 0;
+  if (scales_loss()) {
+    gpu_.compute_stream().copy(&count, skipped_steps_.ref().data, sizeof(count));
+    gpu_.compute_stream().synchronize();
+  }
+  return count;
+}
+
 void Network::refresh_lowered_weights() {
   if (lowered_weights_.empty() || lowered_weights_.size() == 0) return;
   run(gpu_.compute_context(), Cast{.x = weights(), .y = lowered_weights_});

@@ -64,6 +64,9 @@ std::vector<std::pair<std::string, double>> Session::get_eval_metrics() {
   return impl_->metrics.take(*impl_->resources);
 }
 
+float Session::loss_scale() const { return impl_->networks.front()->loss_scale(); }
+std::int64_t Session::skipped_steps() const { return impl_->networks.front()->skipped_steps(); }
+
 void Session::set_source(const std::string& source) {
   impl_->planner->discard();
   impl_->train_reader->set_source(source);

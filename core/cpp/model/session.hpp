@@ -41,6 +41,9 @@ struct SolverSpec {
   /// Float16 or BFloat16: mixed precision. The dense network computes in 16 bits; weights, tables,
   /// their gradients and optimizer states stay float32, and so do all files.
   TensorScalarType compute_dtype = TensorScalarType::Float32;
+  double loss_scale = 0.0;  ///< float16: factor of all gradients; 0 for none, or for dynamic: the
+                            ///< first one in common use
+  bool dynamic_loss_scale = false;  ///< float16: halved on overflow, doubled after 2000 good steps
   bool tf32 = false;  ///< float32 products may round their factors to tf32
 };
 
@@ -138,6 +141,10 @@ class HCTR_API Session {
   void load_embedding(std::size_t index, const BufferBag& rows);
   /// Updates done so far (the t of Adam) and a way to continue from it.
   std::int64_t step() const;
+  /// Loss scaling: the scale of the next step (1 without), and how many steps were skipped because
+  /// a gradient overflowed. A skipped step changes no weight, state or row; it counts as a step.
+  float loss_scale() const;
+  std::int64_t skipped_steps() const;
   void set_step(std::int64_t step);
 
   /// Writes {prefix}_dense_{iter}.model, {prefix}_opt_dense_{iter}.model,

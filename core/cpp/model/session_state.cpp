@@ -4,6 +4,7 @@
 #include "core/cpp/model/model_check.hpp"
 #include "core/cpp/ops/cast.hpp"
 #include "core/cpp/ops/embedding_lookup.hpp"
+#include "core/cpp/ops/loss_scale.hpp"
 
 namespace hugectr {
 namespace {
@@ -19,7 +20,9 @@ std::shared_ptr<const NetworkGraph> make_graph(const SolverSpec& solver, const M
   }
   for (std::size_t i = 0; i < model.embeddings.size(); ++i) {
     const auto params = embedding_params(solver, model, i);
-    inputs.push_back({params.name, {b, params.slot_num, params.embedding_vec_size}, true,
+    inputs.push_back({params.name,
+                      {b, params.slot_num, params.embedding_vec_size},
+                      true,
                       AnyOp(EmbeddingLookup{}).lowers("out")});
   }
   NetworkOptions options;
@@ -29,6 +32,11 @@ std::shared_ptr<const NetworkGraph> make_graph(const SolverSpec& solver, const M
   options.seed = resources.seed();
   options.opt_params = model.opt_params;
   options.compute_dtype = solver.compute_dtype;
+  options.dynamic_loss_scale = solver.dynamic_loss_scale;
+  options.loss_scale = solver.loss_scale;
+  if (solver.dynamic_loss_scale && solver.loss_scale == 0.0) {
+    options.loss_scale = kFirstDynamicLossScale;
+  }
   return std::make_shared<NetworkGraph>(inputs, model.layers, options);
 }
 
@@ -128,16 +136,15 @@ void Session::Impl::train_on(std::size_t local_id, const PlannedBatch& planned) 
   if (timed) clock.end(StageClock::kEmbeddingForward, stream);
   network.train();
   if (timed) clock.end(StageClock::kDense, stream);
-  if (dense_trainable) {
-    network.exchange_wgrad();
-    network.update_params();
-  }
+  // The exchange also tells whether the step overflowed, which tables must know too.
+  if (dense_trainable || network.scales_loss()) network.exchange_wgrad();
+  if (dense_trainable) network.update_params();
   if (timed) clock.end(StageClock::kExchangeUpdate, stream);
   for (std::size_t i = 0; i < embeddings.size(); ++i) {
     if (!trains_embedding(i)) continue;
     const std::string gradient = embeddings[i]->get_embedding_params().name + "@grad";
     embeddings[i]->backward_and_update(local_id, planned.slot, network.tensor(gradient, true),
-                                       network.lr(), network.step(), TensorRef{});
+                                       network.lr(), network.step(), network.unscale());
   }
   stream.record(*batch.consumed);
   if (timed) clock.end(StageClock::kEmbeddingUpdate, stream);

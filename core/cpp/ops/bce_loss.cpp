@@ -14,6 +14,7 @@ void BceLoss::check() const {
   check_float(kName, "labels", labels, logits.shape);
   check_packed_float(kName, "weight", weight, {logits.rows()});
   check_packed_float(kName, "inv_weight_sum", inv_weight_sum, {1});
+  if (!loss_scale.empty()) check_packed_float(kName, "loss_scale", loss_scale, {1});
   check_packed_float(kName, "loss", loss, {1});
   if (!dlogits.empty()) check_real(kName, "dlogits", dlogits, logits.dtype, logits.shape);
   if (!prediction.empty()) check_float(kName, "prediction", prediction, logits.shape);
@@ -28,7 +29,8 @@ namespace {
 
 void bce_loss_kernel(const OpContext& ctx, const BceLoss& op) {
   const float inv_weight_sum = *op.inv_weight_sum.ptr<float>();
-  const float gradient_factor = static_cast<float>(op.grad_scale) * inv_weight_sum;
+  const float loss_scale = op.loss_scale.empty() ? 1.0f : *op.loss_scale.ptr<float>();
+  const float gradient_factor = static_cast<float>(op.grad_scale) * loss_scale * inv_weight_sum;
   const float* weight = op.weight.ptr<float>();
   double* partial = op.partial.ptr<double>();
   const std::size_t piece = samples_per_partial(op.logits.rows());

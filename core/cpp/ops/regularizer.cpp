@@ -25,6 +25,7 @@ void RegularizerGrad::check() const {
   check_packed_float(kName, "w", w, {w.size()});
   check_packed_float(kName, "dw", dw, w.shape);
   check_packed_float(kName, "inv_batch", inv_batch, {1});
+  if (!loss_scale.empty()) check_packed_float(kName, "loss_scale", loss_scale, {1});
   HCTR_CHECK(lambda >= 0.0, kName, ": lambda is ", lambda, ", must not be negative");
 }
 
@@ -64,7 +65,9 @@ void regularizer_loss_kernel(const OpContext& ctx, const RegularizerLoss& op) {
 }
 
 void regularizer_grad_kernel(const OpContext& ctx, const RegularizerGrad& op) {
+  const float loss_scale = op.loss_scale.empty() ? 1.0f : *op.loss_scale.ptr<float>();
   const auto factor =
+      loss_scale *
       static_cast<float>(op.share * op.lambda * static_cast<double>(*op.inv_batch.ptr<float>()));
   const auto add = [&](auto kind) {
     parallel_for(*ctx.pool, op.w.size(), kSpanElements, [&](std::size_t begin, std::size_t end) {

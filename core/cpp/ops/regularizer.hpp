@@ -35,19 +35,20 @@ struct HCTR_API RegularizerLoss {
   void check() const;
 };
 
-/// dw_i += share * lambda * inv_batch * (sign(w_i) for L1, w_i for L2).
+/// dw_i += loss_scale * share * lambda * inv_batch * (sign(w_i) for L1, w_i for L2).
 ///
-/// w, dw: flat (n) float32, contiguous. share as above, times the loss scale where there is one.
-/// Accumulates into dw. Deterministic.
+/// w, dw: flat (n) float32, contiguous; inv_batch: (1) float32; loss_scale: (1) float32, 1 when
+/// absent. share as above. Accumulates into dw. Deterministic.
 struct HCTR_API RegularizerGrad {
   static constexpr const char* kName = "regularizer_grad";
-  TensorRef w, inv_batch, dw;
+  TensorRef w, inv_batch, loss_scale, dw;
   RegularizerKind kind = RegularizerKind::L2;
   double lambda = 0.0;
   double share = 1.0;
   void visit(OpVisitor& v) {
     v.tensor("w", Access::In, w);
     v.tensor("inv_batch", Access::In, inv_batch);
+    v.optional("loss_scale", Access::In, loss_scale);
     v.tensor("dw", Access::InOut, dw);
     v.attribute("kind", kind);
     v.attribute("lambda", lambda);

@@ -7,6 +7,7 @@
 
 #include "core/cpp/ops/cast.hpp"
 #include "core/cpp/ops/linear.hpp"
+#include "core/cpp/ops/loss_scale.hpp"
 #include "core/cpp/schedule/passes.hpp"
 
 namespace hugectr {
@@ -95,7 +96,7 @@ class Lowering {
   }
 
   void rewrite(OpRecord& record) {
-    if (record.op.get_if<Cast>()) {  // takes every type as it is
+    if (record.op.get_if<Cast>() || record.op.get_if<FindOverflow>()) {  // take every type
       schedule_.records().push_back(std::move(record));
       return;
     }

@@ -25,7 +25,7 @@ template <class T>
 struct Batch {
   Column<T> logits, dlogits;
   Column<float> labels, prediction;
-  const float *weight, *inv_weight_sum;
+  const float *weight, *inv_weight_sum, *loss_scale;  // loss_scale: null when absent
   float grad_scale;
   std::size_t rows, piece;
   double* partial;
@@ -35,7 +35,8 @@ struct Batch {
 // dlogits or prediction.
 template <class T>
 __global__ void __launch_bounds__(kThreads) bce_piece_kernel(Batch<T> batch) {
-  const float gradient_factor = batch.grad_scale * *batch.inv_weight_sum;
+  const float loss_scale = batch.loss_scale == nullptr ? 1.0f : *batch.loss_scale;
+  const float gradient_factor = batch.grad_scale * loss_scale * *batch.inv_weight_sum;
   const std::size_t begin = blockIdx.x * batch.piece;
   const std::size_t end = begin + batch.piece < batch.rows ? begin + batch.piece : batch.rows;
   double sum = 0.0;
@@ -75,6 +76,7 @@ void run_bce(const OpContext& context, const BceLoss& op) {
                        Column<float>(op.prediction),
                        op.weight.ptr<float>(),
                        op.inv_weight_sum.ptr<float>(),
+                       op.loss_scale.empty() ? nullptr : op.loss_scale.ptr<float>(),
                        static_cast<float>(op.grad_scale),
                        rows,
                        samples_per_partial(rows),

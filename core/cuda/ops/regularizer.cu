@@ -58,8 +58,10 @@ __global__ void add_loss_kernel(const double* partial, std::size_t pieces, doubl
 template <RegularizerKind kKind>
 __global__ void __launch_bounds__(kGradThreads)
     add_gradient_kernel(const float* __restrict__ w, float* __restrict__ dw, std::size_t n,
-                        bool aligned, double share, const float* inv_batch) {
-  const auto factor = static_cast<float>(share * static_cast<double>(*inv_batch));
+                        bool aligned, double share, const float* inv_batch,
+                        const float* loss_scale) {
+  const float factor = (loss_scale == nullptr ? 1.0f : *loss_scale) *
+                       static_cast<float>(share * static_cast<double>(*inv_batch));
   const std::size_t step = static_cast<std::size_t>(gridDim.x) * kGradThreads;
   const std::size_t thread = static_cast<std::size_t>(blockIdx.x) * kGradThreads + threadIdx.x;
   const std::size_t groups = aligned ? n / 4 : 0;
@@ -101,7 +103,7 @@ void regularizer_grad_kernel(const OpContext& context, const RegularizerGrad& op
                                                      : &add_gradient_kernel<RegularizerKind::L2>;
   launch(context, "regularizer_grad", dim3(grid_for(n, 4 * kGradThreads)), dim3(kGradThreads), 0,
          kernel, w, dw, n, aligned_16(w) && aligned_16(dw), op.share * op.lambda,
-         op.inv_batch.ptr<float>());
+         op.inv_batch.ptr<float>(), op.loss_scale.empty() ? nullptr : op.loss_scale.ptr<float>());
 }
 
 const OpRegistration<RegularizerLoss> regularizer_loss_cuda{DeviceType::Cuda,
