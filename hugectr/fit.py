@@ -58,16 +58,20 @@ class Fit:
             and self.solver.max_eval_batches > 0
             and model.reader_params.has_eval_source
         )
+        self.scales_loss = self.solver.compute_dtype == "float16"
+        self.skipped = 0
         self.epoch = 0
         self.start = self.mark = 0.0
 
     def run(self) -> None:
         """Train until the iterations or epochs are done or the AUC target is hit."""
         self._log_start()
+        self.skipped = self.model.skipped_steps()
         self.start = self.mark = time.perf_counter()
         total = self.max_iter if self.repeat else None
         with self._bar(total) as advance:
             iterations = self._iterations(advance) if self.repeat else self._epochs(advance)
+        self._warn_of_skipped_steps()
         if iterations is None:
             return
         seconds = time.perf_counter() - self.start
@@ -130,11 +134,33 @@ class Fit:
             f"Loss: {loss:g} lr:{lr:g}"
         )
         self.mark = now
-        if not math.isfinite(loss):
+        skipped = self._warn_of_skipped_steps()
+        # A batch that overflows float16 has no finite loss, and is skipped; only if nothing else
+        # comes is the training lost.
+        if not math.isfinite(loss) and skipped in (0, self.display):
             raise RuntimeError(
                 f"Loss cannot converge: it is {loss} at iteration {iteration}; a smaller learning "
                 "rate or a longer warm-up may help"
             )
+
+    def _warn_of_skipped_steps(self) -> int:
+        """Say how many steps were skipped since the last call; returns how many."""
+        if not self.scales_loss:
+            return 0
+        total = self.model.skipped_steps()
+        new, self.skipped = total - self.skipped, total
+        if new > 0:
+            advice = (
+                f"the loss scale is now {self.model.loss_scale():g}"
+                if self.solver.dynamic_loss_scaling
+                else f"a smaller scaler than {self.solver.scaler:g}, dynamic_loss_scaling=True or "
+                'mixed_precision_type="bfloat16" may help'
+            )
+            log.warning(
+                f"steps that changed nothing because a gradient overflowed float16: {new} ({total} "
+                f"in all); {advice}"
+            )
+        return new
 
     def _evaluate(self, iteration: int) -> bool:
         begin = time.perf_counter()

@@ -312,6 +312,14 @@ class Model(ModelGraph):
         """Counters of the training or evaluation reader."""
         return self.session.reader_metrics(train)
 
+    def loss_scale(self) -> float:
+        """float16: what the gradients of the next step are multiplied by; 1 without scaling."""
+        return self.session.loss_scale()
+
+    def skipped_steps(self) -> int:
+        """Steps that changed nothing because a gradient overflowed float16."""
+        return self.session.skipped_steps()
+
     def stage_seconds(self) -> dict[str, float]:
         """Seconds spent in each stage since the last call."""
         return self.session.stage_seconds()

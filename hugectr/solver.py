@@ -231,7 +231,8 @@ all_reduce_algo, grouped_all_reduce, num_iterations_statistics, is_dlrm, kafka_b
     @property
     def loss_scale(self) -> float:
         """Static loss scale of float16; 0 when there is none."""
-        return self.scaler if self.compute_dtype == "float16" and not self.scales_dynamically else 0.0
+        static = self.compute_dtype == "float16" and not self.dynamic_loss_scaling
+        return self.scaler if static else 0.0
 
     def resolved_device(self) -> str:
         """``device`` with "auto" decided: "cuda" or "cpu"."""

@@ -155,8 +155,8 @@ void NetworkGraph::append_regularizers(StepSchedule& schedule) {
   }
 }
 
-// The overflow flags of the devices travel as one more element of the gradients' all-reduce, so that
-// all devices skip the same steps.
+// The overflow flags of the devices travel as one more element of the gradients' all-reduce, so
+// that all devices skip the same steps.
 void NetworkGraph::append_loss_scaling(StepSchedule& schedule) {
   constexpr TensorRole kExternal = TensorRole::External;
   constexpr TensorScalarType kInt64 = TensorScalarType::Int64;
@@ -171,15 +171,15 @@ void NetworkGraph::append_loss_scaling(StepSchedule& schedule) {
   const TensorRef all =
       schedule.add_tensor(names::kWgradAndOverflow, {layout_.flat_size() + 1}, kExternal);
   if (options_.devices > 1) schedule.add(Phase::Exchange, AllReduce{.data = all}, "exchange_wgrad");
-  schedule.add(Phase::Exchange,
-               LossScaleStep{.overflow = find.overflow,
-                             .scale = schedule.ref(names::kLossScale),
-                             .unscale = schedule.add_tensor(names::kUnscale, {1}, kExternal),
-                             .good = schedule.add_tensor(names::kGoodSteps, {1}, kExternal, kInt64),
-                             .skipped = schedule.add_tensor(names::kSkippedSteps, {1}, kExternal,
-                                                            kInt64),
-                             .dynamic = options_.dynamic_loss_scale},
-               "loss_scale");
+  schedule.add(
+      Phase::Exchange,
+      LossScaleStep{.overflow = find.overflow,
+                    .scale = schedule.ref(names::kLossScale),
+                    .unscale = schedule.add_tensor(names::kUnscale, {1}, kExternal),
+                    .good = schedule.add_tensor(names::kGoodSteps, {1}, kExternal, kInt64),
+                    .skipped = schedule.add_tensor(names::kSkippedSteps, {1}, kExternal, kInt64),
+                    .dynamic = options_.dynamic_loss_scale},
+      "loss_scale");
 }
 
 void NetworkGraph::append_update(StepSchedule& schedule) {

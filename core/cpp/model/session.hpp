@@ -44,7 +44,7 @@ struct SolverSpec {
   double loss_scale = 0.0;  ///< float16: factor of all gradients; 0 for none, or for dynamic: the
                             ///< first one in common use
   bool dynamic_loss_scale = false;  ///< float16: halved on overflow, doubled after 2000 good steps
-  bool tf32 = false;  ///< float32 products may round their factors to tf32
+  bool tf32 = false;                ///< float32 products may round their factors to tf32
 };
 
 enum class DataFormat { Norm, Raw, Arrow };

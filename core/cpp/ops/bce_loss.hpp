@@ -27,9 +27,9 @@ HCTR_HD inline float bce_gradient(float x, float y) {
 /// logits, dlogits: (batch, 1) float32, float16 or bfloat16; labels, prediction: (batch, 1)
 /// float32; the rows of these may be strided. weight: (batch), 0 for padding, whose logits are not
 /// looked at; inv_weight_sum, loss: (1); loss_scale: (1) float32, 1 when absent: what mixed
-/// precision multiplies gradients by and the optimizers divide out again; partial: (partial_rows(batch)) float64 scratch. dlogits
-/// and prediction may be absent. Overwrites its outputs; one of dlogits and prediction may be
-/// logits, when it has their dtype. Deterministic.
+/// precision multiplies gradients by and the optimizers divide out again; partial:
+/// (partial_rows(batch)) float64 scratch. dlogits and prediction may be absent. Overwrites its
+/// outputs; one of dlogits and prediction may be logits, when it has their dtype. Deterministic.
 struct HCTR_API BceLoss {
   static constexpr const char* kName = "bce_loss";
   static constexpr std::string_view kLowered = "logits dlogits";

@@ -13,8 +13,7 @@ namespace {
 
 void check_count(const char* name, const TensorRef& ref) {
   HCTR_CHECK(ref.dtype == TensorScalarType::Int64 && ref.size() == 1, LossScaleStep::kName, ": ",
-             name, " must hold one int64, found ", to_string(ref.dtype), " ",
-             to_string(ref.shape));
+             name, " must hold one int64, found ", to_string(ref.dtype), " ", to_string(ref.shape));
 }
 
 // All bits of the exponent set: infinite or not a number.

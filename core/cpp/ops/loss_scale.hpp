@@ -24,9 +24,9 @@ struct HCTR_API FindOverflow {
 };
 
 /// Where dynamic loss scaling begins and how far it goes. The rule (halve on overflow, double after
-/// 2000 steps without) and the first scale are those in common use since Micikevicius et al., "Mixed
-/// Precision Training", ICLR 2018; the bounds keep a run without overflow, or with nothing else, in
-/// range.
+/// 2000 steps without) and the first scale are those in common use since Micikevicius et al.,
+/// "Mixed Precision Training", ICLR 2018; the bounds keep a run without overflow, or with nothing
+/// else, in range.
 inline constexpr double kFirstDynamicLossScale = 65536.0;
 inline constexpr double kLeastLossScale = 1.0;
 inline constexpr double kGreatestLossScale = 16777216.0;
@@ -34,10 +34,11 @@ inline constexpr std::int64_t kGoodStepsToDouble = 2000;
 
 /// What a step's gradients are multiplied by, and the loss scale of the next step:
 ///   overflow > 0: unscale = 0 (skip the step), skipped += 1, good = 0, dynamic: scale /= 2
-///   else:         unscale = 1 / scale, good += 1; dynamic and good = interval: scale *= 2, good = 0
+///   else:         unscale = 1 / scale, good += 1; dynamic and good = interval: scale *= 2, good =
+///   0
 ///
-/// overflow: (1) float32, FindOverflow's flag, or the sum of all devices' flags. scale, unscale: (1)
-/// float32; scale is that of the step just computed, and stays in [kLeastLossScale,
+/// overflow: (1) float32, FindOverflow's flag, or the sum of all devices' flags. scale, unscale:
+/// (1) float32; scale is that of the step just computed, and stays in [kLeastLossScale,
 /// kGreatestLossScale] when it is dynamic. good, skipped: (1) int64. Deterministic.
 struct HCTR_API LossScaleStep {
   static constexpr const char* kName = "loss_scale_step";

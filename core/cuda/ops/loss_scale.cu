@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/ops/loss_scale.hpp"
-
 #include "core/cuda/primitives/real.cuh"
 
 namespace hugectr::cuda {

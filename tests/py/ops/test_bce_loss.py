@@ -8,7 +8,16 @@ from oracle.reals import HALVES
 from hugectr import _core
 
 
-def run(logits, labels, weight, inv_weight_sum, dlogits=None, prediction=None, grad_scale=1.0):
+def run(
+    logits,
+    labels,
+    weight,
+    inv_weight_sum,
+    dlogits=None,
+    prediction=None,
+    grad_scale=1.0,
+    loss_scale=None,
+):
     loss = np.full(1, np.nan, np.float32)
     _core.run_op(
         "bce_loss",
@@ -17,6 +26,7 @@ def run(logits, labels, weight, inv_weight_sum, dlogits=None, prediction=None, g
             "labels": labels,
             "weight": weight,
             "inv_weight_sum": np.array([inv_weight_sum], np.float32),
+            "loss_scale": loss_scale,
             "loss": loss,
             "dlogits": dlogits,
             "prediction": prediction,
@@ -57,6 +67,15 @@ def test_bce_loss_in_16_bits(rng, assert_close, real, batch):
     wanted = 1024.0 * w * (sigmoid(x64) - y) / weight.sum()
     assert_close(real.values(dx), wanted, tolerance=real.tolerance)
     assert_close(p, sigmoid(x64))
+
+
+def test_bce_loss_scale_is_of_the_gradient_alone(rng, assert_close):
+    x = rng.standard_normal((50, 1)).astype(np.float32)
+    y, weight = (x > 0).astype(np.float32), np.ones(50, np.float32)
+    dx = np.empty_like(x)
+    loss = run(x, y, weight, 0.02, dx, loss_scale=np.array([512], np.float32))
+    assert_close(loss, binary_cross_entropy(x.astype(np.float64), y).mean())
+    assert_close(dx, 512 * (sigmoid(x.astype(np.float64)) - y) / 50)
 
 
 def test_bce_gradient_is_in_the_dtype_of_the_logits():

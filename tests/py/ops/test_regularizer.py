@@ -35,6 +35,23 @@ def test_regularizer(rng, assert_close, n, kind):
 
 
 @pytest.mark.parametrize("kind", [L1, L2])
+def test_regularizer_grad_is_scaled(rng, assert_close, kind):
+    w = rng.standard_normal(37).astype(np.float32)
+    dw = np.zeros(37, np.float32)
+    _core.run_op(
+        "regularizer_grad",
+        {
+            "w": w,
+            "inv_batch": np.full(1, 0.25, np.float32),
+            "loss_scale": np.full(1, 256, np.float32),
+            "dw": dw,
+        },
+        {"kind": kind, "lambda": 3.0, "share": 1.0},
+    )
+    assert_close(dw, 256 * 0.75 * (np.sign(w) if kind == L1 else w.astype(np.float64)))
+
+
+@pytest.mark.parametrize("kind", [L1, L2])
 def test_regularizer_grad_is_the_derivative(rng, assert_close, numeric_gradients, kind):
     w = rng.standard_normal(9).astype(np.float32)
     w += np.sign(w) * 0.01  # away from the kink of |w|
