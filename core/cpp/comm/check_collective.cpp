@@ -26,7 +26,7 @@ void check_pair(const char* collective, const TensorRef& in, const TensorRef& ou
 
 void check_summable(const char* collective, const TensorRef& ref) {
   HCTR_CHECK(can_sum(ref.dtype), collective, ": can not sum ", to_string(ref.dtype),
-             "; use float32, float64, int64, int32 or uint32");
+             "; use float32, float64, float16, bfloat16, int64, int32 or uint32");
 }
 
 std::size_t total(const std::vector<std::size_t>& counts) {

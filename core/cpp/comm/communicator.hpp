@@ -24,8 +24,9 @@ class HCTR_API Communicator {
   virtual std::size_t rank() const = 0;  ///< global device id
   virtual std::size_t size() const = 0;  ///< devices in the job
 
-  /// data (contiguous; float32, float64, int64, int32 or uint32) becomes the sum over ranks, on
-  /// every rank. Integer sums wrap around.
+  /// data (contiguous; float32, float64, float16, bfloat16, int64, int32 or uint32) becomes the sum
+  /// over ranks, on every rank. Integer sums wrap around. Sums of 16-bit numbers are taken in
+  /// float32 and rounded at the end (CPU) or where a part of the sum is passed on (NCCL).
   virtual void all_reduce(TensorRef data, Stream& stream) = 0;
   /// in holds size() equal blocks; out becomes the sum over ranks of block rank(). dtypes of
   /// all_reduce. out may be block rank() of in.

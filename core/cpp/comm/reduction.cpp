@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/cpp/base/error.hpp"
+#include "core/cpp/base/half.hpp"
 
 namespace hugectr {
 namespace {
@@ -29,10 +30,30 @@ void sum_typed(const std::vector<const void*>& sources, const std::vector<void*>
   }
 }
 
+/// The same for 16-bit numbers, whose sums are float32.
+template <class T, class Narrow>
+void sum_widened(const std::vector<const void*>& sources, const std::vector<void*>& targets,
+                 std::size_t begin, std::size_t end, const Narrow& narrow) {
+  constexpr std::size_t kBlock = 2048;
+  float sum[kBlock];
+  T rounded[kBlock];
+  for (std::size_t first = begin; first < end; first += kBlock) {
+    const std::size_t n = std::min(kBlock, end - first);
+    std::fill(sum, sum + n, 0.0f);
+    for (const void* source : sources) {
+      const T* from = static_cast<const T*>(source) + first;
+      for (std::size_t i = 0; i < n; ++i) sum[i] += to_float(from[i]);
+    }
+    for (std::size_t i = 0; i < n; ++i) rounded[i] = narrow(sum[i]);
+    for (void* to : targets) std::memcpy(static_cast<T*>(to) + first, rounded, n * sizeof(T));
+  }
+}
+
 }  // namespace
 
 bool can_sum(TensorScalarType type) {
   return type == TensorScalarType::Float32 || type == TensorScalarType::Float64 ||
+         type == TensorScalarType::Float16 || type == TensorScalarType::BFloat16 ||
          type == TensorScalarType::Int64 || type == TensorScalarType::Int32 ||
          type == TensorScalarType::UInt32;
 }
@@ -44,6 +65,10 @@ void sum_range(TensorScalarType type, const std::vector<const void*>& sources,
       return sum_typed<float>(sources, targets, begin, end);
     case TensorScalarType::Float64:
       return sum_typed<double>(sources, targets, begin, end);
+    case TensorScalarType::Float16:
+      return sum_widened<Float16>(sources, targets, begin, end, to_float16);
+    case TensorScalarType::BFloat16:
+      return sum_widened<BFloat16>(sources, targets, begin, end, to_bfloat16);
     // Signed sums go through the unsigned type: they wrap, the bits are the same.
     case TensorScalarType::Int64:
       return sum_typed<std::uint64_t>(sources, targets, begin, end);

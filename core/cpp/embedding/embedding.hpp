@@ -24,6 +24,9 @@ struct SparseEmbeddingHashParams {
   std::size_t slot_num = 0;
   std::size_t embedding_vec_size = 0;  ///< d, 1..1024
   bool i64_keys = false;
+  /// What exchange buffers are made for: forward()'s output and its gradient may hold float32,
+  /// float16 or bfloat16, of this size at most.
+  TensorScalarType output_type = TensorScalarType::Float32;
   /// Rows a device may hold; 0 = as many as memory takes.
   std::size_t max_vocabulary_size_per_gpu = 0;
   /// Localized: slot k's new rows are uniform in +-sqrt(1/size[k]), else +-0.05. The budget is then
@@ -72,12 +75,13 @@ class HCTR_API IEmbedding {
   virtual void plan(std::size_t local_id, const SparseTensor& csr, PlanSlot slot, bool train) = 0;
   /// Drops a training plan that will not train: rows it inserted are taken back.
   virtual void drop_plan(PlanSlot slot) = 0;
-  /// Stage 3, on the compute stream: output (b, S, d), any row_stride, is overwritten. Collective.
+  /// Stage 3, on the compute stream: output (b, S, d), any row_stride, is overwritten; float32,
+  /// float16 or bfloat16 (vectors travel between devices in that type). Collective.
   virtual void forward(std::size_t local_id, PlanSlot slot, TensorRef output) = 0;
-  /// gradient (b, S, d) of the output -> every touched row updated; the plan's new rows become
-  /// visible to evaluation and dumps. `lr` and `step` are device scalars (float32, int64, shape
-  /// (1)); `unscale` (float32, shape (1), empty = 1) multiplies the gradient, 0 leaves rows, states
-  /// and their last step as they are. Collective. When frozen: only the visibility.
+  /// gradient (b, S, d) of the output, any of its types -> every touched row updated; the plan's
+  /// new rows become visible to evaluation and dumps. `lr` and `step` are device scalars (float32,
+  /// int64, shape (1)); `unscale` (float32, shape (1), empty = 1) multiplies the gradient, 0 leaves
+  /// rows, states and their last step as they are. Collective. When frozen: only the visibility.
   virtual void backward_and_update(std::size_t local_id, PlanSlot slot, TensorRef gradient,
                                    TensorRef lr, TensorRef step, TensorRef unscale) = 0;
 

@@ -82,8 +82,10 @@ EmbeddingData<Key>::EmbeddingData(const SparseEmbeddingHashParams& params, GPURe
   exchange_arena = DeviceBuffer2::create(owner + " exchange", DeviceAllocator(memory));
   if (device_count > 1) {
     const std::size_t batch = std::max(params.batch_size, params.batch_size_eval);
-    exchange_arena->reserve({distribution->pooled_vectors(batch), d}, &pooled, "pooled vectors");
-    exchange_arena->reserve({distribution->packed_vectors(batch), d}, &packed, "packed vectors");
+    pooled = exchange_arena->reserve({distribution->pooled_vectors(batch), d}, params.output_type,
+                                     "pooled vectors");
+    packed = exchange_arena->reserve({distribution->packed_vectors(batch), d}, params.output_type,
+                                     "packed vectors");
   }
   exchange_arena->allocate();
 }

@@ -47,7 +47,7 @@ struct EmbeddingData {
   std::atomic<std::size_t> trained_rows{0};
   std::array<LookupPlan, 3> plans;
   std::shared_ptr<DeviceBuffer2> exchange_arena;
-  Tensor2<float> pooled, packed;
+  TensorBag2 pooled, packed;
 };
 
 /// Rows a device may hold under the settings; 0 = no bound.

@@ -13,6 +13,11 @@
 namespace hugectr {
 namespace {
 
+bool is_real(TensorScalarType type) {
+  return type == TensorScalarType::Float32 || type == TensorScalarType::Float16 ||
+         type == TensorScalarType::BFloat16;
+}
+
 void check_params(const SparseEmbeddingHashParams& params, std::size_t device_count) {
   const std::string& name = params.name;
   HCTR_CHECK(params.slot_num >= 1, "embedding '", name, "' needs at least one slot");
@@ -22,6 +27,8 @@ void check_params(const SparseEmbeddingHashParams& params, std::size_t device_co
   HCTR_CHECK(params.slot_size_array.empty() || params.slot_size_array.size() == params.slot_num,
              "embedding '", name, "' has ", params.slot_num, " slots and a slot_size_array of ",
              params.slot_size_array.size(), ": give one size a slot, or none");
+  HCTR_CHECK(is_real(params.output_type), "embedding '", name, "' has output_type ",
+             to_string(params.output_type), ", allowed are float32, float16 and bfloat16");
   HCTR_CHECK(params.batch_size % device_count == 0 && params.batch_size_eval % device_count == 0,
              "embedding '", name, "': batch sizes ", params.batch_size, " and ",
              params.batch_size_eval, " must be multiples of the ", device_count, " devices");
@@ -219,9 +226,11 @@ LookupPlan& ShardedEmbedding<Key>::planned(Data& data, PlanSlot slot,
              "': this batch has no plan");
   const Shape wanted{plan.samples / data.distribution->device_count(), params_.slot_num,
                      params_.embedding_vec_size};
-  HCTR_CHECK(vectors.dtype == TensorScalarType::Float32 && vectors.shape == wanted, "embedding '",
-             params_.name, "': its vectors have shape ", to_string(wanted), ", got ",
-             to_string(vectors.shape));
+  HCTR_CHECK(vectors.shape == wanted, "embedding '", params_.name, "': its vectors have shape ",
+             to_string(wanted), ", got ", to_string(vectors.shape));
+  HCTR_CHECK(is_real(vectors.dtype) && size_of(vectors.dtype) <= size_of(params_.output_type),
+             "embedding '", params_.name, "': its vectors can not be ", to_string(vectors.dtype),
+             ", its output_type is ", to_string(params_.output_type));
   return plan;
 }
 
@@ -236,9 +245,8 @@ void ShardedEmbedding<Key>::forward(std::size_t local_id, PlanSlot slot, TensorR
   if (distribution.local_slots() > 0) {
     TensorRef pooled = output;
     if (!alone) {
-      pooled = data.pooled.ref();
-      pooled.shape = {plan.samples, distribution.local_slots(), params_.embedding_vec_size};
-      pooled.row_stride = pooled.row_size();
+      pooled = distribution.vectors(data.pooled.ref(), output.dtype, plan.samples,
+                                    distribution.local_slots());
     }
     run(context, EmbeddingLookup{
                      .rows = LookupPlan::first(plan.rows, plan.own.keys.size()),

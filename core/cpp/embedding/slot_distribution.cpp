@@ -37,12 +37,13 @@ class DistributedSlot final : public SlotDistribution {
   void exchange_forward(const OpContext& context, const ExchangeBuffers& buffers,
                         const TensorRef& output) const override {
     const std::size_t samples = output.shape[0];
-    const TensorRef sums = vectors(buffers.pooled, samples * device_count_, slot_num_);
+    const TensorRef sums =
+        vectors(buffers.pooled, output.dtype, samples * device_count_, slot_num_);
     if (output.contiguous()) {
       context.communicator->reduce_scatter(sums, output, *context.stream);
       return;
     }
-    const TensorRef packed = vectors(buffers.packed, samples, slot_num_);
+    const TensorRef packed = vectors(buffers.packed, output.dtype, samples, slot_num_);
     context.communicator->reduce_scatter(sums, packed, *context.stream);
     run(context, EmbeddingReorderFwd{.blocks = packed, .y = output});
   }
@@ -52,10 +53,11 @@ class DistributedSlot final : public SlotDistribution {
     const std::size_t samples = gradient.shape[0];
     TensorRef packed = gradient;
     if (!gradient.contiguous()) {
-      packed = vectors(buffers.packed, samples, slot_num_);
+      packed = vectors(buffers.packed, gradient.dtype, samples, slot_num_);
       run(context, EmbeddingReorderBwd{.dy = gradient, .dblocks = packed});
     }
-    const TensorRef all = vectors(buffers.pooled, samples * device_count_, slot_num_);
+    const TensorRef all =
+        vectors(buffers.pooled, gradient.dtype, samples * device_count_, slot_num_);
     context.communicator->all_gather(packed, all, *context.stream);
     return all;
   }
@@ -93,10 +95,10 @@ class LocalizedSlot final : public SlotDistribution {
   void exchange_forward(const OpContext& context, const ExchangeBuffers& buffers,
                         const TensorRef& output) const override {
     const std::size_t samples = output.shape[0];
-    const TensorRef blocks = vectors(buffers.packed, samples, slot_num_);
+    const TensorRef blocks = vectors(buffers.packed, output.dtype, samples, slot_num_);
     context.communicator->all_to_all(
-        vectors(buffers.pooled, samples * device_count_, local_slots()), own_counts(samples),
-        blocks, slot_counts(samples), *context.stream);
+        vectors(buffers.pooled, output.dtype, samples * device_count_, local_slots()),
+        own_counts(samples), blocks, slot_counts(samples), *context.stream);
     run(context, EmbeddingReorderFwd{.blocks = blocks,
                                      .y = output,
                                      .device_count = static_cast<std::int64_t>(device_count_)});
@@ -105,11 +107,12 @@ class LocalizedSlot final : public SlotDistribution {
   TensorRef exchange_backward(const OpContext& context, const ExchangeBuffers& buffers,
                               const TensorRef& gradient) const override {
     const std::size_t samples = gradient.shape[0];
-    const TensorRef blocks = vectors(buffers.packed, samples, slot_num_);
+    const TensorRef blocks = vectors(buffers.packed, gradient.dtype, samples, slot_num_);
     run(context, EmbeddingReorderBwd{.dy = gradient,
                                      .dblocks = blocks,
                                      .device_count = static_cast<std::int64_t>(device_count_)});
-    const TensorRef own = vectors(buffers.pooled, samples * device_count_, local_slots());
+    const TensorRef own =
+        vectors(buffers.pooled, gradient.dtype, samples * device_count_, local_slots());
     context.communicator->all_to_all(blocks, slot_counts(samples), own, own_counts(samples),
                                      *context.stream);
     return own;
@@ -119,7 +122,7 @@ class LocalizedSlot final : public SlotDistribution {
   std::size_t slots_of(std::size_t rank) const {
     return slots_of_device(slot_num_, rank, device_count_);
   }
-  /// Floats between this device and each other one: this device's slots of the other's samples.
+  /// Numbers between this device and each other one: this device's slots of the other's samples.
   std::vector<std::size_t> own_counts(std::size_t samples) const {
     return std::vector<std::size_t>(device_count_, samples * local_slots() * vec_size_);
   }
@@ -133,11 +136,13 @@ class LocalizedSlot final : public SlotDistribution {
 
 }  // namespace
 
-TensorRef SlotDistribution::vectors(const TensorRef& buffer, std::size_t samples,
-                                    std::size_t slots) const {
-  HCTR_CHECK(samples * slots * vec_size_ <= buffer.size(), "a batch of ", samples,
-             " samples is larger than the exchange buffers were made for");
+TensorRef SlotDistribution::vectors(const TensorRef& buffer, TensorScalarType type,
+                                    std::size_t samples, std::size_t slots) const {
+  HCTR_CHECK(samples * slots * vec_size_ * size_of(type) <= buffer.size_in_bytes(), "a batch of ",
+             samples, " samples of ", to_string(type),
+             " is larger than the exchange buffers were made for");
   TensorRef ref = buffer;
+  ref.dtype = type;
   ref.shape = {samples, slots, vec_size_};
   ref.row_stride = slots * vec_size_;
   return ref;

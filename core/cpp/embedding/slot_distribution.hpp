@@ -10,7 +10,8 @@
 namespace hugectr {
 
 /// Device memory that an exchange may use; sized by SlotDistribution::pooled_vectors() and
-/// packed_vectors() times d floats. Empty when there is one device only.
+/// packed_vectors() times d numbers of the embedding's output type; what an exchange puts there has
+/// the type of the output it serves. Empty when there is one device only.
 struct ExchangeBuffers {
   TensorRef pooled;  ///< vectors of the global batch, as this device pools them
   TensorRef packed;  ///< vectors of this device's samples, without gaps
@@ -55,11 +56,11 @@ class SlotDistribution {
   std::size_t device_count() const { return device_count_; }
   std::size_t pooled_vectors(std::size_t batch) const { return batch * local_slots(); }
   std::size_t packed_vectors(std::size_t batch) const { return batch / device_count_ * slot_num_; }
+  /// The beginning of a buffer as (samples, slots, d) of `type`.
+  TensorRef vectors(const TensorRef& buffer, TensorScalarType type, std::size_t samples,
+                    std::size_t slots) const;
 
  protected:
-  /// The first elements of a buffer as (dim0, slots, d).
-  TensorRef vectors(const TensorRef& buffer, std::size_t samples, std::size_t slots) const;
-
   std::size_t slot_num_, vec_size_, rank_, device_count_;
 };
 

@@ -5,6 +5,7 @@
 
 #include "core/cpp/device/thread_pool.hpp"
 #include "core/cpp/ops/loops/check_csr.hpp"
+#include "core/cpp/ops/loops/check_tensor.hpp"
 #include "core/cpp/ops/loops/hash_probe.hpp"
 #include "core/cpp/ops/loops/vec_size_dispatch.hpp"
 
@@ -68,9 +69,9 @@ const OpRegistration<EmbeddingLookup> embedding_lookup_cpu{DeviceType::Cpu,
 void EmbeddingLookup::check() const {
   const std::size_t buckets = check_row_offsets(kName, row_offsets);
   check_array(kName, "rows", rows, TensorScalarType::UInt32, rows.size());
-  HCTR_CHECK(out.dtype == TensorScalarType::Float32 && out.shape.size() == 3 &&
-                 out.shape[0] * out.shape[1] == buckets,
-             kName, ": out has shape ", to_string(out.shape), " for ", buckets,
+  check_real(kName, "out", out);
+  HCTR_CHECK(out.shape.size() == 3 && out.shape[0] * out.shape[1] == buckets, kName,
+             ": out has shape ", to_string(out.shape), " for ", buckets,
              " buckets, must be (samples, slots, d)");
   HCTR_CHECK(weights.dtype == TensorScalarType::Float32 && weights.shape.size() == 2 &&
                  weights.shape[1] == out.shape[2] && weights.contiguous(),

@@ -11,10 +11,12 @@ namespace hugectr {
 ///                       row_offsets[bucket + 1], bucket = sample * S + slot, in the order of i
 ///
 /// rows (n) uint32, kNoRow adds nothing; row_offsets (B*S + 1) uint32; weights (R, d) float32;
-/// scale (B*S) float32 (mean) or empty (sum: 1); out (B, S, d) float32, any row_stride.
-/// Overwrites; an empty bucket becomes zero. Deterministic.
+/// scale (B*S) float32 (mean) or empty (sum: 1); out (B, S, d) float32, float16 or bfloat16, any
+/// row_stride: summed in float32, rounded once. Overwrites; an empty bucket becomes zero.
+/// Deterministic.
 struct HCTR_API EmbeddingLookup {
   static constexpr const char* kName = "embedding_lookup";
+  static constexpr std::string_view kLowered = "out";
   TensorRef rows, row_offsets, weights, scale, out;
 
   void visit(OpVisitor& v) {

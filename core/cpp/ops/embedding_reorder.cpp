@@ -2,16 +2,18 @@
 #include "core/cpp/ops/embedding_reorder.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 #include "core/cpp/device/thread_pool.hpp"
 #include "core/cpp/ops/filter_keys.hpp"
 #include "core/cpp/ops/loops/check_csr.hpp"
+#include "core/cpp/ops/loops/check_tensor.hpp"
 
 namespace hugectr {
 namespace {
 
-/// Calls copy(place in blocks, place in y) for every vector; places count floats.
+/// Calls copy(place in blocks, place in y) for every vector; places count elements.
 template <class Copy>
 void for_each_vector(ThreadPool& pool, const TensorRef& y, std::size_t devices, const Copy& copy) {
   const std::size_t samples = y.shape[0], slots = y.shape[1], d = y.shape[2];
@@ -33,21 +35,23 @@ void for_each_vector(ThreadPool& pool, const TensorRef& y, std::size_t devices, 
 }
 
 void reorder_fwd_kernel(const OpContext& context, const EmbeddingReorderFwd& op) {
-  const float* __restrict blocks = op.blocks.ptr<float>();
-  float* __restrict y = op.y.ptr<float>();
-  for_each_vector(*context.pool, op.y, static_cast<std::size_t>(op.device_count),
-                  [=, d = op.y.shape[2]](std::size_t block_at, std::size_t y_at) {
-                    std::copy_n(blocks + block_at, d, y + y_at);
-                  });
+  const std::size_t size = size_of(op.y.dtype);
+  for_each_vector(
+      *context.pool, op.y, static_cast<std::size_t>(op.device_count),
+      [=, blocks = static_cast<const char*>(op.blocks.data), y = static_cast<char*>(op.y.data),
+       bytes = op.y.shape[2] * size](std::size_t block_at, std::size_t y_at) {
+        std::memcpy(y + y_at * size, blocks + block_at * size, bytes);
+      });
 }
 
 void reorder_bwd_kernel(const OpContext& context, const EmbeddingReorderBwd& op) {
-  float* __restrict blocks = op.dblocks.ptr<float>();
-  const float* __restrict dy = op.dy.ptr<float>();
-  for_each_vector(*context.pool, op.dy, static_cast<std::size_t>(op.device_count),
-                  [=, d = op.dy.shape[2]](std::size_t block_at, std::size_t y_at) {
-                    std::copy_n(dy + y_at, d, blocks + block_at);
-                  });
+  const std::size_t size = size_of(op.dy.dtype);
+  for_each_vector(
+      *context.pool, op.dy, static_cast<std::size_t>(op.device_count),
+      [=, blocks = static_cast<char*>(op.dblocks.data), dy = static_cast<const char*>(op.dy.data),
+       bytes = op.dy.shape[2] * size](std::size_t block_at, std::size_t y_at) {
+        std::memcpy(blocks + block_at * size, dy + y_at * size, bytes);
+      });
 }
 
 const OpRegistration<EmbeddingReorderFwd> reorder_fwd_cpu{DeviceType::Cpu, &reorder_fwd_kernel};
@@ -55,9 +59,10 @@ const OpRegistration<EmbeddingReorderBwd> reorder_bwd_cpu{DeviceType::Cpu, &reor
 
 void check_reorder(const char* op, const TensorRef& y, const TensorRef& blocks,
                    std::int64_t device_count) {
-  HCTR_CHECK(y.dtype == TensorScalarType::Float32 && y.shape.size() == 3, op, ": shape ",
-             to_string(y.shape), " must be (samples, slots, d) float32");
-  check_array_at_least(op, "blocks", blocks, TensorScalarType::Float32, y.size());
+  check_real(op, "y", y);
+  HCTR_CHECK(y.shape.size() == 3, op, ": shape ", to_string(y.shape),
+             " must be (samples, slots, d)");
+  check_array_at_least(op, "blocks", blocks, y.dtype, y.size());
   HCTR_CHECK(device_count >= 1, op, ": device_count ", device_count, " must be positive");
 }
 

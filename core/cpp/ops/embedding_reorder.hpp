@@ -9,9 +9,10 @@ namespace hugectr {
 /// Blocks as an all-to-all of slots leaves them -> vectors in slot order:
 ///   y[sample, slot] = block[slot % N][sample, slot / N]
 ///
-/// blocks (b * S, d) float32: for device r = 0 .. N-1 in turn (b, S_r, d), S_r slots of device r
-/// (filter_keys.hpp). y (b, S, d), any row_stride. Overwrites y; no overlap. Deterministic.
-/// N = 1 is a copy into rows that need not be contiguous.
+/// blocks (b * S, d): for device r = 0 .. N-1 in turn (b, S_r, d), S_r slots of device r
+/// (filter_keys.hpp). y (b, S, d), any row_stride. Both float32, float16 or bfloat16: bits are
+/// moved. Overwrites y; no overlap. Deterministic. N = 1 is a copy into rows that need not be
+/// contiguous.
 struct HCTR_API EmbeddingReorderFwd {
   static constexpr const char* kName = "embedding_reorder_fwd";
   TensorRef blocks, y;

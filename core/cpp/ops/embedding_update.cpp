@@ -5,6 +5,7 @@
 
 #include "core/cpp/device/thread_pool.hpp"
 #include "core/cpp/ops/loops/check_csr.hpp"
+#include "core/cpp/ops/loops/check_tensor.hpp"
 #include "core/cpp/ops/loops/row_update_rules.hpp"
 #include "core/cpp/ops/loops/vec_size_dispatch.hpp"
 
@@ -224,8 +225,9 @@ void EmbeddingUpdate::visit(OpVisitor& v) {
 
 void EmbeddingUpdate::check() const {
   check_table(*this);
-  HCTR_CHECK(gradient.dtype == TensorScalarType::Float32 && gradient.shape.size() == 3 &&
-                 gradient.shape[2] == weights.shape[1] && gradient.shape[2] <= kMaxVecSize,
+  check_real(kName, "gradient", gradient);
+  HCTR_CHECK(gradient.shape.size() == 3 && gradient.shape[2] == weights.shape[1] &&
+                 gradient.shape[2] <= kMaxVecSize,
              kName, ": gradient has shape ", to_string(gradient.shape),
              ", must be (samples, slots, ", weights.shape[1], ")");
   HCTR_CHECK(!keeps_last_step(params) || (last_step.dtype == TensorScalarType::Int64 &&

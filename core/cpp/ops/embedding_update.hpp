@@ -12,14 +12,15 @@ namespace hugectr {
 ///   g = unscale * sum over the run of scale[bucket] * gradient[bucket];  rule(weights, g)
 ///
 /// sorted_buckets, unique_rows, run_offsets uint32, run_count (1) int64; gradient (B, S, d)
-/// float32, any row_stride; scale (B*S) or empty; weights and states (R, d) in place; last_step
-/// (R) int64 only for Adam LazyGlobal; lr (1) float32, step (1) int64, the first update is 1.
-/// unscale (1) float32, 1 when absent; 0 skips the step: weights, states and last_step stay as they
-/// are, whatever the gradient holds.
-/// A run is summed in chunks of 64 and those pairwise: the order depends on its length only.
-/// Rules: base/optimizer_formulas.hpp. Deterministic.
+/// float32, float16 or bfloat16, any row_stride, summed in float32; scale (B*S) or empty; weights
+/// and states (R, d) in place; last_step (R) int64 only for Adam LazyGlobal; lr (1) float32, step
+/// (1) int64, the first update is 1. unscale (1) float32, 1 when absent; 0 skips the step: weights,
+/// states and last_step stay as they are, whatever the gradient holds. A run is summed in chunks of
+/// 64 and those pairwise: the order depends on its length only. Rules: base/optimizer_formulas.hpp.
+/// Deterministic.
 struct HCTR_API EmbeddingUpdate {
   static constexpr const char* kName = "embedding_update";
+  static constexpr std::string_view kLowered = "gradient";
   TensorRef sorted_buckets, unique_rows, run_offsets, run_count, gradient, scale, weights,
       last_step, lr, step, unscale;
   std::vector<TensorRef> states;

@@ -18,8 +18,10 @@ enum ncclDataType_t : int {
   ncclInt32 = 2,
   ncclUint32 = 3,
   ncclInt64 = 4,
+  ncclFloat16 = 6,
   ncclFloat32 = 7,
   ncclFloat64 = 8,
+  ncclBfloat16 = 9,
 };
 
 enum ncclRedOp_t : int { ncclSum = 0 };

@@ -23,6 +23,10 @@ ncclDataType_t nccl_type(TensorScalarType type) {
       return ncclFloat32;
     case TensorScalarType::Float64:
       return ncclFloat64;
+    case TensorScalarType::Float16:
+      return ncclFloat16;
+    case TensorScalarType::BFloat16:
+      return ncclBfloat16;
     case TensorScalarType::Int64:
       return ncclInt64;
     case TensorScalarType::Int32:

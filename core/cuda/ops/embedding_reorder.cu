@@ -23,18 +23,18 @@ struct Blocks {
   }
 };
 
-// Moves every float in and out once.
-template <int W, bool kForward>
+// Moves every element in and out once; Bits is an unsigned integer of its size.
+template <class Bits, int W, bool kForward>
 __global__ void reorder_kernel(std::size_t count, FastDivide packs, FastDivide slots, Blocks blocks,
-                               float* block_data, float* y, std::size_t row_stride) {
+                               Bits* block_data, Bits* y, std::size_t row_stride) {
   const std::size_t step = static_cast<std::size_t>(gridDim.x) * blockDim.x;
   for (std::size_t t = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x; t < count;
        t += step) {
     std::size_t pack, slot;
     const std::size_t vector = packs.divide(t, pack);
     const std::size_t sample = slots.divide(vector, slot);
-    float* block_at = block_data + blocks.vector(sample, slot) + pack * W;
-    float* y_at = y + sample * row_stride + slot * blocks.d + pack * W;
+    Bits* block_at = block_data + blocks.vector(sample, slot) + pack * W;
+    Bits* y_at = y + sample * row_stride + slot * blocks.d + pack * W;
     if constexpr (kForward) {
       store_pack<W>(y_at, load_pack<W>(block_at));
     } else {
@@ -43,25 +43,33 @@ __global__ void reorder_kernel(std::size_t count, FastDivide packs, FastDivide s
   }
 }
 
-template <int W, bool kForward>
-void launch_reorder(const OpContext& context, const char* name, const TensorRef& y,
-                    const TensorRef& block_ref, std::size_t devices) {
+template <class Bits, bool kForward>
+void reorder_bits(const OpContext& context, const char* name, const TensorRef& y,
+                  const TensorRef& block_ref, std::size_t devices) {
   const std::size_t samples = y.shape[0], slots = y.shape[1], d = y.shape[2];
   const Blocks blocks{samples, d, FastDivide(devices), devices, slots / devices, slots % devices};
-  launch(context, name, dim3(grid_for(y.size() / W, kThreads)), dim3(kThreads), 0,
-         &reorder_kernel<W, kForward>, y.size() / W, FastDivide(d / W), FastDivide(slots), blocks,
-         block_ref.ptr<float>(), y.ptr<float>(), y.row_stride);
+  auto* block_data = static_cast<Bits*>(block_ref.data);
+  auto* y_data = static_cast<Bits*>(y.data);
+  constexpr int kWide = 16 / sizeof(Bits);
+  const auto start = [&]<int W>(std::integral_constant<int, W>) {
+    launch(context, name, dim3(grid_for(y.size() / W, kThreads)), dim3(kThreads), 0,
+           &reorder_kernel<Bits, W, kForward>, y.size() / W, FastDivide(d / W), FastDivide(slots),
+           blocks, block_data, y_data, y.row_stride);
+  };
+  if (d % kWide == 0 && packs_fit(y_data, y.row_stride, kWide) && packs_fit(block_data, 0, kWide)) {
+    start(std::integral_constant<int, kWide>{});
+  } else {
+    start(std::integral_constant<int, 1>{});
+  }
 }
 
 template <bool kForward>
 void reorder(const OpContext& context, const char* name, const TensorRef& y,
              const TensorRef& blocks, std::int64_t device_count) {
+  if (y.size() == 0) return;
   const auto devices = static_cast<std::size_t>(device_count);
-  const bool wide = y.size() > 0 && y.shape[2] % 4 == 0 &&
-                    packs_fit(y.ptr<float>(), y.row_stride, 4) &&
-                    packs_fit(blocks.ptr<float>(), 0, 4);
-  wide ? launch_reorder<4, kForward>(context, name, y, blocks, devices)
-       : launch_reorder<1, kForward>(context, name, y, blocks, devices);
+  size_of(y.dtype) == 4 ? reorder_bits<std::uint32_t, kForward>(context, name, y, blocks, devices)
+                        : reorder_bits<std::uint16_t, kForward>(context, name, y, blocks, devices);
 }
 
 void embedding_reorder_fwd(const OpContext& context, const EmbeddingReorderFwd& op) {

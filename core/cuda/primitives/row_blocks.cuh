@@ -3,14 +3,15 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
 #include <type_traits>
 
+#include "core/cuda/primitives/real.cuh"
 #include "core/cuda/primitives/rows.cuh"
 
 /// How kernels over rows of an embedding table are laid out: a block is (x, y) threads; x walks
-/// over the columns of a row, one Pack<float, W> a thread, and each y is a worker with a row of its
-/// own.
+/// over the columns of a row, W of them a thread, and each y is a worker with a row of its own.
+/// Tables are float32, so W = 4 is a 16-byte access; vectors in 16 bits then take 8 bytes a thread,
+/// which neighbouring threads make whole lines of.
 namespace hugectr::cuda {
 
 /// Threads that row_block() aims at, and the most it gives: one row alone may need 1024 when W = 1.
@@ -18,17 +19,20 @@ inline constexpr unsigned kRowThreads = 256;
 template <int W>
 inline constexpr unsigned kMaxRowThreads = W == 4 ? kRowThreads : 1024;
 
-/// Calls f(std::integral_constant<int, W>): 4 when rows of d floats that start at these pointers
-/// and lie `row_stride` apart can be read 16 bytes at a time, else 1. Null pointers fit.
+/// Calls f(std::integral_constant<int, W>): 4 when rows can be read four numbers at a time, else 1.
 template <class F>
-void with_row_width(std::size_t d, std::size_t row_stride,
-                    std::initializer_list<const float*> pointers, const F& f) {
-  const bool fits = d % 4 == 0 && std::all_of(pointers.begin(), pointers.end(),
-                                              [&](auto* p) { return packs_fit(p, row_stride, 4); });
-  return fits ? f(std::integral_constant<int, 4>{}) : f(std::integral_constant<int, 1>{});
+void with_row_width(bool fours_fit, const F& f) {
+  return fours_fit ? f(std::integral_constant<int, 4>{}) : f(std::integral_constant<int, 1>{});
 }
 
-/// A block of about `threads` threads over rows of d floats; d is 1 to 1024.
+/// Whether rows of d numbers that start at all of these places, each a multiple of four numbers
+/// apart, can be read four at a time. Null pointers fit.
+template <class... T>
+bool fours_fit(std::size_t d, std::size_t row_stride, const T*... places) {
+  return d % 4 == 0 && (packs_fit(places, row_stride, 4) && ...);
+}
+
+/// A block of about `threads` threads over rows of d numbers; d is 1 to 1024.
 template <int W>
 dim3 row_block(std::size_t d, unsigned threads = kRowThreads) {
   const auto packs = static_cast<unsigned>(d / W);

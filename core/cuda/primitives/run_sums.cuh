@@ -4,58 +4,12 @@
 
 #include "core/cuda/primitives/row_blocks.cuh"
 
-/// Sums of the gradients of a row's occurrences, in the order that the CPU kernel of
-/// embedding_update.hpp keeps: chunks of 64 one after the other, the chunks' sums pairwise, the
-/// left half of a tree being the larger one. Threads that hold the same columns of a row work
-/// alone.
+/// Sums over a row's occurrences in the order that the CPU kernel of embedding_update.hpp keeps:
+/// chunks of 64 one after the other, the chunks' sums pairwise, the left half of a tree being the
+/// larger one. Threads that hold the same columns of a row work alone.
 namespace hugectr::cuda {
 
 inline constexpr std::uint32_t kChunk = 64;  ///< occurrences summed one after the other
-
-/// Gradient vectors by bucket.
-struct BucketGradients {
-  const std::uint32_t* buckets;  ///< bucket of every occurrence, sorted by row
-  const float* gradient;
-  const float* scales;  ///< or null: 1
-  std::size_t d, row_stride;
-  FastDivide slots;
-  bool packed;  ///< row_stride is slots * d
-
-  __device__ const float* at(std::uint32_t bucket) const {
-    if (packed) return gradient + bucket * d;
-    std::size_t slot;
-    const std::size_t sample = slots.divide(bucket, slot);
-    return gradient + sample * row_stride + slot * d;
-  }
-
-  /// Scaled gradients of occurrences [begin, end), added in order, with kAhead loads under way.
-  template <int W, unsigned kAhead>
-  __device__ Pack<float, W> sum(std::uint32_t begin, std::uint32_t end, unsigned column) const {
-    Pack<float, W> sum{};
-    for (std::uint32_t i = begin; i < end; i += kAhead) {
-      const std::uint32_t ahead = min(end - i, kAhead);
-      std::uint32_t bucket[kAhead];
-      float scale[kAhead];
-      Pack<float, W> x[kAhead];
-#pragma unroll
-      for (unsigned u = 0; u < kAhead; ++u) bucket[u] = u < ahead ? buckets[i + u] : 0;
-#pragma unroll
-      for (unsigned u = 0; u < kAhead; ++u) {
-        x[u] = {};
-        scale[u] = 1.0f;
-        if (u < ahead) {
-          x[u] = load_pack<W>(at(bucket[u]) + column);
-          if (scales) scale[u] = scales[bucket[u]];
-        }
-      }
-#pragma unroll
-      for (unsigned u = 0; u < kAhead; ++u) {
-        if (u < ahead) add_pack(sum, x[u], scale[u]);
-      }
-    }
-    return sum;
-  }
-};
 
 /// Number of chunks of a run.
 __device__ inline std::uint32_t chunks_of(std::uint32_t begin, std::uint32_t end) {
@@ -119,25 +73,41 @@ __device__ void fold_node(ChunkRange node, bool chunks, float* sums, std::size_t
   store_pack<W>(sums + node.first * d, x[0]);
 }
 
+/// fold_node() with a number of levels known at run time, 1 to 3.
+template <int W>
+__device__ void fold_levels(unsigned levels, ChunkRange node, bool chunks, float* sums,
+                            std::size_t d) {
+  if (levels == 3) {
+    fold_node<W, 3>(node, chunks, sums, d);
+  } else if (levels == 2) {
+    fold_node<W, 2>(node, chunks, sums, d);
+  } else {
+    fold_node<W, 1>(node, chunks, sums, d);
+  }
+}
+
+/// The deepest level at which every node of a tree has a chunk: its nodes have one or two.
+__device__ inline unsigned tree_depth(std::uint32_t count) {
+  return 31 - __clz(static_cast<int>(count));
+}
+
+/// sums[0] := tree over sums[0 .. count), 2 <= count <= 15, by one worker.
+template <int W>
+__device__ void fold_few(std::uint32_t count, float* sums, std::size_t d) {
+  fold_levels<W>(tree_depth(count), {0, count}, true, sums, d);
+}
+
 /// sums[0] := tree over sums[0 .. count), count >= 2, by all workers of a block; `sums` is at the
 /// thread's own columns. Ends with a barrier.
 template <int W>
 __device__ void fold_run(std::uint32_t count, float* sums, std::size_t d) {
   const ChunkRange root{0, count};
-  // The deepest level at which every node has a chunk: its nodes have one or two.
-  unsigned depth = 31 - __clz(static_cast<int>(count));
+  unsigned depth = tree_depth(count);
   for (bool chunks = true; depth > 0; chunks = false) {
     const unsigned levels = min(depth, 3u);
     depth -= levels;
     for (std::uint32_t n = threadIdx.y; n < 1u << depth; n += blockDim.y) {
-      const ChunkRange node = node_at(root, depth, n);
-      if (levels == 3) {
-        fold_node<W, 3>(node, chunks, sums, d);
-      } else if (levels == 2) {
-        fold_node<W, 2>(node, chunks, sums, d);
-      } else {
-        fold_node<W, 1>(node, chunks, sums, d);
-      }
+      fold_levels<W>(levels, node_at(root, depth, n), chunks, sums, d);
     }
     __syncthreads();  // also orders the block's writes to `sums` before its reads
   }

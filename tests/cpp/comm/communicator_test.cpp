@@ -7,6 +7,7 @@
 #include <limits>
 #include <numeric>
 
+#include "core/cpp/base/half.hpp"
 #include "core/cpp/base/random.hpp"
 #include "tests/cpp/comm/ranks.hpp"
 
@@ -64,6 +65,38 @@ TEST_P(Sizes, AllReduceOfEveryType) {
   check_type<std::int64_t>(GetParam(), std::int64_t{1} << 50);
   check_type<std::int32_t>(GetParam(), -5000);
   check_type<std::uint32_t>(GetParam(), 4'000'000'000u);  // wraps around
+}
+
+template <class T, class Narrow>
+void check_16_bits(std::size_t size, const Narrow& narrow) {
+  Ranks ranks(size);
+  const std::size_t n = 5000;
+  std::vector<std::vector<T>> data(size, std::vector<T>(size * n));
+  std::vector<std::vector<T>> out(size, std::vector<T>(n));
+  std::vector<float> sum(size * n);
+  for (std::size_t r = 0; r < size; ++r) {
+    for (std::size_t i = 0; i < size * n; ++i) {
+      data[r][i] = narrow(value(r, i));
+      sum[i] += to_float(data[r][i]);
+    }
+  }
+  ranks.run([&](std::size_t r, Communicator& comm, Stream& stream) {
+    comm.reduce_scatter(make_ref(data[r].data(), {size, n}), make_ref(out[r].data(), {n}), stream);
+    comm.all_reduce(make_ref(data[r].data(), {size * n}), stream);
+  });
+  for (std::size_t r = 0; r < size; ++r) {
+    for (std::size_t i = 0; i < size * n; ++i) {
+      ASSERT_EQ(data[r][i].bits, narrow(sum[i]).bits) << i;
+    }
+    for (std::size_t i = 0; i < n; ++i) {
+      ASSERT_EQ(out[r][i].bits, narrow(sum[r * n + i]).bits) << i;
+    }
+  }
+}
+
+TEST_P(Sizes, SumsOf16BitsAreFloat32AndRoundedOnce) {
+  check_16_bits<Float16>(GetParam(), to_float16);
+  check_16_bits<BFloat16>(GetParam(), to_bfloat16);
 }
 
 TEST_P(Sizes, ReduceScatter) {

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+
+#include "core/cuda/primitives/row_blocks.cuh"
+
+/// Gradient vectors of buckets, read in the order of the occurrences of rows: each read depends on
+/// the bucket number before it, so the numbers of the next occurrences are fetched while the
+/// vectors of these are under way.
+namespace hugectr::cuda {
+
+template <class T>
+struct BucketGradients {
+  const std::uint32_t* buckets;  ///< bucket of every occurrence, sorted by row
+  const T* gradient;
+  const float* scales;  ///< or null: 1
+  std::size_t d, row_stride;
+  FastDivide slots;
+  bool packed;  ///< row_stride is slots * d
+
+  __device__ const T* at(std::uint32_t bucket) const {
+    if (packed) return gradient + bucket * d;
+    std::size_t slot;
+    const std::size_t sample = slots.divide(bucket, slot);
+    return gradient + sample * row_stride + slot * d;
+  }
+};
+
+/// The next N occurrences, or fewer, of a run.
+template <unsigned N>
+struct Occurrences {
+  std::uint32_t bucket[N];
+  unsigned count;
+
+  Occurrences() = default;
+  template <class T>
+  __device__ Occurrences(const BucketGradients<T>& gradients, std::uint32_t begin,
+                         std::uint32_t end)
+      : count(min(end - begin, N)) {
+#pragma unroll
+    for (unsigned u = 0; u < N; ++u) bucket[u] = u < count ? gradients.buckets[begin + u] : 0;
+  }
+};
+
+/// Their vectors at columns [column, column + W), as loads under way.
+template <int W, unsigned N, class T>
+struct OccurrenceVectors {
+  Pack<T, W> x[N];
+  float scale[N];
+  unsigned count;
+
+  __device__ OccurrenceVectors(const BucketGradients<T>& gradients, const Occurrences<N>& next,
+                               unsigned column)
+      : count(next.count) {
+#pragma unroll
+    for (unsigned u = 0; u < N; ++u) {
+      x[u] = {};
+      scale[u] = 1.0f;
+      if (u < count) {
+        x[u] = load_pack<W>(gradients.at(next.bucket[u]) + column);
+        if (gradients.scales) scale[u] = gradients.scales[next.bucket[u]];
+      }
+    }
+  }
+
+  /// sum += scale * x of each, in order.
+  __device__ void add_to(Pack<float, W>& sum) const {
+#pragma unroll
+    for (unsigned u = 0; u < N; ++u) {
+      if (u < count) {
+#pragma unroll
+        for (int k = 0; k < W; ++k) sum.v[k] = fmaf(scale[u], widen(x[u].v[k]), sum.v[k]);
+      }
+    }
+  }
+};
+
+/// Scaled gradients of occurrences [begin, end), added in order, with N loads under way.
+template <int W, unsigned N, class T>
+__device__ Pack<float, W> sum_occurrences(const BucketGradients<T>& gradients, std::uint32_t begin,
+                                          std::uint32_t end, unsigned column) {
+  Pack<float, W> sum{};
+  Occurrences<N> next(gradients, begin, end);
+  for (std::uint32_t i = begin; i < end;) {
+    const OccurrenceVectors<W, N, T> vectors(gradients, next, column);
+    i += vectors.count;
+    next = Occurrences<N>(gradients, i, end);
+    vectors.add_to(sum);
+  }
+  return sum;
+}
+
+}  // namespace hugectr::cuda
