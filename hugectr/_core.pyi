@@ -169,6 +169,11 @@ class ReaderSpec(TypedDict, total=False):
     shuffle: ShuffleSpec | None
     decode_threads: int
 
+def read_through(
+    solver: dict[str, Any], reader: ReaderSpec, input: InputSpec, batches: int
+) -> dict[str, float]:
+    """Reads batches onto the devices and trains nothing: samples, bytes, seconds, metrics."""
+
 class BufferBag(TypedDict):
     keys: npt.NDArray[np.int64]  # (n,)
     slot_ids: npt.NDArray[np.uint64] | None  # (n,), Localized only

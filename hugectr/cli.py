@@ -185,10 +185,22 @@ def _data_criteo(args: argparse.Namespace) -> int:
 
 
 def _data_inspect(args: argparse.Namespace) -> int:
-    from hugectr.data.inspect import format_report, inspect_norm
+    from hugectr.data.inspect import format_report, inspect
+    from hugectr.data.inspect_columns import RawShape
 
     i64 = None if args.keys is None else args.keys == "i64"
-    report = inspect_norm(args.path, i64=i64, limit=args.limit)
+    raw = None
+    if args.raw:
+        if len(args.raw) < 3:
+            raise InvalidArgument(
+                "--raw: give LABELS,DENSE,SLOTS, or a hotness for every slot in place of SLOTS"
+            )
+        label_dim, dense_dim, *slots = args.raw
+        hotness = [1] * slots[0] if len(slots) == 1 else slots
+        raw = RawShape(label_dim, dense_dim, tuple(hotness), not args.int_label_dense)
+    report = inspect(
+        args.path, i64=i64, raw=raw, slot_sizes=args.slot_sizes or (), limit=args.limit
+    )
     if args.json:
         _print_json(report.to_dict())
     else:
@@ -290,7 +302,14 @@ def _add_data_commands(actions: Any) -> None:
     criteo.set_defaults(run=_data_criteo)
 
     inspect = actions.add_parser("inspect", help="what is in each slot, and what will hurt a model")
-    inspect.add_argument("path", help="a Norm data file or a file list")
+    inspect.add_argument(
+        "path", help="Norm file or file list; Parquet file, folder, pattern or URL; Raw file"
+    )
+    inspect.add_argument(
+        "--raw", type=_numbers, metavar="LABELS,DENSE,SLOTS", help="shape of a Raw file's samples"
+    )
+    inspect.add_argument("--int-label-dense", action="store_true", help="Raw: int32 numbers")
+    inspect.add_argument("--slot-sizes", type=_numbers, help="the reader's slot_size_array")
     inspect.add_argument("--keys", choices=("u32", "i64"), help="width of the keys")
     inspect.add_argument("--limit", type=int, default=1_000_000, help="rows to read at most")
     inspect.add_argument("--json", action="store_true")

@@ -271,3 +271,12 @@ cdef extern from "core/cpp/model/single_network.hpp" namespace "hugectr" nogil:
         void backward() except +translate_error
         const CppNetworkGraph& graph()
         vector[string] op_names()
+
+cdef extern from "core/cpp/model/read_through.hpp" namespace "hugectr" nogil:
+    cdef cppclass CppReadThrough "hugectr::ReadThrough":
+        uint64_t samples, bytes
+        double seconds
+        CppReaderMetrics metrics
+    CppReadThrough cpp_read_through "hugectr::read_through"(
+        const CppSolverSpec&, const CppReaderSpec&, const CppInputSpec&,
+        size_t) except +translate_error

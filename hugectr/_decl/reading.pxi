@@ -101,3 +101,18 @@ cdef CppReaderSpec _reader_spec(fields) except *:
     r.decode_threads = f.take("decode_threads", 0)
     f.done()
     return r
+
+
+def read_through(solver, reader, input, batches):
+    cdef CppSolverSpec s = _solver_spec(solver)
+    cdef CppReaderSpec r = _reader_spec(reader)
+    cdef CppInputSpec i = _input_spec(input)
+    cdef size_t n = batches
+    cdef CppReadThrough found
+    with nogil:
+        found = cpp_read_through(s, r, i, n)
+    return dict(samples=found.samples, bytes=found.bytes, seconds=found.seconds,
+                rows_decoded=found.metrics.rows_decoded, parse_seconds=found.metrics.parse_seconds,
+                credit_seconds=found.metrics.credit_seconds,
+                ready_seconds=found.metrics.ready_seconds,
+                acquire_seconds=found.metrics.acquire_seconds)

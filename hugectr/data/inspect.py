@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A look into Norm data: what is in each slot, and what will hurt a model trained on it."""
+"""A look into data: what is in each slot, and what will hurt a model trained on it."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hugectr.data.inspect_columns import RawShape, Table, is_parquet_source, read_parquet, read_raw
 from hugectr.data.norm import NormHeader, read_norm_header
 from hugectr.data.norm_records import NormRecords, find_key_bytes, read_norm_records
 
@@ -63,8 +64,8 @@ class ColumnReport:
 
 
 @dataclass
-class NormReport:
-    """What :func:`inspect_norm` found."""
+class DataReport:
+    """What :func:`inspect` found."""
 
     path: str
     format: str
@@ -127,9 +128,79 @@ def _chunks(
         yield own.records, records
 
 
+def inspect(
+    path: str | os.PathLike[str],
+    *,
+    i64: bool | None = None,
+    raw: RawShape | None = None,
+    slot_sizes: Sequence[int] = (),
+    limit: int = 1_000_000,
+) -> DataReport:
+    """Look into data of any format.
+
+    Parameters
+    ----------
+    path : path
+        A Norm data file or file list; a Parquet file, folder, pattern or URL; a Raw file.
+    i64 : bool, optional
+        Norm: width of the keys; found out when not given.
+    raw : RawShape, optional
+        Shape of a Raw file's samples, which the file does not say; needed for Raw.
+    slot_sizes : sequence of int
+        The reader's slot_size_array: keys beyond a slot's size are warned of, and keys of
+        different slots count as different.
+    limit : int
+        Rows to read at most.
+
+    Returns
+    -------
+    DataReport
+
+    Raises
+    ------
+    ValueError
+        When the data is damaged, or is none of the formats.
+    """
+    if raw is not None:
+        return _report(os.fspath(path), "Raw", read_raw(path, raw, limit), slot_sizes)
+    if is_parquet_source(os.fspath(path)):
+        return _report(os.fspath(path), "Parquet", read_parquet(os.fspath(path), limit), slot_sizes)
+    return inspect_norm(path, i64=i64, limit=limit)
+
+
+def _report(path: str, kind: str, table: Table, slot_sizes: Sequence[int]) -> DataReport:
+    columns = _columns(table.values, table.labels + table.dense)
+    slots = _slots(table.counts, table.keys, apart=bool(slot_sizes))
+    labels, dense = columns[: len(table.labels)], columns[len(table.labels) :]
+    if slot_sizes and len(slot_sizes) != len(slots):
+        raise ValueError(f"{len(slot_sizes)} slot sizes for data of {len(slots)} slots")
+    warnings = _warnings(labels, dense, slots, 0)
+    for slot, size in zip(slots, slot_sizes, strict=False):
+        if slot.key_max is not None and slot.key_max >= size:
+            warnings.append(
+                f"slot {slot.index} has key {slot.key_max}, beyond its size {size}: it would meet "
+                "keys of the next slot"
+            )
+    return DataReport(
+        path=path,
+        format=kind,
+        check="none",
+        key_type=table.key_type,
+        files=table.files,
+        rows=table.rows,
+        rows_read=len(table.values),
+        label_rate=[column.mean for column in labels],
+        labels=labels,
+        dense=dense,
+        slots=slots,
+        bad_checksums=0,
+        warnings=warnings,
+    )
+
+
 def inspect_norm(
     path: str | os.PathLike[str], *, i64: bool | None = None, limit: int = 1_000_000
-) -> NormReport:
+) -> DataReport:
     """Look into Norm data.
 
     Parameters
@@ -143,7 +214,7 @@ def inspect_norm(
 
     Returns
     -------
-    NormReport
+    DataReport
 
     Raises
     ------
@@ -169,10 +240,11 @@ def inspect_norm(
         for slot, slot_keys in enumerate(records.keys):
             keys[slot].append(slot_keys)
     values = np.concatenate(floats)
-    columns = _columns(values, header)
+    names = [f"label {i}" for i in range(header.label_dim)]
+    columns = _columns(values, names + [f"dense {i}" for i in range(header.dense_dim)])
     slots = _slots(np.concatenate(counts), [np.concatenate(part) for part in keys])
     labels, dense = columns[: header.label_dim], columns[header.label_dim :]
-    return NormReport(
+    return DataReport(
         path=os.fspath(path),
         format="Norm",
         check=header.check,
@@ -189,9 +261,7 @@ def inspect_norm(
     )
 
 
-def _columns(values: npt.NDArray[np.float32], header: NormHeader) -> list[ColumnReport]:
-    names = [f"label {i}" for i in range(header.label_dim)]
-    names += [f"dense {i}" for i in range(header.dense_dim)]
+def _columns(values: npt.NDArray[np.float32], names: Sequence[str]) -> list[ColumnReport]:
     result = []
     for name, column in zip(names, values.T, strict=True):
         good = column[np.isfinite(column)].astype(np.float64)
@@ -202,7 +272,9 @@ def _columns(values: npt.NDArray[np.float32], header: NormHeader) -> list[Column
     return result
 
 
-def _slots(counts: npt.NDArray[np.int64], keys: list[npt.NDArray[np.int64]]) -> list[SlotReport]:
+def _slots(
+    counts: npt.NDArray[np.int64], keys: list[npt.NDArray[np.int64]], *, apart: bool = False
+) -> list[SlotReport]:
     reports, distinct = [], []
     for index, values in enumerate(keys):
         report = SlotReport(index, keys=len(values))
@@ -218,7 +290,7 @@ def _slots(counts: npt.NDArray[np.int64], keys: list[npt.NDArray[np.int64]]) -> 
             report.top_key = int(unique[often.argmax()])
             report.top_key_share = float(often.max() / len(values))
         reports.append(report)
-    for a, left in enumerate(distinct):
+    for a, left in enumerate([] if apart else distinct):
         for b in range(a + 1, len(distinct)):
             right = distinct[b]
             apart = not len(left) or not len(right) or left[-1] < right[0] or right[-1] < left[0]
@@ -259,10 +331,10 @@ def _warnings(
     return found
 
 
-def format_report(report: NormReport) -> str:
+def format_report(report: DataReport) -> str:
     """The report as text of a few lines and a table of the slots."""
     lines = [
-        f"{report.path}: Norm, check {report.check}, {report.key_type} keys, "
+        f"{report.path}: {report.format}, check {report.check}, {report.key_type} keys, "
         f"{report.files} file{'s' if report.files != 1 else ''}, {report.rows:,} rows"
         + (f" ({report.rows_read:,} read)" if report.rows_read != report.rows else ""),
         "label rate " + ", ".join(f"{rate:.4f}" for rate in report.label_rate),

@@ -161,6 +161,14 @@ def columns_of_metadata(source: str, tops: dict[str, int]) -> Columns:
     return Columns(names["labels"], names["conts"], sparse)
 
 
+def columns_of_kinds(
+    filesystem: pafs.FileSystem, folder: str
+) -> tuple[list[str], list[str], list[str]] | None:
+    """Labels, dense and categorical columns of a folder's ``_metadata.json``, None without one."""
+    names = _metadata_of(filesystem, folder)
+    return (names["labels"], names["conts"], names["cats"]) if names else None
+
+
 def write_metadata(
     folder: str | os.PathLike[str],
     labels: Sequence[str],

@@ -15,6 +15,21 @@ TensorRef part(const TensorRef& flat, std::size_t offset, const Shape& shape) {
   return ref;
 }
 
+/// When a constructor fails, its memory goes; nothing may be queued on it then.
+class WaitForStream {
+ public:
+  explicit WaitForStream(Stream& stream) : stream_(stream) {}
+  ~WaitForStream() {
+    try {
+      stream_.synchronize();
+    } catch (const std::exception&) {  // the error that is on its way says more
+    }
+  }
+
+ private:
+  Stream& stream_;
+};
+
 }  // namespace
 
 Network::Network(std::shared_ptr<const NetworkGraph> graph, GPUResource& gpu)
@@ -56,6 +71,7 @@ Network::Network(std::shared_ptr<const NetworkGraph> graph, GPUResource& gpu)
   }
 
   Stream& stream = gpu_.compute_stream();
+  const WaitForStream wait(stream);
   for (const TensorRef& ref :
        {weights_.ref(), wgrad_.ref(), loss_.ref(), weight_.ref(), weight_eval_.ref()}) {
     stream.fill_zero(ref.data, ref.size_in_bytes());

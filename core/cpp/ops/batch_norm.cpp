@@ -2,6 +2,7 @@
 #include "core/cpp/ops/batch_norm.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "core/cpp/device/thread_pool.hpp"
@@ -153,6 +154,7 @@ void batch_norm_statistics_kernel(const OpContext&, const BatchNormStatistics& o
       const double value = sums.ptr<double>()[j] / count;
       float& old = running.ptr<float>()[j];
       batch.ptr<float>()[j] = static_cast<float>(value);
+      if (!std::isfinite(batch.ptr<float>()[j])) continue;
       old = static_cast<float>(static_cast<double>(old) * (1.0 - op.factor) + value * op.factor);
     }
   };

@@ -57,7 +57,8 @@ struct HCTR_API BatchNormSquares {
 
 /// mean = sums / count;  var = squares / count (population);
 /// running = running (1 - factor) + batch factor, for mean and var.
-/// mean, var are overwritten, running_mean, running_var updated, all (n) float32.
+/// mean, var are overwritten, running_mean, running_var updated, all (n) float32. A statistic that
+/// is not finite (a batch that overflowed 16 bits, whose step is skipped) leaves the running one.
 struct HCTR_API BatchNormStatistics {
   static constexpr const char* kName = "batch_norm_statistics";
   TensorRef sums, squares, mean, var, running_mean, running_var;

@@ -14,13 +14,14 @@ namespace {
 
 void check_shapes(const char* op, const TensorRef& mlp, const TensorRef& emb, const char* y_name,
                   const TensorRef& y) {
-  check_float(op, "mlp", mlp);
-  check_float(op, "emb", emb);
+  check_real(op, "mlp", mlp);
+  check_real(op, "emb", emb, mlp.dtype, emb.shape);
   HCTR_CHECK(mlp.shape.size() == 2 && emb.shape.size() == 3 && emb.shape[0] == mlp.shape[0] &&
                  emb.shape[1] > 0 && emb.shape[2] == mlp.shape[1],
              op, ": mlp has shape ", to_string(mlp.shape), " and emb ", to_string(emb.shape),
              ", must be (batch, width) and (batch, slots, width)");
-  check_float(op, y_name, y, {mlp.shape[0], interaction_width(emb.shape[1], mlp.shape[1])});
+  check_real(op, y_name, y, mlp.dtype,
+             {mlp.shape[0], interaction_width(emb.shape[1], mlp.shape[1])});
 }
 
 }  // namespace
@@ -29,8 +30,8 @@ void InteractionFwd::check() const { check_shapes(kName, mlp, emb, "y", y); }
 
 void InteractionBwd::check() const {
   check_shapes(kName, mlp, emb, "dy", dy);
-  if (!dmlp.empty()) check_float(kName, "dmlp", dmlp, mlp.shape);
-  if (!demb.empty()) check_float(kName, "demb", demb, emb.shape);
+  if (!dmlp.empty()) check_real(kName, "dmlp", dmlp, mlp.dtype, mlp.shape);
+  if (!demb.empty()) check_real(kName, "demb", demb, mlp.dtype, emb.shape);
 }
 
 namespace {

@@ -21,10 +21,12 @@ HCTR_HD inline std::size_t interaction_width(std::size_t slots, std::size_t widt
 ///
 ///   y[b, 0 .. w-1] = mlp[b];   y[b, w + n(n-1)/2 + m] = X[n] . X[m]  for n > m;   last y = 0
 ///
-/// mlp: float32 (b, w). emb: float32 (b, S, w), any S >= 1. y: float32 (b, interaction_width(S,
-/// w)). Overwrites y; y overlaps nothing. Deterministic. T(T-1)w FLOPs a sample.
+/// mlp: (b, w). emb: (b, S, w), any S >= 1. y: (b, interaction_width(S, w)). All float32, float16
+/// or bfloat16; rows may be strided. Overwrites y; y overlaps nothing. Deterministic. T(T-1)w
+/// FLOPs a sample, summed in float32.
 struct HCTR_API InteractionFwd {
   static constexpr const char* kName = "interaction_fwd";
+  static constexpr std::string_view kLowered = "mlp emb y";
   TensorRef mlp, emb, y;
 
   void visit(OpVisitor& v) {
@@ -38,10 +40,11 @@ struct HCTR_API InteractionFwd {
 /// dX[n] = sum over m != n of g(max(n, m), min(n, m)) * X[m], g the pairs of dy;
 /// dmlp = dX[0] + dy[0 .. w-1], demb[s] = dX[s + 1]. The gradient of the pad is ignored.
 ///
-/// Shapes as in the forward; dmlp or demb may be empty. Overwrites both; they overlap nothing.
-/// Deterministic. 2 T T w FLOPs a sample.
+/// Shapes and dtypes as in the forward; dmlp or demb may be empty. Overwrites both; they overlap
+/// nothing. Deterministic. 2 T T w FLOPs a sample.
 struct HCTR_API InteractionBwd {
   static constexpr const char* kName = "interaction_bwd";
+  static constexpr std::string_view kLowered = "mlp emb dy dmlp demb";
   TensorRef mlp, emb, dy, dmlp, demb;
 
   void visit(OpVisitor& v) {

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "core/cpp/ops/cast.hpp"
-#include "core/cpp/ops/linear.hpp"
 #include "core/cpp/ops/loss_scale.hpp"
 #include "core/cpp/schedule/passes.hpp"
 
@@ -74,12 +73,6 @@ class Lowering {
   }
 
   void align_rows() {
-    // linear takes a 3-D tensor as one matrix of (batch, step) rows: no gaps, nor in what it may
-    // be a view of.
-    for (const OpRecord& record : std::as_const(schedule_).records()) {
-      const auto* linear = record.op.get_if<LinearFwd>();
-      if (linear && linear->x.shape.size() > 2) return;
-    }
     for (std::size_t id = 0; id < declared_.size(); ++id) {
       ScheduleTensor& tensor = schedule_.tensors()[id];
       if (tensor.dtype == declared_[id] || tensor.shape.size() != 2) continue;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <utility>
 #include <vector>
 
 #include "core/cpp/ops/concat.hpp"
+#include "core/cpp/ops/linear.hpp"
 #include "core/cpp/ops/reshape.hpp"
 #include "core/cpp/ops/slice.hpp"
 #include "core/cpp/schedule/passes.hpp"
@@ -15,7 +17,18 @@ namespace {
 class Viewer {
  public:
   explicit Viewer(StepSchedule& schedule)
-      : schedule_(schedule), tensors_(schedule.tensors()), pinned_(tensors_.size(), false) {}
+      : schedule_(schedule),
+        tensors_(schedule.tensors()),
+        pinned_(tensors_.size(), false),
+        packed_(tensors_.size(), false) {
+    // linear takes a 3-D tensor as one matrix of (batch, step) rows: no gaps between samples.
+    for (OpRecord& record : schedule.records()) {
+      if (!record.op.get_if<LinearFwd>() && !record.op.get_if<LinearBwd>()) continue;
+      std::as_const(record.op).for_each_tensor([&](const char*, Access, const TensorRef& ref) {
+        if (ref.id >= 0 && ref.shape.size() > 2) packed_[static_cast<std::size_t>(ref.id)] = true;
+      });
+    }
+  }
 
   void run() {
     std::vector<OpRecord> kept;
@@ -40,6 +53,15 @@ class Viewer {
   std::size_t stride(int id) { return at(id).row_stride ? at(id).row_stride : row_size(id); }
   bool owns(int id) { return id >= 0 && at(id).base < 0 && at(id).role != TensorRole::External; }
 
+  /// Whether `id` and all that lies in it may have rows so far apart.
+  bool may_lie(int id, std::size_t row_stride) {
+    for (std::size_t i = 0; i < tensors_.size(); ++i) {
+      const int t = static_cast<int>(i);
+      if ((t == id || at(t).base == id) && packed_[i] && row_size(t) != row_stride) return false;
+    }
+    return true;
+  }
+
   /// `id` becomes columns of `in`, `offset` elements into each row.
   void put(int id, int in, std::size_t offset, std::size_t row_stride) {
     const int base = root(in);
@@ -63,6 +85,7 @@ class Viewer {
     if (x < 0 || !owns(y) || pinned_[static_cast<std::size_t>(y)]) return false;
     if (has_views(y)) return false;
     if (rows(at(x)) == rows(at(y))) {
+      if (!may_lie(y, stride(x))) return false;
       put(y, x, 0, stride(x));
       return true;
     }
@@ -81,7 +104,7 @@ class Viewer {
     const int x = slice.x.id;
     if (x < 0) return false;
     for (const TensorRef& y : slice.ys) {
-      if (!owns(y.id) || has_views(y.id)) return false;
+      if (!owns(y.id) || has_views(y.id) || !may_lie(y.id, stride(x))) return false;
     }
     std::size_t inner = 1;
     for (std::size_t i = 2; i < slice.x.shape.size(); ++i) inner *= slice.x.shape[i];
@@ -114,7 +137,7 @@ class Viewer {
   bool can_place(int r, int x, int y) {
     return owns(r) && !pinned_[static_cast<std::size_t>(r)] && r != root(y) && at(x).offset == 0 &&
            at(r).shape[0] == at(y).shape[0] && row_size(r) == row_size(x) &&
-           at(r).role == at(root(y)).role && at(r).dtype == at(y).dtype;
+           at(r).role == at(root(y)).role && at(r).dtype == at(y).dtype && may_lie(r, stride(y));
   }
 
   void copy_into_column(int x, int y, std::size_t offset, std::size_t index, const OpRecord& record,
@@ -122,6 +145,7 @@ class Viewer {
     const std::string name = concat(at(y).name, "@part", index, "_", kept.size());
     const int part = schedule_.add_tensor(name, at(x).shape, TensorRole::View, at(x).dtype).id;
     pinned_.push_back(false);
+    packed_.push_back(false);
     put(part, y, offset, stride(y));
     kept.push_back(
         {ReshapeFwd{.x = schedule_.ref(x), .y = schedule_.ref(part)}, record.phase, record.layer});
@@ -137,6 +161,7 @@ class Viewer {
   StepSchedule& schedule_;
   std::vector<ScheduleTensor>& tensors_;
   std::vector<bool> pinned_;
+  std::vector<bool> packed_;  ///< rows lie one after the other
 };
 
 }  // namespace

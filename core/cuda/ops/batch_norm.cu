@@ -255,6 +255,7 @@ struct Statistics {
 
 __device__ void update_statistic(double value, double factor, float& batch, float& running) {
   batch = static_cast<float>(value);
+  if (!isfinite(batch)) return;
   running = static_cast<float>(static_cast<double>(running) * (1.0 - factor) + value * factor);
 }
 

@@ -14,7 +14,6 @@ struct Product {
   __device__ float operator()(float a, float b) const { return a * b; }
 };
 
-constexpr int kGroup = 4;           // inputs whose gradients are made at once, in registers
 constexpr std::size_t kFew = 8;     // inputs that travel in the parameters of most launches
 constexpr std::size_t kMost = 500;  // and of any
 
@@ -35,7 +34,7 @@ __device__ void multiply(Pack<float, V>& product, const Pack<float, V>& x) {
 
 // The gradients of inputs begin .. begin + kGroup - 1 at one place:
 // dx_i = (dy * the inputs outside the group * those before i in it) * those behind i in it.
-template <int V, class T, std::size_t Capacity>
+template <int V, int kGroup, class T, std::size_t Capacity>
 __device__ void group_backward(const Factors<T, Capacity>& factors, int begin, std::size_t row,
                                std::size_t column, Pack<float, V> before) {
   Pack<float, V> x[kGroup], behind[kGroup];
@@ -71,9 +70,10 @@ __device__ void group_backward(const Factors<T, Capacity>& factors, int begin, s
   }
 }
 
-// Up to kGroup inputs: moves every element of dy, the inputs and their gradients once. Beyond,
-// every group reads all inputs again, which the same thread has just had in its cache.
-template <int V, class T, std::size_t Capacity>
+// kGroup: inputs whose gradients are made at once, in registers. Up to that many: moves every
+// element of dy, the inputs and their gradients once. Beyond, every group reads all inputs again,
+// which the same thread has just had in its cache.
+template <int V, int kGroup, class T, std::size_t Capacity>
 __global__ void multiply_backward(cuda::ElementUnits units, cuda::Rows<const T> dy,
                                   const __grid_constant__ Factors<T, Capacity> factors) {
   const std::size_t step = static_cast<std::size_t>(gridDim.x) * blockDim.x;
@@ -84,7 +84,7 @@ __global__ void multiply_backward(cuda::ElementUnits units, cuda::Rows<const T> 
     column *= V;
     const Pack<float, V> gradient = cuda::load_widened<V>(dy.at(row, column));
     for (int begin = 0; begin < factors.count; begin += kGroup) {
-      group_backward<V>(factors, begin, row, column, gradient);
+      group_backward<V, kGroup>(factors, begin, row, column, gradient);
     }
   }
 }
@@ -103,7 +103,7 @@ Factors<T, Capacity> factors_of(const ElementwiseMultiplyBwd& op) {
   return factors;
 }
 
-template <class T, std::size_t Capacity>
+template <int kGroup, class T, std::size_t Capacity>
 void run_backward(const OpContext& ctx, const ElementwiseMultiplyBwd& op) {
   constexpr std::size_t kWidth = 16 / sizeof(T);
   std::vector<const TensorRef*> refs{&op.dy};
@@ -119,7 +119,8 @@ void run_backward(const OpContext& ctx, const ElementwiseMultiplyBwd& op) {
   const cuda::ElementUnits units(flat ? 1 : op.dy.rows(), row_size, packs ? kWidth : 1);
   cuda::launch(ctx, ElementwiseMultiplyBwd::kName,
                dim3(cuda::grid_for(units.count, cuda::kThreads)), dim3(cuda::kThreads), 0,
-               packs ? &multiply_backward<kWidth, T, Capacity> : &multiply_backward<1, T, Capacity>,
+               packs ? &multiply_backward<kWidth, kGroup, T, Capacity>
+                     : &multiply_backward<1, kGroup, T, Capacity>,
                units, cuda::rows_of<const T>(op.dy), factors_of<T, Capacity>(op));
 }
 
@@ -128,7 +129,13 @@ void elementwise_multiply_bwd_kernel(const OpContext& ctx, const ElementwiseMult
   HCTR_CHECK(op.xs.size() <= kMost, ElementwiseMultiplyBwd::kName, ": ", op.xs.size(),
              " inputs; a GPU takes at most ", kMost, ": multiply them in two steps");
   cuda::with_real_type(op.dy.dtype, [&]<class T>(T) {
-    op.xs.size() <= kFew ? run_backward<T, kFew>(ctx, op) : run_backward<T, kMost>(ctx, op);
+    if (op.xs.size() <= 2) {
+      run_backward<2, T, kFew>(ctx, op);
+    } else if (op.xs.size() <= kFew) {
+      run_backward<4, T, kFew>(ctx, op);
+    } else {
+      run_backward<4, T, kMost>(ctx, op);
+    }
   });
 }
 

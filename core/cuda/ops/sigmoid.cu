@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <type_traits>
+
 #include "core/cpp/ops/sigmoid.hpp"
 #include "core/cuda/primitives/real.cuh"
 
@@ -9,7 +11,13 @@ using cuda::Operand;
 
 template <class T>
 struct Forward {
-  __device__ T operator()(T x) const { return cuda::narrow<T>(sigmoid(cuda::widen(x))); }
+  __device__ T operator()(T x) const {
+    if constexpr (std::is_same_v<T, float>) {
+      return sigmoid(x);
+    } else {  // a few units in the last place of float32, far below those of T
+      return cuda::narrow<T>(__fdividef(1.0f, 1.0f + __expf(-cuda::widen(x))));
+    }
+  }
 };
 
 template <class T>

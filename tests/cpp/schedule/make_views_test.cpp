@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "core/cpp/ops/concat.hpp"
+#include "core/cpp/ops/linear.hpp"
 #include "core/cpp/ops/relu.hpp"
 #include "core/cpp/ops/reshape.hpp"
 #include "core/cpp/ops/slice.hpp"
@@ -87,6 +88,24 @@ TEST(MakeViews, AReshapeToOtherRowsPinsItsSource) {
   EXPECT_EQ(tensor(s, "x").base, -1);  // strided rows would tear `rows` apart
   ASSERT_EQ(s.records().size(), 1u);   // so x is copied
   EXPECT_EQ(tensor(s, "d").base, s.id("both"));
+}
+
+TEST(MakeViews, StepsOfALinearKeepTheirRowsTogether) {
+  StepSchedule s;
+  const TensorRef emb = s.add_tensor("emb", {4, 3, 2});
+  const TensorRef flat = s.add_tensor("flat", {4, 6});
+  const TensorRef dense = s.add_tensor("dense", {4, 1});
+  const TensorRef both = s.add_tensor("both", {4, 7});
+  const TensorRef w = s.add_tensor("w", {2, 5}, TensorRole::External);
+  const TensorRef y = s.add_tensor("y", {4, 3, 5});
+  s.add(Phase::Forward, ReshapeFwd{.x = emb, .y = flat}, "reshape");
+  s.add(Phase::Forward, ConcatFwd{.xs = {flat, dense}, .y = both}, "concat");
+  s.add(Phase::Forward, LinearFwd{.x = emb, .w = w, .y = y}, "linear");
+  make_views(s);
+  EXPECT_EQ(tensor(s, "emb").base, -1);  // in `both` its samples would lie 7 elements apart
+  EXPECT_EQ(tensor(s, "flat").base, s.id("emb"));
+  EXPECT_EQ(tensor(s, "dense").base, s.id("both"));
+  EXPECT_EQ(s.records().size(), 2u);  // a copy of flat, and the linear
 }
 
 TEST(MakeViews, ExternalMemoryIsNotMoved) {

@@ -36,6 +36,22 @@ def test_cast_there_and_back(rng, attributes, rounded):
     np.testing.assert_array_equal(cast.gradient("x"), rounded(dy))
 
 
+def test_types_that_do_not_fit_are_an_error_and_no_more():
+    """What is queued on a network's memory is done before the memory goes."""
+    layers = [
+        {"type": "Cast", "bottoms": ["x"], "tops": ["h"], "attributes": {"dtype": "float16"}},
+        {
+            "type": "InnerProduct",
+            "bottoms": ["h"],
+            "tops": ["y"],
+            "attributes": {"num_output": 900},
+        },
+    ]
+    for _ in range(30):
+        with pytest.raises(_core.InvalidArgument, match="linear_fwd"):
+            _core.Network({"x": (9, 500)}, layers)
+
+
 def test_cast_names_what_is_allowed():
     with pytest.raises(_core.InvalidArgument, match='dtype is "int8", must be float32'):
         network({"dtype": "int8"})

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import numpy as np
 import pytest
+from oracle.reals import REALS
 
 from hugectr import _core
 
@@ -20,6 +21,39 @@ def test_inner_product(check_layer, shape, num_output, no_gradient):
         no_gradient=no_gradient,
     )
     assert network.parameters() == [("y.weight", (5, num_output)), ("y.bias", (num_output,))]
+
+
+@pytest.mark.parametrize("real", REALS, ids=lambda r: r.name)
+def test_steps_that_are_also_columns_of_a_concat(rng, assert_close, real):
+    """The concat would like to have the vectors in its own rows, the product wants them packed."""
+
+    def spec(kind, bottoms, tops, **attributes):
+        names = {"bottoms": bottoms.split(), "tops": tops.split()}
+        return {"type": kind, **names, "attributes": attributes}
+
+    layers = [
+        spec("Slice", "emb", "a b", ranges=[0, 5, 0, 5]),
+        spec("Reshape", "a", "flat", leading_dim=15),
+        spec("Concat", "flat dense", "x"),
+        spec("InnerProduct", "b", "steps", num_output=4),
+        spec("InnerProduct", "x", "fc", num_output=2),
+    ]
+    inputs = {"emb": (8, 5, 3), "dense": (8, 2)}
+    network = _core.Network(inputs, layers, no_gradient=["dense"], dtype=real.name)
+    drawn = {name: rng.standard_normal(shape) for name, shape in inputs.items()}
+    emb, dense = (real.values(real.store(value)) for value in drawn.values())
+    w = {name: real.values(real.store(network.parameter(name))) for name, _ in network.parameters()}
+    network.forward({"emb": emb, "dense": dense})
+    x = np.concatenate([emb.reshape(8, 15), dense], axis=1)
+    for top, bottom in (("steps", emb), ("fc", x)):
+        wanted = bottom @ w[f"{top}.weight"] + w[f"{top}.bias"]
+        assert_close(network.tensor(top), wanted, top, tolerance=real.tolerance)
+    d_steps, d_fc = (rng.standard_normal(s) for s in ((8, 5, 4), (8, 2)))
+    network.backward({"steps": d_steps, "fc": d_fc})
+    d_steps, d_fc = (real.values(real.store(d)) for d in (d_steps, d_fc))
+    wanted = d_steps @ w["steps.weight"].T
+    wanted += (d_fc @ w["fc.weight"].T)[:, :15].reshape(8, 5, 3)
+    assert_close(network.gradient("emb"), wanted, "emb", tolerance=real.tolerance)
 
 
 def first_values(n, m, **attributes):

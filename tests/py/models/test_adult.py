@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Wide & Deep on real data reaches its target, and its checkpoint gives the identical AUC."""
 
+from functools import partial
 from pathlib import Path
 
+import pytest
+from oracle.reals import HALVES, Real
+
+import hugectr
 from hugectr.data.adult import (
     SLOTS,
     AdultEncoder,
@@ -11,6 +16,8 @@ from hugectr.data.adult import (
 )
 from hugectr.data.inspect import inspect_norm
 from hugectr.demo import TARGET_AUC, run_demo
+from hugectr.demo.training import train
+from hugectr.demo.wide_and_deep import wide_and_deep
 
 
 def test_target_auc_and_identical_reload(tmp_path: Path) -> None:
@@ -42,3 +49,19 @@ def test_categories_the_training_rows_lack_become_other() -> None:
     assert all(
         (i == 0) == (value == "Bachelors") for i, value in zip(index, education, strict=True)
     )
+
+
+@pytest.mark.parametrize("real", HALVES, ids=lambda r: r.name)
+def test_adult_in_16_bits(real: Real, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = write_adult_norm(tmp_path)
+    make_solver = hugectr.CreateSolver
+    reached = []
+    for mixed in ({}, {"use_mixed_precision": True, "mixed_precision_type": real.name}):
+        scaled = partial(make_solver, scaler=1024, **mixed)
+        monkeypatch.setattr(hugectr, "CreateSolver", scaled)
+        model = wide_and_deep(files, epochs=5, device="cpu")
+        reached.append(train(model, files, epochs=5).auc[-1])
+        assert model.skipped_steps() == 0
+    print(f"Adult, {real.name}: AUC {reached[1]:.5f}, float32 {reached[0]:.5f}")
+    assert reached[0] > 0.915
+    assert 0 < abs(reached[1] - reached[0]) <= 0.001

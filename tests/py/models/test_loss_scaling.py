@@ -75,6 +75,22 @@ def test_exactly_the_step_that_overflows_is_skipped(
     assert all(np.isfinite(c).all() for columns in found[1].values() for c in columns)
 
 
+def test_running_statistics_survive_a_skipped_step() -> None:
+    memory = planted(5)
+    setup = Setup("batch_norm", memory, memory, SLOTS, DENSE, batch=BATCH, lr=0.01, more=STATIC)
+    compiled = make_model(setup)
+    losses(compiled, GOOD)
+    (_, *before), *_ = compiled.session.non_trainables()
+    losses(compiled, 1)
+    (_, *after), *_ = compiled.session.non_trainables()
+    assert compiled.skipped_steps() == 1
+    np.testing.assert_array_equal(before, after)
+    losses(compiled, 1)
+    (_, *later), *_ = compiled.session.non_trainables()
+    assert np.isfinite(later).all()
+    assert (np.asarray(later) != before).any()
+
+
 def test_the_scale_leaves_no_trace_in_the_result() -> None:
     """Scaled by a power of two and back: only what float16 would have lost differs."""
     curves = [losses(model(STATIC | {"scaler": scale}), GOOD) for scale in (128, 1024)]

@@ -163,3 +163,15 @@ def test_batch_of_padding_keeps_what_was_learned():
     mean, var = statistics_of(sums, squares_of(x, weight, sums), running[0], running[1])
     np.testing.assert_array_equal([mean, var], [[3.0, 4.0], [5.0, 6.0]])
     np.testing.assert_array_equal(running, [[3.0, 4.0], [5.0, 6.0]])
+
+
+@pytest.mark.parametrize("bad", [np.inf, -np.inf, np.nan])
+def test_running_statistics_keep_off_what_is_not_finite(rng, bad):
+    x, weight = rng.standard_normal((9, 2)).astype(np.float32), np.ones(9, np.float32)
+    x[4, 1] = bad
+    sums = sums_of(x, weight)
+    running = np.array([[3.0, 4.0], [5.0, 6.0]], np.float32)
+    mean, _ = statistics_of(sums, squares_of(x, weight, sums), running[0], running[1])
+    assert not np.isfinite(mean[1])
+    np.testing.assert_array_equal(running[:, 1], [4.0, 6.0])
+    assert (running[:, 0] != [3.0, 5.0]).all()

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reading Raw and Parquet data column by column, to look into it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hugectr.data.parquet import METADATA, columns_of_kinds, parquet_files
+
+
+@dataclass(frozen=True)
+class RawShape:
+    """What a Raw file does not say of itself.
+
+    Attributes
+    ----------
+    label_dim, dense_dim : int
+    hotness : tuple of int
+        Keys of each slot.
+    floats : bool
+        Labels and dense features are float32, else int32.
+    """
+
+    label_dim: int
+    dense_dim: int
+    hotness: tuple[int, ...]
+    floats: bool = True
+
+
+@dataclass
+class Table:
+    """Rows as the report wants them: labels and dense side by side, keys slot by slot."""
+
+    rows: int
+    files: int
+    key_type: str
+    labels: list[str]
+    dense: list[str]
+    values: npt.NDArray[np.float32]
+    counts: npt.NDArray[np.int64]
+    keys: list[npt.NDArray[np.int64]]
+
+
+def read_raw(path: str | os.PathLike[str], shape: RawShape, limit: int) -> Table:
+    """The first rows of a Raw file."""
+    words = shape.label_dim + shape.dense_dim + sum(shape.hotness)
+    size = os.path.getsize(path)
+    if words == 0 or size % (4 * words):
+        raise ValueError(
+            f"{os.fspath(path)} has {size} bytes, which is not a multiple of the {4 * words} of a "
+            "sample of this shape: the file is truncated, or the shape is another"
+        )
+    rows = size // (4 * words)
+    data = np.fromfile(path, "<u4", count=min(rows, limit) * words).reshape(-1, words)
+    width = shape.label_dim + shape.dense_dim
+    front = np.ascontiguousarray(data[:, :width])
+    values = front.view(np.float32) if shape.floats else front.view(np.int32).astype(np.float32)
+    keys, at = [], width
+    for nnz in shape.hotness:
+        keys.append(data[:, at : at + nnz].reshape(-1).astype(np.int64))
+        at += nnz
+    counts = np.tile(np.array(shape.hotness, np.int64), (len(data), 1))
+    labels = [f"label {i}" for i in range(shape.label_dim)]
+    dense = [f"dense {i}" for i in range(shape.dense_dim)]
+    return Table(rows, 1, "uint32", labels, dense, values, counts, keys)
+
+
+def is_parquet_source(path: str) -> bool:
+    """Whether a path or URL is Parquet data rather than Norm."""
+    if "://" in path or path.endswith(".parquet") or any(c in path for c in "*?["):
+        return True
+    if os.path.isdir(path):
+        return os.path.exists(os.path.join(path, METADATA)) or any(
+            name.endswith(".parquet") for name in os.listdir(path)
+        )
+    with open(path, "rb") as file:
+        return file.read(4) == b"PAR1"
+
+
+def read_parquet(path: str, limit: int) -> Table:
+    """The first rows of Parquet data: floats count as labels and dense, integers as keys.
+
+    With a ``_metadata.json`` the columns are what it says. Without, the first column is the label,
+    other floating columns are dense, and columns of integers or lists are slots.
+    """
+    filesystem, files, folder = parquet_files(path)
+    tables: list[pa.Table] = []
+    rows = read = 0
+    for name in files:
+        with filesystem.open_input_file(name) as stream:
+            file = pq.ParquetFile(stream)
+            rows += file.metadata.num_rows
+            for group in range(file.metadata.num_row_groups):
+                if read >= limit:
+                    break
+                part = file.read_row_group(group).slice(0, limit - read)
+                tables.append(part)
+                read += part.num_rows
+    if not tables:
+        raise ValueError(f"{path}: the Parquet files have no rows")
+    table = pa.concat_tables(tables).combine_chunks()
+    kinds = columns_of_kinds(filesystem, folder)
+    if kinds is None:
+        first, *others = table.column_names
+        dense = [n for n in others if pa.types.is_floating(table.schema.field(n).type)]
+        kinds = ([first], dense, [n for n in others if n not in dense])
+    labels, dense, slots = kinds
+    floats = [_floats(table.column(n)) for n in (*labels, *dense)]
+    values = np.stack(floats, axis=1) if floats else np.zeros((read, 0), np.float32)
+    counts, keys, wide = [], [], False
+    for name in slots:
+        count, values_of = _keys(table.column(name))
+        wide |= table.schema.field(name).type not in (pa.uint32(), pa.int32())
+        counts.append(count)
+        keys.append(values_of)
+    stacked = np.stack(counts, axis=1) if counts else np.zeros((read, 0), np.int64)
+    kind = "int64" if wide else "uint32"
+    return Table(rows, len(files), kind, list(labels), list(dense), values, stacked, keys)
+
+
+def _one(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
+
+
+def _floats(column: pa.ChunkedArray) -> npt.NDArray[np.float32]:
+    """Numbers of a column, NaN where null."""
+    array = _one(column).cast(pa.float32(), safe=False)
+    return np.asarray(array.to_numpy(zero_copy_only=False), np.float32)
+
+
+def _keys(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Keys a row, and all of them; a null counts as no key."""
+    array = _one(column)
+    if pa.types.is_fixed_size_list(array.type):
+        array = array.cast(pa.list_(array.type.value_type))
+    if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
+        counts = np.asarray(array.value_lengths().fill_null(0)).astype(np.int64)
+        array = array.flatten()
+    else:
+        counts = np.asarray(array.is_valid()).astype(np.int64)
+    values = array.drop_null().cast(pa.int64(), safe=False)
+    return counts, np.asarray(values.to_numpy(zero_copy_only=False), np.int64)

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The same samples look the same in every format, and what will hurt is said."""
+
+import json
+
+import numpy as np
+import pytest
+
+from hugectr.cli import main
+from hugectr.data.inspect import inspect
+from hugectr.data.inspect_columns import RawShape
+from hugectr.enums import DataReaderType_t
+from hugectr.tools import DataGenerator, DataGeneratorParams
+
+SIZES, NNZ = [40, 9, 300], [1, 3, 1]
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("inspect")
+    names = {"Norm": "list.txt", "Raw": "a.bin", "Parquet": "rows"}
+    for kind, name in names.items():
+        DataGenerator(
+            DataGeneratorParams(
+                DataReaderType_t[kind],
+                label_dim=1,
+                dense_dim=2,
+                num_slot=3,
+                i64_input_key=True,
+                source=str(folder / kind / name),
+                eval_source=str(folder / kind / ("eval_" + name)),
+                slot_size_array=SIZES,
+                nnz_array=NNZ,
+                num_files=2,
+                eval_num_files=1,
+                num_samples_per_file=300,
+                num_samples=600,
+                eval_num_samples=300,
+                float_label_dense=True,
+                planted_signal=True,
+                seed=8,
+            )
+        ).generate(progress=False, processes=1)
+    return {kind: str(folder / kind / name) for kind, name in names.items()}
+
+
+def test_formats_look_alike(sources):
+    shape = RawShape(1, 2, tuple(NNZ))
+    norm = inspect(sources["Norm"])
+    raw = inspect(sources["Raw"], raw=shape, slot_sizes=SIZES)
+    parquet = inspect(sources["Parquet"], slot_sizes=SIZES)
+    for report in (raw, parquet):
+        assert report.rows == norm.rows == 600
+        assert report.label_rate == pytest.approx(norm.label_rate)
+        low = 0
+        for slot, wanted, size in zip(report.slots, norm.slots, SIZES, strict=True):
+            assert slot.keys == wanted.keys
+            assert slot.cardinality == wanted.cardinality
+            assert slot.hotness_mean == wanted.hotness_mean
+            assert slot.top_key_share == wanted.top_key_share
+            assert slot.key_min + low == wanted.key_min
+            low += size
+        assert report.warnings == []
+    assert [column.name for column in parquet.dense] == ["dense0", "dense1"]
+
+
+def test_what_will_hurt_is_said(sources):
+    overlapping = inspect(sources["Parquet"])
+    assert any("shares keys" in text for text in overlapping.warnings)
+    beyond = inspect(sources["Parquet"], slot_sizes=[40, 5, 300])
+    assert any("slot 1" in text and "beyond its size 5" in text for text in beyond.warnings)
+    with pytest.raises(ValueError, match=r"2 slot sizes.*3 slots"):
+        inspect(sources["Parquet"], slot_sizes=[1, 2])
+
+
+def test_limit_and_wrong_shapes(sources):
+    report = inspect(sources["Parquet"], limit=450)
+    assert (report.rows, report.rows_read) == (600, 450)
+    with pytest.raises(ValueError, match="not a multiple of the 28"):
+        inspect(sources["Raw"], raw=RawShape(1, 2, (1, 2, 1)))
+
+
+def test_columns_without_metadata(tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns = {
+        "click": [0, 1, 1],
+        "age": [1.0, np.nan, 2.0],
+        "tags": [[1, 2], [], [7]],
+        "id": [4, 4, 4],
+    }
+    pq.write_table(pa.table(columns), tmp_path / "t.parquet")
+    report = inspect(tmp_path / "t.parquet")
+    assert [c.name for c in report.labels] == ["click"]
+    assert [c.name for c in report.dense] == ["age"]
+    assert [(s.cardinality, s.hotness_max) for s in report.slots] == [(3, 2), (1, 1)]
+    assert any("age" in text and "NaN" in text for text in report.warnings)
+    assert any("slot 1 is constant" in text for text in report.warnings)
+
+
+def test_command(sources, capsys):
+    arguments = ["--raw", "1,2,1,3,1", "--slot-sizes", "40,9,300", "--json"]
+    assert main(["data", "inspect", sources["Raw"], *arguments]) == 0
+    assert json.loads(capsys.readouterr().out)["format"] == "Raw"
+    assert main(["data", "inspect", sources["Parquet"]]) == 0
+    assert "Parquet" in capsys.readouterr().out
+    assert main(["data", "inspect", sources["Raw"], "--raw", "1,2"]) == 2
