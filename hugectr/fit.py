@@ -6,6 +6,8 @@ import math
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hugectr import log
@@ -14,11 +16,29 @@ from hugectr.data.arrays import MemoryDataset
 from hugectr.data.tables import TableDataset
 from hugectr.errors import rejected
 from hugectr.metrics import target_reached
+from hugectr.native_checkpoint import latest
 
 if TYPE_CHECKING:
     from hugectr.model import Model
 
 Advance = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Checkpoints:
+    """What ``Model.fit`` does about native checkpoints; arguments as there."""
+
+    folder: str | Path
+    interval: int
+    keep_last: int
+    background: bool
+    resume: bool
+
+    def __post_init__(self) -> None:
+        check_int("fit: checkpoint_interval", self.interval, 0)
+        check_int("fit: keep_last", self.keep_last, 0)
+        if not self.folder and (self.interval or self.resume):
+            raise rejected("fit: checkpoint_dir", self.folder, "a folder to save to or resume from")
 
 
 class Fit:
@@ -38,8 +58,10 @@ class Fit:
         snapshot: int,
         snapshot_prefix: str,
         progress: bool,
+        checkpoints: Checkpoints,
     ) -> None:
         self.model = model
+        self.checkpoints = checkpoints
         self.solver = model.solver
         self.repeat = model.solver.repeat_dataset
         self.num_epochs = check_int("fit: num_epochs", num_epochs, 0)
@@ -60,6 +82,7 @@ class Fit:
         )
         self.scales_loss = self.solver.compute_dtype == "float16"
         self.skipped = 0
+        self.saved_at = -1
         self.epoch = 0
         self.start = self.mark = 0.0
 
@@ -67,11 +90,16 @@ class Fit:
         """Train until the iterations or epochs are done or the AUC target is hit."""
         self._log_start()
         self.skipped = self.model.skipped_steps()
+        first = self._resume()
         self.start = self.mark = time.perf_counter()
-        total = self.max_iter if self.repeat else None
+        total = self.max_iter - first if self.repeat else None
         with self._bar(total) as advance:
-            iterations = self._iterations(advance) if self.repeat else self._epochs(advance)
+            iterate = self._iterations if self.repeat else self._epochs
+            iterations = iterate(advance, first)
         self._warn_of_skipped_steps()
+        if self.checkpoints.folder and self.saved_at != self.model.session.step():
+            self._save()
+        self.model.wait_for_save()
         if iterations is None:
             return
         seconds = time.perf_counter() - self.start
@@ -84,9 +112,26 @@ class Fit:
                 f"{size} in {seconds:.2f}s."
             )
 
-    def _iterations(self, advance: Advance) -> int | None:
+    def _resume(self) -> int:
+        """Go on from the newest checkpoint; returns the first iteration to train."""
+        found = latest(self.checkpoints.folder) if self.checkpoints.resume else None
+        if found is None:
+            self.model.fit_epoch = 0
+            return 0
+        return self.model.resume(found)
+
+    def _save(self) -> None:
+        begin = time.perf_counter()
+        settings = self.checkpoints
+        self.model.save(
+            settings.folder, keep_last=settings.keep_last, background=settings.background
+        )
+        self.saved_at = self.model.session.step()
+        self.mark += time.perf_counter() - begin
+
+    def _iterations(self, advance: Advance, first: int) -> int | None:
         self.model.start_data_reading()
-        for iteration in range(self.max_iter):
+        for iteration in range(first, self.max_iter):
             lr = self.model.next_learning_rate()
             self.model.train()
             if self._after(iteration, lr):
@@ -94,11 +139,12 @@ class Fit:
             advance(f"iteration {iteration}")
         return self.max_iter
 
-    def _epochs(self, advance: Advance) -> int | None:
-        iteration = 0
-        for epoch in range(self.num_epochs):
-            self.epoch = epoch
-            self.model.restart_training_data()
+    def _epochs(self, advance: Advance, first: int) -> int | None:
+        iteration = first
+        for epoch in range(self.model.fit_epoch, self.num_epochs):
+            self.epoch = self.model.fit_epoch = epoch
+            if iteration == 0 or iteration != first:  # else in the middle of the resumed epoch
+                self.model.restart_training_data()
             log.info(
                 f"-----------------------------------Epoch {self.epoch}"
                 "-----------------------------------"
@@ -114,6 +160,9 @@ class Fit:
 
     def _after(self, iteration: int, lr: float) -> bool:
         """What follows a step; True when the target is hit."""
+        interval = self.checkpoints.interval
+        if interval > 0 and (iteration + 1) % interval == 0:
+            self._save()
         if iteration == 0:
             return False
         if self.display > 0 and iteration % self.display == 0:

@@ -12,8 +12,8 @@ from hugectr.arguments import check_enum, check_float, check_int, check_str
 from hugectr.checkpoint import Paths
 from hugectr.enums import Tensor_t
 from hugectr.errors import rejected
-from hugectr.fit import Fit
-from hugectr.model_graph import ModelGraph
+from hugectr.fit import Checkpoints, Fit
+from hugectr.model_checkpoints import ModelCheckpoints
 from hugectr.reader import one_source
 
 
@@ -47,7 +47,7 @@ class ModelDataReader:
         return self._train and self._model.session.train_data_at_end()
 
 
-class Model(ModelGraph):
+class Model(ModelCheckpoints):
     """A model: an input, embedding tables, a dense network, and the run that trains them.
 
     Parameters
@@ -78,6 +78,11 @@ class Model(ModelGraph):
         snapshot_prefix: str = "",
         *,
         progress: bool = False,
+        checkpoint_dir: str | Path = "",
+        checkpoint_interval: int = 0,
+        keep_last: int = 2,
+        background_save: bool = True,
+        resume: bool = False,
     ) -> None:
         """Train.
 
@@ -93,6 +98,17 @@ class Model(ModelGraph):
             Start of the checkpoint file names.
         progress : bool
             Show a progress bar when standard output is a terminal.
+        checkpoint_dir : path
+            Folder of native checkpoints (see ``save``); empty: none are written.
+        checkpoint_interval : int
+            Steps between them; 0: one at the end.
+        keep_last : int
+            How many are kept there; 0: all.
+        background_save : bool
+            Write them while training goes on.
+        resume : bool
+            Go on from the newest checkpoint of ``checkpoint_dir`` if there is one; iterations and
+            epochs then count on from its own.
 
         Raises
         ------
@@ -108,6 +124,7 @@ class Model(ModelGraph):
             snapshot,
             snapshot_prefix,
             progress,
+            Checkpoints(checkpoint_dir, checkpoint_interval, keep_last, background_save, resume),
         ).run()
 
     def start_data_reading(self) -> None:

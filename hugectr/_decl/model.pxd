@@ -66,6 +66,11 @@ cdef extern from "core/cpp/data/norm_source.hpp" namespace "hugectr" nogil:
         Error
         Skip
 
+cdef extern from "core/cpp/model/loss_scaling_state.hpp" namespace "hugectr" nogil:
+    cdef cppclass CppLossScalingState "hugectr::LossScalingState":
+        float scale
+        int64_t good_steps, skipped_steps
+
 cdef extern from "core/cpp/data/read_position.hpp" namespace "hugectr" nogil:
     cdef cppclass CppReadPosition "hugectr::ReadPosition":
         uint64_t epoch, sample, file, record, byte
@@ -220,6 +225,7 @@ cdef extern from "core/cpp/model/session.hpp" namespace "hugectr" nogil:
         void set_eval_source(const string&) except +translate_error
         cbool train_data_at_end()
         CppLearningRateScheduler& learning_rate_scheduler()
+        float learning_rate()
         void set_learning_rate(float)
         void set_trainable(const string&, cbool) except +translate_error
         vector[float] dense_weights() except +translate_error
@@ -232,6 +238,9 @@ cdef extern from "core/cpp/model/session.hpp" namespace "hugectr" nogil:
         CppBufferBag dump_embedding(size_t, cbool) except +translate_error
         void load_embedding(size_t, const CppBufferBag&) except +translate_error
         int64_t step()
+        void reset_embedding(size_t) except +translate_error
+        CppLossScalingState loss_scaling_state() except +translate_error
+        void set_loss_scaling_state(const CppLossScalingState&) except +translate_error
         float loss_scale() except +translate_error
         int64_t skipped_steps() except +translate_error
         void set_step(int64_t)

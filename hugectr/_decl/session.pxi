@@ -157,6 +157,34 @@ cdef class Session:
     def step(self):
         return self._it.step()
 
+    def reset_embedding(self, size_t index):
+        with nogil:
+            self._it.reset_embedding(index)
+
+    def loss_scaling_state(self):
+        cdef CppLossScalingState s = self._it.loss_scaling_state()
+        return dict(scale=s.scale, good_steps=s.good_steps, skipped_steps=s.skipped_steps)
+
+    def set_loss_scaling_state(self, state):
+        cdef CppLossScalingState s
+        f = _Fields("loss scaling", state)
+        s.scale, s.good_steps = f.take("scale", 1.0), f.take("good_steps", 0)
+        s.skipped_steps = f.take("skipped_steps", 0)
+        f.done()
+        self._it.set_loss_scaling_state(s)
+
+    def learning_rate_state(self):
+        return dict(step=self._it.learning_rate_scheduler().step(),
+                    lr=self._it.learning_rate())
+
+    def set_learning_rate_state(self, state):
+        f = _Fields("learning rate", state)
+        cdef int64_t step = f.take("step", 0)
+        cdef float lr = f.take("lr", 0.0)
+        f.done()
+        self._it.learning_rate_scheduler().set_step(step)
+        self._it.set_learning_rate(lr)
+
     def loss_scale(self):
         return self._it.loss_scale()
 

@@ -7,6 +7,7 @@
 
 #include "core/cpp/device/resource_manager.hpp"
 #include "core/cpp/memory/general_buffer2.hpp"
+#include "core/cpp/model/loss_scaling_state.hpp"
 #include "core/cpp/model/network_graph.hpp"
 #include "core/cpp/schedule/bound_schedule.hpp"
 
@@ -58,6 +59,9 @@ class HCTR_API Network {
   /// compute stream.
   float loss_scale() const;
   std::int64_t skipped_steps() const;
+  /// All of loss scaling, to save and to go on from. Both wait for the compute stream.
+  LossScalingState loss_scaling_state() const;
+  void set_loss_scaling_state(const LossScalingState& state);
   /// Optimizer states, one array after the other.
   TensorRef states() const { return states_.ref(); }
   // Parameters and optimizer states as files have them: packed, in file order. These calls wait

@@ -32,6 +32,26 @@ void Network::set_dense_weights(const std::vector<float>& values) {
   refresh_lowered_weights();
 }
 
+LossScalingState Network::loss_scaling_state() const {
+  LossScalingState state;
+  if (!scales_loss()) return state;
+  Stream& stream = gpu_.compute_stream();
+  stream.copy(&state.scale, loss_scale_.ref().data, sizeof(state.scale));
+  stream.copy(&state.good_steps, good_steps_.ref().data, sizeof(state.good_steps));
+  stream.copy(&state.skipped_steps, skipped_steps_.ref().data, sizeof(state.skipped_steps));
+  stream.synchronize();
+  return state;
+}
+
+void Network::set_loss_scaling_state(const LossScalingState& state) {
+  if (!scales_loss()) return;
+  Stream& stream = gpu_.compute_stream();
+  stream.copy(loss_scale_.get_ptr(), &state.scale, sizeof(state.scale));
+  stream.copy(good_steps_.get_ptr(), &state.good_steps, sizeof(state.good_steps));
+  stream.copy(skipped_steps_.get_ptr(), &state.skipped_steps, sizeof(state.skipped_steps));
+  stream.synchronize();
+}
+
 float Network::loss_scale() const {
   return scales_loss() ? to_host(gpu_.compute_stream(), loss_scale_.ref()).front() : 1.0f;
 }

@@ -19,6 +19,7 @@
 #include "core/cpp/embedding/embedding.hpp"
 #include "core/cpp/layers/layer.hpp"
 #include "core/cpp/model/learning_rate.hpp"
+#include "core/cpp/model/loss_scaling_state.hpp"
 
 namespace hugectr {
 
@@ -122,6 +123,7 @@ class HCTR_API Session {
 
   LearningRateScheduler& learning_rate_scheduler();
   void set_learning_rate(float lr);
+  float learning_rate() const;  ///< of the next step
   /// Names of the embeddings, or "" for the dense network.
   void set_trainable(const std::string& embedding, bool trainable);
 
@@ -141,6 +143,10 @@ class HCTR_API Session {
   void load_embedding(std::size_t index, const BufferBag& rows);
   /// Updates done so far (the t of Adam) and a way to continue from it.
   std::int64_t step() const;
+  /// Forgets all rows and states of a table; a batch that was planned ahead is planned anew.
+  void reset_embedding(std::size_t index);
+  LossScalingState loss_scaling_state() const;
+  void set_loss_scaling_state(const LossScalingState& state);
   /// Loss scaling: the scale of the next step (1 without), and how many steps were skipped because
   /// a gradient overflowed. A skipped step changes no weight, state or row; it counts as a step.
   float loss_scale() const;
