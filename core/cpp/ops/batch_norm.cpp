@@ -27,14 +27,14 @@ void check_columns(const char* op, std::size_t n,
 }  // namespace
 
 void BatchNormSums::check() const {
-  check_float(kName, "x", x);
+  check_real(kName, "x", x);
   check_packed_float(kName, "weight", weight, {x.rows()});
   check_double(kName, "sums", sums, {x.row_size() + 1});
   check_double(kName, "partial", partial, {partial_rows(x.rows()), x.row_size() + 1});
 }
 
 void BatchNormSquares::check() const {
-  check_float(kName, "x", x);
+  check_real(kName, "x", x);
   check_packed_float(kName, "weight", weight, {x.rows()});
   check_double(kName, "sums", sums, {x.row_size() + 1});
   check_double(kName, "squares", squares, {x.row_size()});
@@ -54,15 +54,15 @@ void BatchNormStatistics::check() const {
 }
 
 void BatchNormFwd::check() const {
-  check_float(kName, "x", x);
-  check_float(kName, "y", y, x.shape);
+  check_real(kName, "x", x);
+  check_real(kName, "y", y, x.dtype, x.shape);
   check_columns(kName, x.row_size(),
                 {{"mean", &mean}, {"var", &var}, {"gamma", &gamma}, {"beta", &beta}});
 }
 
 void BatchNormBwdSums::check() const {
-  check_float(kName, "x", x);
-  check_float(kName, "dy", dy, x.shape);
+  check_real(kName, "x", x);
+  check_real(kName, "dy", dy, x.dtype, x.shape);
   const std::size_t n = x.row_size();
   check_columns(kName, n, {{"mean", &mean}, {"var", &var}, {"dgamma", &dgamma}, {"dbeta", &dbeta}});
   check_double(kName, "dsums", dsums, {2 * n});
@@ -70,9 +70,9 @@ void BatchNormBwdSums::check() const {
 }
 
 void BatchNormBwd::check() const {
-  check_float(kName, "x", x);
-  check_float(kName, "dy", dy, x.shape);
-  check_float(kName, "dx", dx, x.shape);
+  check_real(kName, "x", x);
+  check_real(kName, "dy", dy, x.dtype, x.shape);
+  check_real(kName, "dx", dx, x.dtype, x.shape);
   check_packed_float(kName, "weight", weight, {x.rows()});
   const std::size_t n = x.row_size();
   check_columns(kName, n, {{"mean", &mean}, {"var", &var}, {"gamma", &gamma}});

@@ -12,9 +12,10 @@
 /// Evaluation runs batch_norm_fwd with the running statistics. Deviations are squared in a second
 /// pass, in double, so that a large mean costs no digits.
 ///
-/// In all of them: x, y, dy, dx are (batch, n) float32 with strided rows (more dimensions count as
-/// n); weight is (batch), 0 for padding samples, which take no part in statistics and get no
-/// gradient from them; mean, var, gamma, beta are (n). Deterministic.
+/// In all of them: x, y, dy, dx are (batch, n), all float32, float16 or bfloat16, with strided rows
+/// (more dimensions count as n); the rest is float32 or wider whatever they are. weight is (batch), 0
+/// for padding samples, which take no part in statistics and get no gradient from them; mean, var,
+/// gamma, beta are (n). Deterministic.
 namespace hugectr {
 
 /// (x - mean) / sqrt(var + eps)
@@ -30,6 +31,7 @@ HCTR_HD inline float batch_norm_inv_deviation(float var, double eps) {
 /// sums: (n + 1) float64, overwritten. partial: (partial_rows(batch), n + 1) float64 scratch.
 struct HCTR_API BatchNormSums {
   static constexpr const char* kName = "batch_norm_sums";
+  static constexpr std::string_view kLowered = "x";
   TensorRef x, weight, sums, partial;
   void visit(OpVisitor& v) {
     v.tensor("x", Access::In, x);
@@ -44,6 +46,7 @@ struct HCTR_API BatchNormSums {
 /// squares: (n) float64, overwritten. partial: (partial_rows(batch), n) float64 scratch.
 struct HCTR_API BatchNormSquares {
   static constexpr const char* kName = "batch_norm_squares";
+  static constexpr std::string_view kLowered = "x";
   TensorRef x, weight, sums, squares, partial;
   void visit(OpVisitor& v) {
     v.tensor("x", Access::In, x);
@@ -78,6 +81,7 @@ struct HCTR_API BatchNormStatistics {
 /// y = gamma (x - mean) / sqrt(var + eps) + beta. Overwrites y, which may be x.
 struct HCTR_API BatchNormFwd {
   static constexpr const char* kName = "batch_norm_fwd";
+  static constexpr std::string_view kLowered = "x y";
   TensorRef x, mean, var, gamma, beta, y;
   double eps = 1e-5;
   void visit(OpVisitor& v) {
@@ -97,6 +101,7 @@ struct HCTR_API BatchNormFwd {
 /// dsums: (2 n) float64, overwritten. partial: (partial_rows(batch), 2 n) float64 scratch.
 struct HCTR_API BatchNormBwdSums {
   static constexpr const char* kName = "batch_norm_bwd_sums";
+  static constexpr std::string_view kLowered = "x dy";
   TensorRef x, mean, var, dy, dsums, dgamma, dbeta, partial;
   double eps = 1e-5;
   void visit(OpVisitor& v) {
@@ -117,6 +122,7 @@ struct HCTR_API BatchNormBwdSums {
 /// with count = sums[n]. Overwrites dx, which may be dy.
 struct HCTR_API BatchNormBwd {
   static constexpr const char* kName = "batch_norm_bwd";
+  static constexpr std::string_view kLowered = "x dy dx";
   TensorRef x, weight, mean, var, gamma, dy, sums, dsums, dx;
   double eps = 1e-5;
   void visit(OpVisitor& v) {

@@ -10,8 +10,8 @@ namespace hugectr {
 namespace {
 
 void check_shapes(const char* op, const TensorRef& x, const char* y_name, const TensorRef& y) {
-  check_float(op, "x", x);
-  check_float(op, y_name, y);
+  check_real(op, "x", x);
+  check_real(op, y_name, y, x.dtype, y.shape);
   HCTR_CHECK(y.shape.size() == 2 && y.shape[0] == x.shape[0] && y.shape[1] > 0 &&
                  x.row_size() % y.shape[1] == 0,
              op, ": x has shape ", to_string(x.shape), " and ", y_name, " ", to_string(y.shape),
@@ -24,7 +24,7 @@ void FmOrder2Fwd::check() const { check_shapes(kName, x, "y", y); }
 
 void FmOrder2Bwd::check() const {
   check_shapes(kName, x, "dy", dy);
-  check_float(kName, "dx", dx, x.shape);
+  check_real(kName, "dx", dx, x.dtype, x.shape);
 }
 
 namespace {

@@ -11,10 +11,11 @@ namespace hugectr {
 ///
 ///   y[b, j] = 0.5 * ((sum_i v_i[b, j])^2 - sum_i v_i[b, j]^2)
 ///
-/// x: float32 (b, k * d) or (b, k, d). y: float32 (b, d). Overwrites y; y does not overlap x.
-/// Deterministic.
+/// x: (b, k * d) or (b, k, d). y: (b, d). Both float32, float16 or bfloat16. Overwrites y; y does not
+/// overlap x. Deterministic.
 struct HCTR_API FmOrder2Fwd {
   static constexpr const char* kName = "fm_order2_fwd";
+  static constexpr std::string_view kLowered = "x y";
   TensorRef x, y;
 
   void visit(OpVisitor& v) {
@@ -26,10 +27,11 @@ struct HCTR_API FmOrder2Fwd {
 
 /// dv_i[b, j] = dy[b, j] * (sum_m v_m[b, j] - v_i[b, j]); the sum is taken anew.
 ///
-/// x, dx: as x of the forward; dy: float32 (b, d). Overwrites dx; dx overlaps nothing.
+/// x, dx: as x of the forward; dy: (b, d); all of one dtype. Overwrites dx; dx overlaps nothing.
 /// Deterministic.
 struct HCTR_API FmOrder2Bwd {
   static constexpr const char* kName = "fm_order2_bwd";
+  static constexpr std::string_view kLowered = "x dy dx";
   TensorRef x, dy, dx;
 
   void visit(OpVisitor& v) {

@@ -22,10 +22,11 @@ void check_weights(const char* op, const char* name, const std::vector<TensorRef
 
 void check_shapes(const char* op, const TensorRef& x, const std::vector<TensorRef>& ws,
                   const std::vector<TensorRef>& bs, const TensorRef& dots) {
-  check_float(op, "x", x);
+  check_real(op, "x", x);
   HCTR_CHECK(x.shape.size() == 2, op, ": x has shape ", to_string(x.shape),
              ", must be (batch, columns)");
-  HCTR_CHECK(!ws.empty(), op, ": needs at least one w");
+  HCTR_CHECK(!ws.empty() && ws.size() <= kMostCrossLayers, op, ": ", ws.size(),
+             " ws, must be 1 to ", kMostCrossLayers);
   check_weights(op, "ws", ws, ws.size(), x.shape[1]);
   check_weights(op, "bs", bs, ws.size(), x.shape[1]);
   check_packed_float(op, "dots", dots, {x.shape[0], ws.size()});
@@ -35,18 +36,18 @@ void check_shapes(const char* op, const TensorRef& x, const std::vector<TensorRe
 
 void MultiCrossFwd::check() const {
   check_shapes(kName, x, ws, bs, dots);
-  check_float(kName, "y", y, x.shape);
+  check_real(kName, "y", y, x.dtype, x.shape);
 }
 
 void MultiCrossBwd::check() const {
   check_shapes(kName, x, ws, bs, dots);
-  check_float(kName, "dy", dy, x.shape);
-  if (!dx.empty()) check_float(kName, "dx", dx, x.shape);
+  check_real(kName, "dy", dy, x.dtype, x.shape);
+  if (!dx.empty()) check_real(kName, "dx", dx, x.dtype, x.shape);
   const std::size_t layers = ws.size(), n = x.shape[1];
   check_weights(kName, "dws", dws, layers, n);
   check_weights(kName, "dbs", dbs, layers, n);
   check_packed_float(kName, "partial", partial,
-                     {partial_rows(x.rows()), (layers + 1) * n + layers});
+                     {cross_pieces(x.rows()), (layers + 1) * n + layers});
 }
 
 namespace {
@@ -271,7 +272,7 @@ void finish_weights(ThreadPool& pool, const MultiCrossBwd& op, const Shared& sha
 void multi_cross_bwd_kernel(const OpContext& ctx, const MultiCrossBwd& op) {
   const Shared shared(op.ws, op.bs);
   const std::size_t layers = shared.layers, n = shared.n;
-  const std::size_t samples = samples_per_partial(op.x.rows());
+  const std::size_t samples = cross_samples_per_piece(op.x.rows());
   parallel_for(*ctx.pool, op.x.rows(), samples, [&](std::size_t begin, std::size_t end) {
     float* partial = op.partial.row<float>(begin / samples);
     std::memset(partial, 0, op.partial.row_size() * sizeof(float));

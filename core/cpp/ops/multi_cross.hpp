@@ -1,11 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
+#include <cstddef>
 #include <vector>
 
 #include "core/cpp/base/export.hpp"
 #include "core/cpp/device/op.hpp"
 
 namespace hugectr {
+
+/// Most cross layers of an op: their weights travel to a kernel as a list of fixed size.
+inline constexpr std::size_t kMostCrossLayers = 64;
+
+inline constexpr std::size_t kCrossPieces = 528;  ///< most pieces of a batch
+
+/// How the backward cuts the batch for its sums: enough pieces to keep a GPU busy, each of at least
+/// 32 samples; a function of the batch alone, so that sums do not depend on the device.
+inline std::size_t cross_samples_per_piece(std::size_t batch) {
+  return std::max<std::size_t>(32, (batch + kCrossPieces - 1) / kCrossPieces);
+}
+
+/// Rows of the backward's scratch.
+inline std::size_t cross_pieces(std::size_t batch) {
+  const std::size_t samples = cross_samples_per_piece(batch);
+  return (batch + samples - 1) / samples;
+}
 
 /// One step of c below.
 HCTR_HD inline float cross_scale_next(float c, float dot, float offset) {
@@ -17,12 +36,13 @@ HCTR_HD inline float cross_scale_next(float c, float dot, float offset) {
 ///   x_l = c_l x_0 + B_l with B_l = sum of b_m, m < l, the same for every sample, and
 ///   c_0 = 1, c_{l+1} = c_l + c_l (x_0 . w_l) + B_l . w_l;   y = x_L,  dots[b, l] = x_0 . w_l
 ///
-/// x: float32 (b, n). ws, bs: L tensors each, float32 (n). y: float32 (b, n). dots: float32
-/// (b, L), contiguous, the only thing kept for the backward. Overwrites y and dots; they overlap
-/// nothing. Deterministic. Moves 8n + 4L bytes and 2nL + 2n FLOPs a sample (layer by layer it
-/// would be 12nL bytes and more).
+/// x, y: (b, n), both float32, float16 or bfloat16, rows may be strided. ws, bs: L <= 64 tensors
+/// each, float32 (n). dots: float32 (b, L), contiguous, the only thing kept for the backward.
+/// Overwrites y and dots; they overlap nothing. Deterministic. Moves 2 ne + 4L bytes (e bytes an
+/// element) and 2nL + 2n FLOPs a sample (layer by layer it would be 3 neL bytes and more).
 struct HCTR_API MultiCrossFwd {
   static constexpr const char* kName = "multi_cross_fwd";
+  static constexpr std::string_view kLowered = "x y";
   TensorRef x;
   std::vector<TensorRef> ws, bs;
   TensorRef y, dots;
@@ -42,11 +62,12 @@ struct HCTR_API MultiCrossFwd {
 ///   dw_l += sum_b a_{l+1} c_l x_0 + A_l B_l
 ///   db_m += sum_b dy + sum over l > m of A_l w_l
 ///
-/// Shapes as in the forward; dws, dbs: as ws, bs. partial: scratch, float32
-/// (partial_rows(b), (L + 1) n + L), contiguous (partial_sums.hpp). dx may be empty. Overwrites dx,
-/// accumulates into dws and dbs. Deterministic. Moves 12n + 4L bytes and 4nL + 4n FLOPs a sample.
+/// Shapes as in the forward; x, dy and dx are of one dtype. dws, dbs: as ws, bs. partial: scratch,
+/// float32 (cross_pieces(b), (L + 1) n + L), contiguous. dx may be empty. Overwrites dx, accumulates
+/// into dws and dbs. Deterministic. Moves 3 ne + 4L bytes and 4nL + 4n FLOPs a sample.
 struct HCTR_API MultiCrossBwd {
   static constexpr const char* kName = "multi_cross_bwd";
+  static constexpr std::string_view kLowered = "x dy dx";
   TensorRef x;
   std::vector<TensorRef> ws, bs;
   TensorRef dots, dy, dx;

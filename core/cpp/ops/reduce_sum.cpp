@@ -13,11 +13,11 @@ namespace {
 
 void check_shapes(const char* op, const char* x_name, const TensorRef& x, const char* y_name,
                   const TensorRef& y, std::int64_t axis) {
-  check_float(op, x_name, x);
+  check_real(op, x_name, x);
   check_axis(op, x_name, x, axis);
   Shape wanted = x.shape;
   wanted[static_cast<std::size_t>(axis)] = 1;
-  check_float(op, y_name, y, wanted);
+  check_real(op, y_name, y, x.dtype, wanted);
 }
 
 }  // namespace

@@ -11,10 +11,11 @@ namespace hugectr {
 ///
 ///   y[b, .., 0, ..] = sum_j x[b, .., j, ..]
 ///
-/// x: float32 (b, n) with axis 1 or (b, m, n) with axis 1 or 2. y: the same with 1 at `axis`.
-/// Overwrites y; y does not overlap x. Deterministic.
+/// x: (b, n) with axis 1 or (b, m, n) with axis 1 or 2. y: the same with 1 at `axis`. Both float32,
+/// float16 or bfloat16; sums are float32. Overwrites y; y does not overlap x. Deterministic.
 struct HCTR_API ReduceSumFwd {
   static constexpr const char* kName = "reduce_sum_fwd";
+  static constexpr std::string_view kLowered = "x y";
   TensorRef x, y;
   std::int64_t axis = 1;
 
@@ -26,9 +27,11 @@ struct HCTR_API ReduceSumFwd {
   void check() const;
 };
 
-/// dx[b, .., j, ..] = dy[b, .., 0, ..]: the gradient is copied along the axis. Overwrites dx.
+/// dx[b, .., j, ..] = dy[b, .., 0, ..]: the gradient is copied along the axis. Shapes and dtypes as in
+/// the forward. Overwrites dx.
 struct HCTR_API ReduceSumBwd {
   static constexpr const char* kName = "reduce_sum_bwd";
+  static constexpr std::string_view kLowered = "dy dx";
   TensorRef dy, dx;
   std::int64_t axis = 1;
 

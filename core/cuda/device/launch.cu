@@ -44,11 +44,19 @@ void check_launch(const char* kernel, dim3 grid, dim3 block, std::size_t shared_
              ": a grid of ", grid.x, " x ", grid.y, " x ", grid.z,
              " blocks can not run: use a smaller batch");
   if (shared_bytes > 48 * 1024) {
-    const auto most = static_cast<std::size_t>(
-        attribute_of_current_device<cudaDevAttrMaxSharedMemoryPerBlockOptin>());
+    const std::size_t most = shared_bytes_of_block();
     HCTR_CHECK(shared_bytes <= most, "kernel ", kernel, " needs ", shared_bytes,
                " bytes of shared memory a block, this GPU has ", most);
   }
+}
+
+unsigned processor_count() {
+  return static_cast<unsigned>(attribute_of_current_device<cudaDevAttrMultiProcessorCount>());
+}
+
+std::size_t shared_bytes_of_block() {
+  return static_cast<std::size_t>(
+      attribute_of_current_device<cudaDevAttrMaxSharedMemoryPerBlockOptin>());
 }
 
 unsigned grid_for(std::size_t items, unsigned items_per_block) {
@@ -56,9 +64,7 @@ unsigned grid_for(std::size_t items, unsigned items_per_block) {
   constexpr std::size_t kBlocksPerProcessor = 16;
   if (items == 0) return 0;
   const std::size_t needed = (items + items_per_block - 1) / items_per_block;
-  const std::size_t full =
-      kBlocksPerProcessor *
-      static_cast<std::size_t>(attribute_of_current_device<cudaDevAttrMultiProcessorCount>());
+  const std::size_t full = kBlocksPerProcessor * processor_count();
   return static_cast<unsigned>(needed < full ? needed : full);
 }
 

@@ -44,6 +44,10 @@ void launch(const OpContext& context, const char* name, dim3 grid, dim3 block,
 }
 #endif
 
+/// Multiprocessors of the current device, and the most shared memory a block may ask for.
+unsigned processor_count();
+std::size_t shared_bytes_of_block();
+
 /// Blocks for a grid-stride loop over n items: enough to fill the device, never more than needed.
 unsigned grid_for(std::size_t items, unsigned items_per_block);
 

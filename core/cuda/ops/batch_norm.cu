@@ -1,66 +1,70 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/ops/batch_norm.hpp"
 #include "core/cuda/primitives/column_tiles.cuh"
+#include "core/cuda/primitives/row_tail.cuh"
 
 namespace hugectr::cuda {
 namespace {
 
 struct NoColumns {};
 
-// Weighted sums; the last group is one column of ones, so that it sums the weights.
-template <int kVec>
+// Weighted sums; the group behind the columns is a column of ones, so that it sums the weights.
+template <class T, int kVec>
 struct WeightedSums {
   using Sum = double;
   static constexpr int kSums = kVec;
   struct Row {
-    Pack<float, kVec> x;
+    Pack<T, kVec> x;
     float weight;
   };
-  Rows<const float> x;
+  Rows<const T> x;
   const float* weight;
-  std::size_t n;
+  std::size_t n, packs;
   double* partial;
   std::size_t partial_stride;
 
   __device__ NoColumns columns(std::size_t) const { return {}; }
   __device__ Row load(std::size_t row, std::size_t group) const {
     Row loaded{{}, weight[row]};
-    if (group < n / kVec) {
-      loaded.x = load_pack<kVec>(x.at(row, group * kVec));
-    } else {
-      loaded.x.v[0] = 1.0f;
-    }
+    if (group < packs) loaded.x = load_row_pack<kVec>(x.at(row, 0), group * kVec, n);
     return loaded;
   }
-  __device__ void add(const Row& loaded, std::size_t, std::size_t, NoColumns, double* sums) const {
+  __device__ void add(const Row& loaded, std::size_t, std::size_t group, NoColumns,
+                      double* sums) const {
     if (loaded.weight == 0.0f) return;  // what padding holds does not matter, NaN included
-#pragma unroll
-    for (int i = 0; i < kVec; ++i) {
-      sums[i] += static_cast<double>(loaded.weight) * static_cast<double>(loaded.x.v[i]);
+    const double w = static_cast<double>(loaded.weight);
+    if (group == packs) {
+      sums[0] += w;
+      return;
     }
+#pragma unroll
+    for (int i = 0; i < kVec; ++i) sums[i] += w * static_cast<double>(widen(loaded.x.v[i]));
   }
   __device__ void store(std::size_t piece, std::size_t group, const double* sums) const {
-    const std::size_t column = group * kVec;
-    double* target = partial + piece * partial_stride + column;
+    double* target = partial + piece * partial_stride;
+    if (group == packs) {
+      target[n] = sums[0];
+      return;
+    }
 #pragma unroll
     for (int i = 0; i < kVec; ++i) {
-      if (column + i <= n) target[i] = sums[i];
+      if (group * kVec + i < n) target[group * kVec + i] = sums[i];
     }
   }
 };
 
-template <int kVec>
+template <class T, int kVec>
 struct WeightedSquares {
   using Sum = double;
   static constexpr int kSums = kVec;
   struct Row {
-    Pack<float, kVec> x;
+    Pack<T, kVec> x;
     float weight;
   };
   struct Columns {
     double mean[kVec];
   };
-  Rows<const float> x;
+  Rows<const T> x;
   const float* weight;
   const double* totals;
   std::size_t n;
@@ -72,58 +76,60 @@ struct WeightedSquares {
     const double count = totals[n];
 #pragma unroll
     for (int i = 0; i < kVec; ++i) {
-      result.mean[i] = count > 0.0 ? totals[group * kVec + i] / count : 0.0;
+      const std::size_t column = group * kVec + i;
+      result.mean[i] = count > 0.0 && column < n ? totals[column] / count : 0.0;
     }
     return result;
   }
   __device__ Row load(std::size_t row, std::size_t group) const {
-    return {load_pack<kVec>(x.at(row, group * kVec)), weight[row]};
+    return {load_row_pack<kVec>(x.at(row, 0), group * kVec, n), weight[row]};
   }
   __device__ void add(const Row& loaded, std::size_t, std::size_t, const Columns& columns,
                       double* sums) const {
     if (loaded.weight == 0.0f) return;
 #pragma unroll
     for (int i = 0; i < kVec; ++i) {
-      const double distance = static_cast<double>(loaded.x.v[i]) - columns.mean[i];
+      const double distance = static_cast<double>(widen(loaded.x.v[i])) - columns.mean[i];
       sums[i] += static_cast<double>(loaded.weight) * distance * distance;
     }
   }
   __device__ void store(std::size_t piece, std::size_t group, const double* sums) const {
-    double* target = partial + piece * partial_stride + group * kVec;
+    double* target = partial + piece * partial_stride;
 #pragma unroll
-    for (int i = 0; i < kVec; ++i) target[i] = sums[i];
+    for (int i = 0; i < kVec; ++i) {
+      if (group * kVec + i < n) target[group * kVec + i] = sums[i];
+    }
   }
 };
 
-// What a thread keeps of the columns it normalises.
+// What a thread keeps of the columns it normalises; zeros behind the last one.
 template <int kVec>
 struct Normal {
   float mean[kVec], scale[kVec];
-  __device__ float hat(const Pack<float, kVec>& x, int i) const {
-    return batch_norm_hat(x.v[i], mean[i], scale[i]);
-  }
+  __device__ float hat(float x, int i) const { return batch_norm_hat(x, mean[i], scale[i]); }
 };
 
 template <int kVec>
-__device__ Normal<kVec> normal(const float* mean, const float* var, double eps,
-                               std::size_t column) {
-  Normal<kVec> result;
+__device__ Normal<kVec> normal(const float* mean, const float* var, double eps, std::size_t column,
+                               std::size_t n) {
+  Normal<kVec> result{};
 #pragma unroll
   for (int i = 0; i < kVec; ++i) {
+    if (column + i >= n) break;
     result.mean[i] = mean[column + i];
     result.scale[i] = batch_norm_inv_deviation(var[column + i], eps);
   }
   return result;
 }
 
-template <int kVec>
+template <class T, int kVec>
 struct GradientSums {
   using Sum = double;
   static constexpr int kSums = 2 * kVec;
   struct Row {
-    Pack<float, kVec> x, dy;
+    Pack<T, kVec> x, dy;
   };
-  Rows<const float> x, dy;
+  Rows<const T> x, dy;
   const float *mean, *var;
   double eps;
   std::size_t n;
@@ -131,70 +137,75 @@ struct GradientSums {
   std::size_t partial_stride;
 
   __device__ Normal<kVec> columns(std::size_t group) const {
-    return normal<kVec>(mean, var, eps, group * kVec);
+    return normal<kVec>(mean, var, eps, group * kVec, n);
   }
   __device__ Row load(std::size_t row, std::size_t group) const {
-    return {load_pack<kVec>(x.at(row, group * kVec)), load_pack<kVec>(dy.at(row, group * kVec))};
+    return {load_row_pack<kVec>(x.at(row, 0), group * kVec, n),
+            load_row_pack<kVec>(dy.at(row, 0), group * kVec, n)};
   }
   __device__ void add(const Row& loaded, std::size_t, std::size_t, const Normal<kVec>& columns,
                       double* sums) const {
 #pragma unroll
     for (int i = 0; i < kVec; ++i) {
-      sums[i] += static_cast<double>(loaded.dy.v[i]);
-      sums[kVec + i] += static_cast<double>(loaded.dy.v[i] * columns.hat(loaded.x, i));
+      const float gradient = widen(loaded.dy.v[i]);
+      sums[i] += static_cast<double>(gradient);
+      sums[kVec + i] += static_cast<double>(gradient * columns.hat(widen(loaded.x.v[i]), i));
     }
   }
   __device__ void store(std::size_t piece, std::size_t group, const double* sums) const {
-    double* target = partial + piece * partial_stride + group * kVec;
+    double* target = partial + piece * partial_stride;
 #pragma unroll
     for (int i = 0; i < kVec; ++i) {
-      target[i] = sums[i];
-      target[n + i] = sums[kVec + i];
+      const std::size_t column = group * kVec + i;
+      if (column >= n) break;
+      target[column] = sums[i];
+      target[n + column] = sums[kVec + i];
     }
   }
 };
 
-// Floor: reads x, writes y: 8 bytes an element.
-template <int kVec>
+// Floor: reads x, writes y.
+template <class T, int kVec>
 struct Forward {
   struct Columns {
     Normal<kVec> normal;
     float gamma[kVec], beta[kVec];
   };
-  Rows<const float> x;
-  Rows<float> y;
+  Rows<const T> x;
+  Rows<T> y;
   const float *mean, *var, *gamma, *beta;
   double eps;
+  std::size_t n;
 
   __device__ Columns columns(std::size_t group) const {
-    Columns result;
-    result.normal = normal<kVec>(mean, var, eps, group * kVec);
+    Columns result{normal<kVec>(mean, var, eps, group * kVec, n), {}, {}};
 #pragma unroll
     for (int i = 0; i < kVec; ++i) {
+      if (group * kVec + i >= n) break;
       result.gamma[i] = gamma[group * kVec + i];
       result.beta[i] = beta[group * kVec + i];
     }
     return result;
   }
   __device__ void operator()(std::size_t row, std::size_t group, const Columns& columns) const {
-    Pack<float, kVec> values = load_pack<kVec>(x.at(row, group * kVec));
+    Pack<float, kVec> values = load_row_widened<kVec>(x.at(row, 0), group * kVec, n);
 #pragma unroll
     for (int i = 0; i < kVec; ++i) {
-      values.v[i] = columns.gamma[i] * columns.normal.hat(values, i) + columns.beta[i];
+      values.v[i] = columns.gamma[i] * columns.normal.hat(values.v[i], i) + columns.beta[i];
     }
-    store_pack<kVec>(y.at(row, group * kVec), values);
+    store_row_narrowed<kVec>(y.at(row, 0), group * kVec, n, values);
   }
 };
 
-// Floor: reads x and dy, writes dx: 12 bytes an element.
-template <int kVec>
+// Floor: reads x and dy, writes dx.
+template <class T, int kVec>
 struct Backward {
   struct Columns {
     Normal<kVec> normal;
-    float gamma[kVec], mean_dy[kVec], mean_dy_hat[kVec];
+    float gain[kVec], mean_dy[kVec], mean_dy_hat[kVec];
   };
-  Rows<const float> x, dy;
-  Rows<float> dx;
+  Rows<const T> x, dy;
+  Rows<T> dx;
   const float *weight, *mean, *var, *gamma;
   const double *sums, *dsums;
   std::size_t n;
@@ -204,29 +215,29 @@ struct Backward {
     return count > 0.0 ? static_cast<float>(sum / count) : 0.0f;
   }
   __device__ Columns columns(std::size_t group) const {
-    Columns result;
-    result.normal = normal<kVec>(mean, var, eps, group * kVec);
+    Columns result{normal<kVec>(mean, var, eps, group * kVec, n), {}, {}, {}};
     const double count = sums[n];
 #pragma unroll
     for (int i = 0; i < kVec; ++i) {
       const std::size_t column = group * kVec + i;
-      result.gamma[i] = gamma[column];
+      if (column >= n) break;
+      result.gain[i] = gamma[column] * result.normal.scale[i];
       result.mean_dy[i] = mean_of(dsums[column], count);
       result.mean_dy_hat[i] = mean_of(dsums[n + column], count);
     }
     return result;
   }
   __device__ void operator()(std::size_t row, std::size_t group, const Columns& c) const {
-    const Pack<float, kVec> values = load_pack<kVec>(x.at(row, group * kVec));
-    Pack<float, kVec> gradient = load_pack<kVec>(dy.at(row, group * kVec));
+    const auto values = load_row_widened<kVec>(x.at(row, 0), group * kVec, n);
+    auto gradient = load_row_widened<kVec>(dy.at(row, 0), group * kVec, n);
     const float w = weight[row];
 #pragma unroll
     for (int i = 0; i < kVec; ++i) {
-      const float hat = c.normal.hat(values, i);
-      gradient.v[i] = c.gamma[i] * c.normal.scale[i] *
-                      (gradient.v[i] - w * (c.mean_dy[i] + hat * c.mean_dy_hat[i]));
+      const float hat = c.normal.hat(values.v[i], i);
+      gradient.v[i] =
+          c.gain[i] * (gradient.v[i] - w * (c.mean_dy[i] + hat * c.mean_dy_hat[i]));
     }
-    store_pack<kVec>(dx.at(row, group * kVec), gradient);
+    store_row_narrowed<kVec>(dx.at(row, 0), group * kVec, n, gradient);
   }
 };
 
@@ -274,78 +285,43 @@ __global__ void __launch_bounds__(kStatisticsThreads) statistics_kernel(Statisti
   update_statistic(op.squares[j] / count, op.factor, op.var[j], op.running_var[j]);
 }
 
-template <int kVec>
-void run_sums(const OpContext& ctx, const BatchNormSums& op) {
-  const std::size_t n = op.x.row_size();
-  const WeightedSums<kVec> body{rows_of<const float>(op.x), op.weight.ptr<float>(), n,
-                                op.partial.ptr<double>(), op.partial.row_stride};
-  sum_tiles(ctx, "batch_norm_sums", op.x.rows(), n / kVec + 1, body);
-  finish_tiles<double>(ctx, "batch_norm_sums finish", op.partial, Overwrite{op.sums.ptr<double>()});
-}
-
-template <int kVec>
-void run_squares(const OpContext& ctx, const BatchNormSquares& op) {
-  const std::size_t n = op.x.row_size();
-  const WeightedSquares<kVec> body{rows_of<const float>(op.x), op.weight.ptr<float>(),
-                                   op.sums.ptr<double>(),      n,
-                                   op.partial.ptr<double>(),   op.partial.row_stride};
-  sum_tiles(ctx, "batch_norm_squares", op.x.rows(), n / kVec, body);
-  finish_tiles<double>(ctx, "batch_norm_squares finish", op.partial,
-                       Overwrite{op.squares.ptr<double>()});
-}
-
-template <int kVec>
-void run_fwd(const OpContext& ctx, const BatchNormFwd& op) {
-  const Forward<kVec> body{rows_of<const float>(op.x),
-                           rows_of<float>(op.y),
-                           op.mean.ptr<float>(),
-                           op.var.ptr<float>(),
-                           op.gamma.ptr<float>(),
-                           op.beta.ptr<float>(),
-                           op.eps};
-  for_each_row(ctx, "batch_norm_fwd", op.x.rows(), op.x.row_size() / kVec, body);
-}
-
-template <int kVec>
-void run_bwd_sums(const OpContext& ctx, const BatchNormBwdSums& op) {
-  const std::size_t n = op.x.row_size();
-  const GradientSums<kVec> body{rows_of<const float>(op.x),
-                                rows_of<const float>(op.dy),
-                                op.mean.ptr<float>(),
-                                op.var.ptr<float>(),
-                                op.eps,
-                                n,
-                                op.partial.ptr<double>(),
-                                op.partial.row_stride};
-  sum_tiles(ctx, "batch_norm_bwd_sums", op.x.rows(), n / kVec, body);
-  finish_tiles<double>(
-      ctx, "batch_norm_bwd_sums finish", op.partial,
-      OverwriteAndAdd{op.dsums.ptr<double>(), op.dbeta.ptr<float>(), op.dgamma.ptr<float>(), n});
-}
-
-template <int kVec>
-void run_bwd(const OpContext& ctx, const BatchNormBwd& op) {
-  const std::size_t n = op.x.row_size();
-  const Backward<kVec> body{rows_of<const float>(op.x),
-                            rows_of<const float>(op.dy),
-                            rows_of<float>(op.dx),
-                            op.weight.ptr<float>(),
-                            op.mean.ptr<float>(),
-                            op.var.ptr<float>(),
-                            op.gamma.ptr<float>(),
-                            op.sums.ptr<double>(),
-                            op.dsums.ptr<double>(),
-                            n,
-                            op.eps};
-  for_each_row(ctx, "batch_norm_bwd", op.x.rows(), n / kVec, body);
+/// f(T{}, V): the element type of x, and kPack<T> where rows start as 16-byte accesses want it.
+template <class F, class... Refs>
+void with_packs(const F& f, const TensorRef& x, const Refs&... others) {
+  with_real_type(x.dtype, [&]<class T>(T type) {
+    if (rows_start_aligned<T>(x, others...)) {
+      f(type, std::integral_constant<int, kPack<T>>{});
+    } else {
+      f(type, std::integral_constant<int, 1>{});
+    }
+  });
 }
 
 void batch_norm_sums_kernel(const OpContext& ctx, const BatchNormSums& op) {
-  rows_allow_16_bytes(op.x) ? run_sums<4>(ctx, op) : run_sums<1>(ctx, op);
+  const std::size_t n = op.x.row_size();
+  with_packs(
+      [&]<class T, int kVec>(T, std::integral_constant<int, kVec>) {
+        const std::size_t packs = packs_of(n, kVec);
+        const WeightedSums<T, kVec> body{rows_of<const T>(op.x), op.weight.ptr<float>(), n, packs,
+                                         op.partial.ptr<double>(), op.partial.row_stride};
+        sum_tiles(ctx, BatchNormSums::kName, op.x.rows(), packs + 1, body);
+      },
+      op.x);
+  finish_tiles<double>(ctx, BatchNormSums::kName, op.partial, Overwrite{op.sums.ptr<double>()});
 }
 
 void batch_norm_squares_kernel(const OpContext& ctx, const BatchNormSquares& op) {
-  rows_allow_16_bytes(op.x) ? run_squares<4>(ctx, op) : run_squares<1>(ctx, op);
+  const std::size_t n = op.x.row_size();
+  with_packs(
+      [&]<class T, int kVec>(T, std::integral_constant<int, kVec>) {
+        const WeightedSquares<T, kVec> body{rows_of<const T>(op.x), op.weight.ptr<float>(),
+                                            op.sums.ptr<double>(),  n,
+                                            op.partial.ptr<double>(), op.partial.row_stride};
+        sum_tiles(ctx, BatchNormSquares::kName, op.x.rows(), packs_of(n, kVec), body);
+      },
+      op.x);
+  finish_tiles<double>(ctx, BatchNormSquares::kName, op.partial,
+                       Overwrite{op.squares.ptr<double>()});
 }
 
 void batch_norm_statistics_kernel(const OpContext& ctx, const BatchNormStatistics& op) {
@@ -358,15 +334,56 @@ void batch_norm_statistics_kernel(const OpContext& ctx, const BatchNormStatistic
 }
 
 void batch_norm_fwd_kernel(const OpContext& ctx, const BatchNormFwd& op) {
-  rows_allow_16_bytes(op.x, op.y) ? run_fwd<4>(ctx, op) : run_fwd<1>(ctx, op);
+  const std::size_t n = op.x.row_size();
+  with_packs(
+      [&]<class T, int kVec>(T, std::integral_constant<int, kVec>) {
+        const Forward<T, kVec> body{rows_of<const T>(op.x), rows_of<T>(op.y),
+                                    op.mean.ptr<float>(),   op.var.ptr<float>(),
+                                    op.gamma.ptr<float>(),  op.beta.ptr<float>(),
+                                    op.eps,                 n};
+        for_each_row(ctx, BatchNormFwd::kName, op.x.rows(), packs_of(n, kVec), body);
+      },
+      op.x, op.y);
 }
 
 void batch_norm_bwd_sums_kernel(const OpContext& ctx, const BatchNormBwdSums& op) {
-  rows_allow_16_bytes(op.x, op.dy) ? run_bwd_sums<4>(ctx, op) : run_bwd_sums<1>(ctx, op);
+  const std::size_t n = op.x.row_size();
+  with_packs(
+      [&]<class T, int kVec>(T, std::integral_constant<int, kVec>) {
+        const GradientSums<T, kVec> body{rows_of<const T>(op.x),
+                                         rows_of<const T>(op.dy),
+                                         op.mean.ptr<float>(),
+                                         op.var.ptr<float>(),
+                                         op.eps,
+                                         n,
+                                         op.partial.ptr<double>(),
+                                         op.partial.row_stride};
+        sum_tiles(ctx, BatchNormBwdSums::kName, op.x.rows(), packs_of(n, kVec), body);
+      },
+      op.x, op.dy);
+  finish_tiles<double>(
+      ctx, BatchNormBwdSums::kName, op.partial,
+      OverwriteAndAdd{op.dsums.ptr<double>(), op.dbeta.ptr<float>(), op.dgamma.ptr<float>(), n});
 }
 
 void batch_norm_bwd_kernel(const OpContext& ctx, const BatchNormBwd& op) {
-  rows_allow_16_bytes(op.x, op.dy, op.dx) ? run_bwd<4>(ctx, op) : run_bwd<1>(ctx, op);
+  const std::size_t n = op.x.row_size();
+  with_packs(
+      [&]<class T, int kVec>(T, std::integral_constant<int, kVec>) {
+        const Backward<T, kVec> body{rows_of<const T>(op.x),
+                                     rows_of<const T>(op.dy),
+                                     rows_of<T>(op.dx),
+                                     op.weight.ptr<float>(),
+                                     op.mean.ptr<float>(),
+                                     op.var.ptr<float>(),
+                                     op.gamma.ptr<float>(),
+                                     op.sums.ptr<double>(),
+                                     op.dsums.ptr<double>(),
+                                     n,
+                                     op.eps};
+        for_each_row(ctx, BatchNormBwd::kName, op.x.rows(), packs_of(n, kVec), body);
+      },
+      op.x, op.dy, op.dx);
 }
 
 const OpRegistration<BatchNormSums> sums_cuda{DeviceType::Cuda, &batch_norm_sums_kernel};

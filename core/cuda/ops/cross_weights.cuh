@@ -1,66 +1,128 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstddef>
-#include <utility>
 #include <vector>
 
-#include "core/cuda/primitives/block_sum.cuh"
-#include "core/cuda/primitives/column_parts.hpp"
+#include "core/cpp/ops/multi_cross.hpp"
 #include "core/cuda/primitives/float_scratch.hpp"
+#include "core/cuda/primitives/group_sum.cuh"
+#include "core/cuda/primitives/rows.cuh"
 
-/// The weights of all layers of a MultiCross, packed for its kernels.
+/// The weights of all layers of a MultiCross, as its kernels take them.
 namespace hugectr {
 namespace {
 
-/// What is the same for every sample, side by side in scratch.
+/// Where the weights lie: a kernel's parameter.
 struct CrossWeights {
-  std::size_t layers = 0, n = 0;
-  const float* w = nullptr;       ///< layers x n
-  const float* bias = nullptr;    ///< B_0 .. B_L, n each
-  const float* offset = nullptr;  ///< B_l . w_l
+  unsigned layers = 0, n = 0;
+  const float* w[kMostCrossLayers];
+  const float* b[kMostCrossLayers];
 };
 
-constexpr unsigned kBiasThreads = 256;
-
-// Block l: B_l, and B_l . w_l in double. Moves a few kilobytes.
-__global__ void __launch_bounds__(kBiasThreads)
-    sum_biases(std::size_t layers, std::size_t n, const float* __restrict__ w,
-               const float* __restrict__ b, float* __restrict__ bias, float* __restrict__ offset) {
-  const std::size_t layer = blockIdx.x;
-  double dot = 0.0;
-  for (std::size_t j = threadIdx.x; j < n; j += kBiasThreads) {
-    float sum = 0.0f;
-    for (std::size_t l = 0; l < layer; ++l) sum += b[l * n + j];
-    bias[layer * n + j] = sum;
-    if (layer < layers) dot += static_cast<double>(sum) * static_cast<double>(w[layer * n + j]);
+inline CrossWeights cross_weights(const std::vector<TensorRef>& ws,
+                                  const std::vector<TensorRef>& bs) {
+  CrossWeights weights;
+  weights.layers = static_cast<unsigned>(ws.size());
+  weights.n = static_cast<unsigned>(ws[0].size());
+  for (std::size_t l = 0; l < ws.size(); ++l) {
+    weights.w[l] = ws[l].ptr<float>();
+    weights.b[l] = bs[l].ptr<float>();
   }
-  dot = cuda::block_sum<kBiasThreads>(dot);
-  if (threadIdx.x == 0 && layer < layers) offset[layer] = static_cast<float>(dot);
+  return weights;
 }
 
-/// Packs ws and bs of a forward or backward op; takes 2 L n + (L + 1) n + L floats of scratch.
-template <class Op>
-CrossWeights share_weights(const OpContext& ctx, const Op& op, cuda::FloatScratch& scratch) {
-  const std::size_t layers = op.ws.size(), n = op.ws[0].size();
-  float* w = scratch.take(layers * n);
-  float* b = scratch.take(layers * n);
-  float* bias = scratch.take((layers + 1) * n);
-  float* offset = scratch.take(layers);
-  std::vector<cuda::ColumnPart> parts;
-  for (const auto& [to, from] : {std::pair{w, &op.ws}, std::pair{b, &op.bs}}) {
-    for (std::size_t l = 0; l < layers; ++l) {
-      cuda::ColumnPart part;
-      part.to = to + l * n;
-      part.count = n;
-      part.sources[0] = {(*from)[l].template ptr<float>(), 0, 0};
-      part.source_count = 1;
-      cuda::append_part(parts, part);
+/// Vectors of `packs` x V floats side by side. For V = 8 the first four floats of all packs lie
+/// together, then the others: so lanes that read a pack each do not meet in a bank.
+template <int V>
+struct CrossVectors {
+  float* data = nullptr;
+  unsigned packs = 0;
+
+  __device__ unsigned row() const { return packs * V; }
+  __device__ float& at(unsigned vector, unsigned column) const {
+    if constexpr (V <= 4) {
+      return data[vector * row() + column];
+    } else {
+      return data[vector * row() + (column % V / 4 * packs + column / V) * 4 + column % 4];
     }
   }
-  cuda::run_column_parts(ctx, Op::kName, 1, parts);
-  cuda::launch(ctx, Op::kName, dim3(static_cast<unsigned>(layers + 1)), dim3(kBiasThreads), 0,
-               &sum_biases, layers, n, w, b, bias, offset);
-  return {layers, n, w, bias, offset};
+  __device__ cuda::Pack<float, V> pack(unsigned vector, unsigned column) const {
+    if constexpr (V <= 4) {
+      return cuda::load_pack<V>(data + vector * row() + column);
+    } else {
+      cuda::Pack<float, V> result;
+#pragma unroll
+      for (int part = 0; part < V / 4; ++part) {
+        const auto four =
+            cuda::load_pack<4>(data + vector * row() + (part * packs + column / V) * 4);
+#pragma unroll
+        for (int i = 0; i < 4; ++i) result.v[part * 4 + i] = four.v[i];
+      }
+      return result;
+    }
+  }
+};
+
+/// What is the same for every sample: w_l, B_0 .. B_L and B_l . w_l.
+template <int V>
+struct CrossTable {
+  CrossVectors<V> w, bias;
+  float* offset = nullptr;
+
+  CrossTable() = default;
+  /// Cuts memory of floats() floats.
+  __host__ __device__ CrossTable(float* memory, unsigned layers, unsigned n) {
+    const unsigned packs = (n + V - 1) / V;
+    w = {memory, packs};
+    bias = {memory + layers * packs * V, packs};
+    offset = memory + (2 * layers + 1) * packs * V;
+  }
+  static std::size_t floats(std::size_t layers, std::size_t n) {
+    return (2 * layers + 1) * ((n + V - 1) / V * V) + layers;
+  }
+};
+
+/// A block fills the table; zeros behind column n. The dots are summed in double.
+template <int V>
+__device__ void fill_table(const CrossWeights& weights, const CrossTable<V>& table) {
+  for (unsigned j = threadIdx.x; j < table.w.row(); j += blockDim.x) {
+    const bool there = j < weights.n;
+    float sum = 0.0f;
+#pragma unroll 4
+    for (unsigned l = 0; l < weights.layers; ++l) {
+      table.w.at(l, j) = there ? weights.w[l][j] : 0.0f;
+      table.bias.at(l, j) = sum;
+      if (there) sum += weights.b[l][j];
+    }
+    table.bias.at(weights.layers, j) = sum;
+  }
+  __syncthreads();
+  for (unsigned l = threadIdx.x / 32; l < weights.layers; l += blockDim.x / 32) {
+    double dot = 0.0;
+#pragma unroll 4
+    for (unsigned j = threadIdx.x % 32; j < weights.n; j += 32) {
+      dot += static_cast<double>(table.bias.at(l, j)) * static_cast<double>(table.w.at(l, j));
+    }
+    dot = cuda::group_sum<32>(dot);
+    if (threadIdx.x % 32 == 0) table.offset[l] = static_cast<float>(dot);
+  }
+  __syncthreads();
+}
+
+constexpr unsigned kTableThreads = 1024;
+
+__global__ void __launch_bounds__(kTableThreads)
+    fill_table_kernel(const __grid_constant__ CrossWeights weights, CrossTable<1> table) {
+  fill_table(weights, table);
+}
+
+/// The table in scratch, for weights that no block's shared memory holds.
+inline CrossTable<1> table_in_scratch(const OpContext& ctx, const char* name,
+                                      const CrossWeights& weights, cuda::FloatScratch& scratch) {
+  const CrossTable<1> table(scratch.take(CrossTable<1>::floats(weights.layers, weights.n)),
+                            weights.layers, weights.n);
+  cuda::launch(ctx, name, dim3(1), dim3(kTableThreads), 0, &fill_table_kernel, weights, table);
+  return table;
 }
 
 }  // namespace

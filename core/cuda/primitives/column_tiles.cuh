@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(kColumnThreads)
   using Sum = typename Body::Sum;
   constexpr int kSums = Body::kSums;
   constexpr int kInFlight = 4;  // rows loaded before the first is used
-  __shared__ Sum totals[kSums][kColumnThreads];
+  __shared__ Sum totals[kSums][kColumnThreads / 2];  // of the upper half, for the lower one
 
   const std::size_t group = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   const std::size_t begin = blockIdx.y * piece;
@@ -104,33 +104,34 @@ __global__ void __launch_bounds__(kColumnThreads)
   }
 
   const unsigned thread = threadIdx.y * blockDim.x + threadIdx.x;
-#pragma unroll
-  for (int s = 0; s < kSums; ++s) totals[s][thread] = sums[s];
   for (unsigned half = blockDim.y / 2; half > 0; half /= 2) {
+    if (threadIdx.y >= half && threadIdx.y < 2 * half) {
+#pragma unroll
+      for (int s = 0; s < kSums; ++s) totals[s][thread - half * blockDim.x] = sums[s];
+    }
     __syncthreads();
     if (threadIdx.y < half) {
 #pragma unroll
-      for (int s = 0; s < kSums; ++s) totals[s][thread] += totals[s][thread + half * blockDim.x];
+      for (int s = 0; s < kSums; ++s) sums[s] += totals[s][thread];
     }
+    __syncthreads();
   }
-  if (threadIdx.y == 0 && group < groups) {
-#pragma unroll
-    for (int s = 0; s < kSums; ++s) sums[s] = totals[s][thread];
-    body.store(blockIdx.y, group, sums);
-  }
+  if (threadIdx.y == 0 && group < groups) body.store(blockIdx.y, group, sums);
 }
 
 /// Sums down the columns by the pieces of partial_sums.hpp. Body has
 ///   Sum, kSums     type and number of a group's sums;   Row   what a thread loads of a row
 ///   columns(group) -> values a thread keeps;   load(row, group) -> Row
 ///   add(Row, row, group, columns, sums);       store(piece, group, sums)
-/// add() may write to the row's own elements, those it was loaded from included.
+/// add() may write to the row's own elements, those it was loaded from included. `piece`: rows of
+/// a piece, where they are not those of partial_sums.hpp.
 template <class Body>
 void sum_tiles(const OpContext& context, const char* name, std::size_t rows, std::size_t groups,
-               const Body& body) {
+               const Body& body, std::size_t piece = 0) {
   if (rows == 0 || groups == 0) return;
-  launch(context, name, dim3(column_grid(groups), static_cast<unsigned>(partial_rows(rows))),
-         column_block(groups), 0, &sum_tiles_kernel<Body>, rows, samples_per_partial(rows), groups,
+  if (piece == 0) piece = samples_per_partial(rows);
+  const dim3 grid(column_grid(groups), static_cast<unsigned>((rows + piece - 1) / piece));
+  launch(context, name, grid, column_block(groups), 0, &sum_tiles_kernel<Body>, rows, piece, groups,
          body);
 }
 

@@ -46,6 +46,8 @@ void sum_each(const OpContext& context, const char* name, std::size_t outputs, s
     launch(context, name, dim3(grid_for(outputs, kBlock / Width)), dim3(kBlock), 0,
            &sum_each_kernel<Width, Term, Store>, outputs, count, term, store);
   };
+  if (count <= 1) return run.template operator()<1>();
+  if (count <= 2) return run.template operator()<2>();
   if (count <= 4) return run.template operator()<4>();
   if (count <= 16) return run.template operator()<8>();
   run.template operator()<32>();

@@ -1,10 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 import numpy as np
 import pytest
+from oracle.reals import FLOAT32, REALS
+from oracle.row_layouts import LAYOUTS, LaidOut, assert_near, blank
 
 from hugectr import _core
 
 SHAPES = [(1, 1, 1), (5, 3, 2), (6, 8, 3), (700, 16, 1), (37, 45, 6), (601, 429, 6)]
+#: More columns than threads of a block have pairs, more than shared memory holds weights of, more
+#: layers than the GPU's fast ways keep in registers.
+WIDE = [(70, 1677, 5), (9, 4603, 6), (130, 45, 9), (130, 33, 13)]
+
+every_real = pytest.mark.parametrize("real", REALS, ids=lambda r: r.name)
+every_layout = pytest.mark.parametrize("layout", LAYOUTS)
 
 
 def cross(x0, *weights):
@@ -30,80 +38,132 @@ def cross_gradients(x0, ws, bs, dy):
     return dx0 + g, dws, dbs
 
 
-def inputs(rows, rng, batch, n, layers):
+def draw_weights(rng, n, layers):
     # Weights as small as trained ones, so that six layers neither vanish nor explode.
     ws = [(rng.standard_normal(n) / np.sqrt(n)).astype(np.float32) for _ in range(layers)]
     bs = [(rng.standard_normal(n) * 0.3).astype(np.float32) for _ in range(layers)]
-    return rows((batch, n)), ws, bs
+    return ws, bs
 
 
-def forward(rows, x, ws, bs):
-    y = rows(np.full(x.shape, np.nan))
-    dots = np.full((x.shape[0], len(ws)), np.nan, np.float32)
-    _core.run_op("multi_cross_fwd", {"x": x, "ws": ws, "bs": bs, "y": y, "dots": dots})
+def forward(real, layout, x, ws, bs):
+    y = blank(real, x.view.shape, layout)
+    dots = np.full((len(x.view), len(ws)), np.nan, np.float32)
+    _core.run_op(
+        "multi_cross_fwd", {"x": x.view, "ws": ws, "bs": bs, "y": y.view, "dots": dots}
+    )
+    y.check_gaps()
     return y, dots
 
 
+def pieces(batch):
+    samples = max(32, -(-batch // 528))
+    return -(-batch // samples)
+
+
 def backward(x, ws, bs, dots, dy, dx, dws, dbs):
-    batch, n, layers = *x.shape, len(ws)
-    samples = max(256, -(-batch // 64))
-    partial = np.full((-(-batch // samples), (layers + 1) * n + layers), np.nan, np.float32)
-    tensors = {"x": x, "ws": ws, "bs": bs, "dots": dots, "dy": dy, "dx": dx}
+    n, layers = x.view.shape[1], len(ws)
+    partial = np.full((pieces(len(x.view)), (layers + 1) * n + layers), np.nan, np.float32)
+    tensors = {"x": x.view, "ws": ws, "bs": bs, "dots": dots, "dy": dy.view}
+    tensors["dx"] = None if dx is None else dx.view
     _core.run_op("multi_cross_bwd", tensors | {"dws": dws, "dbs": dbs, "partial": partial})
+    if dx is not None:
+        dx.check_gaps()
 
 
-@pytest.mark.parametrize(("batch", "n", "layers"), SHAPES)
-def test_multi_cross_fwd(rows, rng, assert_close, batch, n, layers):
-    x, ws, bs = inputs(rows, rng, batch, n, layers)
-    y, dots = forward(rows, x, ws, bs)
-    x64 = x.astype(np.float64)
+def check_fwd(rng, real, layout, batch, n, layers):
+    x = LaidOut(real, rng.standard_normal((batch, n)), layout)
+    ws, bs = draw_weights(rng, n, layers)
+    y, dots = forward(real, layout, x, ws, bs)
     weights = [a.astype(np.float64) for pair in zip(ws, bs, strict=True) for a in pair]
-    assert_close(y, cross(x64, *weights))
-    assert np.linalg.norm(dots - x64 @ np.array(ws).T) <= 1e-5 * np.linalg.norm(x64)
+    assert_near(y.values, cross(x.values, *weights), real.tolerance)
+    # Kept in float32 whatever x is stored as.
+    wanted = x.values @ np.array(ws, np.float64).T
+    assert_near(dots, wanted, 1e-5, np.linalg.norm(x.values))
 
 
-@pytest.mark.parametrize("with_dx", [True, False])
-@pytest.mark.parametrize(("batch", "n", "layers"), SHAPES)
-def test_multi_cross_bwd(rows, rng, assert_close, batch, n, layers, with_dx):
-    x, ws, bs = inputs(rows, rng, batch, n, layers)
-    _, dots = forward(rows, x, ws, bs)
-    dy = rows((batch, n))
-    dx = rows(np.full((batch, n), np.nan)) if with_dx else None
+def check_bwd(rng, real, layout, batch, n, layers, with_dx=True):
+    x, dy = (LaidOut(real, rng.standard_normal((batch, n)), layout) for _ in range(2))
+    ws, bs = draw_weights(rng, n, layers)
+    _, dots = forward(real, layout, x, ws, bs)
+    dx = blank(real, (batch, n), layout) if with_dx else None
     before = [rng.standard_normal(n).astype(np.float32) for _ in range(2 * layers)]
     grads = [b.copy() for b in before]
     backward(x, ws, bs, dots, dy, dx, grads[:layers], grads[layers:])
     dx64, dws, dbs = cross_gradients(
-        *(np.array(a, np.float64) for a in (x, ws, bs)), dy.astype(np.float64)
+        x.values, np.array(ws, np.float64), np.array(bs, np.float64), dy.values
     )
     if with_dx:
-        assert_close(dx, dx64, "dx")
+        assert_near(dx.values, dx64, real.tolerance)
+    # The gradients of the weights are float32: no digit of the stored inputs is lost.
     for found, start, wanted in zip(grads, before, dws + dbs, strict=True):
-        assert_close(found, start + wanted, "weights")
+        assert_near(found, start + wanted, 1e-5)
 
 
-def test_multi_cross_gradient_is_the_derivative(rows, rng, assert_close, numeric_gradients):
-    x, ws, bs = inputs(rows, rng, 4, 5, 3)
-    _, dots = forward(rows, x, ws, bs)
-    dy, dx = rows((4, 5)), np.zeros((4, 5), np.float32)
+@every_layout
+@every_real
+@pytest.mark.parametrize(("batch", "n", "layers"), SHAPES)
+def test_multi_cross_fwd(rng, real, layout, batch, n, layers):
+    check_fwd(rng, real, layout, batch, n, layers)
+
+
+@pytest.mark.parametrize("with_dx", [True, False])
+@every_layout
+@every_real
+@pytest.mark.parametrize(("batch", "n", "layers"), SHAPES)
+def test_multi_cross_bwd(rng, real, layout, batch, n, layers, with_dx):
+    check_bwd(rng, real, layout, batch, n, layers, with_dx)
+
+
+@every_layout
+@every_real
+@pytest.mark.parametrize(("batch", "n", "layers"), WIDE)
+def test_multi_cross_of_unusual_shapes(rng, real, layout, batch, n, layers):
+    check_fwd(rng, real, layout, batch, n, layers)
+    check_bwd(rng, real, layout, batch, n, layers)
+
+
+@every_real
+def test_multi_cross_of_a_large_batch(rng, real):
+    """Sums over 65,537 samples lose no digits."""
+    check_bwd(rng, real, "aligned", 65537, 21, 3)
+
+
+def test_multi_cross_gradient_is_the_derivative(rng, assert_close, numeric_gradients):
+    x, dy = (LaidOut(FLOAT32, rng.standard_normal((4, 5)), "packed") for _ in range(2))
+    ws, bs = draw_weights(rng, 5, 3)
+    _, dots = forward(FLOAT32, "packed", x, ws, bs)
+    dx = blank(FLOAT32, (4, 5), "packed")
     dws, dbs = ([np.zeros(5, np.float32) for _ in range(3)] for _ in range(2))
     backward(x, ws, bs, dots, dy, dx, dws, dbs)
     weights = [a for pair in zip(ws, bs, strict=True) for a in pair]
-    wanted = numeric_gradients(cross, [x, *weights], dy)
-    assert_close(dx, wanted[0])
+    wanted = numeric_gradients(cross, [x.view, *weights], dy.view)
+    assert_close(dx.view, wanted[0])
     for layer in range(3):
         assert_close(dws[layer], wanted[1 + 2 * layer])
         assert_close(dbs[layer], wanted[2 + 2 * layer])
 
 
-def test_multi_cross_is_the_same_every_time(rows, rng):
-    x, ws, bs = inputs(rows, rng, 3000, 45, 4)
-    dy = rows((3000, 45))
+@every_real
+def test_multi_cross_is_the_same_every_time(rng, real):
+    x, dy = (LaidOut(real, rng.standard_normal((3000, 45)), "aligned") for _ in range(2))
+    ws, bs = draw_weights(rng, 45, 4)
     runs = []
     for _ in range(2):
-        y, dots = forward(rows, x, ws, bs)
-        dx = np.zeros((3000, 45), np.float32)
+        y, dots = forward(real, "aligned", x, ws, bs)
+        dx = blank(real, (3000, 45), "aligned")
         grads = [np.zeros(45, np.float32) for _ in range(8)]
         backward(x, ws, bs, dots, dy, dx, grads[:4], grads[4:])
-        runs.append([np.array(y), dx, *grads])
+        runs.append([y.values, dx.values, *grads])
     for a, b in zip(*runs, strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+def test_multi_cross_refuses_mixed_types_and_too_many_layers():
+    x, y = np.zeros((2, 3), np.float16), np.zeros((2, 3), np.float32)
+    w, dots = [np.zeros(3, np.float32)], np.zeros((2, 1), np.float32)
+    with pytest.raises(ValueError, match="multi_cross_fwd: y holds float32, must hold float16"):
+        _core.run_op("multi_cross_fwd", {"x": x, "ws": w, "bs": w, "y": y, "dots": dots})
+    with pytest.raises(ValueError, match="multi_cross_fwd: 65 ws, must be 1 to 64"):
+        _core.run_op(
+            "multi_cross_fwd", {"x": y, "ws": w * 65, "bs": w * 65, "y": y, "dots": dots}
+        )
