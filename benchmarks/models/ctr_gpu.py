@@ -92,6 +92,28 @@ def time_ours(a: argparse.Namespace, data: MemoryDataset) -> dict[str, Any]:
     }
 
 
+def timeline(a: argparse.Namespace, data: MemoryDataset) -> list[dict[str, Any]]:
+    """Every op of a step in its order: milliseconds with the GPU to itself, and while the step and
+    the planning of the next batch overlap."""
+    model = make_model(a, data)
+    insert_all_rows(model, a)
+    train(model, 4)
+    steps = min(a.steps, (a.batches - 4) // 2 - 1)
+    rows: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for column, alone in (("ms", True), ("ms_overlapped", False)):
+        for time_of in model.profile(steps, alone=alone):
+            name = {key: time_of[key] for key in ("stream", "layer", "op")}
+            row = rows.setdefault(
+                tuple(name.values()), {**name, "times": 0.0, "ms": 0.0, "ms_overlapped": 0.0}
+            )
+            row[column] += time_of["ms"] / steps
+            row["times"] += alone / steps
+    return [
+        {key: round(value, 4) if isinstance(value, float) else value for key, value in row.items()}
+        for row in rows.values()
+    ]
+
+
 def losses_of(a: argparse.Namespace, data: MemoryDataset, fuse: str) -> list[float]:
     """Losses of ``a.check_losses`` steps with HUGECTR_FUSE set so."""
     former = os.environ.get("HUGECTR_FUSE")
@@ -158,6 +180,9 @@ def run_case(name: str, a: argparse.Namespace) -> dict[str, Any]:
     }
     entry["ours"] = time_ours(a, data)
     gc.collect()
+    if a.timeline:
+        entry["timeline"] = timeline(a, data)
+        gc.collect()
     if a.check_losses:
         entry["fused_and_unfused"] = compare_losses(a, data)
     del data
@@ -186,6 +211,7 @@ def main() -> int:
     parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
     parser.add_argument("--no-resident", dest="resident", action="store_false")
     parser.add_argument("--no-cuda-graph", dest="cuda_graph", action="store_false")
+    parser.add_argument("--timeline", action="store_true", help="milliseconds of every op")
     parser.add_argument("--check-losses", type=int, default=0, metavar="STEPS")
     parser.add_argument("--peer-script", type=Path)
     parser.add_argument("--peer-python", default=sys.executable, help="interpreter with torch")
@@ -193,7 +219,10 @@ def main() -> int:
     a = parser.parse_args()
     set_level(3)
     for name in a.cases:
-        print(json.dumps(run_case(name, a)), flush=True)
+        entry = run_case(name, a)
+        for row in entry.get("timeline", []):
+            print("# {stream:8}{layer:14}{op:24}{times:6}{ms:9}{ms_overlapped:9}".format(**row))
+        print(json.dumps(entry), flush=True)
     return 0
 
 

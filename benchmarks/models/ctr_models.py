@@ -35,9 +35,7 @@ def make_model(a: argparse.Namespace, data: MemoryDataset) -> hugectr.Model:
         hugectr.DataReaderType_t.Norm, source=data, num_workers=a.workers, **options
     )
     kind = hugectr.Optimizer_t.Adam if adam else hugectr.Optimizer_t.SGD
-    model = hugectr.Model(
-        solver, reader, hugectr.CreateOptimizer(kind, hugectr.Update_t.Local)
-    )
+    model = hugectr.Model(solver, reader, hugectr.CreateOptimizer(kind, hugectr.Update_t.Local))
     sparse = hugectr.DataReaderSparseParam("keys", a.hot, True, a.slots)
     model.add(hugectr.Input(1, "label", DENSE, "dense", [sparse]))
     table = hugectr.Embedding_t.DistributedSlotSparseEmbeddingHash
