@@ -21,7 +21,7 @@ def cover_batches(a: argparse.Namespace) -> int:
 
 
 def power_law(rng: np.random.Generator, count: int, rows: int) -> npt.NDArray[np.int64]:
-    """Categories 0 .. rows - 1 with P(k) ~ k**-ALPHA: the inverse of the continuous law, cut down."""
+    """Categories 0 .. rows - 1 with P(k) ~ k**-ALPHA: the continuous law inverted, rounded down."""
     g = 1.0 - ALPHA
     draw = ((float(rows) ** g - 1.0) * rng.random(count) + 1.0) ** (1.0 / g)
     return np.clip(draw.astype(np.int64) - 1, 0, rows - 1)
