@@ -64,8 +64,7 @@ void bucket_wgrad(StepSchedule& schedule, const std::string& wgrad,
     for (; bucket != buckets.end() && bucket->after <= done; ++bucket) {
       const std::size_t number = static_cast<std::size_t>(bucket - buckets.begin());
       const std::string name = concat(wgrad, "@bucket", number);
-      TensorRef part =
-          schedule.add_tensor(name, {bucket->last - bucket->first}, TensorRole::View);
+      TensorRef part = schedule.add_tensor(name, {bucket->last - bucket->first}, TensorRole::View);
       ScheduleTensor& tensor = schedule.tensors()[static_cast<std::size_t>(part.id)];
       tensor.base = flat;
       tensor.offset = bucket->first;
