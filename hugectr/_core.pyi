@@ -109,6 +109,7 @@ class SolverSpec(TypedDict, total=False):
     loss_scale: float  # float16; 0: none
     dynamic_loss_scale: bool
     tf32: bool
+    use_cuda_graph: bool
 
 class MemoryData(TypedDict):
     label: npt.NDArray[np.float32]  # (n, label_dim)
@@ -159,6 +160,7 @@ class ReaderSpec(TypedDict, total=False):
     check: str  # "Sum" | "None"
     on_bad_data: str  # "error" | "skip"
     num_workers: int
+    resident_batches: int
     memory: MemoryData | None
     eval_memory: MemoryData | None
     raw: RawReading | None
@@ -251,6 +253,11 @@ class Session:
     def data_position(self) -> ReadPosition: ...
     def set_data_position(self, position: ReadPosition) -> None: ...
     def stage_seconds(self) -> dict[str, float]: ...
+    def captured_pieces(self) -> int: ...
+    def set_profiling(self, on: bool, alone: bool = False) -> None: ...
+    def take_op_times(
+        self,
+    ) -> list[tuple[str, str, str, float, float]]: ...  # stream, layer, op, begin, seconds
     def memory_report(self) -> list[tuple[str, str, int]]: ...  # owner, name, bytes
     def seed(self) -> int: ...
 

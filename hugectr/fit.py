@@ -104,6 +104,7 @@ class Fit:
             return
         seconds = time.perf_counter() - self.start
         size = self.solver.batchsize
+        self._show_stages(iterations)
         if self.repeat:
             log.info(f"Finish {iterations} iterations with batchsize: {size} in {seconds:.2f}s.")
         else:
@@ -111,6 +112,11 @@ class Fit:
                 f"Finish {self.num_epochs} epochs {iterations} global iterations with batchsize: "
                 f"{size} in {seconds:.2f}s."
             )
+
+    def _show_stages(self, iterations: int) -> None:
+        stages = self.model.stage_seconds_to_log()
+        parts = [f"{name} {1e3 * s / max(1, iterations):.3f}" for name, s in stages.items()]
+        log.info(f"Stages, ms a step: {', '.join(parts)}")
 
     def _resume(self) -> int:
         """Go on from the newest checkpoint; returns the first iteration to train."""

@@ -101,6 +101,9 @@ class DataReaderParams:
         Accepted and not used.
     num_workers : int
         Threads that parse. Any number works with any number of files, and gives the same order.
+    resident_batches : int
+        Training batches to read once, keep in device memory and train on again and again; 0: read
+        as training goes. Needs ``repeat_dataset``.
     on_bad_data : {"error", "skip"}
         What a damaged sample does: stop with a DataError, or be counted and passed over.
     columns : Columns or None
@@ -124,6 +127,7 @@ class DataReaderParams:
     on_bad_data: str = "error"
     columns: Columns | None = None
     shuffle: bool | Shuffle | None = None
+    resident_batches: int = 0
 
     def __post_init__(self) -> None:
         def checked(name: str, value: object) -> None:
@@ -137,7 +141,7 @@ class DataReaderParams:
         checked("source", source)
         checked("eval_source", one_source(where + "eval_source", self.eval_source))
         check_enum(where + "check_type", self.check_type, Check_t)
-        for name in ("cache_eval_data", "num_samples", "eval_num_samples"):
+        for name in ("cache_eval_data", "num_samples", "eval_num_samples", "resident_batches"):
             checked(name, check_int(where + name, getattr(self, name), 0))
         check_bool(where + "float_label_dense", self.float_label_dense)
         checked("num_workers", check_int(where + "num_workers", self.num_workers, 1))
@@ -175,6 +179,7 @@ class DataReaderParams:
             "check": "Sum" if self.check_type is Check_t.Sum else "None",
             "on_bad_data": self.on_bad_data,
             "num_workers": self.num_workers,
+            "resident_batches": self.resident_batches,
         }
         for prefix, source in (("", self.source), ("eval_", self.eval_source)):
             if isinstance(source, MemoryDataset):

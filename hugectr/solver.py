@@ -25,7 +25,6 @@ DEVICES = ("auto", "cpu", "cuda")
 # Tuning switches of the original: fusion, overlap and capture are the schedule's own business here.
 _UNUSED_SWITCHES = (
     "use_algorithm_search",
-    "use_cuda_graph",
     "async_mlp_wgrad",
     "gen_loss_summary",
     "overlap_lr",
@@ -99,7 +98,9 @@ class Solver:
         Metrics of an evaluation and their thresholds; AUC above its threshold ends fit().
     i64_input_key : bool
         Keys are int64 instead of uint32.
-    use_algorithm_search, use_cuda_graph, async_mlp_wgrad, gen_loss_summary, overlap_lr, \
+    use_cuda_graph : bool
+        Submit the dense part of a step to a GPU as one CUDA graph; False: kernel by kernel.
+    use_algorithm_search, async_mlp_wgrad, gen_loss_summary, overlap_lr, \
 overlap_init_wgrad, overlap_ar_a2a, use_holistic_cuda_graph, use_overlapped_pipeline, \
 all_reduce_algo, grouped_all_reduce, num_iterations_statistics, is_dlrm, kafka_brockers
         Accepted for old scripts and without effect: the step schedule decides these things.
@@ -187,6 +188,7 @@ all_reduce_algo, grouped_all_reduce, num_iterations_statistics, is_dlrm, kafka_b
             "i64_input_key",
             "drop_incomplete_batch",
             "dynamic_loss_scaling",
+            "use_cuda_graph",
             *_UNUSED_SWITCHES,
         ):
             checked(name, check_bool(where + name, getattr(self, name)))
@@ -265,6 +267,7 @@ all_reduce_algo, grouped_all_reduce, num_iterations_statistics, is_dlrm, kafka_b
             "loss_scale": self.loss_scale,
             "dynamic_loss_scale": self.scales_dynamically,
             "tf32": self.enable_tf32_compute,
+            "use_cuda_graph": self.use_cuda_graph,
         }
 
 

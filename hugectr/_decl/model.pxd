@@ -171,6 +171,7 @@ cdef extern from "core/cpp/model/session.hpp" namespace "hugectr" nogil:
         cbool repeat_dataset, drop_incomplete_batch
         CppLearningRateParams lr
         cbool i64_input_key, metrics_auc, metrics_average_loss, tf32, dynamic_loss_scale
+        cbool use_cuda_graph
         double loss_scale
         CppTensorScalarType compute_dtype
     cdef enum class CppDataFormat "hugectr::DataFormat":
@@ -182,7 +183,7 @@ cdef extern from "core/cpp/model/session.hpp" namespace "hugectr" nogil:
         string source, eval_source
         CppCheck check
         CppOnBadData on_bad_data
-        size_t num_workers
+        size_t num_workers, resident_batches
         CppMemoryPtr memory, eval_memory
         CppRawReading raw, eval_raw
         CppArrowDecoder arrow, eval_arrow
@@ -206,6 +207,9 @@ cdef extern from "core/cpp/model/session.hpp" namespace "hugectr" nogil:
         vector[CppSparseEmbeddingSpec] embeddings
         vector[CppDenseLayerSpec] layers
         CppOptParams opt_params
+    cdef cppclass CppOpTime "hugectr::OpTime":
+        string stream, layer, op
+        double begin, seconds
     cdef cppclass CppLayerSummary "hugectr::LayerSummary":
         string type
         vector[string] bottoms, tops
@@ -258,6 +262,9 @@ cdef extern from "core/cpp/model/session.hpp" namespace "hugectr" nogil:
         CppReadPosition data_position()
         void set_data_position(const CppReadPosition&) except +translate_error
         vector[pair[string, double]] stage_seconds() except +translate_error
+        size_t captured_pieces()
+        void set_profiling(cbool, cbool) except +translate_error
+        vector[CppOpTime] take_op_times() except +translate_error
         vector[CppMemoryReportEntry] memory_report() except +translate_error
         CppResourceManager& resources()
 

@@ -90,6 +90,7 @@ cdef CppReaderSpec _reader_spec(fields) except *:
     r.check = <CppCheck><int>f.choose("check", "None", _CHECKS)
     r.on_bad_data = <CppOnBadData><int>f.choose("on_bad_data", "error", _BAD_DATA)
     r.num_workers = f.take("num_workers", 12)
+    r.resident_batches = f.take("resident_batches", 0)
     r.memory = _memory_data(f.take("memory", None))
     r.eval_memory = _memory_data(f.take("eval_memory", None))
     r.raw = _raw_reading(f.take("raw", None))

@@ -256,6 +256,20 @@ cdef class Session:
     def stage_seconds(self):
         return dict((item.first, item.second) for item in self._it.stage_seconds())
 
+    def captured_pieces(self):
+        return self._it.captured_pieces()
+
+    def set_profiling(self, on, alone=False):
+        cdef cbool value = on, by_itself = alone
+        with nogil:
+            self._it.set_profiling(value, by_itself)
+
+    def take_op_times(self):
+        cdef vector[CppOpTime] times
+        with nogil:
+            times = self._it.take_op_times()
+        return [(t.stream, t.layer, t.op, t.begin, t.seconds) for t in times]
+
     def memory_report(self):
         return [(e.owner, e.name, e.bytes) for e in self._it.memory_report()]
 

@@ -177,6 +177,7 @@ cdef CppSolverSpec _solver_spec(fields) except *:
                 f"solver.metrics: found {metric!r}, allowed: 'AUC', 'AverageLoss'")
     s.metrics_auc = "AUC" in metrics
     s.metrics_average_loss = "AverageLoss" in metrics
+    s.use_cuda_graph = f.take("use_cuda_graph", True)
     f.done()
     return s
 

@@ -3,11 +3,13 @@
 
 #include <chrono>
 #include <numeric>
+#include <set>
 #include <thread>
 
 #include "core/cpp/base/error.hpp"
 #include "core/cuda/device/device_guard.hpp"
 #include "core/cuda/device/status.hpp"
+#include "core/cuda/memory/scratch.hpp"
 #include "tests/cuda/gpu.hpp"
 
 namespace hugectr::cuda {
@@ -114,6 +116,101 @@ TEST_F(CudaStreamTest, AFailureOfAWatchedGroupIsThrownOnce) {
     EXPECT_STREQ(e.what(), "rank 1 stopped");
   }
   stream->synchronize();
+}
+
+TEST_F(CudaStreamTest, CapturedWorkRunsWhenItIsReplayed) {
+  const auto stream = backend().create_stream(device, "test");
+  DeviceArray<int> a(device, 4), b(device, 4);
+  a.set(*stream, {1, 2, 3, 4});
+  b.set(*stream, {0, 0, 0, 0});
+  const auto work = stream->capture([&] {
+    stream->copy(b.data(), a.data(), 16);
+    stream->copy_scalars(a.data(), "\7\0\0\0", 4);
+  });
+  if (!work) GTEST_SKIP() << "HUGECTR_SYNC=1";
+  EXPECT_EQ(b.get(*stream), (std::vector<int>{0, 0, 0, 0}));
+  work->replay();
+  EXPECT_EQ(b.get(*stream), (std::vector<int>{1, 2, 3, 4}));
+  work->replay();
+  EXPECT_EQ(b.get(*stream), (std::vector<int>{7, 2, 3, 4}));
+}
+
+TEST_F(CudaStreamTest, AStreamIsUsableAfterACaptureThatFailed) {
+  const auto stream = backend().create_stream(device, "test");
+  DeviceArray<int> a(device, 2);
+  a.set(*stream, {1, 2});
+  const auto fail = [&] {
+    stream->fill_zero(a.data(), 8);
+    throw DataError("half way");
+  };
+  if (!stream->capture([] {})) GTEST_SKIP() << "HUGECTR_SYNC=1";
+  EXPECT_THROW(stream->capture(fail), DataError);
+  // Waiting for a stream is not allowed while it is captured.
+  EXPECT_THROW(stream->capture([&] { stream->synchronize(); }), DeviceError);
+  EXPECT_EQ(a.get(*stream), (std::vector<int>{1, 2}));
+  stream->fill_zero(a.data(), 4);
+  EXPECT_EQ(a.get(*stream), (std::vector<int>{0, 2}));
+}
+
+TEST_F(CudaStreamTest, OtherThreadsGoOnWhileAStreamIsCaptured) {
+  const auto stream = backend().create_stream(device, "test");
+  const auto other = backend().create_stream(device, "other");
+  DeviceArray<int> a(device, 2);
+  a.set(*stream, {1, 2});
+  const auto work = stream->capture([&] {
+    stream->fill_zero(a.data(), 4);
+    std::thread([&] {
+      DeviceArray<int> b(device, 3);
+      b.set(*other, {5, 6, 7});
+      EXPECT_EQ(b.get(*other), (std::vector<int>{5, 6, 7}));
+    }).join();
+  });
+  if (!work) GTEST_SKIP() << "HUGECTR_SYNC=1";
+  work->replay();
+  EXPECT_EQ(a.get(*stream), (std::vector<int>{0, 2}));
+}
+
+TEST_F(CudaStreamTest, TimeMarksMeasureTheStream) {
+  const auto stream = backend().create_stream(device, "test");
+  const auto first = stream->create_time_mark(), second = stream->create_time_mark();
+  stream->stamp(*first);
+  pause(*stream);  // 50 ms
+  stream->stamp(*second);
+  EXPECT_GE(second->seconds_since(*first), 0.05);
+  const auto host = DeviceBackend::get(DeviceType::Cpu)
+                        .create_stream({DeviceType::Cpu, 0}, "cpu")
+                        ->create_time_mark();
+  EXPECT_THROW(stream->stamp(*host), InvalidArgument);
+  EXPECT_THROW(second->seconds_since(*host), InvalidArgument);
+}
+
+TEST_F(CudaStreamTest, ScratchIsTakenAgainInStreamOrderAndGrows) {
+  const auto stream = backend().create_stream(device, "test");
+  ScratchArena& arena = cuda_stream(*stream).scratch();
+  const OpContext context{.stream = stream.get(), .device = device};
+  void* first = nullptr;
+  {
+    const Scratch a(context, 1000), b(context, 0), c(context, 300);
+    first = a.data();
+    std::set<void*> all{a.data(), b.data(), c.data()};
+    EXPECT_EQ(all.size(), 3u);
+    for (void* data : all) EXPECT_EQ(reinterpret_cast<std::uintptr_t>(data) % 256, 0u);
+    EXPECT_EQ(static_cast<char*>(b.data()) - static_cast<char*>(a.data()), 1024);
+  }
+  const std::size_t held = arena.size();
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(Scratch(context, 2000).data(), first);
+  EXPECT_EQ(arena.size(), held);
+  const std::size_t large = 3 * held;
+  {
+    const Scratch kept(context, 100), grown(context, large);
+    stream->fill_zero(kept.data(), 100);  // both can be used
+    stream->fill_zero(grown.data(), large);
+    stream->synchronize();
+  }
+  const std::size_t after = arena.size();
+  EXPECT_GE(after, held + large);
+  EXPECT_NE(Scratch(context, 100 + large).data(), nullptr);
+  EXPECT_EQ(arena.size(), after);
 }
 
 TEST_F(CudaStreamTest2, EveryDeviceHasItsOwnStreamsAndTheCallersDeviceStays) {

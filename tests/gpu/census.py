@@ -38,6 +38,7 @@ def train(
     embedding: str = "Distributed",
     devices: int = 1,
     update: str = "Local",
+    use_cuda_graph: bool = True,
 ) -> tuple[npt.NDArray[np.float64], hugectr.Model]:
     """Loss after every step, and the model."""
     data = dataset()
@@ -50,6 +51,7 @@ def train(
         vvgpu=[list(range(devices))],
         device=device,
         i64_input_key=True,
+        use_cuda_graph=use_cuda_graph,
     )
     reader = hugectr.DataReaderParams(
         hugectr.DataReaderType_t.Norm,

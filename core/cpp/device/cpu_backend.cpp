@@ -25,7 +25,8 @@ class CpuBackend final : public DeviceBackend {
   std::string device_name(int index) const override {
     return concat("virtual CPU device ", index, " (", device_count(), " cores shared)");
   }
-  std::unique_ptr<Stream> create_stream(DeviceId device, const std::string& name) override {
+  std::unique_ptr<Stream> create_stream(DeviceId device, const std::string& name,
+                                        StreamPriority) override {
     return make_cpu_stream(device, name);
   }
   std::unique_ptr<Event> create_event(DeviceId) override { return make_cpu_event(); }

@@ -238,13 +238,6 @@ class CpuStream final : public Stream {
 
 }  // namespace
 
-Event::~Event() = default;
-Stream::~Stream() = default;
-
-void Stream::submit_or_else(std::function<void()> task, std::function<void(const std::string&)>) {
-  submit(std::move(task));
-}
-
 std::unique_ptr<Stream> make_cpu_stream(DeviceId device, const std::string& name) {
   return std::make_unique<CpuStream>(device, name);
 }

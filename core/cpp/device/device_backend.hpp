@@ -24,7 +24,9 @@ class HCTR_API DeviceBackend {
   /// Throws InvalidArgument naming the ids there are when `index` is not one of them.
   virtual void check_device(int index) const = 0;
   virtual std::string device_name(int index) const = 0;
-  virtual std::unique_ptr<Stream> create_stream(DeviceId device, const std::string& name) = 0;
+  virtual std::unique_ptr<Stream> create_stream(
+      DeviceId device, const std::string& name,
+      StreamPriority priority = StreamPriority::Normal) = 0;
   virtual std::unique_ptr<Event> create_event(DeviceId device) = 0;
   virtual std::shared_ptr<MemoryResource> memory_resource(DeviceId device) = 0;
   /// Host memory that copies to the device overlap with (pinned on CUDA).

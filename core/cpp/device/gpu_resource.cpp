@@ -20,7 +20,9 @@ GPUResource::GPUResource(DeviceBackend& backend, DeviceId device, std::size_t lo
       pool_(pool),
       compute_stream_(backend.create_stream(device, "compute")),
       memcpy_stream_(backend.create_stream(device, "memcpy")),
-      plan_stream_(backend.create_stream(device, "plan")) {}
+      // A plan is many small pieces of work. Behind the large ones of the step it would take longer
+      // than the step itself, which then waits for it.
+      plan_stream_(backend.create_stream(device, "plan", StreamPriority::High)) {}
 
 GPUResource::~GPUResource() = default;
 

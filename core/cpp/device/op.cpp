@@ -8,7 +8,7 @@
 #include <string>
 
 #include "core/cpp/base/error.hpp"
-#include "core/cpp/device/stream.hpp"
+#include "core/cpp/device/op_timeline.hpp"
 
 namespace hugectr {
 namespace {
@@ -122,12 +122,15 @@ void AnyOp::prepare(const OpContext& context) {
 void AnyOp::run_prepared(const OpContext& context) const {
   HCTR_CHECK(model_ != nullptr && kernel_ != nullptr, "op '", model_ ? name() : "",
              "' must be prepared before run_prepared()");
+  OpTimeline* const timeline = context.stream ? context.stream->timeline() : nullptr;
+  if (timeline) timeline->begin(*context.stream, model_->name());
   if (context.stream == nullptr || model_->submits()) {
     model_->call(kernel_, context);
-    return;
+  } else {
+    context.stream->submit(
+        [model = model_, kernel = kernel_, context] { model->call(kernel, context); });
   }
-  context.stream->submit(
-      [model = model_, kernel = kernel_, context] { model->call(kernel, context); });
+  if (timeline) timeline->end(*context.stream);
 }
 
 }  // namespace hugectr

@@ -139,6 +139,8 @@ class HCTR_API AnyOp {
 
   explicit operator bool() const { return model_ != nullptr; }
   const char* name() const { return model_->name(); }
+  /// Whether its kernel itself submits to the stream (kSubmits).
+  bool submits() const { return model_->submits(); }
   /// Copies the op first: tasks already submitted keep the old values.
   void visit(OpVisitor& visitor);
   /// Calls f(name, access, ref) for every non-empty tensor.

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "core/cpp/base/device_id.hpp"
 #include "core/cpp/base/export.hpp"
@@ -18,6 +19,29 @@ class HCTR_API Event {
   /// An event never recorded counts as done.
   virtual void synchronize() = 0;
 };
+
+/// Work of a stream recorded once, to be submitted again as a whole with one call.
+class HCTR_API CapturedWork {
+ public:
+  virtual ~CapturedWork();
+  /// Submits the work to the stream it was captured from, with the addresses and attributes it had
+  /// then.
+  virtual void replay() = 0;
+};
+
+/// A moment in a stream's work, for measuring.
+class HCTR_API TimeMark {
+ public:
+  virtual ~TimeMark();
+  /// Seconds of the device's clock (the host's on the CPU) from the last stamp of `earlier`, a mark
+  /// of the same device, to the last stamp of this one. Waits until the work has come to both.
+  virtual double seconds_since(TimeMark& earlier) = 0;
+};
+
+class OpTimeline;
+
+/// Whose work a device takes up first when several streams wait for room on it.
+enum class StreamPriority { Normal, High };
 
 /// In-order queue of work of one device. On CUDA a cudaStream_t; on a virtual CPU device a real
 /// queue with a thread of its own, so that a missing event shows there too.
@@ -44,6 +68,14 @@ class HCTR_API Stream {
   virtual void copy_scalars(void* dst, const void* src, std::size_t bytes) = 0;
   virtual void fill_zero(void* dst, std::size_t bytes) = 0;
 
+  /// Records what `submit` puts into this stream instead of running it; everything must come from
+  /// the calling thread. nullptr, without having called `submit`, where a stream can not. Throws
+  /// what `submit` throws, and DeviceError for work that can not be captured; nothing has run then.
+  virtual std::unique_ptr<CapturedWork> capture(const std::function<void()>& submit);
+
+  virtual std::unique_ptr<TimeMark> create_time_mark();
+  virtual void stamp(TimeMark& mark);
+
   virtual void record(Event& event) = 0;
   /// Later work of this stream waits for the last record() of `event`.
   virtual void wait(Event& event) = 0;
@@ -51,6 +83,14 @@ class HCTR_API Stream {
   virtual void synchronize() = 0;
   /// Native handle (cudaStream_t) or nullptr.
   virtual void* native() { return nullptr; }
+
+  /// Where the ops of this stream are timed one by one; nullptr: nowhere, as in a normal run. Set
+  /// it while nothing is submitted.
+  void set_timeline(std::shared_ptr<OpTimeline> timeline) { timeline_ = std::move(timeline); }
+  OpTimeline* timeline() const { return timeline_.get(); }
+
+ private:
+  std::shared_ptr<OpTimeline> timeline_;
 };
 
 }  // namespace hugectr

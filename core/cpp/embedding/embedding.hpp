@@ -74,6 +74,9 @@ class HCTR_API IEmbedding {
   /// the reserved key (sample, slot named), OutOfMemory for a full budget (table, device, rows
   /// asked and allowed); the table is then as before the call.
   virtual void plan(std::size_t local_id, const SparseTensor& csr, PlanSlot slot, bool train) = 0;
+  /// Makes the plan stream wait until nothing reads the slot's former plan. plan() does so itself:
+  /// this is for those who measure it.
+  virtual void wait_for_slot(std::size_t, PlanSlot) {}
   /// Drops a training plan that will not train: rows it inserted are taken back.
   virtual void drop_plan(PlanSlot slot) = 0;
   /// Stage 3, on the compute stream: output (b, S, d), any row_stride, is overwritten; float32,

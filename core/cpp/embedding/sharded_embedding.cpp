@@ -86,6 +86,12 @@ void ShardedEmbedding<Key>::plan(std::size_t local_id, const SparseTensor& csr, 
 }
 
 template <class Key>
+void ShardedEmbedding<Key>::wait_for_slot(std::size_t local_id, PlanSlot slot) {
+  Data& data = *devices_.at(local_id);
+  data.gpu.plan_stream().wait(*data.plan(slot).released);
+}
+
+template <class Key>
 void ShardedEmbedding<Key>::make_plan(Data& data, LookupPlan& plan, const SparseTensor& csr,
                                       bool train) {
   const OpContext context = data.gpu.plan_context();

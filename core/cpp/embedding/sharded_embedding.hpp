@@ -21,6 +21,7 @@ class ShardedEmbedding final : public IEmbedding {
   const SparseEmbeddingHashParams& get_embedding_params() const override { return params_; }
 
   void plan(std::size_t local_id, const SparseTensor& csr, PlanSlot slot, bool train) override;
+  void wait_for_slot(std::size_t local_id, PlanSlot slot) override;
   void drop_plan(PlanSlot slot) override;
   void forward(std::size_t local_id, PlanSlot slot, TensorRef output) override;
   void backward_and_update(std::size_t local_id, PlanSlot slot, TensorRef gradient, TensorRef lr,

@@ -2,6 +2,7 @@
 #include "core/cpp/model/network.hpp"
 
 #include <algorithm>
+#include <cstddef>
 
 namespace hugectr {
 namespace {
@@ -50,11 +51,8 @@ Network::Network(std::shared_ptr<const NetworkGraph> graph, GPUResource& gpu)
   buffer_->reserve({count + (scales_loss() ? 1 : 0)}, &wgrad_, "dense gradients");
   buffer_->reserve({graph_->state_count(), count}, &states_, "dense optimizer states");
   buffer_->reserve({untrained}, &non_trainables_, "running statistics");
-  buffer_->reserve({1}, &lr_, "learning rate");
-  buffer_->reserve({1}, &inv_weight_sum_, "1 / samples");
+  scalars_ = buffer_->reserve({sizeof(StepScalars)}, TensorScalarType::UInt8, "step scalars");
   buffer_->reserve({1}, &loss_, "loss");
-  buffer_->reserve({1}, &step_, "step");
-  buffer_->reserve({1}, &first_sample_, "first sample");
   buffer_->reserve({options.local_batch}, &weight_, "sample weights");
   buffer_->reserve({options.local_batch_eval}, &weight_eval_, "evaluation sample weights");
   if (scales_loss()) {
@@ -92,25 +90,26 @@ Network::Network(std::shared_ptr<const NetworkGraph> graph, GPUResource& gpu)
   reset_optimizer();
   set_scalars({});
 
-  train_ =
-      std::make_unique<BoundSchedule>(graph_->train_schedule(), gpu_.compute_context(),
-                                      gpu_.memory_resource(), owner + ", training", external(true));
+  train_ = std::make_unique<BoundSchedule>(graph_->train_schedule(), gpu_.compute_context(),
+                                           gpu_.memory_resource(), owner + ", training",
+                                           external(true), options.capture);
   if (graph_->has_eval()) {
     eval_ = std::make_unique<BoundSchedule>(graph_->eval_schedule(), gpu_.compute_context(),
                                             gpu_.memory_resource(), owner + ", evaluation",
-                                            external(false));
+                                            external(false), options.capture);
   }
   stream.synchronize();  // `initial` and `scale` go out of scope
 }
 
 std::map<std::string, TensorRef> Network::external(bool train) const {
   namespace names = schedule_names;
+  constexpr TensorScalarType kFloat = TensorScalarType::Float32;
   std::map<std::string, TensorRef> refs = {
       {names::kSampleWeight, sample_weight(train)},
-      {names::kInvWeightSum, inv_weight_sum_.ref()},
-      {names::kStep, step_.ref()},
-      {names::kFirstSample, first_sample_.ref()},
-      {names::kLearningRate, lr_.ref()},
+      {names::kInvWeightSum, scalar(offsetof(StepScalars, inv_weight_sum), kFloat)},
+      {names::kStep, step()},
+      {names::kFirstSample, scalar(offsetof(StepScalars, first_sample), TensorScalarType::Int64)},
+      {names::kLearningRate, lr()},
       {names::kLoss, loss_.ref()},
       {names::kWeights, weights_.ref()},
       {names::kWgrad, wgrad()},
@@ -157,12 +156,16 @@ bool Network::has_tensor(const std::string& name, bool train) const {
 }
 
 void Network::set_scalars(const StepScalars& scalars) {
-  Stream& stream = gpu_.compute_stream();
-  stream.copy_scalars(lr_.get_ptr(), &scalars.lr, sizeof(scalars.lr));
-  stream.copy_scalars(inv_weight_sum_.get_ptr(), &scalars.inv_weight_sum,
-                      sizeof(scalars.inv_weight_sum));
-  stream.copy_scalars(step_.get_ptr(), &scalars.step, sizeof(scalars.step));
-  stream.copy_scalars(first_sample_.get_ptr(), &scalars.first_sample, sizeof(scalars.first_sample));
+  gpu_.compute_stream().copy_scalars(scalars_.get_ptr(), &scalars, sizeof scalars);
+}
+
+TensorRef Network::scalar(std::size_t offset, TensorScalarType dtype) const {
+  TensorRef ref = scalars_.ref();
+  ref.data = static_cast<char*>(ref.data) + offset;
+  ref.dtype = dtype;
+  ref.shape = {1};
+  ref.row_stride = 1;
+  return ref;
 }
 
 void Network::train() {
@@ -199,6 +202,10 @@ std::vector<MemoryReportEntry> Network::memory_report() const {
     report.insert(report.end(), schedule->memory_report().begin(), schedule->memory_report().end());
   }
   return report;
+}
+
+std::size_t Network::captured_pieces() const {
+  return train_->captured_pieces() + (eval_ ? eval_->captured_pieces() : 0);
 }
 
 std::vector<std::string> Network::op_names(bool train) const {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cstddef>
 #include <map>
 #include <memory>
 #include <string>
@@ -13,12 +14,12 @@
 
 namespace hugectr {
 
-/// Scalars of one step, written before its records run.
+/// Scalars of one step, written before its records run, all with one copy.
 struct StepScalars {
-  float lr = 0.0f;
-  float inv_weight_sum = 0.0f;    ///< 1 / samples of the global batch that count
   std::int64_t step = 1;          ///< update number, from 1
   std::int64_t first_sample = 0;  ///< global row of this device's first row
+  float lr = 0.0f;
+  float inv_weight_sum = 0.0f;  ///< 1 / samples of the global batch that count
 };
 
 /// The dense network on one device: replicated parameters, gradients, optimizer states and the
@@ -47,8 +48,8 @@ class HCTR_API Network {
 
   TensorRef weights() const { return weights_.ref(); }
   TensorRef wgrad() const;
-  TensorRef lr() const { return lr_.ref(); }
-  TensorRef step() const { return step_.ref(); }
+  TensorRef lr() const { return scalar(offsetof(StepScalars, lr), TensorScalarType::Float32); }
+  TensorRef step() const { return scalar(offsetof(StepScalars, step), TensorScalarType::Int64); }
   TensorRef loss() const { return loss_.ref(); }
   TensorRef sample_weight(bool train) const { return train ? weight_.ref() : weight_eval_.ref(); }
   /// What the gradients of this step are multiplied by before they are used: 1 / loss scale, or 0
@@ -81,16 +82,21 @@ class HCTR_API Network {
 
   std::vector<MemoryReportEntry> memory_report() const;
   std::vector<std::string> op_names(bool train) const;
+  /// Pieces of both schedules that are replayed as a whole by now.
+  std::size_t captured_pieces() const;
 
  private:
   std::map<std::string, TensorRef> external(bool train) const;
+  /// A field of the StepScalars on the device.
+  TensorRef scalar(std::size_t offset, TensorScalarType dtype) const;
 
   std::shared_ptr<const NetworkGraph> graph_;
   GPUResource& gpu_;
   std::shared_ptr<DeviceBuffer2> buffer_;
-  Tensor2<float> weights_, wgrad_, states_, non_trainables_, lr_, inv_weight_sum_, loss_, weight_,
-      weight_eval_, loss_scale_, unscale_;
-  Tensor2<std::int64_t> step_, first_sample_, good_steps_, skipped_steps_;
+  Tensor2<float> weights_, wgrad_, states_, non_trainables_, loss_, weight_, weight_eval_,
+      loss_scale_, unscale_;
+  Tensor2<std::int64_t> good_steps_, skipped_steps_;
+  TensorBag2 scalars_;  ///< StepScalars
   TensorBag2 lowered_memory_;
   TensorRef lowered_weights_;  ///< empty without mixed precision
   std::unique_ptr<BoundSchedule> train_, eval_;

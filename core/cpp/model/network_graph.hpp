@@ -50,6 +50,7 @@ struct NetworkOptions {
   /// Float16: gradients are computed times this (where dynamic scaling begins). 0: no loss scaling.
   double loss_scale = 0.0;
   bool dynamic_loss_scale = false;
+  bool capture = false;  ///< submit ranges of phases as a whole where the device can
 };
 
 class HCTR_API NetworkGraph {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/model/plan_ahead.hpp"
 
-#include <chrono>
-
 namespace hugectr {
 
 PlanAhead::PlanAhead(IDataReader& reader, std::vector<std::unique_ptr<IEmbedding>>& embeddings,
@@ -70,9 +68,7 @@ void PlanAhead::discard() {
 
 double PlanAhead::take_seconds() {
   settle();
-  const double seconds = seconds_;
-  seconds_ = 0.0;
-  return seconds;
+  return clock_.take().front().second;
 }
 
 PlannedBatch PlanAhead::plan_next() {
@@ -84,7 +80,6 @@ PlannedBatch PlanAhead::plan_next() {
   }
   if (!batch) return {};
   const PlanSlot slot = next_slot_;
-  const auto begin = std::chrono::steady_clock::now();
   try {
     plan(*batch, slot);
   } catch (...) {
@@ -92,7 +87,6 @@ PlannedBatch PlanAhead::plan_next() {
     reader_.release(batch);
     throw;
   }
-  seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   next_slot_ = slot == PlanSlot::Train0 ? PlanSlot::Train1 : PlanSlot::Train0;
   return {batch, slot};
 }
@@ -100,10 +94,15 @@ PlannedBatch PlanAhead::plan_next() {
 void PlanAhead::plan(Batch& batch, PlanSlot slot) {
   resources_.for_each_device_planning([&](std::size_t local_id) {
     DeviceBatch& part = batch.devices[local_id];
-    resources_.get_local_gpu(local_id).plan_stream().wait(*part.ready);
+    Stream& stream = resources_.get_local_gpu(local_id).plan_stream();
+    const bool timed = local_id == 0;
+    stream.wait(*part.ready);
+    for (auto& embedding : embeddings_) embedding->wait_for_slot(local_id, slot);
+    if (timed) clock_.begin(stream);
     for (std::size_t i = 0; i < embeddings_.size(); ++i) {
       embeddings_[i]->plan(local_id, part.sparse[sparse_inputs_[i]], slot, true);
     }
+    if (timed) clock_.end_stage(stream);
   });
 }
 

@@ -6,6 +6,7 @@
 
 #include "core/cpp/data/data_reader.hpp"
 #include "core/cpp/embedding/embedding.hpp"
+#include "core/cpp/model/stage_clock.hpp"
 
 namespace hugectr {
 
@@ -37,7 +38,7 @@ class PlanAhead {
   void undo();
   /// undo(), and gives the batch back to the reader: before the source changes.
   void discard();
-  /// Seconds the last plans took since the last call.
+  /// Seconds the plans since the last call took on the plan stream of the first device.
   double take_seconds();
 
  private:
@@ -53,7 +54,7 @@ class PlanAhead {
   std::future<PlannedBatch> pending_;
   Batch* unplanned_ = nullptr;  ///< taken from the reader, its plan was undone
   PlanSlot next_slot_ = PlanSlot::Train0;
-  double seconds_ = 0.0;  ///< written by the planning thread, read after it has been waited for
+  StageClock clock_{{"plan"}};  ///< stamped by the planning thread, read after waiting for it
 };
 
 }  // namespace hugectr

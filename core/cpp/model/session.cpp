@@ -33,6 +33,7 @@ bool Session::train() {
   ++s.step;
   s.trained_to = planned.batch->next;
   s.train_reader->release(planned.batch);
+  if (s.plan_when_done) s.resources->synchronize();
   s.planner->start();
   return true;
 }
@@ -173,6 +174,38 @@ std::vector<std::pair<std::string, double>> Session::stage_seconds() {
   stages.emplace_back("wait_for_plan", impl_->acquire_seconds);
   impl_->acquire_seconds = 0.0;
   return stages;
+}
+
+void Session::set_profiling(bool on, bool alone) {
+  Impl& s = *impl_;
+  s.plan_when_done = on && alone;
+  s.planner->settle();
+  s.resources->synchronize();
+  GPUResource& gpu = s.resources->get_local_gpu(0);
+  std::shared_ptr<TimeMark> origin = gpu.compute_stream().create_time_mark();
+  gpu.compute_stream().stamp(*origin);
+  for (auto [stream, name] :
+       {std::pair(&gpu.compute_stream(), "compute"), std::pair(&gpu.plan_stream(), "plan")}) {
+    stream->set_timeline(on ? std::make_shared<OpTimeline>(name, origin) : nullptr);
+  }
+}
+
+std::size_t Session::captured_pieces() const {
+  std::size_t pieces = 0;
+  for (const auto& network : impl_->networks) pieces += network->captured_pieces();
+  return pieces;
+}
+
+std::vector<OpTime> Session::take_op_times() {
+  Impl& s = *impl_;
+  s.planner->settle();
+  GPUResource& gpu = s.resources->get_local_gpu(0);
+  std::vector<OpTime> times;
+  for (Stream* stream : {&gpu.compute_stream(), &gpu.plan_stream()}) {
+    if (!stream->timeline()) continue;
+    for (OpTime& time : stream->timeline()->take()) times.push_back(std::move(time));
+  }
+  return times;
 }
 
 std::vector<MemoryReportEntry> Session::memory_report() const {

@@ -16,6 +16,7 @@
 #include "core/cpp/data/norm_source.hpp"
 #include "core/cpp/data/raw_format.hpp"
 #include "core/cpp/device/device_map.hpp"
+#include "core/cpp/device/op_timeline.hpp"
 #include "core/cpp/embedding/embedding.hpp"
 #include "core/cpp/layers/layer.hpp"
 #include "core/cpp/model/learning_rate.hpp"
@@ -46,6 +47,7 @@ struct SolverSpec {
                             ///< first one in common use
   bool dynamic_loss_scale = false;  ///< float16: halved on overflow, doubled after 2000 good steps
   bool tf32 = false;                ///< float32 products may round their factors to tf32
+  bool use_cuda_graph = true;       ///< submit the dense part of a step as a whole where possible
 };
 
 enum class DataFormat { Norm, Raw, Arrow };
@@ -58,6 +60,7 @@ struct ReaderSpec {
   Check check = Check::None;
   OnBadData on_bad_data = OnBadData::Error;
   std::size_t num_workers = 12;
+  std::size_t resident_batches = 0;  ///< training batches kept on the devices; 0: read as it goes
   std::shared_ptr<const MemoryData> memory, eval_memory;
   RawReading raw, eval_raw;        ///< DataFormat::Raw
   ArrowDecoder arrow, eval_arrow;  ///< DataFormat::Arrow
@@ -171,8 +174,18 @@ class HCTR_API Session {
   const std::vector<DenseLayerSpec>& layers() const;
   std::vector<TableStats> table_stats() const;
   ReaderMetrics reader_metrics(bool train);
-  /// Seconds spent in each stage since the last call: name, seconds.
+  /// Seconds that the first device spent in each stage since the last call, on its own clock: name,
+  /// seconds. "idle" lies between steps; "plan" runs on a stream of its own beside the step;
+  /// "wait_for_plan" is the time that train() waited for it. Waits for the steps submitted.
   std::vector<std::pair<std::string, double>> stage_seconds();
+  /// Times every op of the first device from now on, or ends that. While it is on, steps are
+  /// submitted op by op. With `alone` the next batch is planned when the step is done, so that ops
+  /// of the two streams do not slow each other down.
+  void set_profiling(bool on, bool alone = false);
+  /// Pieces of the schedules that are replayed as a whole by now, on all local devices.
+  std::size_t captured_pieces() const;
+  /// The ops since the last call; empty when profiling is off.
+  std::vector<OpTime> take_op_times();
   std::vector<MemoryReportEntry> memory_report() const;
   ResourceManager& resources();
 

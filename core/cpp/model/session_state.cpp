@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/model/session_state.hpp"
 
+#include "core/cpp/data/resident_reader.hpp"
 #include "core/cpp/model/model_check.hpp"
 #include "core/cpp/ops/cast.hpp"
 #include "core/cpp/ops/loss_scale.hpp"
@@ -33,6 +34,7 @@ std::shared_ptr<const NetworkGraph> make_graph(const SolverSpec& solver, const M
   if (solver.dynamic_loss_scale && solver.loss_scale == 0.0) {
     options.loss_scale = kFirstDynamicLossScale;
   }
+  options.capture = solver.use_cuda_graph;
   return std::make_shared<NetworkGraph>(inputs, model.layers, options);
 }
 
@@ -78,8 +80,16 @@ Session::Impl::Impl(const SolverSpec& solver_spec, const ReaderSpec& reader,
     networks[id]->set_dense_weights(initial);
   });
   const InputLayout layout = input_layout(solver, model.input);
-  train_reader = make_data_reader(make_source(reader, layout, solver.repeat_dataset, true), layout,
-                                  solver.batchsize, reader.num_workers, resources);
+  const auto make_train_reader = [this, reader, layout] {
+    return make_data_reader(make_source(reader, layout, solver.repeat_dataset, true), layout,
+                            solver.batchsize, reader.num_workers, resources);
+  };
+  HCTR_CHECK(reader.resident_batches == 0 || solver.repeat_dataset,
+             "resident_batches needs repeat_dataset: it serves ", reader.resident_batches,
+             " batches again and again");
+  train_reader = reader.resident_batches > 0
+                     ? make_resident_reader(make_train_reader, reader.resident_batches, resources)
+                     : make_train_reader();
   if (with_eval) {
     eval_reader = make_data_reader(make_source(reader, layout, solver.repeat_dataset, false),
                                    layout, solver.batchsize_eval, reader.num_workers, resources);
@@ -134,22 +144,22 @@ void Session::Impl::train_on(std::size_t local_id, const PlannedBatch& planned) 
   Stream& stream = resources->get_local_gpu(local_id).compute_stream();
   const bool timed = local_id == 0;
 
-  stream.wait(*batch.ready);
   if (timed) clock.begin(stream);
+  stream.wait(*batch.ready);
   network.set_scalars(scalars_for(local_id, *planned.batch, true));
   write_inputs(local_id, batch, true);
-  if (timed) clock.end(StageClock::kInput, stream);
+  if (timed) clock.end_stage(stream);
   for (auto& embedding : embeddings) {
     const std::string& name = embedding->get_embedding_params().name;
     embedding->forward(local_id, planned.slot, network.tensor(name, true));
   }
-  if (timed) clock.end(StageClock::kEmbeddingForward, stream);
+  if (timed) clock.end_stage(stream);
   network.train();
-  if (timed) clock.end(StageClock::kDense, stream);
+  if (timed) clock.end_stage(stream);
   // The exchange also tells whether the step overflowed, which tables must know too.
   if (dense_trainable || network.scales_loss()) network.exchange_wgrad();
   if (dense_trainable) network.update_params();
-  if (timed) clock.end(StageClock::kExchangeUpdate, stream);
+  if (timed) clock.end_stage(stream);
   for (std::size_t i = 0; i < embeddings.size(); ++i) {
     if (!trains_embedding(i)) continue;
     const std::string gradient = embeddings[i]->get_embedding_params().name + "@grad";
@@ -157,7 +167,7 @@ void Session::Impl::train_on(std::size_t local_id, const PlannedBatch& planned) 
                                        network.lr(), network.step(), network.unscale());
   }
   stream.record(*batch.consumed);
-  if (timed) clock.end(StageClock::kEmbeddingUpdate, stream);
+  if (timed) clock.end_stage(stream);
 }
 
 void Session::Impl::eval_on(std::size_t local_id, Batch& batch) {

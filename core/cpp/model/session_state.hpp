@@ -43,12 +43,13 @@ struct Session::Impl {
   std::unique_ptr<PlanAhead> planner;
   LearningRateScheduler scheduler;
   EvalMetrics metrics;
-  StageClock clock;
+  StageClock clock{{"input", "embedding_forward", "dense", "exchange_update", "embedding_update"}};
   float lr = 0.0f;
   std::int64_t step = 0;  ///< updates done
   bool dense_trainable = true;
   bool at_end = false;
-  ReadPosition trained_to;  ///< behind the last batch that trained
+  ReadPosition trained_to;      ///< behind the last batch that trained
+  bool plan_when_done = false;  ///< a profile in which step and plan do not overlap
   double acquire_seconds = 0.0;
 };
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <array>
-#include <chrono>
+#include <cstddef>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,46 +11,40 @@
 
 namespace hugectr {
 
-/// Seconds one device spends in each stage of its steps, from time stamps put into its stream.
+/// Seconds that a stream spends in each stage of its rounds, on the clock of its device. Stamping
+/// never waits: the marks of a round are read when they are asked for, or long after it is done.
 class StageClock {
  public:
-  enum Stage { kInput, kEmbeddingForward, kDense, kExchangeUpdate, kEmbeddingUpdate, kStages };
+  /// Names of the stages of a round, in their order.
+  explicit StageClock(std::vector<std::string> stages);
+  ~StageClock();
 
-  /// Stamps the stream: what follows belongs to the next stage.
-  void begin(Stream& stream) {
-    stream.submit([state = state_] {
-      const std::lock_guard lock(state->mutex);
-      state->last = Clock::now();
-    });
-  }
-  /// Stamps the stream: what was submitted since the last stamp was `stage`.
-  void end(Stage stage, Stream& stream) {
-    stream.submit([state = state_, stage] {
-      const std::lock_guard lock(state->mutex);
-      const auto now = Clock::now();
-      state->seconds[stage] += std::chrono::duration<double>(now - state->last).count();
-      state->last = now;
-    });
-  }
-  /// Names and seconds since the last call.
-  std::vector<std::pair<std::string, double>> take() {
-    static constexpr const char* kNames[kStages] = {"input", "embedding_forward", "dense",
-                                                    "exchange_update", "embedding_update"};
-    const std::lock_guard lock(state_->mutex);
-    std::vector<std::pair<std::string, double>> result;
-    for (int i = 0; i < kStages; ++i) result.emplace_back(kNames[i], state_->seconds[i]);
-    state_->seconds = {};
-    return result;
-  }
+  /// Begins a round here in the stream's work.
+  void begin(Stream& stream);
+  /// What was submitted since the last stamp was the next stage of the round.
+  void end_stage(Stream& stream);
+  /// Seconds in each stage since the last call, and as "idle" those between the end of a round and
+  /// the begin of the next. Waits for the work stamped so far.
+  std::vector<std::pair<std::string, double>> take();
 
  private:
-  using Clock = std::chrono::steady_clock;
-  struct State {
-    std::mutex mutex;
-    Clock::time_point last = Clock::now();
-    std::array<double, kStages> seconds{};
+  /// Rounds whose marks are not read yet; more than a stream ever has in its queue.
+  static constexpr std::size_t kRounds = 64;
+  struct Round {
+    std::vector<std::unique_ptr<TimeMark>> marks;
+    std::size_t stamped = 0;  ///< 0: read, or never used
   };
-  std::shared_ptr<State> state_ = std::make_shared<State>();
+  Round& round(std::size_t number) { return rounds_[number % kRounds]; }
+  void stamp(Stream& stream, Round& round);
+  /// Adds up the oldest round that was not read.
+  void read_oldest();
+
+  std::vector<std::string> stages_;
+  std::vector<double> seconds_;  ///< one a stage, then idle
+  std::array<Round, kRounds> rounds_;
+  std::size_t begun_ = 0, read_ = 0;
+  std::unique_ptr<TimeMark> last_end_;  ///< of the round read last, if has_last_end_
+  bool has_last_end_ = false;
 };
 
 }  // namespace hugectr

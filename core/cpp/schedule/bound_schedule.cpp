@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/schedule/bound_schedule.hpp"
 
+#include <algorithm>
+
 #include "core/cpp/device/stream.hpp"
 
 namespace hugectr {
@@ -22,8 +24,11 @@ TensorRef external_ref(const ScheduleTensor& tensor,
 
 BoundSchedule::BoundSchedule(const StepSchedule& schedule, const OpContext& context,
                              std::shared_ptr<MemoryResource> resource, const std::string& owner,
-                             const std::map<std::string, TensorRef>& external)
-    : context_(context), records_(schedule.records()) {
+                             const std::map<std::string, TensorRef>& external, bool capture)
+    : context_(context), owner_(owner), capture_(capture), records_(schedule.records()) {
+  const auto by_phase = [](const OpRecord& a, const OpRecord& b) { return a.phase < b.phase; };
+  HCTR_CHECK(std::is_sorted(records_.begin(), records_.end(), by_phase),
+             "the records of a schedule must be in the order of their phases: order_by_phase()");
   const MemoryPlan plan = plan_memory(schedule, fusion_enabled());
   arena_ = DeviceBuffer2::create(owner, DeviceAllocator(std::move(resource)));
   memory_ = arena_->reserve({plan.bytes}, TensorScalarType::UInt8, "activations and gradients");
@@ -75,10 +80,23 @@ BoundSchedule::BoundSchedule(const StepSchedule& schedule, const OpContext& cont
   context_.stream->fill_zero(memory_.get_ptr(), plan.bytes);
 }
 
-void BoundSchedule::run(Phase first, Phase last) const {
-  for (const OpRecord& record : records_) {
-    if (record.phase >= first && record.phase <= last) record.op.run_prepared(context_);
+void BoundSchedule::run(Phase first, Phase last) {
+  auto range = ranges_.find({first, last});
+  if (range == ranges_.end()) {
+    const auto begin = std::find_if(records_.begin(), records_.end(),
+                                    [&](const OpRecord& record) { return record.phase >= first; });
+    const auto end = std::find_if(begin, records_.end(),
+                                  [&](const OpRecord& record) { return record.phase > last; });
+    CapturedRange made(context_, {begin, end}, owner_, capture_);
+    range = ranges_.emplace(std::pair(first, last), std::move(made)).first;
   }
+  range->second.run();
+}
+
+std::size_t BoundSchedule::captured_pieces() const {
+  std::size_t pieces = 0;
+  for (const auto& [phases, range] : ranges_) pieces += range.captured_pieces();
+  return pieces;
 }
 
 TensorRef BoundSchedule::tensor(const std::string& name) const {

@@ -3,10 +3,12 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/cpp/base/export.hpp"
 #include "core/cpp/memory/general_buffer2.hpp"
+#include "core/cpp/schedule/captured_range.hpp"
 #include "core/cpp/schedule/passes.hpp"
 #include "core/cpp/schedule/step_schedule.hpp"
 
@@ -17,12 +19,14 @@ class HCTR_API BoundSchedule {
  public:
   /// `external` gives the memory of every External tensor by name; a missing one, or one of
   /// another shape or dtype, throws InvalidArgument naming it.
+  /// With `capture` a range of phases that runs again is submitted as a whole where the device can
+  /// (a CUDA graph; see CapturedRange).
   BoundSchedule(const StepSchedule& schedule, const OpContext& context,
                 std::shared_ptr<MemoryResource> resource, const std::string& owner,
-                const std::map<std::string, TensorRef>& external);
+                const std::map<std::string, TensorRef>& external, bool capture = false);
 
   /// Submits all records of the phases [first, last] to the context's stream.
-  void run(Phase first, Phase last) const;
+  void run(Phase first, Phase last);
 
   /// Memory of a tensor by name; InvalidArgument if it was fused away (with the way out) or
   /// unknown.
@@ -32,12 +36,17 @@ class HCTR_API BoundSchedule {
   const std::vector<MemoryReportEntry>& memory_report() const { return report_; }
   /// Names of the op records in the order they run.
   std::vector<std::string> op_names() const;
+  /// Pieces of the step that are replayed as a whole by now.
+  std::size_t captured_pieces() const;
 
  private:
   OpContext context_;
   std::shared_ptr<DeviceBuffer2> arena_;
   TensorBag2 memory_;
-  std::vector<OpRecord> records_;
+  std::string owner_;
+  bool capture_;
+  std::vector<OpRecord> records_;  ///< in the order of their phases
+  std::map<std::pair<Phase, Phase>, CapturedRange> ranges_;
   std::map<std::string, TensorRef> tensors_;
   std::map<std::string, bool> fused_away_;
   std::vector<MemoryReportEntry> report_;

@@ -94,9 +94,10 @@ class CudaBackend final : public DeviceBackend {
                   properties.major, properties.minor);
   }
 
-  std::unique_ptr<Stream> create_stream(DeviceId device, const std::string& name) override {
+  std::unique_ptr<Stream> create_stream(DeviceId device, const std::string& name,
+                                        StreamPriority priority) override {
     check_device(device.index);
-    return std::make_unique<CudaStream>(device, name);
+    return std::make_unique<CudaStream>(device, name, priority);
   }
 
   std::unique_ptr<Event> create_event(DeviceId device) override {

@@ -8,14 +8,21 @@
 #include "core/cuda/device/copy_scalars.hpp"
 #include "core/cuda/device/cublas_lt.hpp"
 #include "core/cuda/device/cuda_event.hpp"
+#include "core/cuda/device/cuda_graph.hpp"
+#include "core/cuda/device/cuda_time_mark.hpp"
 #include "core/cuda/device/device_guard.hpp"
+#include "core/cuda/device/launch.cuh"
 #include "core/cuda/device/status.hpp"
 
 namespace hugectr::cuda {
 
-CudaStream::CudaStream(DeviceId device, const std::string& name) : device_(device), name_(name) {
+CudaStream::CudaStream(DeviceId device, const std::string& name, StreamPriority priority)
+    : device_(device), name_(name), scratch_(device.index) {
   const DeviceGuard guard(device_.index);
-  HCTR_TRY(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+  int lowest = 0, highest = 0;
+  HCTR_TRY(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
+  HCTR_TRY(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking,
+                                        priority == StreamPriority::High ? highest : lowest));
 }
 
 CudaStream::~CudaStream() {
@@ -48,6 +55,21 @@ void CudaStream::fill_zero(void* dst, std::size_t bytes) {
   if (bytes == 0) return;
   const DeviceGuard guard(device_.index);
   HCTR_TRY(cudaMemsetAsync(dst, 0, bytes, stream_));
+}
+
+std::unique_ptr<CapturedWork> CudaStream::capture(const std::function<void()>& submit) {
+  if (sync_every_launch()) return nullptr;
+  const DeviceGuard guard(device_.index);
+  return capture_graph(stream_, device_.index, submit);
+}
+
+std::unique_ptr<TimeMark> CudaStream::create_time_mark() {
+  return std::make_unique<CudaTimeMark>(device_.index);
+}
+
+void CudaStream::stamp(TimeMark& mark) {
+  const DeviceGuard guard(device_.index);
+  cuda_time_mark(mark).stamp(stream_);
 }
 
 void CudaStream::record(Event& event) {

@@ -9,6 +9,7 @@
 
 #include "core/cpp/device/stream.hpp"
 #include "core/cuda/device/stream_failure.hpp"
+#include "core/cuda/memory/scratch_arena.hpp"
 
 namespace hugectr::cuda {
 
@@ -18,7 +19,7 @@ class CublasLt;
 /// the calling thread, with the stream's device current. The destructor waits for the work.
 class CudaStream final : public Stream {
  public:
-  CudaStream(DeviceId device, const std::string& name);
+  CudaStream(DeviceId device, const std::string& name, StreamPriority priority);
   ~CudaStream() override;
   CudaStream(const CudaStream&) = delete;
   CudaStream& operator=(const CudaStream&) = delete;
@@ -30,6 +31,11 @@ class CudaStream final : public Stream {
   void copy(void* dst, const void* src, std::size_t bytes) override;
   void copy_scalars(void* dst, const void* src, std::size_t bytes) override;
   void fill_zero(void* dst, std::size_t bytes) override;
+  /// Into a CUDA graph, in the capture mode of the calling thread alone: other threads go on as
+  /// they like. nullptr with HUGECTR_SYNC=1, where every launch is waited for.
+  std::unique_ptr<CapturedWork> capture(const std::function<void()>& submit) override;
+  std::unique_ptr<TimeMark> create_time_mark() override;
+  void stamp(TimeMark& mark) override;
   void record(Event& event) override;
   void wait(Event& event) override;
   /// Throws DeviceError for an error of the GPU, CommError when a watched group has failed.
@@ -38,6 +44,8 @@ class CudaStream final : public Stream {
 
   /// The handle and workspace of this stream's matrix products.
   CublasLt& cublas_lt();
+  /// Memory for the inside of this stream's ops.
+  ScratchArena& scratch() { return scratch_; }
   /// The next synchronize() throws CommError if the group has failed by then.
   void watch(std::shared_ptr<const StreamFailure> failure);
 
@@ -46,6 +54,7 @@ class CudaStream final : public Stream {
   std::string name_;
   cudaStream_t stream_ = nullptr;
   std::mutex mutex_;
+  ScratchArena scratch_;
   std::unique_ptr<CublasLt> cublas_lt_;
   std::vector<std::shared_ptr<const StreamFailure>> watched_;
 };

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <cuda_runtime_api.h>
-
 #include <cstddef>
 
 #include "core/cpp/device/op.hpp"
+#include "core/cuda/memory/scratch_arena.hpp"
 
 namespace hugectr::cuda {
 
-/// Memory for the inside of one op (temporary storage of CUB), taken from the device's pool and
+/// Memory for the inside of one op (temporary storage of CUB), taken from the stream's arena and
 /// given back in stream order: kernels launched before the object goes may still use it.
 class Scratch {
  public:
@@ -23,9 +22,9 @@ class Scratch {
   std::size_t size() const { return bytes_; }
 
  private:
-  void* data_ = nullptr;
-  std::size_t bytes_ = 0;
-  cudaStream_t stream_ = nullptr;
+  ScratchArena& arena_;
+  std::size_t bytes_;
+  void* data_;
 };
 
 }  // namespace hugectr::cuda

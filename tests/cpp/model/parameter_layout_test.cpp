@@ -62,7 +62,7 @@ TEST(ParameterLayout, GapsStayZeroWhileANetworkTrains) {
     fill(network.tensor("label", true), 1.0f);
     fill(network.sample_weight(true), 1.0f);
     for (int step = 1; step <= 3; ++step) {
-      network.set_scalars({.lr = 0.1f, .inv_weight_sum = 1.0f / 6.0f, .step = step});
+      network.set_scalars({.step = step, .lr = 0.1f, .inv_weight_sum = 1.0f / 6.0f});
       network.train();
       network.update_params();
     }

@@ -61,8 +61,8 @@ std::vector<float> run_schedule(bool fuse, std::size_t* records) {
   s.refresh_refs();
   *records = s.records().size();
 
-  const BoundSchedule bound(s, context, resource, "test",
-                            {{"x", x.ref()}, {"w", w.ref()}, {"dw", dw.ref()}, {"dy", dy.ref()}});
+  BoundSchedule bound(s, context, resource, "test",
+                      {{"x", x.ref()}, {"w", w.ref()}, {"dw", dw.ref()}, {"dy", dy.ref()}});
   bound.run(Phase::Forward, Phase::Backward);
   context.stream->synchronize();
   std::vector<float> result(dw.get_ptr(), dw.get_ptr() + dw.get_num_elements());

@@ -36,11 +36,13 @@ def test_iteration_mode(make_model, capsys, tmp_path):
         "Sparse embedding trainable: 1, dense network trainable: 1",
         "Use mixed precision: 0, scaler: 1.000000, use cuda graph: 1",
     ]
-    events = [re.match(r"(Iter: \d+|Evaluation, \w+|Eval Time|Finish)", line) for line in lines[9:]]
+    events = [
+        re.match(r"(Iter: \d+|Evaluation, \w+|Eval Time|Finish|Stages)", line) for line in lines[9:]
+    ]
     assert [event and event[0] for event in events] == [
         *("Iter: 5", "Iter: 10", "Evaluation, AUC", "Evaluation, AverageLoss", "Eval Time"),
         *("Iter: 15", "Iter: 20", "Evaluation, AUC", "Evaluation, AverageLoss", "Eval Time"),
-        "Finish",
+        *("Stages", "Finish"),
     ]
     number = r"[\d.e-]+"
     text = "\n".join(lines[9:])
@@ -56,6 +58,16 @@ def test_iteration_mode(make_model, capsys, tmp_path):
     )
     assert len(re.findall(rf"Eval Time for 2 iters: {number}s", text)) == 2
     assert re.fullmatch(r"Finish 23 iterations with batchsize: 64 in \d+\.\d\ds\.", lines[-1])
+    stages = re.findall(rf"(\w+) ({number})", lines[-2].removeprefix("Stages, ms a step: "))
+    assert [name for name, _ in stages] == [
+        *("input", "embedding_forward", "dense", "exchange_update", "embedding_update"),
+        *("idle", "plan", "wait_for_plan"),
+    ]
+    assert all(float(ms) >= 0 for _, ms in stages)
+    assert float(dict(stages)["dense"]) > 0
+    # What was logged is still there for who asks afterwards.
+    assert model.stage_seconds()["dense"] >= 1e-3 * 23 * (float(dict(stages)["dense"]) - 0.001)
+    assert model.stage_seconds()["dense"] == 0
     saved = sorted(path.name for path in (tmp_path / "snap").iterdir())
     assert saved == [
         "m0_opt_sparse_10.model",

@@ -120,6 +120,7 @@ class Setup:
     seed: int = 7
     l2: float = 0.0
     eval_batches: int = 100
+    resident: int = 0
     more: dict[str, Any] = field(default_factory=dict)
 
 
@@ -143,6 +144,7 @@ def make_model(setup: Setup) -> hugectr.Model:
         eval_source=setup.test,
         check_type=hugectr.Check_t.Sum,
         num_workers=setup.num_workers,
+        resident_batches=setup.resident,
     )
     optimizer = hugectr.CreateOptimizer(
         optimizer_type=hugectr.Optimizer_t[setup.optimizer],

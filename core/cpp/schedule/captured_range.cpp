@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/schedule/captured_range.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "core/cpp/base/error.hpp"
+#include "core/cpp/base/log.hpp"
+#include "core/cpp/device/op_timeline.hpp"
+
+namespace hugectr {
+
+CapturedRange::CapturedRange(const OpContext& context, std::span<const OpRecord> records,
+                             std::string name, bool capture)
+    : context_(context), name_(std::move(name)) {
+  const auto submits = [](const OpRecord& record) { return record.op.submits(); };
+  for (auto first = records.begin(); first != records.end();) {
+    const bool alone = submits(*first);
+    const auto last = alone ? std::find_if_not(first, records.end(), submits)
+                            : std::find_if(first, records.end(), submits);
+    // A single launch is not made cheaper by capturing it.
+    pieces_.push_back({{first, last}, capture && !alone && last - first > 1, nullptr});
+    first = last;
+  }
+}
+
+void CapturedRange::run() {
+  // Captured pieces have no ops to time.
+  const bool replay = warm_ && !context_.stream->timeline();
+  for (Piece& piece : pieces_) {
+    if (replay && piece.capture && !piece.work) try_capture(piece);
+    if (replay && piece.work) {
+      piece.work->replay();
+    } else {
+      submit(piece);
+    }
+  }
+  warm_ = true;
+}
+
+void CapturedRange::submit(const Piece& piece) const {
+  for (const OpRecord& record : piece.records) {
+    if (OpTimeline* const timeline = context_.stream->timeline()) timeline->set_layer(record.layer);
+    record.op.run_prepared(context_);
+  }
+}
+
+void CapturedRange::try_capture(Piece& piece) {
+  piece.capture = false;
+  try {
+    piece.work = context_.stream->capture([&] { submit(piece); });
+  } catch (const std::exception& e) {
+    // An error of the records themselves comes again when they are submitted one by one.
+    log(LogLevel::Warning,
+        concat(name_, ": its ", piece.records.size(), " ops from '",
+               piece.records.front().op.name(), "' of ", piece.records.front().layer,
+               " on are launched one by one in every step, because capturing them failed: ",
+               e.what()));
+  }
+}
+
+std::size_t CapturedRange::captured_pieces() const {
+  return static_cast<std::size_t>(std::count_if(
+      pieces_.begin(), pieces_.end(), [](const Piece& piece) { return piece.work != nullptr; }));
+}
+
+}  // namespace hugectr
