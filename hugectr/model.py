@@ -13,7 +13,7 @@ from hugectr.checkpoint import Paths
 from hugectr.enums import Tensor_t
 from hugectr.errors import rejected
 from hugectr.fit import Fit
-from hugectr.model_graph import ModelGraph
+from hugectr.model_memory import ModelMemory
 from hugectr.reader import one_source
 
 
@@ -47,7 +47,7 @@ class ModelDataReader:
         return self._train and self._model.session.train_data_at_end()
 
 
-class Model(ModelGraph):
+class Model(ModelMemory):
     """A model: an input, embedding tables, a dense network, and the run that trains them.
 
     Parameters

@@ -9,7 +9,7 @@
 namespace hugectr {
 
 Session::Session(const SolverSpec& solver, const ReaderSpec& reader, const ModelSpec& model)
-    : impl_(std::make_unique<Impl>(solver, reader, model)) {}
+    : impl_(std::make_shared<Impl>(solver, reader, model)) {}
 
 Session::~Session() = default;
 

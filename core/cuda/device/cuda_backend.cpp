@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cuda/device/cuda_backend.hpp"
 
+#include <cstdint>
 #include <cstdlib>
 #include <map>
 #include <mutex>
@@ -51,6 +52,14 @@ std::string version_or_reason(std::string (*version)()) {
   } catch (const std::exception& e) {
     return e.what();
   }
+}
+
+/// The default streams belong to whoever names them, all others know their device.
+int device_of_stream(const NativeStream& stream) {
+  if (reinterpret_cast<std::uintptr_t>(stream.handle) <= 2) return stream.device.index;
+  int device = 0;
+  HCTR_TRY(cudaStreamGetDevice(static_cast<cudaStream_t>(stream.handle), &device));
+  return device;
 }
 
 class CudaBackend final : public DeviceBackend {
@@ -130,6 +139,29 @@ class CudaBackend final : public DeviceBackend {
                "a CUDA device is named twice: every GPU can be in vvgpu once");
     share_memory_between(indices);
     return make_nccl_communicators(indices);
+  }
+
+  void order_streams(NativeStream before, NativeStream after) override {
+    cudaEvent_t event = nullptr;
+    {
+      const DeviceGuard guard(device_of_stream(before));
+      HCTR_TRY(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+      const cudaError_t recorded = cudaEventRecord(event, static_cast<cudaStream_t>(before.handle));
+      if (recorded != cudaSuccess) HCTR_TRY_NOTHROW(cudaEventDestroy(event));
+      HCTR_TRY(recorded);
+    }
+    const DeviceGuard guard(device_of_stream(after));
+    const cudaError_t waits = cudaStreamWaitEvent(static_cast<cudaStream_t>(after.handle), event);
+    HCTR_TRY_NOTHROW(cudaEventDestroy(event));  // it goes when the streams have passed it
+    HCTR_TRY(waits);
+  }
+
+  DeviceId device_of(const void* data) const override {
+    cudaPointerAttributes attributes{};
+    HCTR_TRY(cudaPointerGetAttributes(&attributes, data));
+    const bool host =
+        attributes.type == cudaMemoryTypeUnregistered || attributes.type == cudaMemoryTypeHost;
+    return host ? DeviceId::host() : DeviceId{DeviceType::Cuda, attributes.device};
   }
 
   std::map<std::string, std::string> libraries() const override {
