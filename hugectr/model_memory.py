@@ -186,7 +186,12 @@ class ModelMemory(ModelGraph):
         """Make the model's next work wait for all that a CUDA stream holds now.
 
         Call it between what another library does with a view and the next train() or eval(), which
-        overwrites tensors and reads weights. On the CPU there is nothing to wait for: what NumPy
-        does with a view is done when it returns (InvalidArgument).
+        overwrites tensors and reads weights; also after writing to a dense weight through its
+        view, so that mixed precision rounds it anew.
+
+        Raises
+        ------
+        InvalidArgument
+            On the CPU there is nothing to wait for: what NumPy does is done when it returns.
         """
         self.session.wait_for_stream(stream_handle(stream))

@@ -184,7 +184,8 @@ class HCTR_API Session {
   /// a model there) on every device; waits for it.
   void set_weight(const std::string& name, const TensorView& values);
   /// The model's next work waits for all that a stream of another library (NativeStream::handle)
-  /// holds now: before a step overwrites what others still read, or reads what they wrote.
+  /// holds now: before a step overwrites what others still read, or reads what they wrote. With
+  /// mixed precision, weights written through a view are rounded anew.
   void wait_for_stream(void* stream);
 
   std::vector<LayerSummary> summary() const;

@@ -59,14 +59,15 @@ Session::Impl::Impl(const SolverSpec& solver_spec, const ReaderSpec& reader,
     sparse_inputs.push_back(sparse_input_of(model.embeddings[i], model.input));
     embeddings.push_back(make_embedding(embedding_params(solver, model, i), resources));
   }
-  const std::vector<float> initial = graph->initial_parameters();
   networks.resize(devices());
   resources->for_each_device([&](std::size_t id) {
     GPUResource& gpu = resources->get_local_gpu(id);
     gpu.set_tf32(solver.tf32);
     networks[id] = std::make_unique<Network>(graph, gpu);
-    networks[id]->set_dense_weights(initial);
   });
+  // After the devices have found room for them: a network too large for one is refused at once.
+  const std::vector<float> initial = graph->initial_parameters();
+  resources->for_each_device([&](std::size_t id) { networks[id]->set_dense_weights(initial); });
   const InputLayout layout = input_layout(solver, model.input);
   train_reader = make_data_reader(make_source(reader, layout, solver.repeat_dataset, true), layout,
                                   solver.batchsize, reader.num_workers, resources);

@@ -17,6 +17,7 @@
 #include "core/cuda/device/cuda_event.hpp"
 #include "core/cuda/device/cuda_stream.hpp"
 #include "core/cuda/device/device_guard.hpp"
+#include "core/cuda/device/driver.hpp"
 #include "core/cuda/device/status.hpp"
 #include "core/cuda/memory/cuda_memory_resource.hpp"
 #include "core/cuda/memory/memory_pool.hpp"
@@ -27,17 +28,33 @@ namespace {
 /// 13000 is 13.0.
 std::string version_text(int version) { return concat(version / 1000, ".", version % 1000 / 10); }
 
-[[noreturn]] void throw_old_driver() {
-  int driver_version = 0;
-  cudaDriverGetVersion(&driver_version);
-  if (driver_version == 0) {
-    throw DeviceError(
-        "no NVIDIA driver is installed on this machine (libcuda.so.1 was not found): install "
-        "driver 580 or newer, or use device \"cpu\"");
+constexpr const char* kWayOut = ": install driver 580 or newer, or use device \"cpu\"";
+
+/// "driver 535.129.03 (supports CUDA 12.2)", as far as it is known.
+std::string describe(const DriverFacts& facts) {
+  std::string text = "driver";
+  if (!facts.release.empty()) text += " " + facts.release;
+  return concat(text, " (supports CUDA ", version_text(facts.cuda), ")");
+}
+
+[[noreturn]] void throw_no_use(cudaError_t status) {
+  const DriverFacts facts = driver_facts();
+  if (facts.cuda == 0) {
+    throw DeviceError(concat("no NVIDIA driver is installed on this machine (", facts.load_failure,
+                             ")", kWayOut));
   }
-  throw DeviceError(concat("the NVIDIA driver supports CUDA ", version_text(driver_version),
-                           ", this build needs ", version_text(CUDART_VERSION),
-                           ": install driver 580 or newer, or use device \"cpu\""));
+  if (facts.cuda < CUDART_VERSION) {
+    throw DeviceError(concat("the NVIDIA ", describe(facts), " is too old: this build needs CUDA ",
+                             version_text(CUDART_VERSION), kWayOut));
+  }
+  const bool mismatch =
+      status == cudaErrorSystemDriverMismatch || status == cudaErrorCompatNotSupportedOnDevice;
+  throw DeviceError(concat("the NVIDIA ", describe(facts), " can not be used: ",
+                           cudaGetErrorName(status), ": ", cudaGetErrorString(status),
+                           mismatch ? "; the library and the kernel module of the driver differ: "
+                                      "restart the machine or container"
+                                    : "; see what nvidia-smi says",
+                           ", or use device \"cpu\""));
 }
 
 std::string visible_devices() {
@@ -72,11 +89,7 @@ class CudaBackend final : public DeviceBackend {
     if (status == cudaSuccess) return count;
     cudaGetLastError();
     if (status == cudaErrorNoDevice) return 0;
-    if (status == cudaErrorInsufficientDriver || status == cudaErrorStubLibrary) {
-      throw_old_driver();
-    }
-    check_status(status, "cudaGetDeviceCount", __FILE__, __LINE__);
-    return 0;
+    throw_no_use(status);
   }
 
   void check_device(int index) const override {
@@ -165,11 +178,11 @@ class CudaBackend final : public DeviceBackend {
   }
 
   std::map<std::string, std::string> libraries() const override {
-    int driver_version = 0;
-    cudaDriverGetVersion(&driver_version);
+    const DriverFacts facts = driver_facts();
     return {
-        {"driver", driver_version == 0 ? "not found"
-                                       : concat("supports CUDA ", version_text(driver_version))},
+        {"driver", facts.cuda == 0 ? "not found: " + facts.load_failure
+                                   : concat(facts.release, facts.release.empty() ? "" : ", ",
+                                            "supports CUDA ", version_text(facts.cuda))},
         {"cudart", concat(version_text(CUDART_VERSION), " (built in)")},
         {"code for", HUGECTR_CUDA_ARCHS},
         {"cuBLASLt", version_or_reason(&cublas_lt_version)},
