@@ -61,6 +61,7 @@ bool Session::eval() {
   Batch* batch = s.eval_reader->acquire();
   if (!batch) return false;
   const BatchReturn give_back{*s.eval_reader, batch};
+  s.resources->for_each_device_planning([&](std::size_t id) { s.plan_eval_on(id, *batch); });
   s.resources->for_each_device([&](std::size_t id) { s.eval_on(id, *batch); });
   const double loss = s.read_loss();
   for (std::size_t id = 0; id < s.devices(); ++id) {

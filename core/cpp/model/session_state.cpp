@@ -151,16 +151,19 @@ void Session::Impl::train_on(std::size_t local_id, const PlannedBatch& planned) 
   if (timed) clock.end(StageClock::kEmbeddingUpdate, stream);
 }
 
-void Session::Impl::eval_on(std::size_t local_id, Batch& batch) {
+void Session::Impl::plan_eval_on(std::size_t local_id, Batch& batch) {
   DeviceBatch& part = batch.devices[local_id];
-  Network& network = *networks[local_id];
-  GPUResource& gpu = resources->get_local_gpu(local_id);
-  Stream& stream = gpu.compute_stream();
-  gpu.plan_stream().wait(*part.ready);
-  stream.wait(*part.ready);
+  resources->get_local_gpu(local_id).plan_stream().wait(*part.ready);
   for (std::size_t i = 0; i < embeddings.size(); ++i) {
     embeddings[i]->plan(local_id, part.sparse[sparse_inputs[i]], PlanSlot::Eval, false);
   }
+}
+
+void Session::Impl::eval_on(std::size_t local_id, Batch& batch) {
+  DeviceBatch& part = batch.devices[local_id];
+  Network& network = *networks[local_id];
+  Stream& stream = resources->get_local_gpu(local_id).compute_stream();
+  stream.wait(*part.ready);
   network.set_scalars(scalars_for(local_id, batch, false));
   write_inputs(local_id, part, false);
   for (auto& embedding : embeddings) {
