@@ -12,7 +12,7 @@ from hugectr.processor import require_features
 # Before the compiled parts: on an older processor they would die of an illegal instruction.
 require_features()
 
-from hugectr import cuda, data, optimizer, tools
+from hugectr import cuda, data, interop, optimizer, tools
 from hugectr._core import version as _version
 from hugectr.config import SolverParser, get_learning_rate_scheduler
 from hugectr.embedding import HybridEmbeddingParam, SparseEmbedding
@@ -123,6 +123,7 @@ __all__ = [
     "cuda",
     "data",
     "get_learning_rate_scheduler",
+    "interop",
     "optimizer",
     "solver_parser_helper",
     "tools",

@@ -196,6 +196,85 @@ class LearningRateScheduler:
     def get_next(self) -> float: ...
     def get_lr(self) -> float: ...
 
+class TensorView:
+    """A tensor in memory that is shared, not copied; keeps its owner alive.
+
+    Handed out by ``Model.tensor``, ``Model.dense_weight``, ``Model.table`` and
+    ``hugectr.interop.as_view``. On a CUDA device it has ``__cuda_array_interface__``, on the CPU
+    ``__array_interface__``, and on both DLPack. Dimension 0 may be strided, the others are packed.
+    """
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Bytes between neighbours along each dimension."""
+
+    @property
+    def ndim(self) -> int: ...
+    @property
+    def size(self) -> int:
+        """Elements."""
+
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def dtype(self) -> str:
+        """NumPy's name of the type, or ``bfloat16``."""
+
+    @property
+    def device(self) -> str:
+        """``cpu`` or ``cuda:0``, ``cuda:1``, ..."""
+
+    @property
+    def ptr(self) -> int:
+        """Address of the first element."""
+
+    @property
+    def stream(self) -> int | None:
+        """Handle of the CUDA stream in whose order the memory is used; None on the CPU."""
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]: ...
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]: ...
+    def __array__(
+        self, dtype: npt.DTypeLike | None = None, copy: bool | None = None
+    ) -> npt.NDArray[Any]: ...
+    def __dlpack__(
+        self,
+        *,
+        stream: int | None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any: ...
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+    def __len__(self) -> int: ...
+    def copy_to_host(self) -> npt.NDArray[Any]:
+        """The values in an array of their own; bfloat16 becomes float32. Waits for them."""
+
+    def wait(self) -> None:
+        """Block until what the owner was given to do so far is done."""
+
+    def order_before(self, stream: int) -> None:
+        """CUDA: later work of ``stream`` waits for what the owner was given to do so far."""
+
+    def order_after(self, stream: int) -> None:
+        """CUDA: later use of the view waits for what ``stream`` was given to do so far."""
+
+def view_of_dlpack(capsule: Any) -> TensorView: ...
+def view_of_array(array: npt.NDArray[Any]) -> TensorView: ...
+def view_of_cuda_array(
+    owner: Any, ptr: int, shape: tuple[int, ...], strides: tuple[int, ...] | None, dtype: str
+) -> TensorView: ...
+
+class TableViews(TypedDict):
+    keys: TensorView
+    slot_ids: TensorView | None
+    vectors: TensorView
+    states: list[TensorView]
+
 class Session:
     def __init__(self, solver: SolverSpec, reader: ReaderSpec, model: ModelSpec) -> None: ...
     def start_data_reading(self) -> None: ...
@@ -246,6 +325,12 @@ class Session:
     def load_sparse_weights(self, index: int, path: str) -> None: ...
     def load_sparse_optimizer_states(self, index: int, file: str) -> None: ...
     def check_out_tensor(self, name: str, train: bool) -> npt.NDArray[np.float32]: ...
+    def tensor_view(self, name: str, train: bool, device: int) -> TensorView: ...
+    def weight_view(self, name: str, device: int) -> TensorView: ...
+    def weight_names(self) -> list[str]: ...
+    def table_view(self, index: int, device: int) -> TableViews: ...
+    def set_weight(self, name: str, values: TensorView) -> None: ...
+    def wait_for_stream(self, stream: int) -> None: ...
     def summary(self) -> list[tuple[str, list[str], list[str], list[tuple[int, ...]]]]: ...
     def layers(self) -> list[LayerSpec]: ...
     def table_stats(self) -> list[dict[str, int]]: ...

@@ -24,6 +24,7 @@ from hugectr._decl.base cimport (
     CppUpdate,
 )
 from hugectr._decl.base cimport set_log_level as cpp_set_log_level
+from hugectr._decl.interop cimport *
 from hugectr._decl.model cimport *
 from hugectr._decl.ops cimport (
     CppAnyOp,
@@ -204,6 +205,7 @@ cdef class LearningRateScheduler:
         return deref(self._it).get_lr()
 
 
+include "_decl/interop.pxi"
 include "_decl/session.pxi"
 
 

@@ -14,6 +14,7 @@ from hugectr.enums import Tensor_t
 from hugectr.errors import rejected
 from hugectr.fit import Checkpoints, Fit
 from hugectr.model_checkpoints import ModelCheckpoints
+from hugectr.model_memory import ModelMemory
 from hugectr.reader import one_source
 
 
@@ -47,7 +48,7 @@ class ModelDataReader:
         return self._train and self._model.session.train_data_at_end()
 
 
-class Model(ModelCheckpoints):
+class Model(ModelMemory, ModelCheckpoints):
     """A model: an input, embedding tables, a dense network, and the run that trains them.
 
     Parameters

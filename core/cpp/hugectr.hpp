@@ -7,4 +7,5 @@
 #include "core/cpp/base/error.hpp"
 #include "core/cpp/base/log.hpp"
 #include "core/cpp/data/memory_source.hpp"
+#include "core/cpp/device/device_backend.hpp"
 #include "core/cpp/model/session.hpp"

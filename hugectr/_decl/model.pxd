@@ -11,6 +11,7 @@ from libcpp.vector cimport vector
 
 from hugectr._decl.base cimport CppDeviceType, CppOptParams, CppTensorScalarType
 from hugectr._decl.errors cimport translate_error
+from hugectr._decl.interop cimport CppTensorView
 
 cdef extern from "core/cpp/layers/layer.hpp" namespace "hugectr" nogil:
     cdef cppclass CppAttributeValue "hugectr::AttributeValue":
@@ -217,6 +218,9 @@ cdef extern from "core/cpp/model/session.hpp" namespace "hugectr" nogil:
     cdef cppclass CppNonTrainableValues "hugectr::Session::NonTrainableValues":
         string layer
         vector[float] mean, var
+    cdef cppclass CppTableViews "hugectr::TableViews":
+        CppTensorView keys, slots, vectors
+        vector[CppTensorView] states
     cdef cppclass CppSession "hugectr::Session":
         CppSession(const CppSolverSpec&, const CppReaderSpec&,
                    const CppModelSpec&) except +translate_error
@@ -255,6 +259,12 @@ cdef extern from "core/cpp/model/session.hpp" namespace "hugectr" nogil:
         void load_sparse_optimizer_states(size_t, const string&) except +translate_error
         vector[float] check_out_tensor(const string&, cbool,
                                        vector[size_t]*) except +translate_error
+        CppTensorView tensor_view(const string&, cbool, size_t) except +translate_error
+        CppTensorView weight_view(const string&, size_t) except +translate_error
+        vector[string] weight_names() except +translate_error
+        CppTableViews table_view(size_t, size_t) except +translate_error
+        void set_weight(const string&, const CppTensorView&) except +translate_error
+        void wait_for_stream(void*) except +translate_error
         vector[CppLayerSummary] summary() except +translate_error
         const vector[CppDenseLayerSpec]& layers()
         vector[CppTableStats] table_stats() except +translate_error

@@ -17,6 +17,9 @@ cdef extern from "core/cpp/memory/tensor_ref.hpp" namespace "hugectr" nogil:
         vector[size_t] shape
         size_t row_stride
         size_t row_size()
+        size_t size()
+        size_t size_in_bytes()
+        cbool contiguous()
 
 cdef extern from "core/cpp/device/thread_pool.hpp" namespace "hugectr" nogil:
     cdef cppclass CppThreadPool "hugectr::ThreadPool":
@@ -51,6 +54,7 @@ cdef extern from "core/cpp/device/device_backend.hpp" namespace "hugectr" nogil:
         int device_count()
         string device_name(int index) except +translate_error
         cmap[string, string] libraries() except +translate_error
+        CppDeviceId device_of(const void* data) except +translate_error
 
         @staticmethod
         CppDeviceBackend& get(CppDeviceType) except +translate_error

@@ -220,6 +220,34 @@ cdef class Session:
         cdef vector[float] values = self._it.check_out_tensor(name, <cbool>train, &shape)
         return _float_array(values).reshape(shape)
 
+    def tensor_view(self, str name, train, size_t device):
+        return _view(self._it.tensor_view(name, <cbool>train, device))
+
+    def weight_view(self, str name, size_t device):
+        return _view(self._it.weight_view(name, device))
+
+    def weight_names(self):
+        return list(self._it.weight_names())
+
+    def table_view(self, size_t index, size_t device):
+        cdef CppTableViews views
+        with nogil:
+            views = self._it.table_view(index, device)
+        return {
+            "keys": _view(views.keys),
+            "slot_ids": None if views.slots.ref.shape.empty() else _view(views.slots),
+            "vectors": _view(views.vectors),
+            "states": [_view(state) for state in views.states],
+        }
+
+    def set_weight(self, str name, TensorView values):
+        cdef string weight = name
+        with nogil:
+            self._it.set_weight(weight, values._it)
+
+    def wait_for_stream(self, uintptr_t stream):
+        self._it.wait_for_stream(<void*>stream)
+
     def summary(self):
         return [(row.type, list(row.bottoms), list(row.tops),
                  [tuple(shape) for shape in row.top_shapes]) for row in self._it.summary()]

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hugectr.errors import rejected
+from hugectr.interop import to_numpy
 
 Csr = tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]
 
@@ -36,7 +37,7 @@ class MemoryDataset:
 
 
 def _rows(name: str, value: Any, samples: int | None) -> npt.NDArray[np.float32]:
-    array = np.ascontiguousarray(value, dtype=np.float32)
+    array = np.ascontiguousarray(to_numpy(value), dtype=np.float32)
     if array.ndim == 1:
         array = array[:, None]
     if array.ndim != 2:
@@ -49,9 +50,9 @@ def _rows(name: str, value: Any, samples: int | None) -> npt.NDArray[np.float32]
 def _csr(name: str, value: Any, samples: int) -> Csr:
     where = f"from_arrays: sparse[{name!r}]"
     if isinstance(value, tuple):
-        keys, offsets = np.asarray(value[0]).ravel(), np.asarray(value[1]).ravel()
+        keys, offsets = to_numpy(value[0]).ravel(), to_numpy(value[1]).ravel()
     else:
-        one_hot = np.asarray(value)
+        one_hot = to_numpy(value)
         if one_hot.ndim == 1:
             one_hot = one_hot[:, None]
         if one_hot.ndim != 2 or one_hot.shape[0] != samples:
@@ -84,6 +85,8 @@ def from_arrays(label: Any, dense: Any, sparse: Mapping[str, Any]) -> MemoryData
     Parameters
     ----------
     label : array_like of float, (n,) or (n, label_dim)
+        Arrays of any library do (``hugectr.interop.as_view``); those of a GPU are copied to the
+        host, where the reader takes its batches from.
     dense : array_like of float or None, (n,) or (n, dense_dim)
         None: no dense features.
     sparse : mapping of str to array_like or tuple

@@ -101,6 +101,9 @@ TEST_F(SingleCommunicatorTest, ExchangesAreCopies) {
   comm.abort("stopped");
   EXPECT_THROW(stream.synchronize(), CommError);
   EXPECT_THROW(comm.all_reduce(in.ref(), stream), CommError);
+  comm.renew();
+  comm.all_gather(in.ref(), out.ref(), stream);
+  EXPECT_EQ(out.get(stream)[0], 1.0f);
 }
 
 TEST_F(NcclTest, SumsGathersAndScatters) {
@@ -204,6 +207,24 @@ TEST_F(NcclTest, AbortEndsWhatWaitsForARankThatNeverComes) {
     EXPECT_STREQ(e.what(), "rank 1 read a bad file");
   }
   EXPECT_THROW(ranks.communicators[0]->barrier(*ranks.streams[0]), CommError);
+}
+
+TEST_F(NcclTest, ARenewedGroupWorksAsIfNothingHadBeen) {
+  GpuRanks ranks(2);
+  for (int round = 0; round < 2; ++round) {
+    DeviceArray<float> waiting(ranks.devices[0], 100);
+    ranks.try_run([&](std::size_t r) {
+      if (r == 0) ranks.communicators[0]->all_reduce(waiting.ref(), *ranks.streams[0]);
+      if (r == 1) ranks.communicators[1]->abort("stop");
+    });
+    ranks.communicators[round]->renew();
+    ranks.run([&](std::size_t r) {
+      DeviceArray<float> data(ranks.devices[r], 2);
+      data.set(*ranks.streams[r], {1.0f, static_cast<float>(r)});
+      ranks.communicators[r]->all_reduce(data.ref(), *ranks.streams[r]);
+      EXPECT_EQ(data.get(*ranks.streams[r]), (std::vector<float>{2.0f, 1.0f}));
+    });
+  }
 }
 
 TEST_F(NcclTest, RanksThatDisagreeGetAnError) {

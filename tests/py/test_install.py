@@ -42,28 +42,49 @@ def test_cmake_dir_is_printed(tmp_path):
     assert (printed / "hugectrConfig.cmake").exists()
 
 
-def test_a_program_outside_the_tree_trains(tmp_path):
-    # A copy of the package alone: nothing of the source tree can help the program.
-    package = tmp_path / "site/hugectr"
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    """The program, built against a copy of the package: nothing of the source tree can help it."""
+    folder = tmp_path_factory.mktemp("install")
+    package = folder / "site/hugectr"
     package.mkdir(parents=True)
+    installed = Path(hugectr.__file__).parent
     for name in ("include", "lib"):
-        shutil.copytree(Path(hugectr.__file__).parent / name, package / name)
-    shutil.copy(Path(hugectr.__file__).parent / "libhugectr.so", package)
+        shutil.copytree(installed / name, package / name)
+    for library in installed.glob("libhugectr*.so"):
+        shutil.copy(library, package)
     openblas = Path(__import__("scipy_openblas32").__file__).parent
-    (tmp_path / "site/scipy_openblas32").symlink_to(openblas)
-    program = shutil.copytree(PROGRAM, tmp_path / "program")
+    (folder / "site/scipy_openblas32").symlink_to(openblas)
+    source = shutil.copytree(PROGRAM, folder / "program")
 
-    build = tmp_path / "build"
+    build = folder / "build"
     run(
         tool("cmake"),
-        *("-S", program, "-B", build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release"),
+        *("-S", source, "-B", build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release"),
         f"-DCMAKE_MAKE_PROGRAM={tool('ninja')}",
         f"-Dhugectr_DIR={package / 'lib/cmake/hugectr'}",
-        cwd=tmp_path,
+        cwd=folder,
     )
-    run(tool("cmake"), "--build", build, cwd=tmp_path)
-    output = run(build / "train_wide_and_deep", cwd=tmp_path)
+    run(tool("cmake"), "--build", build, cwd=folder)
+    return build / "train_wide_and_deep"
+
+
+def check_training(output):
     losses = [float(loss) for loss in re.findall(r"^step \d+ loss (\S+)$", output, re.MULTILINE)]
     assert len(losses) == 5
     assert 0.5 < losses[0] < 1.0  # close to ln 2 before anything is learned
     assert losses[-1] < 0.5 * losses[0]
+    assert "python in the process: no" in output
+
+
+def test_a_program_outside_the_tree_trains(program):
+    output = run(program, "cpu", 2, cwd=program.parent)
+    check_training(output)
+    assert output.startswith("device ")
+
+
+def test_it_takes_the_gpu_when_there_is_one(program):
+    output = run(program, cwd=program.parent)
+    check_training(output)
+    reason = hugectr.cuda.why_not()
+    assert ("CPU, because" in output) == bool(reason)

@@ -44,6 +44,10 @@ class HCTR_API Communicator {
 
   /// Makes every rank's pending and later calls throw CommError(reason).
   virtual void abort(const std::string& reason) noexcept = 0;
+  /// Makes the group work again after abort(): one rank calls it for all, while no rank has a call
+  /// pending, queued or to come from before. What the aborted calls left in their tensors is not
+  /// defined. Throws CommError when there can be no new group.
+  virtual void renew() = 0;
 };
 
 /// One communicator for each of `count` virtual CPU devices of this process.

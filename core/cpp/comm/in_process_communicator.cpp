@@ -130,6 +130,7 @@ class InProcessCommunicator final : public Communicator {
   }
 
   void abort(const std::string& reason) noexcept override { group_->rendezvous.abort(reason); }
+  void renew() override { group_->rendezvous.renew(); }
 
  private:
   /// Queues one collective: meet, check what the others bring, do this rank's part, part. `work`

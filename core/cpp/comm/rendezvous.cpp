@@ -48,4 +48,11 @@ void Rendezvous::abort(const std::string& reason) noexcept {
   met_.notify_all();
 }
 
+void Rendezvous::renew() noexcept {
+  const std::lock_guard lock(mutex_);
+  aborted_ = false;
+  reason_.clear();
+  waiting_ = 0;  // ranks that the abort sent away have counted
+}
+
 }  // namespace hugectr

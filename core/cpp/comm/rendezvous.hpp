@@ -25,6 +25,9 @@ class Rendezvous {
   /// Makes pending and later meet() calls throw CommError with the first reason given.
   void abort(const std::string& reason) noexcept;
 
+  /// Lets the ranks meet again after abort(). Call while no rank is in meet() or between the two.
+  void renew() noexcept;
+
  private:
   std::size_t ranks_;
   std::mutex mutex_;

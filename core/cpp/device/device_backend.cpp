@@ -73,6 +73,13 @@ DeviceBackend& open_cuda_plugin() {
 
 DeviceBackend::~DeviceBackend() = default;
 
+void DeviceBackend::order_streams(NativeStream, NativeStream) {
+  throw InvalidArgument(concat("streams of other libraries work with CUDA devices only, not with ",
+                               to_string(type())));
+}
+
+DeviceId DeviceBackend::device_of(const void*) const { return DeviceId::host(); }
+
 void DeviceBackend::add(DeviceBackend* backend) {
   HCTR_CHECK(backend != nullptr, "a device backend can not be null");
   registry().backends[static_cast<int>(backend->type())].store(backend);

@@ -13,6 +13,13 @@
 
 namespace hugectr {
 
+/// A stream of the device's own library, which this one may know by its handle only. For CUDA a
+/// cudaStream_t; 0 and 1 are the legacy default stream, 2 the calling thread's.
+struct NativeStream {
+  DeviceId device;  ///< whose default stream; other streams know their device
+  void* handle = nullptr;
+};
+
 /// All that a kind of device brings besides its op kernels. libhugectr has the CPU's; the CUDA
 /// plug-in registers its own when it is opened.
 class HCTR_API DeviceBackend {
@@ -34,6 +41,11 @@ class HCTR_API DeviceBackend {
   /// Communicators of the local devices of a one-process job.
   virtual std::vector<std::unique_ptr<Communicator>> create_communicators(
       const std::vector<DeviceId>& devices) = 0;
+  /// Makes work that `after` gets from now on wait for all that `before` holds now. No thread
+  /// waits. The default throws InvalidArgument: the kind has no native streams.
+  virtual void order_streams(NativeStream before, NativeStream after);
+  /// The device whose memory this is; the host for memory the backend knows nothing of.
+  virtual DeviceId device_of(const void* data) const;
   /// What the backend stands on, for people: name -> version and place, or why it can not be used.
   virtual std::map<std::string, std::string> libraries() const { return {}; }
 

@@ -70,6 +70,7 @@ std::shared_ptr<ResourceManager> ResourceManager::create(const std::vector<std::
   self->plan_threads_ = std::make_unique<DeviceThreads>(
       devices.size(), "hctr-plan", [self](const std::string& reason) {
         for (auto& gpu : self->gpus_) gpu->plan_context().communicator->abort(reason);
+        self->plan_failed_ = true;
       });
   return manager;
 }
@@ -119,6 +120,15 @@ void ResourceManager::for_each_device(const std::function<void(std::size_t)>& f)
 }
 
 void ResourceManager::for_each_device_planning(const std::function<void(std::size_t)>& f) {
+  if (plan_failed_.exchange(false)) {
+    for (auto& gpu : gpus_) {
+      try {
+        gpu->plan_stream().synchronize();
+      } catch (const std::exception&) {  // the failed plan has been reported
+      }
+    }
+    gpus_.front()->plan_context().communicator->renew();
+  }
   plan_threads_->run(f);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -102,7 +103,9 @@ class HCTR_API ResourceManager {
   /// The first exception is rethrown after all have returned; the others' communicators are
   /// aborted with its text, so nobody waits for the one that failed.
   void for_each_device(const std::function<void(std::size_t)>& f);
-  /// The same on a second set of threads, so that planning overlaps for_each_device.
+  /// The same on a second set of threads, so that planning overlaps for_each_device. A plan that
+  /// failed has changed nothing, so the next one gets a working communicator again. A step that
+  /// failed may have updated some devices only: its communicators stay aborted.
   void for_each_device_planning(const std::function<void(std::size_t)>& f);
   /// Waits for all work of all streams; rethrows the first error.
   void synchronize();
@@ -115,6 +118,7 @@ class HCTR_API ResourceManager {
   std::unique_ptr<CPUResource> cpu_;
   std::vector<std::unique_ptr<GPUResource>> gpus_;
   std::unique_ptr<DeviceThreads> step_threads_, plan_threads_;
+  std::atomic<bool> plan_failed_ = false;
 };
 
 }  // namespace hugectr

@@ -54,6 +54,15 @@ struct BufferBag {
 /// A training batch is planned one ahead: two plans are alive at once, and one for evaluation.
 enum class PlanSlot : int { Train0 = 0, Train1 = 1, Eval = 2 };
 
+/// Trained rows of one device where they lie, in the order they were inserted. Growing the table
+/// never moves them; their values are written on the compute stream.
+struct TableRows {
+  TensorRef keys;                 ///< (n) uint32 or int64
+  TensorRef slots;                ///< (n) uint32 (Localized), else empty
+  TensorRef vectors;              ///< (n, d) float32
+  std::vector<TensorRef> states;  ///< each (n, d) float32, in the order of BufferBag::states
+};
+
 struct TableStats {
   std::size_t rows = 0;         ///< trained rows, all local devices
   std::size_t max_rows = 0;     ///< budget of all local devices; 0 = none
@@ -102,6 +111,8 @@ class HCTR_API IEmbedding {
   virtual void reset() = 0;
   /// Zeroes the states, keeps the rows.
   virtual void reset_optimizer() = 0;
+  /// The rows of one local device without a copy. Not while a plan is being made.
+  virtual TableRows rows(std::size_t local_id) const = 0;
   virtual TableStats stats() const = 0;
   virtual std::vector<MemoryReportEntry> memory_report() const = 0;
 };

@@ -35,6 +35,7 @@ class ShardedEmbedding final : public IEmbedding {
   void load(const BufferBag& rows) override;
   void reset() override;
   void reset_optimizer() override;
+  TableRows rows(std::size_t local_id) const override;
   TableStats stats() const override;
   std::vector<MemoryReportEntry> memory_report() const override;
 

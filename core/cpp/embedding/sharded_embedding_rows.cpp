@@ -275,6 +275,14 @@ void ShardedEmbedding<Key>::reset_optimizer() {
 }
 
 template <class Key>
+TableRows ShardedEmbedding<Key>::rows(std::size_t local_id) const {
+  const Data& data = *devices_.at(local_id);
+  const std::size_t n = data.trained_rows.load();
+  return {data.table.row_keys(n), data.table.row_slots(n), data.weights.ref(0, n),
+          data.state_rows(n)};
+}
+
+template <class Key>
 TableStats ShardedEmbedding<Key>::stats() const {
   TableStats stats;
   for (const auto& data : devices_) {
@@ -313,12 +321,14 @@ template BufferBag ShardedEmbedding<std::uint32_t>::dump(bool);
 template void ShardedEmbedding<std::uint32_t>::load(const BufferBag&);
 template void ShardedEmbedding<std::uint32_t>::reset();
 template void ShardedEmbedding<std::uint32_t>::reset_optimizer();
+template TableRows ShardedEmbedding<std::uint32_t>::rows(std::size_t) const;
 template TableStats ShardedEmbedding<std::uint32_t>::stats() const;
 template std::vector<MemoryReportEntry> ShardedEmbedding<std::uint32_t>::memory_report() const;
 template BufferBag ShardedEmbedding<std::int64_t>::dump(bool);
 template void ShardedEmbedding<std::int64_t>::load(const BufferBag&);
 template void ShardedEmbedding<std::int64_t>::reset();
 template void ShardedEmbedding<std::int64_t>::reset_optimizer();
+template TableRows ShardedEmbedding<std::int64_t>::rows(std::size_t) const;
 template TableStats ShardedEmbedding<std::int64_t>::stats() const;
 template std::vector<MemoryReportEntry> ShardedEmbedding<std::int64_t>::memory_report() const;
 

@@ -66,6 +66,16 @@ void PlanAhead::discard() {
   }
 }
 
+void PlanAhead::give_up(const PlannedBatch& planned) {
+  // Whatever was queued of the step still reads the plan and the batch.
+  try {
+    resources_.synchronize();
+  } catch (const std::exception&) {  // the error that ended the step says more
+  }
+  drop_plans(planned.slot);
+  reader_.release(planned.batch);
+}
+
 double PlanAhead::take_seconds() {
   settle();
   return clock_.take().front().second;
@@ -82,6 +92,10 @@ PlannedBatch PlanAhead::plan_next() {
   const PlanSlot slot = next_slot_;
   try {
     plan(*batch, slot);
+  } catch (const OutOfMemory&) {
+    drop_plans(slot);
+    unplanned_ = batch;  // there is nothing wrong with it
+    throw;
   } catch (...) {
     drop_plans(slot);
     reader_.release(batch);

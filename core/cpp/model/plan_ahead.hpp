@@ -29,8 +29,11 @@ class PlanAhead {
   /// Starts on the next batch unless one is under way or ready.
   void start();
   /// The next planned batch. An error of the reader or of a plan is rethrown here, before the batch
-  /// trains; its batch is given back and the tables are as before it.
+  /// trains; the tables are as before it. After OutOfMemory the next call tries the same batch
+  /// again; with another error, which is the batch's own, it has been given back.
   PlannedBatch take();
+  /// Takes back what a step that failed was given: its batch does not train.
+  void give_up(const PlannedBatch& planned);
   /// Waits until nothing is running; what is ready stays ready.
   void settle();
   /// Takes a ready plan back, so that tables hold trained rows only; its batch is planned anew by

@@ -7,9 +7,19 @@
 #include "core/cpp/model/session_state.hpp"
 
 namespace hugectr {
+namespace {
+
+/// Gives a batch back however its evaluation ends.
+struct BatchReturn {
+  IDataReader& reader;
+  Batch* batch;
+  ~BatchReturn() { reader.release(batch); }
+};
+
+}  // namespace
 
 Session::Session(const SolverSpec& solver, const ReaderSpec& reader, const ModelSpec& model)
-    : impl_(std::make_unique<Impl>(solver, reader, model)) {}
+    : impl_(std::make_shared<Impl>(solver, reader, model)) {}
 
 Session::~Session() = default;
 
@@ -29,7 +39,12 @@ bool Session::train() {
     s.at_end = true;
     return false;
   }
-  s.resources->for_each_device([&](std::size_t id) { s.train_on(id, planned); });
+  try {
+    s.resources->for_each_device([&](std::size_t id) { s.train_on(id, planned); });
+  } catch (...) {
+    s.planner->give_up(planned);
+    throw;
+  }
   ++s.step;
   s.trained_to = planned.batch->next;
   s.train_reader->release(planned.batch);
@@ -46,6 +61,8 @@ bool Session::eval() {
   s.planner->settle();
   Batch* batch = s.eval_reader->acquire();
   if (!batch) return false;
+  const BatchReturn give_back{*s.eval_reader, batch};
+  s.resources->for_each_device_planning([&](std::size_t id) { s.plan_eval_on(id, *batch); });
   s.resources->for_each_device([&](std::size_t id) { s.eval_on(id, *batch); });
   const double loss = s.read_loss();
   for (std::size_t id = 0; id < s.devices(); ++id) {
@@ -55,7 +72,6 @@ bool Session::eval() {
                   s.networks[id]->sample_weight(false));
   }
   s.metrics.add_loss(loss, batch->weight_sum);
-  s.eval_reader->release(batch);
   return true;
 }
 

@@ -17,6 +17,7 @@
 #include "core/cpp/data/raw_format.hpp"
 #include "core/cpp/device/device_map.hpp"
 #include "core/cpp/device/op_timeline.hpp"
+#include "core/cpp/device/tensor_view.hpp"
 #include "core/cpp/embedding/embedding.hpp"
 #include "core/cpp/layers/layer.hpp"
 #include "core/cpp/model/learning_rate.hpp"
@@ -100,12 +101,20 @@ struct LayerSummary {
   std::vector<Shape> top_shapes;  ///< dimension 0 is the local batch
 };
 
+/// TableRows as views.
+struct TableViews {
+  TensorView keys, slots, vectors;
+  std::vector<TensorView> states;
+};
+
 /// A compiled model on its devices: the three-stage pipeline and everything a step does.
 /// One thread at a time may call it.
 class HCTR_API Session {
  public:
   Session(const SolverSpec& solver, const ReaderSpec& reader, const ModelSpec& model);
   ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
 
   void start_data_reading();
   /// One step. False at the end of the data (epoch mode), then nothing has trained.
@@ -169,6 +178,25 @@ class HCTR_API Session {
   /// Content of a tensor after the last train() or eval(), all local devices one after the other;
   /// tensors of 16 bits are widened.
   std::vector<float> check_out_tensor(const std::string& name, bool train, Shape* shape);
+
+  // Memory of one local device without a copy (session_views.cpp). A view keeps the whole model
+  // alive, also after this object has gone. What it shows changes with every later step.
+  /// A tensor as check_out_tensor() names it: that device's part of the batch.
+  TensorView tensor_view(const std::string& name, bool train, std::size_t local_id);
+  /// A dense parameter, float32: "<layer top>.<weight|bias|...>".
+  TensorView weight_view(const std::string& name, std::size_t local_id);
+  std::vector<std::string> weight_names() const;
+  /// Trained rows of a table. Rows never move: the view stays good while the table grows, but does
+  /// not show the rows that come later. reset and load write other rows into the same memory.
+  TableViews table_view(std::size_t index, std::size_t local_id);
+  /// Gives a dense parameter these values (its shape, float32; on the host, or on a CUDA device for
+  /// a model there) on every device; waits for it.
+  void set_weight(const std::string& name, const TensorView& values);
+  /// The model's next work waits for all that a stream of another library (NativeStream::handle)
+  /// holds now: before a step overwrites what others still read, or reads what they wrote. With
+  /// mixed precision, weights written through a view are rounded anew.
+  void wait_for_stream(void* stream);
+
   std::vector<LayerSummary> summary() const;
   /// The dense layers as run, the automatic Slice layers included.
   const std::vector<DenseLayerSpec>& layers() const;
@@ -191,7 +219,7 @@ class HCTR_API Session {
 
  private:
   struct Impl;
-  std::unique_ptr<Impl> impl_;
+  std::shared_ptr<Impl> impl_;  ///< shared with the views
 };
 
 }  // namespace hugectr

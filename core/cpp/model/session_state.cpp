@@ -71,14 +71,15 @@ Session::Impl::Impl(const SolverSpec& solver_spec, const ReaderSpec& reader,
     params.output_type = output_type(*graph, params.name);
     embeddings.push_back(make_embedding(params, resources));
   }
-  const std::vector<float> initial = graph->initial_parameters();
   networks.resize(devices());
   resources->for_each_device([&](std::size_t id) {
     GPUResource& gpu = resources->get_local_gpu(id);
     gpu.set_tf32(solver.tf32);
     networks[id] = std::make_unique<Network>(graph, gpu);
-    networks[id]->set_dense_weights(initial);
   });
+  // After the devices have found room for them: a network too large for one is refused at once.
+  const std::vector<float> initial = graph->initial_parameters();
+  resources->for_each_device([&](std::size_t id) { networks[id]->set_dense_weights(initial); });
   const InputLayout layout = input_layout(solver, model.input);
   const auto make_train_reader = [this, reader, layout] {
     return make_data_reader(make_source(reader, layout, solver.repeat_dataset, true), layout,
@@ -170,16 +171,19 @@ void Session::Impl::train_on(std::size_t local_id, const PlannedBatch& planned) 
   if (timed) clock.end_stage(stream);
 }
 
-void Session::Impl::eval_on(std::size_t local_id, Batch& batch) {
+void Session::Impl::plan_eval_on(std::size_t local_id, Batch& batch) {
   DeviceBatch& part = batch.devices[local_id];
-  Network& network = *networks[local_id];
-  GPUResource& gpu = resources->get_local_gpu(local_id);
-  Stream& stream = gpu.compute_stream();
-  gpu.plan_stream().wait(*part.ready);
-  stream.wait(*part.ready);
+  resources->get_local_gpu(local_id).plan_stream().wait(*part.ready);
   for (std::size_t i = 0; i < embeddings.size(); ++i) {
     embeddings[i]->plan(local_id, part.sparse[sparse_inputs[i]], PlanSlot::Eval, false);
   }
+}
+
+void Session::Impl::eval_on(std::size_t local_id, Batch& batch) {
+  DeviceBatch& part = batch.devices[local_id];
+  Network& network = *networks[local_id];
+  Stream& stream = resources->get_local_gpu(local_id).compute_stream();
+  stream.wait(*part.ready);
   network.set_scalars(scalars_for(local_id, batch, false));
   write_inputs(local_id, part, false);
   for (auto& embedding : embeddings) {

@@ -20,7 +20,9 @@ struct Session::Impl {
 
   /// Enqueues one training step of one device.
   void train_on(std::size_t local_id, const PlannedBatch& planned);
-  /// Plans and enqueues one evaluation batch of one device.
+  /// Looks the keys of an evaluation batch up on one device: what its data can make fail.
+  void plan_eval_on(std::size_t local_id, Batch& batch);
+  /// Enqueues one evaluation batch of one device, after all devices have planned it.
   void eval_on(std::size_t local_id, Batch& batch);
   /// Copies label, dense and sample weights of the batch into the network's inputs.
   void write_inputs(std::size_t local_id, const DeviceBatch& batch, bool train);

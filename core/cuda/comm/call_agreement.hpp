@@ -42,6 +42,14 @@ class CallAgreement {
     }
   }
 
+  /// Forgets all calls: the ranks begin anew.
+  void reset() {
+    const std::lock_guard lock(mutex_);
+    std::fill(made_.begin(), made_.end(), 0);
+    first_ = 0;
+    pending_.clear();
+  }
+
  private:
   std::mutex mutex_;
   std::vector<std::uint64_t> made_;  ///< [rank]

@@ -54,29 +54,47 @@ struct Rank {
 struct Group {
   explicit Group(const std::vector<int>& devices)
       : ranks(devices.size()), agreement(devices.size()) {
-    std::vector<ncclComm_t> comms(devices.size());
     for (std::size_t r = 0; r < devices.size(); ++r) {
       const DeviceGuard guard(devices[r]);
       ranks[r].device = devices[r];
       HCTR_TRY(cudaMalloc(&ranks[r].barrier, sizeof(int)));
       HCTR_TRY(cudaMemset(ranks[r].barrier, 0, sizeof(int)));
     }
-    HCTR_TRY(nccl().CommInitAll(comms.data(), static_cast<int>(comms.size()), devices.data()));
-    for (std::size_t r = 0; r < devices.size(); ++r) ranks[r].comm = comms[r];
+    make_comms();
   }
   ~Group() { end_comms(); }
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
 
   void abort(const std::string& reason) noexcept {
+    const std::lock_guard lock(ending);
     if (failure->set(reason)) end_comms();
+  }
+
+  void renew() {
+    const std::lock_guard lock(ending);
+    failure->set("the group was renewed");
+    end_comms();
+    agreement.reset();
+    make_comms();
+    failure = std::make_shared<StreamFailure>();  // streams that watch the old one report it, once
   }
 
   std::vector<Rank> ranks;
   CallAgreement agreement;
-  const std::shared_ptr<StreamFailure> failure = std::make_shared<StreamFailure>();
+  std::shared_ptr<StreamFailure> failure = std::make_shared<StreamFailure>();
 
  private:
+  std::mutex ending;  ///< aborts and renewals take turns
+
+  void make_comms() {
+    std::vector<ncclComm_t> comms(ranks.size());
+    std::vector<int> devices;
+    for (const Rank& rank : ranks) devices.push_back(rank.device);
+    HCTR_TRY(nccl().CommInitAll(comms.data(), static_cast<int>(comms.size()), devices.data()));
+    for (std::size_t r = 0; r < ranks.size(); ++r) ranks[r].comm = comms[r];
+  }
+
   /// Ends what runs and frees the handles. Abort also in the good case: destroying waits for ranks
   /// that may never come.
   void end_comms() noexcept {
@@ -181,6 +199,7 @@ class NcclCommunicator final : public Communicator {
   }
 
   void abort(const std::string& reason) noexcept override { group_->abort(reason); }
+  void renew() override { group_->renew(); }
 
  private:
   template <class F>

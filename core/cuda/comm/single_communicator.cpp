@@ -42,6 +42,8 @@ class SingleCommunicator final : public Communicator {
   }
   void barrier(Stream& stream) override { start(stream); }
   void abort(const std::string& reason) noexcept override { failure_->set(reason); }
+  // Streams that watch the old failure still report it, once.
+  void renew() override { failure_ = std::make_shared<StreamFailure>(); }
 
  private:
   void start(Stream& stream) const {

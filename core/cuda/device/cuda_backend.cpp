@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cuda/device/cuda_backend.hpp"
 
+#include <cstdint>
 #include <cstdlib>
 #include <map>
 #include <mutex>
@@ -16,6 +17,7 @@
 #include "core/cuda/device/cuda_event.hpp"
 #include "core/cuda/device/cuda_stream.hpp"
 #include "core/cuda/device/device_guard.hpp"
+#include "core/cuda/device/driver.hpp"
 #include "core/cuda/device/status.hpp"
 #include "core/cuda/memory/cuda_memory_resource.hpp"
 #include "core/cuda/memory/memory_pool.hpp"
@@ -26,17 +28,33 @@ namespace {
 /// 13000 is 13.0.
 std::string version_text(int version) { return concat(version / 1000, ".", version % 1000 / 10); }
 
-[[noreturn]] void throw_old_driver() {
-  int driver_version = 0;
-  cudaDriverGetVersion(&driver_version);
-  if (driver_version == 0) {
-    throw DeviceError(
-        "no NVIDIA driver is installed on this machine (libcuda.so.1 was not found): install "
-        "driver 580 or newer, or use device \"cpu\"");
+constexpr const char* kWayOut = ": install driver 580 or newer, or use device \"cpu\"";
+
+/// "driver 535.129.03 (supports CUDA 12.2)", as far as it is known.
+std::string describe(const DriverFacts& facts) {
+  std::string text = "driver";
+  if (!facts.release.empty()) text += " " + facts.release;
+  return concat(text, " (supports CUDA ", version_text(facts.cuda), ")");
+}
+
+[[noreturn]] void throw_no_use(cudaError_t status) {
+  const DriverFacts facts = driver_facts();
+  if (facts.cuda == 0) {
+    throw DeviceError(concat("no NVIDIA driver is installed on this machine (", facts.load_failure,
+                             ")", kWayOut));
   }
-  throw DeviceError(concat("the NVIDIA driver supports CUDA ", version_text(driver_version),
-                           ", this build needs ", version_text(CUDART_VERSION),
-                           ": install driver 580 or newer, or use device \"cpu\""));
+  if (facts.cuda < CUDART_VERSION) {
+    throw DeviceError(concat("the NVIDIA ", describe(facts), " is too old: this build needs CUDA ",
+                             version_text(CUDART_VERSION), kWayOut));
+  }
+  const bool mismatch =
+      status == cudaErrorSystemDriverMismatch || status == cudaErrorCompatNotSupportedOnDevice;
+  throw DeviceError(concat("the NVIDIA ", describe(facts), " can not be used: ",
+                           cudaGetErrorName(status), ": ", cudaGetErrorString(status),
+                           mismatch ? "; the library and the kernel module of the driver differ: "
+                                      "restart the machine or container"
+                                    : "; see what nvidia-smi says",
+                           ", or use device \"cpu\""));
 }
 
 std::string visible_devices() {
@@ -53,6 +71,14 @@ std::string version_or_reason(std::string (*version)()) {
   }
 }
 
+/// The default streams belong to whoever names them, all others know their device.
+int device_of_stream(const NativeStream& stream) {
+  if (reinterpret_cast<std::uintptr_t>(stream.handle) <= 2) return stream.device.index;
+  int device = 0;
+  HCTR_TRY(cudaStreamGetDevice(static_cast<cudaStream_t>(stream.handle), &device));
+  return device;
+}
+
 class CudaBackend final : public DeviceBackend {
  public:
   DeviceType type() const override { return DeviceType::Cuda; }
@@ -63,11 +89,7 @@ class CudaBackend final : public DeviceBackend {
     if (status == cudaSuccess) return count;
     cudaGetLastError();
     if (status == cudaErrorNoDevice) return 0;
-    if (status == cudaErrorInsufficientDriver || status == cudaErrorStubLibrary) {
-      throw_old_driver();
-    }
-    check_status(status, "cudaGetDeviceCount", __FILE__, __LINE__);
-    return 0;
+    throw_no_use(status);
   }
 
   void check_device(int index) const override {
@@ -133,12 +155,35 @@ class CudaBackend final : public DeviceBackend {
     return make_nccl_communicators(indices);
   }
 
+  void order_streams(NativeStream before, NativeStream after) override {
+    cudaEvent_t event = nullptr;
+    {
+      const DeviceGuard guard(device_of_stream(before));
+      HCTR_TRY(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+      const cudaError_t recorded = cudaEventRecord(event, static_cast<cudaStream_t>(before.handle));
+      if (recorded != cudaSuccess) HCTR_TRY_NOTHROW(cudaEventDestroy(event));
+      HCTR_TRY(recorded);
+    }
+    const DeviceGuard guard(device_of_stream(after));
+    const cudaError_t waits = cudaStreamWaitEvent(static_cast<cudaStream_t>(after.handle), event);
+    HCTR_TRY_NOTHROW(cudaEventDestroy(event));  // it goes when the streams have passed it
+    HCTR_TRY(waits);
+  }
+
+  DeviceId device_of(const void* data) const override {
+    cudaPointerAttributes attributes{};
+    HCTR_TRY(cudaPointerGetAttributes(&attributes, data));
+    const bool host =
+        attributes.type == cudaMemoryTypeUnregistered || attributes.type == cudaMemoryTypeHost;
+    return host ? DeviceId::host() : DeviceId{DeviceType::Cuda, attributes.device};
+  }
+
   std::map<std::string, std::string> libraries() const override {
-    int driver_version = 0;
-    cudaDriverGetVersion(&driver_version);
+    const DriverFacts facts = driver_facts();
     return {
-        {"driver", driver_version == 0 ? "not found"
-                                       : concat("supports CUDA ", version_text(driver_version))},
+        {"driver", facts.cuda == 0 ? "not found: " + facts.load_failure
+                                   : concat(facts.release, facts.release.empty() ? "" : ", ",
+                                            "supports CUDA ", version_text(facts.cuda))},
         {"cudart", concat(version_text(CUDART_VERSION), " (built in)")},
         {"code for", HUGECTR_CUDA_ARCHS},
         {"cuBLASLt", version_or_reason(&cublas_lt_version)},

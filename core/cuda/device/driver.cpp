@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cuda/device/driver.hpp"
 
+#include <dlfcn.h>
+
+#include <fstream>
+#include <regex>
+
 #include "core/cpp/base/error.hpp"
 #include "core/cuda/device/status.hpp"
 
@@ -40,6 +45,28 @@ DriverApi find_all() {
 const DriverApi& driver() {
   static const DriverApi api = find_all();
   return api;
+}
+
+DriverFacts driver_facts() {
+  DriverFacts facts;
+  // Stays open, as the run-time's own handle does.
+  if (void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL)) {
+    const auto version =
+        reinterpret_cast<decltype(&::cuDriverGetVersion)>(dlsym(library, "cuDriverGetVersion"));
+    if (version == nullptr || version(&facts.cuda) != CUDA_SUCCESS) {
+      facts.load_failure = "libcuda.so.1 does not say its version";
+    }
+  } else {
+    const char* const reason = dlerror();
+    facts.load_failure = reason != nullptr ? reason : "libcuda.so.1 can not be opened";
+  }
+  std::ifstream file("/proc/driver/nvidia/version");
+  std::string line;
+  std::getline(file, line);
+  std::smatch found;
+  if (std::regex_search(line, found, std::regex(R"(\b\d+\.\d+(\.\d+)?\b)")))
+    facts.release = found[0];
+  return facts;
 }
 
 }  // namespace hugectr::cuda

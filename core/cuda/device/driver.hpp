@@ -2,6 +2,8 @@
 #pragma once
 #include <cuda.h>
 
+#include <string>
+
 namespace hugectr::cuda {
 
 /// The functions of the driver that the run-time has no name for. They are asked from cudart, so
@@ -21,5 +23,15 @@ struct DriverApi {
 
 /// Throws DeviceError when there is no driver, or one that lacks a function.
 const DriverApi& driver();
+
+/// What is known of the driver without using it.
+struct DriverFacts {
+  int cuda = 0;              ///< the CUDA version it supports, 13000 for 13.0; 0: there is none
+  std::string release;       ///< of the kernel module, "580.65.06"; empty when it does not say
+  std::string load_failure;  ///< why libcuda.so.1 can not be opened; empty when it can
+};
+
+/// Looks anew at every call. Asks libcuda itself: the run-time answers 0 for one too old to use.
+DriverFacts driver_facts();
 
 }  // namespace hugectr::cuda

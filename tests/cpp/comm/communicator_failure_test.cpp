@@ -125,6 +125,24 @@ TEST(CommunicatorFailure, AFailedTaskBeforeTheCollectiveFreesTheOthers) {
   EXPECT_THROW(ranks.streams[1]->synchronize(), DataError);
 }
 
+TEST(CommunicatorFailure, ARenewedGroupWorksAsIfNothingHadBeen) {
+  Ranks ranks(3);
+  for (int round = 0; round < 20; ++round) {
+    std::vector<float> data{1.0f, 2.0f, 3.0f};
+    for (std::size_t r = 0; r < 2; ++r) {  // rank 2 never comes
+      ranks.communicators[r]->all_reduce(make_ref(&data[r], {1}), *ranks.streams[r]);
+    }
+    ranks.communicators[round % 3]->abort("stop");
+    for (std::size_t r = 0; r < 2; ++r) EXPECT_THROW(ranks.streams[r]->synchronize(), CommError);
+    ranks.communicators[(round + 1) % 3]->renew();
+    data = {1.0f, 2.0f, 3.0f};
+    ranks.run([&](std::size_t r, Communicator& communicator, Stream& stream) {
+      communicator.all_reduce(make_ref(&data[r], {1}), stream);
+    });
+    EXPECT_EQ(data, (std::vector<float>{6.0f, 6.0f, 6.0f}));
+  }
+}
+
 TEST(CommunicatorFailure, AbortAtAnyMomentNeverHangs) {
   for (int round = 0; round < 100; ++round) {
     Ranks ranks(4);

@@ -154,6 +154,27 @@ TEST(ForEachDevice, AFailedPlanLeavesTheStepAlone) {
   EXPECT_EQ(data, (std::vector<float>{3.0f, 3.0f}));
 }
 
+TEST(ForEachDevice, ThePlanAfterAFailedOneHasAWorkingCommunicator) {
+  const auto resources = ResourceManager::create({{0, 1, 2}}, 1);
+  for (std::size_t failing = 0; failing < 3; ++failing) {
+    std::vector<float> data{1.0f, 2.0f, 4.0f};
+    const auto plan = [&](std::size_t i, bool fails) {
+      if (fails && i == failing) throw DataError("bad key");
+      GPUResource& gpu = resources->get_local_gpu(i);
+      run(gpu.plan_context(), AllReduce{.data = make_ref(&data[i], {1}, gpu.device())});
+      if (i != 1) gpu.plan_stream().synchronize();  // device 1 leaves its collective queued
+    };
+    EXPECT_THROW(resources->for_each_device_planning([&](std::size_t i) { plan(i, true); }),
+                 DataError);
+    data = {1.0f, 2.0f, 4.0f};
+    for (int repeat = 0; repeat < 2; ++repeat) {
+      resources->for_each_device_planning([&](std::size_t i) { plan(i, false); });
+      resources->synchronize();
+    }
+    EXPECT_EQ(data, (std::vector<float>{21.0f, 21.0f, 21.0f}));
+  }
+}
+
 TEST(ResourceManager, GoesAwayWithACollectiveThatNeverCompletes) {
   std::vector<float> data(2, 1.0f);
   const auto resources = ResourceManager::create({{0, 1}}, 1);

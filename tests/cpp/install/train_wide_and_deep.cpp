@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // A small Wide & Deep on samples in memory: two columns of categories, three numbers, and a label
-// that both decide. Prints "step <n> loss <l>" now and then.
+// that both decide. Prints the devices, "step <n> loss <l>" now and then, and whether Python is in
+// the process.
+//   train_wide_and_deep [auto|cpu|cuda] [number of devices]
 #include <cstdint>
+#include <cstdlib>
 #include <exception>
+#include <fstream>
 #include <hugectr/hugectr.hpp>
 #include <iostream>
 #include <memory>
+#include <string>
 
 namespace {
 
@@ -75,15 +80,41 @@ hugectr::ModelSpec make_model() {
   return model;
 }
 
+// "auto" is CUDA where that works; otherwise why not is said.
+hugectr::DeviceType device_type(const std::string& name) {
+  if (name == "cuda") return hugectr::DeviceType::Cuda;
+  if (name == "cpu") return hugectr::DeviceType::Cpu;
+  if (name != "auto") throw hugectr::InvalidArgument("'" + name + "': give auto, cpu or cuda");
+  const std::string reason = hugectr::DeviceBackend::why_not(hugectr::DeviceType::Cuda);
+  if (!reason.empty()) std::cout << "CPU, because " << reason << "\n";
+  return reason.empty() ? hugectr::DeviceType::Cuda : hugectr::DeviceType::Cpu;
+}
+
+// Whether a library of this process has "python" in its name.
+bool python_is_here() {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    const auto name = line.rfind('/');
+    if (name != std::string::npos && line.find("python", name) != std::string::npos) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
-int main() try {
+int main(int argc, char** argv) try {
   hugectr::SolverSpec solver;
   solver.model_name = "wide_and_deep";
   solver.seed = 7;
   solver.batchsize = kBatch;
   solver.batchsize_eval = kBatch;
-  solver.vvgpu = {{0, 1}};
+  solver.device = device_type(argc > 1 ? argv[1] : "auto");
+  const int devices = argc > 2 ? std::atoi(argv[2]) : 1;
+  solver.vvgpu.assign(1, {});
+  for (int i = 0; i < devices; ++i) {
+    solver.vvgpu[0].push_back(i);
+    std::cout << "device " << hugectr::DeviceBackend::get(solver.device).device_name(i) << "\n";
+  }
   solver.lr.base_lr = 0.01;
 
   hugectr::ReaderSpec reader;
@@ -99,6 +130,7 @@ int main() try {
       std::cout << "step " << step << " loss " << session.get_current_loss() << "\n";
     }
   }
+  std::cout << "python in the process: " << (python_is_here() ? "yes" : "no") << "\n";
   return 0;
 } catch (const std::exception& error) {
   std::cerr << error.what() << "\n";

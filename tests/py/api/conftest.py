@@ -97,6 +97,17 @@ CONFIG = {
 }
 
 
+@pytest.fixture(autouse=True)
+def auto_is_the_cpu(monkeypatch):
+    """Several virtual devices, also where there is a GPU, and fewer than a test asks for."""
+    resolved = hugectr.Solver.resolved_device
+    monkeypatch.setattr(
+        hugectr.Solver,
+        "resolved_device",
+        lambda self: "cpu" if self.device == "auto" else resolved(self),
+    )
+
+
 @pytest.fixture(scope="session")
 def data_folder(tmp_path_factory):
     """A folder with train.txt (256 samples) and eval.txt (128) of learnable Norm data."""

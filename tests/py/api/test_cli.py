@@ -2,6 +2,7 @@
 """The command line, run as users run it."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -20,6 +21,7 @@ def hctr(*arguments, cwd=None):
         timeout=120,
         check=False,
         cwd=cwd,
+        env={**os.environ, "CUDA_VISIBLE_DEVICES": ""},  # several virtual devices everywhere
     )
 
 

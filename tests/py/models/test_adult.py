@@ -21,7 +21,7 @@ from hugectr.demo.wide_and_deep import wide_and_deep
 
 
 def test_target_auc_and_identical_reload(tmp_path: Path) -> None:
-    result = run_demo(tmp_path, report=False)
+    result = run_demo(tmp_path, report=False, device="cpu")
     assert result.epochs <= 12
     assert result.auc >= 0.912 == TARGET_AUC
     assert result.reloaded_auc == result.auc
