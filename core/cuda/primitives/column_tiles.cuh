@@ -38,14 +38,14 @@ inline constexpr unsigned kColumnThreads = 512;
 
 /// threadIdx.x picks a group of columns, threadIdx.y strides over rows. Narrow matrices get few
 /// threads a row, so that a warp reads neighbouring rows.
-inline dim3 column_block(std::size_t groups) {
+inline dim3 column_block(std::size_t groups, unsigned max_width = 32) {
   unsigned width = 1;
-  while (width < 32 && width < groups) width *= 2;
+  while (width < max_width && width < groups) width *= 2;
   return dim3(width, kColumnThreads / width);
 }
 
-inline unsigned column_grid(std::size_t groups) {
-  const dim3 block = column_block(groups);
+inline unsigned column_grid(std::size_t groups, unsigned max_width = 32) {
+  const dim3 block = column_block(groups, max_width);
   return static_cast<unsigned>((groups + block.x - 1) / block.x);
 }
 
@@ -124,14 +124,25 @@ __global__ void __launch_bounds__(kColumnThreads)
 ///   Sum, kSums     type and number of a group's sums;   Row   what a thread loads of a row
 ///   columns(group) -> values a thread keeps;   load(row, group) -> Row
 ///   add(Row, row, group, columns, sums);       store(piece, group, sums)
-/// add() may write to the row's own elements, those it was loaded from included.
+/// add() may write to the row's own elements, those it was loaded from included. At most
+/// `max_width` threads lie side by side.
 template <class Body>
 void sum_tiles(const OpContext& context, const char* name, std::size_t rows, std::size_t groups,
-               const Body& body) {
+               const Body& body, unsigned max_width = 32) {
   if (rows == 0 || groups == 0) return;
-  launch(context, name, dim3(column_grid(groups), static_cast<unsigned>(partial_rows(rows))),
-         column_block(groups), 0, &sum_tiles_kernel<Body>, rows, samples_per_partial(rows), groups,
-         body);
+  launch(context, name,
+         dim3(column_grid(groups, max_width), static_cast<unsigned>(partial_rows(rows))),
+         column_block(groups, max_width), 0, &sum_tiles_kernel<Body>, rows,
+         samples_per_partial(rows), groups, body);
+}
+
+/// A max_width with which the blocks of sum_tiles() fill a large device, and a row of a block still
+/// reads whole cache lines.
+inline unsigned filling_width(std::size_t rows, std::size_t groups) {
+  constexpr std::size_t kWantedBlocks = 256;
+  unsigned width = 32;
+  while (width > 8 && column_grid(groups, width) * partial_rows(rows) < kWantedBlocks) width /= 2;
+  return width;
 }
 
 inline constexpr unsigned kFinishThreads = 64;
@@ -160,11 +171,13 @@ void finish_tiles(const OpContext& context, const char* name, const TensorRef& p
          partial.ptr<T>(), partial.row_stride, partial.rows(), columns, finish);
 }
 
-/// target[column] += sum: the end of a parameter gradient.
+/// target[column] += sum, or = sum: the end of a parameter gradient.
 struct AddToGradient {
   float* target;
+  bool overwrite = false;
   __device__ void operator()(std::size_t column, double sum) const {
-    target[column] = static_cast<float>(static_cast<double>(target[column]) + sum);
+    const double before = overwrite ? 0.0 : static_cast<double>(target[column]);
+    target[column] = static_cast<float>(before + sum);
   }
 };
 
