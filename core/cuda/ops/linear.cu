@@ -2,6 +2,7 @@
 #include "core/cpp/ops/linear.hpp"
 #include "core/cuda/ops/gemm.hpp"
 #include "core/cuda/ops/linear_one_output.hpp"
+#include "core/cuda/ops/masked_product.hpp"
 #include "core/cuda/primitives/column_tiles.cuh"
 #include "core/cuda/primitives/float_scratch.hpp"
 #include "core/cuda/primitives/real.cuh"
@@ -100,6 +101,24 @@ void linear_fwd_kernel(const OpContext& context, const LinearFwd& op) {
        ProductEnd{.bias = op.b.data, .relu = op.activation == Activation::Relu});
 }
 
+// dx and db_below. Floor: 2 rows n m flops; reads dz, and x where there is a relu below; writes dx.
+void gradient_of_input(const OpContext& context, const LinearBwd& op) {
+  const bool masked = op.below == Activation::Relu;
+  const MaskedProduct product{.a = op.gradient(),
+                              .w = op.w,
+                              .x = op.x,
+                              .dx = op.dx,
+                              .sums = op.db_below.empty() ? nullptr : op.db_below.ptr<float>(),
+                              .overwrite = op.overwrite_below};
+  if (masked && try_masked_product(context, product)) return;
+  gemm(context, GemmArgs{.transpose_b = true,
+                         .a = op.gradient(),
+                         .b = op.w,
+                         .c = with_padding(op.dx, op.dx_padded)});
+  if (!masked) return;
+  mask_and_sum(context, op.x, op.dx, op.dx, op.db_below, op.partial_below, op.overwrite_below);
+}
+
 // Floor: 4 rows n m flops with dx, 2 without.
 void linear_bwd_kernel(const OpContext& context, const LinearBwd& op) {
   if (op.w.shape[1] == 1 && takes_one_output_backward(context, op)) {
@@ -107,15 +126,7 @@ void linear_bwd_kernel(const OpContext& context, const LinearBwd& op) {
   }
   const bool masked = op.activation == Activation::Relu;
   mask_and_sum(context, masked ? op.y : TensorRef{}, op.dy, op.dz, op.db, op.partial, op.overwrite);
-  if (!op.dx.empty()) {
-    gemm(context, GemmArgs{.transpose_b = true,
-                           .a = op.gradient(),
-                           .b = op.w,
-                           .c = with_padding(op.dx, op.dx_padded)});
-    if (op.below == Activation::Relu) {
-      mask_and_sum(context, op.x, op.dx, op.dx, op.db_below, op.partial_below, op.overwrite_below);
-    }
-  }
+  if (!op.dx.empty()) gradient_of_input(context, op);
   gemm(context, GemmArgs{.transpose_a = true,
                          .a = with_padding(op.x, op.padded),
                          .b = op.gradient(),

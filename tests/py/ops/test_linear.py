@@ -122,6 +122,8 @@ def assert_sums_close(found, terms, before=0.0, tolerance=1e-5):
 
 # Widths of whole 16-byte packs and others, and the narrow ones that have kernels of their own.
 WIDTHS = [(300, 40, 64), (1100, 29, 40), (700, 264, 1), (301, 45, 1), (600, 13, 24), (65, 8, 3)]
+# Tiles of 128 x 256 and 64 deep: whole ones, and parts of them at every edge.
+TILES = [(1024, 256, 64), (300, 400, 72), (130, 520, 200), (129, 200, 8)]
 
 
 @pytest.mark.parametrize("pad", [0, 8, 3])
@@ -152,7 +154,7 @@ def test_linear_in_16_bits(rng, assert_close, real, batch, n, m, activation, pad
 @pytest.mark.parametrize("overwrite", [False, True])
 @pytest.mark.parametrize("pad", [0, 8, 3])
 @pytest.mark.parametrize("activation", [NON, RELU])
-@pytest.mark.parametrize(("batch", "n", "m"), WIDTHS)
+@pytest.mark.parametrize(("batch", "n", "m"), WIDTHS + TILES)
 @pytest.mark.parametrize("real", REALS, ids=lambda r: r.name)
 def test_linear_bwd_through_the_relu_below(
     rng, assert_close, real, batch, n, m, activation, pad, overwrite
