@@ -153,8 +153,7 @@ class Bench {
       LinearFwd& f = forward[i];
       f.x = tensor(batch_, n, dtype_, !first, stride);
       f.w = tensor(n, m, dtype_);
-      f.b = tensor(1, m, dtype_);
-      f.b.shape = {m};
+      f.b = vector(m, dtype_);
       f.y = tensor(batch_, m, dtype_);
       f.activation = last ? Activation::Non : Activation::Relu;
       f.padded = padded;
@@ -166,7 +165,7 @@ class Bench {
       b.overwrite = true;
       b.padded = padded;
       if (last) {  // the others' bias gradient comes from the product above
-        b.db = vector(m);
+        b.db = vector(m, TensorScalarType::Float32);
         b.partial = tensor(partial_rows(batch_), m, TensorScalarType::Float32);
       }
       if (first) continue;
@@ -174,7 +173,7 @@ class Bench {
       b.dx_padded = padded;
       b.below = Activation::Relu;
       b.overwrite_below = true;
-      b.db_below = vector(n);
+      b.db_below = vector(n, TensorScalarType::Float32);
       b.partial_below = tensor(partial_rows(batch_), n, TensorScalarType::Float32);
     }
     const double fwd = time(sets, [&](std::size_t i) { run(context_, forward[i]); });
@@ -196,8 +195,8 @@ class Bench {
   }
 
  private:
-  TensorRef vector(std::size_t n) {
-    TensorRef ref = tensor(1, n, TensorScalarType::Float32);
+  TensorRef vector(std::size_t n, TensorScalarType dtype) {
+    TensorRef ref = tensor(1, n, dtype);
     ref.shape = {n};
     ref.row_stride = 1;
     return ref;
