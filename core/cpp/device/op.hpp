@@ -44,7 +44,8 @@ struct OpContext {
   ThreadPool* pool = nullptr;            ///< CPU loops go through parallel_for(*pool, ...)
   Communicator* communicator = nullptr;  ///< only ops of core/cpp/comm use it
   DeviceId device;
-  bool tf32 = false;  ///< float32 products may round their factors to tf32
+  bool tf32 = false;               ///< float32 products may round their factors to tf32
+  bool search_algorithms = false;  ///< products may time several algorithms at their first call
 };
 
 enum class Access { In, Out, InOut };

@@ -63,7 +63,9 @@ struct Tiling {
   std::size_t row_pieces, col_pieces;
 };
 
-Tiling choose_tiling(std::size_t m, std::size_t n, std::size_t k) {
+std::size_t round_up(std::size_t n, std::size_t step) { return divide_up(n, step) * step; }
+
+Tiling choose_tiling(std::size_t m, std::size_t n, std::size_t k, std::size_t row_step) {
   std::size_t row_pieces = divide_up(m, kTileEdge);
   std::size_t col_pieces = divide_up(n, kTileEdge);
   while (row_pieces * col_pieces < kWantedTiles) {
@@ -74,7 +76,7 @@ Tiling choose_tiling(std::size_t m, std::size_t n, std::size_t k) {
     if (flops < 2.0 * kMinTileFlops || std::max(rows, columns) < 2 * kMinTileEdge) break;
     (rows >= columns ? row_pieces : col_pieces) *= 2;
   }
-  Tiling tiling{piece_length(m, row_pieces), piece_length(n, col_pieces), 0, 0};
+  Tiling tiling{round_up(piece_length(m, row_pieces), row_step), piece_length(n, col_pieces), 0, 0};
   tiling.row_pieces = divide_up(m, tiling.rows);
   tiling.col_pieces = divide_up(n, tiling.columns);
   return tiling;
@@ -149,11 +151,13 @@ std::vector<float> gather(const float* data, std::size_t n, std::size_t stride) 
   return values;
 }
 
-void gemm_one_column(ThreadPool& pool, const FloatProduct& g, const GemmEpilogue& epilogue) {
+void gemm_one_column(ThreadPool& pool, const FloatProduct& g, const GemmEpilogue& epilogue,
+                     std::size_t row_step) {
   const std::vector<float> x = gather(g.b, g.k, g.transpose_b ? 1 : g.b_stride);
   const MatrixVector product{g.a,      g.a_stride, g.transpose_a, g.m, g.k,
                              x.data(), g.alpha,    g.beta,        g.c, g.c_stride};
-  parallel_for(pool, g.m, product.grain(), [&](std::size_t begin, std::size_t end) {
+  const std::size_t grain = round_up(product.grain(), row_step);
+  parallel_for(pool, g.m, grain, [&](std::size_t begin, std::size_t end) {
     product.run(begin, end);
     if (epilogue) epilogue(begin, end, 0, 1);
   });
@@ -170,23 +174,24 @@ void gemm_one_row(ThreadPool& pool, const FloatProduct& g, const GemmEpilogue& e
 }
 
 // k == 1: every element of c is one product.
-void gemm_outer(ThreadPool& pool, const FloatProduct& g, const GemmEpilogue& epilogue) {
+void gemm_outer(ThreadPool& pool, const FloatProduct& g, const GemmEpilogue& epilogue,
+                std::size_t row_step) {
   const std::vector<float> y = gather(g.b, g.n, g.transpose_b ? g.b_stride : 1);
   const std::size_t x_stride = g.transpose_a ? 1 : g.a_stride;
-  parallel_for(pool, g.m, std::max<std::size_t>(1, kVectorChunk / g.n),
-               [&](std::size_t begin, std::size_t end) {
-                 for (std::size_t i = begin; i < end; ++i) {
-                   const float x = g.alpha * g.a[i * x_stride];
-                   const float* __restrict row = y.data();
-                   float* __restrict out = g.c + i * g.c_stride;
-                   if (g.beta == 0.0f) {
-                     for (std::size_t j = 0; j < g.n; ++j) out[j] = x * row[j];
-                   } else {
-                     for (std::size_t j = 0; j < g.n; ++j) out[j] = x * row[j] + g.beta * out[j];
-                   }
-                 }
-                 if (epilogue) epilogue(begin, end, 0, g.n);
-               });
+  const std::size_t grain = round_up(std::max<std::size_t>(1, kVectorChunk / g.n), row_step);
+  parallel_for(pool, g.m, grain, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) {
+      const float x = g.alpha * g.a[i * x_stride];
+      const float* __restrict row = y.data();
+      float* __restrict out = g.c + i * g.c_stride;
+      if (g.beta == 0.0f) {
+        for (std::size_t j = 0; j < g.n; ++j) out[j] = x * row[j];
+      } else {
+        for (std::size_t j = 0; j < g.n; ++j) out[j] = x * row[j] + g.beta * out[j];
+      }
+    }
+    if (epilogue) epilogue(begin, end, 0, g.n);
+  });
 }
 
 // One piece on the calling thread.
@@ -237,13 +242,14 @@ void Gemm::check() const {
              transpose_b ? "^T" : "", " does not give c ", to_string(c.shape));
 }
 
-void gemm(ThreadPool& pool, const GemmArgs& args, const GemmEpilogue& epilogue) {
+void gemm(ThreadPool& pool, const GemmArgs& args, const GemmEpilogue& epilogue,
+          std::size_t row_step) {
   const FloatProduct g(args);
   if (g.m == 0 || g.n == 0) return;
-  if (g.n == 1) return gemm_one_column(pool, g, epilogue);
+  if (g.n == 1) return gemm_one_column(pool, g, epilogue, row_step);
   if (g.m == 1) return gemm_one_row(pool, g, epilogue);
-  if (g.k == 1) return gemm_outer(pool, g, epilogue);
-  const Tiling tiling = choose_tiling(g.m, g.n, g.k);
+  if (g.k == 1) return gemm_outer(pool, g, epilogue, row_step);
+  const Tiling tiling = choose_tiling(g.m, g.n, g.k, row_step);
   parallel_for(pool, tiling.row_pieces * tiling.col_pieces, 1, [&](std::size_t tile, std::size_t) {
     const std::size_t row = tile / tiling.col_pieces * tiling.rows;
     const std::size_t column = tile % tiling.col_pieces * tiling.columns;

@@ -51,12 +51,14 @@ struct GemmArgs {
   std::size_t k() const { return transpose_a ? a.rows : a.columns; }
 };
 
-/// Called once for every piece [row_begin, row_end) x [column_begin, column_end) of c as soon as it
-/// is done, while it is in cache, on the thread that made it. The pieces cover c exactly.
+/// What a CPU kernel does to c while it is in cache: called once for every piece
+/// [row_begin, row_end) x [column_begin, column_end) of c as soon as it is done, on the thread that
+/// made it. The pieces cover c exactly.
 using GemmEpilogue = std::function<void(std::size_t row_begin, std::size_t row_end,
                                         std::size_t column_begin, std::size_t column_end)>;
 
-/// Product over the thread pool.
-void gemm(ThreadPool& pool, const GemmArgs& args, const GemmEpilogue& epilogue = {});
+/// Product over the thread pool. Pieces begin at multiples of `row_step` rows.
+void gemm(ThreadPool& pool, const GemmArgs& args, const GemmEpilogue& epilogue = {},
+          std::size_t row_step = 1);
 
 }  // namespace hugectr

@@ -33,6 +33,22 @@ void check_rows(const char* op, const char* name, const TensorRef& ref) {
              " must be contiguous (only two-dimensional ones may be strided)");
 }
 
+// What `padded` and `dx_padded` say of a tensor's memory.
+void check_padding(const char* op, const char* name, const TensorRef& ref) {
+  const std::size_t whole = (ref.shape.back() + 7) / 8 * 8;
+  HCTR_CHECK(ref.shape.size() == 2 && ref.row_stride >= whole, op, ": ", name, " of shape ",
+             to_string(ref.shape), " with rows ", ref.row_stride,
+             " elements apart has no room for rows of ", whole);
+}
+
+// A bias gradient over `columns` columns and its scratch.
+void check_sums(const char* op, const char* name, const TensorRef& sums, const char* scratch_name,
+                const TensorRef& scratch, std::size_t rows, std::size_t columns) {
+  check_packed_float(op, name, sums, {columns});
+  HCTR_CHECK(!scratch.empty(), op, ": ", name, " needs the scratch tensor ", scratch_name);
+  check_packed_float(op, scratch_name, scratch, {partial_rows(rows), columns});
+}
+
 }  // namespace
 
 void LinearFwd::check() const {
@@ -40,6 +56,7 @@ void LinearFwd::check() const {
   check_rows(kName, "x", x);
   check_rows(kName, "y", y);
   if (!b.empty()) check_packed_real(kName, "b", b, x.dtype, {w.shape[1]});
+  if (padded) check_padding(kName, "x", x);
 }
 
 void LinearBwd::check() const {
@@ -50,7 +67,9 @@ void LinearBwd::check() const {
   if (!dx.empty()) {
     check_real(kName, "dx", dx, x.dtype, x.shape);
     check_rows(kName, "dx", dx);
+    if (dx_padded) check_padding(kName, "dx", dx);
   }
+  if (padded) check_padding(kName, "x", x);
   if (activation == Activation::Relu) {
     HCTR_CHECK(!y.empty() && !dz.empty(), kName, ": activation Relu needs the tensors y and dz");
     check_real(kName, "y", y, x.dtype, dy.shape);
@@ -58,10 +77,12 @@ void LinearBwd::check() const {
     check_rows(kName, "y", y);
     check_rows(kName, "dz", dz);
   }
-  if (!db.empty()) {
-    check_packed_float(kName, "db", db, {w.shape[1]});
-    HCTR_CHECK(!partial.empty(), kName, ": db needs the scratch tensor partial");
-    check_packed_float(kName, "partial", partial, {partial_rows(Matrix(dy).rows), w.shape[1]});
+  const std::size_t rows = Matrix(dy).rows;
+  if (!db.empty()) check_sums(kName, "db", db, "partial", partial, rows, w.shape[1]);
+  if (!db_below.empty()) {
+    HCTR_CHECK(below == Activation::Relu && !dx.empty(), kName,
+               ": db_below needs dx and what is below to be Relu");
+    check_sums(kName, "db_below", db_below, "partial_below", partial_below, rows, w.shape[0]);
   }
 }
 
@@ -89,20 +110,38 @@ void linear_fwd_kernel(const OpContext& context, const LinearFwd& op) {
   gemm(*context.pool, GemmArgs{.a = op.x, .b = op.w, .c = op.y}, epilogue);
 }
 
-// One row of dz (when there is an activation) and its part of the bias gradient (when wanted).
-void gradient_row(const float* y, const float* dy, float* dz, float* __restrict sum,
-                  std::size_t n) {
-  if (dz != nullptr) {
-    for (std::size_t j = 0; j < n; ++j) dz[j] = relu_gradient(y[j], dy[j]);
-    dy = dz;
+// dz = dy where y > 0, and its part of the bias gradient when `sum` is there. dz may be dy: the
+// loops in place are loops of their own, because only they may promise that nothing overlaps.
+void mask_row(const float* __restrict y, const float* dy, float* dz, float* __restrict sum,
+              std::size_t n) {
+  if (dy != dz) {
+    const float* __restrict from = dy;
+    float* __restrict to = dz;
+    for (std::size_t j = 0; j < n; ++j) to[j] = relu_gradient(y[j], from[j]);
+    for (std::size_t j = 0; sum != nullptr && j < n; ++j) sum[j] += to[j];
+    return;
   }
-  if (sum != nullptr) {
-    for (std::size_t j = 0; j < n; ++j) sum[j] += dy[j];
+  float* __restrict in_place = dz;
+  if (sum == nullptr) {
+    for (std::size_t j = 0; j < n; ++j) in_place[j] = relu_gradient(y[j], in_place[j]);
+    return;
+  }
+  for (std::size_t j = 0; j < n; ++j) {
+    in_place[j] = relu_gradient(y[j], in_place[j]);
+    sum[j] += in_place[j];
   }
 }
 
+// The end of a bias gradient: its pieces in order.
+void finish_sums(ThreadPool& pool, const TensorRef& partial, const TensorRef& sums,
+                 bool overwrite) {
+  auto* const target = sums.ptr<float>();
+  if (overwrite) std::fill_n(target, sums.size(), 0.0f);
+  add_partials(pool, partial, 0, sums.size(), target);
+}
+
 // dz and db in one pass over the rows.
-void linear_bwd_elements(ThreadPool& pool, const LinearBwd& op) {
+void gradient_of_activation(ThreadPool& pool, const LinearBwd& op) {
   const bool masked = op.activation == Activation::Relu;
   if (!masked && op.db.empty()) return;
   const Matrix y(op.y), dy(op.dy), dz(op.dz);
@@ -111,20 +150,50 @@ void linear_bwd_elements(ThreadPool& pool, const LinearBwd& op) {
     float* sum = op.db.empty() ? nullptr : op.partial.row<float>(begin / piece);
     if (sum != nullptr) std::fill_n(sum, dy.columns, 0.0f);
     for (std::size_t r = begin; r < end; ++r) {
-      gradient_row(masked ? y.row(r) : nullptr, dy.row(r), masked ? dz.row(r) : nullptr, sum,
-                   dy.columns);
+      if (masked) {
+        mask_row(y.row(r), dy.row(r), dz.row(r), sum, dy.columns);
+      } else {
+        const float* __restrict row = dy.row(r);
+        for (std::size_t j = 0; j < dy.columns; ++j) sum[j] += row[j];
+      }
     }
   });
-  if (!op.db.empty()) add_partials(pool, op.partial, 0, dy.columns, op.db.ptr<float>());
+  if (!op.db.empty()) finish_sums(pool, op.partial, op.db, op.overwrite);
+}
+
+// dx and db_below: the mask and the sums are taken of a piece of dx while it is in cache.
+void gradient_of_input(ThreadPool& pool, const LinearBwd& op) {
+  const GemmArgs product{.transpose_b = true, .a = op.gradient(), .b = op.w, .c = op.dx};
+  if (op.below == Activation::Non) return gemm(pool, product);
+  const Matrix x(op.x), dx(op.dx);
+  const std::size_t piece = samples_per_partial(dx.rows);
+  const auto mask = [&](std::size_t row, std::size_t row_end, std::size_t begin, std::size_t end) {
+    while (row < row_end) {  // a piece of the product is some pieces of the sums
+      float* sum = nullptr;
+      if (!op.db_below.empty()) {
+        sum = op.partial_below.row<float>(row / piece) + begin;
+        std::fill_n(sum, end - begin, 0.0f);
+      }
+      for (const std::size_t stop = std::min(row_end, row + piece); row < stop; ++row) {
+        float* out = dx.row(row) + begin;
+        mask_row(x.row(row) + begin, out, out, sum, end - begin);
+      }
+    }
+  };
+  gemm(pool, product, mask, piece);
+  if (!op.db_below.empty()) {
+    finish_sums(pool, op.partial_below, op.db_below, op.overwrite_below);
+  }
 }
 
 void linear_bwd_kernel(const OpContext& context, const LinearBwd& op) {
-  linear_bwd_elements(*context.pool, op);
-  const TensorRef& dz = op.activation == Activation::Relu ? op.dz : op.dy;
-  if (!op.dx.empty()) {
-    gemm(*context.pool, GemmArgs{.transpose_b = true, .a = dz, .b = op.w, .c = op.dx});
-  }
-  gemm(*context.pool, GemmArgs{.transpose_a = true, .a = op.x, .b = dz, .c = op.dw, .beta = 1.0f});
+  gradient_of_activation(*context.pool, op);
+  if (!op.dx.empty()) gradient_of_input(*context.pool, op);
+  gemm(*context.pool, GemmArgs{.transpose_a = true,
+                               .a = op.x,
+                               .b = op.gradient(),
+                               .c = op.dw,
+                               .beta = op.overwrite ? 0.0f : 1.0f});
 }
 
 const OpRegistration<LinearFwd> linear_fwd_cpu{DeviceType::Cpu, &linear_fwd_kernel};

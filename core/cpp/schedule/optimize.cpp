@@ -14,7 +14,10 @@ bool fusion_enabled() {
 void optimize(StepSchedule& schedule) {
   if (fusion_enabled()) {
     fuse_linear_activation(schedule);
+    fuse_linear_backward(schedule);
+    overwrite_gradients(schedule);
     make_views(schedule);
+    mark_padded_rows(schedule);
   }
   schedule.refresh_refs();
 }

@@ -25,6 +25,18 @@ HCTR_API std::string lowered_name(const std::string& parameter);
 /// linear_fwd + relu_fwd -> linear_fwd with Activation::Relu, and the backward pair likewise.
 HCTR_API void fuse_linear_activation(StepSchedule& schedule);
 
+/// linear_bwd whose dx is taken by one linear_bwd with Activation::Relu: the first masks its dx and
+/// sums the bias gradient of the second, which loses its own pass. After fuse_linear_activation,
+/// before make_views.
+HCTR_API void fuse_linear_backward(StepSchedule& schedule);
+
+/// linear_bwd stores a parameter's gradient when it is the first to write it, instead of adding to
+/// what was there. With a regulariser, which writes all gradients first, nothing changes.
+HCTR_API void overwrite_gradients(StepSchedule& schedule);
+
+/// Tells linear_fwd and linear_bwd which of their rows are padded. After make_views.
+HCTR_API void mark_padded_rows(StepSchedule& schedule);
+
 /// Concat, Slice and Reshape records whose sources may lie in (or whose results may be columns of)
 /// one wider tensor become View tensors, and the record goes. An embedding output consumed only by
 /// a Concat is thereby written straight into its consumer.
@@ -41,7 +53,8 @@ HCTR_API MemoryPlan plan_memory(const StepSchedule& schedule, bool share);
 
 /// True unless the environment says HUGECTR_FUSE=0.
 HCTR_API bool fusion_enabled();
-/// fuse_linear_activation, make_views, refresh_refs; nothing but refresh_refs when fusion is off.
+/// All of the above in the order that they need, then refresh_refs; nothing but refresh_refs when
+/// fusion is off.
 HCTR_API void optimize(StepSchedule& schedule);
 
 }  // namespace hugectr

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cuda/device/cublas_lt.hpp"
 
+#include <algorithm>
+#include <bit>
 #include <cstdio>
 
 #include "core/cpp/base/error.hpp"
@@ -31,6 +33,7 @@ struct Library {
     file.find(api.matmulPreferenceDestroy, "cublasLtMatmulPreferenceDestroy");
     file.find(api.matmulPreferenceSetAttribute, "cublasLtMatmulPreferenceSetAttribute");
     file.find(api.matmulAlgoGetHeuristic, "cublasLtMatmulAlgoGetHeuristic");
+    file.find(api.matmulAlgoConfigGetAttribute, "cublasLtMatmulAlgoConfigGetAttribute");
   }
 };
 
@@ -79,8 +82,29 @@ CublasLt::CublasLt() : CublasLtApi(cublas_lt_api()) {
 }
 
 CublasLt::~CublasLt() {
+  for (void* memory : operand_memory_) HCTR_TRY_NOTHROW(cudaFree(memory));
   HCTR_TRY_NOTHROW(cudaFree(workspace_));
   HCTR_TRY_NOTHROW(destroy(handle_));
+}
+
+void* CublasLt::operand_memory(std::size_t bytes, CUstream_st* stream) {
+  if (bytes > operand_bytes_) {
+    cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+    HCTR_TRY(cudaStreamIsCapturing(stream, &capture));
+    if (capture != cudaStreamCaptureStatusNone) {
+      throw DeviceError(
+          concat("a matrix product needs ", bytes,
+                 " bytes for aligned copies of its operands, and none can be allocated while a "
+                 "graph is captured: run the records once before capturing them"));
+    }
+    constexpr std::size_t kLeast = std::size_t{4} << 20;
+    const std::size_t wanted = std::max(kLeast, std::bit_ceil(bytes));
+    void* memory = nullptr;
+    HCTR_TRY(cudaMalloc(&memory, wanted));
+    operand_memory_.push_back(memory);
+    operand_bytes_ = wanted;
+  }
+  return operand_memory_.empty() ? nullptr : operand_memory_.back();
 }
 
 CublasLt& cublas_lt(const OpContext& context) { return cuda_stream(*context.stream).cublas_lt(); }

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "core/cpp/device/op.hpp"
 #include "core/cuda/device/cublas_lt_api.hpp"
@@ -19,8 +20,9 @@ std::string cublas_lt_version();
 void check_status(cublasStatus_t status, const char* call, const char* file, int line);
 void report_status(cublasStatus_t status, const char* call, const char* file, int line) noexcept;
 
-/// A handle and its workspace. Every CUDA stream has one of its own: two matmuls that run at the
-/// same time must not share a workspace. The functions are members:
+/// A handle and its workspace, which other work of the same stream may use between two matmuls.
+/// Every CUDA stream has one of its own: two matmuls that run at the same time must not share a
+/// workspace. The functions are members:
 ///   auto& lt = cublas_lt(context);
 ///   HCTR_TRY(lt.matmul(lt.handle(), ..., lt.workspace(), lt.workspace_bytes(), stream));
 class CublasLt : public CublasLtApi {
@@ -38,9 +40,16 @@ class CublasLt : public CublasLtApi {
   void* workspace() const { return workspace_; }
   std::size_t workspace_bytes() const { return kWorkspaceBytes; }
 
+  /// Device memory for aligned copies of operands, for work of this stream alone. It grows to what
+  /// is asked for; memory handed out before stays until the object goes, because a captured graph
+  /// may use it. Throws DeviceError when it would have to grow during a capture of `stream`.
+  void* operand_memory(std::size_t bytes, CUstream_st* stream);
+
  private:
   cublasLtHandle_t handle_ = nullptr;
   void* workspace_ = nullptr;
+  std::vector<void*> operand_memory_;
+  std::size_t operand_bytes_ = 0;
 };
 
 /// The handle and workspace of the context's stream, made at the first call. Call it once outside

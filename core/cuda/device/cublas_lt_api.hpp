@@ -82,6 +82,11 @@ enum cublasLtReductionScheme_t : int {
   CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE = 4,
 };
 
+enum cublasLtMatmulAlgoConfigAttributes_t : int {
+  CUBLASLT_ALGO_CONFIG_SPLITK_NUM = 2,        ///< uint32
+  CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME = 3,  ///< uint32
+};
+
 struct cublasLtMatrixLayoutOpaque_t;
 struct cublasLtMatmulDescOpaque_t;
 struct cublasLtMatmulPreferenceOpaque_t;
@@ -134,6 +139,9 @@ struct CublasLtApi {
                                            cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
                                            cublasLtMatmulPreference_t, int requested,
                                            cublasLtMatmulHeuristicResult_t*, int* found);
+  cublasStatus_t (*matmulAlgoConfigGetAttribute)(const cublasLtMatmulAlgo_t*,
+                                                 cublasLtMatmulAlgoConfigAttributes_t, void*,
+                                                 std::size_t, std::size_t* written);
 };
 
 }  // namespace hugectr::cuda

@@ -6,13 +6,17 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include "core/cpp/base/error.hpp"
+#include "core/cuda/device/algorithm_search.hpp"
 #include "core/cuda/device/cublas_lt.hpp"
 #include "core/cuda/device/launch.cuh"
 
 namespace hugectr::cuda {
 namespace {
+
+constexpr int kCandidates = 8;  // of a search
 
 cudaDataType_t type_of(TensorScalarType dtype) {
   switch (dtype) {
@@ -117,10 +121,7 @@ class Problem {
   bool launch() {
     const std::optional<cublasLtMatmulAlgo_t> algorithm = remembered_algorithm();
     if (!algorithm) return false;
-    HCTR_TRY(lt_.matmul(lt_.handle(), description_.get(), &matmul_.alpha, matmul_.b.data, a_.get(),
-                        matmul_.a.data, b_.get(), &matmul_.beta, matmul_.c.data, c_.get(),
-                        matmul_.d.data, d_.get(), &*algorithm, lt_.workspace(),
-                        lt_.workspace_bytes(), native_stream(context_)));
+    HCTR_TRY(matmul(*algorithm, matmul_.d.data));
     if (sync_every_launch()) HCTR_TRY(cudaStreamSynchronize(native_stream(context_)));
     return true;
   }
@@ -162,12 +163,27 @@ class Problem {
     const std::lock_guard lock(mutex);
     const auto found = algorithms.find(problem);
     if (found != algorithms.end()) return found->second;
-    return algorithms.emplace(problem, choose_algorithm()).first->second;
+    const bool search = context_.search_algorithms && may_search(context_);
+    const std::optional<cublasLtMatmulAlgo_t> chosen = choose_algorithm(search);
+    // In a capture nothing can be timed: the next call outside of it may.
+    if (search == context_.search_algorithms || !chosen) algorithms.emplace(problem, chosen);
+    return chosen;
   }
 
   // The library's first advice: a function of the problem and the GPU, so that the next run of the
-  // process takes the same.
-  std::optional<cublasLtMatmulAlgo_t> choose_algorithm() const {
+  // process takes the same. A search takes the fastest of those that give the same bits.
+  std::optional<cublasLtMatmulAlgo_t> choose_algorithm(bool search) {
+    const std::vector<cublasLtMatmulAlgo_t> candidates = advice(search ? kCandidates : 1);
+    if (candidates.empty()) return std::nullopt;
+    const LtMatrix& d = matmul_.d;
+    const std::size_t bytes = d.rows * leading_dimension(d) * size_of(d.dtype);
+    return candidates[fastest_candidate(
+        context_, candidates.size(), bytes, [&](std::size_t candidate, void* result) {
+          return matmul(candidates[candidate], result) == CUBLAS_STATUS_SUCCESS;
+        })];
+  }
+
+  std::vector<cublasLtMatmulAlgo_t> advice(int wanted) const {
     Preference preference(lt_);
     preference.set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
                    static_cast<std::uint64_t>(lt_.workspace_bytes()));
@@ -178,16 +194,43 @@ class Problem {
     preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment(matmul_.a.data));
     preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment(matmul_.c.data));
     preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment(matmul_.d.data));
-    cublasLtMatmulHeuristicResult_t advice{};
+    std::array<cublasLtMatmulHeuristicResult_t, kCandidates> found{};
     int count = 0;
     // An error here says that there is none: the caller has another way, or says so.
     const cublasStatus_t status =
         lt_.matmulAlgoGetHeuristic(lt_.handle(), description_.get(), a_.get(), b_.get(), c_.get(),
-                                   d_.get(), preference.get(), 1, &advice, &count);
-    if (status != CUBLAS_STATUS_SUCCESS || count < 1 || advice.state != CUBLAS_STATUS_SUCCESS) {
-      return std::nullopt;
+                                   d_.get(), preference.get(), wanted, found.data(), &count);
+    std::vector<cublasLtMatmulAlgo_t> algorithms;
+    if (status != CUBLAS_STATUS_SUCCESS) return algorithms;
+    for (int i = 0; i < count; ++i) {
+      const auto& one = found[static_cast<std::size_t>(i)];
+      if (one.state == CUBLAS_STATUS_SUCCESS && sums_alike(found[0].algo, one.algo)) {
+        algorithms.push_back(one.algo);
+      }
     }
-    return advice.algo;
+    return algorithms;
+  }
+
+  // Whether two algorithms cut the sums in the same way.
+  bool sums_alike(const cublasLtMatmulAlgo_t& a, const cublasLtMatmulAlgo_t& b) const {
+    for (const auto attribute :
+         {CUBLASLT_ALGO_CONFIG_SPLITK_NUM, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME}) {
+      std::array<std::uint32_t, 2> values{};
+      std::size_t written = 0;
+      HCTR_TRY(lt_.matmulAlgoConfigGetAttribute(&a, attribute, &values[0], sizeof(std::uint32_t),
+                                                &written));
+      HCTR_TRY(lt_.matmulAlgoConfigGetAttribute(&b, attribute, &values[1], sizeof(std::uint32_t),
+                                                &written));
+      if (values[0] != values[1]) return false;
+    }
+    return true;
+  }
+
+  cublasStatus_t matmul(const cublasLtMatmulAlgo_t& algorithm, void* result) const {
+    return lt_.matmul(lt_.handle(), description_.get(), &matmul_.alpha, matmul_.b.data, a_.get(),
+                      matmul_.a.data, b_.get(), &matmul_.beta, matmul_.c.data, c_.get(), result,
+                      d_.get(), &algorithm, lt_.workspace(), lt_.workspace_bytes(),
+                      native_stream(context_));
   }
 
   const OpContext& context_;

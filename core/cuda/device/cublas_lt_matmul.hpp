@@ -30,7 +30,8 @@ struct LtMatmul {
 ///
 /// The library's first advice is remembered for every problem (device, shapes, strides, alignment
 /// up to 16 bytes, epilogue), and algorithms that add with atomics are left out: a run repeats bit
-/// for bit.
+/// for bit. With context.search_algorithms the first call outside a capture times up to eight of
+/// them that give the same bits (algorithm_search.hpp), and the fastest is what is remembered.
 bool try_matmul(const OpContext& context, const LtMatmul& matmul);
 
 }  // namespace hugectr::cuda

@@ -19,6 +19,7 @@ struct DriverApi {
   decltype(&::cuMemMap) mem_map;
   decltype(&::cuMemUnmap) mem_unmap;
   decltype(&::cuMemSetAccess) mem_set_access;
+  decltype(&::cuTensorMapEncodeTiled) tensor_map_encode_tiled;
 };
 
 /// Throws DeviceError when there is no driver, or one that lacks a function.

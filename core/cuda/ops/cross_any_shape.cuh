@@ -110,7 +110,7 @@ void run_any_backward(const OpContext& ctx, const MultiCrossBwd& op) {
   const std::size_t columns = op.partial.row_size();
   cuda::sum_tiles(ctx, name, rows, columns,
                   PartialColumn<T>{x, dy, scalars, op.partial.ptr<float>(), n, columns},
-                  cross_samples_per_piece(rows));
+                  {.piece = cross_samples_per_piece(rows)});
 }
 
 }  // namespace

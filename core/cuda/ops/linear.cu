@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/ops/linear.hpp"
 #include "core/cuda/ops/gemm.hpp"
+#include "core/cuda/ops/linear_one_output.hpp"
+#include "core/cuda/ops/masked_product.hpp"
 #include "core/cuda/primitives/column_tiles.cuh"
+#include "core/cuda/primitives/float_scratch.hpp"
 #include "core/cuda/primitives/real.cuh"
 
 namespace hugectr::cuda {
@@ -50,51 +53,86 @@ struct GradientRows {
 };
 
 template <int kVec, bool kMasked, class T>
-void gradient_rows(const OpContext& context, const LinearBwd& op) {
-  const Matrix y(op.y), dy(op.dy), dz(op.dz);
-  GradientRows<kVec, kMasked, T> body{
-      {}, {dy.ptr<T>(), dy.stride}, {}, rows_of<float>(op.db.empty() ? TensorRef{} : op.partial)};
+void gradient_rows(const OpContext& context, const Matrix& y, const Matrix& dy, const Matrix& dz,
+                   const TensorRef& partial) {
+  GradientRows<kVec, kMasked, T> body{{}, {dy.ptr<T>(), dy.stride}, {}, rows_of<float>(partial)};
   if constexpr (kMasked) {
     body.y = {y.ptr<T>(), y.stride};
     body.dz = {dz.ptr<T>(), dz.stride};
   }
-  sum_tiles(context, "linear_bwd dz", dy.rows, dy.columns / kVec, body);
+  const std::size_t groups = dy.columns / kVec;
+  sum_tiles(context, "linear_bwd dz", dy.rows, groups, body,
+            {.max_width = filling_width(dy.rows, groups)});
 }
 
-void linear_bwd_elements(const OpContext& context, const LinearBwd& op) {
-  const bool masked = op.activation == Activation::Relu;
-  if (!masked && op.db.empty()) return;
-  with_real_type(op.dy.dtype, [&]<class T>(T) {
+// dz = dy where y > 0 (where there is a y), and its column sums (where they are wanted).
+void mask_and_sum(const OpContext& context, const Matrix& y, const Matrix& dy, const Matrix& dz,
+                  const TensorRef& sums, const TensorRef& partial, bool overwrite) {
+  if (y.empty() && sums.empty()) return;
+  with_real_type(dy.dtype, [&]<class T>(T) {
     constexpr int kVec = 16 / sizeof(T);
     const auto allows_packs = [](const Matrix& m) {
       return matrix_allows_packs<kVec>(m.ptr<T>(), m.stride, m.rows, m.columns);
     };
-    if (masked) {
-      allows_packs(op.dy) && allows_packs(op.y) && allows_packs(op.dz)
-          ? gradient_rows<kVec, true, T>(context, op)
-          : gradient_rows<1, true, T>(context, op);
+    const TensorRef pieces = sums.empty() ? TensorRef{} : partial;
+    if (y.empty()) {
+      allows_packs(dy) ? gradient_rows<kVec, false, T>(context, y, dy, dz, pieces)
+                       : gradient_rows<1, false, T>(context, y, dy, dz, pieces);
     } else {
-      allows_packs(op.dy) ? gradient_rows<kVec, false, T>(context, op)
-                          : gradient_rows<1, false, T>(context, op);
+      allows_packs(dy) && allows_packs(y) && allows_packs(dz)
+          ? gradient_rows<kVec, true, T>(context, y, dy, dz, pieces)
+          : gradient_rows<1, true, T>(context, y, dy, dz, pieces);
     }
   });
-  if (!op.db.empty()) {
-    finish_tiles<float>(context, "linear_bwd db", op.partial, AddToGradient{op.db.ptr<float>()});
-  }
+  if (sums.empty()) return;
+  finish_tiles<float>(context, "linear_bwd db", partial,
+                      AddToGradient{sums.ptr<float>(), overwrite});
+}
+
+Matrix with_padding(const TensorRef& ref, bool padded) {
+  Matrix result(ref);
+  if (padded) result.spare = round_up(result.columns, 8) - result.columns;
+  return result;
 }
 
 // Floor: 2 rows n m flops.
 void linear_fwd_kernel(const OpContext& context, const LinearFwd& op) {
-  gemm(context, GemmArgs{.a = op.x, .b = op.w, .c = op.y},
+  if (op.w.shape[1] == 1) return one_output_forward(context, op);
+  gemm(context, GemmArgs{.a = with_padding(op.x, op.padded), .b = op.w, .c = op.y},
        ProductEnd{.bias = op.b.data, .relu = op.activation == Activation::Relu});
+}
+
+// dx and db_below. Floor: 2 rows n m flops; reads dz, and x where there is a relu below; writes dx.
+void gradient_of_input(const OpContext& context, const LinearBwd& op) {
+  const bool masked = op.below == Activation::Relu;
+  const MaskedProduct product{.a = op.gradient(),
+                              .w = op.w,
+                              .x = op.x,
+                              .dx = op.dx,
+                              .sums = op.db_below.empty() ? nullptr : op.db_below.ptr<float>(),
+                              .overwrite = op.overwrite_below};
+  if (masked && try_masked_product(context, product)) return;
+  gemm(context, GemmArgs{.transpose_b = true,
+                         .a = op.gradient(),
+                         .b = op.w,
+                         .c = with_padding(op.dx, op.dx_padded)});
+  if (!masked) return;
+  mask_and_sum(context, op.x, op.dx, op.dx, op.db_below, op.partial_below, op.overwrite_below);
 }
 
 // Floor: 4 rows n m flops with dx, 2 without.
 void linear_bwd_kernel(const OpContext& context, const LinearBwd& op) {
-  linear_bwd_elements(context, op);
-  const TensorRef& dz = op.activation == Activation::Relu ? op.dz : op.dy;
-  if (!op.dx.empty()) gemm(context, GemmArgs{.transpose_b = true, .a = dz, .b = op.w, .c = op.dx});
-  gemm(context, GemmArgs{.transpose_a = true, .a = op.x, .b = dz, .c = op.dw, .beta = 1.0f});
+  if (op.w.shape[1] == 1 && takes_one_output_backward(context, op)) {
+    return one_output_backward(context, op);
+  }
+  const bool masked = op.activation == Activation::Relu;
+  mask_and_sum(context, masked ? op.y : TensorRef{}, op.dy, op.dz, op.db, op.partial, op.overwrite);
+  if (!op.dx.empty()) gradient_of_input(context, op);
+  gemm(context, GemmArgs{.transpose_a = true,
+                         .a = with_padding(op.x, op.padded),
+                         .b = op.gradient(),
+                         .c = op.dw,
+                         .beta = op.overwrite ? 0.0f : 1.0f});
 }
 
 const OpRegistration<LinearFwd> linear_fwd_cuda{DeviceType::Cuda, &linear_fwd_kernel};

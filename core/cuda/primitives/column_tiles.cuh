@@ -38,14 +38,14 @@ inline constexpr unsigned kColumnThreads = 512;
 
 /// threadIdx.x picks a group of columns, threadIdx.y strides over rows. Narrow matrices get few
 /// threads a row, so that a warp reads neighbouring rows.
-inline dim3 column_block(std::size_t groups) {
+inline dim3 column_block(std::size_t groups, unsigned max_width = 32) {
   unsigned width = 1;
-  while (width < 32 && width < groups) width *= 2;
+  while (width < max_width && width < groups) width *= 2;
   return dim3(width, kColumnThreads / width);
 }
 
-inline unsigned column_grid(std::size_t groups) {
-  const dim3 block = column_block(groups);
+inline unsigned column_grid(std::size_t groups, unsigned max_width = 32) {
+  const dim3 block = column_block(groups, max_width);
   return static_cast<unsigned>((groups + block.x - 1) / block.x);
 }
 
@@ -119,20 +119,35 @@ __global__ void __launch_bounds__(kColumnThreads)
   if (threadIdx.y == 0 && group < groups) body.store(blockIdx.y, group, sums);
 }
 
+/// How sum_tiles() cuts a matrix.
+struct TileCut {
+  std::size_t piece = 0;    ///< rows of a piece; 0: those of partial_sums.hpp
+  unsigned max_width = 32;  ///< threads that lie side by side at most
+};
+
 /// Sums down the columns by the pieces of partial_sums.hpp. Body has
 ///   Sum, kSums     type and number of a group's sums;   Row   what a thread loads of a row
 ///   columns(group) -> values a thread keeps;   load(row, group) -> Row
 ///   add(Row, row, group, columns, sums);       store(piece, group, sums)
-/// add() may write to the row's own elements, those it was loaded from included. `piece`: rows of
-/// a piece, where they are not those of partial_sums.hpp.
+/// add() may write to the row's own elements, those it was loaded from included.
 template <class Body>
 void sum_tiles(const OpContext& context, const char* name, std::size_t rows, std::size_t groups,
-               const Body& body, std::size_t piece = 0) {
+               const Body& body, TileCut cut = {}) {
   if (rows == 0 || groups == 0) return;
-  if (piece == 0) piece = samples_per_partial(rows);
-  const dim3 grid(column_grid(groups), static_cast<unsigned>((rows + piece - 1) / piece));
-  launch(context, name, grid, column_block(groups), 0, &sum_tiles_kernel<Body>, rows, piece, groups,
-         body);
+  const std::size_t piece = cut.piece > 0 ? cut.piece : samples_per_partial(rows);
+  const dim3 grid(column_grid(groups, cut.max_width),
+                  static_cast<unsigned>((rows + piece - 1) / piece));
+  launch(context, name, grid, column_block(groups, cut.max_width), 0, &sum_tiles_kernel<Body>, rows,
+         piece, groups, body);
+}
+
+/// A max_width with which the blocks of sum_tiles() fill a large device, and a row of a block still
+/// reads whole cache lines.
+inline unsigned filling_width(std::size_t rows, std::size_t groups) {
+  constexpr std::size_t kWantedBlocks = 256;
+  unsigned width = 32;
+  while (width > 8 && column_grid(groups, width) * partial_rows(rows) < kWantedBlocks) width /= 2;
+  return width;
 }
 
 inline constexpr unsigned kFinishThreads = 64;
@@ -161,11 +176,13 @@ void finish_tiles(const OpContext& context, const char* name, const TensorRef& p
          partial.ptr<T>(), partial.row_stride, partial.rows(), columns, finish);
 }
 
-/// target[column] += sum: the end of a parameter gradient.
+/// target[column] += sum, or = sum: the end of a parameter gradient.
 struct AddToGradient {
   float* target;
+  bool overwrite = false;
   __device__ void operator()(std::size_t column, double sum) const {
-    target[column] = static_cast<float>(static_cast<double>(target[column]) + sum);
+    const double before = overwrite ? 0.0 : static_cast<double>(target[column]);
+    target[column] = static_cast<float>(before + sum);
   }
 };
 

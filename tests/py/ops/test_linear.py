@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from oracle.activations import relu
 from oracle.partials import partial_rows
-from oracle.reals import HALVES
+from oracle.reals import HALVES, REALS
 
 from hugectr import _core
 
@@ -108,21 +108,33 @@ def test_linear_gradient_is_the_derivative(rng, assert_close, numeric_gradients,
         assert_close(db, wanted[2])
 
 
-def in_16_bits(real, rng, *shape, pad=0):
+def stored(real, rng, *shape, pad=0):
     """Random stored numbers, as columns of a wider array when ``pad`` is not 0."""
     wide = real.store(rng.standard_normal((*shape[:-1], shape[-1] + pad)))
     return wide[..., : shape[-1]]
 
 
+def assert_sums_close(found, terms, before=0.0, tolerance=1e-5):
+    """Column sums, against the norm of what is summed: sums of any sign may cancel to nothing."""
+    distance = np.linalg.norm(found - (terms.sum(0) + before))
+    assert distance <= tolerance * np.linalg.norm(terms), distance
+
+
+# Widths of whole 16-byte packs and others, and the narrow ones that have kernels of their own.
+WIDTHS = [(300, 40, 64), (1100, 29, 40), (700, 264, 1), (301, 45, 1), (600, 13, 24), (65, 8, 3)]
+# Tiles of 128 x 256 and 64 deep: whole ones, and parts of them at every edge.
+TILES = [(1024, 256, 64), (300, 400, 72), (130, 520, 200), (129, 200, 8)]
+
+
 @pytest.mark.parametrize("pad", [0, 8, 3])
 @pytest.mark.parametrize("activation", [NON, RELU])
-@pytest.mark.parametrize(("batch", "n", "m"), [(300, 40, 64), (1100, 29, 40), (700, 50, 1)])
+@pytest.mark.parametrize(("batch", "n", "m"), WIDTHS)
 @pytest.mark.parametrize("real", HALVES, ids=lambda r: r.name)
 def test_linear_in_16_bits(rng, assert_close, real, batch, n, m, activation, pad):
-    x, dy = (in_16_bits(real, rng, batch, width, pad=pad) for width in (n, m))
-    w, b = in_16_bits(real, rng, n, m), in_16_bits(real, rng, m)
-    y, dz = (in_16_bits(real, rng, batch, m, pad=pad) for _ in range(2))
-    dx = in_16_bits(real, rng, batch, n, pad=pad)
+    x, dy = (stored(real, rng, batch, width, pad=pad) for width in (n, m))
+    w, b = stored(real, rng, n, m), stored(real, rng, m)
+    y, dz = (stored(real, rng, batch, m, pad=pad) for _ in range(2))
+    dx = stored(real, rng, batch, n, pad=pad)
     _core.run_op("linear_fwd", {"x": x, "w": w, "b": b, "y": y}, {"activation": activation})
     wanted = formula(real.values(x), real.values(w), real.values(b), activation)
     assert_close(real.values(y), wanted, tolerance=real.tolerance)
@@ -135,8 +147,89 @@ def test_linear_in_16_bits(rng, assert_close, real, batch, n, m, activation, pad
     if activation == RELU:
         wanted_dz = wanted_dz * (real.values(y) > 0)
     assert_close(real.values(dx), wanted_dz @ real.values(w).T, tolerance=real.tolerance)
-    assert_close(dw, real.values(x).T @ wanted_dz, tolerance=1e-5)
-    assert_close(db, wanted_dz.sum(0), tolerance=1e-5)
+    assert_close(dw, real.values(x).T @ wanted_dz)
+    assert_sums_close(db, wanted_dz)
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+@pytest.mark.parametrize("pad", [0, 8, 3])
+@pytest.mark.parametrize("activation", [NON, RELU])
+@pytest.mark.parametrize(("batch", "n", "m"), WIDTHS + TILES)
+@pytest.mark.parametrize("real", REALS, ids=lambda r: r.name)
+def test_linear_bwd_through_the_relu_below(
+    rng, assert_close, real, batch, n, m, activation, pad, overwrite
+):
+    x, y = (stored(real, rng, batch, width, pad=pad) for width in (n, m))
+    for relu_result in (x, y):
+        relu_result[...] = real.store(relu(real.values(relu_result)))
+    x[3, 2] = real.store(np.nan)  # no gradient there, and none from there
+    w, dy = stored(real, rng, n, m), stored(real, rng, batch, m, pad=pad)
+    x[:, n - 1] = 0
+    dz, dx = stored(real, rng, batch, m, pad=pad), stored(real, rng, batch, n, pad=pad)
+    start = np.nan if overwrite else 0.5
+    dw = np.full((n, m), start, np.float32)
+    db, db_below = np.full(m, start, np.float32), np.full(n, start, np.float32)
+    tensors = {"x": x, "w": w, "y": y, "dy": dy, "dz": dz, "dx": dx}
+    tensors |= {"dw": dw, "db": db, "db_below": db_below}
+    tensors["partial"] = np.full((partial_rows(batch), m), np.nan, np.float32)
+    tensors["partial_below"] = np.full((partial_rows(batch), n), np.nan, np.float32)
+    attributes = {"activation": activation, "below": RELU}
+    attributes |= {"overwrite": overwrite, "overwrite_below": overwrite}
+    _core.run_op("linear_bwd", tensors, attributes)
+
+    wanted_dz = real.values(dy)
+    if activation == RELU:
+        wanted_dz = wanted_dz * (real.values(y) > 0)
+    wanted_dx = (wanted_dz @ real.values(w).T) * (real.values(x) > 0)
+    assert_close(real.values(dx), wanted_dx, tolerance=real.tolerance)
+    np.testing.assert_array_equal(real.values(dx)[real.values(x) == 0], 0)
+    assert real.values(dx)[3, 2] == 0
+    before = 0.0 if overwrite else start
+    assert_sums_close(db, wanted_dz, before)
+    assert_sums_close(db_below, wanted_dx, before, real.tolerance)
+    used = np.arange(n) != 2  # the column of the NaN
+    wanted_dw = real.values(x)[:, used].T @ wanted_dz
+    assert_close(dw[used], wanted_dw + before)
+
+
+@pytest.mark.parametrize("activation", [NON, RELU])
+@pytest.mark.parametrize(("batch", "n", "m"), [(300, 13, 64), (257, 429, 40), (400, 29, 1)])
+@pytest.mark.parametrize("real", REALS, ids=lambda r: r.name)
+def test_linear_with_padded_rows(rng, assert_close, real, batch, n, m, activation):
+    whole = (n + 7) // 8 * 8
+    wide_x, wide_dx = (np.zeros((batch, whole)) for _ in range(2))
+    wide_x[:, :n] = rng.standard_normal((batch, n))
+    x, dx = real.store(wide_x)[:, :n], real.store(wide_dx + np.nan)[:, :n]
+    w, b = stored(real, rng, n, m), stored(real, rng, m)
+    y, dy, dz = (stored(real, rng, batch, m) for _ in range(3))
+    attributes = {"activation": activation, "padded": True}
+    _core.run_op("linear_fwd", {"x": x, "w": w, "b": b, "y": y}, attributes)
+    wanted = formula(real.values(x), real.values(w), real.values(b), activation)
+    assert_close(real.values(y), wanted, tolerance=real.tolerance)
+    dw = np.zeros((n, m), np.float32)
+    tensors = {"x": x, "w": w, "y": y, "dy": dy, "dz": dz, "dx": dx, "dw": dw}
+    _core.run_op("linear_bwd", tensors, {**attributes, "dx_padded": True})
+    wanted_dz = real.values(dy) * ((real.values(y) > 0) if activation == RELU else 1)
+    assert_close(real.values(dx), wanted_dz @ real.values(w).T, tolerance=real.tolerance)
+    assert_close(dw, real.values(x).T @ wanted_dz)
+
+
+@pytest.mark.parametrize("m", [1, 40])
+@pytest.mark.parametrize("real", REALS, ids=lambda r: r.name)
+def test_relu_of_linear_keeps_nan(rng, real, m):
+    x, w, b = stored(real, rng, 300, 24), stored(real, rng, 24, m), stored(real, rng, m)
+    x[5, 3] = real.store(np.nan)
+    y = real.empty((300, m))
+    _core.run_op("linear_fwd", {"x": x, "w": w, "b": b, "y": y}, {"activation": RELU})
+    wanted = np.zeros((300, m), bool)
+    wanted[5] = True
+    np.testing.assert_array_equal(np.isnan(real.values(y)), wanted)
+
+
+def test_linear_says_what_padding_needs():
+    x, w, y = (np.zeros(shape, np.float32) for shape in ((4, 3), (3, 5), (4, 5)))
+    with pytest.raises(ValueError, match=r"x of shape \(4, 3\).* has no room for rows of 8"):
+        _core.run_op("linear_fwd", {"x": x, "w": w, "y": y}, {"padded": True})
 
 
 def test_linear_names_what_is_missing():

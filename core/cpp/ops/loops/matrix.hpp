@@ -37,6 +37,9 @@ struct Matrix {
   TensorScalarType dtype = TensorScalarType::None;
   std::size_t columns = 0, rows = 0;
   std::size_t stride = 0;  ///< elements between the starts of two rows
+  /// Elements after the end of each row that belong to the matrix: zeros where it is read, free to
+  /// be overwritten where it is written.
+  std::size_t spare = 0;
 };
 
 }  // namespace hugectr
