@@ -100,7 +100,7 @@ def test_no_memory_for_a_model_while_another_one_trains():
     ballast = Ballast()
     ballast.take()
     try:
-        with failing.error(hugectr.OutOfMemory, r"asks for \d+ bytes of CUDA device 0", "free"):
+        with failing.error(hugectr.OutOfMemory, "out of memory|asks for", "use a smaller batch"):
             failing.build("cuda", failing.dataset(failing.small_keys()), hidden=2**20)
         losses += failing.train(model, 4)
     finally:
@@ -117,7 +117,7 @@ def test_a_gpu_that_is_not_there():
     for devices in ((count,), (0, 99), (count + 5,)):
         with failing.error(hugectr.InvalidArgument, f"no CUDA device {devices[-1]}", "sees"):
             failing.build("cuda", data, devices=devices)
-    with failing.error(hugectr.InvalidArgument, "named twice|more than once|twice"):
+    with failing.error(hugectr.InvalidArgument, "device ids that differ from each other"):
         failing.build("cuda", data, devices=(0, 0))
     failing.another_model_trains("cuda")
 

@@ -32,9 +32,10 @@ class MultiCrossLayer final : public Layer {
   void backward(LayerBuilder& builder) override {
     const TensorRef x = builder.bottom(spec().bottoms[0]);
     const std::size_t batch = x.shape[0], n = x.shape[1];
-    partial_ = builder.scratch(
-        name() + "@partial", projection_ > 0 ? Shape{partial_rows(batch), n}
-                                             : Shape{cross_pieces(batch), (layers_ + 1) * n + layers_});
+    partial_ =
+        builder.scratch(name() + "@partial",
+                        projection_ > 0 ? Shape{partial_rows(batch), n}
+                                        : Shape{cross_pieces(batch), (layers_ + 1) * n + layers_});
     projection_ > 0 ? backward_projected(builder, x) : backward_vectors(builder, x);
   }
 

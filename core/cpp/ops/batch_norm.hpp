@@ -13,9 +13,9 @@
 /// pass, in double, so that a large mean costs no digits.
 ///
 /// In all of them: x, y, dy, dx are (batch, n), all float32, float16 or bfloat16, with strided rows
-/// (more dimensions count as n); the rest is float32 or wider whatever they are. weight is (batch), 0
-/// for padding samples, which take no part in statistics and get no gradient from them; mean, var,
-/// gamma, beta are (n). Deterministic.
+/// (more dimensions count as n); the rest is float32 or wider whatever they are. weight is (batch),
+/// 0 for padding samples, which take no part in statistics and get no gradient from them; mean,
+/// var, gamma, beta are (n). Deterministic.
 namespace hugectr {
 
 /// (x - mean) / sqrt(var + eps)

@@ -11,8 +11,8 @@ namespace hugectr {
 ///
 ///   y[b, j] = 0.5 * ((sum_i v_i[b, j])^2 - sum_i v_i[b, j]^2)
 ///
-/// x: (b, k * d) or (b, k, d). y: (b, d). Both float32, float16 or bfloat16. Overwrites y; y does not
-/// overlap x. Deterministic.
+/// x: (b, k * d) or (b, k, d). y: (b, d). Both float32, float16 or bfloat16. Overwrites y; y does
+/// not overlap x. Deterministic.
 struct HCTR_API FmOrder2Fwd {
   static constexpr const char* kName = "fm_order2_fwd";
   static constexpr std::string_view kLowered = "x y";

@@ -63,8 +63,8 @@ struct HCTR_API MultiCrossFwd {
 ///   db_m += sum_b dy + sum over l > m of A_l w_l
 ///
 /// Shapes as in the forward; x, dy and dx are of one dtype. dws, dbs: as ws, bs. partial: scratch,
-/// float32 (cross_pieces(b), (L + 1) n + L), contiguous. dx may be empty. Overwrites dx, accumulates
-/// into dws and dbs. Deterministic. Moves 3 ne + 4L bytes and 4nL + 4n FLOPs a sample.
+/// float32 (cross_pieces(b), (L + 1) n + L), contiguous. dx may be empty. Overwrites dx,
+/// accumulates into dws and dbs. Deterministic. Moves 3 ne + 4L bytes and 4nL + 4n FLOPs a sample.
 struct HCTR_API MultiCrossBwd {
   static constexpr const char* kName = "multi_cross_bwd";
   static constexpr std::string_view kLowered = "x dy dx";

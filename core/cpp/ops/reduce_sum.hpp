@@ -27,8 +27,8 @@ struct HCTR_API ReduceSumFwd {
   void check() const;
 };
 
-/// dx[b, .., j, ..] = dy[b, .., 0, ..]: the gradient is copied along the axis. Shapes and dtypes as in
-/// the forward. Overwrites dx.
+/// dx[b, .., j, ..] = dy[b, .., 0, ..]: the gradient is copied along the axis. Shapes and dtypes as
+/// in the forward. Overwrites dx.
 struct HCTR_API ReduceSumBwd {
   static constexpr const char* kName = "reduce_sum_bwd";
   static constexpr std::string_view kLowered = "dy dx";

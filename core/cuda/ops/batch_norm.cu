@@ -234,8 +234,7 @@ struct Backward {
 #pragma unroll
     for (int i = 0; i < kVec; ++i) {
       const float hat = c.normal.hat(values.v[i], i);
-      gradient.v[i] =
-          c.gain[i] * (gradient.v[i] - w * (c.mean_dy[i] + hat * c.mean_dy_hat[i]));
+      gradient.v[i] = c.gain[i] * (gradient.v[i] - w * (c.mean_dy[i] + hat * c.mean_dy_hat[i]));
     }
     store_row_narrowed<kVec>(dx.at(row, 0), group * kVec, n, gradient);
   }
@@ -302,7 +301,7 @@ void batch_norm_sums_kernel(const OpContext& ctx, const BatchNormSums& op) {
   with_packs(
       [&]<class T, int kVec>(T, std::integral_constant<int, kVec>) {
         const std::size_t packs = packs_of(n, kVec);
-        const WeightedSums<T, kVec> body{rows_of<const T>(op.x), op.weight.ptr<float>(), n, packs,
+        const WeightedSums<T, kVec> body{rows_of<const T>(op.x),   op.weight.ptr<float>(), n, packs,
                                          op.partial.ptr<double>(), op.partial.row_stride};
         sum_tiles(ctx, BatchNormSums::kName, op.x.rows(), packs + 1, body);
       },
@@ -314,8 +313,8 @@ void batch_norm_squares_kernel(const OpContext& ctx, const BatchNormSquares& op)
   const std::size_t n = op.x.row_size();
   with_packs(
       [&]<class T, int kVec>(T, std::integral_constant<int, kVec>) {
-        const WeightedSquares<T, kVec> body{rows_of<const T>(op.x), op.weight.ptr<float>(),
-                                            op.sums.ptr<double>(),  n,
+        const WeightedSquares<T, kVec> body{rows_of<const T>(op.x),   op.weight.ptr<float>(),
+                                            op.sums.ptr<double>(),    n,
                                             op.partial.ptr<double>(), op.partial.row_stride};
         sum_tiles(ctx, BatchNormSquares::kName, op.x.rows(), packs_of(n, kVec), body);
       },
@@ -337,10 +336,14 @@ void batch_norm_fwd_kernel(const OpContext& ctx, const BatchNormFwd& op) {
   const std::size_t n = op.x.row_size();
   with_packs(
       [&]<class T, int kVec>(T, std::integral_constant<int, kVec>) {
-        const Forward<T, kVec> body{rows_of<const T>(op.x), rows_of<T>(op.y),
-                                    op.mean.ptr<float>(),   op.var.ptr<float>(),
-                                    op.gamma.ptr<float>(),  op.beta.ptr<float>(),
-                                    op.eps,                 n};
+        const Forward<T, kVec> body{rows_of<const T>(op.x),
+                                    rows_of<T>(op.y),
+                                    op.mean.ptr<float>(),
+                                    op.var.ptr<float>(),
+                                    op.gamma.ptr<float>(),
+                                    op.beta.ptr<float>(),
+                                    op.eps,
+                                    n};
         for_each_row(ctx, BatchNormFwd::kName, op.x.rows(), packs_of(n, kVec), body);
       },
       op.x, op.y);

@@ -81,8 +81,7 @@ __device__ void start_tile(const StagedBackward<T>& op, const Memory& memory, un
       T* to = memory.row(stage, which, r);
       if constexpr (kCopy == 16) {
         for (unsigned j = lane * cuda::kPack<T>; j < n; j += 32 * cuda::kPack<T>) {
-          cuda::copy_16_async(to + j, from[which] + j,
-                              std::min<unsigned>(16, (n - j) * sizeof(T)));
+          cuda::copy_16_async(to + j, from[which] + j, std::min<unsigned>(16, (n - j) * sizeof(T)));
         }
       } else {
         for (unsigned j = lane; j < n; j += 32) cuda::copy_4_async(to + j, from[which] + j);
@@ -285,8 +284,8 @@ bool launch_staged(const OpContext& ctx, StagedBackward<T> op) {
   const unsigned n = op.weights.n;
   const unsigned threads = cuda::round_up((n + 2 * kPairs - 1) / (2 * kPairs), 32);
   const std::size_t row_bytes = 2 * staged_pitch<T>(n) * sizeof(T);
-  op.tile = static_cast<unsigned>(std::clamp<std::size_t>(
-      kStageBytesOfThread * threads / row_bytes, 1, kRowsOfWarp * threads / 32));
+  op.tile = static_cast<unsigned>(std::clamp<std::size_t>(kStageBytesOfThread * threads / row_bytes,
+                                                          1, kRowsOfWarp * threads / 32));
   const StagedMemory<T, kLayers> memory{op.tile, staged_pitch<T>(n), op.weights.layers, nullptr};
   if (memory.bytes() + 2048 > cuda::shared_bytes_of_block()) return false;
   cuda::launch(ctx, MultiCrossBwd::kName, dim3(static_cast<unsigned>(cross_pieces(op.rows))),

@@ -42,8 +42,7 @@ __global__ void fm_order2_forward(Vectors vectors, Rows<const T> x, Rows<T> y) {
 
 // Reads x twice, the second time from the caches. Moves (2k + 1) d elements a sample.
 template <class T, int V>
-__global__ void fm_order2_backward(Vectors vectors, Rows<const T> x, Rows<const T> dy,
-                                   Rows<T> dx) {
+__global__ void fm_order2_backward(Vectors vectors, Rows<const T> x, Rows<const T> dy, Rows<T> dx) {
   const std::size_t step = static_cast<std::size_t>(gridDim.x) * blockDim.x;
   for (std::size_t u = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
        u < vectors.units; u += step) {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/cpp/ops/multi_cross.hpp"
-
 #include <algorithm>
 
+#include "core/cpp/ops/multi_cross.hpp"
 #include "core/cuda/ops/cross_any_shape.cuh"
 #include "core/cuda/ops/cross_backward.cuh"
 #include "core/cuda/ops/cross_finish.cuh"
@@ -169,12 +168,8 @@ void launch_forward(const OpContext& ctx, const CrossForward<T>& op) {
 
 template <class T>
 void run_forward(const OpContext& ctx, const MultiCrossFwd& op) {
-  CrossForward<T> args{op.x.rows(),
-                       cuda::rows_of<const T>(op.x),
-                       cuda::rows_of<T>(op.y),
-                       op.dots.ptr<float>(),
-                       cross_weights(op.ws, op.bs),
-                       {}};
+  CrossForward<T> args{op.x.rows(),          cuda::rows_of<const T>(op.x), cuda::rows_of<T>(op.y),
+                       op.dots.ptr<float>(), cross_weights(op.ws, op.bs),  {}};
   constexpr int V = cuda::kPack<T>;
   const unsigned layers = args.weights.layers, n = args.weights.n;
   if (CrossTable<V>::floats(layers, n) * sizeof(float) > cuda::shared_bytes_of_block()) {

@@ -130,8 +130,7 @@ void reduce_sum_fwd_kernel(const OpContext& ctx, const ReduceSumFwd& op) {
   const Extents e = extents(op.x, op.axis);
   cuda::with_real_type(op.x.dtype, [&]<class T>(T) {
     cuda::with_width<T>(
-        run_of(e),
-        [&]<int V>(std::integral_constant<int, V>) { sum_runs<T, V>(ctx, op, e); }, op.x,
+        run_of(e), [&]<int V>(std::integral_constant<int, V>) { sum_runs<T, V>(ctx, op, e); }, op.x,
         e.inner == 1 ? TensorRef{} : op.y);
   });
 }
@@ -141,9 +140,8 @@ void reduce_sum_bwd_kernel(const OpContext& ctx, const ReduceSumBwd& op) {
   const Extents e = extents(op.dx, op.axis);
   cuda::with_real_type(op.dx.dtype, [&]<class T>(T) {
     cuda::with_width<T>(
-        run_of(e),
-        [&]<int V>(std::integral_constant<int, V>) { spread_runs<T, V>(ctx, op, e); }, op.dx,
-        e.inner == 1 ? TensorRef{} : op.dy);
+        run_of(e), [&]<int V>(std::integral_constant<int, V>) { spread_runs<T, V>(ctx, op, e); },
+        op.dx, e.inner == 1 ? TensorRef{} : op.dy);
   });
 }
 

@@ -80,7 +80,7 @@ __global__ void __launch_bounds__(kColumnThreads)
     sum_tiles_kernel(std::size_t rows, std::size_t piece, std::size_t groups, Body body) {
   using Sum = typename Body::Sum;
   constexpr int kSums = Body::kSums;
-  constexpr int kInFlight = 4;  // rows loaded before the first is used
+  constexpr int kInFlight = 4;                       // rows loaded before the first is used
   __shared__ Sum totals[kSums][kColumnThreads / 2];  // of the upper half, for the lower one
 
   const std::size_t group = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;

@@ -22,9 +22,9 @@ bool rows_start_aligned(const Refs&... refs) {
 template <class T, class F, class... Refs>
 void with_width(std::size_t run, const F& f, const Refs&... refs) {
   const auto fits = [&](std::size_t v) {
-    return run % v == 0 && (... && (refs.empty() || packs_fit(static_cast<const T*>(refs.data),
-                                                              refs.rows() > 1 ? refs.row_stride : 0,
-                                                              v)));
+    return run % v == 0 &&
+           (... && (refs.empty() || packs_fit(static_cast<const T*>(refs.data),
+                                              refs.rows() > 1 ? refs.row_stride : 0, v)));
   };
   if (fits(kPack<T>)) return f(std::integral_constant<int, kPack<T>>{});
   if (fits(2)) return f(std::integral_constant<int, 2>{});

@@ -212,8 +212,7 @@ std::map<std::string, std::vector<float>> gradients(bool fused, float start) {
     for (float& value : values) value = gradient ? start : normal(random);
     external[tensor.name] = make_ref(values.data(), tensor.shape);
   }
-  const BoundSchedule bound(tower.s, context, resources->get_device_memory_resource(0), "test",
-                            external);
+  BoundSchedule bound(tower.s, context, resources->get_device_memory_resource(0), "test", external);
   bound.run(Phase::Forward, Phase::Backward);
   context.stream->synchronize();
   return memory;

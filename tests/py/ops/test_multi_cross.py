@@ -48,9 +48,7 @@ def draw_weights(rng, n, layers):
 def forward(real, layout, x, ws, bs):
     y = blank(real, x.view.shape, layout)
     dots = np.full((len(x.view), len(ws)), np.nan, np.float32)
-    _core.run_op(
-        "multi_cross_fwd", {"x": x.view, "ws": ws, "bs": bs, "y": y.view, "dots": dots}
-    )
+    _core.run_op("multi_cross_fwd", {"x": x.view, "ws": ws, "bs": bs, "y": y.view, "dots": dots})
     y.check_gaps()
     return y, dots
 
@@ -164,6 +162,4 @@ def test_multi_cross_refuses_mixed_types_and_too_many_layers():
     with pytest.raises(ValueError, match="multi_cross_fwd: y holds float32, must hold float16"):
         _core.run_op("multi_cross_fwd", {"x": x, "ws": w, "bs": w, "y": y, "dots": dots})
     with pytest.raises(ValueError, match="multi_cross_fwd: 65 ws, must be 1 to 64"):
-        _core.run_op(
-            "multi_cross_fwd", {"x": y, "ws": w * 65, "bs": w * 65, "y": y, "dots": dots}
-        )
+        _core.run_op("multi_cross_fwd", {"x": y, "ws": w * 65, "bs": w * 65, "y": y, "dots": dots})
