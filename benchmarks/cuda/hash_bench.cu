@@ -16,12 +16,14 @@
 #include <string>
 #include <vector>
 
+#include "benchmarks/cuda/device_arrays.hpp"
 #include "core/cpp/device/device_backend.hpp"
 #include "core/cpp/device/thread_pool.hpp"
 #include "core/cpp/embedding/hash_table.hpp"
 #include "core/cpp/ops/hash_index.hpp"
 
-using namespace hugectr;  // NOLINT
+using namespace hugectr;         // NOLINT
+using namespace hugectr::bench;  // NOLINT
 
 namespace {
 
@@ -83,25 +85,18 @@ __global__ void random_reads(const uint4* lines, std::uint64_t mask, std::size_t
   if (sum == 1) *sink = sum;
 }
 
-void check(cudaError_t status) {
-  if (status == cudaSuccess) return;
-  std::printf("{\"error\": \"%s\"}\n", cudaGetErrorString(status));
-  std::exit(1);
-}
-
 class Bench {
  public:
   Bench(std::size_t capacity, std::size_t keys)
       : backend_(DeviceBackend::get(DeviceType::Cuda)),
         memory_(backend_.memory_resource(device_)),
         stream_(backend_.create_stream(device_, "bench")),
+        array_(memory_),
         pool_(1),
         context_{.stream = stream_.get(), .pool = &pool_, .device = device_},
         capacity_(capacity),
         n_(keys) {
     check(cudaSetDevice(0));
-    check(cudaEventCreate(&begin_));
-    check(cudaEventCreate(&end_));
     std::printf("{\"gpu\": \"%s\", \"places\": %zu, \"keys_per_call\": %zu}\n",
                 backend_.device_name(0).c_str(), capacity_, n_);
   }
@@ -236,27 +231,11 @@ class Bench {
     std::sort(values.begin(), values.end());
     return values[values.size() / 2];
   }
-  static TensorRef piece(TensorRef ref, std::size_t at, std::size_t n) {
-    ref.data = static_cast<char*>(ref.data) + at * size_of(ref.dtype);
-    ref.shape = {n};
-    return ref;
-  }
-  cudaStream_t native() const { return static_cast<cudaStream_t>(stream_->native()); }
-
-  TensorRef array(TensorScalarType type, const Shape& shape) {
-    TensorRef ref;
-    ref.dtype = type;
-    ref.device = device_;
-    ref.shape = shape;
-    ref.row_stride = ref.row_size();
-    ref.data = memory_->allocate(ref.size_in_bytes(), "bench");
-    held_.emplace_back(ref.data, ref.size_in_bytes());
-    return ref;
-  }
+  cudaStream_t native() const { return bench::native(*stream_); }
+  TensorRef array(TensorScalarType type, const Shape& shape) { return array_(type, shape); }
   void free_all() {
     stream_->synchronize();
-    for (const auto& [data, bytes] : held_) memory_->deallocate(data, bytes);
-    held_.clear();
+    array_.free_all();
   }
   template <class T>
   T read(const TensorRef& ref) {
@@ -274,13 +253,7 @@ class Bench {
   }
   template <class Body>
   double once(const Body& body) {
-    check(cudaEventRecord(begin_, native()));
-    body();
-    check(cudaEventRecord(end_, native()));
-    check(cudaEventSynchronize(end_));
-    float ms = 0;
-    check(cudaEventElapsedTime(&ms, begin_, end_));
-    return ms;
+    return clock_(*stream_, body);
   }
   /// Milliseconds a call of body(i), all batches in turn, after one call to warm up.
   template <class Body>
@@ -306,12 +279,12 @@ class Bench {
   DeviceBackend& backend_;
   std::shared_ptr<MemoryResource> memory_;
   std::unique_ptr<Stream> stream_;
+  DeviceArrays array_;
   ThreadPool pool_;
   OpContext context_;
   std::size_t capacity_, n_;
   double reads_per_second_ = 1;
-  cudaEvent_t begin_ = nullptr, end_ = nullptr;
-  std::vector<std::pair<void*, std::size_t>> held_;
+  StreamClock clock_;
 };
 
 }  // namespace

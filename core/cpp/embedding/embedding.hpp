@@ -69,9 +69,10 @@ class HCTR_API IEmbedding {
   virtual const SparseEmbeddingHashParams& get_embedding_params() const = 0;
 
   /// Stage 2b, on the plan stream: filters this device's keys, looks them up (train: inserts),
-  /// makes room, writes new rows, sorts. Returns when the plan stream has done it. Throws
-  /// InvalidArgument for the reserved key (sample, slot named), OutOfMemory for a full budget
-  /// (table, device, rows asked and allowed); the table is then as before the call.
+  /// makes room, writes new rows, sorts. Returns when the keys have been read and every error is
+  /// known; forward() waits for what is then left on the plan stream. Throws InvalidArgument for
+  /// the reserved key (sample, slot named), OutOfMemory for a full budget (table, device, rows
+  /// asked and allowed); the table is then as before the call.
   virtual void plan(std::size_t local_id, const SparseTensor& csr, PlanSlot slot, bool train) = 0;
   /// Drops a training plan that will not train: rows it inserted are taken back.
   virtual void drop_plan(PlanSlot slot) = 0;

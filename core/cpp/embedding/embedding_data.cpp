@@ -79,6 +79,10 @@ EmbeddingData<Key>::EmbeddingData(const SparseEmbeddingHashParams& params, GPURe
     plan.ready = gpu.create_event();
     plan.released = gpu.create_event();
   }
+  auto staging =
+      DeviceBuffer2::create(owner + " own count", DeviceAllocator(gpu.staging_resource()));
+  staging->reserve({1}, &own_count, "own count");
+  staging->allocate();
   exchange_arena = DeviceBuffer2::create(owner + " exchange", DeviceAllocator(memory));
   if (device_count > 1) {
     const std::size_t batch = std::max(params.batch_size, params.batch_size_eval);

@@ -46,6 +46,7 @@ struct EmbeddingData {
   /// Rows that have trained: what evaluation and dumps may see.
   std::atomic<std::size_t> trained_rows{0};
   std::array<LookupPlan, 3> plans;
+  Tensor2<std::uint32_t> own_count;  ///< staging: what filter_keys kept
   std::shared_ptr<DeviceBuffer2> exchange_arena;
   TensorBag2 pooled, packed;
 };

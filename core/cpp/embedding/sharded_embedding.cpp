@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "core/cpp/base/log.hpp"
 #include "core/cpp/ops/bucket_scale.hpp"
 #include "core/cpp/ops/embedding_lookup.hpp"
 #include "core/cpp/ops/embedding_update.hpp"
@@ -49,6 +50,17 @@ ShardedEmbedding<Key>::ShardedEmbedding(const SparseEmbeddingHashParams& params,
 }
 
 template <class Key>
+ShardedEmbedding<Key>::~ShardedEmbedding() {
+  for (const auto& data : devices_) {
+    try {
+      data->gpu.plan_stream().synchronize();
+    } catch (const std::exception& e) {
+      log(LogLevel::Warning, concat(data->owner, ": ", e.what()));
+    }
+  }
+}
+
+template <class Key>
 void ShardedEmbedding<Key>::plan(std::size_t local_id, const SparseTensor& csr, PlanSlot slot,
                                  bool train) {
   Data& data = *devices_.at(local_id);
@@ -65,11 +77,9 @@ void ShardedEmbedding<Key>::plan(std::size_t local_id, const SparseTensor& csr, 
   try {
     make_plan(data, plan, csr, train);
   } catch (...) {
-    if (train) {
-      const OpContext context = data.gpu.plan_context();
-      data.table.truncate(context, plan.rows_before);
-      context.stream->synchronize();
-    }
+    const OpContext context = data.gpu.plan_context();
+    if (train) data.table.truncate(context, plan.rows_before);
+    context.stream->synchronize();  // the caller may free the batch
     throw;
   }
   plan.state = LookupPlan::State::Planned;
@@ -84,6 +94,7 @@ void ShardedEmbedding<Key>::make_plan(Data& data, LookupPlan& plan, const Sparse
   const std::size_t n = plan.own.keys.size();
   const std::size_t buckets = plan.own.row_offsets.size() - 1;
   if (!plan.fits(n, buckets)) {
+    context.stream->synchronize();
     plan.released->synchronize();
     plan.allocate(data.memory, data.owner + (train ? " training plan" : " evaluation plan"), n,
                   buckets, train);
@@ -111,7 +122,6 @@ void ShardedEmbedding<Key>::make_plan(Data& data, LookupPlan& plan, const Sparse
   plan.states = data.state_rows(plan.rows_after);
   plan.last_step = data.last_step_rows(plan.rows_after);
   context.stream->record(*plan.ready);
-  context.stream->synchronize();
 }
 
 template <class Key>
@@ -132,16 +142,17 @@ void ShardedEmbedding<Key>::filter(Data& data, LookupPlan& plan, const SparseTen
   const OpContext context = data.gpu.plan_context();
   const std::size_t buckets = plan.samples * distribution.local_slots();
   if (!plan.filter_fits(csr.nnz, buckets)) {
+    context.stream->synchronize();
     plan.released->synchronize();
     plan.allocate_filter(data.memory, data.owner + " own keys", keys.dtype, csr.nnz, buckets);
   }
   const TensorRef own_keys = LookupPlan::first(plan.own_keys, csr.nnz);
   const TensorRef own_row_offsets = LookupPlan::first(plan.own_row_offsets, buckets + 1);
   distribution.filter(context, {keys, csr.row_offsets, csr.nnz}, own_keys, own_row_offsets);
-  std::uint32_t own = 0;
-  context.stream->copy(&own, own_row_offsets.ptr<std::uint32_t>() + buckets, sizeof own);
+  std::uint32_t* const own = data.own_count.get_ptr();
+  context.stream->copy(own, own_row_offsets.ptr<std::uint32_t>() + buckets, sizeof *own);
   context.stream->synchronize();
-  plan.own = {LookupPlan::first(plan.own_keys, own), own_row_offsets};
+  plan.own = {LookupPlan::first(plan.own_keys, *own), own_row_offsets};
 }
 
 template <class Key>

@@ -15,6 +15,8 @@ class ShardedEmbedding final : public IEmbedding {
  public:
   ShardedEmbedding(const SparseEmbeddingHashParams& params,
                    std::shared_ptr<ResourceManager> resources);
+  /// Waits for the plan streams: plan() leaves work there that uses this object's memory.
+  ~ShardedEmbedding() override;
 
   const SparseEmbeddingHashParams& get_embedding_params() const override { return params_; }
 

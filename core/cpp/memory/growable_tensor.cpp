@@ -8,6 +8,13 @@
 
 namespace hugectr {
 
+namespace {
+
+/// Growing by an eighth stays at this many bytes until they are a thirty-second.
+constexpr std::size_t kEighthUpTo = std::size_t{64} << 20;
+
+}  // namespace
+
 GrowableTensor::GrowableTensor(MemoryResource& resource, TensorScalarType type,
                                std::size_t row_size, std::size_t max_rows, std::string name)
     : device_(resource.device()),
@@ -31,7 +38,8 @@ void GrowableTensor::grow_to(std::size_t rows) {
                              ": raise its budget or reduce its keys"));
   }
   const std::size_t row_bytes = row_size_ * size_of(type_);
-  const std::size_t generous = std::min(max_rows_, std::max(rows, rows_ + rows_ / 8));
+  const std::size_t more = std::max(rows_ / 32, std::min(rows_ / 8, kEighthUpTo / row_bytes));
+  const std::size_t generous = std::min(max_rows_, std::max(rows, rows_ + more));
   try {
     memory_->grow(generous * row_bytes);
   } catch (const OutOfMemory&) {

@@ -19,8 +19,9 @@ class HCTR_API GrowableTensor {
                  std::size_t max_rows, std::string name);
 
   /// Makes at least `rows` rows usable; new rows are zero. Grows by about an eighth of the present
-  /// size at least, so that growing row by row maps pages rarely. Throws OutOfMemory naming the
-  /// tensor when more than max_rows are asked for.
+  /// size at least, a thirty-second once that is more than 64 MiB, so that growing row by row maps
+  /// pages rarely and a large tensor has few rows to spare. Throws OutOfMemory naming the tensor
+  /// when more than max_rows are asked for.
   void grow_to(std::size_t rows);
 
   std::size_t rows() const { return rows_; }          ///< rows mapped now

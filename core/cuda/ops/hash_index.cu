@@ -7,6 +7,8 @@
 namespace hugectr::cuda {
 namespace {
 
+constexpr unsigned kHashThreads = 256;
+
 // The keys of a call and where its results go.
 template <class Key>
 struct Lookup {
@@ -102,15 +104,15 @@ struct NewRows {
   __device__ unsigned long long reserve_rows(unsigned count) const {
     return atomicAdd(counter, static_cast<unsigned long long>(count));
   }
-  __device__ std::uint64_t value(std::uint32_t i, unsigned long long row) const {
-    const std::uint32_t its_slot = slot(i);
+  __device__ std::uint64_t value(std::uint32_t i, Key key, std::uint32_t slot,
+                                 unsigned long long row) const {
     const std::uint32_t number = row < limit ? static_cast<std::uint32_t>(row) : kNoRow;
     if (row < limit) {
-      row_keys[row] = key(i);
-      if (row_slots) row_slots[row] = its_slot;
+      row_keys[row] = key;
+      if (row_slots) row_slots[row] = slot;
     }
     lookup.rows[i] = number;
-    return pack_value(its_slot, number);
+    return pack_value(slot, number);
   }
 };
 
@@ -131,10 +133,10 @@ struct KnownRows {
 };
 
 template <bool kSlots, class Rows>
-__global__ void __launch_bounds__(kHashThreads, 4)
+__global__ void __launch_bounds__(kInsertThreads, 8)
     hash_insert_kernel(Rows rows, HashPlace* places, std::size_t capacity, std::uint32_t n) {
-  __shared__ InsertQueues queues[kHashThreads / 32];
-  insert_keys<kSlots>(rows, places, capacity, n, queues[threadIdx.x / 32]);
+  __shared__ InsertShared shared;
+  InsertWarp<kSlots, Rows>(rows, places, capacity, shared).run(n);
 }
 
 // Sets elements of the report: -1, which is also the greatest unsigned number, what a minimum
@@ -147,10 +149,12 @@ void preset(const OpContext& context, const TensorRef& report, HashReport elemen
 template <class Rows>
 void launch_insert(const OpContext& context, const char* name, bool slots, const Rows& rows,
                    const TensorRef& index, std::size_t n) {
-  // Every warp takes several groups of keys, so that those which need a second look fill a warp.
-  const dim3 grid(grid_for(n, 4 * kHashThreads));
+  // Every warp takes two groups of keys: those which need a second look nearly fill a warp then,
+  // and the blocks stay short.
+  const std::size_t share = 2 * kInsertThreads;
+  const dim3 grid(static_cast<unsigned>((n + share - 1) / share));
   const auto kernel = slots ? &hash_insert_kernel<true, Rows> : &hash_insert_kernel<false, Rows>;
-  launch(context, name, grid, dim3(kHashThreads), 0, kernel, rows, places_of(name, index),
+  launch(context, name, grid, dim3(kInsertThreads), 0, kernel, rows, places_of(name, index),
          index.size() / 2, static_cast<std::uint32_t>(n));
 }
 

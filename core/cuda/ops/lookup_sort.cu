@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_select.cuh>
+#include <optional>
 
 #include "core/cpp/ops/lookup_sort.hpp"
 #include "core/cuda/device/launch.cuh"
@@ -63,10 +64,15 @@ void lookup_sort(const OpContext& context, const LookupSort& op) {
                                            sorted_buckets, count, 0, bits, stream));
   HCTR_TRY(cub::DeviceSelect::If(nullptr, select_bytes, places, run_offsets, run_count,
                                  static_cast<std::int64_t>(n), starts_run, stream));
-  const Scratch temporary(context, std::max(sort_bytes, select_bytes));
-  HCTR_TRY(cub::DeviceRadixSort::SortPairs(temporary.data(), sort_bytes, rows, sorted_rows, buckets,
+  // CUB needs about 8 bytes a pair besides its counters; behind the sorted rows there are 12.
+  const std::size_t used = (n * sizeof(std::uint32_t) + 255) / 256 * 256;
+  const std::size_t wanted = std::max(sort_bytes, select_bytes);
+  std::optional<Scratch> more;
+  void* temporary = reinterpret_cast<char*>(sorted_rows) + used;
+  if (used + wanted > op.scratch.size_in_bytes()) temporary = more.emplace(context, wanted).data();
+  HCTR_TRY(cub::DeviceRadixSort::SortPairs(temporary, sort_bytes, rows, sorted_rows, buckets,
                                            sorted_buckets, count, 0, bits, stream));
-  HCTR_TRY(cub::DeviceSelect::If(temporary.data(), select_bytes, places, run_offsets, run_count,
+  HCTR_TRY(cub::DeviceSelect::If(temporary, select_bytes, places, run_offsets, run_count,
                                  static_cast<std::int64_t>(n), starts_run, stream));
   launch(context, LookupSort::kName, dim3(grid_for(n, kThreads)), dim3(kThreads), 0,
          &name_runs_kernel, sorted_rows, count, run_count, run_offsets,
