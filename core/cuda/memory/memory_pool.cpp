@@ -54,6 +54,10 @@ Pool& pool_of(Pools& all, int device) {
   HCTR_TRY(cudaMemPoolCreate(&pool, &properties));
   std::uint64_t keep_all = UINT64_MAX;
   HCTR_TRY(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep_all));
+  // Memory that another stream has given back is taken only when that stream has come so far: an
+  // allocation must not make its stream wait for another one's work.
+  int never = 0;
+  HCTR_TRY(cudaMemPoolSetAttribute(pool, cudaMemPoolReuseAllowInternalDependencies, &never));
   for (const int other : all.access[device]) set_access(pool, other);
   entry.pool = pool;
   return entry;

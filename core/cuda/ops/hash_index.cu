@@ -133,7 +133,7 @@ struct KnownRows {
 };
 
 template <bool kSlots, class Rows>
-__global__ void __launch_bounds__(kInsertThreads, 8)
+__global__ void __launch_bounds__(kInsertThreads, 10)
     hash_insert_kernel(Rows rows, HashPlace* places, std::size_t capacity, std::uint32_t n) {
   __shared__ InsertShared shared;
   InsertWarp<kSlots, Rows>(rows, places, capacity, shared).run(n);

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "core/cpp/base/error.hpp"
 
 namespace hugectr {
@@ -48,6 +50,20 @@ TEST(GrowableTensor, GrowsByAnEighthAtLeastAndNeverPastItsLimit) {
     EXPECT_NE(std::string(e.what()).find("10001"), std::string::npos);
   }
   EXPECT_EQ(rows.rows(), 10'000u);
+}
+
+TEST(GrowableTensor, ALargeTensorHasFewRowsToSpare) {
+  const auto resource = make_host_memory_resource();
+  // Rows of 1 MiB, whose pages nobody touches.
+  GrowableTensor rows(*resource, TensorScalarType::Float32, std::size_t{1} << 18, 6000, "rows");
+  int growths = 0;
+  for (std::size_t n = 1; n <= 5000; ++n) {
+    const std::size_t before = rows.rows();
+    rows.grow_to(n);
+    growths += rows.rows() != before;
+    ASSERT_LE(rows.rows(), n + std::max<std::size_t>(64, n / 32));
+  }
+  EXPECT_LT(growths, 150);
 }
 
 TEST(GrowableTensor, ViewsOfRows) {
