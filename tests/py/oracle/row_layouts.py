@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-
 from oracle.reals import Real
 
 #: Rows one after the other; at a distance that 16-byte accesses like; at one that they do not.
