@@ -5,10 +5,9 @@
 
 namespace hugectr::cuda {
 namespace {
-
 struct NoColumns {};
 
-// Weighted sums; the group behind the columns is a column of ones, so that it sums the weights.
+// Weighted sums; the group behind the columns, a column of ones, sums the weights.
 template <class T, int kVec>
 struct WeightedSums {
   using Sum = double;
