@@ -3,7 +3,6 @@
 
 #include "core/cpp/model/model_check.hpp"
 #include "core/cpp/ops/cast.hpp"
-#include "core/cpp/ops/embedding_lookup.hpp"
 #include "core/cpp/ops/loss_scale.hpp"
 
 namespace hugectr {
@@ -20,10 +19,7 @@ std::shared_ptr<const NetworkGraph> make_graph(const SolverSpec& solver, const M
   }
   for (std::size_t i = 0; i < model.embeddings.size(); ++i) {
     const auto params = embedding_params(solver, model, i);
-    inputs.push_back({params.name,
-                      {b, params.slot_num, params.embedding_vec_size},
-                      true,
-                      AnyOp(EmbeddingLookup{}).lowers("out")});
+    inputs.push_back({params.name, {b, params.slot_num, params.embedding_vec_size}, true});
   }
   NetworkOptions options;
   options.local_batch = b;
@@ -38,6 +34,18 @@ std::shared_ptr<const NetworkGraph> make_graph(const SolverSpec& solver, const M
     options.loss_scale = kFirstDynamicLossScale;
   }
   return std::make_shared<NetworkGraph>(inputs, model.layers, options);
+}
+
+/// The type vectors and their gradients travel in: 16 bits when the network takes all of them so.
+TensorScalarType output_type(const NetworkGraph& graph, const std::string& table) {
+  for (const StepSchedule* schedule : {&graph.train_schedule(), &graph.eval_schedule()}) {
+    for (const std::string& name : {table, table + "@grad"}) {
+      if (schedule->has(name) && schedule->ref(name).dtype == TensorScalarType::Float32) {
+        return TensorScalarType::Float32;
+      }
+    }
+  }
+  return graph.options().compute_dtype;
 }
 
 }  // namespace
@@ -57,7 +65,9 @@ Session::Impl::Impl(const SolverSpec& solver_spec, const ReaderSpec& reader,
   graph = make_graph(solver, model, *resources, with_eval);
   for (std::size_t i = 0; i < model.embeddings.size(); ++i) {
     sparse_inputs.push_back(sparse_input_of(model.embeddings[i], model.input));
-    embeddings.push_back(make_embedding(embedding_params(solver, model, i), resources));
+    SparseEmbeddingHashParams params = embedding_params(solver, model, i);
+    params.output_type = output_type(*graph, params.name);
+    embeddings.push_back(make_embedding(params, resources));
   }
   const std::vector<float> initial = graph->initial_parameters();
   networks.resize(devices());
