@@ -15,6 +15,9 @@ from hugectr import _core
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "py"))
 
+sys.path.insert(0, str(Path(__file__).parent))
+
+from driver import Driver
 from models import failing
 
 pytestmark = pytest.mark.skipif(
@@ -26,31 +29,20 @@ class Ballast:
     """Takes nearly all free memory of GPU 0, through the driver."""
 
     def __init__(self):
-        self.driver = ctypes.CDLL("libcuda.so.1")
+        self.driver = Driver()
         self.blocks = []
-        device, self.context = ctypes.c_int(), ctypes.c_void_p()
-        self._call("cuInit", 0)
-        self._call("cuDeviceGet", ctypes.byref(device), 0)
-        self._call("cuDevicePrimaryCtxRetain", ctypes.byref(self.context), device)
-
-    def _call(self, name, *arguments):
-        status = getattr(self.driver, name)(*arguments)
-        assert status == 0, f"{name}: {status}"
 
     def take(self):
-        self._call("cuCtxSetCurrent", self.context)
+        allocate = self.driver.library.cuMemAlloc_v2
         for exponent in range(38, 21, -1):  # down to pieces of 4 MiB
-            while True:
-                block = ctypes.c_uint64()
-                size = ctypes.c_size_t(1 << exponent)
-                if self.driver.cuMemAlloc_v2(ctypes.byref(block), size) != 0:
-                    break
+            block = ctypes.c_uint64()
+            while allocate(ctypes.byref(block), ctypes.c_size_t(1 << exponent)) == 0:
                 self.blocks.append(block)
+                block = ctypes.c_uint64()
 
     def give_back(self):
-        self._call("cuCtxSetCurrent", self.context)
         for block in self.blocks:
-            self._call("cuMemFree_v2", block)
+            self.driver("cuMemFree_v2", block)
         self.blocks.clear()
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +42,7 @@ def build(
     budget: int = 0,
     embedding: str = "Distributed",
     evaluation: MemoryDataset | None = None,
+    solver: dict[str, Any] | None = None,
 ) -> hugectr.Model:
     """A tower on one table, compiled."""
     model = hugectr.Model(
@@ -53,6 +55,7 @@ def build(
             vvgpu=[list(devices)],
             device=device,
             i64_input_key=i64,
+            **(solver or {}),
         ),
         hugectr.DataReaderParams(
             hugectr.DataReaderType_t.Norm,
