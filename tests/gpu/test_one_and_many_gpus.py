@@ -37,6 +37,15 @@ def test_a_run_on_two_gpus_repeats_bit_for_bit():
     np.testing.assert_array_equal(first, second)
 
 
+@pytest.mark.parametrize("kind", ["float16", "bfloat16"])
+def test_sixteen_bits_on_two_gpus(kind):
+    mixed = {"use_mixed_precision": True, "mixed_precision_type": kind, "scaler": 1024}
+    one, one_model = train("cuda", "SGD", 100, **mixed)
+    two, two_model = train("cuda", "SGD", 100, devices=2, **mixed)
+    np.testing.assert_allclose(two, one, rtol=2e-3 if kind == "float16" else 1e-2)
+    assert one_model.skipped_steps() == two_model.skipped_steps() == 0
+
+
 def test_a_checkpoint_moves_between_device_counts(tmp_path):
     _, many = train("cuda", "Adam", 50, devices=2)
     many.save_params_to_files(str(tmp_path / "model"), 50)
