@@ -69,14 +69,31 @@ def _blas() -> dict[str, Any]:
     }
 
 
+def _missing_libraries(libraries: dict[str, str]) -> list[str]:
+    """What a machine with GPUs lacks; NCCL only matters where there are several."""
+    needed = ["cuBLASLt"] + (["NCCL"] if cuda.device_count() > 1 else [])
+    return [text for name in needed if (text := libraries.get(name, "")).startswith("can not open")]
+
+
+def _library_lines(libraries: dict[str, str]) -> list[str]:
+    """The driver first; what was tried for a missing one indented below it."""
+    order = ["driver", "cudart", "code for", "cuBLASLt", "NCCL"]
+    lines = []
+    for name in sorted(libraries, key=lambda n: (order.index(n) if n in order else 9, n)):
+        first, *more = libraries[name].splitlines()
+        lines.append(f"  {name:<9} {first}")
+        lines += [f"              {line.strip()}" for line in more]
+    return lines
+
+
 def examine() -> dict[str, Any]:
     """Look at the installation and the machine.
 
     Returns
     -------
     dict
-        ``ok`` is False when a part that training on the CPU needs is missing; ``problems`` says
-        which. The rest is plain data that ``json.dumps`` takes.
+        ``ok`` is False when a part is missing that training needs on the CPU, or on a GPU that is
+        there; ``problems`` says which. The rest is plain data that ``json.dumps`` takes.
     """
     folder = Path(__file__).resolve().parent
     cpu = _cpu_info()
@@ -98,6 +115,9 @@ def examine() -> dict[str, Any]:
         if _package_version(name) is None
     ]
     available = cuda.is_available()
+    libraries = cuda.libraries()
+    if available:
+        problems += _missing_libraries(libraries)
     return {
         "ok": not problems,
         "problems": problems,
@@ -117,7 +137,7 @@ def examine() -> dict[str, Any]:
             "devices": cuda.device_count(),
             "why_not": "" if available else cuda.why_not(),
             "names": cuda.device_names(),
-            "libraries": cuda.libraries(),
+            "libraries": libraries,
         },
         "ops": len(_core.op_names("cpu")),
         # The plug-in brings its kernels when it is opened, which the questions above did.
@@ -142,7 +162,7 @@ def format_report(found: dict[str, Any]) -> str:
         if gpu["available"]
         else f"CUDA      {gpu['why_not']}",
         *(f"GPU {i:<5} {name}" for i, name in enumerate(gpu["names"])),
-        *(f"  {name:<9} {text}" for name, text in gpu["libraries"].items()),
+        *_library_lines(gpu["libraries"]),
         f"ops       {found['ops']} on the CPU, {found['cuda_ops']} on CUDA",
         "parts     "
         + ", ".join(
@@ -152,6 +172,6 @@ def format_report(found: dict[str, Any]) -> str:
         + ", ".join(f"{name} {version or '-'}" for name, version in found["packages"].items()),
     ]
     lines += [f"set       {name}={value}" for name, value in found["environment"].items()]
-    lines += [f"problem   {text}" for text in found["problems"]]
+    lines += [f"problem   {text.splitlines()[0]}" for text in found["problems"]]
     lines.append("all right" if found["ok"] else "not usable as it is, see above")
     return "\n".join(lines)

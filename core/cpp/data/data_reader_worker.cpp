@@ -1,9 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/data/data_reader_worker.hpp"
 
+#include <limits>
+
+#include "core/cpp/base/error.hpp"
 #include "core/cpp/data/data_reader_worker_group.hpp"
 
 namespace hugectr {
+namespace {
+
+/// No kernel may see offsets that have gone round.
+void check_offsets_count(const CSRChunk& chunk) {
+  for (std::size_t i = 0; i < chunk.sparse.size(); ++i) {
+    HCTR_CHECK(chunk.sparse[i].nnz <= std::numeric_limits<offset_t>::max(), "sparse input ", i,
+               ": a batch has ", chunk.sparse[i].nnz,
+               " keys, more than 32-bit row offsets count: use a smaller batch");
+  }
+}
+
+}  // namespace
 
 DataReaderWorker::DataReaderWorker(DataReaderWorkerGroup& group)
     : group_(group), thread_([this] { run(); }) {}
@@ -33,6 +48,7 @@ void DataReaderWorker::read_all() {
     try {
       const ReaderLedger::Timer timer(group_.ledger(), &ReaderMetrics::parse_seconds);
       group_.source().parse(*raw, group_.batch_size(), *chunk);
+      check_offsets_count(*chunk);
     } catch (...) {
       // Kept in the place of the batch, so that what came before it is still delivered.
       error = std::current_exception();

@@ -49,7 +49,6 @@ class CudaMemoryResource final : public MemoryResource {
 
   void deallocate(void* data, std::size_t) noexcept override {
     HCTR_TRY_NOTHROW(cudaFreeAsync(data, memory_stream(device_)));
-    forget_peak(device_);
   }
 
   std::unique_ptr<GrowableMemory> reserve_growable(std::size_t max_bytes,

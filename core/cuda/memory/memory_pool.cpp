@@ -84,19 +84,7 @@ void trim_memory_pool(int device) noexcept {
   if (it == all.of_device.end() || it->second.pool == nullptr) return;
   // What was freed in a stream can only go once the stream has come to it.
   HCTR_TRY_NOTHROW(cudaStreamSynchronize(it->second.stream));
-  std::uint64_t peak = 0;
-  HCTR_TRY_NOTHROW(cudaMemPoolGetAttribute(it->second.pool, cudaMemPoolAttrUsedMemHigh, &peak));
-  HCTR_TRY_NOTHROW(cudaMemPoolTrimTo(it->second.pool, peak));
-}
-
-void forget_peak(int device) noexcept {
-  Pools& all = pools();
-  const std::lock_guard lock(all.mutex);
-  const auto it = all.of_device.find(device);
-  if (it == all.of_device.end() || it->second.pool == nullptr) return;
-  HCTR_TRY_NOTHROW(cudaStreamSynchronize(it->second.stream));  // until then it counts as in use
-  std::uint64_t none = 0;
-  HCTR_TRY_NOTHROW(cudaMemPoolSetAttribute(it->second.pool, cudaMemPoolAttrUsedMemHigh, &none));
+  HCTR_TRY_NOTHROW(cudaMemPoolTrimTo(it->second.pool, 0));
 }
 
 void share_memory_between(const std::vector<int>& devices) {

@@ -13,12 +13,8 @@ cudaMemPool_t memory_pool(int device);
 /// A stream for allocations and for clearing new memory, which no other work waits in.
 cudaStream_t memory_stream(int device);
 
-/// Gives what the pool keeps unused back to the device: what to do before memory runs out. It keeps
-/// as much as was in use at once since the last forget_peak(), so that steps that ran before a
-/// table took the last pages still find their scratch memory.
+/// Gives what the pool keeps unused back to the device: what to do before memory runs out.
 void trim_memory_pool(int device) noexcept;
-/// Something lasting was freed: what is in use from now on counts.
-void forget_peak(int device) noexcept;
 
 /// Lets the devices reach each other's pool and the memory reserved from now on: collectives
 /// inside a process read the other devices' buffers in place. Devices that can not reach each
