@@ -110,6 +110,7 @@ class SolverSpec(TypedDict, total=False):
     dynamic_loss_scale: bool
     tf32: bool
     use_cuda_graph: bool
+    use_algorithm_search: bool
 
 class MemoryData(TypedDict):
     label: npt.NDArray[np.float32]  # (n, label_dim)

@@ -24,7 +24,6 @@ from hugectr.precision import check_precision
 DEVICES = ("auto", "cpu", "cuda")
 # Tuning switches of the original: fusion, overlap and capture are the schedule's own business here.
 _UNUSED_SWITCHES = (
-    "use_algorithm_search",
     "async_mlp_wgrad",
     "gen_loss_summary",
     "overlap_lr",
@@ -100,8 +99,11 @@ class Solver:
         Keys are int64 instead of uint32.
     use_cuda_graph : bool
         Submit the dense part of a step to a GPU as one CUDA graph; False: kernel by kernel.
-    use_algorithm_search, async_mlp_wgrad, gen_loss_summary, overlap_lr, \
-overlap_init_wgrad, overlap_ar_a2a, use_holistic_cuda_graph, use_overlapped_pipeline, \
+    use_algorithm_search : bool
+        Let matrix products on a GPU choose, at their first call, the fastest of the algorithms that
+        give the same bits.
+    async_mlp_wgrad, gen_loss_summary, overlap_lr, overlap_init_wgrad, \
+ overlap_ar_a2a, use_holistic_cuda_graph, use_overlapped_pipeline, \
 all_reduce_algo, grouped_all_reduce, num_iterations_statistics, is_dlrm, kafka_brockers
         Accepted for old scripts and without effect: the step schedule decides these things.
     device_layout : DeviceLayout
@@ -189,6 +191,7 @@ all_reduce_algo, grouped_all_reduce, num_iterations_statistics, is_dlrm, kafka_b
             "drop_incomplete_batch",
             "dynamic_loss_scaling",
             "use_cuda_graph",
+            "use_algorithm_search",
             *_UNUSED_SWITCHES,
         ):
             checked(name, check_bool(where + name, getattr(self, name)))
@@ -268,6 +271,7 @@ all_reduce_algo, grouped_all_reduce, num_iterations_statistics, is_dlrm, kafka_b
             "dynamic_loss_scale": self.scales_dynamically,
             "tf32": self.enable_tf32_compute,
             "use_cuda_graph": self.use_cuda_graph,
+            "use_algorithm_search": self.use_algorithm_search,
         }
 
 

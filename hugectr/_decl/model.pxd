@@ -172,6 +172,7 @@ cdef extern from "core/cpp/model/session.hpp" namespace "hugectr" nogil:
         cbool repeat_dataset, drop_incomplete_batch
         CppLearningRateParams lr
         cbool i64_input_key, metrics_auc, metrics_average_loss, tf32, dynamic_loss_scale
+        cbool use_algorithm_search
         cbool use_cuda_graph
         double loss_scale
         CppTensorScalarType compute_dtype

@@ -170,6 +170,7 @@ cdef CppSolverSpec _solver_spec(fields) except *:
     s.loss_scale = f.take("loss_scale", 0.0)
     s.dynamic_loss_scale = f.take("dynamic_loss_scale", False)
     s.tf32 = f.take("tf32", False)
+    s.use_algorithm_search = f.take("use_algorithm_search", True)
     metrics = f.take("metrics", ["AUC"])
     for metric in metrics:
         if metric not in ("AUC", "AverageLoss"):

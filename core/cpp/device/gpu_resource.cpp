@@ -27,7 +27,7 @@ GPUResource::GPUResource(DeviceBackend& backend, DeviceId device, std::size_t lo
 GPUResource::~GPUResource() = default;
 
 OpContext GPUResource::compute_context() {
-  return {compute_stream_.get(), pool_, communicator_.get(), device_, tf32_};
+  return {compute_stream_.get(), pool_, communicator_.get(), device_, tf32_, algorithm_search_};
 }
 
 OpContext GPUResource::plan_context() {

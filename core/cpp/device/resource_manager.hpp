@@ -55,6 +55,9 @@ class HCTR_API GPUResource {
   OpContext plan_context();
   /// Whether compute contexts made from now on let float32 products use tf32.
   void set_tf32(bool tf32) { tf32_ = tf32; }
+  /// Whether products of compute contexts made from now on choose their algorithm by timing those
+  /// that give the same bits.
+  void set_algorithm_search(bool search) { algorithm_search_ = search; }
 
  private:
   DeviceBackend& backend_;
@@ -62,7 +65,7 @@ class HCTR_API GPUResource {
   std::size_t local_id_, global_id_;
   std::unique_ptr<Communicator> communicator_, plan_communicator_;
   ThreadPool* pool_;
-  bool tf32_ = false;
+  bool tf32_ = false, algorithm_search_ = false;
   std::unique_ptr<Stream> compute_stream_, memcpy_stream_, plan_stream_;
 };
 

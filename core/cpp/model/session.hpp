@@ -46,9 +46,10 @@ struct SolverSpec {
   TensorScalarType compute_dtype = TensorScalarType::Float32;
   double loss_scale = 0.0;  ///< float16: factor of all gradients; 0 for none, or for dynamic: the
                             ///< first one in common use
-  bool dynamic_loss_scale = false;  ///< float16: halved on overflow, doubled after 2000 good steps
-  bool tf32 = false;                ///< float32 products may round their factors to tf32
-  bool use_cuda_graph = true;       ///< submit the dense part of a step as a whole where possible
+  bool dynamic_loss_scale = false;   ///< float16: halved on overflow, doubled after 2000 good steps
+  bool tf32 = false;                 ///< float32 products may round their factors to tf32
+  bool use_algorithm_search = true;  ///< time the products' algorithms that give equal bits
+  bool use_cuda_graph = true;        ///< submit the dense part of a step as a whole where possible
 };
 
 enum class DataFormat { Norm, Raw, Arrow };

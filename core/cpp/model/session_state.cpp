@@ -75,6 +75,7 @@ Session::Impl::Impl(const SolverSpec& solver_spec, const ReaderSpec& reader,
   resources->for_each_device([&](std::size_t id) {
     GPUResource& gpu = resources->get_local_gpu(id);
     gpu.set_tf32(solver.tf32);
+    gpu.set_algorithm_search(solver.use_algorithm_search);
     networks[id] = std::make_unique<Network>(graph, gpu);
   });
   // After the devices have found room for them: a network too large for one is refused at once.
