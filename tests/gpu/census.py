@@ -39,6 +39,7 @@ def train(
     devices: int = 1,
     update: str = "Local",
     use_cuda_graph: bool = True,
+    **solver_settings: Any,
 ) -> tuple[npt.NDArray[np.float64], hugectr.Model]:
     """Loss after every step, and the model."""
     data = dataset()
@@ -52,6 +53,7 @@ def train(
         device=device,
         i64_input_key=True,
         use_cuda_graph=use_cuda_graph,
+        **solver_settings,
     )
     reader = hugectr.DataReaderParams(
         hugectr.DataReaderType_t.Norm,

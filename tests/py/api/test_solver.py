@@ -97,10 +97,10 @@ def test_mixed_precision_names_the_type_the_network_computes_in(arguments, dtype
 
 def test_switches_without_effect_make_one_debug_line(monkeypatch, capsys):
     monkeypatch.setattr(log, "_level", log.DEBUG)
-    hugectr.CreateSolver(use_algorithm_search=False, is_dlrm=True)
+    hugectr.CreateSolver(async_mlp_wgrad=True, use_cuda_graph=False, is_dlrm=True)
     lines = [line for line in capsys.readouterr().out.splitlines() if "without effect" in line]
     assert len(lines) == 1
-    assert "use_algorithm_search=False, is_dlrm=True" in lines[0]
+    assert "async_mlp_wgrad=True, is_dlrm=True" in lines[0]
     assert "[HCTR][" in lines[0]
     assert "][DEBUG][RK0][main]: " in lines[0]
 
