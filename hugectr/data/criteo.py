@@ -28,7 +28,7 @@ from hugectr.arguments import check_choice, check_int
 from hugectr.data.criteo_categories import Counts, CountTotal, Encoding, count
 from hugectr.data.criteo_lines import CATEGORIES, INTEGERS, Lines, Part, cut, parse, read_part
 from hugectr.data.norm import write_file_list, write_norm
-from hugectr.data.parquet import write_metadata
+from hugectr.data.parquet import ROW_GROUP_ROWS, write_metadata
 from hugectr.enums import Check_t
 from hugectr.errors import InvalidArgument, rejected
 
@@ -300,7 +300,13 @@ def _write(
         columns = {"label": pa.array(lines.label)}
         columns |= {name: pa.array(dense[:, i].copy()) for i, name in enumerate(DENSE)}
         columns |= {name: pa.array(keys[:, i].copy()) for i, name in enumerate(SLOTS)}
-        pq.write_table(pa.table(columns), temporary, compression="snappy", write_page_checksum=True)
+        pq.write_table(
+            pa.table(columns),
+            temporary,
+            compression="snappy",
+            row_group_size=ROW_GROUP_ROWS,
+            write_page_checksum=True,
+        )
     else:
         offsets = np.concatenate([[0], np.cumsum(encoding.slot_sizes[:-1])])
         write_norm(temporary, lines.label[:, None], dense, keys + offsets, Check_t.Sum, True)

@@ -24,6 +24,8 @@ from hugectr.data.columns import Columns
 from hugectr.errors import DataError, InvalidArgument
 
 METADATA = "_metadata.json"
+# Of files written here: what a reading thread decodes, and holds, at a time.
+ROW_GROUP_ROWS = 1 << 16
 
 
 def _filesystem(source: str) -> tuple[pafs.FileSystem, str]:

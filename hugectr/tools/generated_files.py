@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hugectr.data.norm import write_file_list, write_norm
-from hugectr.data.parquet import write_metadata
+from hugectr.data.parquet import ROW_GROUP_ROWS, write_metadata
 from hugectr.enums import DataReaderType_t
 from hugectr.tools.generated_samples import Piece, Samples, draw
 
@@ -137,5 +137,11 @@ def _write_parquet(params: DataGeneratorParams, samples: Samples, piece: Piece) 
         else:
             columns[name] = flat
     temporary = piece.path + ".tmp"
-    pq.write_table(pa.table(columns), temporary, compression="snappy", write_page_checksum=True)
+    pq.write_table(
+        pa.table(columns),
+        temporary,
+        compression="snappy",
+        row_group_size=ROW_GROUP_ROWS,
+        write_page_checksum=True,
+    )
     os.replace(temporary, piece.path)
