@@ -39,8 +39,9 @@ def cross_gradients(x0, ws, bs, dy):
 
 
 def draw_weights(rng, n, layers):
-    # Weights as small as trained ones, so that six layers neither vanish nor explode.
-    ws = [(rng.standard_normal(n) / np.sqrt(n)).astype(np.float32) for _ in range(layers)]
+    # Weights as small as trained ones, so that the layers neither vanish nor leave float16.
+    spread = min(1.0, 6 / layers) / np.sqrt(n)
+    ws = [(rng.standard_normal(n) * spread).astype(np.float32) for _ in range(layers)]
     bs = [(rng.standard_normal(n) * 0.3).astype(np.float32) for _ in range(layers)]
     return ws, bs
 
