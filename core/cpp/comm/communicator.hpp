@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/cpp/base/export.hpp"
+#include "core/cpp/comm/process_group.hpp"
 #include "core/cpp/memory/tensor_ref.hpp"
 
 namespace hugectr {
@@ -42,15 +43,27 @@ class HCTR_API Communicator {
   virtual void broadcast(TensorRef data, std::size_t root, Stream& stream) = 0;
   virtual void barrier(Stream& stream) = 0;
 
-  /// Makes every rank's pending and later calls throw CommError(reason).
+  /// Makes every rank's pending and later calls throw CommError(reason), in all processes.
   virtual void abort(const std::string& reason) noexcept = 0;
+  /// The same for the ranks of this process only: how one goes that owes the others nothing.
+  virtual void leave(const std::string& reason) noexcept { abort(reason); }
   /// Makes the group work again after abort(): one rank calls it for all, while no rank has a call
   /// pending, queued or to come from before. What the aborted calls left in their tensors is not
   /// defined. Throws CommError when there can be no new group.
   virtual void renew() = 0;
 };
 
-/// One communicator for each of `count` virtual CPU devices of this process.
+/// Which process each rank (device) of a job lives in, and what connects the processes.
+struct JobRanks {
+  std::vector<std::size_t> process_of_rank;
+  std::shared_ptr<IProcessGroup> processes;  ///< null: there is one process
+};
+
+/// Communicators of the virtual CPU devices of this process, in the order of their ranks. The
+/// process group becomes theirs: give each set of communicators a duplicate.
+HCTR_API std::vector<std::unique_ptr<Communicator>> make_host_communicators(JobRanks job);
+
+/// One communicator for each of `count` virtual CPU devices, all of this process.
 HCTR_API std::vector<std::unique_ptr<Communicator>> make_in_process_communicators(
     std::size_t count);
 

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <thread>
 
 #include "core/cpp/base/error.hpp"
 #include "tests/cpp/comm/ranks.hpp"
@@ -68,6 +69,73 @@ TEST(CommunicatorFailure, DifferentRootsAndCountsFail) {
                                         *counts.streams[r]);
   }
   expect_comm_error_everywhere(counts, {"sends 3", "expects 2"});
+}
+
+TEST(CommunicatorFailure, DisagreeingProcessesFailOnAllRanksNamingBoth) {
+  Ranks ranks(Processes{0, 0, 1});
+  std::vector<float> data(300);
+  for (std::size_t r = 0; r < 3; ++r) {
+    ranks.communicators[r]->all_reduce(make_ref(data.data() + 100 * r, {r == 2 ? 50u : 100u}),
+                                       *ranks.streams[r]);
+  }
+  expect_comm_error_everywhere(ranks, {"rank 0", "100 float32", "rank 2", "50 float32"});
+  Ranks kinds(Processes{0, 1});
+  kinds.communicators[0]->all_reduce(make_ref(data.data(), {10}), *kinds.streams[0]);
+  kinds.communicators[1]->barrier(*kinds.streams[1]);
+  expect_comm_error_everywhere(kinds, {"all_reduce", "barrier"});
+}
+
+TEST(CommunicatorFailure, AbortReachesTheRanksOfOtherProcesses) {
+  Ranks ranks(Processes{0, 0, 1, 1});
+  std::vector<float> data(4);
+  ranks.streams[3]->submit([] { throw DataError("sample 12 is broken"); });
+  for (std::size_t r = 0; r < 4; ++r) {
+    ranks.communicators[r]->all_reduce(make_ref(&data[r], {1}), *ranks.streams[r]);
+  }
+  EXPECT_THROW(ranks.streams[3]->synchronize(), DataError);
+  for (const std::size_t r : {0, 1, 2}) {
+    try {
+      ranks.streams[r]->synchronize();
+      ADD_FAILURE();
+    } catch (const CommError& e) {
+      EXPECT_NE(std::string(e.what()).find("rank 3 failed: sample 12 is broken"), std::string::npos)
+          << e.what();
+    }
+  }
+  EXPECT_THROW(ranks.communicators[0]->renew(), CommError);
+}
+
+TEST(CommunicatorFailure, WhoLeavesDoesNotStopOtherProcesses) {
+  Ranks ranks(Processes{0, 1});
+  ranks.communicators[0]->leave("done");
+  ranks.communicators[0]->barrier(*ranks.streams[0]);
+  EXPECT_THROW(ranks.streams[0]->synchronize(), CommError);
+  std::vector<char> bytes(2);
+  const std::vector<std::size_t> one{1, 1};
+  std::thread other([&] { ranks.groups[1]->all_to_all(bytes.data(), one, bytes.data(), one); });
+  std::vector<char> in(2);
+  EXPECT_NO_THROW(ranks.groups[0]->all_to_all(bytes.data(), one, in.data(), one));
+  other.join();
+}
+
+TEST(CommunicatorFailure, AbortAtAnyMomentNeverHangsProcesses) {
+  for (int round = 0; round < 50; ++round) {
+    Ranks ranks(Processes{0, 1, 1, 2});
+    std::vector<std::vector<float>> data(4, std::vector<float>(2000, 1.0f));
+    for (std::size_t r = 0; r < 4; ++r) {
+      for (int i = 0; i < 20; ++i) {
+        ranks.communicators[r]->all_reduce(make_ref(data[r].data(), {2000}), *ranks.streams[r]);
+      }
+    }
+    ranks.communicators[round % 4]->abort("stop");
+    for (auto& stream : ranks.streams) {
+      try {
+        stream->synchronize();
+      } catch (const CommError& e) {
+        EXPECT_NE(std::string(e.what()).find("stop"), std::string::npos) << e.what();
+      }
+    }
+  }
 }
 
 TEST(CommunicatorFailure, WhatCanNotWorkIsRefusedAtOnce) {

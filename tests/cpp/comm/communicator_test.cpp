@@ -14,7 +14,7 @@
 namespace hugectr {
 namespace {
 
-class Sizes : public testing::TestWithParam<std::size_t> {};
+class Sizes : public testing::TestWithParam<Processes> {};
 
 /// Value of element i of rank r: no two alike, and no sum of them exact in float.
 float value(std::size_t r, std::size_t i) {
@@ -22,8 +22,8 @@ float value(std::size_t r, std::size_t i) {
 }
 
 TEST_P(Sizes, AllReduceSumsInRankOrder) {
-  const std::size_t size = GetParam();
-  Ranks ranks(size);
+  const std::size_t size = GetParam().size();
+  Ranks ranks(GetParam());
   for (const std::size_t n : {0, 1, 7, 1024, 5000, 100'003}) {
     std::vector<std::vector<float>> data(size, std::vector<float>(n));
     std::vector<float> expected(n);
@@ -43,8 +43,9 @@ TEST_P(Sizes, AllReduceSumsInRankOrder) {
 }
 
 template <class T>
-void check_type(std::size_t size, T start) {
-  Ranks ranks(size);
+void check_type(const Processes& processes, T start) {
+  const std::size_t size = processes.size();
+  Ranks ranks(processes);
   const std::size_t n = 3000;
   std::vector<std::vector<T>> data(size, std::vector<T>(n));
   std::vector<T> expected(n, 0);
@@ -68,8 +69,9 @@ TEST_P(Sizes, AllReduceOfEveryType) {
 }
 
 template <class T, class Narrow>
-void check_16_bits(std::size_t size, const Narrow& narrow) {
-  Ranks ranks(size);
+void check_16_bits(const Processes& processes, const Narrow& narrow) {
+  const std::size_t size = processes.size();
+  Ranks ranks(processes);
   const std::size_t n = 5000;
   std::vector<std::vector<T>> data(size, std::vector<T>(size * n));
   std::vector<std::vector<T>> out(size, std::vector<T>(n));
@@ -100,8 +102,8 @@ TEST_P(Sizes, SumsOf16BitsAreFloat32AndRoundedOnce) {
 }
 
 TEST_P(Sizes, ReduceScatter) {
-  const std::size_t size = GetParam(), n = 501;
-  Ranks ranks(size);
+  const std::size_t size = GetParam().size(), n = 501;
+  Ranks ranks(GetParam());
   std::vector<std::vector<float>> in(size, std::vector<float>(size * n)),
       out(size, std::vector<float>(n));
   for (std::size_t r = 0; r < size; ++r) {
@@ -128,8 +130,8 @@ TEST_P(Sizes, ReduceScatter) {
 }
 
 TEST_P(Sizes, AllGather) {
-  const std::size_t size = GetParam(), n = 77;
-  Ranks ranks(size);
+  const std::size_t size = GetParam().size(), n = 77;
+  Ranks ranks(GetParam());
   std::vector<std::vector<std::uint64_t>> in(size, std::vector<std::uint64_t>(n)),
       out(size, std::vector<std::uint64_t>(size * n));
   for (std::size_t r = 0; r < size; ++r) std::iota(in[r].begin(), in[r].end(), r * 1000);
@@ -142,8 +144,8 @@ TEST_P(Sizes, AllGather) {
 }
 
 TEST_P(Sizes, AllToAllWithUnequalCounts) {
-  const std::size_t size = GetParam();
-  Ranks ranks(size);
+  const std::size_t size = GetParam().size();
+  Ranks ranks(GetParam());
   // Rank s sends (3 s + 5 r) % 7 elements to rank r; each carries sender, receiver, position.
   auto count = [](std::size_t s, std::size_t r) { return (3 * s + 5 * r) % 7; };
   auto mark = [](std::size_t s, std::size_t r, std::size_t i) {
@@ -168,8 +170,8 @@ TEST_P(Sizes, AllToAllWithUnequalCounts) {
 }
 
 TEST_P(Sizes, BroadcastFromEveryRoot) {
-  const std::size_t size = GetParam();
-  Ranks ranks(size);
+  const std::size_t size = GetParam().size();
+  Ranks ranks(GetParam());
   for (std::size_t root = 0; root < size; ++root) {
     std::vector<std::vector<std::uint8_t>> data(size, std::vector<std::uint8_t>(99));
     for (std::size_t r = 0; r < size; ++r) std::fill(data[r].begin(), data[r].end(), r + 1);
@@ -182,8 +184,8 @@ TEST_P(Sizes, BroadcastFromEveryRoot) {
 }
 
 TEST_P(Sizes, BarrierWaitsForAll) {
-  const std::size_t size = GetParam();
-  Ranks ranks(size);
+  const std::size_t size = GetParam().size();
+  Ranks ranks(GetParam());
   std::atomic<std::size_t> before{0};
   std::atomic<bool> early{false};
   ranks.run([&](std::size_t, Communicator& comm, Stream& stream) {
@@ -195,9 +197,9 @@ TEST_P(Sizes, BarrierWaitsForAll) {
 }
 
 TEST_P(Sizes, ManyCollectivesInARowUnderDelays) {
-  const std::size_t size = GetParam();
+  const std::size_t size = GetParam().size();
   setenv("HUGECTR_STREAM_DELAY_US", "100", 1);
-  Ranks ranks(size);
+  Ranks ranks(GetParam());
   unsetenv("HUGECTR_STREAM_DELAY_US");
   std::vector<std::vector<double>> data(size, std::vector<double>(64, 1.0));
   ranks.run([&](std::size_t r, Communicator& comm, Stream& stream) {
@@ -214,7 +216,13 @@ TEST_P(Sizes, ManyCollectivesInARowUnderDelays) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Communicator, Sizes, testing::Values(1, 2, 3, 4, 8));
+INSTANTIATE_TEST_SUITE_P(OneProcess, Sizes,
+                         testing::Values(Processes(1), Processes(2), Processes(3), Processes(4),
+                                         Processes(8)));
+INSTANTIATE_TEST_SUITE_P(ManyProcesses, Sizes,
+                         testing::Values(Processes{0, 1}, Processes{0, 1, 2, 3},
+                                         Processes{0, 0, 1, 1}, Processes{0, 1, 0, 1},
+                                         Processes{0, 1, 1, 1, 2}));
 
 TEST(Communicator, RowOffsetsOfTwoNodesAddUp) {
   Ranks ranks(2);
