@@ -19,7 +19,8 @@ struct GpuRanks {
   explicit GpuRanks(int n) {
     DeviceBackend& backend = DeviceBackend::get(DeviceType::Cuda);
     for (int r = 0; r < n; ++r) devices.push_back({DeviceType::Cuda, r});
-    communicators = backend.create_communicators(devices);
+    communicators = backend.create_communicators(
+        devices, {std::vector<std::size_t>(devices.size(), 0), nullptr});
     for (const DeviceId device : devices) streams.push_back(backend.create_stream(device, "rank"));
   }
   std::size_t size() const { return devices.size(); }

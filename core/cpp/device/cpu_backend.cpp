@@ -36,9 +36,9 @@ class CpuBackend final : public DeviceBackend {
   std::shared_ptr<MemoryResource> staging_resource(DeviceId) override {
     return make_host_memory_resource();
   }
-  std::vector<std::unique_ptr<Communicator>> create_communicators(
-      const std::vector<DeviceId>& devices) override {
-    return make_in_process_communicators(devices.size());
+  std::vector<std::unique_ptr<Communicator>> create_communicators(const std::vector<DeviceId>&,
+                                                                  const JobRanks& job) override {
+    return make_host_communicators(job);
   }
 };
 

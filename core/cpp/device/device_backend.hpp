@@ -38,9 +38,10 @@ class HCTR_API DeviceBackend {
   virtual std::shared_ptr<MemoryResource> memory_resource(DeviceId device) = 0;
   /// Host memory that copies to the device overlap with (pinned on CUDA).
   virtual std::shared_ptr<MemoryResource> staging_resource(DeviceId device) = 0;
-  /// Communicators of the local devices of a one-process job.
+  /// Communicators of the devices of this process, in the order of their ranks (global ids).
+  /// Collective over job.processes, which become theirs.
   virtual std::vector<std::unique_ptr<Communicator>> create_communicators(
-      const std::vector<DeviceId>& devices) = 0;
+      const std::vector<DeviceId>& devices, const JobRanks& job) = 0;
   /// Makes work that `after` gets from now on wait for all that `before` holds now. No thread
   /// waits. The default throws InvalidArgument: the kind has no native streams.
   virtual void order_streams(NativeStream before, NativeStream after);

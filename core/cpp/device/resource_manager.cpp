@@ -29,6 +29,15 @@ std::uint64_t draw_seed() {
   return seed;
 }
 
+/// The seed of process 0, drawn when it is 0.
+std::uint64_t common_seed(std::uint64_t seed, IProcessGroup* processes) {
+  if (seed == 0) seed = draw_seed();
+  if (!processes) return seed;
+  std::vector<std::uint64_t> all(processes->size());
+  processes->all_gather(&seed, sizeof(seed), all.data());
+  return all.front();
+}
+
 }  // namespace
 
 ResourceManager::ResourceManager(DeviceMap map, DeviceType type)
@@ -37,11 +46,15 @@ ResourceManager::ResourceManager(DeviceMap map, DeviceType type)
 std::shared_ptr<ResourceManager> ResourceManager::create(const std::vector<std::vector<int>>& vvgpu,
                                                          std::uint64_t seed, DeviceType type,
                                                          DeviceLayout layout,
-                                                         std::size_t process_id) {
-  DeviceMap map(vvgpu, process_id, layout);
-  HCTR_CHECK(map.num_processes() == 1, "vvgpu has ", map.num_processes(),
-             " rows, one per process: several processes need the MPI support that a later version "
-             "brings; give one row with all devices, e.g. [[0, 1]]");
+                                                         std::shared_ptr<IProcessGroup> processes) {
+  const std::size_t process_count = processes ? processes->size() : 1;
+  HCTR_CHECK(vvgpu.size() == process_count, "vvgpu has ", vvgpu.size(),
+             " rows, one per process, and the job has ", process_count,
+             process_count == 1 ? " process: start the others with mpirun or `hugectr launch`, or "
+                                  "give one row with all devices, e.g. [[0, 1]]"
+                                : " processes: give each of them a row");
+  if (process_count == 1) processes = nullptr;
+  DeviceMap map(vvgpu, processes ? processes->rank() : 0, layout);
   DeviceBackend& backend = DeviceBackend::get(type);
   std::vector<DeviceId> devices;
   for (const int id : map.get_device_list()) {
@@ -51,9 +64,18 @@ std::shared_ptr<ResourceManager> ResourceManager::create(const std::vector<std::
 
   std::shared_ptr<ResourceManager> manager(new ResourceManager(std::move(map), type));
   ResourceManager* const self = manager.get();
-  self->cpu_ = std::make_unique<CPUResource>(seed != 0 ? seed : draw_seed(), process_pool());
-  auto communicators = backend.create_communicators(devices);
-  auto plan_communicators = backend.create_communicators(devices);
+  self->processes_ = processes;
+  self->cpu_ = std::make_unique<CPUResource>(common_seed(seed, processes.get()), process_pool());
+  const auto communicators_named = [&](const char* name) {
+    JobRanks job;
+    for (std::size_t id = 0; id < self->map_.size(); ++id) {
+      job.process_of_rank.push_back(self->map_.get_pid(id));
+    }
+    if (processes) job.processes = processes->duplicate(name);
+    return backend.create_communicators(devices, job);
+  };
+  auto communicators = communicators_named("step");
+  auto plan_communicators = communicators_named("plan");
   for (std::size_t i = 0; i < devices.size(); ++i) {
     self->gpus_.push_back(std::make_unique<GPUResource>(
         backend, devices[i], i, self->map_.get_global_id(i), std::move(communicators[i]),
@@ -79,10 +101,10 @@ ResourceManager::~ResourceManager() {
   step_threads_.reset();
   plan_threads_.reset();
   // Streams finish their queues when they go; none may wait there for a rank that never comes.
-  if (gpus_.size() > 1) {
+  if (map_.size() > 1) {
     for (auto& gpu : gpus_) {
-      gpu->communicator().abort("the ResourceManager is gone");
-      gpu->plan_context().communicator->abort("the ResourceManager is gone");
+      gpu->communicator().leave("the ResourceManager is gone");
+      gpu->plan_context().communicator->leave("the ResourceManager is gone");
     }
   }
 }

@@ -72,12 +72,12 @@ class HCTR_API GPUResource {
 /// Devices, streams, threads, seeds and communicators of this process.
 class HCTR_API ResourceManager {
  public:
-  /// vvgpu: one row of device ids per process. seed 0 draws one from the system's random device.
-  static std::shared_ptr<ResourceManager> create(const std::vector<std::vector<int>>& vvgpu,
-                                                 std::uint64_t seed,
-                                                 DeviceType type = DeviceType::Cpu,
-                                                 DeviceLayout layout = DeviceLayout::LocalFirst,
-                                                 std::size_t process_id = 0);
+  /// vvgpu: one row of device ids per process. seed 0 draws one from the system's random device,
+  /// the same for all processes. `processes` connects them (null: there is one); collective then.
+  static std::shared_ptr<ResourceManager> create(
+      const std::vector<std::vector<int>>& vvgpu, std::uint64_t seed,
+      DeviceType type = DeviceType::Cpu, DeviceLayout layout = DeviceLayout::LocalFirst,
+      std::shared_ptr<IProcessGroup> processes = nullptr);
   ~ResourceManager();
 
   std::size_t get_local_gpu_count() const { return gpus_.size(); }
@@ -85,6 +85,9 @@ class HCTR_API ResourceManager {
   std::size_t get_num_process() const { return map_.num_processes(); }
   std::size_t get_process_id() const { return map_.get_process_id(); }
   bool is_master_process() const { return get_process_id() == 0; }
+  /// What connects the processes of the job, or null when this is the only one. For the thread that
+  /// drives the session; a thread of its own needs a duplicate().
+  const std::shared_ptr<IProcessGroup>& processes() const { return processes_; }
   DeviceType device_type() const { return type_; }
 
   const std::vector<int>& get_local_gpu_device_id_list() const { return map_.get_device_list(); }
@@ -118,6 +121,7 @@ class HCTR_API ResourceManager {
   class DeviceThreads;
   DeviceMap map_;
   DeviceType type_;
+  std::shared_ptr<IProcessGroup> processes_;
   std::unique_ptr<CPUResource> cpu_;
   std::vector<std::unique_ptr<GPUResource>> gpus_;
   std::unique_ptr<DeviceThreads> step_threads_, plan_threads_;

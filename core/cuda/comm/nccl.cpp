@@ -18,6 +18,9 @@ struct Library {
     file.find(api.GetErrorString, "ncclGetErrorString");
     file.find(api.GetLastError, "ncclGetLastError");
     file.find(api.CommInitAll, "ncclCommInitAll");
+    file.find(api.GetUniqueId, "ncclGetUniqueId");
+    file.find(api.CommInitRank, "ncclCommInitRank");
+    file.find(api.CommDestroy, "ncclCommDestroy");
     file.find(api.CommAbort, "ncclCommAbort");
     file.find(api.GroupStart, "ncclGroupStart");
     file.find(api.GroupEnd, "ncclGroupEnd");

@@ -11,6 +11,11 @@ namespace hugectr::cuda {
 
 using ncclComm_t = ncclComm*;
 
+/// What the ranks of a communicator that spans processes agree on.
+struct ncclUniqueId {
+  char internal[128];
+};
+
 enum ncclResult_t : int { ncclSuccess = 0 };
 
 enum ncclDataType_t : int {
@@ -32,6 +37,9 @@ struct NcclApi {
   const char* (*GetErrorString)(ncclResult_t);
   const char* (*GetLastError)(ncclComm_t);
   ncclResult_t (*CommInitAll)(ncclComm_t*, int count, const int* devices);
+  ncclResult_t (*GetUniqueId)(ncclUniqueId*);
+  ncclResult_t (*CommInitRank)(ncclComm_t*, int ranks, ncclUniqueId, int rank);
+  ncclResult_t (*CommDestroy)(ncclComm_t);
   ncclResult_t (*CommAbort)(ncclComm_t);
   ncclResult_t (*GroupStart)();
   ncclResult_t (*GroupEnd)();

@@ -38,7 +38,7 @@ ncclDataType_t nccl_type(TensorScalarType type) {
   }
 }
 
-/// One device's part of the group.
+/// One local device's part of the group.
 struct Rank {
   Rank() = default;
   ~Rank() { HCTR_TRY_NOTHROW(cudaFree(barrier)); }
@@ -46,14 +46,20 @@ struct Rank {
   Rank& operator=(const Rank&) = delete;
 
   int device = 0;
+  std::size_t global = 0;  ///< rank in the job
   ncclComm_t comm = nullptr;
   void* barrier = nullptr;  ///< one int32, what a barrier sums
   std::timed_mutex mutex;   ///< held during a call on comm
 };
 
 struct Group {
-  explicit Group(const std::vector<int>& devices)
-      : ranks(devices.size()), agreement(devices.size()) {
+  Group(const std::vector<int>& devices, const JobRanks& job_ranks)
+      : ranks(devices.size()), job(job_ranks), agreement(devices.size()) {
+    std::size_t local = 0;
+    const std::size_t process = job.processes ? job.processes->rank() : 0;
+    for (std::size_t r = 0; r < size(); ++r) {
+      if (job.process_of_rank[r] == process) ranks.at(local++).global = r;
+    }
     for (std::size_t r = 0; r < devices.size(); ++r) {
       const DeviceGuard guard(devices[r]);
       ranks[r].device = devices[r];
@@ -62,16 +68,35 @@ struct Group {
     }
     make_comms();
   }
-  ~Group() { end_comms(); }
+  ~Group() {
+    // Other processes may still wait for the last of what this one sends.
+    if (job.processes && !failure->failed()) {
+      for (Rank& rank : ranks)
+        HCTR_TRY_NOTHROW(nccl().CommDestroy(std::exchange(rank.comm, nullptr)));
+    }
+    end_comms();
+  }
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
 
+  std::size_t size() const { return job.process_of_rank.size(); }
+
   void abort(const std::string& reason) noexcept {
+    leave(reason);
+    if (job.processes) job.processes->abort(reason);
+  }
+
+  void leave(const std::string& reason) noexcept {
     const std::lock_guard lock(ending);
     if (failure->set(reason)) end_comms();
   }
 
   void renew() {
+    if (job.processes) {
+      throw CommError(
+          "a job of several processes can not go on after a failed collective: start it again from "
+          "its last checkpoint");
+    }
     const std::lock_guard lock(ending);
     failure->set("the group was renewed");
     end_comms();
@@ -80,7 +105,8 @@ struct Group {
     failure = std::make_shared<StreamFailure>();  // streams that watch the old one report it, once
   }
 
-  std::vector<Rank> ranks;
+  std::vector<Rank> ranks;  ///< of this process
+  JobRanks job;
   CallAgreement agreement;
   std::shared_ptr<StreamFailure> failure = std::make_shared<StreamFailure>();
 
@@ -88,11 +114,30 @@ struct Group {
   std::mutex ending;  ///< aborts and renewals take turns
 
   void make_comms() {
+    if (job.processes) return make_comms_of_job();
     std::vector<ncclComm_t> comms(ranks.size());
     std::vector<int> devices;
     for (const Rank& rank : ranks) devices.push_back(rank.device);
     HCTR_TRY(nccl().CommInitAll(comms.data(), static_cast<int>(comms.size()), devices.data()));
     for (std::size_t r = 0; r < ranks.size(); ++r) ranks[r].comm = comms[r];
+  }
+
+  /// All processes at the same time.
+  void make_comms_of_job() {
+    ncclUniqueId id{};
+    if (job.processes->rank() == 0) HCTR_TRY(nccl().GetUniqueId(&id));
+    std::vector<ncclUniqueId> ids(job.processes->size());
+    job.processes->all_gather(&id, sizeof(id), ids.data());
+    HCTR_TRY(nccl().GroupStart());
+    ncclResult_t status = ncclSuccess;
+    for (Rank& rank : ranks) {
+      const DeviceGuard guard(rank.device);
+      const ncclResult_t result = nccl().CommInitRank(&rank.comm, static_cast<int>(size()), ids[0],
+                                                      static_cast<int>(rank.global));
+      if (status == ncclSuccess) status = result;
+    }
+    const ncclResult_t ended = nccl().GroupEnd();  // also after an error
+    check_status(status == ncclSuccess ? ended : status, "ncclCommInitRank", __FILE__, __LINE__);
   }
 
   /// Ends what runs and frees the handles. Abort also in the good case: destroying waits for ranks
@@ -115,11 +160,11 @@ char* bytes_at(const TensorRef& ref, std::size_t element) {
 
 class NcclCommunicator final : public Communicator {
  public:
-  NcclCommunicator(std::size_t rank, std::shared_ptr<Group> group)
-      : rank_(rank), group_(std::move(group)) {}
+  NcclCommunicator(std::size_t local, std::shared_ptr<Group> group)
+      : local_(local), group_(std::move(group)) {}
 
-  std::size_t rank() const override { return rank_; }
-  std::size_t size() const override { return group_->ranks.size(); }
+  std::size_t rank() const override { return group_->ranks[local_].global; }
+  std::size_t size() const override { return group_->size(); }
 
   void all_reduce(TensorRef data, Stream& stream) override {
     check_all_reduce(data);
@@ -192,13 +237,14 @@ class NcclCommunicator final : public Communicator {
   }
 
   void barrier(Stream& stream) override {
-    void* const element = group_->ranks[rank_].barrier;
+    void* const element = group_->ranks[local_].barrier;
     run(stream, {.collective = "barrier"}, [&](ncclComm_t comm, cudaStream_t to) {
       HCTR_TRY(nccl().AllReduce(element, element, 1, ncclInt32, ncclSum, comm, to));
     });
   }
 
   void abort(const std::string& reason) noexcept override { group_->abort(reason); }
+  void leave(const std::string& reason) noexcept override { group_->leave(reason); }
   void renew() override { group_->renew(); }
 
  private:
@@ -206,9 +252,9 @@ class NcclCommunicator final : public Communicator {
   void run(Stream& stream, CollectiveCall call, F&& launch) {
     throw_if_failed();
     CudaStream& to = cuda_stream(stream);
-    Rank& rank = group_->ranks[rank_];
+    Rank& rank = group_->ranks[local_];
     try {
-      group_->agreement.enter(rank_, std::move(call));
+      group_->agreement.enter(local_, std::move(call));
     } catch (const CommError& error) {
       group_->abort(error.what());
       throw;
@@ -229,18 +275,18 @@ class NcclCommunicator final : public Communicator {
     if (group_->failure->failed()) throw CommError(group_->failure->text());
   }
 
-  std::size_t rank_;
+  std::size_t local_;  ///< among the devices of this process
   std::shared_ptr<Group> group_;
 };
 
 }  // namespace
 
-std::vector<std::unique_ptr<Communicator>> make_nccl_communicators(
-    const std::vector<int>& devices) {
-  auto group = std::make_shared<Group>(devices);
+std::vector<std::unique_ptr<Communicator>> make_nccl_communicators(const std::vector<int>& devices,
+                                                                   const JobRanks& job) {
+  auto group = std::make_shared<Group>(devices, job);
   std::vector<std::unique_ptr<Communicator>> communicators;
-  for (std::size_t rank = 0; rank < devices.size(); ++rank) {
-    communicators.push_back(std::make_unique<NcclCommunicator>(rank, group));
+  for (std::size_t local = 0; local < devices.size(); ++local) {
+    communicators.push_back(std::make_unique<NcclCommunicator>(local, group));
   }
   return communicators;
 }

@@ -138,13 +138,13 @@ class CudaBackend final : public DeviceBackend {
   }
 
   std::vector<std::unique_ptr<Communicator>> create_communicators(
-      const std::vector<DeviceId>& devices) override {
+      const std::vector<DeviceId>& devices, const JobRanks& job) override {
     std::vector<int> indices;
     for (const DeviceId device : devices) {
       check_device(device.index);
       indices.push_back(device.index);
     }
-    if (indices.size() == 1) {
+    if (job.process_of_rank.size() == 1) {
       std::vector<std::unique_ptr<Communicator>> alone;
       alone.push_back(make_single_communicator());
       return alone;
@@ -152,7 +152,7 @@ class CudaBackend final : public DeviceBackend {
     HCTR_CHECK(std::set<int>(indices.begin(), indices.end()).size() == indices.size(),
                "a CUDA device is named twice: every GPU can be in vvgpu once");
     share_memory_between(indices);
-    return make_nccl_communicators(indices);
+    return make_nccl_communicators(indices, job);
   }
 
   void order_streams(NativeStream before, NativeStream after) override {

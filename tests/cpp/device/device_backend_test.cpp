@@ -23,7 +23,7 @@ TEST(DeviceBackend, CpuIsAlwaysThere) {
   const DeviceId device{DeviceType::Cpu, 4};
   EXPECT_EQ(cpu.memory_resource(device)->device(), device);
   EXPECT_EQ(cpu.create_stream(device, "s")->device(), device);
-  EXPECT_EQ(cpu.create_communicators({device, {DeviceType::Cpu, 5}}).size(), 2u);
+  EXPECT_EQ(cpu.create_communicators({device, {DeviceType::Cpu, 5}}, {{0, 0}, nullptr}).size(), 2u);
 }
 
 class Plugin : public testing::Test {
