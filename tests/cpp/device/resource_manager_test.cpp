@@ -9,6 +9,7 @@
 
 #include "core/cpp/base/error.hpp"
 #include "core/cpp/comm/collective_ops.hpp"
+#include "tests/cpp/comm/thread_process_groups.hpp"
 
 namespace hugectr {
 namespace {
@@ -51,14 +52,52 @@ TEST(ResourceManager, RefusesWhatCanNotWork) {
   EXPECT_THROW(ResourceManager::create({}, 1), InvalidArgument);
   EXPECT_THROW(ResourceManager::create({{0, 0}}, 1), InvalidArgument);
   EXPECT_THROW(ResourceManager::create({{-1}}, 1), InvalidArgument);
-  EXPECT_THROW(ResourceManager::create({{0}}, 1, DeviceType::Cpu, DeviceLayout::LocalFirst, 1),
-               InvalidArgument);
   try {
     ResourceManager::create({{0}, {0}}, 1);
     FAIL();
   } catch (const InvalidArgument& e) {
-    EXPECT_NE(std::string(e.what()).find("MPI"), std::string::npos);
+    EXPECT_NE(std::string(e.what()).find("hugectr launch"), std::string::npos);
   }
+  const auto group = ThreadProcessGroup::make(2)[0];
+  EXPECT_THROW(
+      ResourceManager::create({{0}}, 1, DeviceType::Cpu, DeviceLayout::LocalFirst, group),
+      InvalidArgument);
+}
+
+void check_job(DeviceLayout layout, const std::vector<std::vector<std::size_t>>& global_ids) {
+  const auto groups = ThreadProcessGroup::make(2);
+  std::vector<std::shared_ptr<ResourceManager>> managers(2);
+  std::vector<std::vector<double>> sums(2, std::vector<double>(2));
+  std::vector<std::thread> processes;
+  for (std::size_t p = 0; p < 2; ++p) {
+    processes.emplace_back([&, p] {
+      managers[p] = ResourceManager::create({{0, 1}, {2, 3}}, 0, DeviceType::Cpu, layout, groups[p]);
+      managers[p]->for_each_device([&](std::size_t id) {
+        GPUResource& gpu = managers[p]->get_local_gpu(id);
+        sums[p][id] = static_cast<double>(1u << gpu.get_global_id());
+        gpu.communicator().all_reduce(make_ref(&sums[p][id], {1}, gpu.device()),
+                                      gpu.compute_stream());
+        gpu.compute_stream().synchronize();
+      });
+    });
+  }
+  for (auto& process : processes) process.join();
+  EXPECT_EQ(sums, (std::vector<std::vector<double>>(2, std::vector<double>(2, 15.0))));
+  EXPECT_EQ(managers[0]->seed(), managers[1]->seed());
+  for (std::size_t p = 0; p < 2; ++p) {
+    EXPECT_EQ(managers[p]->get_process_id(), p);
+    EXPECT_EQ(managers[p]->get_global_gpu_count(), 4u);
+    EXPECT_EQ(managers[p]->is_master_process(), p == 0);
+    for (std::size_t id = 0; id < 2; ++id) {
+      EXPECT_EQ(managers[p]->get_local_gpu(id).get_global_id(), global_ids[p][id]);
+    }
+  }
+  managers[0].reset();  // the other process may still work
+}
+
+TEST(ResourceManager, DevicesOfSeveralProcessesAreOneJob) {
+  check_job(DeviceLayout::LocalFirst, {{0, 1}, {2, 3}});
+  check_job(DeviceLayout::NodeFirst, {{0, 2}, {1, 3}});
 }
 
 TEST(ForEachDevice, EveryDeviceOnItsOwnThread) {
