@@ -202,8 +202,7 @@ void Session::Impl::tell_others(const std::string& error, bool of_communication)
   if (!processes) return;
   try {
     // What came from another process is known there.
-    processes->abort(of_communication ? error
-                                      : concat("process ", processes->rank(), ": ", error));
+    processes->abort(of_communication ? error : concat("process ", processes->rank(), ": ", error));
   } catch (...) {  // no memory for the text
     processes->abort("a process failed");
   }

@@ -113,7 +113,8 @@ TEST(SessionProcesses, AnErrorOfOneEndsAllNamingItsProcess) {
       errors[p] = e.what();
     }
   });
-  for (const std::string& error : errors) EXPECT_NE(error.find("'emb'"), std::string::npos) << error;
+  for (const std::string& error : errors)
+    EXPECT_NE(error.find("'emb'"), std::string::npos) << error;
   EXPECT_NE(errors[0].find("process 1"), std::string::npos) << errors[0];
   EXPECT_NE(errors[2].find("process 1"), std::string::npos) << errors[2];
 }
