@@ -100,8 +100,9 @@ def _train_script(path: Path, arguments: Sequence[str]) -> int:
         ]
         place = f"{path}:{lines[-1]}: " if lines else ""
         raise type(error)(f"{place}{error}") from error
-    except Exception:
-        traceback.print_exc()
+    except Exception as error:
+        if processes.report(error):
+            traceback.print_exc()
         return 1
     finally:
         sys.argv, sys.path[:] = before

@@ -13,8 +13,8 @@ import sys
 import time
 from collections.abc import Sequence
 
-#: Seconds that the others have to end by themselves after one has failed, and again to obey SIGTERM.
-GRACE_SECONDS = 10.0
+#: Seconds that the others have to end by themselves after one has failed, and to obey SIGTERM.
+GRACE_SECONDS = 4.0
 
 
 def launch(processes: int, command: Sequence[str]) -> int:

@@ -207,14 +207,22 @@ class SocketGroup(ConnectedGroup):
         except ValueError as error:
             self._fail(str(error))
         except OSError:
-            # The control connection knows why, or will in a moment.
-            if transfer.rank in self._control.ended:
-                self._fail(
-                    f"process {transfer.rank} has ended, and process {self.rank} still expects "
-                    "something of it: do all processes make the same calls?"
-                )
-            self.failure.wait(3.0)
-            self._fail(f"the connection to process {transfer.rank} broke")
+            self._lose(transfer.rank)
+
+    def _lose(self, rank: int) -> None:
+        """Fail with the reason why a connection broke."""
+        # The control connection knows it, or will in a moment; and the first of all who lost the
+        # process tells.
+        end = time.monotonic() + 2.0
+        while rank not in self._control.ended and time.monotonic() < end:
+            self.failure.wait(0.02)
+        self.failure.wait(0.3 * sum(1 for r in range(self.rank) if r != rank))
+        if rank in self._control.ended:
+            self._fail(
+                f"process {rank} has ended, and process {self.rank} still expects something of it: "
+                "do all processes make the same calls?"
+            )
+        self._fail(f"the connection to process {rank} broke")
 
     def _give_up(self, missing: list[int], limit: float) -> None:
         # All that wait give up now: the first of them tells.

@@ -26,7 +26,7 @@ def cross(x0, *weights):
 def cross_gradients(x0, ws, bs, dy):
     """Backpropagation through the layers one by one.
 
-    dx0, then dw of every layer and db of every layer; and, as ``usual_dot`` says, their usual sizes.
+    dx0, then dw of every layer and db of every layer; and their usual sizes (``usual_dot``).
     """
     xs = [x0]
     for w, b in zip(ws, bs, strict=True):
