@@ -119,6 +119,7 @@ class ModelGraph:
         self._session = _core.Session(
             solver, self.reader_params.to_spec(self.input), spec, self.processes
         )
+        processes.end_with_job(self._session)
         for name in self._frozen:
             self._session.set_trainable(name, False)
         self._log_compiled(solver["device"])

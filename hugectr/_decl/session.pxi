@@ -38,6 +38,7 @@ cdef class Session:
     """See ``_core.pyi``."""
 
     cdef CppSession* _it
+    cdef object __weakref__
 
     def __cinit__(self):
         self._it = NULL
@@ -60,6 +61,12 @@ cdef class Session:
     def start_data_reading(self):
         with nogil:
             self._it.start_data_reading()
+
+    def leave(self, str reason):
+        cdef string text = reason
+        if self._it != NULL:
+            with nogil:
+                self._it.leave(text)
 
     def train(self):
         cdef cbool trained

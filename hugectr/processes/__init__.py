@@ -10,17 +10,18 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import weakref
 from types import TracebackType
 from typing import Any
 
-from hugectr import log
+from hugectr import _core, log
 from hugectr.errors import CommError
 from hugectr.processes.environment import place_of, started_by_mpi
 from hugectr.processes.failure import limit_from_environment
 from hugectr.processes.group import ProcessGroup
 from hugectr.processes.solo import SoloGroup
 
-__all__ = ["ProcessGroup", "current", "default_vvgpu", "report"]
+__all__ = ["ProcessGroup", "current", "default_vvgpu", "end_with_job", "report"]
 
 _group: ProcessGroup | None = None
 _lock = threading.Lock()
@@ -77,6 +78,21 @@ def _mpi_world() -> Any:
         world = sys.modules["mpi4py.MPI"].COMM_WORLD
         return world if world.Get_size() > 1 else None
     return None
+
+
+def end_with_job(session: _core.Session) -> None:
+    """Have a session's calls end when another process fails, also where a GPU waits for it."""
+    failure = getattr(_group, "failure", None)
+    if failure is None:
+        return
+    it = weakref.ref(session)
+
+    def leave(reason: str) -> None:
+        alive = it()
+        if alive is not None:
+            alive.leave(reason)
+
+    failure.on_failure(leave)
 
 
 def default_vvgpu(device: str) -> list[list[int]]:

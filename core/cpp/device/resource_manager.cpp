@@ -101,11 +101,13 @@ ResourceManager::~ResourceManager() {
   step_threads_.reset();
   plan_threads_.reset();
   // Streams finish their queues when they go; none may wait there for a rank that never comes.
-  if (map_.size() > 1) {
-    for (auto& gpu : gpus_) {
-      gpu->communicator().leave("the ResourceManager is gone");
-      gpu->plan_context().communicator->leave("the ResourceManager is gone");
-    }
+  if (map_.size() > 1) leave("the ResourceManager is gone");
+}
+
+void ResourceManager::leave(const std::string& reason) noexcept {
+  for (auto& gpu : gpus_) {
+    gpu->communicator().leave(reason);
+    gpu->plan_context().communicator->leave(reason);
   }
 }
 

@@ -113,6 +113,9 @@ class HCTR_API ResourceManager {
   /// failed has changed nothing, so the next one gets a working communicator again. A step that
   /// failed may have updated some devices only: its communicators stay aborted.
   void for_each_device_planning(const std::function<void(std::size_t)>& f);
+  /// Makes pending and later collectives of this process throw CommError(reason), wherever they
+  /// wait; other processes are not told. From any thread.
+  void leave(const std::string& reason) noexcept;
   /// Waits for all work of all streams; rethrows the first error.
   void synchronize();
 

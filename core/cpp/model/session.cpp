@@ -88,6 +88,8 @@ bool Session::Impl::eval() {
   return true;
 }
 
+void Session::leave(const std::string& reason) noexcept { impl_->resources->leave(reason); }
+
 float Session::get_current_loss() {
   return static_cast<float>(impl_->in_job([&] { return impl_->read_loss(); }));
 }

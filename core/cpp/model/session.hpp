@@ -226,6 +226,9 @@ class HCTR_API Session {
   std::vector<OpTime> take_op_times();
   std::vector<MemoryReportEntry> memory_report() const;
   ResourceManager& resources();
+  /// Ends this process's part in collectives that will not come about, because another process has
+  /// failed: calls that wait throw CommError(reason). The only function for any thread at any time.
+  void leave(const std::string& reason) noexcept;
 
  private:
   struct Impl;

@@ -17,6 +17,7 @@ def build(
     repeat=True,
     devices=1,
     vvgpu=None,
+    device="cpu",
     embedding="Distributed",
     optimizer="Adam",
     **reader,
@@ -30,7 +31,7 @@ def build(
         seed=3,
         i64_input_key=True,
         repeat_dataset=repeat,
-        device="cpu",
+        device=device,
         vvgpu=vvgpu or [list(range(devices))],
     )
     params = hugectr.DataReaderParams(kind, source, eval_source=eval_source, **reader)

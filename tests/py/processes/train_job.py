@@ -24,6 +24,7 @@ model = build(
     settings["source"],
     eval_source=settings["eval_source"],
     vvgpu=settings["vvgpu"],
+    device=settings.get("device", "cpu"),
     embedding=settings["embedding"],
     optimizer=settings["optimizer"],
     repeat=settings.get("repeat", True),

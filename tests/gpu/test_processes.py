@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Processes with a GPU each train what one process trains, with and without MPI."""
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hugectr import _core
+from hugectr.enums import DataReaderType_t
+from hugectr.tools import DataGenerator, DataGeneratorParams
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "py"))
+
+from oracle.small_net import DENSE, SIZES
+from processes import job
+
+GPUS = _core.device_count("cuda")
+STEPS = 100
+SCRIPT = job.TESTS / "processes" / "train_job.py"
+
+pytestmark = pytest.mark.skipif(GPUS < 2, reason=f"needs two GPUs, there are {GPUS}")
+
+ROWS = [
+    rows
+    for rows in ([[0], [1]], [[0, 1], [2, 3]], [[0], [1], [2], [3]])
+    if sum(map(len, rows)) <= GPUS
+]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """A file list of Norm files, and one for evaluation."""
+    folder = tmp_path_factory.mktemp("data")
+    DataGenerator(
+        DataGeneratorParams(
+            DataReaderType_t.Norm,
+            label_dim=1,
+            dense_dim=DENSE,
+            num_slot=len(SIZES),
+            i64_input_key=True,
+            source=str(folder / "list.txt"),
+            eval_source=str(folder / "eval" / "list.txt"),
+            slot_size_array=SIZES,
+            num_files=4,
+            eval_num_files=2,
+            num_samples_per_file=700,
+            planted_signal=True,
+            seed=3,
+        )
+    ).generate(progress=False, processes=1)
+    return folder
+
+
+def outcome(folder, data, engine, rows, embedding, optimizer):
+    settings = {
+        "name": f"{len(rows)}",
+        "kind": "Norm",
+        "source": str(data / "list.txt"),
+        "eval_source": str(data / "eval" / "list.txt"),
+        "vvgpu": rows,
+        "device": "cuda",
+        "embedding": embedding,
+        "optimizer": optimizer,
+        "steps": STEPS,
+    }
+    file = folder / "settings.json"
+    file.write_text(json.dumps(settings))
+    status, out, err = job.run(engine, len(rows), SCRIPT, file)
+    assert status == 0, f"{out}\n{err}"
+    return [dict(np.load(folder / f"{len(rows)}-{rank}.npz")) for rank in range(len(rows))]
+
+
+@pytest.mark.parametrize("rows", ROWS, ids=str)
+@pytest.mark.parametrize("embedding", ["Distributed", "Localized"])
+@pytest.mark.parametrize(("optimizer", "tolerance"), [("SGD", 1e-5), ("Adam", 1e-4)])
+def test_processes_train_what_one_does(tmp_path, data, rows, embedding, optimizer, tolerance):
+    engine = "mpi" if embedding == "Distributed" and shutil.which("mpirun") else "launch"
+    one = outcome(tmp_path, data, "launch", [[0]], embedding, optimizer)[0]
+    parts = outcome(tmp_path, data, engine, rows, embedding, optimizer)
+    for part in parts:
+        np.testing.assert_allclose(part["losses"], one["losses"], rtol=tolerance)
+        np.testing.assert_array_equal(part["dense"], parts[0]["dense"])
+    keys = np.concatenate([part["keys"] for part in parts])
+    slots = np.concatenate([part["slots"] for part in parts])
+    order = np.lexsort((keys, slots) if slots.size else (keys,))
+    np.testing.assert_array_equal(keys[order], one["keys"])
+    vectors = np.concatenate([part["vectors"] for part in parts])[order]
+    assert np.linalg.norm(vectors - one["vectors"]) <= 1e-4 * np.linalg.norm(one["vectors"])
+
+
+@pytest.mark.parametrize("what", ["kill", "sleep"])
+def test_all_end_when_one_goes_wrong(what):
+    """NCCL waits for ever for a process that is gone; nobody else may."""
+    script = job.TESTS / "processes" / "failing_job.py"
+    status, out, err = job.run("launch", 2, script, what, 1, "cuda", HUGECTR_PROCESS_TIMEOUT="10")
+    assert status != 0, out + err
+    assert "process 1" in err
