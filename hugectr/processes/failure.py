@@ -83,7 +83,8 @@ class JobFailure:
         time.sleep(self.limit)
         if not self._noticed:
             sys.stderr.write(
-                f"hugectr: this process is ended because the job failed: {self.reason}\n"
+                f"hugectr: the job has failed, and this process is ended: it took no notice for "
+                f"{self.limit:g} s\n"
             )
             sys.stderr.flush()
             os._exit(1)
