@@ -27,7 +27,8 @@ ReadThrough read_through(const SolverSpec& solver, const ReaderSpec& reader, con
   const auto resources =
       ResourceManager::create(solver.vvgpu, solver.seed, solver.device, solver.device_layout);
   const InputLayout layout = input_layout(solver, input);
-  const auto data = make_data_reader(make_source(reader, layout, solver.repeat_dataset, true),
+  const auto data = make_data_reader(make_source(reader, layout, solver.repeat_dataset, true,
+                                                 resources->processes()),
                                      layout, solver.batchsize, reader.num_workers, resources);
   ReadThrough result;
   std::chrono::steady_clock::time_point begin;

@@ -69,6 +69,10 @@ struct ReaderSpec {
   ArrowMapping columns;            ///< DataFormat::Arrow
   ShuffleSpec shuffle;             ///< of the training data; Raw and Arrow
   std::size_t decode_threads = 0;  ///< Raw (direct) and Arrow; 0: as many as num_workers
+  /// Every process decodes all of the data, and none sends samples to another. Else a block of the
+  /// data is decoded by one process of the job. Data in memory is always replicated: each process
+  /// was given all of it.
+  bool replicated = false;
 };
 
 struct InputSpec {
