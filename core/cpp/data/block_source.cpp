@@ -8,6 +8,7 @@
 #include "core/cpp/base/error.hpp"
 #include "core/cpp/data/block_cache.hpp"
 #include "core/cpp/data/damage_log.hpp"
+#include "core/cpp/data/process_agreement.hpp"
 
 namespace hugectr {
 namespace {
@@ -15,6 +16,7 @@ namespace {
 /// Rows [first, first + count) of a visited block.
 struct VisitRun {
   std::uint64_t visit = 0, first = 0, count = 0;
+  std::uint64_t sample = 0;  ///< where they begin in the batch
 };
 
 struct BlockRawBatch final : RawBatch {
@@ -62,7 +64,9 @@ class BlockSource final : public IBatchSource {
       if (reading_.shard.count > 1) append_owner(run, chunk.runs);
     }
     std::vector<std::shared_ptr<const IBlock>> blocks;
-    for (const VisitRun& run : runs) blocks.push_back(block_of(run, blocks, runs));
+    for (const VisitRun& run : runs) {
+      placed(run.sample, [&] { blocks.push_back(block_of(run, blocks, runs)); });
+    }
     for (std::size_t input = 0; input < layout_.sparse.size(); ++input) {
       std::size_t keys = 0;
       for (std::size_t r = 0; r < blocks.size(); ++r) {
@@ -75,8 +79,11 @@ class BlockSource final : public IBatchSource {
     std::size_t at = 0;
     for (std::size_t r = 0; r < blocks.size(); ++r) {
       const VisitRun& run = runs[r];
-      chunk.skipped += blocks[r] ? blocks[r]->copy_rows(run.first, run.count, at, chunk)
-                                 : skip_rows(run, at, chunk);
+      // All blocks are there before the first row is looked at, in whichever process.
+      placed(batch + run.sample, [&] {
+        chunk.skipped += blocks[r] ? blocks[r]->copy_rows(run.first, run.count, at, chunk)
+                                   : skip_rows(run, at, chunk);
+      });
       at += run.count;
       cache_->done(run.visit, run.count);
     }
@@ -156,9 +163,10 @@ class BlockSource final : public IBatchSource {
     runs_.clear();
     order_->append_runs(position_.sample, count, runs_);
     const std::uint64_t first_visit = position_.epoch * format_->blocks().size();
-    std::uint64_t last = 0;
+    std::uint64_t last = 0, sample = mine.samples;
     for (const RowRun& run : runs_) {
-      mine.runs.push_back({first_visit + run.place, run.first, run.count});
+      mine.runs.push_back({first_visit + run.place, run.first, run.count, sample});
+      sample += run.count;
       last = std::max(last, first_visit + run.place);
     }
     cache_->claimed(last);
@@ -177,6 +185,17 @@ class BlockSource final : public IBatchSource {
       if (reading_.on_bad_data == OnBadData::Error) throw;
       damage_.add(concat("block ", run.visit), error.what(), 0);
       return nullptr;
+    }
+  }
+
+  /// Runs f; damage that it finds is thrown with its place among all processes' in the batch.
+  template <class F>
+  void placed(std::uint64_t place, const F& f) const {
+    try {
+      f();
+    } catch (const DataError& error) {
+      if (reading_.shard.count == 1) throw;
+      throw PlacedDataError(error.what(), place);
     }
   }
 

@@ -2,34 +2,37 @@
 #include "core/cpp/data/process_agreement.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <new>
 #include <vector>
 
-#include "core/cpp/base/error.hpp"
-
 namespace hugectr {
+
+PlacedDataError::~PlacedDataError() = default;
 
 SentError SentError::of(const std::exception_ptr& error) {
   if (!error) return {};
   try {
     std::rethrow_exception(error);
   } catch (const InvalidArgument& e) {
-    return {kInvalidArgument, e.what()};
+    return {kInvalidArgument, 0, e.what()};
   } catch (const OutOfMemory& e) {
-    return {kOutOfMemory, e.what()};
+    return {kOutOfMemory, 0, e.what()};
   } catch (const std::bad_alloc& e) {
-    return {kOutOfMemory, concat("the host has no memory left (", e.what(), ")")};
+    return {kOutOfMemory, 0, concat("the host has no memory left (", e.what(), ")")};
   } catch (const DeviceError& e) {
-    return {kDevice, e.what()};
+    return {kDevice, 0, e.what()};
+  } catch (const PlacedDataError& e) {
+    return {kData, e.place, e.what()};
   } catch (const DataError& e) {
-    return {kData, e.what()};
+    return {kData, 0, e.what()};
   } catch (const CommError& e) {
-    return {kComm, e.what()};
+    return {kComm, 0, e.what()};
   } catch (const std::exception& e) {
-    return {kOther, e.what()};
+    return {kOther, 0, e.what()};
   } catch (...) {
-    return {kOther, "an error of an unknown type"};
+    return {kOther, 0, "an error of an unknown type"};
   }
 }
 
@@ -55,25 +58,27 @@ std::exception_ptr SentError::pointer() const {
 
 std::exception_ptr agree(IProcessGroup& processes, const std::exception_ptr& mine) {
   const SentError error = SentError::of(mine);
-  std::vector<char> letter(sizeof(error.kind) + error.text.size());
-  std::memcpy(letter.data(), &error.kind, sizeof(error.kind));
-  std::copy(error.text.begin(), error.text.end(), letter.begin() + sizeof(error.kind));
-  const std::vector<std::vector<char>> all = processes.all_gather_any(letter);
-  const auto read = [](const std::vector<char>& from) {
-    SentError sent;
-    std::memcpy(&sent.kind, from.data(), sizeof(sent.kind));
-    sent.text.assign(from.begin() + sizeof(sent.kind), from.end());
-    return sent;
-  };
-  for (std::size_t p = 0; p < all.size(); ++p) {
-    SentError first = read(all[p]);
-    if (first.kind == SentError::kNone) continue;
-    const bool everywhere = std::all_of(all.begin(), all.end(),
-                                        [&](const auto& other) { return other == all[p]; });
-    if (!everywhere) first.text = concat("process ", p, ": ", first.text);
-    return first.pointer();
+  const std::array<std::uint64_t, 2> head{error.kind, error.place};
+  std::vector<char> letter(sizeof(head) + error.text.size());
+  std::memcpy(letter.data(), head.data(), sizeof(head));
+  std::copy(error.text.begin(), error.text.end(), letter.begin() + sizeof(head));
+  std::vector<SentError> all;
+  for (const std::vector<char>& from : processes.all_gather_any(letter)) {
+    std::array<std::uint64_t, 2> sent{};
+    std::memcpy(sent.data(), from.data(), sizeof(sent));
+    all.push_back({static_cast<SentError::Kind>(sent[0]), sent[1],
+                   std::string(from.begin() + sizeof(sent), from.end())});
   }
-  return nullptr;
+  const SentError* first = nullptr;
+  for (const SentError& sent : all) {
+    if (sent.kind != SentError::kNone && (!first || sent.place < first->place)) first = &sent;
+  }
+  if (!first) return nullptr;
+  SentError result = *first;
+  const bool everywhere = std::all_of(all.begin(), all.end(),
+                                      [&](const SentError& e) { return e.text == first->text; });
+  if (!everywhere) result.text = concat("process ", first - all.data(), ": ", first->text);
+  return result.pointer();
 }
 
 }  // namespace hugectr

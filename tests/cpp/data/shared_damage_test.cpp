@@ -78,7 +78,7 @@ class SharedNormDamage : public ::testing::TestWithParam<Check> {
   std::vector<ProcessRead> read(const std::string& list, std::size_t processes, std::size_t workers,
                                 bool repeat, OnBadData policy) {
     return testing::read_job(
-        processes, 1, workers, 16, layout_,
+        processes, 1, workers, 24, layout_,
         [&](const JobProcess& process) -> std::unique_ptr<IBatchSource> {
           if (!process.group) return make_norm_source(list, layout_, GetParam(), repeat, policy);
           BlockReading reading;
