@@ -31,6 +31,7 @@ BatchExchange::BatchExchange(std::shared_ptr<IProcessGroup> processes, const Inp
     : processes_(std::move(processes)),
       layout_(layout),
       batch_size_(batch_size),
+      pool_(resources.pool()),
       parts_(layout, batch_size, resources),
       outgoing_(make_host_memory_resource()),
       incoming_(make_host_memory_resource()) {
@@ -137,16 +138,20 @@ void BatchExchange::send_letters(const CSRChunk& part) {
     // The own letter lies last and stays here.
     outgoing_.reserve(std::max<std::size_t>(out, 1));
     incoming_.reserve(std::max<std::size_t>(in, 1));
+    std::vector<char*> to(size);
     char* at = outgoing_.as<char>();
     for (std::size_t p = 0; p < size; ++p) {
       if (p == rank) continue;
-      parts_.write(part, notes_[rank], p, at);
+      to[p] = at;
       at += send[p];
     }
-    parts_.write(part, notes_[rank], rank, at);
+    to[rank] = at;
+    parallel_for(pool_, size, 1, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t p = begin; p < end; ++p) parts_.write(part, notes_[rank], p, to[p]);
+    });
     send[rank] = receive[rank] = 0;
     processes_->all_to_all(outgoing_.as<char>(), send, incoming_.as<char>(), receive);
-    letters_.assign(size, at);
+    letters_.assign(size, to[rank]);
     const char* from = incoming_.as<char>();
     for (std::size_t p = 0; p < size; ++p) {
       if (p == rank) continue;

@@ -59,6 +59,7 @@ class BatchExchange {
   std::shared_ptr<IProcessGroup> processes_;
   const InputLayout& layout_;
   const std::size_t batch_size_;
+  ThreadPool& pool_;
   BatchParts parts_;
   std::vector<BatchParts::Note> notes_;  ///< one a process
   std::vector<const char*> letters_;     ///< to this process, one a process

@@ -10,6 +10,9 @@
 namespace hugectr {
 namespace {
 
+/// Samples that one thread moves in one go.
+constexpr std::size_t kPieceSamples = 4096;
+
 std::size_t padded(std::size_t bytes) { return (bytes + 7) / 8 * 8; }
 
 /// The array of float rows of a chunk and their width, for label, dense and weight.
@@ -20,32 +23,48 @@ void for_each_float_array(const InputLayout& layout, Chunk& chunk, const F& f) {
   f(chunk.weight, std::size_t{1});
 }
 
-template <class Length>
-void write_lengths(const offset_t* offsets, std::size_t rows, char* to) {
-  for (std::size_t r = 0; r < rows; ++r) {
-    const auto length = static_cast<Length>(offsets[r + 1] - offsets[r]);
-    std::memcpy(to + r * sizeof(Length), &length, sizeof(Length));
-  }
+/// Calls f(Length{}) with the unsigned type of so many bytes.
+template <class F>
+auto with_length_type(std::size_t bytes, const F& f) {
+  return bytes == 1 ? f(std::uint8_t{}) : bytes == 2 ? f(std::uint16_t{}) : f(std::uint32_t{});
 }
 
-template <class Length>
-offset_t add_lengths(const char* from, std::size_t rows, offset_t at, offset_t* offsets) {
-  for (std::size_t r = 0; r < rows; ++r) {
-    Length length = 0;
-    std::memcpy(&length, from + r * sizeof(Length), sizeof(Length));
-    at += static_cast<offset_t>(length);
-    offsets[r] = at;
-  }
-  return at;
+void write_lengths(std::size_t length_bytes, const offset_t* offsets, std::size_t rows, char* to) {
+  with_length_type(length_bytes, [&](auto type) {
+    for (std::size_t r = 0; r < rows; ++r) {
+      const auto length = static_cast<decltype(type)>(offsets[r + 1] - offsets[r]);
+      std::memcpy(to + r * sizeof(length), &length, sizeof(length));
+    }
+  });
 }
 
-/// Row offsets behind `at` for samples that all have nnz_per_slot keys.
-offset_t add_regular(const SparseInput& input, std::size_t samples, offset_t at,
-                     offset_t* offsets) {
+std::size_t sum_lengths(std::size_t length_bytes, const char* from, std::size_t rows) {
+  return with_length_type(length_bytes, [&](auto length) {
+    std::size_t sum = 0;
+    for (std::size_t r = 0; r < rows; ++r) {
+      std::memcpy(&length, from + r * sizeof(length), sizeof(length));
+      sum += length;
+    }
+    return sum;
+  });
+}
+
+/// Writes the row offsets behind `at`.
+void add_lengths(std::size_t length_bytes, const char* from, std::size_t rows, offset_t at,
+                 offset_t* offsets) {
+  with_length_type(length_bytes, [&](auto length) {
+    for (std::size_t r = 0; r < rows; ++r) {
+      std::memcpy(&length, from + r * sizeof(length), sizeof(length));
+      offsets[r] = at += length;
+    }
+  });
+}
+
+/// The same for samples that all have nnz_per_slot keys.
+void add_regular(const SparseInput& input, std::size_t samples, offset_t at, offset_t* offsets) {
   for (std::size_t i = 0; i < samples; ++i) {
     for (const int nnz : input.nnz_per_slot) *offsets++ = at += static_cast<offset_t>(nnz);
   }
-  return at;
 }
 
 std::size_t length_bytes_of(const SparseInput& input) {
@@ -56,8 +75,11 @@ std::size_t length_bytes_of(const SparseInput& input) {
 }  // namespace
 
 BatchParts::BatchParts(const InputLayout& layout, std::size_t batch_size,
-                       const ResourceManager& resources)
-    : layout_(layout), batch_size_(batch_size), rank_(resources.get_process_id()) {
+                       ResourceManager& resources)
+    : layout_(layout),
+      batch_size_(batch_size),
+      rank_(resources.get_process_id()),
+      pool_(resources.pool()) {
   for (std::size_t id = 0; id < resources.get_global_gpu_count(); ++id) {
     process_of_device_.push_back(resources.get_process_id_from_gpu_global_id(id));
   }
@@ -67,16 +89,16 @@ BatchParts::BatchParts(const InputLayout& layout, std::size_t batch_size,
 }
 
 void BatchParts::begin(const std::vector<BatchRun>& runs) {
-  runs_ = runs;
   segments_.clear();
   std::fill(rows_.begin(), rows_.end(), 0);
   for (auto& row : rows_for_) std::fill(row.begin(), row.end(), 0);
   const std::size_t local_batch = batch_size_ / process_of_device_.size();
   std::size_t sample = 0;
-  for (const BatchRun& run : runs_) {
+  for (const BatchRun& run : runs) {
     for (std::size_t done = 0; done < run.samples;) {
       const std::size_t device = sample / local_batch;
-      const std::size_t count = std::min(run.samples - done, (device + 1) * local_batch - sample);
+      const std::size_t count = std::min(
+          {run.samples - done, (device + 1) * local_batch - sample, std::size_t{kPieceSamples}});
       const std::size_t to = process_of_device_[device];
       segments_.push_back({run.process, to, rows_[run.process], sample, count});
       rows_[run.process] += count;
@@ -85,6 +107,15 @@ void BatchParts::begin(const std::vector<BatchRun>& runs) {
       sample += count;
     }
   }
+}
+
+template <class Body>
+void BatchParts::for_each_segment(const Body& body) const {
+  // A window of shuffling makes a segment of every sample.
+  const std::size_t grain = std::max<std::size_t>(1, segments_.size() * kPieceSamples / batch_size_);
+  parallel_for(pool_, segments_.size(), grain, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) body(i);
+  });
 }
 
 bool BatchParts::is_regular(const SparseInput& input, const offset_t* offsets,
@@ -140,9 +171,7 @@ void BatchParts::write(const CSRChunk& part, const Note& note, std::size_t to,
     const HostCsr& csr = part.sparse[i];
     const std::size_t rows = rows_[rank_] * layout_.sparse[i].slot_num;
     const offset_t* offsets = csr.row_offsets.as<offset_t>();
-    if (note[i].length_bytes == 1) write_lengths<std::uint8_t>(offsets, rows, letter);
-    if (note[i].length_bytes == 2) write_lengths<std::uint16_t>(offsets, rows, letter);
-    if (note[i].length_bytes == 4) write_lengths<std::uint32_t>(offsets, rows, letter);
+    if (note[i].length_bytes > 0) write_lengths(note[i].length_bytes, offsets, rows, letter);
     letter += padded(rows * note[i].length_bytes);
     const std::size_t bytes = csr.nnz * (layout_.i64_keys ? 8 : 4);
     if (bytes > 0) std::memcpy(letter, csr.keys.as<char>(), bytes);
@@ -173,11 +202,12 @@ void BatchParts::merge(const std::vector<Note>& notes, const std::vector<const c
 void BatchParts::merge_input(std::size_t index, const std::vector<Note>& notes,
                              std::vector<const char*>& letters, HostCsr& csr) const {
   const SparseInput& input = layout_.sparse[index];
-  const std::size_t key_bytes = layout_.i64_keys ? 8 : 4;
-  std::vector<const char*> lengths = letters, keys = letters;
+  const std::size_t key_bytes = layout_.i64_keys ? 8 : 4, slots = input.slot_num;
+  const std::vector<const char*> lengths = letters;
+  std::vector<const char*> keys = letters;
   std::size_t nnz = 0;
   for (std::size_t p = 0; p < notes.size(); ++p) {
-    keys[p] += padded(rows_[p] * input.slot_num * notes[p][index].length_bytes);
+    keys[p] += padded(rows_[p] * slots * notes[p][index].length_bytes);
     letters[p] = keys[p] + padded(notes[p][index].nnz * key_bytes);
     nnz += notes[p][index].nnz;
   }
@@ -186,23 +216,43 @@ void BatchParts::merge_input(std::size_t index, const std::vector<Note>& notes,
              " keys, more than 32-bit row offsets count: use a smaller batch");
   csr.keys.reserve(nnz * key_bytes);
   csr.nnz = nnz;
-  offset_t* offsets = csr.row_offsets.as<offset_t>();
-  *offsets++ = 0;
-  offset_t at = 0;
-  for (const BatchRun& run : runs_) {
-    const std::size_t p = run.process, rows = run.samples * input.slot_num;
-    const std::size_t length_bytes = notes[p][index].length_bytes;
-    const offset_t begin = at;
-    at = length_bytes == 0   ? add_regular(input, run.samples, at, offsets)
-         : length_bytes == 1 ? add_lengths<std::uint8_t>(lengths[p], rows, at, offsets)
-         : length_bytes == 2 ? add_lengths<std::uint16_t>(lengths[p], rows, at, offsets)
-                             : add_lengths<std::uint32_t>(lengths[p], rows, at, offsets);
-    offsets += rows;
-    lengths[p] += rows * length_bytes;
-    const std::size_t bytes = (at - begin) * key_bytes;
-    if (bytes > 0) std::memcpy(csr.keys.as<char>() + begin * key_bytes, keys[p], bytes);
-    keys[p] += bytes;
+  // How many keys each segment has; then it is known where they and their offsets begin.
+  const auto lengths_of = [&](const Segment& segment) {
+    return lengths[segment.from] + segment.row * slots * notes[segment.from][index].length_bytes;
+  };
+  std::vector<std::size_t> counts(segments_.size());
+  for_each_segment([&](std::size_t i) {
+    const Segment& segment = segments_[i];
+    const std::size_t length_bytes = notes[segment.from][index].length_bytes;
+    counts[i] = length_bytes == 0
+                    ? segment.count * input.max_feature_num()
+                    : sum_lengths(length_bytes, lengths_of(segment), segment.count * slots);
+  });
+  offset_t* const offsets = csr.row_offsets.as<offset_t>();
+  offsets[0] = 0;
+  std::vector<std::size_t> begins(segments_.size()), in_part(segments_.size());
+  std::vector<std::size_t> done(notes.size());
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < segments_.size(); ++i) {
+    begins[i] = begin;
+    in_part[i] = done[segments_[i].from];
+    begin += counts[i];
+    done[segments_[i].from] += counts[i];
   }
+  for_each_segment([&](std::size_t i) {
+    const Segment& segment = segments_[i];
+    const auto at = static_cast<offset_t>(begins[i]);
+    offset_t* const to = offsets + segment.sample * slots + 1;
+    const std::size_t length_bytes = notes[segment.from][index].length_bytes;
+    if (length_bytes == 0) {
+      add_regular(input, segment.count, at, to);
+    } else {
+      add_lengths(length_bytes, lengths_of(segment), segment.count * slots, at, to);
+    }
+    if (counts[i] == 0) return;
+    std::memcpy(csr.keys.as<char>() + begins[i] * key_bytes,
+                keys[segment.from] + in_part[i] * key_bytes, counts[i] * key_bytes);
+  });
 }
 
 }  // namespace hugectr

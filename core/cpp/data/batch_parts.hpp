@@ -26,7 +26,7 @@ class BatchParts {
   };
   using Note = std::vector<InputNote>;  ///< one a sparse input
 
-  BatchParts(const InputLayout& layout, std::size_t batch_size, const ResourceManager& resources);
+  BatchParts(const InputLayout& layout, std::size_t batch_size, ResourceManager& resources);
 
   /// Turns to another batch: whose its samples are.
   void begin(const std::vector<BatchRun>& runs);
@@ -51,12 +51,15 @@ class BatchParts {
   bool is_regular(const SparseInput& input, const offset_t* offsets, std::size_t rows) const;
   void merge_input(std::size_t input, const std::vector<Note>& notes,
                    std::vector<const char*>& letters, HostCsr& csr) const;
+  /// body(i) for all segments, on the threads of the pool.
+  template <class Body>
+  void for_each_segment(const Body& body) const;
 
   const InputLayout& layout_;
   const std::size_t batch_size_, rank_;
+  ThreadPool& pool_;
   std::vector<std::size_t> process_of_device_;
-  std::vector<BatchRun> runs_;
-  std::vector<Segment> segments_;
+  std::vector<Segment> segments_;                   ///< in the order of the batch
   std::vector<std::size_t> rows_;                   ///< of each process's part
   std::vector<std::vector<std::size_t>> rows_for_;  ///< [from][to]
 };
