@@ -162,8 +162,8 @@ void BatchExchange::send_letters(const CSRChunk& part) {
     throw;
   } catch (const std::exception& error) {
     // The others wait for letters that can not be written.
-    processes_->abort(concat("process ", rank, " could not send its part of a batch: ",
-                             error.what()));
+    processes_->abort(
+        concat("process ", rank, " could not send its part of a batch: ", error.what()));
     throw;
   }
 }

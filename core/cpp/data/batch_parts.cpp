@@ -23,41 +23,40 @@ void for_each_float_array(const InputLayout& layout, Chunk& chunk, const F& f) {
   f(chunk.weight, std::size_t{1});
 }
 
+// Plain arguments, no captures: what is written could be one of the variables captured.
+template <class Length>
+void write_lengths(const offset_t* offsets, std::size_t rows, char* to) {
+  for (std::size_t r = 0; r < rows; ++r) {
+    const auto length = static_cast<Length>(offsets[r + 1] - offsets[r]);
+    std::memcpy(to + r * sizeof(Length), &length, sizeof(Length));
+  }
+}
+
+template <class Length>
+std::size_t sum_lengths(const char* from, std::size_t rows) {
+  std::size_t sum = 0;
+  for (std::size_t r = 0; r < rows; ++r) {
+    Length length = 0;
+    std::memcpy(&length, from + r * sizeof(Length), sizeof(Length));
+    sum += length;
+  }
+  return sum;
+}
+
+/// Writes the row offsets behind `at`.
+template <class Length>
+void add_lengths(const char* from, std::size_t rows, offset_t at, offset_t* offsets) {
+  for (std::size_t r = 0; r < rows; ++r) {
+    Length length = 0;
+    std::memcpy(&length, from + r * sizeof(Length), sizeof(Length));
+    offsets[r] = at += length;
+  }
+}
+
 /// Calls f(Length{}) with the unsigned type of so many bytes.
 template <class F>
 auto with_length_type(std::size_t bytes, const F& f) {
   return bytes == 1 ? f(std::uint8_t{}) : bytes == 2 ? f(std::uint16_t{}) : f(std::uint32_t{});
-}
-
-void write_lengths(std::size_t length_bytes, const offset_t* offsets, std::size_t rows, char* to) {
-  with_length_type(length_bytes, [&](auto type) {
-    for (std::size_t r = 0; r < rows; ++r) {
-      const auto length = static_cast<decltype(type)>(offsets[r + 1] - offsets[r]);
-      std::memcpy(to + r * sizeof(length), &length, sizeof(length));
-    }
-  });
-}
-
-std::size_t sum_lengths(std::size_t length_bytes, const char* from, std::size_t rows) {
-  return with_length_type(length_bytes, [&](auto length) {
-    std::size_t sum = 0;
-    for (std::size_t r = 0; r < rows; ++r) {
-      std::memcpy(&length, from + r * sizeof(length), sizeof(length));
-      sum += length;
-    }
-    return sum;
-  });
-}
-
-/// Writes the row offsets behind `at`.
-void add_lengths(std::size_t length_bytes, const char* from, std::size_t rows, offset_t at,
-                 offset_t* offsets) {
-  with_length_type(length_bytes, [&](auto length) {
-    for (std::size_t r = 0; r < rows; ++r) {
-      std::memcpy(&length, from + r * sizeof(length), sizeof(length));
-      offsets[r] = at += length;
-    }
-  });
 }
 
 /// The same for samples that all have nnz_per_slot keys.
@@ -112,7 +111,8 @@ void BatchParts::begin(const std::vector<BatchRun>& runs) {
 template <class Body>
 void BatchParts::for_each_segment(const Body& body) const {
   // A window of shuffling makes a segment of every sample.
-  const std::size_t grain = std::max<std::size_t>(1, segments_.size() * kPieceSamples / batch_size_);
+  const std::size_t grain =
+      std::max<std::size_t>(1, segments_.size() * kPieceSamples / batch_size_);
   parallel_for(pool_, segments_.size(), grain, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) body(i);
   });
@@ -155,8 +155,7 @@ std::size_t BatchParts::letter_bytes(std::size_t from, std::size_t to, const Not
   return bytes;
 }
 
-void BatchParts::write(const CSRChunk& part, const Note& note, std::size_t to,
-                       char* letter) const {
+void BatchParts::write(const CSRChunk& part, const Note& note, std::size_t to, char* letter) const {
   for_each_float_array(layout_, part, [&](const StagingArray& array, std::size_t width) {
     char* at = letter;
     for (const Segment& segment : segments_) {
@@ -171,7 +170,10 @@ void BatchParts::write(const CSRChunk& part, const Note& note, std::size_t to,
     const HostCsr& csr = part.sparse[i];
     const std::size_t rows = rows_[rank_] * layout_.sparse[i].slot_num;
     const offset_t* offsets = csr.row_offsets.as<offset_t>();
-    if (note[i].length_bytes > 0) write_lengths(note[i].length_bytes, offsets, rows, letter);
+    if (note[i].length_bytes > 0) {
+      with_length_type(note[i].length_bytes,
+                       [&](auto type) { write_lengths<decltype(type)>(offsets, rows, letter); });
+    }
     letter += padded(rows * note[i].length_bytes);
     const std::size_t bytes = csr.nnz * (layout_.i64_keys ? 8 : 4);
     if (bytes > 0) std::memcpy(letter, csr.keys.as<char>(), bytes);
@@ -224,9 +226,11 @@ void BatchParts::merge_input(std::size_t index, const std::vector<Note>& notes,
   for_each_segment([&](std::size_t i) {
     const Segment& segment = segments_[i];
     const std::size_t length_bytes = notes[segment.from][index].length_bytes;
-    counts[i] = length_bytes == 0
-                    ? segment.count * input.max_feature_num()
-                    : sum_lengths(length_bytes, lengths_of(segment), segment.count * slots);
+    counts[i] = length_bytes == 0 ? segment.count * input.max_feature_num()
+                                  : with_length_type(length_bytes, [&](auto type) {
+                                      return sum_lengths<decltype(type)>(lengths_of(segment),
+                                                                         segment.count * slots);
+                                    });
   });
   offset_t* const offsets = csr.row_offsets.as<offset_t>();
   offsets[0] = 0;
@@ -247,7 +251,9 @@ void BatchParts::merge_input(std::size_t index, const std::vector<Note>& notes,
     if (length_bytes == 0) {
       add_regular(input, segment.count, at, to);
     } else {
-      add_lengths(length_bytes, lengths_of(segment), segment.count * slots, at, to);
+      with_length_type(length_bytes, [&](auto type) {
+        add_lengths<decltype(type)>(lengths_of(segment), segment.count * slots, at, to);
+      });
     }
     if (counts[i] == 0) return;
     std::memcpy(csr.keys.as<char>() + begins[i] * key_bytes,

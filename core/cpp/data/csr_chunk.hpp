@@ -62,9 +62,9 @@ struct CSRChunk {
   ReadPosition next;         ///< behind the batch
   /// Whose the samples of the batch are, in its order; empty when the chunk holds all of them.
   std::vector<BatchRun> runs;
-  StagingArray label;        ///< float32 (B, label_dim)
-  StagingArray dense;        ///< float32 (B, dense_dim)
-  StagingArray weight;       ///< float32 (B): 1 or 0
+  StagingArray label;   ///< float32 (B, label_dim)
+  StagingArray dense;   ///< float32 (B, dense_dim)
+  StagingArray weight;  ///< float32 (B): 1 or 0
   std::vector<HostCsr> sparse;
 };
 

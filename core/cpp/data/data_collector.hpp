@@ -11,9 +11,9 @@
 
 namespace hugectr {
 
-/// Stage 2: one thread that takes chunks in sequence order, makes whole batches of them where several
-/// processes share the decoding, and copies them to all local devices, each its own rows of label,
-/// dense and weight and the whole CSR, on the memcpy streams.
+/// Stage 2: one thread that takes chunks in sequence order, makes whole batches of them where
+/// several processes share the decoding, and copies them to all local devices, each its own rows of
+/// label, dense and weight and the whole CSR, on the memcpy streams.
 class DataCollector {
  public:
   /// `exchange`: null when the chunks are whole.

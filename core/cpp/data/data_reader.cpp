@@ -55,9 +55,8 @@ class DataReader final : public IDataReader {
     if (workers_) return;
     workers_ = std::make_unique<DataReaderWorkerGroup>(*source_, heap_, ledger_, batch_size_,
                                                        num_workers_);
-    collector_ =
-        std::make_unique<DataCollector>(heap_, slots_, ledger_, layout_, batch_size_, *resources_,
-                                        exchange_.get());
+    collector_ = std::make_unique<DataCollector>(heap_, slots_, ledger_, layout_, batch_size_,
+                                                 *resources_, exchange_.get());
   }
 
   Batch* acquire() override {

@@ -51,8 +51,8 @@ struct ReaderMetrics {
 
 /// Stages 1 and 2 of the pipeline: worker threads parse, a collector copies to the devices.
 /// Where several processes share the decoding, all of them make the same calls in the same order;
-/// set_source(), seek() and the destructor of a reader that has started wait for one another, and an
-/// error of one process is thrown by all of them in the same place.
+/// set_source(), seek() and the destructor of a reader that has started wait for one another, and
+/// an error of one process is thrown by all of them in the same place.
 class HCTR_API IDataReader {
  public:
   virtual ~IDataReader() = default;
@@ -81,8 +81,8 @@ class HCTR_API IDataReader {
 };
 
 /// The one reader: any source, `num_workers` threads, order independent of their number.
-/// `batch_size` is global and a multiple of the device count. Collective when the source is shared by
-/// the processes of the job.
+/// `batch_size` is global and a multiple of the device count. Collective when the source is shared
+/// by the processes of the job.
 HCTR_API std::unique_ptr<IDataReader> make_data_reader(std::unique_ptr<IBatchSource> source,
                                                        const InputLayout& layout,
                                                        std::size_t batch_size,

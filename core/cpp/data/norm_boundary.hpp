@@ -11,8 +11,7 @@
 namespace hugectr {
 
 /// Ends a message about damage that can be skipped.
-inline constexpr const char* kNormWayOut =
-    "; restore the file, or read with on_bad_data=\"skip\"";
+inline constexpr const char* kNormWayOut = "; restore the file, or read with on_bad_data=\"skip\"";
 
 enum class RecordFit { Whole, NeedsMore, Lost };
 

@@ -47,8 +47,8 @@ class Scan {
     while (true) {
       std::size_t needed = 0;
       std::string what;
-      const RecordFit fit = fit_record(shape_, bytes_.data() + cursor_, filled_ - cursor_, payload,
-                                       &needed, &what);
+      const RecordFit fit =
+          fit_record(shape_, bytes_.data() + cursor_, filled_ - cursor_, payload, &needed, &what);
       if (fit == RecordFit::Whole) return {};
       if (fit == RecordFit::Lost) return what;
       if (!read_more(needed)) return ends_inside_record(file_, record);

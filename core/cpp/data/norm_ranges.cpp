@@ -21,8 +21,8 @@ class NormBlock final : public IBlock {
   NormBlock(const InputLayout& layout, const NormRecordShape& shape, const NormDecoder& decoder)
       : layout_(layout), shape_(shape), decoder_(decoder) {}
 
-  /// Reads `rows` records, which end at `end` (or before, when `cut`). Throws DataError when they do
-  /// not any more.
+  /// Reads `rows` records, which end at `end` (or before, when `cut`). Throws DataError when they
+  /// do not any more.
   void read(const std::shared_ptr<const std::string>& path, std::uint64_t byte, std::uint64_t end,
             bool cut, std::uint64_t rows) {
     const NormFile file(path, shape_, layout_);
@@ -44,8 +44,8 @@ class NormBlock final : public IBlock {
       cursor += record.payload_bytes + shape_.frame_bytes();
     }
     if (raw_.samples == rows && (cut || cursor == size)) return;
-    throw DataError(norm_message(*path, byte + cursor,
-                                 "the file has changed since it was indexed; set the source again"));
+    throw DataError(norm_message(
+        *path, byte + cursor, "the file has changed since it was indexed; set the source again"));
   }
 
   std::size_t key_count(std::size_t input, std::size_t first, std::size_t count) const override {
@@ -113,9 +113,8 @@ class NormRanges final : public IBlockFormat {
       HCTR_CHECK(!paths.empty(), "Norm data: no source is set; pass the path of a file list");
     });
     static const std::vector<NormFileIndex> kNothing;
-    std::vector<NormFileIndex> index =
-        index_norm_files(paths, shape_, layout_, range_bytes_, *processes_,
-                         paths == paths_ ? index_ : kNothing);
+    std::vector<NormFileIndex> index = index_norm_files(
+        paths, shape_, layout_, range_bytes_, *processes_, paths == paths_ ? index_ : kNothing);
     check_any_samples(source.empty() ? file_list_ : source, index);
     if (!source.empty()) file_list_ = source;
     paths_ = std::move(paths);
@@ -229,7 +228,7 @@ class NormRanges final : public IBlockFormat {
   std::vector<NormFileIndex> index_;
   std::vector<BlockInfo> blocks_;
   std::vector<Place> places_;
-  std::vector<std::uint64_t> ends_;  ///< samples up to the end of each file
+  std::vector<std::uint64_t> ends_;                 ///< samples up to the end of each file
   std::multimap<std::size_t, std::size_t> losses_;  ///< with a block: files whose loss it counts
   std::atomic<std::uint64_t> lost_samples_{0};
 };

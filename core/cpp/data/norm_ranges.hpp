@@ -12,8 +12,8 @@ namespace hugectr {
 
 /// Norm files as blocks, for a job whose processes share the reading: ranges of records from an
 /// index that the processes make together (each scans its part of the files once). Samples, bad
-/// samples, errors and positions are those of make_norm_source(); only a list of whose files nothing
-/// can be read is refused when it is set, not when its first batch is asked for.
+/// samples, errors and positions are those of make_norm_source(); only a list of whose files
+/// nothing can be read is refused when it is set, not when its first batch is asked for.
 /// set_source() is collective, "" makes a new index when a file has changed. `processes` is a group
 /// of its own.
 HCTR_API std::unique_ptr<IBlockFormat> make_norm_ranges(

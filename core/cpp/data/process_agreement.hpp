@@ -24,7 +24,15 @@ class HCTR_API PlacedDataError : public DataError {
 
 /// An exception that can be sent: which of the core's types, where, and its text.
 struct SentError {
-  enum Kind : std::uint64_t { kNone, kInvalidArgument, kOutOfMemory, kDevice, kData, kComm, kOther };
+  enum Kind : std::uint64_t {
+    kNone,
+    kInvalidArgument,
+    kOutOfMemory,
+    kDevice,
+    kData,
+    kComm,
+    kOther
+  };
   Kind kind = kNone;
   std::uint64_t place = 0;
   std::string text;

@@ -85,10 +85,9 @@ class SharedNormDamage : public ::testing::TestWithParam<Check> {
           reading.repeat = repeat;
           reading.on_bad_data = policy;
           reading.shard = {process.rank, process.size};
-          return make_block_source(
-              make_norm_ranges(list, layout_, GetParam(), policy, process.group->duplicate("norm"),
-                               200),
-              layout_, reading);
+          return make_block_source(make_norm_ranges(list, layout_, GetParam(), policy,
+                                                    process.group->duplicate("norm"), 200),
+                                   layout_, reading);
         },
         repeat ? 30 : 1000000);
   }
@@ -130,9 +129,9 @@ TEST_P(SharedNormDamage, EndsAsItDoesForOneProcess) {
 TEST_P(SharedNormDamage, AChangedFileIsIndexedAnew) {
   files_ = {folder_ / "a", folder_ / "b"};
   const auto write = [&](const std::string& path, std::size_t first, std::size_t count) {
-    testing::write_bytes(path,
-                         testing::norm_bytes(testing::make_samples(layout_, count, first, random_),
-                                             layout_, GetParam()));
+    testing::write_bytes(
+        path, testing::norm_bytes(testing::make_samples(layout_, count, first, random_), layout_,
+                                  GetParam()));
   };
   write(files_[0], 0, 50);
   write(files_[1], 50, 50);
@@ -227,8 +226,8 @@ TEST_F(SharedBlocks, ADamagedOneIsSkippedOrAnErrorForAll) {
 
 TEST_F(SharedBlocks, AnErrorComesAgainUntilTheSourceIsSet) {
   testing::run_job(3, 1, [&](const JobProcess& process) {
-    const auto reader = make_data_reader(source(process, OnBadData::Error, {7}), layout_, 24, 2,
-                                         process.resources);
+    const auto reader =
+        make_data_reader(source(process, OnBadData::Error, {7}), layout_, 24, 2, process.resources);
     for (int round = 0; round < 3; ++round) {
       EXPECT_EQ(testing::read_all(*reader).batches.size(), 5u);
       for (int i = 0; i < 2; ++i) EXPECT_THROW(reader->acquire(), DataError);

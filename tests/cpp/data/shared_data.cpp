@@ -51,8 +51,7 @@ class TableFormat final : public IBlockFormat {
       }
       for (std::size_t input = 0; input < layout_.sparse.size(); ++input) {
         HostCsr& csr = chunk.sparse[input];
-        offset_t* offsets =
-            csr.row_offsets.as<offset_t>() + at * layout_.sparse[input].slot_num;
+        offset_t* offsets = csr.row_offsets.as<offset_t>() + at * layout_.sparse[input].slot_num;
         *offsets = static_cast<offset_t>(csr.nnz);
         for (std::size_t i = 0; i < count; ++i) {
           for_each_slot(input, first + i, [&](const std::vector<std::int64_t>& slot) {
@@ -163,8 +162,7 @@ std::vector<ProcessRead> read_job(std::size_t processes, std::size_t devices, st
                                   const MakeSource& make, std::size_t most) {
   std::vector<ProcessRead> reads(processes);
   run_job(processes, devices, [&](const JobProcess& process) {
-    const auto reader =
-        make_data_reader(make(process), layout, batch, workers, process.resources);
+    const auto reader = make_data_reader(make(process), layout, batch, workers, process.resources);
     reads[process.rank] = read_all(*reader, most);
   });
   return reads;

@@ -45,8 +45,9 @@ class SharedReading : public ::testing::TestWithParam<Kind> {
     std::size_t first = 0;
     for (const std::size_t count : {300, 1, 0, 77, 633}) {
       files.push_back(folder_ / ("part" + std::to_string(files.size())));
-      const std::vector<Sample> part(samples_->begin() + static_cast<std::ptrdiff_t>(first),
-                                     samples_->begin() + static_cast<std::ptrdiff_t>(first + count));
+      const std::vector<Sample> part(
+          samples_->begin() + static_cast<std::ptrdiff_t>(first),
+          samples_->begin() + static_cast<std::ptrdiff_t>(first + count));
       testing::write_bytes(files.back(), testing::norm_bytes(part, layout_, Check::Sum));
       first += count;
     }
@@ -139,8 +140,7 @@ TEST_P(SharedReading, GlobalSamplesGoWhereTheirDeviceIs) {
   const auto expected = read(1, 1, 2, false)[0].batches;
   std::vector<ProcessRead> reads(2);
   const auto read_one = [&](const JobProcess& process) {
-    const auto reader =
-        make_data_reader(source(process, false), layout_, 64, 2, process.resources);
+    const auto reader = make_data_reader(source(process, false), layout_, 64, 2, process.resources);
     reads[process.rank] = testing::read_all(*reader);
   };
   testing::run_job(2, 2, read_one, DeviceLayout::NodeFirst);
@@ -209,10 +209,10 @@ TEST_P(SharedReading, StopsAndStartsAnywhereWithoutMixing) {
         if (i % 3 == 0) reader->start();
         i % 2 == 0 ? reader->set_source("") : reader->seek({});
       }
-      const auto unused = make_data_reader(source(process, true), layout_, 64, 2,
-                                           process.resources);
-      const auto started = make_data_reader(source(process, true), layout_, 64, 2,
-                                            process.resources);
+      const auto unused =
+          make_data_reader(source(process, true), layout_, 64, 2, process.resources);
+      const auto started =
+          make_data_reader(source(process, true), layout_, 64, 2, process.resources);
       started->start();
       rest();
     });
