@@ -10,6 +10,8 @@ from typing import Any, Protocol, TypedDict
 import numpy as np
 import numpy.typing as npt
 
+from hugectr.processes.group import ProcessGroup
+
 class InvalidArgument(ValueError): ...
 class OutOfMemory(MemoryError): ...
 class DeviceError(RuntimeError): ...
@@ -25,6 +27,9 @@ def device_libraries(device: str) -> dict[str, str]:
     """Name -> version and place, or why it can not be used; DeviceError without a backend."""
 
 def set_log_level(level: int) -> None: ...
+def set_log_rank(rank: int) -> None:
+    """Number of this process in its job; only process 0 writes lines of progress."""
+
 def op_names(device: str = "cpu") -> list[str]: ...
 def op_fields(name: str) -> dict[str, str]:
     """Field -> "in", "out", "inout" or "attribute"."""
@@ -277,7 +282,13 @@ class TableViews(TypedDict):
     states: list[TensorView]
 
 class Session:
-    def __init__(self, solver: SolverSpec, reader: ReaderSpec, model: ModelSpec) -> None: ...
+    def __init__(
+        self,
+        solver: SolverSpec,
+        reader: ReaderSpec,
+        model: ModelSpec,
+        processes: ProcessGroup | None = None,
+    ) -> None: ...
     def start_data_reading(self) -> None: ...
     def train(self) -> bool: ...
     def eval(self) -> bool: ...

@@ -24,6 +24,8 @@ from hugectr._decl.base cimport (
     CppUpdate,
 )
 from hugectr._decl.base cimport set_log_level as cpp_set_log_level
+from hugectr._decl.base cimport set_log_rank as cpp_set_log_rank
+from hugectr._decl.errors cimport translate_error
 from hugectr._decl.interop cimport *
 from hugectr._decl.model cimport *
 from hugectr._decl.ops cimport (
@@ -90,6 +92,7 @@ for _error in (InvalidArgument, OutOfMemory, DeviceError, DataError, CommError):
 include "_decl/arrays.pxi"
 include "_decl/specs.pxi"
 include "_decl/reading.pxi"
+include "_decl/processes.pxi"
 
 
 def version():
@@ -128,6 +131,10 @@ def device_libraries(str device):
 
 def set_log_level(int level):
     cpp_set_log_level(<CppLogLevel>level)
+
+
+def set_log_rank(int rank):
+    cpp_set_log_rank(rank)
 
 
 def op_names(str device="cpu"):

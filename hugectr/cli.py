@@ -20,10 +20,17 @@ from pathlib import Path
 from typing import Any
 
 import hugectr
-from hugectr import log
+from hugectr import log, processes
 from hugectr.config import read_config
 from hugectr.enums import Check_t, DataReaderType_t, Distribution_t
-from hugectr.errors import CommError, DataError, DeviceError, InvalidArgument, OutOfMemory
+from hugectr.errors import (
+    CommError,
+    DataError,
+    DeviceError,
+    InvalidArgument,
+    OutOfMemory,
+    rejected,
+)
 from hugectr.solver import DEVICES
 
 _OWN_ERRORS = (InvalidArgument, OutOfMemory, DeviceError, DataError, CommError)
@@ -93,12 +100,24 @@ def _train_script(path: Path, arguments: Sequence[str]) -> int:
         ]
         place = f"{path}:{lines[-1]}: " if lines else ""
         raise type(error)(f"{place}{error}") from error
-    except Exception:
-        traceback.print_exc()
+    except Exception as error:
+        if processes.report(error):
+            traceback.print_exc()
         return 1
     finally:
         sys.argv, sys.path[:] = before
     return 0
+
+
+def _launch(args: argparse.Namespace) -> int:
+    from hugectr.processes.launch import launch
+
+    if args.processes < 1:
+        raise rejected("hugectr launch: -n", args.processes, "a number of processes >= 1")
+    if not Path(args.file).is_file():
+        raise InvalidArgument(f"{args.file}: there is no such file")
+    train = ["-m", "hugectr", "train", args.file, *args.script_arguments]
+    return launch(args.processes, train)
 
 
 def _doctor(args: argparse.Namespace) -> int:
@@ -246,6 +265,15 @@ def _parser() -> argparse.ArgumentParser:
 
     commands.add_parser("demo", help="train Wide & Deep on the Census Income data", add_help=False)
 
+    launch = commands.add_parser(
+        "launch",
+        help="run a script or config in several processes on this machine, without MPI",
+        epilog="What follows SCRIPT.py or CONFIG.json is passed on.",
+    )
+    launch.add_argument("-n", "--processes", type=int, required=True, help="how many")
+    launch.add_argument("file", metavar="SCRIPT.py|CONFIG.json")
+    launch.set_defaults(run=_launch)
+
     doctor = commands.add_parser("doctor", help="what works on this machine, and why not the rest")
     doctor.add_argument("--json", action="store_true")
     doctor.set_defaults(run=_doctor)
@@ -323,7 +351,9 @@ def _dispatch(arguments: Sequence[str]) -> int:
         return demo(list(arguments[arguments.index("demo") + 1 :]))
     script_arguments: Sequence[str] = []
     scripts = [i for i, word in enumerate(arguments) if word.endswith(".py")]
-    if scripts and "train" in arguments[: scripts[0]]:
+    if "launch" in arguments[:2]:
+        scripts = [i for i, word in enumerate(arguments) if word.endswith((".py", ".json"))]
+    if scripts and {"train", "launch"} & set(arguments[: scripts[0]]):
         script_arguments = arguments[scripts[0] + 1 :]
         arguments = arguments[: scripts[0] + 1]
     parser = _parser()
@@ -355,6 +385,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("hugectr: interrupted", file=sys.stderr)
         return 130
     except (*_OWN_ERRORS, ValueError, OSError, RuntimeError, MemoryError) as error:
+        if not processes.report(error):  # another process of the job has the cause
+            return 1
         if debug:
             raise
         message = str(error) or type(error).__name__

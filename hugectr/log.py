@@ -10,6 +10,7 @@ from hugectr import _core
 DEBUG, INFO, WARNING, ERROR, SILENT = range(5)
 _NAMES = ("DEBUG", "INFO", "WARNING", "ERROR", "SILENT")
 _level: int | None = None
+_rank = 0  # of this process in its job
 
 
 def _level_from_environment() -> int:
@@ -40,12 +41,19 @@ def set_level(value: int) -> None:
     _core.set_log_level(value)
 
 
+def set_rank(rank: int) -> None:
+    """Say which process of a job this is: progress is written by process 0 alone."""
+    global _rank
+    _rank = rank
+    _core.set_log_rank(rank)
+
+
 def _write(severity: int, message: str) -> None:
-    if severity < level():
+    if severity < level() or (_rank > 0 and severity == INFO):
         return
     stream = sys.stdout if severity < WARNING else sys.stderr
     stamp = time.strftime("%H:%M:%S")
-    stream.write(f"[HCTR][{stamp}][{_NAMES[severity]}][RK0][main]: {message}\n")
+    stream.write(f"[HCTR][{stamp}][{_NAMES[severity]}][RK{_rank}][main]: {message}\n")
     stream.flush()
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from hugectr import _core, log
+from hugectr import _core, log, processes
 from hugectr.config_layers import ParsedLayers
 from hugectr.embedding import SparseEmbedding
 from hugectr.errors import InvalidArgument, rejected
@@ -56,6 +56,7 @@ class ModelGraph:
         self.embeddings: list[SparseEmbedding] = []
         self.dense_layers: list[DenseLayer] = []
         self._names = TensorNames()
+        self.processes = processes.current()
         self._session: _core.Session | None = None
         self._frozen: set[str] = set()  # "" is the dense network
         self._logged_stages: dict[str, float] = {}
@@ -115,7 +116,9 @@ class ModelGraph:
             "opt_params": self.opt_params.to_spec(),
         }
         solver = self.solver.to_spec()
-        self._session = _core.Session(solver, self.reader_params.to_spec(self.input), spec)
+        self._session = _core.Session(
+            solver, self.reader_params.to_spec(self.input), spec, self.processes
+        )
         for name in self._frozen:
             self._session.set_trainable(name, False)
         self._log_compiled(solver["device"])

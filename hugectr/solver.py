@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from hugectr import _core, log
+from hugectr import _core, log, processes
 from hugectr.arguments import (
     check_bool,
     check_choice,
@@ -81,7 +81,8 @@ class Solver:
     batchsize_eval, batchsize : int
         Global, over all devices; multiples of the number of devices.
     vvgpu : list of list of int
-        Device ids of each process. With device "cpu" the ids name virtual devices.
+        Device ids of each process. With device "cpu" the ids name virtual devices. The default is
+        one device in every process: on CUDA the GPU of the process's number on its machine.
     repeat_dataset : bool
         True counts iterations and wraps around the data, False counts epochs.
     use_mixed_precision : bool
@@ -180,7 +181,11 @@ all_reduce_algo, grouped_all_reduce, num_iterations_statistics, is_dlrm, kafka_b
         checked("decay_power", check_float(where + "decay_power", self.decay_power, 1.0))
         checked("end_lr", check_float(where + "end_lr", self.end_lr, 0.0))
         checked("max_eval_batches", check_int(where + "max_eval_batches", self.max_eval_batches, 0))
-        checked("vvgpu", check_vvgpu(where + "vvgpu", self.vvgpu))
+        check_choice(where + "device", self.device, DEVICES)
+        rows = check_vvgpu(where + "vvgpu", self.vvgpu)
+        if rows == [[0]]:
+            rows = processes.default_vvgpu(self.resolved_device())
+        checked("vvgpu", rows)
         for name in ("batchsize", "batchsize_eval"):
             checked(name, check_batchsize(where + name, getattr(self, name), self.num_devices))
         for name in (
@@ -209,7 +214,6 @@ all_reduce_algo, grouped_all_reduce, num_iterations_statistics, is_dlrm, kafka_b
         check_enum(where + "all_reduce_algo", self.all_reduce_algo, AllReduceAlgo)
         check_int(where + "num_iterations_statistics", self.num_iterations_statistics, 1)
         check_str(where + "kafka_brockers", self.kafka_brockers)
-        check_choice(where + "device", self.device, DEVICES)
         self._log_unused()
 
     def _log_unused(self) -> None:

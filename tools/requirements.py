@@ -9,6 +9,7 @@ extras = project["project"]["optional-dependencies"]
 wanted = [
     *project["build-system"]["requires"],
     *project["project"]["dependencies"],
+    *extras["mpi"],
     *extras["report"],
     *extras["dev"],
 ]

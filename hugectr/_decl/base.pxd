@@ -27,6 +27,7 @@ cdef extern from "core/cpp/base/log.hpp" namespace "hugectr" nogil:
     cdef enum class CppLogLevel "hugectr::LogLevel":
         Debug
     void set_log_level(CppLogLevel level)
+    void set_log_rank(int rank)
 
 cdef extern from "core/cpp/base/op_table.hpp" namespace "hugectr" nogil:
     cdef cppclass CppOpTable "hugectr::OpTable":

@@ -13,6 +13,10 @@ from hugectr._decl.base cimport CppDeviceType, CppOptParams, CppTensorScalarType
 from hugectr._decl.errors cimport translate_error
 from hugectr._decl.interop cimport CppTensorView
 
+cdef extern from "core/cpp/comm/process_group.hpp" namespace "hugectr" nogil:
+    cdef cppclass CppProcessGroup "hugectr::IProcessGroup":
+        pass
+
 cdef extern from "core/cpp/layers/layer.hpp" namespace "hugectr" nogil:
     cdef cppclass CppAttributeValue "hugectr::AttributeValue":
         CppAttributeValue(cbool)
@@ -223,8 +227,8 @@ cdef extern from "core/cpp/model/session.hpp" namespace "hugectr" nogil:
         CppTensorView keys, slots, vectors
         vector[CppTensorView] states
     cdef cppclass CppSession "hugectr::Session":
-        CppSession(const CppSolverSpec&, const CppReaderSpec&,
-                   const CppModelSpec&) except +translate_error
+        CppSession(const CppSolverSpec&, const CppReaderSpec&, const CppModelSpec&,
+                   shared_ptr[CppProcessGroup]) except +translate_error
         void start_data_reading() except +translate_error
         cbool train() except +translate_error
         cbool eval() except +translate_error

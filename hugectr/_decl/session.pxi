@@ -42,12 +42,13 @@ cdef class Session:
     def __cinit__(self):
         self._it = NULL
 
-    def __init__(self, solver, reader, model):
+    def __init__(self, solver, reader, model, processes=None):
         cdef CppSolverSpec s = _solver_spec(solver)
         cdef CppReaderSpec r = _reader_spec(reader)
         cdef CppModelSpec m = _model_spec(model)
+        cdef shared_ptr[CppProcessGroup] group = _process_group(processes)
         with nogil:
-            self._it = new CppSession(s, r, m)
+            self._it = new CppSession(s, r, m, group)
 
     def __dealloc__(self):
         # Without the GIL: the destructor joins threads, and one of them might be waiting for it.

@@ -53,6 +53,8 @@ void log(LogLevel level, const std::string& message) {
   LogState& s = state();
   const int number = static_cast<int>(level);
   if (level >= LogLevel::Silent || number < s.level.load(std::memory_order_relaxed)) return;
+  // What all processes of a job would say is said by the first.
+  if (level == LogLevel::Info && s.rank.load(std::memory_order_relaxed) > 0) return;
   const std::time_t now = std::time(nullptr);
   std::tm local{};
   localtime_r(&now, &local);

@@ -159,6 +159,11 @@ class CpuStream final : public Stream {
     }
   }
 
+  bool has_failed() const override {
+    const std::lock_guard lock(mutex_);
+    return error_ != nullptr;
+  }
+
  private:
   struct Entry {
     std::function<void()> run;
@@ -224,7 +229,7 @@ class CpuStream final : public Stream {
   std::string name_;
   unsigned delay_us_;
   std::minstd_rand random_;  ///< of the stream's thread
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable queued_, finished_;
   std::deque<Entry> queue_;
   std::uint64_t pushed_ = 0;

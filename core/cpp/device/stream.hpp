@@ -81,6 +81,8 @@ class HCTR_API Stream {
   virtual void wait(Event& event) = 0;
   /// Blocks until all work is done; rethrows the first error of a queued task, once.
   virtual void synchronize() = 0;
+  /// Whether synchronize() would throw what is already known; waits for nothing.
+  virtual bool has_failed() const { return false; }
   /// Native handle (cudaStream_t) or nullptr.
   virtual void* native() { return nullptr; }
 

@@ -2,6 +2,7 @@
 #include "core/cpp/model/eval_metrics.hpp"
 
 #include <cmath>
+#include <cstring>
 
 #include "core/cpp/ops/auc.hpp"
 
@@ -18,6 +19,18 @@ void append(std::vector<float>& values, const TensorRef& ref, Stream& stream) {
   }
   for (std::size_t r = 0; r < ref.rows(); ++r) {
     stream.copy(values.data() + first + r * row, ref.row<float>(r), row * sizeof(float));
+  }
+}
+
+/// The values of all processes, one after the other.
+void gather(IProcessGroup& processes, std::vector<float>& values) {
+  const auto* const bytes = reinterpret_cast<const char*>(values.data());
+  const auto all = processes.all_gather_any({bytes, bytes + values.size() * sizeof(float)});
+  values.clear();
+  for (const std::vector<char>& part : all) {
+    const std::size_t first = values.size();
+    values.resize(first + part.size() / sizeof(float));
+    if (!part.empty()) std::memcpy(values.data() + first, part.data(), part.size());
   }
 }
 
@@ -42,6 +55,11 @@ std::vector<std::pair<std::string, double>> EvalMetrics::take(ResourceManager& r
   std::vector<std::pair<std::string, double>> metrics;
   if (auc_) {
     double auc = std::nan("");
+    if (resources.processes()) {
+      for (auto* values : {&predictions_, &labels_, &weights_}) {
+        gather(*resources.processes(), *values);
+      }
+    }
     if (!predictions_.empty()) {
       const std::size_t n = predictions_.size();
       OpContext context;  // no stream: runs at once, on host memory

@@ -19,8 +19,8 @@ class HCTR_API EvalMetrics {
            const TensorRef& weight);
   /// The loss of a whole batch and the number of samples it is the mean of.
   void add_loss(double loss, double samples);
-  /// Metrics of everything since the last call: AUC (exact, ties merged; NaN when only one class
-  /// was seen), AverageLoss. Then starts anew.
+  /// Metrics of everything since the last call, on all devices of the job (collective): AUC (exact,
+  /// ties merged; NaN when only one class was seen), AverageLoss. Then starts anew.
   std::vector<std::pair<std::string, double>> take(ResourceManager& resources);
   void clear();
 

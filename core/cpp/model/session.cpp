@@ -18,8 +18,9 @@ struct BatchReturn {
 
 }  // namespace
 
-Session::Session(const SolverSpec& solver, const ReaderSpec& reader, const ModelSpec& model)
-    : impl_(std::make_shared<Impl>(solver, reader, model)) {}
+Session::Session(const SolverSpec& solver, const ReaderSpec& reader, const ModelSpec& model,
+                 std::shared_ptr<IProcessGroup> processes)
+    : impl_(std::make_shared<Impl>(solver, reader, model, std::move(processes))) {}
 
 Session::~Session() = default;
 
@@ -29,7 +30,15 @@ void Session::start_data_reading() {
 }
 
 bool Session::train() {
-  Impl& s = *impl_;
+  return impl_->in_job([&] { return impl_->train(); });
+}
+
+bool Session::Impl::train() {
+  Impl& s = *this;
+  // A step only queues its work: what went wrong with an earlier one ends the training here.
+  for (std::size_t id = 0; id < devices(); ++id) {
+    if (resources->get_local_gpu(id).compute_stream().has_failed()) resources->synchronize();
+  }
   s.train_reader->start();
   const auto begin = std::chrono::steady_clock::now();
   const PlannedBatch planned = s.planner->take();
@@ -54,8 +63,12 @@ bool Session::train() {
 }
 
 bool Session::eval() {
-  Impl& s = *impl_;
-  HCTR_CHECK(s.eval_reader, "eval(): the reader has no eval_source");
+  HCTR_CHECK(impl_->eval_reader, "eval(): the reader has no eval_source");
+  return impl_->in_job([&] { return impl_->eval(); });
+}
+
+bool Session::Impl::eval() {
+  Impl& s = *this;
   s.eval_reader->start();
   // A training plan under way shares the plan streams and the hash tables.
   s.planner->settle();
@@ -75,10 +88,12 @@ bool Session::eval() {
   return true;
 }
 
-float Session::get_current_loss() { return static_cast<float>(impl_->read_loss()); }
+float Session::get_current_loss() {
+  return static_cast<float>(impl_->in_job([&] { return impl_->read_loss(); }));
+}
 
 std::vector<std::pair<std::string, double>> Session::get_eval_metrics() {
-  return impl_->metrics.take(*impl_->resources);
+  return impl_->in_job([&] { return impl_->metrics.take(*impl_->resources); });
 }
 
 float Session::loss_scale() const { return impl_->networks.front()->loss_scale(); }

@@ -114,9 +114,18 @@ struct TableViews {
 
 /// A compiled model on its devices: the three-stage pipeline and everything a step does.
 /// One thread at a time may call it.
+///
+/// In a job of several processes each has a Session of its own, made from the same settings, and
+/// makes the same calls in the same order: all but those that only look at this process's devices
+/// (memory, views, timing, table_stats) are collective. Tables and tensors that are read out are
+/// the local devices' part; losses and metrics are those of the job. An error of one process ends
+/// the others' calls with a CommError that carries its text; the job then starts anew from its last
+/// checkpoint.
 class HCTR_API Session {
  public:
-  Session(const SolverSpec& solver, const ReaderSpec& reader, const ModelSpec& model);
+  /// `processes` connects the processes of the job; null: this is the only one.
+  Session(const SolverSpec& solver, const ReaderSpec& reader, const ModelSpec& model,
+          std::shared_ptr<IProcessGroup> processes = nullptr);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/model/session_state.hpp"
 
+#include <numeric>
+
 #include "core/cpp/data/resident_reader.hpp"
 #include "core/cpp/model/model_check.hpp"
 #include "core/cpp/ops/cast.hpp"
@@ -53,7 +55,7 @@ TensorScalarType output_type(const NetworkGraph& graph, const std::string& table
 }  // namespace
 
 Session::Impl::Impl(const SolverSpec& solver_spec, const ReaderSpec& reader,
-                    const ModelSpec& model_spec)
+                    const ModelSpec& model_spec, std::shared_ptr<IProcessGroup> processes)
     : solver(solver_spec),
       model(model_spec),
       scheduler(solver_spec.lr),
@@ -61,8 +63,8 @@ Session::Impl::Impl(const SolverSpec& solver_spec, const ReaderSpec& reader,
       lr(static_cast<float>(solver_spec.lr.base_lr)) {
   check_solver(solver);
   check_model(model);
-  resources =
-      ResourceManager::create(solver.vvgpu, solver.seed, solver.device, solver.device_layout);
+  resources = ResourceManager::create(solver.vvgpu, solver.seed, solver.device,
+                                      solver.device_layout, std::move(processes));
   const bool with_eval = reader.eval_memory || !reader.eval_source.empty();
   graph = make_graph(solver, model, *resources, with_eval);
   for (std::size_t i = 0; i < model.embeddings.size(); ++i) {
@@ -197,18 +199,39 @@ void Session::Impl::eval_on(std::size_t local_id, Batch& batch) {
   stream.record(*part.consumed);
 }
 
+void Session::Impl::tell_others(const std::string& error, bool of_communication) noexcept {
+  const auto& processes = resources->processes();
+  if (!processes) return;
+  try {
+    // What came from another process is known there.
+    processes->abort(of_communication ? error : concat("process ", processes->rank(), ": ", error));
+  } catch (...) {  // no memory for the text
+    processes->abort("a process failed");
+  }
+}
+
 double Session::Impl::read_loss() {
   std::vector<float> shares(devices());
   for (std::size_t id = 0; id < devices(); ++id) {
     Stream& stream = resources->get_local_gpu(id).compute_stream();
     stream.copy(&shares[id], networks[id]->loss().data, sizeof(float));
   }
-  double sum = 0.0;
   for (std::size_t id = 0; id < devices(); ++id) {
     resources->get_local_gpu(id).compute_stream().synchronize();
-    sum += shares[id];
   }
-  return sum;
+  // In the order of the devices, so that their number of processes does not change the sum.
+  std::vector<float> all(resources->get_global_gpu_count());
+  for (std::size_t id = 0; id < devices(); ++id) {
+    all[resources->get_gpu_global_id_from_local_id(id)] = shares[id];
+  }
+  if (const auto& processes = resources->processes()) {
+    std::vector<float> of_all(all.size() * processes->size());
+    processes->all_gather(all.data(), all.size() * sizeof(float), of_all.data());
+    for (std::size_t id = 0; id < all.size(); ++id) {
+      all[id] = of_all[resources->get_process_id_from_gpu_global_id(id) * all.size() + id];
+    }
+  }
+  return std::accumulate(all.begin(), all.end(), 0.0);
 }
 
 void Session::Impl::settle() {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <exception>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "core/cpp/base/error.hpp"
 #include "core/cpp/model/eval_metrics.hpp"
 #include "core/cpp/model/network.hpp"
 #include "core/cpp/model/plan_ahead.hpp"
@@ -15,9 +17,12 @@ namespace hugectr {
 /// What a Session is made of. Members are destroyed in reverse order: plans before embeddings,
 /// embeddings before readers, all before the devices.
 struct Session::Impl {
-  Impl(const SolverSpec& solver, const ReaderSpec& reader, const ModelSpec& model);
+  Impl(const SolverSpec& solver, const ReaderSpec& reader, const ModelSpec& model,
+       std::shared_ptr<IProcessGroup> processes);
   ~Impl();
 
+  bool train();
+  bool eval();
   /// Enqueues one training step of one device.
   void train_on(std::size_t local_id, const PlannedBatch& planned);
   /// Looks the keys of an evaluation batch up on one device: what its data can make fail.
@@ -33,6 +38,20 @@ struct Session::Impl {
   void settle();
   std::size_t devices() const { return resources->get_local_gpu_count(); }
   bool trains_embedding(std::size_t index) const;
+  /// Runs f; when it fails, the other processes of the job learn the cause instead of waiting.
+  template <class F>
+  auto in_job(const F& f) {
+    try {
+      return f();
+    } catch (const CommError& e) {
+      tell_others(e.what(), true);
+      throw;
+    } catch (const std::exception& e) {
+      tell_others(e.what(), false);
+      throw;
+    }
+  }
+  void tell_others(const std::string& error, bool of_communication) noexcept;
 
   SolverSpec solver;
   ModelSpec model;

@@ -98,6 +98,9 @@ std::int64_t Session::step() const { return impl_->step; }
 void Session::set_step(std::int64_t step) { impl_->step = step; }
 
 void Session::save_params_to_files(const std::string& prefix, std::int64_t iteration) {
+  HCTR_CHECK(!impl_->resources->processes(),
+             "save_params_to_files writes the tables of one process: a job of several gathers them "
+             "with dump_embedding (Python's Model.save_params_to_files does)");
   const std::string end = concat("_", iteration, ".model");
   const auto parent = std::filesystem::path(prefix).parent_path();
   if (!parent.empty()) std::filesystem::create_directories(parent);

@@ -96,6 +96,12 @@ void CudaStream::synchronize() {
   }
 }
 
+bool CudaStream::has_failed() const {
+  const std::lock_guard lock(mutex_);
+  return std::any_of(watched_.begin(), watched_.end(),
+                     [](const auto& failure) { return failure->failed(); });
+}
+
 CublasLt& CudaStream::cublas_lt() {
   const std::lock_guard lock(mutex_);
   if (!cublas_lt_) {

@@ -40,6 +40,7 @@ class CudaStream final : public Stream {
   void wait(Event& event) override;
   /// Throws DeviceError for an error of the GPU, CommError when a watched group has failed.
   void synchronize() override;
+  bool has_failed() const override;
   void* native() override { return stream_; }
 
   /// The handle and workspace of this stream's matrix products.
@@ -53,7 +54,7 @@ class CudaStream final : public Stream {
   DeviceId device_;
   std::string name_;
   cudaStream_t stream_ = nullptr;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   ScratchArena scratch_;
   std::unique_ptr<CublasLt> cublas_lt_;
   std::vector<std::shared_ptr<const StreamFailure>> watched_;

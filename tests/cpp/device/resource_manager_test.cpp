@@ -59,9 +59,8 @@ TEST(ResourceManager, RefusesWhatCanNotWork) {
     EXPECT_NE(std::string(e.what()).find("hugectr launch"), std::string::npos);
   }
   const auto group = ThreadProcessGroup::make(2)[0];
-  EXPECT_THROW(
-      ResourceManager::create({{0}}, 1, DeviceType::Cpu, DeviceLayout::LocalFirst, group),
-      InvalidArgument);
+  EXPECT_THROW(ResourceManager::create({{0}}, 1, DeviceType::Cpu, DeviceLayout::LocalFirst, group),
+               InvalidArgument);
 }
 
 void check_job(DeviceLayout layout, const std::vector<std::vector<std::size_t>>& global_ids) {
@@ -71,7 +70,8 @@ void check_job(DeviceLayout layout, const std::vector<std::vector<std::size_t>>&
   std::vector<std::thread> processes;
   for (std::size_t p = 0; p < 2; ++p) {
     processes.emplace_back([&, p] {
-      managers[p] = ResourceManager::create({{0, 1}, {2, 3}}, 0, DeviceType::Cpu, layout, groups[p]);
+      managers[p] =
+          ResourceManager::create({{0, 1}, {2, 3}}, 0, DeviceType::Cpu, layout, groups[p]);
       managers[p]->for_each_device([&](std::size_t id) {
         GPUResource& gpu = managers[p]->get_local_gpu(id);
         sums[p][id] = static_cast<double>(1u << gpu.get_global_id());

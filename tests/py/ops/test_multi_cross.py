@@ -24,18 +24,41 @@ def cross(x0, *weights):
 
 
 def cross_gradients(x0, ws, bs, dy):
-    """Backpropagation through the layers one by one; x0, then dw and db of every layer."""
+    """Backpropagation through the layers one by one.
+
+    dx0, then dw of every layer and db of every layer; and their usual sizes (``usual_dot``).
+    """
     xs = [x0]
     for w, b in zip(ws, bs, strict=True):
         xs.append(x0 * (xs[-1] @ w)[:, None] + xs[-1] + b)
     g, dx0, dws, dbs = dy, np.zeros_like(x0), [], []
+    dx_size, dw_sizes, db_sizes = 0.0, [], []
     for w, x in zip(ws[::-1], xs[-2::-1], strict=True):
         dbs.insert(0, g.sum(axis=0))
+        db_sizes.insert(0, np.linalg.norm(g))
         dot = (g * x0).sum(axis=1)
         dws.insert(0, dot @ x)
+        dw_sizes.insert(0, np.linalg.norm(usual_dot(g, x0) * np.linalg.norm(x, axis=1)))
         dx0 += g * (x @ w)[:, None]
+        dx_size += np.linalg.norm(np.linalg.norm(g, axis=1) * usual_dot(x, w[None]))
         g = g + dot[:, None] * w
-    return dx0 + g, dws, dbs
+        dx_size += np.linalg.norm(usual_dot(g, x0)) * np.linalg.norm(w)
+    return dx0 + g, dws + dbs, dx_size, dw_sizes + db_sizes
+
+
+def usual_dot(a, b):
+    """Size that products of rows usually have: what the rounding of one that cancels is like."""
+    return np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1) / np.sqrt(a.shape[1])
+
+
+def cross_size(x0, ws, bs):
+    """Usual size of the forward result."""
+    x, size = x0, np.linalg.norm(x0)
+    for w, b in zip(ws, bs, strict=True):
+        size += np.linalg.norm(np.linalg.norm(x0, axis=1) * usual_dot(x, w[None]))
+        size += np.linalg.norm(b) * np.sqrt(len(x0))
+        x = x0 * (x @ w)[:, None] + x + b
+    return size
 
 
 def draw_weights(rng, n, layers):
@@ -69,18 +92,13 @@ def backward(x, ws, bs, dots, dy, dx, dws, dbs):
         dx.check_gaps()
 
 
-def size_of_terms(batch, n, of_terms):
-    """What rounding is relative to where the few numbers of a tiny case may cancel; else 0."""
-    return np.linalg.norm(of_terms()) if batch * n < 16 else 0.0
-
-
 def check_fwd(rng, real, layout, batch, n, layers):
     x = LaidOut(real, rng.standard_normal((batch, n)), layout)
     ws, bs = draw_weights(rng, n, layers)
     y, dots = forward(real, layout, x, ws, bs)
     weights = [a.astype(np.float64) for pair in zip(ws, bs, strict=True) for a in pair]
-    terms = size_of_terms(batch, n, lambda: cross(*map(np.abs, (x.values, *weights))))
-    assert_near(y.values, cross(x.values, *weights), real.tolerance, terms)
+    size = cross_size(x.values, weights[::2], weights[1::2])
+    assert_near(y.values, cross(x.values, *weights), real.tolerance, size)
     # Kept in float32 whatever x is stored as.
     wanted = x.values @ np.array(ws, np.float64).T
     assert_near(dots, wanted, 1e-5, np.linalg.norm(x.values))
@@ -94,18 +112,14 @@ def check_bwd(rng, real, layout, batch, n, layers, with_dx=True):
     before = [rng.standard_normal(n).astype(np.float32) for _ in range(2 * layers)]
     grads = [b.copy() for b in before]
     backward(x, ws, bs, dots, dy, dx, grads[:layers], grads[layers:])
-    dx64, dws, dbs = cross_gradients(
+    dx64, wanted, dx_size, sizes = cross_gradients(
         x.values, np.array(ws, np.float64), np.array(bs, np.float64), dy.values
     )
-    of_abs = cross_gradients(*(np.abs(np.array(a)) for a in (x.values, ws, bs, dy.values)))
     if with_dx:
-        terms = size_of_terms(batch, n, lambda: of_abs[0])
-        assert_near(dx.values, dx64, real.tolerance, terms)
+        assert_near(dx.values, dx64, real.tolerance, dx_size)
     # The gradients of the weights are float32: no digit of the stored inputs is lost.
-    all_terms = [np.abs(b) + t for b, t in zip(before, of_abs[1] + of_abs[2], strict=True)]
-    for found, start, wanted, t in zip(grads, before, dws + dbs, all_terms, strict=True):
-        terms = size_of_terms(batch, n, lambda t=t: t)
-        assert_near(found, start + wanted, 1e-5, terms)
+    for found, start, more, size in zip(grads, before, wanted, sizes, strict=True):
+        assert_near(found, start + more, 1e-5, size + np.linalg.norm(start))
 
 
 @every_layout

@@ -7,7 +7,20 @@ DENSE, SIZES = 3, [50, 7, 1000, 20]
 KEYS = sum(SIZES)
 
 
-def build(kind, source, nnz=1, *, eval_source="", batch=96, repeat=True, devices=1, **reader):
+def build(
+    kind,
+    source,
+    nnz=1,
+    *,
+    eval_source="",
+    batch=96,
+    repeat=True,
+    devices=1,
+    vvgpu=None,
+    embedding="Distributed",
+    optimizer="Adam",
+    **reader,
+):
     """A model whose loss depends on every label, dense value and key of its batch."""
     solver = hugectr.CreateSolver(
         batchsize=batch,
@@ -18,17 +31,19 @@ def build(kind, source, nnz=1, *, eval_source="", batch=96, repeat=True, devices
         i64_input_key=True,
         repeat_dataset=repeat,
         device="cpu",
-        vvgpu=[list(range(devices))],
+        vvgpu=vvgpu or [list(range(devices))],
     )
     params = hugectr.DataReaderParams(kind, source, eval_source=eval_source, **reader)
     model = hugectr.Model(
-        solver, params, hugectr.CreateOptimizer(hugectr.Optimizer_t.Adam, hugectr.Update_t.Local)
+        solver,
+        params,
+        hugectr.CreateOptimizer(hugectr.Optimizer_t[optimizer], hugectr.Update_t.Local),
     )
     sparse = hugectr.DataReaderSparseParam("keys", nnz, True, len(SIZES))
     layer, t = hugectr.DenseLayer, hugectr.Layer_t
     model.add(hugectr.Input(1, "label", DENSE, "dense", [sparse]))
-    distributed = hugectr.Embedding_t.DistributedSlotSparseEmbeddingHash
-    model.add(hugectr.SparseEmbedding(distributed, 1, 4, "sum", "table", "keys"))
+    kind = hugectr.Embedding_t[f"{embedding}SlotSparseEmbeddingHash"]
+    model.add(hugectr.SparseEmbedding(kind, 1, 4, "sum", "table", "keys"))
     model.add(layer(t.Reshape, ["table"], ["flat"], leading_dim=4 * len(SIZES)))
     model.add(layer(t.Concat, ["flat", "dense"], ["features"]))
     model.add(layer(t.InnerProduct, ["features"], ["logit"], num_output=1))

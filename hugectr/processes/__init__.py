@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The processes of a job: who started them, and what connects them.
+
+``current()`` is all that the rest of the package needs. Under mpirun it connects through mpi4py;
+under ``hugectr launch``, torchrun or srun through sockets.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from types import TracebackType
+from typing import Any
+
+from hugectr import log
+from hugectr.errors import CommError
+from hugectr.processes.environment import place_of, started_by_mpi
+from hugectr.processes.failure import limit_from_environment
+from hugectr.processes.group import ProcessGroup
+from hugectr.processes.solo import SoloGroup
+
+__all__ = ["ProcessGroup", "current", "default_vvgpu", "report"]
+
+_group: ProcessGroup | None = None
+_lock = threading.Lock()
+
+
+def current() -> ProcessGroup:
+    """Return the group of all processes of this job; the first call connects them.
+
+    Raises
+    ------
+    CommError
+        When processes are missing, or mpirun was used and mpi4py is not there.
+    """
+    global _group
+    with _lock:
+        if _group is None:
+            _group = _connect()
+            log.set_rank(_group.rank)
+            if _group.size > 1:
+                _tell_others_of_uncaught_errors(_group)
+        return _group
+
+
+def _connect() -> ProcessGroup:
+    comm = _mpi_world()
+    if comm is not None:
+        if comm.Get_size() == 1:
+            return SoloGroup()
+        from hugectr.processes.mpi import MpiGroup
+
+        return MpiGroup.make(comm, limit_from_environment())
+    place = place_of()
+    if place is None:
+        return SoloGroup()
+    from hugectr.processes.sockets import SocketGroup
+
+    return SocketGroup.make(
+        place, limit_from_environment(), launcher_tells="HUGECTR_LAUNCHER" in os.environ
+    )
+
+
+def _mpi_world() -> Any:
+    """World communicator of mpi4py when mpirun started this or the script uses it, or None."""
+    if started_by_mpi():
+        try:
+            from mpi4py import MPI
+        except ImportError as error:
+            raise CommError(
+                "mpirun started this process and mpi4py can not be imported "
+                f'({error}): pip install "hugectr[mpi]", or start the job with `hugectr launch`'
+            ) from error
+        return MPI.COMM_WORLD
+    if "mpi4py.MPI" in sys.modules:
+        world = sys.modules["mpi4py.MPI"].COMM_WORLD
+        return world if world.Get_size() > 1 else None
+    return None
+
+
+def default_vvgpu(device: str) -> list[list[int]]:
+    """Device ids a process when the user names none: one device each.
+
+    Parameters
+    ----------
+    device : {"cpu", "cuda"}
+        On CUDA a process takes the GPU of its number on its machine.
+    """
+    group = current()
+    if group.size == 1 or device == "cpu":
+        return [[0]] * group.size
+    local = group.local_rank()  # type: ignore[attr-defined]
+    return [[int(text)] for text in group.all_gather(str(local).encode())]
+
+
+def _tell_others_of_uncaught_errors(group: ProcessGroup) -> None:
+    before = sys.excepthook
+
+    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        if report(error):
+            before(kind, error, trace)
+
+    sys.excepthook = hook
+
+
+def report(error: BaseException) -> bool:
+    """Tell the other processes that this one ends with an error.
+
+    Returns
+    -------
+    bool
+        Whether this process should print it: False when another process has the cause.
+    """
+    failure = getattr(_group, "failure", None)
+    if _group is None or failure is None:
+        return True
+    if failure.reason is None:
+        _group.abort(f"process {_group.rank}: {type(error).__name__}: {error}")
+    return not (failure.remote and isinstance(error, CommError))

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who started this process, and what number it has: read from environment variables."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hugectr.errors import CommError
+
+#: Variables of mpirun and its relatives that say how many processes there are.
+_MPI_SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE")
+_PORT = 29517  # for SLURM, which names none
+
+
+@dataclass(frozen=True)
+class Place:
+    """A process among those that a launcher started.
+
+    Attributes
+    ----------
+    rank, size : int
+        In the job.
+    local_rank : int
+        On this machine.
+    address : tuple of str and int
+        Where process 0 listens; ("", 0) when ``file`` tells.
+    file : str
+        File through which process 0 says where it listens; empty: ``address`` is known.
+    token : str
+        What processes of this job know and others do not.
+    """
+
+    rank: int
+    size: int
+    local_rank: int
+    address: tuple[str, int]
+    file: str
+    token: str
+
+
+def started_by_mpi(environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether mpirun (Open MPI, MPICH, MVAPICH) started several processes."""
+    return any(environ.get(name, "1") not in ("", "0", "1") for name in _MPI_SIZES)
+
+
+def place_of(environ: Mapping[str, str] = os.environ) -> Place | None:
+    """The place of this process, or None when it is alone.
+
+    ``hugectr launch`` and torchrun set RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT;
+    srun sets SLURM_PROCID and its relatives. HUGECTR_RENDEZVOUS_FILE names a file on a disk that
+    all processes see, to be used instead of an address.
+
+    Raises
+    ------
+    CommError
+        When variables are missing or make no sense.
+    """
+    file = environ.get("HUGECTR_RENDEZVOUS_FILE", "")
+    if environ.get("WORLD_SIZE", "") and environ.get("RANK", ""):
+        size, rank = _number(environ, "WORLD_SIZE"), _number(environ, "RANK")
+        local = _number(environ, "LOCAL_RANK") if environ.get("LOCAL_RANK") else rank
+        address = ("", 0)
+        if size > 1 and not file:
+            port = _number(environ, "MASTER_PORT")
+            # torchrun itself listens at MASTER_PORT.
+            port += 1 if "TORCHELASTIC_RUN_ID" in environ else 0
+            address = (_text(environ, "MASTER_ADDR"), port)
+        token = environ.get("HUGECTR_JOB_TOKEN") or environ.get("TORCHELASTIC_RUN_ID", "")
+    elif environ.get("SLURM_STEP_NUM_TASKS", "") and environ.get("SLURM_PROCID", ""):
+        size, rank = _number(environ, "SLURM_STEP_NUM_TASKS"), _number(environ, "SLURM_PROCID")
+        local = _number(environ, "SLURM_LOCALID")
+        address = ("", 0)
+        if size > 1 and not file:
+            host = environ.get("MASTER_ADDR") or first_host(_text(environ, "SLURM_STEP_NODELIST"))
+            port = _number(environ, "MASTER_PORT") if "MASTER_PORT" in environ else _PORT
+            address = (host, port)
+        token = environ.get("SLURM_JOB_ID", "") + "." + environ.get("SLURM_STEP_ID", "")
+    else:
+        return None
+    if not 0 <= rank < size:
+        raise CommError(f"this process has rank {rank} of {size}: its launcher set wrong variables")
+    return Place(rank, size, local, address, file, token) if size > 1 else None
+
+
+def first_host(nodes: str) -> str:
+    """First machine of a SLURM list: ``n[03-07,9],m1`` begins with ``n03``."""
+    match = re.match(r"([^,\[]+)(?:\[(\d+)[^\]]*\])?", nodes)
+    if not match:
+        raise CommError(f"SLURM_STEP_NODELIST: found {nodes!r}, allowed: names of machines")
+    return match[1] + (match[2] or "")
+
+
+def _text(environ: Mapping[str, str], name: str) -> str:
+    if not environ.get(name):
+        raise CommError(
+            f"{name} is not set: start the processes with `hugectr launch`, torchrun, srun or "
+            "mpirun, or set RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT"
+        )
+    return environ[name]
+
+
+def _number(environ: Mapping[str, str], name: str) -> int:
+    text = _text(environ, name)
+    if not text.isdigit():
+        raise CommError(f"{name}: found {text!r}, allowed: a number")
+    return int(text)

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``hugectr launch``: several processes of a script on this machine, without MPI."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+
+#: Seconds that the others have to end by themselves after one has failed, and to obey SIGTERM.
+GRACE_SECONDS = 4.0
+
+
+def launch(processes: int, command: Sequence[str]) -> int:
+    """Start a script ``processes`` times and wait for all.
+
+    The processes find each other by the variables that torchrun sets too: RANK, WORLD_SIZE,
+    LOCAL_RANK, MASTER_ADDR, MASTER_PORT. When one fails, the others are given a few seconds and
+    then ended; none outlives this call, nor this process.
+
+    Parameters
+    ----------
+    processes : int
+    command : sequence of str
+        Script and arguments.
+
+    Returns
+    -------
+    int
+        Exit status: 0, or that of the process that failed first (128 + number for a signal).
+    """
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    common = {
+        "WORLD_SIZE": str(processes),
+        "LOCAL_WORLD_SIZE": str(processes),
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+        "HUGECTR_JOB_TOKEN": secrets.token_hex(16),
+        "HUGECTR_LAUNCHER": str(os.getpid()),
+    }
+    # The processes share the cores: as many threads each as there are cores would only wait.
+    cores = len(os.sched_getaffinity(0))
+    common["HUGECTR_NUM_THREADS"] = os.environ.get(
+        "HUGECTR_NUM_THREADS", str(max(1, cores // processes))
+    )
+    children: list[subprocess.Popen[bytes]] = []
+    previous = signal.signal(signal.SIGTERM, _as_interrupt)
+    try:
+        for rank in range(processes):
+            environ = os.environ | common | {"RANK": str(rank), "LOCAL_RANK": str(rank)}
+            children.append(
+                subprocess.Popen(
+                    [sys.executable, *command], env=environ, preexec_fn=_end_with_parent
+                )
+            )
+        return _wait(children)
+    except KeyboardInterrupt:
+        _end(children, GRACE_SECONDS)
+        return 128 + signal.SIGINT
+    finally:
+        _end(children, 0.0)
+        signal.signal(signal.SIGTERM, previous)
+
+
+def _as_interrupt(_number: int, _frame: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _end_with_parent() -> None:
+    """In the child: have the kernel end it should the launcher be killed."""
+    pr_set_pdeathsig = 1
+    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+
+
+def _wait(children: list[subprocess.Popen[bytes]]) -> int:
+    running = dict(enumerate(children))
+    while running:
+        for rank, child in list(running.items()):
+            status = child.poll()
+            if status is None:
+                continue
+            del running[rank]
+            if status != 0:
+                _end(list(running.values()), GRACE_SECONDS)
+                _say(rank, status, len(children) - 1)
+                return status if status > 0 else 128 - status
+        time.sleep(0.02)
+    return 0
+
+
+def _say(rank: int, status: int, others: int) -> None:
+    if status < 0:
+        how = f"was killed by {signal.Signals(-status).name}"
+        if -status == signal.SIGKILL:
+            how += " (by hand, or because memory ran out)"
+    else:
+        how = f"ended with status {status}"
+    sys.stdout.flush()
+    sys.stderr.write(f"hugectr launch: process {rank} {how}; the other {others} have ended too\n")
+
+
+def _end(children: list[subprocess.Popen[bytes]], grace: float) -> None:
+    """Wait for processes that should end now, and end them when they do not."""
+    for action in ("terminate", "kill"):
+        end = time.monotonic() + grace
+        while any(child.poll() is None for child in children) and time.monotonic() < end:
+            time.sleep(0.02)
+        for child in children:
+            if child.poll() is None:
+                getattr(child, action)()
+    for child in children:
+        child.wait()

