@@ -230,6 +230,7 @@ cdef extern from "core/cpp/model/session.hpp" namespace "hugectr" nogil:
         CppSession(const CppSolverSpec&, const CppReaderSpec&, const CppModelSpec&,
                    shared_ptr[CppProcessGroup]) except +translate_error
         void start_data_reading() except +translate_error
+        void stop_data_reading() except +translate_error
         cbool train() except +translate_error
         cbool eval() except +translate_error
         float get_current_loss() except +translate_error

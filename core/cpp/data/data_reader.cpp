@@ -52,7 +52,7 @@ class DataReader final : public IDataReader {
   ~DataReader() override { stop(); }
 
   void start() override {
-    if (workers_) return;
+    if (workers_ || source_error_) return;
     workers_ = std::make_unique<DataReaderWorkerGroup>(*source_, heap_, ledger_, batch_size_,
                                                        num_workers_);
     collector_ = std::make_unique<DataCollector>(heap_, slots_, ledger_, layout_, batch_size_,
@@ -74,6 +74,12 @@ class DataReader final : public IDataReader {
 
   void seek(const ReadPosition& position) override {
     start_over([&] { source_->seek(position); });
+  }
+
+  void close() override {
+    stop();
+    source_error_ = std::make_exception_ptr(
+        InvalidArgument("the reader was closed; set a source or seek to read again"));
   }
 
   bool is_eof() const override { return slots_.at_end(); }

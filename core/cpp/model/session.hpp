@@ -131,6 +131,9 @@ class HCTR_API Session {
   Session& operator=(const Session&) = delete;
 
   void start_data_reading();
+  /// Ends the threads that read, for a program that ends while the model is still there. Training
+  /// and evaluation are refused from then on, until a source is set. Collective.
+  void stop_data_reading();
   /// One step. False at the end of the data (epoch mode), then nothing has trained.
   bool train();
   /// One evaluation batch, added to the metrics. False at the end of the evaluation data.

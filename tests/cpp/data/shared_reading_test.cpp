@@ -224,6 +224,23 @@ TEST_P(SharedReading, StopsAndStartsAnywhereWithoutMixing) {
   }
 }
 
+TEST_P(SharedReading, AClosedReaderIsOpenedBySettingItsSource) {
+  const auto expected = read(1, 1, 3, true, {}, 3)[0].batches;
+  std::vector<ProcessRead> reads(2);
+  testing::run_job(2, 1, [&](const JobProcess& process) {
+    const auto reader = make_data_reader(source(process, true), layout_, 64, 2, process.resources);
+    reader->start();
+    testing::read_all(*reader, 1);
+    for (int i = 0; i < 2; ++i) reader->close();
+    EXPECT_THROW(reader->acquire(), InvalidArgument);
+    reader->start();
+    EXPECT_THROW(reader->acquire(), InvalidArgument);
+    reader->set_source("");
+    reads[process.rank] = testing::read_all(*reader, 3);
+  });
+  EXPECT_TRUE(testing::join(reads) == expected);
+}
+
 TEST_P(SharedReading, ResidentBatchesOnTop) {
   const auto expected = read(1, 1, 3, true, {}, 5)[0].batches;
   std::vector<ProcessRead> reads(2);
