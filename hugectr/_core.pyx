@@ -38,6 +38,10 @@ from hugectr._decl.ops cimport (
     run_on_host_tensors,
 )
 
+import atexit
+import itertools
+import weakref
+
 import numpy as np
 
 cdef extern from *:

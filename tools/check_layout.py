@@ -21,7 +21,7 @@ ALLOWED_INCLUDES: dict[str, set[str]] = {
     "comm": {"base", "memory", "device"},
     "ops": {"base", "memory", "device"},
     "schedule": {"base", "memory", "device", "comm", "ops"},
-    "data": {"base", "memory", "device"},
+    "data": {"base", "memory", "device", "comm"},
     "layers": {"base", "memory", "device", "comm", "ops", "schedule"},
     "embedding": {"base", "memory", "device", "comm", "ops", "data"},
     "model": {

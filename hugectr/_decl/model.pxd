@@ -231,6 +231,7 @@ cdef extern from "core/cpp/model/session.hpp" namespace "hugectr" nogil:
                    shared_ptr[CppProcessGroup]) except +translate_error
         void start_data_reading() except +translate_error
         void leave(const string&)
+        void stop_data_reading() except +translate_error
         cbool train() except +translate_error
         cbool eval() except +translate_error
         float get_current_loss() except +translate_error

@@ -34,6 +34,19 @@ cdef CppBufferBag _bag(fields) except *:
     return bag
 
 
+# Sessions whose readers call Python to exchange samples with other processes. Their threads must end
+# before the interpreter does: a thread that then wants the GIL is killed where it stands.
+_reading_together = weakref.WeakValueDictionary()
+_session_numbers = itertools.count()
+
+
+def _stop_reading_together():
+    for number in sorted(_reading_together.keys()):
+        session = _reading_together.get(number)
+        if session is not None:
+            session.stop_data_reading()
+
+
 cdef class Session:
     """See ``_core.pyi``."""
 
@@ -50,6 +63,12 @@ cdef class Session:
         cdef shared_ptr[CppProcessGroup] group = _process_group(processes)
         with nogil:
             self._it = new CppSession(s, r, m, group)
+        if processes is not None and processes.size > 1:
+            number = next(_session_numbers)
+            _reading_together[number] = self
+            if number == 0:
+                # Now, not at import: it runs before the group says goodbye.
+                atexit.register(_stop_reading_together)
 
     def __dealloc__(self):
         # Without the GIL: the destructor joins threads, and one of them might be waiting for it.
@@ -57,6 +76,10 @@ cdef class Session:
         self._it = NULL
         with nogil:
             del it
+
+    def stop_data_reading(self):
+        with nogil:
+            self._it.stop_data_reading()
 
     def start_data_reading(self):
         with nogil:

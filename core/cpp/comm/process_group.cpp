@@ -30,7 +30,9 @@ class CallbackProcessGroup final : public IProcessGroup {
   }
 
   std::shared_ptr<IProcessGroup> duplicate(const std::string& name) override {
-    return std::make_shared<CallbackProcessGroup>(call_.duplicate(name));
+    // Numbered: an engine may tell its duplicates apart by their names.
+    return std::make_shared<CallbackProcessGroup>(
+        call_.duplicate(concat(name, ' ', ++duplicates_)));
   }
 
   void abort(const std::string& reason) noexcept override {
@@ -42,6 +44,7 @@ class CallbackProcessGroup final : public IProcessGroup {
 
  private:
   ProcessGroupCallbacks call_;
+  std::size_t duplicates_ = 0;
 };
 
 }  // namespace

@@ -26,7 +26,7 @@ class HCTR_API IProcessGroup {
   /// has died, does not come within the job's limit, or has aborted.
   virtual void all_to_all(const void* in, const std::vector<std::size_t>& send_bytes, void* out,
                           const std::vector<std::size_t>& receive_bytes) = 0;
-  /// The same processes again, with an order of calls of their own.
+  /// The same processes again, with an order of calls of their own. Several may have one name.
   virtual std::shared_ptr<IProcessGroup> duplicate(const std::string& name) = 0;
   /// Makes pending and later calls of all processes and all duplicates throw CommError(reason).
   virtual void abort(const std::string& reason) noexcept = 0;
@@ -38,6 +38,7 @@ class HCTR_API IProcessGroup {
 };
 
 /// What an engine brings. The functions report failure by throwing CommError; abort may not throw.
+/// No two duplicates of a group are asked for under the same name.
 struct ProcessGroupCallbacks {
   std::size_t rank = 0, size = 1;
   std::function<void(const void* in, const std::vector<std::size_t>& send_bytes, void* out,

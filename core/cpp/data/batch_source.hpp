@@ -32,16 +32,19 @@ class HCTR_API IBatchSource {
   /// Takes the next `batch` samples (fewer at the end of an epoch). False when none are left: in
   /// repeat mode that never happens, the data starts over inside the batch.
   virtual bool claim(RawBatch& raw, std::size_t batch) = 0;
-  /// Fills label, dense, weight and CSRs of the chunk for `batch` samples, padding included.
+  /// Fills label, dense, weight and CSRs of the chunk for `batch` samples, padding included; of a
+  /// source that shares the decoding, this process's samples only, without padding, and runs.
   virtual void parse(const RawBatch& raw, std::size_t batch, CSRChunk& chunk) const = 0;
+  /// Processes that share the decoding: their claims are the same, each parses its own samples.
+  virtual std::size_t sharing_processes() const { return 1; }
   /// Starts over from the first sample, possibly of another file list ("" = the same).
   virtual void set_source(const std::string& source) = 0;
   /// Goes on from a place that a RawBatch of the same source and settings ended at. Throws
   /// InvalidArgument when the data has no such place.
   virtual void seek(const ReadPosition& position) = 0;
-  /// Samples decoded so far; what is read twice counts twice.
+  /// Samples this process has decoded so far; what is read twice counts twice.
   virtual std::uint64_t rows_decoded() const = 0;
-  /// Samples dropped or skipped so far because they were damaged.
+  /// Samples dropped or skipped so far because they were damaged; of the blocks of this process.
   virtual std::uint64_t bad_samples() const = 0;
 };
 

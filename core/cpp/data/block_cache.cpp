@@ -8,13 +8,14 @@
 namespace hugectr {
 
 BlockCache::BlockCache(IBlockFormat& format, const ShuffleSpec& shuffle, std::size_t threads,
-                       bool repeat)
+                       bool repeat, Shard shard)
     : format_(format),
       order_(format.blocks(), shuffle),
       thread_count_(format.decodes_ahead() ? threads : 0),
       // A block for every thread, and one that is being parsed while they work.
       ahead_(thread_count_ + 1),
-      repeat_(repeat) {}
+      repeat_(repeat),
+      shard_(shard) {}
 
 BlockCache::~BlockCache() { stop(); }
 
@@ -37,18 +38,20 @@ void BlockCache::stop() {
 void BlockCache::restart(std::uint64_t visit, std::uint64_t rows_gone) {
   stop();
   entries_.clear();
-  next_entry_ = next_decode_ = visit;
-  horizon_ = visit;
-  rows_gone_ = rows_gone;
+  const std::uint64_t own = shard_.owned_below(visit);
+  next_entry_ = next_decode_ = own;
+  horizon_ = own;
+  rows_gone_ = shard_.owns(visit) ? rows_gone : 0;
   stopped_ = false;
 }
 
 void BlockCache::claimed(std::uint64_t visit) {
   {
     const std::lock_guard lock(mutex_);
-    open(visit);
-    std::uint64_t horizon = visit + 1 + ahead_;
-    if (!repeat_) horizon = std::min<std::uint64_t>(horizon, format_.blocks().size());
+    const std::uint64_t own = shard_.owned_below(visit + 1);
+    if (own > 0) open(own - 1);
+    std::uint64_t horizon = own + ahead_;
+    if (!repeat_) horizon = std::min(horizon, shard_.owned_below(format_.blocks().size()));
     horizon_ = std::max(horizon_, horizon);
   }
   if (threads_.empty() && thread_count_ > 0) start();
@@ -56,6 +59,7 @@ void BlockCache::claimed(std::uint64_t visit) {
 }
 
 std::size_t BlockCache::block_of(std::uint64_t visit) {
+  visit = shard_.visit(visit);
   const std::uint64_t blocks = format_.blocks().size(), epoch = visit / blocks;
   if (epoch != epoch_) {
     order_.start_epoch(epoch);
@@ -105,11 +109,11 @@ void BlockCache::decode_ahead() {
 
 std::shared_ptr<const IBlock> BlockCache::get(std::uint64_t visit) {
   std::unique_lock lock(mutex_);
-  const auto found = entries_.find(visit);
+  const auto found = entries_.find(visit / shard_.count);
   HCTR_CHECK(found != entries_.end(), "block ", visit, " of the data was not claimed");
   // Entries stay until all their rows are done, so the reference does too.
   Entry& entry = found->second;
-  if (thread_count_ == 0 && !entry.started) decode(visit, lock);
+  if (thread_count_ == 0 && !entry.started) decode(found->first, lock);
   changed_.wait(lock, [&] { return entry.ready || stopped_; });
   if (entry.error) std::rethrow_exception(entry.error);
   HCTR_CHECK(entry.ready, "reading was stopped");
@@ -119,7 +123,7 @@ std::shared_ptr<const IBlock> BlockCache::get(std::uint64_t visit) {
 void BlockCache::done(std::uint64_t visit, std::uint64_t rows) {
   std::shared_ptr<const IBlock> dropped;  // freed outside the lock
   const std::lock_guard lock(mutex_);
-  const auto found = entries_.find(visit);
+  const auto found = entries_.find(visit / shard_.count);
   if (found == entries_.end()) return;
   found->second.rows_left -= std::min(rows, found->second.rows_left);
   if (found->second.rows_left > 0 || !found->second.ready) return;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/cpp/data/block_order.hpp"
+#include "core/cpp/data/shard.hpp"
 
 namespace hugectr {
 
@@ -18,11 +19,13 @@ namespace hugectr {
 /// decoded once a pass, in the order in which it will be asked for, and dropped when its last row
 /// has been parsed: memory holds the blocks under way and `ahead` more, never the file.
 ///
-/// Blocks are numbered by visit: epoch * number of blocks + place in the epoch's order.
+/// Blocks are numbered by visit: epoch * number of blocks + place in the epoch's order. Those of
+/// other processes (Shard) are not decoded and may not be asked for.
 class BlockCache {
  public:
   /// `threads` decode ahead; 0: the thread that asks decodes.
-  BlockCache(IBlockFormat& format, const ShuffleSpec& shuffle, std::size_t threads, bool repeat);
+  BlockCache(IBlockFormat& format, const ShuffleSpec& shuffle, std::size_t threads, bool repeat,
+             Shard shard);
   ~BlockCache();
   BlockCache(const BlockCache&) = delete;
   BlockCache& operator=(const BlockCache&) = delete;
@@ -49,6 +52,7 @@ class BlockCache {
   void start();
   void stop();
   void decode_ahead();
+  // From here on visits are counted among this process's own.
   /// Makes entries up to and with `visit`. Call with the lock held.
   void open(std::uint64_t visit);
   void decode(std::uint64_t visit, std::unique_lock<std::mutex>& lock);
@@ -60,6 +64,7 @@ class BlockCache {
   const std::size_t thread_count_;
   const std::uint64_t ahead_;
   const bool repeat_;
+  const Shard shard_;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;

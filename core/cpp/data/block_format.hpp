@@ -18,7 +18,8 @@ namespace hugectr {
 class HCTR_API IBlock {
  public:
   virtual ~IBlock() = default;
-  /// Keys of rows [first, first + count) in sparse input `input`.
+  /// Room needed for the keys of rows [first, first + count) in sparse input `input`: their number
+  /// or more.
   virtual std::size_t key_count(std::size_t input, std::size_t first, std::size_t count) const = 0;
   /// Writes rows [first, first + count) as samples [at, at + count) of the chunk: label, dense and
   /// weight there, keys behind the chunk's nnz (there is room), offsets, nnz. Returns the number of
@@ -26,6 +27,8 @@ class HCTR_API IBlock {
   /// row.
   virtual std::size_t copy_rows(std::size_t first, std::size_t count, std::size_t at,
                                 CSRChunk& chunk) const = 0;
+  /// Where the row after the first `rows` ones begins in the file, when ReadPosition::byte tells.
+  virtual std::uint64_t byte_behind(std::size_t /*rows*/) const { return 0; }
 };
 
 /// What is read and decoded in one go.
@@ -46,6 +49,9 @@ class HCTR_API IBlockFormat {
   virtual bool decodes_ahead() const { return true; }
   /// Other files of the same format ("" = look at the same ones again).
   virtual void set_source(const std::string& source) = 0;
+  /// Fills `file` and `record` of the position behind position.sample samples of a pass in linear
+  /// order; `at_end`: more were asked for than there are. Formats that can jump need neither.
+  virtual void locate(ReadPosition& /*position*/, bool /*at_end*/) const {}
   /// Damaged samples that decode() already knows of.
   virtual std::uint64_t bad_samples() const { return 0; }
 };

@@ -8,6 +8,7 @@
 #include "core/cpp/base/error.hpp"
 #include "core/cpp/data/block_cache.hpp"
 #include "core/cpp/data/damage_log.hpp"
+#include "core/cpp/data/process_agreement.hpp"
 
 namespace hugectr {
 namespace {
@@ -15,6 +16,7 @@ namespace {
 /// Rows [first, first + count) of a visited block.
 struct VisitRun {
   std::uint64_t visit = 0, first = 0, count = 0;
+  std::uint64_t sample = 0;  ///< where they begin in the batch
 };
 
 struct BlockRawBatch final : RawBatch {
@@ -47,6 +49,7 @@ class BlockSource final : public IBatchSource {
       claim_rows(mine, batch);
     }
     mine.next = position_;
+    if (!reading_.shuffle.any()) format_->locate(mine.next, mine.samples < batch);
     return mine.samples > 0;
   }
 
@@ -54,13 +57,20 @@ class BlockSource final : public IBatchSource {
     const auto& mine = static_cast<const BlockRawBatch&>(raw);
     chunk.samples = mine.samples;
     chunk.skipped = 0;
+    chunk.runs.clear();
+    std::vector<VisitRun> runs;
+    for (const VisitRun& run : mine.runs) {
+      if (reading_.shard.owns(run.visit)) runs.push_back(run);
+      if (reading_.shard.count > 1) append_owner(run, chunk.runs);
+    }
     std::vector<std::shared_ptr<const IBlock>> blocks;
-    for (const VisitRun& run : mine.runs) blocks.push_back(block_of(run, blocks, mine));
+    for (const VisitRun& run : runs) {
+      placed(run.sample, [&] { blocks.push_back(block_of(run, blocks, runs)); });
+    }
     for (std::size_t input = 0; input < layout_.sparse.size(); ++input) {
       std::size_t keys = 0;
       for (std::size_t r = 0; r < blocks.size(); ++r) {
-        const VisitRun& run = mine.runs[r];
-        if (blocks[r]) keys += blocks[r]->key_count(input, run.first, run.count);
+        if (blocks[r]) keys += blocks[r]->key_count(input, runs[r].first, runs[r].count);
       }
       chunk.sparse[input].nnz = 0;
       chunk.sparse[input].row_offsets.as<offset_t>()[0] = 0;
@@ -68,18 +78,35 @@ class BlockSource final : public IBatchSource {
     }
     std::size_t at = 0;
     for (std::size_t r = 0; r < blocks.size(); ++r) {
-      const VisitRun& run = mine.runs[r];
-      chunk.skipped += blocks[r] ? blocks[r]->copy_rows(run.first, run.count, at, chunk)
-                                 : skip_rows(run, at, chunk);
+      const VisitRun& run = runs[r];
+      // All blocks are there before the first row is looked at, in whichever process.
+      placed(batch + run.sample, [&] {
+        chunk.skipped += blocks[r] ? blocks[r]->copy_rows(run.first, run.count, at, chunk)
+                                   : skip_rows(run, at, chunk);
+      });
       at += run.count;
       cache_->done(run.visit, run.count);
     }
     damage_samples_ += chunk.skipped;
-    pad_samples(layout_, mine.samples, batch, chunk);
+    const bool ends_here = !runs.empty() && reading_.shard.owns(mine.runs.back().visit);
+    if (ends_here && chunk.next.record > 0 && blocks.back()) {
+      chunk.next.byte = blocks.back()->byte_behind(runs.back().first + runs.back().count);
+    }
+    if (reading_.shard.count == 1) pad_samples(layout_, at, batch, chunk);
   }
 
+  std::size_t sharing_processes() const override { return reading_.shard.count; }
+
   void set_source(const std::string& source) override {
-    format_->set_source(source);
+    // The cache's threads decode blocks of the old files: they end before those go.
+    decoded_before_ += cache_->decoded_rows();
+    cache_.reset();
+    try {
+      format_->set_source(source);
+    } catch (...) {
+      begin();
+      throw;
+    }
     begin();
   }
 
@@ -88,24 +115,30 @@ class BlockSource final : public IBatchSource {
                "the data has ", order_->rows(), " samples", reading_.repeat ? "" : " and one epoch",
                "; there is no sample ", position.sample, " of epoch ", position.epoch,
                ": is this the data that was trained on?");
-    position_ = position;
+    ReadPosition here{.epoch = position.epoch, .sample = position.sample};
+    if (!reading_.shuffle.any() && position.record > 0) {
+      format_->locate(here, false);
+      HCTR_CHECK(here.file == position.file && here.record == position.record, "sample ",
+                 position.sample, " of the data is record ", here.record, " of its file ",
+                 here.file, ", not record ", position.record, " of file ", position.file,
+                 ": is this the data that was trained on?");
+    }
+    position_ = {.epoch = position.epoch, .sample = position.sample};
     order_->start_epoch(position.epoch);
     restart_cache();
   }
 
-  std::uint64_t rows_decoded() const override { return cache_->decoded_rows(); }
+  std::uint64_t rows_decoded() const override { return decoded_before_ + cache_->decoded_rows(); }
   std::uint64_t bad_samples() const override { return damage_samples_ + format_->bad_samples(); }
 
  private:
   void begin() {
-    // The cache looks at the format's blocks: it goes before they change hands.
-    cache_.reset();
     order_.emplace(format_->blocks(), reading_.shuffle);
     HCTR_CHECK(order_->rows() > 0 || !reading_.repeat, "the data has no samples (",
                format_->files().size(), " files), so there is nothing to repeat");
     position_ = {};
     cache_ = std::make_unique<BlockCache>(*format_, reading_.shuffle, reading_.decode_threads,
-                                          reading_.repeat);
+                                          reading_.repeat, reading_.shard);
     restart_cache();
   }
 
@@ -130,9 +163,10 @@ class BlockSource final : public IBatchSource {
     runs_.clear();
     order_->append_runs(position_.sample, count, runs_);
     const std::uint64_t first_visit = position_.epoch * format_->blocks().size();
-    std::uint64_t last = 0;
+    std::uint64_t last = 0, sample = mine.samples;
     for (const RowRun& run : runs_) {
-      mine.runs.push_back({first_visit + run.place, run.first, run.count});
+      mine.runs.push_back({first_visit + run.place, run.first, run.count, sample});
+      sample += run.count;
       last = std::max(last, first_visit + run.place);
     }
     cache_->claimed(last);
@@ -143,8 +177,8 @@ class BlockSource final : public IBatchSource {
   /// The decoded block of a run, or nullptr when it is damaged and to be skipped.
   std::shared_ptr<const IBlock> block_of(const VisitRun& run,
                                          const std::vector<std::shared_ptr<const IBlock>>& before,
-                                         const BlockRawBatch& mine) const {
-    if (!before.empty() && mine.runs[before.size() - 1].visit == run.visit) return before.back();
+                                         const std::vector<VisitRun>& runs) const {
+    if (!before.empty() && runs[before.size() - 1].visit == run.visit) return before.back();
     try {
       return cache_->get(run.visit);
     } catch (const DataError& error) {
@@ -152,6 +186,23 @@ class BlockSource final : public IBatchSource {
       damage_.add(concat("block ", run.visit), error.what(), 0);
       return nullptr;
     }
+  }
+
+  /// Runs f; damage that it finds is thrown with its place among all processes' in the batch.
+  template <class F>
+  void placed(std::uint64_t place, const F& f) const {
+    try {
+      f();
+    } catch (const DataError& error) {
+      if (reading_.shard.count == 1) throw;
+      throw PlacedDataError(error.what(), place);
+    }
+  }
+
+  void append_owner(const VisitRun& run, std::vector<BatchRun>& runs) const {
+    const std::size_t owner = reading_.shard.owner(run.visit);
+    if (runs.empty() || runs.back().process != owner) runs.push_back({owner, 0});
+    runs.back().samples += run.count;
   }
 
   std::size_t skip_rows(const VisitRun& run, std::size_t at, CSRChunk& chunk) const {
@@ -165,6 +216,7 @@ class BlockSource final : public IBatchSource {
   const BlockReading reading_;
   std::optional<BlockOrder> order_;
   std::unique_ptr<BlockCache> cache_;
+  std::uint64_t decoded_before_ = 0;  ///< rows, by the caches of former sources
   ReadPosition position_;
   std::vector<RowRun> runs_;
   mutable DamageLog damage_;

@@ -5,6 +5,7 @@
 #include "core/cpp/data/batch_source.hpp"
 #include "core/cpp/data/block_format.hpp"
 #include "core/cpp/data/block_order.hpp"
+#include "core/cpp/data/shard.hpp"
 
 namespace hugectr {
 
@@ -14,6 +15,7 @@ struct BlockReading {
   OnBadData on_bad_data = OnBadData::Error;
   ShuffleSpec shuffle;
   std::size_t decode_threads = 1;  ///< blocks decoded at the same time, ahead of the batches
+  Shard shard;                     ///< the blocks this process decodes
 };
 
 /// Batches from any block format: linear or shuffled order, blocks decoded ahead, exact positions.

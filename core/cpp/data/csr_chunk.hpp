@@ -45,17 +45,26 @@ struct HostCsr {
   std::size_t nnz = 0;
 };
 
-/// One whole (global) batch on the host, as the worker that parsed it left it.
+/// So many samples of a batch, one after the other, that one process has decoded.
+struct BatchRun {
+  std::size_t process = 0;
+  std::size_t samples = 0;
+};
+
+/// One (global) batch on the host, as the worker that parsed it left it: the whole of it, or, when
+/// several processes share the decoding, this one's samples of it, put together without gaps.
 /// A sample that was skipped, and every sample after the last one of an incomplete batch, has
 /// weight 0, zero label and dense, and no keys.
 struct CSRChunk {
   std::size_t sequence = 0;  ///< 0, 1, 2, ... in the linear order of the data
-  std::size_t samples = 0;   ///< real ones, skipped ones included
-  std::size_t skipped = 0;   ///< damaged samples that kept their place with weight 0
+  std::size_t samples = 0;   ///< real ones of the global batch, skipped ones included
+  std::size_t skipped = 0;   ///< of those held: damaged, kept their place with weight 0
   ReadPosition next;         ///< behind the batch
-  StagingArray label;        ///< float32 (B, label_dim)
-  StagingArray dense;        ///< float32 (B, dense_dim)
-  StagingArray weight;       ///< float32 (B): 1 or 0
+  /// Whose the samples of the batch are, in its order; empty when the chunk holds all of them.
+  std::vector<BatchRun> runs;
+  StagingArray label;   ///< float32 (B, label_dim)
+  StagingArray dense;   ///< float32 (B, dense_dim)
+  StagingArray weight;  ///< float32 (B): 1 or 0
   std::vector<HostCsr> sparse;
 };
 

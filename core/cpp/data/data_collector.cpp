@@ -7,14 +7,17 @@ namespace hugectr {
 
 DataCollector::DataCollector(HeapEx& heap, BatchSlots& slots, ReaderLedger& ledger,
                              const InputLayout& layout, std::size_t batch_size,
-                             ResourceManager& resources)
+                             ResourceManager& resources, BatchExchange* exchange)
     : heap_(heap),
       slots_(slots),
       ledger_(ledger),
       layout_(layout),
       batch_size_(batch_size),
       resources_(resources),
-      thread_([this] { run(); }) {}
+      exchange_(exchange) {
+  if (exchange_) exchange_->begin_pass();
+  thread_ = std::thread([this] { run(); });
+}
 
 DataCollector::~DataCollector() {
   heap_.stop();
@@ -28,8 +31,10 @@ void DataCollector::run() {
     collect_all();
   } catch (...) {
     error = std::current_exception();
-    heap_.stop();  // nobody will take what the workers parse
   }
+  const bool stopped = heap_.stopped();
+  if (error) heap_.stop();  // nobody will take what the workers parse
+  if (exchange_) error = exchange_->leave(error, stopped);
   slots_.finish(error);
 }
 
@@ -37,6 +42,7 @@ void DataCollector::collect_all() {
   for (std::size_t sequence = 0;; ++sequence) {
     CSRChunk* chunk = next_chunk(sequence);
     if (!chunk) return;
+    if (exchange_) chunk = make_whole(chunk);
     BatchSlot* slot = slots_.wait_free();
     if (!slot) return;
     copy_to_devices(*chunk, *slot);
@@ -60,8 +66,18 @@ void DataCollector::drain(std::size_t keep) {
     // Only this thread records `ready`, and not again before the slot has gone round.
     for (DeviceBatch& device : oldest.slot->batch.devices) device.ready->synchronize();
     in_flight_.pop_front();
-    heap_.return_credit(oldest.chunk);
+    give_back(oldest.chunk);
   }
+}
+
+CSRChunk* DataCollector::make_whole(CSRChunk* part) {
+  CSRChunk* const whole = exchange_->exchange(*part);
+  heap_.return_credit(part);
+  return whole;
+}
+
+void DataCollector::give_back(CSRChunk* chunk) {
+  exchange_ ? exchange_->give_back(chunk) : heap_.return_credit(chunk);
 }
 
 void DataCollector::copy_to_devices(const CSRChunk& chunk, BatchSlot& slot) {

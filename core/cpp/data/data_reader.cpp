@@ -5,10 +5,12 @@
 #include <utility>
 
 #include "core/cpp/base/error.hpp"
+#include "core/cpp/data/batch_exchange.hpp"
 #include "core/cpp/data/batch_slots.hpp"
 #include "core/cpp/data/data_collector.hpp"
 #include "core/cpp/data/data_reader_worker_group.hpp"
 #include "core/cpp/data/heap_ex.hpp"
+#include "core/cpp/data/process_agreement.hpp"
 #include "core/cpp/data/reader_ledger.hpp"
 
 namespace hugectr {
@@ -37,16 +39,24 @@ class DataReader final : public IDataReader {
         num_workers_(num_workers),
         // One more than workers and copies in flight, so that nobody waits for anybody's copy.
         heap_(make_chunks(layout, batch_size, num_workers + 2, *resources_)),
-        slots_(layout, batch_size, *resources_) {}
+        slots_(layout, batch_size, *resources_) {
+    if (source_->sharing_processes() == 1) return;
+    const auto& processes = resources_->processes();
+    HCTR_CHECK(processes && processes->size() == source_->sharing_processes(),
+               "data reader: the source is shared by ", source_->sharing_processes(),
+               " processes, the job has ", processes ? processes->size() : 1);
+    exchange_ = std::make_unique<BatchExchange>(processes->duplicate("data"), layout_, batch_size_,
+                                                *resources_);
+  }
 
   ~DataReader() override { stop(); }
 
   void start() override {
-    if (workers_) return;
+    if (workers_ || source_error_) return;
     workers_ = std::make_unique<DataReaderWorkerGroup>(*source_, heap_, ledger_, batch_size_,
                                                        num_workers_);
-    collector_ =
-        std::make_unique<DataCollector>(heap_, slots_, ledger_, layout_, batch_size_, *resources_);
+    collector_ = std::make_unique<DataCollector>(heap_, slots_, ledger_, layout_, batch_size_,
+                                                 *resources_, exchange_.get());
   }
 
   Batch* acquire() override {
@@ -64,6 +74,12 @@ class DataReader final : public IDataReader {
 
   void seek(const ReadPosition& position) override {
     start_over([&] { source_->seek(position); });
+  }
+
+  void close() override {
+    stop();
+    source_error_ = std::make_exception_ptr(
+        InvalidArgument("the reader was closed; set a source or seek to read again"));
   }
 
   bool is_eof() const override { return slots_.at_end(); }
@@ -84,7 +100,7 @@ class DataReader final : public IDataReader {
     slots_.reset();
     heap_.reset();
     try {
-      move();
+      together(exchange_ ? &exchange_->processes() : nullptr, move);
       source_error_ = nullptr;
     } catch (...) {
       source_error_ = std::current_exception();  // until a set_source() or seek() that works
@@ -106,8 +122,9 @@ class DataReader final : public IDataReader {
   std::size_t batch_size_, num_workers_;
   std::exception_ptr source_error_;
   ReaderLedger ledger_;
-  // Destroyed bottom up: the slots wait for the copies out of the heap's chunks.
+  // Destroyed bottom up: the slots wait for the copies out of the chunks of heap and exchange.
   HeapEx heap_;
+  std::unique_ptr<BatchExchange> exchange_;  ///< null when the source's batches are whole
   BatchSlots slots_;
   std::unique_ptr<DataReaderWorkerGroup> workers_;
   std::unique_ptr<DataCollector> collector_;

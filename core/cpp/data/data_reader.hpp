@@ -45,15 +45,18 @@ struct ReaderMetrics {
   double credit_seconds = 0;   ///< workers waiting for a free chunk: the consumer is the limit
   double ready_seconds = 0;    ///< collector waiting for a parsed chunk: the readers are the limit
   double acquire_seconds = 0;  ///< the step waiting for a batch
-  std::uint64_t bad_samples = 0;
-  std::uint64_t rows_decoded = 0;  ///< since the reader was made
+  std::uint64_t bad_samples = 0;   ///< found by this process
+  std::uint64_t rows_decoded = 0;  ///< since the reader was made, by this process
 };
 
 /// Stages 1 and 2 of the pipeline: worker threads parse, a collector copies to the devices.
+/// Where several processes share the decoding, all of them make the same calls in the same order;
+/// set_source(), seek(), close() and the destructor of a reader that has started wait for one
+/// another, and an error of one process is thrown by all of them in the same place.
 class HCTR_API IDataReader {
  public:
   virtual ~IDataReader() = default;
-  /// Starts reading if it has not started.
+  /// Starts reading if it has not started and there is something to read.
   virtual void start() = 0;
   /// The next batch in the order of the data, or nullptr at the end of it (epoch mode). Blocks
   /// until there is one. An error of a worker or the collector is thrown in the place of its batch,
@@ -68,6 +71,9 @@ class HCTR_API IDataReader {
   /// Drops what was read ahead and goes on at a place that a Batch of this data ended at
   /// (Batch::next). All batches must have been released.
   virtual void seek(const ReadPosition& position) = 0;
+  /// Ends the threads of the reader; acquire() is refused from then on, until set_source() or
+  /// seek(). Nobody may be waiting for a batch.
+  virtual void close() = 0;
   /// True once acquire() has returned nullptr, until set_source() or seek().
   virtual bool is_eof() const = 0;
   virtual ReaderMetrics metrics() = 0;
@@ -78,7 +84,8 @@ class HCTR_API IDataReader {
 };
 
 /// The one reader: any source, `num_workers` threads, order independent of their number.
-/// `batch_size` is global and a multiple of the device count.
+/// `batch_size` is global and a multiple of the device count. Collective when the source is shared
+/// by the processes of the job.
 HCTR_API std::unique_ptr<IDataReader> make_data_reader(std::unique_ptr<IBatchSource> source,
                                                        const InputLayout& layout,
                                                        std::size_t batch_size,

@@ -82,6 +82,11 @@ void HeapEx::stop() {
   ready_changed_.notify_all();
 }
 
+bool HeapEx::stopped() {
+  const std::lock_guard lock(mutex_);
+  return stopped_;
+}
+
 void HeapEx::reset() {
   const std::lock_guard lock(mutex_);
   stopped_ = false;

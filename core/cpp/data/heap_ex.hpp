@@ -40,6 +40,7 @@ class HCTR_API HeapEx {
   void fail(std::exception_ptr error);
   /// Wakes and refuses everyone, until reset().
   void stop();
+  bool stopped();
   /// All chunks free again; nobody may be using them.
   void reset();
 

@@ -47,6 +47,7 @@ class MemorySource final : public IBatchSource {
     chunk.samples = mine.samples;
     rows_decoded_ += mine.samples;
     chunk.skipped = 0;
+    chunk.runs.clear();
     for (HostCsr& csr : chunk.sparse) csr.nnz = 0;
     for (std::size_t done = 0; done < mine.samples;) {
       const std::size_t first = (mine.first + done) % data_->samples;

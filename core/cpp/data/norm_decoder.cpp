@@ -12,7 +12,7 @@ namespace hugectr {
 namespace {
 
 /// Keys that are copied at once, wanted or not.
-constexpr std::size_t kShort = 4;
+constexpr std::size_t kShort = NormDecoder::kKeySlack;
 static_assert(kShort * sizeof(std::int64_t) <= NormRawBatch::kSlack);
 
 /// Where the next keys and offsets of one sparse input go.
@@ -70,14 +70,20 @@ const NormRawBatch::Run& NormRawBatch::run_of(std::size_t sample) const {
 
 void NormDecoder::decode(const NormRawBatch& raw, std::size_t batch, CSRChunk& chunk) const {
   chunk.samples = raw.samples;
-  chunk.skipped = 0;
+  chunk.runs.clear();
   reserve_keys(raw, chunk);
-  if (layout_.i64_keys) {
-    decode_all<std::int64_t>(raw, chunk);
-  } else {
-    decode_all<std::uint32_t>(raw, chunk);
+  for (HostCsr& csr : chunk.sparse) {
+    csr.nnz = 0;
+    csr.row_offsets.as<offset_t>()[0] = 0;
   }
+  chunk.skipped = decode_rows(raw, 0, raw.samples, 0, chunk);
   pad_samples(layout_, raw.samples, batch, chunk);
+}
+
+std::size_t NormDecoder::decode_rows(const NormRawBatch& raw, std::size_t first, std::size_t count,
+                                     std::size_t at, CSRChunk& chunk) const {
+  return layout_.i64_keys ? decode_keyed<std::int64_t>(raw, first, count, at, chunk)
+                          : decode_keyed<std::uint32_t>(raw, first, count, at, chunk);
 }
 
 void NormDecoder::reserve_keys(const NormRawBatch& raw, CSRChunk& chunk) const {
@@ -94,19 +100,21 @@ void NormDecoder::reserve_keys(const NormRawBatch& raw, CSRChunk& chunk) const {
 }
 
 template <class Key>
-void NormDecoder::decode_all(const NormRawBatch& raw, CSRChunk& chunk) const {
+std::size_t NormDecoder::decode_keyed(const NormRawBatch& raw, std::size_t first, std::size_t count,
+                                      std::size_t at, CSRChunk& chunk) const {
+  std::size_t skipped = 0;
   std::vector<CsrCursor<Key>> cursors;
   for (std::size_t i = 0; i < chunk.sparse.size(); ++i) {
-    auto* rows = chunk.sparse[i].row_offsets.as<offset_t>();
-    rows[0] = 0;
-    cursors.push_back({&shape_.inputs[i], chunk.sparse[i].keys.as<Key>(), rows, 0});
+    HostCsr& csr = chunk.sparse[i];
+    auto* rows = csr.row_offsets.as<offset_t>() + at * shape_.inputs[i].count;
+    cursors.push_back({&shape_.inputs[i], csr.keys.as<Key>(), rows, csr.nnz});
   }
   const std::size_t label_dim = layout_.label_dim, dense_dim = layout_.dense_dim;
-  float* label = chunk.label.as<float>();
-  float* dense = chunk.dense.as<float>();
-  float* weight = chunk.weight.as<float>();
+  float* label = chunk.label.as<float>() + at * label_dim;
+  float* dense = chunk.dense.as<float>() + at * dense_dim;
+  float* weight = chunk.weight.as<float>() + at;
   std::vector<std::size_t> nnz_before(cursors.size());
-  for (std::size_t sample = 0; sample < raw.samples; ++sample) {
+  for (std::size_t sample = first; sample < first + count; ++sample) {
     const NormRawBatch::Record& record = raw.records[sample];
     const std::uint8_t* p = raw.bytes.as<std::uint8_t>() + record.begin + (shape_.framed ? 4 : 0);
     const std::uint8_t* const end = p + record.payload_bytes;
@@ -124,7 +132,7 @@ void NormDecoder::decode_all(const NormRawBatch& raw, CSRChunk& chunk) const {
     }
     if (!good) {
       refuse(raw, sample);
-      ++chunk.skipped;
+      ++skipped;
       std::fill_n(label, label_dim, 0.0f);
       std::fill_n(dense, dense_dim, 0.0f);
       for (CsrCursor<Key>& csr : cursors) {
@@ -137,6 +145,7 @@ void NormDecoder::decode_all(const NormRawBatch& raw, CSRChunk& chunk) const {
     for (CsrCursor<Key>& csr : cursors) csr.rows += csr.slots->count;
   }
   for (std::size_t i = 0; i < cursors.size(); ++i) chunk.sparse[i].nnz = cursors[i].nnz;
+  return skipped;
 }
 
 void NormDecoder::refuse(const NormRawBatch& raw, std::size_t sample) const {

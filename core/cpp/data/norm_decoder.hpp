@@ -53,9 +53,17 @@ class NormDecoder {
   /// Error: throws DataError for the first damaged sample. Skip: it keeps its place with weight 0.
   void decode(const NormRawBatch& raw, std::size_t batch, CSRChunk& chunk) const;
 
+  /// Keys for which decode_rows() wants room behind those that it writes.
+  static constexpr std::size_t kKeySlack = 4;
+  /// Decodes samples [first, first + count) of `raw` as samples [at, at + count) of the chunk, with
+  /// their keys behind its nnz; row_offsets are set up to there. Returns the number skipped.
+  std::size_t decode_rows(const NormRawBatch& raw, std::size_t first, std::size_t count,
+                          std::size_t at, CSRChunk& chunk) const;
+
  private:
   template <class Key>
-  void decode_all(const NormRawBatch& raw, CSRChunk& chunk) const;
+  std::size_t decode_keyed(const NormRawBatch& raw, std::size_t first, std::size_t count,
+                           std::size_t at, CSRChunk& chunk) const;
   void reserve_keys(const NormRawBatch& raw, CSRChunk& chunk) const;
   void refuse(const NormRawBatch& raw, std::size_t sample) const;
   std::string explain(const NormRawBatch& raw, std::size_t sample) const;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/cpp/base/error.hpp"
+#include "core/cpp/data/norm_boundary.hpp"
 #include "core/cpp/data/norm_decoder.hpp"
 #include "core/cpp/data/norm_file.hpp"
 
@@ -15,8 +16,6 @@ namespace {
 /// Bytes of one pread: big enough for the disk, small enough that the hop over the records that
 /// follows finds them in the cache.
 constexpr std::size_t kReadBytes = 1 << 19;
-
-constexpr const char* kWayOut = "; restore the file, or read with on_bad_data=\"skip\"";
 
 /// Claims walk the records from boundary to boundary in file order; checksums and contents are left
 /// to the decoder, which works on many batches at once.
@@ -74,6 +73,9 @@ class NormSource final : public IBatchSource {
                "file list '", file_list_, "': its ", paths_.size(), " files have no place ",
                position.file, " in epoch ", position.epoch,
                ": is this the data that was trained on?");
+    HCTR_CHECK(position.byte > 0 || position.record == 0, "file list '", file_list_,
+               "': a place at record ", position.record, " of file ", position.file,
+               " without its byte offset can not be reached");
     start_at(position);
     if (position.byte == 0) return;
     file_ = std::make_unique<NormFile>(paths_[next_file_ - 1], shape_, layout_);
@@ -91,8 +93,6 @@ class NormSource final : public IBatchSource {
   std::uint64_t bad_samples() const override { return damage_.samples(); }
 
  private:
-  enum class Fit { Whole, NeedsMore, Lost };
-
   void start_at(const ReadPosition& position) {
     file_.reset();
     next_file_ = position.file;
@@ -124,12 +124,7 @@ class NormSource final : public IBatchSource {
 
   bool start_next_pass() {
     if (pass_samples_ == 0) {
-      throw DataError(
-          first_damage_.empty()
-              ? concat("file list '", file_list_, "': none of its ", paths_.size(),
-                       " files has any samples")
-              : concat("file list '", file_list_, "': none of its ", paths_.size(),
-                       " files has samples that can be read; first damage: ", first_damage_));
+      throw DataError(no_norm_samples(file_list_, paths_.size(), first_damage_));
     }
     if (!repeat_) {
       ended_ = true;
@@ -156,15 +151,15 @@ class NormSource final : public IBatchSource {
       NormRawBatch::Record record{cursor, 0};
       std::size_t needed = 0;
       std::string what;
-      const Fit fit = fit_record(raw.bytes.as<std::uint8_t>() + cursor, filled - cursor,
-                                 &record.payload_bytes, &needed, &what);
-      if (fit == Fit::Whole) {
+      const RecordFit fit = fit_record(shape_, raw.bytes.as<std::uint8_t>() + cursor,
+                                       filled - cursor, &record.payload_bytes, &needed, &what);
+      if (fit == RecordFit::Whole) {
         raw.records.push_back(record);
         cursor += record.payload_bytes + shape_.frame_bytes();
         ++claimed;
         continue;
       }
-      if (fit == Fit::NeedsMore) {
+      if (fit == RecordFit::NeedsMore) {
         const std::uint64_t wanted = (goal - claimed) * record_bytes;
         const std::size_t missing =
             std::max<std::uint64_t>(std::min<std::uint64_t>(kReadBytes, wanted), needed) -
@@ -174,7 +169,7 @@ class NormSource final : public IBatchSource {
                                             raw.bytes.as<std::uint8_t>() + filled, missing);
         filled += got;
         if (got > 0) continue;
-        what = concat("the file ends inside record ", record_ + claimed, " of ", file_->records());
+        what = ends_inside_record(*file_, record_ + claimed);
       }
       finish_run(raw, claimed, cursor, run_begin);
       lose_rest(what);
@@ -193,46 +188,11 @@ class NormSource final : public IBatchSource {
     position_ += cursor - run_begin;
   }
 
-  /// Looks for the end of the record at p. NeedsMore: at least *needed bytes are.
-  Fit fit_record(const std::uint8_t* p, std::size_t available, std::size_t* payload,
-                 std::size_t* needed, std::string* what) const {
-    if (shape_.framed) {
-      if (available < 4) {
-        *needed = 4;
-        return Fit::NeedsMore;
-      }
-      const auto length = load<std::int32_t>(p);
-      if (length < static_cast<std::int64_t>(shape_.min_payload) ||
-          length > static_cast<std::int64_t>(shape_.max_payload)) {
-        *what =
-            concat("length of the record is ", length, ", allowed are ", shape_.min_payload, " to ",
-                   shape_.max_payload, " (or the length of the record before is wrong)");
-        return Fit::Lost;
-      }
-      *payload = static_cast<std::size_t>(length);
-      *needed = *payload + 5;
-      return available < *needed ? Fit::NeedsMore : Fit::Whole;
-    }
-    NormWalk walk = walk_payload(shape_, p, available, false);
-    if (walk.end == NormWalk::End::Complete) {
-      *payload = walk.bytes;
-      return Fit::Whole;
-    }
-    if (walk.end == NormWalk::End::OutOfBytes) {
-      // How much is missing is not known; a page at a time is enough, and rare.
-      *needed = available == 0 ? shape_.min_payload : available + 4096;
-      return Fit::NeedsMore;
-    }
-    walk = walk_payload(shape_, p, available, true);
-    *what = concat(walk.what, ", ", walk.bytes, " bytes into the record");
-    return Fit::Lost;
-  }
-
   /// The place of the next record is unknown: an error, or the rest of the file is dropped.
   void lose_rest(const std::string& what) {
     const std::string message =
         norm_message(*file_->path(), position_, what + file_->key_width_hint(layout_));
-    if (on_bad_data_ == OnBadData::Error) throw DataError(message + kWayOut);
+    if (on_bad_data_ == OnBadData::Error) throw DataError(message + kNormWayOut);
     note_damage(*file_->path(), message, file_->records() - record_);
     file_.reset();
   }
@@ -241,14 +201,9 @@ class NormSource final : public IBatchSource {
   void close_if_done() {
     if (record_ < file_->records()) return;
     if (position_ < file_->size()) {
-      const std::uint64_t surplus = file_->size() - position_;
-      const std::string message =
-          norm_message(*file_->path(), position_,
-                       concat(surplus, " bytes follow the last of the ", file_->records(),
-                              " records that the header promises", file_->key_width_hint(layout_)));
-      if (on_bad_data_ == OnBadData::Error) throw DataError(message + kWayOut);
-      const std::uint64_t most = shape_.max_payload + shape_.frame_bytes();
-      note_damage(*file_->path(), message, std::max<std::uint64_t>(1, surplus / most));
+      const NormSurplus surplus = norm_surplus(*file_, shape_, layout_, position_);
+      if (on_bad_data_ == OnBadData::Error) throw DataError(surplus.message + kNormWayOut);
+      note_damage(*file_->path(), surplus.message, surplus.samples);
     }
     file_.reset();
   }

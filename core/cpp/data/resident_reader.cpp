@@ -79,6 +79,10 @@ class ResidentReader final : public IDataReader {
     served_ = found == batches_.end() ? 0 : static_cast<std::size_t>(found - batches_.begin()) + 1;
   }
 
+  void close() override {
+    if (inner_) inner_->close();
+  }
+
   bool is_eof() const override { return false; }
   std::size_t batch_size() const override { return batch_size_; }
 

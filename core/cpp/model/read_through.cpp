@@ -27,8 +27,9 @@ ReadThrough read_through(const SolverSpec& solver, const ReaderSpec& reader, con
   const auto resources =
       ResourceManager::create(solver.vvgpu, solver.seed, solver.device, solver.device_layout);
   const InputLayout layout = input_layout(solver, input);
-  const auto data = make_data_reader(make_source(reader, layout, solver.repeat_dataset, true),
-                                     layout, solver.batchsize, reader.num_workers, resources);
+  const auto data = make_data_reader(
+      make_source(reader, layout, solver.repeat_dataset, true, resources->processes()), layout,
+      solver.batchsize, reader.num_workers, resources);
   ReadThrough result;
   std::chrono::steady_clock::time_point begin;
   for (std::size_t i = 0; i <= batches; ++i) {

@@ -29,6 +29,12 @@ void Session::start_data_reading() {
   if (impl_->eval_reader) impl_->eval_reader->start();
 }
 
+void Session::stop_data_reading() {
+  impl_->planner->settle();
+  impl_->train_reader->close();
+  if (impl_->eval_reader) impl_->eval_reader->close();
+}
+
 bool Session::train() {
   return impl_->in_job([&] { return impl_->train(); });
 }

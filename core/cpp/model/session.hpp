@@ -69,6 +69,10 @@ struct ReaderSpec {
   ArrowMapping columns;            ///< DataFormat::Arrow
   ShuffleSpec shuffle;             ///< of the training data; Raw and Arrow
   std::size_t decode_threads = 0;  ///< Raw (direct) and Arrow; 0: as many as num_workers
+  /// Every process decodes all of the data, and none sends samples to another. Else a block of the
+  /// data is decoded by one process of the job. Data in memory is always replicated: each process
+  /// was given all of it.
+  bool replicated = false;
 };
 
 struct InputSpec {
@@ -127,6 +131,9 @@ class HCTR_API Session {
   Session& operator=(const Session&) = delete;
 
   void start_data_reading();
+  /// Ends the threads that read, for a program that ends while the model is still there. Training
+  /// and evaluation are refused from then on, until a source is set. Collective.
+  void stop_data_reading();
   /// One step. False at the end of the data (epoch mode), then nothing has trained.
   bool train();
   /// One evaluation batch, added to the metrics. False at the end of the evaluation data.

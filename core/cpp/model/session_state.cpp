@@ -85,8 +85,9 @@ Session::Impl::Impl(const SolverSpec& solver_spec, const ReaderSpec& reader,
   resources->for_each_device([&](std::size_t id) { networks[id]->set_dense_weights(initial); });
   const InputLayout layout = input_layout(solver, model.input);
   const auto make_train_reader = [this, reader, layout] {
-    return make_data_reader(make_source(reader, layout, solver.repeat_dataset, true), layout,
-                            solver.batchsize, reader.num_workers, resources);
+    return make_data_reader(
+        make_source(reader, layout, solver.repeat_dataset, true, resources->processes()), layout,
+        solver.batchsize, reader.num_workers, resources);
   };
   HCTR_CHECK(reader.resident_batches == 0 || solver.repeat_dataset,
              "resident_batches needs repeat_dataset: it serves ", reader.resident_batches,
@@ -95,8 +96,9 @@ Session::Impl::Impl(const SolverSpec& solver_spec, const ReaderSpec& reader,
                      ? make_resident_reader(make_train_reader, reader.resident_batches, resources)
                      : make_train_reader();
   if (with_eval) {
-    eval_reader = make_data_reader(make_source(reader, layout, solver.repeat_dataset, false),
-                                   layout, solver.batchsize_eval, reader.num_workers, resources);
+    eval_reader = make_data_reader(
+        make_source(reader, layout, solver.repeat_dataset, false, resources->processes()), layout,
+        solver.batchsize_eval, reader.num_workers, resources);
   }
   planner = std::make_unique<PlanAhead>(*train_reader, embeddings, sparse_inputs, *resources,
                                         solver.drop_incomplete_batch);

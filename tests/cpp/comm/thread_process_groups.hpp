@@ -57,7 +57,9 @@ class ThreadProcessGroup final : public IProcessGroup {
   }
 
   std::shared_ptr<IProcessGroup> duplicate(const std::string& name) override {
-    return std::make_shared<ThreadProcessGroup>(rank_, size_, name_ + "/" + name, job_);
+    // Numbered: two duplicates may have the same name.
+    const std::string path = name_ + "/" + std::to_string(duplicates_++) + name;
+    return std::make_shared<ThreadProcessGroup>(rank_, size_, path, job_);
   }
 
   void abort(const std::string& reason) noexcept override {
@@ -85,7 +87,7 @@ class ThreadProcessGroup final : public IProcessGroup {
   std::size_t rank_, size_;
   std::string name_;
   std::shared_ptr<Job> job_;
-  std::size_t calls_ = 0;
+  std::size_t calls_ = 0, duplicates_ = 0;
 };
 
 }  // namespace hugectr
