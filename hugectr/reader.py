@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 Source = str | MemoryDataset | TableDataset
 
+# Slots of a sparse input: far more than any data has, and few enough to write down each.
+MOST_SLOTS = 1 << 20
+
 
 @dataclass(frozen=True)
 class AsyncParam:
@@ -225,7 +228,7 @@ class DataReaderSparseParam:
         max_nnz: int | None = None,
     ) -> None:
         where = "DataReaderSparseParam: "
-        self.slot_num = check_int(where + "slot_num", slot_num, 1)
+        self.slot_num = check_int(where + "slot_num", slot_num, 1, MOST_SLOTS)
         if isinstance(top_name, DataReaderSparse_t):
             data_type, top_name = top_name, ""
             if max_feature_num is None and isinstance(nnz_per_slot, int):

@@ -3,7 +3,8 @@
 
 
 cdef string _error_text(error):
-    return f"{error}".encode() if str(error) else type(error).__name__.encode()
+    # Whatever is in a path or a name: an exception on the way to the core would be lost.
+    return (str(error) or type(error).__name__).encode(errors="backslashreplace")
 
 
 cdef void _arrow_open(void* self, const string& source, CppArrowSource* found,
@@ -12,7 +13,7 @@ cdef void _arrow_open(void* self, const string& source, CppArrowSource* found,
     try:
         files, blocks = (<object>self).open(source)
         for path in files:
-            found.files.push_back(path.encode())
+            found.files.push_back(path.encode(errors="surrogateescape"))
         for file, rows in blocks:
             block.file, block.rows = file, rows
             found.blocks.push_back(block)

@@ -124,10 +124,13 @@ def _metadata_of(filesystem: pafs.FileSystem, folder: str) -> dict[str, list[str
                     )
                 if not isinstance(name, str) or not name:
                     raise ValueError(f"col_name {name!r} is no name")
+                name.encode()  # half a surrogate pair is no name either
                 places.add(place)
             columns = sorted(fields[kind], key=lambda c: c["index"])
             names[kind] = [c["col_name"] for c in columns]
-    except (ValueError, KeyError, TypeError) as error:
+        for name in names["file_names"]:
+            name.encode()
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise DataError(
             f"{path!r} is damaged ({type(error).__name__}: {error}); it needs file_stats, labels, "
             "conts and cats as in the documentation. Restore it, or remove it and pass columns="
