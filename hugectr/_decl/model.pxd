@@ -114,8 +114,9 @@ cdef extern from "core/cpp/data/arrow_callbacks.hpp" namespace "hugectr" nogil:
 
 cdef extern from "core/cpp/data/data_reader.hpp" namespace "hugectr" nogil:
     cdef cppclass CppReaderMetrics "hugectr::ReaderMetrics":
-        uint64_t batches, bad_samples, rows_decoded
-        double parse_seconds, credit_seconds, ready_seconds, acquire_seconds
+        uint64_t batches, bad_samples, rows_decoded, chunks, slots, acquired
+        double parse_seconds, credit_seconds, ready_seconds, acquire_seconds, seconds
+        double ready_depth, credit_depth, ahead_depth
 
 cdef extern from "core/cpp/memory/general_buffer2.hpp" namespace "hugectr" nogil:
     cdef cppclass CppMemoryReportEntry "hugectr::MemoryReportEntry":

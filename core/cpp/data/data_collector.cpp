@@ -35,13 +35,14 @@ void DataCollector::run() {
 
 void DataCollector::collect_all() {
   for (std::size_t sequence = 0;; ++sequence) {
+    const HeapEx::Depths depths = heap_.depths();
     CSRChunk* chunk = next_chunk(sequence);
     if (!chunk) return;
     BatchSlot* slot = slots_.wait_free();
     if (!slot) return;
     copy_to_devices(*chunk, *slot);
     slots_.publish(slot);
-    ledger_.count_batch();
+    ledger_.count_batch(depths.ready, depths.credit);
     in_flight_.push_back({chunk, slot});
     drain(1);
   }
