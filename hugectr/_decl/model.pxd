@@ -79,7 +79,7 @@ cdef extern from "core/cpp/data/read_position.hpp" namespace "hugectr" nogil:
 cdef extern from "core/cpp/data/block_order.hpp" namespace "hugectr" nogil:
     cdef cppclass CppBlockInfo "hugectr::BlockInfo":
         size_t file
-        uint64_t rows
+        uint64_t rows, bytes
     cdef cppclass CppShuffleSpec "hugectr::ShuffleSpec":
         uint64_t seed, window
         cbool files, blocks
@@ -193,6 +193,7 @@ cdef extern from "core/cpp/model/session.hpp" namespace "hugectr" nogil:
         CppArrowMapping columns
         CppShuffleSpec shuffle
         size_t decode_threads
+        uint64_t read_ahead_bytes
     cdef cppclass CppInputSpec "hugectr::InputSpec":
         string label_name, dense_name
         size_t label_dim, dense_dim

@@ -14,8 +14,8 @@ cdef void _arrow_open(void* self, const string& source, CppArrowSource* found,
         files, blocks = (<object>self).open(source)
         for path in files:
             found.files.push_back(path.encode(errors="surrogateescape"))
-        for file, rows in blocks:
-            block.file, block.rows = file, rows
+        for file, rows, size in blocks:
+            block.file, block.rows, block.bytes = file, rows, size
             found.blocks.push_back(block)
     except BaseException as e:
         error[0] = _error_text(e)
@@ -101,6 +101,7 @@ cdef CppReaderSpec _reader_spec(fields) except *:
     r.columns = _arrow_mapping(f.take("columns", None))
     r.shuffle = _shuffle(f.take("shuffle", None))
     r.decode_threads = f.take("decode_threads", 0)
+    r.read_ahead_bytes = f.take("read_ahead_bytes", r.read_ahead_bytes)
     f.done()
     return r
 

@@ -48,7 +48,7 @@ def target(content: bytes) -> None:
         columns = columns_of_metadata(str(FOLDER), {"first": 1, "second": 1})
         files, blocks = ParquetBlocks(columns.all).open(str(FOLDER))
         assert files
-        assert all(rows > 0 for _, rows in blocks)
+        assert all(rows > 0 for _, rows, _ in blocks)
     except (DataError, InvalidArgument) as error:
         str(error).encode()
 

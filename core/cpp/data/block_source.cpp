@@ -18,6 +18,7 @@ struct VisitRun {
 };
 
 struct BlockRawBatch final : RawBatch {
+  std::uint64_t number = 0;  ///< of the claim, from 1 on
   std::vector<VisitRun> runs;
 };
 
@@ -38,6 +39,8 @@ class BlockSource final : public IBatchSource {
     auto& mine = static_cast<BlockRawBatch&>(raw);
     mine.runs.clear();
     mine.samples = 0;
+    cache_->finished(mine.number);  // if nobody parsed it
+    mine.number = ++claims_;
     while (mine.samples < batch) {
       if (position_.sample == order_->rows()) {
         if (!reading_.repeat) break;
@@ -52,6 +55,7 @@ class BlockSource final : public IBatchSource {
 
   void parse(const RawBatch& raw, std::size_t batch, CSRChunk& chunk) const override {
     const auto& mine = static_cast<const BlockRawBatch&>(raw);
+    const Parsing parsing{*cache_, mine.number};
     chunk.samples = mine.samples;
     chunk.skipped = 0;
     std::vector<std::shared_ptr<const IBlock>> blocks;
@@ -72,6 +76,7 @@ class BlockSource final : public IBatchSource {
       chunk.skipped += blocks[r] ? blocks[r]->copy_rows(run.first, run.count, at, chunk)
                                  : skip_rows(run, at, chunk);
       at += run.count;
+      blocks[r].reset();  // before its bytes count as free
       cache_->done(run.visit, run.count);
     }
     damage_samples_ += chunk.skipped;
@@ -97,6 +102,13 @@ class BlockSource final : public IBatchSource {
   std::uint64_t bad_samples() const override { return damage_samples_ + format_->bad_samples(); }
 
  private:
+  /// However parsing ends, the next batch is the oldest then.
+  struct Parsing {
+    BlockCache& cache;
+    std::uint64_t number;
+    ~Parsing() { cache.finished(number); }
+  };
+
   void begin() {
     // The cache looks at the format's blocks: it goes before they change hands.
     cache_.reset();
@@ -105,7 +117,7 @@ class BlockSource final : public IBatchSource {
                format_->files().size(), " files), so there is nothing to repeat");
     position_ = {};
     cache_ = std::make_unique<BlockCache>(*format_, reading_.shuffle, reading_.decode_threads,
-                                          reading_.repeat);
+                                          reading_.read_ahead_bytes, reading_.repeat);
     restart_cache();
   }
 
@@ -135,7 +147,7 @@ class BlockSource final : public IBatchSource {
       mine.runs.push_back({first_visit + run.place, run.first, run.count});
       last = std::max(last, first_visit + run.place);
     }
-    cache_->claimed(last);
+    cache_->claimed(last, mine.number);
     mine.samples += count;
     position_.sample += count;
   }
@@ -146,7 +158,7 @@ class BlockSource final : public IBatchSource {
                                          const BlockRawBatch& mine) const {
     if (!before.empty() && mine.runs[before.size() - 1].visit == run.visit) return before.back();
     try {
-      return cache_->get(run.visit);
+      return cache_->get(run.visit, mine.number);
     } catch (const DataError& error) {
       if (reading_.on_bad_data == OnBadData::Error) throw;
       damage_.add(concat("block ", run.visit), error.what(), 0);
@@ -166,6 +178,7 @@ class BlockSource final : public IBatchSource {
   std::optional<BlockOrder> order_;
   std::unique_ptr<BlockCache> cache_;
   ReadPosition position_;
+  std::uint64_t claims_ = 0;
   std::vector<RowRun> runs_;
   mutable DamageLog damage_;
   mutable std::atomic<std::uint64_t> damage_samples_{0};

@@ -170,7 +170,10 @@ class RawFormat final : public IBlockFormat {
     for (std::size_t f = 0; f < opened_.size(); ++f) {
       const std::uint64_t samples = opened_[f]->size() / sample_.sample_bytes();
       for (std::uint64_t first = 0; first < samples; first += most) {
-        blocks_.push_back({f, std::min(most, samples - first)});
+        const std::uint64_t rows = std::min(most, samples - first);
+        // Blocks that stay count once, by keep_bytes; those read piece by piece hold nothing.
+        const bool counts = reading_.direct && !keeps_;
+        blocks_.push_back({f, rows, counts ? rows * sample_.sample_bytes() : 0});
         first_samples_.push_back(first);
       }
     }

@@ -69,6 +69,7 @@ struct ReaderSpec {
   ArrowMapping columns;            ///< DataFormat::Arrow
   ShuffleSpec shuffle;             ///< of the training data; Raw and Arrow
   std::size_t decode_threads = 0;  ///< Raw (direct) and Arrow; 0: as many as num_workers
+  std::uint64_t read_ahead_bytes = BlockReading{}.read_ahead_bytes;  ///< Raw (direct) and Arrow
 };
 
 struct InputSpec {
