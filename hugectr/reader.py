@@ -148,7 +148,13 @@ class DataReaderParams:
         checked("source", source)
         checked("eval_source", one_source(where + "eval_source", self.eval_source))
         check_enum(where + "check_type", self.check_type, Check_t)
-        for name in ("cache_eval_data", "num_samples", "eval_num_samples", "resident_batches", "read_ahead_mb"):
+        for name in (
+            "cache_eval_data",
+            "num_samples",
+            "eval_num_samples",
+            "resident_batches",
+            "read_ahead_mb",
+        ):
             checked(name, check_int(where + name, getattr(self, name), 0))
         check_bool(where + "float_label_dense", self.float_label_dense)
         checked("num_workers", check_int(where + "num_workers", self.num_workers, 1))

@@ -264,6 +264,9 @@ class ParquetBlocks:
         return max(rows * width, stored, 0) + (max(stored, 0) if lists else 0)
 
     def _metadata(self, path: str) -> tuple[pq.FileMetaData, pa.Schema]:
+        if isinstance(self._filesystem, pafs.LocalFileSystem) and not os.path.isfile(path):
+            what = "is not a regular file" if os.path.exists(path) else "does not exist"
+            raise DataError(f"{path!r} {what}; a source lists Parquet files")
         try:
             with self._filesystem.open_input_file(path) as file:
                 found = pq.read_metadata(file)

@@ -122,9 +122,7 @@ def _fill(stats: list[dict[str, int]]) -> list[Share]:
     return shares
 
 
-def _stages(
-    model: hugectr.Model, reader: dict[str, float]
-) -> tuple[str, list[Share], str]:
+def _stages(model: hugectr.Model, reader: dict[str, float]) -> tuple[str, list[Share], str]:
     stages = dict(model.stage_seconds())
     stages.setdefault("read: parse", float(reader["parse_seconds"]))
     stages.setdefault("read: step waits for data", float(reader["acquire_seconds"]))

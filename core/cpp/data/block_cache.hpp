@@ -21,8 +21,8 @@ namespace hugectr {
 ///
 /// Blocks are decoded ahead only while all that are in memory fit into `budget` bytes. Beyond it
 /// the oldest batch that is not parsed yet decodes what it needs itself, and nobody else does
-/// anything: so reading goes on with any budget, and memory is at most the budget, the blocks of one
-/// batch and one that it shares with the next.
+/// anything: so reading goes on with any budget, and memory is at most the budget, the blocks of
+/// one batch and one that it shares with the next.
 ///
 /// Blocks are numbered by visit: epoch * number of blocks + place in the epoch's order.
 class BlockCache {
@@ -83,7 +83,7 @@ class BlockCache {
   std::uint64_t horizon_ = 0;      ///< visits below may be decoded
   std::uint64_t rows_gone_ = 0;    ///< of the first entry
   std::uint64_t decoded_rows_ = 0;
-  std::uint64_t held_bytes_ = 0;  ///< of blocks being decoded or in memory
+  std::uint64_t held_bytes_ = 0;     ///< of blocks being decoded or in memory
   std::set<std::uint64_t> batches_;  ///< claimed and not finished
   bool stopped_ = false;
   std::vector<std::thread> threads_;

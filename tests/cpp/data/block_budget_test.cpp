@@ -131,9 +131,9 @@ TEST(block_budget, memory_stays_within_the_budget_and_one_batch) {
   const auto blocks = sized_blocks(&rows);
   std::vector<float> expected(rows);
   std::iota(expected.begin(), expected.end(), 0.0f);
-  const std::uint64_t largest = bytes_of(*std::max_element(
-      blocks.begin(), blocks.end(),
-      [](const BlockInfo& a, const BlockInfo& b) { return a.bytes < b.bytes; }));
+  const std::uint64_t largest = bytes_of(
+      *std::max_element(blocks.begin(), blocks.end(),
+                        [](const BlockInfo& a, const BlockInfo& b) { return a.bytes < b.bytes; }));
   for (const std::size_t workers : {1, 2, 8}) {
     for (const std::uint64_t budget : {0, 1000, 5000}) {
       for (const std::size_t batch : {7, 64, 400}) {
@@ -177,8 +177,8 @@ TEST(block_budget, blocks_of_no_bytes_are_decoded_ahead_under_any_budget) {
 TEST(block_budget, a_batch_that_is_claimed_over_is_forgotten) {
   const std::vector<BlockInfo> blocks(8, BlockInfo{0, 10, 100});
   const auto held = std::make_shared<Held>();
-  const auto source = make_block_source(std::make_unique<SizedFormat>(blocks, held), kLayout,
-                                        reading_of(2, 0));
+  const auto source =
+      make_block_source(std::make_unique<SizedFormat>(blocks, held), kLayout, reading_of(2, 0));
   const auto mine = source->make_raw_batch(), other = source->make_raw_batch();
   CSRChunk chunk = make_csr_chunk(kLayout, 10, make_host_memory_resource());
   ASSERT_TRUE(source->claim(*mine, 10));

@@ -50,8 +50,8 @@ class PermittedSource final : public IBatchSource {
 
 TEST(reader_depths, a_slow_step_finds_full_queues) {
   const auto gate = std::make_shared<PermittedSource::Gate>(1 << 20);
-  const auto data = make_data_reader(std::make_unique<PermittedSource>(gate), kLayout, 4,
-                                     kWorkers, ResourceManager::create({{0}}, 1));
+  const auto data = make_data_reader(std::make_unique<PermittedSource>(gate), kLayout, 4, kWorkers,
+                                     ResourceManager::create({{0}}, 1));
   data->start();
   for (std::size_t taken = 0; taken < kBatches; ++taken) {
     // Three batches on the device (the last of them still has its chunk), a chunk in the
@@ -72,8 +72,8 @@ TEST(reader_depths, a_slow_step_finds_full_queues) {
 
 TEST(reader_depths, a_slow_source_leaves_queues_empty) {
   const auto gate = std::make_shared<PermittedSource::Gate>(0);
-  const auto data = make_data_reader(std::make_unique<PermittedSource>(gate), kLayout, 4,
-                                     kWorkers, ResourceManager::create({{0}}, 1));
+  const auto data = make_data_reader(std::make_unique<PermittedSource>(gate), kLayout, 4, kWorkers,
+                                     ResourceManager::create({{0}}, 1));
   for (std::size_t taken = 0; taken < kBatches; ++taken) {
     gate->allow(1);  // one batch at a time comes to be
     data->release(data->acquire());
