@@ -121,7 +121,7 @@ class ArrowDecoder(Protocol):
     """What hands record batches to the core; called from its threads."""
 
     def open(self, source: str) -> tuple[list[str], list[tuple[int, int, int]]]:
-        """Files of a source, and (file, rows, bytes once decoded) of each block, none of them empty.
+        """Files of a source, and (file, rows, bytes once decoded) of each block, none empty.
 
         Blocks whose bytes are 0 do not count against read_ahead_bytes.
         """

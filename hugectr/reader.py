@@ -114,8 +114,8 @@ class DataReaderParams:
     shuffle : bool or Shuffle
         Whether and how training samples change places; not for Norm and ``from_arrays``.
     read_ahead_mb : int
-        Parquet, RawAsync: decoded data held in memory, in MB. Beyond it nothing is decoded ahead; what
-        the next batch needs always is, so that a row group larger than this is still read.
+        Parquet, RawAsync: decoded data held in memory, in MB. Beyond it nothing is decoded ahead;
+        what the next batch needs always is, so that a row group larger than this is still read.
     """
 
     data_reader_type: DataReaderType_t
