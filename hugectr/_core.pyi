@@ -125,8 +125,11 @@ class MemoryData(TypedDict):
 class ArrowDecoder(Protocol):
     """What hands record batches to the core; called from its threads."""
 
-    def open(self, source: str) -> tuple[list[str], list[tuple[int, int]]]:
-        """Files of a source, and (file, rows) of each block, none of them empty."""
+    def open(self, source: str) -> tuple[list[str], list[tuple[int, int, int]]]:
+        """Files of a source, and (file, rows, bytes once decoded) of each block, none empty.
+
+        Blocks whose bytes are 0 do not count against read_ahead_bytes.
+        """
 
     def decode(self, block: int, schema: int, array: int) -> None:
         """Exports a block as struct array to the addresses of an ArrowSchema and ArrowArray."""
@@ -176,6 +179,7 @@ class ReaderSpec(TypedDict, total=False):
     columns: ArrowMapping | None
     shuffle: ShuffleSpec | None
     decode_threads: int
+    read_ahead_bytes: int
 
 def read_through(
     solver: dict[str, Any], reader: ReaderSpec, input: InputSpec, batches: int

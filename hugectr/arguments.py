@@ -50,7 +50,10 @@ def check_float(
         allowed += f"{maximum:g}"
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise rejected(name, value, allowed)
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # an integer beyond all floats
+        number = math.inf
     low = minimum is not None and (number <= minimum if exclusive else number < minimum)
     high = maximum is not None and (number >= maximum if exclusive else number > maximum)
     if not math.isfinite(number) or low or high:

@@ -83,7 +83,7 @@ def read_statistics(dense_file: str | Path, current: NonTrainables) -> NonTraina
     file = statistics_file(dense_file)
     try:
         layers = json.loads(file.read_text(encoding="utf-8"))["layers"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise DataError(
             f"{file}: running statistics of BatchNorm can not be read ({error!r}); it is written "
             "beside the dense model file and must be moved with it"

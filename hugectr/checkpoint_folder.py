@@ -174,7 +174,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
         for name, entry in manifest["files"].items():
             if "/" in name or not isinstance(entry["bytes"], int) or "crc32" not in entry:
                 raise ValueError(f"entry {name!r}")
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise DataError(f"{file} can not be read ({error}): take another checkpoint") from error
     if _manifest_sum(manifest) != manifest.get("crc32"):
         raise DataError(f"{file} is damaged: its checksum is wrong; take another checkpoint")

@@ -61,7 +61,7 @@ def _inspect_file(path: Path) -> dict[str, Any]:
         try:
             layers = json.loads(statistics.read_text(encoding="utf-8"))["layers"]
             report["batch_norm_layers"] = [len(layer["mean"]) for layer in layers]
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             problems.append(f"{statistics.name} can not be read: {error!r}")
     return report | {"problems": problems}
 

@@ -18,7 +18,7 @@ from hugectr.errors import rejected
 from hugectr.json_reader import JsonObject
 from hugectr.layer_parameters import LAYER_PARAMETERS, LayerParameter, check_layer_type
 from hugectr.layers import DenseLayer
-from hugectr.reader import DataReaderParams, DataReaderSparseParam, Input
+from hugectr.reader import MOST_SLOTS, DataReaderParams, DataReaderSparseParam, Input
 from hugectr.tensor_names import TensorNames
 
 _ALIASES = {"Multiply": Layer_t.WeightMultiply}
@@ -38,7 +38,7 @@ class ParsedLayers:
 def _sparse_param(item: JsonObject) -> DataReaderSparseParam:
     top = item.text("top", empty=False)
     item.choice("type", ("DistributedSlot", "LocalizedSlot"), "DistributedSlot")
-    slots = item.integer("slot_num", minimum=1)
+    slots = item.integer("slot_num", minimum=1, maximum=MOST_SLOTS)
     if "max_feature_num_per_sample" in item:
         features = item.integer("max_feature_num_per_sample", minimum=1)
         most = item.integer("max_nnz", features, minimum=1)

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hugectr import log
-from hugectr.arguments import check_int, check_str
+from hugectr.arguments import check_bool, check_int, check_str
 from hugectr.data.arrays import MemoryDataset
 from hugectr.data.tables import TableDataset
 from hugectr.errors import rejected
 from hugectr.metrics import target_reached
 from hugectr.native_checkpoint import latest
+from hugectr.pipeline import pipeline_line
 
 if TYPE_CHECKING:
     from hugectr.model import Model
@@ -59,9 +60,11 @@ class Fit:
         snapshot_prefix: str,
         progress: bool,
         checkpoints: Checkpoints,
+        show_pipeline: bool = False,
     ) -> None:
         self.model = model
         self.checkpoints = checkpoints
+        self.show_pipeline = check_bool("fit: show_pipeline", show_pipeline)
         self.solver = model.solver
         self.repeat = model.solver.repeat_dataset
         self.num_epochs = check_int("fit: num_epochs", num_epochs, 0)
@@ -91,6 +94,8 @@ class Fit:
         self._log_start()
         self.skipped = self.model.skipped_steps()
         first = self._resume()
+        if self.show_pipeline:
+            self.model.reader_metrics_to_log()  # what was before counts in no line
         self.start = self.mark = time.perf_counter()
         total = self.max_iter - first if self.repeat else None
         with self._bar(total) as advance:
@@ -105,6 +110,8 @@ class Fit:
         seconds = time.perf_counter() - self.start
         size = self.solver.batchsize
         self._show_stages(iterations)
+        if self.show_pipeline and (rest := self.model.reader_metrics_to_log())["acquired"]:
+            log.info(pipeline_line(rest))
         if self.repeat:
             log.info(f"Finish {iterations} iterations with batchsize: {size} in {seconds:.2f}s.")
         else:
@@ -188,6 +195,8 @@ class Fit:
             f"Iter: {iteration} Time({self.display} iters): {now - self.mark:g}s "
             f"Loss: {loss:g} lr:{lr:g}"
         )
+        if self.show_pipeline:
+            log.info(pipeline_line(self.model.reader_metrics_to_log()))
         self.mark = now
         skipped = self._warn_of_skipped_steps()
         # A batch that overflows float16 has no finite loss, and is skipped; only if nothing else

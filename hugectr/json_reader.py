@@ -158,10 +158,16 @@ def read_json(file: str | Path) -> JsonObject:
 
     try:
         value = json.loads(text, object_pairs_hook=unique)
+        if r"\ud" in text.lower():  # half a surrogate pair could be neither shown nor written
+            json.dumps(value, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
         raise InvalidArgument(
             f"{path}: not JSON at line {error.lineno}, column {error.colno}: {error.msg}"
         ) from None
+    except InvalidArgument:
+        raise
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, deep nesting
+        raise InvalidArgument(f"{path}: JSON that can not be read: {error}") from None
     if not isinstance(value, dict):
         raise rejected(str(path), value, "an object { ... } at the top")
     return JsonObject(value)

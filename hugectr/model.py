@@ -85,6 +85,7 @@ class Model(ModelMemory, ModelCheckpoints, ModelTiming):
         keep_last: int = 2,
         background_save: bool = True,
         resume: bool = False,
+        show_pipeline: bool = False,
     ) -> None:
         """Train.
 
@@ -111,6 +112,9 @@ class Model(ModelMemory, ModelCheckpoints, ModelTiming):
         resume : bool
             Go on from the newest checkpoint of ``checkpoint_dir`` if there is one; iterations and
             epochs then count on from its own.
+        show_pipeline : bool
+            With every log line one about reading: time and queue depth of its stages, and who waits
+            for whom.
 
         Raises
         ------
@@ -127,6 +131,7 @@ class Model(ModelMemory, ModelCheckpoints, ModelTiming):
             snapshot_prefix,
             progress,
             Checkpoints(checkpoint_dir, checkpoint_interval, keep_last, background_save, resume),
+            show_pipeline,
         ).run()
 
     def start_data_reading(self) -> None:
@@ -326,10 +331,6 @@ class Model(ModelMemory, ModelCheckpoints, ModelTiming):
     def table_stats(self) -> list[dict[str, int]]:
         """Rows, budget, index places and bytes of each table."""
         return self.session.table_stats()
-
-    def reader_metrics(self, train: bool = True) -> dict[str, float]:
-        """Counters of the training or evaluation reader."""
-        return self.session.reader_metrics(train)
 
     def loss_scale(self) -> float:
         """float16: what the gradients of the next step are multiplied by; 1 without scaling."""

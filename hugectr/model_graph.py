@@ -60,6 +60,7 @@ class ModelGraph:
         self._session: _core.Session | None = None
         self._frozen: set[str] = set()  # "" is the dense network
         self._logged_stages: dict[str, float] = {}
+        self._logged_metrics: dict[str, float] = {}
 
     def add(self, part: Input | SparseEmbedding | DenseLayer) -> None:
         """Add the input, a table or a layer.

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from hugectr.arguments import check_int
 from hugectr.model_graph import ModelGraph
+from hugectr.pipeline import merge
 
 
 class ModelTiming(ModelGraph):
@@ -28,6 +29,32 @@ class ModelTiming(ModelGraph):
         for name, value in seconds.items():
             self._logged_stages[name] = self._logged_stages.get(name, 0.0) + value
         return seconds
+
+    def reader_metrics(self, train: bool = True) -> dict[str, float]:
+        """Counters of the training or evaluation reader since the last call.
+
+        Returns
+        -------
+        dict
+            ``batches`` copied to the devices, ``acquired`` by steps, ``bad_samples``,
+            ``rows_decoded`` (since the reader was made); ``seconds`` that passed; ``parse_seconds``
+            and ``credit_seconds`` (waiting for a free chunk) summed over workers, ``ready_seconds``
+            that the copy waited for a parsed chunk, ``acquire_seconds`` that steps waited for a
+            batch; ``ready_depth`` and ``credit_depth``, the means of parsed and of free chunks, out
+            of ``chunks``; ``ahead_depth``, that of batches waiting on the devices, out of
+            ``slots``. Depths are taken whenever a batch leaves the queue.
+        """
+        metrics = self.session.reader_metrics(train)
+        if not train:
+            return metrics
+        earlier, self._logged_metrics = self._logged_metrics, {}
+        return merge(earlier, metrics)
+
+    def reader_metrics_to_log(self) -> dict[str, float]:
+        """Those of the training reader since the last log line; they count in reader_metrics()."""
+        metrics = self.session.reader_metrics(True)
+        self._logged_metrics = merge(self._logged_metrics, metrics)
+        return metrics
 
     def profile(self, steps: int = 1, alone: bool = True) -> list[dict[str, str | float]]:
         """Train ``steps`` batches and time every op of the first device.

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 Source = str | MemoryDataset | TableDataset
 
+# Slots of a sparse input: far more than any data has, and few enough to write down each.
+MOST_SLOTS = 1 << 20
+
 
 @dataclass(frozen=True)
 class AsyncParam:
@@ -110,6 +113,9 @@ class DataReaderParams:
         Parquet: which column is what; None: as ``_metadata.json`` beside the files says.
     shuffle : bool or Shuffle
         Whether and how training samples change places; not for Norm and ``from_arrays``.
+    read_ahead_mb : int
+        Parquet, RawAsync: decoded data held in memory, in MB. Beyond it nothing is decoded ahead;
+        what the next batch needs always is, so that a row group larger than this is still read.
     """
 
     data_reader_type: DataReaderType_t
@@ -128,6 +134,7 @@ class DataReaderParams:
     columns: Columns | None = None
     shuffle: bool | Shuffle | None = None
     resident_batches: int = 0
+    read_ahead_mb: int = 512
 
     def __post_init__(self) -> None:
         def checked(name: str, value: object) -> None:
@@ -141,7 +148,13 @@ class DataReaderParams:
         checked("source", source)
         checked("eval_source", one_source(where + "eval_source", self.eval_source))
         check_enum(where + "check_type", self.check_type, Check_t)
-        for name in ("cache_eval_data", "num_samples", "eval_num_samples", "resident_batches"):
+        for name in (
+            "cache_eval_data",
+            "num_samples",
+            "eval_num_samples",
+            "resident_batches",
+            "read_ahead_mb",
+        ):
             checked(name, check_int(where + name, getattr(self, name), 0))
         check_bool(where + "float_label_dense", self.float_label_dense)
         checked("num_workers", check_int(where + "num_workers", self.num_workers, 1))
@@ -180,6 +193,7 @@ class DataReaderParams:
             "on_bad_data": self.on_bad_data,
             "num_workers": self.num_workers,
             "resident_batches": self.resident_batches,
+            "read_ahead_bytes": self.read_ahead_mb << 20,
         }
         for prefix, source in (("", self.source), ("eval_", self.eval_source)):
             if isinstance(source, MemoryDataset):
@@ -225,7 +239,7 @@ class DataReaderSparseParam:
         max_nnz: int | None = None,
     ) -> None:
         where = "DataReaderSparseParam: "
-        self.slot_num = check_int(where + "slot_num", slot_num, 1)
+        self.slot_num = check_int(where + "slot_num", slot_num, 1, MOST_SLOTS)
         if isinstance(top_name, DataReaderSparse_t):
             data_type, top_name = top_name, ""
             if max_feature_num is None and isinstance(nnz_per_slot, int):

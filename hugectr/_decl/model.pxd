@@ -83,7 +83,7 @@ cdef extern from "core/cpp/data/read_position.hpp" namespace "hugectr" nogil:
 cdef extern from "core/cpp/data/block_order.hpp" namespace "hugectr" nogil:
     cdef cppclass CppBlockInfo "hugectr::BlockInfo":
         size_t file
-        uint64_t rows
+        uint64_t rows, bytes
     cdef cppclass CppShuffleSpec "hugectr::ShuffleSpec":
         uint64_t seed, window
         cbool files, blocks
@@ -118,8 +118,9 @@ cdef extern from "core/cpp/data/arrow_callbacks.hpp" namespace "hugectr" nogil:
 
 cdef extern from "core/cpp/data/data_reader.hpp" namespace "hugectr" nogil:
     cdef cppclass CppReaderMetrics "hugectr::ReaderMetrics":
-        uint64_t batches, bad_samples, rows_decoded
-        double parse_seconds, credit_seconds, ready_seconds, acquire_seconds
+        uint64_t batches, bad_samples, rows_decoded, chunks, slots, acquired
+        double parse_seconds, credit_seconds, ready_seconds, acquire_seconds, seconds
+        double ready_depth, credit_depth, ahead_depth
 
 cdef extern from "core/cpp/memory/general_buffer2.hpp" namespace "hugectr" nogil:
     cdef cppclass CppMemoryReportEntry "hugectr::MemoryReportEntry":
@@ -196,6 +197,7 @@ cdef extern from "core/cpp/model/session.hpp" namespace "hugectr" nogil:
         CppArrowMapping columns
         CppShuffleSpec shuffle
         size_t decode_threads
+        uint64_t read_ahead_bytes
     cdef cppclass CppInputSpec "hugectr::InputSpec":
         string label_name, dense_name
         size_t label_dim, dense_dim

@@ -3,7 +3,8 @@
 
 
 cdef string _error_text(error):
-    return f"{error}".encode() if str(error) else type(error).__name__.encode()
+    # Whatever is in a path or a name: an exception on the way to the core would be lost.
+    return (str(error) or type(error).__name__).encode(errors="backslashreplace")
 
 
 cdef void _arrow_open(void* self, const string& source, CppArrowSource* found,
@@ -12,9 +13,9 @@ cdef void _arrow_open(void* self, const string& source, CppArrowSource* found,
     try:
         files, blocks = (<object>self).open(source)
         for path in files:
-            found.files.push_back(path.encode())
-        for file, rows in blocks:
-            block.file, block.rows = file, rows
+            found.files.push_back(path.encode(errors="surrogateescape"))
+        for file, rows, size in blocks:
+            block.file, block.rows, block.bytes = file, rows, size
             found.blocks.push_back(block)
     except BaseException as e:
         error[0] = _error_text(e)
@@ -100,6 +101,7 @@ cdef CppReaderSpec _reader_spec(fields) except *:
     r.columns = _arrow_mapping(f.take("columns", None))
     r.shuffle = _shuffle(f.take("shuffle", None))
     r.decode_threads = f.take("decode_threads", 0)
+    r.read_ahead_bytes = f.take("read_ahead_bytes", r.read_ahead_bytes)
     f.done()
     return r
 

@@ -297,7 +297,10 @@ cdef class Session:
         cdef CppReaderMetrics m = self._it.reader_metrics(<cbool>train)
         return dict(batches=m.batches, bad_samples=m.bad_samples, parse_seconds=m.parse_seconds,
                     credit_seconds=m.credit_seconds, ready_seconds=m.ready_seconds,
-                    acquire_seconds=m.acquire_seconds, rows_decoded=m.rows_decoded)
+                    acquire_seconds=m.acquire_seconds, rows_decoded=m.rows_decoded,
+                    seconds=m.seconds, ready_depth=m.ready_depth, credit_depth=m.credit_depth,
+                    ahead_depth=m.ahead_depth, chunks=m.chunks, slots=m.slots,
+                    acquired=m.acquired)
 
     def data_position(self):
         cdef CppReadPosition p = self._it.data_position()

@@ -124,10 +124,13 @@ def _metadata_of(filesystem: pafs.FileSystem, folder: str) -> dict[str, list[str
                     )
                 if not isinstance(name, str) or not name:
                     raise ValueError(f"col_name {name!r} is no name")
+                name.encode()  # half a surrogate pair is no name either
                 places.add(place)
             columns = sorted(fields[kind], key=lambda c: c["index"])
             names[kind] = [c["col_name"] for c in columns]
-    except (ValueError, KeyError, TypeError) as error:
+        for name in names["file_names"]:
+            name.encode()
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise DataError(
             f"{path!r} is damaged ({type(error).__name__}: {error}); it needs file_stats, labels, "
             "conts and cats as in the documentation. Restore it, or remove it and pass columns="
@@ -226,35 +229,56 @@ class ParquetBlocks:
         self._source = ""
         self._opened = 0
 
-    def open(self, source: str) -> tuple[list[str], list[tuple[int, int]]]:
-        """Files and (file, rows) of all row groups that are not empty."""
+    def open(self, source: str) -> tuple[list[str], list[tuple[int, int, int]]]:
+        """Files and (file, rows, bytes in memory) of all row groups that are not empty."""
         self._source = source or self._source
         self._filesystem, self._files, _ = parquet_files(self._source)
         self._blocks, rows = [], []
         self._opened += 1
         for index, path in enumerate(self._files):
-            meta = self._metadata(path)
+            meta, schema = self._metadata(path)
             for group in range(meta.num_row_groups):
                 count = meta.row_group(group).num_rows
                 if count < 0:
                     raise DataError(f"{path!r}: row group {group} claims {count} rows")
                 if count > 0:
                     self._blocks.append((index, group))
-                    rows.append((index, count))
+                    stored = meta.row_group(group).total_byte_size
+                    rows.append((index, count, self._decoded_bytes(schema, count, stored)))
         return self._files, rows
 
-    def _metadata(self, path: str) -> pq.FileMetaData:
+    def _decoded_bytes(self, schema: pa.Schema, rows: int, stored: int) -> int:
+        """About how much memory a row group takes: its values, or its pages where they are more.
+
+        How many values the lists of a column hold only the column's own description says, and of a
+        damaged file pyarrow can not be asked for that: its C++ exception passes through Python. So
+        lists count as twice their pages, for keys that are packed by dictionary there.
+        """
+        width, lists = 0, False
+        for name in self._columns:
+            kind = schema.field(name).type
+            try:
+                width += kind.bit_width // 8
+            except ValueError:
+                lists = True
+        return max(rows * width, stored, 0) + (max(stored, 0) if lists else 0)
+
+    def _metadata(self, path: str) -> tuple[pq.FileMetaData, pa.Schema]:
+        if isinstance(self._filesystem, pafs.LocalFileSystem) and not os.path.isfile(path):
+            what = "is not a regular file" if os.path.exists(path) else "does not exist"
+            raise DataError(f"{path!r} {what}; a source lists Parquet files")
         try:
             with self._filesystem.open_input_file(path) as file:
                 found = pq.read_metadata(file)
-            names = set(found.schema.to_arrow_schema().names)
+            schema = found.schema.to_arrow_schema()
+            names = set(schema.names)
         except (OSError, pa.ArrowException, ValueError) as error:
             raise DataError(f"{path!r} is no readable Parquet file: {error}") from error
         missing = [c for c in self._columns if c not in names]
         if missing:
             some = ", ".join(repr(n) for n in sorted(names)[:8])
             raise DataError(f"{path!r} has no column {missing[0]!r}; it has: {some}")
-        return found
+        return found, schema
 
     def _file(self, index: int) -> pq.ParquetFile:
         """This thread's handle; one file is open a thread."""

@@ -48,11 +48,11 @@ class TableBlocks:
         table = dataset.table.select(dataset.columns.all)
         self._batches = [b for b in table.to_batches(max_chunksize=BLOCK_ROWS) if b.num_rows]
 
-    def open(self, source: str) -> tuple[list[str], list[tuple[int, int]]]:
-        """All batches; there is no other source to change to."""
+    def open(self, source: str) -> tuple[list[str], list[tuple[int, int, int]]]:
+        """All batches, which take no memory of their own; no other source to change to."""
         if source not in ("", IN_MEMORY):
             raise InvalidArgument(f"a table in memory has no source to change to ({source!r})")
-        return [IN_MEMORY], [(0, batch.num_rows) for batch in self._batches]
+        return [IN_MEMORY], [(0, batch.num_rows, 0) for batch in self._batches]
 
     def decode(self, block: int, schema: int, array: int) -> None:
         """Export a batch to the addresses of an ArrowSchema and an ArrowArray."""

@@ -11,6 +11,7 @@ import hugectr
 from hugectr.data.adult import AdultFiles
 from hugectr.demo.training import History
 from hugectr.demo.wide_and_deep import BATCH
+from hugectr.pipeline import who_waits
 from hugectr.report import Chart, KeyFigure, Series, Share, Table, TrainingReport
 
 _TABLES = ("wide", "deep")
@@ -98,7 +99,8 @@ def demo_report(
             ],
         ),
     ]
-    report.bars = [_stages(model)]
+    reader = model.reader_metrics(True)
+    report.bars = [_stages(model, reader), _queues(reader)]
     report.tables = [_table_sizes(stats), _layers(model)]
     report.footer = [
         f"hugectr {hugectr.__version__}, Python {platform.python_version()}, "
@@ -120,9 +122,8 @@ def _fill(stats: list[dict[str, int]]) -> list[Share]:
     return shares
 
 
-def _stages(model: hugectr.Model) -> tuple[str, list[Share], str]:
+def _stages(model: hugectr.Model, reader: dict[str, float]) -> tuple[str, list[Share], str]:
     stages = dict(model.stage_seconds())
-    reader = model.reader_metrics(True)
     stages.setdefault("read: parse", float(reader["parse_seconds"]))
     stages.setdefault("read: step waits for data", float(reader["acquire_seconds"]))
     longest = max(stages.values(), default=0.0)
@@ -131,7 +132,21 @@ def _stages(model: hugectr.Model) -> tuple[str, list[Share], str]:
         for name, seconds in sorted(stages.items(), key=lambda item: -item[1])
     ]
     note = "Stages overlap: reading and planning of the next batches run beside the step."
-    return ("Time per stage", shares, note)
+    return ("Time per stage", shares, f"{note} Here {who_waits(reader)}.")
+
+
+def _queues(reader: dict[str, float]) -> tuple[str, list[Share], str]:
+    depths = [
+        ("parsed chunks", "ready_depth", "chunks"),
+        ("free chunks", "credit_depth", "chunks"),
+        ("batches ahead on the devices", "ahead_depth", "slots"),
+    ]
+    shares = [
+        Share(name, reader[depth], reader[room], f"{reader[depth]:.1f} of {reader[room]:.0f}")
+        for name, depth, room in depths
+    ]
+    note = "Mean depth of each queue between the files and the step, whenever a batch left it."
+    return ("Queues of the reader", shares, note)
 
 
 def _table_sizes(stats: list[dict[str, int]]) -> Table:

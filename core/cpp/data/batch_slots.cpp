@@ -131,6 +131,11 @@ void BatchSlots::release(Batch* batch) {
   free_changed_.notify_all();
 }
 
+std::size_t BatchSlots::published() const {
+  const std::lock_guard lock(mutex_);
+  return published_.size();
+}
+
 bool BatchSlots::at_end() const {
   const std::lock_guard lock(mutex_);
   return end_seen_;

@@ -42,6 +42,8 @@ class BatchSlots {
   /// The contract of IDataReader::acquire and release.
   Batch* acquire();
   void release(Batch* batch);
+  /// Batches that acquire() would give at once.
+  std::size_t published() const;
   bool at_end() const;
   /// Throws InvalidArgument while a batch is held.
   void check_none_held() const;

@@ -2,18 +2,20 @@
 #include "core/cpp/data/block_cache.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/cpp/base/error.hpp"
 
 namespace hugectr {
 
 BlockCache::BlockCache(IBlockFormat& format, const ShuffleSpec& shuffle, std::size_t threads,
-                       bool repeat, Shard shard)
+                       std::uint64_t budget, bool repeat, Shard shard)
     : format_(format),
       order_(format.blocks(), shuffle),
       thread_count_(format.decodes_ahead() ? threads : 0),
       // A block for every thread, and one that is being parsed while they work.
       ahead_(thread_count_ + 1),
+      budget_(budget),
       repeat_(repeat),
       shard_(shard) {}
 
@@ -38,6 +40,8 @@ void BlockCache::stop() {
 void BlockCache::restart(std::uint64_t visit, std::uint64_t rows_gone) {
   stop();
   entries_.clear();
+  batches_.clear();
+  held_bytes_ = 0;
   const std::uint64_t own = shard_.owned_below(visit);
   next_entry_ = next_decode_ = own;
   horizon_ = own;
@@ -45,9 +49,10 @@ void BlockCache::restart(std::uint64_t visit, std::uint64_t rows_gone) {
   stopped_ = false;
 }
 
-void BlockCache::claimed(std::uint64_t visit) {
+void BlockCache::claimed(std::uint64_t visit, std::uint64_t batch) {
   {
     const std::lock_guard lock(mutex_);
+    batches_.insert(batch);
     const std::uint64_t own = shard_.owned_below(visit + 1);
     if (own > 0) open(own - 1);
     std::uint64_t horizon = own + ahead_;
@@ -56,6 +61,14 @@ void BlockCache::claimed(std::uint64_t visit) {
   }
   if (threads_.empty() && thread_count_ > 0) start();
   changed_.notify_all();
+}
+
+void BlockCache::finished(std::uint64_t batch) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (batches_.erase(batch) == 0) return;
+  }
+  changed_.notify_all();  // another batch is the oldest now
 }
 
 std::size_t BlockCache::block_of(std::uint64_t visit) {
@@ -78,7 +91,12 @@ void BlockCache::open(std::uint64_t visit) {
 
 void BlockCache::decode(std::uint64_t visit, std::unique_lock<std::mutex>& lock) {
   const std::size_t block = block_of(visit);
-  entries_.at(visit).started = true;
+  {
+    Entry& entry = entries_.at(visit);
+    entry.started = true;
+    entry.bytes = format_.blocks()[block].bytes;
+    held_bytes_ += entry.bytes;
+  }
   lock.unlock();
   std::shared_ptr<const IBlock> decoded;
   std::exception_ptr error;
@@ -92,14 +110,18 @@ void BlockCache::decode(std::uint64_t visit, std::unique_lock<std::mutex>& lock)
   entry.block = std::move(decoded);
   entry.error = error;
   entry.ready = true;
-  if (!error) decoded_rows_ += format_.blocks()[block].rows;
+  if (error) {
+    held_bytes_ -= std::exchange(entry.bytes, 0);
+  } else {
+    decoded_rows_ += format_.blocks()[block].rows;
+  }
   changed_.notify_all();
 }
 
 void BlockCache::decode_ahead() {
   std::unique_lock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [&] { return stopped_ || next_decode_ < horizon_; });
+    changed_.wait(lock, [&] { return stopped_ || may_decode_ahead(); });
     if (stopped_) return;
     const std::uint64_t visit = next_decode_++;
     open(visit);
@@ -107,28 +129,48 @@ void BlockCache::decode_ahead() {
   }
 }
 
-std::shared_ptr<const IBlock> BlockCache::get(std::uint64_t visit) {
+bool BlockCache::may_decode_ahead() {
+  for (; next_decode_ < horizon_; ++next_decode_) {
+    if (next_decode_ >= next_entry_) break;
+    const auto found = entries_.find(next_decode_);
+    if (found != entries_.end() && !found->second.started) break;
+  }
+  if (next_decode_ >= horizon_) return false;
+  const std::uint64_t bytes = format_.blocks()[block_of(next_decode_)].bytes;
+  return bytes == 0 || held_bytes_ == 0 || held_bytes_ + bytes <= budget_;
+}
+
+std::shared_ptr<const IBlock> BlockCache::get(std::uint64_t visit, std::uint64_t batch) {
   std::unique_lock lock(mutex_);
   const auto found = entries_.find(visit / shard_.count);
   HCTR_CHECK(found != entries_.end(), "block ", visit, " of the data was not claimed");
   // Entries stay until all their rows are done, so the reference does too.
   Entry& entry = found->second;
-  if (thread_count_ == 0 && !entry.started) decode(found->first, lock);
-  changed_.wait(lock, [&] { return entry.ready || stopped_; });
+  const auto is_mine = [&] {
+    return !entry.started && (thread_count_ == 0 || batches_.empty() || batch <= *batches_.begin());
+  };
+  changed_.wait(lock, [&] { return entry.ready || stopped_ || is_mine(); });
+  if (!entry.ready && !stopped_) decode(found->first, lock);
   if (entry.error) std::rethrow_exception(entry.error);
   HCTR_CHECK(entry.ready, "reading was stopped");
   return entry.block;
 }
 
 void BlockCache::done(std::uint64_t visit, std::uint64_t rows) {
-  std::shared_ptr<const IBlock> dropped;  // freed outside the lock
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   const auto found = entries_.find(visit / shard_.count);
   if (found == entries_.end()) return;
   found->second.rows_left -= std::min(rows, found->second.rows_left);
   if (found->second.rows_left > 0 || !found->second.ready) return;
-  dropped = std::move(found->second.block);
+  std::shared_ptr<const IBlock> dropped = std::move(found->second.block);
+  const std::uint64_t bytes = found->second.bytes;
   entries_.erase(found);
+  lock.unlock();
+  dropped.reset();  // takes time, and its bytes are only free afterwards
+  lock.lock();
+  held_bytes_ -= bytes;
+  lock.unlock();
+  changed_.notify_all();
 }
 
 std::uint64_t BlockCache::decoded_rows() const {

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -19,13 +20,18 @@ namespace hugectr {
 /// decoded once a pass, in the order in which it will be asked for, and dropped when its last row
 /// has been parsed: memory holds the blocks under way and `ahead` more, never the file.
 ///
+/// Blocks are decoded ahead only while all that are in memory fit into `budget` bytes. Beyond it
+/// the oldest batch that is not parsed yet decodes what it needs itself, and nobody else does
+/// anything: so reading goes on with any budget, and memory is at most the budget, the blocks of
+/// one batch and one that it shares with the next.
+///
 /// Blocks are numbered by visit: epoch * number of blocks + place in the epoch's order. Those of
 /// other processes (Shard) are not decoded and may not be asked for.
 class BlockCache {
  public:
   /// `threads` decode ahead; 0: the thread that asks decodes.
-  BlockCache(IBlockFormat& format, const ShuffleSpec& shuffle, std::size_t threads, bool repeat,
-             Shard shard);
+  BlockCache(IBlockFormat& format, const ShuffleSpec& shuffle, std::size_t threads,
+             std::uint64_t budget, bool repeat, Shard shard);
   ~BlockCache();
   BlockCache(const BlockCache&) = delete;
   BlockCache& operator=(const BlockCache&) = delete;
@@ -33,10 +39,14 @@ class BlockCache {
   /// Forgets everything and starts again at this visit; of its block `rows_gone` are not wanted.
   /// Nobody may be using the cache.
   void restart(std::uint64_t visit, std::uint64_t rows_gone);
-  /// Blocks up to this visit have been claimed: decoding may go on beyond it.
-  void claimed(std::uint64_t visit);
-  /// The block of a claimed visit; blocks until it is decoded. Rethrows the error of decoding it.
-  std::shared_ptr<const IBlock> get(std::uint64_t visit);
+  /// Blocks up to this visit have been claimed by `batch`: decoding may go on beyond it. Batches
+  /// are numbered in the order in which they are claimed, and never twice.
+  void claimed(std::uint64_t visit, std::uint64_t batch);
+  /// The batch needs no more blocks; also one that was never asked about, or already finished.
+  void finished(std::uint64_t batch);
+  /// The block of a visit that `batch` claimed; blocks until it is decoded. Rethrows the error of
+  /// decoding it.
+  std::shared_ptr<const IBlock> get(std::uint64_t visit, std::uint64_t batch);
   /// So many rows of the visit are parsed and not needed any more.
   void done(std::uint64_t visit, std::uint64_t rows);
   /// Rows of all blocks decoded so far.
@@ -48,6 +58,7 @@ class BlockCache {
     std::shared_ptr<const IBlock> block;
     std::exception_ptr error;
     std::uint64_t rows_left = 0;
+    std::uint64_t bytes = 0;
   };
   void start();
   void stop();
@@ -57,12 +68,14 @@ class BlockCache {
   void open(std::uint64_t visit);
   void decode(std::uint64_t visit, std::unique_lock<std::mutex>& lock);
   std::size_t block_of(std::uint64_t visit);
+  /// Whether a thread may decode next_decode_, which is moved past blocks that were started.
+  bool may_decode_ahead();
 
   IBlockFormat& format_;
   BlockOrder order_;  ///< of epoch_
   std::uint64_t epoch_ = 0;
   const std::size_t thread_count_;
-  const std::uint64_t ahead_;
+  const std::uint64_t ahead_, budget_;
   const bool repeat_;
   const Shard shard_;
 
@@ -70,10 +83,12 @@ class BlockCache {
   std::condition_variable changed_;
   std::map<std::uint64_t, Entry> entries_;
   std::uint64_t next_entry_ = 0;   ///< first visit without an entry
-  std::uint64_t next_decode_ = 0;  ///< first visit no thread has taken
+  std::uint64_t next_decode_ = 0;  ///< first visit no thread that decodes ahead has looked at
   std::uint64_t horizon_ = 0;      ///< visits below may be decoded
   std::uint64_t rows_gone_ = 0;    ///< of the first entry
   std::uint64_t decoded_rows_ = 0;
+  std::uint64_t held_bytes_ = 0;     ///< of blocks being decoded or in memory
+  std::set<std::uint64_t> batches_;  ///< claimed and not finished
   bool stopped_ = false;
   std::vector<std::thread> threads_;
 };

@@ -35,6 +35,8 @@ class HCTR_API IBlock {
 struct BlockInfo {
   std::size_t file = 0;    ///< position in files()
   std::uint64_t rows = 0;  ///< at least one
+  /// About how much memory it takes once decoded; 0: none of its own, or too little to count.
+  std::uint64_t bytes = 0;
 };
 
 class HCTR_API IBlockFormat {

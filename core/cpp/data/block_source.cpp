@@ -20,6 +20,7 @@ struct VisitRun {
 };
 
 struct BlockRawBatch final : RawBatch {
+  std::uint64_t number = 0;  ///< of the claim, from 1 on
   std::vector<VisitRun> runs;
 };
 
@@ -40,6 +41,8 @@ class BlockSource final : public IBatchSource {
     auto& mine = static_cast<BlockRawBatch&>(raw);
     mine.runs.clear();
     mine.samples = 0;
+    cache_->finished(mine.number);  // if nobody parsed it
+    mine.number = ++claims_;
     while (mine.samples < batch) {
       if (position_.sample == order_->rows()) {
         if (!reading_.repeat) break;
@@ -55,6 +58,7 @@ class BlockSource final : public IBatchSource {
 
   void parse(const RawBatch& raw, std::size_t batch, CSRChunk& chunk) const override {
     const auto& mine = static_cast<const BlockRawBatch&>(raw);
+    const Parsing parsing{*cache_, mine.number};
     chunk.samples = mine.samples;
     chunk.skipped = 0;
     chunk.runs.clear();
@@ -65,7 +69,7 @@ class BlockSource final : public IBatchSource {
     }
     std::vector<std::shared_ptr<const IBlock>> blocks;
     for (const VisitRun& run : runs) {
-      placed(run.sample, [&] { blocks.push_back(block_of(run, blocks, runs)); });
+      placed(run.sample, [&] { blocks.push_back(block_of(run, blocks, runs, mine.number)); });
     }
     for (std::size_t input = 0; input < layout_.sparse.size(); ++input) {
       std::size_t keys = 0;
@@ -85,6 +89,7 @@ class BlockSource final : public IBatchSource {
                                    : skip_rows(run, at, chunk);
       });
       at += run.count;
+      blocks[r].reset();  // before its bytes count as free
       cache_->done(run.visit, run.count);
     }
     damage_samples_ += chunk.skipped;
@@ -132,13 +137,21 @@ class BlockSource final : public IBatchSource {
   std::uint64_t bad_samples() const override { return damage_samples_ + format_->bad_samples(); }
 
  private:
+  /// However parsing ends, the next batch is the oldest then.
+  struct Parsing {
+    BlockCache& cache;
+    std::uint64_t number;
+    ~Parsing() { cache.finished(number); }
+  };
+
   void begin() {
     order_.emplace(format_->blocks(), reading_.shuffle);
     HCTR_CHECK(order_->rows() > 0 || !reading_.repeat, "the data has no samples (",
                format_->files().size(), " files), so there is nothing to repeat");
     position_ = {};
     cache_ = std::make_unique<BlockCache>(*format_, reading_.shuffle, reading_.decode_threads,
-                                          reading_.repeat, reading_.shard);
+                                          reading_.read_ahead_bytes, reading_.repeat,
+                                          reading_.shard);
     restart_cache();
   }
 
@@ -169,7 +182,7 @@ class BlockSource final : public IBatchSource {
       sample += run.count;
       last = std::max(last, first_visit + run.place);
     }
-    cache_->claimed(last);
+    cache_->claimed(last, mine.number);
     mine.samples += count;
     position_.sample += count;
   }
@@ -177,10 +190,11 @@ class BlockSource final : public IBatchSource {
   /// The decoded block of a run, or nullptr when it is damaged and to be skipped.
   std::shared_ptr<const IBlock> block_of(const VisitRun& run,
                                          const std::vector<std::shared_ptr<const IBlock>>& before,
-                                         const std::vector<VisitRun>& runs) const {
+                                         const std::vector<VisitRun>& runs,
+                                         std::uint64_t batch) const {
     if (!before.empty() && runs[before.size() - 1].visit == run.visit) return before.back();
     try {
-      return cache_->get(run.visit);
+      return cache_->get(run.visit, batch);
     } catch (const DataError& error) {
       if (reading_.on_bad_data == OnBadData::Error) throw;
       damage_.add(concat("block ", run.visit), error.what(), 0);
@@ -218,6 +232,7 @@ class BlockSource final : public IBatchSource {
   std::unique_ptr<BlockCache> cache_;
   std::uint64_t decoded_before_ = 0;  ///< rows, by the caches of former sources
   ReadPosition position_;
+  std::uint64_t claims_ = 0;
   std::vector<RowRun> runs_;
   mutable DamageLog damage_;
   mutable std::atomic<std::uint64_t> damage_samples_{0};

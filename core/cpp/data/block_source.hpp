@@ -16,6 +16,9 @@ struct BlockReading {
   ShuffleSpec shuffle;
   std::size_t decode_threads = 1;  ///< blocks decoded at the same time, ahead of the batches
   Shard shard;                     ///< the blocks this process decodes
+  /// No block is decoded ahead while those in memory would then take more than this (BlockInfo's
+  /// bytes). What the oldest unfinished batch needs is always decoded.
+  std::uint64_t read_ahead_bytes = std::uint64_t{512} << 20;
 };
 
 /// Batches from any block format: linear or shuffled order, blocks decoded ahead, exact positions.

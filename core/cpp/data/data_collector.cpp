@@ -40,6 +40,7 @@ void DataCollector::run() {
 
 void DataCollector::collect_all() {
   for (std::size_t sequence = 0;; ++sequence) {
+    const HeapEx::Depths depths = heap_.depths();
     CSRChunk* chunk = next_chunk(sequence);
     if (!chunk) return;
     if (exchange_) chunk = make_whole(chunk);
@@ -47,7 +48,7 @@ void DataCollector::collect_all() {
     if (!slot) return;
     copy_to_devices(*chunk, *slot);
     slots_.publish(slot);
-    ledger_.count_batch();
+    ledger_.count_batch(depths.ready, depths.credit);
     in_flight_.push_back({chunk, slot});
     drain(1);
   }

@@ -16,6 +16,9 @@
 namespace hugectr {
 namespace {
 
+/// Besides one a worker: one more than copies in flight, so that nobody waits for anybody's copy.
+constexpr std::size_t kSpareChunks = 2;
+
 std::vector<CSRChunk> make_chunks(const InputLayout& layout, std::size_t batch_size,
                                   std::size_t count, ResourceManager& resources) {
   const auto memory = resources.get_local_gpu(0).staging_resource();
@@ -37,8 +40,7 @@ class DataReader final : public IDataReader {
         layout_(layout),
         batch_size_(batch_size),
         num_workers_(num_workers),
-        // One more than workers and copies in flight, so that nobody waits for anybody's copy.
-        heap_(make_chunks(layout, batch_size, num_workers + 2, *resources_)),
+        heap_(make_chunks(layout, batch_size, num_workers + kSpareChunks, *resources_)),
         slots_(layout, batch_size, *resources_) {
     if (source_->sharing_processes() == 1) return;
     const auto& processes = resources_->processes();
@@ -63,7 +65,10 @@ class DataReader final : public IDataReader {
     if (source_error_) std::rethrow_exception(source_error_);
     start();
     const ReaderLedger::Timer timer(ledger_, &ReaderMetrics::acquire_seconds);
-    return slots_.acquire();
+    const std::size_t ahead = slots_.published();
+    Batch* const batch = slots_.acquire();
+    if (batch) ledger_.count_acquired(ahead);
+    return batch;
   }
 
   void release(Batch* batch) override { slots_.release(batch); }
@@ -86,6 +91,8 @@ class DataReader final : public IDataReader {
   ReaderMetrics metrics() override {
     ReaderMetrics metrics = ledger_.take(source_->bad_samples());
     metrics.rows_decoded = source_->rows_decoded();
+    metrics.chunks = num_workers_ + kSpareChunks;
+    metrics.slots = kSlots;
     return metrics;
   }
   std::size_t batch_size() const override { return batch_size_; }

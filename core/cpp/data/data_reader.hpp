@@ -47,6 +47,13 @@ struct ReaderMetrics {
   double acquire_seconds = 0;  ///< the step waiting for a batch
   std::uint64_t bad_samples = 0;   ///< found by this process
   std::uint64_t rows_decoded = 0;  ///< since the reader was made, by this process
+  double seconds = 0;              ///< that all of this covers
+  // Means of what each queue held whenever a batch was taken out of it, and its room.
+  double ready_depth = 0;               ///< parsed chunks that waited for the collector
+  double credit_depth = 0;              ///< free chunks that waited for a worker
+  double ahead_depth = 0;               ///< batches that waited on the devices for the step
+  std::uint64_t chunks = 0, slots = 0;  ///< room of ready and credit together, and of ahead
+  std::uint64_t acquired = 0;           ///< batches the step took: what ahead_depth is a mean over
 };
 
 /// Stages 1 and 2 of the pipeline: worker threads parse, a collector copies to the devices.

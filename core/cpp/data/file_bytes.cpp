@@ -14,9 +14,11 @@
 namespace hugectr {
 
 RandomAccessFile::RandomAccessFile(std::string path, bool direct) : path_(std::move(path)) {
-  if (direct) descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT);
+  // A pipe would block here until somebody writes; it is refused below.
+  constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
+  if (direct) descriptor_ = ::open(path_.c_str(), kFlags | O_DIRECT);
   direct_ = descriptor_ >= 0;
-  if (!direct_) descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  if (!direct_) descriptor_ = ::open(path_.c_str(), kFlags);
   if (descriptor_ < 0) {
     throw DataError(concat("data file '", path_, "' can not be opened: ", std::strerror(errno)));
   }

@@ -33,6 +33,11 @@ bool HeapEx::has_ready(std::size_t sequence) {
   return decided(sequence);
 }
 
+HeapEx::Depths HeapEx::depths() {
+  const std::lock_guard lock(mutex_);
+  return {ready_.size(), credit_.size()};
+}
+
 CSRChunk* HeapEx::pop_ready(std::size_t sequence) {
   std::unique_lock lock(mutex_);
   ready_changed_.wait(lock, [&] { return decided(sequence); });

@@ -31,6 +31,11 @@ class HCTR_API HeapEx {
   CSRChunk* pop_ready(std::size_t sequence);
   /// Whether pop_ready(sequence) would return at once.
   bool has_ready(std::size_t sequence);
+  struct Depths {
+    std::size_t ready, credit;
+  };
+  /// How many chunks are parsed and wait, and how many are free.
+  Depths depths();
   /// The chunk is free again.
   void return_credit(CSRChunk* chunk);
 

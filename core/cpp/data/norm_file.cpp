@@ -43,6 +43,12 @@ std::vector<std::string> read_file_list(const std::string& path) {
     throw DataError(concat("file list '", path, "': ", parts...));
   };
   std::error_code ignored;
+  const auto status = std::filesystem::status(path, ignored);
+  if (std::filesystem::is_character_file(status) || std::filesystem::is_block_file(status)) {
+    fail(
+        "is a device, which may have no end; a source is the path of a text file that lists data "
+        "files");
+  }
   std::ifstream file(path);
   if (!file || std::filesystem::is_directory(path, ignored)) {
     fail("can not be opened (", file ? "is a folder" : std::strerror(errno),

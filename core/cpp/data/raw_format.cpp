@@ -39,12 +39,10 @@ class RawBlock final : public IBlock {
     const std::size_t most = std::max<std::size_t>(1, kPieceBytes / bytes);
     std::size_t bad = 0;
     for (std::size_t done = 0; done < count;) {
-      const std::size_t n = whole_.size() > 0 ? count - done : std::min(most, count - done);
-      const std::uint8_t* from = whole_.data() + (first + done) * bytes;
-      if (whole_.size() == 0) {
-        file_->read((first_sample_ + first + done) * bytes, n * bytes, piece);
-        from = piece.data();
-      }
+      const bool whole = whole_.size() > 0;
+      const std::size_t n = whole ? count - done : std::min(most, count - done);
+      if (!whole) file_->read((first_sample_ + first + done) * bytes, n * bytes, piece);
+      const std::uint8_t* from = whole ? whole_.data() + (first + done) * bytes : piece.data();
       const std::size_t good = write_raw_samples(sample_, from, n, at + done, chunk);
       if (good < n) bad += refuse(first + done, from, n, good, at + done, chunk);
       done += n;
@@ -53,7 +51,7 @@ class RawBlock final : public IBlock {
   }
 
  private:
-  /// Samples with a dense value that has no logarithm: an error, or weight 0 and zeros.
+  /// Samples with a dense value that has no logarithm: an error, or weight 0, zeros, no keys.
   std::size_t refuse(std::size_t first, const std::uint8_t* from, std::size_t count,
                      std::size_t first_bad, std::size_t at, CSRChunk& chunk) const {
     const InputLayout& layout = sample_.layout;
@@ -80,6 +78,7 @@ class RawBlock final : public IBlock {
         break;
       }
     }
+    drop_keys_of_skipped(sample_, at, count, chunk);
     return bad;
   }
 
@@ -171,7 +170,10 @@ class RawFormat final : public IBlockFormat {
     for (std::size_t f = 0; f < opened_.size(); ++f) {
       const std::uint64_t samples = opened_[f]->size() / sample_.sample_bytes();
       for (std::uint64_t first = 0; first < samples; first += most) {
-        blocks_.push_back({f, std::min(most, samples - first)});
+        const std::uint64_t rows = std::min(most, samples - first);
+        // Blocks that stay count once, by keep_bytes; those read piece by piece hold nothing.
+        const bool counts = reading_.direct && !keeps_;
+        blocks_.push_back({f, rows, counts ? rows * sample_.sample_bytes() : 0});
         first_samples_.push_back(first);
       }
     }

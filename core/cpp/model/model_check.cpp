@@ -122,6 +122,7 @@ std::unique_ptr<IBatchSource> make_one_source(const ReaderSpec& reader, const In
   }
   if (train) reading.shuffle = reader.shuffle;
   reading.decode_threads = reader.decode_threads > 0 ? reader.decode_threads : reader.num_workers;
+  reading.read_ahead_bytes = reader.read_ahead_bytes;
   auto format = reader.format == DataFormat::Raw
                     ? make_raw_format(source, layout, train ? reader.raw : reader.eval_raw)
                     : make_arrow_format(source, train ? reader.arrow : reader.eval_arrow,

@@ -73,6 +73,7 @@ struct ReaderSpec {
   /// data is decoded by one process of the job. Data in memory is always replicated: each process
   /// was given all of it.
   bool replicated = false;
+  std::uint64_t read_ahead_bytes = BlockReading{}.read_ahead_bytes;  ///< Raw (direct) and Arrow
 };
 
 struct InputSpec {
