@@ -184,6 +184,13 @@ class BufferBag(TypedDict):
     states: list[npt.NDArray[np.float32]]  # each (n, d)
     last_step: npt.NDArray[np.int64] | None  # (n,), Adam LazyGlobal only
 
+class RowOrder:
+    """Which rows, in the order of a dump; good until the table is trained, loaded or reset."""
+
+    def __len__(self) -> int: ...
+    def keys(self, begin: int, end: int) -> npt.NDArray[np.int64]: ...
+    def slot_ids(self, begin: int, end: int) -> npt.NDArray[np.uint64]: ...
+
 class LearningRateScheduler:
     def __init__(
         self,
@@ -311,6 +318,30 @@ class Session:
     def num_embeddings(self) -> int: ...
     def dump_embedding(self, index: int, with_states: bool = False) -> BufferBag: ...
     def load_embedding(self, index: int, rows: BufferBag) -> None: ...
+    def embedding_order(self, index: int, since: int = 0) -> RowOrder:
+        """Rows of this process, sorted by (slot, key); only those touched since a mark."""
+
+    def read_embedding(
+        self, index: int, order: RowOrder, begin: int, end: int, with_states: bool = True
+    ) -> BufferBag:
+        """Rows [begin, end) of an order, with their values at this time."""
+
+    def embedding_parts(self, index: int) -> dict[str, tuple[str, tuple[int, ...]]]:
+        """What a row of a table is made of: name, dtype and shape of one row's part."""
+
+    def mark_embedding(self, index: int) -> int:
+        """A mark at this moment; from the first one on touched rows are noted."""
+
+    def embedding_knows_since(self, index: int, mark: int) -> bool:
+        """False when rows were forgotten since the mark."""
+
+    def row_processes(
+        self,
+        index: int,
+        keys: npt.NDArray[np.int64],
+        slot_ids: npt.NDArray[np.uint64] | None = None,
+    ) -> npt.NDArray[np.uint32]:
+        """The process that owns each row."""
     def step(self) -> int: ...
     def reset_embedding(self, index: int) -> None: ...
     def loss_scaling_state(self) -> dict[str, float]: ...
