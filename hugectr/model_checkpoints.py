@@ -7,10 +7,12 @@ import os
 from pathlib import Path
 
 from hugectr import log, native_checkpoint
+from hugectr.agreement import from_root
 from hugectr.arguments import check_bool, check_int
-from hugectr.checkpoint_folder import MANIFEST, step_folder
+from hugectr.checkpoint_manifest import MANIFEST, step_folder
 from hugectr.errors import InvalidArgument
 from hugectr.model_graph import ModelGraph
+from hugectr.processes import ProcessGroup
 
 
 class ModelCheckpoints(ModelGraph):
@@ -19,6 +21,7 @@ class ModelCheckpoints(ModelGraph):
     #: Epoch that fit() is in (epoch mode): part of what a checkpoint goes on from.
     fit_epoch = 0
     _saver: native_checkpoint.Saver | None = None
+    _save_channel: ProcessGroup | None = None
 
     def save(
         self,
@@ -28,6 +31,8 @@ class ModelCheckpoints(ModelGraph):
         background: bool = False,
     ) -> Path:
         """Save everything that training goes on from, as ``path/step-<number>``.
+
+        In a job of several processes all of them call it, and each writes its own rows.
 
         Parameters
         ----------
@@ -52,7 +57,9 @@ class ModelCheckpoints(ModelGraph):
         check_int("save: keep_last", keep_last, 0)
         check_bool("save: background", background)
         self.wait_for_save()
-        self._saver = native_checkpoint.Saver(path, keep_last, background)
+        if background and self._save_channel is None:
+            self._save_channel = self._group().duplicate("save")
+        self._saver = native_checkpoint.Saver(path, keep_last, background, self._save_channel)
         self._saver.save(self)  # type: ignore[arg-type]
         return step_folder(Path(path), self.session.step())
 
@@ -81,16 +88,14 @@ class ModelCheckpoints(ModelGraph):
         DataError
             When it is damaged; train no further with the model then.
         """
-        place = Path(path)
-        if not (place / MANIFEST).is_file():
-            newest = native_checkpoint.latest(place)
-            if newest is None:
-                raise InvalidArgument(f"resume: {place} is no checkpoint and has none in it")
-            place = newest
         self.wait_for_save()
+        place = from_root(self._group(), lambda: _checkpoint_at(Path(path)))
         native_checkpoint.give(self, place)  # type: ignore[arg-type]
         log.info(f"Resumed from {place}")
         return int(self.session.step())
+
+    def _group(self) -> ProcessGroup:
+        return native_checkpoint.group_of(self)  # type: ignore[arg-type]
 
     def frozen(self) -> set[str]:
         """Names of the frozen tables; "" stands for the dense network."""
@@ -103,3 +108,13 @@ class ModelCheckpoints(ModelGraph):
         for name in names - self._frozen:
             self.session.set_trainable(name, False)
         self._frozen = set(names)
+
+
+def _checkpoint_at(place: Path) -> Path:
+    """The checkpoint itself, or the newest of a folder."""
+    if (place / MANIFEST).is_file():
+        return place
+    newest = native_checkpoint.latest(place)
+    if newest is None:
+        raise InvalidArgument(f"resume: {place} is no checkpoint and has none in it")
+    return newest
