@@ -108,10 +108,12 @@ def write(
     if len(set(steps)) > 1:
         raise InvalidArgument(f"{folder}: the processes are at different steps {steps}")
     target = step_folder(folder, step)
-    work = from_root(group, lambda: _begin(folder, target.name))
+    work = from_root(group, lambda: begin(folder, target.name))
     try:
         shards = together(group, lambda: _write_shard(work, snapshot, group), _WRITING)
-        from_root(group, lambda: _publish(work, target, snapshot, shards, keep_last), _WRITING)
+        from_root(
+            group, lambda: publish(work, target, _manifest(snapshot, shards), keep_last), _WRITING
+        )
     except BaseException:
         if group.rank == 0:
             shutil.rmtree(work, ignore_errors=True)
@@ -119,7 +121,8 @@ def write(
     return target
 
 
-def _begin(folder: Path, name: str) -> Path:
+def begin(folder: Path, name: str) -> Path:
+    """Clear away what killed runs left, and make the hidden folder to write to."""
     folder.mkdir(parents=True, exist_ok=True)
     for path in folder.glob(".saving-*"):  # of runs that were killed while saving
         shutil.rmtree(path, ignore_errors=True)
@@ -170,9 +173,7 @@ def _chunk_rows(table: RowSource) -> int:
     return max(1, CHUNK // bytes_a_row(table.parts))
 
 
-def _publish(
-    work: Path, target: Path, snapshot: Snapshot, shards: list[dict[str, Any]], keep_last: int
-) -> None:
+def _manifest(snapshot: Snapshot, shards: list[dict[str, Any]]) -> Manifest:
     tables = []
     files: dict[str, Any] = {}
     for index, table in enumerate(snapshot.tables):
@@ -189,7 +190,26 @@ def _publish(
         )
     for shard in shards:
         files |= shard["files"]
-    manifest = snapshot.fields | {"format": FORMAT, "tables": tables, "files": files}
+    return snapshot.fields | {"tables": tables, "files": files}
+
+
+def publish(work: Path, target: Path, fields: Manifest, keep_last: int) -> None:
+    """Make a hidden folder with all its files a checkpoint.
+
+    Parameters
+    ----------
+    work, target : Path
+    fields : dict
+        The manifest without format and checksum.
+    keep_last : int
+        As in ``write``.
+
+    Raises
+    ------
+    InvalidArgument
+        When the target is there and deltas build on it.
+    """
+    manifest = fields | {"format": FORMAT}
     with ChunkWriter() as writer:
         write_file(work / MANIFEST, np.frombuffer(manifest_text(manifest), np.uint8), writer)
         writer.finish()

@@ -51,10 +51,10 @@ class TableReader:
         }
         self.units = list(row_units(self.table))
 
-    def read(self, unit: RowUnit) -> dict[str, Array]:
-        """The rows of a chunk, checked; part -> rows."""
+    def read(self, unit: RowUnit, only: Parts | None = None) -> dict[str, Array]:
+        """The rows of a chunk, checked; part -> rows. ``only``: not all parts."""
         values = {}
-        for part, (dtype, shape) in self.parts.items():
+        for part, (dtype, shape) in (only or self.parts).items():
             name = self.table["shards"][unit.shard]["files"][part]
             size = row_bytes(dtype, shape)
             begin, end = unit.begin * size, unit.end * size

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from hugectr.agreement import from_root, jointly
 from hugectr.checkpoint_chunks import Array, read_array
-from hugectr.checkpoint_delta import Base, chain_fields, chain_of
+from hugectr.checkpoint_delta import Base, chain_fields
 from hugectr.checkpoint_folder import Snapshot, held, write
 from hugectr.checkpoint_load import TableReader, load_table
-from hugectr.checkpoint_manifest import Manifest, check_sizes, read_manifest, row_shape
+from hugectr.checkpoint_manifest import Manifest, row_shape
 from hugectr.checkpoint_manifest import latest as _latest
+from hugectr.checkpoint_merge import links_of
 from hugectr.checkpoint_rows import ModelRows
 from hugectr.errors import InvalidArgument
 from hugectr.processes import ProcessGroup, SoloGroup
@@ -70,6 +71,10 @@ def take(model: Model, copy: bool = True, base: Base | None = None) -> Snapshot:
         snapshot.dense[f"statistics{len(statistics) - 1}.mean"] = mean
         snapshot.dense[f"statistics{len(statistics) - 1}.var"] = var
     snapshot.fields["statistics"] = statistics
+    snapshot.fields["dense_tensors"] = [
+        {"name": name, "shape": list(session.weight_view(name, 0).shape)}
+        for name in session.weight_names()
+    ]
     if base is not None:
         snapshot.fields |= chain_fields(base.path)
     for index, embedding in enumerate(model.embeddings):
@@ -90,7 +95,7 @@ def give(model: Model, path: Path) -> None:
         When the checkpoint is of another model; nothing has changed then.
     """
     group = group_of(model)
-    links = from_root(group, lambda: _checked_chain(path))
+    links = from_root(group, lambda: links_of(path))
 
     def check() -> None:
         for place, link in links:
@@ -108,27 +113,29 @@ def give(model: Model, path: Path) -> None:
     def rest() -> None:
         session.set_dense_weights(dense["dense.weights"])
         session.set_dense_optimizer_states(dense["dense.states"])
+        # What the original layout does not know (None) stays as the model has it.
+        names = [name for name, _, _ in session.non_trainables()]
         statistics = [
-            (name, dense[f"statistics{i}.mean"], dense[f"statistics{i}.var"])
+            (
+                names[i] if name is None else name,
+                dense[f"statistics{i}.mean"],
+                dense[f"statistics{i}.var"],
+            )
             for i, name in enumerate(manifest["statistics"])
         ]
         if statistics:
             session.set_non_trainables(statistics)
         session.set_step(manifest["step"])
-        session.set_learning_rate_state(manifest["learning_rate"])
-        session.set_loss_scaling_state(manifest["loss_scaling"])
-        session.set_data_position(manifest["data_position"])
+        if manifest["learning_rate"] is not None:
+            session.set_learning_rate_state(manifest["learning_rate"])
+        if manifest["loss_scaling"] is not None:
+            session.set_loss_scaling_state(manifest["loss_scaling"])
+        if manifest["data_position"] is not None:
+            session.set_data_position(manifest["data_position"])
         model.set_frozen(set(manifest["frozen"]))
         model.fit_epoch = manifest["fit_epoch"]
 
     jointly(group, rest)
-
-
-def _checked_chain(path: Path) -> list[tuple[Path, Manifest]]:
-    links = [(link, read_manifest(link)) for link in chain_of(path)]
-    for link, manifest in links:
-        check_sizes(link, manifest)
-    return links
 
 
 def _read_dense(path: Path, manifest: Manifest) -> dict[str, Array]:
@@ -169,7 +176,13 @@ def _check_fits(model: Model, path: Path, manifest: dict[str, Any]) -> None:
                 f"{path}: rows of table {table['name']!r} have the parts {list(parts)}, the "
                 f"model's {list(own_parts)}: it was saved with another optimizer or embedding type"
             )
-    if manifest["seed"] != model.session.seed():
+    count = len(model.session.non_trainables())
+    if len(manifest["statistics"]) != count:
+        raise InvalidArgument(
+            f"{path} has running statistics of {len(manifest['statistics'])} layers, the model "
+            f"has {count}"
+        )
+    if manifest["seed"] is not None and manifest["seed"] != model.session.seed():
         raise InvalidArgument(
             f"{path} was trained with seed {manifest['seed']}, the model has seed "
             f"{model.session.seed()}: build it with the former, so that new rows and dropout go on "
