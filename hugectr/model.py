@@ -85,6 +85,7 @@ class Model(ModelMemory, ModelCheckpoints, ModelTiming):
         keep_last: int = 2,
         background_save: bool = True,
         resume: bool = False,
+        checkpoint_deltas: int = 0,
     ) -> None:
         """Train.
 
@@ -111,6 +112,8 @@ class Model(ModelMemory, ModelCheckpoints, ModelTiming):
         resume : bool
             Go on from the newest checkpoint of ``checkpoint_dir`` if there is one; iterations and
             epochs then count on from its own.
+        checkpoint_deltas : int
+            Checkpoints with only the rows touched since the one before, between two full ones.
 
         Raises
         ------
@@ -126,7 +129,14 @@ class Model(ModelMemory, ModelCheckpoints, ModelTiming):
             snapshot,
             snapshot_prefix,
             progress,
-            Checkpoints(checkpoint_dir, checkpoint_interval, keep_last, background_save, resume),
+            Checkpoints(
+                checkpoint_dir,
+                checkpoint_interval,
+                keep_last,
+                background_save,
+                resume,
+                checkpoint_deltas,
+            ),
         ).run()
 
     def start_data_reading(self) -> None:

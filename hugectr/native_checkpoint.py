@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hugectr import log
 from hugectr.agreement import from_root, jointly
 from hugectr.checkpoint_chunks import Array, read_array
 from hugectr.checkpoint_delta import Base, chain_fields
@@ -38,7 +40,7 @@ def group_of(model: Model) -> ProcessGroup:
     return group or SoloGroup()
 
 
-def take(model: Model, copy: bool = True, base: Base | None = None) -> Snapshot:
+def take(model: Model, copy: bool = True, marks: Sequence[int] | None = None) -> Snapshot:
     """A model's state: this process's part of it.
 
     Parameters
@@ -47,8 +49,8 @@ def take(model: Model, copy: bool = True, base: Base | None = None) -> Snapshot:
     copy : bool
         Whether rows are copied to the host at once, so that training may go on; else they are read
         when they are written, through little memory.
-    base : Base, optional
-        Take only the rows touched since; None: all.
+    marks : sequence of int, optional
+        One a table: take only the rows touched since; None: all.
     """
     session = model.session
     snapshot = Snapshot(
@@ -75,10 +77,8 @@ def take(model: Model, copy: bool = True, base: Base | None = None) -> Snapshot:
         {"name": name, "shape": list(session.weight_view(name, 0).shape)}
         for name in session.weight_names()
     ]
-    if base is not None:
-        snapshot.fields |= chain_fields(base.path)
     for index, embedding in enumerate(model.embeddings):
-        since = base.marks[index] if base is not None else 0
+        since = marks[index] if marks is not None else 0
         rows = ModelRows(session, index, embedding.sparse_embedding_name, since)
         snapshot.tables.append(rows)
     return held(snapshot) if copy else snapshot
@@ -228,7 +228,11 @@ class Saver:
         """
         self.wait()
         group = group_of(model)
-        snapshot = jointly(group, lambda: take(model, self.background, base))
+        marks = base.marks if base is not None else None
+        snapshot = jointly(group, lambda: take(model, self.background, marks))
+        if base is not None:
+            snapshot.fields |= from_root(group, lambda: chain_fields(base.path))
+            _say_when_all_was_touched(model, snapshot)
         if not self.background:
             write(self.folder, snapshot, self.keep_last, group)
             return
@@ -249,6 +253,16 @@ class Saver:
         error, self._error = self._error, None
         if error is not None:
             raise error
+
+
+def _say_when_all_was_touched(model: Model, snapshot: Snapshot) -> None:
+    for table, stats in zip(snapshot.tables, model.session.table_stats(), strict=True):
+        if 0 < table.rows == stats["rows"]:
+            log.info(
+                f"The delta has all {table.rows} rows of table {table.name!r} of this process: "
+                "each was touched since; update_type Global with Adam, MomentumSGD or Nesterov updates "
+                "every row in every step"
+            )
 
 
 def latest(folder: str | os.PathLike[str]) -> Path | None:

@@ -7,7 +7,18 @@ DENSE, SIZES = 3, [50, 7, 1000, 20]
 KEYS = sum(SIZES)
 
 
-def build(kind, source, nnz=1, *, eval_source="", batch=96, repeat=True, devices=1, **reader):
+def build(
+    kind,
+    source,
+    nnz=1,
+    *,
+    eval_source="",
+    batch=96,
+    repeat=True,
+    devices=1,
+    update="Local",
+    **reader,
+):
     """A model whose loss depends on every label, dense value and key of its batch."""
     solver = hugectr.CreateSolver(
         batchsize=batch,
@@ -22,7 +33,7 @@ def build(kind, source, nnz=1, *, eval_source="", batch=96, repeat=True, devices
     )
     params = hugectr.DataReaderParams(kind, source, eval_source=eval_source, **reader)
     model = hugectr.Model(
-        solver, params, hugectr.CreateOptimizer(hugectr.Optimizer_t.Adam, hugectr.Update_t.Local)
+        solver, params, hugectr.CreateOptimizer(hugectr.Optimizer_t.Adam, hugectr.Update_t[update])
     )
     sparse = hugectr.DataReaderSparseParam("keys", nnz, True, len(SIZES))
     layer, t = hugectr.DenseLayer, hugectr.Layer_t
