@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import json
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from hugectr import errors
@@ -93,3 +94,69 @@ def from_root(group: ProcessGroup, work: Callable[[], T], limit: float | None = 
         return work() if group.rank == 0 else None
 
     return together(group, on_root, limit)[0]  # type: ignore[return-value]
+
+
+class Rounds:
+    """Exchanges in which the error of one process reaches all, in place of its data.
+
+    A process that failed goes on to the next exchange, so that nobody waits for it; there all
+    raise its error.
+
+    Parameters
+    ----------
+    group : ProcessGroup
+    """
+
+    #: Bytes before a message, so that arrays in it can be aligned.
+    HEAD = 8
+    _DATA, _ERROR = b"data".ljust(8), b"error".ljust(8)
+
+    def __init__(self, group: ProcessGroup) -> None:
+        self._group = group
+        self._failure: Exception | None = None
+
+    def exchange(self, work: Callable[[], Sequence[bytes | bytearray]]) -> list[memoryview]:
+        """Make a message for every process, send them, and return those received, by rank.
+
+        Raises
+        ------
+        Exception
+            Of ``work``, or of an earlier ``use``, of any process; the same on all.
+        """
+        parts: Sequence[bytes | bytearray] = []
+        try:
+            if self._failure is None:
+                parts = work()
+        except Exception as error:
+            self._failure = error
+        if self._failure is None:
+            sent = [bytearray(self._DATA) + part for part in parts]
+        else:
+            told = json.dumps(describe(self._failure)).encode()
+            sent = [bytearray(self._ERROR) + told] * self._group.size
+        received = self._group.exchange([memoryview(part) for part in sent])
+        cause = first_cause(
+            [
+                json.loads(bytes(data[self.HEAD :])) if data[: self.HEAD] == self._ERROR else None
+                for data in received
+            ]
+        )
+        if cause is not None:
+            raise cause from self._failure
+        return [memoryview(data)[self.HEAD :] for data in received]
+
+    def use(self, work: Callable[[], None]) -> None:
+        """Do something with what was received; its error is raised by the next call."""
+        try:
+            work()
+        except Exception as error:
+            self._failure = error
+
+    def finish(self) -> None:
+        """Raise an error of the last ``use``, on all processes."""
+
+        def last() -> None:
+            if self._failure is not None:
+                raise self._failure
+
+        jointly(self._group, last)

@@ -9,16 +9,15 @@ it received to its own devices: memory is bounded by chunks, whatever the table.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hugectr.agreement import describe, first_cause, jointly
+from hugectr.agreement import Rounds, jointly
 from hugectr.checkpoint_chunks import Array, check_sum, checked_chunks, chunk_sums, read_range
 from hugectr.checkpoint_manifest import Manifest, RowUnit, row_bytes, row_shape, row_units
 from hugectr.checkpoint_rows import Parts, bag_of, pack, unpack
@@ -26,8 +25,6 @@ from hugectr.checkpoint_rows import Parts, bag_of, pack, unpack
 if TYPE_CHECKING:
     from hugectr import _core
     from hugectr.processes import ProcessGroup
-
-_ROWS, _ERROR = b"r", b"e"  # what a message begins with
 
 
 class TableReader:
@@ -110,60 +107,41 @@ def load_table(
         return
     block = reader.block(group.rank, group.size)
     chunks, reading = reader.ahead(block), len(block)
-    failure: Exception | None = None
+    rounds = Rounds(group)
+
+    def outgoing() -> list[bytearray]:
+        nonlocal reading
+        values = next(chunks) if reading > 0 else None
+        reading -= 1
+        return addressed(session, index, values, group.size)
+
     for _ in range(-(-len(reader.units) // group.size)):
-        parts: list[bytearray] = []
-        try:
-            if failure is None:
-                read = next(chunks) if reading > 0 else None
-                reading -= 1
-                parts = _addressed(session, index, read, group.size)
-        except Exception as error:
-            failure = error
-        if failure is not None:
-            parts = [bytearray(_ERROR + json.dumps(describe(failure)).encode())] * group.size
-        received = group.exchange([memoryview(part) for part in parts])
-        _raise_errors(received, failure)
-        try:
-            for data in received:
-                if len(data) > 1:
-                    rows = unpack(memoryview(data)[8:], reader.parts)
-                    session.load_embedding(index, bag_of(rows))
-        except Exception as error:  # told to the others in the next round
-            failure = error
-
-    def last() -> None:
-        if failure is not None:
-            raise failure
-
-    jointly(group, last)
+        received = rounds.exchange(outgoing)
+        rounds.use(lambda received=received: load(session, index, received, reader.parts))  # type: ignore[misc]
+    rounds.finish()
 
 
-def _addressed(
+def load(session: _core.Session, index: int, received: Sequence[memoryview], parts: Parts) -> None:
+    """Give a table the rows that came from all processes."""
+    for data in received:
+        if len(data):
+            session.load_embedding(index, bag_of(unpack(data, parts)))
+
+
+def addressed(
     session: _core.Session, index: int, values: dict[str, Array] | None, size: int
 ) -> list[bytearray]:
     """The message to each process: rows that its devices own."""
     if values is None:
-        return [bytearray(_ROWS)] * size
+        return [bytearray()] * size
     processes = session.row_processes(index, values["key"], values.get("slot"))
     order = np.argsort(processes, kind="stable")
     bounds = np.searchsorted(processes[order], np.arange(size + 1))
     messages = []
     for begin, end in pairwise(bounds):
         if begin == end:
-            messages.append(bytearray(_ROWS))
+            messages.append(bytearray())
             continue
         whole = end - begin == len(order)
-        # 8 bytes, so that the arrays behind are aligned.
-        head = bytearray(_ROWS + bytes(7))
-        messages.append(head + pack(values, None if whole else order[begin:end]))
+        messages.append(pack(values, None if whole else order[begin:end]))
     return messages
-
-
-def _raise_errors(received: list[bytearray], own: Exception | None) -> None:
-    reports: list[dict[str, Any] | None] = [
-        json.loads(data[1:]) if data[:1] == _ERROR else None for data in received
-    ]
-    cause = first_cause(reports)
-    if cause is not None:
-        raise cause from own

@@ -85,18 +85,19 @@ class MergedRows:
             for number, head in enumerate(heads):
                 if head is None:
                     continue
-                count = _rows_up_to(head, bound)
+                count = rows_up_to(head, bound)
                 pieces.append({part: values[:count] for part, values in head.items()})
                 rest = {part: values[count:] for part, values in head.items()}
                 heads[number] = rest if len(rest["key"]) else next(shards[number], None)
-            yield _in_order([piece for piece in pieces if len(piece["key"])])
+            yield in_order([piece for piece in pieces if len(piece["key"])])
 
 
 def _identity(values: dict[str, Array], row: int) -> tuple[int, int]:
     return (int(values["slot"][row]) if "slot" in values else 0), int(values["key"][row])
 
 
-def _rows_up_to(values: dict[str, Array], bound: tuple[int, int]) -> int:
+def rows_up_to(values: dict[str, Array], bound: tuple[int, int]) -> int:
+    """How many sorted rows are not behind a (slot, key)."""
     slot, key = bound
     first, last = 0, len(values["key"])
     if "slot" in values:
@@ -105,7 +106,7 @@ def _rows_up_to(values: dict[str, Array], bound: tuple[int, int]) -> int:
     return first + int(np.searchsorted(values["key"][first:last], key, "right"))
 
 
-def _in_order(pieces: list[dict[str, Array]]) -> dict[str, Array]:
+def in_order(pieces: list[dict[str, Array]]) -> dict[str, Array]:
     """Rows of all pieces sorted; of equal ones that of the last piece."""
     if len(pieces) == 1:
         return pieces[0]
