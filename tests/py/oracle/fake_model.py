@@ -6,9 +6,19 @@ from types import SimpleNamespace
 import numpy as np
 
 from hugectr.errors import OutOfMemory
-from hugectr.model_checkpoints import ModelCheckpoints
+from hugectr.model_files import ModelFiles
 
 DIM = 6
+
+
+class FakeOrder(list):
+    """(slot, key) of rows."""
+
+    def keys(self, begin, end):
+        return np.array([key for _, key in self[begin:end]], np.int64)
+
+    def slot_ids(self, begin, end):
+        return np.array([slot for slot, _ in self[begin:end]], np.uint64)
 
 
 class FakeSession:
@@ -57,7 +67,9 @@ class FakeSession:
         }
 
     def embedding_order(self, index, since=0):
-        return sorted(row for row in self.rows if since == 0 or self.stamps[row] >= since)
+        return FakeOrder(
+            sorted(row for row in self.rows if since == 0 or self.stamps[row] >= since)
+        )
 
     def read_embedding(self, index, order, begin, end, with_states=True):
         rows = order[begin:end]
@@ -76,12 +88,14 @@ class FakeSession:
 
     def load_embedding(self, index, bag):
         slots = bag["slot_ids"] if self.localized else np.zeros(len(bag["keys"]), int)
-        assert np.array_equal(bag["last_step"], bag["keys"] % 7 + 1)
+        if bag["last_step"] is not None:
+            assert np.array_equal(bag["last_step"], bag["keys"] % 7 + 1)
+        states = bag["states"] or [np.zeros((len(bag["keys"]), DIM))]
         for i, (slot, key) in enumerate(zip(slots, bag["keys"], strict=True)):
             assert self.process_of(int(key), int(slot)) == self.rank, "sent to its owner"
             if self.budget is not None and len(self.rows) >= self.budget:
                 raise OutOfMemory("table is full")
-            self.put(int(slot), int(key), np.stack([bag["vectors"][i], bag["states"][0][i]]))
+            self.put(int(slot), int(key), np.stack([bag["vectors"][i], states[0][i]]))
 
     def reset_embedding(self, index):
         self.rows, self.stamps, self.forgotten = {}, {}, self.now
@@ -150,13 +164,13 @@ class FakeSession:
         assert state == {"scale": 1.0}
 
 
-class FakeModel(ModelCheckpoints):
+class FakeModel(ModelFiles):
     """A model of one table on a process of a group."""
 
     def __init__(self, group, devices, localized=False):
         self.processes = group
         self._session = FakeSession(group.rank, group.size, devices, localized)
-        self.solver = SimpleNamespace(model_name="fake")
+        self.solver = SimpleNamespace(model_name="fake", i64_input_key=True)
         self.embeddings = [SimpleNamespace(sparse_embedding_name="t", embedding_vec_size=DIM)]
         self._frozen = set()
 
