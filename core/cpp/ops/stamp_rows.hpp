@@ -17,7 +17,7 @@ struct HCTR_API StampRows {
 
   void visit(OpVisitor& v) {
     v.tensor("rows", Access::In, rows);
-    v.tensor("count", Access::In, count);
+    v.optional("count", Access::In, count);
     v.tensor("stamps", Access::InOut, stamps);
     v.attribute("first", first);
     v.attribute("stamp", stamp);
