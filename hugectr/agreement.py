@@ -13,6 +13,9 @@ from hugectr.processes import ProcessGroup
 
 T = TypeVar("T")
 
+#: Seconds that the slowest process may work longer than the fastest on all of a model's rows.
+LONG = 3600.0
+
 _NAMES = ("InvalidArgument", "OutOfMemory", "DeviceError", "DataError", "CommError")
 
 

@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from hugectr.agreement import from_root, together
+from hugectr import log
+from hugectr.agreement import LONG, from_root, together
 from hugectr.checkpoint_chunks import (
     CHUNK,
     Array,
@@ -40,10 +41,8 @@ from hugectr.checkpoint_manifest import (
     step_folder,
 )
 from hugectr.checkpoint_rows import HeldRows, RowSource, bytes_a_row
-from hugectr.errors import InvalidArgument
+from hugectr.errors import DataError, InvalidArgument
 from hugectr.processes import ProcessGroup, SoloGroup
-
-_WRITING = 3600.0  # seconds the slowest process may write longer than the fastest
 
 __all__ = ["FORMAT", "MANIFEST", "Snapshot", "published", "step_folder", "verify", "write"]
 
@@ -110,9 +109,9 @@ def write(
     target = step_folder(folder, step)
     work = from_root(group, lambda: begin(folder, target.name))
     try:
-        shards = together(group, lambda: _write_shard(work, snapshot, group), _WRITING)
+        shards = together(group, lambda: _write_shard(work, snapshot, group), LONG)
         from_root(
-            group, lambda: publish(work, target, _manifest(snapshot, shards), keep_last), _WRITING
+            group, lambda: publish(work, target, _manifest(snapshot, shards), keep_last), LONG
         )
     except BaseException:
         if group.rank == 0:
@@ -234,8 +233,7 @@ def _is_needed(target: Path, new_sum: int) -> bool:
         When what would replace it is something else.
     """
     for _, path in published(target.parent):
-        chain = read_manifest(path).get("chain", []) if path != target else []
-        if target.name in chain:
+        if path != target and target.name in _chain(path):
             if read_manifest(target)["crc32"] != new_sum:
                 raise InvalidArgument(
                     f"{target} can not be replaced: the delta {path.name} builds on it; save to "
@@ -245,11 +243,20 @@ def _is_needed(target: Path, new_sum: int) -> bool:
     return False
 
 
+def _chain(path: Path) -> set[str]:
+    """What a checkpoint builds on; of a damaged one that is nothing that could be used."""
+    try:
+        return set(read_manifest(path).get("chain", []))
+    except DataError as error:
+        log.warning(str(error))
+        return set()
+
+
 def _retire_all_but(folder: Path, keep_last: int) -> None:
     found = [path for _, path in published(folder)]
     kept = {path.name for path in found[-keep_last:]}
     for path in found[-keep_last:]:
-        kept |= set(read_manifest(path).get("chain", []))
+        kept |= _chain(path)
     for path in found[:-keep_last]:
         if path.name not in kept:
             _retire(path)

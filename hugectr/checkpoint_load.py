@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hugectr.agreement import Rounds, jointly
+from hugectr.agreement import LONG, Rounds, jointly
 from hugectr.checkpoint_chunks import Array, check_sum, checked_chunks, chunk_sums, read_range
 from hugectr.checkpoint_manifest import Manifest, RowUnit, row_bytes, row_shape, row_units
 from hugectr.checkpoint_rows import Parts, bag_of, pack, unpack
@@ -100,7 +100,7 @@ def load_table(
     OutOfMemory
         When rows do not fit a budget: likewise.
     """
-    jointly(group, lambda: reader.check_whole_files(group.rank, group.size), 3600.0)
+    jointly(group, lambda: reader.check_whole_files(group.rank, group.size), LONG)
     if group.size == 1:
         for values in reader.ahead(reader.units):
             session.load_embedding(index, bag_of(values))

@@ -16,7 +16,6 @@ from hugectr.data.arrays import MemoryDataset
 from hugectr.data.tables import TableDataset
 from hugectr.errors import rejected
 from hugectr.metrics import target_reached
-from hugectr.native_checkpoint import latest
 
 if TYPE_CHECKING:
     from hugectr.model import Model
@@ -123,7 +122,8 @@ class Fit:
 
     def _resume(self) -> int:
         """Go on from the newest checkpoint; returns the first iteration to train."""
-        found = latest(self.checkpoints.folder) if self.checkpoints.resume else None
+        settings = self.checkpoints
+        found = self.model.latest_checkpoint(settings.folder) if settings.resume else None
         if found is None:
             self.model.fit_epoch = 0
             return 0

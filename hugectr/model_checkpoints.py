@@ -148,6 +148,10 @@ class ModelCheckpoints(ModelGraph):
         if following is not None:
             self._base = following
 
+    def latest_checkpoint(self, folder: str | os.PathLike[str]) -> Path | None:
+        """The newest published checkpoint of a folder, or None; what process 0 sees counts."""
+        return from_root(self._group(), lambda: native_checkpoint.latest(folder))
+
     def resume(self, path: str | os.PathLike[str]) -> int:
         """Go on from a checkpoint: the next step is the one that would have come then.
 

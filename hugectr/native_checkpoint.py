@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hugectr import log
-from hugectr.agreement import from_root, jointly
+from hugectr.agreement import LONG, from_root, jointly
 from hugectr.checkpoint_chunks import Array, read_array
 from hugectr.checkpoint_delta import Base, chain_fields
 from hugectr.checkpoint_folder import Snapshot, held, write
@@ -204,7 +204,7 @@ class Saver:
     background : bool
         save() returns when the state is copied to the host; a thread writes it.
     channel : ProcessGroup, optional
-        What the thread talks to other processes through; None: only this process saves.
+        What the thread talks to other processes through; None: a new one of the model's group.
     """
 
     def __init__(
@@ -217,7 +217,7 @@ class Saver:
         self.folder = Path(folder)
         self.keep_last = keep_last
         self.background = background
-        self.channel = channel or SoloGroup()
+        self.channel = channel
         self._thread: threading.Thread | None = None
         self._error: BaseException | None = None
 
@@ -229,7 +229,9 @@ class Saver:
         self.wait()
         group = group_of(model)
         marks = base.marks if base is not None else None
-        snapshot = jointly(group, lambda: take(model, self.background, marks))
+        if self.background and self.channel is None:
+            self.channel = group.duplicate("save")
+        snapshot = jointly(group, lambda: take(model, self.background, marks), LONG)
         if base is not None:
             snapshot.fields |= from_root(group, lambda: chain_fields(base.path))
             _say_when_all_was_touched(model, snapshot)

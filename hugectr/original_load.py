@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hugectr.agreement import Rounds, from_root, jointly, together
+from hugectr.agreement import LONG, Rounds, from_root, jointly, together
 from hugectr.checkpoint_chunks import CHUNK, Array, read_range
 from hugectr.checkpoint_load import addressed, load
 from hugectr.checkpoint_manifest import row_bytes
@@ -132,7 +132,7 @@ def load_table(
     }
     rows = from_root(group, lambda: SavedTable(path, parts, i64_keys).rows)
     readers = group.size if all(together(group, lambda: Path(path).exists())) else 1
-    before = jointly(group, lambda: session.dump_embedding(index, True))
+    before = jointly(group, lambda: session.dump_embedding(index, True), LONG)
     try:
         jointly(group, lambda: session.reset_embedding(index))
         _load_rows(session, index, path, parts, i64_keys, rows, group, readers)

@@ -174,8 +174,11 @@ BufferBag ShardedEmbedding<Key>::dump(bool with_states) {
   bag.vectors.resize(n * d);
   RowValues values{.vectors = bag.vectors.data()};
   if (with_states) {
-    bag.states.assign(state_count(), std::vector<float>(n * d));
-    for (auto& state : bag.states) values.states.push_back(state.data());
+    bag.states.resize(state_count());
+    for (auto& state : bag.states) {
+      state.resize(n * d);
+      values.states.push_back(state.data());
+    }
     if (has_last_step()) bag.last_step.resize(n);
     values.last_step = bag.last_step.data();
   }

@@ -160,3 +160,12 @@ def test_a_checkpoint_of_a_later_version(tmp_path):
     (path / "manifest.json").write_bytes(manifest_text(manifest))
     with pytest.raises(hugectr.errors.DataError, match="format 9"):
         model_at(0, {}).resume(tmp_path)
+
+
+def test_a_damaged_older_checkpoint_does_not_stop_saving(tmp_path):
+    for step in (1, 2):
+        path = model_at(step, MANY).save(tmp_path)
+    (path / "manifest.json").write_text("{")
+    last = model_at(3, MANY).save(tmp_path, keep_last=2)
+    assert sorted(p.name for p in tmp_path.iterdir()) == [path.name, last.name]
+    checkpoint_folder.verify(last)
