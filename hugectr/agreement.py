@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from hugectr import errors
-from hugectr.processes import ProcessGroup
+from hugectr.processes.group import ProcessGroup
 
 T = TypeVar("T")
 

@@ -42,7 +42,8 @@ from hugectr.checkpoint_manifest import (
 )
 from hugectr.checkpoint_rows import HeldRows, RowSource, bytes_a_row
 from hugectr.errors import DataError, InvalidArgument
-from hugectr.processes import ProcessGroup, SoloGroup
+from hugectr.processes.group import ProcessGroup
+from hugectr.processes.solo import SoloGroup
 
 __all__ = ["FORMAT", "MANIFEST", "Snapshot", "published", "step_folder", "verify", "write"]
 

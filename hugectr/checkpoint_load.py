@@ -24,7 +24,7 @@ from hugectr.checkpoint_rows import Parts, bag_of, pack, unpack
 
 if TYPE_CHECKING:
     from hugectr import _core
-    from hugectr.processes import ProcessGroup
+    from hugectr.processes.group import ProcessGroup
 
 
 class TableReader:

@@ -17,7 +17,7 @@ from hugectr.checkpoint_delta import Base
 from hugectr.checkpoint_manifest import MANIFEST, step_folder
 from hugectr.errors import InvalidArgument
 from hugectr.model_graph import ModelGraph
-from hugectr.processes import ProcessGroup
+from hugectr.processes.group import ProcessGroup
 
 
 class ModelCheckpoints(ModelGraph):

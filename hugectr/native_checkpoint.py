@@ -26,7 +26,8 @@ from hugectr.checkpoint_manifest import latest as _latest
 from hugectr.checkpoint_merge import links_of
 from hugectr.checkpoint_rows import ModelRows
 from hugectr.errors import InvalidArgument
-from hugectr.processes import ProcessGroup, SoloGroup
+from hugectr.processes.group import ProcessGroup
+from hugectr.processes.solo import SoloGroup
 
 if TYPE_CHECKING:
     from hugectr.model import Model

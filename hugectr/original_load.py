@@ -23,7 +23,7 @@ from hugectr.row_intervals import SpreadRows, identities, spread_rows
 
 if TYPE_CHECKING:
     from hugectr import _core
-    from hugectr.processes import ProcessGroup
+    from hugectr.processes.group import ProcessGroup
 
 
 def read_floats(path: str | Path, count: int, what: str, group: ProcessGroup) -> Array:

@@ -25,7 +25,7 @@ from hugectr.row_intervals import SpreadRows, spread_rows
 if TYPE_CHECKING:
     from hugectr import _core
     from hugectr.model import Model
-    from hugectr.processes import ProcessGroup
+    from hugectr.processes.group import ProcessGroup
 
 FILES = {"key": "key", "slot": "slot_id", "vector": "emb_vector"}  # part -> file of a table
 

@@ -18,7 +18,7 @@ from hugectr.checkpoint_merge import rows_up_to
 
 if TYPE_CHECKING:
     from hugectr import _core
-    from hugectr.processes import ProcessGroup
+    from hugectr.processes.group import ProcessGroup
 
 _SAMPLES = 4  # a process samples so many of its rows for an interval
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the processes of a job can do together."""
+"""What the rest of the package knows of the processes of a job."""
 
 from __future__ import annotations
 
@@ -10,28 +10,37 @@ from typing import Protocol
 class ProcessGroup(Protocol):
     """The processes of a job.
 
-    Every method but abort is collective: all processes call it in the same order.
+    Every method but ``abort`` is collective: all processes call it in the same order. One thread at
+    a time may be inside a group; a thread of its own takes a ``duplicate``. ``limit`` is in seconds
+    (None: the job's own); who waits longer for another process raises CommError naming it.
     """
 
     @property
     def rank(self) -> int:
         """Number of this process, from 0."""
+        ...
 
     @property
     def size(self) -> int:
-        """Processes of the job."""
+        """Number of processes."""
+        ...
 
     def barrier(self, limit: float | None = None) -> None:
-        """Wait for the others; limit: seconds to wait for them, None: the job's default."""
+        """Wait until all processes are here."""
+        ...
 
     def all_gather(self, data: bytes, limit: float | None = None) -> list[bytes]:
-        """Everybody's bytes, of any sizes, by rank."""
+        """Give everybody the data of everybody, by rank; any sizes."""
+        ...
 
     def exchange(self, parts: Sequence[memoryview], limit: float | None = None) -> list[bytearray]:
-        """Send parts[r] to rank r; result[r] came from rank r."""
+        """Send ``parts[r]`` to process r; returns what each process sent, by rank."""
+        ...
 
     def duplicate(self, name: str) -> ProcessGroup:
-        """A channel of its own, usable from another thread."""
+        """Make a group of the same processes with an order of calls of its own."""
+        ...
 
     def abort(self, reason: str) -> None:
-        """End pending and later calls of all processes with CommError."""
+        """Make pending and later calls of all processes raise CommError(reason)."""
+        ...

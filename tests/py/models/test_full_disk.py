@@ -15,7 +15,7 @@ from oracle.thread_group import results_of, run_job
 
 import hugectr
 from hugectr import checkpoint_folder, native_checkpoint
-from hugectr.processes import SoloGroup
+from hugectr.processes.solo import SoloGroup
 
 MANY = {(0, key): key for key in range(12000)}  # 0.8 MB
 
@@ -96,7 +96,7 @@ import resource, sys
 sys.path[:0] = [sys.argv[2], sys.argv[3]]
 from pathlib import Path
 from oracle.fake_model import FakeModel
-from hugectr.processes import SoloGroup
+from hugectr.processes.solo import SoloGroup
 model = FakeModel(SoloGroup(), 1)
 model.train({(0, key): key for key in range(100)}, 1)
 model.save(sys.argv[1])

@@ -13,7 +13,7 @@ from oracle.thread_group import results_of, run_job
 from hugectr import checkpoint_chunks, checkpoint_folder, native_checkpoint
 from hugectr.checkpoint_manifest import manifest_text
 from hugectr.errors import DataError, InvalidArgument, OutOfMemory
-from hugectr.processes import SoloGroup
+from hugectr.processes.solo import SoloGroup
 
 ROWS = {(k % 5, int(k)): k for k in [*range(100), -1, -7, 2**62]}
 
