@@ -5,7 +5,7 @@
 
 from cpython.ref cimport PyObject, Py_XDECREF, Py_XINCREF
 from cython.operator cimport dereference as deref, preincrement
-from libc.stdint cimport int64_t, uint64_t, uintptr_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t, uintptr_t
 from libc.string cimport memcpy
 from libcpp cimport bool as cbool
 from libcpp.map cimport map as cmap

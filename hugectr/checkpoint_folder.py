@@ -1,78 +1,95 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The folder of a native checkpoint: written whole or not at all, checked when it is read.
+"""The folder of a native checkpoint: written whole or not at all, by all processes of a job.
 
-``step-<number>`` holds ``manifest.json`` and the files it lists, each with its size and CRC-32. It
-is written under a hidden name, synced and renamed; what carries a hidden name is never read.
+``step-<number>`` holds ``manifest.json`` and the files it lists. It is written under a hidden name,
+synced and renamed; what carries a hidden name is never read. Every process writes its own rows;
+process 0 makes the folder, writes what all share, publishes, and clears away.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import shutil
 import uuid
-import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from hugectr.errors import DataError
+from hugectr import log
+from hugectr.agreement import LONG, from_root, together
+from hugectr.checkpoint_chunks import (
+    CHUNK,
+    Array,
+    ChunkFile,
+    ChunkWriter,
+    checked_chunks,
+    write_file,
+)
+from hugectr.checkpoint_manifest import (
+    FORMAT,
+    MANIFEST,
+    Manifest,
+    check_sizes,
+    manifest_sum,
+    manifest_text,
+    published,
+    read_manifest,
+    row_bytes,
+    shard_file,
+    step_folder,
+)
+from hugectr.checkpoint_rows import HeldRows, RowSource, bytes_a_row
+from hugectr.errors import DataError, InvalidArgument
+from hugectr.processes.group import ProcessGroup
+from hugectr.processes.solo import SoloGroup
 
-FORMAT = 1
-MANIFEST = "manifest.json"
-_STEP = re.compile(r"step-(\d{10})")
-_CHUNK = 8 << 20  # bytes written, read or checked in one go
-
-Array = npt.NDArray[Any]
+__all__ = ["FORMAT", "MANIFEST", "Snapshot", "published", "step_folder", "verify", "write"]
 
 
 @dataclass
 class Snapshot:
-    """A model's state on the host at one step.
+    """A model's state at one step, as one process sees it.
 
     Attributes
     ----------
     fields : dict
-        What goes into the manifest besides the list of files.
-    arrays : dict of str to ndarray
-        Content of each file.
+        What goes into the manifest besides tables and files; only process 0's counts.
+    dense : dict of str to ndarray
+        Content of the files that all processes share; only process 0's counts.
+    tables : list of RowSource
+        This process's rows of each table.
     """
 
     fields: dict[str, Any]
-    arrays: dict[str, Array] = field(default_factory=dict)
+    dense: dict[str, Array] = field(default_factory=dict)
+    tables: list[RowSource] = field(default_factory=list)
+
+    @property
+    def arrays(self) -> dict[str, Array]:
+        """Everything as arrays: ``dense.weights``, ..., ``table0.key``, ..."""
+        found = dict(self.dense)
+        for index, table in enumerate(self.tables):
+            values = table.read(0, table.rows)
+            found |= {f"table{index}.{part}": array for part, array in values.items()}
+        return found
 
 
-def step_folder(folder: Path, step: int) -> Path:
-    """Where the checkpoint of a step is published."""
-    return folder / f"step-{step:010d}"
-
-
-def published(folder: Path) -> list[tuple[int, Path]]:
-    """Step and place of every published checkpoint of a folder, oldest first."""
-    if not folder.is_dir():
-        return []
-    found = []
-    for path in folder.iterdir():
-        match = _STEP.fullmatch(path.name)
-        if match and (path / MANIFEST).is_file():
-            found.append((int(match[1]), path))
-    return sorted(found)
-
-
-def write(folder: Path, snapshot: Snapshot, keep_last: int = 0) -> Path:
-    """Write and publish a snapshot.
+def write(
+    folder: Path, snapshot: Snapshot, keep_last: int = 0, group: ProcessGroup | None = None
+) -> Path:
+    """Write and publish a snapshot. Collective.
 
     Parameters
     ----------
     folder : Path
-        Of all checkpoints of a run; made when it is not there.
+        Of all checkpoints of a run; made when it is not there. One file system for all processes.
     snapshot : Snapshot
     keep_last : int
-        Published checkpoints to keep; 0: all.
+        Published checkpoints to keep, and what deltas among them need; 0: all.
+    group : ProcessGroup, optional
+        The processes that write; None: this one.
 
     Returns
     -------
@@ -82,32 +99,168 @@ def write(folder: Path, snapshot: Snapshot, keep_last: int = 0) -> Path:
     Raises
     ------
     OSError
-        Disk full, no right to write: what was published before is untouched.
+        Disk full, no right to write: the same on all processes, with the rank of the one it
+        happened to. What was published before is untouched.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    _remove_leftovers(folder)
-    target = step_folder(folder, snapshot.fields["step"])
-    work = folder / f".saving-{target.name}-{uuid.uuid4().hex[:8]}"
-    work.mkdir()
+    group = group or SoloGroup()
+    step = snapshot.fields["step"]
+    steps = together(group, lambda: step)
+    if len(set(steps)) > 1:
+        raise InvalidArgument(f"{folder}: the processes are at different steps {steps}")
+    target = step_folder(folder, step)
+    work = from_root(group, lambda: begin(folder, target.name))
     try:
-        files = {}
-        for name, values in snapshot.arrays.items():
-            files[name] = _write_file(work / name, values)
-        manifest = snapshot.fields | {"files": files}
-        text = json.dumps(manifest | {"crc32": _manifest_sum(manifest)}, indent=1)
-        _write_file(work / MANIFEST, np.frombuffer(text.encode(), np.uint8))
-        _sync(work)
-        if target.exists():  # the same step saved again
-            _retire(target)
-        work.rename(target)
-        _sync(folder)
+        shards = together(group, lambda: _write_shard(work, snapshot, group), LONG)
+        from_root(
+            group, lambda: publish(work, target, _manifest(snapshot, shards), keep_last), LONG
+        )
     except BaseException:
-        shutil.rmtree(work, ignore_errors=True)
+        if group.rank == 0:
+            shutil.rmtree(work, ignore_errors=True)
         raise
-    if keep_last > 0:
-        for _, old in published(folder)[:-keep_last]:
-            _retire(old)
     return target
+
+
+def begin(folder: Path, name: str) -> Path:
+    """Clear away what killed runs left, and make the hidden folder to write to."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in folder.glob(".saving-*"):  # of runs that were killed while saving
+        shutil.rmtree(path, ignore_errors=True)
+    work = folder / f".saving-{name}-{uuid.uuid4().hex[:8]}"
+    work.mkdir()
+    return work
+
+
+def _write_shard(work: Path, snapshot: Snapshot, group: ProcessGroup) -> dict[str, Any]:
+    """Write this process's files; returns its part of the manifest."""
+    if not work.is_dir():
+        raise FileNotFoundError(
+            f"{work} was made by process 0 and is not seen here: checkpoints of a job need a "
+            "folder that all processes share"
+        )
+    tables = []
+    with ChunkWriter() as writer:
+        files: dict[str, tuple[ChunkFile, str, tuple[int, ...]]] = {}
+        if group.rank == 0:
+            for name, values in snapshot.dense.items():
+                file = write_file(work / name, values, writer)
+                files[name] = file, str(values.dtype), values.shape
+        for index, table in enumerate(snapshot.tables):
+            names = {part: shard_file(index, part, group.rank, group.size) for part in table.parts}
+            files |= _write_table(work, table, names, writer)
+            tables.append({"rows": table.rows, "files": names})
+        writer.finish()
+        entries = {name: file.entry(dtype, shape) for name, (file, dtype, shape) in files.items()}
+    return {"tables": tables, "files": entries}
+
+
+def _write_table(
+    work: Path, table: RowSource, names: dict[str, str], writer: ChunkWriter
+) -> dict[str, tuple[ChunkFile, str, tuple[int, ...]]]:
+    step = _chunk_rows(table)
+    files = {}
+    for part, (dtype, shape) in table.parts.items():
+        file = writer.open(work / names[part], step * row_bytes(dtype, shape))
+        files[names[part]] = file, dtype, (table.rows, *shape)
+    for number, begin in enumerate(range(0, table.rows, step)):
+        values = table.read(begin, min(begin + step, table.rows))
+        for part, name in names.items():
+            writer.put(files[name][0], number, values[part])
+    return files
+
+
+def _chunk_rows(table: RowSource) -> int:
+    return max(1, CHUNK // bytes_a_row(table.parts))
+
+
+def _manifest(snapshot: Snapshot, shards: list[dict[str, Any]]) -> Manifest:
+    tables = []
+    files: dict[str, Any] = {}
+    for index, table in enumerate(snapshot.tables):
+        parts = [shard["tables"][index] for shard in shards]
+        tables.append(
+            {
+                "name": table.name,
+                "rows": sum(part["rows"] for part in parts),
+                "vec_size": table.parts["vector"][1][0],
+                "parts": list(table.parts),
+                "chunk_rows": _chunk_rows(table),
+                "shards": parts,
+            }
+        )
+    for shard in shards:
+        files |= shard["files"]
+    return snapshot.fields | {"tables": tables, "files": files}
+
+
+def publish(work: Path, target: Path, fields: Manifest, keep_last: int) -> None:
+    """Make a hidden folder with all its files a checkpoint.
+
+    Parameters
+    ----------
+    work, target : Path
+    fields : dict
+        The manifest without format and checksum.
+    keep_last : int
+        As in ``write``.
+
+    Raises
+    ------
+    InvalidArgument
+        When the target is there and deltas build on it.
+    """
+    manifest = fields | {"format": FORMAT}
+    with ChunkWriter() as writer:
+        write_file(work / MANIFEST, np.frombuffer(manifest_text(manifest), np.uint8), writer)
+        writer.finish()
+    _sync(work)
+    if target.exists():  # the same step saved again
+        if _is_needed(target, manifest_sum(manifest)):
+            shutil.rmtree(work)
+            return
+        _retire(target)
+    work.rename(target)
+    _sync(target.parent)
+    if keep_last > 0:
+        _retire_all_but(target.parent, keep_last)
+
+
+def _is_needed(target: Path, new_sum: int) -> bool:
+    """Whether the published checkpoint must stay, because deltas build on it.
+
+    Raises
+    ------
+    InvalidArgument
+        When what would replace it is something else.
+    """
+    for _, path in published(target.parent):
+        if path != target and target.name in _chain(path):
+            if read_manifest(target)["crc32"] != new_sum:
+                raise InvalidArgument(
+                    f"{target} can not be replaced: the delta {path.name} builds on it; save to "
+                    "another folder, or remove that delta and what builds on it"
+                )
+            return True
+    return False
+
+
+def _chain(path: Path) -> set[str]:
+    """What a checkpoint builds on; of a damaged one that is nothing that could be used."""
+    try:
+        return set(read_manifest(path).get("chain", []))
+    except DataError as error:
+        log.warning(str(error))
+        return set()
+
+
+def _retire_all_but(folder: Path, keep_last: int) -> None:
+    found = [path for _, path in published(folder)]
+    kept = {path.name for path in found[-keep_last:]}
+    for path in found[-keep_last:]:
+        kept |= _chain(path)
+    for path in found[:-keep_last]:
+        if path.name not in kept:
+            _retire(path)
 
 
 def _retire(path: Path) -> None:
@@ -115,34 +268,6 @@ def _retire(path: Path) -> None:
     hidden = path.with_name(f".saving-{path.name}-old")
     path.rename(hidden)
     shutil.rmtree(hidden, ignore_errors=True)
-
-
-def _remove_leftovers(folder: Path) -> None:
-    """What earlier runs left when they were killed while saving."""
-    for path in folder.glob(".saving-*"):
-        shutil.rmtree(path, ignore_errors=True)
-
-
-def _write_file(path: Path, values: Array) -> dict[str, Any]:
-    data = _bytes_of(np.ascontiguousarray(values))
-    checksum = 0
-    with open(path, "wb", buffering=0) as file:
-        for begin in range(0, len(data), _CHUNK):
-            chunk = data[begin : begin + _CHUNK]
-            checksum = zlib.crc32(chunk, checksum)
-            while chunk:
-                chunk = chunk[file.write(chunk) :]
-        os.fsync(file.fileno())
-    return {
-        "bytes": len(data),
-        "crc32": checksum,
-        "dtype": str(values.dtype),
-        "shape": list(values.shape),
-    }
-
-
-def _bytes_of(values: Array) -> memoryview:
-    return memoryview(values.reshape(-1).view(np.uint8).data) if values.size else memoryview(b"")
 
 
 def _sync(folder: Path) -> None:
@@ -153,89 +278,34 @@ def _sync(folder: Path) -> None:
         os.close(handle)
 
 
-def _manifest_sum(manifest: dict[str, Any]) -> int:
-    """Checksum of the manifest's content, however it is laid out."""
-    rest = {name: value for name, value in manifest.items() if name != "crc32"}
-    return zlib.crc32(json.dumps(rest, sort_keys=True).encode())
+def verify(path: str | os.PathLike[str]) -> Manifest:
+    """Check all of a checkpoint: every file, and for a delta all it builds on.
 
-
-def read_manifest(path: Path) -> dict[str, Any]:
-    """The manifest of a checkpoint folder.
-
-    Raises
-    ------
-    DataError
-        When it is missing, damaged, or of a later format.
-    """
-    file = path / MANIFEST
-    try:
-        manifest = json.loads(file.read_text(encoding="utf-8"))
-        version = manifest["format"]
-        for name, entry in manifest["files"].items():
-            if "/" in name or not isinstance(entry["bytes"], int) or "crc32" not in entry:
-                raise ValueError(f"entry {name!r}")
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise DataError(f"{file} can not be read ({error}): take another checkpoint") from error
-    if _manifest_sum(manifest) != manifest.get("crc32"):
-        raise DataError(f"{file} is damaged: its checksum is wrong; take another checkpoint")
-    if version != FORMAT:
-        raise DataError(f"{file} has format {version}, this version reads {FORMAT}: update hugectr")
-    return dict(manifest)
-
-
-def check_sizes(path: Path, manifest: dict[str, Any]) -> None:
-    """Whether every file is there and as long as the manifest says."""
-    for name, entry in manifest["files"].items():
-        file = path / name
-        size = file.stat().st_size if file.is_file() else None
-        if size != entry["bytes"]:
-            found = "is missing" if size is None else f"has {size} bytes"
-            raise DataError(
-                f"{file} {found}, the manifest says {entry['bytes']} bytes: take another checkpoint"
-            )
-
-
-def verify(path: Path) -> dict[str, Any]:
-    """Check all files of a checkpoint against its manifest, which is returned.
+    Returns
+    -------
+    dict
+        The manifest.
 
     Raises
     ------
     DataError
         Naming the first file that is wrong.
     """
-    manifest = read_manifest(path)
-    check_sizes(path, manifest)
-    for name, entry in manifest["files"].items():
-        checksum = 0
-        with open(path / name, "rb", buffering=0) as file:
-            while chunk := file.read(_CHUNK):
-                checksum = zlib.crc32(chunk, checksum)
-        _check_sum(path / name, checksum, entry)
+    from hugectr.checkpoint_delta import chain_of
+
+    manifest: Manifest = {}
+    for link in chain_of(Path(path)):
+        manifest = read_manifest(link)
+        check_sizes(link, manifest)
+        for name, entry in manifest["files"].items():
+            for _ in checked_chunks(link / name, entry):
+                pass
     return manifest
 
 
-def _check_sum(file: Path, checksum: int, entry: dict[str, Any]) -> None:
-    if checksum != entry["crc32"]:
-        raise DataError(
-            f"{file} is damaged: its checksum is {checksum:08x}, the manifest says "
-            f"{entry['crc32']:08x}; take another checkpoint"
-        )
-
-
-def read_file(path: Path, name: str, entry: dict[str, Any]) -> Array:
-    data = (path / name).read_bytes()
-    _check_sum(path / name, zlib.crc32(data), entry)
-    return np.frombuffer(data, entry["dtype"]).reshape(entry["shape"])
-
-
-def map_file(path: Path, name: str, files: dict[str, Any]) -> Array:
-    """A checked file as an array that stays on disk."""
-    entry = files[name]
-    if entry["bytes"] == 0:
-        return np.zeros(entry["shape"], entry["dtype"])
-    values = np.memmap(path / name, entry["dtype"], "r", shape=tuple(entry["shape"]))
-    checksum, data = 0, _bytes_of(values)
-    for begin in range(0, len(data), _CHUNK):
-        checksum = zlib.crc32(data[begin : begin + _CHUNK], checksum)
-    _check_sum(path / name, checksum, entry)
-    return values
+def held(snapshot: Snapshot) -> Snapshot:
+    """The snapshot with all rows in memory of their own, so that training may go on."""
+    tables: list[RowSource] = [
+        HeldRows(table.name, table.read(0, table.rows)) for table in snapshot.tables
+    ]
+    return Snapshot(snapshot.fields, snapshot.dense, tables)

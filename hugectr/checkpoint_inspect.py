@@ -12,7 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hugectr.checkpoint import statistics_file
-from hugectr.errors import InvalidArgument
+from hugectr.checkpoint_delta import chain_of
+from hugectr.checkpoint_manifest import MANIFEST, check_sizes, read_manifest
+from hugectr.errors import DataError, InvalidArgument
 
 _NAME = re.compile(
     r"(?P<prefix>.*?)(?P<kind>_opt_dense|_dense|\d+_opt_sparse|\d+_sparse)_\d+\.model"
@@ -111,6 +113,43 @@ def _check_keys(folder: Path, rows: int, report: dict[str, Any], problems: list[
         problems.append(f"{twice} keys are there more than once")
 
 
+def _inspect_native(folder: Path) -> dict[str, Any]:
+    """What the manifest says, and whether files have the sizes it says."""
+    problems: list[str] = []
+    report: dict[str, Any] = {"path": str(folder), "kind": "checkpoint"}
+    try:
+        manifest = read_manifest(folder)
+        links = chain_of(folder)
+        for link in links:
+            check_sizes(link, read_manifest(link))
+    except DataError as error:
+        return report | {"problems": [str(error)]}
+    report |= {name: manifest[name] for name in ("model", "step", "seed", "data_position")}
+    report["bytes"] = sum(entry["bytes"] for entry in manifest["files"].values())
+    report["builds_on"] = [link.name for link in links[:-1]]
+    report["tables"] = [
+        {"name": table["name"], "rows": table["rows"], "vec_size": table["vec_size"]}
+        | {"parts": table["parts"], "shards": len(table["shards"])}
+        for table in manifest["tables"]
+    ]
+    return report | {"problems": problems}
+
+
+def _native_lines(report: dict[str, Any]) -> list[str]:
+    if report["problems"]:
+        return [f"{report['path']}: checkpoint", *(f"  problem: {p}" for p in report["problems"])]
+    size = f"step {report['step']}, {report['bytes']:,} bytes"
+    if report["builds_on"]:
+        size += f", delta on {report['builds_on'][-1]}"
+    lines = [f"{report['path']}: checkpoint, {size}"]
+    for table in report["tables"]:
+        lines.append(
+            f"  table {table['name']}: {table['rows']:,} rows x {table['vec_size']}, "
+            f"{table['shards']} shards, parts {', '.join(table['parts'])}"
+        )
+    return lines
+
+
 def inspect_model(path: str | Path) -> list[dict[str, Any]]:
     """Look into a saved file, a table's folder, or all saved files of a folder.
 
@@ -134,16 +173,20 @@ def inspect_model(path: str | Path) -> list[dict[str, Any]]:
         return [_inspect_file(place)]
     if not place.is_dir():
         raise InvalidArgument(f"{place}: there is no such file or folder")
+    if (place / MANIFEST).is_file():
+        return [_inspect_native(place)]
     if (place / "key").is_file() and (place / "emb_vector").is_file():
         return [_inspect_table(place)]
     reports = []
     for item in sorted(place.iterdir()):
         if item.is_dir() and (item / "key").is_file() and (item / "emb_vector").is_file():
             reports.append(_inspect_table(item))
+        elif (item / MANIFEST).is_file() and not item.name.startswith("."):
+            reports.append(_inspect_native(item))
         elif item.is_file() and item.suffix == ".model":
             reports.append(_inspect_file(item))
     if not reports:
-        raise InvalidArgument(f"{place}: found no .model file and no table folder in it")
+        raise InvalidArgument(f"{place}: found no .model file, table folder or checkpoint in it")
     return reports
 
 
@@ -151,6 +194,9 @@ def format_report(reports: list[dict[str, Any]]) -> str:
     """The result of ``inspect_model`` as lines of text."""
     lines = []
     for report in reports:
+        if report["kind"] == "checkpoint":
+            lines += _native_lines(report)
+            continue
         if report["kind"] == "table":
             size = f"{report['rows']:,} rows x {report['vec_size']}"
             if "slots" in report:

@@ -21,6 +21,7 @@ from typing import Any
 
 import hugectr
 from hugectr import log, processes
+from hugectr.cli_model import add_model_commands
 from hugectr.config import read_config
 from hugectr.enums import Check_t, DataReaderType_t, Distribution_t
 from hugectr.errors import (
@@ -227,17 +228,6 @@ def _data_inspect(args: argparse.Namespace) -> int:
     return 0
 
 
-def _model_inspect(args: argparse.Namespace) -> int:
-    from hugectr.checkpoint_inspect import format_report, inspect_model
-
-    reports = inspect_model(args.path)
-    if args.json:
-        _print_json(reports)
-    else:
-        print(format_report(reports))
-    return 1 if any(report["problems"] for report in reports) else 0
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="hugectr",
@@ -281,12 +271,9 @@ def _parser() -> argparse.ArgumentParser:
     data = commands.add_parser("data", help="make data, or look into it")
     _add_data_commands(data.add_subparsers(dest="data_command", metavar="COMMAND", required=True))
 
-    model = commands.add_parser("model", help="look into saved models")
+    model = commands.add_parser("model", help="look into saved models, check, convert")
     actions = model.add_subparsers(dest="model_command", metavar="COMMAND", required=True)
-    inspect = actions.add_parser("inspect", help="sizes, extremes and checks of saved files")
-    inspect.add_argument("path", help="a .model file, a table folder, or a folder of such")
-    inspect.add_argument("--json", action="store_true")
-    inspect.set_defaults(run=_model_inspect)
+    add_model_commands(actions)
     return parser
 
 

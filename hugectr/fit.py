@@ -16,7 +16,6 @@ from hugectr.data.arrays import MemoryDataset
 from hugectr.data.tables import TableDataset
 from hugectr.errors import rejected
 from hugectr.metrics import target_reached
-from hugectr.native_checkpoint import latest
 from hugectr.pipeline import pipeline_line
 
 if TYPE_CHECKING:
@@ -34,10 +33,12 @@ class Checkpoints:
     keep_last: int
     background: bool
     resume: bool
+    deltas: int = 0
 
     def __post_init__(self) -> None:
         check_int("fit: checkpoint_interval", self.interval, 0)
         check_int("fit: keep_last", self.keep_last, 0)
+        check_int("fit: checkpoint_deltas", self.deltas, 0)
         if not self.folder and (self.interval or self.resume):
             raise rejected("fit: checkpoint_dir", self.folder, "a folder to save to or resume from")
 
@@ -86,6 +87,7 @@ class Fit:
         self.scales_loss = self.solver.compute_dtype == "float16"
         self.skipped = 0
         self.saved_at = -1
+        self.saves = 0
         self.epoch = 0
         self.start = self.mark = 0.0
 
@@ -127,7 +129,8 @@ class Fit:
 
     def _resume(self) -> int:
         """Go on from the newest checkpoint; returns the first iteration to train."""
-        found = latest(self.checkpoints.folder) if self.checkpoints.resume else None
+        settings = self.checkpoints
+        found = self.model.latest_checkpoint(settings.folder) if settings.resume else None
         if found is None:
             self.model.fit_epoch = 0
             return 0
@@ -136,9 +139,15 @@ class Fit:
     def _save(self) -> None:
         begin = time.perf_counter()
         settings = self.checkpoints
+        if settings.deltas > 0:
+            self.model.note_touched_rows()
         self.model.save(
-            settings.folder, keep_last=settings.keep_last, background=settings.background
+            settings.folder,
+            keep_last=settings.keep_last,
+            background=settings.background,
+            delta=self.saves % (settings.deltas + 1) != 0,
         )
+        self.saves += 1
         self.saved_at = self.model.session.step()
         self.mark += time.perf_counter() - begin
 

@@ -7,13 +7,12 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from hugectr import _core, checkpoint, log
-from hugectr.arguments import check_enum, check_float, check_int, check_str
-from hugectr.checkpoint import Paths
+from hugectr import _core, log
+from hugectr.arguments import check_enum, check_float, check_str
 from hugectr.enums import Tensor_t
 from hugectr.errors import rejected
 from hugectr.fit import Checkpoints, Fit
-from hugectr.model_checkpoints import ModelCheckpoints
+from hugectr.model_files import ModelFiles
 from hugectr.model_memory import ModelMemory
 from hugectr.model_timing import ModelTiming
 from hugectr.reader import one_source
@@ -49,7 +48,7 @@ class ModelDataReader:
         return self._train and self._model.session.train_data_at_end()
 
 
-class Model(ModelMemory, ModelCheckpoints, ModelTiming):
+class Model(ModelMemory, ModelFiles, ModelTiming):
     """A model: an input, embedding tables, a dense network, and the run that trains them.
 
     Parameters
@@ -85,6 +84,7 @@ class Model(ModelMemory, ModelCheckpoints, ModelTiming):
         keep_last: int = 2,
         background_save: bool = True,
         resume: bool = False,
+        checkpoint_deltas: int = 0,
         show_pipeline: bool = False,
     ) -> None:
         """Train.
@@ -112,6 +112,8 @@ class Model(ModelMemory, ModelCheckpoints, ModelTiming):
         resume : bool
             Go on from the newest checkpoint of ``checkpoint_dir`` if there is one; iterations and
             epochs then count on from its own.
+        checkpoint_deltas : int
+            Checkpoints with only the rows touched since the one before, between two full ones.
         show_pipeline : bool
             With every log line one about reading: time and queue depth of its stages, and who waits
             for whom.
@@ -130,7 +132,14 @@ class Model(ModelMemory, ModelCheckpoints, ModelTiming):
             snapshot,
             snapshot_prefix,
             progress,
-            Checkpoints(checkpoint_dir, checkpoint_interval, keep_last, background_save, resume),
+            Checkpoints(
+                checkpoint_dir,
+                checkpoint_interval,
+                keep_last,
+                background_save,
+                resume,
+                checkpoint_deltas,
+            ),
             show_pipeline,
         ).run()
 
@@ -270,51 +279,6 @@ class Model(ModelMemory, ModelCheckpoints, ModelTiming):
     def trainable(self) -> tuple[bool, bool]:
         """Whether all tables, and whether the dense network, are trained."""
         return not (self._frozen - {""}), "" not in self._frozen
-
-    # --- files ----------------------------------------------------------------------------------
-
-    def save_params_to_files(self, prefix: str, iter: int = 0) -> None:
-        """Write weights and optimizer states; ``hugectr.checkpoint`` has the file names."""
-        iteration = check_int("save_params_to_files: iter", iter, 0)
-        self.session.save_params_to_files(prefix, iteration)
-        files = checkpoint.CheckpointFiles(prefix, iteration)
-        checkpoint.write_statistics(files.dense, self.session.non_trainables())
-
-    def load_dense_weights(self, dense_model_file: str | Path) -> None:
-        """Load dense weights, and the running statistics of BatchNorm beside them."""
-        self.session.load_dense_weights(str(dense_model_file))
-        current = self.session.non_trainables()
-        if not current:
-            return
-        if checkpoint.statistics_file(dense_model_file).exists():
-            values = checkpoint.read_statistics(dense_model_file, current)
-            self.session.set_non_trainables(values)
-        else:
-            log.warning(
-                f"{checkpoint.statistics_file(dense_model_file)} is not there: BatchNorm keeps the "
-                "running statistics it has"
-            )
-
-    def load_sparse_weights(self, sparse_embedding_files: Paths) -> None:
-        """Load tables: a path each in the model's order, or a dict of table name to path."""
-        for index, path in self._table_paths("load_sparse_weights", sparse_embedding_files):
-            name = f"load_sparse_weights: {self.embeddings[index].sparse_embedding_name!r}"
-            self.session.load_sparse_weights(index, checkpoint.check_sparse_path(name, path))
-
-    def load_dense_optimizer_states(self, dense_opt_states_file: str | Path) -> None:
-        """Load the optimizer states of the dense weights."""
-        self.session.load_dense_optimizer_states(str(dense_opt_states_file))
-
-    def load_sparse_optimizer_states(self, sparse_opt_states_files: Paths) -> None:
-        """Load the optimizer states of tables, after their rows."""
-        for index, path in self._table_paths(
-            "load_sparse_optimizer_states", sparse_opt_states_files
-        ):
-            self.session.load_sparse_optimizer_states(index, str(path))
-
-    def _table_paths(self, where: str, paths: Paths) -> list[tuple[int, str | Path]]:
-        names = [embedding.sparse_embedding_name for embedding in self.embeddings]
-        return checkpoint.table_paths(where, paths, names)
 
     # --- looking inside -------------------------------------------------------------------------
 

@@ -3,48 +3,59 @@
 
 A checkpoint is a folder ``step-<number>`` with ``manifest.json`` and the files it lists: dense
 weights and states, running statistics, and for every table keys, vectors, and optimizer states by
-key (so it loads on any number of devices). It is written to a hidden folder, synced, and renamed:
-after a crash the last published checkpoint is still the last.
+key (so it loads on any number of devices and processes). It is written to a hidden folder, synced,
+and renamed: after a crash the last published checkpoint is still the last.
 """
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from hugectr.checkpoint_folder import (
-    FORMAT,
-    Array,
-    Snapshot,
-    check_sizes,
-    map_file,
-    published,
-    read_file,
-    read_manifest,
-    write,
-)
+from hugectr import log
+from hugectr.agreement import LONG, from_root, jointly
+from hugectr.checkpoint_chunks import Array, read_array
+from hugectr.checkpoint_delta import Base, chain_fields
+from hugectr.checkpoint_folder import Snapshot, held, write
+from hugectr.checkpoint_load import TableReader, load_table
+from hugectr.checkpoint_manifest import Manifest, row_shape
+from hugectr.checkpoint_manifest import latest as _latest
+from hugectr.checkpoint_merge import links_of
+from hugectr.checkpoint_rows import ModelRows
 from hugectr.errors import InvalidArgument
+from hugectr.processes.group import ProcessGroup
+from hugectr.processes.solo import SoloGroup
 
 if TYPE_CHECKING:
-    from hugectr import _core
     from hugectr.model import Model
-
-_LOAD_ROWS = 1 << 20  # rows handed to the core in one go
 
 # --- taking and giving back a model's state -------------------------------------------------------
 
 
-def take(model: Model) -> Snapshot:
-    """Copy a model's state to the host; training may go on as soon as it returns."""
+def group_of(model: Model) -> ProcessGroup:
+    """The processes that a model is spread over."""
+    group: ProcessGroup | None = getattr(model, "processes", None)
+    return group or SoloGroup()
+
+
+def take(model: Model, copy: bool = True, marks: Sequence[int] | None = None) -> Snapshot:
+    """A model's state: this process's part of it.
+
+    Parameters
+    ----------
+    model : Model
+    copy : bool
+        Whether rows are copied to the host at once, so that training may go on; else they are read
+        when they are written, through little memory.
+    marks : sequence of int, optional
+        One a table: take only the rows touched since; None: all.
+    """
     session = model.session
     snapshot = Snapshot(
         {
-            "format": FORMAT,
             "model": model.solver.model_name,
             "step": session.step(),
             "seed": session.seed(),
@@ -55,39 +66,27 @@ def take(model: Model) -> Snapshot:
             "fit_epoch": model.fit_epoch,
         }
     )
-    snapshot.arrays["dense.weights"] = session.dense_weights()
-    snapshot.arrays["dense.states"] = session.dense_optimizer_states()
+    snapshot.dense["dense.weights"] = session.dense_weights()
+    snapshot.dense["dense.states"] = session.dense_optimizer_states()
     statistics = []
     for name, mean, var in session.non_trainables():
         statistics.append(name)
-        snapshot.arrays[f"statistics{len(statistics) - 1}.mean"] = mean
-        snapshot.arrays[f"statistics{len(statistics) - 1}.var"] = var
+        snapshot.dense[f"statistics{len(statistics) - 1}.mean"] = mean
+        snapshot.dense[f"statistics{len(statistics) - 1}.var"] = var
     snapshot.fields["statistics"] = statistics
-    tables = []
+    snapshot.fields["dense_tensors"] = [
+        {"name": name, "shape": list(session.weight_view(name, 0).shape)}
+        for name in session.weight_names()
+    ]
     for index, embedding in enumerate(model.embeddings):
-        bag = session.dump_embedding(index, True)
-        parts: dict[str, Array] = {"key": bag["keys"], "vector": bag["vectors"]}
-        if bag["slot_ids"] is not None:
-            parts["slot"] = bag["slot_ids"]
-        parts |= {f"state{i}": state for i, state in enumerate(bag["states"])}
-        if bag["last_step"] is not None:
-            parts["last_step"] = bag["last_step"]
-        for part, values in parts.items():
-            snapshot.arrays[f"table{index}.{part}"] = values
-        tables.append(
-            {
-                "name": embedding.sparse_embedding_name,
-                "rows": len(bag["keys"]),
-                "vec_size": int(bag["vectors"].shape[1]),
-                "parts": list(parts),
-            }
-        )
-    snapshot.fields["tables"] = tables
-    return snapshot
+        since = marks[index] if marks is not None else 0
+        rows = ModelRows(session, index, embedding.sparse_embedding_name, since)
+        snapshot.tables.append(rows)
+    return held(snapshot) if copy else snapshot
 
 
 def give(model: Model, path: Path) -> None:
-    """Bring a model to the state of a checkpoint.
+    """Bring a model to the state of a checkpoint. Collective.
 
     Raises
     ------
@@ -96,34 +95,55 @@ def give(model: Model, path: Path) -> None:
     InvalidArgument
         When the checkpoint is of another model; nothing has changed then.
     """
-    manifest = read_manifest(path)
-    check_sizes(path, manifest)
-    _check_fits(model, path, manifest)
+    group = group_of(model)
+    links = from_root(group, lambda: links_of(path))
+
+    def check() -> None:
+        for place, link in links:
+            _check_fits(model, place, link)
+
+    jointly(group, check)
+    path, manifest = links[-1]
+    dense = from_root(group, lambda: _read_dense(path, manifest))
     session = model.session
-    files = manifest["files"]
+    for index in range(len(manifest["tables"])):
+        jointly(group, lambda index=index: session.reset_embedding(index))  # type: ignore[misc]
+        for place, link in links:
+            load_table(session, index, TableReader(place, link, index), group)
 
-    def read(name: str) -> Array:
-        return read_file(path, name, files[name])
+    def rest() -> None:
+        session.set_dense_weights(dense["dense.weights"])
+        session.set_dense_optimizer_states(dense["dense.states"])
+        # What the original layout does not know (None) stays as the model has it.
+        names = [name for name, _, _ in session.non_trainables()]
+        statistics = [
+            (
+                names[i] if name is None else name,
+                dense[f"statistics{i}.mean"],
+                dense[f"statistics{i}.var"],
+            )
+            for i, name in enumerate(manifest["statistics"])
+        ]
+        if statistics:
+            session.set_non_trainables(statistics)
+        session.set_step(manifest["step"])
+        if manifest["learning_rate"] is not None:
+            session.set_learning_rate_state(manifest["learning_rate"])
+        if manifest["loss_scaling"] is not None:
+            session.set_loss_scaling_state(manifest["loss_scaling"])
+        if manifest["data_position"] is not None:
+            session.set_data_position(manifest["data_position"])
+        model.set_frozen(set(manifest["frozen"]))
+        model.fit_epoch = manifest["fit_epoch"]
 
-    dense, states = read("dense.weights"), read("dense.states")
-    statistics = [
-        (name, read(f"statistics{i}.mean"), read(f"statistics{i}.var"))
-        for i, name in enumerate(manifest["statistics"])
-    ]
-    for index, table in enumerate(manifest["tables"]):
-        session.reset_embedding(index)
-        for rows in _table_chunks(path, manifest, index, table):
-            session.load_embedding(index, rows)
-    session.set_dense_weights(dense)
-    session.set_dense_optimizer_states(states)
-    if statistics:
-        session.set_non_trainables(statistics)
-    session.set_step(manifest["step"])
-    session.set_learning_rate_state(manifest["learning_rate"])
-    session.set_loss_scaling_state(manifest["loss_scaling"])
-    session.set_data_position(manifest["data_position"])
-    model.set_frozen(set(manifest["frozen"]))
-    model.fit_epoch = manifest["fit_epoch"]
+    jointly(group, rest)
+
+
+def _read_dense(path: Path, manifest: Manifest) -> dict[str, Array]:
+    names = ["dense.weights", "dense.states"]
+    for index in range(len(manifest["statistics"])):
+        names += [f"statistics{index}.mean", f"statistics{index}.var"]
+    return {name: read_array(path / name, manifest["files"][name]) for name in names}
 
 
 def _check_fits(model: Model, path: Path, manifest: dict[str, Any]) -> None:
@@ -149,33 +169,26 @@ def _check_fits(model: Model, path: Path, manifest: dict[str, Any]) -> None:
                 f"{path} has {count} {what}, the model has {own.size}: it was saved from other "
                 "layers or with another optimizer"
             )
-    if manifest["seed"] != model.session.seed():
+    for index, table in enumerate(manifest["tables"]):
+        parts = {part: row_shape(manifest, table, part) for part in table["parts"]}
+        own_parts = model.session.embedding_parts(index)
+        if parts != own_parts:
+            raise InvalidArgument(
+                f"{path}: rows of table {table['name']!r} have the parts {list(parts)}, the "
+                f"model's {list(own_parts)}: it was saved with another optimizer or embedding type"
+            )
+    count = len(model.session.non_trainables())
+    if len(manifest["statistics"]) != count:
+        raise InvalidArgument(
+            f"{path} has running statistics of {len(manifest['statistics'])} layers, the model "
+            f"has {count}"
+        )
+    if manifest["seed"] is not None and manifest["seed"] != model.session.seed():
         raise InvalidArgument(
             f"{path} was trained with seed {manifest['seed']}, the model has seed "
             f"{model.session.seed()}: build it with the former, so that new rows and dropout go on "
             "as they would have"
         )
-
-
-def _table_chunks(
-    path: Path, manifest: dict[str, Any], index: int, table: dict[str, Any]
-) -> Iterator[_core.BufferBag]:
-    """Rows of a table, a bounded number at a time."""
-    files, rows, parts = manifest["files"], table["rows"], table["parts"]
-    arrays = {part: map_file(path, f"table{index}.{part}", files) for part in parts}
-    for begin in range(0, rows, _LOAD_ROWS):
-        end = min(begin + _LOAD_ROWS, rows)
-        yield {
-            "keys": np.array(arrays["key"][begin:end]),
-            "vectors": np.array(arrays["vector"][begin:end]),
-            "slot_ids": np.array(arrays["slot"][begin:end]) if "slot" in arrays else None,
-            "states": [
-                np.array(arrays[part][begin:end]) for part in parts if part.startswith("state")
-            ],
-            "last_step": (
-                np.array(arrays["last_step"][begin:end]) if "last_step" in arrays else None
-            ),
-        }
 
 
 # --- saving in the background ---------------------------------------------------------------------
@@ -191,32 +204,47 @@ class Saver:
         Published checkpoints to keep; 0: all.
     background : bool
         save() returns when the state is copied to the host; a thread writes it.
+    channel : ProcessGroup, optional
+        What the thread talks to other processes through; None: a new one of the model's group.
     """
 
     def __init__(
-        self, folder: str | os.PathLike[str], keep_last: int = 0, background: bool = False
+        self,
+        folder: str | os.PathLike[str],
+        keep_last: int = 0,
+        background: bool = False,
+        channel: ProcessGroup | None = None,
     ) -> None:
         self.folder = Path(folder)
         self.keep_last = keep_last
         self.background = background
+        self.channel = channel
         self._thread: threading.Thread | None = None
         self._error: BaseException | None = None
 
-    def save(self, model: Model) -> None:
-        """Save the model; an error of an earlier save in the background is raised here."""
+    def save(self, model: Model, base: Base | None = None) -> None:
+        """Save the model, or what changed since ``base``. Collective.
+
+        An error of an earlier save in the background is raised here.
+        """
         self.wait()
-        snapshot = take(model)
+        group = group_of(model)
+        marks = base.marks if base is not None else None
+        if self.background and self.channel is None:
+            self.channel = group.duplicate("save")
+        snapshot = jointly(group, lambda: take(model, self.background, marks), LONG)
+        if base is not None:
+            snapshot.fields |= from_root(group, lambda: chain_fields(base.path))
+            _say_when_all_was_touched(model, snapshot)
         if not self.background:
-            write(self.folder, snapshot, self.keep_last)
+            write(self.folder, snapshot, self.keep_last, group)
             return
-        self._thread = threading.Thread(
-            target=self._guarded, args=(lambda: write(self.folder, snapshot, self.keep_last),)
-        )
+        self._thread = threading.Thread(target=self._write, args=(snapshot,))
         self._thread.start()
 
-    def _guarded(self, work: Callable[[], Path]) -> None:
+    def _write(self, snapshot: Snapshot) -> None:
         try:
-            work()
+            write(self.folder, snapshot, self.keep_last, self.channel)
         except BaseException as error:
             self._error = error
 
@@ -230,7 +258,16 @@ class Saver:
             raise error
 
 
+def _say_when_all_was_touched(model: Model, snapshot: Snapshot) -> None:
+    for table, stats in zip(snapshot.tables, model.session.table_stats(), strict=True):
+        if 0 < table.rows == stats["rows"]:
+            log.info(
+                f"The delta has all {table.rows} rows of table {table.name!r} of this process: "
+                "each was touched since (update_type Global with Adam, MomentumSGD or Nesterov "
+                "updates every row in every step)"
+            )
+
+
 def latest(folder: str | os.PathLike[str]) -> Path | None:
     """The newest published checkpoint of a folder, or None."""
-    found = published(Path(folder))
-    return found[-1][1] if found else None
+    return _latest(Path(folder))

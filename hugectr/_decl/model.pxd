@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The model's specs, the Session and the single network of the layer tests.
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libcpp cimport bool as cbool
 from libcpp.map cimport map as cmap
 from libcpp.memory cimport shared_ptr
@@ -141,6 +141,14 @@ cdef extern from "core/cpp/embedding/embedding.hpp" namespace "hugectr" nogil:
         vector[float] vectors
         vector[vector[float]] states
         vector[int64_t] last_step
+    cdef cppclass CppRowOrder "hugectr::RowOrder":
+        vector[int64_t] keys
+        vector[uint64_t] slot_ids
+        size_t size()
+    cdef cppclass CppRowValues "hugectr::RowValues":
+        float* vectors
+        vector[float*] states
+        int64_t* last_step
     cdef cppclass CppTableStats "hugectr::TableStats":
         size_t rows, max_rows, index_slots, bytes
 
@@ -254,6 +262,17 @@ cdef extern from "core/cpp/model/session.hpp" namespace "hugectr" nogil:
         size_t num_embeddings()
         CppBufferBag dump_embedding(size_t, cbool) except +translate_error
         void load_embedding(size_t, const CppBufferBag&) except +translate_error
+        CppRowOrder embedding_order(size_t, uint32_t) except +translate_error
+        void read_embedding(size_t, const CppRowOrder&, size_t, size_t,
+                            const CppRowValues&) except +translate_error
+        uint32_t mark_embedding(size_t) except +translate_error
+        cbool embedding_knows_since(size_t, uint32_t) except +translate_error
+        size_t embedding_state_count(size_t) except +translate_error
+        cbool embedding_has_last_step(size_t) except +translate_error
+        size_t embedding_vec_size(size_t) except +translate_error
+        cbool embedding_has_slots(size_t) except +translate_error
+        vector[uint32_t] row_processes(size_t, const vector[int64_t]&,
+                                       const vector[uint64_t]&) except +translate_error
         int64_t step()
         void reset_embedding(size_t) except +translate_error
         CppLossScalingState loss_scaling_state() except +translate_error

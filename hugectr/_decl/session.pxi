@@ -2,17 +2,6 @@
 # The Session: every call releases the GIL while C++ works.
 
 
-cdef object _bag_dict(const CppBufferBag& bag):
-    n, d = bag.keys.size(), bag.vec_size
-    return {
-        "keys": _int64_array(bag.keys),
-        "slot_ids": _uint64_array(bag.slot_ids) if bag.slot_ids.size() else None,
-        "vectors": _float_array(bag.vectors).reshape(n, d),
-        "states": [_float_array(bag.states[i]).reshape(n, d) for i in range(bag.states.size())],
-        "last_step": _int64_array(bag.last_step) if bag.last_step.size() else None,
-    }
-
-
 cdef CppBufferBag _bag(fields) except *:
     f = _Fields("rows", fields)
     cdef CppBufferBag bag
@@ -32,6 +21,31 @@ cdef CppBufferBag _bag(fields) except *:
         bag.states.push_back(_floats(state))
     f.done()
     return bag
+
+
+cdef class RowOrder:
+    """See ``_core.pyi``."""
+
+    cdef CppRowOrder _it
+
+    def __len__(self):
+        return self._it.size()
+
+    def keys(self, size_t begin, size_t end):
+        array = np.empty(end - begin, dtype=np.int64)
+        if end > self._it.size() or begin > end:
+            raise InvalidArgument(f"rows {begin} to {end} of an order of {len(self)}")
+        if array.size:
+            memcpy(_pointer(array), self._it.keys.data() + begin, array.size * 8)
+        return array
+
+    def slot_ids(self, size_t begin, size_t end):
+        array = np.empty(end - begin, dtype=np.uint64)
+        if end > self._it.slot_ids.size() or begin > end:
+            raise InvalidArgument(f"slots {begin} to {end} of {self._it.slot_ids.size()}")
+        if array.size:
+            memcpy(_pointer(array), self._it.slot_ids.data() + begin, array.size * 8)
+        return array
 
 
 # Sessions whose readers call Python to exchange samples with other processes. Their threads must end
@@ -174,11 +188,75 @@ cdef class Session:
         return self._it.num_embeddings()
 
     def dump_embedding(self, size_t index, with_states=False):
-        cdef CppBufferBag bag
-        cdef cbool states = with_states
+        order = self.embedding_order(index)
+        return self.read_embedding(index, order, 0, len(order), with_states)
+
+    def embedding_order(self, size_t index, uint32_t since=0):
+        order = RowOrder()
         with nogil:
-            bag = self._it.dump_embedding(index, states)
-        return _bag_dict(bag)
+            order._it = self._it.embedding_order(index, since)
+        return order
+
+    def read_embedding(self, size_t index, RowOrder order not None, size_t begin, size_t end,
+                       with_states=True):
+        # The core writes straight into the arrays: a table is not held twice.
+        cdef CppRowValues values
+        n, d = end - begin, self._it.embedding_vec_size(index)
+        bag = {
+            "keys": order.keys(begin, end),
+            "slot_ids": (
+                order.slot_ids(begin, end) if self._it.embedding_has_slots(index) else None),
+            "vectors": np.empty((n, d), dtype=np.float32),
+            "states": [],
+            "last_step": None,
+        }
+        values.vectors = <float*>_pointer(bag["vectors"])
+        values.last_step = NULL
+        if with_states:
+            for _ in range(self._it.embedding_state_count(index)):
+                state = np.empty((n, d), dtype=np.float32)
+                bag["states"].append(state)
+                values.states.push_back(<float*>_pointer(state))
+            if self._it.embedding_has_last_step(index):
+                bag["last_step"] = np.empty(n, dtype=np.int64)
+                values.last_step = <int64_t*>_pointer(bag["last_step"])
+        with nogil:
+            self._it.read_embedding(index, order._it, begin, end, values)
+        return bag
+
+    def mark_embedding(self, size_t index):
+        cdef uint32_t mark
+        with nogil:
+            mark = self._it.mark_embedding(index)
+        return mark
+
+    def embedding_knows_since(self, size_t index, uint32_t mark):
+        return bool(self._it.embedding_knows_since(index, mark))
+
+    def embedding_parts(self, size_t index):
+        d = self._it.embedding_vec_size(index)
+        parts = {"key": ("int64", ())}
+        if self._it.embedding_has_slots(index):
+            parts["slot"] = ("uint64", ())
+        parts["vector"] = ("float32", (d,))
+        for i in range(self._it.embedding_state_count(index)):
+            parts[f"state{i}"] = ("float32", (d,))
+        if self._it.embedding_has_last_step(index):
+            parts["last_step"] = ("int64", ())
+        return parts
+
+    def row_processes(self, size_t index, keys, slot_ids=None):
+        cdef vector[int64_t] all_keys = _int64s(keys)
+        cdef vector[uint64_t] slots
+        cdef vector[uint32_t] found
+        if slot_ids is not None:
+            slots = _uint64s(slot_ids)
+        with nogil:
+            found = self._it.row_processes(index, all_keys, slots)
+        array = np.empty(found.size(), dtype=np.uint32)
+        if found.size():
+            memcpy(_pointer(array), found.data(), found.size() * 4)
+        return array
 
     def load_embedding(self, size_t index, rows):
         cdef CppBufferBag bag = _bag(rows)

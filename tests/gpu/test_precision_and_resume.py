@@ -65,3 +65,32 @@ def test_resume_is_exact(tmp_path, update):
     assert a.fields == b.fields
     for name, values in a.arrays.items():
         np.testing.assert_array_equal(values, b.arrays[name], err_msg=name)
+
+
+@pytest.mark.parametrize("embedding", ["Distributed", "Localized"])
+def test_base_and_deltas_are_exact(tmp_path, embedding):
+    _, model = train("cuda", "Adam", 10, embedding=embedding)
+    model.save(tmp_path, delta=True)
+    for _ in range(3):
+        model.train()
+        path = model.save(tmp_path, delta=True, background=True)
+    model.wait_for_save()
+    a = native_checkpoint.take(model)
+    for device in ("cuda", "cpu"):
+        _, again = train(device, "Adam", 1, embedding=embedding)
+        assert again.resume(path) == 13
+        b = native_checkpoint.take(again)
+        for name, values in a.arrays.items():
+            np.testing.assert_array_equal(values, b.arrays[name], err_msg=name)
+    before = model.session.dump_embedding(0)
+    model.get_incremental_model()
+    model.train()
+    ((keys, vectors),) = model.get_incremental_model()
+    assert 0 < len(keys) < len(before["keys"])
+    after = model.session.dump_embedding(0)
+    known = {key: i for i, key in enumerate(before["keys"].tolist())}
+    where = {key: i for i, key in enumerate(after["keys"].tolist())}
+    for key, vector in zip(keys.tolist(), vectors, strict=True):
+        np.testing.assert_array_equal(after["vectors"][where[key]], vector)
+    for key in known.keys() - set(keys.tolist()):
+        np.testing.assert_array_equal(after["vectors"][where[key]], before["vectors"][known[key]])

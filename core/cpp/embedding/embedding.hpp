@@ -51,6 +51,26 @@ struct BufferBag {
   std::size_t size() const { return keys.size(); }
 };
 
+/// A moment in the life of a table: which rows were touched since. 0: the beginning.
+using RowMark = std::uint32_t;
+
+/// Rows of the local devices in the order of a dump, and where they lie. Good until rows are
+/// planned, loaded or forgotten; what is read by it are the values at the time of reading.
+struct RowOrder {
+  std::vector<std::int64_t> keys;       ///< n
+  std::vector<std::uint64_t> slot_ids;  ///< n (Localized), else empty
+  std::vector<std::uint32_t> devices;   ///< n local ids; empty when there is one device
+  std::vector<std::uint32_t> rows;      ///< n: row on its device
+  std::size_t size() const { return keys.size(); }
+};
+
+/// Where values of rows are to be written on the host, as in BufferBag; what is null is left out.
+struct RowValues {
+  float* vectors = nullptr;
+  std::vector<float*> states;
+  std::int64_t* last_step = nullptr;
+};
+
 /// A training batch is planned one ahead: two plans are alive at once, and one for evaluation.
 enum class PlanSlot : int { Train0 = 0, Train1 = 1, Eval = 2 };
 
@@ -104,6 +124,23 @@ class HCTR_API IEmbedding {
 
   /// Rows of the local devices, trained ones only, sorted by (slot, key).
   virtual BufferBag dump(bool with_states) = 0;
+  /// The same rows in parts: their order (only those touched since a mark), then values of rows
+  /// [begin, end) of it, through a bounded piece of host memory.
+  virtual RowOrder order(RowMark since) = 0;
+  virtual void read(const RowOrder& order, std::size_t begin, std::size_t end,
+                    const RowValues& values) = 0;
+  /// Whether rows have optimizer states, and the step they were last brought up to.
+  virtual std::size_t state_count() const = 0;
+  virtual bool has_last_step() const = 0;
+  /// A mark at this moment. The first call makes the table note from now on which rows training
+  /// and load() touch: 4 bytes a row and a small kernel a step, which nobody else pays for. Not
+  /// while a training batch is planned.
+  virtual RowMark mark() = 0;
+  /// Whether order(since) tells all that changed: not when rows were forgotten in between.
+  virtual bool knows_since(RowMark since) const = 0;
+  /// The process that owns each row: by key (Distributed) or slot (Localized, one slot a key).
+  virtual std::vector<std::uint32_t> row_processes(
+      const std::vector<std::int64_t>& keys, const std::vector<std::uint64_t>& slot_ids) const = 0;
   /// Adds or overwrites rows: each goes to its owner; rows owned by other processes are passed
   /// over. Throws OutOfMemory before anything has changed when a budget is too small.
   virtual void load(const BufferBag& rows) = 0;

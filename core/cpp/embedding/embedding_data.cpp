@@ -99,6 +99,7 @@ void EmbeddingData<Key>::grow_rows(std::size_t rows) {
   weights.grow_to(rows);
   for (GrowableTensor& state : states) state.grow_to(rows);
   if (last_step.max_rows() > 0) last_step.grow_to(rows);
+  if (stamps.max_rows() > 0) stamps.grow_to(rows);
 }
 
 template <class Key>
@@ -111,6 +112,11 @@ std::vector<TensorRef> EmbeddingData<Key>::state_rows(std::size_t rows) const {
 template <class Key>
 TensorRef EmbeddingData<Key>::last_step_rows(std::size_t rows) const {
   return last_step.max_rows() > 0 ? last_step.ref(0, rows) : TensorRef{};
+}
+
+template <class Key>
+TensorRef EmbeddingData<Key>::stamp_rows(std::size_t rows) const {
+  return stamps.max_rows() > 0 ? stamps.ref(0, rows) : TensorRef{};
 }
 
 template <class Key>
@@ -135,7 +141,8 @@ void EmbeddingData<Key>::init_rows(const OpContext& context,
 
 template <class Key>
 std::size_t EmbeddingData<Key>::size_in_bytes() const {
-  std::size_t bytes = table.size_in_bytes() + weights.size_in_bytes() + last_step.size_in_bytes();
+  std::size_t bytes = table.size_in_bytes() + weights.size_in_bytes() + last_step.size_in_bytes() +
+                      stamps.size_in_bytes();
   for (const GrowableTensor& state : states) bytes += state.size_in_bytes();
   return bytes;
 }

@@ -31,6 +31,7 @@ struct EmbeddingData {
                  std::uint64_t seed, std::size_t first, std::size_t last, bool with_weights) const;
   std::vector<TensorRef> state_rows(std::size_t rows) const;
   TensorRef last_step_rows(std::size_t rows) const;
+  TensorRef stamp_rows(std::size_t rows) const;
   ExchangeBuffers exchange() const { return {pooled.ref(), packed.ref()}; }
   std::size_t size_in_bytes() const;
 
@@ -42,6 +43,7 @@ struct EmbeddingData {
   bool has_budget = false;
   HashTable<Key> table;
   GrowableTensor weights, last_step;
+  GrowableTensor stamps;  ///< uint32: the mark at which a row was last touched; unused until mark()
   std::vector<GrowableTensor> states;
   /// Rows that have trained: what evaluation and dumps may see.
   std::atomic<std::size_t> trained_rows{0};

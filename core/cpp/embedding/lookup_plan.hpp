@@ -62,6 +62,7 @@ struct LookupPlan {
   std::size_t rows_after = 0;    ///< with those it inserted
   TensorRef weights, last_step;  ///< rows 0 .. rows_after - 1
   std::vector<TensorRef> states;
+  TensorRef stamps;  ///< empty unless touched rows are noted
 
   std::unique_ptr<Event> ready;     ///< plan stream: the plan is made
   std::unique_ptr<Event> released;  ///< compute stream: nothing reads it any more

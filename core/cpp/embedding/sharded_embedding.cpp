@@ -127,6 +127,7 @@ void ShardedEmbedding<Key>::make_plan(Data& data, LookupPlan& plan, const Sparse
   plan.weights = data.weights.ref(0, plan.rows_after);
   plan.states = data.state_rows(plan.rows_after);
   plan.last_step = data.last_step_rows(plan.rows_after);
+  plan.stamps = data.stamp_rows(plan.rows_after);
   context.stream->record(*plan.ready);
 }
 
@@ -320,6 +321,12 @@ void ShardedEmbedding<Key>::backward_and_update(std::size_t local_id, PlanSlot s
                                     .params = params_.opt_params});
       }
     }
+  }
+  if (now_ > 0) {
+    // A frozen table changes by its new rows only.
+    stamp(data, plan.stamps, plan.unique_rows.ref(), plan.run_count.ref(),
+          trainable_ ? 0 : plan.rows_before);
+    if (trainable_ && sweeps_untouched_rows(params_.opt_params)) all_touched_.store(now_);
   }
   context.stream->record(*plan.released);
   plan.state = LookupPlan::State::Trained;

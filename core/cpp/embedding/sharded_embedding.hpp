@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -32,6 +33,16 @@ class ShardedEmbedding final : public IEmbedding {
   bool is_trainable() const override { return trainable_; }
 
   BufferBag dump(bool with_states) override;
+  RowOrder order(RowMark since) override;
+  void read(const RowOrder& order, std::size_t begin, std::size_t end,
+            const RowValues& values) override;
+  std::size_t state_count() const override;
+  bool has_last_step() const override;
+  RowMark mark() override;
+  bool knows_since(RowMark since) const override;
+  std::vector<std::uint32_t> row_processes(
+      const std::vector<std::int64_t>& keys,
+      const std::vector<std::uint64_t>& slot_ids) const override;
   void load(const BufferBag& rows) override;
   void reset() override;
   void reset_optimizer() override;
@@ -57,6 +68,10 @@ class ShardedEmbedding final : public IEmbedding {
   [[noreturn]] void throw_over_budget(const Data& data, std::size_t rows) const;
   LookupPlan& planned(Data& data, PlanSlot slot, const TensorRef& vectors) const;
 
+  /// Throws for a key or slot the table can not have.
+  std::size_t owner(std::int64_t key, std::size_t slot) const;
+  void stamp(const Data& data, const TensorRef& stamps, const TensorRef& rows,
+             const TensorRef& count, std::size_t first) const;
   std::vector<Share> split(const BufferBag& rows) const;
   void insert_share(Data& data, const BufferBag& rows, Share& share);
   void write_share(Data& data, const BufferBag& rows, const Share& share);
@@ -66,6 +81,9 @@ class ShardedEmbedding final : public IEmbedding {
   std::shared_ptr<ResourceManager> resources_;
   std::vector<std::unique_ptr<Data>> devices_;
   bool trainable_ = true;
+  RowMark now_ = 0;                      ///< the last mark; 0: rows are not noted
+  RowMark forgotten_ = 0;                ///< the last mark before rows were forgotten
+  std::atomic<RowMark> all_touched_{0};  ///< the last mark before an update touched every row
 };
 
 }  // namespace hugectr

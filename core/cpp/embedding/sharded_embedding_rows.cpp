@@ -11,22 +11,6 @@
 namespace hugectr {
 namespace {
 
-/// Trained rows of one device on the host, in row order.
-struct HostRows {
-  std::vector<std::int64_t> keys;
-  std::vector<std::uint32_t> slots;
-  std::vector<float> vectors;
-  std::vector<std::vector<float>> states;
-  std::vector<std::int64_t> last_step;
-};
-
-struct RowPlace {
-  std::uint32_t slot;
-  std::uint32_t device;
-  std::int64_t key;
-  std::size_t row;
-};
-
 template <class T>
 std::vector<T> to_host(Stream& stream, const TensorRef& ref) {
   std::vector<T> host(ref.size());
@@ -35,64 +19,6 @@ std::vector<T> to_host(Stream& stream, const TensorRef& ref) {
 }
 
 }  // namespace
-
-template <class Key>
-BufferBag ShardedEmbedding<Key>::dump(bool with_states) {
-  std::vector<HostRows> parts(devices_.size());
-  for (std::size_t id = 0; id < devices_.size(); ++id) {
-    Data& data = *devices_[id];
-    HostRows& part = parts[id];
-    const std::size_t rows = data.trained_rows.load();
-    std::vector<Key> keys;
-    data.table.dump(data.gpu.plan_context(), rows, keys, part.slots);
-    part.keys.assign(keys.begin(), keys.end());
-    // The compute stream is the one that wrote the rows last.
-    Stream& stream = data.gpu.compute_stream();
-    part.vectors = to_host<float>(stream, data.weights.ref(0, rows));
-    if (with_states) {
-      for (const TensorRef& state : data.state_rows(rows)) {
-        part.states.push_back(to_host<float>(stream, state));
-      }
-      const TensorRef last_step = data.last_step_rows(rows);
-      if (!last_step.empty()) part.last_step = to_host<std::int64_t>(stream, last_step);
-    }
-    stream.synchronize();
-  }
-
-  std::vector<RowPlace> order;
-  for (std::size_t id = 0; id < parts.size(); ++id) {
-    for (std::size_t row = 0; row < parts[id].keys.size(); ++row) {
-      order.push_back({parts[id].slots.empty() ? 0 : parts[id].slots[row],
-                       static_cast<std::uint32_t>(id), parts[id].keys[row], row});
-    }
-  }
-  std::sort(order.begin(), order.end(), [](const RowPlace& a, const RowPlace& b) {
-    return a.slot != b.slot ? a.slot < b.slot : a.key < b.key;
-  });
-
-  const std::size_t d = params_.embedding_vec_size;
-  BufferBag bag;
-  bag.vec_size = d;
-  bag.vectors.resize(order.size() * d);
-  bag.keys.reserve(order.size());
-  const bool slots = params_.type == EmbeddingType::LocalizedSlotSparseEmbeddingHash;
-  if (with_states) {
-    bag.states.assign(num_states(params_.opt_params.optimizer),
-                      std::vector<float>(order.size() * d));
-  }
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    const RowPlace& place = order[i];
-    const HostRows& part = parts[place.device];
-    bag.keys.push_back(place.key);
-    if (slots) bag.slot_ids.push_back(place.slot);
-    std::copy_n(part.vectors.data() + place.row * d, d, bag.vectors.data() + i * d);
-    for (std::size_t s = 0; s < bag.states.size(); ++s) {
-      std::copy_n(part.states[s].data() + place.row * d, d, bag.states[s].data() + i * d);
-    }
-    if (!part.last_step.empty()) bag.last_step.push_back(part.last_step[place.row]);
-  }
-  return bag;
-}
 
 template <class Key>
 std::vector<typename ShardedEmbedding<Key>::Share> ShardedEmbedding<Key>::split(
@@ -122,17 +48,9 @@ std::vector<typename ShardedEmbedding<Key>::Share> ShardedEmbedding<Key>::split(
 
   std::vector<Share> shares(devices_.size());
   for (std::size_t i = 0; i < n; ++i) {
-    const std::int64_t wide = rows.keys[i];
-    const std::size_t slot = slots ? rows.slot_ids[i] : 0;
-    HCTR_CHECK(slot < params_.slot_num, "embedding '", name, "' has ", params_.slot_num,
-               " slots, the rows to load name slot ", slot);
-    const Key key = static_cast<Key>(wide);
-    HCTR_CHECK(static_cast<std::int64_t>(key) == wide && key != kEmptyKey<Key>, "embedding '", name,
-               "': key ", wide, " is not one of ", to_string(ScalarTypeOf<Key>::value),
-               " below the reserved ", kEmptyKey<Key>);
-    const std::size_t owner = devices_[0]->distribution->owner(widen_key(key), slot);
-    if (resources_->get_process_id_from_gpu_global_id(owner) == resources_->get_process_id()) {
-      shares[resources_->get_gpu_local_id_from_global_id(owner)].source.push_back(i);
+    const std::size_t device = owner(rows.keys[i], slots ? rows.slot_ids[i] : 0);
+    if (resources_->get_process_id_from_gpu_global_id(device) == resources_->get_process_id()) {
+      shares[resources_->get_gpu_local_id_from_global_id(device)].source.push_back(i);
     }
   }
   return shares;
@@ -173,15 +91,19 @@ void ShardedEmbedding<Key>::write_share(Data& data, const BufferBag& rows, const
   Stream& stream = *context.stream;
   data.init_rows(context, params_, resources_->seed(), share.rows_before, last, false);
 
-  // A key named twice takes its last row: the earlier ones are passed over.
+  // A key named twice takes its last row: the earlier ones are passed over. Rows of a part of a
+  // large table lie near each other, so that what is kept here is as large as the part.
   std::vector<std::uint32_t> targets = to_host<std::uint32_t>(stream, share.rows.ref());
   stream.synchronize();
-  std::vector<bool> written(last, false);
+  const auto [low, high] = std::minmax_element(targets.begin(), targets.end());
+  const std::uint32_t lowest = n > 0 ? *low : 0;
+  std::vector<bool> written(n > 0 ? *high - lowest + std::size_t{1} : 0, false);
   for (std::size_t i = n; i-- > 0;) {
-    if (written[targets[i]]) {
+    const std::size_t place = targets[i] - lowest;
+    if (written[place]) {
       targets[i] = kNoRow;
     } else {
-      written[targets[i]] = true;
+      written[place] = true;
     }
   }
   stream.copy(share.rows.get_ptr(), targets.data(), n * sizeof(std::uint32_t));
@@ -236,6 +158,11 @@ void ShardedEmbedding<Key>::load(const BufferBag& rows) {
   for (std::size_t id = 0; id < devices_.size(); ++id) {
     devices_[id]->gpu.compute_stream().synchronize();  // the last step may still write rows
     write_share(*devices_[id], rows, shares[id]);
+    if (now_ > 0) {
+      const Data& data = *devices_[id];
+      stamp(data, data.stamp_rows(data.table.size()), shares[id].rows.ref(), {}, 0);
+      data.gpu.compute_stream().synchronize();
+    }
     devices_[id]->trained_rows.store(devices_[id]->table.size());
   }
 }
@@ -262,10 +189,12 @@ void ShardedEmbedding<Key>::reset() {
     data->trained_rows.store(0);
     for (LookupPlan& plan : data->plans) plan.state = LookupPlan::State::Empty;
   }
+  forgotten_ = now_;
 }
 
 template <class Key>
 void ShardedEmbedding<Key>::reset_optimizer() {
+  all_touched_.store(now_);
   for (auto& data : devices_) {
     // Rows of a plan that has not trained have their first states already.
     const OpContext context = data->gpu.compute_context();
@@ -317,14 +246,12 @@ std::vector<MemoryReportEntry> ShardedEmbedding<Key>::memory_report() const {
 }
 
 // Members of this file; sharded_embedding.cpp instantiates the class with all the others.
-template BufferBag ShardedEmbedding<std::uint32_t>::dump(bool);
 template void ShardedEmbedding<std::uint32_t>::load(const BufferBag&);
 template void ShardedEmbedding<std::uint32_t>::reset();
 template void ShardedEmbedding<std::uint32_t>::reset_optimizer();
 template TableRows ShardedEmbedding<std::uint32_t>::rows(std::size_t) const;
 template TableStats ShardedEmbedding<std::uint32_t>::stats() const;
 template std::vector<MemoryReportEntry> ShardedEmbedding<std::uint32_t>::memory_report() const;
-template BufferBag ShardedEmbedding<std::int64_t>::dump(bool);
 template void ShardedEmbedding<std::int64_t>::load(const BufferBag&);
 template void ShardedEmbedding<std::int64_t>::reset();
 template void ShardedEmbedding<std::int64_t>::reset_optimizer();

@@ -171,6 +171,19 @@ class HCTR_API Session {
   std::size_t num_embeddings() const;
   BufferBag dump_embedding(std::size_t index, bool with_states);
   void load_embedding(std::size_t index, const BufferBag& rows);
+  // A dump in parts, marks of touched rows and owners, as in IEmbedding.
+  RowOrder embedding_order(std::size_t index, RowMark since);
+  void read_embedding(std::size_t index, const RowOrder& order, std::size_t begin, std::size_t end,
+                      const RowValues& values);
+  RowMark mark_embedding(std::size_t index);
+  bool embedding_knows_since(std::size_t index, RowMark since) const;
+  std::size_t embedding_state_count(std::size_t index) const;
+  bool embedding_has_last_step(std::size_t index) const;
+  std::size_t embedding_vec_size(std::size_t index) const;
+  bool embedding_has_slots(std::size_t index) const;
+  /// The process that owns each row of a table.
+  std::vector<std::uint32_t> row_processes(std::size_t index, const std::vector<std::int64_t>& keys,
+                                           const std::vector<std::uint64_t>& slot_ids) const;
   /// Updates done so far (the t of Adam) and a way to continue from it.
   std::int64_t step() const;
   /// Forgets all rows and states of a table; a batch that was planned ahead is planned anew.

@@ -84,16 +84,6 @@ void Session::set_non_trainables(const std::vector<NonTrainableValues>& values) 
   to_devices(*impl_->resources, refs, flat, "running statistics");
 }
 
-BufferBag Session::dump_embedding(std::size_t index, bool with_states) {
-  impl_->settle();
-  return impl_->embeddings.at(index)->dump(with_states);
-}
-
-void Session::load_embedding(std::size_t index, const BufferBag& rows) {
-  impl_->settle();
-  impl_->embeddings.at(index)->load(rows);
-}
-
 std::int64_t Session::step() const { return impl_->step; }
 void Session::set_step(std::int64_t step) { impl_->step = step; }
 

@@ -2,27 +2,12 @@
 """The command line, run as users run it."""
 
 import json
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
+from oracle.command import hctr
 
 import hugectr
-
-
-def hctr(*arguments, cwd=None):
-    return subprocess.run(
-        [sys.executable, "-m", "hugectr", *map(str, arguments)],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        cwd=cwd,
-        env={**os.environ, "CUDA_VISIBLE_DEVICES": ""},  # several virtual devices everywhere
-    )
 
 
 def test_version_and_help():

@@ -15,7 +15,7 @@ import pytest
 from oracle.small_net import SIZES, build, losses
 
 import hugectr
-from hugectr import checkpoint_folder, native_checkpoint
+from hugectr import checkpoint_chunks, checkpoint_folder, checkpoint_manifest, native_checkpoint
 from hugectr.data import Shuffle
 from hugectr.enums import Check_t, DataReaderType_t
 from hugectr.tools import DataGenerator, DataGeneratorParams
@@ -182,16 +182,16 @@ def saved(data, tmp_path):
 def test_a_folder_that_can_not_be_written_leaves_the_last_checkpoint(data, tmp_path, monkeypatch):
     model, path = saved(data, tmp_path)
     losses(model, 2)
-    real = checkpoint_folder._write_file
+    real = checkpoint_chunks.ChunkFile.put
     written = []
 
-    def full_disk(file, values):
-        written.append(file)
+    def full_disk(self, number, values):
+        written.append(self.path)
         if len(written) == 4:
-            raise OSError(28, "No space left on device", str(file))
-        return real(file, values)
+            raise OSError(28, "No space left on device", str(self.path))
+        real(self, number, values)
 
-    monkeypatch.setattr(checkpoint_folder, "_write_file", full_disk)
+    monkeypatch.setattr(checkpoint_chunks.ChunkFile, "put", full_disk)
     with pytest.raises(OSError, match="No space left"):
         model.save(tmp_path / "run")
     model.save(tmp_path / "other")  # the fifth file and all after it
@@ -206,17 +206,19 @@ def test_an_error_in_the_background_is_raised_by_the_next_call(data, tmp_path, m
     model = model_of(data, "Raw")
     losses(model, 1)
 
-    def fail(file, values):
-        raise OSError(30, "Read-only file system", str(file))
+    def fail(self, number, values):
+        raise OSError(30, "Read-only file system", str(self.path))
 
-    monkeypatch.setattr(checkpoint_folder, "_write_file", fail)
+    monkeypatch.setattr(checkpoint_chunks.ChunkFile, "put", fail)
     model.save(tmp_path / "run", background=True)
     with pytest.raises(OSError, match="Read-only"):
         model.wait_for_save()
     model.wait_for_save()  # said once
 
 
-@pytest.mark.parametrize("part", ["dense.weights", "table0.vector", "table0.key", "manifest.json"])
+@pytest.mark.parametrize(
+    "part", ["dense.weights", "table0.vector.1-of-1", "table0.key.1-of-1", "manifest.json"]
+)
 def test_missing_short_and_damaged_files_are_named(data, tmp_path, part):
     model, path = saved(data, tmp_path)
     content = (path / part).read_bytes()
@@ -248,10 +250,10 @@ def test_another_model_is_refused_and_unchanged(data, tmp_path):
         ({"seed": 99}, "seed 99"),
         ({"tables": []}, "tables"),
         ({"tables": [manifest["tables"][0] | {"vec_size": 9}]}, "vectors of 9"),
-        ({"format": 2}, "format 2"),
+        ({"format": 3}, "format 3"),
     ):
         changed = manifest | change
-        changed["crc32"] = checkpoint_folder._manifest_sum(changed)
+        changed["crc32"] = checkpoint_manifest.manifest_sum(changed)
         (path / "manifest.json").write_text(json.dumps(changed))
         with pytest.raises((hugectr.InvalidArgument, hugectr.errors.DataError), match=words):
             wide.resume(path)

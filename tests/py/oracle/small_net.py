@@ -20,6 +20,7 @@ def build(
     device="cpu",
     embedding="Distributed",
     optimizer="Adam",
+    update="Local",
     **reader,
 ):
     """A model whose loss depends on every label, dense value and key of its batch."""
@@ -38,7 +39,7 @@ def build(
     model = hugectr.Model(
         solver,
         params,
-        hugectr.CreateOptimizer(hugectr.Optimizer_t[optimizer], hugectr.Update_t.Local),
+        hugectr.CreateOptimizer(hugectr.Optimizer_t[optimizer], hugectr.Update_t[update]),
     )
     sparse = hugectr.DataReaderSparseParam("keys", nnz, True, len(SIZES))
     layer, t = hugectr.DenseLayer, hugectr.Layer_t

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "core/cpp/embedding/sharded_embedding.hpp"
+#include "core/cpp/ops/gather_rows.hpp"
+#include "core/cpp/ops/loops/row_update_rules.hpp"
+
+/// Rows out of a table, in the order of (slot, key) whatever device they lie on.
+namespace hugectr {
+namespace {
+
+constexpr std::size_t kStagedBytes = std::size_t{32} << 20;  // values gathered in one go
+
+struct RowPlace {
+  std::uint32_t slot;
+  std::uint32_t device;
+  std::int64_t key;
+  std::uint32_t row;
+};
+
+/// Rows that one device has among a part of an order.
+struct DeviceRows {
+  std::vector<std::uint32_t> rows;
+  std::vector<std::size_t> targets;  ///< place in the part; empty: i goes to i
+};
+
+std::vector<DeviceRows> by_device(const RowOrder& order, std::size_t begin, std::size_t end,
+                                  std::size_t device_count) {
+  std::vector<DeviceRows> parts(device_count);
+  if (order.devices.empty()) {
+    parts[0].rows.assign(order.rows.begin() + static_cast<std::ptrdiff_t>(begin),
+                         order.rows.begin() + static_cast<std::ptrdiff_t>(end));
+    return parts;
+  }
+  for (std::size_t i = begin; i < end; ++i) {
+    parts[order.devices[i]].rows.push_back(order.rows[i]);
+    parts[order.devices[i]].targets.push_back(i - begin);
+  }
+  return parts;
+}
+
+/// Copies rows of `source` to out[target * row_bytes ...].
+class RowReader {
+ public:
+  RowReader(GPUResource& gpu, const std::string& owner, const DeviceRows& part,
+            std::size_t vec_size)
+      : context_(gpu.compute_context()), part_(part) {
+    const std::size_t n = part.rows.size();
+    const std::size_t row_bytes = std::max(vec_size * sizeof(float), sizeof(std::int64_t));
+    staged_rows_ = std::min(n, kStagedBytes / row_bytes);
+    arena_ = DeviceBuffer2::create(owner + " rows to read", DeviceAllocator(gpu.memory_resource()));
+    ids_ = arena_->reserve({n}, TensorScalarType::UInt32, "rows");
+    arena_->reserve({staged_rows_ * row_bytes}, &staged_, "values");
+    arena_->allocate();
+    context_.stream->copy(ids_.get_ptr(), part.rows.data(), n * sizeof(std::uint32_t));
+  }
+
+  void read(const TensorRef& source, void* out) {
+    const std::size_t row_bytes = source.row_size() * size_of(source.dtype);
+    const std::size_t n = part_.rows.size(), step = staged_rows_;
+    std::vector<char> host(part_.targets.empty() ? 0 : std::min(step, n) * row_bytes);
+    for (std::size_t first = 0; first < n; first += step) {
+      const std::size_t count = std::min(step, n - first);
+      TensorRef ids = ids_.ref();
+      ids.data = ids.template ptr<std::uint32_t>() + first;
+      ids.shape = {count};
+      TensorRef values = source;
+      values.data = staged_.get_ptr();
+      values.shape[0] = count;
+      run(context_, GatherRows{.rows = ids, .source = source, .values = values});
+      char* const target = static_cast<char*>(out);
+      char* const landing = host.empty() ? target + first * row_bytes : host.data();
+      context_.stream->copy(landing, values.data, count * row_bytes);
+      context_.stream->synchronize();
+      for (std::size_t i = 0; i < count && !host.empty(); ++i) {
+        std::copy_n(landing + i * row_bytes, row_bytes,
+                    target + part_.targets[first + i] * row_bytes);
+      }
+    }
+  }
+
+ private:
+  OpContext context_;
+  const DeviceRows& part_;
+  std::shared_ptr<DeviceBuffer2> arena_;
+  TensorBag2 ids_;
+  Tensor2<std::uint8_t> staged_;
+  std::size_t staged_rows_ = 0;
+};
+
+}  // namespace
+
+template <class Key>
+std::size_t ShardedEmbedding<Key>::state_count() const {
+  return num_states(params_.opt_params.optimizer);
+}
+
+template <class Key>
+bool ShardedEmbedding<Key>::has_last_step() const {
+  return keeps_last_step(params_.opt_params);
+}
+
+template <class Key>
+RowOrder ShardedEmbedding<Key>::order(RowMark since) {
+  HCTR_CHECK(since == 0 || knows_since(since), "embedding '", params_.name,
+             "' did not note which rows were touched since mark ", since, ": ask for all rows");
+  const bool all = since == 0 || all_touched_.load() >= since;
+  std::vector<RowPlace> places;
+  for (std::size_t id = 0; id < devices_.size(); ++id) {
+    Data& data = *devices_[id];
+    const std::size_t rows = data.trained_rows.load();
+    std::vector<Key> keys;
+    std::vector<std::uint32_t> slots, stamps(all ? 0 : rows);
+    data.table.dump(data.gpu.plan_context(), rows, keys, slots);
+    if (!all) {
+      Stream& stream = data.gpu.compute_stream();
+      stream.copy(stamps.data(), data.stamps.ref(0, rows).data, rows * sizeof(std::uint32_t));
+      stream.synchronize();
+    }
+    if (all) places.reserve(places.size() + rows);
+    for (std::size_t row = 0; row < rows; ++row) {
+      if (!all && stamps[row] < since) continue;
+      places.push_back({slots.empty() ? 0 : slots[row], static_cast<std::uint32_t>(id),
+                        static_cast<std::int64_t>(keys[row]), static_cast<std::uint32_t>(row)});
+    }
+  }
+  std::sort(places.begin(), places.end(), [](const RowPlace& a, const RowPlace& b) {
+    return a.slot != b.slot ? a.slot < b.slot : a.key < b.key;
+  });
+
+  RowOrder order;
+  order.keys.reserve(places.size());
+  order.rows.reserve(places.size());
+  const bool localized = params_.type == EmbeddingType::LocalizedSlotSparseEmbeddingHash;
+  for (const RowPlace& place : places) {
+    order.keys.push_back(place.key);
+    order.rows.push_back(place.row);
+    if (localized) order.slot_ids.push_back(place.slot);
+    if (devices_.size() > 1) order.devices.push_back(place.device);
+  }
+  return order;
+}
+
+template <class Key>
+void ShardedEmbedding<Key>::read(const RowOrder& order, std::size_t begin, std::size_t end,
+                                 const RowValues& values) {
+  HCTR_CHECK(begin <= end && end <= order.size(), "embedding '", params_.name, "': rows ", begin,
+             " to ", end, " of an order of ", order.size());
+  const std::vector<DeviceRows> parts = by_device(order, begin, end, devices_.size());
+  for (std::size_t id = 0; id < devices_.size(); ++id) {
+    Data& data = *devices_[id];
+    if (parts[id].rows.empty()) continue;
+    const std::size_t rows = data.trained_rows.load();
+    const std::uint32_t last = *std::max_element(parts[id].rows.begin(), parts[id].rows.end());
+    HCTR_CHECK(last < rows, "embedding '", params_.name, "' has ", rows, " rows on ", data.where(),
+               " and the order names row ", last, ": it is of an earlier state of the table");
+    RowReader reader(data.gpu, data.owner, parts[id], params_.embedding_vec_size);
+    if (values.vectors) reader.read(data.weights.ref(0, rows), values.vectors);
+    const std::vector<TensorRef> states = data.state_rows(rows);
+    for (std::size_t s = 0; s < values.states.size(); ++s) {
+      reader.read(states.at(s), values.states[s]);
+    }
+    const TensorRef last_step = data.last_step_rows(rows);
+    if (values.last_step && !last_step.empty()) reader.read(last_step, values.last_step);
+  }
+}
+
+template <class Key>
+BufferBag ShardedEmbedding<Key>::dump(bool with_states) {
+  RowOrder rows = order(0);
+  const std::size_t n = rows.size(), d = params_.embedding_vec_size;
+  BufferBag bag;
+  bag.vec_size = d;
+  bag.vectors.resize(n * d);
+  RowValues values{.vectors = bag.vectors.data()};
+  if (with_states) {
+    bag.states.resize(state_count());
+    for (auto& state : bag.states) {
+      state.resize(n * d);
+      values.states.push_back(state.data());
+    }
+    if (has_last_step()) bag.last_step.resize(n);
+    values.last_step = bag.last_step.data();
+  }
+  read(rows, 0, n, values);
+  bag.keys = std::move(rows.keys);
+  bag.slot_ids = std::move(rows.slot_ids);
+  return bag;
+}
+
+// Members of this file; sharded_embedding.cpp instantiates the class with all the others.
+template std::size_t ShardedEmbedding<std::uint32_t>::state_count() const;
+template bool ShardedEmbedding<std::uint32_t>::has_last_step() const;
+template RowOrder ShardedEmbedding<std::uint32_t>::order(RowMark);
+template void ShardedEmbedding<std::uint32_t>::read(const RowOrder&, std::size_t, std::size_t,
+                                                    const RowValues&);
+template BufferBag ShardedEmbedding<std::uint32_t>::dump(bool);
+template std::size_t ShardedEmbedding<std::int64_t>::state_count() const;
+template bool ShardedEmbedding<std::int64_t>::has_last_step() const;
+template RowOrder ShardedEmbedding<std::int64_t>::order(RowMark);
+template void ShardedEmbedding<std::int64_t>::read(const RowOrder&, std::size_t, std::size_t,
+                                                   const RowValues&);
+template BufferBag ShardedEmbedding<std::int64_t>::dump(bool);
+
+}  // namespace hugectr

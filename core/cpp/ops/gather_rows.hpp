@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "core/cpp/device/op.hpp"
+
+namespace hugectr {
+
+/// values[i] = source[rows[i]], bit for bit.
+/// rows (n) uint32 below R; values (n, d), source (R, d) of the same dtype, packed. Overwrites.
+/// Deterministic.
+struct HCTR_API GatherRows {
+  static constexpr const char* kName = "gather_rows";
+  TensorRef rows, source, values;
+
+  void visit(OpVisitor& v) {
+    v.tensor("rows", Access::In, rows);
+    v.tensor("source", Access::In, source);
+    v.tensor("values", Access::Out, values);
+  }
+  void check() const;
+};
+
+}  // namespace hugectr

@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of a checkpoint: written in chunks by several threads, each chunk with its CRC-32.
+
+A chunk's place is known before it is written, so that chunks of all files go to the same few
+threads in any order; CRC, writing and syncing of one overlap with those of the others.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+import zlib
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hugectr.errors import DataError
+
+Array = npt.NDArray[Any]
+
+CHUNK = 16 << 20  # bytes of a chunk: of all parts of its rows together
+_THREADS = 4
+_IN_FLIGHT = 8  # chunks of files that wait for a thread
+_SYNCED = 256 << 20  # bytes of a file after which the disk is told to begin
+
+
+class ChunkFile:
+    """A file being written; chunks in any order, from any thread.
+
+    Parameters
+    ----------
+    path : Path
+    chunk_bytes : int
+        Of every chunk but the last.
+    """
+
+    def __init__(self, path: Path, chunk_bytes: int) -> None:
+        self.path = path
+        self.chunk_bytes = chunk_bytes
+        self.bytes = 0
+        self._sums: dict[int, int] = {}
+        self._lock = threading.Lock()
+        self._handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+
+    def put(self, number: int, values: Array) -> None:
+        """Write chunk ``number``."""
+        data = bytes_of(np.ascontiguousarray(values))
+        self._sums[number] = zlib.crc32(data)
+        place, rest = number * self.chunk_bytes, data
+        while rest:
+            try:
+                written = os.pwrite(self._handle, rest, place)
+            except OSError as error:
+                raise OSError(error.errno, error.strerror, str(self.path)) from error
+            if written == 0:
+                raise OSError(errno.EIO, "the file takes no more bytes", str(self.path))
+            place, rest = place + written, rest[written:]
+        with self._lock:
+            before = self.bytes
+            self.bytes += len(data)
+            begin = self.bytes // _SYNCED > before // _SYNCED
+        # Else all of it is written when the file is closed, and nothing overlaps with that.
+        if begin:
+            os.fdatasync(self._handle)
+
+    def sync(self) -> None:
+        """Wait for the disk."""
+        try:
+            os.fsync(self._handle)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(self.path)) from error
+
+    def close(self) -> None:
+        """Close; what was not synced may be lost."""
+        os.close(self._handle)
+
+    def entry(self, dtype: str, shape: tuple[int, ...]) -> dict[str, Any]:
+        """What the manifest says about it."""
+        return {
+            "bytes": self.bytes,
+            "chunk_bytes": self.chunk_bytes,
+            "crc32": [self._sums[number] for number in sorted(self._sums)],
+            "dtype": dtype,
+            "shape": list(shape),
+        }
+
+
+class ChunkWriter:
+    """Threads that write chunks of files. As a context, it waits for them and closes the files."""
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(_THREADS, "checkpoint")
+        self._pending: deque[Future[None]] = deque()
+        self._files: list[ChunkFile] = []
+
+    def open(self, path: Path, chunk_bytes: int) -> ChunkFile:
+        """Begin a file."""
+        self._files.append(ChunkFile(path, chunk_bytes))
+        return self._files[-1]
+
+    def put(self, file: ChunkFile, number: int, values: Array) -> None:
+        """Have a chunk written; raises the error of an earlier one."""
+        self._pending.append(self._pool.submit(file.put, number, values))
+        while len(self._pending) > _IN_FLIGHT:
+            self._pending.popleft().result()
+
+    def finish(self) -> None:
+        """Wait until all files are on the disk."""
+        while self._pending:
+            self._pending.popleft().result()
+        for result in [self._pool.submit(file.sync) for file in self._files]:
+            result.result()
+
+    def __enter__(self) -> ChunkWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        for file in self._files:
+            file.close()
+
+
+def write_file(path: Path, values: Array, writer: ChunkWriter) -> ChunkFile:
+    """Have an array written as a file."""
+    file = writer.open(path, CHUNK)
+    data = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
+    for number, begin in enumerate(range(0, data.size, CHUNK)):
+        writer.put(file, number, data[begin : begin + CHUNK])
+    return file
+
+
+def bytes_of(values: Array) -> memoryview:
+    """Memory of a contiguous array."""
+    return memoryview(values.reshape(-1).view(np.uint8).data) if values.size else memoryview(b"")
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+def chunk_sums(entry: dict[str, Any]) -> tuple[int, list[int]]:
+    """Bytes of a chunk and the checksums; a file of format 1 is one chunk."""
+    if isinstance(entry["crc32"], int):
+        return max(1, entry["bytes"]), [entry["crc32"]] if entry["bytes"] else []
+    return entry["chunk_bytes"], entry["crc32"]
+
+
+def read_range(path: Path, begin: int, end: int) -> bytearray:
+    """Bytes [begin, end) of a file.
+
+    Raises
+    ------
+    DataError
+        When the file is shorter, or can not be read.
+    """
+    data = bytearray(end - begin)
+    view, place = memoryview(data), begin
+    try:
+        with open(path, "rb", buffering=0) as file:
+            file.seek(begin)
+            while view:
+                count = file.readinto(view)
+                if not count:
+                    raise DataError(
+                        f"{path} ends at byte {place}, bytes up to {end} are expected: take "
+                        "another checkpoint"
+                    )
+                view, place = view[count:], place + count
+    except OSError as error:
+        raise DataError(f"{path} can not be read ({error}): take another checkpoint") from error
+    return data
+
+
+def check_sum(path: Path, begin: int, data: bytearray, wanted: int) -> None:
+    """Compare the checksum of a chunk.
+
+    Raises
+    ------
+    DataError
+        Naming the file and the bytes.
+    """
+    found = zlib.crc32(data)
+    if found != wanted:
+        raise DataError(
+            f"{path} is damaged in bytes {begin} to {begin + len(data)}: their checksum is "
+            f"{found:08x}, the manifest says {wanted:08x}; take another checkpoint"
+        )
+
+
+def checked_chunks(path: Path, entry: dict[str, Any]) -> Iterator[bytearray]:
+    """Content of a file, checked, a bounded piece at a time.
+
+    A file of format 1 has one checksum: it is known to be wrong only at the end.
+    """
+    step, sums = chunk_sums(entry)
+    if len(sums) != -(-entry["bytes"] // step):
+        raise DataError(f"{path}: the manifest has {len(sums)} checksums: take another checkpoint")
+    for number, wanted in enumerate(sums):
+        begin, end = number * step, min((number + 1) * step, entry["bytes"])
+        if end - begin <= 4 * CHUNK:
+            data = read_range(path, begin, end)
+            check_sum(path, begin, data, wanted)
+            yield data
+            continue
+        found = 0
+        for first in range(begin, end, CHUNK):
+            data = read_range(path, first, min(first + CHUNK, end))
+            found = zlib.crc32(data, found)
+            yield data
+        if found != wanted:
+            raise DataError(
+                f"{path} is damaged: its checksum is {found:08x}, the manifest says {wanted:08x}; "
+                "take another checkpoint"
+            )
+
+
+def read_array(path: Path, entry: dict[str, Any]) -> Array:
+    """A whole file, checked, as an array."""
+    data = bytearray()
+    for chunk in checked_chunks(path, entry):
+        data += chunk
+    return np.frombuffer(data, entry["dtype"]).reshape(entry["shape"])

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Delta checkpoints: the rows touched since an earlier checkpoint, which names the way back.
+
+A delta holds everything a full checkpoint does but for the rows that did not change. Its manifest
+has ``chain``: the full checkpoint and all deltas before it, oldest first, with the checksums of
+their manifests. Replaying the chain gives the very state that a full checkpoint would hold, because
+training never removes a row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from hugectr.checkpoint_manifest import read_manifest
+from hugectr.errors import DataError
+
+
+@dataclass(frozen=True)
+class Base:
+    """What the next delta may build on: a checkpoint, and the marks taken with it.
+
+    Attributes
+    ----------
+    path : Path
+        The published checkpoint.
+    marks : tuple of int
+        One a table.
+    """
+
+    path: Path
+    marks: tuple[int, ...]
+
+
+def chain_fields(base: Path) -> dict[str, list[str] | list[int]]:
+    """What the manifest of a delta says about the checkpoint it builds on.
+
+    Raises
+    ------
+    DataError
+        When that is gone or damaged.
+    """
+    manifest = read_manifest(base)
+    return {
+        "chain": [*manifest.get("chain", []), base.name],
+        "chain_crc32": [*manifest.get("chain_crc32", []), manifest["crc32"]],
+    }
+
+
+def chain_of(path: Path) -> list[Path]:
+    """The checkpoints to replay, oldest first; ``path`` is the last.
+
+    Raises
+    ------
+    DataError
+        When one of them is missing, damaged, or not the one that the delta was made from.
+    """
+    manifest = read_manifest(path)
+    links = []
+    for name, wanted in zip(
+        manifest.get("chain", []), manifest.get("chain_crc32", []), strict=True
+    ):
+        link = path.parent / name
+        if not link.is_dir():
+            raise DataError(
+                f"{path} is a delta and needs {link}, which is not there: copy deltas together "
+                "with what they build on, or take a full checkpoint"
+            )
+        if read_manifest(link)["crc32"] != wanted:
+            raise DataError(
+                f"{link} is not the checkpoint that the delta {path.name} was made from: take "
+                "another checkpoint"
+            )
+        links.append(link)
+    return [*links, path]

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All rows of a table of a checkpoint in one order, whatever shards and deltas they lie in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from hugectr.checkpoint_chunks import Array
+from hugectr.checkpoint_delta import chain_of
+from hugectr.checkpoint_load import TableReader
+from hugectr.checkpoint_manifest import Manifest, check_sizes, read_manifest
+from hugectr.checkpoint_rows import Parts
+
+Link = tuple[Path, Manifest]
+
+
+def links_of(path: Path) -> list[Link]:
+    """A checkpoint and all it builds on, oldest first, with all files there.
+
+    Raises
+    ------
+    DataError
+        Naming what is missing.
+    """
+    links = [(link, read_manifest(link)) for link in chain_of(path)]
+    for link, manifest in links:
+        check_sizes(link, manifest)
+    return links
+
+
+class MergedRows:
+    """Rows of a table, sorted by (slot, key), each once: of a row saved twice the newest.
+
+    Shards are sorted, so a chunk of each is enough memory.
+
+    Parameters
+    ----------
+    links : list of (Path, dict)
+        The chain, oldest first.
+    index : int
+        Of the table.
+    only : list of str, optional
+        Parts to read besides key and slot; None: all.
+    """
+
+    def __init__(
+        self, links: Sequence[Link], index: int, only: Sequence[str] | None = None
+    ) -> None:
+        self._readers = [TableReader(path, manifest, index) for path, manifest in links]
+        for reader in self._readers:
+            reader.check_whole_files(0, 1)
+        parts = self._readers[-1].parts
+        wanted = ["key", "slot", *(parts if only is None else only)]
+        self.parts: Parts = {part: parts[part] for part in parts if part in wanted}
+        self.name = str(self._readers[-1].table["name"])
+
+    def count(self) -> int:
+        """Rows; read from the files when deltas may have rows of their base."""
+        if len(self._readers) == 1:
+            return int(self._readers[0].table["rows"])
+        found = MergedRows.__new__(MergedRows)
+        found._readers, found.name = self._readers, self.name
+        found.parts = {part: self.parts[part] for part in ("key", "slot") if part in self.parts}
+        return sum(len(block["key"]) for block in found.blocks())
+
+    def _chunks(self, reader: TableReader, shard: int) -> Iterator[dict[str, Array]]:
+        for unit in reader.units:
+            if unit.shard == shard:
+                yield reader.read(unit, self.parts)
+
+    def blocks(self) -> Iterator[dict[str, Array]]:
+        """The rows in blocks of any size, checked."""
+        shards = [
+            self._chunks(reader, shard)
+            for reader in self._readers
+            for shard in range(len(reader.table["shards"]))
+        ]
+        heads = [next(shard, None) for shard in shards]
+        while any(head is not None for head in heads):
+            bound = min(_identity(head, -1) for head in heads if head is not None)
+            pieces = []
+            for number, head in enumerate(heads):
+                if head is None:
+                    continue
+                count = rows_up_to(head, bound)
+                pieces.append({part: values[:count] for part, values in head.items()})
+                rest = {part: values[count:] for part, values in head.items()}
+                heads[number] = rest if len(rest["key"]) else next(shards[number], None)
+            yield in_order([piece for piece in pieces if len(piece["key"])])
+
+
+def _identity(values: dict[str, Array], row: int) -> tuple[int, int]:
+    return (int(values["slot"][row]) if "slot" in values else 0), int(values["key"][row])
+
+
+def rows_up_to(values: dict[str, Array], bound: tuple[int, int]) -> int:
+    """How many sorted rows are not behind a (slot, key)."""
+    slot, key = bound
+    first, last = 0, len(values["key"])
+    if "slot" in values:
+        first = int(np.searchsorted(values["slot"], np.uint64(slot), "left"))
+        last = int(np.searchsorted(values["slot"], np.uint64(slot), "right"))
+    return first + int(np.searchsorted(values["key"][first:last], key, "right"))
+
+
+def in_order(pieces: list[dict[str, Array]]) -> dict[str, Array]:
+    """Rows of all pieces sorted; of equal ones that of the last piece."""
+    if len(pieces) == 1:
+        return pieces[0]
+    joined = {part: np.concatenate([piece[part] for piece in pieces]) for part in pieces[0]}
+    names = ("key", "slot") if "slot" in joined else ("key",)
+    order = np.lexsort([joined[name] for name in names])  # stable: later pieces stay behind
+    last = np.zeros(len(order), bool)
+    last[-1] = True
+    for name in names:
+        values = joined[name][order]
+        last[:-1] |= values[1:] != values[:-1]
+    return {part: values[order[last]] for part, values in joined.items()}

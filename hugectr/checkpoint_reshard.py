@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Another number of shards, or one full checkpoint out of a chain of deltas: ``model reshard``."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hugectr.checkpoint_chunks import (
+    CHUNK,
+    Array,
+    ChunkFile,
+    ChunkWriter,
+    read_array,
+    write_file,
+)
+from hugectr.checkpoint_folder import begin, publish
+from hugectr.checkpoint_manifest import row_bytes, shard_file, step_folder
+from hugectr.checkpoint_merge import Link, MergedRows, links_of
+from hugectr.checkpoint_rows import Parts, bytes_a_row
+
+
+class ShardFiles:
+    """The files of one shard, written as its rows come.
+
+    Parameters
+    ----------
+    work : Path
+        Folder to write to.
+    names : dict of str to str
+        Part -> file.
+    parts : Parts
+    writer : ChunkWriter
+    """
+
+    def __init__(
+        self, work: Path, names: dict[str, str], parts: Parts, writer: ChunkWriter
+    ) -> None:
+        self.names, self.rows = names, 0
+        self._parts, self._writer = parts, writer
+        self.step = max(1, CHUNK // bytes_a_row(parts))
+        self._files: dict[str, ChunkFile] = {
+            part: writer.open(work / names[part], self.step * row_bytes(dtype, shape))
+            for part, (dtype, shape) in parts.items()
+        }
+        self._waiting: list[dict[str, Array]] = []
+        self._count = self._chunks = 0
+
+    def add(self, values: dict[str, Array]) -> None:
+        """Rows behind those that came before."""
+        self._waiting.append(values)
+        self._count += len(values["key"])
+        if self._count >= self.step:
+            self._write(self._count - self._count % self.step)
+
+    def _write(self, count: int) -> None:
+        joined = {
+            part: np.concatenate([values[part] for values in self._waiting]) for part in self._parts
+        }
+        for first in range(0, count, self.step):
+            for part, file in self._files.items():
+                chunk = joined[part][first : min(first + self.step, count)]
+                self._writer.put(file, self._chunks, chunk)
+            self._chunks += 1
+        self._waiting = [{part: values[count:].copy() for part, values in joined.items()}]
+        self._count -= count
+        self.rows += count
+
+    def finish(self) -> None:
+        """Write what is left."""
+        if self._count:
+            self._write(self._count)
+
+    def entries(self) -> dict[str, dict[str, Any]]:
+        """What the manifest says; after the writer has finished."""
+        return {
+            self.names[part]: self._files[part].entry(dtype, (self.rows, *shape))
+            for part, (dtype, shape) in self._parts.items()
+        }
+
+
+def reshard(path: Path, folder: Path, shards: int) -> Path:
+    """Write a checkpoint again, full and with another number of shards, in bounded memory.
+
+    Rows go to the shards that as many processes of one device each would save.
+
+    Parameters
+    ----------
+    path : Path
+        A checkpoint; of a delta all it builds on is read.
+    folder : Path
+        Folder of checkpoints to publish it in.
+    shards : int
+
+    Returns
+    -------
+    Path
+        The new checkpoint.
+
+    Raises
+    ------
+    DataError
+        When a file is damaged.
+    InvalidArgument
+        When the folder has that step and deltas build on it.
+    """
+    links = links_of(path)
+    manifest = links[-1][1]
+    target = step_folder(folder, manifest["step"])
+    work = begin(folder, target.name)
+    try:
+        with ChunkWriter() as writer:
+            plain = _copy_dense(links[-1], work, writer)
+            tables = [
+                _write_table(MergedRows(links, index), work, index, shards, writer)
+                for index in range(len(manifest["tables"]))
+            ]
+            writer.finish()
+            files: dict[str, Any] = {
+                name: file.entry(manifest["files"][name]["dtype"], manifest["files"][name]["shape"])
+                for name, file in plain.items()
+            }
+        described = []
+        for table, parts in zip(manifest["tables"], tables, strict=True):
+            for part in parts:
+                files |= part.entries()
+            described.append(
+                table
+                | {
+                    "rows": sum(part.rows for part in parts),
+                    "chunk_rows": parts[0].step,
+                    "shards": [{"rows": part.rows, "files": part.names} for part in parts],
+                }
+            )
+        fields = {
+            name: value
+            for name, value in manifest.items()
+            if name not in ("tables", "files", "crc32", "chain", "chain_crc32")
+        }
+        publish(work, target, fields | {"tables": described, "files": files}, 0)
+    except BaseException:
+        shutil.rmtree(work, ignore_errors=True)
+        raise
+    return target
+
+
+def _copy_dense(link: Link, work: Path, writer: ChunkWriter) -> dict[str, ChunkFile]:
+    """Files that are no part of a table."""
+    path, manifest = link
+    in_tables = {
+        name
+        for table in manifest["tables"]
+        for shard in table["shards"]
+        for name in shard["files"].values()
+    }
+    return {
+        name: write_file(work / name, read_array(path / name, entry), writer)
+        for name, entry in manifest["files"].items()
+        if name not in in_tables
+    }
+
+
+def _write_table(
+    rows: MergedRows, work: Path, index: int, shards: int, writer: ChunkWriter
+) -> list[ShardFiles]:
+    files = [
+        ShardFiles(
+            work, {p: shard_file(index, p, shard, shards) for p in rows.parts}, rows.parts, writer
+        )
+        for shard in range(shards)
+    ]
+    for block in rows.blocks():
+        # The owner of a row on as many devices: by slot (Localized), else by the key's bits.
+        by = block["slot"] if "slot" in block else block["key"].view(np.uint64)
+        owners = by % np.uint64(shards)
+        for shard, file in enumerate(files):
+            chosen = owners == shard
+            if chosen.any():
+                file.add({part: values[chosen] for part, values in block.items()})
+    for file in files:
+        file.finish()
+    return files

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows of a table on their way: out of a model, into files, and to the process that owns them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from hugectr.checkpoint_manifest import row_bytes
+
+if TYPE_CHECKING:
+    from hugectr import _core
+
+Array = npt.NDArray[Any]
+#: Part of a row -> dtype, and shape of one row of it. Order is that of the files.
+Parts = Mapping[str, tuple[str, tuple[int, ...]]]
+
+
+class RowSource(Protocol):
+    """Rows of one table, sorted by (slot, key), that can be read in parts.
+
+    Attributes
+    ----------
+    name : str
+        Of the table.
+    parts : Parts
+    rows : int
+    """
+
+    name: str
+    parts: Parts
+    rows: int
+
+    def read(self, begin: int, end: int) -> dict[str, Array]:
+        """Rows [begin, end): part -> array of end - begin rows."""
+
+
+class HeldRows:
+    """Rows that lie in memory.
+
+    Parameters
+    ----------
+    name : str
+    arrays : dict of str to ndarray
+        Part -> its rows.
+    """
+
+    def __init__(self, name: str, arrays: dict[str, Array]) -> None:
+        self.name = name
+        self.arrays = arrays
+        self.parts: Parts = {
+            part: (str(values.dtype), values.shape[1:]) for part, values in arrays.items()
+        }
+        self.rows = len(arrays["key"])
+
+    def read(self, begin: int, end: int) -> dict[str, Array]:
+        """Views of rows [begin, end)."""
+        return {part: values[begin:end] for part, values in self.arrays.items()}
+
+
+class ModelRows:
+    """Rows that stay in the model until they are read; not while it trains.
+
+    Parameters
+    ----------
+    session : Session
+    index : int
+        Of the table.
+    name : str
+    since : int
+        Only the rows touched since this mark; 0: all.
+    """
+
+    def __init__(self, session: _core.Session, index: int, name: str, since: int = 0) -> None:
+        self.name = name
+        self.parts: Parts = session.embedding_parts(index)
+        self._session, self._index = session, index
+        self._order = session.embedding_order(index, since)
+        self.rows = len(self._order)
+
+    def read(self, begin: int, end: int) -> dict[str, Array]:
+        """Copies of rows [begin, end)."""
+        bag = self._session.read_embedding(self._index, self._order, begin, end, True)
+        return parts_of(bag)
+
+    def held(self) -> HeldRows:
+        """All rows in memory of their own."""
+        return HeldRows(self.name, self.read(0, self.rows))
+
+
+def parts_of(bag: _core.BufferBag) -> dict[str, Array]:
+    """Rows as the core names them -> parts of a checkpoint."""
+    parts: dict[str, Array] = {"key": bag["keys"]}
+    if bag["slot_ids"] is not None:
+        parts["slot"] = bag["slot_ids"]
+    parts["vector"] = bag["vectors"]
+    parts |= {f"state{i}": state for i, state in enumerate(bag["states"])}
+    if bag["last_step"] is not None:
+        parts["last_step"] = bag["last_step"]
+    return parts
+
+
+def bag_of(parts: Mapping[str, Array]) -> _core.BufferBag:
+    """Parts of a checkpoint -> rows as the core names them."""
+    return {
+        "keys": parts["key"],
+        "slot_ids": parts.get("slot"),
+        "vectors": parts["vector"],
+        "states": [values for part, values in parts.items() if part.startswith("state")],
+        "last_step": parts.get("last_step"),
+    }
+
+
+def bytes_a_row(parts: Parts) -> int:
+    """Bytes of one row, all parts."""
+    return sum(row_bytes(dtype, shape) for dtype, shape in parts.values())
+
+
+def pack(values: Mapping[str, Array], chosen: Array | None = None) -> bytearray:
+    """Rows as bytes: their number as int64, then part by part.
+
+    Parameters
+    ----------
+    values : dict of str to ndarray
+    chosen : ndarray of int64, optional
+        Which rows, in which order; None: all.
+    """
+    count = len(values["key"]) if chosen is None else len(chosen)
+    packed = bytearray(np.int64(count).tobytes())
+    for array in values.values():
+        picked = array if chosen is None else array[chosen]
+        packed += memoryview(np.ascontiguousarray(picked).reshape(-1).view(np.uint8).data)
+    return packed
+
+
+def unpack(data: bytearray | memoryview, parts: Parts) -> dict[str, Array]:
+    """What ``pack`` made of rows of these parts; views of the bytes."""
+    count = int(np.frombuffer(data, np.int64, 1)[0])
+    place, values = 8, {}
+    for part, (dtype, shape) in parts.items():
+        elements = count * int(np.prod(shape, dtype=np.int64))
+        values[part] = np.frombuffer(data, dtype, elements, place).reshape((count, *shape))
+        place += values[part].nbytes
+    return values

@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of the original layout into a job: each byte read once, each row sent to its owner.
+
+Where only process 0 sees the files, it reads them all; else every process reads a block of rows.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hugectr.agreement import LONG, Rounds, from_root, jointly, together
+from hugectr.checkpoint_chunks import CHUNK, Array, read_range
+from hugectr.checkpoint_load import addressed, load
+from hugectr.checkpoint_manifest import row_bytes
+from hugectr.checkpoint_merge import in_order
+from hugectr.checkpoint_rows import Parts, bytes_a_row, pack, unpack
+from hugectr.errors import DataError
+from hugectr.original_save import FILES
+from hugectr.row_intervals import SpreadRows, identities, spread_rows
+
+if TYPE_CHECKING:
+    from hugectr import _core
+    from hugectr.processes.group import ProcessGroup
+
+
+def read_floats(path: str | Path, count: int, what: str, group: ProcessGroup) -> Array:
+    """A file of float32, read by process 0 for all. Collective.
+
+    Raises
+    ------
+    DataError
+        When it is not there or has another size.
+    """
+
+    def read() -> Array:
+        values = read_range(Path(path), 0, _size(Path(path), 4 * count, what))
+        return np.frombuffer(values, np.float32)
+
+    return from_root(group, read)
+
+
+def _size(path: Path, wanted: int, what: str) -> int:
+    if not path.is_file():
+        raise DataError(f"{path} is not there: {what} are expected in it")
+    size = path.stat().st_size
+    if size != wanted:
+        raise DataError(
+            f"{path} has {size} bytes, but the {what} of this model take {wanted}; it was written "
+            "by another model"
+        )
+    return size
+
+
+class SavedTable:
+    """A table's folder (3.1 and later) or single file (3.0 and before), read in ranges of rows.
+
+    Parameters
+    ----------
+    path : str
+    parts : Parts
+        Of a row, without states.
+    i64_keys : bool
+        Width of the keys in a single file.
+
+    Raises
+    ------
+    DataError
+        When sizes do not fit each other.
+    """
+
+    def __init__(self, path: str, parts: Parts, i64_keys: bool) -> None:
+        self.path, self.parts = Path(path), parts
+        self._record: np.dtype[Any] | None = None
+        if self.path.is_file():
+            fields = {"key": np.int64 if i64_keys else np.uint32, "slot": np.uint64}
+            kinds: list[Any] = [
+                (part, fields.get(part, dtype), shape) for part, (dtype, shape) in parts.items()
+            ]
+            self._record = np.dtype(kinds)
+            size, row = self.path.stat().st_size, self._record.itemsize
+            if size % row:
+                raise DataError(f"{path} has {size} bytes, not a multiple of the row of {row}")
+            self.rows = size // row
+            return
+        for part in parts:
+            if not (self.path / FILES[part]).is_file():
+                raise DataError(f"{path} has no file {FILES[part]}")
+        self.rows = (self.path / "key").stat().st_size // 8
+        for part, (dtype, shape) in parts.items():
+            file = self.path / FILES[part]
+            wanted = self.rows * row_bytes(dtype, shape)
+            if file.stat().st_size != wanted:
+                raise DataError(
+                    f"{file} has {file.stat().st_size} bytes, {wanted} are expected for "
+                    f"{self.rows} rows; was it written with another embedding_vec_size?"
+                )
+
+    def read(self, begin: int, end: int) -> dict[str, Array]:
+        """Rows [begin, end) as they lie in the files."""
+        if self._record is not None:
+            size = self._record.itemsize
+            records = np.frombuffer(
+                read_range(self.path, begin * size, end * size), self._record, end - begin
+            )
+            return {
+                part: np.ascontiguousarray(records[part], dtype)
+                for part, (dtype, _) in self.parts.items()
+            }
+        values = {}
+        for part, (dtype, shape) in self.parts.items():
+            size = row_bytes(dtype, shape)
+            data = read_range(self.path / FILES[part], begin * size, end * size)
+            values[part] = np.frombuffer(data, dtype).reshape((end - begin, *shape))
+        return values
+
+
+def load_table(
+    session: _core.Session, index: int, path: str, i64_keys: bool, group: ProcessGroup
+) -> None:
+    """Replace a table's rows by saved ones. Collective.
+
+    Raises
+    ------
+    DataError, OutOfMemory
+        The same on all processes; the table is as it was.
+    """
+    parts: Parts = {
+        part: kind for part, kind in session.embedding_parts(index).items() if part in FILES
+    }
+    rows = from_root(group, lambda: SavedTable(path, parts, i64_keys).rows)
+    readers = group.size if all(together(group, lambda: Path(path).exists())) else 1
+    before = jointly(group, lambda: session.dump_embedding(index, True), LONG)
+    try:
+        jointly(group, lambda: session.reset_embedding(index))
+        _load_rows(session, index, path, parts, i64_keys, rows, group, readers)
+    except Exception:
+        session.reset_embedding(index)
+        session.load_embedding(index, before)
+        raise
+
+
+def _load_rows(
+    session: _core.Session,
+    index: int,
+    path: str,
+    parts: Parts,
+    i64_keys: bool,
+    rows: int,
+    group: ProcessGroup,
+    readers: int,
+) -> None:
+    step = max(1, CHUNK // bytes_a_row(parts))
+    blocks = [(rank * rows // readers, (rank + 1) * rows // readers) for rank in range(readers)]
+    begin, end = blocks[group.rank] if group.rank < readers else (0, 0)
+    longest = max(last - first for first, last in blocks)
+    table = jointly(
+        group, lambda: SavedTable(path, parts, i64_keys) if group.rank < readers else None
+    )
+    rounds = Rounds(group)
+    for offset in range(0, longest, step):
+        first, last = begin + offset, min(begin + offset + step, end)
+
+        def outgoing(first: int = first, last: int = last) -> list[bytearray]:
+            values = table.read(first, last) if table is not None and first < last else None
+            return addressed(session, index, values, group.size)
+
+        received = rounds.exchange(outgoing)
+        rounds.use(lambda received=received: load(session, index, received, parts))  # type: ignore[misc]
+    rounds.finish()
+
+
+def load_states(session: _core.Session, index: int, path: str, group: ProcessGroup) -> None:
+    """Give rows the optimizer states of a file, in the order of (slot, key). Collective.
+
+    Raises
+    ------
+    DataError
+        When it does not fit the table's rows: load those first.
+    """
+    parts = session.embedding_parts(index)
+    states: Parts = {part: kind for part, kind in parts.items() if part.startswith("state")}
+    if not states:
+        return
+    row = row_bytes(*next(iter(states.values())))
+    rows = spread_rows(session, index, group, max(1, CHUNK // bytes_a_row(parts)))
+    what = f"optimizer states of {rows.total} embedding rows (load the sparse weights first)"
+    from_root(group, lambda: _size(Path(path), len(states) * rows.total * row, what))
+    readers = group.size if all(together(group, lambda: Path(path).is_file())) else 1
+    blocks = [rows.block(rank, readers) for rank in range(group.size)]
+    rounds = Rounds(group)
+    for number in range(max(map(len, blocks))):
+        turn = [block[number] if number < len(block) else None for block in blocks]
+        _load_states_of(session, index, Path(path), rows, states, turn, group, rounds)
+    rounds.finish()
+
+
+def _load_states_of(
+    session: _core.Session,
+    index: int,
+    path: Path,
+    rows: SpreadRows,
+    states: Parts,
+    turn: list[int | None],
+    group: ProcessGroup,
+    rounds: Rounds,
+) -> None:
+    """One round: who has rows says which, who reads answers with their states."""
+    own = turn[group.rank]
+    names: Parts = {
+        part: kind
+        for part, kind in session.embedding_parts(index).items()
+        if part in ("key", "slot")
+    }
+
+    def ask() -> list[bytearray]:
+        asked = []
+        for number in turn:
+            if number is None:
+                asked.append(bytearray())
+                continue
+            piece = rows.intervals[number]
+            asked.append(pack(identities(session, index, rows.order, piece.begin, piece.end)))
+        return asked
+
+    questions = rounds.exchange(ask)
+
+    def answer() -> list[bytearray]:
+        if own is None:
+            return [bytearray()] * group.size
+        pieces = []
+        for rank, data in enumerate(questions):
+            piece = unpack(data, names)
+            pieces.append(piece | {"rank": np.full(len(piece["key"]), rank)})
+        ranks = in_order(pieces)["rank"]
+        values = {}
+        for number, (part, (dtype, shape)) in enumerate(states.items()):
+            size = row_bytes(dtype, shape)
+            begin = (number * rows.total + rows.intervals[own].first) * size
+            content = read_range(path, begin, begin + len(ranks) * size)
+            values[part] = np.frombuffer(content, dtype).reshape((len(ranks), *shape))
+        # Rows of one process keep their order, which is the one it asked in.
+        count = [np.flatnonzero(ranks == rank) for rank in range(group.size)]
+        return [_states_message(values, chosen) for chosen in count]
+
+    answers = rounds.exchange(answer)
+
+    def give() -> None:
+        for number, data in zip(turn, answers, strict=True):
+            if number is None or not len(data):
+                continue
+            piece = rows.intervals[number]
+            bag = session.read_embedding(index, rows.order, piece.begin, piece.end, True)
+            found = unpack(data, {"key": ("int64", ()), **states})
+            bag["states"] = [found[part] for part in states]
+            session.load_embedding(index, bag)
+
+    rounds.use(give)
+
+
+def _states_message(values: dict[str, Array], chosen: Array) -> bytearray:
+    if len(chosen) == 0:
+        return bytearray()
+    return pack({"key": chosen, **{part: array[chosen] for part, array in values.items()}})

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checkpoints of real jobs: saved by some processes, loaded by others, with the same bytes."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from oracle.small_net import SIZES
+
+from hugectr import checkpoint_folder, native_checkpoint
+from hugectr.checkpoint_reshard import reshard
+from hugectr.enums import DataReaderType_t
+from hugectr.tools import DataGenerator, DataGeneratorParams
+
+job = pytest.importorskip("processes.job")
+SCRIPT = Path(__file__).with_name("checkpoint_job.py")
+ROWS = {1: [[0, 1, 2, 3]], 2: [[0, 1], [0, 1]], 3: [[0, 1], [0], [0]]}  # of 4 devices
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data")
+    DataGenerator(
+        DataGeneratorParams(
+            DataReaderType_t.Raw,
+            label_dim=1,
+            dense_dim=3,
+            num_slot=len(SIZES),
+            i64_input_key=True,
+            source=str(folder / "a.bin"),
+            eval_source=str(folder / "b.bin"),
+            slot_size_array=SIZES,
+            num_samples=2400,
+            eval_num_samples=96,
+            float_label_dense=True,
+            planted_signal=True,
+            seed=3,
+        )
+    ).generate(progress=False, processes=1)
+    return str(folder / "a.bin")
+
+
+def run(tmp_path, source, count, action, embedding, **settings):
+    """Run the script in so many processes; returns the losses."""
+    file, result = tmp_path / "settings.json", tmp_path / "result.json"
+    settings |= {"folder": str(tmp_path), "source": source, "result": str(result)}
+    settings |= {"vvgpu": ROWS[count], "action": action, "embedding": embedding}
+    file.write_text(json.dumps(settings))
+    status, out, err = job.run("launch", count, SCRIPT, file)
+    assert status == 0, out + err
+    return json.loads(result.read_text())
+
+
+def content(folder):
+    return {p.relative_to(folder): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+@pytest.mark.parametrize("embedding", ["Distributed", "Localized"])
+@pytest.mark.parametrize(("saving", "loading"), [(2, 3), (3, 1), (1, 2)])
+def test_saved_by_some_loaded_by_others(tmp_path, source, saving, loading, embedding):
+    wanted = run(tmp_path, source, saving, "save", embedding)
+    path = native_checkpoint.latest(tmp_path / "run")
+    manifest = checkpoint_folder.verify(path)
+    assert len(manifest["tables"][0]["shards"]) == saving
+    assert manifest["chain"] == ["step-0000000008"]
+    found = run(tmp_path, source, loading, "resume", embedding, again="again")
+    np.testing.assert_allclose(found, wanted, rtol=1e-5)
+    again = native_checkpoint.latest(tmp_path / "again")
+    assert len(checkpoint_folder.verify(again)["tables"][0]["shards"]) == loading
+    a, b = (content(reshard(p, tmp_path / f"one{i}", 1)) for i, p in enumerate((path, again)))
+    assert a == b  # rows, states, dense weights, position: all the same bytes
+    files = content(tmp_path / "files")
+    assert {n: d for n, d in content(tmp_path / "again").items() if n in files} == files
+    run(tmp_path, source, loading, "files", embedding, again="from_files")
+    assert content(tmp_path / "from_files") == files

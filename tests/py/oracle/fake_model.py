@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A model that is nothing but its state: what checkpoints see of one, on one process of a job."""
+
+from types import SimpleNamespace
+
+import numpy as np
+
+from hugectr.errors import OutOfMemory
+from hugectr.model_files import ModelFiles
+
+DIM = 6
+
+
+class FakeOrder(list):
+    """(slot, key) of rows."""
+
+    def keys(self, begin, end):
+        return np.array([key for _, key in self[begin:end]], np.int64)
+
+    def slot_ids(self, begin, end):
+        return np.array([slot for slot, _ in self[begin:end]], np.uint64)
+
+
+class FakeSession:
+    """Tables as dicts of (slot, key) to rows; owners by the rules of the facts.
+
+    Parameters
+    ----------
+    rank, processes, devices : int
+        Devices are dealt to the processes one after the other.
+    localized : bool
+    """
+
+    def __init__(self, rank, processes, devices, localized):
+        self.rank, self.processes, self.devices = rank, processes, devices
+        self.localized = localized
+        self.rows = {}
+        self.stamps = {}
+        self.now = self.forgotten = 0
+        self.budget = None
+        self.values = {"step": 0, "dense": np.zeros(5, np.float32), "position": {"sample": 0}}
+
+    # rows
+    def process_of(self, key, slot):
+        device = slot % self.devices if self.localized else (key % 2**64) % self.devices
+        return device * self.processes // self.devices
+
+    def row_processes(self, index, keys, slot_ids=None):
+        slots = np.zeros(len(keys), np.uint64) if slot_ids is None else slot_ids
+        found = [self.process_of(int(k), int(s)) for k, s in zip(keys, slots, strict=True)]
+        return np.array(found, np.uint32)
+
+    def put(self, slot, key, values):
+        """Give a row of this job a value; owned by others: passed over."""
+        if self.process_of(key, slot) == self.rank:
+            self.rows[slot if self.localized else 0, key] = np.asarray(values)
+            self.stamps[slot if self.localized else 0, key] = self.now
+
+    def embedding_parts(self, index):
+        parts = {"key": ("int64", ())}
+        if self.localized:
+            parts["slot"] = ("uint64", ())
+        return parts | {
+            "vector": ("float32", (DIM,)),
+            "state0": ("float32", (DIM,)),
+            "last_step": ("int64", ()),
+        }
+
+    def embedding_order(self, index, since=0):
+        return FakeOrder(
+            sorted(row for row in self.rows if since == 0 or self.stamps[row] >= since)
+        )
+
+    def read_embedding(self, index, order, begin, end, with_states=True):
+        rows = order[begin:end]
+        table = np.array([self.rows[row] for row in rows], np.float32).reshape(len(rows), 2, DIM)
+        return {
+            "keys": np.array([key for _, key in rows], np.int64),
+            "slot_ids": np.array([s for s, _ in rows], np.uint64) if self.localized else None,
+            "vectors": np.ascontiguousarray(table[:, 0]),
+            "states": [np.ascontiguousarray(table[:, 1])],
+            "last_step": np.array([key % 7 + 1 for _, key in rows], np.int64),
+        }
+
+    def dump_embedding(self, index, with_states=False):
+        order = self.embedding_order(index)
+        return self.read_embedding(index, order, 0, len(order))
+
+    def load_embedding(self, index, bag):
+        slots = bag["slot_ids"] if self.localized else np.zeros(len(bag["keys"]), int)
+        if bag["last_step"] is not None:
+            assert np.array_equal(bag["last_step"], bag["keys"] % 7 + 1)
+        states = bag["states"] or [np.zeros((len(bag["keys"]), DIM))]
+        for i, (slot, key) in enumerate(zip(slots, bag["keys"], strict=True)):
+            assert self.process_of(int(key), int(slot)) == self.rank, "sent to its owner"
+            if self.budget is not None and len(self.rows) >= self.budget:
+                raise OutOfMemory("table is full")
+            self.put(int(slot), int(key), np.stack([bag["vectors"][i], states[0][i]]))
+
+    def reset_embedding(self, index):
+        self.rows, self.stamps, self.forgotten = {}, {}, self.now
+
+    def mark_embedding(self, index):
+        self.now += 1
+        return self.now
+
+    def embedding_knows_since(self, index, mark):
+        return self.forgotten < mark <= self.now
+
+    def table_stats(self):
+        return [{"rows": len(self.rows)}]
+
+    # everything else
+    def step(self):
+        return self.values["step"]
+
+    def set_step(self, step):
+        self.values["step"] = step
+
+    def seed(self):
+        return 3
+
+    def dense_weights(self):
+        return self.values["dense"]
+
+    def set_dense_weights(self, values):
+        self.values["dense"] = values
+
+    def weight_names(self):
+        return ["fc.weight", "fc.bias"]
+
+    def weight_view(self, name, device):
+        return np.zeros((2, 2) if name == "fc.weight" else (1,))
+
+    def dense_optimizer_states(self):
+        return np.arange(4, dtype=np.float32)
+
+    def set_dense_optimizer_states(self, values):
+        assert np.array_equal(values, np.arange(4))
+
+    def non_trainables(self):
+        return [("norm", np.ones(2, np.float32), np.full(2, 3, np.float32))]
+
+    def set_non_trainables(self, values):
+        assert values[0][0] == "norm"
+        assert values[0][2].tolist() == [3, 3]
+
+    def data_position(self):
+        return self.values["position"]
+
+    def set_data_position(self, position):
+        self.values["position"] = position
+
+    def learning_rate_state(self):
+        return {"step": 1, "lr": 0.5}
+
+    def set_learning_rate_state(self, state):
+        assert state == {"step": 1, "lr": 0.5}
+
+    def loss_scaling_state(self):
+        return {"scale": 1.0}
+
+    def set_loss_scaling_state(self, state):
+        assert state == {"scale": 1.0}
+
+
+class FakeModel(ModelFiles):
+    """A model of one table on a process of a group."""
+
+    def __init__(self, group, devices, localized=False):
+        self.processes = group
+        self._session = FakeSession(group.rank, group.size, devices, localized)
+        self.solver = SimpleNamespace(model_name="fake", i64_input_key=True)
+        self.embeddings = [SimpleNamespace(sparse_embedding_name="t", embedding_vec_size=DIM)]
+        self._frozen = set()
+
+    def train(self, rows, step):
+        """Set rows {(slot, key): number} on their owners and go to a step."""
+        for (slot, key), number in rows.items():
+            self.session.put(slot, key, np.full((2, DIM), number) + np.array([[0], [0.5]]))
+        self.session.values |= {
+            "step": step,
+            "dense": np.full(5, step, np.float32),
+            "position": {"sample": 10 * step},
+        }
+
+
+def all_rows(models):
+    """(slot, key) -> vector and state, over all processes; no row is on two of them."""
+    found = {}
+    for model in models:
+        assert not found.keys() & model.session.rows.keys()
+        found |= {row: values.tolist() for row, values in model.session.rows.items()}
+    return found
