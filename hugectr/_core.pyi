@@ -5,11 +5,53 @@ Structs travel as dicts with exactly the field names given here; a missing key t
 an unknown key is a ``ValueError``.
 """
 
-from typing import Any, Protocol, TypedDict
+from typing import Any, TypedDict
 
 import numpy as np
 import numpy.typing as npt
 
+from hugectr._core_specs import (
+    ArrowDecoder as ArrowDecoder,
+)
+from hugectr._core_specs import (
+    ArrowMapping as ArrowMapping,
+)
+from hugectr._core_specs import (
+    EmbeddingSpec as EmbeddingSpec,
+)
+from hugectr._core_specs import (
+    InputSpec as InputSpec,
+)
+from hugectr._core_specs import (
+    LayerSpec as LayerSpec,
+)
+from hugectr._core_specs import (
+    MemoryData as MemoryData,
+)
+from hugectr._core_specs import (
+    ModelSpec as ModelSpec,
+)
+from hugectr._core_specs import (
+    OptParams as OptParams,
+)
+from hugectr._core_specs import (
+    RawReading as RawReading,
+)
+from hugectr._core_specs import (
+    ReaderSpec as ReaderSpec,
+)
+from hugectr._core_specs import (
+    ReadPosition as ReadPosition,
+)
+from hugectr._core_specs import (
+    ShuffleSpec as ShuffleSpec,
+)
+from hugectr._core_specs import (
+    SolverSpec as SolverSpec,
+)
+from hugectr._core_specs import (
+    SparseInputSpec as SparseInputSpec,
+)
 from hugectr.processes.group import ProcessGroup
 
 class InvalidArgument(ValueError): ...
@@ -44,142 +86,6 @@ def run_op(
 
     Axis 0 may be strided. On "cuda" the arrays are copied to device 0 and back.
     """
-
-class OptParams(TypedDict, total=False):
-    optimizer: str  # "Adam" | "AdaGrad" | "MomentumSGD" | "Nesterov" | "SGD"
-    update_type: str  # "Local" | "Global" | "LazyGlobal"
-    beta1: float
-    beta2: float
-    epsilon: float
-    initial_accu_value: float
-    momentum_factor: float
-    atomic_update: bool
-
-class LayerSpec(TypedDict, total=False):
-    type: str
-    bottoms: list[str]
-    tops: list[str]
-    attributes: dict[str, Any]  # bool, int, float, str, list[int], list[float]
-
-class SparseInputSpec(TypedDict, total=False):
-    top_name: str
-    nnz_per_slot: list[int]
-    is_fixed_length: bool
-    slot_num: int
-
-class InputSpec(TypedDict, total=False):
-    label_name: str
-    dense_name: str
-    label_dim: int
-    dense_dim: int
-    sparse: list[SparseInputSpec]
-
-class EmbeddingSpec(TypedDict, total=False):
-    type: str  # Embedding_t name
-    workspace_size_per_gpu_in_mb: int
-    max_vocabulary_size_per_gpu: int
-    embedding_vec_size: int
-    combiner: str  # "sum" | "mean"
-    name: str
-    bottom: str
-    slot_size_array: list[int]
-    opt_params: OptParams | None
-
-class ModelSpec(TypedDict, total=False):
-    input: InputSpec
-    embeddings: list[EmbeddingSpec]
-    layers: list[LayerSpec]
-    opt_params: OptParams
-
-class SolverSpec(TypedDict, total=False):
-    model_name: str
-    seed: int
-    batchsize: int
-    batchsize_eval: int
-    max_eval_batches: int
-    vvgpu: list[list[int]]
-    device: str  # "cpu" | "cuda"
-    device_layout: str  # "LocalFirst" | "NodeFirst"
-    repeat_dataset: bool
-    drop_incomplete_batch: bool
-    lr: float
-    warmup_steps: int
-    decay_start: int
-    decay_steps: int
-    decay_power: float
-    end_lr: float
-    i64_input_key: bool
-    metrics: list[str]  # "AUC", "AverageLoss"
-    compute_dtype: str  # "float32" | "float16" | "bfloat16"
-    loss_scale: float  # float16; 0: none
-    dynamic_loss_scale: bool
-    tf32: bool
-    use_cuda_graph: bool
-    use_algorithm_search: bool
-
-class MemoryData(TypedDict):
-    label: npt.NDArray[np.float32]  # (n, label_dim)
-    dense: npt.NDArray[np.float32]  # (n, dense_dim)
-    sparse: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]]  # keys, row offsets
-
-class ArrowDecoder(Protocol):
-    """What hands record batches to the core; called from its threads."""
-
-    def open(self, source: str) -> tuple[list[str], list[tuple[int, int, int]]]:
-        """Files of a source, and (file, rows, bytes once decoded) of each block, none empty.
-
-        Blocks whose bytes are 0 do not count against read_ahead_bytes.
-        """
-
-    def decode(self, block: int, schema: int, array: int) -> None:
-        """Exports a block as struct array to the addresses of an ArrowSchema and ArrowArray."""
-
-class RawReading(TypedDict, total=False):
-    num_samples: int
-    float_label_dense: bool
-    slot_offsets: list[int]
-    direct: bool
-    block_bytes: int
-    keep_bytes: int
-    on_bad_data: str
-
-class ArrowMapping(TypedDict, total=False):
-    labels: list[str]
-    dense: list[str]
-    slots: list[str]
-    slot_offsets: list[int]
-
-class ShuffleSpec(TypedDict, total=False):
-    seed: int
-    files: bool
-    blocks: bool
-    window: int
-
-class ReadPosition(TypedDict):
-    epoch: int
-    sample: int
-    file: int
-    record: int
-    byte: int
-
-class ReaderSpec(TypedDict, total=False):
-    format: str  # "Norm" | "Raw" | "Arrow"
-    source: str
-    eval_source: str
-    check: str  # "Sum" | "None"
-    on_bad_data: str  # "error" | "skip"
-    num_workers: int
-    resident_batches: int
-    memory: MemoryData | None
-    eval_memory: MemoryData | None
-    raw: RawReading | None
-    eval_raw: RawReading | None
-    arrow: ArrowDecoder | None
-    eval_arrow: ArrowDecoder | None
-    columns: ArrowMapping | None
-    shuffle: ShuffleSpec | None
-    decode_threads: int
-    read_ahead_bytes: int
 
 def read_through(
     solver: dict[str, Any], reader: ReaderSpec, input: InputSpec, batches: int

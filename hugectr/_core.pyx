@@ -217,6 +217,7 @@ cdef class LearningRateScheduler:
 
 
 include "_decl/interop.pxi"
+include "_decl/rows.pxi"
 include "_decl/session.pxi"
 
 

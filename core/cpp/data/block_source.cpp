@@ -149,9 +149,9 @@ class BlockSource final : public IBatchSource {
     HCTR_CHECK(order_->rows() > 0 || !reading_.repeat, "the data has no samples (",
                format_->files().size(), " files), so there is nothing to repeat");
     position_ = {};
-    cache_ = std::make_unique<BlockCache>(*format_, reading_.shuffle, reading_.decode_threads,
-                                          reading_.read_ahead_bytes, reading_.repeat,
-                                          reading_.shard);
+    cache_ =
+        std::make_unique<BlockCache>(*format_, reading_.shuffle, reading_.decode_threads,
+                                     reading_.read_ahead_bytes, reading_.repeat, reading_.shard);
     restart_cache();
   }
 
