@@ -34,8 +34,8 @@ cdef CppBufferBag _bag(fields) except *:
     return bag
 
 
-# Sessions whose readers call Python to exchange samples with other processes. Their threads must end
-# before the interpreter does: a thread that then wants the GIL is killed where it stands.
+# Sessions whose readers call Python to exchange samples with other processes. Their threads must
+# end before the interpreter does: a thread that then wants the GIL is killed where it stands.
 _reading_together = weakref.WeakValueDictionary()
 _session_numbers = itertools.count()
 
