@@ -288,6 +288,7 @@ class ParquetBlocks:
             file = pq.ParquetFile(
                 self._filesystem.open_input_file(path),
                 pre_buffer=False,
+                buffer_size=1 << 20,  # else a row group lies there twice: stored, and decoded
                 page_checksum_verification=True,  # of pages that carry one
             )
             current = ((self._opened, index), file)

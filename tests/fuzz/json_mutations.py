@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Changes JSON as JSON, so that mutations reach what lies behind the parser of the text."""
 
+import copy
 import json
 import random
 from typing import Any
@@ -52,5 +53,5 @@ def mutate(content: bytes, seed: int) -> bytes | None:
             text = draw.choice(TEXTS)
             owner[key] = MARK
         else:
-            owner[key] = draw.choice(VALUES)
+            owner[key] = copy.deepcopy(draw.choice(VALUES))  # later changes go into it
     return json.dumps(value).replace(f'"{MARK}"', text or "0").encode()

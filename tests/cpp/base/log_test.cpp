@@ -21,13 +21,16 @@ class Log : public testing::Test {
 TEST_F(Log, LineHasTheKnownForm) {
   set_log_rank(3);
   testing::internal::CaptureStdout();
+  log(LogLevel::Info, "what process 0 says too");
+  log(LogLevel::Debug, "not at this level");
+  set_log_rank(0);
   log(LogLevel::Info, "model compiled");
   const std::string out = testing::internal::GetCapturedStdout();
   std::string form = out;
   for (char& c : form) {
     if (c >= '0' && c <= '9' && &c < &form[16]) c = 'd';
   }
-  EXPECT_EQ(form, "[HCTR][dd:dd:dd][INFO][RK3][main]: model compiled\n");
+  EXPECT_EQ(form, "[HCTR][dd:dd:dd][INFO][RK0][main]: model compiled\n");
 }
 
 TEST_F(Log, WarningsGoToStandardErrorAndLevelsFilter) {

@@ -64,7 +64,7 @@ HPARAM = ("layers", 1, "sparse_embedding_hparam")
         (("layers", 0, "format"), "Csv", ["layers[0].format", "Csv", "Norm"]),
         (("layers", 0, "label", "label_dim"), GONE, ["layers[0].label.label_dim", "nothing"]),
         (("layers", 0, "dense", "dim"), 3, ["layers[0].dense.dim: unknown", "dense_dim"]),
-        ((*SPARSE, "slot_num"), 0, ["layers[0].sparse[0].slot_num", "found 0", ">= 1"]),
+        ((*SPARSE, "slot_num"), 0, ["layers[0].sparse[0].slot_num", "found 0", "from 1 to"]),
         ((*SPARSE, "type"), "Slot", ["layers[0].sparse[0].type", "'DistributedSlot'"]),
         (("layers", 0, "sparse", 0), 7, ["layers[0].sparse[0]", "found 7", "object"]),
         (("layers", 1, "bottom"), "kees", ["layers[1].bottom", "'kees'", "did you mean 'keys'"]),
