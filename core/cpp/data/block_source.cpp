@@ -80,6 +80,10 @@ class BlockSource final : public IBatchSource {
       chunk.sparse[input].row_offsets.as<offset_t>()[0] = 0;
       chunk.sparse[input].keys.reserve(keys * (layout_.i64_keys ? 8 : 4));
     }
+    const bool ends_here = !runs.empty() && reading_.shard.owns(mine.runs.back().visit);
+    if (ends_here && chunk.next.record > 0 && blocks.back()) {
+      chunk.next.byte = blocks.back()->byte_behind(runs.back().first + runs.back().count);
+    }
     std::size_t at = 0;
     for (std::size_t r = 0; r < blocks.size(); ++r) {
       const VisitRun& run = runs[r];
@@ -93,10 +97,6 @@ class BlockSource final : public IBatchSource {
       cache_->done(run.visit, run.count);
     }
     damage_samples_ += chunk.skipped;
-    const bool ends_here = !runs.empty() && reading_.shard.owns(mine.runs.back().visit);
-    if (ends_here && chunk.next.record > 0 && blocks.back()) {
-      chunk.next.byte = blocks.back()->byte_behind(runs.back().first + runs.back().count);
-    }
     if (reading_.shard.count == 1) pad_samples(layout_, at, batch, chunk);
   }
 
