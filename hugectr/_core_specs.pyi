@@ -141,3 +141,4 @@ class ReaderSpec(TypedDict, total=False):
     shuffle: ShuffleSpec | None
     decode_threads: int
     read_ahead_bytes: int
+    replicated: bool

@@ -116,6 +116,9 @@ class DataReaderParams:
     read_ahead_mb : int
         Parquet, RawAsync: decoded data held in memory, in MB. Beyond it nothing is decoded ahead;
         what the next batch needs always is, so that a row group larger than this is still read.
+    replicated : bool
+        In a job of several processes: every process decodes all data, and none sends samples to
+        another. Otherwise each block of the data is decoded by one of them.
     """
 
     data_reader_type: DataReaderType_t
@@ -135,6 +138,7 @@ class DataReaderParams:
     shuffle: bool | Shuffle | None = None
     resident_batches: int = 0
     read_ahead_mb: int = 512
+    replicated: bool = False
 
     def __post_init__(self) -> None:
         def checked(name: str, value: object) -> None:
@@ -157,6 +161,7 @@ class DataReaderParams:
         ):
             checked(name, check_int(where + name, getattr(self, name), 0))
         check_bool(where + "float_label_dense", self.float_label_dense)
+        check_bool(where + "replicated", self.replicated)
         checked("num_workers", check_int(where + "num_workers", self.num_workers, 1))
         checked(
             "slot_size_array", check_ints(where + "slot_size_array", list(self.slot_size_array), 0)
@@ -194,6 +199,7 @@ class DataReaderParams:
             "num_workers": self.num_workers,
             "resident_batches": self.resident_batches,
             "read_ahead_bytes": self.read_ahead_mb << 20,
+            "replicated": self.replicated,
         }
         for prefix, source in (("", self.source), ("eval_", self.eval_source)):
             if isinstance(source, MemoryDataset):

@@ -206,6 +206,7 @@ cdef extern from "core/cpp/model/session.hpp" namespace "hugectr" nogil:
         CppShuffleSpec shuffle
         size_t decode_threads
         uint64_t read_ahead_bytes
+        cbool replicated
     cdef cppclass CppInputSpec "hugectr::InputSpec":
         string label_name, dense_name
         size_t label_dim, dense_dim

@@ -102,6 +102,7 @@ cdef CppReaderSpec _reader_spec(fields) except *:
     r.shuffle = _shuffle(f.take("shuffle", None))
     r.decode_threads = f.take("decode_threads", 0)
     r.read_ahead_bytes = f.take("read_ahead_bytes", r.read_ahead_bytes)
+    r.replicated = <cbool>f.take("replicated", False)
     f.done()
     return r
 

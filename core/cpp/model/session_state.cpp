@@ -83,6 +83,7 @@ Session::Impl::Impl(const SolverSpec& solver_spec, const ReaderSpec& reader,
   // After the devices have found room for them: a network too large for one is refused at once.
   const std::vector<float> initial = graph->initial_parameters();
   resources->for_each_device([&](std::size_t id) { networks[id]->set_dense_weights(initial); });
+  reads_together = resources->processes() && !reader.replicated && !reader.memory;
   const InputLayout layout = input_layout(solver, model.input);
   const auto make_train_reader = [this, reader, layout] {
     return make_data_reader(

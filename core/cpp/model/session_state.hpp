@@ -43,6 +43,9 @@ struct Session::Impl {
   auto in_job(const F& f) {
     try {
       return f();
+    } catch (const DataError& e) {
+      if (!reads_together) tell_others(e.what(), false);
+      throw;
     } catch (const CommError& e) {
       tell_others(e.what(), true);
       throw;
@@ -66,7 +69,8 @@ struct Session::Impl {
   EvalMetrics metrics;
   StageClock clock{{"input", "embedding_forward", "dense", "exchange_update", "embedding_update"}};
   float lr = 0.0f;
-  std::int64_t step = 0;  ///< updates done
+  std::int64_t step = 0;        ///< updates done
+  bool reads_together = false;  ///< a damaged batch is known to all processes already
   bool dense_trainable = true;
   bool at_end = false;
   ReadPosition trained_to;      ///< behind the last batch that trained

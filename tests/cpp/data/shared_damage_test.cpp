@@ -254,6 +254,7 @@ TEST_F(SharedBlocks, AJobThatBreaksWakesAll) {
     const auto reader =
         make_data_reader(source(process, OnBadData::Error, {}), layout_, 24, 2, process.resources);
     EXPECT_EQ(testing::read_all(*reader, 2).batches.size(), 2u);
+    together(process.group.get(), [] {});  // all have come so far
     if (process.rank == 1) {
       process.group->abort("the machine burns");
     } else {

@@ -126,9 +126,12 @@ def test_killed_while_saving(tmp_path, source):
     whole = Run(tmp_path / "whole", source, "launch", [[0]] * 3, 40 * KILLS, 100_000)
     whole.finish()
     killed = Run(tmp_path / "killed", source, "launch", [[0]] * 3, 40 * KILLS, 3)
+
+    def saving():
+        return list(killed.folder.glob(".saving-*"))
+
     for _ in range(KILLS):
         running = killed.start()
-        saving = lambda: list(killed.folder.glob(".saving-*"))
         before = killed.steps_done()
         wait_for(lambda before=before: killed.steps_done() > before + draw.randrange(9), running)
         wait_for(saving, running)

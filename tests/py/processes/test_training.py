@@ -2,6 +2,7 @@
 """A job of several processes trains what one process trains, from every format."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -45,7 +46,9 @@ def data(tmp_path_factory):
     return folder
 
 
-def outcome(folder, data, engine, rows, kind="Norm", embedding="Distributed", optimizer="SGD"):
+def outcome(
+    folder, data, engine, rows, kind="Norm", embedding="Distributed", optimizer="SGD", **more
+):
     """What each process of a job leaves behind."""
     processes = len(rows)
     settings = {
@@ -58,7 +61,7 @@ def outcome(folder, data, engine, rows, kind="Norm", embedding="Distributed", op
         "embedding": embedding,
         "optimizer": optimizer,
         "steps": STEPS,
-    }
+    } | more
     file = folder / "settings.json"
     file.write_text(json.dumps(settings))
     if processes == 1:
@@ -101,3 +104,39 @@ def test_processes_train_what_one_does(tmp_path, data, engine, rows, kind, embed
         np.testing.assert_array_equal(together(parts, "slots"), one["slots"])
     vectors = together(parts, "vectors")
     assert np.linalg.norm(vectors - one["vectors"]) <= 1e-4 * np.linalg.norm(one["vectors"])
+
+
+@pytest.mark.parametrize("kind", NAMES)
+def test_an_epoch_is_decoded_once_in_the_whole_job(tmp_path, data, kind):
+    """Last partial batch included; and everywhere when that is asked for."""
+    epoch = {"kind": kind, "repeat": False, "steps": 1000}
+    one = outcome(tmp_path, data, "launch", [[0]], **epoch)[0]
+    assert len(one["losses"]) == 22  # 2,100 samples in batches of 96
+    assert one["decoded"] == 2100
+    for processes in (2, 4):
+        parts = outcome(tmp_path, data, "launch", [[0]] * processes, **epoch)
+        assert sum(int(part["decoded"][0]) for part in parts) == 2100
+        for part in parts:
+            np.testing.assert_allclose(part["losses"], one["losses"], rtol=1e-5)
+    for part in outcome(tmp_path, data, "mpi", [[0]] * 2, replicated=True, **epoch):
+        assert part["decoded"] == 2100
+        np.testing.assert_allclose(part["losses"], one["losses"], rtol=1e-5)
+
+
+def test_damage_is_told_once_with_file_and_place(tmp_path, data):
+    """One process finds it; the job ends as one process would."""
+    copy = tmp_path / "data"
+    shutil.copytree(data, copy)
+    files = sorted((copy / "Norm").rglob("*.data"))
+    lists = sorted((copy / "Norm").rglob("*.txt"))
+    for file in lists:
+        file.write_text(file.read_text().replace(str(data), str(copy)))
+    broken = next(f for f in files if "eval" not in f.parts)
+    content = bytearray(broken.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    broken.write_bytes(content)
+    with pytest.raises(AssertionError, match="gen_0") as caught:
+        outcome(tmp_path, copy, "launch", [[0]] * 3, repeat=False, steps=1000)
+    text = str(caught.value)
+    assert text.count(broken.name) == 1, text
+    assert "byte" in text

@@ -28,6 +28,7 @@ model = build(
     embedding=settings["embedding"],
     optimizer=settings["optimizer"],
     repeat=settings.get("repeat", True),
+    replicated=settings.get("replicated", False),
     **reader,
 )
 curve = losses(model, settings["steps"])
