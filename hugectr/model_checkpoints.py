@@ -140,6 +140,10 @@ class ModelCheckpoints(ModelGraph):
         self._incremental = self._mark_rows()
         return found
 
+    def save_is_under_way(self) -> bool:
+        """Whether a save in the background still writes, in this process."""
+        return self._saver is not None and self._saver.is_writing()
+
     def wait_for_save(self) -> None:
         """Wait for a save in the background; raises its error."""
         following, self._next_base = self._next_base, None

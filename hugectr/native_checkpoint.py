@@ -248,6 +248,10 @@ class Saver:
         except BaseException as error:
             self._error = error
 
+    def is_writing(self) -> bool:
+        """Whether the background still writes."""
+        return self._thread is not None and self._thread.is_alive()
+
     def wait(self) -> None:
         """Wait for the save that is under way; raises its error."""
         if self._thread is not None:
