@@ -2,6 +2,7 @@
 """A job of several processes trains what one process trains, from every format."""
 
 import json
+import os
 import shutil
 
 import numpy as np
@@ -68,7 +69,8 @@ def outcome(
         engine = "launch"
     status, out, err = job.run(engine, processes, SCRIPT, file)
     assert status == 0, f"{out}\n{err}"
-    return [dict(np.load(folder / f"{processes}-{rank}.npz")) for rank in range(processes)]
+    name = settings["name"]
+    return [dict(np.load(folder / f"{name}-{rank}.npz")) for rank in range(processes)]
 
 
 def together(parts, name):
@@ -79,26 +81,38 @@ def together(parts, name):
     return np.concatenate([part[name] for part in parts])[order]
 
 
-@pytest.mark.parametrize(
-    ("engine", "rows", "kind", "embedding", "optimizer"),
-    [
-        ("mpi", [[0]] * 2, "Norm", "Distributed", "SGD"),
-        ("mpi", [[0, 1]] * 2, "Raw", "Localized", "Adam"),
-        ("mpi", [[0]] * 4, "Parquet", "Distributed", "Adam"),
-        ("launch", [[0, 1]] * 4, "Norm", "Localized", "SGD"),
-        ("launch", [[0], [0, 1]], "Parquet", "Localized", "SGD"),
-        ("launch", [[0]] * 4, "Raw", "Distributed", "Adam"),
-    ],
-)
+CASES = [
+    ("mpi", [[0]] * 2, "Norm", "Distributed", "SGD"),
+    ("mpi", [[0, 1]] * 2, "Raw", "Localized", "Adam"),
+    ("mpi", [[0]] * 4, "Parquet", "Distributed", "Adam"),
+    ("launch", [[0, 1]] * 4, "Norm", "Localized", "SGD"),
+    ("launch", [[0], [0, 1]], "Parquet", "Localized", "SGD"),
+    ("launch", [[0]] * 4, "Raw", "Distributed", "Adam"),
+]
+if os.environ.get("HUGECTR_TEST_ALL"):  # a few minutes
+    CASES = [
+        (engine, [list(range(devices))] * processes, kind, embedding, optimizer)
+        for engine in job.ENGINES
+        for processes in (1, 2, 4)
+        for devices in (1, 2)
+        for kind in NAMES
+        for embedding in ("Distributed", "Localized")
+        for optimizer in TOLERANCE
+        if processes * devices > 1
+    ]
+
+
+@pytest.mark.parametrize(("engine", "rows", "kind", "embedding", "optimizer"), CASES)
 def test_processes_train_what_one_does(tmp_path, data, engine, rows, kind, embedding, optimizer):
     one = outcome(tmp_path, data, engine, [[0]], kind, embedding, optimizer)[0]
-    parts = outcome(tmp_path, data, engine, rows, kind, embedding, optimizer)
+    name = {"name": "many"}  # beside the one of one process
+    parts = outcome(tmp_path, data, engine, rows, kind, embedding, optimizer, **name)
     assert one["losses"].shape == (STEPS,)
     for part in parts:
         np.testing.assert_allclose(part["losses"], one["losses"], rtol=TOLERANCE[optimizer])
         np.testing.assert_allclose(part["metrics"], one["metrics"], rtol=1e-3)
         np.testing.assert_array_equal(part["dense"], parts[0]["dense"])
-        assert len(part["keys"]) < len(one["keys"])
+        assert len(part["keys"]) < len(one["keys"]) or len(rows) == 1
     np.testing.assert_array_equal(together(parts, "keys"), one["keys"])
     if one["slots"].size:
         np.testing.assert_array_equal(together(parts, "slots"), one["slots"])
