@@ -26,6 +26,17 @@ class ConnectedGroup(ABC):
         self.failure = failure
 
     @abstractmethod
+    def transfer(self, pieces: Sequence[tuple[int, memoryview, memoryview]], limit: float) -> None:
+        """Exchange bytes with all other processes: (rank, what goes there, what comes from it)."""
+
+    @abstractmethod
+    def duplicate(self, name: str) -> ProcessGroup:
+        """Make a group of the same processes with an order of calls of its own."""
+
+    @abstractmethod
+    def tell(self, reason: str) -> None:
+        """Send a reason to all other processes, as well as that can still be done."""
+
     def exchange_into(
         self,
         send: memoryview,
@@ -41,14 +52,18 @@ class ConnectedGroup(ABC):
         CommError
             A process died, did not come in time, sent another number of bytes, or aborted.
         """
-
-    @abstractmethod
-    def duplicate(self, name: str) -> ProcessGroup:
-        """Make a group of the same processes with an order of calls of its own."""
-
-    @abstractmethod
-    def tell(self, reason: str) -> None:
-        """Send a reason to all other processes, as well as that can still be done."""
+        self.failure.check()
+        pieces, from_, to = [], 0, 0
+        for rank in range(self.size):
+            out = send[from_ : from_ + send_bytes[rank]]
+            into = receive[to : to + receive_bytes[rank]]
+            from_ += send_bytes[rank]
+            to += receive_bytes[rank]
+            if rank == self.rank:
+                into[:] = out
+            else:
+                pieces.append((rank, out, into))
+        self.transfer(pieces, self.failure.limit if limit is None else limit)
 
     def exchange(self, parts: Sequence[memoryview], limit: float | None = None) -> list[bytearray]:
         """Send ``parts[r]`` to process r; returns what each process sent, by rank."""

@@ -102,27 +102,11 @@ class MpiGroup(ConnectedGroup):
         """Send a reason to all other processes."""
         self._control.tell(reason)
 
-    def exchange_into(
-        self,
-        send: memoryview,
-        send_bytes: Sequence[int],
-        receive: memoryview,
-        receive_bytes: Sequence[int],
-        limit: float | None = None,
-    ) -> None:
-        """Send each process its bytes and fill ``receive`` with what each has sent."""
-        self.failure.check()
+    def transfer(self, pieces: Sequence[tuple[int, memoryview, memoryview]], limit: float) -> None:
+        """Exchange bytes with all other processes."""
         requests: list[Any] = []
         peers: list[int] = []
-        from_, to = 0, 0
-        for rank in range(self.size):
-            out = send[from_ : from_ + send_bytes[rank]]
-            into = receive[to : to + receive_bytes[rank]]
-            from_ += send_bytes[rank]
-            to += receive_bytes[rank]
-            if rank == self.rank:
-                into[:] = out
-                continue
+        for rank, out, into in pieces:
             for at in range(0, len(into), _PIECE):
                 piece = [into[at : at + _PIECE], self._mpi.BYTE]
                 requests.append(self._comm.Irecv(piece, rank, _DATA_TAG))
@@ -131,7 +115,7 @@ class MpiGroup(ConnectedGroup):
                 piece = [out[at : at + _PIECE], self._mpi.BYTE]
                 requests.append(self._comm.Isend(piece, rank, _DATA_TAG))
                 peers.append(rank)
-        self._wait(requests, peers, self.failure.limit if limit is None else limit)
+        self._wait(requests, peers, limit)
 
     def _wait(self, requests: list[Any], peers: list[int], limit: float) -> None:
         begin = time.monotonic()

@@ -150,28 +150,14 @@ class SocketGroup(ConnectedGroup):
         """Send a reason to all other processes."""
         self._control.tell(reason)
 
-    def exchange_into(
-        self,
-        send: memoryview,
-        send_bytes: Sequence[int],
-        receive: memoryview,
-        receive_bytes: Sequence[int],
-        limit: float | None = None,
-    ) -> None:
-        """Send each process its bytes and fill ``receive`` with what each has sent."""
-        self.failure.check()
-        transfers: list[_Transfer] = []
-        from_, to = 0, 0
-        for rank, connection in enumerate(self._connections):
-            out = send[from_ : from_ + send_bytes[rank]]
-            into = receive[to : to + receive_bytes[rank]]
-            from_ += send_bytes[rank]
-            to += receive_bytes[rank]
-            if connection is None:
-                into[:] = out
-            else:
-                transfers.append(_Transfer(rank, connection, out, into))
-        self._run(transfers, self.failure.limit if limit is None else limit)
+    def transfer(self, pieces: Sequence[tuple[int, memoryview, memoryview]], limit: float) -> None:
+        """Exchange bytes with all other processes."""
+        transfers = []
+        for rank, out, into in pieces:
+            connection = self._connections[rank]
+            assert connection is not None  # only the own place has none
+            transfers.append(_Transfer(rank, connection, out, into))
+        self._run(transfers, limit)
 
     def _run(self, transfers: list[_Transfer], limit: float) -> None:
         end = time.monotonic() + limit

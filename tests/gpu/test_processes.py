@@ -10,12 +10,10 @@ import numpy as np
 import pytest
 
 from hugectr import _core
-from hugectr.enums import DataReaderType_t
-from hugectr.tools import DataGenerator, DataGeneratorParams
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "py"))
 
-from oracle.small_net import DENSE, SIZES
+from oracle.small_data import generate
 from processes import job
 
 GPUS = _core.device_count("cuda")
@@ -33,34 +31,16 @@ ROWS = [
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    """A file list of Norm files, and one for evaluation."""
-    folder = tmp_path_factory.mktemp("data")
-    DataGenerator(
-        DataGeneratorParams(
-            DataReaderType_t.Norm,
-            label_dim=1,
-            dense_dim=DENSE,
-            num_slot=len(SIZES),
-            i64_input_key=True,
-            source=str(folder / "list.txt"),
-            eval_source=str(folder / "eval" / "list.txt"),
-            slot_size_array=SIZES,
-            num_files=4,
-            eval_num_files=2,
-            num_samples_per_file=700,
-            planted_signal=True,
-            seed=3,
-        )
-    ).generate(progress=False, processes=1)
-    return folder
+    """Paths of Norm file lists, for training and for evaluation."""
+    return generate(tmp_path_factory.mktemp("data"), "Norm", num_files=4)
 
 
 def outcome(folder, data, engine, rows, embedding, optimizer):
     settings = {
         "name": f"{len(rows)}",
         "kind": "Norm",
-        "source": str(data / "list.txt"),
-        "eval_source": str(data / "eval" / "list.txt"),
+        "source": data[0],
+        "eval_source": data[1],
         "vvgpu": rows,
         "device": "cuda",
         "embedding": embedding,

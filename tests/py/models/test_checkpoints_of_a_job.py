@@ -6,12 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from oracle.small_net import SIZES
+from oracle.small_data import generate
 
 from hugectr import checkpoint_folder, native_checkpoint
 from hugectr.checkpoint_reshard import reshard
-from hugectr.enums import DataReaderType_t
-from hugectr.tools import DataGenerator, DataGeneratorParams
 
 job = pytest.importorskip("processes.job")
 SCRIPT = Path(__file__).with_name("checkpoint_job.py")
@@ -20,25 +18,7 @@ ROWS = {1: [[0, 1, 2, 3]], 2: [[0, 1], [0, 1]], 3: [[0, 1], [0], [0]]}  # of 4 d
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("data")
-    DataGenerator(
-        DataGeneratorParams(
-            DataReaderType_t.Raw,
-            label_dim=1,
-            dense_dim=3,
-            num_slot=len(SIZES),
-            i64_input_key=True,
-            source=str(folder / "a.bin"),
-            eval_source=str(folder / "b.bin"),
-            slot_size_array=SIZES,
-            num_samples=2400,
-            eval_num_samples=96,
-            float_label_dense=True,
-            planted_signal=True,
-            seed=3,
-        )
-    ).generate(progress=False, processes=1)
-    return str(folder / "a.bin")
+    return generate(tmp_path_factory.mktemp("data"), "Raw", num_samples=2400)[0]
 
 
 def run(tmp_path, source, count, action, embedding, **settings):

@@ -9,12 +9,10 @@ import signal
 import time
 
 import pytest
-from oracle.small_net import SIZES
+from oracle.small_data import generate
 from processes import job
 
 from hugectr import checkpoint_folder, native_checkpoint
-from hugectr.enums import DataReaderType_t
-from hugectr.tools import DataGenerator, DataGeneratorParams
 
 SCRIPT = job.TESTS / "processes" / "resume_job.py"
 #: Kills of test_killed_while_saving; a longer run: HUGECTR_TEST_KILLS=100.
@@ -23,25 +21,7 @@ KILLS = int(os.environ.get("HUGECTR_TEST_KILLS", "4"))
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("data")
-    DataGenerator(
-        DataGeneratorParams(
-            DataReaderType_t.Raw,
-            label_dim=1,
-            dense_dim=3,
-            num_slot=len(SIZES),
-            i64_input_key=True,
-            source=str(folder / "a.bin"),
-            eval_source=str(folder / "b.bin"),
-            slot_size_array=SIZES,
-            num_samples=2400,
-            eval_num_samples=96,
-            float_label_dense=True,
-            planted_signal=True,
-            seed=3,
-        )
-    ).generate(progress=False, processes=1)
-    return str(folder / "a.bin")
+    return generate(tmp_path_factory.mktemp("data"), "Raw", num_samples=2400)[0]
 
 
 class Run:

@@ -7,14 +7,11 @@ import shutil
 
 import numpy as np
 import pytest
-from oracle.small_net import DENSE, SIZES
+from oracle.small_data import NAMES, generate
+from oracle.small_net import SIZES
 from processes import job
 
-from hugectr.enums import DataReaderType_t
-from hugectr.tools import DataGenerator, DataGeneratorParams
-
 SCRIPT = job.TESTS / "processes" / "train_job.py"
-NAMES = {"Norm": "list.txt", "Raw": "a.bin", "Parquet": "list.txt"}
 STEPS = 100
 TOLERANCE = {"SGD": 1e-5, "Adam": 1e-4}
 
@@ -23,27 +20,8 @@ TOLERANCE = {"SGD": 1e-5, "Adam": 1e-4}
 def data(tmp_path_factory):
     """Folder of the same samples in every format: 3 files of 700, evaluation 2 of 300."""
     folder = tmp_path_factory.mktemp("data")
-    for kind, name in NAMES.items():
-        DataGenerator(
-            DataGeneratorParams(
-                DataReaderType_t[kind],
-                label_dim=1,
-                dense_dim=DENSE,
-                num_slot=len(SIZES),
-                i64_input_key=True,
-                source=str(folder / kind / name),
-                eval_source=str(folder / kind / "eval" / name),
-                slot_size_array=SIZES,
-                num_files=3,
-                eval_num_files=2,
-                num_samples_per_file=700,
-                num_samples=2100,
-                eval_num_samples=600,
-                float_label_dense=True,
-                planted_signal=True,
-                seed=3,
-            )
-        ).generate(progress=False, processes=1)
+    for kind in NAMES:
+        generate(folder, kind)
     return folder
 
 
