@@ -17,15 +17,22 @@ DEFAULT_LIMIT = 60.0
 
 def limit_from_environment() -> float:
     """``HUGECTR_PROCESS_TIMEOUT`` in seconds, or the default."""
-    text = os.environ.get("HUGECTR_PROCESS_TIMEOUT", "")
+    return _seconds("HUGECTR_PROCESS_TIMEOUT", DEFAULT_LIMIT)
+
+
+def start_limit_from_environment() -> float:
+    """``HUGECTR_START_TIMEOUT``: seconds that processes have to start; the limit, or a minute."""
+    return _seconds("HUGECTR_START_TIMEOUT", max(limit_from_environment(), DEFAULT_LIMIT))
+
+
+def _seconds(name: str, default: float) -> float:
+    text = os.environ.get(name, "")
     try:
-        value = float(text) if text else DEFAULT_LIMIT
+        value = float(text) if text else default
     except ValueError:
         value = 0.0
     if value <= 0:
-        raise CommError(
-            f"HUGECTR_PROCESS_TIMEOUT: found {text!r}, allowed: a number of seconds above 0"
-        )
+        raise CommError(f"{name}: found {text!r}, allowed: a number of seconds above 0")
     return value
 
 

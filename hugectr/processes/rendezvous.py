@@ -91,7 +91,7 @@ class Listener:
             if not self._changed.wait_for(lambda: (name, rank) in self._waiting, limit):
                 raise CommError(
                     f"process {rank} did not connect within {limit:g} s: it has not started, has "
-                    "ended, or can not reach this machine (HUGECTR_PROCESS_TIMEOUT sets the limit)"
+                    "ended, or can not reach this machine (HUGECTR_START_TIMEOUT sets the limit)"
                 )
             return self._waiting.pop((name, rank))
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from hugectr.errors import CommError
 from hugectr.processes.connected import ConnectedGroup
 from hugectr.processes.environment import Place
-from hugectr.processes.failure import JobFailure
+from hugectr.processes.failure import JobFailure, start_limit_from_environment
 from hugectr.processes.group import ProcessGroup
 from hugectr.processes.rendezvous import Address, Listener, connect, find_each_other
 
@@ -133,7 +133,7 @@ class SocketGroup(ConnectedGroup):
         launcher_tells : bool
             Whether the launcher tells the user of a process that died.
         """
-        mesh = Mesh(place, limit)
+        mesh = Mesh(place, start_limit_from_environment())
         failure = JobFailure(limit)
         return cls(mesh, failure, _Control(mesh, failure, launcher_tells), "main")
 

@@ -19,8 +19,8 @@ CAUSES = {
     "raise": r"KeyError: 'the weather'",
     # Open MPI and our launcher; MPICH, which names no rank.
     "kill": r"(?:rank|process) 1\b.{0,80}(?:signal 9|SIGKILL)|EXIT CODE: 9",
-    "stop": r"process 1 did not take part in an exchange within 3 s",
-    "sleep": r"process 1 did not take part in an exchange within 3 s",
+    "stop": r"process 1 did not take part in an exchange within 4 s",
+    "sleep": r"process 1 did not take part in an exchange within 4 s",
     "exit": r"process 1 (has ended|did not take part)",
     "leave": r"process 1 (has ended|did not take part)",
 }
@@ -49,7 +49,7 @@ def pids_in(text):
 @pytest.mark.parametrize("what", CAUSES)
 @pytest.mark.parametrize("engine", job.ENGINES)
 def test_all_end_when_one_goes_wrong(engine, what):
-    status, out, err = job.run(engine, 3, SCRIPT, what, WRONG, HUGECTR_PROCESS_TIMEOUT="3")
+    status, out, err = job.run(engine, 3, SCRIPT, what, WRONG, HUGECTR_PROCESS_TIMEOUT="4")
     pids = pids_in(out)
     assert len(pids) == 3, out + err
     assert status != 0, out + err
@@ -81,7 +81,7 @@ def test_a_process_that_never_starts_is_named():
         "LOCAL_RANK": "0",
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": "0",
-        "HUGECTR_PROCESS_TIMEOUT": "1",
+        "HUGECTR_START_TIMEOUT": "1",
     }
     done = subprocess.run(
         [sys.executable, str(SCRIPT), "nothing", "0"],
