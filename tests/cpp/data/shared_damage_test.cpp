@@ -52,7 +52,7 @@ class SharedNormDamage : public ::testing::TestWithParam<Check> {
         bytes += std::string(1 + random_() % 300, '\1');
         break;
       case 5:
-        bytes[random_() % 69] ^= 1;  // header
+        bytes[random_() % std::min<std::size_t>(69, bytes.size())] ^= 1;  // header
         break;
       default:
         bytes.clear();
