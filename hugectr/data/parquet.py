@@ -245,6 +245,12 @@ class ParquetBlocks:
                     self._blocks.append((index, group))
                     stored = meta.row_group(group).total_byte_size
                     rows.append((index, count, self._decoded_bytes(schema, count, stored)))
+            found = sum(meta.row_group(group).num_rows for group in range(meta.num_row_groups))
+            if found != meta.num_rows:
+                raise DataError(
+                    f"{path!r}: its row groups have {found} rows, the file claims {meta.num_rows}: "
+                    "the description at its end is damaged; restore the file"
+                )
         return self._files, rows
 
     def _decoded_bytes(self, schema: pa.Schema, rows: int, stored: int) -> int:

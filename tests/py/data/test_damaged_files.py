@@ -72,6 +72,30 @@ def good_curve(made):
     return train(DataReaderType_t.Parquet, made / "rows", columns=COLUMNS)[0]
 
 
+def test_row_groups_that_claim_other_rows_than_the_file(made, tmp_path):
+    """One bit of a row group's number of rows: pages and their checksums stay as they were."""
+    original = (made / "rows" / "gen_0.parquet").read_bytes()
+    path, found = tmp_path / "damaged.parquet", 0
+    for at in range(len(original) - 4000, len(original)):
+        for bit in (0, 5, 6):
+            data = bytearray(original)
+            data[at] ^= 1 << bit
+            try:
+                meta = pq.read_metadata(pa.BufferReader(bytes(data)))
+                groups = sum(meta.row_group(i).num_rows for i in range(meta.num_row_groups))
+            except (OSError, pa.ArrowException):
+                continue
+            if groups in (0, ROWS) or groups < 0 or meta.num_rows != ROWS:
+                continue
+            path.write_bytes(data)
+            curve, complaint = attempt(path, columns=COLUMNS)
+            assert curve is None
+            assert f"row groups have {groups} rows, the file claims {ROWS}" in complaint
+            found += 1
+            break
+    assert found >= 1
+
+
 def test_250_damaged_parquet_files(made, good_curve, tmp_path, rng):
     original = bytearray((made / "rows" / "gen_0.parquet").read_bytes())
     path = tmp_path / "damaged.parquet"
