@@ -15,6 +15,9 @@ from hugectr.errors import DataError, InvalidArgument, did_you_mean, rejected
 Paths = str | Path | Sequence[str | Path] | Mapping[str, str | Path]
 NonTrainables = list[tuple[str, npt.NDArray[np.float32], npt.NDArray[np.float32]]]
 
+#: Part of a row -> its file in the folder of a table.
+TABLE_FILES = {"key": "key", "slot": "slot_id", "vector": "emb_vector"}
+
 
 @dataclass(frozen=True)
 class CheckpointFiles:

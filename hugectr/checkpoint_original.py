@@ -16,14 +16,12 @@ from typing import Any
 import numpy as np
 
 from hugectr import log
-from hugectr.checkpoint import CheckpointFiles, statistics_file, write_statistics
+from hugectr.checkpoint import TABLE_FILES, CheckpointFiles, statistics_file, write_statistics
 from hugectr.checkpoint_chunks import Array, read_array
 from hugectr.checkpoint_folder import Snapshot, write
 from hugectr.checkpoint_merge import MergedRows, links_of
 from hugectr.checkpoint_rows import Parts, RowSource
 from hugectr.errors import DataError, InvalidArgument
-
-_NAMES = {"key": "key", "slot": "slot_id", "vector": "emb_vector"}  # part -> file of a table
 
 
 def to_original(path: Path, prefix: str) -> CheckpointFiles:
@@ -68,7 +66,7 @@ def _write_table(rows: MergedRows, folder: str, states_file: str) -> None:
         log.warning(f"{folder}: the original layout has no place for the last step of lazy Adam")
     files = {
         part: open(Path(folder) / name, "wb")  # noqa: SIM115
-        for part, name in _NAMES.items()
+        for part, name in TABLE_FILES.items()
         if part in rows.parts
     }
     count, row = rows.count(), 4 * rows.parts["vector"][1][0]

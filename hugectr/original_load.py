@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hugectr.agreement import LONG, Rounds, from_root, jointly, together
+from hugectr.checkpoint import TABLE_FILES
 from hugectr.checkpoint_chunks import CHUNK, Array, read_range
 from hugectr.checkpoint_load import addressed, load
 from hugectr.checkpoint_manifest import row_bytes
 from hugectr.checkpoint_merge import in_order
 from hugectr.checkpoint_rows import Parts, bytes_a_row, pack, unpack
 from hugectr.errors import DataError
-from hugectr.original_save import FILES
 from hugectr.row_intervals import SpreadRows, identities, spread_rows
 
 if TYPE_CHECKING:
@@ -86,11 +86,11 @@ class SavedTable:
             self.rows = size // row
             return
         for part in parts:
-            if not (self.path / FILES[part]).is_file():
-                raise DataError(f"{path} has no file {FILES[part]}")
+            if not (self.path / TABLE_FILES[part]).is_file():
+                raise DataError(f"{path} has no file {TABLE_FILES[part]}")
         self.rows = (self.path / "key").stat().st_size // 8
         for part, (dtype, shape) in parts.items():
-            file = self.path / FILES[part]
+            file = self.path / TABLE_FILES[part]
             wanted = self.rows * row_bytes(dtype, shape)
             if file.stat().st_size != wanted:
                 raise DataError(
@@ -112,7 +112,7 @@ class SavedTable:
         values = {}
         for part, (dtype, shape) in self.parts.items():
             size = row_bytes(dtype, shape)
-            data = read_range(self.path / FILES[part], begin * size, end * size)
+            data = read_range(self.path / TABLE_FILES[part], begin * size, end * size)
             values[part] = np.frombuffer(data, dtype).reshape((end - begin, *shape))
         return values
 
@@ -128,7 +128,7 @@ def load_table(
         The same on all processes; the table is as it was.
     """
     parts: Parts = {
-        part: kind for part, kind in session.embedding_parts(index).items() if part in FILES
+        part: kind for part, kind in session.embedding_parts(index).items() if part in TABLE_FILES
     }
     rows = from_root(group, lambda: SavedTable(path, parts, i64_keys).rows)
     readers = group.size if all(together(group, lambda: Path(path).exists())) else 1

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hugectr.agreement import Rounds, from_root, jointly, together
-from hugectr.checkpoint import CheckpointFiles, write_statistics
+from hugectr.checkpoint import TABLE_FILES, CheckpointFiles, write_statistics
 from hugectr.checkpoint_chunks import CHUNK, Array, bytes_of
 from hugectr.checkpoint_manifest import row_bytes
 from hugectr.checkpoint_merge import in_order
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from hugectr import _core
     from hugectr.model import Model
     from hugectr.processes.group import ProcessGroup
-
-FILES = {"key": "key", "slot": "slot_id", "vector": "emb_vector"}  # part -> file of a table
 
 
 def save_params(model: Model, prefix: str, iteration: int, group: ProcessGroup) -> None:
@@ -73,7 +71,7 @@ class TableFiles:
         self._handles: dict[str, int] = {}
 
     def _paths(self) -> dict[str, Path]:
-        found = {p: self._folder / name for p, name in FILES.items() if p in self.parts}
+        found = {p: self._folder / name for p, name in TABLE_FILES.items() if p in self.parts}
         return found | {"states": self._states_file}
 
     def create(self) -> None:

@@ -11,7 +11,6 @@ import os
 import sys
 import threading
 import time
-import weakref
 from types import TracebackType
 from typing import Any
 
@@ -84,16 +83,8 @@ def _mpi_world() -> Any:
 def end_with_job(session: _core.Session) -> None:
     """Have a session's calls end when another process fails, also where a GPU waits for it."""
     failure = getattr(_group, "failure", None)
-    if failure is None:
-        return
-    it = weakref.ref(session)
-
-    def leave(reason: str) -> None:
-        alive = it()
-        if alive is not None:
-            alive.leave(reason)
-
-    failure.on_failure(leave)
+    if failure is not None:
+        failure.add_session(session)
 
 
 def default_vvgpu(device: str) -> list[list[int]]:

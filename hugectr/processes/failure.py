@@ -7,9 +7,13 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable
+import weakref
+from typing import TYPE_CHECKING
 
 from hugectr.errors import CommError
+
+if TYPE_CHECKING:
+    from hugectr import _core
 
 #: Seconds that a process waits for another one before the job counts as broken.
 DEFAULT_LIMIT = 60.0
@@ -55,11 +59,12 @@ class JobFailure:
         self.remote = False  # another process knows the cause and shows it
         self._noticed = False
         self._lock = threading.Lock()
-        self._on_failure: list[Callable[[str], None]] = []
+        self._sessions: weakref.WeakSet[_core.Session] = weakref.WeakSet()
 
-    def on_failure(self, call: Callable[[str], None]) -> None:
-        """Have ``call(reason)`` made once, in some thread, when the job fails."""
-        self._on_failure.append(call)
+    def add_session(self, session: _core.Session) -> None:
+        """Have a session's waiting calls end when the job fails, from whatever thread learns it."""
+        with self._lock:
+            self._sessions.add(session)
 
     def set(self, reason: str, remote: bool) -> bool:
         """Note a failure; False when an earlier one is known."""
@@ -67,8 +72,9 @@ class JobFailure:
             if self.reason is not None:
                 return False
             self.reason, self.remote = reason, remote
-        for call in self._on_failure:
-            call(reason)
+            sessions = list(self._sessions)
+        for session in sessions:
+            session.leave(reason)
         if remote:
             threading.Thread(target=self._end_if_unnoticed, daemon=True).start()
         return True
