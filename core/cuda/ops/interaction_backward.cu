@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
+#include <cuda_pipeline.h>
+
+#include <cstdint>
 
 #include "core/cuda/ops/interaction.hpp"
 #include "core/cuda/ops/interaction_rows.cuh"
@@ -7,88 +9,111 @@
 #include "core/cuda/primitives/real.cuh"
 #include "core/cuda/primitives/stream_words.cuh"
 
-// The backward pass on tensor cores: dX = G X, a warp a sample, X and dX between global memory and
-// registers without a stop.
+// The backward pass on tensor cores: dX = G X, a warp a sample. Rows come into shared memory a
+// unit ahead of the work, by copies that need no registers; results go from registers to global
+// memory. A unit is a sample, or up to 128 columns of one.
 //
-// The product contracts over the rows of X. Lane (g, t) loads kV neighbouring columns of rows 2t,
-// 2t + 1, 2t + 8, 2t + 9 of every 16, and pairs the rows up in registers: that makes the right
-// factor of kV products, product e holding column e of every lane's columns. Their sums in a lane
-// then are kV neighbouring columns again, for the store. G comes from shared memory, where the
-// pairs of dy are laid out as its lower triangle: a 16 x 16 tile of G is a tile of the triangle,
-// its transpose, or on the diagonal both.
+// The product contracts over the rows of X. Lane (g, t) takes kV neighbouring columns of rows t,
+// t + 4, t + 8, t + 12 of every 16 (eight lanes that read at once then meet all banks) and pairs
+// the rows up: that makes the right factor of kV products, product e holding column e of every
+// lane's columns. Their sums in a lane are kV neighbouring columns again, for the store.
+//
+// G comes from the pairs of dy, laid out in shared memory as its lower triangle: a 16 x 16 tile of
+// G is a tile of the triangle, its transpose, or on the diagonal both.
 namespace hugectr::cuda {
 namespace {
 
 constexpr unsigned kWarps = 4;  // of a block
+
+/// Where row r of 16 stands in the tiles of G, so that products meet the rows of X as loaded.
+__host__ __device__ constexpr unsigned place_of(unsigned r) {
+  return r % 4 * 2 + r / 4 % 2 + r / 8 * 8;
+}
+/// The row that stands at g, for g < 8; and the columns that lane group g takes: the sums of a
+/// product are its columns 2t and 2t + 1 in lane t, and so the lanes of a row store neighbours.
+__device__ inline unsigned part_of(unsigned g) { return g / 2 + g % 2 * 4; }
 
 /// What a warp keeps in shared memory: the lower triangle of G, kTiles * 16 rows, zero elsewhere.
 template <int kTiles>
 struct Triangle {
   static constexpr unsigned kRows = 16 * kTiles;
   static constexpr unsigned kPitch = kRows + 8;  // 8 rows lie in different banks
-  static constexpr unsigned kPairs = kRows * (kRows - 1) / 2;
-  static constexpr int kWords = (kPairs + 63) / 64;  // of the pairs, in every lane
+  static constexpr unsigned kSize = kRows * kPitch;
+  static constexpr int kWords = (kRows * (kRows - 1) / 2 + 64) / 64;  // of pairs, in every lane
 };
 
-template <int kTiles, int kV>
-struct ColumnRegisters {
-  unsigned words[kTiles][4][kV / 2];
+/// Columns of a unit, and how its rows lie in shared memory.
+template <int kV, int kBlocks>
+struct Unit {
+  static constexpr unsigned kColumns = 8 * kV * kBlocks;
+  static constexpr unsigned kPitch = kColumns + 8;  // an odd number of 16 bytes
 };
 
-/// The part of a row that lane group g takes. The sums of a product are columns 2t and 2t + 1 in
-/// lane t; in this order the four lanes of a row store neighbouring parts.
-__device__ inline unsigned part_of(unsigned g) { return g / 2 + g % 2 * 4; }
+/// What a warp copies next: columns `column` .. of X of a sample, and of the gradient that reaches
+/// mlp past the pairs, as one more row.
+template <class T>
+struct CopyAhead {
+  const T *mlp, *slots, *dy;  ///< of the sample
+  unsigned sample, column;
+};
 
-template <class T, int kTiles, int kV>
-__device__ void load_columns(ColumnRegisters<kTiles, kV>& x, const SampleRows<T>& rows,
-                             std::size_t sample, unsigned first_column) {
-  const unsigned g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-  const unsigned column = first_column + part_of(g) * kV;
+template <class T, int kTiles, int kV, int kBlocks>
+__device__ void begin_copy(T* unit, const SampleRows<T>& rows, const CopyAhead<T>& next,
+                           bool dy_packs) {
+  constexpr unsigned kLanesPerRow = kV * kBlocks, kRowsAtOnce = 32 / kLanesPerRow;
+  constexpr unsigned kPitch = Unit<kV, kBlocks>::kPitch;
+  const unsigned row = threadIdx.x % 32 / kLanesPerRow;
+  const unsigned at = threadIdx.x % kLanesPerRow * 8, column = next.column + at;
+  const bool there = column < rows.width;
+  const unsigned to = shared_address(unit + row * kPitch + at);
+  const T* from = next.slots + column + row * rows.width - rows.width;
+  const T* first = row == 0 ? next.mlp + column : from;
 #pragma unroll
-  for (int k = 0; k < kTiles; ++k) {
+  for (unsigned i = 0; i < 16 * kTiles / kRowsAtOnce; ++i) {
+    copy_ahead_if(to + i * kRowsAtOnce * kPitch * sizeof(T), i == 0 ? first : from,
+                  there && i * kRowsAtOnce + row < rows.count);
+    from += kRowsAtOnce * rows.width;
+  }
+  T* const last = unit + rows.count * kPitch + at;
+  if (dy_packs) {
+    copy_ahead_if(shared_address(last), next.dy + column, there && row == 0);
+  } else if (there && row == 0) {
 #pragma unroll
-    for (int q = 0; q < 4; ++q) {
-      const unsigned n = 16 * k + 2 * t + q % 2 + q / 2 * 8;
-      load_words<kV / 2>(x.words[k][q], rows.at(sample, n) + column,
-                         n < rows.count && column < rows.width);
+    for (int i = 0; i < 8; ++i) last[i] = next.dy[column + i];
+  }
+}
+
+/// The words of dy that hold the pairs of a sample, and where they go. A row of dy may begin in the
+/// middle of a word: then the first one ends with the first pair.
+template <int kTiles>
+struct PairWords {
+  using Shape = Triangle<kTiles>;
+  unsigned words[Shape::kWords];  ///< lane, lane + 32, ..
+  bool in_the_middle;
+
+  template <class T>
+  __device__ void load(const T* pairs, unsigned count) {
+    const unsigned lane = threadIdx.x % 32;
+    in_the_middle = reinterpret_cast<std::uintptr_t>(pairs) % 4 != 0;
+    const T* from = pairs - in_the_middle + 2 * lane;
+#pragma unroll
+    for (int i = 0; i < Shape::kWords; ++i) {
+      load_words_if(reinterpret_cast<unsigned (&)[1]>(words[i]), from + 64 * i,
+                    64 * i + 2 * lane < count + in_the_middle);
     }
   }
-}
 
-// Two neighbouring pairs a word, words `lane` apart; one by one when dy is not aligned to words.
-template <class T, int kWords>
-__device__ void load_pairs(unsigned (&to)[kWords], const T* pairs, unsigned count, bool words) {
-  const unsigned lane = threadIdx.x % 32;
-  if (words) {  // the pad makes the last word whole
+  // places: see prepare_triangles().
+  __device__ void lay_out(unsigned triangle, const unsigned* places) const {
+    places += in_the_middle * (32 * Shape::kWords) + threadIdx.x % 32;
 #pragma unroll
-    for (int i = 0; i < kWords; ++i) {
-      const unsigned at = 2 * (32 * i + lane);
-      load_words<1>(reinterpret_cast<unsigned (&)[1]>(to[i]), pairs + at, at < count);
+    for (int i = 0; i < Shape::kWords; ++i) {
+      const unsigned two = places[32 * i];
+      store_shared_half(triangle + (two & 0xFFFF), words[i]);
+      store_shared_half(triangle + (two >> 16), words[i] >> 16);
     }
-    return;
   }
-#pragma unroll
-  for (int i = 0; i < kWords; ++i) {
-    const unsigned at = 2 * (32 * i + lane);
-    to[i] = at < count ? pairs[at].bits : 0;
-    if (at + 1 < count) to[i] |= static_cast<unsigned>(pairs[at + 1].bits) << 16;
-  }
-}
-
-// places[i]: where pair i goes in the triangle.
-template <class T, int kWords>
-__device__ void lay_out_pairs(T* triangle, const unsigned short* places,
-                              const unsigned (&pairs)[kWords], unsigned count) {
-  const unsigned lane = threadIdx.x % 32;
-#pragma unroll
-  for (int i = 0; i < kWords; ++i) {
-    const unsigned at = 2 * (32 * i + lane);
-    if (at >= count) continue;
-    const unsigned two = *reinterpret_cast<const unsigned*>(places + at);
-    triangle[two & 0xFFFF].bits = static_cast<unsigned short>(pairs[i]);
-    if (at + 1 < count) triangle[two >> 16].bits = static_cast<unsigned short>(pairs[i] >> 16);
-  }
-}
+};
 
 // Rows 16 m .. of G, as left factors.
 template <class T, int kTiles>
@@ -113,68 +138,62 @@ __device__ void load_gradients(unsigned (&a)[kTiles][4], const T* triangle, int 
   }
 }
 
-/// Where results go, and the gradient that reaches mlp past the pairs.
-template <class T>
-struct Results {
-  Rows<T> dmlp, demb;
-  Rows<const T> dy;
-  bool dy_packs;  ///< dy may be read kV columns at a time
-};
-
-// Rounds and stores kV columns of row n; row 0 is mlp's.
-template <class T, int kV>
-__device__ void store_columns(const Results<T>& out, const SampleRows<T>& rows, std::size_t sample,
-                              unsigned n, unsigned column, float (&sum)[kV]) {
-  T* to;
-  if (n == 0) {
-    if (out.dmlp.data == nullptr) return;
-    to = out.dmlp.at(sample, column);
-    const T* direct = out.dy.at(sample, column);
-    if (out.dy_packs) {
-      const Pack<float, kV> more = load_widened<kV>(direct);
-#pragma unroll
-      for (int e = 0; e < kV; ++e) sum[e] += more.v[e];
-    } else {
-#pragma unroll
-      for (int e = 0; e < kV; ++e) sum[e] += widen(direct[e]);
-    }
-  } else {
-    if (out.demb.data == nullptr) return;
-    to = out.demb.at(sample, 0) + (n - 1) * rows.width + column;
-  }
-  unsigned words[kV / 2];
-#pragma unroll
-  for (int w = 0; w < kV / 2; ++w) {
-    words[w] = narrow<T>(sum[2 * w]).bits | static_cast<unsigned>(narrow<T>(sum[2 * w + 1]).bits)
-                                                << 16;
-  }
-  store_words<kV / 2>(to, words);
-}
-
-// dX of 8 kV columns from first_column on.
-template <class T, int kTiles, int kV>
-__device__ void multiply_columns(const ColumnRegisters<kTiles, kV>& x, const T* triangle,
-                                 const Results<T>& out, const SampleRows<T>& rows,
-                                 std::size_t sample, unsigned first_column) {
-  const unsigned g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-  unsigned b[kTiles][kV][2];
+// The right factors: b[k][e] for rows 16 k .. and column e of every lane's columns. `x` points to
+// the lane's columns of its first row.
+template <class T, int kTiles, int kV, int kPitch>
+__device__ void load_factors(unsigned (&b)[kTiles][kV][2], const T* x, unsigned rows) {
+  constexpr unsigned kFewestRows = kTiles / 2 * 16 + 1;  // fewer take fewer tiles
+  const unsigned t = threadIdx.x % 4;
 #pragma unroll
   for (int k = 0; k < kTiles; ++k) {
+    Pack<unsigned, kV / 2> q[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const unsigned n = 16 * k + 4 * i;
+      q[i] = {};
+      if (n + 4 <= kFewestRows || n + t < rows) {
+        q[i] = *reinterpret_cast<const Pack<unsigned, kV / 2>*>(x + n * kPitch);
+      }
+    }
 #pragma unroll
     for (int w = 0; w < kV / 2; ++w) {
-      const auto& q = x.words[k];
-      b[k][2 * w][0] = low_halves(q[0][w], q[1][w]);
-      b[k][2 * w][1] = low_halves(q[2][w], q[3][w]);
-      b[k][2 * w + 1][0] = high_halves(q[0][w], q[1][w]);
-      b[k][2 * w + 1][1] = high_halves(q[2][w], q[3][w]);
+      b[k][2 * w][0] = low_halves(q[0].v[w], q[1].v[w]);
+      b[k][2 * w][1] = low_halves(q[2].v[w], q[3].v[w]);
+      b[k][2 * w + 1][0] = high_halves(q[0].v[w], q[1].v[w]);
+      b[k][2 * w + 1][1] = high_halves(q[2].v[w], q[3].v[w]);
     }
   }
+}
+
+/// Where the results of a lane go: rows 16 m + 8 r + part_of(g), at [2 m + r].
+template <class T, int kTiles>
+struct LaneResults {
+  T *mlp, *slots;  ///< of the sample, at the lane's columns
+  unsigned bytes[2 * kTiles];
+  bool wanted[2 * kTiles];
+};
+
+// dX of 8 kV columns, of which `columns_left` are there. direct: the gradient that reaches mlp past
+// the pairs, at the lane's columns.
+template <class T, int kTiles, int kV>
+__device__ void multiply_columns(const unsigned (&b)[kTiles][kV][2], const T* triangle,
+                                 const T* direct, const LaneResults<T, kTiles>& results,
+                                 unsigned block_column, unsigned columns_left) {
+  const unsigned g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
 #pragma unroll
   for (int m = 0; m < kTiles; ++m) {
-    if (16 * m >= rows.count || (m > 0 && out.demb.data == nullptr)) continue;
     unsigned a[kTiles][4];
     load_gradients<T, kTiles>(a, triangle, m);
     float sums[kV][4] = {};
+    if (m == 0) {
+#pragma unroll
+      for (int side = 0; side < 2; ++side) {
+        Pack<T, kV> row = {};
+        if (g == 0) row = load_pack<kV>(direct + 4 * side * kV);
+#pragma unroll
+        for (int e = 0; e < kV; ++e) sums[e][side] = widen(row.v[e]);
+      }
+    }
 #pragma unroll
     for (int k = 0; k < kTiles; ++k) {
 #pragma unroll
@@ -185,91 +204,180 @@ __device__ void multiply_columns(const ColumnRegisters<kTiles, kV>& x, const T* 
     }
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
+      const int at = 2 * m + r;
+      T* const start = at == 0 && g == 0 ? results.mlp : results.slots;
+      T* const row =
+          reinterpret_cast<T*>(reinterpret_cast<unsigned char*>(start) + results.bytes[at]);
 #pragma unroll
       for (int side = 0; side < 2; ++side) {
-        const unsigned n = 16 * m + 8 * r + g, column = first_column + (t + 4 * side) * kV;
-        if (n >= rows.count || column >= rows.width) continue;
-        float sum[kV];
+        unsigned words[kV / 2];
 #pragma unroll
-        for (int e = 0; e < kV; ++e) sum[e] = sums[e][2 * r + side];
-        store_columns<T, kV>(out, rows, sample, n, column, sum);
+        for (int w = 0; w < kV / 2; ++w) {
+          words[w] = narrow_two<T>(sums[2 * w][2 * r + side], sums[2 * w + 1][2 * r + side]);
+        }
+        store_words_if(row + block_column + 4 * side * kV, words,
+                       results.wanted[at] && (t + 4 * side) * kV < columns_left);
       }
     }
   }
 }
 
-// Moves 2 (2 T w + w + T (T - 1) / 2) bytes a sample. kAhead: loads the next columns, or the next
-// sample, before it works on what it has.
-template <class T, int kTiles, int kV, bool kAhead>
-__global__ void __launch_bounds__(32 * kWarps)
-    backward_kernel(SampleRows<T> rows, Results<T> out, bool words) {
+// places: for every word of pairs where its halves go in the triangle, in bytes: first for rows of
+// dy whose pairs begin with a word, then for the others. What is no pair goes where nobody reads.
+template <class T, int kTiles>
+__device__ void prepare_triangles(unsigned* places, T* triangles, unsigned rows) {
   using Shape = Triangle<kTiles>;
-  __shared__ __align__(16) unsigned short places[Shape::kPairs];
-  __shared__ __align__(16) T triangles[kWarps][Shape::kRows * Shape::kPitch];
-  for (unsigned i = threadIdx.x; i < kWarps * Shape::kRows * Shape::kPitch; i += blockDim.x) {
-    triangles[0][i] = T{};
-  }
+  constexpr unsigned kWords = 32 * Shape::kWords, kNowhere = Shape::kRows * sizeof(T);
+  for (unsigned i = threadIdx.x; i < kWarps * Shape::kSize; i += blockDim.x) triangles[i] = T{};
+  auto* const halves = reinterpret_cast<unsigned short*>(places);
+  for (unsigned i = threadIdx.x; i < 4 * kWords; i += blockDim.x) halves[i] = kNowhere;
+  __syncthreads();
   for (unsigned i = threadIdx.x; i < Shape::kRows * Shape::kRows; i += blockDim.x) {
     const unsigned n = i / Shape::kRows, m = i % Shape::kRows;
-    if (n > m) places[n * (n - 1) / 2 + m] = static_cast<unsigned short>(n * Shape::kPitch + m);
+    if (n <= m || n >= rows) continue;
+    const unsigned row = n / 16 * 16 + place_of(n % 16), column = m / 16 * 16 + place_of(m % 16);
+    const unsigned pair = n * (n - 1) / 2 + m;
+    const auto place = static_cast<unsigned short>((row * Shape::kPitch + column) * sizeof(T));
+    halves[pair] = halves[2 * kWords + pair + 1] = place;
   }
   __syncthreads();
-  T* triangle = triangles[threadIdx.x / 32];
-  const unsigned count = rows.count * (rows.count - 1) / 2;
-  const std::size_t step = static_cast<std::size_t>(gridDim.x) * kWarps;
-  std::size_t sample = static_cast<std::size_t>(blockIdx.x) * kWarps + threadIdx.x / 32;
-  ColumnRegisters<kTiles, kV> x, next;
-  unsigned pairs[Shape::kWords];
-  const auto begin_sample = [&](ColumnRegisters<kTiles, kV>& to, std::size_t s) {
-    load_pairs(pairs, out.dy.at(s, rows.width), count, words);
-    load_columns(to, rows, s, 0);
-  };
-  if (kAhead && sample < rows.batch) begin_sample(next, sample);
-  for (; sample < rows.batch; sample += step) {
-    if constexpr (!kAhead) begin_sample(x, sample);
-    __syncwarp();
-    lay_out_pairs(triangle, places, pairs, count);
-    __syncwarp();
-    for (unsigned first = 0; first < rows.width; first += 8 * kV) {
-      const unsigned following = first + 8 * kV;
-      if constexpr (kAhead) {
-        x = next;
-        if (following < rows.width) {
-          load_columns(next, rows, sample, following);
-        } else if (sample + step < rows.batch) {
-          begin_sample(next, sample + step);
-        }
-      } else if (first > 0) {
-        load_columns(x, rows, sample, first);
-      }
-      multiply_columns(x, triangle, out, rows, sample, first);
+}
+
+/// The gradients of an op.
+template <class T>
+struct Gradients {
+  Rows<const T> dy;
+  Rows<T> dmlp, demb;
+  bool dy_packs;  ///< dy may be read 16 bytes at a time
+};
+
+// Blocks that a multiprocessor is to hold: what keeps the compiler from more registers.
+constexpr int blocks_per_processor(int tiles, int columns_of_a_lane, int blocks_of_a_unit) {
+  if (tiles > 2) return tiles == 3 ? 3 : 2;
+  if (blocks_of_a_unit > 1) return 3;
+  return columns_of_a_lane == 8 ? 4 : 5;
+}
+
+// Moves 2 (2 T w + w + T (T - 1) / 2) bytes a sample. One unit is under way while a warp works on
+// one. kOne: a row is one unit.
+template <class T, int kTiles, int kV, int kBlocks, bool kOne>
+__global__ void __launch_bounds__(32 * kWarps, blocks_per_processor(kTiles, kV, kBlocks))
+    backward_kernel(SampleRows<T> rows, Gradients<T> op) {
+  using Shape = Triangle<kTiles>;
+  constexpr unsigned kPitch = Unit<kV, kBlocks>::kPitch, kColumns = Unit<kV, kBlocks>::kColumns;
+  extern __shared__ __align__(16) unsigned char shared[];
+  const unsigned warp = threadIdx.x / 32, g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+  T* const triangles = reinterpret_cast<T*>(shared);
+  auto* const places = reinterpret_cast<unsigned*>(triangles + kWarps * Shape::kSize);
+  const unsigned unit_size = (rows.count + 1) * kPitch;
+  T* const units = reinterpret_cast<T*>(places + 64 * Shape::kWords) + warp * 2 * unit_size;
+  T* const triangle = triangles + warp * Shape::kSize;
+  prepare_triangles<T, kTiles>(places, triangles, rows.count);
+  const unsigned count = rows.count * (rows.count - 1) / 2, step = gridDim.x * kWarps;
+  unsigned sample = blockIdx.x * kWarps + warp;
+  CopyAhead<T> next{rows.mlp.at(sample, 0), rows.emb.at(sample, 0), op.dy.at(sample, 0), sample, 0};
+  T* into = units;
+  const auto copy_ahead = [&] {
+    if (next.sample < rows.batch) {
+      begin_copy<T, kTiles, kV, kBlocks>(into, rows, next, op.dy_packs);
     }
+    __pipeline_commit();
+    into = into == units ? units + unit_size : units;
+    if constexpr (!kOne) {
+      next.column += kColumns;
+      if (next.column < rows.width) return;
+      next.column = 0;
+    }
+    next.sample += step;
+    next.mlp += step * rows.mlp.stride;
+    next.slots += step * rows.emb.stride;
+    next.dy += step * op.dy.stride;
+  };
+  LaneResults<T, kTiles> results{op.dmlp.at(sample, t * kV), op.demb.at(sample, t * kV), {}, {}};
+#pragma unroll
+  for (unsigned i = 0; i < 2 * kTiles; ++i) {
+    const unsigned n = 8 * i + part_of(g);
+    results.bytes[i] = n == 0 ? 0 : (n - 1) * rows.width * sizeof(T);
+    results.wanted[i] = n < rows.count && (n == 0 ? op.dmlp.data : op.demb.data) != nullptr;
+  }
+  const T* pairs_from = op.dy.at(sample, rows.width);
+  PairWords<kTiles> pairs;
+  if (sample < rows.batch) pairs.load(pairs_from, count);
+  copy_ahead();
+  const T* unit = units;
+  for (; sample < rows.batch; sample += step) {
+    __syncwarp();
+    pairs.lay_out(shared_address(triangle), places);
+    pairs_from += step * op.dy.stride;
+    if (sample + step < rows.batch) pairs.load(pairs_from, count);
+    for (unsigned first = 0; first < rows.width; first += kColumns) {
+      __pipeline_wait_prior(0);
+      __syncwarp();  // the unit and the triangle are there; the unit before is done with
+      copy_ahead();
+#pragma unroll 1  // or it holds the registers of all blocks at once
+      for (unsigned column = 0; column < kColumns; column += 8 * kV) {
+        const unsigned left = kOne ? 8 * kV : rows.width - first - column;
+        if (!kOne && first + column >= rows.width) break;
+        unsigned b[kTiles][kV][2];
+        load_factors<T, kTiles, kV, kPitch>(b, unit + t * kPitch + part_of(g) * kV + column,
+                                            rows.count);
+        multiply_columns<T, kTiles, kV>(b, triangle, unit + rows.count * kPitch + t * kV + column,
+                                        results, first + column, left);
+      }
+      unit = unit == units ? units + unit_size : units;
+      if constexpr (kOne) break;
+    }
+    results.mlp += step * op.dmlp.stride;
+    results.slots += step * op.demb.stride;
   }
 }
 
 template <class T>
-using BackwardKernel = void (*)(SampleRows<T>, Results<T>, bool);
+struct BackwardKernel {
+  void (*kernel)(SampleRows<T>, Gradients<T>) = nullptr;
+  std::size_t shared_bytes = 0;
+};
+
+template <class T, int kTiles, int kV, int kBlocks>
+BackwardKernel<T> kernel_with(std::size_t rows, unsigned width) {
+  using Shape = Triangle<kTiles>;
+  const std::size_t elements = kWarps * Shape::kSize + 128 * Shape::kWords +
+                               2 * kWarps * (rows + 1) * Unit<kV, kBlocks>::kPitch;
+  return {width == Unit<kV, kBlocks>::kColumns ? &backward_kernel<T, kTiles, kV, kBlocks, true>
+                                               : &backward_kernel<T, kTiles, kV, kBlocks, false>,
+          elements * sizeof(T)};
+}
 
 template <class T, int kTiles>
-BackwardKernel<T> kernel_for(unsigned width) {
-  if (width <= 16) return &backward_kernel<T, kTiles, 2, false>;
-  if (width <= 32) return &backward_kernel<T, kTiles, 4, true>;
-  return &backward_kernel<T, kTiles, 8, false>;
+BackwardKernel<T> kernel_for(std::size_t rows, unsigned width) {
+  if (width <= 16) return kernel_with<T, kTiles, 2, 1>(rows, width);
+  if (width <= 32) return kernel_with<T, kTiles, 4, 1>(rows, width);
+  if constexpr (kTiles <= 2) {
+    if (width <= 64) return kernel_with<T, kTiles, 8, 1>(rows, width);
+    return kernel_with<T, kTiles, 8, 2>(rows, width);
+  } else {  // many rows: fewer columns, so that registers and shared memory serve more warps
+    return kernel_with<T, kTiles, 4, 2>(rows, width);
+  }
+}
+
+template <class T>
+BackwardKernel<T> kernel_for(std::size_t rows, unsigned width) {
+  if (rows <= 16) return kernel_for<T, 1>(rows, width);
+  if (rows <= 32) return kernel_for<T, 2>(rows, width);
+  if (rows <= 48) return kernel_for<T, 3>(rows, width);
+  return kernel_for<T, 4>(rows, width);
 }
 
 template <class T>
 bool run_backward(const OpContext& context, const InteractionBwd& op) {
   const auto rows = tensor_core_rows<T>(op.mlp, op.emb);
   if (rows.count == 0 || !whole_packs<T>(op.dmlp) || !whole_packs<T>(op.demb)) return false;
-  const auto fits = [&](std::size_t v) {
-    return packs_fit(op.dy.ptr<T>(), op.dy.rows() > 1 ? op.dy.row_stride : 0, v);
-  };
-  const Results<T> out{rows_of<T>(op.dmlp), rows_of<T>(op.demb), rows_of<const T>(op.dy), fits(8)};
-  const BackwardKernel<T> kernel = rows.count <= 16   ? kernel_for<T, 1>(rows.width)
-                                   : rows.count <= 32 ? kernel_for<T, 2>(rows.width)
-                                                      : kernel_for<T, 4>(rows.width);
-  launch(context, InteractionBwd::kName, dim3(grid_for(rows.batch, kWarps)), dim3(32 * kWarps), 0,
-         kernel, rows, out, fits(2));
+  const bool fits = packs_fit(op.dy.ptr<T>(), op.dy.rows() > 1 ? op.dy.row_stride : 0, 8);
+  const Gradients<T> gradients{rows_of<const T>(op.dy), rows_of<T>(op.dmlp), rows_of<T>(op.demb),
+                               fits};
+  const BackwardKernel<T> chosen = kernel_for<T>(rows.count, rows.width);
+  launch(context, InteractionBwd::kName, dim3(grid_for(rows.batch, kWarps)), dim3(32 * kWarps),
+         chosen.shared_bytes, chosen.kernel, rows, gradients);
   return true;
 }
 

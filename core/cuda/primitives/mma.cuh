@@ -46,6 +46,18 @@ __device__ inline void load_matrix_transposed(unsigned (&a)[4], const void* row)
                : "memory");
 }
 
+/// Two numbers rounded to T in one register.
+template <class T>
+__device__ unsigned narrow_two(float low, float high) {
+  unsigned two;
+  if constexpr (std::is_same_v<T, Float16>) {
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(two) : "f"(high), "f"(low));
+  } else {
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(two) : "f"(high), "f"(low));
+  }
+  return two;
+}
+
 /// The numbers at one place of two registers as one: both low halves, or both high halves.
 __device__ inline unsigned low_halves(unsigned first, unsigned second) {
   return __byte_perm(first, second, 0x5410);
