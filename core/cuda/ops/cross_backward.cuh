@@ -81,7 +81,7 @@ __device__ void start_tile(const StagedBackward<T>& op, const Memory& memory, un
       T* to = memory.row(stage, which, r);
       if constexpr (kCopy == 16) {
         for (unsigned j = lane * cuda::kPack<T>; j < n; j += 32 * cuda::kPack<T>) {
-          cuda::copy_16_async(to + j, from[which] + j, std::min<unsigned>(16, (n - j) * sizeof(T)));
+          cuda::copy_row_pack_async(to + j, from[which], j, n, first + r + 1 == op.rows);
         }
       } else {
         for (unsigned j = lane; j < n; j += 32) cuda::copy_4_async(to + j, from[which] + j);

@@ -14,11 +14,11 @@ namespace {
 using cuda::Pack;
 using cuda::Rows;
 
-constexpr int kRows = 4;       // samples of a warp: they share its loads of w
+constexpr int kRows = 2;       // samples of a warp: they share its loads of w
 constexpr int kLayerTile = 6;  // layers whose dots are taken together
 constexpr unsigned kWarps = 8;
 constexpr unsigned kBlock = 32 * kWarps;
-constexpr unsigned kBlocksPerProcessor = 2;
+constexpr unsigned kBlocksPerProcessor = 3;
 
 /// kRows samples of a warp. In kChunks > 0 chunks of 32 packs they stay in registers, else they are
 /// read anew, from the caches, by every for_each().
@@ -27,7 +27,7 @@ struct WarpRows {
   static constexpr unsigned kChunk = 32 * V;
   const T* from[kRows];
   unsigned n;
-  Pack<T, V> kept[kRows][std::max(kChunks, 1)];
+  cuda::PackWords<T> kept[kRows][std::max(kChunks, 1)];
 
   __device__ void load() {
     if constexpr (kChunks > 0) {
@@ -36,7 +36,7 @@ struct WarpRows {
         const unsigned j = c * kChunk + threadIdx.x % 32 * V;
 #pragma unroll
         for (int r = 0; r < kRows; ++r) {
-          if (j < n) kept[r][c] = cuda::load_row_pack<V>(from[r], j, n);
+          if (j < n) kept[r][c] = cuda::PackWords<T>::load(from[r], j, n);
         }
       }
     }
@@ -51,7 +51,7 @@ struct WarpRows {
         const unsigned j = c * kChunk + threadIdx.x % 32 * V;
         if (j >= n) break;
 #pragma unroll
-        for (int r = 0; r < kRows; ++r) wide[r] = cuda::widen_pack(kept[r][c]);
+        for (int r = 0; r < kRows; ++r) wide[r] = kept[r][c].widened();
         f(j, wide);
       }
     } else {

@@ -31,6 +31,19 @@ void with_width(std::size_t run, const F& f, const Refs&... refs) {
   f(std::integral_constant<int, 1>{});
 }
 
+/// f(T{}, std::integral_constant<int, V>{}) with T the element type of x, and V kPack<T> where the
+/// rows of all these tensors start as 16-byte accesses want it, else 1. Rows may end anywhere.
+template <class F, class... Refs>
+void with_packs(const F& f, const TensorRef& x, const Refs&... others) {
+  with_real_type(x.dtype, [&]<class T>(T type) {
+    if (rows_start_aligned<T>(x, others...)) {
+      f(type, std::integral_constant<int, kPack<T>>{});
+    } else {
+      f(type, std::integral_constant<int, 1>{});
+    }
+  });
+}
+
 /// Number of packs of a row.
 inline std::size_t packs_of(std::size_t columns, std::size_t v) { return (columns + v - 1) / v; }
 
@@ -59,6 +72,46 @@ template <int V, class T>
 __device__ Pack<float, V> load_row_widened(T* row, std::size_t column, std::size_t n) {
   return widen_pack(load_row_pack<V>(row, column, n));
 }
+
+/// kPack<T> numbers in four registers. (The compiler keeps each 16-bit element of a Pack in a
+/// register of its own: twice as many for a row that stays.)
+template <class T>
+struct PackWords {
+  unsigned word[4] = {};
+
+  /// Columns column .. column + kPack<T> of a row of n; zeros behind its end.
+  __device__ static PackWords load(const T* row, std::size_t column, std::size_t n) {
+    PackWords result;
+    if (column + kPack<T> <= n) {
+      const uint4 all = *reinterpret_cast<const uint4*>(row + column);
+      result.word[0] = all.x, result.word[1] = all.y;
+      result.word[2] = all.z, result.word[3] = all.w;
+      return result;
+    }
+#pragma unroll
+    for (int i = 0; i < kPack<T>; ++i) {
+      if (column + i >= n) break;
+      if constexpr (sizeof(T) == 4) {
+        result.word[i] = __float_as_uint(row[column + i]);
+      } else {
+        result.word[i / 2] |= static_cast<unsigned>(row[column + i].bits) << i % 2 * 16;
+      }
+    }
+    return result;
+  }
+  __device__ Pack<float, kPack<T>> widened() const {
+    Pack<float, kPack<T>> wide;
+#pragma unroll
+    for (int i = 0; i < kPack<T>; ++i) {
+      if constexpr (sizeof(T) == 4) {
+        wide.v[i] = __uint_as_float(word[i]);
+      } else {
+        wide.v[i] = widen(T{static_cast<unsigned short>(word[i / 2] >> i % 2 * 16)});
+      }
+    }
+    return wide;
+  }
+};
 
 /// Stores the columns that lie in the row.
 template <int V, class T>
