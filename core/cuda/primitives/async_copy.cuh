@@ -21,10 +21,10 @@ __device__ inline void copy_16_async(void* to, const void* from, unsigned bytes)
 /// of a tensor may end with its allocation, so its last pack is brought element by element.
 template <class T>
 __device__ void copy_row_pack_async(T* to, const T* row, unsigned column, unsigned n, bool last) {
-  if (!last || column + kPack<T> <= n) {
-    copy_16_async(to, row + column, min(16u, static_cast<unsigned>((n - column) * sizeof(T))));
-  } else {
+  if (last && column + kPack<T> > n) {
     *reinterpret_cast<Pack<T, kPack<T>>*>(to) = load_row_pack<kPack<T>>(row, column, n);
+  } else {
+    copy_16_async(to, row + column, min(16u, static_cast<unsigned>((n - column) * sizeof(T))));
   }
 }
 
