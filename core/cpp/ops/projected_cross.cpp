@@ -11,38 +11,45 @@
 namespace hugectr {
 namespace {
 
+// A parameter that may be in 16 bits.
+void check_packed(const char* op, const char* name, const TensorRef& ref, TensorScalarType dtype,
+                  const Shape& wanted) {
+  check_real(op, name, ref, dtype, wanted);
+  HCTR_CHECK(ref.contiguous(), op, ": rows of ", name, " must be contiguous");
+}
+
 void check_shapes(const char* op, const TensorRef& x0, const TensorRef& x, const TensorRef& u,
                   const TensorRef& v, const TensorRef& h, const TensorRef& z) {
-  check_float(op, "x0", x0);
+  check_real(op, "x0", x0);
   HCTR_CHECK(x0.shape.size() == 2 && u.shape.size() == 2 && u.shape[0] == x0.shape[1], op,
              ": x0 has shape ", to_string(x0.shape), " and u ", to_string(u.shape),
              ", must be (batch, n) and (n, k)");
-  check_float(op, "x", x, x0.shape);
-  check_packed_float(op, "u", u, u.shape);
-  check_packed_float(op, "v", v, {u.shape[1], u.shape[0]});
-  check_float(op, "h", h, {x0.shape[0], u.shape[1]});
-  check_float(op, "z", z, x0.shape);
+  check_real(op, "x", x, x0.dtype, x0.shape);
+  check_packed(op, "u", u, x0.dtype, u.shape);
+  check_packed(op, "v", v, x0.dtype, {u.shape[1], u.shape[0]});
+  check_real(op, "h", h, x0.dtype, {x0.shape[0], u.shape[1]});
+  check_real(op, "z", z, x0.dtype, x0.shape);
 }
 
 }  // namespace
 
 void ProjectedCrossFwd::check() const {
   check_shapes(kName, x0, x, u, v, h, z);
-  check_packed_float(kName, "bias", bias, {x0.shape[1]});
-  check_float(kName, "y", y, x0.shape);
+  check_packed(kName, "bias", bias, x0.dtype, {x0.shape[1]});
+  check_real(kName, "y", y, x0.dtype, x0.shape);
 }
 
 void ProjectedCrossBwd::check() const {
   check_shapes(kName, x0, x, u, v, h, z);
-  check_float(kName, "dy", dy, x0.shape);
-  if (!dx0.empty()) check_float(kName, "dx0", dx0, x0.shape);
-  if (!dx.empty()) check_float(kName, "dx", dx, x0.shape);
+  check_real(kName, "dy", dy, x0.dtype, x0.shape);
+  if (!dx0.empty()) check_real(kName, "dx0", dx0, x0.dtype, x0.shape);
+  if (!dx.empty()) check_real(kName, "dx", dx, x0.dtype, x0.shape);
   HCTR_CHECK(!x_is_x0 || dx.empty(), kName, ": dx must be empty when x_is_x0");
   check_packed_float(kName, "du", du, u.shape);
   check_packed_float(kName, "dv", dv, v.shape);
   check_packed_float(kName, "dbias", dbias, {x0.shape[1]});
-  check_float(kName, "dz", dz, x0.shape);
-  check_float(kName, "dh", dh, h.shape);
+  check_real(kName, "dz", dz, x0.dtype, x0.shape);
+  check_real(kName, "dh", dh, x0.dtype, h.shape);
   check_packed_float(kName, "partial", partial, {partial_rows(x0.rows()), x0.shape[1]});
 }
 

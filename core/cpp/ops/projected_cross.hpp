@@ -9,11 +9,12 @@ namespace hugectr {
 ///
 ///   h = x U,   z = h V + bias,   y = x0 * z + x   (the last line element-wise)
 ///
-/// x0 (the network's input), x (this layer's): float32 (b, n), may be the same tensor. u: (n, k),
-/// v: (k, n), bias: (n), contiguous. h: (b, k), z: (b, n), both kept for the backward. y: (b, n).
-/// Overwrites h, z and y, which overlap nothing. Deterministic.
+/// x0 (the network's input), x (this layer's): (b, n), may be the same tensor. u: (n, k), v: (k,
+/// n), bias: (n), contiguous. h: (b, k), z: (b, n), both kept for the backward. y: (b, n). All
+/// float32, float16 or bfloat16. Overwrites h, z and y, which overlap nothing. Deterministic.
 struct HCTR_API ProjectedCrossFwd {
   static constexpr const char* kName = "projected_cross_fwd";
+  static constexpr std::string_view kLowered = "x0 x u v bias h z y";
   TensorRef x0, x, u, v, bias, h, z, y;
 
   void visit(OpVisitor& visitor) {
@@ -33,10 +34,12 @@ struct HCTR_API ProjectedCrossFwd {
 /// dx = dy + dh U^T;  dx0 = [dx0 if accumulate] + dy * z
 ///
 /// dz: (b, n), dh: (b, k), partial: (partial_rows(b), n) contiguous (partial_sums.hpp): scratch.
-/// dx0 and dx may be empty. In the first cross layer x is x0: leave dx empty and set
-/// `x_is_x0`, then dx0 gets dx's part too. Accumulates into du, dv, dbias. Deterministic.
+/// du, dv, dbias and partial are float32, all else is of one dtype. dx0 and dx may be empty. In the
+/// first cross layer x is x0: leave dx empty and set `x_is_x0`, then dx0 gets dx's part too.
+/// Accumulates into du, dv, dbias. Deterministic.
 struct HCTR_API ProjectedCrossBwd {
   static constexpr const char* kName = "projected_cross_bwd";
+  static constexpr std::string_view kLowered = "x0 x u v h z dy dx0 dx dz dh";
   TensorRef x0, x, u, v, h, z, dy, dx0, dx, du, dv, dbias, dz, dh, partial;
   bool accumulate = false;
   bool x_is_x0 = false;

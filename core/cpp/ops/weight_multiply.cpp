@@ -13,12 +13,12 @@ namespace {
 
 void check_shapes(const char* op, const TensorRef& x, const TensorRef& w, const char* y_name,
                   const TensorRef& y) {
-  check_float(op, "x", x);
+  check_real(op, "x", x);
   HCTR_CHECK(x.shape.size() == 2 && w.shape.size() == 2 && x.shape[1] == w.shape[0], op,
              ": x has shape ", to_string(x.shape), " and w ", to_string(w.shape),
              ", must be (batch, slots) and (slots, dim)");
   check_packed_float(op, "w", w, w.shape);
-  check_float(op, y_name, y, {x.shape[0], w.size()});
+  check_real(op, y_name, y, x.dtype, {x.shape[0], w.size()});
 }
 
 }  // namespace
@@ -27,7 +27,7 @@ void WeightMultiplyFwd::check() const { check_shapes(kName, x, w, "y", y); }
 
 void WeightMultiplyBwd::check() const {
   check_shapes(kName, x, w, "dy", dy);
-  if (!dx.empty()) check_float(kName, "dx", dx, x.shape);
+  if (!dx.empty()) check_real(kName, "dx", dx, x.dtype, x.shape);
   check_packed_float(kName, "dw", dw, w.shape);
   check_packed_float(kName, "partial", partial, {partial_rows(x.rows()), w.size()});
 }

@@ -9,10 +9,11 @@ namespace hugectr {
 ///
 ///   y[b, s * d + j] = x[b, s] * w[s, j]
 ///
-/// x: float32 (b, S). w: float32 (S, d), contiguous. y: float32 (b, S * d). Overwrites y; y
-/// overlaps nothing. Deterministic.
+/// x: (b, S) and y: (b, S * d), both float32, float16 or bfloat16. w: float32 (S, d), contiguous.
+/// Overwrites y; y overlaps nothing. Deterministic.
 struct HCTR_API WeightMultiplyFwd {
   static constexpr const char* kName = "weight_multiply_fwd";
+  static constexpr std::string_view kLowered = "x y";
   TensorRef x, w, y;
 
   void visit(OpVisitor& v) {
@@ -25,11 +26,13 @@ struct HCTR_API WeightMultiplyFwd {
 
 /// dx[b, s] = sum_j dy[b, s * d + j] * w[s, j];   dw[s, j] += sum_b dy[b, s * d + j] * x[b, s].
 ///
-/// Shapes as in the forward. partial: scratch, float32 (partial_rows(b), S * d),
-/// contiguous (partial_sums.hpp). dx may be empty. Overwrites dx, accumulates into dw. The sum over
-/// the batch is cut by the batch size only and put together in order: deterministic.
+/// Shapes as in the forward; x, dy and dx are of one dtype, dw is float32. partial: scratch,
+/// float32 (partial_rows(b), S * d), contiguous (partial_sums.hpp). dx may be empty. Overwrites dx,
+/// accumulates into dw. The sum over the batch is cut by the batch size only and put together in
+/// order: deterministic.
 struct HCTR_API WeightMultiplyBwd {
   static constexpr const char* kName = "weight_multiply_bwd";
+  static constexpr std::string_view kLowered = "x dy dx";
   TensorRef x, w, dy, dx, dw, partial;
 
   void visit(OpVisitor& v) {

@@ -283,18 +283,6 @@ __global__ void __launch_bounds__(kStatisticsThreads) statistics_kernel(Statisti
   update_statistic(op.squares[j] / count, op.factor, op.var[j], op.running_var[j]);
 }
 
-/// f(T{}, V): the element type of x, and kPack<T> where rows start as 16-byte accesses want it.
-template <class F, class... Refs>
-void with_packs(const F& f, const TensorRef& x, const Refs&... others) {
-  with_real_type(x.dtype, [&]<class T>(T type) {
-    if (rows_start_aligned<T>(x, others...)) {
-      f(type, std::integral_constant<int, kPack<T>>{});
-    } else {
-      f(type, std::integral_constant<int, 1>{});
-    }
-  });
-}
-
 void batch_norm_sums_kernel(const OpContext& ctx, const BatchNormSums& op) {
   const std::size_t n = op.x.row_size();
   with_packs(

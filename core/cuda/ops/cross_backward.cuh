@@ -15,7 +15,7 @@ namespace hugectr {
 namespace {
 
 constexpr unsigned kStagedThreads = 448;  // at most; a pair of columns each, or kPairs of them
-constexpr int kStages = 3;                // tiles in shared memory
+constexpr int kStages = 2;                // tiles in shared memory
 constexpr unsigned kRowsOfWarp = 2;       // of a tile, at most
 constexpr std::size_t kStageBytesOfThread = 108;
 
@@ -43,7 +43,7 @@ inline constexpr int kScalars = (1 + kLayers + 3) / 4 * 4;
 /// Shared memory of a block: tiles of x, of dy and of dots, and the scalars of two tiles.
 template <class T, int kLayers>
 struct StagedMemory {
-  unsigned tile, pitch, layers;
+  unsigned tile, pitch;
   unsigned char* memory;
 
   __host__ __device__ std::size_t rows_bytes() const {
@@ -53,7 +53,7 @@ struct StagedMemory {
     return std::size_t{2} * tile * kScalars<kLayers> * sizeof(float);
   }
   std::size_t bytes() const {
-    return rows_bytes() + scalars_bytes() + kStages * tile * layers * sizeof(float);
+    return rows_bytes() + scalars_bytes() + kStages * tile * kLayers * sizeof(float);
   }
   /// Row of x (0) or dy (1) in a stage.
   __device__ T* row(unsigned stage, unsigned which, unsigned r) const {
@@ -65,52 +65,100 @@ struct StagedMemory {
   }
   __device__ float* dots(unsigned stage, unsigned r) const {
     return reinterpret_cast<float*>(memory + rows_bytes() + scalars_bytes()) +
-           (stage * tile + r) * layers;
+           (stage * tile + r) * kLayers;
   }
 };
 
-/// Starts the copies of a tile. Every warp brings the rows whose scalars it will make.
+/// Starts the copies of a tile. Every warp brings the rows whose scalars it will make, every lane
+/// the packs that it will multiply.
 template <class T, int kCopy, class Memory>
 __device__ void start_tile(const StagedBackward<T>& op, const Memory& memory, unsigned stage,
                            std::size_t first, std::size_t end) {
   const unsigned lane = threadIdx.x % 32, n = op.weights.n, layers = op.weights.layers;
-  for (unsigned r = threadIdx.x / 32; r < op.tile && first + r < end; r += blockDim.x / 32) {
-    const T* const from[] = {op.x.at(first + r, 0), op.dy.at(first + r, 0)};
 #pragma unroll
-    for (int which = 0; which < 2; ++which) {
-      T* to = memory.row(stage, which, r);
-      if constexpr (kCopy == 16) {
-        for (unsigned j = lane * cuda::kPack<T>; j < n; j += 32 * cuda::kPack<T>) {
-          cuda::copy_16_async(to + j, from[which] + j, std::min<unsigned>(16, (n - j) * sizeof(T)));
-        }
-      } else {
-        for (unsigned j = lane; j < n; j += 32) cuda::copy_4_async(to + j, from[which] + j);
+  for (unsigned i = 0; i < kRowsOfWarp; ++i) {
+    const unsigned r = threadIdx.x / 32 + i * (blockDim.x / 32);
+    const std::size_t row = first + r;
+    if (r >= op.tile || row >= end) break;
+    const T *x = op.x.at(row, 0), *dy = op.dy.at(row, 0);
+    T *to_x = memory.row(stage, 0, r), *to_dy = memory.row(stage, 1, r);
+    if constexpr (kCopy == 16) {
+      const bool last = row + 1 == op.rows;
+      for (unsigned j = lane * cuda::kPack<T>; j < n; j += 32 * cuda::kPack<T>) {
+        cuda::copy_row_pack_async(to_x + j, x, j, n, last);
+        cuda::copy_row_pack_async(to_dy + j, dy, j, n, last);
+      }
+    } else {
+      for (unsigned j = lane; j < n; j += 32) {
+        cuda::copy_4_async(to_x + j, x + j);
+        cuda::copy_4_async(to_dy + j, dy + j);
       }
     }
     if (lane < layers) {
-      cuda::copy_4_async(memory.dots(stage, r) + lane, op.dots + (first + r) * layers + lane);
+      cuda::copy_4_async(memory.dots(stage, r) + lane, op.dots + row * layers + lane);
     }
   }
   cuda::end_copy_group();
 }
 
-/// The scalars of a sample from a_L; adds every a_{l+1} to sum_a.
+/// This lane's part of the dot product of two rows in shared memory.
+template <class T>
+__device__ float dot_of_lane(const T* x, const T* dy, unsigned n) {
+  float even = 0.0f, odd = 0.0f;
+#pragma unroll 2
+  for (unsigned j = threadIdx.x % 32 * cuda::kPack<T>; j < n; j += 32 * cuda::kPack<T>) {
+    const auto u = cuda::PackWords<T>::load(x + j).widened();
+    const auto v = cuda::PackWords<T>::load(dy + j).widened();
+#pragma unroll
+    for (int k = 0; k < cuda::kPack<T>; k += 2) {
+      even += u.v[k] * v.v[k];
+      odd += u.v[k + 1] * v.v[k + 1];
+    }
+  }
+  return even + odd;
+}
+
+/// The scalars of a sample from a_L; adds every a_{l+1} to sum_a. Layers that are not there have no
+/// weights: what they get here changes nothing.
 template <int kLayers>
 __device__ void make_scalars(unsigned layers, const float* offset, const float* dots, float a,
                              float* scalars, float (&sum_a)[kLayers]) {
-  float c = 1.0f, of_layer[kLayers];
+  float c = 1.0f, dot[kLayers], made[kScalars<kLayers>] = {};
 #pragma unroll
   for (int l = 0; l < kLayers; ++l) {
-    of_layer[l] = c;
-    if (l < layers) c = cross_scale_next(c, dots[l], offset[l]);
+    dot[l] = l < layers ? dots[l] : 0.0f;
+    made[1 + l] = c;
+    c = cross_scale_next(c, dot[l], offset[l]);
   }
-  scalars[0] = c;
+  made[0] = c;
 #pragma unroll
   for (int l = kLayers - 1; l >= 0; --l) {
-    if (l >= layers) continue;
-    scalars[1 + l] = of_layer[l] * a;
+    made[1 + l] *= a;
     sum_a[l] += a;
-    a += a * dots[l];
+    a += a * dot[l];
+  }
+#pragma unroll
+  for (int k = 0; k < kScalars<kLayers>; k += 4) {
+    *reinterpret_cast<float4*>(scalars + k) =
+        make_float4(made[k], made[k + 1], made[k + 2], made[k + 3]);
+  }
+}
+
+template <class T>
+__device__ cuda::Pack<float, 2> load_pair(const T* p) {
+  if constexpr (sizeof(T) == 4) {
+    return cuda::load_pack<2>(p);
+  } else {
+    return cuda::widen_word<T>(*reinterpret_cast<const unsigned*>(p));
+  }
+}
+
+template <class T>
+__device__ void store_pair(T* p, float first, float second) {
+  if constexpr (sizeof(T) == 4) {
+    *reinterpret_cast<float2*>(p) = make_float2(first, second);
+  } else {
+    *reinterpret_cast<unsigned*>(p) = cuda::narrow_word<T>(first, second);
   }
 }
 
@@ -119,20 +167,28 @@ template <int kLayers>
 struct ColumnPair {
   float w[kLayers][2], dw[kLayers][2], dy[2];
 
-  template <class T>
-  __device__ void add_row(const float (&scalars)[kScalars<kLayers>], const T* x_at, const T* dy_at,
-                          float (&dx)[2]) {
-    const auto x = cuda::load_widened<2>(x_at), g = cuda::load_widened<2>(dy_at);
+  /// Adds a row of the sums; dx of it.
+  __device__ cuda::Pack<float, 2> add_row(const float* scalars_at, const cuda::Pack<float, 2>& x,
+                                          const cuda::Pack<float, 2>& g) {
+    float scalars[kScalars<kLayers>];
+#pragma unroll
+    for (int k = 0; k < kScalars<kLayers>; k += 4) {
+      const float4 four = *reinterpret_cast<const float4*>(scalars_at + k);
+      scalars[k] = four.x, scalars[k + 1] = four.y;
+      scalars[k + 2] = four.z, scalars[k + 3] = four.w;
+    }
+    cuda::Pack<float, 2> dx;
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      dx[i] = scalars[0] * g.v[i];
+      dx.v[i] = scalars[0] * g.v[i];
       dy[i] += g.v[i];
 #pragma unroll
       for (int l = 0; l < kLayers; ++l) {
-        dx[i] += scalars[1 + l] * w[l][i];
+        dx.v[i] += scalars[1 + l] * w[l][i];
         dw[l][i] += scalars[1 + l] * x.v[i];
       }
     }
+    return dx;
   }
 };
 
@@ -145,16 +201,13 @@ __global__ void __launch_bounds__(kStagedThreads, kPairs == 1 && kLayers <= 6 ? 
   __shared__ float offset[kLayers];
   const unsigned layers = op.weights.layers, n = op.weights.n;
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
-  const StagedMemory<T, kLayers> memory{op.tile, staged_pitch<T>(n), layers,
+  const StagedMemory<T, kLayers> memory{op.tile, staged_pitch<T>(n),
                                         reinterpret_cast<unsigned char*>(tile_memory)};
   const std::size_t begin = blockIdx.x * op.samples, end = std::min(begin + op.samples, op.rows);
 
-  // What no copy writes must not be NaN: columns behind a row, layers that are not there.
+  // What no copy writes must not be NaN: columns behind a row.
   for (unsigned r = threadIdx.x; r < 2 * kStages * op.tile; r += blockDim.x) {
     for (unsigned j = n; kCopy != 16 && j < memory.pitch; ++j) memory.row(0, 0, r)[j] = T{};
-  }
-  for (unsigned i = threadIdx.x; i < 2 * op.tile * kScalars<kLayers>; i += blockDim.x) {
-    memory.scalars(0, 0)[i] = 0.0f;
   }
 #pragma unroll
   for (unsigned stage = 0; stage + 1 < kStages; ++stage) {
@@ -201,20 +254,16 @@ __global__ void __launch_bounds__(kStagedThreads, kPairs == 1 && kLayers <= 6 ? 
     cuda::wait_for_copies<kStages - 2>();
     __syncwarp();
     const unsigned count = static_cast<unsigned>(std::min<std::size_t>(op.tile, end - first));
-    float own = 0.0f;
+    float a[kRowsOfWarp] = {}, own = 0.0f;
 #pragma unroll
     for (unsigned i = 0; i < kRowsOfWarp; ++i) {
       const unsigned r = warp + i * warps;
-      if (r >= count) break;
-      float a = 0.0f;
-      for (unsigned j = lane * cuda::kPack<T>; j < n; j += 32 * cuda::kPack<T>) {
-        const auto u = cuda::load_widened<cuda::kPack<T>>(memory.row(stage, 0, r) + j);
-        const auto v = cuda::load_widened<cuda::kPack<T>>(memory.row(stage, 1, r) + j);
+      if (r < count) a[i] = dot_of_lane(memory.row(stage, 0, r), memory.row(stage, 1, r), n);
+    }
 #pragma unroll
-        for (int k = 0; k < cuda::kPack<T>; ++k) a += u.v[k] * v.v[k];
-      }
-      a = cuda::group_sum<32>(a);
-      if (lane == i) own = a;
+    for (unsigned i = 0; i < kRowsOfWarp; ++i) {
+      a[i] = cuda::group_sum<32>(a[i]);
+      if (lane == i) own = a[i];
     }
     if (const unsigned r = warp + lane * warps; lane < kRowsOfWarp && r < count) {
       make_scalars<kLayers>(layers, offset, memory.dots(stage, r), own, memory.scalars(parity, r),
@@ -224,28 +273,28 @@ __global__ void __launch_bounds__(kStagedThreads, kPairs == 1 && kLayers <= 6 ? 
     __syncthreads();
     start_tile<T, kCopy>(op, memory, stage == 0 ? kStages - 1 : stage - 1,
                          first + (kStages - 1) * op.tile, end);
-    for (unsigned r = 0; r < count; ++r) {
-      float scalars[kScalars<kLayers>];
 #pragma unroll
-      for (int k = 0; k < kScalars<kLayers>; k += 4) {
-        const auto four = cuda::load_pack<4>(memory.scalars(parity, r) + k);
-#pragma unroll
-        for (int i = 0; i < 4; ++i) scalars[k + i] = four.v[i];
-      }
-#pragma unroll
-      for (int p = 0; p < kPairs; ++p) {
-        const unsigned j = 2 * (threadIdx.x + p * blockDim.x);
-        if (j >= n) break;
-        float dx[2];
-        pairs[p].add_row(scalars, memory.row(stage, 0, r) + j, memory.row(stage, 1, r) + j, dx);
-        if (op.dx.data == nullptr) continue;
-        T* to = op.dx.at(first + r, j);
-        if (kCopy == 16 && j + 1 < n) {
-          cuda::store_narrowed<2>(to, cuda::Pack<float, 2>{dx[0], dx[1]});
+    for (int p = 0; p < kPairs; ++p) {
+      const unsigned j = 2 * (threadIdx.x + p * blockDim.x);
+      if (j >= n) break;
+      const bool whole = kCopy == 16 && j + 1 < n;
+      const T *x = memory.row(stage, 0, 0) + j, *dy = memory.row(stage, 1, 0) + j;
+      const float* scalars = memory.scalars(parity, 0);
+      T* to = op.dx.data == nullptr ? nullptr : op.dx.at(first, j);
+#pragma unroll(kPairs == 1 ? 2 : 1)
+      for (unsigned r = 0; r < count; ++r) {
+        const auto dx = pairs[p].add_row(scalars, load_pair(x), load_pair(dy));
+        x += memory.pitch;
+        dy += memory.pitch;
+        scalars += kScalars<kLayers>;
+        if (to == nullptr) continue;
+        if (whole) {
+          store_pair(to, dx.v[0], dx.v[1]);
         } else {
-          to[0] = cuda::narrow<T>(dx[0]);
-          if (j + 1 < n) to[1] = cuda::narrow<T>(dx[1]);
+          to[0] = cuda::narrow<T>(dx.v[0]);
+          if (j + 1 < n) to[1] = cuda::narrow<T>(dx.v[1]);
         }
+        to += op.dx.stride;
       }
     }
     stage = stage + 1 == kStages ? 0 : stage + 1;
@@ -286,7 +335,7 @@ bool launch_staged(const OpContext& ctx, StagedBackward<T> op) {
   const std::size_t row_bytes = 2 * staged_pitch<T>(n) * sizeof(T);
   op.tile = static_cast<unsigned>(std::clamp<std::size_t>(kStageBytesOfThread * threads / row_bytes,
                                                           1, kRowsOfWarp * threads / 32));
-  const StagedMemory<T, kLayers> memory{op.tile, staged_pitch<T>(n), op.weights.layers, nullptr};
+  const StagedMemory<T, kLayers> memory{op.tile, staged_pitch<T>(n), nullptr};
   if (memory.bytes() + 2048 > cuda::shared_bytes_of_block()) return false;
   cuda::launch(ctx, MultiCrossBwd::kName, dim3(static_cast<unsigned>(cross_pieces(op.rows))),
                dim3(threads), memory.bytes(), &cross_backward<T, kLayers, kPairs, kCopy>, op);

@@ -63,44 +63,53 @@ struct CrossVectors {
   }
 };
 
-/// What is the same for every sample: w_l, B_0 .. B_L and B_l . w_l.
+constexpr unsigned kLayerTile = 6;  // layers whose dots are taken together
+
+/// What is the same for every sample: w_l, B_0 .. B_L and B_l . w_l. The layers are rounded up to
+/// whole tiles with weights 0, which change nothing; columns behind n are 0 too.
 template <int V>
 struct CrossTable {
   CrossVectors<V> w, bias;
   float* offset = nullptr;
+  unsigned tiles = 0;  ///< of kLayerTile layers
 
   CrossTable() = default;
   /// Cuts memory of floats() floats.
-  __host__ __device__ CrossTable(float* memory, unsigned layers, unsigned n) {
-    const unsigned packs = (n + V - 1) / V;
+  __host__ __device__ CrossTable(float* memory, unsigned layers, unsigned columns) {
+    const unsigned packs = (columns + V - 1) / V;
+    tiles = (layers + kLayerTile - 1) / kLayerTile;
     w = {memory, packs};
-    bias = {memory + layers * packs * V, packs};
-    offset = memory + (2 * layers + 1) * packs * V;
+    bias = {memory + tiles * kLayerTile * packs * V, packs};
+    offset = bias.data + (layers + 1) * packs * V;
   }
-  static std::size_t floats(std::size_t layers, std::size_t n) {
-    return (2 * layers + 1) * ((n + V - 1) / V * V) + layers;
+  static std::size_t floats(std::size_t layers, std::size_t columns) {
+    const std::size_t row = (columns + V - 1) / V * V;
+    const std::size_t all = cuda::round_up(layers, kLayerTile);
+    return cuda::round_up((all + layers + 1) * row + all, 4);
   }
 };
 
-/// A block fills the table; zeros behind column n. The dots are summed in double.
+/// A block fills the table. The dots are summed in double.
 template <int V>
 __device__ void fill_table(const CrossWeights& weights, const CrossTable<V>& table) {
+  const unsigned all = table.tiles * kLayerTile;
   for (unsigned j = threadIdx.x; j < table.w.row(); j += blockDim.x) {
     const bool there = j < weights.n;
     float sum = 0.0f;
-#pragma unroll 4
-    for (unsigned l = 0; l < weights.layers; ++l) {
-      table.w.at(l, j) = there ? weights.w[l][j] : 0.0f;
-      table.bias.at(l, j) = sum;
-      if (there) sum += weights.b[l][j];
+#pragma unroll 6
+    for (unsigned l = 0; l < all; ++l) {
+      const bool layer = there && l < weights.layers;
+      table.w.at(l, j) = layer ? weights.w[l][j] : 0.0f;
+      if (l < weights.layers) table.bias.at(l, j) = sum;
+      if (layer) sum += weights.b[l][j];
     }
     table.bias.at(weights.layers, j) = sum;
   }
   __syncthreads();
-  for (unsigned l = threadIdx.x / 32; l < weights.layers; l += blockDim.x / 32) {
+  for (unsigned l = threadIdx.x / 32; l < all; l += blockDim.x / 32) {
     double dot = 0.0;
 #pragma unroll 4
-    for (unsigned j = threadIdx.x % 32; j < weights.n; j += 32) {
+    for (unsigned j = threadIdx.x % 32; l < weights.layers && j < weights.n; j += 32) {
       dot += static_cast<double>(table.bias.at(l, j)) * static_cast<double>(table.w.at(l, j));
     }
     dot = cuda::group_sum<32>(dot);

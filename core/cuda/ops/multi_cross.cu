@@ -6,6 +6,7 @@
 #include "core/cuda/ops/cross_backward.cuh"
 #include "core/cuda/ops/cross_finish.cuh"
 #include "core/cuda/ops/cross_weights.cuh"
+#include "core/cuda/primitives/async_copy.cuh"
 #include "core/cuda/primitives/row_tail.cuh"
 
 namespace hugectr {
@@ -14,55 +15,10 @@ namespace {
 using cuda::Pack;
 using cuda::Rows;
 
-constexpr int kRows = 4;       // samples of a warp: they share its loads of w
-constexpr int kLayerTile = 6;  // layers whose dots are taken together
+constexpr int kRows = 2;  // samples of a warp: they share its loads of w
 constexpr unsigned kWarps = 8;
 constexpr unsigned kBlock = 32 * kWarps;
-constexpr unsigned kBlocksPerProcessor = 2;
-
-/// kRows samples of a warp. In kChunks > 0 chunks of 32 packs they stay in registers, else they are
-/// read anew, from the caches, by every for_each().
-template <class T, int V, int kChunks>
-struct WarpRows {
-  static constexpr unsigned kChunk = 32 * V;
-  const T* from[kRows];
-  unsigned n;
-  Pack<T, V> kept[kRows][std::max(kChunks, 1)];
-
-  __device__ void load() {
-    if constexpr (kChunks > 0) {
-#pragma unroll
-      for (int c = 0; c < kChunks; ++c) {
-        const unsigned j = c * kChunk + threadIdx.x % 32 * V;
-#pragma unroll
-        for (int r = 0; r < kRows; ++r) {
-          if (j < n) kept[r][c] = cuda::load_row_pack<V>(from[r], j, n);
-        }
-      }
-    }
-  }
-  /// f(first column, V numbers of each sample) for the packs of this lane.
-  template <class F>
-  __device__ void for_each(const F& f) const {
-    Pack<float, V> wide[kRows];
-    if constexpr (kChunks > 0) {
-#pragma unroll
-      for (int c = 0; c < kChunks; ++c) {
-        const unsigned j = c * kChunk + threadIdx.x % 32 * V;
-        if (j >= n) break;
-#pragma unroll
-        for (int r = 0; r < kRows; ++r) wide[r] = cuda::widen_pack(kept[r][c]);
-        f(j, wide);
-      }
-    } else {
-      for (unsigned j = threadIdx.x % 32 * V; j < n; j += kChunk) {
-#pragma unroll
-        for (int r = 0; r < kRows; ++r) wide[r] = cuda::load_row_widened<V>(from[r], j, n);
-        f(j, wide);
-      }
-    }
-  }
-};
+constexpr unsigned kBlocksPerProcessor = 3;
 
 template <class T>
 struct CrossForward {
@@ -74,65 +30,139 @@ struct CrossForward {
   CrossTable<1> table;  // only where shared memory does not hold it
 };
 
-// sum[r][k] = x[r] . w_{first + k} in every lane.
-template <int V, class Samples, class Table>
-__device__ void dot_layers(const Samples& samples, const Table& table, unsigned first,
-                           unsigned layers, float (&sum)[kRows][kLayerTile]) {
-  samples.for_each([&](unsigned j, const Pack<float, V>(&x)[kRows]) {
-#pragma unroll
-    for (int k = 0; k < kLayerTile; ++k) {
-      if (first + k >= layers) break;
-      const Pack<float, V> w = table.w.pack(first + k, j);
+/// kRows samples of a warp, read from memory, or the caches, by every for_each().
+template <class T, int V>
+struct RowsInMemory {
+  static constexpr std::size_t kBytes = 0;  // of shared memory
+  const CrossForward<T>& op;
+  std::size_t first = 0;
+
+  __device__ RowsInMemory(const CrossForward<T>& op, void*) : op(op) {}
+  __device__ void start(std::size_t) {}
+  __device__ void begin(std::size_t now, std::size_t) { first = now; }
+  /// f(first column, V numbers of each sample) for the packs of this lane.
+  template <class F>
+  __device__ void for_each(const F& f) const {
+    Pack<float, V> wide[kRows];
+    for (unsigned j = threadIdx.x % 32 * V; j < op.weights.n; j += 32 * V) {
 #pragma unroll
       for (int r = 0; r < kRows; ++r) {
+        const T* row = op.x.at(min(first + r, op.rows - 1), 0);
+        wide[r] = cuda::load_row_widened<V>(row, j, op.weights.n);
+      }
+      f(j, wide);
+    }
+  }
+};
+
+/// The same brought into shared memory while the samples before are worked on; kChunks x 32 packs a
+/// row, zeros behind its end. A lane reads what it has brought itself: nobody waits for another.
+template <class T, int kChunks>
+struct RowsAhead {
+  static constexpr unsigned kWidth = kChunks * 32 * cuda::kPack<T>;
+  static constexpr std::size_t kBytes = kWarps * 2 * kRows * kWidth * sizeof(T);
+  const CrossForward<T>& op;
+  T* stage[2];
+
+  __device__ RowsAhead(const CrossForward<T>& op, void* memory) : op(op) {
+    stage[0] = static_cast<T*>(memory) + threadIdx.x / 32 * (2 * kRows * kWidth) +
+               threadIdx.x % 32 * cuda::kPack<T>;
+    stage[1] = stage[0] + kRows * kWidth;
 #pragma unroll
-        for (int i = 0; i < V; ++i) sum[r][k] += x[r].v[i] * w.v[i];
+    for (int i = 0; i < 2 * kRows * kChunks; ++i) {
+      *reinterpret_cast<uint4*>(stage[0] + i * 32 * cuda::kPack<T>) = make_uint4(0, 0, 0, 0);
+    }
+  }
+  __device__ void start(std::size_t first) {
+    const unsigned n = op.weights.n;
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      const std::size_t row = first + r;
+      if (row >= op.rows) break;
+      const T* from = op.x.at(row, 0);
+#pragma unroll
+      for (int c = 0; c < kChunks; ++c) {
+        const unsigned j = (c * 32 + threadIdx.x % 32) * cuda::kPack<T>;
+        if (j >= n) break;
+        cuda::copy_row_pack_async(stage[0] + r * kWidth + c * 32 * cuda::kPack<T>, from, j, n,
+                                  row + 1 == op.rows);
       }
     }
-  });
+    cuda::end_copy_group();
+  }
+  /// Starts the next samples and waits for those that were started before.
+  __device__ void begin(std::size_t, std::size_t next) {
+    std::swap(stage[0], stage[1]);
+    start(next);
+    cuda::wait_for_copies<1>();
+  }
+  template <class F>
+  __device__ void for_each(const F& f) const {
+    Pack<float, cuda::kPack<T>> wide[kRows];
 #pragma unroll
-  for (int k = 0; k < kLayerTile; ++k) {
-    if (first + k >= layers) break;
+    for (int c = 0; c < kChunks; ++c) {
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) sum[r][k] = cuda::group_sum<32>(sum[r][k]);
+      for (int r = 0; r < kRows; ++r) {
+        const T* at = stage[1] + r * kWidth + c * 32 * cuda::kPack<T>;
+        wide[r] = cuda::PackWords<T>::load(at).widened();
+      }
+      f((c * 32 + threadIdx.x % 32) * cuda::kPack<T>, wide);
+    }
+  }
+};
+
+template <int V, class T>
+__device__ void store_columns(T* row, unsigned j, unsigned n, const Pack<float, V>& y) {
+  if constexpr (V == cuda::kPack<T>) {
+    cuda::PackWords<T>::narrowed(y).store(row + j, j, n);
+  } else {
+    cuda::store_row_narrowed<V>(row, j, n, y);
   }
 }
 
 // A warp takes kRows samples: the dots, then y. Moves 2 ne + 4L bytes a sample (n columns of e
 // bytes); the weights are read once a block.
-template <class T, int V, int kChunks, bool kShared>
+template <class T, int V, class Samples, bool kShared>
 __global__ void __launch_bounds__(kBlock, kBlocksPerProcessor)
-    cross_forward(const __grid_constant__ CrossForward<T> op) {
-  extern __shared__ float4 table_memory[];
+    cross_forward(const __grid_constant__ CrossForward<T> op, unsigned columns) {
+  extern __shared__ float4 block_memory[];
   const unsigned layers = op.weights.layers, n = op.weights.n, lane = threadIdx.x % 32;
+  const std::size_t step = std::size_t{gridDim.x} * kWarps * kRows;
+  std::size_t first = (std::size_t{blockIdx.x} * kWarps + threadIdx.x / 32) * kRows;
+  Samples samples(op, block_memory);
+  samples.start(first);
   CrossTable<V> table;
   if constexpr (kShared) {
-    table = CrossTable<V>(reinterpret_cast<float*>(table_memory), layers, n);
+    table = CrossTable<V>(reinterpret_cast<float*>(block_memory) + Samples::kBytes / sizeof(float),
+                          layers, columns);
     fill_table(op.weights, table);
   } else {
     table = op.table;
   }
-  const std::size_t warp = static_cast<std::size_t>(blockIdx.x) * kWarps + threadIdx.x / 32;
-  for (std::size_t first = warp * kRows; first < op.rows; first += gridDim.x * kWarps * kRows) {
-    WarpRows<T, V, kChunks> samples;
-    samples.n = n;
+  for (; first < op.rows; first += step) {
+    samples.begin(first, first + step);
     float c[kRows];
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) {
-      samples.from[r] = op.x.at(first + r < op.rows ? first + r : op.rows - 1, 0);
-      c[r] = 1.0f;
-    }
-    samples.load();
+    for (int r = 0; r < kRows; ++r) c[r] = 1.0f;
     for (unsigned l = 0; l < layers; l += kLayerTile) {
-      float sum[kRows][kLayerTile] = {};
-      dot_layers<V>(samples, table, l, layers, sum);
-      float own = 0.0f;
+      float sum[kRows][kLayerTile] = {}, own = 0.0f;
+      samples.for_each([&](unsigned j, const Pack<float, V>(&x)[kRows]) {
+#pragma unroll
+        for (int k = 0; k < kLayerTile; ++k) {
+          const Pack<float, V> w = table.w.pack(l + k, j);
+#pragma unroll
+          for (int r = 0; r < kRows; ++r) {
+#pragma unroll
+            for (int i = 0; i < V; ++i) sum[r][k] += x[r].v[i] * w.v[i];
+          }
+        }
+      });
 #pragma unroll
       for (int k = 0; k < kLayerTile; ++k) {
-        if (l + k >= layers) break;
         const float offset = table.offset[l + k];
 #pragma unroll
         for (int r = 0; r < kRows; ++r) {
+          sum[r][k] = cuda::group_sum<32>(sum[r][k]);
           c[r] = cross_scale_next(c[r], sum[r][k], offset);
           if (lane == r * kLayerTile + k) own = sum[r][k];
         }
@@ -150,20 +180,25 @@ __global__ void __launch_bounds__(kBlock, kBlocksPerProcessor)
         Pack<float, V> y;
 #pragma unroll
         for (int i = 0; i < V; ++i) y.v[i] = c[r] * x[r].v[i] + bias.v[i];
-        cuda::store_row_narrowed<V>(op.y.at(first + r, 0), j, n, y);
+        store_columns<V>(op.y.at(first + r, 0), j, n, y);
       }
     });
   }
 }
 
-template <class T, int V, int kChunks, bool kShared>
-void launch_forward(const OpContext& ctx, const CrossForward<T>& op) {
-  const std::size_t shared =
-      kShared ? CrossTable<V>::floats(op.weights.layers, op.weights.n) * sizeof(float) : 0;
+/// False when a block's shared memory does not hold it.
+template <class T, int V, class Samples, bool kShared = true>
+bool launch_forward(const OpContext& ctx, const CrossForward<T>& op, unsigned columns) {
+  std::size_t shared = Samples::kBytes;
+  if constexpr (kShared) {
+    shared += CrossTable<V>::floats(op.weights.layers, columns) * sizeof(float);
+    if (shared > cuda::shared_bytes_of_block()) return false;
+  }
   const unsigned grid = std::min(cuda::grid_for(op.rows, kWarps * kRows),
                                  kBlocksPerProcessor * cuda::processor_count());
   cuda::launch(ctx, MultiCrossFwd::kName, dim3(grid), dim3(kBlock), shared,
-               &cross_forward<T, V, kChunks, kShared>, op);
+               &cross_forward<T, V, Samples, kShared>, op, columns);
+  return true;
 }
 
 template <class T>
@@ -171,16 +206,17 @@ void run_forward(const OpContext& ctx, const MultiCrossFwd& op) {
   CrossForward<T> args{op.x.rows(),          cuda::rows_of<const T>(op.x), cuda::rows_of<T>(op.y),
                        op.dots.ptr<float>(), cross_weights(op.ws, op.bs),  {}};
   constexpr int V = cuda::kPack<T>;
+  using Ahead = RowsAhead<T, 16 / V>;  // 16 elements of each sample in a lane
   const unsigned layers = args.weights.layers, n = args.weights.n;
-  if (CrossTable<V>::floats(layers, n) * sizeof(float) > cuda::shared_bytes_of_block()) {
-    cuda::FloatScratch scratch(ctx, {CrossTable<1>::floats(layers, n)});
-    args.table = table_in_scratch(ctx, MultiCrossFwd::kName, args.weights, scratch);
-    return launch_forward<T, 1, 0, false>(ctx, args);
+  if (cuda::rows_start_aligned<T>(op.x, op.y)) {
+    if (n <= Ahead::kWidth && launch_forward<T, V, Ahead>(ctx, args, Ahead::kWidth)) return;
+    if (launch_forward<T, V, RowsInMemory<T, V>>(ctx, args, n)) return;
+  } else if (launch_forward<T, 1, RowsInMemory<T, 1>>(ctx, args, n)) {
+    return;
   }
-  if (!cuda::rows_start_aligned<T>(op.x, op.y)) return launch_forward<T, 1, 0, true>(ctx, args);
-  constexpr int kChunks = 16 / V;  // 16 elements of each sample in a lane
-  if (n <= kChunks * 32 * V) return launch_forward<T, V, kChunks, true>(ctx, args);
-  launch_forward<T, V, 0, true>(ctx, args);
+  cuda::FloatScratch scratch(ctx, {CrossTable<1>::floats(layers, n)});
+  args.table = table_in_scratch(ctx, MultiCrossFwd::kName, args.weights, scratch);
+  launch_forward<T, 1, RowsInMemory<T, 1>, false>(ctx, args, n);
 }
 
 void multi_cross_fwd_kernel(const OpContext& ctx, const MultiCrossFwd& op) {

@@ -2,94 +2,104 @@
 #include "core/cpp/ops/projected_cross.hpp"
 #include "core/cuda/ops/gemm.hpp"
 #include "core/cuda/primitives/column_tiles.cuh"
+#include "core/cuda/primitives/row_tail.cuh"
 
 namespace hugectr::cuda {
 namespace {
 
 struct NoColumns {};
 
-// y = x0 * z + x. Floor: 16 bytes an element.
-template <int kVec>
+// y = x0 * z + x. Floor: 4 elements moved for each of y.
+template <class T, int kVec>
 struct CrossRows {
-  Rows<const float> x0, x, z;
-  Rows<float> y;
+  Rows<const T> x0, x, z;
+  Rows<T> y;
+  std::size_t n;
 
   __device__ NoColumns columns(std::size_t) const { return {}; }
   __device__ void operator()(std::size_t row, std::size_t group, NoColumns) const {
     const std::size_t column = group * kVec;
-    const Pack<float, kVec> input = load_pack<kVec>(x0.at(row, column));
-    const Pack<float, kVec> factor = load_pack<kVec>(z.at(row, column));
-    Pack<float, kVec> values = load_pack<kVec>(x.at(row, column));
+    const auto input = load_row_widened<kVec>(x0.at(row, 0), column, n);
+    const auto factor = load_row_widened<kVec>(z.at(row, 0), column, n);
+    auto values = load_row_widened<kVec>(x.at(row, 0), column, n);
 #pragma unroll
     for (int i = 0; i < kVec; ++i) values.v[i] = input.v[i] * factor.v[i] + values.v[i];
-    store_pack<kVec>(y.at(row, column), values);
+    store_row_narrowed<kVec>(y.at(row, 0), column, n, values);
   }
 };
 
-// dz, the pieces' sums of it, and dy's direct way into dx0. Floor: 12 bytes an element, 20 with
-// dx0, 24 when that accumulates.
-template <int kVec>
+// dz, the pieces' sums of it, and dy's direct way into dx0. Floor: 3 elements moved for each of dz,
+// 5 with dx0, 6 when that accumulates.
+template <class T, int kVec>
 struct BackwardRows {
   using Sum = float;
   static constexpr int kSums = kVec;
   struct Row {
-    Pack<float, kVec> x0, dy, z;
+    Pack<T, kVec> x0, dy, z;
   };
-  Rows<const float> x0, dy, z;
-  Rows<float> dz, dx0, partial;  // dx0 without data when it is not wanted
+  Rows<const T> x0, dy, z;
+  Rows<T> dz, dx0;  // dx0 without data when it is not wanted
+  Rows<float> partial;
+  std::size_t n;
   bool accumulate;
   float one;  // 1 when x is x0: y = x0 * z + x0
 
   __device__ NoColumns columns(std::size_t) const { return {}; }
   __device__ Row load(std::size_t row, std::size_t group) const {
     const std::size_t column = group * kVec;
-    Row loaded;
-    loaded.x0 = load_pack<kVec>(x0.at(row, column));
-    loaded.dy = load_pack<kVec>(dy.at(row, column));
-    if (dx0.data != nullptr) loaded.z = load_pack<kVec>(z.at(row, column));
+    Row loaded{};
+    loaded.x0 = load_row_pack<kVec>(x0.at(row, 0), column, n);
+    loaded.dy = load_row_pack<kVec>(dy.at(row, 0), column, n);
+    if (dx0.data != nullptr) loaded.z = load_row_pack<kVec>(z.at(row, 0), column, n);
     return loaded;
   }
   __device__ void add(const Row& loaded, std::size_t row, std::size_t group, NoColumns,
                       float* sums) const {
     const std::size_t column = group * kVec;
-    Pack<float, kVec> gradient;
+    const auto gradient = widen_pack(loaded.dy), input = widen_pack(loaded.x0);
+    Pack<float, kVec> product;
 #pragma unroll
     for (int i = 0; i < kVec; ++i) {
-      gradient.v[i] = loaded.dy.v[i] * loaded.x0.v[i];
-      sums[i] += gradient.v[i];
+      product.v[i] = gradient.v[i] * input.v[i];
+      sums[i] += product.v[i];
     }
-    store_pack<kVec>(dz.at(row, column), gradient);
+    store_row_narrowed<kVec>(dz.at(row, 0), column, n, product);
     if (dx0.data == nullptr) return;
     Pack<float, kVec> direct{};
-    if (accumulate) direct = load_pack<kVec>(dx0.at(row, column));
+    if (accumulate) direct = load_row_widened<kVec>(dx0.at(row, 0), column, n);
 #pragma unroll
-    for (int i = 0; i < kVec; ++i) direct.v[i] += loaded.dy.v[i] * (loaded.z.v[i] + one);
-    store_pack<kVec>(dx0.at(row, column), direct);
+    for (int i = 0; i < kVec; ++i) direct.v[i] += gradient.v[i] * (widen(loaded.z.v[i]) + one);
+    store_row_narrowed<kVec>(dx0.at(row, 0), column, n, direct);
   }
   __device__ void store(std::size_t piece, std::size_t group, const float* sums) const {
 #pragma unroll
-    for (int i = 0; i < kVec; ++i) *partial.at(piece, group * kVec + i) = sums[i];
+    for (int i = 0; i < kVec; ++i) {
+      if (group * kVec + i < n) *partial.at(piece, group * kVec + i) = sums[i];
+    }
   }
 };
 
-template <int kVec>
+template <class T, int kVec>
 void cross_rows(const OpContext& ctx, const ProjectedCrossFwd& op) {
-  const CrossRows<kVec> body{rows_of<const float>(op.x0), rows_of<const float>(op.x),
-                             rows_of<const float>(op.z), rows_of<float>(op.y)};
-  for_each_row(ctx, "projected_cross_fwd y", op.x0.rows(), op.x0.row_size() / kVec, body);
+  const std::size_t n = op.x0.row_size();
+  const CrossRows<T, kVec> body{rows_of<const T>(op.x0), rows_of<const T>(op.x),
+                                rows_of<const T>(op.z), rows_of<T>(op.y), n};
+  for_each_row(ctx, "projected_cross_fwd y", op.x0.rows(), packs_of(n, kVec), body);
 }
 
-template <int kVec>
+template <class T, int kVec>
 void backward_rows(const OpContext& ctx, const ProjectedCrossBwd& op) {
-  const BackwardRows<kVec> body{rows_of<const float>(op.x0),
-                                rows_of<const float>(op.dy),
-                                rows_of<const float>(op.z),
-                                rows_of<float>(op.dz),
-                                rows_of<float>(op.dx0),
-                                rows_of<float>(op.partial),
-                                op.accumulate,
-                                op.x_is_x0 ? 1.0f : 0.0f};
-  sum_tiles(ctx, "projected_cross_bwd dz", op.x0.rows(), op.x0.row_size() / kVec, body);
+  const std::size_t n = op.x0.row_size();
+  const BackwardRows<T, kVec> body{rows_of<const T>(op.x0),
+                                   rows_of<const T>(op.dy),
+                                   rows_of<const T>(op.z),
+                                   rows_of<T>(op.dz),
+                                   rows_of<T>(op.dx0),
+                                   rows_of<float>(op.partial),
+                                   n,
+                                   op.accumulate,
+                                   op.x_is_x0 ? 1.0f : 0.0f};
+  sum_tiles(ctx, "projected_cross_bwd dz", op.x0.rows(), packs_of(n, kVec), body);
 }
 
 GemmArgs product(const TensorRef& a, bool transpose_a, const TensorRef& b, bool transpose_b,
@@ -100,13 +110,16 @@ GemmArgs product(const TensorRef& a, bool transpose_a, const TensorRef& b, bool 
 
 void projected_cross_fwd_kernel(const OpContext& ctx, const ProjectedCrossFwd& op) {
   gemm(ctx, product(op.x, false, op.u, false, op.h, 0.0f));
-  gemm(ctx, product(op.h, false, op.v, false, op.z, 0.0f), {.bias = op.bias.ptr<float>()});
-  rows_allow_16_bytes(op.x0, op.x, op.z, op.y) ? cross_rows<4>(ctx, op) : cross_rows<1>(ctx, op);
+  gemm(ctx, product(op.h, false, op.v, false, op.z, 0.0f), {.bias = op.bias.data});
+  with_packs([&]<class T, int kVec>(
+                 T, std::integral_constant<int, kVec>) { cross_rows<T, kVec>(ctx, op); },
+             op.x0, op.x, op.z, op.y);
 }
 
 void projected_cross_bwd_kernel(const OpContext& ctx, const ProjectedCrossBwd& op) {
-  rows_allow_16_bytes(op.x0, op.dy, op.z, op.dz, op.dx0) ? backward_rows<4>(ctx, op)
-                                                         : backward_rows<1>(ctx, op);
+  with_packs([&]<class T, int kVec>(
+                 T, std::integral_constant<int, kVec>) { backward_rows<T, kVec>(ctx, op); },
+             op.x0, op.dy, op.z, op.dz, op.dx0);
   finish_tiles<float>(ctx, "projected_cross_bwd dbias", op.partial,
                       AddToGradient{op.dbias.ptr<float>()});
   gemm(ctx, product(op.dz, false, op.v, true, op.dh, 0.0f));
@@ -116,7 +129,7 @@ void projected_cross_bwd_kernel(const OpContext& ctx, const ProjectedCrossBwd& o
     if (!op.dx0.empty()) gemm(ctx, product(op.dh, false, op.u, true, op.dx0, 1.0f));
   } else if (!op.dx.empty()) {
     gemm(ctx, product(op.dh, false, op.u, true, op.dx, 0.0f),
-         {.addend = op.dy.ptr<float>(), .addend_stride = op.dy.row_stride});
+         {.addend = op.dy.data, .addend_stride = op.dy.row_stride});
   }
 }
 

@@ -31,6 +31,19 @@ void with_width(std::size_t run, const F& f, const Refs&... refs) {
   f(std::integral_constant<int, 1>{});
 }
 
+/// f(T{}, std::integral_constant<int, V>{}) with T the element type of x, and V kPack<T> where the
+/// rows of all these tensors start as 16-byte accesses want it, else 1. Rows may end anywhere.
+template <class F, class... Refs>
+void with_packs(const F& f, const TensorRef& x, const Refs&... others) {
+  with_real_type(x.dtype, [&]<class T>(T type) {
+    if (rows_start_aligned<T>(x, others...)) {
+      f(type, std::integral_constant<int, kPack<T>>{});
+    } else {
+      f(type, std::integral_constant<int, 1>{});
+    }
+  });
+}
+
 /// Number of packs of a row.
 inline std::size_t packs_of(std::size_t columns, std::size_t v) { return (columns + v - 1) / v; }
 
@@ -59,6 +72,85 @@ template <int V, class T>
 __device__ Pack<float, V> load_row_widened(T* row, std::size_t column, std::size_t n) {
   return widen_pack(load_row_pack<V>(row, column, n));
 }
+
+/// The two 16-bit numbers of a word.
+template <class T>
+__device__ Pack<float, 2> widen_word(unsigned word) {
+  if constexpr (std::is_same_v<T, BFloat16>) {
+    return {__uint_as_float(word << 16), __uint_as_float(word & 0xFFFF0000u)};
+  } else {
+    return {widen(T{static_cast<std::uint16_t>(word)}),
+            widen(T{static_cast<std::uint16_t>(word >> 16)})};
+  }
+}
+template <class T>
+__device__ unsigned narrow_word(float low, float high) {
+  if constexpr (std::is_same_v<T, BFloat16>) {
+    const __nv_bfloat162 both = __floats2bfloat162_rn(low, high);
+    return *reinterpret_cast<const unsigned*>(&both);
+  } else {
+    const __half2 both = __floats2half2_rn(low, high);
+    return *reinterpret_cast<const unsigned*>(&both);
+  }
+}
+
+/// kPack<T> numbers in four registers. (The compiler keeps each 16-bit element of a Pack in a
+/// register of its own, and widens them one by one.)
+template <class T>
+struct PackWords {
+  unsigned word[4];
+
+  /// A whole pack.
+  __device__ static PackWords load(const T* p) {
+    const uint4 all = *reinterpret_cast<const uint4*>(p);
+    return {{all.x, all.y, all.z, all.w}};
+  }
+  __device__ static PackWords narrowed(const Pack<float, kPack<T>>& wide) {
+    PackWords result;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      if constexpr (sizeof(T) == 4) {
+        result.word[i] = __float_as_uint(wide.v[i]);
+      } else {
+        result.word[i] = narrow_word<T>(wide.v[2 * i], wide.v[2 * i + 1]);
+      }
+    }
+    return result;
+  }
+  __device__ Pack<float, kPack<T>> widened() const {
+    Pack<float, kPack<T>> wide;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      if constexpr (sizeof(T) == 4) {
+        wide.v[i] = __uint_as_float(word[i]);
+      } else {
+        const Pack<float, 2> two = widen_word<T>(word[i]);
+        wide.v[2 * i] = two.v[0];
+        wide.v[2 * i + 1] = two.v[1];
+      }
+    }
+    return wide;
+  }
+  /// Stores the columns that lie in a row of n; `p` is where its column `column` lies.
+  __device__ void store(T* p, unsigned column, unsigned n) const {
+    if (column + kPack<T> <= n) {
+      asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(p)),
+                   "r"(word[0]), "r"(word[1]), "r"(word[2]), "r"(word[3])
+                   : "memory");
+      return;
+    }
+    if (column >= n) return;
+    const unsigned whole = (n - column) * sizeof(T) / 4;  // words
+    auto* words = reinterpret_cast<unsigned*>(p);
+#pragma unroll
+    for (unsigned i = 0; i < 4; ++i) {
+      if (i < whole) words[i] = word[i];
+      if (sizeof(T) == 2 && i == whole && (n - column) % 2 == 1) {
+        reinterpret_cast<std::uint16_t*>(p)[2 * i] = static_cast<std::uint16_t>(word[i]);
+      }
+    }
+  }
+};
 
 /// Stores the columns that lie in the row.
 template <int V, class T>

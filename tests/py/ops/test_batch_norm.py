@@ -3,6 +3,8 @@ import numpy as np
 import pytest
 from oracle.activations import batch_norm, batch_statistics
 from oracle.partials import partial_rows
+from oracle.reals import HALVES, REALS
+from oracle.row_layouts import LAYOUTS, LaidOut, assert_near, blank
 
 from hugectr import _core
 
@@ -175,3 +177,41 @@ def test_running_statistics_keep_off_what_is_not_finite(rng, bad):
     assert not np.isfinite(mean[1])
     np.testing.assert_array_equal(running[:, 1], [4.0, 6.0])
     assert (running[:, 0] != [3.0, 5.0]).all()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("real", HALVES, ids=lambda r: r.name)
+@pytest.mark.parametrize(("batch", "n"), [*SHAPES, (600, 429), (300, 256)])
+def test_batch_norm_in_16_bits(rng, real, layout, batch, n):
+    x = LaidOut(real, rng.standard_normal((batch, n)) + 3, layout)
+    dy = LaidOut(real, rng.standard_normal((batch, n)), layout)
+    y, dx = (blank(real, (batch, n), layout) for _ in range(2))
+    weight, gamma, beta = draw(rng, batch, n)
+    sums = sums_of(x.view, weight)
+    mean, var = statistics_of(sums, squares_of(x.view, weight, sums), *np.zeros((2, n), np.float32))
+    wanted_mean, wanted_var = batch_statistics(x.values, weight)
+    assert_near(mean, wanted_mean, 1e-5)  # statistics stay float32
+    assert_near(var, wanted_var, 1e-5)
+    forward(x.view, mean, var, gamma, beta, y.view)
+    y.check_gaps()
+    hat = (x.values - wanted_mean) / np.sqrt(wanted_var + EPS)
+    assert_near(y.values, gamma * hat + beta, real.tolerance)
+    dgamma, dbeta = np.zeros((2, n), np.float32)
+    backward(x.view, weight, gamma, dy.view, dx.view, dgamma, dbeta)
+    dx.check_gaps()
+    g = dy.values
+    assert_near(dbeta, g.sum(0), 1e-5)
+    assert_near(dgamma, (g * hat).sum(0), 1e-5)
+    shared = weight[:, None] * (g.sum(0) + hat * (g * hat).sum(0)) / weight.sum()
+    assert_near(dx.values, gamma / np.sqrt(wanted_var + EPS) * (g - shared), real.tolerance)
+
+
+@pytest.mark.parametrize("real", REALS, ids=lambda r: r.name)
+def test_batch_norm_statistics_of_many_samples(rng, real):
+    """Sums over 65,537 samples lose no digits."""
+    x = LaidOut(real, rng.standard_normal((65537, 9)) + 10, "aligned")
+    weight = np.ones(65537, np.float32)
+    sums = sums_of(x.view, weight)
+    squares = squares_of(x.view, weight, sums)
+    assert_near(sums[:9], x.values.sum(0), 1e-12)
+    assert_near(squares, ((x.values - x.values.mean(0)) ** 2).sum(0), 1e-12)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 import numpy as np
 import pytest
+from oracle.reals import HALVES
+from oracle.row_layouts import LAYOUTS, LaidOut, assert_near, blank
 
 from hugectr import _core
 
@@ -40,3 +42,22 @@ def test_fm_order2_gradient_is_the_derivative(rows, assert_close, numeric_gradie
     dx = np.zeros((3, 12), np.float32)
     _core.run_op("fm_order2_bwd", {"x": x, "dy": dy, "dx": dx})
     assert_close(dx, numeric_gradients(lambda v: formula(v, 4), [x], dy)[0])
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("real", HALVES, ids=lambda r: r.name)
+@pytest.mark.parametrize(("batch", "vectors", "dim"), SHAPES)
+def test_fm_order2_in_16_bits(rng, real, layout, batch, vectors, dim):
+    x = LaidOut(real, rng.standard_normal((batch, vectors, dim)), layout)
+    dy = LaidOut(real, rng.standard_normal((batch, dim)), layout)
+    y, dx = blank(real, dy.view.shape, layout), blank(real, x.view.shape, layout)
+    _core.run_op("fm_order2_fwd", {"x": x.view, "y": y.view})
+    _core.run_op("fm_order2_bwd", {"x": x.view, "dy": dy.view, "dx": dx.view})
+    y.check_gaps()
+    dx.check_gaps()
+    v = x.values
+    squares = np.linalg.norm((v**2).sum(axis=1))
+    # With one vector the exact result is 0: float32 leaves what its sums of squares lose.
+    assert_near(y.values, formula(v, dim), real.tolerance, 1e-2 * squares)
+    wanted = dy.values[:, None, :] * (v.sum(axis=1, keepdims=True) - v)
+    assert_near(dx.values, wanted, real.tolerance, 1e-2 * np.linalg.norm(v))

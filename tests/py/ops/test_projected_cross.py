@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 import numpy as np
 import pytest
+from oracle.partials import partial_rows
+from oracle.reals import HALVES
+from oracle.row_layouts import LAYOUTS, LaidOut, assert_near, blank
 
 from hugectr import _core
 
@@ -74,3 +77,39 @@ def test_projected_cross_bwd(rows, rng, assert_close, batch, n, k, with_dx, accu
         assert_close(dx0, direct + x_part if first else direct)
     if dx is not None:
         assert_close(dx, x_part)
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["x_is_x0", "later"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("real", HALVES, ids=lambda r: r.name)
+@pytest.mark.parametrize(("batch", "n", "k"), [(64, 3, 1), *SHAPES[1:], (300, 429, 16)])
+def test_projected_cross_in_16_bits(rng, real, layout, batch, n, k, first):
+    x0 = LaidOut(real, rng.standard_normal((batch, n)), layout)
+    x = x0 if first else LaidOut(real, rng.standard_normal((batch, n)), layout)
+    u, v, bias = (real.store(a) for a in weights(rng, n, k))
+    h, dh = (blank(real, (batch, k), layout) for _ in range(2))
+    z, y, dz, dx = (blank(real, (batch, n), layout) for _ in range(4))
+    common = {"x0": x0.view, "x": x.view, "u": u, "v": v, "h": h.view, "z": z.view}
+    _core.run_op("projected_cross_fwd", common | {"bias": bias, "y": y.view})
+    a0, a, u64, v64, b64 = x0.values, x.values, *(real.values(w) for w in (u, v, bias))
+    assert_near(y.values, formula(a0, a, u64, v64, b64), real.tolerance)
+
+    dy = LaidOut(real, rng.standard_normal((batch, n)), layout)
+    dx0 = LaidOut(real, rng.standard_normal((batch, n)), layout)
+    before = dx0.values
+    du, dv, dbias = np.ones((n, k), np.float32), np.ones((k, n), np.float32), np.ones(n, np.float32)
+    partial = np.full((partial_rows(batch), n), np.nan, np.float32)
+    outputs = {"dy": dy.view, "dx0": dx0.view, "dx": None if first else dx.view, "dz": dz.view}
+    outputs |= {"dh": dh.view, "du": du, "dv": dv, "dbias": dbias, "partial": partial}
+    _core.run_op("projected_cross_bwd", common | outputs, {"accumulate": True, "x_is_x0": first})
+    g = dy.values * a0
+    x_part = dy.values + g @ v64.T @ u64.T
+    direct = before + dy.values * (a @ u64 @ v64 + b64)
+    assert_near(dx0.values, direct + x_part if first else direct, real.tolerance)
+    if not first:
+        assert_near(dx.values, x_part, real.tolerance)
+    assert_near(du, 1 + a.T @ (g @ v64.T), real.tolerance)
+    assert_near(dv, 1 + (a @ u64).T @ g, real.tolerance)
+    assert_near(dbias, 1 + g.sum(axis=0), 1e-5, np.linalg.norm(g))
+    for tensor in (h, z, y, dz, dh, dx0):
+        tensor.check_gaps()
