@@ -82,10 +82,11 @@ struct CrossTable {
     bias = {memory + tiles * kLayerTile * packs * V, packs};
     offset = bias.data + (layers + 1) * packs * V;
   }
-  static std::size_t floats(std::size_t layers, std::size_t columns) {
+  /// A multiple of 4.
+  __host__ __device__ static std::size_t floats(std::size_t layers, std::size_t columns) {
     const std::size_t row = (columns + V - 1) / V * V;
-    const std::size_t all = cuda::round_up(layers, kLayerTile);
-    return cuda::round_up((all + layers + 1) * row + all, 4);
+    const std::size_t all = (layers + kLayerTile - 1) / kLayerTile * kLayerTile;
+    return ((all + layers + 1) * row + all + 3) / 4 * 4;
   }
 };
 

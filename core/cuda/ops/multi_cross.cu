@@ -129,12 +129,13 @@ __global__ void __launch_bounds__(kBlock, kBlocksPerProcessor)
   const unsigned layers = op.weights.layers, n = op.weights.n, lane = threadIdx.x % 32;
   const std::size_t step = std::size_t{gridDim.x} * kWarps * kRows;
   std::size_t first = (std::size_t{blockIdx.x} * kWarps + threadIdx.x / 32) * kRows;
-  Samples samples(op, block_memory);
+  // The table lies first: behind the samples, at an offset known to the compiler, nvcc 13.0 adds
+  // that offset twice in stores of fill_table().
+  Samples samples(op, block_memory + (kShared ? CrossTable<V>::floats(layers, columns) / 4 : 0));
   samples.start(first);
   CrossTable<V> table;
   if constexpr (kShared) {
-    table = CrossTable<V>(reinterpret_cast<float*>(block_memory) + Samples::kBytes / sizeof(float),
-                          layers, columns);
+    table = CrossTable<V>(reinterpret_cast<float*>(block_memory), layers, columns);
     fill_table(op.weights, table);
   } else {
     table = op.table;
