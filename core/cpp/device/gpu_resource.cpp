@@ -9,29 +9,53 @@ CPUResource::CPUResource(std::uint64_t seed, std::shared_ptr<ThreadPool> pool)
     : seed_(seed), pool_(std::move(pool)) {}
 
 GPUResource::GPUResource(DeviceBackend& backend, DeviceId device, std::size_t local_id,
-                         std::size_t global_id, std::unique_ptr<Communicator> communicator,
-                         std::unique_ptr<Communicator> plan_communicator, ThreadPool* pool)
+                         std::size_t global_id, DeviceCommunicators communicators,
+                         ThreadPool* pool)
     : backend_(backend),
       device_(device),
       local_id_(local_id),
       global_id_(global_id),
-      communicator_(std::move(communicator)),
-      plan_communicator_(std::move(plan_communicator)),
+      communicators_(std::move(communicators)),
       pool_(pool),
       compute_stream_(backend.create_stream(device, "compute")),
       memcpy_stream_(backend.create_stream(device, "memcpy")),
       // A plan is many small pieces of work. Behind the large ones of the step it would take longer
       // than the step itself, which then waits for it.
-      plan_stream_(backend.create_stream(device, "plan", StreamPriority::High)) {}
+      plan_stream_(backend.create_stream(device, "plan", StreamPriority::High)),
+      // A sum of gradients that waits behind the rest of backward overlaps nothing.
+      exchange_stream_(backend.create_stream(device, "exchange", StreamPriority::High)) {}
 
 GPUResource::~GPUResource() = default;
 
 OpContext GPUResource::compute_context() {
-  return {compute_stream_.get(), pool_, communicator_.get(), device_, tf32_, algorithm_search_};
+  return {compute_stream_.get(), pool_, communicators_.step.get(), device_, tf32_,
+          algorithm_search_};
 }
 
 OpContext GPUResource::plan_context() {
-  return {plan_stream_.get(), pool_, plan_communicator_.get(), device_};
+  return {plan_stream_.get(), pool_, communicators_.plan.get(), device_};
+}
+
+OpContext GPUResource::exchange_context() {
+  return {exchange_stream_.get(), pool_, communicators_.exchange.get(), device_};
+}
+
+std::vector<Stream*> GPUResource::streams() {
+  return {memcpy_stream_.get(), plan_stream_.get(), exchange_stream_.get(), compute_stream_.get()};
+}
+
+void GPUResource::abort(const std::string& reason) noexcept {
+  for (const auto* communicator :
+       {&communicators_.step, &communicators_.plan, &communicators_.exchange}) {
+    (*communicator)->abort(reason);
+  }
+}
+
+void GPUResource::leave(const std::string& reason) noexcept {
+  for (const auto* communicator :
+       {&communicators_.step, &communicators_.plan, &communicators_.exchange}) {
+    (*communicator)->leave(reason);
+  }
 }
 
 }  // namespace hugectr

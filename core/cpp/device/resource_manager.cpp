@@ -74,20 +74,20 @@ std::shared_ptr<ResourceManager> ResourceManager::create(const std::vector<std::
     if (processes) job.processes = processes->duplicate(name);
     return backend.create_communicators(devices, job);
   };
-  auto communicators = communicators_named("step");
-  auto plan_communicators = communicators_named("plan");
+  auto of_step = communicators_named("step");
+  auto of_plan = communicators_named("plan");
+  auto of_exchange = communicators_named("exchange");
   for (std::size_t i = 0; i < devices.size(); ++i) {
     self->gpus_.push_back(std::make_unique<GPUResource>(
-        backend, devices[i], i, self->map_.get_global_id(i), std::move(communicators[i]),
-        std::move(plan_communicators[i]), &self->cpu_->pool()));
+        backend, devices[i], i, self->map_.get_global_id(i),
+        DeviceCommunicators{std::move(of_step[i]), std::move(of_plan[i]),
+                            std::move(of_exchange[i])},
+        &self->cpu_->pool()));
   }
   // A failed plan leaves the step that is under way alone; a failed step takes the plan with it.
   self->step_threads_ = std::make_unique<DeviceThreads>(
       devices.size(), "hctr-step", [self](const std::string& reason) {
-        for (auto& gpu : self->gpus_) {
-          gpu->communicator().abort(reason);
-          gpu->plan_context().communicator->abort(reason);
-        }
+        for (auto& gpu : self->gpus_) gpu->abort(reason);
       });
   self->plan_threads_ = std::make_unique<DeviceThreads>(
       devices.size(), "hctr-plan", [self](const std::string& reason) {
@@ -105,10 +105,7 @@ ResourceManager::~ResourceManager() {
 }
 
 void ResourceManager::leave(const std::string& reason) noexcept {
-  for (auto& gpu : gpus_) {
-    gpu->communicator().leave(reason);
-    gpu->plan_context().communicator->leave(reason);
-  }
+  for (auto& gpu : gpus_) gpu->leave(reason);
 }
 
 std::size_t ResourceManager::get_process_id_from_gpu_global_id(std::size_t global_id) const {
@@ -166,7 +163,7 @@ void ResourceManager::synchronize() {
     first_is_comm = comm;
   };
   for (auto& gpu : gpus_) {
-    for (Stream* stream : {&gpu->memcpy_stream(), &gpu->plan_stream(), &gpu->compute_stream()}) {
+    for (Stream* stream : gpu->streams()) {
       try {
         stream->synchronize();
       } catch (const CommError&) {

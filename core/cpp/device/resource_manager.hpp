@@ -29,12 +29,16 @@ class HCTR_API CPUResource {
   std::shared_ptr<ThreadPool> pool_;
 };
 
+/// One for each of the streams whose collectives overlap.
+struct DeviceCommunicators {
+  std::unique_ptr<Communicator> step, plan, exchange;
+};
+
 /// What belongs to one local device: a GPU, or a virtual CPU device under the same name.
 class HCTR_API GPUResource {
  public:
   GPUResource(DeviceBackend& backend, DeviceId device, std::size_t local_id, std::size_t global_id,
-              std::unique_ptr<Communicator> communicator,
-              std::unique_ptr<Communicator> plan_communicator, ThreadPool* pool);
+              DeviceCommunicators communicators, ThreadPool* pool);
   ~GPUResource();
 
   DeviceId device() const { return device_; }
@@ -44,15 +48,22 @@ class HCTR_API GPUResource {
   Stream& compute_stream() { return *compute_stream_; }
   Stream& memcpy_stream() { return *memcpy_stream_; }
   Stream& plan_stream() { return *plan_stream_; }
-  Communicator& communicator() { return *communicator_; }
+  Stream& exchange_stream() { return *exchange_stream_; }
+  std::vector<Stream*> streams();
+  Communicator& communicator() { return *communicators_.step; }
   std::unique_ptr<Event> create_event() { return backend_.create_event(device_); }
   std::shared_ptr<MemoryResource> memory_resource() { return backend_.memory_resource(device_); }
   std::shared_ptr<MemoryResource> staging_resource() { return backend_.staging_resource(device_); }
 
-  /// Contexts to run ops on the device's streams. The plan has a communicator of its own, because
-  /// its collectives overlap those of the step.
+  /// Contexts to run ops on the device's streams. The plan and the exchange of gradients have a
+  /// communicator of their own each, because their collectives overlap those of the step.
   OpContext compute_context();
   OpContext plan_context();
+  OpContext exchange_context();
+  /// Makes pending and later collectives of the device throw CommError(reason): those of all
+  /// processes (abort) or of this one (leave).
+  void abort(const std::string& reason) noexcept;
+  void leave(const std::string& reason) noexcept;
   /// Whether compute contexts made from now on let float32 products use tf32.
   void set_tf32(bool tf32) { tf32_ = tf32; }
   /// Whether products of compute contexts made from now on choose their algorithm by timing those
@@ -63,10 +74,10 @@ class HCTR_API GPUResource {
   DeviceBackend& backend_;
   DeviceId device_;
   std::size_t local_id_, global_id_;
-  std::unique_ptr<Communicator> communicator_, plan_communicator_;
+  DeviceCommunicators communicators_;
   ThreadPool* pool_;
   bool tf32_ = false, algorithm_search_ = false;
-  std::unique_ptr<Stream> compute_stream_, memcpy_stream_, plan_stream_;
+  std::unique_ptr<Stream> compute_stream_, memcpy_stream_, plan_stream_, exchange_stream_;
 };
 
 /// Devices, streams, threads, seeds and communicators of this process.

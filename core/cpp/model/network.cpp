@@ -47,8 +47,7 @@ Network::Network(std::shared_ptr<const NetworkGraph> graph, GPUResource& gpu)
   if (options.lowered()) {
     lowered_memory_ = buffer_->reserve({count}, options.compute_dtype, "16-bit dense weights");
   }
-  // One more element: the overflow flag, which the same all-reduce sums.
-  buffer_->reserve({count + (scales_loss() ? 1 : 0)}, &wgrad_, "dense gradients");
+  buffer_->reserve({count}, &wgrad_, "dense gradients");
   buffer_->reserve({graph_->state_count(), count}, &states_, "dense optimizer states");
   buffer_->reserve({untrained}, &non_trainables_, "running statistics");
   scalars_ = buffer_->reserve({sizeof(StepScalars)}, TensorScalarType::UInt8, "step scalars");
@@ -58,6 +57,7 @@ Network::Network(std::shared_ptr<const NetworkGraph> graph, GPUResource& gpu)
   if (scales_loss()) {
     buffer_->reserve({1}, &loss_scale_, "loss scale");
     buffer_->reserve({1}, &unscale_, "1 / loss scale");
+    buffer_->reserve({1}, &overflow_, "overflow flag");
     buffer_->reserve({1}, &good_steps_, "steps without overflow");
     buffer_->reserve({1}, &skipped_steps_, "skipped steps");
   }
@@ -90,9 +90,13 @@ Network::Network(std::shared_ptr<const NetworkGraph> graph, GPUResource& gpu)
   reset_optimizer();
   set_scalars({});
 
+  if (options.devices > 1) {
+    lane_ = std::make_unique<ExchangeLane>(gpu_.exchange_context(), gpu_.create_event(),
+                                           gpu_.create_event());
+  }
   train_ = std::make_unique<BoundSchedule>(graph_->train_schedule(), gpu_.compute_context(),
                                            gpu_.memory_resource(), owner + ", training",
-                                           external(true), options.capture);
+                                           external(true), options.capture, lane_.get());
   if (graph_->has_eval()) {
     eval_ = std::make_unique<BoundSchedule>(graph_->eval_schedule(), gpu_.compute_context(),
                                             gpu_.memory_resource(), owner + ", evaluation",
@@ -121,8 +125,7 @@ std::map<std::string, TensorRef> Network::external(bool train) const {
     refs[names::kUnscale] = unscale_.ref();
     refs[names::kGoodSteps] = good_steps_.ref();
     refs[names::kSkippedSteps] = skipped_steps_.ref();
-    refs[names::kOverflow] = part(wgrad_.ref(), count, {1});
-    refs[names::kWgradAndOverflow] = wgrad_.ref();
+    refs[names::kOverflow] = overflow_.ref();
   }
   if (graph_->state_count() > 0) refs[names::kState0] = part(states_.ref(), 0, {count});
   if (graph_->state_count() > 1) refs[names::kState1] = part(states_.ref(), count, {count});
@@ -142,8 +145,6 @@ std::map<std::string, TensorRef> Network::external(bool train) const {
   }
   return refs;
 }
-
-TensorRef Network::wgrad() const { return part(wgrad_.ref(), 0, {graph_->layout().flat_size()}); }
 
 TensorRef Network::tensor(const std::string& name, bool train) const {
   HCTR_CHECK(train || eval_, "the model has no evaluation network");

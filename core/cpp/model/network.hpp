@@ -11,6 +11,7 @@
 #include "core/cpp/model/loss_scaling_state.hpp"
 #include "core/cpp/model/network_graph.hpp"
 #include "core/cpp/schedule/bound_schedule.hpp"
+#include "core/cpp/schedule/exchange_lane.hpp"
 
 namespace hugectr {
 
@@ -34,9 +35,10 @@ class HCTR_API Network {
   bool has_tensor(const std::string& name, bool train) const;
 
   void set_scalars(const StepScalars& scalars);
-  /// Clears gradients; forward, loss, backward. The inputs must have been written.
+  /// Clears gradients; forward, loss, backward. The inputs must have been written. Gradients are
+  /// summed over all devices bucket by bucket, while backward goes on.
   void train();
-  /// Sums the gradients over all devices.
+  /// Waits, in stream order, for those sums; loss scaling looks at them. Follows every train().
   void exchange_wgrad();
   void update_params();
   /// Forward of the evaluation schedule with the same parameters.
@@ -47,7 +49,7 @@ class HCTR_API Network {
   void backward();
 
   TensorRef weights() const { return weights_.ref(); }
-  TensorRef wgrad() const;
+  TensorRef wgrad() const { return wgrad_.ref(); }
   TensorRef lr() const { return scalar(offsetof(StepScalars, lr), TensorScalarType::Float32); }
   TensorRef step() const { return scalar(offsetof(StepScalars, step), TensorScalarType::Int64); }
   TensorRef loss() const { return loss_.ref(); }
@@ -94,11 +96,12 @@ class HCTR_API Network {
   GPUResource& gpu_;
   std::shared_ptr<DeviceBuffer2> buffer_;
   Tensor2<float> weights_, wgrad_, states_, non_trainables_, loss_, weight_, weight_eval_,
-      loss_scale_, unscale_;
+      loss_scale_, unscale_, overflow_;
   Tensor2<std::int64_t> good_steps_, skipped_steps_;
   TensorBag2 scalars_;  ///< StepScalars
   TensorBag2 lowered_memory_;
   TensorRef lowered_weights_;  ///< empty without mixed precision
+  std::unique_ptr<ExchangeLane> lane_;  ///< null when there is one device
   std::unique_ptr<BoundSchedule> train_, eval_;
 };
 

@@ -10,6 +10,7 @@
 #include "core/cpp/ops/loops/partial_sums.hpp"
 #include "core/cpp/ops/loss_scale.hpp"
 #include "core/cpp/ops/regularizer.hpp"
+#include "core/cpp/schedule/bucket_wgrad.hpp"
 #include "core/cpp/schedule/passes.hpp"
 
 namespace hugectr {
@@ -117,6 +118,15 @@ void NetworkGraph::build(StepSchedule& schedule, bool train) {
   schedule.order_by_phase();
   if (options_.lowered()) lower_precision(schedule, options_.compute_dtype);
   optimize(schedule);
+  if (train && options_.devices > 1 && layout_.count() > 0) exchange_while_backward(schedule);
+}
+
+void NetworkGraph::exchange_while_backward(StepSchedule& schedule) const {
+  std::vector<GradientPlace> places;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    places.push_back({parameters_[i].name + "@grad", layout_.offsets()[i]});
+  }
+  bucket_wgrad(schedule, names::kWgrad, places, bucket_bytes_wanted());
 }
 
 void NetworkGraph::append_regularizers(StepSchedule& schedule) {
@@ -155,8 +165,8 @@ void NetworkGraph::append_regularizers(StepSchedule& schedule) {
   }
 }
 
-// The overflow flags of the devices travel as one more element of the gradients' all-reduce, so
-// that all devices skip the same steps.
+// Gradients of the network are looked at when they have been summed, those of tables before they
+// are exchanged: the devices sum their flags, so that all of them skip the same steps.
 void NetworkGraph::append_loss_scaling(StepSchedule& schedule) {
   constexpr TensorRole kExternal = TensorRole::External;
   constexpr TensorScalarType kInt64 = TensorScalarType::Int64;
@@ -167,10 +177,10 @@ void NetworkGraph::append_loss_scaling(StepSchedule& schedule) {
     if (input.needs_gradient && schedule.has(gradient)) find.xs.push_back(schedule.ref(gradient));
   }
   find.overflow = schedule.add_tensor(names::kOverflow, {1}, kExternal);
-  schedule.add(Phase::Backward, find, "loss_scale");
-  const TensorRef all =
-      schedule.add_tensor(names::kWgradAndOverflow, {layout_.flat_size() + 1}, kExternal);
-  if (options_.devices > 1) schedule.add(Phase::Exchange, AllReduce{.data = all}, "exchange_wgrad");
+  schedule.add(Phase::Exchange, find, "loss_scale");
+  if (options_.devices > 1) {
+    schedule.add(Phase::Exchange, AllReduce{.data = find.overflow}, "loss_scale");
+  }
   schedule.add(
       Phase::Exchange,
       LossScaleStep{.overflow = find.overflow,
@@ -185,9 +195,6 @@ void NetworkGraph::append_loss_scaling(StepSchedule& schedule) {
 void NetworkGraph::append_update(StepSchedule& schedule) {
   if (layout_.count() == 0) return;
   const TensorRef w = schedule.ref(names::kWeights), g = schedule.ref(names::kWgrad);
-  if (options_.devices > 1 && !scales_loss()) {
-    schedule.add(Phase::Exchange, AllReduce{.data = g}, "exchange_wgrad");
-  }
   DenseUpdate update;
   update.w = w;
   update.g = g;

@@ -28,8 +28,7 @@ namespace schedule_names {
 inline constexpr const char* kWeights = "@weights";
 inline constexpr const char* kLoweredWeights = "@weights16";  ///< what 16-bit ops read
 inline constexpr const char* kWgrad = "@wgrad";
-inline constexpr const char* kOverflow = "@overflow";  ///< (1), right behind the gradients
-inline constexpr const char* kWgradAndOverflow = "@wgrad_and_overflow";
+inline constexpr const char* kOverflow = "@overflow";  ///< (1)
 inline constexpr const char* kUnscale = "@unscale";
 inline constexpr const char* kGoodSteps = "@good_steps";
 inline constexpr const char* kSkippedSteps = "@skipped_steps";
@@ -91,6 +90,7 @@ class HCTR_API NetworkGraph {
   void append_regularizers(StepSchedule& schedule);
   void append_loss_scaling(StepSchedule& schedule);
   void append_update(StepSchedule& schedule);
+  void exchange_while_backward(StepSchedule& schedule) const;
 
   NetworkOptions options_;
   std::vector<NetworkInput> inputs_;

@@ -43,7 +43,10 @@ bool Session::Impl::train() {
   Impl& s = *this;
   // A step only queues its work: what went wrong with an earlier one ends the training here.
   for (std::size_t id = 0; id < devices(); ++id) {
-    if (resources->get_local_gpu(id).compute_stream().has_failed()) resources->synchronize();
+    GPUResource& gpu = resources->get_local_gpu(id);
+    if (gpu.compute_stream().has_failed() || gpu.exchange_stream().has_failed()) {
+      resources->synchronize();
+    }
   }
   s.train_reader->start();
   const auto begin = std::chrono::steady_clock::now();
@@ -224,7 +227,8 @@ void Session::set_profiling(bool on, bool alone) {
   std::shared_ptr<TimeMark> origin = gpu.compute_stream().create_time_mark();
   gpu.compute_stream().stamp(*origin);
   for (auto [stream, name] :
-       {std::pair(&gpu.compute_stream(), "compute"), std::pair(&gpu.plan_stream(), "plan")}) {
+       {std::pair(&gpu.compute_stream(), "compute"), std::pair(&gpu.plan_stream(), "plan"),
+        std::pair(&gpu.exchange_stream(), "exchange")}) {
     stream->set_timeline(on ? std::make_shared<OpTimeline>(name, origin) : nullptr);
   }
 }
@@ -240,7 +244,7 @@ std::vector<OpTime> Session::take_op_times() {
   s.planner->settle();
   GPUResource& gpu = s.resources->get_local_gpu(0);
   std::vector<OpTime> times;
-  for (Stream* stream : {&gpu.compute_stream(), &gpu.plan_stream()}) {
+  for (Stream* stream : {&gpu.compute_stream(), &gpu.plan_stream(), &gpu.exchange_stream()}) {
     if (!stream->timeline()) continue;
     for (OpTime& time : stream->timeline()->take()) times.push_back(std::move(time));
   }

@@ -163,8 +163,7 @@ void Session::Impl::train_on(std::size_t local_id, const PlannedBatch& planned) 
   if (timed) clock.end_stage(stream);
   network.train();
   if (timed) clock.end_stage(stream);
-  // The exchange also tells whether the step overflowed, which tables must know too.
-  if (dense_trainable || network.scales_loss()) network.exchange_wgrad();
+  network.exchange_wgrad();
   if (dense_trainable) network.update_params();
   if (timed) clock.end_stage(stream);
   for (std::size_t i = 0; i < embeddings.size(); ++i) {

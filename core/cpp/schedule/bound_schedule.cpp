@@ -24,8 +24,13 @@ TensorRef external_ref(const ScheduleTensor& tensor,
 
 BoundSchedule::BoundSchedule(const StepSchedule& schedule, const OpContext& context,
                              std::shared_ptr<MemoryResource> resource, const std::string& owner,
-                             const std::map<std::string, TensorRef>& external, bool capture)
-    : context_(context), owner_(owner), capture_(capture), records_(schedule.records()) {
+                             const std::map<std::string, TensorRef>& external, bool capture,
+                             ExchangeLane* lane)
+    : context_(context),
+      owner_(owner),
+      capture_(capture),
+      lane_(lane),
+      records_(schedule.records()) {
   const auto by_phase = [](const OpRecord& a, const OpRecord& b) { return a.phase < b.phase; };
   HCTR_CHECK(std::is_sorted(records_.begin(), records_.end(), by_phase),
              "the records of a schedule must be in the order of their phases: order_by_phase()");
@@ -73,7 +78,7 @@ BoundSchedule::BoundSchedule(const StepSchedule& schedule, const OpContext& cont
     record.op.for_each_tensor([&](const char*, Access, TensorRef& ref) {
       if (ref.id >= 0) ref = refs[static_cast<std::size_t>(ref.id)];
     });
-    record.op.prepare(context_);
+    record.op.prepare(record.beside && lane_ ? lane_->context() : context_);
   }
   // Padding rows and never-written scratch read as zero in the first step as in all later ones.
   // Last, because nothing may be queued on memory that an error above gives back.
@@ -81,13 +86,14 @@ BoundSchedule::BoundSchedule(const StepSchedule& schedule, const OpContext& cont
 }
 
 void BoundSchedule::run(Phase first, Phase last) {
+  if (lane_ && first > Phase::Backward) lane_->join(*context_.stream);
   auto range = ranges_.find({first, last});
   if (range == ranges_.end()) {
     const auto begin = std::find_if(records_.begin(), records_.end(),
                                     [&](const OpRecord& record) { return record.phase >= first; });
     const auto end = std::find_if(begin, records_.end(),
                                   [&](const OpRecord& record) { return record.phase > last; });
-    CapturedRange made(context_, {begin, end}, owner_, capture_);
+    CapturedRange made(context_, {begin, end}, owner_, capture_, lane_);
     range = ranges_.emplace(std::pair(first, last), std::move(made)).first;
   }
   range->second.run();

@@ -20,12 +20,15 @@ class HCTR_API BoundSchedule {
   /// `external` gives the memory of every External tensor by name; a missing one, or one of
   /// another shape or dtype, throws InvalidArgument naming it.
   /// With `capture` a range of phases that runs again is submitted as a whole where the device can
-  /// (a CUDA graph; see CapturedRange).
+  /// (a CUDA graph; see CapturedRange). Records beside the step run on `lane`, or in the step
+  /// without one; it must outlive the schedule.
   BoundSchedule(const StepSchedule& schedule, const OpContext& context,
                 std::shared_ptr<MemoryResource> resource, const std::string& owner,
-                const std::map<std::string, TensorRef>& external, bool capture = false);
+                const std::map<std::string, TensorRef>& external, bool capture = false,
+                ExchangeLane* lane = nullptr);
 
-  /// Submits all records of the phases [first, last] to the context's stream.
+  /// Submits all records of the phases [first, last] to the context's stream. A range that begins
+  /// after Backward waits for the lane.
   void run(Phase first, Phase last);
 
   /// Memory of a tensor by name; InvalidArgument if it was fused away (with the way out) or
@@ -45,6 +48,7 @@ class HCTR_API BoundSchedule {
   TensorBag2 memory_;
   std::string owner_;
   bool capture_;
+  ExchangeLane* lane_;
   std::vector<OpRecord> records_;  ///< in the order of their phases
   std::map<std::pair<Phase, Phase>, CapturedRange> ranges_;
   std::map<std::string, TensorRef> tensors_;

@@ -12,15 +12,17 @@
 namespace hugectr {
 
 CapturedRange::CapturedRange(const OpContext& context, std::span<const OpRecord> records,
-                             std::string name, bool capture)
-    : context_(context), name_(std::move(name)) {
-  const auto submits = [](const OpRecord& record) { return record.op.submits(); };
+                             std::string name, bool capture, ExchangeLane* lane)
+    : context_(context), name_(std::move(name)), lane_(lane) {
+  const auto beside = [lane](const OpRecord& record) { return lane && record.beside; };
   for (auto first = records.begin(); first != records.end();) {
-    const bool alone = submits(*first);
-    const auto last = alone ? std::find_if_not(first, records.end(), submits)
-                            : std::find_if(first, records.end(), submits);
+    const bool alone = first->op.submits() || beside(*first);
+    const auto last = std::find_if(first, records.end(), [&](const OpRecord& record) {
+      return (record.op.submits() || beside(record)) != alone || beside(record) != beside(*first);
+    });
     // A single launch is not made cheaper by capturing it.
-    pieces_.push_back({{first, last}, capture && !alone && last - first > 1, nullptr});
+    pieces_.push_back(
+        {{first, last}, capture && !alone && last - first > 1, beside(*first), nullptr});
     first = last;
   }
 }
@@ -40,6 +42,7 @@ void CapturedRange::run() {
 }
 
 void CapturedRange::submit(const Piece& piece) const {
+  if (piece.beside) return lane_->submit(*context_.stream, piece.records);
   for (const OpRecord& record : piece.records) {
     if (OpTimeline* const timeline = context_.stream->timeline()) timeline->set_layer(record.layer);
     record.op.run_prepared(context_);

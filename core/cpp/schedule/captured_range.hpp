@@ -8,6 +8,7 @@
 
 #include "core/cpp/base/export.hpp"
 #include "core/cpp/device/stream.hpp"
+#include "core/cpp/schedule/exchange_lane.hpp"
 #include "core/cpp/schedule/step_schedule.hpp"
 
 namespace hugectr {
@@ -15,13 +16,14 @@ namespace hugectr {
 /// Records of a bound schedule that always run one after the other. The first run submits them one
 /// by one: libraries make their handles then and kernels get their attributes. The second captures
 /// what lies between records that submit by themselves (collectives), and every later one replays
-/// that with one call a piece. A stream that can not capture (the CPU's), or has a timeline, gets
+/// that with one call a piece. Records beside the step go to the exchange lane. A stream that can not capture (the CPU's), or has a timeline, gets
 /// the records one by one each time. A capture that fails is logged and not tried again.
 class HCTR_API CapturedRange {
  public:
-  /// The records must stay where they are. `name` is for the log; `capture` false: never.
+  /// The records and the lane must stay where they are. `lane` null: records beside the step run in
+  /// it. `name` is for the log; `capture` false: never.
   CapturedRange(const OpContext& context, std::span<const OpRecord> records, std::string name,
-                bool capture);
+                bool capture, ExchangeLane* lane = nullptr);
 
   void run();
   /// Pieces that are replayed as a whole by now.
@@ -31,6 +33,7 @@ class HCTR_API CapturedRange {
   struct Piece {
     std::span<const OpRecord> records;
     bool capture = false;
+    bool beside = false;
     std::unique_ptr<CapturedWork> work;
   };
   void submit(const Piece& piece) const;
@@ -38,6 +41,7 @@ class HCTR_API CapturedRange {
 
   OpContext context_;
   std::string name_;
+  ExchangeLane* lane_;
   std::vector<Piece> pieces_;
   bool warm_ = false;
 };

@@ -15,6 +15,7 @@
 namespace hugectr {
 
 /// Where in a step a record runs. Records keep their order inside a phase.
+/// Phases after Backward see what the exchange lane has done.
 enum class Phase : int { Forward, Loss, Backward, Exchange, Update };
 
 /// Who provides a symbolic tensor's memory.
@@ -45,7 +46,8 @@ inline std::size_t memory_elements(const ScheduleTensor& tensor) {
 struct OpRecord {
   AnyOp op;
   Phase phase = Phase::Forward;
-  std::string layer;  ///< the layer it came from, for messages and timelines
+  std::string layer;    ///< the layer it came from, for messages and timelines
+  bool beside = false;  ///< runs on the exchange lane, behind the records before it
 };
 
 class HCTR_API StepSchedule {

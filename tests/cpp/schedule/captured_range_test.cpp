@@ -55,7 +55,7 @@ class CapturingStream final : public Stream {
 /// y = 2 x, z = 2 y, [all_reduce z,] w = 2 z, v = 2 w: 16 x when every record ran in order.
 class CapturedRangeTest : public testing::Test {
  protected:
-  void make_records(bool with_collective) {
+  void make_records(bool with_collective, bool beside = false) {
     OpContext context = context_;
     const auto add = [&](int from, int to) {
       AnyOp op = AddFwd{.xs = {ref(from), ref(from)}, .y = ref(to)};
@@ -67,7 +67,7 @@ class CapturedRangeTest : public testing::Test {
     if (with_collective) {
       AnyOp op = AllReduce{.data = ref(2)};
       op.prepare(context);
-      records_.push_back({op, Phase::Exchange, "exchange"});
+      records_.push_back({op, Phase::Exchange, "exchange", beside});
     }
     add(2, 3);
     add(3, 4);
@@ -111,6 +111,51 @@ TEST_F(CapturedRangeTest, CollectivesStayOutside) {
   EXPECT_EQ(range.captured_pieces(), 2u);
   EXPECT_EQ(stream_.captures, 2);
   EXPECT_EQ(stream_.replays, 4);
+}
+
+/// Notes when the lane's stream waits for the step's, and when the step's waits for the lane's.
+class NotingStream final : public Stream {
+ public:
+  NotingStream(std::string name, std::vector<std::string>& notes)
+      : name_(std::move(name)), notes_(notes) {}
+  DeviceId device() const override { return {DeviceType::Cpu, 0}; }
+  void submit(std::function<void()> task) override {
+    notes_.push_back(name_ + " runs");
+    task();
+  }
+  void copy(void*, const void*, std::size_t) override {}
+  void copy_scalars(void*, const void*, std::size_t) override {}
+  void fill_zero(void*, std::size_t) override {}
+  void record(Event&) override { notes_.push_back(name_ + " records"); }
+  void wait(Event&) override { notes_.push_back(name_ + " waits"); }
+  void synchronize() override {}
+
+ private:
+  std::string name_;
+  std::vector<std::string>& notes_;
+};
+
+TEST_F(CapturedRangeTest, RecordsBesideGoToTheLaneBehindWhatCameBefore) {
+  make_records(true, true);
+  std::vector<std::string> notes;
+  NotingStream step("step", notes), side("lane", notes);
+  context_.stream = &step;
+  OpContext beside = context_;
+  beside.stream = &side;
+  GPUResource& gpu = resources_->get_local_gpu(0);
+  ExchangeLane lane(beside, gpu.create_event(), gpu.create_event());
+  CapturedRange range(context_, records_, "test", true, &lane);
+  lane.join(step);  // nothing is there to wait for
+  EXPECT_EQ(run(range, 1.0f), 16.0f);
+  lane.join(step);
+  lane.join(step);
+  EXPECT_EQ(notes, (std::vector<std::string>{"step runs", "step runs", "step records", "lane waits",
+                                             "lane runs", "lane records", "step runs", "step runs",
+                                             "step waits"}));
+  notes.clear();
+  CapturedRange inside(context_, records_, "test", true);
+  EXPECT_EQ(run(inside, 1.0f), 16.0f);
+  EXPECT_EQ(notes, std::vector<std::string>(5, "step runs"));
 }
 
 TEST_F(CapturedRangeTest, WithoutCaptureNothingIsReplayed) {

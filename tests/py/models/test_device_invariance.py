@@ -75,6 +75,15 @@ def test_update_types(update_type: str, tmp_path: Path) -> None:
     _check_all_device_counts(_setup(optimizer="Adam", update_type=update_type), tmp_path)
 
 
+@pytest.mark.parametrize("net", ["tower", "batch_norm"])
+def test_gradients_in_many_buckets(
+    net: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Buckets of a parameter each, summed while backward goes on; batch_norm sums there too."""
+    monkeypatch.setenv("HUGECTR_BUCKET_BYTES", "1")
+    _check_all_device_counts(_setup(net=net, optimizer="Adam", l2=0.5), tmp_path)
+
+
 def test_regularizer(tmp_path: Path) -> None:
     with_l2 = losses(make_model(_setup(l2=0.5)), 3)
     assert np.all(with_l2 > losses(make_model(_setup()), 3) + 1e-3)

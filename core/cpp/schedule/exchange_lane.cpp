@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/schedule/exchange_lane.hpp"
+
+#include <utility>
+
+#include "core/cpp/device/op_timeline.hpp"
+
+namespace hugectr {
+
+ExchangeLane::ExchangeLane(const OpContext& context, std::unique_ptr<Event> written,
+                           std::unique_ptr<Event> summed)
+    : context_(context), written_(std::move(written)), summed_(std::move(summed)) {}
+
+void ExchangeLane::submit(Stream& main, std::span<const OpRecord> records) {
+  Stream& stream = *context_.stream;
+  main.record(*written_);
+  stream.wait(*written_);
+  for (const OpRecord& record : records) {
+    if (OpTimeline* const timeline = stream.timeline()) timeline->set_layer(record.layer);
+    record.op.run_prepared(context_);
+  }
+  stream.record(*summed_);
+  pending_ = true;
+}
+
+void ExchangeLane::join(Stream& main) {
+  if (pending_) main.wait(*summed_);
+  pending_ = false;
+}
+
+}  // namespace hugectr

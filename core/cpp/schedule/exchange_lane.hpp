@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <memory>
+#include <span>
+
+#include "core/cpp/base/export.hpp"
+#include "core/cpp/device/op.hpp"
+#include "core/cpp/device/stream.hpp"
+#include "core/cpp/schedule/step_schedule.hpp"
+
+namespace hugectr {
+
+/// The stream beside a step on which gradients are summed over devices while backward goes on. All
+/// devices put the same collectives there in the same order; its communicator is used by nothing
+/// else.
+class HCTR_API ExchangeLane {
+ public:
+  /// `context` has the lane's stream and communicator; the events are of its device.
+  ExchangeLane(const OpContext& context, std::unique_ptr<Event> written,
+               std::unique_ptr<Event> summed);
+
+  /// For ops that run here.
+  const OpContext& context() const { return context_; }
+  /// Submits records behind all that `main` has been given so far.
+  void submit(Stream& main, std::span<const OpRecord> records);
+  /// What `main` is given from now on waits for all submitted here.
+  void join(Stream& main);
+
+ private:
+  OpContext context_;
+  std::unique_ptr<Event> written_, summed_;
+  bool pending_ = false;
+};
+
+}  // namespace hugectr
