@@ -41,10 +41,11 @@ def train(
     devices: int = 1,
     update: str = "Local",
     use_cuda_graph: bool = True,
+    data: hugectr.data.MemoryDataset | None = None,
     **solver_settings: Any,
 ) -> tuple[npt.NDArray[np.float64], hugectr.Model]:
     """Loss after every step, and the model."""
-    data = dataset()
+    data = data or dataset()
     solver = hugectr.CreateSolver(
         batchsize=BATCH,
         batchsize_eval=BATCH,

@@ -11,7 +11,7 @@ from hugectr import _core
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from census import train
+from census import BATCH, dataset, train
 
 GPUS = _core.device_count("cuda")
 
@@ -44,6 +44,33 @@ def test_sixteen_bits_on_two_gpus(kind):
     two, two_model = train("cuda", "SGD", 100, devices=2, **mixed)
     np.testing.assert_allclose(two, one, rtol=2e-3 if kind == "float16" else 1e-2)
     assert one_model.skipped_steps() == two_model.skipped_steps() == 0
+
+
+@pytest.mark.parametrize("optimizer", ["SGD", "Adam"])
+def test_gradients_in_many_buckets(monkeypatch, optimizer):
+    """Summed while backward goes on, a bucket a parameter, and at the end, all in one."""
+    wanted, _ = train("cuda", optimizer, 100, devices=2)
+    monkeypatch.setenv("HUGECTR_BUCKET_BYTES", "1")
+    found, _ = train("cuda", optimizer, 100, devices=2)
+    again, _ = train("cuda", optimizer, 100, devices=2)
+    np.testing.assert_allclose(found, wanted, rtol=1e-5 if optimizer == "SGD" else 1e-4)
+    np.testing.assert_array_equal(found, again)
+
+
+@pytest.mark.parametrize("where", [5, BATCH - 1], ids=["first GPU", "last GPU"])
+def test_a_step_that_overflows_on_one_gpu_is_skipped_on_all(where):
+    """Sample `where` of batch 7 holds a number that float16 does not."""
+    data = dataset()
+    data.dense[7 * BATCH + where, 1] = 1e5
+    mixed = {"use_mixed_precision": True, "dynamic_loss_scaling": True, "data": data}
+    one, one_model = train("cuda", "Adam", 20, **mixed)
+    two, two_model = train("cuda", "Adam", 20, devices=2, **mixed)
+    assert not np.isfinite(one[7]) and not np.isfinite(two[7])
+    rest = np.arange(20) != 7
+    assert np.isfinite(two[rest]).all()
+    np.testing.assert_allclose(two[rest], one[rest], rtol=2e-3)
+    assert one_model.skipped_steps() == two_model.skipped_steps() == 1
+    assert one_model.loss_scale() == two_model.loss_scale() == 32768.0
 
 
 def test_a_checkpoint_moves_between_device_counts(tmp_path):

@@ -14,7 +14,9 @@ from hugectr import _core
 sys.path.insert(0, str(Path(__file__).parents[1] / "py"))
 
 from oracle.small_data import generate
+from oracle.small_net import SIZES
 from processes import job
+from processes.killed_runs import check_killed_half_way
 
 GPUS = _core.device_count("cuda")
 STEPS = 100
@@ -31,16 +33,24 @@ ROWS = [
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    """Paths of Norm file lists, for training and for evaluation."""
-    return generate(tmp_path_factory.mktemp("data"), "Norm", num_files=4)
+    """Sources of each format, for training and for evaluation."""
+    return {
+        kind: generate(tmp_path_factory.mktemp(kind), kind, **more)
+        for kind, more in {
+            "Norm": {"num_files": 4},
+            "Raw": {"num_samples": 2400},
+            "Parquet": {"num_files": 4},
+        }.items()
+    }
 
 
-def outcome(folder, data, engine, rows, embedding, optimizer):
+def outcome(folder, data, engine, rows, embedding, optimizer, kind):
     settings = {
         "name": f"{len(rows)}",
-        "kind": "Norm",
-        "source": data[0],
-        "eval_source": data[1],
+        "kind": kind,
+        "source": data[kind][0],
+        "eval_source": data[kind][1],
+        "sizes": SIZES,
         "vvgpu": rows,
         "device": "cuda",
         "embedding": embedding,
@@ -56,11 +66,14 @@ def outcome(folder, data, engine, rows, embedding, optimizer):
 
 @pytest.mark.parametrize("rows", ROWS, ids=str)
 @pytest.mark.parametrize("embedding", ["Distributed", "Localized"])
-@pytest.mark.parametrize(("optimizer", "tolerance"), [("SGD", 1e-5), ("Adam", 1e-4)])
-def test_processes_train_what_one_does(tmp_path, data, rows, embedding, optimizer, tolerance):
+@pytest.mark.parametrize(
+    ("optimizer", "tolerance", "kind"),
+    [("SGD", 1e-5, "Norm"), ("SGD", 1e-5, "Parquet"), ("Adam", 1e-4, "Raw")],
+)
+def test_processes_train_what_one_does(tmp_path, data, rows, embedding, optimizer, tolerance, kind):
     engine = "mpi" if embedding == "Distributed" and shutil.which("mpirun") else "launch"
-    one = outcome(tmp_path, data, "launch", [[0]], embedding, optimizer)[0]
-    parts = outcome(tmp_path, data, engine, rows, embedding, optimizer)
+    one = outcome(tmp_path, data, "launch", [[0]], embedding, optimizer, kind)[0]
+    parts = outcome(tmp_path, data, engine, rows, embedding, optimizer, kind)
     for part in parts:
         np.testing.assert_allclose(part["losses"], one["losses"], rtol=tolerance)
         np.testing.assert_array_equal(part["dense"], parts[0]["dense"])
@@ -70,6 +83,13 @@ def test_processes_train_what_one_does(tmp_path, data, rows, embedding, optimize
     np.testing.assert_array_equal(keys[order], one["keys"])
     vectors = np.concatenate([part["vectors"] for part in parts])[order]
     assert np.linalg.norm(vectors - one["vectors"]) <= 1e-4 * np.linalg.norm(one["vectors"])
+
+
+@pytest.mark.parametrize("processes", [n for n in (1, 2, 4) if n <= GPUS])
+def test_killed_half_way_and_resumed(tmp_path, data, processes):
+    """With saves in the background, plans ahead and 8 workers."""
+    rows = [[id] for id in range(processes)]
+    check_killed_half_way(tmp_path, data["Raw"][0], "launch", rows, device="cuda")
 
 
 @pytest.mark.parametrize("what", ["kill", "sleep"])

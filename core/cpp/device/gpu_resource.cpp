@@ -9,8 +9,7 @@ CPUResource::CPUResource(std::uint64_t seed, std::shared_ptr<ThreadPool> pool)
     : seed_(seed), pool_(std::move(pool)) {}
 
 GPUResource::GPUResource(DeviceBackend& backend, DeviceId device, std::size_t local_id,
-                         std::size_t global_id, DeviceCommunicators communicators,
-                         ThreadPool* pool)
+                         std::size_t global_id, DeviceCommunicators communicators, ThreadPool* pool)
     : backend_(backend),
       device_(device),
       local_id_(local_id),

@@ -100,7 +100,7 @@ class HCTR_API Network {
   Tensor2<std::int64_t> good_steps_, skipped_steps_;
   TensorBag2 scalars_;  ///< StepScalars
   TensorBag2 lowered_memory_;
-  TensorRef lowered_weights_;  ///< empty without mixed precision
+  TensorRef lowered_weights_;           ///< empty without mixed precision
   std::unique_ptr<ExchangeLane> lane_;  ///< null when there is one device
   std::unique_ptr<BoundSchedule> train_, eval_;
 };

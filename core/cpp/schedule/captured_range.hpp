@@ -16,8 +16,9 @@ namespace hugectr {
 /// Records of a bound schedule that always run one after the other. The first run submits them one
 /// by one: libraries make their handles then and kernels get their attributes. The second captures
 /// what lies between records that submit by themselves (collectives), and every later one replays
-/// that with one call a piece. Records beside the step go to the exchange lane. A stream that can not capture (the CPU's), or has a timeline, gets
-/// the records one by one each time. A capture that fails is logged and not tried again.
+/// that with one call a piece. Records beside the step go to the exchange lane. A stream that can
+/// not capture (the CPU's), or has a timeline, gets the records one by one each time. A capture
+/// that fails is logged and not tried again.
 class HCTR_API CapturedRange {
  public:
   /// The records and the lane must stay where they are. `lane` null: records beside the step run in

@@ -19,12 +19,13 @@ NetworkGraph three_layers(NetworkOptions options) {
   };
   options.local_batch = 16;
   options.devices = 2;
-  return NetworkGraph({{"label", {16, 1}, false, false}, {"dense", {16, 4}}},
-                      {fc("dense", "fc1", 8),
-                       fc("fc1", "fc2", 8),
-                       fc("fc2", "fc3", 1),
-                       {.type = "BinaryCrossEntropyLoss", .bottoms = {"fc3", "label"}, .tops = {"loss"}}},
-                      options);
+  return NetworkGraph(
+      {{"label", {16, 1}, false, false}, {"dense", {16, 4}}},
+      {fc("dense", "fc1", 8),
+       fc("fc1", "fc2", 8),
+       fc("fc2", "fc3", 1),
+       {.type = "BinaryCrossEntropyLoss", .bottoms = {"fc3", "label"}, .tops = {"loss"}}},
+      options);
 }
 
 /// "layer" of each record from Backward on, "sum" for one of a bucket, in the order they run.
