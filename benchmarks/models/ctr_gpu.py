@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training steps of CTR models on one GPU, ours and a PyTorch peer in one run; a JSON line each.
+"""Training steps of CTR models, ours and a PyTorch peer in one run; a JSON line each.
 
     python benchmarks/models/ctr_gpu.py [--cases dlrm dcn ...] [--peer-script PEER.py]
 
@@ -174,7 +174,8 @@ def run_case(name: str, a: argparse.Namespace) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "case": name,
         "work": f"{a.model}, d {a.dim}, batch {a.batch}, {a.slots} slots of {a.rows} rows, "
-        f"{a.hot} keys a slot, {a.opt}, {a.precision}, {a.key} keys, {a.batches} batches"
+        f"{a.hot} keys a slot, {a.opt}, {a.precision}, {a.key} keys, {a.batches} batches, "
+        f"{a.embedding} on {a.gpus} GPUs"
         f"{', resident' if a.resident else ''}",
         "make_s": round(made, 1),
     }
@@ -209,6 +210,8 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=12, help="reader threads")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
+    parser.add_argument("--gpus", type=int, default=1, help="of this process; --batch is of all")
+    parser.add_argument("--embedding", default="Distributed", choices=("Distributed", "Localized"))
     parser.add_argument("--no-resident", dest="resident", action="store_false")
     parser.add_argument("--no-cuda-graph", dest="cuda_graph", action="store_false")
     parser.add_argument("--timeline", action="store_true", help="milliseconds of every op")
@@ -217,6 +220,8 @@ def main() -> int:
     parser.add_argument("--peer-python", default=sys.executable, help="interpreter with torch")
     parser.add_argument("--peer-emb", default="bag")
     a = parser.parse_args()
+    if a.peer_script and a.gpus > 1:
+        parser.error("the peer runs on one GPU: compare with --gpus 1")
     set_level(3)
     for name in a.cases:
         entry = run_case(name, a)

@@ -24,6 +24,7 @@ def make_model(a: argparse.Namespace, data: MemoryDataset) -> hugectr.Model:
         lr=0.001 if adam else 0.01,
         seed=1,
         device=a.device,
+        vvgpu=[list(range(a.gpus))],
         i64_input_key=a.key == "int64",
         use_cuda_graph=a.cuda_graph,
         **precision(a.precision),
@@ -38,8 +39,8 @@ def make_model(a: argparse.Namespace, data: MemoryDataset) -> hugectr.Model:
     model = hugectr.Model(solver, reader, hugectr.CreateOptimizer(kind, hugectr.Update_t.Local))
     sparse = hugectr.DataReaderSparseParam("keys", a.hot, True, a.slots)
     model.add(hugectr.Input(1, "label", DENSE, "dense", [sparse]))
-    table = hugectr.Embedding_t.DistributedSlotSparseEmbeddingHash
-    budget = -(-a.slots * a.rows * a.dim * 4 // MIB)
+    table = hugectr.Embedding_t[f"{a.embedding}SlotSparseEmbeddingHash"]
+    budget = -(-a.slots * a.rows * a.dim * 4 // MIB // a.gpus)
     model.add(hugectr.SparseEmbedding(table, budget, a.dim, "sum", "emb", "keys"))
     if a.model == "dlrm":
         add_dlrm(model, a)

@@ -65,7 +65,8 @@ def test_a_step_that_overflows_on_one_gpu_is_skipped_on_all(where):
     mixed = {"use_mixed_precision": True, "dynamic_loss_scaling": True, "data": data}
     one, one_model = train("cuda", "Adam", 20, **mixed)
     two, two_model = train("cuda", "Adam", 20, devices=2, **mixed)
-    assert not np.isfinite(one[7]) and not np.isfinite(two[7])
+    assert not np.isfinite(one[7])
+    assert not np.isfinite(two[7])
     rest = np.arange(20) != 7
     assert np.isfinite(two[rest]).all()
     np.testing.assert_allclose(two[rest], one[rest], rtol=2e-3)
