@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Processes with a GPU each train what one process trains, with and without MPI."""
 
+import functools
 import json
 import shutil
 import sys
@@ -44,6 +45,18 @@ def data(tmp_path_factory):
     }
 
 
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory, data):
+    """What one process with one GPU trains: a function that remembers it."""
+
+    @functools.cache
+    def train(embedding, optimizer, kind):
+        folder = tmp_path_factory.mktemp("alone")
+        return outcome(folder, data, "launch", [[0]], embedding, optimizer, kind)[0]
+
+    return train
+
+
 def outcome(folder, data, engine, rows, embedding, optimizer, kind):
     settings = {
         "name": f"{len(rows)}",
@@ -70,9 +83,11 @@ def outcome(folder, data, engine, rows, embedding, optimizer, kind):
     ("optimizer", "tolerance", "kind"),
     [("SGD", 1e-5, "Norm"), ("SGD", 1e-5, "Parquet"), ("Adam", 1e-4, "Raw")],
 )
-def test_processes_train_what_one_does(tmp_path, data, rows, embedding, optimizer, tolerance, kind):
+def test_processes_train_what_one_does(
+    tmp_path, data, alone, rows, embedding, optimizer, tolerance, kind
+):
     engine = "mpi" if embedding == "Distributed" and shutil.which("mpirun") else "launch"
-    one = outcome(tmp_path, data, "launch", [[0]], embedding, optimizer, kind)[0]
+    one = alone(embedding, optimizer, kind)
     parts = outcome(tmp_path, data, engine, rows, embedding, optimizer, kind)
     for part in parts:
         np.testing.assert_allclose(part["losses"], one["losses"], rtol=tolerance)
