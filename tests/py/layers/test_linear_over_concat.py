@@ -33,11 +33,15 @@ def layers(deep, out, relu_ends):
     ]
 
 
-def formula(x, a, c, w0, b0, w1, b1, dy, relu_ends):
-    """The result, and the gradients of x, a, w0, b0, w1 and b1."""
+def before_relu(x, a, c, w0, b0, w1, b1):
     deep = np.maximum(x @ w0 + b0, 0)
     whole = np.concatenate([a, deep, c], axis=1)
-    y = whole @ w1 + b1
+    return deep, whole, whole @ w1 + b1
+
+
+def formula(x, a, c, w0, b0, w1, b1, dy, relu_ends):
+    """The result, and the gradients of x, a, w0, b0, w1 and b1."""
+    deep, whole, y = before_relu(x, a, c, w0, b0, w1, b1)
     if relu_ends:
         dy = dy * (y > 0)
         y = np.maximum(y, 0)
@@ -73,20 +77,21 @@ def test_parts_of_odd_widths(
     parameters = {name: rounded(*shape) for name, shape in network.parameters()}
     for name, value in parameters.items():
         network.set_parameter(name, value)
-    dy = rounded(BATCH, out)
+    exact = [v.astype(np.float64) for v in (*inputs.values(), *parameters.values())]
+    z = before_relu(*exact)[-1]
+    # No gradient at the kink of the relu at the end, where 16 bits round some units to the other
+    # side.
+    dy = rounded(BATCH, out) * (np.abs(z) > 0.05 * z.std()).astype(np.float32)
     for _ in range(2):  # the second step finds the memory as the first one left it
         network.forward(inputs)
         network.backward({"y": dy})
 
-    exact = [v.astype(np.float64) for v in (*inputs.values(), *parameters.values(), dy)]
-    y, gradients = formula(*exact, relu_ends)
-    # Roundings of 16 bits on the way turn some units of the relu at the end around.
-    tolerance = real.tolerance * (5 if relu_ends and real.name != "float32" else 1)
+    y, gradients = formula(*exact, dy.astype(np.float64), relu_ends)
     assert_close(network.tensor("y"), y, "y", tolerance=real.tolerance)
     found = [network.gradient("x"), network.gradient("a")]
     found += [network.parameter_gradient(name) for name in parameters]
     for name, value, wanted in zip(["x", "a", *parameters], found, gradients, strict=True):
-        assert_close(value, wanted, f"gradient of {name}", tolerance=tolerance)
+        assert_close(value, wanted, f"gradient of {name}", tolerance=real.tolerance)
 
 
 def test_the_concat_itself_is_fused_away_only_where_that_helps():
