@@ -58,6 +58,20 @@ int main(int argc, char** argv) {
     slice.ys = {a, b};
     slice.begins = {0, static_cast<std::int64_t>(units)};
     report("slice_fwd", 4, slice);
+    // Rows of odd width, padded so that they begin at 16 bytes: what two layers give back to the
+    // input of a DCN that they share.
+    const auto odd = [&] {
+      TensorRef rows = timer.random(dtype, {batch, 432});
+      rows.shape[1] = 429;
+      return rows;
+    };
+    SliceBwd shared;
+    shared.dys = {odd(), odd()};
+    shared.dx = odd();
+    shared.begins = {0, 0};
+    const auto odd_size = static_cast<double>(shared.dx.size_in_bytes());
+    report("slice_bwd of 2 x 429 in rows of 432",
+           3 * odd_size / static_cast<double>(a.size_in_bytes()), shared);
     const TensorRef step = timer.random(TensorScalarType::Int64, {1});
     DropoutFwd dropout;
     dropout.x = a;

@@ -55,6 +55,10 @@ void LinearFwd::check() const {
   check_product(kName, x, w, "y", y);
   check_rows(kName, "x", x);
   check_rows(kName, "y", y);
+  if (!addend.empty()) {
+    check_real(kName, "addend", addend, x.dtype, y.shape);
+    check_rows(kName, "addend", addend);
+  }
   if (!b.empty()) check_packed_real(kName, "b", b, x.dtype, {w.shape[1]});
   if (padded) check_padding(kName, "x", x);
 }
@@ -89,19 +93,23 @@ void LinearBwd::check() const {
 namespace {
 
 void linear_fwd_kernel(const OpContext& context, const LinearFwd& op) {
-  const Matrix y(op.y);
+  const Matrix y(op.y), addend(op.addend);
   const bool relu_follows = op.activation == Activation::Relu;
   const float* bias = op.b.empty() ? nullptr : op.b.ptr<float>();
   GemmEpilogue epilogue;
-  if (bias != nullptr || relu_follows) {
+  if (!addend.empty() || bias != nullptr || relu_follows) {
     epilogue = [&](std::size_t row_begin, std::size_t row_end, std::size_t begin, std::size_t end) {
       for (std::size_t r = row_begin; r < row_end; ++r) {
         float* __restrict out = y.row(r);
+        if (!addend.empty()) {
+          const float* __restrict more = addend.row(r);
+          for (std::size_t j = begin; j < end; ++j) out[j] += more[j];
+        }
         if (bias != nullptr && relu_follows) {
           for (std::size_t j = begin; j < end; ++j) out[j] = relu(out[j] + bias[j]);
         } else if (bias != nullptr) {
           for (std::size_t j = begin; j < end; ++j) out[j] += bias[j];
-        } else {
+        } else if (relu_follows) {
           for (std::size_t j = begin; j < end; ++j) out[j] = relu(out[j]);
         }
       }

@@ -8,23 +8,24 @@ namespace hugectr {
 /// What follows a product in the same pass.
 enum class Activation { Non, Relu };
 
-/// y = act(x w + b).
+/// y = act(x w + addend + b).
 ///
 /// x: (batch, n) with strided rows, or (batch, s, n) contiguous, which counts as (batch * s, n).
-/// w: (n, m), b: (m) or absent, both contiguous. y: x's shape with m last, rows as for x.
-/// All of one dtype, float32, float16 or bfloat16. Overwrites y, which must not overlap x. relu
-/// keeps NaN. Deterministic.
+/// w: (n, m), b: (m) or absent, both contiguous. y: x's shape with m last, rows as for x. addend:
+/// as y, or absent. All of one dtype, float32, float16 or bfloat16. Overwrites y, which must not
+/// overlap x or addend; rounds once. relu keeps NaN. Deterministic.
 ///
 /// padded: x's rows go on with zeros up to a multiple of 8 elements; kernels may read them.
 struct HCTR_API LinearFwd {
   static constexpr const char* kName = "linear_fwd";
-  static constexpr std::string_view kLowered = "x w b y";
-  TensorRef x, w, b, y;
+  static constexpr std::string_view kLowered = "x w addend b y";
+  TensorRef x, w, addend, b, y;
   Activation activation = Activation::Non;
   bool padded = false;
   void visit(OpVisitor& v) {
     v.tensor("x", Access::In, x);
     v.tensor("w", Access::In, w);
+    v.optional("addend", Access::In, addend);
     v.optional("b", Access::In, b);
     v.tensor("y", Access::Out, y);
     v.attribute("activation", activation);

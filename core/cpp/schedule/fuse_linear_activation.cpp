@@ -1,26 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <map>
+#include <utility>
 #include <vector>
 
 #include "core/cpp/ops/linear.hpp"
 #include "core/cpp/ops/relu.hpp"
 #include "core/cpp/schedule/passes.hpp"
+#include "core/cpp/schedule/uses.hpp"
 
 namespace hugectr {
-namespace {
-
-/// Records that read or write a tensor, by tensor id.
-std::map<int, std::vector<std::size_t>> uses_of(const StepSchedule& schedule) {
-  std::map<int, std::vector<std::size_t>> uses;
-  for (std::size_t i = 0; i < schedule.records().size(); ++i) {
-    schedule.records()[i].op.for_each_tensor([&](const char*, Access, const TensorRef& ref) {
-      if (ref.id >= 0) uses[ref.id].push_back(i);
-    });
-  }
-  return uses;
-}
-
-}  // namespace
 
 void fuse_linear_activation(StepSchedule& schedule) {
   auto& records = schedule.records();

@@ -1,25 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <map>
 #include <utility>
 #include <vector>
 
 #include "core/cpp/ops/linear.hpp"
 #include "core/cpp/schedule/passes.hpp"
+#include "core/cpp/schedule/uses.hpp"
 
 namespace hugectr {
 namespace {
-
-/// Records that touch a tensor, by tensor id; one entry a field.
-std::map<int, std::vector<std::size_t>> users_of(const StepSchedule& schedule) {
-  std::map<int, std::vector<std::size_t>> users;
-  for (std::size_t i = 0; i < schedule.records().size(); ++i) {
-    std::as_const(schedule.records()[i].op)
-        .for_each_tensor([&](const char*, Access, const TensorRef& ref) {
-          if (ref.id >= 0) users[ref.id].push_back(i);
-        });
-  }
-  return users;
-}
 
 /// The upper product's dx is the lower one's dy and nothing else, and the relu between them made
 /// the upper one's x: the upper product can mask its dx and sum its columns.
@@ -33,7 +21,7 @@ bool may_join(const LinearBwd& upper, const LinearBwd& lower) {
 
 void fuse_linear_backward(StepSchedule& schedule) {
   auto& records = schedule.records();
-  const auto users = users_of(schedule);
+  const auto users = uses_of(schedule);
   for (std::size_t i = 0; i < records.size(); ++i) {
     const auto* upper = records[i].op.get_if<LinearBwd>();
     if (upper == nullptr || upper->dx.id < 0) continue;

@@ -14,6 +14,7 @@ bool fusion_enabled() {
 void optimize(StepSchedule& schedule) {
   if (fusion_enabled()) {
     fuse_linear_activation(schedule);
+    split_linear_over_concat(schedule);
     fuse_linear_backward(schedule);
     overwrite_gradients(schedule);
     make_views(schedule);

@@ -25,13 +25,32 @@ HCTR_API std::string lowered_name(const std::string& parameter);
 /// linear_fwd + relu_fwd -> linear_fwd with Activation::Relu, and the backward pair likewise.
 HCTR_API void fuse_linear_activation(StepSchedule& schedule);
 
+/// A linear that alone reads a concat's result needs no concat:
+///
+///   y = act([x1 x2] w + b)  ->  s = x1 w[0:n1],  y = act(x2 w[n1:] + s + b)
+///   [dx1 dx2] = dz w^T      ->  dx1 = dz w[0:n1]^T,  dx2 = dz w[n1:]^T
+///   dw += [x1 x2]^T dz      ->  dw[0:n1] += x1^T dz,  dw[n1:] += x2^T dz
+///
+/// The first linear_bwd masks dy and sums db for all. Rows of w and dw are View tensors of the
+/// parameter, or of its 16-bit copy, and of its gradient; y's partial sums are rounded to its type.
+/// The result of the concat and its gradient go, so both must be seen by these records only.
+///
+/// Done where a part that a linear wrote would begin off 16 bytes: as columns of the concat each of
+/// its products, forwards and backwards, would go through an aligned copy. The price is that s is
+/// written and read once for every part but the first; together those have no more columns than the
+/// parts off 16 bytes. What other ops write needs no alignment and is no reason to split.
+/// After lower_precision, which knows what 16 bytes are, and fuse_linear_activation; before
+/// fuse_linear_backward, which then joins the linear of a part with the one that made the part.
+HCTR_API void split_linear_over_concat(StepSchedule& schedule);
+
 /// linear_bwd whose dx is taken by one linear_bwd with Activation::Relu: the first masks its dx and
 /// sums the bias gradient of the second, which loses its own pass. After fuse_linear_activation,
 /// before make_views.
 HCTR_API void fuse_linear_backward(StepSchedule& schedule);
 
-/// linear_bwd stores a parameter's gradient when it is the first to write it, instead of adding to
-/// what was there. With a regulariser, which writes all gradients first, nothing changes.
+/// linear_bwd stores a parameter's gradient, or rows of it, when it is the first to write there,
+/// instead of adding to what was there. With a regulariser, which writes all gradients first,
+/// nothing changes.
 HCTR_API void overwrite_gradients(StepSchedule& schedule);
 
 /// Tells linear_fwd and linear_bwd which of their rows are padded. After make_views.

@@ -99,7 +99,10 @@ Matrix with_padding(const TensorRef& ref, bool padded) {
 void linear_fwd_kernel(const OpContext& context, const LinearFwd& op) {
   if (op.w.shape[1] == 1) return one_output_forward(context, op);
   gemm(context, GemmArgs{.a = with_padding(op.x, op.padded), .b = op.w, .c = op.y},
-       ProductEnd{.bias = op.b.data, .relu = op.activation == Activation::Relu});
+       ProductEnd{.bias = op.b.data,
+                  .relu = op.activation == Activation::Relu,
+                  .addend = op.addend.data,
+                  .addend_stride = Matrix(op.addend).stride});
 }
 
 // dx and db_below. Floor: 2 rows n m flops; reads dz, and x where there is a relu below; writes dx.

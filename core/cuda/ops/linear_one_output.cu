@@ -19,10 +19,20 @@ Rows<T> rows_as(const Matrix& m) {
   return {m.ptr<std::remove_const_t<T>>(), m.stride};
 }
 
+// Rows of a larger w may begin anywhere. They stay in the cache: x alone is worth wide loads.
+template <int kVec, class T>
+__device__ Pack<float, kVec> load_factors(const T* w, bool packed) {
+  if (packed) return load_widened<kVec>(w);
+  Pack<float, kVec> factors;
+#pragma unroll
+  for (int i = 0; i < kVec; ++i) factors.v[i] = widen(w[i]);
+  return factors;
+}
+
 template <int kVec, class T>
 __global__ void __launch_bounds__(kThreads)
-    forward_kernel(Rows<const T> x, const T* w, const T* b, Rows<T> y, std::size_t rows,
-                   std::size_t columns, bool relu_follows) {
+    forward_kernel(Rows<const T> x, const T* w, bool packed_w, Rows<const T> addend, const T* b,
+                   Rows<T> y, std::size_t rows, std::size_t columns, bool relu_follows) {
   const unsigned lane = threadIdx.x % 32;
   const std::size_t packed = columns / kVec * kVec;
   const std::size_t step = static_cast<std::size_t>(gridDim.x) * kWarps * kRowsAtOnce;
@@ -36,7 +46,7 @@ __global__ void __launch_bounds__(kThreads)
       for (int r = 0; r < kRowsAtOnce; ++r) {  // the last row again where there are no more
         loaded[r] = load_pack<kVec>(x.at(min(first + r, rows - 1), column));
       }
-      const Pack<float, kVec> factors = load_widened<kVec>(w + column);
+      const Pack<float, kVec> factors = load_factors<kVec>(w + column, packed_w);
 #pragma unroll
       for (int r = 0; r < kRowsAtOnce; ++r) {
 #pragma unroll
@@ -53,6 +63,7 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
     for (int r = 0; r < kRowsAtOnce; ++r) {
       float sum = group_sum<32>(sums[r]);
+      if (addend.data != nullptr) sum += widen(*addend.at(min(first + r, rows - 1), 0));
       if (b != nullptr) sum += widen(*b);
       if (relu_follows) sum = relu(sum);
       if (lane == r && first + r < rows) *y.at(first + r, 0) = narrow<T>(sum);
@@ -166,11 +177,11 @@ void one_output_forward(const OpContext& context, const LinearFwd& op) {
     const auto run = [&]<int V>() {
       launch(context, "linear_fwd of one output", dim3(blocks), dim3(kThreads), 0,
              &forward_kernel<V, T>, rows_as<const T>(x), op.w.ptr<T>(),
+             packs_fit(op.w.ptr<T>(), 0, kVec), rows_as<const T>(op.addend),
              static_cast<const T*>(op.b.data), rows_as<T>(y), x.rows, x.columns,
              op.activation == Activation::Relu);
     };
-    const bool packs = packs_fit(x.ptr<T>(), x.rows <= 1 ? 0 : x.stride, kVec) &&
-                       packs_fit(op.w.ptr<T>(), 0, kVec);
+    const bool packs = packs_fit(x.ptr<T>(), x.rows <= 1 ? 0 : x.stride, kVec);
     packs ? run.template operator()<kVec>() : run.template operator()<1>();
   });
 }

@@ -6,7 +6,7 @@
 /// once and computes next to nothing. Matrix kernels would waste seven eighths of their tiles.
 namespace hugectr::cuda {
 
-/// y = act(x w + b), a warp a row. Floor: reads x.
+/// y = act(x w + addend + b), a warp a row. Floor: reads x.
 void one_output_forward(const OpContext& context, const LinearFwd& op);
 
 /// Whether one_output_backward() takes the op: its sums must fit into the workspace.

@@ -1,24 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <type_traits>
 
 #include "core/cuda/primitives/column_parts.hpp"
-#include "core/cuda/primitives/real.cuh"
+#include "core/cuda/primitives/row_tail.cuh"
 
 namespace hugectr::cuda {
 namespace {
 
 constexpr std::size_t kParts = 16;  // of one launch: they travel in its parameters
 
-/// Elements of a 16-byte access; rows that do not fit those may still fit pairs.
-template <class T>
-constexpr int kFull = 16 / sizeof(T);
-
 template <class T>
 struct LaunchPart {
   ColumnPartOf<T> part;
   FastDivide per_segment, outer;  // units of a segment, segments of a row
   std::size_t units = 0;
-  int unit = 1;  // elements of a unit: kFull, 2 or 1
+  int unit = 1;  // elements of a unit: kPack, where the last of a segment may be shorter, 2 or 1
 };
 
 template <class T>
@@ -27,37 +24,64 @@ struct LaunchParts {
 };
 static_assert(sizeof(LaunchParts<float>) <= 4096, "must fit the parameters of a launch");
 
+/// A unit of 2 elements or 1, like PackWords; segments are whole numbers of them.
+template <int V, class T>
+struct FewElements {
+  Pack<T, V> pack;
+
+  __device__ static FewElements load_row(const T* p, unsigned, unsigned) {
+    return {load_pack<V>(p)};
+  }
+  __device__ static FewElements narrowed(const Pack<float, V>& wide) {
+    FewElements result;
+#pragma unroll
+    for (int k = 0; k < V; ++k) result.pack.v[k] = narrow<T>(wide.v[k]);
+    return result;
+  }
+  __device__ Pack<float, V> widened() const { return widen_pack(pack); }
+  __device__ void store(T* p, unsigned, unsigned) const { store_pack<V>(p, pack); }
+};
+
+/// All loads of a unit are under way at once.
 template <int V, class T>
 __device__ void run_part(const LaunchPart<T>& item) {
+  constexpr int kSources = ColumnPartOf<T>::kSources;
+  using Elements = std::conditional_t<V == kPack<T>, PackWords<T>, FewElements<V, T>>;
   const ColumnPartOf<T>& part = item.part;
+  const auto count = static_cast<unsigned>(part.count);
   const std::size_t step = static_cast<std::size_t>(gridDim.x) * blockDim.x;
   for (std::size_t u = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
        u < item.units; u += step) {
-    std::size_t column, segment;
-    const std::size_t row = item.outer.divide(item.per_segment.divide(u, column), segment);
-    column *= V;
+    std::size_t unit, segment;
+    const std::size_t row = item.outer.divide(item.per_segment.divide(u, unit), segment);
+    const unsigned column = static_cast<unsigned>(unit) * V;
     T* to = part.to + row * part.to_row + segment * part.to_segment + column;
-    const auto source = [&](int i) {
+    Elements loaded[kSources];
+#pragma unroll
+    for (int i = 0; i < kSources; ++i) {
+      if (i >= part.source_count) continue;
       const auto& s = part.sources[i];
-      return s.from + s.row * row + s.segment * segment + column;
-    };
+      loaded[i] =
+          Elements::load_row(s.from + s.row * row + s.segment * segment + column, column, count);
+    }
     if (part.source_count == 1 && !part.accumulate) {
-      store_pack<V>(to, load_pack<V>(source(0)));
+      loaded[0].store(to, column, count);
       continue;
     }
     Pack<float, V> sum{};
-    int next = 0;
     if (part.accumulate) {
-      sum = load_widened<V>(to);
+      sum = Elements::load_row(to, column, count).widened();
     } else if (part.source_count > 0) {
-      sum = load_widened<V>(source(next++));
+      sum = loaded[0].widened();
     }
-    for (; next < part.source_count; ++next) {
-      const Pack<float, V> more = load_widened<V>(source(next));
+#pragma unroll
+    for (int i = 0; i < kSources; ++i) {
+      if (i >= part.source_count || (i == 0 && !part.accumulate)) continue;
+      const Pack<float, V> more = loaded[i].widened();
 #pragma unroll
       for (int k = 0; k < V; ++k) sum.v[k] += more.v[k];
     }
-    store_narrowed<V>(to, sum);
+    Elements::narrowed(sum).store(to, column, count);
   }
 }
 
@@ -65,8 +89,8 @@ __device__ void run_part(const LaunchPart<T>& item) {
 template <class T>
 __global__ void column_parts_kernel(const __grid_constant__ LaunchParts<T> parts) {
   const LaunchPart<T>& item = parts.items[blockIdx.y];
-  if (item.unit == kFull<T>) {
-    run_part<kFull<T>>(item);
+  if (item.unit == kPack<T>) {
+    run_part<kPack<T>>(item);
   } else if (item.unit == 2) {
     run_part<2>(item);
   } else {
@@ -74,23 +98,31 @@ __global__ void column_parts_kernel(const __grid_constant__ LaunchParts<T> parts
   }
 }
 
+/// Whether all segments begin where units of v elements may.
 template <class T>
-bool fits_units_of(const ColumnPartOf<T>& part, int unit) {
+bool begin_at_units_of(const ColumnPartOf<T>& part, int unit) {
   const auto v = static_cast<std::size_t>(unit);
-  bool fits = part.count % v == 0 && packs_fit(part.to, part.to_row, v) && part.to_segment % v == 0;
+  bool fits = packs_fit(part.to, part.to_row, v) && (part.outer == 1 || part.to_segment % v == 0);
   for (int i = 0; i < part.source_count; ++i) {
     const auto& source = part.sources[i];
-    fits = fits && packs_fit(source.from, source.row, v) && source.segment % v == 0;
+    fits = fits && packs_fit(source.from, source.row, v) &&
+           (part.outer == 1 || source.segment % v == 0);
   }
   return fits;
+}
+
+template <class T>
+int unit_of(const ColumnPartOf<T>& part) {
+  if (part.count >= kPack<T> && begin_at_units_of(part, kPack<T>)) return kPack<T>;
+  return part.count % 2 == 0 && begin_at_units_of(part, 2) ? 2 : 1;
 }
 
 template <class T>
 LaunchPart<T> launch_part(const ColumnPartOf<T>& part, std::size_t rows) {
   LaunchPart<T> item;
   item.part = part;
-  item.unit = fits_units_of(part, kFull<T>) ? kFull<T> : fits_units_of(part, 2) ? 2 : 1;
-  const std::size_t per_segment = part.count / static_cast<std::size_t>(item.unit);
+  item.unit = unit_of(part);
+  const std::size_t per_segment = packs_of(part.count, static_cast<std::size_t>(item.unit));
   item.per_segment = FastDivide(per_segment);
   item.outer = FastDivide(part.outer);
   item.units = rows * part.outer * per_segment;

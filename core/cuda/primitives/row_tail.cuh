@@ -105,6 +105,23 @@ struct PackWords {
     const uint4 all = *reinterpret_cast<const uint4*>(p);
     return {{all.x, all.y, all.z, all.w}};
   }
+  /// The columns that lie in a row of n, zeros behind its end; `p` is where its column `column`
+  /// lies.
+  __device__ static PackWords load_row(const T* p, unsigned column, unsigned n) {
+    if (column + kPack<T> <= n) return load(p);
+    PackWords result{};
+    if (column >= n) return result;
+    const unsigned whole = (n - column) * sizeof(T) / 4;  // words
+    const auto* words = reinterpret_cast<const unsigned*>(p);
+#pragma unroll
+    for (unsigned i = 0; i < 4; ++i) {
+      if (i < whole) result.word[i] = words[i];
+      if (sizeof(T) == 2 && i == whole && (n - column) % 2 == 1) {
+        result.word[i] = reinterpret_cast<const std::uint16_t*>(p)[2 * i];
+      }
+    }
+    return result;
+  }
   __device__ static PackWords narrowed(const Pack<float, kPack<T>>& wide) {
     PackWords result;
 #pragma unroll

@@ -151,6 +151,28 @@ def test_linear_in_16_bits(rng, assert_close, real, batch, n, m, activation, pad
     assert_sums_close(db, wanted_dz)
 
 
+@pytest.mark.parametrize("with_bias", [True, False])
+@pytest.mark.parametrize("w_begins", [0, 429, 3])
+@pytest.mark.parametrize("pad", [0, 8, 3])
+@pytest.mark.parametrize("activation", [NON, RELU])
+@pytest.mark.parametrize(("batch", "n", "m"), [*WIDTHS, (300, 1024, 1), (90, 17, 1)])
+@pytest.mark.parametrize("real", REALS, ids=lambda r: r.name)
+def test_linear_adds_to_what_other_columns_gave(
+    rng, assert_close, real, batch, n, m, activation, pad, w_begins, with_bias
+):
+    """``addend``, with w as some rows of a larger one."""
+    x, addend = stored(real, rng, batch, n, pad=pad), stored(real, rng, batch, m, pad=pad)
+    w, b = stored(real, rng, w_begins + n, m)[w_begins:], stored(real, rng, m)
+    y = real.empty((batch, m + pad))[:, :m]
+    tensors = {"x": x, "w": w, "addend": addend, "b": b if with_bias else None, "y": y}
+    before = addend.copy()
+    _core.run_op("linear_fwd", tensors, {"activation": activation})
+    bias = real.values(b) if with_bias else 0.0
+    wanted = formula(real.values(x), real.values(w), real.values(addend) + bias, activation)
+    assert_close(real.values(y), wanted, tolerance=real.tolerance)
+    np.testing.assert_array_equal(addend, before)
+
+
 @pytest.mark.parametrize("overwrite", [False, True])
 @pytest.mark.parametrize("pad", [0, 8, 3])
 @pytest.mark.parametrize("activation", [NON, RELU])
@@ -237,5 +259,7 @@ def test_linear_names_what_is_missing():
     with pytest.raises(ValueError, match=r"linear_fwd: w has shape \(2, 5\)"):
         _core.run_op("linear_fwd", {"x": x, "w": w, "y": y})
     w = np.zeros((3, 5), np.float32)
+    with pytest.raises(ValueError, match=r"linear_fwd: addend has shape \(4, 3\)"):
+        _core.run_op("linear_fwd", {"x": x, "w": w, "addend": x, "y": y})
     with pytest.raises(ValueError, match="needs the tensors y and dz"):
         _core.run_op("linear_bwd", {"x": x, "w": w, "dy": y, "dw": w}, {"activation": RELU})

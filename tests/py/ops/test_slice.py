@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import numpy as np
 import pytest
-from oracle.reals import HALVES
+from oracle.reals import HALVES, REALS
 
 from hugectr import _core
 
@@ -85,3 +85,38 @@ def test_slice_bwd_in_16_bits(rng, assert_close, lay_out, real, width, overlappi
     _core.run_op("slice_bwd", {"dys": dys, "dx": dx}, {"begins": begins})
     assert_close(real.values(dx), wanted, tolerance=real.tolerance)
     np.testing.assert_array_equal(real.values(dx)[:, 8 + width :], 0)
+
+
+@pytest.mark.parametrize("real", REALS, ids=lambda r: r.name)
+@pytest.mark.parametrize("width", [429, 8, 9, 15, 13, 3])
+@pytest.mark.parametrize("count", [1, 2, 6])
+def test_slice_bwd_of_rows_that_begin_at_16_bytes_and_end_anywhere(
+    rng, assert_close, real, width, count
+):
+    """What lies behind a row belongs to somebody else: neither used nor written."""
+    whole = (width + 7) // 8 * 8
+
+    def in_padded_rows(values):
+        wide = real.empty((70, whole))
+        wide[:, :width] = values
+        return wide
+
+    dys = [in_padded_rows(real.store(rng.standard_normal((70, width)))) for _ in range(count)]
+    dx = in_padded_rows(real.empty((70, width)))
+    tensors = {"dys": [dy[:, :width] for dy in dys], "dx": dx[:, :width]}
+    _core.run_op("slice_bwd", tensors, {"begins": [0] * count})
+    wanted = sum(real.values(dy[:, :width]) for dy in dys)
+    assert_close(real.values(dx[:, :width]), wanted, tolerance=real.tolerance)
+    if count == 1:
+        np.testing.assert_array_equal(dx[:, :width], dys[0][:, :width])
+    np.testing.assert_array_equal(dx[:, width:], real.empty((70, whole - width)))
+
+
+@pytest.mark.parametrize("real", REALS, ids=lambda r: r.name)
+@pytest.mark.parametrize(("begin", "width"), [(0, 13), (16, 13), (8, 429), (3, 21)])
+def test_slice_fwd_of_rows_that_begin_at_16_bytes_and_end_anywhere(rng, real, begin, width):
+    x = real.store(rng.standard_normal((70, 448)))
+    y = real.empty((70, width + 11 - (width + 3) % 8))  # rows a multiple of 8 elements apart
+    _core.run_op("slice_fwd", {"x": x, "ys": [y[:, :width]]}, {"begins": [begin]})
+    np.testing.assert_array_equal(y[:, :width], x[:, begin : begin + width])
+    np.testing.assert_array_equal(y[:, width:], real.empty(y[:, width:].shape))
