@@ -30,6 +30,11 @@ def forward(rows, x0, x, u, v, bias):
     return h, z, y
 
 
+def size_of_sum(a, b):
+    """Size that a.T @ b usually has."""
+    return np.linalg.norm(np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1))
+
+
 @pytest.mark.parametrize(("batch", "n", "k"), SHAPES)
 def test_projected_cross_fwd(rows, rng, assert_close, batch, n, k):
     x0, x = rows((batch, n)), rows((batch, n))
@@ -108,8 +113,9 @@ def test_projected_cross_in_16_bits(rng, real, layout, batch, n, k, first):
     assert_near(dx0.values, direct + x_part if first else direct, real.tolerance)
     if not first:
         assert_near(dx.values, x_part, real.tolerance)
-    assert_near(du, 1 + a.T @ (g @ v64.T), real.tolerance)
-    assert_near(dv, 1 + (a @ u64).T @ g, real.tolerance)
+    # Few columns: the samples' terms can cancel, their roundings do not.
+    assert_near(du, 1 + a.T @ (g @ v64.T), real.tolerance, size_of_sum(a, g @ v64.T))
+    assert_near(dv, 1 + (a @ u64).T @ g, real.tolerance, size_of_sum(a @ u64, g))
     assert_near(dbias, 1 + g.sum(axis=0), 1e-5, np.linalg.norm(g))
     for tensor in (h, z, y, dz, dh, dx0):
         tensor.check_gaps()
