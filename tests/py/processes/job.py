@@ -45,6 +45,7 @@ def environment(**more):
         "PRTE_ALLOW_RUN_AS_ROOT": "1",
         "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
         "PRTE_MCA_hwloc_default_binding_policy": "none",
+        "OMPI_MCA_hwloc_base_binding_policy": "none",  # Open MPI 4
     }
     return os.environ | fast | allowed | more
 
