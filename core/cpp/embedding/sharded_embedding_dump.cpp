@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "core/cpp/embedding/row_sort.hpp"
 #include "core/cpp/embedding/sharded_embedding.hpp"
 #include "core/cpp/ops/gather_rows.hpp"
 #include "core/cpp/ops/loops/row_update_rules.hpp"
@@ -11,12 +12,7 @@ namespace {
 
 constexpr std::size_t kStagedBytes = std::size_t{32} << 20;  // values gathered in one go
 
-struct RowPlace {
-  std::uint32_t slot;
-  std::uint32_t device;
-  std::int64_t key;
-  std::uint32_t row;
-};
+constexpr std::size_t kGrain = std::size_t{1} << 15;  // rows of a piece of a loop
 
 /// Rows that one device has among a part of an order.
 struct DeviceRows {
@@ -72,10 +68,13 @@ class RowReader {
       char* const landing = host.empty() ? target + first * row_bytes : host.data();
       context_.stream->copy(landing, values.data, count * row_bytes);
       context_.stream->synchronize();
-      for (std::size_t i = 0; i < count && !host.empty(); ++i) {
-        std::copy_n(landing + i * row_bytes, row_bytes,
-                    target + part_.targets[first + i] * row_bytes);
-      }
+      if (host.empty()) continue;
+      parallel_for(*context_.pool, count, kGrain / 16, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t i = begin; i < end; ++i) {
+          std::copy_n(landing + i * row_bytes, row_bytes,
+                      target + part_.targets[first + i] * row_bytes);
+        }
+      });
     }
   }
 
@@ -105,39 +104,53 @@ RowOrder ShardedEmbedding<Key>::order(RowMark since) {
   HCTR_CHECK(since == 0 || knows_since(since), "embedding '", params_.name,
              "' did not note which rows were touched since mark ", since, ": ask for all rows");
   const bool all = since == 0 || all_touched_.load() >= since;
+  HCTR_CHECK(devices_.size() <= std::size_t{1} << RowPlace::kDeviceBits &&
+                 params_.slot_num <= std::size_t{1} << RowPlace::kSlotBits,
+             "embedding '", params_.name, "' has ", devices_.size(), " devices and ",
+             params_.slot_num, " slots, more than its rows can be sorted by");
+  ThreadPool& pool = resources_->pool();
   std::vector<RowPlace> places;
   for (std::size_t id = 0; id < devices_.size(); ++id) {
     Data& data = *devices_[id];
-    const std::size_t rows = data.trained_rows.load();
+    const std::size_t rows = data.trained_rows.load(), before = places.size();
     std::vector<Key> keys;
     std::vector<std::uint32_t> slots, stamps(all ? 0 : rows);
     data.table.dump(data.gpu.plan_context(), rows, keys, slots);
-    if (!all) {
-      Stream& stream = data.gpu.compute_stream();
-      stream.copy(stamps.data(), data.stamps.ref(0, rows).data, rows * sizeof(std::uint32_t));
-      stream.synchronize();
+    const auto place = [&](std::size_t row) {
+      return RowPlace::of(static_cast<std::int64_t>(keys[row]), slots.empty() ? 0 : slots[row],
+                          static_cast<std::uint32_t>(id), static_cast<std::uint32_t>(row));
+    };
+    if (all) {
+      places.resize(before + rows);
+      parallel_for(pool, rows, kGrain, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t row = begin; row < end; ++row) places[before + row] = place(row);
+      });
+      continue;
     }
-    if (all) places.reserve(places.size() + rows);
+    Stream& stream = data.gpu.compute_stream();
+    stream.copy(stamps.data(), data.stamps.ref(0, rows).data, rows * sizeof(std::uint32_t));
+    stream.synchronize();
     for (std::size_t row = 0; row < rows; ++row) {
-      if (!all && stamps[row] < since) continue;
-      places.push_back({slots.empty() ? 0 : slots[row], static_cast<std::uint32_t>(id),
-                        static_cast<std::int64_t>(keys[row]), static_cast<std::uint32_t>(row)});
+      if (stamps[row] >= since) places.push_back(place(row));
     }
   }
-  std::sort(places.begin(), places.end(), [](const RowPlace& a, const RowPlace& b) {
-    return a.slot != b.slot ? a.slot < b.slot : a.key < b.key;
-  });
+  sort_rows(pool, places);
 
   RowOrder order;
-  order.keys.reserve(places.size());
-  order.rows.reserve(places.size());
+  const std::size_t n = places.size();
   const bool localized = params_.type == EmbeddingType::LocalizedSlotSparseEmbeddingHash;
-  for (const RowPlace& place : places) {
-    order.keys.push_back(place.key);
-    order.rows.push_back(place.row);
-    if (localized) order.slot_ids.push_back(place.slot);
-    if (devices_.size() > 1) order.devices.push_back(place.device);
-  }
+  order.keys.resize(n);
+  order.rows.resize(n);
+  order.slot_ids.resize(localized ? n : 0);
+  order.devices.resize(devices_.size() > 1 ? n : 0);
+  parallel_for(pool, n, kGrain, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) {
+      order.keys[i] = places[i].key;
+      order.rows[i] = places[i].row();
+      if (localized) order.slot_ids[i] = places[i].slot();
+      if (devices_.size() > 1) order.devices[i] = places[i].device();
+    }
+  });
   return order;
 }
 
