@@ -8,6 +8,7 @@ blocks go to the disk from where they lie (O_DIRECT), if they lie on bounds of b
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 from pathlib import Path
@@ -46,10 +47,8 @@ class DirectFile:
         flags = os.O_WRONLY | os.O_CREAT
         self._handle = os.open(path, flags | os.O_TRUNC, 0o666)
         self._direct: int | None = None
-        try:
+        with contextlib.suppress(OSError):  # not every file system has it
             self._direct = os.open(path, flags | getattr(os, "O_DIRECT", 0))
-        except OSError:  # not on this file system; where files can not be opened, we are not here
-            pass
 
     def write(self, data: memoryview, place: int, address: int) -> int:
         """Write bytes behind ``place``.

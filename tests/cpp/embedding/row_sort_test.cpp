@@ -68,8 +68,8 @@ TEST(RowSort, RandomKeys) {
 TEST(RowSort, EqualKeysKeepTheirOrder) {
   Draw draw(1);
   check(rows_of(100'000, [](std::size_t) { return 7; }, no_slot));
-  check(rows_of(100'000, [&](std::size_t) { return static_cast<std::int64_t>(draw() % 5); },
-                no_slot));
+  check(rows_of(
+      100'000, [&](std::size_t) { return static_cast<std::int64_t>(draw() % 5); }, no_slot));
 }
 
 TEST(RowSort, SortedAndReversed) {
@@ -83,8 +83,15 @@ TEST(RowSort, SortedAndReversed) {
 
 TEST(RowSort, ExtremeKeys) {
   using Limits = std::numeric_limits<std::int64_t>;
-  const std::int64_t keys[] = {Limits::max(), Limits::min(), 0, -1, 1, Limits::max() - 1,
-                               Limits::min() + 1, std::int64_t{1} << 32, -(std::int64_t{1} << 32)};
+  const std::int64_t keys[] = {Limits::max(),
+                               Limits::min(),
+                               0,
+                               -1,
+                               1,
+                               Limits::max() - 1,
+                               Limits::min() + 1,
+                               std::int64_t{1} << 32,
+                               -(std::int64_t{1} << 32)};
   Draw draw(2);
   check(rows_of(70'000, [&](std::size_t) { return keys[draw() % std::size(keys)]; }, no_slot));
 }
@@ -93,7 +100,8 @@ TEST(RowSort, SlotsGoBeforeKeys) {
   Draw draw(3);
   const auto key = [&](std::size_t) { return static_cast<std::int64_t>(draw()) >> 20; };
   check(rows_of(80'000, key, [&](std::size_t) { return static_cast<std::uint32_t>(draw() % 26); }));
-  check(rows_of(80'000, key, [&](std::size_t) { return static_cast<std::uint32_t>(draw() >> 40); }));
+  check(
+      rows_of(80'000, key, [&](std::size_t) { return static_cast<std::uint32_t>(draw() >> 40); }));
   const auto slot = [](std::size_t i) { return static_cast<std::uint32_t>(80'000 - i); };
   check(rows_of(80'000, [](std::size_t) { return 4; }, slot));
 }

@@ -108,6 +108,7 @@ def test_chunks_of_rows_begin_on_bounds(d):
     assert rows == 6 if d == 300_000 else 0.7 * (16 << 20) < rows * (8 + 8 * d) <= 16 << 20
     memory = row_memory(parts, rows)
     for part, (dtype, shape) in parts.items():
-        assert memory[part].dtype == dtype and memory[part].shape == (rows, *shape)
+        assert memory[part].dtype == dtype
+        assert memory[part].shape == (rows, *shape)
         assert memory[part].ctypes.data % ALIGNMENT == 0
         assert d == 300_000 or rows * row_bytes(dtype, shape) % ALIGNMENT == 0
