@@ -35,7 +35,8 @@ std::vector<DeviceRows> by_device(const RowOrder& order, std::size_t begin, std:
   return parts;
 }
 
-/// Copies rows of `source` to out[target * row_bytes ...].
+/// Copies rows of `source` to out[target * row_bytes ...]; where the device's memory is the host's,
+/// and rows need no other order, without a stop.
 class RowReader {
  public:
   RowReader(GPUResource& gpu, const std::string& owner, const DeviceRows& part,
@@ -43,10 +44,11 @@ class RowReader {
       : context_(gpu.compute_context()), part_(part) {
     const std::size_t n = part.rows.size();
     const std::size_t row_bytes = std::max(vec_size * sizeof(float), sizeof(std::int64_t));
+    in_place_ = context_.device.type == DeviceType::Cpu && part.targets.empty();
     staged_rows_ = std::min(n, kStagedBytes / row_bytes);
     arena_ = DeviceBuffer2::create(owner + " rows to read", DeviceAllocator(gpu.memory_resource()));
     ids_ = arena_->reserve({n}, TensorScalarType::UInt32, "rows");
-    arena_->reserve({staged_rows_ * row_bytes}, &staged_, "values");
+    arena_->reserve({in_place_ ? 0 : staged_rows_ * row_bytes}, &staged_, "values");
     arena_->allocate();
     context_.stream->copy(ids_.get_ptr(), part.rows.data(), n * sizeof(std::uint32_t));
   }
@@ -61,10 +63,11 @@ class RowReader {
       ids.data = ids.template ptr<std::uint32_t>() + first;
       ids.shape = {count};
       TensorRef values = source;
-      values.data = staged_.get_ptr();
+      char* const target = static_cast<char*>(out);
+      values.data = in_place_ ? target + first * row_bytes : static_cast<void*>(staged_.get_ptr());
       values.shape[0] = count;
       run(context_, GatherRows{.rows = ids, .source = source, .values = values});
-      char* const target = static_cast<char*>(out);
+      if (in_place_) continue;
       char* const landing = host.empty() ? target + first * row_bytes : host.data();
       context_.stream->copy(landing, values.data, count * row_bytes);
       context_.stream->synchronize();
@@ -76,6 +79,7 @@ class RowReader {
         }
       });
     }
+    if (in_place_) context_.stream->synchronize();
   }
 
  private:
@@ -85,6 +89,7 @@ class RowReader {
   TensorBag2 ids_;
   Tensor2<std::uint8_t> staged_;
   std::size_t staged_rows_ = 0;
+  bool in_place_ = false;
 };
 
 }  // namespace
