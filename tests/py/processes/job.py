@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs scripts in several processes: under mpirun or ``hugectr launch``, or as srun and torchrun do."""
+"""Runs scripts in several processes: by mpirun, by ``hugectr launch``, as srun and torchrun do."""
 
 import functools
 import os
