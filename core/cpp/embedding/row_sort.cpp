@@ -5,8 +5,8 @@
 #include <array>
 #include <atomic>
 #include <bit>
-#include <memory>
 #include <utility>
+#include <vector>
 
 namespace hugectr {
 namespace {
@@ -79,31 +79,22 @@ void sort_digit(ThreadPool& pool, std::size_t n, std::size_t grain, unsigned shi
 
 }  // namespace
 
-void sort_rows(ThreadPool& pool, std::vector<RowPlace>& places) {
-  const std::size_t n = places.size();
+RowPlace* sort_rows(ThreadPool& pool, RowPlace* places, RowPlace* scratch, std::size_t n) {
   const std::size_t grain = std::max(kMinGrain, (n + kMaxPieces - 1) / kMaxPieces);
-  const Differing found = differing(pool, places.data(), n, grain);
-  if (found.sorted) return;
-  // Not a vector: its elements would be written once more, by one thread.
-  const auto second = std::make_unique_for_overwrite<RowPlace[]>(n);
-  RowPlace* from = places.data();
-  RowPlace* to = second.get();
+  const Differing found = differing(pool, places, n, grain);
+  if (found.sorted) return places;
   std::vector<Counts> counts;
   const auto sort = [&](std::uint64_t mask, const auto& bits) {
     while (mask != 0) {
       const auto shift = static_cast<unsigned>(std::countr_zero(mask));
-      sort_digit(pool, n, grain, shift, counts, from, to, bits);
-      std::swap(from, to);
+      sort_digit(pool, n, grain, shift, counts, places, scratch, bits);
+      std::swap(places, scratch);
       mask &= ~(std::uint64_t{kDigits - 1} << shift);
     }
   };
   sort(found.key, key_bits);
   sort(found.slot, slot_bits);
-  if (from != places.data()) {
-    parallel_for(pool, n, grain, [&](std::size_t begin, std::size_t end) {
-      std::copy(from + begin, from + end, places.data() + begin);
-    });
-  }
+  return places;
 }
 
 }  // namespace hugectr

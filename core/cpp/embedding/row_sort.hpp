@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include "core/cpp/base/export.hpp"
 #include "core/cpp/device/thread_pool.hpp"
@@ -29,8 +29,10 @@ struct RowPlace {
 };
 
 /// Sorts by (slot, key), keys as signed numbers; rows of the same slot and key keep their order.
-/// A radix sort over the bits that differ, on all threads of the pool; a second array as large as
-/// `places` lives meanwhile. Rows in order are only read.
-HCTR_API void sort_rows(ThreadPool& pool, std::vector<RowPlace>& places);
+/// A radix sort over the bits that differ, on all threads of the pool. Rows in order are only read.
+///
+/// `places` and `scratch` have `n` elements each and are both written; returns the one of them that
+/// holds the sorted rows.
+HCTR_API RowPlace* sort_rows(ThreadPool& pool, RowPlace* places, RowPlace* scratch, std::size_t n);
 
 }  // namespace hugectr

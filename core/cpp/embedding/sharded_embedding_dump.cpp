@@ -114,10 +114,18 @@ RowOrder ShardedEmbedding<Key>::order(RowMark since) {
              "embedding '", params_.name, "' has ", devices_.size(), " devices and ",
              params_.slot_num, " slots, more than its rows can be sorted by");
   ThreadPool& pool = resources_->pool();
-  std::vector<RowPlace> places;
+  std::size_t total = 0, n = 0;
+  for (const auto& data : devices_) total += data->trained_rows.load();
+  // Large pages, and written first by the threads that fill them: a vector has neither.
+  const auto arena = DeviceBuffer2::create(params_.name + " rows to sort",
+                                           DeviceAllocator(make_host_memory_resource()));
+  TensorBag2 first = arena->reserve({total, 2}, TensorScalarType::UInt64, "rows");
+  TensorBag2 second = arena->reserve({total, 2}, TensorScalarType::UInt64, "rows again");
+  arena->allocate();
+  auto* places = static_cast<RowPlace*>(first.get_ptr());
   for (std::size_t id = 0; id < devices_.size(); ++id) {
     Data& data = *devices_[id];
-    const std::size_t rows = data.trained_rows.load(), before = places.size();
+    const std::size_t rows = data.trained_rows.load();
     std::vector<Key> keys;
     std::vector<std::uint32_t> slots, stamps(all ? 0 : rows);
     data.table.dump(data.gpu.plan_context(), rows, keys, slots);
@@ -126,23 +134,22 @@ RowOrder ShardedEmbedding<Key>::order(RowMark since) {
                           static_cast<std::uint32_t>(id), static_cast<std::uint32_t>(row));
     };
     if (all) {
-      places.resize(before + rows);
       parallel_for(pool, rows, kGrain, [&](std::size_t begin, std::size_t end) {
-        for (std::size_t row = begin; row < end; ++row) places[before + row] = place(row);
+        for (std::size_t row = begin; row < end; ++row) places[n + row] = place(row);
       });
+      n += rows;
       continue;
     }
     Stream& stream = data.gpu.compute_stream();
     stream.copy(stamps.data(), data.stamps.ref(0, rows).data, rows * sizeof(std::uint32_t));
     stream.synchronize();
     for (std::size_t row = 0; row < rows; ++row) {
-      if (stamps[row] >= since) places.push_back(place(row));
+      if (stamps[row] >= since) places[n++] = place(row);
     }
   }
-  sort_rows(pool, places);
+  places = sort_rows(pool, places, static_cast<RowPlace*>(second.get_ptr()), n);
 
   RowOrder order;
-  const std::size_t n = places.size();
   const bool localized = params_.type == EmbeddingType::LocalizedSlotSparseEmbeddingHash;
   order.keys.resize(n);
   order.rows.resize(n);
