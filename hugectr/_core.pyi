@@ -243,8 +243,15 @@ class Session:
     def load_embedding(self, index: int, rows: BufferBag) -> None: ...
     # Rows of this process in parts, sorted by (slot, key); only those touched since a mark.
     def embedding_order(self, index: int, since: int = 0) -> RowOrder: ...
+    # Into arrays of `out` where given: packed and of just these rows.
     def read_embedding(
-        self, index: int, order: RowOrder, begin: int, end: int, with_states: bool = True
+        self,
+        index: int,
+        order: RowOrder,
+        begin: int,
+        end: int,
+        with_states: bool = True,
+        out: BufferBag | None = None,
     ) -> BufferBag: ...
     def embedding_parts(self, index: int) -> dict[str, tuple[str, tuple[int, ...]]]: ...
     def mark_embedding(self, index: int) -> int: ...

@@ -7,8 +7,6 @@ threads in any order; CRC, writing and syncing of one overlap with those of the 
 
 from __future__ import annotations
 
-import errno
-import os
 import threading
 import zlib
 from collections import deque
@@ -20,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hugectr.direct_file import DirectFile
 from hugectr.errors import DataError
 
 Array = npt.NDArray[Any]
@@ -27,7 +26,7 @@ Array = npt.NDArray[Any]
 CHUNK = 16 << 20  # bytes of a chunk: of all parts of its rows together
 _THREADS = 4
 _IN_FLIGHT = 8  # chunks of files that wait for a thread
-_SYNCED = 256 << 20  # bytes of a file after which the disk is told to begin
+_SYNCED = 256 << 20  # bytes of a file in the page cache after which the disk is told to begin
 
 
 class ChunkFile:
@@ -41,44 +40,35 @@ class ChunkFile:
     """
 
     def __init__(self, path: Path, chunk_bytes: int) -> None:
-        self.path = path
-        self.chunk_bytes = chunk_bytes
+        self.path, self.chunk_bytes = path, chunk_bytes
         self.bytes = 0
+        self._cached = 0
         self._sums: dict[int, int] = {}
         self._lock = threading.Lock()
-        self._handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+        self._file = DirectFile(path)
 
     def put(self, number: int, values: Array) -> None:
         """Write chunk ``number``."""
-        data = bytes_of(np.ascontiguousarray(values))
+        values = np.ascontiguousarray(values)
+        data = bytes_of(values)
         self._sums[number] = zlib.crc32(data)
-        place, rest = number * self.chunk_bytes, data
-        while rest:
-            try:
-                written = os.pwrite(self._handle, rest, place)
-            except OSError as error:
-                raise OSError(error.errno, error.strerror, str(self.path)) from error
-            if written == 0:
-                raise OSError(errno.EIO, "the file takes no more bytes", str(self.path))
-            place, rest = place + written, rest[written:]
+        cached = self._file.write(data, number * self.chunk_bytes, values.ctypes.data)
         with self._lock:
-            before = self.bytes
             self.bytes += len(data)
-            begin = self.bytes // _SYNCED > before // _SYNCED
+            before = self._cached
+            self._cached += cached
+            begin = self._cached // _SYNCED > before // _SYNCED
         # Else all of it is written when the file is closed, and nothing overlaps with that.
         if begin:
-            os.fdatasync(self._handle)
+            self._file.begin_sync()
 
     def sync(self) -> None:
         """Wait for the disk."""
-        try:
-            os.fsync(self._handle)
-        except OSError as error:
-            raise OSError(error.errno, error.strerror, str(self.path)) from error
+        self._file.sync()
 
     def close(self) -> None:
         """Close; what was not synced may be lost."""
-        os.close(self._handle)
+        self._file.close()
 
     def entry(self, dtype: str, shape: tuple[int, ...]) -> dict[str, Any]:
         """What the manifest says about it."""
@@ -104,11 +94,19 @@ class ChunkWriter:
         self._files.append(ChunkFile(path, chunk_bytes))
         return self._files[-1]
 
-    def put(self, file: ChunkFile, number: int, values: Array) -> None:
-        """Have a chunk written; raises the error of an earlier one."""
-        self._pending.append(self._pool.submit(file.put, number, values))
+    def put(self, file: ChunkFile, number: int, values: Array) -> Future[None]:
+        """Have a chunk written; raises the error of an earlier one.
+
+        Returns
+        -------
+        Future
+            Until it is done, the values must stay as they are.
+        """
+        written = self._pool.submit(file.put, number, values)
+        self._pending.append(written)
         while len(self._pending) > _IN_FLIGHT:
             self._pending.popleft().result()
+        return written
 
     def finish(self) -> None:
         """Wait until all files are on the disk."""

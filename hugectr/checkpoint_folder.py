@@ -11,6 +11,8 @@ from __future__ import annotations
 import os
 import shutil
 import uuid
+from collections import deque
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -40,10 +42,12 @@ from hugectr.checkpoint_manifest import (
     shard_file,
     step_folder,
 )
-from hugectr.checkpoint_rows import HeldRows, RowSource, bytes_a_row
+from hugectr.checkpoint_rows import HeldRows, RowSource, chunk_rows, row_memory
 from hugectr.errors import DataError, InvalidArgument
 from hugectr.processes.group import ProcessGroup
 from hugectr.processes.solo import SoloGroup
+
+_BUFFERS = 4  # chunks of a table in memory: read, or waiting for the disk
 
 __all__ = ["FORMAT", "MANIFEST", "Snapshot", "published", "step_folder", "verify", "write"]
 
@@ -157,20 +161,23 @@ def _write_shard(work: Path, snapshot: Snapshot, group: ProcessGroup) -> dict[st
 def _write_table(
     work: Path, table: RowSource, names: dict[str, str], writer: ChunkWriter
 ) -> dict[str, tuple[ChunkFile, str, tuple[int, ...]]]:
-    step = _chunk_rows(table)
+    step = chunk_rows(table.parts, CHUNK)
     files = {}
     for part, (dtype, shape) in table.parts.items():
         file = writer.open(work / names[part], step * row_bytes(dtype, shape))
         files[names[part]] = file, dtype, (table.rows, *shape)
+    # The same memory over and over: the first touch of new memory costs more than the write.
+    free = [row_memory(table.parts, min(step, table.rows)) for _ in range(_BUFFERS)]
+    busy: deque[list[Future[None]]] = deque()
     for number, begin in enumerate(range(0, table.rows, step)):
-        values = table.read(begin, min(begin + step, table.rows))
-        for part, name in names.items():
-            writer.put(files[name][0], number, values[part])
+        if len(busy) == _BUFFERS:
+            for written in busy.popleft():
+                written.result()
+        values = table.read(begin, min(begin + step, table.rows), free[number % _BUFFERS])
+        busy.append(
+            [writer.put(files[name][0], number, values[part]) for part, name in names.items()]
+        )
     return files
-
-
-def _chunk_rows(table: RowSource) -> int:
-    return max(1, CHUNK // bytes_a_row(table.parts))
 
 
 def _manifest(snapshot: Snapshot, shards: list[dict[str, Any]]) -> Manifest:
@@ -184,7 +191,7 @@ def _manifest(snapshot: Snapshot, shards: list[dict[str, Any]]) -> Manifest:
                 "rows": sum(part["rows"] for part in parts),
                 "vec_size": table.parts["vector"][1][0],
                 "parts": list(table.parts),
-                "chunk_rows": _chunk_rows(table),
+                "chunk_rows": chunk_rows(table.parts, CHUNK),
                 "shards": parts,
             }
         )

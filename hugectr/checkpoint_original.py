@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -144,7 +144,9 @@ class OriginalTable:
             key = self._columns["key"][self._order][1:][same][0]
             raise DataError(f"{folder}: key {key} is there more than once")
 
-    def read(self, begin: int, end: int) -> dict[str, Array]:
+    def read(
+        self, begin: int, end: int, into: Mapping[str, Array] | None = None
+    ) -> Mapping[str, Array]:
         """Rows [begin, end) in the order of (slot, key)."""
         chosen = self._order[begin:end]
         return {part: np.asarray(values[chosen]) for part, values in self._columns.items()}

@@ -20,7 +20,7 @@ from hugectr.checkpoint_chunks import (
 from hugectr.checkpoint_folder import begin, publish
 from hugectr.checkpoint_manifest import row_bytes, shard_file, step_folder
 from hugectr.checkpoint_merge import Link, MergedRows, links_of
-from hugectr.checkpoint_rows import Parts, bytes_a_row
+from hugectr.checkpoint_rows import Parts, chunk_rows
 
 
 class ShardFiles:
@@ -41,7 +41,7 @@ class ShardFiles:
     ) -> None:
         self.names, self.rows = names, 0
         self._parts, self._writer = parts, writer
-        self.step = max(1, CHUNK // bytes_a_row(parts))
+        self.step = chunk_rows(parts, CHUNK)
         self._files: dict[str, ChunkFile] = {
             part: writer.open(work / names[part], self.step * row_bytes(dtype, shape))
             for part, (dtype, shape) in parts.items()

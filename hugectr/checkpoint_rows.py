@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hugectr.checkpoint_manifest import row_bytes
+from hugectr.direct_file import ALIGNMENT, aligned_empty
 
 if TYPE_CHECKING:
     from hugectr import _core
@@ -34,8 +35,17 @@ class RowSource(Protocol):
     parts: Parts
     rows: int
 
-    def read(self, begin: int, end: int) -> dict[str, Array]:
-        """Rows [begin, end): part -> array of end - begin rows."""
+    def read(
+        self, begin: int, end: int, into: Mapping[str, Array] | None = None
+    ) -> Mapping[str, Array]:
+        """Rows [begin, end): part -> array of end - begin rows.
+
+        Parameters
+        ----------
+        begin, end : int
+        into : dict of str to ndarray, optional
+            Memory for so many rows or more that may be used, as of ``row_memory``.
+        """
 
 
 class HeldRows:
@@ -48,7 +58,7 @@ class HeldRows:
         Part -> its rows.
     """
 
-    def __init__(self, name: str, arrays: dict[str, Array]) -> None:
+    def __init__(self, name: str, arrays: Mapping[str, Array]) -> None:
         self.name = name
         self.arrays = arrays
         self.parts: Parts = {
@@ -56,7 +66,9 @@ class HeldRows:
         }
         self.rows = len(arrays["key"])
 
-    def read(self, begin: int, end: int) -> dict[str, Array]:
+    def read(
+        self, begin: int, end: int, into: Mapping[str, Array] | None = None
+    ) -> Mapping[str, Array]:
         """Views of rows [begin, end)."""
         return {part: values[begin:end] for part, values in self.arrays.items()}
 
@@ -81,14 +93,15 @@ class ModelRows:
         self._order = session.embedding_order(index, since)
         self.rows = len(self._order)
 
-    def read(self, begin: int, end: int) -> dict[str, Array]:
+    def read(
+        self, begin: int, end: int, into: Mapping[str, Array] | None = None
+    ) -> Mapping[str, Array]:
         """Copies of rows [begin, end)."""
-        bag = self._session.read_embedding(self._index, self._order, begin, end, True)
-        return parts_of(bag)
-
-    def held(self) -> HeldRows:
-        """All rows in memory of their own."""
-        return HeldRows(self.name, self.read(0, self.rows))
+        if into is None:
+            into = row_memory(self.parts, end - begin)
+        values = {part: array[: end - begin] for part, array in into.items()}
+        self._session.read_embedding(self._index, self._order, begin, end, True, bag_of(values))
+        return values
 
 
 def parts_of(bag: _core.BufferBag) -> dict[str, Array]:
@@ -112,6 +125,19 @@ def bag_of(parts: Mapping[str, Array]) -> _core.BufferBag:
         "states": [values for part, values in parts.items() if part.startswith("state")],
         "last_step": parts.get("last_step"),
     }
+
+
+def row_memory(parts: Parts, rows: int) -> dict[str, Array]:
+    """Arrays for so many rows, in memory that can be written to disks as it lies."""
+    return {part: aligned_empty((rows, *shape), dtype) for part, (dtype, shape) in parts.items()}
+
+
+def chunk_rows(parts: Parts, chunk: int) -> int:
+    """Rows of a chunk of about ``chunk`` bytes. Where there are many, as many as make all parts
+    begin on bounds of blocks: parts have at least 4 bytes a row."""
+    rows = max(1, chunk // bytes_a_row(parts))
+    even = ALIGNMENT // 4
+    return rows - rows % even if rows >= even else rows
 
 
 def bytes_a_row(parts: Parts) -> int:

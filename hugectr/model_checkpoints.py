@@ -127,8 +127,15 @@ class ModelCheckpoints(ModelGraph):
         -------
         list of (ndarray, ndarray)
             One an embedding: int64 keys (n) and float32 vectors (n, d), sorted by (slot, key); of a
-            Localized table a key comes once a slot it is in. In a job of several processes: the
-            rows of this one.
+            Localized table a key comes once a slot it is in.
+
+        Notes
+        -----
+        In a job of several processes each gets the rows that its own devices have, and nothing is
+        exchanged. No row is on two of them, so let every process hand its rows to the server; all
+        of them call at the same step. Who needs all rows in one place gathers them, in parts that
+        memory has room for: ``hugectr.processes.current().all_gather(keys.tobytes())`` and the same
+        of the vectors; or saves a delta, which holds them all (``save(folder, delta=True)``).
         """
         known = bool(self._incremental) and self._know_since(self._incremental)
         since = self._incremental if known else (0,) * len(self.embeddings)

@@ -17,6 +17,7 @@ import queue
 import shutil
 import tempfile
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,7 @@ import hugectr
 from hugectr import checkpoint_folder, checkpoint_load
 from hugectr.checkpoint_folder import Snapshot, write
 from hugectr.checkpoint_manifest import read_manifest
+from hugectr.checkpoint_rows import row_memory
 from hugectr.enums import DataReaderType_t
 from hugectr.tools import DataGenerator, DataGeneratorParams
 
@@ -46,8 +48,12 @@ class RepeatedRows:
             "state0": rng.random((POOL_ROWS, DIM), np.float32),
         }
         self.parts = {name: (str(v.dtype), v.shape[1:]) for name, v in self.pool.items()}
+        memory = row_memory(self.parts, POOL_ROWS)
+        for name, values in self.pool.items():
+            memory[name][:] = values
+        self.pool = memory
 
-    def read(self, begin: int, end: int) -> dict[str, np.ndarray]:
+    def read(self, begin: int, end: int, into: object = None) -> Mapping[str, np.ndarray]:
         """Any rows of the pool."""
         return {name: values[: end - begin] for name, values in self.pool.items()}
 
@@ -136,7 +142,9 @@ def forget_peak() -> float:
     return memory("VmRSS")
 
 
-def _model(data: Path) -> hugectr.Model:
+def _model(
+    data: Path, dim: int = 16, device: str = "cpu", vvgpu: Sequence[Sequence[int]] = ((0,),)
+) -> hugectr.Model:
     slots = [50, 7]
     generator = DataGeneratorParams(
         DataReaderType_t.Raw,
@@ -153,7 +161,12 @@ def _model(data: Path) -> hugectr.Model:
     )
     DataGenerator(generator).generate(progress=False, processes=1)
     solver = hugectr.CreateSolver(
-        batchsize=96, lr=0.1, i64_input_key=True, repeat_dataset=True, device="cpu", vvgpu=[[0]]
+        batchsize=96,
+        lr=0.1,
+        i64_input_key=True,
+        repeat_dataset=True,
+        device=device,
+        vvgpu=[list(row) for row in vvgpu],
     )
     reader = hugectr.DataReaderParams(
         DataReaderType_t.Raw,
@@ -167,8 +180,8 @@ def _model(data: Path) -> hugectr.Model:
     layer, kinds = hugectr.DenseLayer, hugectr.Layer_t
     model.add(hugectr.Input(1, "label", 3, "dense", [keys]))
     distributed = hugectr.Embedding_t.DistributedSlotSparseEmbeddingHash
-    model.add(hugectr.SparseEmbedding(distributed, 0, 16, "sum", "table", "keys"))
-    model.add(layer(kinds.Reshape, ["table"], ["flat"], leading_dim=32))
+    model.add(hugectr.SparseEmbedding(distributed, 0, dim, "sum", "table", "keys"))
+    model.add(layer(kinds.Reshape, ["table"], ["flat"], leading_dim=2 * dim))
     model.add(layer(kinds.InnerProduct, ["flat"], ["logit"], num_output=1))
     model.add(layer(kinds.BinaryCrossEntropyLoss, ["logit", "label"], ["loss"]))
     model.compile()

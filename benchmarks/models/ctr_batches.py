@@ -27,10 +27,10 @@ def power_law(rng: np.random.Generator, count: int, rows: int) -> npt.NDArray[np
     return np.clip(draw.astype(np.int64) - 1, 0, rows - 1)
 
 
-def make_batches(a: argparse.Namespace) -> MemoryDataset:
-    """``cover_batches`` that hold all rows, then ``a.batches`` distinct ones; slot s has the keys
-    s * rows .. (s + 1) * rows - 1, so that one table holds all slots."""
-    cover = cover_batches(a)
+def make_batches(a: argparse.Namespace, cover: int | None = None) -> MemoryDataset:
+    """``cover_batches`` (or ``cover``) that hold all rows, then ``a.batches`` distinct ones;
+    slot s has the keys s * rows .. (s + 1) * rows - 1, so that one table holds all slots."""
+    cover = cover_batches(a) if cover is None else cover
     total = cover + a.batches
     keys = np.empty((total, a.batch, a.slots, a.hot), np.int64)
     dense = np.empty((total, a.batch, DENSE), np.float32)

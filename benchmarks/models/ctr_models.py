@@ -15,8 +15,9 @@ from hugectr.data import MemoryDataset
 MIB = 1 << 20
 
 
-def make_model(a: argparse.Namespace, data: MemoryDataset) -> hugectr.Model:
-    """``a.model`` ("dlrm" or "dcn") with one table of ``a.slots * a.rows`` rows, compiled."""
+def make_model(a: argparse.Namespace, data: MemoryDataset, **settings: Any) -> hugectr.Model:
+    """``a.model`` ("dlrm" or "dcn") with one table of ``a.slots * a.rows`` rows, compiled; further
+    settings go to the solver."""
     adam = a.opt == "adam"
     solver = hugectr.CreateSolver(
         batchsize=a.batch,
@@ -28,6 +29,7 @@ def make_model(a: argparse.Namespace, data: MemoryDataset) -> hugectr.Model:
         i64_input_key=a.key == "int64",
         use_cuda_graph=a.cuda_graph,
         **precision(a.precision),
+        **settings,
     )
     options: dict[str, Any] = {}
     if "resident_batches" in {f.name for f in dataclasses.fields(hugectr.DataReaderParams)}:

@@ -32,17 +32,36 @@ cdef class RowOrder:
         return self._it.size()
 
     def keys(self, size_t begin, size_t end):
-        array = np.empty(end - begin, dtype=np.int64)
-        if end > self._it.size() or begin > end:
-            raise InvalidArgument(f"rows {begin} to {end} of an order of {len(self)}")
-        if array.size:
-            memcpy(_pointer(array), self._it.keys.data() + begin, array.size * 8)
+        array = np.empty(max(begin, end) - begin, dtype=np.int64)
+        self.copy_keys(begin, end, array.ctypes.data)
         return array
 
     def slot_ids(self, size_t begin, size_t end):
-        array = np.empty(end - begin, dtype=np.uint64)
+        array = np.empty(max(begin, end) - begin, dtype=np.uint64)
+        self.copy_slot_ids(begin, end, array.ctypes.data)
+        return array
+
+    cdef copy_keys(self, size_t begin, size_t end, size_t target):
+        if end > self._it.keys.size() or begin > end:
+            raise InvalidArgument(f"rows {begin} to {end} of an order of {len(self)}")
+        if begin < end:
+            with nogil:
+                memcpy(<void*>target, self._it.keys.data() + begin, (end - begin) * 8)
+
+    cdef copy_slot_ids(self, size_t begin, size_t end, size_t target):
         if end > self._it.slot_ids.size() or begin > end:
             raise InvalidArgument(f"slots {begin} to {end} of {self._it.slot_ids.size()}")
-        if array.size:
-            memcpy(_pointer(array), self._it.slot_ids.data() + begin, array.size * 8)
-        return array
+        if begin < end:
+            with nogil:
+                memcpy(<void*>target, self._it.slot_ids.data() + begin, (end - begin) * 8)
+
+
+def _place(name, arrays, n, shape, dtype):
+    """Address of the memory of n rows that the core may write to."""
+    array = arrays[name]
+    if not (isinstance(array, np.ndarray) and array.dtype == dtype and array.shape == (n, *shape)
+            and array.flags.c_contiguous and array.flags.writeable):
+        raise InvalidArgument(
+            f"rows to read: {name} must be a packed, writable {np.dtype(dtype)} array of shape "
+            f"{(n, *shape)}")
+    return array.ctypes.data

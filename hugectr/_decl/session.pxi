@@ -152,31 +152,38 @@ cdef class Session:
         return order
 
     def read_embedding(self, size_t index, RowOrder order not None, size_t begin, size_t end,
-                       with_states=True):
+                       with_states=True, out=None):
         # The core writes straight into the arrays: a table is not held twice.
         cdef CppRowValues values
-        n, d = end - begin, self._it.embedding_vec_size(index)
-        bag = {
-            "keys": order.keys(begin, end),
-            "slot_ids": (
-                order.slot_ids(begin, end) if self._it.embedding_has_slots(index) else None),
-            "vectors": np.empty((n, d), dtype=np.float32),
-            "states": [],
-            "last_step": None,
-        }
-        values.vectors = <float*>_pointer(bag["vectors"])
+        cdef Py_ssize_t states = self._it.embedding_state_count(index) if with_states else 0
+        parts = self.embedding_parts(index)
+        if begin > end or end > order._it.size():
+            raise InvalidArgument(f"rows {begin} to {end} of an order of {len(order)}")
+        n, shape = end - begin, parts["vector"][1]
+        last_step = with_states and "last_step" in parts
+        if out is None:
+            out = {
+                "keys": np.empty(n, dtype=np.int64),
+                "slot_ids": np.empty(n, dtype=np.uint64) if "slot" in parts else None,
+                "vectors": np.empty((n, *shape), dtype=np.float32),
+                "states": [np.empty((n, *shape), dtype=np.float32) for _ in range(states)],
+                "last_step": np.empty(n, dtype=np.int64) if last_step else None,
+            }
+        if len(out["states"]) != states:
+            raise InvalidArgument(f"rows have {states} states, out has {len(out['states'])}")
+        order.copy_keys(begin, end, _place("keys", out, n, (), np.int64))
+        if "slot" in parts:
+            order.copy_slot_ids(begin, end, _place("slot_ids", out, n, (), np.uint64))
+        values.vectors = <float*><size_t>_place("vectors", out, n, shape, np.float32)
         values.last_step = NULL
-        if with_states:
-            for _ in range(self._it.embedding_state_count(index)):
-                state = np.empty((n, d), dtype=np.float32)
-                bag["states"].append(state)
-                values.states.push_back(<float*>_pointer(state))
-            if self._it.embedding_has_last_step(index):
-                bag["last_step"] = np.empty(n, dtype=np.int64)
-                values.last_step = <int64_t*>_pointer(bag["last_step"])
+        for i in range(states):
+            state = _place("states", {"states": out["states"][i]}, n, shape, np.float32)
+            values.states.push_back(<float*><size_t>state)
+        if last_step:
+            values.last_step = <int64_t*><size_t>_place("last_step", out, n, (), np.int64)
         with nogil:
             self._it.read_embedding(index, order._it, begin, end, values)
-        return bag
+        return out
 
     def mark_embedding(self, size_t index):
         cdef uint32_t mark

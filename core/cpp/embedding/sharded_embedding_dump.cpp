@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "core/cpp/embedding/row_sort.hpp"
 #include "core/cpp/embedding/sharded_embedding.hpp"
 #include "core/cpp/ops/gather_rows.hpp"
 #include "core/cpp/ops/loops/row_update_rules.hpp"
@@ -11,12 +12,7 @@ namespace {
 
 constexpr std::size_t kStagedBytes = std::size_t{32} << 20;  // values gathered in one go
 
-struct RowPlace {
-  std::uint32_t slot;
-  std::uint32_t device;
-  std::int64_t key;
-  std::uint32_t row;
-};
+constexpr std::size_t kGrain = std::size_t{1} << 15;  // rows of a piece of a loop
 
 /// Rows that one device has among a part of an order.
 struct DeviceRows {
@@ -39,7 +35,8 @@ std::vector<DeviceRows> by_device(const RowOrder& order, std::size_t begin, std:
   return parts;
 }
 
-/// Copies rows of `source` to out[target * row_bytes ...].
+/// Copies rows of `source` to out[target * row_bytes ...]; where the device's memory is the host's,
+/// and rows need no other order, without a stop.
 class RowReader {
  public:
   RowReader(GPUResource& gpu, const std::string& owner, const DeviceRows& part,
@@ -47,10 +44,11 @@ class RowReader {
       : context_(gpu.compute_context()), part_(part) {
     const std::size_t n = part.rows.size();
     const std::size_t row_bytes = std::max(vec_size * sizeof(float), sizeof(std::int64_t));
+    in_place_ = context_.device.type == DeviceType::Cpu && part.targets.empty();
     staged_rows_ = std::min(n, kStagedBytes / row_bytes);
     arena_ = DeviceBuffer2::create(owner + " rows to read", DeviceAllocator(gpu.memory_resource()));
     ids_ = arena_->reserve({n}, TensorScalarType::UInt32, "rows");
-    arena_->reserve({staged_rows_ * row_bytes}, &staged_, "values");
+    arena_->reserve({in_place_ ? 0 : staged_rows_ * row_bytes}, &staged_, "values");
     arena_->allocate();
     context_.stream->copy(ids_.get_ptr(), part.rows.data(), n * sizeof(std::uint32_t));
   }
@@ -65,18 +63,23 @@ class RowReader {
       ids.data = ids.template ptr<std::uint32_t>() + first;
       ids.shape = {count};
       TensorRef values = source;
-      values.data = staged_.get_ptr();
+      char* const target = static_cast<char*>(out);
+      values.data = in_place_ ? target + first * row_bytes : static_cast<void*>(staged_.get_ptr());
       values.shape[0] = count;
       run(context_, GatherRows{.rows = ids, .source = source, .values = values});
-      char* const target = static_cast<char*>(out);
+      if (in_place_) continue;
       char* const landing = host.empty() ? target + first * row_bytes : host.data();
       context_.stream->copy(landing, values.data, count * row_bytes);
       context_.stream->synchronize();
-      for (std::size_t i = 0; i < count && !host.empty(); ++i) {
-        std::copy_n(landing + i * row_bytes, row_bytes,
-                    target + part_.targets[first + i] * row_bytes);
-      }
+      if (host.empty()) continue;
+      parallel_for(*context_.pool, count, kGrain / 16, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t i = begin; i < end; ++i) {
+          std::copy_n(landing + i * row_bytes, row_bytes,
+                      target + part_.targets[first + i] * row_bytes);
+        }
+      });
     }
+    if (in_place_) context_.stream->synchronize();
   }
 
  private:
@@ -86,6 +89,7 @@ class RowReader {
   TensorBag2 ids_;
   Tensor2<std::uint8_t> staged_;
   std::size_t staged_rows_ = 0;
+  bool in_place_ = false;
 };
 
 }  // namespace
@@ -105,39 +109,60 @@ RowOrder ShardedEmbedding<Key>::order(RowMark since) {
   HCTR_CHECK(since == 0 || knows_since(since), "embedding '", params_.name,
              "' did not note which rows were touched since mark ", since, ": ask for all rows");
   const bool all = since == 0 || all_touched_.load() >= since;
-  std::vector<RowPlace> places;
+  HCTR_CHECK(devices_.size() <= std::size_t{1} << RowPlace::kDeviceBits &&
+                 params_.slot_num <= std::size_t{1} << RowPlace::kSlotBits,
+             "embedding '", params_.name, "' has ", devices_.size(), " devices and ",
+             params_.slot_num, " slots, more than its rows can be sorted by");
+  ThreadPool& pool = resources_->pool();
+  std::size_t total = 0, n = 0;
+  for (const auto& data : devices_) total += data->trained_rows.load();
+  // Large pages, and written first by the threads that fill them: a vector has neither.
+  const auto arena = DeviceBuffer2::create(params_.name + " rows to sort",
+                                           DeviceAllocator(make_host_memory_resource()));
+  TensorBag2 first = arena->reserve({total, 2}, TensorScalarType::UInt64, "rows");
+  TensorBag2 second = arena->reserve({total, 2}, TensorScalarType::UInt64, "rows again");
+  arena->allocate();
+  auto* places = static_cast<RowPlace*>(first.get_ptr());
   for (std::size_t id = 0; id < devices_.size(); ++id) {
     Data& data = *devices_[id];
     const std::size_t rows = data.trained_rows.load();
     std::vector<Key> keys;
     std::vector<std::uint32_t> slots, stamps(all ? 0 : rows);
     data.table.dump(data.gpu.plan_context(), rows, keys, slots);
-    if (!all) {
-      Stream& stream = data.gpu.compute_stream();
-      stream.copy(stamps.data(), data.stamps.ref(0, rows).data, rows * sizeof(std::uint32_t));
-      stream.synchronize();
+    const auto place = [&](std::size_t row) {
+      return RowPlace::of(static_cast<std::int64_t>(keys[row]), slots.empty() ? 0 : slots[row],
+                          static_cast<std::uint32_t>(id), static_cast<std::uint32_t>(row));
+    };
+    if (all) {
+      parallel_for(pool, rows, kGrain, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t row = begin; row < end; ++row) places[n + row] = place(row);
+      });
+      n += rows;
+      continue;
     }
-    if (all) places.reserve(places.size() + rows);
+    Stream& stream = data.gpu.compute_stream();
+    stream.copy(stamps.data(), data.stamps.ref(0, rows).data, rows * sizeof(std::uint32_t));
+    stream.synchronize();
     for (std::size_t row = 0; row < rows; ++row) {
-      if (!all && stamps[row] < since) continue;
-      places.push_back({slots.empty() ? 0 : slots[row], static_cast<std::uint32_t>(id),
-                        static_cast<std::int64_t>(keys[row]), static_cast<std::uint32_t>(row)});
+      if (stamps[row] >= since) places[n++] = place(row);
     }
   }
-  std::sort(places.begin(), places.end(), [](const RowPlace& a, const RowPlace& b) {
-    return a.slot != b.slot ? a.slot < b.slot : a.key < b.key;
-  });
+  places = sort_rows(pool, places, static_cast<RowPlace*>(second.get_ptr()), n);
 
   RowOrder order;
-  order.keys.reserve(places.size());
-  order.rows.reserve(places.size());
   const bool localized = params_.type == EmbeddingType::LocalizedSlotSparseEmbeddingHash;
-  for (const RowPlace& place : places) {
-    order.keys.push_back(place.key);
-    order.rows.push_back(place.row);
-    if (localized) order.slot_ids.push_back(place.slot);
-    if (devices_.size() > 1) order.devices.push_back(place.device);
-  }
+  order.keys.resize(n);
+  order.rows.resize(n);
+  order.slot_ids.resize(localized ? n : 0);
+  order.devices.resize(devices_.size() > 1 ? n : 0);
+  parallel_for(pool, n, kGrain, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) {
+      order.keys[i] = places[i].key;
+      order.rows[i] = places[i].row();
+      if (localized) order.slot_ids[i] = places[i].slot();
+      if (devices_.size() > 1) order.devices[i] = places[i].device();
+    }
+  });
   return order;
 }
 

@@ -10,6 +10,8 @@
 namespace hugectr {
 namespace {
 
+constexpr std::size_t kAhead = 16;  // rows that are fetched before they are copied
+
 void gather_rows_kernel(const OpContext& context, const GatherRows& op) {
   const std::size_t bytes = op.source.row_size() * size_of(op.source.dtype);
   const std::uint32_t* rows = op.rows.ptr<std::uint32_t>();
@@ -17,6 +19,10 @@ void gather_rows_kernel(const OpContext& context, const GatherRows& op) {
   char* values = static_cast<char*>(op.values.data);
   parallel_for(*context.pool, op.rows.size(), 2048, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) {
+      if (i + kAhead < end) {
+        const char* const later = source + rows[i + kAhead] * bytes;
+        for (std::size_t byte = 0; byte < bytes; byte += 64) __builtin_prefetch(later + byte);
+      }
       std::memcpy(values + i * bytes, source + rows[i] * bytes, bytes);
     }
   });

@@ -71,16 +71,21 @@ class FakeSession:
             sorted(row for row in self.rows if since == 0 or self.stamps[row] >= since)
         )
 
-    def read_embedding(self, index, order, begin, end, with_states=True):
+    def read_embedding(self, index, order, begin, end, with_states=True, out=None):
         rows = order[begin:end]
         table = np.array([self.rows[row] for row in rows], np.float32).reshape(len(rows), 2, DIM)
-        return {
+        bag = {
             "keys": np.array([key for _, key in rows], np.int64),
             "slot_ids": np.array([s for s, _ in rows], np.uint64) if self.localized else None,
             "vectors": np.ascontiguousarray(table[:, 0]),
             "states": [np.ascontiguousarray(table[:, 1])],
             "last_step": np.array([key % 7 + 1 for _, key in rows], np.int64),
         }
+        if out is not None:
+            for name in ("keys", "vectors", "last_step", *(["slot_ids"] if self.localized else [])):
+                out[name][...] = bag[name]
+            out["states"][0][...] = bag["states"][0]
+        return bag
 
     def dump_embedding(self, index, with_states=False):
         order = self.embedding_order(index)

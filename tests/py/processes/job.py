@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs scripts in several processes, under mpirun or ``hugectr launch``."""
+"""Runs scripts in several processes: by mpirun, by ``hugectr launch``, as srun and torchrun do."""
 
 import functools
 import os
@@ -23,6 +23,9 @@ def command(engine, processes, script, *arguments):
             mpirun = Path(shutil.which("mpirun") or "mpirun")
         start = [str(mpirun), "-n", str(processes), *more_than_cores(str(mpirun))]
         return [*start, sys.executable, *words]
+    if engine in ("srun", "torchrun"):
+        launcher = TESTS / "processes" / "launcher.py"
+        return [sys.executable, str(launcher), engine, str(processes), *words]
     return [sys.executable, "-m", "hugectr", "launch", "-n", str(processes), *words]
 
 

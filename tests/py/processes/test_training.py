@@ -66,6 +66,8 @@ CASES = [
     ("launch", [[0, 1]] * 4, "Norm", "Localized", "SGD"),
     ("launch", [[0], [0, 1]], "Parquet", "Localized", "SGD"),
     ("launch", [[0]] * 4, "Raw", "Distributed", "Adam"),
+    ("srun", [[0]] * 3, "Norm", "Distributed", "SGD"),
+    ("torchrun", [[0]] * 2, "Norm", "Localized", "Adam"),
 ]
 if os.environ.get("HUGECTR_TEST_ALL"):  # a few minutes
     CASES = [
