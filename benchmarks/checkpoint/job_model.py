@@ -58,8 +58,11 @@ def build(a: argparse.Namespace, place: Path) -> hugectr.Model:
         resident=False,
         workers=4,
         seed=1,
+        vvgpu=devices(a),
+        embedding="Distributed",
+        search=True,
     )
-    return make_model(settings, make_batches(settings, 0), vvgpu=devices(a))
+    return make_model(settings, make_batches(settings, 0))
 
 
 def table_rows(dim: int, gigabytes: float) -> int:

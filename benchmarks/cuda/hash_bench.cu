@@ -168,6 +168,20 @@ class Bench {
       }
       print_all("bulk_insert", percent, load, median(bulk));
       distinct_keys<<<kBlocks, kThreads, 0, native()>>>(row_keys.ptr<Key>(), load, 0);
+      // The same with row numbers that are given, as tables of keys and values are filled.
+      std::vector<double> given;
+      for (int round = 0; round < 3; ++round) {
+        run(context_, HashClear{.index = index});
+        given.push_back(once([&] {
+          for (std::size_t at = 0; at < load; at += n_) {
+            run(context_, HashInsert{.row_keys = piece(row_keys, at, std::min(n_, load - at)),
+                                     .index = index,
+                                     .report = report,
+                                     .first = static_cast<std::int64_t>(at)});
+          }
+        }));
+      }
+      print_all("bulk_insert_given_rows", percent, load, median(given));
       // New keys: only the last call, which brings the index to this load.
       const std::size_t before = load - n_;
       std::vector<double> times;

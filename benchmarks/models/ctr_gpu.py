@@ -175,7 +175,7 @@ def run_case(name: str, a: argparse.Namespace) -> dict[str, Any]:
         "case": name,
         "work": f"{a.model}, d {a.dim}, batch {a.batch}, {a.slots} slots of {a.rows} rows, "
         f"{a.hot} keys a slot, {a.opt}, {a.precision}, {a.key} keys, {a.batches} batches, "
-        f"{a.embedding} on {a.gpus} GPUs"
+        f"{a.embedding} on {a.gpus} GPUs{'' if a.search else ', no algorithm search'}"
         f"{', resident' if a.resident else ''}",
         "make_s": round(made, 1),
     }
@@ -212,6 +212,7 @@ def main() -> int:
     parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
     parser.add_argument("--gpus", type=int, default=1, help="of this process; --batch is of all")
     parser.add_argument("--embedding", default="Distributed", choices=("Distributed", "Localized"))
+    parser.add_argument("--no-search", dest="search", action="store_false", help="of algorithms")
     parser.add_argument("--no-resident", dest="resident", action="store_false")
     parser.add_argument("--no-cuda-graph", dest="cuda_graph", action="store_false")
     parser.add_argument("--timeline", action="store_true", help="milliseconds of every op")
@@ -220,6 +221,7 @@ def main() -> int:
     parser.add_argument("--peer-python", default=sys.executable, help="interpreter with torch")
     parser.add_argument("--peer-emb", default="bag")
     a = parser.parse_args()
+    a.vvgpu = [list(range(a.gpus))]
     if a.peer_script and a.gpus > 1:
         parser.error("the peer runs on one GPU: compare with --gpus 1")
     set_level(3)

@@ -15,9 +15,8 @@ from hugectr.data import MemoryDataset
 MIB = 1 << 20
 
 
-def make_model(a: argparse.Namespace, data: MemoryDataset, **settings: Any) -> hugectr.Model:
-    """``a.model`` ("dlrm" or "dcn") with one table of ``a.slots * a.rows`` rows, compiled; further
-    settings go to the solver."""
+def make_model(a: argparse.Namespace, data: MemoryDataset) -> hugectr.Model:
+    """``a.model`` ("dlrm" or "dcn") with one table of ``a.slots * a.rows`` rows, compiled."""
     adam = a.opt == "adam"
     solver = hugectr.CreateSolver(
         batchsize=a.batch,
@@ -25,11 +24,11 @@ def make_model(a: argparse.Namespace, data: MemoryDataset, **settings: Any) -> h
         lr=0.001 if adam else 0.01,
         seed=1,
         device=a.device,
-        vvgpu=[list(range(a.gpus))],
+        vvgpu=a.vvgpu,
         i64_input_key=a.key == "int64",
         use_cuda_graph=a.cuda_graph,
+        use_algorithm_search=a.search,
         **precision(a.precision),
-        **settings,
     )
     options: dict[str, Any] = {}
     if "resident_batches" in {f.name for f in dataclasses.fields(hugectr.DataReaderParams)}:
@@ -42,7 +41,7 @@ def make_model(a: argparse.Namespace, data: MemoryDataset, **settings: Any) -> h
     sparse = hugectr.DataReaderSparseParam("keys", a.hot, True, a.slots)
     model.add(hugectr.Input(1, "label", DENSE, "dense", [sparse]))
     table = hugectr.Embedding_t[f"{a.embedding}SlotSparseEmbeddingHash"]
-    budget = -(-a.slots * a.rows * a.dim * 4 // MIB // a.gpus)
+    budget = -(-a.slots * a.rows * a.dim * 4 // MIB // sum(map(len, a.vvgpu)))
     model.add(hugectr.SparseEmbedding(table, budget, a.dim, "sum", "emb", "keys"))
     if a.model == "dlrm":
         add_dlrm(model, a)

@@ -16,7 +16,8 @@ cdef extern from * nogil:
 
     // Written in Cython, below. Each returns the text of an error, or nothing.
     static std::string hugectr_py_all_to_all(PyObject* group, const void* in, const size_t* send,
-                                             void* out, const size_t* receive, size_t size);
+                                             void* out, const size_t* receive, size_t size,
+                                             double limit);
     static std::string hugectr_py_duplicate(PyObject* group, const std::string& name,
                                             PyObject** result);
     static std::string hugectr_py_abort(PyObject* group, const std::string& reason);
@@ -34,32 +35,35 @@ cdef extern from * nogil:
     }
 
     // Takes a reference of its own; call with the GIL or a reference that is passed on.
-    inline hugectr::ProcessGroupCallbacks callbacks(PyObject* owned, size_t rank, size_t size) {
+    inline hugectr::ProcessGroupCallbacks callbacks(PyObject* owned, size_t rank, size_t size,
+                                                    double limit) {
       const std::shared_ptr<PyObject> group(owned, give_back);
       hugectr::ProcessGroupCallbacks c;
       c.rank = rank;
       c.size = size;
+      c.limit_seconds = limit;
       c.all_to_all = [group](const void* in, const std::vector<size_t>& send, void* out,
-                             const std::vector<size_t>& receive) {
+                             const std::vector<size_t>& receive, double seconds) {
         check(hugectr_py_all_to_all(group.get(), in, send.data(), out, receive.data(),
-                                    send.size()));
+                                    send.size(), seconds));
       };
-      c.duplicate = [group, rank, size](const std::string& name) {
+      c.duplicate = [group, rank, size, limit](const std::string& name) {
         PyObject* result = nullptr;
         check(hugectr_py_duplicate(group.get(), name, &result));
-        return callbacks(result, rank, size);
+        return callbacks(result, rank, size, limit);
       };
       c.abort = [group](const std::string& reason) { hugectr_py_abort(group.get(), reason); };
       return c;
     }
 
-    inline std::shared_ptr<hugectr::IProcessGroup> make(PyObject* owned, size_t rank, size_t size) {
-      return hugectr::make_process_group(callbacks(owned, rank, size));
+    inline std::shared_ptr<hugectr::IProcessGroup> make(PyObject* owned, size_t rank, size_t size,
+                                                        double limit) {
+      return hugectr::make_process_group(callbacks(owned, rank, size, limit));
     }
     }  // namespace hugectr_py
     """
     shared_ptr[CppProcessGroup] cpp_make_process_group "hugectr_py::make"(
-        PyObject* owned, size_t rank, size_t size) except +translate_error
+        PyObject* owned, size_t rank, size_t size, double limit) except +translate_error
 
 
 cdef string _failure_text(error) noexcept:
@@ -69,7 +73,7 @@ cdef string _failure_text(error) noexcept:
 
 cdef string _all_to_all "hugectr_py_all_to_all"(
         PyObject* group, const void* send, const size_t* send_bytes, void* receive,
-        const size_t* receive_bytes, size_t size) noexcept with gil:
+        const size_t* receive_bytes, size_t size, double limit) noexcept with gil:
     cdef size_t i, sent = 0, received = 0
     try:
         out, into = [], []
@@ -79,7 +83,8 @@ cdef string _all_to_all "hugectr_py_all_to_all"(
             sent += send_bytes[i]
             received += receive_bytes[i]
         (<object>group).exchange_into(
-            _memory(<char*>send, sent, 0x100), out, _memory(<char*>receive, received, 0x200), into)
+            _memory(<char*>send, sent, 0x100), out, _memory(<char*>receive, received, 0x200), into,
+            limit if limit > 0 else None)
     except BaseException as error:
         return _failure_text(error)
     return string()
@@ -119,4 +124,4 @@ cdef shared_ptr[CppProcessGroup] _process_group(group) except *:
     if group is None or group.size == 1:
         return none
     Py_XINCREF(<PyObject*>group)
-    return cpp_make_process_group(<PyObject*>group, group.rank, group.size)
+    return cpp_make_process_group(<PyObject*>group, group.rank, group.size, group.failure.limit)

@@ -22,12 +22,13 @@ class CallbackProcessGroup final : public IProcessGroup {
   std::size_t size() const override { return call_.size; }
 
   void all_to_all(const void* in, const std::vector<std::size_t>& send_bytes, void* out,
-                  const std::vector<std::size_t>& receive_bytes) override {
+                  const std::vector<std::size_t>& receive_bytes, double limit_seconds) override {
     HCTR_CHECK(send_bytes.size() == call_.size && receive_bytes.size() == call_.size,
                "all_to_all of processes: one count a process is needed (", call_.size, "), found ",
                send_bytes.size(), " and ", receive_bytes.size());
-    call_.all_to_all(in, send_bytes, out, receive_bytes);
+    call_.all_to_all(in, send_bytes, out, receive_bytes, limit_seconds);
   }
+  double limit_seconds() const override { return call_.limit_seconds; }
 
   std::shared_ptr<IProcessGroup> duplicate(const std::string& name) override {
     // Numbered: an engine may tell its duplicates apart by their names.
@@ -51,7 +52,7 @@ class CallbackProcessGroup final : public IProcessGroup {
 
 IProcessGroup::~IProcessGroup() = default;
 
-void IProcessGroup::all_gather(const void* in, std::size_t bytes, void* out) {
+void IProcessGroup::all_gather(const void* in, std::size_t bytes, void* out, double limit_seconds) {
   // The same bytes for everybody: what goes out has to lie there once a process.
   std::vector<char> copies(bytes * size());
   for (std::size_t p = 0; p < size(); ++p) {
@@ -59,7 +60,7 @@ void IProcessGroup::all_gather(const void* in, std::size_t bytes, void* out) {
     std::copy(from, from + bytes, copies.begin() + static_cast<std::ptrdiff_t>(p * bytes));
   }
   const std::vector<std::size_t> counts(size(), bytes);
-  all_to_all(copies.data(), counts, out, counts);
+  all_to_all(copies.data(), counts, out, counts, limit_seconds);
 }
 
 std::vector<std::vector<char>> IProcessGroup::all_gather_any(const std::vector<char>& data) {

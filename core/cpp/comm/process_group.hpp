@@ -23,16 +23,19 @@ class HCTR_API IProcessGroup {
   /// Process p gets send_bytes[p] bytes, taken from `in` one after the other; what process p sent,
   /// receive_bytes[p] bytes, lies after what the processes before it sent in `out`. Returns when
   /// `out` is there and `in` may change. Throws CommError naming the process and the cause when one
-  /// has died, does not come within the job's limit, or has aborted.
+  /// has died, does not come within `limit_seconds` (0: the job's limit), or has aborted.
   virtual void all_to_all(const void* in, const std::vector<std::size_t>& send_bytes, void* out,
-                          const std::vector<std::size_t>& receive_bytes) = 0;
+                          const std::vector<std::size_t>& receive_bytes,
+                          double limit_seconds = 0.0) = 0;
+  /// Seconds that a process waits for another one before the job counts as broken.
+  virtual double limit_seconds() const = 0;
   /// The same processes again, with an order of calls of their own. Several may have one name.
   virtual std::shared_ptr<IProcessGroup> duplicate(const std::string& name) = 0;
   /// Makes pending and later calls of all processes and all duplicates throw CommError(reason).
   virtual void abort(const std::string& reason) noexcept = 0;
 
   /// `out` becomes the `bytes` bytes of every process, by rank.
-  void all_gather(const void* in, std::size_t bytes, void* out);
+  void all_gather(const void* in, std::size_t bytes, void* out, double limit_seconds = 0.0);
   /// Data of any length of every process, by rank.
   std::vector<std::vector<char>> all_gather_any(const std::vector<char>& data);
 };
@@ -41,8 +44,9 @@ class HCTR_API IProcessGroup {
 /// No two duplicates of a group are asked for under the same name.
 struct ProcessGroupCallbacks {
   std::size_t rank = 0, size = 1;
+  double limit_seconds = 60.0;
   std::function<void(const void* in, const std::vector<std::size_t>& send_bytes, void* out,
-                     const std::vector<std::size_t>& receive_bytes)>
+                     const std::vector<std::size_t>& receive_bytes, double limit_seconds)>
       all_to_all;
   std::function<ProcessGroupCallbacks(const std::string& name)> duplicate;
   std::function<void(const std::string& reason)> abort;

@@ -9,6 +9,7 @@
 #include "core/cpp/base/error.hpp"
 #include "core/cpp/comm/check_collective.hpp"
 #include "core/cuda/comm/call_agreement.hpp"
+#include "core/cuda/comm/collective_watch.hpp"
 #include "core/cuda/comm/nccl.hpp"
 #include "core/cuda/device/cuda_stream.hpp"
 #include "core/cuda/device/device_guard.hpp"
@@ -67,8 +68,10 @@ struct Group {
       HCTR_TRY(cudaMemset(ranks[r].barrier, 0, sizeof(int)));
     }
     make_comms();
+    if (job.processes) watch_processes();
   }
   ~Group() {
+    watch.reset();
     // Other processes may still wait for the last of what this one sends.
     if (job.processes && !failure->failed()) {
       for (Rank& rank : ranks)
@@ -109,9 +112,33 @@ struct Group {
   JobRanks job;
   CallAgreement agreement;
   std::shared_ptr<StreamFailure> failure = std::make_shared<StreamFailure>();
+  std::unique_ptr<CollectiveWatch> watch;  ///< null when there is one process
 
  private:
   std::mutex ending;  ///< aborts and renewals take turns
+
+  /// Who waits for a process that hangs finds out by asking all: those that wait too answer, about
+  /// half of the job's limit after the last collective ended.
+  void watch_processes() {
+    const auto asking = std::shared_ptr<IProcessGroup>(job.processes->duplicate("watch"));
+    const double limit = job.processes->limit_seconds();
+    watch = std::make_unique<CollectiveWatch>(
+        limit / 2, [this, asking, limit](const std::string& what) {
+          std::string reason;
+          try {
+            const char here = 1;
+            std::vector<char> all(asking->size());
+            asking->all_gather(&here, 1, all.data(), 0.4 * limit);
+            reason = concat("the GPUs of all processes wait in ", what, " of one another for ",
+                            limit / 2, " s: a GPU or the link between them hangs");
+          } catch (const CommError& error) {
+            reason = concat(what, " of the GPUs has waited for ", limit / 2, " s: ", error.what());
+          } catch (const std::exception& error) {
+            reason = concat(what, " of the GPUs does not end: ", error.what());
+          }
+          abort(reason);
+        });
+  }
 
   void make_comms() {
     if (job.processes) return make_comms_of_job();
@@ -253,6 +280,7 @@ class NcclCommunicator final : public Communicator {
     throw_if_failed();
     CudaStream& to = cuda_stream(stream);
     Rank& rank = group_->ranks[local_];
+    const char* const name = call.collective;
     try {
       group_->agreement.enter(local_, std::move(call));
     } catch (const CommError& error) {
@@ -265,6 +293,9 @@ class NcclCommunicator final : public Communicator {
     to.watch(group_->failure);
     try {
       launch(rank.comm, static_cast<cudaStream_t>(to.native()));
+      if (group_->watch) {
+        group_->watch->launched(local_, name, rank.device, static_cast<cudaStream_t>(to.native()));
+      }
     } catch (const CommError&) {
       throw_if_failed();  // the cause says more than NCCL's complaint about the abort
       throw;

@@ -41,7 +41,8 @@ TEST(ProcessGroup, CallbacksAreCheckedAndPassedOn) {
   callbacks.size = 2;
   callbacks.rank = 2;
   callbacks.all_to_all = [](const void*, const std::vector<std::size_t>&, void*,
-                            const std::vector<std::size_t>&) { throw CommError("not today"); };
+                            const std::vector<std::size_t>&,
+                            double) { throw CommError("not today"); };
   callbacks.duplicate = [&](const std::string&) { return callbacks; };
   callbacks.abort = [&](const std::string& text) { reason = text; };
   EXPECT_THROW(make_process_group(callbacks), InvalidArgument);

@@ -32,9 +32,10 @@ class ThreadProcessGroup final : public IProcessGroup {
 
   std::size_t rank() const override { return rank_; }
   std::size_t size() const override { return size_; }
+  double limit_seconds() const override { return 60.0; }
 
   void all_to_all(const void* in, const std::vector<std::size_t>& send_bytes, void* out,
-                  const std::vector<std::size_t>& receive_bytes) override {
+                  const std::vector<std::size_t>& receive_bytes, double) override {
     std::unique_lock lock(job_->mutex);
     const char* from = static_cast<const char*>(in);
     for (std::size_t p = 0; p < size_; ++p) {
