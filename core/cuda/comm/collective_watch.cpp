@@ -5,6 +5,7 @@
 #include <exception>
 #include <utility>
 
+#include "core/cpp/base/error.hpp"
 #include "core/cpp/base/log.hpp"
 #include "core/cuda/device/device_guard.hpp"
 #include "core/cuda/device/status.hpp"
