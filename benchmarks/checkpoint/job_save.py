@@ -219,7 +219,7 @@ def main() -> None:
         shutil.rmtree(place, ignore_errors=True)
         told = {"processes": group.size, "devices": group.size * a.gpus, "device": a.device}
         told |= {"model": a.model, "d": a.dim, "gigabytes": a.gigabytes}
-        print(json.dumps(told | job.figures, indent=1))
+        print(json.dumps(told | job.figures))
 
 
 if __name__ == "__main__":
