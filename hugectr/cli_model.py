@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from hugectr.checkpoint_manifest import MANIFEST, published
+from hugectr.checkpoints import MANIFEST, published, verify
 from hugectr.errors import DataError, InvalidArgument
 
 
@@ -24,7 +24,7 @@ def _checkpoint(path: str) -> Path:
 
 
 def _inspect(args: argparse.Namespace) -> int:
-    from hugectr.checkpoint_inspect import format_report, inspect_model
+    from hugectr.checkpoints.inspect import format_report, inspect_model
 
     reports = inspect_model(args.path)
     print(json.dumps(reports, indent=2) if args.json else format_report(reports))
@@ -32,8 +32,6 @@ def _inspect(args: argparse.Namespace) -> int:
 
 
 def _verify(args: argparse.Namespace) -> int:
-    from hugectr.checkpoint_folder import verify
-
     place = Path(args.path)
     places = [place]
     if not (place / MANIFEST).is_file():
@@ -58,7 +56,7 @@ def _verify(args: argparse.Namespace) -> int:
 
 
 def _reshard(args: argparse.Namespace) -> int:
-    from hugectr.checkpoint_reshard import reshard
+    from hugectr.checkpoints.reshard import reshard
 
     if args.shards < 1:
         raise InvalidArgument(f"shards: found {args.shards}, allowed: 1 or more")
@@ -67,21 +65,22 @@ def _reshard(args: argparse.Namespace) -> int:
 
 
 def _convert(args: argparse.Namespace) -> int:
-    from hugectr import checkpoint_export, checkpoint_original
+    from hugectr.checkpoints.export import to_numpy, to_safetensors
+    from hugectr.checkpoints.original_convert import from_original, to_original
 
     if args.to == "native":
         names = args.tables.split(",") if args.tables else []
         source, target = Path(args.source), Path(args.target)
-        print(checkpoint_original.from_original(source, target, names, args.seed))
+        print(from_original(source, target, names, args.seed))
         return 0
     path = _checkpoint(args.source)
     if args.to == "original":
-        print(checkpoint_original.to_original(path, args.target).dense)
+        print(to_original(path, args.target).dense)
         return 0
     if args.to == "safetensors":
-        checkpoint_export.to_safetensors(path, Path(args.target))
+        to_safetensors(path, Path(args.target))
     else:
-        checkpoint_export.to_numpy(path, Path(args.target))
+        to_numpy(path, Path(args.target))
     print(args.target)
     return 0
 

@@ -10,22 +10,21 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from hugectr import log, native_checkpoint
+from hugectr import checkpoints, log
 from hugectr.agreement import from_root, together
 from hugectr.arguments import check_bool, check_int
-from hugectr.checkpoint_delta import Base
-from hugectr.checkpoint_manifest import MANIFEST, step_folder
+from hugectr.checkpoints import MANIFEST, Base, step_folder
 from hugectr.errors import InvalidArgument
 from hugectr.model_graph import ModelGraph
 from hugectr.processes.group import ProcessGroup
 
 
 class ModelCheckpoints(ModelGraph):
-    """The part of Model that deals with native checkpoints (``hugectr.native_checkpoint``)."""
+    """The part of Model that deals with native checkpoints (``hugectr.checkpoints``)."""
 
     #: Epoch that fit() is in (epoch mode): part of what a checkpoint goes on from.
     fit_epoch = 0
-    _saver: native_checkpoint.Saver | None = None
+    _saver: checkpoints.Saver | None = None
     _save_channel: ProcessGroup | None = None
     _notes_rows = False  # whether saves take marks, for deltas that build on them
     _base: Base | None = None  # what the next delta may build on
@@ -77,7 +76,7 @@ class ModelCheckpoints(ModelGraph):
             self._notes_rows = True
         if background and self._save_channel is None:
             self._save_channel = self._group().duplicate("save")
-        self._saver = native_checkpoint.Saver(path, keep_last, background, self._save_channel)
+        self._saver = checkpoints.Saver(path, keep_last, background, self._save_channel)
         target = step_folder(Path(path), self.session.step())
         self._next_base = None
         self._saver.save(self, base)  # type: ignore[arg-type]
@@ -161,7 +160,7 @@ class ModelCheckpoints(ModelGraph):
 
     def latest_checkpoint(self, folder: str | os.PathLike[str]) -> Path | None:
         """The newest published checkpoint of a folder, or None; what process 0 sees counts."""
-        return from_root(self._group(), lambda: native_checkpoint.latest(folder))
+        return from_root(self._group(), lambda: checkpoints.latest(folder))
 
     def resume(self, path: str | os.PathLike[str]) -> int:
         """Go on from a checkpoint: the next step is the one that would have come then.
@@ -186,14 +185,14 @@ class ModelCheckpoints(ModelGraph):
         self.wait_for_save()
         place = from_root(self._group(), lambda: _checkpoint_at(Path(path)))
         self._base = None
-        native_checkpoint.give(self, place)  # type: ignore[arg-type]
+        checkpoints.give(self, place)  # type: ignore[arg-type]
         if self._notes_rows:
             self._base = Base(place, self._mark_rows())
         log.info(f"Resumed from {place}")
         return int(self.session.step())
 
     def _group(self) -> ProcessGroup:
-        return native_checkpoint.group_of(self)  # type: ignore[arg-type]
+        return checkpoints.group_of(self)  # type: ignore[arg-type]
 
     def frozen(self) -> set[str]:
         """Names of the frozen tables; "" stands for the dense network."""
@@ -212,7 +211,7 @@ def _checkpoint_at(place: Path) -> Path:
     """The checkpoint itself, or the newest of a folder."""
     if (place / MANIFEST).is_file():
         return place
-    newest = native_checkpoint.latest(place)
+    newest = checkpoints.latest(place)
     if newest is None:
         raise InvalidArgument(f"resume: {place} is no checkpoint and has none in it")
     return newest

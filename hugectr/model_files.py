@@ -5,28 +5,37 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hugectr import checkpoint, log, original_load, original_save
+from hugectr import log
 from hugectr.agreement import from_root
 from hugectr.arguments import check_int
-from hugectr.checkpoint import Paths
+from hugectr.checkpoints import original_load, original_save
+from hugectr.checkpoints.original_files import (
+    CheckpointFiles,
+    Paths,
+    check_sparse_path,
+    read_statistics,
+    statistics_file,
+    table_paths,
+    write_statistics,
+)
 from hugectr.model_checkpoints import ModelCheckpoints
 
 
 class ModelFiles(ModelCheckpoints):
-    """Weights and optimizer states as files (``hugectr.checkpoint`` has their names).
+    """Weights and optimizer states as files (``CheckpointFiles`` has their names).
 
     In a job of several processes all of them make these calls; the files are the same.
     """
 
     def save_params_to_files(self, prefix: str, iter: int = 0) -> None:
-        """Write weights and optimizer states; ``hugectr.checkpoint`` has the file names."""
+        """Write weights and optimizer states; ``CheckpointFiles`` has the file names."""
         iteration = check_int("save_params_to_files: iter", iter, 0)
         if (group := self._group()).size > 1:
             original_save.save_params(self, prefix, iteration, group)  # type: ignore[arg-type]
             return
         self.session.save_params_to_files(prefix, iteration)
-        files = checkpoint.CheckpointFiles(prefix, iteration)
-        checkpoint.write_statistics(files.dense, self.session.non_trainables())
+        files = CheckpointFiles(prefix, iteration)
+        write_statistics(files.dense, self.session.non_trainables())
 
     def load_dense_weights(self, dense_model_file: str | Path) -> None:
         """Load dense weights, and the running statistics of BatchNorm beside them."""
@@ -41,12 +50,12 @@ class ModelFiles(ModelCheckpoints):
         current = self.session.non_trainables()
         if not current:
             return
-        if from_root(group, checkpoint.statistics_file(dense_model_file).exists):
-            values = from_root(group, lambda: checkpoint.read_statistics(dense_model_file, current))
+        if from_root(group, statistics_file(dense_model_file).exists):
+            values = from_root(group, lambda: read_statistics(dense_model_file, current))
             self.session.set_non_trainables(values)
         else:
             log.warning(
-                f"{checkpoint.statistics_file(dense_model_file)} is not there: BatchNorm keeps the "
+                f"{statistics_file(dense_model_file)} is not there: BatchNorm keeps the "
                 "running statistics it has"
             )
 
@@ -55,7 +64,7 @@ class ModelFiles(ModelCheckpoints):
         for index, path in self._table_paths("load_sparse_weights", sparse_embedding_files):
             name = f"load_sparse_weights: {self.embeddings[index].sparse_embedding_name!r}"
             group = self._group()
-            place = from_root(group, lambda n=name, p=path: checkpoint.check_sparse_path(n, p))  # type: ignore[misc]
+            place = from_root(group, lambda n=name, p=path: check_sparse_path(n, p))  # type: ignore[misc]
             if group.size > 1:
                 i64 = self.solver.i64_input_key
                 original_load.load_table(self.session, index, place, i64, group)
@@ -85,4 +94,4 @@ class ModelFiles(ModelCheckpoints):
 
     def _table_paths(self, where: str, paths: Paths) -> list[tuple[int, str | Path]]:
         names = [embedding.sparse_embedding_name for embedding in self.embeddings]
-        return checkpoint.table_paths(where, paths, names)
+        return table_paths(where, paths, names)

@@ -27,7 +27,8 @@ from pathlib import Path
 from job_model import build, fill
 from save_rate import GB
 
-from hugectr import Model, original_save, processes
+from hugectr import Model, processes
+from hugectr.checkpoints import original_save
 from hugectr.processes.group import ProcessGroup
 
 BLOCK = 16 << 20

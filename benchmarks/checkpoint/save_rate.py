@@ -23,10 +23,9 @@ from pathlib import Path
 import numpy as np
 
 import hugectr
-from hugectr import checkpoint_folder, checkpoint_load
-from hugectr.checkpoint_folder import Snapshot, write
-from hugectr.checkpoint_manifest import read_manifest
-from hugectr.checkpoint_rows import row_memory
+from hugectr.checkpoints import Snapshot, read_manifest, verify, write
+from hugectr.checkpoints.load import TableReader
+from hugectr.checkpoints.rows import row_memory
 from hugectr.enums import DataReaderType_t
 from hugectr.tools import DataGenerator, DataGeneratorParams
 
@@ -121,7 +120,7 @@ def rate(work, processes: int, folder: Path, gigabytes: float) -> float:
 def _read(folder: Path) -> float:
     """GB a second of reading and checking all rows, page cache as it is."""
     (path,) = folder.iterdir()
-    reader = checkpoint_load.TableReader(path, read_manifest(path), 0)
+    reader = TableReader(path, read_manifest(path), 0)
     begin, size = time.perf_counter(), 0
     for values in reader.ahead(reader.units):
         size += sum(array.nbytes for array in values.values())
@@ -238,7 +237,7 @@ def main() -> None:
                 shutil.rmtree(place / "plain")
                 saved = rate(_save, processes, place / "run", args.gigabytes)
                 read = _read(place / "run")
-                checkpoint_folder.verify(next((place / "run").iterdir()))
+                verify(next((place / "run").iterdir()))
                 shutil.rmtree(place / "run")
                 plain.append(rate(_plain, processes, place / "plain", args.gigabytes))
                 figures[f"{processes} processes"] = {

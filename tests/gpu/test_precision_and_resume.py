@@ -10,7 +10,7 @@ import pytest
 from oracle.reals import HALVES
 
 import hugectr
-from hugectr import native_checkpoint
+from hugectr import checkpoints
 from hugectr.data.adult import write_adult_norm
 from hugectr.demo.training import train as train_adult
 from hugectr.demo.wide_and_deep import wide_and_deep
@@ -61,7 +61,7 @@ def test_resume_is_exact(tmp_path, update):
         second.train()
         curve.append(second.get_current_loss())
     np.testing.assert_array_equal(curve, wanted[25:])
-    a, b = native_checkpoint.take(whole), native_checkpoint.take(second)
+    a, b = checkpoints.take(whole), checkpoints.take(second)
     assert a.fields == b.fields
     for name, values in a.arrays.items():
         np.testing.assert_array_equal(values, b.arrays[name], err_msg=name)
@@ -75,11 +75,11 @@ def test_base_and_deltas_are_exact(tmp_path, embedding):
         model.train()
         path = model.save(tmp_path, delta=True, background=True)
     model.wait_for_save()
-    a = native_checkpoint.take(model)
+    a = checkpoints.take(model)
     for device in ("cuda", "cpu"):
         _, again = train(device, "Adam", 1, embedding=embedding)
         assert again.resume(path) == 13
-        b = native_checkpoint.take(again)
+        b = checkpoints.take(again)
         for name, values in a.arrays.items():
             np.testing.assert_array_equal(values, b.arrays[name], err_msg=name)
     before = model.session.dump_embedding(0)

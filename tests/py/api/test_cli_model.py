@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from oracle.command import hctr
 
-from hugectr import checkpoint_chunks, checkpoint_export, checkpoint_folder, native_checkpoint
+from hugectr import checkpoints
+from hugectr.checkpoints.chunks import CHUNK
+from hugectr.checkpoints.export import dense_tensors
 
 
 @pytest.fixture
@@ -21,7 +23,7 @@ def saved(make_model, tmp_path):
 
 
 def state(model):
-    return native_checkpoint.take(model).arrays
+    return checkpoints.take(model).arrays
 
 
 def assert_same(a, b):
@@ -70,14 +72,14 @@ def test_inspect_of_a_checkpoint(saved):
     assert "dense.states" in done.stdout
 
 
-@pytest.mark.parametrize("chunk", [500, checkpoint_chunks.CHUNK])
+@pytest.mark.parametrize("chunk", [500, CHUNK])
 def test_reshard_there_and_back(saved, make_model, monkeypatch, chunk):
     folder, model, path = saved
-    monkeypatch.setattr("hugectr.checkpoint_reshard.CHUNK", chunk)
-    from hugectr.checkpoint_reshard import reshard
+    monkeypatch.setattr("hugectr.checkpoints.reshard.CHUNK", chunk)
+    from hugectr.checkpoints.reshard import reshard
 
     three = reshard(path, folder / "three", 3)
-    manifest = checkpoint_folder.verify(three)
+    manifest = checkpoints.verify(three)
     (table,) = manifest["tables"]
     assert [len(shard["files"]) for shard in table["shards"]] == [5] * 3
     assert min(shard["rows"] for shard in table["shards"]) > 0
@@ -88,7 +90,7 @@ def test_reshard_there_and_back(saved, make_model, monkeypatch, chunk):
     for place in (three, one, folder / "by_command"):
         again.resume(place)
         assert_same(state(again), state(model))
-    for name in checkpoint_folder.verify(path)["files"]:
+    for name in checkpoints.verify(path)["files"]:
         assert (one / name).read_bytes() == (path / name).read_bytes()
     assert hctr("model", "reshard", path, 0, folder / "x").returncode == 2
 
@@ -163,7 +165,7 @@ def _safetensors(file: Path):
 
 def test_a_checkpoint_that_names_no_tensors_is_exported_flat(saved):
     _, model, path = saved
-    manifest = checkpoint_folder.verify(path) | {"dense_tensors": []}
-    (name,) = checkpoint_export.dense_tensors((path, manifest)).keys()
+    manifest = checkpoints.verify(path) | {"dense_tensors": []}
+    (name,) = dense_tensors((path, manifest)).keys()
     assert name == "dense"
     assert model.session.dense_weights().size > 0

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import hugectr
-from hugectr.checkpoint import CheckpointFiles
+from hugectr.checkpoints.original_files import CheckpointFiles
 from hugectr.data import from_arrays
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from oracle.small_data import generate
 
-from hugectr import checkpoint_folder, native_checkpoint
-from hugectr.checkpoint_reshard import reshard
+from hugectr import checkpoints
+from hugectr.checkpoints.reshard import reshard
 
 job = pytest.importorskip("processes.job")
 SCRIPT = Path(__file__).with_name("checkpoint_job.py")
@@ -40,14 +40,14 @@ def content(folder):
 @pytest.mark.parametrize(("saving", "loading"), [(2, 3), (3, 1), (1, 2)])
 def test_saved_by_some_loaded_by_others(tmp_path, source, saving, loading, embedding):
     wanted = run(tmp_path, source, saving, "save", embedding)
-    path = native_checkpoint.latest(tmp_path / "run")
-    manifest = checkpoint_folder.verify(path)
+    path = checkpoints.latest(tmp_path / "run")
+    manifest = checkpoints.verify(path)
     assert len(manifest["tables"][0]["shards"]) == saving
     assert manifest["chain"] == ["step-0000000008"]
     found = run(tmp_path, source, loading, "resume", embedding, again="again")
     np.testing.assert_allclose(found, wanted, rtol=1e-5)
-    again = native_checkpoint.latest(tmp_path / "again")
-    assert len(checkpoint_folder.verify(again)["tables"][0]["shards"]) == loading
+    again = checkpoints.latest(tmp_path / "again")
+    assert len(checkpoints.verify(again)["tables"][0]["shards"]) == loading
     a, b = (content(reshard(p, tmp_path / f"one{i}", 1)) for i, p in enumerate((path, again)))
     assert a == b  # rows, states, dense weights, position: all the same bytes
     files = content(tmp_path / "files")

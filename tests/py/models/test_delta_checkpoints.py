@@ -10,9 +10,9 @@ from oracle.fake_model import FakeModel, all_rows
 from oracle.small_net import SIZES, build, losses
 from oracle.thread_group import results_of
 
-from hugectr import checkpoint_folder, native_checkpoint
-from hugectr.checkpoint_manifest import read_manifest
-from hugectr.checkpoint_reshard import reshard
+from hugectr import checkpoints
+from hugectr.checkpoints.manifest import read_manifest
+from hugectr.checkpoints.reshard import reshard
 from hugectr.data import from_arrays
 from hugectr.enums import DataReaderType_t
 from hugectr.errors import DataError, InvalidArgument
@@ -31,7 +31,7 @@ def make(**settings):
 
 
 def state(model):
-    snapshot = native_checkpoint.take(model)
+    snapshot = checkpoints.take(model)
     return snapshot.fields, snapshot.arrays
 
 
@@ -59,7 +59,7 @@ def test_base_and_deltas_are_the_full_state_bit_for_bit(tmp_path, background):
     assert again.resume(tmp_path) == 20
     assert_equal_states(state(again), wanted)
     assert losses(again, 5) == pytest.approx(losses(model, 5), rel=1e-5)
-    checkpoint_folder.verify(paths[3])
+    checkpoints.verify(paths[3])
     full = reshard(paths[3], tmp_path / "full", 2)
     assert "chain" not in read_manifest(full)
     third = make()
@@ -129,7 +129,7 @@ def test_keep_last_keeps_what_deltas_need(tmp_path):
         kept = sorted(path.name for path in tmp_path.iterdir())
         last_full = 0 if len(names) < 4 else 3
         assert kept == sorted(names[last_full:])
-        checkpoint_folder.verify(tmp_path / names[-1])
+        checkpoints.verify(tmp_path / names[-1])
 
 
 @pytest.mark.parametrize("how", ["gone", "other", "damaged"])
@@ -153,7 +153,7 @@ def test_a_broken_chain_is_named(tmp_path, how):
         shutil.rmtree(base)
         other.save(tmp_path)
     again = make()
-    for act in (lambda: checkpoint_folder.verify(path), lambda: again.resume(path)):
+    for act in (lambda: checkpoints.verify(path), lambda: again.resume(path)):
         with pytest.raises(DataError, match=words):
             act()
 
@@ -173,7 +173,7 @@ def test_a_base_is_not_replaced_by_something_else(tmp_path):
     with pytest.raises(InvalidArgument, match="step-0000000006 builds on it"):
         again.save(tmp_path)
     assert (base / "manifest.json").read_bytes() == before
-    checkpoint_folder.verify(tmp_path / "step-0000000006")
+    checkpoints.verify(tmp_path / "step-0000000006")
     assert len(list(tmp_path.iterdir())) == 2
 
 
@@ -181,7 +181,7 @@ def test_fit_writes_full_checkpoints_and_deltas_in_turn(tmp_path):
     model = make()
     settings = {"display": 0, "snapshot": 0, "checkpoint_dir": tmp_path, "keep_last": 0}
     model.fit(max_iter=12, checkpoint_interval=2, checkpoint_deltas=2, **settings)
-    found = [path for _, path in checkpoint_folder.published(tmp_path)]
+    found = [path for _, path in checkpoints.published(tmp_path)]
     assert [len(read_manifest(p).get("chain", [])) for p in found] == [0, 1, 2, 0, 1, 2]
     again = make()
     again.fit(max_iter=12, resume=True, checkpoint_interval=2, **settings)
@@ -206,7 +206,7 @@ def test_a_job_of_any_size_replays_a_chain(tmp_path, localized):
         return model
 
     saved = results_of(3, saving)
-    manifest = read_manifest(native_checkpoint.latest(tmp_path))
+    manifest = read_manifest(checkpoints.latest(tmp_path))
     assert manifest["tables"][0]["rows"] == 4
     for size in (1, 2, 4):
         assert all_rows(results_of(size, loading)) == all_rows(saved)

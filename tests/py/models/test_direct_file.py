@@ -7,10 +7,10 @@ import os
 import numpy as np
 import pytest
 
-from hugectr import direct_file
-from hugectr.checkpoint_manifest import row_bytes
-from hugectr.checkpoint_rows import chunk_rows, row_memory
-from hugectr.direct_file import ALIGNMENT, DirectFile, aligned_empty
+from hugectr.checkpoints import direct_file
+from hugectr.checkpoints.direct_file import ALIGNMENT, DirectFile, aligned_empty
+from hugectr.checkpoints.manifest import row_bytes
+from hugectr.checkpoints.rows import chunk_rows, row_memory
 
 SIZES = [0, 1, ALIGNMENT - 1, ALIGNMENT, ALIGNMENT + 1, 5 * ALIGNMENT, 5 * ALIGNMENT + 100]
 

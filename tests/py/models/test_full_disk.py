@@ -14,7 +14,7 @@ from oracle.fake_model import FakeModel
 from oracle.thread_group import results_of, run_job
 
 import hugectr
-from hugectr import checkpoint_folder, native_checkpoint
+from hugectr import checkpoints
 from hugectr.processes.solo import SoloGroup
 
 MANY = {(0, key): key for key in range(12000)}  # 0.8 MB
@@ -44,7 +44,7 @@ def tmpfs(folder, size):
 
 def assert_last_good(folder, step):
     assert [path.name for path in folder.iterdir()] == [f"step-{step:010d}"]
-    checkpoint_folder.verify(native_checkpoint.latest(folder))
+    checkpoints.verify(checkpoints.latest(folder))
 
 
 @pytest.mark.parametrize("background", [False, True])
@@ -71,7 +71,7 @@ def test_a_full_disk(tmp_path, processes, background):
             )
         assert len(list((disk / "run").iterdir())) >= 1
         assert not list((disk / "run").glob(".saving-*"))
-        checkpoint_folder.verify(native_checkpoint.latest(disk / "run"))
+        checkpoints.verify(checkpoints.latest(disk / "run"))
 
 
 def test_a_read_only_file_system(tmp_path):
@@ -136,14 +136,14 @@ def test_a_folder_that_is_a_file(tmp_path, processes):
 def test_a_cut_manifest_and_one_of_wrong_content(tmp_path):
     results_of(2, lambda group: model_at(1, MANY, group).save(tmp_path))
     results_of(2, lambda group: model_at(2, MANY, group).save(tmp_path))
-    newest = native_checkpoint.latest(tmp_path)
+    newest = checkpoints.latest(tmp_path)
     content = (newest / "manifest.json").read_bytes()
     middle = len(content) // 2
     for damaged in (b"", content[:middle], content[:middle] + b"7" + content[middle + 1 :]):
         (newest / "manifest.json").write_bytes(damaged)
         for act in (
             lambda group: model_at(0, {}, group).resume(tmp_path),
-            lambda group: checkpoint_folder.verify(newest),
+            lambda group: checkpoints.verify(newest),
         ):
             for _, error in run_job(2, act):
                 assert isinstance(error, hugectr.errors.DataError)
@@ -153,7 +153,7 @@ def test_a_cut_manifest_and_one_of_wrong_content(tmp_path):
 
 
 def test_a_checkpoint_of_a_later_version(tmp_path):
-    from hugectr.checkpoint_manifest import manifest_text, read_manifest
+    from hugectr.checkpoints.manifest import manifest_text, read_manifest
 
     path = model_at(1, MANY).save(tmp_path)
     manifest = read_manifest(path) | {"format": 9}
@@ -168,4 +168,4 @@ def test_a_damaged_older_checkpoint_does_not_stop_saving(tmp_path):
     (path / "manifest.json").write_text("{")
     last = model_at(3, MANY).save(tmp_path, keep_last=2)
     assert sorted(p.name for p in tmp_path.iterdir()) == [path.name, last.name]
-    checkpoint_folder.verify(last)
+    checkpoints.verify(last)

@@ -8,7 +8,7 @@ import pytest
 from oracle.fake_model import DIM, FakeModel, all_rows
 from oracle.thread_group import results_of, run_job
 
-from hugectr import original_load, original_save
+from hugectr.checkpoints import original_files, original_load, original_save
 from hugectr.errors import DataError, OutOfMemory
 
 ROWS = {(k % 5, k): 3 * k + 1 for k in [*range(400), -1, -7, 2**62]}
@@ -183,7 +183,7 @@ def test_errors_reach_all_and_the_table_stays(tmp_path, monkeypatch):
         model.train(ROWS, 3)
         model.save_params_to_files(str(tmp_path / "x"), 1)
 
-    monkeypatch.setattr(original_save.os, "pwrite", full)
+    monkeypatch.setattr(original_files.os, "pwrite", full)
     for _, error in run_job(3, saving):
         assert isinstance(error, OSError)
         assert error.errno == 28

@@ -15,7 +15,9 @@ import pytest
 from oracle.small_net import SIZES, build, losses
 
 import hugectr
-from hugectr import checkpoint_chunks, checkpoint_folder, checkpoint_manifest, native_checkpoint
+from hugectr import checkpoints
+from hugectr.checkpoints.chunks import ChunkFile
+from hugectr.checkpoints.manifest import manifest_sum
 from hugectr.data import Shuffle
 from hugectr.enums import Check_t, DataReaderType_t
 from hugectr.tools import DataGenerator, DataGeneratorParams
@@ -58,7 +60,7 @@ def model_of(data, kind, **settings):
 
 def state(model):
     """Everything a model is, as arrays."""
-    snapshot = native_checkpoint.take(model)
+    snapshot = checkpoints.take(model)
     fields = {k: v for k, v in snapshot.fields.items() if k != "files"}
     return fields, snapshot.arrays
 
@@ -85,7 +87,7 @@ def test_resume_is_exact(data, tmp_path, kind, background):
     assert second.resume(tmp_path) == 25
     assert losses(second, 35) == wanted[25:]
     assert_equal_states(state(second), state(whole))
-    assert checkpoint_folder.verify(path)["step"] == 25
+    assert checkpoints.verify(path)["step"] == 25
 
 
 def test_resume_with_a_shuffle_and_into_a_model_that_has_trained(data, tmp_path):
@@ -149,28 +151,28 @@ def test_fit_killed_at_random_moments_ends_where_it_would_have(data, tmp_path, r
     interval = 7 if mode == "repeat" else 3
     for _ in range(6):
         process = run_fit(data["Raw"], folder, steps, mode, interval)
-        seen = len(checkpoint_folder.published(folder))
+        seen = len(checkpoints.published(folder))
         begin = time.monotonic()
         while process.poll() is None and time.monotonic() - begin < 60:
-            if len(checkpoint_folder.published(folder)) > seen or list(folder.glob(".saving-*")):
+            if len(checkpoints.published(folder)) > seen or list(folder.glob(".saving-*")):
                 break
             time.sleep(0.002)
         time.sleep(float(rng.random()) * 0.05)
         process.send_signal(signal.SIGKILL)
         process.communicate(timeout=60)
-        found = native_checkpoint.latest(folder)
+        found = checkpoints.latest(folder)
         if found is not None:  # else killed before the first was published
-            checkpoint_folder.verify(found)
+            checkpoints.verify(found)
     last = run_fit(data["Raw"], folder, steps, mode, interval)
     text, _ = last.communicate(timeout=120)
     assert last.returncode == 0, text
-    a, b = (native_checkpoint.latest(tmp_path / name) for name in ("whole", "killed"))
+    a, b = (checkpoints.latest(tmp_path / name) for name in ("whole", "killed"))
     assert a.name == b.name
     first, second = (json.loads((p / "manifest.json").read_text()) for p in (a, b))
     assert first["files"] == second["files"]  # checksums of all content
     assert first["data_position"] == second["data_position"]
     assert not list(folder.glob(".saving-*"))
-    assert len(checkpoint_folder.published(folder)) == 2
+    assert len(checkpoints.published(folder)) == 2
 
 
 def saved(data, tmp_path):
@@ -182,7 +184,7 @@ def saved(data, tmp_path):
 def test_a_folder_that_can_not_be_written_leaves_the_last_checkpoint(data, tmp_path, monkeypatch):
     model, path = saved(data, tmp_path)
     losses(model, 2)
-    real = checkpoint_chunks.ChunkFile.put
+    real = ChunkFile.put
     written = []
 
     def full_disk(self, number, values):
@@ -191,13 +193,13 @@ def test_a_folder_that_can_not_be_written_leaves_the_last_checkpoint(data, tmp_p
             raise OSError(28, "No space left on device", str(self.path))
         real(self, number, values)
 
-    monkeypatch.setattr(checkpoint_chunks.ChunkFile, "put", full_disk)
+    monkeypatch.setattr(ChunkFile, "put", full_disk)
     with pytest.raises(OSError, match="No space left"):
         model.save(tmp_path / "run")
     model.save(tmp_path / "other")  # the fifth file and all after it
     monkeypatch.undo()
-    assert native_checkpoint.latest(tmp_path / "run") == path
-    checkpoint_folder.verify(path)
+    assert checkpoints.latest(tmp_path / "run") == path
+    checkpoints.verify(path)
     assert not list((tmp_path / "run").glob(".saving-*"))
     written.clear()
 
@@ -209,7 +211,7 @@ def test_an_error_in_the_background_is_raised_by_the_next_call(data, tmp_path, m
     def fail(self, number, values):
         raise OSError(30, "Read-only file system", str(self.path))
 
-    monkeypatch.setattr(checkpoint_chunks.ChunkFile, "put", fail)
+    monkeypatch.setattr(ChunkFile, "put", fail)
     model.save(tmp_path / "run", background=True)
     with pytest.raises(OSError, match="Read-only"):
         model.wait_for_save()
@@ -229,7 +231,7 @@ def test_missing_short_and_damaged_files_are_named(data, tmp_path, part):
             (path / part).unlink()
         else:
             (path / part).write_bytes(damaged)
-        for act in (lambda: checkpoint_folder.verify(path), lambda: model.resume(path)):
+        for act in (lambda: checkpoints.verify(path), lambda: model.resume(path)):
             if part == "manifest.json" and damaged is None:
                 with pytest.raises((hugectr.errors.DataError, hugectr.InvalidArgument)):
                     act()
@@ -253,7 +255,7 @@ def test_another_model_is_refused_and_unchanged(data, tmp_path):
         ({"format": 3}, "format 3"),
     ):
         changed = manifest | change
-        changed["crc32"] = checkpoint_manifest.manifest_sum(changed)
+        changed["crc32"] = manifest_sum(changed)
         (path / "manifest.json").write_text(json.dumps(changed))
         with pytest.raises((hugectr.InvalidArgument, hugectr.errors.DataError), match=words):
             wide.resume(path)

@@ -10,8 +10,9 @@ import pytest
 from oracle.fake_model import FakeModel, all_rows
 from oracle.thread_group import results_of, run_job
 
-from hugectr import checkpoint_chunks, checkpoint_folder, native_checkpoint
-from hugectr.checkpoint_manifest import manifest_text
+from hugectr import checkpoints
+from hugectr.checkpoints.chunks import ChunkFile, read_range
+from hugectr.checkpoints.manifest import manifest_text
 from hugectr.errors import DataError, InvalidArgument, OutOfMemory
 from hugectr.processes.solo import SoloGroup
 
@@ -20,8 +21,8 @@ ROWS = {(k % 5, int(k)): k for k in [*range(100), -1, -7, 2**62]}
 
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
-    monkeypatch.setattr(checkpoint_folder, "CHUNK", 700)
-    monkeypatch.setattr(checkpoint_chunks, "CHUNK", 700)
+    monkeypatch.setattr("hugectr.checkpoints.folder.CHUNK", 700)
+    monkeypatch.setattr("hugectr.checkpoints.chunks.CHUNK", 700)
 
 
 def save(folder, processes, devices, localized=False, rows=ROWS, step=7, **settings):
@@ -57,21 +58,21 @@ def test_any_number_of_processes_to_any_other(tmp_path, saving, loading, localiz
         assert model.session.step() == 7
         assert model.session.data_position() == {"sample": 70}
         assert model.session.dense_weights().tolist() == [7] * 5
-    path = native_checkpoint.latest(tmp_path)
-    manifest = checkpoint_folder.verify(path)
+    path = checkpoints.latest(tmp_path)
+    manifest = checkpoints.verify(path)
     assert len(manifest["tables"][0]["shards"]) == saving
     assert sorted(p.name for p in path.iterdir()) == sorted([*manifest["files"], "manifest.json"])
 
 
 def test_every_byte_is_read_once_and_with_as_many_processes_by_its_owner(tmp_path, monkeypatch):
     save(tmp_path, 3, 3)
-    read, real = [], checkpoint_chunks.read_range
+    read, real = [], read_range
 
     def note(path, begin, end):
         read.append((path.name, begin, end))
         return real(path, begin, end)
 
-    monkeypatch.setattr("hugectr.checkpoint_load.read_range", note)
+    monkeypatch.setattr("hugectr.checkpoints.load.read_range", note)
     resume(tmp_path, 4, 4)
     files = json.loads((tmp_path / "step-0000000007" / "manifest.json").read_text())["files"]
     assert len(read) == len(set(read))
@@ -93,7 +94,7 @@ def test_memory_of_a_round_is_that_of_chunks(tmp_path):
 
 def test_a_checkpoint_of_format_1_loads_on_any_number_of_processes(tmp_path):
     saved = save(tmp_path, 1, 1)
-    path = native_checkpoint.latest(tmp_path)
+    path = checkpoints.latest(tmp_path)
     manifest = json.loads((path / "manifest.json").read_text())
     table = manifest["tables"][0]
     for part, name in table.pop("shards")[0]["files"].items():
@@ -105,7 +106,7 @@ def test_a_checkpoint_of_format_1_loads_on_any_number_of_processes(tmp_path):
         entry["crc32"] = zlib.crc32((path / name).read_bytes())
     manifest["format"] = 1
     (path / "manifest.json").write_bytes(manifest_text(manifest))
-    checkpoint_folder.verify(path)
+    checkpoints.verify(path)
     for processes in (1, 3):
         assert all_rows(resume(tmp_path, processes, 3)[0]) == all_rows(saved)
     content = bytearray((path / "table0.vector").read_bytes())
@@ -122,7 +123,7 @@ def test_an_error_of_one_fails_all_and_leaves_the_last_checkpoint(
     tmp_path, monkeypatch, failing, background
 ):
     save(tmp_path, 3, 3, step=1)
-    real = checkpoint_chunks.ChunkFile.put
+    real = ChunkFile.put
 
     def full(self, number, values):
         if f".{failing + 1}-of-3" in self.path.name and number == 1:
@@ -136,7 +137,7 @@ def test_an_error_of_one_fails_all_and_leaves_the_last_checkpoint(
         model.wait_for_save()
 
     with monkeypatch.context() as patch:
-        patch.setattr(checkpoint_chunks.ChunkFile, "put", full)
+        patch.setattr(ChunkFile, "put", full)
         errors = [error for _, error in run_job(3, work)]
     for error in errors:
         assert isinstance(error, OSError)
@@ -144,9 +145,9 @@ def test_an_error_of_one_fails_all_and_leaves_the_last_checkpoint(
         assert f"process {failing}: No space left" in str(error)
         assert f"{failing + 1}-of-3" in str(error.filename)
     assert [p.name for p in tmp_path.iterdir()] == ["step-0000000001"]
-    checkpoint_folder.verify(tmp_path / "step-0000000001")
+    checkpoints.verify(tmp_path / "step-0000000001")
     save(tmp_path, 3, 3, step=2)
-    assert native_checkpoint.latest(tmp_path).name == "step-0000000002"
+    assert checkpoints.latest(tmp_path).name == "step-0000000002"
 
 
 def test_a_process_that_is_gone_ends_the_save(tmp_path):
@@ -187,7 +188,7 @@ def test_leftovers_go_and_old_checkpoints_with_them(tmp_path):
 @pytest.mark.parametrize("how", ["flip", "cut", "missing"])
 def test_a_damaged_shard_fails_all_and_is_named(tmp_path, processes, how):
     save(tmp_path, 4, 4)
-    file = native_checkpoint.latest(tmp_path) / "table0.state0.3-of-4"
+    file = checkpoints.latest(tmp_path) / "table0.state0.3-of-4"
     content = bytearray(file.read_bytes())
     if how == "missing":
         file.unlink()
@@ -198,7 +199,7 @@ def test_a_damaged_shard_fails_all_and_is_named(tmp_path, processes, how):
         file.write_bytes(content)
     for act in (
         lambda group: FakeModel(group, 4).resume(tmp_path),
-        lambda group: checkpoint_folder.verify(native_checkpoint.latest(tmp_path)),
+        lambda group: checkpoints.verify(checkpoints.latest(tmp_path)),
     ):
         for _, error in run_job(processes, act):
             assert isinstance(error, DataError)
@@ -233,7 +234,7 @@ def test_what_alone_is_written_equals_what_a_group_of_one_writes(tmp_path):
     model.train(ROWS, 7)
     model.save(tmp_path / "b", background=True)
     model.wait_for_save()
-    a, b = (native_checkpoint.latest(tmp_path / name) / "manifest.json" for name in "ab")
+    a, b = (checkpoints.latest(tmp_path / name) / "manifest.json" for name in "ab")
     assert a.read_bytes() == b.read_bytes()
     assert np.fromfile(a.with_name("table0.key.1-of-1"), np.int64).tolist() == sorted(
         key for _, key in ROWS

@@ -8,7 +8,7 @@ import time
 
 from processes import job
 
-from hugectr import checkpoint_folder, native_checkpoint
+from hugectr import checkpoints
 
 SCRIPT = job.TESTS / "processes" / "resume_job.py"
 
@@ -57,8 +57,8 @@ class Run:
             return 0
 
     def last(self):
-        path = native_checkpoint.latest(self.folder)
-        manifest = checkpoint_folder.verify(path)
+        path = checkpoints.latest(self.folder)
+        manifest = checkpoints.verify(path)
         return path.name, manifest["files"], manifest["data_position"]
 
 

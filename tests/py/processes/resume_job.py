@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from oracle.small_net import SIZES, build
 
-from hugectr import native_checkpoint, processes
+from hugectr import checkpoints, processes
 from hugectr.enums import DataReaderType_t
 
 settings = json.loads(Path(sys.argv[1]).read_text())
@@ -29,7 +29,7 @@ model = build(
     device=settings.get("device", "cpu"),
     embedding="Localized",
 )
-if native_checkpoint.latest(folder) is not None:
+if checkpoints.latest(folder) is not None:
     model.resume(folder)
 with open(f"{sys.argv[1]}.losses", "a", encoding="utf-8") as log:
     while model.session.step() < settings["steps"]:

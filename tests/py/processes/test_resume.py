@@ -10,7 +10,7 @@ import pytest
 from oracle.small_data import generate
 from processes.killed_runs import Run, check_killed_half_way, wait_for
 
-from hugectr import checkpoint_folder, native_checkpoint
+from hugectr import checkpoints
 
 #: Kills of test_killed_while_saving; a longer run: HUGECTR_TEST_KILLS=100.
 KILLS = int(os.environ.get("HUGECTR_TEST_KILLS", "4"))
@@ -47,11 +47,11 @@ def test_killed_while_saving(tmp_path, source):
         wait_for(saving, running)
         time.sleep(draw.random() * 0.03)
         killed.kill(running, draw.randrange(3))
-        newest = native_checkpoint.latest(killed.folder)
+        newest = checkpoints.latest(killed.folder)
         if newest is not None:  # else none was published yet
-            checkpoint_folder.verify(newest)
+            checkpoints.verify(newest)
         assert len(saving()) <= 2
-        assert len(checkpoint_folder.published(killed.folder)) <= 3
+        assert len(checkpoints.published(killed.folder)) <= 3
     killed.finish()
     assert killed.losses() == whole.losses()
     assert killed.last() == whole.last()

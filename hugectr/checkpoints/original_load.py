@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hugectr.agreement import LONG, Rounds, from_root, jointly, together
-from hugectr.checkpoint import TABLE_FILES
-from hugectr.checkpoint_chunks import CHUNK, Array, read_range
-from hugectr.checkpoint_load import addressed, load
-from hugectr.checkpoint_manifest import row_bytes
-from hugectr.checkpoint_merge import in_order
-from hugectr.checkpoint_rows import Parts, bytes_a_row, pack, unpack
+from hugectr.checkpoints.chunks import CHUNK, Array, read_range
+from hugectr.checkpoints.load import addressed, load
+from hugectr.checkpoints.manifest import row_bytes
+from hugectr.checkpoints.merge import in_order
+from hugectr.checkpoints.original_files import TABLE_FILES
+from hugectr.checkpoints.row_intervals import SpreadRows, identities, spread_rows
+from hugectr.checkpoints.rows import Parts, bytes_a_row, pack, unpack
 from hugectr.errors import DataError
-from hugectr.row_intervals import SpreadRows, identities, spread_rows
 
 if TYPE_CHECKING:
     from hugectr import _core

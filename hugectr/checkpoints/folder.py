@@ -21,7 +21,7 @@ import numpy as np
 
 from hugectr import log
 from hugectr.agreement import LONG, from_root, together
-from hugectr.checkpoint_chunks import (
+from hugectr.checkpoints.chunks import (
     CHUNK,
     Array,
     ChunkFile,
@@ -29,7 +29,8 @@ from hugectr.checkpoint_chunks import (
     checked_chunks,
     write_file,
 )
-from hugectr.checkpoint_manifest import (
+from hugectr.checkpoints.delta import chain_of
+from hugectr.checkpoints.manifest import (
     FORMAT,
     MANIFEST,
     Manifest,
@@ -42,14 +43,12 @@ from hugectr.checkpoint_manifest import (
     shard_file,
     step_folder,
 )
-from hugectr.checkpoint_rows import HeldRows, RowSource, chunk_rows, row_memory
+from hugectr.checkpoints.rows import HeldRows, RowSource, chunk_rows, row_memory
 from hugectr.errors import DataError, InvalidArgument
 from hugectr.processes.group import ProcessGroup
 from hugectr.processes.solo import SoloGroup
 
 _BUFFERS = 4  # chunks of a table in memory: read, or waiting for the disk
-
-__all__ = ["FORMAT", "MANIFEST", "Snapshot", "published", "step_folder", "verify", "write"]
 
 
 @dataclass
@@ -298,8 +297,6 @@ def verify(path: str | os.PathLike[str]) -> Manifest:
     DataError
         Naming the first file that is wrong.
     """
-    from hugectr.checkpoint_delta import chain_of
-
     manifest: Manifest = {}
     for link in chain_of(Path(path)):
         manifest = read_manifest(link)

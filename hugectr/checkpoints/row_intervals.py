@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hugectr.checkpoint_chunks import Array
-from hugectr.checkpoint_merge import rows_up_to
+from hugectr.checkpoints.chunks import Array
+from hugectr.checkpoints.merge import rows_up_to
 
 if TYPE_CHECKING:
     from hugectr import _core

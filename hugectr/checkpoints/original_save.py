@@ -8,19 +8,15 @@ belong in ``key``, ``slot_id``, ``emb_vector`` and the states. Where the others 
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from hugectr.agreement import Rounds, from_root, jointly, together
-from hugectr.checkpoint import TABLE_FILES, CheckpointFiles, write_statistics
-from hugectr.checkpoint_chunks import CHUNK, Array, bytes_of
-from hugectr.checkpoint_manifest import row_bytes
-from hugectr.checkpoint_merge import in_order
-from hugectr.checkpoint_rows import Parts, bytes_a_row, pack, parts_of, unpack
-from hugectr.row_intervals import SpreadRows, spread_rows
+from hugectr.checkpoints.chunks import CHUNK
+from hugectr.checkpoints.merge import in_order
+from hugectr.checkpoints.original_files import CheckpointFiles, TableFiles, write_statistics
+from hugectr.checkpoints.row_intervals import SpreadRows, spread_rows
+from hugectr.checkpoints.rows import Parts, bytes_a_row, pack, parts_of, unpack
 
 if TYPE_CHECKING:
     from hugectr import _core
@@ -51,60 +47,6 @@ def save_params(model: Model, prefix: str, iteration: int, group: ProcessGroup) 
             session.embedding_parts(index), names.sparse(index), names.sparse_optimizer(index)
         )
         save_table(session, index, files, group, group.size if shared else 1)
-
-
-class TableFiles:
-    """Files of one table, written in pieces at any place.
-
-    Parameters
-    ----------
-    parts : Parts
-        Of a row; its last step has no place in this layout.
-    folder, states_file : str
-    """
-
-    def __init__(self, parts: Parts, folder: str, states_file: str) -> None:
-        self.parts: Parts = {part: kind for part, kind in parts.items() if part != "last_step"}
-        self._states_file = Path(states_file)
-        self._folder = Path(folder)
-        self._states = [part for part in self.parts if part.startswith("state")]
-        self._handles: dict[str, int] = {}
-
-    def _paths(self) -> dict[str, Path]:
-        found = {p: self._folder / name for p, name in TABLE_FILES.items() if p in self.parts}
-        return found | {"states": self._states_file}
-
-    def create(self) -> None:
-        """Make them, empty."""
-        self._folder.mkdir(parents=True, exist_ok=True)
-        for path in self._paths().values():
-            path.write_bytes(b"")
-
-    def open(self) -> None:
-        """Open them for writing."""
-        for part, path in self._paths().items():
-            self._handles[part] = os.open(path, os.O_WRONLY)
-
-    def write(self, values: dict[str, Array], first: int, total: int) -> None:
-        """Write rows from place ``first`` on, of so many rows in all."""
-        for part, array in values.items():
-            size = row_bytes(*self.parts[part])
-            place, handle = first * size, part
-            if part in self._states:  # one state after the other
-                place, handle = (self._states.index(part) * total + first) * size, "states"
-            rest = bytes_of(np.ascontiguousarray(array))
-            while rest:
-                try:
-                    written = os.pwrite(self._handles[handle], rest, place)
-                except OSError as error:
-                    path = str(self._paths()[handle])
-                    raise OSError(error.errno, error.strerror, path) from error
-                place, rest = place + written, rest[written:]
-
-    def close(self) -> None:
-        """Close what is open."""
-        while self._handles:
-            os.close(self._handles.popitem()[1])
 
 
 def save_table(

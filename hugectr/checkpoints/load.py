@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hugectr.agreement import LONG, Rounds, jointly
-from hugectr.checkpoint_chunks import Array, check_sum, checked_chunks, chunk_sums, read_range
-from hugectr.checkpoint_manifest import Manifest, RowUnit, row_bytes, row_shape, row_units
-from hugectr.checkpoint_rows import Parts, bag_of, pack, unpack
+from hugectr.checkpoints.chunks import Array, check_sum, checked_chunks, chunk_sums, read_range
+from hugectr.checkpoints.manifest import Manifest, RowUnit, row_bytes, row_shape, row_units
+from hugectr.checkpoints.rows import Parts, bag_of, pack, unpack
 
 if TYPE_CHECKING:
     from hugectr import _core

@@ -16,11 +16,16 @@ from typing import Any
 import numpy as np
 
 from hugectr import log
-from hugectr.checkpoint import TABLE_FILES, CheckpointFiles, statistics_file, write_statistics
-from hugectr.checkpoint_chunks import Array, read_array
-from hugectr.checkpoint_folder import Snapshot, write
-from hugectr.checkpoint_merge import MergedRows, links_of
-from hugectr.checkpoint_rows import Parts, RowSource
+from hugectr.checkpoints.chunks import Array, read_array
+from hugectr.checkpoints.folder import Snapshot, write
+from hugectr.checkpoints.merge import MergedRows, links_of
+from hugectr.checkpoints.original_files import (
+    CheckpointFiles,
+    TableFiles,
+    statistics_file,
+    write_statistics,
+)
+from hugectr.checkpoints.rows import Parts, RowSource
 from hugectr.errors import DataError, InvalidArgument
 
 
@@ -60,29 +65,18 @@ def to_original(path: Path, prefix: str) -> CheckpointFiles:
 
 
 def _write_table(rows: MergedRows, folder: str, states_file: str) -> None:
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    states = [part for part in rows.parts if part.startswith("state")]
     if "last_step" in rows.parts:
         log.warning(f"{folder}: the original layout has no place for the last step of lazy Adam")
-    files = {
-        part: open(Path(folder) / name, "wb")  # noqa: SIM115
-        for part, name in TABLE_FILES.items()
-        if part in rows.parts
-    }
-    count, row = rows.count(), 4 * rows.parts["vector"][1][0]
+    files = TableFiles(rows.parts, folder, states_file)
+    files.create()
+    count, done = rows.count(), 0
     try:
-        with open(states_file, "wb") as state_file:
-            done = 0
-            for block in rows.blocks():
-                for part, file in files.items():
-                    file.write(np.ascontiguousarray(block[part]).data)
-                for number, part in enumerate(states):  # one state after the other
-                    state_file.seek((number * count + done) * row)
-                    state_file.write(np.ascontiguousarray(block[part]).data)
-                done += len(block["key"])
+        files.open()
+        for block in rows.blocks():
+            files.write({part: block[part] for part in files.parts}, done, count)
+            done += len(block["key"])
     finally:
-        for file in files.values():
-            file.close()
+        files.close()
 
 
 class OriginalTable:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hugectr.checkpoint_chunks import (
+from hugectr.checkpoints.chunks import (
     CHUNK,
     Array,
     ChunkFile,
@@ -17,10 +17,10 @@ from hugectr.checkpoint_chunks import (
     read_array,
     write_file,
 )
-from hugectr.checkpoint_folder import begin, publish
-from hugectr.checkpoint_manifest import row_bytes, shard_file, step_folder
-from hugectr.checkpoint_merge import Link, MergedRows, links_of
-from hugectr.checkpoint_rows import Parts, chunk_rows
+from hugectr.checkpoints.folder import begin, publish
+from hugectr.checkpoints.manifest import row_bytes, shard_file, step_folder
+from hugectr.checkpoints.merge import Link, MergedRows, links_of
+from hugectr.checkpoints.rows import Parts, chunk_rows
 
 
 class ShardFiles:

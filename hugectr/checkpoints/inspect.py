@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hugectr.checkpoint import statistics_file
-from hugectr.checkpoint_delta import chain_of
-from hugectr.checkpoint_manifest import MANIFEST, check_sizes, read_manifest
+from hugectr.checkpoints.delta import chain_of
+from hugectr.checkpoints.manifest import MANIFEST, check_sizes, read_manifest
+from hugectr.checkpoints.original_files import statistics_file
 from hugectr.errors import DataError, InvalidArgument
 
 _NAME = re.compile(

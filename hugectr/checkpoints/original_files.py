@@ -1,7 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Saved files: their names, what kind they are, and the running statistics beside them."""
+"""Files of the original layout: their names, what kind they are, and writing them.
+
+Beside the dense weights lie the running statistics of BatchNorm, as JSON.
+"""
+
+from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hugectr.checkpoints.chunks import Array, bytes_of
+from hugectr.checkpoints.manifest import row_bytes
+from hugectr.checkpoints.rows import Parts
 from hugectr.errors import DataError, InvalidArgument, did_you_mean, rejected
 
 Paths = str | Path | Sequence[str | Path] | Mapping[str, str | Path]
@@ -66,6 +75,60 @@ def write_statistics(dense_file: str | Path, values: NonTrainables) -> None:
     ]
     text = json.dumps({"layers": layers}, indent=2)
     statistics_file(dense_file).write_text(text + "\n", encoding="utf-8")
+
+
+class TableFiles:
+    """Files of one table, written in pieces at any place.
+
+    Parameters
+    ----------
+    parts : Parts
+        Of a row; its last step has no place in this layout.
+    folder, states_file : str
+    """
+
+    def __init__(self, parts: Parts, folder: str, states_file: str) -> None:
+        self.parts: Parts = {part: kind for part, kind in parts.items() if part != "last_step"}
+        self._states_file = Path(states_file)
+        self._folder = Path(folder)
+        self._states = [part for part in self.parts if part.startswith("state")]
+        self._handles: dict[str, int] = {}
+
+    def _paths(self) -> dict[str, Path]:
+        found = {p: self._folder / name for p, name in TABLE_FILES.items() if p in self.parts}
+        return found | {"states": self._states_file}
+
+    def create(self) -> None:
+        """Make them, empty."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        for path in self._paths().values():
+            path.write_bytes(b"")
+
+    def open(self) -> None:
+        """Open them for writing."""
+        for part, path in self._paths().items():
+            self._handles[part] = os.open(path, os.O_WRONLY)
+
+    def write(self, values: dict[str, Array], first: int, total: int) -> None:
+        """Write rows from place ``first`` on, of so many rows in all."""
+        for part, array in values.items():
+            size = row_bytes(*self.parts[part])
+            place, handle = first * size, part
+            if part in self._states:  # one state after the other
+                place, handle = (self._states.index(part) * total + first) * size, "states"
+            rest = bytes_of(np.ascontiguousarray(array))
+            while rest:
+                try:
+                    written = os.pwrite(self._handles[handle], rest, place)
+                except OSError as error:
+                    path = str(self._paths()[handle])
+                    raise OSError(error.errno, error.strerror, path) from error
+                place, rest = place + written, rest[written:]
+
+    def close(self) -> None:
+        """Close what is open."""
+        while self._handles:
+            os.close(self._handles.popitem()[1])
 
 
 def read_statistics(dense_file: str | Path, current: NonTrainables) -> NonTrainables:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hugectr.direct_file import DirectFile
+from hugectr.checkpoints.direct_file import DirectFile
 from hugectr.errors import DataError
 
 Array = npt.NDArray[Any]

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 from hugectr import log
 from hugectr.agreement import LONG, from_root, jointly
-from hugectr.checkpoint_chunks import Array, read_array
-from hugectr.checkpoint_delta import Base, chain_fields
-from hugectr.checkpoint_folder import Snapshot, held, write
-from hugectr.checkpoint_load import TableReader, load_table
-from hugectr.checkpoint_manifest import Manifest, row_shape
-from hugectr.checkpoint_manifest import latest as _latest
-from hugectr.checkpoint_merge import links_of
-from hugectr.checkpoint_rows import ModelRows
+from hugectr.checkpoints.chunks import Array, read_array
+from hugectr.checkpoints.delta import Base, chain_fields
+from hugectr.checkpoints.folder import Snapshot, held, write
+from hugectr.checkpoints.load import TableReader, load_table
+from hugectr.checkpoints.manifest import Manifest, row_shape
+from hugectr.checkpoints.manifest import latest as _latest
+from hugectr.checkpoints.merge import links_of
+from hugectr.checkpoints.rows import ModelRows
 from hugectr.errors import InvalidArgument
 from hugectr.processes.group import ProcessGroup
 from hugectr.processes.solo import SoloGroup

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from hugectr.checkpoint_manifest import read_manifest
+from hugectr.checkpoints.manifest import read_manifest
 from hugectr.errors import DataError
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from hugectr.checkpoint_manifest import row_bytes
-from hugectr.direct_file import ALIGNMENT, aligned_empty
+from hugectr.checkpoints.direct_file import ALIGNMENT, aligned_empty
+from hugectr.checkpoints.manifest import row_bytes
 
 if TYPE_CHECKING:
     from hugectr import _core

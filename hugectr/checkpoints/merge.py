@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from hugectr.checkpoint_chunks import Array
-from hugectr.checkpoint_delta import chain_of
-from hugectr.checkpoint_load import TableReader
-from hugectr.checkpoint_manifest import Manifest, check_sizes, read_manifest
-from hugectr.checkpoint_rows import Parts
+from hugectr.checkpoints.chunks import Array
+from hugectr.checkpoints.delta import chain_of
+from hugectr.checkpoints.load import TableReader
+from hugectr.checkpoints.manifest import Manifest, check_sizes, read_manifest
+from hugectr.checkpoints.rows import Parts
 
 Link = tuple[Path, Manifest]
 

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checkpoints: a model's state into files and back. Private; the public API is ``Model``.
+
+Saving: ``native`` takes the state, ``rows`` reads a table's rows, ``folder`` writes, publishes and
+verifies, in ``chunks`` with checksums, by ``direct_file`` past the page cache; ``manifest`` says
+what lies where, ``delta`` what a delta builds on.
+Resuming: ``load`` deals chunks to the owners of their rows, ``native`` gives the rest back.
+Without a model: ``merge`` puts shards and deltas in one order, for ``reshard``, ``export`` (to
+safetensors or NumPy) and ``original_convert`` (to the original layout and back); ``inspect`` looks.
+The original layout: ``original_files`` names its files and writes them; ``original_save`` and
+``original_load`` are for a running job of several processes, ``row_intervals`` cuts their tables.
+"""
+
+from hugectr.checkpoints.delta import Base
+from hugectr.checkpoints.folder import Snapshot, verify, write
+from hugectr.checkpoints.manifest import MANIFEST, published, read_manifest, step_folder
+from hugectr.checkpoints.native import Saver, give, group_of, latest, take
+
+__all__ = [
+    "MANIFEST",
+    "Base",
+    "Saver",
+    "Snapshot",
+    "give",
+    "group_of",
+    "latest",
+    "published",
+    "read_manifest",
+    "step_folder",
+    "take",
+    "verify",
+    "write",
+]
