@@ -41,7 +41,10 @@ def make_model(a: argparse.Namespace, data: MemoryDataset) -> hugectr.Model:
     sparse = hugectr.DataReaderSparseParam("keys", a.hot, True, a.slots)
     model.add(hugectr.Input(1, "label", DENSE, "dense", [sparse]))
     table = hugectr.Embedding_t[f"{a.embedding}SlotSparseEmbeddingHash"]
-    budget = -(-a.slots * a.rows * a.dim * 4 // MIB // sum(map(len, a.vvgpu)))
+    devices = sum(map(len, a.vvgpu))
+    slots = -(-a.slots // devices) if a.embedding == "Localized" else a.slots / devices
+    # Keys are spread by their numbers: a device of a Distributed table has its share and some more.
+    budget = int(1.05 * slots * a.rows * a.dim * 4 // MIB) + 1
     model.add(hugectr.SparseEmbedding(table, budget, a.dim, "sum", "emb", "keys"))
     if a.model == "dlrm":
         add_dlrm(model, a)

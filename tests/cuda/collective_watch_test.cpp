@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <future>
+#include <thread>
 
 #include "core/cuda/device/device_guard.hpp"
 #include "core/cuda/device/status.hpp"
@@ -34,7 +35,7 @@ class CollectiveWatchTest : public GpuTest<1> {
   }
   void launch(CollectiveWatch& watch, const char* name) {
     const DeviceGuard guard(0);
-    watch.launched(0, name, 0, native());
+    watch.launched(0, name, native());
   }
 
   std::unique_ptr<Stream> stream_;
@@ -46,7 +47,7 @@ class CollectiveWatchTest : public GpuTest<1> {
 TEST_F(CollectiveWatchTest, WhatDoesNotEndIsNamedOnce) {
   std::promise<std::string> told;
   std::atomic<int> times = 0;
-  CollectiveWatch watch(0.2, [&](const std::string& what) {
+  CollectiveWatch watch(1, 0.2, [&](const std::string& what) {
     if (++times == 1) told.set_value(what);
   });
   launch(watch, "all_gather");  // ends at once
@@ -54,22 +55,44 @@ TEST_F(CollectiveWatchTest, WhatDoesNotEndIsNamedOnce) {
   hold_up();
   launch(watch, "all_reduce");
   launch(watch, "broadcast");
+  // As the reading of a loss does: a copy to pageable memory waits inside the driver.
+  DeviceArray<float> loss(device, 1);
+  float value = 0.0f;
+  std::thread reading([&] { stream_->copy(&value, loss.data(), sizeof value); });
   std::future<std::string> name = told.get_future();
-  ASSERT_EQ(name.wait_for(std::chrono::seconds(20)), std::future_status::ready);
-  EXPECT_EQ(name.get(), "all_reduce");
+  const bool noticed = name.wait_for(std::chrono::seconds(20)) == std::future_status::ready;
   open();
+  reading.join();
   stream_->synchronize();
+  ASSERT_TRUE(noticed);
+  EXPECT_EQ(name.get(), "all_reduce");
   EXPECT_EQ(times, 1);
 }
 
-TEST_F(CollectiveWatchTest, MoreThanItHoldsAtATimeAndAStopAreNoTrouble) {
+TEST_F(CollectiveWatchTest, AsLongAsSomeEndNothingIsOverdue) {
+  std::atomic<int> times = 0;
+  CollectiveWatch watch(1, 0.5, [&](const std::string&) { ++times; });
+  for (int i = 0; i < 12; ++i) {  // some are always under way, for twice the limit
+    HCTR_TRY(cudaLaunchHostFunc(
+        native(), [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(100)); },
+        nullptr));
+    launch(watch, "all_reduce");
+  }
+  stream_->synchronize();
+  EXPECT_EQ(times, 0);
+}
+
+TEST_F(CollectiveWatchTest, ManyAtATimeAndAStopAreNoTrouble) {
   std::atomic<int> times = 0;
   {
-    CollectiveWatch watch(60.0, [&](const std::string&) { ++times; });
+    CollectiveWatch watch(1, 60.0, [&](const std::string&) { ++times; });
     for (int i = 0; i < 1000; ++i) launch(watch, "all_reduce");
     stream_->synchronize();
     hold_up();
     launch(watch, "all_reduce");
+    watch.stop();
+    open();
+    stream_->synchronize();
   }
   EXPECT_EQ(times, 0);
 }

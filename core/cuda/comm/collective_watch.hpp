@@ -2,9 +2,11 @@
 #pragma once
 #include <cuda_runtime_api.h>
 
+#include <array>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <deque>
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <string>
@@ -14,45 +16,50 @@
 namespace hugectr::cuda {
 
 /// Notices that collectives do not end. A GPU waits for ever for one whose process hangs, and so
-/// does every thread that waits for the GPU; a thread of the watch does not.
+/// does every thread that waits for the GPU; a thread of the watch does not. That thread makes no
+/// call of CUDA: one may wait for a lock of the driver that a thread holds while it waits for the
+/// GPU. Behind every collective the stream counts on in host memory instead.
 class CollectiveWatch {
  public:
-  /// `overdue(what)` is called, once, on a thread of the watch, when collectives of a stream were
-  /// under way for `limit_seconds` and none of them ended; `what` is the oldest one's name.
-  CollectiveWatch(double limit_seconds, std::function<void(const std::string& what)> overdue);
+  /// `ranks`: the caller's devices. `overdue(what)` is called, once, on a thread of the watch, when
+  /// collectives of a rank were under way for `limit_seconds` and none of them ended; `what` is the
+  /// oldest one's name.
+  CollectiveWatch(std::size_t ranks, double limit_seconds,
+                  std::function<void(const std::string& what)> overdue);
+  /// Streams may not write any more.
   ~CollectiveWatch();
   CollectiveWatch(const CollectiveWatch&) = delete;
   CollectiveWatch& operator=(const CollectiveWatch&) = delete;
 
-  /// `rank`, one of the caller's devices, has just launched a collective on its stream. The device
-  /// is current. Collectives of a rank end in the order of their launches.
-  void launched(std::size_t rank, const char* collective, int device, cudaStream_t stream);
-  /// Forgets what is under way; nothing is noticed any more.
+  /// `rank` has just launched a collective on its stream; its device is current. Collectives of a
+  /// rank end in the order of their launches. `collective` is a literal.
+  void launched(std::size_t rank, const char* collective, cudaStream_t stream);
+  /// Ends the thread; nothing is noticed any more.
   void stop() noexcept;
 
  private:
   using Clock = std::chrono::steady_clock;
-  struct Pending {
-    cudaEvent_t done;
-    const char* collective;
-    int device;
-  };
+  static constexpr std::size_t kNames = 64;
   struct Rank {
-    std::deque<Pending> pending;
-    Clock::time_point progress;  ///< when the oldest became the oldest
+    std::atomic<std::uint32_t> launched = 0;
+    std::array<std::atomic<const char*>, kNames> names{};  ///< of the latest launches
+    // Of the thread alone.
+    std::uint32_t seen = 0;
+    Clock::time_point progress = Clock::now();
   };
 
   void watch();
   /// The name of a collective that is overdue, or null.
   const char* look();
-  void release(const Pending& pending) noexcept;
+  std::uint32_t* ended(std::size_t rank) const;
 
   std::chrono::duration<double> limit_;
   std::function<void(const std::string&)> overdue_;
+  std::vector<Rank> ranks_;
+  std::uint32_t* ended_ =
+      nullptr;  ///< pinned: a line a rank, the number of its last that has ended
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<Rank> ranks_;
-  std::vector<Pending> spare_;  ///< events to use again, each on its device
   bool stop_ = false;
   std::thread thread_;
 };

@@ -71,7 +71,7 @@ struct Group {
     if (job.processes) watch_processes();
   }
   ~Group() {
-    watch.reset();
+    if (watch) watch->stop();
     // Other processes may still wait for the last of what this one sends.
     if (job.processes && !failure->failed()) {
       for (Rank& rank : ranks)
@@ -122,22 +122,22 @@ struct Group {
   void watch_processes() {
     const auto asking = std::shared_ptr<IProcessGroup>(job.processes->duplicate("watch"));
     const double limit = job.processes->limit_seconds();
-    watch = std::make_unique<CollectiveWatch>(
-        limit / 2, [this, asking, limit](const std::string& what) {
-          std::string reason;
-          try {
-            const char here = 1;
-            std::vector<char> all(asking->size());
-            asking->all_gather(&here, 1, all.data(), 0.4 * limit);
-            reason = concat("the GPUs of all processes wait in ", what, " of one another for ",
-                            limit / 2, " s: a GPU or the link between them hangs");
-          } catch (const CommError& error) {
-            reason = concat(what, " of the GPUs has waited for ", limit / 2, " s: ", error.what());
-          } catch (const std::exception& error) {
-            reason = concat(what, " of the GPUs does not end: ", error.what());
-          }
-          abort(reason);
-        });
+    const auto overdue = [this, asking, limit](const std::string& what) {
+      std::string reason;
+      try {
+        const char here = 1;
+        std::vector<char> all(asking->size());
+        asking->all_gather(&here, 1, all.data(), 0.4 * limit);
+        reason = concat("the GPUs of all processes wait in ", what, " of one another for ",
+                        limit / 2, " s: a GPU or the link between them hangs");
+      } catch (const CommError& error) {
+        reason = concat(what, " of the GPUs has waited for ", limit / 2, " s: ", error.what());
+      } catch (const std::exception& error) {
+        reason = concat(what, " of the GPUs does not end: ", error.what());
+      }
+      abort(reason);
+    };
+    watch = std::make_unique<CollectiveWatch>(ranks.size(), limit / 2, overdue);
   }
 
   void make_comms() {
@@ -294,7 +294,7 @@ class NcclCommunicator final : public Communicator {
     try {
       launch(rank.comm, static_cast<cudaStream_t>(to.native()));
       if (group_->watch) {
-        group_->watch->launched(local_, name, rank.device, static_cast<cudaStream_t>(to.native()));
+        group_->watch->launched(local_, name, static_cast<cudaStream_t>(to.native()));
       }
     } catch (const CommError&) {
       throw_if_failed();  // the cause says more than NCCL's complaint about the abort

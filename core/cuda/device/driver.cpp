@@ -37,6 +37,7 @@ DriverApi find_all() {
   find(api.mem_map, "cuMemMap");
   find(api.mem_unmap, "cuMemUnmap");
   find(api.mem_set_access, "cuMemSetAccess");
+  find(api.stream_write_value_32, "cuStreamWriteValue32");
   find(api.tensor_map_encode_tiled, "cuTensorMapEncodeTiled");
   return api;
 }

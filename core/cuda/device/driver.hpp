@@ -19,6 +19,7 @@ struct DriverApi {
   decltype(&::cuMemMap) mem_map;
   decltype(&::cuMemUnmap) mem_unmap;
   decltype(&::cuMemSetAccess) mem_set_access;
+  decltype(&::cuStreamWriteValue32) stream_write_value_32;
   decltype(&::cuTensorMapEncodeTiled) tensor_map_encode_tiled;
 };
 
