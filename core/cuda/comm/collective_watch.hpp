@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cuda.h>
 #include <cuda_runtime_api.h>
 
 #include <array>
@@ -32,7 +33,8 @@ class CollectiveWatch {
   CollectiveWatch& operator=(const CollectiveWatch&) = delete;
 
   /// `rank` has just launched a collective on its stream; its device is current. Collectives of a
-  /// rank end in the order of their launches. `collective` is a literal.
+  /// rank end in the order of their launches. `collective` is a literal. Where a driver can not
+  /// count so, that is logged once and nothing is watched: no job fails for its watch.
   void launched(std::size_t rank, const char* collective, cudaStream_t stream);
   /// Ends the thread; nothing is noticed any more.
   void stop() noexcept;
@@ -55,6 +57,8 @@ class CollectiveWatch {
 
   std::chrono::duration<double> limit_;
   std::function<void(const std::string&)> overdue_;
+  decltype(&::cuStreamWriteValue32) write_;  ///< null: nothing is watched
+  std::atomic<bool> works_ = true;
   std::vector<Rank> ranks_;
   std::uint32_t* ended_ =
       nullptr;  ///< pinned: a line a rank, the number of its last that has ended

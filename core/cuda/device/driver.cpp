@@ -14,11 +14,8 @@ namespace {
 
 template <class F>
 void find(F& function, const char* name) {
-  void* address = nullptr;
-  cudaDriverEntryPointQueryResult found{};
-  HCTR_TRY(
-      cudaGetDriverEntryPointByVersion(name, &address, CUDART_VERSION, cudaEnableDefault, &found));
-  if (found != cudaDriverEntryPointSuccess || address == nullptr) {
+  void* const address = find_driver_function(name);
+  if (address == nullptr) {
     throw DeviceError(concat("the NVIDIA driver has no ", name,
                              ": install driver 580 or newer, or use device \"cpu\""));
   }
@@ -37,12 +34,19 @@ DriverApi find_all() {
   find(api.mem_map, "cuMemMap");
   find(api.mem_unmap, "cuMemUnmap");
   find(api.mem_set_access, "cuMemSetAccess");
-  find(api.stream_write_value_32, "cuStreamWriteValue32");
   find(api.tensor_map_encode_tiled, "cuTensorMapEncodeTiled");
   return api;
 }
 
 }  // namespace
+
+void* find_driver_function(const char* name) {
+  void* address = nullptr;
+  cudaDriverEntryPointQueryResult found{};
+  HCTR_TRY(
+      cudaGetDriverEntryPointByVersion(name, &address, CUDART_VERSION, cudaEnableDefault, &found));
+  return found == cudaDriverEntryPointSuccess ? address : nullptr;
+}
 
 const DriverApi& driver() {
   static const DriverApi api = find_all();

@@ -19,12 +19,19 @@ struct DriverApi {
   decltype(&::cuMemMap) mem_map;
   decltype(&::cuMemUnmap) mem_unmap;
   decltype(&::cuMemSetAccess) mem_set_access;
-  decltype(&::cuStreamWriteValue32) stream_write_value_32;
   decltype(&::cuTensorMapEncodeTiled) tensor_map_encode_tiled;
 };
 
 /// Throws DeviceError when there is no driver, or one that lacks a function.
 const DriverApi& driver();
+/// The address of a function of the driver, null when it has none of this name.
+void* find_driver_function(const char* name);
+
+/// A function of the driver that the run-time can do without, or null.
+template <class F>
+F optional_driver_function(const char* name) {
+  return reinterpret_cast<F>(find_driver_function(name));
+}
 
 /// What is known of the driver without using it.
 struct DriverFacts {
