@@ -26,6 +26,9 @@ from hugectr.errors import DataError, InvalidArgument
 METADATA = "_metadata.json"
 # Of files written here: what a reading thread decodes, and holds, at a time.
 ROW_GROUP_ROWS = 1 << 16
+#: Bytes of values that are decoded at a time, whole columns of a row group. What pyarrow holds
+#: besides the values, the pages as they are stored, is about as much.
+_DECODED_AT_A_TIME = 32 << 20
 
 
 def _filesystem(source: str) -> tuple[pafs.FileSystem, str]:
@@ -224,7 +227,7 @@ class ParquetBlocks:
         self._columns = list(columns)
         self._filesystem: pafs.FileSystem = pafs.LocalFileSystem()
         self._files: list[str] = []
-        self._blocks: list[tuple[int, int]] = []  # file, row group
+        self._blocks: list[tuple[int, int, int]] = []  # file, row group, bytes in memory
         self._open_files = threading.local()
         self._source = ""
         self._opened = 0
@@ -242,9 +245,10 @@ class ParquetBlocks:
                 if count < 0:
                     raise DataError(f"{path!r}: row group {group} claims {count} rows")
                 if count > 0:
-                    self._blocks.append((index, group))
                     stored = meta.row_group(group).total_byte_size
-                    rows.append((index, count, self._decoded_bytes(schema, count, stored)))
+                    size = self._decoded_bytes(schema, count, stored)
+                    self._blocks.append((index, group, size))
+                    rows.append((index, count, size))
             found = sum(meta.row_group(group).num_rows for group in range(meta.num_row_groups))
             if found != meta.num_rows:
                 raise DataError(
@@ -301,11 +305,24 @@ class ParquetBlocks:
             self._open_files.current = current
         return current[1]
 
+    def _read(self, file: pq.ParquetFile, group: int, size: int) -> pa.Table:
+        """A row group of about ``size`` bytes, some columns at a time."""
+        step = max(1, _DECODED_AT_A_TIME * len(self._columns) // max(size, 1))
+        parts = [
+            file.read_row_group(group, self._columns[begin : begin + step], use_threads=False)
+            for begin in range(0, len(self._columns), step)
+        ]
+        if len(parts) == 1:
+            return parts[0]
+        fields = [field for part in parts for field in part.schema]
+        columns = [column for part in parts for column in part.columns]
+        return pa.Table.from_arrays(columns, schema=pa.schema(fields))
+
     def decode(self, block: int, schema: int, array: int) -> None:
         """Export a row group to the addresses of an ArrowSchema and an ArrowArray."""
-        index, group = self._blocks[block]
+        index, group, size = self._blocks[block]
         try:
-            table = self._file(index).read_row_group(group, self._columns, use_threads=False)
+            table = self._read(self._file(index), group, size)
             batches = table.combine_chunks().to_batches()
             if len(batches) != 1:
                 raise DataError(f"{self._files[index]!r}: row group {group} has no rows")
