@@ -111,6 +111,7 @@ def test_killed_half_way_and_resumed(tmp_path, data, processes):
 def test_all_end_when_one_goes_wrong(what):
     """NCCL waits for ever for a process that is gone; nobody else may."""
     script = job.TESTS / "processes" / "failing_job.py"
-    status, out, err = job.run("launch", 2, script, what, 1, "cuda", HUGECTR_PROCESS_TIMEOUT="10")
+    limit = {"HUGECTR_PROCESS_TIMEOUT": "10"}
+    status, out, err = job.run("launch", 2, script, what, 1, "cuda", hangs_after=60, **limit)
     assert status != 0, out + err
     assert "process 1" in err

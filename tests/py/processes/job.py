@@ -65,11 +65,11 @@ def start(engine, processes, script, *arguments, **more):
     )
 
 
-def run(engine, processes, script, *arguments, **more):
+def run(engine, processes, script, *arguments, hangs_after=240, **more):
     """Run a job to its end; returns (status, stdout, stderr)."""
     job = start(engine, processes, script, *arguments, **more)
     try:
-        out, err = job.communicate(timeout=240)
+        out, err = job.communicate(timeout=hangs_after)
     except subprocess.TimeoutExpired:
         job.kill()
         out, err = job.communicate()
