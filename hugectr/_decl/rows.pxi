@@ -56,9 +56,8 @@ cdef class RowOrder:
                 memcpy(<void*>target, self._it.slot_ids.data() + begin, (end - begin) * 8)
 
 
-def _place(name, arrays, n, shape, dtype):
+def _place(name, array, n, shape, dtype):
     """Address of the memory of n rows that the core may write to."""
-    array = arrays[name]
     if not (isinstance(array, np.ndarray) and array.dtype == dtype and array.shape == (n, *shape)
             and array.flags.c_contiguous and array.flags.writeable):
         raise InvalidArgument(

@@ -171,16 +171,17 @@ cdef class Session:
             }
         if len(out["states"]) != states:
             raise InvalidArgument(f"rows have {states} states, out has {len(out['states'])}")
-        order.copy_keys(begin, end, _place("keys", out, n, (), np.int64))
+        order.copy_keys(begin, end, _place("keys", out["keys"], n, (), np.int64))
         if "slot" in parts:
-            order.copy_slot_ids(begin, end, _place("slot_ids", out, n, (), np.uint64))
-        values.vectors = <float*><size_t>_place("vectors", out, n, shape, np.float32)
+            order.copy_slot_ids(begin, end, _place("slot_ids", out["slot_ids"], n, (), np.uint64))
+        values.vectors = <float*><size_t>_place("vectors", out["vectors"], n, shape, np.float32)
         values.last_step = NULL
         for i in range(states):
-            state = _place("states", {"states": out["states"][i]}, n, shape, np.float32)
+            state = _place("states", out["states"][i], n, shape, np.float32)
             values.states.push_back(<float*><size_t>state)
         if last_step:
-            values.last_step = <int64_t*><size_t>_place("last_step", out, n, (), np.int64)
+            steps = _place("last_step", out["last_step"], n, (), np.int64)
+            values.last_step = <int64_t*><size_t>steps
         with nogil:
             self._it.read_embedding(index, order._it, begin, end, values)
         return out

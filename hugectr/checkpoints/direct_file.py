@@ -12,6 +12,7 @@ import contextlib
 import errno
 import mmap
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -104,12 +105,15 @@ class DirectFile:
 
     def begin_sync(self) -> None:
         """Wait until the disk has the data written so far."""
-        os.fdatasync(self._handle)
+        self._wait(os.fdatasync)
 
     def sync(self) -> None:
         """Wait until the disk has the file."""
+        self._wait(os.fsync)
+
+    def _wait(self, call: Callable[[int], None]) -> None:
         try:
-            os.fsync(self._handle)
+            call(self._handle)
         except OSError as error:
             raise OSError(error.errno, error.strerror, str(self.path)) from error
 

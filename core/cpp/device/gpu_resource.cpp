@@ -44,17 +44,11 @@ std::vector<Stream*> GPUResource::streams() {
 }
 
 void GPUResource::abort(const std::string& reason) noexcept {
-  for (const auto* communicator :
-       {&communicators_.step, &communicators_.plan, &communicators_.exchange}) {
-    (*communicator)->abort(reason);
-  }
+  for (Communicator* communicator : communicators_.all()) communicator->abort(reason);
 }
 
 void GPUResource::leave(const std::string& reason) noexcept {
-  for (const auto* communicator :
-       {&communicators_.step, &communicators_.plan, &communicators_.exchange}) {
-    (*communicator)->leave(reason);
-  }
+  for (Communicator* communicator : communicators_.all()) communicator->leave(reason);
 }
 
 }  // namespace hugectr

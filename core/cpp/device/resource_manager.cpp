@@ -85,11 +85,10 @@ std::shared_ptr<ResourceManager> ResourceManager::create(const std::vector<std::
         &self->cpu_->pool()));
   }
   // A failed plan leaves the step that is under way alone; a failed step takes the plan with it.
-  self->step_threads_ = std::make_unique<DeviceThreads>(devices.size(), "hctr-step",
-                                                        [self](const std::string& reason) {
-                                                          for (auto& gpu : self->gpus_)
-                                                            gpu->abort(reason);
-                                                        });
+  const auto abort_all = [self](const std::string& reason) {
+    for (auto& gpu : self->gpus_) gpu->abort(reason);
+  };
+  self->step_threads_ = std::make_unique<DeviceThreads>(devices.size(), "hctr-step", abort_all);
   self->plan_threads_ = std::make_unique<DeviceThreads>(
       devices.size(), "hctr-plan", [self](const std::string& reason) {
         for (auto& gpu : self->gpus_) gpu->plan_context().communicator->abort(reason);

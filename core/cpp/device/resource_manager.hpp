@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -32,6 +33,8 @@ class HCTR_API CPUResource {
 /// One for each of the streams whose collectives overlap.
 struct DeviceCommunicators {
   std::unique_ptr<Communicator> step, plan, exchange;
+
+  std::array<Communicator*, 3> all() const { return {step.get(), plan.get(), exchange.get()}; }
 };
 
 /// What belongs to one local device: a GPU, or a virtual CPU device under the same name.

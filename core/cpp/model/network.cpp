@@ -169,7 +169,8 @@ TensorRef Network::scalar(std::size_t offset, TensorScalarType dtype) const {
   return ref;
 }
 
-void Network::train() {
+void Network::train(bool with_sums) {
+  if (lane_) lane_->set_used(with_sums);
   gpu_.compute_stream().fill_zero(wgrad_.get_ptr(), wgrad_.get_size_in_bytes());
   train_->run(Phase::Forward, Phase::Backward);
 }

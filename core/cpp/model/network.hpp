@@ -36,8 +36,8 @@ class HCTR_API Network {
 
   void set_scalars(const StepScalars& scalars);
   /// Clears gradients; forward, loss, backward. The inputs must have been written. Gradients are
-  /// summed over all devices bucket by bucket, while backward goes on.
-  void train();
+  /// summed over all devices bucket by bucket, while backward goes on, if `with_sums`.
+  void train(bool with_sums = true);
   /// Waits, in stream order, for those sums; loss scaling looks at them. Follows every train().
   void exchange_wgrad();
   void update_params();

@@ -161,7 +161,7 @@ void Session::Impl::train_on(std::size_t local_id, const PlannedBatch& planned) 
     embedding->forward(local_id, planned.slot, network.tensor(name, true));
   }
   if (timed) clock.end_stage(stream);
-  network.train();
+  network.train(dense_trainable);
   if (timed) clock.end_stage(stream);
   network.exchange_wgrad();
   if (dense_trainable) network.update_params();

@@ -11,13 +11,6 @@
 namespace hugectr {
 namespace {
 
-// A parameter that may be in 16 bits.
-void check_packed(const char* op, const char* name, const TensorRef& ref, TensorScalarType dtype,
-                  const Shape& wanted) {
-  check_real(op, name, ref, dtype, wanted);
-  HCTR_CHECK(ref.contiguous(), op, ": rows of ", name, " must be contiguous");
-}
-
 void check_shapes(const char* op, const TensorRef& x0, const TensorRef& x, const TensorRef& u,
                   const TensorRef& v, const TensorRef& h, const TensorRef& z) {
   check_real(op, "x0", x0);
@@ -25,8 +18,8 @@ void check_shapes(const char* op, const TensorRef& x0, const TensorRef& x, const
              ": x0 has shape ", to_string(x0.shape), " and u ", to_string(u.shape),
              ", must be (batch, n) and (n, k)");
   check_real(op, "x", x, x0.dtype, x0.shape);
-  check_packed(op, "u", u, x0.dtype, u.shape);
-  check_packed(op, "v", v, x0.dtype, {u.shape[1], u.shape[0]});
+  check_packed_real(op, "u", u, x0.dtype, u.shape);
+  check_packed_real(op, "v", v, x0.dtype, {u.shape[1], u.shape[0]});
   check_real(op, "h", h, x0.dtype, {x0.shape[0], u.shape[1]});
   check_real(op, "z", z, x0.dtype, x0.shape);
 }
@@ -35,7 +28,7 @@ void check_shapes(const char* op, const TensorRef& x0, const TensorRef& x, const
 
 void ProjectedCrossFwd::check() const {
   check_shapes(kName, x0, x, u, v, h, z);
-  check_packed(kName, "bias", bias, x0.dtype, {x0.shape[1]});
+  check_packed_real(kName, "bias", bias, x0.dtype, {x0.shape[1]});
   check_real(kName, "y", y, x0.dtype, x0.shape);
 }
 

@@ -12,6 +12,7 @@ ExchangeLane::ExchangeLane(const OpContext& context, std::unique_ptr<Event> writ
     : context_(context), written_(std::move(written)), summed_(std::move(summed)) {}
 
 void ExchangeLane::submit(Stream& main, std::span<const OpRecord> records) {
+  if (!used_) return;
   Stream& stream = *context_.stream;
   main.record(*written_);
   stream.wait(*written_);

@@ -19,6 +19,8 @@ class HCTR_API ExchangeLane {
   ExchangeLane(const OpContext& context, std::unique_ptr<Event> written,
                std::unique_ptr<Event> summed);
 
+  /// Whether records submitted from now on run, or nothing needs what they would sum.
+  void set_used(bool used) { used_ = used; }
   /// For ops that run here.
   const OpContext& context() const { return context_; }
   /// Submits records behind all that `main` has been given so far.
@@ -29,7 +31,7 @@ class HCTR_API ExchangeLane {
  private:
   OpContext context_;
   std::unique_ptr<Event> written_, summed_;
-  bool pending_ = false;
+  bool used_ = true, pending_ = false;
 };
 
 }  // namespace hugectr

@@ -153,6 +153,11 @@ TEST_F(CapturedRangeTest, RecordsBesideGoToTheLaneBehindWhatCameBefore) {
                                              "lane runs", "lane records", "step runs", "step runs",
                                              "step waits"}));
   notes.clear();
+  lane.set_used(false);
+  EXPECT_EQ(run(range, 1.0f), 16.0f);
+  lane.join(step);
+  EXPECT_EQ(notes, std::vector<std::string>(4, "step runs"));
+  notes.clear();
   CapturedRange inside(context_, records_, "test", true);
   EXPECT_EQ(run(inside, 1.0f), 16.0f);
   EXPECT_EQ(notes, std::vector<std::string>(5, "step runs"));

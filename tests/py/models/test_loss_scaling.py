@@ -97,8 +97,9 @@ def test_the_scale_leaves_no_trace_in_the_result() -> None:
     np.testing.assert_allclose(curves[0], curves[1], rtol=1e-3)
 
 
-def test_tables_train_and_skip_while_the_dense_network_is_frozen() -> None:
-    compiled = model(STATIC)
+@pytest.mark.parametrize("devices", [1, 2])
+def test_tables_train_and_skip_while_the_dense_network_is_frozen(devices: int) -> None:
+    compiled = model(STATIC, devices=devices)
     compiled.freeze_dense()
     dense, _ = content(compiled)
     losses(compiled, GOOD)
