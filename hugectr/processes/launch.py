@@ -35,8 +35,9 @@ def launch(processes: int, command: Sequence[str]) -> int:
     int
         Exit status: 0, or that of the process that failed first (128 + number for a signal).
     """
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    # Process 0 gets the socket itself: a port that is only known to be free may be taken meanwhile.
+    listener = socket.create_server(("127.0.0.1", 0), backlog=processes * 8)
+    port = listener.getsockname()[1]
     common = {
         "WORLD_SIZE": str(processes),
         "LOCAL_WORLD_SIZE": str(processes),
@@ -55,16 +56,24 @@ def launch(processes: int, command: Sequence[str]) -> int:
     try:
         for rank in range(processes):
             environ = os.environ | common | {"RANK": str(rank), "LOCAL_RANK": str(rank)}
+            handles = (listener.fileno(),) if rank == 0 else ()
+            if rank == 0:
+                environ["HUGECTR_LISTENER"] = str(listener.fileno())
             children.append(
                 subprocess.Popen(
-                    [sys.executable, *command], env=environ, preexec_fn=_end_with_parent
+                    [sys.executable, *command],
+                    env=environ,
+                    preexec_fn=_end_with_parent,
+                    pass_fds=handles,
                 )
             )
+        listener.close()
         return _wait(children)
     except KeyboardInterrupt:
         _end(children, GRACE_SECONDS)
         return 128 + signal.SIGINT
     finally:
+        listener.close()
         _end(children, 0.0)
         signal.signal(signal.SIGTERM, previous)
 

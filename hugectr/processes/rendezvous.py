@@ -49,13 +49,29 @@ def _receive(connection: socket.socket, count: int) -> bytes:
     return data
 
 
+def _handed_socket(port: int) -> socket.socket | None:
+    """The socket at a port that ``hugectr launch`` has opened for this process, if it did."""
+    handle = os.environ.pop("HUGECTR_LISTENER", "")
+    if not handle:
+        return None
+    try:
+        found = socket.socket(fileno=int(handle))
+    except (OSError, ValueError):  # the variable of a launcher further up
+        return None
+    if found.family == socket.AF_INET and found.getsockname()[1] == port:
+        return found
+    found.detach()
+    return None
+
+
 class Listener:
     """Takes the connections of the other processes and keeps them by name until asked for."""
 
     def __init__(self, place: Place, at: Address | None = None) -> None:
         self._token = place.token
         host, port = at or ("", 0)
-        self._socket = socket.create_server((host, port), backlog=place.size * 8)
+        handed = _handed_socket(port) if port else None
+        self._socket = handed or socket.create_server((host, port), backlog=place.size * 8)
         self.port: int = self._socket.getsockname()[1]
         self._waiting: dict[tuple[str, int], tuple[socket.socket, dict[str, Any]]] = {}
         self._changed = threading.Condition()

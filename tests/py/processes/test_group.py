@@ -104,3 +104,18 @@ def test_first_host():
     assert first_host("node-x[003-9]") == "node-x003"
     with pytest.raises(CommError, match="SLURM_STEP_NODELIST"):
         first_host("")
+
+
+def test_the_launcher_hands_process_0_its_socket(tmp_path):
+    """Nobody can take the port between the launcher's choice and the start of process 0."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import os, socket\n"
+        "handle = os.environ.get('HUGECTR_LISTENER')\n"
+        "assert (handle is not None) == (os.environ['RANK'] == '0')\n"
+        "if handle:\n"
+        "    found = socket.socket(fileno=int(handle)).getsockname()\n"
+        "    assert found == ('127.0.0.1', int(os.environ['MASTER_PORT']))\n"
+    )
+    status, out, err = job.run("launch", 3, script)
+    assert status == 0, out + err
