@@ -134,6 +134,15 @@ cdef extern from "core/cpp/embedding/embedding.hpp" namespace "hugectr" nogil:
     cdef enum class CppCombiner "hugectr::Combiner":
         Sum
         Mean
+    cdef cppclass CppRowView "hugectr::RowView":
+        CppRowView()
+        size_t size
+        size_t vec_size
+        const int64_t* keys
+        const uint64_t* slot_ids
+        const float* vectors
+        vector[const float*] states
+        const int64_t* last_step
     cdef cppclass CppBufferBag "hugectr::BufferBag":
         size_t vec_size
         vector[int64_t] keys
@@ -262,7 +271,7 @@ cdef extern from "core/cpp/model/session.hpp" namespace "hugectr" nogil:
         void set_non_trainables(const vector[CppNonTrainableValues]&) except +translate_error
         size_t num_embeddings()
         CppBufferBag dump_embedding(size_t, cbool) except +translate_error
-        void load_embedding(size_t, const CppBufferBag&) except +translate_error
+        void load_embedding(size_t, const CppRowView&) except +translate_error
         CppRowOrder embedding_order(size_t, uint32_t) except +translate_error
         void read_embedding(size_t, const CppRowOrder&, size_t, size_t,
                             const CppRowValues&) except +translate_error

@@ -2,25 +2,44 @@
 # Rows of tables on their way in and out.
 
 
-cdef CppBufferBag _bag(fields) except *:
+def _packed(name, values, shape, dtype):
+    """Rows to load as a packed array; a copy only where they are something else."""
+    array = np.ascontiguousarray(values, dtype=dtype)
+    if array.shape != shape:
+        raise InvalidArgument(f"rows to load: {name} must have shape {shape}, found {array.shape}")
+    return array
+
+
+def _row_arrays(fields):
+    """Rows to load: field -> packed array, or None, or (states) a list of them."""
     f = _Fields("rows", fields)
-    cdef CppBufferBag bag
     keys, vectors = f.take("keys", None), np.asarray(f.take("vectors", None), dtype=np.float32)
     if vectors.ndim != 2 or len(keys) != len(vectors):
         raise InvalidArgument(
             f"rows: vectors must have shape (n, d), n = {len(keys)} keys, found {vectors.shape}")
-    bag.vec_size = vectors.shape[1]
-    bag.keys = _int64s(keys)
-    bag.vectors = _floats(vectors)
-    slots, last = f.take("slot_ids", None), f.take("last_step", None)
-    if slots is not None:
-        bag.slot_ids = _uint64s(slots)
-    if last is not None:
-        bag.last_step = _int64s(last)
-    for state in f.take("states", []):
-        bag.states.push_back(_floats(state))
+    n, shape = len(keys), vectors.shape
+    slots, last, states = f.take("slot_ids", None), f.take("last_step", None), f.take("states", [])
     f.done()
-    return bag
+    return {
+        "keys": _packed("keys", keys, (n,), np.int64),
+        "slot_ids": None if slots is None else _packed("slot_ids", slots, (n,), np.uint64),
+        "vectors": _packed("vectors", vectors, shape, np.float32),
+        "states": [_packed(f"state {i}", s, shape, np.float32) for i, s in enumerate(states)],
+        "last_step": None if last is None else _packed("last_step", last, (n,), np.int64),
+    }
+
+
+cdef _view_rows(arrays, CppRowView* view):
+    """Points a view at arrays of _row_arrays, which must live as long as it is used."""
+    view.size, view.vec_size = arrays["vectors"].shape
+    view.keys = <const int64_t*>_pointer(arrays["keys"])
+    view.vectors = <const float*>_pointer(arrays["vectors"])
+    if arrays["slot_ids"] is not None:
+        view.slot_ids = <const uint64_t*>_pointer(arrays["slot_ids"])
+    if arrays["last_step"] is not None:
+        view.last_step = <const int64_t*>_pointer(arrays["last_step"])
+    for state in arrays["states"]:
+        view.states.push_back(<const float*>_pointer(state))
 
 
 cdef class RowOrder:

@@ -221,9 +221,11 @@ cdef class Session:
         return array
 
     def load_embedding(self, size_t index, rows):
-        cdef CppBufferBag bag = _bag(rows)
+        cdef CppRowView view
+        arrays = _row_arrays(rows)  # the view has no memory of its own
+        _view_rows(arrays, &view)
         with nogil:
-            self._it.load_embedding(index, bag)
+            self._it.load_embedding(index, view)
 
     def step(self):
         return self._it.step()

@@ -26,6 +26,13 @@ GPUResource::GPUResource(DeviceBackend& backend, DeviceId device, std::size_t lo
 
 GPUResource::~GPUResource() = default;
 
+StagingPieces& GPUResource::staging_pieces() {
+  if (!staging_pieces_) {
+    staging_pieces_ = std::make_unique<StagingPieces>(backend_, device_, "rows on their way");
+  }
+  return *staging_pieces_;
+}
+
 OpContext GPUResource::compute_context() {
   return {compute_stream_.get(), pool_, communicators_.step.get(), device_, tf32_,
           algorithm_search_};

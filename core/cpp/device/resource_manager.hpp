@@ -12,6 +12,7 @@
 #include "core/cpp/device/device_backend.hpp"
 #include "core/cpp/device/device_map.hpp"
 #include "core/cpp/device/op.hpp"
+#include "core/cpp/device/staging_pieces.hpp"
 #include "core/cpp/device/stream.hpp"
 #include "core/cpp/device/thread_pool.hpp"
 
@@ -57,6 +58,8 @@ class HCTR_API GPUResource {
   std::unique_ptr<Event> create_event() { return backend_.create_event(device_); }
   std::shared_ptr<MemoryResource> memory_resource() { return backend_.memory_resource(device_); }
   std::shared_ptr<MemoryResource> staging_resource() { return backend_.staging_resource(device_); }
+  /// Made when first asked for. For one thread at a time.
+  StagingPieces& staging_pieces();
 
   /// Contexts to run ops on the device's streams. The plan and the exchange of gradients have a
   /// communicator of their own each, because their collectives overlap those of the step.
@@ -81,6 +84,7 @@ class HCTR_API GPUResource {
   ThreadPool* pool_;
   bool tf32_ = false, algorithm_search_ = false;
   std::unique_ptr<Stream> compute_stream_, memcpy_stream_, plan_stream_, exchange_stream_;
+  std::unique_ptr<StagingPieces> staging_pieces_;
 };
 
 /// Devices, streams, threads, seeds and communicators of this process.

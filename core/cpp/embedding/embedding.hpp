@@ -51,6 +51,21 @@ struct BufferBag {
   std::size_t size() const { return keys.size(); }
 };
 
+/// Rows to load that lie on the host, with whoever holds them; as in BufferBag.
+struct HCTR_API RowView {
+  std::size_t size = 0;  ///< n
+  std::size_t vec_size = 0;
+  const std::int64_t* keys = nullptr;
+  const std::uint64_t* slot_ids = nullptr;  ///< null: none
+  const float* vectors = nullptr;
+  std::vector<const float*> states;         ///< empty: none, rows begin with their first states
+  const std::int64_t* last_step = nullptr;  ///< null: none
+
+  RowView() = default;
+  /// Throws InvalidArgument when the sizes of the bag's arrays do not go together.
+  RowView(const BufferBag& rows);  // NOLINT: a bag is meant to be taken for its rows
+};
+
 /// A moment in the life of a table: which rows were touched since. 0: the beginning.
 using RowMark = std::uint32_t;
 
@@ -143,7 +158,7 @@ class HCTR_API IEmbedding {
       const std::vector<std::int64_t>& keys, const std::vector<std::uint64_t>& slot_ids) const = 0;
   /// Adds or overwrites rows: each goes to its owner; rows owned by other processes are passed
   /// over. Throws OutOfMemory before anything has changed when a budget is too small.
-  virtual void load(const BufferBag& rows) = 0;
+  virtual void load(const RowView& rows) = 0;
   /// Forgets all rows and states.
   virtual void reset() = 0;
   /// Zeroes the states, keeps the rows.

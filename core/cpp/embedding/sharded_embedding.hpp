@@ -43,7 +43,7 @@ class ShardedEmbedding final : public IEmbedding {
   std::vector<std::uint32_t> row_processes(
       const std::vector<std::int64_t>& keys,
       const std::vector<std::uint64_t>& slot_ids) const override;
-  void load(const BufferBag& rows) override;
+  void load(const RowView& rows) override;
   void reset() override;
   void reset_optimizer() override;
   TableRows rows(std::size_t local_id) const override;
@@ -54,7 +54,9 @@ class ShardedEmbedding final : public IEmbedding {
   using Data = EmbeddingData<Key>;
   /// The rows of a load() that one device owns.
   struct Share {
-    std::vector<std::size_t> source;  ///< positions in the BufferBag
+    std::size_t size = 0;
+    std::vector<std::size_t> source;  ///< places in what is loaded; empty: i is i
+    std::size_t place(std::size_t i) const { return source.empty() ? i : source[i]; }
     std::shared_ptr<DeviceBuffer2> arena;
     TensorBag2 keys, slots, rows;
     std::size_t rows_before = 0;
@@ -72,9 +74,9 @@ class ShardedEmbedding final : public IEmbedding {
   std::size_t owner(std::int64_t key, std::size_t slot) const;
   void stamp(const Data& data, const TensorRef& stamps, const TensorRef& rows,
              const TensorRef& count, std::size_t first) const;
-  std::vector<Share> split(const BufferBag& rows) const;
-  void insert_share(Data& data, const BufferBag& rows, Share& share);
-  void write_share(Data& data, const BufferBag& rows, const Share& share);
+  std::vector<Share> split(const RowView& rows) const;
+  void insert_share(Data& data, const RowView& rows, Share& share);
+  void write_share(Data& data, const RowView& rows, const Share& share);
   void require_no_plan(const char* what) const;
 
   SparseEmbeddingHashParams params_;

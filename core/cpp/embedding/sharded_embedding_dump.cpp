@@ -2,22 +2,20 @@
 #include <algorithm>
 
 #include "core/cpp/embedding/row_sort.hpp"
+#include "core/cpp/embedding/row_transfer.hpp"
 #include "core/cpp/embedding/sharded_embedding.hpp"
-#include "core/cpp/ops/gather_rows.hpp"
 #include "core/cpp/ops/loops/row_update_rules.hpp"
 
 /// Rows out of a table, in the order of (slot, key) whatever device they lie on.
 namespace hugectr {
 namespace {
 
-constexpr std::size_t kStagedBytes = std::size_t{32} << 20;  // values gathered in one go
-
 constexpr std::size_t kGrain = std::size_t{1} << 15;  // rows of a piece of a loop
 
 /// Rows that one device has among a part of an order.
 struct DeviceRows {
   std::vector<std::uint32_t> rows;
-  std::vector<std::size_t> targets;  ///< place in the part; empty: i goes to i
+  std::vector<std::size_t> targets;  ///< places in the part; empty: i goes to i
 };
 
 std::vector<DeviceRows> by_device(const RowOrder& order, std::size_t begin, std::size_t end,
@@ -34,63 +32,6 @@ std::vector<DeviceRows> by_device(const RowOrder& order, std::size_t begin, std:
   }
   return parts;
 }
-
-/// Copies rows of `source` to out[target * row_bytes ...]; where the device's memory is the host's,
-/// and rows need no other order, without a stop.
-class RowReader {
- public:
-  RowReader(GPUResource& gpu, const std::string& owner, const DeviceRows& part,
-            std::size_t vec_size)
-      : context_(gpu.compute_context()), part_(part) {
-    const std::size_t n = part.rows.size();
-    const std::size_t row_bytes = std::max(vec_size * sizeof(float), sizeof(std::int64_t));
-    in_place_ = context_.device.type == DeviceType::Cpu && part.targets.empty();
-    staged_rows_ = std::min(n, kStagedBytes / row_bytes);
-    arena_ = DeviceBuffer2::create(owner + " rows to read", DeviceAllocator(gpu.memory_resource()));
-    ids_ = arena_->reserve({n}, TensorScalarType::UInt32, "rows");
-    arena_->reserve({in_place_ ? 0 : staged_rows_ * row_bytes}, &staged_, "values");
-    arena_->allocate();
-    context_.stream->copy(ids_.get_ptr(), part.rows.data(), n * sizeof(std::uint32_t));
-  }
-
-  void read(const TensorRef& source, void* out) {
-    const std::size_t row_bytes = source.row_size() * size_of(source.dtype);
-    const std::size_t n = part_.rows.size(), step = staged_rows_;
-    std::vector<char> host(part_.targets.empty() ? 0 : std::min(step, n) * row_bytes);
-    for (std::size_t first = 0; first < n; first += step) {
-      const std::size_t count = std::min(step, n - first);
-      TensorRef ids = ids_.ref();
-      ids.data = ids.template ptr<std::uint32_t>() + first;
-      ids.shape = {count};
-      TensorRef values = source;
-      char* const target = static_cast<char*>(out);
-      values.data = in_place_ ? target + first * row_bytes : static_cast<void*>(staged_.get_ptr());
-      values.shape[0] = count;
-      run(context_, GatherRows{.rows = ids, .source = source, .values = values});
-      if (in_place_) continue;
-      char* const landing = host.empty() ? target + first * row_bytes : host.data();
-      context_.stream->copy(landing, values.data, count * row_bytes);
-      context_.stream->synchronize();
-      if (host.empty()) continue;
-      parallel_for(*context_.pool, count, kGrain / 16, [&](std::size_t begin, std::size_t end) {
-        for (std::size_t i = begin; i < end; ++i) {
-          std::copy_n(landing + i * row_bytes, row_bytes,
-                      target + part_.targets[first + i] * row_bytes);
-        }
-      });
-    }
-    if (in_place_) context_.stream->synchronize();
-  }
-
- private:
-  OpContext context_;
-  const DeviceRows& part_;
-  std::shared_ptr<DeviceBuffer2> arena_;
-  TensorBag2 ids_;
-  Tensor2<std::uint8_t> staged_;
-  std::size_t staged_rows_ = 0;
-  bool in_place_ = false;
-};
 
 }  // namespace
 
@@ -179,14 +120,15 @@ void ShardedEmbedding<Key>::read(const RowOrder& order, std::size_t begin, std::
     const std::uint32_t last = *std::max_element(parts[id].rows.begin(), parts[id].rows.end());
     HCTR_CHECK(last < rows, "embedding '", params_.name, "' has ", rows, " rows on ", data.where(),
                " and the order names row ", last, ": it is of an earlier state of the table");
-    RowReader reader(data.gpu, data.owner, parts[id], params_.embedding_vec_size);
-    if (values.vectors) reader.read(data.weights.ref(0, rows), values.vectors);
+    RowTransfer transfer(data.gpu, data.gpu.compute_context(), data.owner, parts[id].rows,
+                         parts[id].targets, data.gpu.device().type != DeviceType::Cpu);
+    if (values.vectors) transfer.read(data.weights.ref(0, rows), values.vectors);
     const std::vector<TensorRef> states = data.state_rows(rows);
     for (std::size_t s = 0; s < values.states.size(); ++s) {
-      reader.read(states.at(s), values.states[s]);
+      transfer.read(states.at(s), values.states[s]);
     }
     const TensorRef last_step = data.last_step_rows(rows);
-    if (values.last_step && !last_step.empty()) reader.read(last_step, values.last_step);
+    if (values.last_step && !last_step.empty()) transfer.read(last_step, values.last_step);
   }
 }
 

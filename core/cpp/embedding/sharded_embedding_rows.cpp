@@ -3,9 +3,10 @@
 #include <numeric>
 #include <utility>
 
+#include "core/cpp/embedding/row_transfer.hpp"
 #include "core/cpp/embedding/sharded_embedding.hpp"
+#include "core/cpp/ops/loops/hash_probe.hpp"
 #include "core/cpp/ops/loops/row_update_rules.hpp"
-#include "core/cpp/ops/scatter_rows.hpp"
 
 /// Rows in and out of a table: dump, load, reset, statistics.
 namespace hugectr {
@@ -22,43 +23,39 @@ std::vector<T> to_host(Stream& stream, const TensorRef& ref) {
 
 template <class Key>
 std::vector<typename ShardedEmbedding<Key>::Share> ShardedEmbedding<Key>::split(
-    const BufferBag& rows) const {
-  const std::size_t n = rows.size(), d = params_.embedding_vec_size;
+    const RowView& rows) const {
+  const std::size_t n = rows.size;
   const std::string& name = params_.name;
   const bool slots = params_.type == EmbeddingType::LocalizedSlotSparseEmbeddingHash;
-  HCTR_CHECK(rows.vec_size == d && rows.vectors.size() == n * d, "embedding '", name,
-             "' has vectors of ", d, ", the rows to load have ", rows.vec_size, " and ",
-             rows.vectors.size(), " values for ", n, " keys");
-  HCTR_CHECK(!slots || rows.slot_ids.size() == n, "embedding '", name,
-             "' is Localized: the rows to load need a slot id a key, got ", rows.slot_ids.size(),
-             " for ", n, " keys");
+  HCTR_CHECK(rows.vec_size == params_.embedding_vec_size, "embedding '", name, "' has vectors of ",
+             params_.embedding_vec_size, ", the rows to load have ", rows.vec_size);
+  HCTR_CHECK(!slots || n == 0 || rows.slot_ids, "embedding '", name,
+             "' is Localized: the rows to load need a slot id a key, got none for ", n, " keys");
   const std::size_t states = num_states(params_.opt_params.optimizer);
   HCTR_CHECK(rows.states.empty() || rows.states.size() == states, "embedding '", name,
              "': its optimizer has ", states, " states, the rows to load have ",
              rows.states.size());
-  for (const auto& state : rows.states) {
-    HCTR_CHECK(state.size() == n * d, "embedding '", name, "': an optimizer state has ",
-               state.size(), " values for ", n, " keys of ", d);
-  }
-  HCTR_CHECK(rows.last_step.empty() || rows.last_step.size() == n, "embedding '", name,
-             "': ", rows.last_step.size(), " last steps for ", n, " keys");
-  for (const std::int64_t step : rows.last_step) {
-    HCTR_CHECK(step >= 1, "embedding '", name, "': last step ", step, " must be at least 1");
+  for (std::size_t i = 0; rows.last_step && i < n; ++i) {
+    HCTR_CHECK(rows.last_step[i] >= 1, "embedding '", name, "': last step ", rows.last_step[i],
+               " must be at least 1");
   }
 
   std::vector<Share> shares(devices_.size());
+  const bool alone = resources_->get_global_gpu_count() == 1;
   for (std::size_t i = 0; i < n; ++i) {
     const std::size_t device = owner(rows.keys[i], slots ? rows.slot_ids[i] : 0);
     if (resources_->get_process_id_from_gpu_global_id(device) == resources_->get_process_id()) {
-      shares[resources_->get_gpu_local_id_from_global_id(device)].source.push_back(i);
+      Share& share = shares[resources_->get_gpu_local_id_from_global_id(device)];
+      ++share.size;
+      if (!alone) share.source.push_back(i);
     }
   }
   return shares;
 }
 
 template <class Key>
-void ShardedEmbedding<Key>::insert_share(Data& data, const BufferBag& rows, Share& share) {
-  const std::size_t n = share.source.size();
+void ShardedEmbedding<Key>::insert_share(Data& data, const RowView& rows, Share& share) {
+  const std::size_t n = share.size;
   share.arena = DeviceBuffer2::create(data.owner + " rows to load", DeviceAllocator(data.memory));
   share.keys = share.arena->reserve({n}, ScalarTypeOf<Key>::value, "keys");
   share.slots = share.arena->reserve({n}, TensorScalarType::UInt32, "slots");
@@ -67,9 +64,8 @@ void ShardedEmbedding<Key>::insert_share(Data& data, const BufferBag& rows, Shar
   std::vector<Key> keys(n);
   std::vector<std::uint32_t> slots(n);
   for (std::size_t i = 0; i < n; ++i) {
-    keys[i] = static_cast<Key>(rows.keys[share.source[i]]);
-    if (!rows.slot_ids.empty())
-      slots[i] = static_cast<std::uint32_t>(rows.slot_ids[share.source[i]]);
+    keys[i] = static_cast<Key>(rows.keys[share.place(i)]);
+    if (rows.slot_ids) slots[i] = static_cast<std::uint32_t>(rows.slot_ids[share.place(i)]);
   }
   const OpContext context = data.gpu.plan_context();
   context.stream->copy(share.keys.get_ptr(), keys.data(), n * sizeof(Key));
@@ -84,17 +80,15 @@ void ShardedEmbedding<Key>::insert_share(Data& data, const BufferBag& rows, Shar
 }
 
 template <class Key>
-void ShardedEmbedding<Key>::write_share(Data& data, const BufferBag& rows, const Share& share) {
-  const std::size_t n = share.source.size(), d = params_.embedding_vec_size;
-  const std::size_t last = data.table.size();
+void ShardedEmbedding<Key>::write_share(Data& data, const RowView& rows, const Share& share) {
+  const std::size_t n = share.size, last = data.table.size();
   const OpContext context = data.gpu.plan_context();
-  Stream& stream = *context.stream;
   data.init_rows(context, params_, resources_->seed(), share.rows_before, last, false);
 
   // A key named twice takes its last row: the earlier ones are passed over. Rows of a part of a
   // large table lie near each other, so that what is kept here is as large as the part.
-  std::vector<std::uint32_t> targets = to_host<std::uint32_t>(stream, share.rows.ref());
-  stream.synchronize();
+  std::vector<std::uint32_t> targets = to_host<std::uint32_t>(*context.stream, share.rows.ref());
+  context.stream->synchronize();
   const auto [low, high] = std::minmax_element(targets.begin(), targets.end());
   const std::uint32_t lowest = n > 0 ? *low : 0;
   std::vector<bool> written(n > 0 ? *high - lowest + std::size_t{1} : 0, false);
@@ -106,38 +100,18 @@ void ShardedEmbedding<Key>::write_share(Data& data, const BufferBag& rows, const
       written[place] = true;
     }
   }
-  stream.copy(share.rows.get_ptr(), targets.data(), n * sizeof(std::uint32_t));
-
-  auto arena = DeviceBuffer2::create(data.owner + " vectors to load", DeviceAllocator(data.memory));
-  Tensor2<float> values;
-  Tensor2<std::int64_t> steps;
-  arena->reserve({n, d}, &values, "vectors");
-  arena->reserve({n, 1}, &steps, "last steps");
-  arena->allocate();
-  std::vector<float> staged(n * d);
-  const auto scatter = [&](const std::vector<float>& from, const TensorRef& target) {
-    for (std::size_t i = 0; i < n; ++i) {
-      std::copy_n(from.data() + share.source[i] * d, d, staged.data() + i * d);
-    }
-    stream.copy(values.get_ptr(), staged.data(), n * d * sizeof(float));
-    run(context, ScatterRows{.rows = share.rows.ref(), .values = values.ref(), .target = target});
-    stream.synchronize();  // `staged` is used again
-  };
-  scatter(rows.vectors, data.weights.ref(0, last));
+  RowTransfer transfer(data.gpu, context, data.owner, targets, share.source,
+                       context.device.type != DeviceType::Cpu);
+  transfer.write(rows.vectors, data.weights.ref(0, last));
   const std::vector<TensorRef> states = data.state_rows(last);
-  for (std::size_t s = 0; s < rows.states.size(); ++s) scatter(rows.states[s], states[s]);
+  for (std::size_t s = 0; s < rows.states.size(); ++s) transfer.write(rows.states[s], states[s]);
   const TensorRef last_step = data.last_step_rows(last);
-  if (!last_step.empty() && !rows.last_step.empty()) {
-    std::vector<std::int64_t> host(n);
-    for (std::size_t i = 0; i < n; ++i) host[i] = rows.last_step[share.source[i]];
-    stream.copy(steps.get_ptr(), host.data(), n * sizeof(std::int64_t));
-    run(context, ScatterRows{.rows = share.rows.ref(), .values = steps.ref(), .target = last_step});
-    stream.synchronize();
-  }
+  if (!last_step.empty() && rows.last_step) transfer.write(rows.last_step, last_step);
+  context.stream->synchronize();
 }
 
 template <class Key>
-void ShardedEmbedding<Key>::load(const BufferBag& rows) {
+void ShardedEmbedding<Key>::load(const RowView& rows) {
   require_no_plan("load");
   std::vector<Share> shares = split(rows);
   for (std::size_t id = 0; id < devices_.size(); ++id) {
@@ -246,13 +220,13 @@ std::vector<MemoryReportEntry> ShardedEmbedding<Key>::memory_report() const {
 }
 
 // Members of this file; sharded_embedding.cpp instantiates the class with all the others.
-template void ShardedEmbedding<std::uint32_t>::load(const BufferBag&);
+template void ShardedEmbedding<std::uint32_t>::load(const RowView&);
 template void ShardedEmbedding<std::uint32_t>::reset();
 template void ShardedEmbedding<std::uint32_t>::reset_optimizer();
 template TableRows ShardedEmbedding<std::uint32_t>::rows(std::size_t) const;
 template TableStats ShardedEmbedding<std::uint32_t>::stats() const;
 template std::vector<MemoryReportEntry> ShardedEmbedding<std::uint32_t>::memory_report() const;
-template void ShardedEmbedding<std::int64_t>::load(const BufferBag&);
+template void ShardedEmbedding<std::int64_t>::load(const RowView&);
 template void ShardedEmbedding<std::int64_t>::reset();
 template void ShardedEmbedding<std::int64_t>::reset_optimizer();
 template TableRows ShardedEmbedding<std::int64_t>::rows(std::size_t) const;

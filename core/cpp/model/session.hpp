@@ -170,7 +170,7 @@ class HCTR_API Session {
   void set_non_trainables(const std::vector<NonTrainableValues>& values);
   std::size_t num_embeddings() const;
   BufferBag dump_embedding(std::size_t index, bool with_states);
-  void load_embedding(std::size_t index, const BufferBag& rows);
+  void load_embedding(std::size_t index, const RowView& rows);
   // A dump in parts, marks of touched rows and owners, as in IEmbedding.
   RowOrder embedding_order(std::size_t index, RowMark since);
   void read_embedding(std::size_t index, const RowOrder& order, std::size_t begin, std::size_t end,

@@ -10,7 +10,7 @@ BufferBag Session::dump_embedding(std::size_t index, bool with_states) {
   return impl_->embeddings.at(index)->dump(with_states);
 }
 
-void Session::load_embedding(std::size_t index, const BufferBag& rows) {
+void Session::load_embedding(std::size_t index, const RowView& rows) {
   impl_->settle();
   impl_->embeddings.at(index)->load(rows);
 }

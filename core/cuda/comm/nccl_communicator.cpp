@@ -290,9 +290,9 @@ class NcclCommunicator final : public Communicator {
     const DeviceGuard guard(rank.device);
     const std::lock_guard lock(rank.mutex);
     throw_if_failed();  // an abort may have taken the handle while this call waited for the lock
-    to.watch(group_->failure);
     try {
       launch(rank.comm, static_cast<cudaStream_t>(to.native()));
+      to.watch(group_->failure);  // a launch that throws has told the failure: once is enough
       if (group_->watch) {
         group_->watch->launched(local_, name, static_cast<cudaStream_t>(to.native()));
       }
