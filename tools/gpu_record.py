@@ -91,9 +91,10 @@ def main(folder: Path) -> int:
         check=False,
     ).stdout.strip()
     what = (folder / "what.txt").read_text().strip()
+    visible = json.loads((folder / "doctor.json").read_text())["cuda"]["devices"]
     record: dict[str, Any] = {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "gpu": gpu.split("\n"),
+        "gpu": gpu.split("\n")[:visible],
         "commit": os.environ.get("HUGECTR_COMMIT", "unknown"),
         "what": what,
         "phases": [line.removeprefix("==> ").strip() for line in lines(folder / "phases.txt")],
