@@ -8,12 +8,17 @@ import sys
 import threading
 import time
 import weakref
+from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING
 
 from hugectr.errors import CommError
 
 if TYPE_CHECKING:
     from hugectr import _core
+
+Place = tuple[FrameType | None, int]
+Calls = dict[int, Place]
 
 #: Seconds that a process waits for another one before the job counts as broken.
 DEFAULT_LIMIT = 60.0
@@ -73,10 +78,11 @@ class JobFailure:
                 return False
             self.reason, self.remote = reason, remote
             sessions = list(self._sessions)
-        for session in sessions:
-            session.leave(reason)
-        if remote:
-            threading.Thread(target=self._end_if_unnoticed, daemon=True).start()
+        threading.Thread(target=self._end_if_unnoticed, args=(calls(),), daemon=True).start()
+        # A GPU may take long to let go of what waits on it; the other processes must be told.
+        leaving = threading.Thread(target=_leave, args=(sessions, reason), daemon=True)
+        leaving.start()
+        leaving.join(1.0)
         return True
 
     def check(self) -> None:
@@ -92,12 +98,51 @@ class JobFailure:
             time.sleep(0.01)
         self.check()
 
-    def _end_if_unnoticed(self) -> None:
-        time.sleep(self.limit)
-        if not self._noticed:
-            sys.stderr.write(
-                f"hugectr: the job has failed, and this process is ended: it took no notice for "
-                f"{self.limit:g} s\n"
+    def _end_if_unnoticed(self, waiting: Calls) -> None:
+        """End this process when its code does not come to notice that the job has failed.
+
+        What waits inside the package when the failure is found here waits for that failure, so it
+        has little time to return: a GPU that does not may never.
+        """
+        end = time.monotonic() + (self.limit if self.remote else max(1.0, self.limit / 10))
+        while time.monotonic() < end and (waiting or self.remote):
+            time.sleep(0.02)
+            now = sys._current_frames()
+            waiting = {t: call for t, call in waiting.items() if call == place(now.get(t))}
+        if waiting and not self.remote:
+            _end_process(f"{self.reason}; a call does not return, so this process is ended")
+        if self.remote and (waiting or not self._noticed):
+            _end_process(
+                "the job has failed, and this process is ended: it took no notice for "
+                f"{self.limit:g} s"
             )
-            sys.stderr.flush()
-            os._exit(1)
+
+
+def _leave(sessions: list[_core.Session], reason: str) -> None:
+    for session in sessions:
+        session.leave(reason)
+
+
+def _end_process(why: str) -> None:
+    sys.stderr.write(f"hugectr: {why}\n")
+    sys.stderr.flush()
+    os._exit(1)
+
+
+def place(frame: FrameType | None) -> Place:
+    """Where a thread is: the same as before when it has not moved since."""
+    return (frame, frame.f_lasti) if frame is not None else (None, 0)
+
+
+def calls() -> Calls:
+    """The threads of a script that are inside a call of this package, and where."""
+    package = str(Path(__file__).parents[1])
+    script = {t.ident for t in threading.enumerate() if not t.daemon}
+    found = {}
+    for thread, top in sys._current_frames().items():
+        frame: FrameType | None = top
+        while frame is not None and not frame.f_code.co_filename.startswith(package):
+            frame = frame.f_back
+        if frame is not None and thread in script and thread != threading.get_ident():
+            found[thread] = place(top)
+    return found

@@ -210,6 +210,22 @@ TEST_F(NcclTest, AbortEndsWhatWaitsForARankThatNeverComes) {
   EXPECT_THROW(ranks.communicators[0]->barrier(*ranks.streams[0]), CommError);
 }
 
+TEST_F(NcclTest, GroupsThatWaitForTheSameRankAreAbortedInTurn) {
+  GpuRanks first(2), second(2);
+  for (GpuRanks* ranks : {&first, &second}) {
+    ranks->run([&](std::size_t r) { ranks->communicators[r]->barrier(*ranks->streams[r]); });
+  }
+  DeviceArray<float> data(first.devices[0], 100), more(first.devices[0], 100);
+  first.communicators[0]->all_reduce(data.ref(), *first.streams[0]);
+  second.communicators[0]->all_reduce(more.ref(), *second.streams[0]);
+  // One thread aborts both, as one that learns of a failed job does: ending the first group must
+  // not wait for the device to be idle.
+  first.communicators[0]->abort("stop");
+  second.communicators[0]->abort("stop");
+  EXPECT_THROW(first.streams[0]->synchronize(), CommError);
+  EXPECT_THROW(second.streams[0]->synchronize(), CommError);
+}
+
 TEST_F(NcclTest, ARenewedGroupWorksAsIfNothingHadBeen) {
   GpuRanks ranks(2);
   for (int round = 0; round < 2; ++round) {

@@ -47,6 +47,9 @@ class HCTR_API Communicator {
   virtual void abort(const std::string& reason) noexcept = 0;
   /// The same for the ranks of this process only: how one goes that owes the others nothing.
   virtual void leave(const std::string& reason) noexcept { abort(reason); }
+  /// Waits until what abort() or leave() began has ended. Not before all groups of the device that
+  /// may wait for the same rank have been left: one may need the others' end.
+  virtual void wait_until_left() noexcept {}
   /// Makes the group work again after abort(): one rank calls it for all, while no rank has a call
   /// pending, queued or to come from before. What the aborted calls left in their tensors is not
   /// defined. Throws CommError when there can be no new group.

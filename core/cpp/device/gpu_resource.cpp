@@ -58,4 +58,8 @@ void GPUResource::leave(const std::string& reason) noexcept {
   for (Communicator* communicator : communicators_.all()) communicator->leave(reason);
 }
 
+void GPUResource::wait_until_left() noexcept {
+  for (Communicator* communicator : communicators_.all()) communicator->wait_until_left();
+}
+
 }  // namespace hugectr

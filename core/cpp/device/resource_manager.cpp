@@ -106,6 +106,7 @@ ResourceManager::~ResourceManager() {
 
 void ResourceManager::leave(const std::string& reason) noexcept {
   for (auto& gpu : gpus_) gpu->leave(reason);
+  for (auto& gpu : gpus_) gpu->wait_until_left();
 }
 
 std::size_t ResourceManager::get_process_id_from_gpu_global_id(std::size_t global_id) const {

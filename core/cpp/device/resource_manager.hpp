@@ -70,6 +70,7 @@ class HCTR_API GPUResource {
   /// processes (abort) or of this one (leave).
   void abort(const std::string& reason) noexcept;
   void leave(const std::string& reason) noexcept;
+  void wait_until_left() noexcept;
   /// Whether compute contexts made from now on let float32 products use tf32.
   void set_tf32(bool tf32) { tf32_ = tf32; }
   /// Whether products of compute contexts made from now on choose their algorithm by timing those

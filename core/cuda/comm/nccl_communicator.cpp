@@ -4,6 +4,7 @@
 #include <chrono>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "core/cpp/base/error.hpp"
@@ -77,6 +78,7 @@ struct Group {
       for (Rank& rank : ranks)
         HCTR_TRY_NOTHROW(nccl().CommDestroy(std::exchange(rank.comm, nullptr)));
     }
+    wait_for_end();
     end_comms();
   }
   Group(const Group&) = delete;
@@ -85,13 +87,18 @@ struct Group {
   std::size_t size() const { return job.process_of_rank.size(); }
 
   void abort(const std::string& reason) noexcept {
-    leave(reason);
     if (job.processes) job.processes->abort(reason);
+    leave(reason);
   }
 
   void leave(const std::string& reason) noexcept {
     const std::lock_guard lock(ending);
-    if (failure->set(reason)) end_comms();
+    if (failure->set(reason)) start_end();
+  }
+
+  void wait_until_left() noexcept {
+    const std::lock_guard lock(ending);
+    wait_for_end();
   }
 
   void renew() {
@@ -102,6 +109,7 @@ struct Group {
     }
     const std::lock_guard lock(ending);
     failure->set("the group was renewed");
+    wait_for_end();
     end_comms();
     agreement.reset();
     make_comms();
@@ -116,6 +124,7 @@ struct Group {
 
  private:
   std::mutex ending;  ///< aborts and renewals take turns
+  std::thread end;    ///< calls end_comms() after an abort
 
   /// Who waits for a process that hangs finds out by asking all: those that wait too answer, about
   /// half of the job's limit after the last collective ended.
@@ -178,6 +187,20 @@ struct Group {
       }
       if (locked) rank.mutex.unlock();
     }
+  }
+
+  /// The same on a thread of its own. Aborted collectives end at once, but then NCCL frees memory,
+  /// and CUDA lets that wait until the device is idle. It is not while collectives of other groups
+  /// wait for the same rank: whoever has those to abort too must not wait here.
+  void start_end() noexcept {
+    try {
+      end = std::thread([this] { end_comms(); });
+    } catch (...) {  // no thread to be had
+      end_comms();
+    }
+  }
+  void wait_for_end() noexcept {
+    if (end.joinable()) end.join();
   }
 };
 
@@ -272,6 +295,7 @@ class NcclCommunicator final : public Communicator {
 
   void abort(const std::string& reason) noexcept override { group_->abort(reason); }
   void leave(const std::string& reason) noexcept override { group_->leave(reason); }
+  void wait_until_left() noexcept override { group_->wait_until_left(); }
   void renew() override { group_->renew(); }
 
  private:

@@ -34,8 +34,8 @@ def test_vectors(check_layer, layers, no_gradient):
 @pytest.mark.parametrize("no_gradient", [[], ["x"]])
 @pytest.mark.parametrize("layers", [1, 2, 3])
 def test_projection(check_layer, rng, layers, no_gradient):
-    # In 16 bits every layer rounds, and the next one multiplies that by its input. Small inputs keep
-    # it near one rounding; of many samples no single one decides the distance.
+    # In 16 bits every layer rounds, and the next one multiplies that by its input. Small inputs
+    # keep it near one rounding; of many samples no single one decides the distance.
     network = check_layer(
         layer(num_layers=layers, projection_dim=3),
         {"x": rng.standard_normal((40, 12)) * 0.5},

@@ -58,6 +58,31 @@ def test_all_end_when_one_goes_wrong(engine, what):
     assert wait_until_gone(pids) == []
 
 
+def run_stuck_job(seconds, who):
+    words = [sys.executable, job.TESTS / "processes" / "stuck_job.py", str(seconds), who]
+    return subprocess.run(
+        words, env=job.environment(), capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+@pytest.mark.parametrize("who", ["local", "remote"])
+def test_a_process_whose_call_does_not_return_is_ended(who):
+    """As a wait for a GPU may not; found by a thread of its own or told by another process."""
+    done = run_stuck_job(50, who)
+    assert done.returncode == 1
+    assert "still here" not in done.stdout
+    told = {"local": "process 1 hangs; a call does not return", "remote": "took no notice for 2 s"}
+    assert told[who] in done.stderr
+
+
+@pytest.mark.parametrize("who", ["local", "remote"])
+def test_a_process_whose_call_returns_goes_on(who):
+    done = run_stuck_job(0.6, who)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "still here" in done.stdout
+    assert ("noticed: process 1 hangs" in done.stdout) == (who == "remote")
+
+
 def test_no_process_outlives_the_launcher():
     running = job.start("launch", 3, SCRIPT, "nothing", WRONG)
     try:
