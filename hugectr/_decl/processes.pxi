@@ -125,3 +125,24 @@ cdef shared_ptr[CppProcessGroup] _process_group(group) except *:
         return none
     Py_XINCREF(<PyObject*>group)
     return cpp_make_process_group(<PyObject*>group, group.rank, group.size, group.failure.limit)
+
+
+# Sessions whose readers call Python to exchange samples with other processes. Their threads must
+# end before the interpreter does: a thread that then wants the GIL is killed where it stands.
+_reading_together = weakref.WeakValueDictionary()
+_session_numbers = itertools.count()
+
+
+def _stop_reading_together():
+    for number in sorted(_reading_together.keys()):
+        session = _reading_together.get(number)
+        if session is not None:
+            session.stop_data_reading()
+
+
+def _stop_before_the_end(session):
+    number = next(_session_numbers)
+    _reading_together[number] = session
+    if number == 0:
+        # Now, not at import: it runs before the group says goodbye.
+        atexit.register(_stop_reading_together)

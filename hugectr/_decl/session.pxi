@@ -1,18 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The Session: every call releases the GIL while C++ works.
-
-
-# Sessions whose readers call Python to exchange samples with other processes. Their threads must
-# end before the interpreter does: a thread that then wants the GIL is killed where it stands.
-_reading_together = weakref.WeakValueDictionary()
-_session_numbers = itertools.count()
-
-
-def _stop_reading_together():
-    for number in sorted(_reading_together.keys()):
-        session = _reading_together.get(number)
-        if session is not None:
-            session.stop_data_reading()
+# The Session: every call that may wait releases the GIL: for a device, a lock, another process. The
+# threads that find out that such a wait is in vain call Python too.
 
 
 cdef class Session:
@@ -32,11 +20,7 @@ cdef class Session:
         with nogil:
             self._it = new CppSession(s, r, m, group)
         if processes is not None and processes.size > 1:
-            number = next(_session_numbers)
-            _reading_together[number] = self
-            if number == 0:
-                # Now, not at import: it runs before the group says goodbye.
-                atexit.register(_stop_reading_together)
+            _stop_before_the_end(self)
 
     def __dealloc__(self):
         # Without the GIL: the destructor joins threads, and one of them might be waiting for it.
@@ -113,20 +97,32 @@ cdef class Session:
         self._it.set_trainable(embedding, <cbool>trainable)
 
     def dense_weights(self):
-        return _float_array(self._it.dense_weights())
+        cdef vector[float] values
+        with nogil:
+            values = self._it.dense_weights()
+        return _float_array(values)
 
     def set_dense_weights(self, values):
-        self._it.set_dense_weights(_floats(values))
+        cdef vector[float] floats = _floats(values)
+        with nogil:
+            self._it.set_dense_weights(floats)
 
     def dense_optimizer_states(self):
-        return _float_array(self._it.dense_optimizer_states())
+        cdef vector[float] values
+        with nogil:
+            values = self._it.dense_optimizer_states()
+        return _float_array(values)
 
     def set_dense_optimizer_states(self, values):
-        self._it.set_dense_optimizer_states(_floats(values))
+        cdef vector[float] floats = _floats(values)
+        with nogil:
+            self._it.set_dense_optimizer_states(floats)
 
     def non_trainables(self):
-        return [(v.layer, _float_array(v.mean), _float_array(v.var))
-                for v in self._it.non_trainables()]
+        cdef vector[CppNonTrainableValues] values
+        with nogil:
+            values = self._it.non_trainables()
+        return [(v.layer, _float_array(v.mean), _float_array(v.var)) for v in values]
 
     def set_non_trainables(self, values):
         cdef vector[CppNonTrainableValues] all_values
@@ -136,7 +132,8 @@ cdef class Session:
             one.mean = _floats(mean)
             one.var = _floats(var)
             all_values.push_back(one)
-        self._it.set_non_trainables(all_values)
+        with nogil:
+            self._it.set_non_trainables(all_values)
 
     def num_embeddings(self):
         return self._it.num_embeddings()
@@ -235,7 +232,9 @@ cdef class Session:
             self._it.reset_embedding(index)
 
     def loss_scaling_state(self):
-        cdef CppLossScalingState s = self._it.loss_scaling_state()
+        cdef CppLossScalingState s
+        with nogil:
+            s = self._it.loss_scaling_state()
         return dict(scale=s.scale, good_steps=s.good_steps, skipped_steps=s.skipped_steps)
 
     def set_loss_scaling_state(self, state):
@@ -244,7 +243,8 @@ cdef class Session:
         s.scale, s.good_steps = f.take("scale", 1.0), f.take("good_steps", 0)
         s.skipped_steps = f.take("skipped_steps", 0)
         f.done()
-        self._it.set_loss_scaling_state(s)
+        with nogil:
+            self._it.set_loss_scaling_state(s)
 
     def learning_rate_state(self):
         return dict(step=self._it.learning_rate_scheduler().step(),
@@ -259,13 +259,20 @@ cdef class Session:
         self._it.set_learning_rate(lr)
 
     def loss_scale(self):
-        return self._it.loss_scale()
+        cdef float scale
+        with nogil:
+            scale = self._it.loss_scale()
+        return scale
 
     def skipped_steps(self):
-        return self._it.skipped_steps()
+        cdef int64_t steps
+        with nogil:
+            steps = self._it.skipped_steps()
+        return steps
 
     def set_step(self, int64_t step):
-        self._it.set_step(step)
+        with nogil:
+            self._it.set_step(step)
 
     def save_params_to_files(self, str prefix, int64_t iteration):
         cdef string name = prefix
@@ -273,10 +280,14 @@ cdef class Session:
             self._it.save_params_to_files(name, iteration)
 
     def load_dense_weights(self, str file):
-        self._it.load_dense_weights(file)
+        cdef string name = file
+        with nogil:
+            self._it.load_dense_weights(name)
 
     def load_dense_optimizer_states(self, str file):
-        self._it.load_dense_optimizer_states(file)
+        cdef string name = file
+        with nogil:
+            self._it.load_dense_optimizer_states(name)
 
     def load_sparse_weights(self, size_t index, str path):
         cdef string name = path
@@ -290,7 +301,11 @@ cdef class Session:
 
     def check_out_tensor(self, str name, train):
         cdef vector[size_t] shape
-        cdef vector[float] values = self._it.check_out_tensor(name, <cbool>train, &shape)
+        cdef vector[float] values
+        cdef string tensor = name
+        cdef cbool training = train
+        with nogil:
+            values = self._it.check_out_tensor(tensor, training, &shape)
         return _float_array(values).reshape(shape)
 
     def tensor_view(self, str name, train, size_t device):
@@ -358,7 +373,10 @@ cdef class Session:
             self._it.set_data_position(p)
 
     def stage_seconds(self):
-        return dict((item.first, item.second) for item in self._it.stage_seconds())
+        cdef vector[pair[string, double]] stages
+        with nogil:
+            stages = self._it.stage_seconds()
+        return dict((item.first, item.second) for item in stages)
 
     def captured_pieces(self):
         return self._it.captured_pieces()
