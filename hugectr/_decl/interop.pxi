@@ -36,6 +36,11 @@ cdef class TensorView:
 
     cdef CppTensorView _it
 
+    def __dealloc__(self):
+        # Without the GIL: with the last view its model may go, whose threads might wait for it.
+        with nogil:
+            self._it = CppTensorView()
+
     def __init__(self):
         raise InvalidArgument("TensorView: made by Model.tensor and hugectr.interop.as_view")
 

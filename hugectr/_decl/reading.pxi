@@ -120,3 +120,12 @@ def read_through(solver, reader, input, batches):
                 credit_seconds=found.metrics.credit_seconds,
                 ready_seconds=found.metrics.ready_seconds,
                 acquire_seconds=found.metrics.acquire_seconds)
+
+
+cdef _reader_metrics(const CppReaderMetrics& m):
+    return dict(batches=m.batches, bad_samples=m.bad_samples, parse_seconds=m.parse_seconds,
+                credit_seconds=m.credit_seconds, ready_seconds=m.ready_seconds,
+                acquire_seconds=m.acquire_seconds, rows_decoded=m.rows_decoded,
+                seconds=m.seconds, ready_depth=m.ready_depth, credit_depth=m.credit_depth,
+                ahead_depth=m.ahead_depth, chunks=m.chunks, slots=m.slots,
+                acquired=m.acquired)

@@ -4,7 +4,7 @@
 
 def _packed(name, values, shape, dtype):
     """Rows to load as a packed array; a copy only where they are something else."""
-    array = np.ascontiguousarray(values, dtype=dtype)
+    array = np.require(values, dtype, ["C", "A"])
     if array.shape != shape:
         raise InvalidArgument(f"rows to load: {name} must have shape {shape}, found {array.shape}")
     return array

@@ -347,17 +347,15 @@ cdef class Session:
                 for layer in specs]
 
     def table_stats(self):
+        cdef vector[CppTableStats] stats
+        with nogil:
+            stats = self._it.table_stats()
         return [dict(rows=t.rows, max_rows=t.max_rows, index_slots=t.index_slots, bytes=t.bytes)
-                for t in self._it.table_stats()]
+                for t in stats]
 
     def reader_metrics(self, train):
         cdef CppReaderMetrics m = self._it.reader_metrics(<cbool>train)
-        return dict(batches=m.batches, bad_samples=m.bad_samples, parse_seconds=m.parse_seconds,
-                    credit_seconds=m.credit_seconds, ready_seconds=m.ready_seconds,
-                    acquire_seconds=m.acquire_seconds, rows_decoded=m.rows_decoded,
-                    seconds=m.seconds, ready_depth=m.ready_depth, credit_depth=m.credit_depth,
-                    ahead_depth=m.ahead_depth, chunks=m.chunks, slots=m.slots,
-                    acquired=m.acquired)
+        return _reader_metrics(m)
 
     def data_position(self):
         cdef CppReadPosition p = self._it.data_position()

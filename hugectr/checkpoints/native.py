@@ -239,7 +239,7 @@ class Saver:
         if not self.background:
             write(self.folder, snapshot, self.keep_last, group)
             return
-        self._thread = threading.Thread(target=self._write, args=(snapshot,))
+        self._thread = threading.Thread(target=self._write, args=(snapshot,), name="hctr-save")
         self._thread.start()
 
     def _write(self, snapshot: Snapshot) -> None:

@@ -8,17 +8,13 @@ import sys
 import threading
 import time
 import weakref
-from pathlib import Path
-from types import FrameType
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from hugectr.errors import CommError
 
 if TYPE_CHECKING:
     from hugectr import _core
-
-Place = tuple[FrameType | None, int]
-Calls = dict[int, Place]
 
 #: Seconds that a process waits for another one before the job counts as broken.
 DEFAULT_LIMIT = 60.0
@@ -50,19 +46,20 @@ class JobFailure:
 
     A process learns of a failure by its own error, by the message of another process, or because a
     connection ended. The first one counts; every later call on a group raises it. A process whose
-    own code does not notice within the job's limit is ended, so that no rank outlives its job.
+    script does not notice within the job's limit is ended, so that no rank outlives its job; sooner
+    where the GPUs do not let go of what waits on them, for then it can not notice.
 
     Parameters
     ----------
     limit : float
-        Seconds between a failure and the end of a process that does not notice it.
+        Seconds that a script has to notice a failure; GPUs have a tenth of it.
     """
 
     def __init__(self, limit: float) -> None:
         self.limit = limit
         self.reason: str | None = None
         self.remote = False  # another process knows the cause and shows it
-        self._noticed = False
+        self._noticed = False  # by the script; threads of the package notice in vain
         self._lock = threading.Lock()
         self._sessions: weakref.WeakSet[_core.Session] = weakref.WeakSet()
 
@@ -74,21 +71,30 @@ class JobFailure:
     def set(self, reason: str, remote: bool) -> bool:
         """Note a failure; False when an earlier one is known."""
         with self._lock:
+            self._noticed = self._noticed or _in_script()
             if self.reason is not None:
                 return False
             self.reason, self.remote = reason, remote
             sessions = list(self._sessions)
-        threading.Thread(target=self._end_if_unnoticed, args=(calls(),), daemon=True).start()
-        # A GPU may take long to let go of what waits on it; the other processes must be told.
-        leaving = threading.Thread(target=_leave, args=(sessions, reason), daemon=True)
-        leaving.start()
-        leaving.join(1.0)
+        # All at the same time, and none in this thread: a GPU may take long to let go of what waits
+        # on it, or wait for what another session has there, and the other processes must be told.
+        leaving = []
+        for session in sessions:
+            thread = _start(session.leave, reason)
+            if thread is None:
+                session.leave(reason)
+            else:
+                leaving.append(thread)
+        _start(self._end_if_unnoticed, leaving)
+        end = time.monotonic() + 1.0
+        for thread in leaving:
+            thread.join(max(0.0, end - time.monotonic()))
         return True
 
     def check(self) -> None:
         """Raise CommError when the job has failed."""
         if self.reason is not None:
-            self._noticed = True
+            self._noticed = self._noticed or _in_script()
             raise CommError(self.reason)
 
     def wait(self, seconds: float) -> None:
@@ -98,51 +104,39 @@ class JobFailure:
             time.sleep(0.01)
         self.check()
 
-    def _end_if_unnoticed(self, waiting: Calls) -> None:
-        """End this process when its code does not come to notice that the job has failed.
-
-        What waits inside the package when the failure is found here waits for that failure, so it
-        has little time to return: a GPU that does not may never.
-        """
-        end = time.monotonic() + (self.limit if self.remote else max(1.0, self.limit / 10))
-        while time.monotonic() < end and (waiting or self.remote):
-            time.sleep(0.02)
-            now = sys._current_frames()
-            waiting = {t: call for t, call in waiting.items() if call == place(now.get(t))}
-        if waiting and not self.remote:
-            _end_process(f"{self.reason}; a call does not return, so this process is ended")
-        if self.remote and (waiting or not self._noticed):
+    def _end_if_unnoticed(self, leaving: list[threading.Thread]) -> None:
+        begin = time.monotonic()
+        for thread in leaving:
+            thread.join(max(0.0, begin + max(1.0, self.limit / 10) - time.monotonic()))
+        if any(thread.is_alive() for thread in leaving):
             _end_process(
-                "the job has failed, and this process is ended: it took no notice for "
-                f"{self.limit:g} s"
+                f"{self.reason}; the GPUs do not let go of what waits on them, so this process is "
+                "ended"
             )
+        time.sleep(max(0.0, begin + self.limit - time.monotonic()))
+        if not self._noticed:
+            cause = "the job has failed" if self.remote else self.reason
+            _end_process(f"{cause}; this process is ended: it took no notice for {self.limit:g} s")
 
 
-def _leave(sessions: list[_core.Session], reason: str) -> None:
-    for session in sessions:
-        session.leave(reason)
+def _in_script() -> bool:
+    """Whether this thread is one of the user's, not of the core or of this package."""
+    thread = threading.current_thread()
+    return not isinstance(thread, threading._DummyThread) and not thread.name.startswith("hctr-")
+
+
+def _start(work: Callable[..., None], argument: Any) -> threading.Thread | None:
+    thread = threading.Thread(target=work, args=(argument,), name="hctr-failure", daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:  # an interpreter that is about to end may start no thread
+        return None
+    return thread
 
 
 def _end_process(why: str) -> None:
-    sys.stderr.write(f"hugectr: {why}\n")
-    sys.stderr.flush()
-    os._exit(1)
-
-
-def place(frame: FrameType | None) -> Place:
-    """Where a thread is: the same as before when it has not moved since."""
-    return (frame, frame.f_lasti) if frame is not None else (None, 0)
-
-
-def calls() -> Calls:
-    """The threads of a script that are inside a call of this package, and where."""
-    package = str(Path(__file__).parents[1])
-    script = {t.ident for t in threading.enumerate() if not t.daemon}
-    found = {}
-    for thread, top in sys._current_frames().items():
-        frame: FrameType | None = top
-        while frame is not None and not frame.f_code.co_filename.startswith(package):
-            frame = frame.f_back
-        if frame is not None and thread in script and thread != threading.get_ident():
-            found[thread] = place(top)
-    return found
+    try:
+        sys.stderr.write(f"hugectr: {why}\n")
+        sys.stderr.flush()
+    finally:
+        os._exit(1)

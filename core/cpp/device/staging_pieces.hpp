@@ -31,7 +31,7 @@ class HCTR_API StagingPieces {
 
  private:
   std::shared_ptr<MemoryResource> resource_;
-  void* memory_;
+  void* memory_ = nullptr;
   std::array<std::unique_ptr<Event>, kCount> copied_;
 };
 

@@ -40,14 +40,17 @@ void copy_rows(ThreadPool& pool, std::size_t n, std::size_t bytes, const To& to,
 
 RowTransfer::RowTransfer(GPUResource& gpu, const OpContext& context, const std::string& owner,
                          const std::vector<std::uint32_t>& rows,
-                         const std::vector<std::size_t>& places, bool staged)
+                         const std::vector<std::size_t>& places, std::size_t row_bytes, bool staged)
     : context_(context), rows_(rows), places_(places) {
   if (!staged || rows.empty()) return;
   pieces_ = &gpu.staging_pieces();
   arena_ =
       DeviceBuffer2::create(owner + " rows on their way", DeviceAllocator(gpu.memory_resource()));
   ids_ = arena_->reserve({rows.size()}, TensorScalarType::UInt32, "rows");
-  arena_->reserve({StagingPieces::kCount * StagingPieces::kBytes}, &staged_, "values");
+  const bool in_one_piece = rows.size() <= StagingPieces::kBytes / row_bytes;
+  arena_->reserve(
+      {in_one_piece ? rows.size() * row_bytes : StagingPieces::kCount * StagingPieces::kBytes},
+      &staged_, "values");
   arena_->allocate();
   context_.stream->copy(ids_.get_ptr(), rows.data(), rows.size() * sizeof(std::uint32_t));
 }

@@ -12,18 +12,18 @@ namespace hugectr {
 
 /// Values of the same rows of several arrays on their way between a device and the host.
 ///
-/// A device of its own memory gathers (or scatters) a piece of rows while the piece before crosses
-/// the bus and the threads of the pool copy the one before that. Host memory that nobody has
-/// written yet gets its pages from all threads too.
+/// While a device of its own memory gathers a piece of rows and sends it over the bus (or takes and
+/// scatters it), the threads of the pool copy another one. Host memory that nobody has written yet
+/// gets its pages from all threads too.
 class RowTransfer {
  public:
   /// `context` is of the stream that the arrays belong to. `rows`: n rows on the device; kNoRow:
   /// none (write() alone). `places`: n rows of the host's array; empty: row i is i. Both must stay
-  /// as they are meanwhile. `staged`: whether values travel through staging memory; where the
-  /// device's memory is the host's, only tests want that.
+  /// as they are meanwhile. `row_bytes`: of the widest row to come. `staged`: whether values travel
+  /// through staging memory; where the device's memory is the host's, only tests want that.
   RowTransfer(GPUResource& gpu, const OpContext& context, const std::string& owner,
               const std::vector<std::uint32_t>& rows, const std::vector<std::size_t>& places,
-              bool staged);
+              std::size_t row_bytes, bool staged);
 
   /// host[places[i]] = source[rows[i]]. source: (R, d) on the device, packed; host: rows of as many
   /// bytes. Returns when the values are there.

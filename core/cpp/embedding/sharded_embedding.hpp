@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <vector>
 
 #include "core/cpp/embedding/embedding.hpp"
 #include "core/cpp/embedding/embedding_data.hpp"
+#include "core/cpp/embedding/row_transfer.hpp"
 
 namespace hugectr {
 
@@ -60,6 +62,8 @@ class ShardedEmbedding final : public IEmbedding {
     std::shared_ptr<DeviceBuffer2> arena;
     TensorBag2 keys, slots, rows;
     std::size_t rows_before = 0;
+    std::vector<std::uint32_t> targets;  ///< row on the device of each; kNoRow: a later one counts
+    std::unique_ptr<RowTransfer> transfer;
   };
 
   void filter(Data& data, LookupPlan& plan, const SparseTensor& csr);
@@ -75,8 +79,16 @@ class ShardedEmbedding final : public IEmbedding {
   void stamp(const Data& data, const TensorRef& stamps, const TensorRef& rows,
              const TensorRef& count, std::size_t first) const;
   std::vector<Share> split(const RowView& rows) const;
+  /// Bytes of the widest part of a row.
+  std::size_t widest_row() const {
+    return std::max(params_.embedding_vec_size * sizeof(float), sizeof(std::int64_t));
+  }
   void insert_share(Data& data, const RowView& rows, Share& share);
-  void write_share(Data& data, const RowView& rows, const Share& share);
+  /// All that can fail for want of memory.
+  void prepare_share(Data& data, Share& share);
+  void write_share(Data& data, const RowView& rows, Share& share);
+  /// Replaces what lies in the table itself by copies, which it returns: they are overwritten.
+  std::vector<std::vector<float>> copy_own_rows(RowView& rows) const;
   void require_no_plan(const char* what) const;
 
   SparseEmbeddingHashParams params_;

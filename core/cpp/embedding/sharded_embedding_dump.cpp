@@ -121,7 +121,8 @@ void ShardedEmbedding<Key>::read(const RowOrder& order, std::size_t begin, std::
     HCTR_CHECK(last < rows, "embedding '", params_.name, "' has ", rows, " rows on ", data.where(),
                " and the order names row ", last, ": it is of an earlier state of the table");
     RowTransfer transfer(data.gpu, data.gpu.compute_context(), data.owner, parts[id].rows,
-                         parts[id].targets, data.gpu.device().type != DeviceType::Cpu);
+                         parts[id].targets, widest_row(),
+                         data.gpu.device().type != DeviceType::Cpu);
     if (values.vectors) transfer.read(data.weights.ref(0, rows), values.vectors);
     const std::vector<TensorRef> states = data.state_rows(rows);
     for (std::size_t s = 0; s < values.states.size(); ++s) {

@@ -3,7 +3,6 @@
 #include <numeric>
 #include <utility>
 
-#include "core/cpp/embedding/row_transfer.hpp"
 #include "core/cpp/embedding/sharded_embedding.hpp"
 #include "core/cpp/ops/loops/hash_probe.hpp"
 #include "core/cpp/ops/loops/row_update_rules.hpp"
@@ -80,19 +79,17 @@ void ShardedEmbedding<Key>::insert_share(Data& data, const RowView& rows, Share&
 }
 
 template <class Key>
-void ShardedEmbedding<Key>::write_share(Data& data, const RowView& rows, const Share& share) {
-  const std::size_t n = share.size, last = data.table.size();
+void ShardedEmbedding<Key>::prepare_share(Data& data, Share& share) {
   const OpContext context = data.gpu.plan_context();
-  data.init_rows(context, params_, resources_->seed(), share.rows_before, last, false);
-
   // A key named twice takes its last row: the earlier ones are passed over. Rows of a part of a
   // large table lie near each other, so that what is kept here is as large as the part.
-  std::vector<std::uint32_t> targets = to_host<std::uint32_t>(*context.stream, share.rows.ref());
+  std::vector<std::uint32_t>& targets = share.targets;
+  targets = to_host<std::uint32_t>(*context.stream, share.rows.ref());
   context.stream->synchronize();
   const auto [low, high] = std::minmax_element(targets.begin(), targets.end());
-  const std::uint32_t lowest = n > 0 ? *low : 0;
-  std::vector<bool> written(n > 0 ? *high - lowest + std::size_t{1} : 0, false);
-  for (std::size_t i = n; i-- > 0;) {
+  const std::uint32_t lowest = share.size > 0 ? *low : 0;
+  std::vector<bool> written(share.size > 0 ? *high - lowest + std::size_t{1} : 0, false);
+  for (std::size_t i = share.size; i-- > 0;) {
     const std::size_t place = targets[i] - lowest;
     if (written[place]) {
       targets[i] = kNoRow;
@@ -100,20 +97,57 @@ void ShardedEmbedding<Key>::write_share(Data& data, const RowView& rows, const S
       written[place] = true;
     }
   }
-  RowTransfer transfer(data.gpu, context, data.owner, targets, share.source,
-                       context.device.type != DeviceType::Cpu);
-  transfer.write(rows.vectors, data.weights.ref(0, last));
+  share.transfer =
+      std::make_unique<RowTransfer>(data.gpu, context, data.owner, targets, share.source,
+                                    widest_row(), context.device.type != DeviceType::Cpu);
+}
+
+template <class Key>
+void ShardedEmbedding<Key>::write_share(Data& data, const RowView& rows, Share& share) {
+  const std::size_t last = data.table.size();
+  const OpContext context = data.gpu.plan_context();
+  data.init_rows(context, params_, resources_->seed(), share.rows_before, last, false);
+  share.transfer->write(rows.vectors, data.weights.ref(0, last));
   const std::vector<TensorRef> states = data.state_rows(last);
-  for (std::size_t s = 0; s < rows.states.size(); ++s) transfer.write(rows.states[s], states[s]);
+  for (std::size_t s = 0; s < rows.states.size(); ++s) {
+    share.transfer->write(rows.states[s], states[s]);
+  }
   const TensorRef last_step = data.last_step_rows(last);
-  if (!last_step.empty() && rows.last_step) transfer.write(rows.last_step, last_step);
+  if (!last_step.empty() && rows.last_step) share.transfer->write(rows.last_step, last_step);
   context.stream->synchronize();
 }
 
 template <class Key>
-void ShardedEmbedding<Key>::load(const RowView& rows) {
+std::vector<std::vector<float>> ShardedEmbedding<Key>::copy_own_rows(RowView& rows) const {
+  std::vector<std::vector<float>> copies;
+  const std::size_t count = rows.size * params_.embedding_vec_size;
+  const auto overlap = [&](const float* values, const GrowableTensor& tensor) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(values);
+    const auto table = reinterpret_cast<std::uintptr_t>(tensor.ref(0, 0).data);
+    return begin < table + tensor.size_in_bytes() && table < begin + count * sizeof(float);
+  };
+  const auto keep = [&](const float*& values) {
+    const bool own = std::any_of(devices_.begin(), devices_.end(), [&](const auto& data) {
+      return overlap(values, data->weights) ||
+             std::any_of(data->states.begin(), data->states.end(),
+                         [&](const GrowableTensor& state) { return overlap(values, state); });
+    });
+    if (own) values = copies.emplace_back(values, values + count).data();
+  };
+  if (count == 0) return copies;
+  keep(rows.vectors);
+  for (const float*& state : rows.states) keep(state);
+  return copies;
+}
+
+template <class Key>
+void ShardedEmbedding<Key>::load(const RowView& given) {
   require_no_plan("load");
-  std::vector<Share> shares = split(rows);
+  std::vector<Share> shares = split(given);
+  // On a CPU what is loaded may be a view of the table.
+  for (auto& data : devices_) data->gpu.compute_stream().synchronize();
+  RowView rows = given;
+  const std::vector<std::vector<float>> copies = copy_own_rows(rows);
   for (std::size_t id = 0; id < devices_.size(); ++id) {
     shares[id].rows_before = devices_[id]->table.size();
   }
@@ -121,6 +155,7 @@ void ShardedEmbedding<Key>::load(const RowView& rows) {
     for (std::size_t id = 0; id < devices_.size(); ++id) {
       insert_share(*devices_[id], rows, shares[id]);
     }
+    for (std::size_t id = 0; id < devices_.size(); ++id) prepare_share(*devices_[id], shares[id]);
   } catch (...) {
     for (std::size_t id = 0; id < devices_.size(); ++id) {
       const OpContext context = devices_[id]->gpu.plan_context();
@@ -130,7 +165,6 @@ void ShardedEmbedding<Key>::load(const RowView& rows) {
     throw;
   }
   for (std::size_t id = 0; id < devices_.size(); ++id) {
-    devices_[id]->gpu.compute_stream().synchronize();  // the last step may still write rows
     write_share(*devices_[id], rows, shares[id]);
     if (now_ > 0) {
       const Data& data = *devices_[id];

@@ -48,7 +48,8 @@ class RowTransferOf : public testing::TestWithParam<Case> {
     std::copy(table_.begin(), table_.end(), device_.get_ptr());
   }
   RowTransfer transfer() {
-    return {*gpu_, gpu_->compute_context(), "test", rows_, places_, GetParam().staged};
+    return {*gpu_,   gpu_->compute_context(), "test",           rows_,
+            places_, kWidth * sizeof(float),  GetParam().staged};
   }
   std::size_t place(std::size_t i) const { return places_.empty() ? i : places_[i]; }
 

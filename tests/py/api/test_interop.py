@@ -361,6 +361,42 @@ def test_wrong_names_are_said(model):
         model.tensor("relu1", stream=1)
 
 
+def test_rows_may_be_views_of_the_table_itself(model):
+    for device in (0, 1):
+        table = model.table("vectors", device=device)
+        keys, slots = (np.array(part) for part in (table.keys, table.slot_ids))
+        wanted = np.array(table.vectors)[::-1]
+        model.set_table_rows("vectors", keys[::-1], table.vectors, slots[::-1])
+        bag = model.session.dump_embedding(0, True)
+        found = dict(
+            zip(zip(bag["slot_ids"], bag["keys"], strict=True), bag["vectors"], strict=True)
+        )
+        for slot, key, vector in zip(slots, keys, wanted, strict=True):
+            np.testing.assert_array_equal(found[slot, key], vector)
+
+
+def test_rows_may_lie_anywhere(model):
+    """Parts of a message, say: not where their types want to begin, and with gaps."""
+    vectors = np.arange(3 * VEC, dtype=np.float32).reshape(3, VEC)
+
+    def shifted(array):
+        memory = np.zeros(array.nbytes + 1, np.uint8)
+        memory[1:] = array.view(np.uint8).reshape(-1)
+        return memory[1:].view(array.dtype).reshape(array.shape)
+
+    keys = np.array([90001, 90002, 90003], np.int64)
+    slots = np.array([0, 1, 2 % SLOTS], np.uint64)
+    wide = np.repeat(vectors, 2, axis=1)[:, ::2]
+    for given in (shifted(vectors), wide, vectors.astype(np.float64)):
+        bag = {"keys": shifted(keys), "slot_ids": shifted(slots), "vectors": given, "states": []}
+        model.session.load_embedding(0, bag)
+        found = model.session.dump_embedding(0)
+        at = np.isin(found["keys"], keys)
+        order = np.argsort(found["keys"][at])
+        np.testing.assert_array_equal(found["vectors"][at][order], vectors)
+        model.set_table_rows("vectors", keys, vectors * 0, slots)
+
+
 def test_bad_rows_change_nothing(model):
     before = model.session.dump_embedding(0, True)
     vectors = np.ones((2, VEC), np.float32)

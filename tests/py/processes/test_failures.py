@@ -58,29 +58,40 @@ def test_all_end_when_one_goes_wrong(engine, what):
     assert wait_until_gone(pids) == []
 
 
-def run_stuck_job(seconds, who):
-    words = [sys.executable, job.TESTS / "processes" / "stuck_job.py", str(seconds), who]
+def run_stuck_job(*arguments):
+    words = [sys.executable, job.TESTS / "processes" / "stuck_job.py", *map(str, arguments)]
     return subprocess.run(
         words, env=job.environment(), capture_output=True, text=True, timeout=60, check=False
     )
 
 
-@pytest.mark.parametrize("who", ["local", "remote"])
-def test_a_process_whose_call_does_not_return_is_ended(who):
-    """As a wait for a GPU may not; found by a thread of its own or told by another process."""
-    done = run_stuck_job(50, who)
+WHO = pytest.mark.parametrize("who", ["local", "remote"])
+
+
+@WHO
+@pytest.mark.parametrize("notices", ["notices", "sleeps"])
+def test_a_process_whose_devices_do_not_let_go_is_ended(who, notices):
+    """As a GPU may not: its script can not notice, whatever it would do."""
+    done = run_stuck_job(who, 50, notices)
     assert done.returncode == 1
     assert "still here" not in done.stdout
-    told = {"local": "process 1 hangs; a call does not return", "remote": "took no notice for 2 s"}
-    assert told[who] in done.stderr
+    assert done.stderr.count("process 1 hangs; the GPUs do not let go of what waits") == 1
 
 
-@pytest.mark.parametrize("who", ["local", "remote"])
-def test_a_process_whose_call_returns_goes_on(who):
-    done = run_stuck_job(0.6, who)
+@WHO
+def test_a_process_that_takes_no_notice_is_ended(who):
+    done = run_stuck_job(who, 0, "sleeps")
+    assert done.returncode == 1
+    assert "still here" not in done.stdout
+    cause = {"local": "process 1 hangs", "remote": "the job has failed"}[who]
+    assert f"hugectr: {cause}; this process is ended: it took no notice for 2 s" in done.stderr
+
+
+@WHO
+def test_a_process_that_notices_goes_on(who):
+    done = run_stuck_job(who, 0.2, "notices")
     assert (done.returncode, done.stderr) == (0, "")
-    assert "still here" in done.stdout
-    assert ("noticed: process 1 hangs" in done.stdout) == (who == "remote")
+    assert done.stdout.split("\n")[:2] == ["noticed: process 1 hangs", "still here"]
 
 
 def test_no_process_outlives_the_launcher():

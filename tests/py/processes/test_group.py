@@ -18,6 +18,15 @@ def test_everything_a_group_can_do(engine, size):
         assert out.count(f"process {rank} of {size}: all right") == 1, out
 
 
+@pytest.mark.parametrize("engine", job.ENGINES)
+def test_questions_do_not_keep_python_from_the_threads_that_need_it(engine):
+    script = job.TESTS / "processes" / "waiting_job.py"
+    status, out, err = job.run(engine, 2, script, hangs_after=60)
+    assert status == 0, err
+    for rank in range(2):
+        assert f"process {rank} is done" in out
+
+
 def test_a_group_of_one():
     group = SoloGroup()
     assert group.all_gather(b"abc") == [b"abc"]
