@@ -85,8 +85,17 @@ class DataError(RuntimeError):
     """Input data or a file is damaged; the text has the file and the byte offset."""
 
 
+#: Called where a CommError is made, which is in the thread that is going to get it.
+comm_error_hooks = []
+
+
 class CommError(RuntimeError):
     """A collective failed, or another rank failed first."""
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        for hook in comm_error_hooks:
+            hook()
 
 
 for _error in (InvalidArgument, OutOfMemory, DeviceError, DataError, CommError):

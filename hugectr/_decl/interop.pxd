@@ -24,8 +24,24 @@ cdef extern from *:
                 PyGILState_Release(state);
               }};
     }
+
+    // Public since Python 3.4, though no part of the limited API.
+    extern "C" int PyGILState_Check(void);
+
+    // The owner, let go of without the GIL wherever that happens: with the last view its model may
+    // go, whose threads might wait for the GIL.
+    static std::shared_ptr<const void> hugectr_drop_without_gil(std::shared_ptr<const void> owner) {
+      const void* const data = owner.get();
+      return {data, [owner = std::move(owner)](const void*) mutable {
+                if (!Py_IsInitialized() || !PyGILState_Check()) return owner.reset();
+                PyThreadState* const thread = PyEval_SaveThread();
+                owner.reset();
+                PyEval_RestoreThread(thread);
+              }};
+    }
     """
     shared_ptr[const void] hugectr_hold(object)
+    shared_ptr[const void] hugectr_drop_without_gil(shared_ptr[const void])
 
 cdef extern from "core/cpp/device/tensor_view.hpp" namespace "hugectr" nogil:
     cdef cppclass CppTensorView "hugectr::TensorView":

@@ -205,7 +205,8 @@ class _HostMemory:
 
 
 cdef object _legacy_capsule(TensorView view):
-    cdef DLManagedTensor* tensor = export_tensor(view._it.ref, view._it.owner)
+    cdef DLManagedTensor* tensor = export_tensor(
+        view._it.ref, hugectr_drop_without_gil(view._it.owner))
     try:
         return PyCapsule_New(tensor, "dltensor", <PyCapsule_Destructor>_drop_capsule)
     except BaseException:
@@ -216,7 +217,7 @@ cdef object _legacy_capsule(TensorView view):
 cdef object _versioned_capsule(TensorView view, copied):
     cdef uint64_t flags = FLAG_IS_COPIED if copied else 0
     cdef DLManagedTensorVersioned* tensor = export_versioned(
-        view._it.ref, view._it.owner, flags)
+        view._it.ref, hugectr_drop_without_gil(view._it.owner), flags)
     try:
         return PyCapsule_New(tensor, "dltensor_versioned", <PyCapsule_Destructor>_drop_capsule)
     except BaseException:

@@ -250,6 +250,7 @@ cdef extern from "core/cpp/model/session.hpp" namespace "hugectr" nogil:
         CppSession(const CppSolverSpec&, const CppReaderSpec&, const CppModelSpec&,
                    shared_ptr[CppProcessGroup]) except +translate_error
         void start_data_reading() except +translate_error
+        cbool has_left()
         void leave(const string&)
         void stop_data_reading() except +translate_error
         cbool train() except +translate_error

@@ -129,3 +129,12 @@ cdef _reader_metrics(const CppReaderMetrics& m):
                 seconds=m.seconds, ready_depth=m.ready_depth, credit_depth=m.credit_depth,
                 ahead_depth=m.ahead_depth, chunks=m.chunks, slots=m.slots,
                 acquired=m.acquired)
+
+
+cdef CppReadPosition _read_position(position) except *:
+    cdef CppReadPosition p
+    f = _Fields("position", position)
+    p.epoch, p.sample = f.take("epoch", 0), f.take("sample", 0)
+    p.file, p.record, p.byte = f.take("file", 0), f.take("record", 0), f.take("byte", 0)
+    f.done()
+    return p

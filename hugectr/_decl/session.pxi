@@ -43,6 +43,9 @@ cdef class Session:
             with nogil:
                 self._it.leave(text)
 
+    def has_left(self):
+        return self._it == NULL or self._it.has_left()
+
     def train(self):
         cdef cbool trained
         with nogil:
@@ -354,7 +357,10 @@ cdef class Session:
                 for t in stats]
 
     def reader_metrics(self, train):
-        cdef CppReaderMetrics m = self._it.reader_metrics(<cbool>train)
+        cdef CppReaderMetrics m
+        cdef cbool training = train
+        with nogil:
+            m = self._it.reader_metrics(training)
         return _reader_metrics(m)
 
     def data_position(self):
@@ -362,11 +368,7 @@ cdef class Session:
         return dict(epoch=p.epoch, sample=p.sample, file=p.file, record=p.record, byte=p.byte)
 
     def set_data_position(self, position):
-        cdef CppReadPosition p
-        f = _Fields("position", position)
-        p.epoch, p.sample = f.take("epoch", 0), f.take("sample", 0)
-        p.file, p.record, p.byte = f.take("file", 0), f.take("record", 0), f.take("byte", 0)
-        f.done()
+        cdef CppReadPosition p = _read_position(position)
         with nogil:
             self._it.set_data_position(p)
 

@@ -25,7 +25,7 @@ from hugectr.checkpoints.manifest import Manifest, row_shape
 from hugectr.checkpoints.manifest import latest as _latest
 from hugectr.checkpoints.merge import links_of
 from hugectr.checkpoints.rows import ModelRows
-from hugectr.errors import InvalidArgument
+from hugectr.errors import CommError, InvalidArgument
 from hugectr.processes.group import ProcessGroup
 from hugectr.processes.solo import SoloGroup
 
@@ -258,6 +258,8 @@ class Saver:
             self._thread.join()
             self._thread = None
         error, self._error = self._error, None
+        if isinstance(error, CommError):
+            raise CommError(*error.args) from error  # made here: the script knows now
         if error is not None:
             raise error
 

@@ -9,12 +9,14 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from types import FrameType
+from typing import Any
 
+from hugectr import _core
 from hugectr.errors import CommError
 
-if TYPE_CHECKING:
-    from hugectr import _core
+_PACKAGE = str(Path(__file__).parents[1]) + os.sep
 
 #: Seconds that a process waits for another one before the job counts as broken.
 DEFAULT_LIMIT = 60.0
@@ -62,6 +64,7 @@ class JobFailure:
         self._noticed = False  # by the script; threads of the package notice in vain
         self._lock = threading.Lock()
         self._sessions: weakref.WeakSet[_core.Session] = weakref.WeakSet()
+        _failures.add(self)
 
     def add_session(self, session: _core.Session) -> None:
         """Have a session's waiting calls end when the job fails, from whatever thread learns it."""
@@ -71,7 +74,8 @@ class JobFailure:
     def set(self, reason: str, remote: bool) -> bool:
         """Note a failure; False when an earlier one is known."""
         with self._lock:
-            self._noticed = self._noticed or _in_script()
+            if _in_script():
+                self._noticed = True
             if self.reason is not None:
                 return False
             self.reason, self.remote = reason, remote
@@ -84,17 +88,16 @@ class JobFailure:
             if thread is None:
                 session.leave(reason)
             else:
-                leaving.append(thread)
+                leaving.append((thread, weakref.ref(session)))
         _start(self._end_if_unnoticed, leaving)
         end = time.monotonic() + 1.0
-        for thread in leaving:
+        for thread, _ in leaving:
             thread.join(max(0.0, end - time.monotonic()))
         return True
 
     def check(self) -> None:
         """Raise CommError when the job has failed."""
         if self.reason is not None:
-            self._noticed = self._noticed or _in_script()
             raise CommError(self.reason)
 
     def wait(self, seconds: float) -> None:
@@ -104,11 +107,15 @@ class JobFailure:
             time.sleep(0.01)
         self.check()
 
-    def _end_if_unnoticed(self, leaving: list[threading.Thread]) -> None:
+    def _end_if_unnoticed(
+        self, leaving: list[tuple[threading.Thread, weakref.ref[_core.Session]]]
+    ) -> None:
         begin = time.monotonic()
-        for thread in leaving:
+        for thread, _ in leaving:
             thread.join(max(0.0, begin + max(1.0, self.limit / 10) - time.monotonic()))
-        if any(thread.is_alive() for thread in leaving):
+        # A thread may be done in the core and wait for Python, which a busy script keeps.
+        sessions = [session() for thread, session in leaving if thread.is_alive()]
+        if any(session is not None and not session.has_left() for session in sessions):
             _end_process(
                 f"{self.reason}; the GPUs do not let go of what waits on them, so this process is "
                 "ended"
@@ -122,7 +129,26 @@ class JobFailure:
 def _in_script() -> bool:
     """Whether this thread is one of the user's, not of the core or of this package."""
     thread = threading.current_thread()
-    return not isinstance(thread, threading._DummyThread) and not thread.name.startswith("hctr-")
+    if thread.name.startswith("hctr-"):
+        return False
+    if not isinstance(thread, threading._DummyThread):
+        return True
+    frame: FrameType | None = sys._getframe()  # the core calls nothing but this package
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+    return frame is not None
+
+
+def _script_was_told() -> None:
+    """A CommError is made in this thread, and is going to be raised there."""
+    if _in_script():
+        for failure in list(_failures):
+            if failure.reason is not None:
+                failure._noticed = True
+
+
+_failures: weakref.WeakSet[JobFailure] = weakref.WeakSet()
+_core.comm_error_hooks.append(_script_was_told)
 
 
 def _start(work: Callable[..., None], argument: Any) -> threading.Thread | None:

@@ -105,10 +105,12 @@ class ResidentReader final : public IDataReader {
       }
       inner_->release(batch);
     }
-    const std::lock_guard lock(mutex_);
-    metrics_ = inner_->metrics();
-    metrics_.batches = 0;
-    inner_.reset();
+    {
+      const std::lock_guard lock(mutex_);
+      metrics_ = inner_->metrics();
+      metrics_.batches = 0;
+    }
+    inner_.reset();  // joins threads, and who asks for the metrics must not wait for those
   }
 
   std::unique_ptr<ResidentBatch> keep(const Batch& from) {

@@ -97,7 +97,10 @@ bool Session::Impl::eval() {
   return true;
 }
 
-void Session::leave(const std::string& reason) noexcept { impl_->resources->leave(reason); }
+void Session::leave(const std::string& reason) noexcept {
+  impl_->resources->leave(reason);
+  left_ = true;
+}
 
 float Session::get_current_loss() {
   return static_cast<float>(impl_->in_job([&] { return impl_->read_loss(); }));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -250,8 +251,11 @@ class HCTR_API Session {
   /// Ends this process's part in collectives that will not come about, because another process has
   /// failed: calls that wait throw CommError(reason). The only function for any thread at any time.
   void leave(const std::string& reason) noexcept;
+  /// Whether leave() has done all of that.
+  bool has_left() const noexcept { return left_; }
 
  private:
+  std::atomic<bool> left_ = false;
   struct Impl;
   std::shared_ptr<Impl> impl_;  ///< shared with the views
 };

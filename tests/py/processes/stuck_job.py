@@ -19,8 +19,14 @@ who, leaves, notices = sys.argv[1], float(sys.argv[2]), sys.argv[3] == "notices"
 class Session:
     """What is left when the job fails."""
 
+    left = False
+
     def leave(self, reason: str) -> None:
         time.sleep(leaves)
+        self.left = True
+
+    def has_left(self) -> bool:
+        return self.left
 
 
 session = Session()

@@ -94,6 +94,14 @@ def test_a_process_that_notices_goes_on(who):
     assert done.stdout.split("\n")[:2] == ["noticed: process 1 hangs", "still here"]
 
 
+def test_scripts_that_catch_the_failure_go_on():
+    script = job.TESTS / "processes" / "caught_job.py"
+    _, out, err = job.run("launch", 2, script, HUGECTR_PROCESS_TIMEOUT="2", hangs_after=60)
+    for rank in range(2):
+        assert f"process {rank} caught: " in out, err
+        assert f"process {rank} goes on" in out, err
+
+
 def test_no_process_outlives_the_launcher():
     running = job.start("launch", 3, SCRIPT, "nothing", WRONG)
     try:

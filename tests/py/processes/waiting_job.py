@@ -13,14 +13,17 @@ from hugectr.data.arrays import from_arrays
 rng = np.random.default_rng(1)
 labels, dense = rng.integers(0, 2, 960), rng.standard_normal((960, 3))
 data = from_arrays(labels, dense, {"keys": rng.integers(0, KEYS, (960, len(SIZES)))})
-for _ in range(4):
+for turn in range(4):
     model = build(hugectr.DataReaderType_t.Norm, data)
     view = model.dense_weight(model.dense_weight_names()[0])
+    if turn % 2:
+        view = np.from_dlpack(view)
     for _ in range(10):
         model.train()
         model.table_stats()
         model.session.dense_weights()
         model.session.stage_seconds()
+        model.session.reader_metrics(True)
     del model  # a batch is being planned; the view keeps the model
     gc.collect()
     del view
