@@ -70,6 +70,18 @@ TensorRef RowTransfer::values(const TensorRef& like, std::size_t piece, std::siz
   return values;
 }
 
+void RowTransfer::gather_on_host(const TensorRef& source, void* host) {
+  TensorRef ids = source, values = source;
+  ids.data = const_cast<std::uint32_t*>(rows_.data());
+  ids.dtype = TensorScalarType::UInt32;
+  ids.shape = {rows_.size()};
+  ids.row_stride = ids.row_size();
+  values.data = host;
+  values.shape[0] = rows_.size();
+  run(context_, GatherRows{.rows = ids, .source = source, .values = values});
+  context_.stream->synchronize();
+}
+
 void RowTransfer::copy_on_host(const TensorRef& table, void* host, bool to_host) {
   context_.stream->synchronize();
   const std::size_t bytes = bytes_of_row(table);
@@ -102,6 +114,7 @@ void RowTransfer::take_piece(const TensorRef& source, void* host, std::size_t pi
 
 void RowTransfer::read(const TensorRef& source, void* host) {
   if (rows_.empty()) return;
+  if (!pieces_ && places_.empty()) return gather_on_host(source, host);
   if (!pieces_) return copy_on_host(source, host, true);
   const std::size_t bytes = bytes_of_row(source), step = StagingPieces::kBytes / bytes;
   std::size_t piece = 0, before = 0;

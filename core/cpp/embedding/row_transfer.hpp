@@ -37,6 +37,7 @@ class RowTransfer {
   TensorRef values(const TensorRef& like, std::size_t piece, std::size_t count) const;
   void take_piece(const TensorRef& source, void* host, std::size_t piece, std::size_t begin,
                   std::size_t end);
+  void gather_on_host(const TensorRef& source, void* host);
   void copy_on_host(const TensorRef& table, void* host, bool to_host);
 
   OpContext context_;
