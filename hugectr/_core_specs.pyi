@@ -41,6 +41,7 @@ class EmbeddingSpec(TypedDict, total=False):
     max_vocabulary_size_per_gpu: int
     embedding_vec_size: int
     combiner: str  # "sum" | "mean"
+    exchange: str  # "auto" | "pooled" | "unique"
     name: str
     bottom: str
     slot_size_array: list[int]

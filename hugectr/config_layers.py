@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hugectr.config_optimizer import parse_optimizer
-from hugectr.embedding import MAX_VEC_SIZE, SparseEmbedding, check_combiner, check_embedding_type
+from hugectr.embedding import EXCHANGES, MAX_VEC_SIZE, SparseEmbedding, check_combiner, check_embedding_type
 from hugectr.enums import (
     Check_t,
     DataReaderType_t,
@@ -117,6 +117,7 @@ def _embedding(layer: JsonObject, kind: Embedding_t, names: TensorNames) -> Spar
         raise rejected(hparam.where(budgets[0]), hparam.raw(budgets[0]), allowed)
     combiner = hparam.raw("combiner", "sum")
     check_combiner(hparam.where("combiner"), combiner)
+    exchange = hparam.choice("exchange", EXCHANGES, "auto")
     hparam.ignore("max_vocabulary_size_global", "max_num_frequent_categories")
     hparam.ignore("max_num_infrequent_samples", "p_dup_max", "max_all_reduce_bandwidth")
     hparam.ignore("max_all_to_all_bandwidth", "efficiency_bandwidth_ratio")
@@ -136,6 +137,7 @@ def _embedding(layer: JsonObject, kind: Embedding_t, names: TensorNames) -> Spar
         slot_sizes,
         optimizer,
         max_vocabulary_size_per_gpu=rows,
+        exchange=exchange,
     )
 
 

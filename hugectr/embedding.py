@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 MAX_VEC_SIZE = 1024
 COMBINERS = ("sum", "mean")
+EXCHANGES = ("auto", "pooled", "unique")
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,11 @@ class SparseEmbedding:
         Accepted and not used.
     max_vocabulary_size_per_gpu : int, optional
         v3.0 form: budget of a device in rows instead of MiB.
+    exchange : {"auto", "pooled", "unique"}
+        How vectors travel between devices in training: ``"pooled"``, the sums of whole slots, or
+        ``"unique"``, each distinct row of a device's samples once (pooled where it is used; its
+        gradient comes back as one sum). ``"auto"`` counts the bytes of each batch and takes what
+        moves less; results agree up to rounding. Rows that do not fit the buffers travel pooled.
 
     Raises
     ------
@@ -107,6 +113,7 @@ class SparseEmbedding:
         hybrid_embedding_param: HybridEmbeddingParam | None = None,
         *,
         max_vocabulary_size_per_gpu: int = 0,
+        exchange: str = "auto",
     ) -> None:
         where = f"SparseEmbedding {sparse_embedding_name!r}: "
         self.embedding_type = check_embedding_type(where + "embedding_type", embedding_type)
@@ -116,6 +123,9 @@ class SparseEmbedding:
         self.max_vocabulary_size_per_gpu = check_int(
             where + "max_vocabulary_size_per_gpu", max_vocabulary_size_per_gpu, 0
         )
+        if exchange not in EXCHANGES:
+            raise rejected(where + "exchange", exchange, "'auto', 'pooled' or 'unique'")
+        self.exchange = exchange
         self.embedding_vec_size = check_int(
             where + "embedding_vec_size", embedding_vec_size, 1, MAX_VEC_SIZE
         )
@@ -164,6 +174,7 @@ class SparseEmbedding:
             "max_vocabulary_size_per_gpu": self.max_vocabulary_size_per_gpu,
             "embedding_vec_size": self.embedding_vec_size,
             "combiner": self.combiner,
+            "exchange": self.exchange,
             "name": self.sparse_embedding_name,
             "bottom": self.bottom_name,
             # Distributed tables have no slots to size; the array is only the readers' there.

@@ -52,6 +52,8 @@ def _embedding_entry(
         "embedding_vec_size": embedding.embedding_vec_size,
         "combiner": embedding.combiner,
     }
+    if embedding.exchange != "auto":
+        hparam["exchange"] = embedding.exchange
     if embedding.workspace_size_per_gpu_in_mb or not embedding.max_vocabulary_size_per_gpu:
         hparam["workspace_size_per_gpu_in_mb"] = embedding.workspace_size_per_gpu_in_mb
     else:

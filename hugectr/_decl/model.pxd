@@ -131,6 +131,11 @@ cdef extern from "core/cpp/embedding/embedding.hpp" namespace "hugectr" nogil:
     cdef enum class CppEmbeddingType "hugectr::EmbeddingType":
         DistributedSlotSparseEmbeddingHash
         LocalizedSlotSparseEmbeddingHash
+    cdef enum class CppExchangeType "hugectr::ExchangeType":
+        Auto
+        Pooled
+        Unique
+
     cdef enum class CppCombiner "hugectr::Combiner":
         Sum
         Mean
@@ -159,7 +164,7 @@ cdef extern from "core/cpp/embedding/embedding.hpp" namespace "hugectr" nogil:
         vector[float*] states
         int64_t* last_step
     cdef cppclass CppTableStats "hugectr::TableStats":
-        size_t rows, max_rows, index_slots, bytes
+        size_t rows, max_rows, index_slots, bytes, unique_plans
 
 cdef extern from "core/cpp/model/learning_rate.hpp" namespace "hugectr" nogil:
     cdef cppclass CppLearningRateParams "hugectr::LearningRateParams":
@@ -225,6 +230,7 @@ cdef extern from "core/cpp/model/session.hpp" namespace "hugectr" nogil:
         CppEmbeddingType type
         size_t workspace_size_per_gpu_in_mb, max_vocabulary_size_per_gpu, embedding_vec_size
         CppCombiner combiner
+        CppExchangeType exchange
         string name, bottom
         vector[size_t] slot_size_array
         optional[CppOptParams] opt_params

@@ -37,6 +37,8 @@ _EMBEDDINGS = {
         <int>CppEmbeddingType.DistributedSlotSparseEmbeddingHash,
     "LocalizedSlotSparseEmbeddingHash": <int>CppEmbeddingType.LocalizedSlotSparseEmbeddingHash}
 _COMBINERS = {"sum": <int>CppCombiner.Sum, "mean": <int>CppCombiner.Mean}
+_EXCHANGES = {"auto": <int>CppExchangeType.Auto, "pooled": <int>CppExchangeType.Pooled,
+              "unique": <int>CppExchangeType.Unique}
 _CHECKS = {"Sum": <int>CppCheck.Sum, "None": <int>CheckNone}
 _FORMATS = {"Norm": <int>CppDataFormat.Norm, "Raw": <int>CppDataFormat.Raw,
             "Arrow": <int>CppDataFormat.Arrow}
@@ -236,6 +238,7 @@ cdef CppModelSpec _model_spec(fields) except *:
         e.max_vocabulary_size_per_gpu = g.take("max_vocabulary_size_per_gpu", 0)
         e.embedding_vec_size = g.take("embedding_vec_size", 0)
         e.combiner = <CppCombiner><int>g.choose("combiner", "sum", _COMBINERS)
+        e.exchange = <CppExchangeType><int>g.choose("exchange", "auto", _EXCHANGES)
         e.name = g.take("name", "")
         e.bottom = g.take("bottom", "")
         e.slot_size_array = g.take("slot_size_array", [])

@@ -15,11 +15,15 @@ namespace hugectr {
 
 enum class EmbeddingType { DistributedSlotSparseEmbeddingHash, LocalizedSlotSparseEmbeddingHash };
 enum class Combiner { Sum, Mean };
+/// How vectors of a training batch travel between devices: pooled by the owners of rows, or each
+/// distinct row once, pooled where it is used. Auto: what moves less, batch by batch.
+enum class ExchangeType { Auto, Pooled, Unique };
 
 struct SparseEmbeddingHashParams {
   std::string name;  ///< top name: what messages call the table
   EmbeddingType type = EmbeddingType::DistributedSlotSparseEmbeddingHash;
   Combiner combiner = Combiner::Sum;
+  ExchangeType exchange = ExchangeType::Auto;
   std::size_t table_id = 0;  ///< position in the model; part of the seed of new rows
   std::size_t slot_num = 0;
   std::size_t embedding_vec_size = 0;  ///< d, 1..1024
@@ -103,6 +107,7 @@ struct TableStats {
   std::size_t max_rows = 0;     ///< budget of all local devices; 0 = none
   std::size_t index_slots = 0;  ///< hash table places
   std::size_t bytes = 0;        ///< rows + states + index, mapped
+  std::size_t unique_plans = 0; ///< training plans so far whose distinct rows travel
 };
 
 /// A table split over devices. The functions with local_id are called by that device's own thread,

@@ -92,6 +92,9 @@ EmbeddingData<Key>::EmbeddingData(const SparseEmbeddingHashParams& params, GPURe
                                      "packed vectors");
   }
   exchange_arena->allocate();
+  if (device_count > 1 && params.exchange != ExchangeType::Pooled) {
+    unique = std::make_unique<UniqueExchange>(params, gpu, owner, *distribution);
+  }
 }
 
 template <class Key>

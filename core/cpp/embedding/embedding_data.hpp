@@ -9,6 +9,7 @@
 #include "core/cpp/embedding/hash_table.hpp"
 #include "core/cpp/embedding/lookup_plan.hpp"
 #include "core/cpp/embedding/slot_distribution.hpp"
+#include "core/cpp/embedding/unique_exchange.hpp"
 
 namespace hugectr {
 
@@ -51,6 +52,7 @@ struct EmbeddingData {
   Tensor2<std::uint32_t> own_count;  ///< staging: what filter_keys kept
   std::shared_ptr<DeviceBuffer2> exchange_arena;
   TensorBag2 pooled, packed;
+  std::unique_ptr<UniqueExchange> unique;  ///< null: vectors travel pooled, or not at all
 };
 
 /// Rows a device may hold under the settings; 0 = no bound.

@@ -4,13 +4,6 @@
 #include <algorithm>
 
 namespace hugectr {
-namespace {
-
-/// A little more than asked for, so that batches of varying size settle soon.
-std::size_t with_reserve(std::size_t n) { return n + n / 8 + 64; }
-
-}  // namespace
-
 void LookupPlan::allocate(const std::shared_ptr<MemoryResource>& memory, const std::string& owner,
                           std::size_t n, std::size_t bucket_count, bool for_training) {
   const std::size_t keys = std::max(key_capacity, with_reserve(n));

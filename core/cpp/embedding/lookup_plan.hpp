@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/cpp/device/resource_manager.hpp"
+#include "core/cpp/embedding/unique_plan.hpp"
 #include "core/cpp/memory/general_buffer2.hpp"
 
 namespace hugectr {
@@ -37,6 +38,8 @@ struct LookupPlan {
   void allocate_filter(const std::shared_ptr<MemoryResource>& memory, const std::string& owner,
                        TensorScalarType key_type, std::size_t n, std::size_t bucket_count);
 
+  /// A little more than asked for, so that batches of varying size settle soon.
+  static std::size_t with_reserve(std::size_t n) { return n + n / 8 + 64; }
   /// The first n elements of a buffer.
   static TensorRef first(const TensorBag2& bag, std::size_t n) {
     TensorRef ref = bag.ref();
@@ -62,7 +65,8 @@ struct LookupPlan {
   std::size_t rows_after = 0;    ///< with those it inserted
   TensorRef weights, last_step;  ///< rows 0 .. rows_after - 1
   std::vector<TensorRef> states;
-  TensorRef stamps;  ///< empty unless touched rows are noted
+  TensorRef stamps;   ///< empty unless touched rows are noted
+  UniquePlan unique;  ///< used: the runs are those of the rows asked for, in place of buckets
 
   std::unique_ptr<Event> ready;     ///< plan stream: the plan is made
   std::unique_ptr<Event> released;  ///< compute stream: nothing reads it any more

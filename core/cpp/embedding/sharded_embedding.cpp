@@ -116,7 +116,7 @@ void ShardedEmbedding<Key>::make_plan(Data& data, LookupPlan& plan, const Sparse
   }
   if (train) {
     insert_keys(data, plan, plan.own.keys);
-    sort_lookups(data, plan);
+    if (!data.unique || !data.unique->plan(plan, csr)) sort_lookups(data, plan);
   } else {
     plan.rows_after = data.trained_rows.load();
     const auto result = data.table.get_mark(
@@ -260,6 +260,11 @@ void ShardedEmbedding<Key>::forward(std::size_t local_id, PlanSlot slot, TensorR
   const bool alone = distribution.device_count() == 1;
   const OpContext context = data.gpu.compute_context();
   context.stream->wait(*plan.ready);
+  if (plan.unique.used) {
+    data.unique->forward(context, plan, data.exchange(), output);
+    context.stream->record(*plan.released);
+    return;
+  }
   if (distribution.local_slots() > 0) {
     TensorRef pooled = output;
     if (!alone) {
@@ -290,7 +295,9 @@ void ShardedEmbedding<Key>::backward_and_update(std::size_t local_id, PlanSlot s
   const OpContext context = data.gpu.compute_context();
   context.stream->wait(*plan.ready);
   if (trainable_) {
-    if (distribution.device_count() > 1) {
+    if (plan.unique.used) {
+      gradient = data.unique->backward(context, plan, data.exchange(), gradient);
+    } else if (distribution.device_count() > 1) {
       gradient = distribution.exchange_backward(context, data.exchange(), gradient);
     }
     if (distribution.local_slots() > 0) {
@@ -300,7 +307,7 @@ void ShardedEmbedding<Key>::backward_and_update(std::size_t local_id, PlanSlot s
                        .run_offsets = plan.run_offsets.ref(),
                        .run_count = plan.run_count.ref(),
                        .gradient = gradient,
-                       .scale = params_.combiner == Combiner::Mean
+                       .scale = params_.combiner == Combiner::Mean && !plan.unique.used
                                     ? LookupPlan::first(plan.scale, plan.own.row_offsets.size() - 1)
                                     : TensorRef{},
                        .weights = plan.weights,

@@ -228,6 +228,8 @@ TableStats ShardedEmbedding<Key>::stats() const {
     stats.index_slots += data->table.capacity();
     stats.bytes += data->size_in_bytes();
   }
+  const auto& exchange = devices_.front()->unique;  // all devices choose the same
+  if (exchange) stats.unique_plans = exchange->plans();
   return stats;
 }
 
@@ -245,9 +247,14 @@ std::vector<MemoryReportEntry> ShardedEmbedding<Key>::memory_report() const {
       report.insert(report.end(), arena->report().begin(), arena->report().end());
     };
     append(data->exchange_arena);
+    if (data->unique) {
+      for (const MemoryReportEntry& entry : data->unique->memory_report()) report.push_back(entry);
+    }
     for (const LookupPlan& plan : data->plans) {
       append(plan.filter_arena);
       append(plan.arena);
+      append(plan.unique.owner_arena);
+      append(plan.unique.asker_arena);
     }
   }
   return report;

@@ -18,7 +18,8 @@ class DistributedSlot final : public SlotDistribution {
   std::size_t owner(std::uint64_t widened_key, std::size_t) const override {
     return owner_of_key(widened_key, device_count_);
   }
-  std::size_t local_slots() const override { return slot_num_; }
+  bool by_slot() const override { return false; }
+  std::size_t slots_of(std::size_t) const override { return slot_num_; }
   std::size_t slot_of(std::size_t bucket) const override { return bucket % slot_num_; }
   SlotOfBucket row_slot() const override { return {}; }
 
@@ -71,7 +72,10 @@ class LocalizedSlot final : public SlotDistribution {
   std::size_t owner(std::uint64_t, std::size_t slot) const override {
     return owner_of_slot(slot, device_count_);
   }
-  std::size_t local_slots() const override { return slots_of(rank_); }
+  bool by_slot() const override { return true; }
+  std::size_t slots_of(std::size_t rank) const override {
+    return slots_of_device(slot_num_, rank, device_count_);
+  }
   std::size_t slot_of(std::size_t bucket) const override {
     return rank_ + bucket % local_slots() * device_count_;
   }
@@ -119,9 +123,6 @@ class LocalizedSlot final : public SlotDistribution {
   }
 
  private:
-  std::size_t slots_of(std::size_t rank) const {
-    return slots_of_device(slot_num_, rank, device_count_);
-  }
   /// Numbers between this device and each other one: this device's slots of the other's samples.
   std::vector<std::size_t> own_counts(std::size_t samples) const {
     return std::vector<std::size_t>(device_count_, samples * local_slots() * vec_size_);

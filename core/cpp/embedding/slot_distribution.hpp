@@ -20,10 +20,8 @@ struct ExchangeBuffers {
 /// Who owns a key, and how pooled vectors reach the devices that own the samples: all that tells a
 /// Distributed table from a Localized one. One object a device.
 ///
-/// This is the `pooled` exchange: owners send sums of whole buckets. An exchange that sends
-/// distinct rows instead (`unique`: ask owners for the device's distinct keys, pool locally, reduce
-/// gradients before sending them back) plugs in beside it, as another implementation of the two
-/// exchange functions and of filter(); plans count the bytes of both, ShardedEmbedding stays.
+/// The two exchange functions are the `pooled` exchange: owners send sums of whole buckets. The
+/// other one, which sends distinct rows, is the same for both types: unique_exchange.hpp.
 class SlotDistribution {
  public:
   SlotDistribution(std::size_t slot_num, std::size_t vec_size, std::size_t rank,
@@ -33,8 +31,12 @@ class SlotDistribution {
 
   /// Device that owns a row.
   virtual std::size_t owner(std::uint64_t widened_key, std::size_t slot) const = 0;
-  /// Slots in the buckets of this device's plan: bucket = sample * local_slots() + local slot.
-  virtual std::size_t local_slots() const = 0;
+  /// Whether rows are owned by slot, or else by key.
+  virtual bool by_slot() const = 0;
+  /// Slots in the buckets of a device's plan: bucket = sample * slots + local slot. Device 0 has the
+  /// most.
+  virtual std::size_t slots_of(std::size_t rank) const = 0;
+  std::size_t local_slots() const { return slots_of(rank_); }
   /// Slot number (in the whole table) of a bucket of the plan.
   virtual std::size_t slot_of(std::size_t bucket) const = 0;
   /// How row identity sees buckets: slots count (Localized) or not.

@@ -77,6 +77,7 @@ SparseEmbeddingHashParams embedding_params(const SolverSpec& solver, const Model
   params.name = spec.name;
   params.type = spec.type;
   params.combiner = spec.combiner;
+  params.exchange = spec.exchange;
   params.table_id = index;
   params.slot_num = model.input.sparse[sparse_input_of(spec, model.input)].slot_num;
   params.embedding_vec_size = spec.embedding_vec_size;

@@ -89,6 +89,7 @@ struct SparseEmbeddingSpec {
   std::size_t max_vocabulary_size_per_gpu = 0;   ///< rows; used when the workspace is 0
   std::size_t embedding_vec_size = 0;
   Combiner combiner = Combiner::Sum;
+  ExchangeType exchange = ExchangeType::Auto;
   std::string name, bottom;
   std::vector<std::size_t> slot_size_array;
   std::optional<OptParams> opt_params;  ///< none: the model's
