@@ -293,7 +293,10 @@ class Model(ModelMemory, ModelFiles, ModelTiming):
         return self.session.check_out_tensor(tensor_name, kind is Tensor_t.Train)
 
     def table_stats(self) -> list[dict[str, int]]:
-        """Rows, budget, index places and bytes of each table."""
+        """Rows, budget, index places and bytes of each table; batches whose distinct rows travel.
+
+        See ``exchange`` of :class:`hugectr.SparseEmbedding` for the last, ``unique_plans``.
+        """
         return self.session.table_stats()
 
     def loss_scale(self) -> float:

@@ -87,6 +87,7 @@ def time_ours(a: argparse.Namespace, data: MemoryDataset) -> dict[str, Any]:
         "timed_steps": len(blocks) * a.steps,
         "stage_ms": {name: round(1e3 * s, 3) for name, s in stages.items()},
         "fill_s": round(filled, 1),
+        "unique_plans": model.table_stats()[0]["unique_plans"],
         "loss": round(losses[-1], 4),
         "gb": round(sum(entry[2] for entry in model.memory_report()) / 2**30, 1),
     }
@@ -175,7 +176,7 @@ def run_case(name: str, a: argparse.Namespace) -> dict[str, Any]:
         "case": name,
         "work": f"{a.model}, d {a.dim}, batch {a.batch}, {a.slots} slots of {a.rows} rows, "
         f"{a.hot} keys a slot, {a.opt}, {a.precision}, {a.key} keys, {a.batches} batches, "
-        f"{a.embedding} on {a.gpus} GPUs{'' if a.search else ', no algorithm search'}"
+        f"{a.embedding} on {a.gpus} GPUs, {a.exchange} exchange{'' if a.search else ', no algorithm search'}"
         f"{', resident' if a.resident else ''}",
         "make_s": round(made, 1),
     }
@@ -212,6 +213,7 @@ def main() -> int:
     parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
     parser.add_argument("--gpus", type=int, default=1, help="of this process; --batch is of all")
     parser.add_argument("--embedding", default="Distributed", choices=("Distributed", "Localized"))
+    parser.add_argument("--exchange", default="auto", choices=("auto", "pooled", "unique"))
     parser.add_argument("--no-search", dest="search", action="store_false", help="of algorithms")
     parser.add_argument("--no-resident", dest="resident", action="store_false")
     parser.add_argument("--no-cuda-graph", dest="cuda_graph", action="store_false")

@@ -45,7 +45,11 @@ def make_model(a: argparse.Namespace, data: MemoryDataset) -> hugectr.Model:
     slots = -(-a.slots // devices) if a.embedding == "Localized" else a.slots / devices
     # Keys are spread by their numbers: a device of a Distributed table has its share and some more.
     budget = int(1.05 * slots * a.rows * a.dim * 4 // MIB) + 1
-    model.add(hugectr.SparseEmbedding(table, budget, a.dim, "sum", "emb", "keys"))
+    model.add(
+        hugectr.SparseEmbedding(
+            table, budget, a.dim, "sum", "emb", "keys", exchange=a.exchange
+        )
+    )
     if a.model == "dlrm":
         add_dlrm(model, a)
     else:

@@ -353,7 +353,8 @@ cdef class Session:
         cdef vector[CppTableStats] stats
         with nogil:
             stats = self._it.table_stats()
-        return [dict(rows=t.rows, max_rows=t.max_rows, index_slots=t.index_slots, bytes=t.bytes)
+        return [dict(rows=t.rows, max_rows=t.max_rows, index_slots=t.index_slots, bytes=t.bytes,
+                     unique_plans=t.unique_plans)
                 for t in stats]
 
     def reader_metrics(self, train):

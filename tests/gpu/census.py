@@ -38,6 +38,7 @@ def train(
     steps: int,
     *,
     embedding: str = "Distributed",
+    exchange: str = "auto",
     devices: int = 1,
     update: str = "Local",
     use_cuda_graph: bool = True,
@@ -84,6 +85,7 @@ def train(
             "sum",
             "table",
             "keys",
+            exchange=exchange,
         )
     )
     model.add(layer(kind.Reshape, ["table"], ["flat"], leading_dim=SLOTS * DIM))

@@ -20,10 +20,14 @@ pytestmark = pytest.mark.skipif(GPUS < 2, reason=f"needs two GPUs, there are {GP
 
 @pytest.mark.parametrize("devices", [n for n in (2, 4, 8) if n <= GPUS] or [2])
 @pytest.mark.parametrize("embedding", ["Distributed", "Localized"])
+@pytest.mark.parametrize("exchange", ["pooled", "unique"])
 @pytest.mark.parametrize(("optimizer", "tolerance"), [("SGD", 1e-5), ("Adam", 1e-4)])
-def test_loss_curve_and_table(devices, embedding, optimizer, tolerance):
+def test_loss_curve_and_table(devices, embedding, exchange, optimizer, tolerance):
     one, one_model = train("cuda", optimizer, 100, embedding=embedding)
-    many, many_model = train("cuda", optimizer, 100, embedding=embedding, devices=devices)
+    many, many_model = train(
+        "cuda", optimizer, 100, embedding=embedding, exchange=exchange, devices=devices
+    )
+    assert (many_model.table_stats()[0]["unique_plans"] > 90) == (exchange == "unique")
     np.testing.assert_allclose(many, one, rtol=tolerance)
     a = one_model.session.dump_embedding(0, False)
     b = many_model.session.dump_embedding(0, False)
@@ -31,17 +35,19 @@ def test_loss_curve_and_table(devices, embedding, optimizer, tolerance):
     assert np.linalg.norm(a["vectors"] - b["vectors"]) <= 1e-5 * np.linalg.norm(a["vectors"])
 
 
-def test_a_run_on_two_gpus_repeats_bit_for_bit():
-    first, _ = train("cuda", "Adam", 60, devices=2)
-    second, _ = train("cuda", "Adam", 60, devices=2)
+@pytest.mark.parametrize("exchange", ["pooled", "unique"])
+def test_a_run_on_two_gpus_repeats_bit_for_bit(exchange):
+    first, _ = train("cuda", "Adam", 60, devices=2, exchange=exchange)
+    second, _ = train("cuda", "Adam", 60, devices=2, exchange=exchange)
     np.testing.assert_array_equal(first, second)
 
 
+@pytest.mark.parametrize("exchange", ["pooled", "unique"])
 @pytest.mark.parametrize("kind", ["float16", "bfloat16"])
-def test_sixteen_bits_on_two_gpus(kind):
+def test_sixteen_bits_on_two_gpus(kind, exchange):
     mixed = {"use_mixed_precision": True, "mixed_precision_type": kind, "scaler": 1024}
     one, one_model = train("cuda", "SGD", 100, **mixed)
-    two, two_model = train("cuda", "SGD", 100, devices=2, **mixed)
+    two, two_model = train("cuda", "SGD", 100, devices=2, exchange=exchange, **mixed)
     np.testing.assert_allclose(two, one, rtol=2e-3 if kind == "float16" else 1e-2)
     assert one_model.skipped_steps() == two_model.skipped_steps() == 0
 

@@ -90,6 +90,11 @@ HPARAM = ("layers", 1, "sparse_embedding_hparam")
             ["layers[1].sparse_embedding_hparam.combiner", "'max'", "'mean'"],
         ),
         (
+            (*HPARAM, "exchange"),
+            "all",
+            ["layers[1].sparse_embedding_hparam.exchange", "'all'", "unique"],
+        ),
+        (
             (*HPARAM, "vocab"),
             1,
             ["layers[1].sparse_embedding_hparam.vocab: unknown key", "embedding_vec_size"],

@@ -67,6 +67,10 @@ def test_order_of_building(make_model):
         (lambda: hugectr.SparseEmbedding(HASH, 1, 0, "sum", "e", "k"), ["embedding_vec_size"]),
         (lambda: hugectr.SparseEmbedding(HASH, 1, 4, "max", "e", "k"), ["combiner", "'max'"]),
         (
+            lambda: hugectr.SparseEmbedding(HASH, 1, 4, "sum", "e", "k", exchange="all"),
+            ["exchange", "'all'", "'unique'"],
+        ),
+        (
             lambda: hugectr.SparseEmbedding(
                 hugectr.Embedding_t.HybridSparseEmbedding, 1, 4, "sum", "e", "k"
             ),

@@ -114,6 +114,7 @@ class Setup:
     lr: float = 0.1
     embedding: str = "DistributedSlotSparseEmbeddingHash"
     combiner: str = "sum"
+    exchange: str = "auto"
     num_workers: int = 1
     repeat: bool = True
     i64: bool = False
@@ -158,7 +159,13 @@ def make_model(setup: Setup) -> hugectr.Model:
     for name, size in tables.items():
         model.add(
             hugectr.SparseEmbedding(
-                hugectr.Embedding_t[setup.embedding], 1, size, setup.combiner, name, "keys"
+                hugectr.Embedding_t[setup.embedding],
+                1,
+                size,
+                setup.combiner,
+                name,
+                "keys",
+                exchange=setup.exchange,
             )
         )
     for kind, bottoms, top, parameters in layers:

@@ -70,6 +70,23 @@ def test_embedding_types_and_combiners(
     _check_all_device_counts(setup, tmp_path)
 
 
+@pytest.mark.parametrize("exchange", ["pooled", "unique"])
+@pytest.mark.parametrize("net", ["tower", "deepfm"])
+@pytest.mark.parametrize("embedding", TYPES)
+def test_exchanges(embedding: str, net: str, exchange: str, tmp_path: Path) -> None:
+    """Few keys, so that rows fit the buffers of pooled vectors; deepfm has two tables."""
+    data = make_planted(1000, [5, 4, 7, 3, 6], hotness=(0, 3), dense_dim=DENSE, seed=4)
+    keys = data.to_memory("keys")
+    setup = _setup(
+        embedding=embedding, net=net, exchange=exchange, train=keys, test=keys, optimizer="Adam"
+    )
+    model = make_model(replace(setup, devices=4))
+    losses(model, 5)
+    for stats in model.table_stats():
+        assert (stats["unique_plans"] > 0) == (exchange == "unique")
+    _check_all_device_counts(replace(setup, net="tower"), tmp_path)
+
+
 @pytest.mark.parametrize("update_type", ["Global", "LazyGlobal"])
 def test_update_types(update_type: str, tmp_path: Path) -> None:
     _check_all_device_counts(_setup(optimizer="Adam", update_type=update_type), tmp_path)
