@@ -60,6 +60,7 @@ def build(a: argparse.Namespace, place: Path) -> hugectr.Model:
         seed=1,
         vvgpu=devices(a),
         embedding="Distributed",
+        exchange="auto",
         search=True,
     )
     return make_model(settings, make_batches(settings, 0))
