@@ -27,6 +27,28 @@ def around(array: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
     return array.base.base[:, int(np.prod(array.shape[1:])) :]
 
 
+def offsets_of(counts: npt.ArrayLike, first: int = 0) -> npt.NDArray[np.uint32]:
+    """Row offsets of buckets with so many keys each, the first of them key `first`."""
+    sums = np.cumsum(np.asarray(counts, np.int64))
+    return np.concatenate([[first], first + sums]).astype(np.uint32)
+
+
+def sharing(
+    head: npt.NDArray[np.generic], shared: int, tail: npt.NDArray[np.generic]
+) -> tuple[npt.NDArray[np.generic], npt.NDArray[np.generic]]:
+    """The arrays again, but the last bytes of `head`, `shared` of them, are the first of `tail`.
+
+    Such arrays go to a GPU in one piece that starts at a multiple of 256 bytes, so that `tail`
+    starts there at a multiple of as few bytes as wanted.
+    """
+    start = head.nbytes - shared
+    memory = np.empty(start + tail.nbytes, np.uint8)
+    memory[start:] = tail.reshape(-1).view(np.uint8)
+    memory[: head.nbytes] = head.view(np.uint8)
+    again = memory[start:].view(tail.dtype).reshape(tail.shape)
+    return memory[: head.nbytes].view(head.dtype), again
+
+
 def runs_of(rows: npt.NDArray[np.uint32]) -> dict[str, npt.NDArray[np.generic]]:
     """What lookup_sort makes of the rows of a batch with one key a bucket."""
     order = np.argsort(rows, kind="stable").astype(np.uint32)
