@@ -3,13 +3,16 @@
 
 #include <exception>
 
+#include "core/cpp/memory/general_buffer2.hpp"
+
 namespace hugectr {
 
-StagingPieces::StagingPieces(DeviceBackend& backend, DeviceId device, const std::string& owner)
-    : resource_(backend.staging_resource(device)) {
+StagingPieces::StagingPieces(DeviceBackend& backend, DeviceId device, const std::string& owner) {
+  const auto arena =
+      DeviceBuffer2::create(owner, DeviceAllocator(backend.staging_resource(device)));
+  memory_ = arena->reserve({kCount * kBytes}, TensorScalarType::UInt8, "pieces");
+  arena->allocate();
   for (auto& event : copied_) event = backend.create_event(device);
-  memory_ =
-      resource_->allocate(kCount * kBytes, owner);  // last: nothing gives it back if it throws
 }
 
 StagingPieces::~StagingPieces() {
@@ -19,7 +22,6 @@ StagingPieces::~StagingPieces() {
     } catch (const std::exception&) {  // a device that has failed copies no more
     }
   }
-  resource_->deallocate(memory_, kCount * kBytes);
 }
 
 }  // namespace hugectr

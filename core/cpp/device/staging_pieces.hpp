@@ -7,6 +7,7 @@
 
 #include "core/cpp/base/export.hpp"
 #include "core/cpp/device/device_backend.hpp"
+#include "core/cpp/memory/tensor2.hpp"
 
 namespace hugectr {
 
@@ -24,14 +25,13 @@ class HCTR_API StagingPieces {
   StagingPieces& operator=(const StagingPieces&) = delete;
 
   char* data(std::size_t piece) const {
-    return static_cast<char*>(memory_) + piece % kCount * kBytes;
+    return static_cast<char*>(memory_.get_ptr()) + piece % kCount * kBytes;
   }
   /// Recorded by who copies from or to the piece; waited for before the host touches it.
   Event& copied(std::size_t piece) const { return *copied_[piece % kCount]; }
 
  private:
-  std::shared_ptr<MemoryResource> resource_;
-  void* memory_ = nullptr;
+  TensorBag2 memory_;
   std::array<std::unique_ptr<Event>, kCount> copied_;
 };
 

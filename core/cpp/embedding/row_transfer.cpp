@@ -2,38 +2,28 @@
 #include "core/cpp/embedding/row_transfer.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "core/cpp/ops/gather_rows.hpp"
+#include "core/cpp/ops/loops/copy_rows.hpp"
 #include "core/cpp/ops/loops/hash_probe.hpp"
 #include "core/cpp/ops/scatter_rows.hpp"
 
 namespace hugectr {
 namespace {
 
-constexpr std::size_t kGrainBytes = std::size_t{256} << 10;  // of a thread's part of a copy
-
 std::size_t bytes_of_row(const TensorRef& table) { return table.row_size() * size_of(table.dtype); }
 
-constexpr std::size_t kAhead = 16;  // rows that are fetched before they are copied
-
-void fetch(const char* row, std::size_t bytes) {
-  for (std::size_t byte = 0; row && byte < bytes; byte += 64) __builtin_prefetch(row + byte);
+/// Rows of a thread's part of a copy.
+std::size_t grain_of(std::size_t row_bytes) {
+  return std::max<std::size_t>(1, (std::size_t{256} << 10) / row_bytes);
 }
 
-/// to(i) = from(i), rows of `bytes`, on all threads; to(i) may be null: row i is passed over.
-template <class To, class From>
-void copy_rows(ThreadPool& pool, std::size_t n, std::size_t bytes, const To& to, const From& from) {
-  parallel_for(pool, n, std::max<std::size_t>(1, kGrainBytes / bytes),
-               [&](std::size_t begin, std::size_t end) {
-                 for (std::size_t i = begin; i < end; ++i) {
-                   if (i + kAhead < end) {  // one side is in no order
-                     fetch(from(i + kAhead), bytes);
-                     fetch(to(i + kAhead), bytes);
-                   }
-                   if (char* const target = to(i)) std::memcpy(target, from(i), bytes);
-                 }
-               });
+/// Rows of the host's array in the order of the transfer, from its `first` on.
+template <class Byte>
+auto host_rows(Byte* host, const std::vector<std::size_t>& places, std::size_t first,
+               std::size_t bytes) {
+  const std::size_t* const place = places.empty() ? nullptr : places.data() + first;
+  return [=](std::size_t i) { return host + (place ? place[i] : first + i) * bytes; };
 }
 
 }  // namespace
@@ -85,16 +75,15 @@ void RowTransfer::gather_on_host(const TensorRef& source, void* host) {
 void RowTransfer::copy_on_host(const TensorRef& table, void* host, bool to_host) {
   context_.stream->synchronize();
   const std::size_t bytes = bytes_of_row(table);
-  const auto in_table = [&](std::size_t i) -> char* {
-    return rows_[i] == kNoRow ? nullptr : static_cast<char*>(table.data) + rows_[i] * bytes;
+  const auto in_table = [bytes, data = static_cast<char*>(table.data),
+                         rows = rows_.data()](std::size_t i) {
+    return rows[i] == kNoRow ? nullptr : data + rows[i] * bytes;
   };
-  const auto in_host = [&](std::size_t i) {
-    return static_cast<char*>(host) + (places_.empty() ? i : places_[i]) * bytes;
-  };
+  const auto in_host = host_rows(static_cast<char*>(host), places_, 0, bytes);
   if (to_host) {
-    copy_rows(*context_.pool, rows_.size(), bytes, in_host, in_table);
+    copy_rows(*context_.pool, rows_.size(), grain_of(bytes), bytes, in_host, in_table);
   } else {
-    copy_rows(*context_.pool, rows_.size(), bytes, in_table, in_host);
+    copy_rows(*context_.pool, rows_.size(), grain_of(bytes), bytes, in_table, in_host);
   }
 }
 
@@ -103,13 +92,9 @@ void RowTransfer::take_piece(const TensorRef& source, void* host, std::size_t pi
   const std::size_t bytes = bytes_of_row(source);
   pieces_->copied(piece).synchronize();
   const char* const from = pieces_->data(piece);
-  char* const to = static_cast<char*>(host);
-  copy_rows(
-      *context_.pool, end - begin, bytes,
-      [&](std::size_t i) {
-        return to + (places_.empty() ? begin + i : places_[begin + i]) * bytes;
-      },
-      [&](std::size_t i) { return from + i * bytes; });
+  copy_rows(*context_.pool, end - begin, grain_of(bytes), bytes,
+            host_rows(static_cast<char*>(host), places_, begin, bytes),
+            [from, bytes](std::size_t i) { return from + i * bytes; });
 }
 
 void RowTransfer::read(const TensorRef& source, void* host) {
@@ -141,10 +126,9 @@ void RowTransfer::write(const void* host, const TensorRef& target) {
     pieces_->copied(piece).synchronize();
     char* const to = pieces_->data(piece);
     copy_rows(
-        *context_.pool, end - begin, bytes, [&](std::size_t i) { return to + i * bytes; },
-        [&](std::size_t i) {
-          return from + (places_.empty() ? begin + i : places_[begin + i]) * bytes;
-        });
+        *context_.pool, end - begin, grain_of(bytes), bytes,
+        [to, bytes](std::size_t i) { return to + i * bytes; },
+        host_rows(from, places_, begin, bytes));
     const TensorRef values = this->values(target, piece, end - begin);
     context_.stream->copy(values.data, to, (end - begin) * bytes);
     context_.stream->record(pieces_->copied(piece));

@@ -2,30 +2,20 @@
 #include "core/cpp/ops/gather_rows.hpp"
 
 #include <cstdint>
-#include <cstring>
 
-#include "core/cpp/device/thread_pool.hpp"
 #include "core/cpp/ops/loops/check_csr.hpp"
+#include "core/cpp/ops/loops/copy_rows.hpp"
 
 namespace hugectr {
 namespace {
 
-constexpr std::size_t kAhead = 16;  // rows that are fetched before they are copied
-
 void gather_rows_kernel(const OpContext& context, const GatherRows& op) {
   const std::size_t bytes = op.source.row_size() * size_of(op.source.dtype);
-  const std::uint32_t* rows = op.rows.ptr<std::uint32_t>();
-  const char* source = static_cast<const char*>(op.source.data);
-  char* values = static_cast<char*>(op.values.data);
-  parallel_for(*context.pool, op.rows.size(), 2048, [&](std::size_t begin, std::size_t end) {
-    for (std::size_t i = begin; i < end; ++i) {
-      if (i + kAhead < end) {
-        const char* const later = source + rows[i + kAhead] * bytes;
-        for (std::size_t byte = 0; byte < bytes; byte += 64) __builtin_prefetch(later + byte);
-      }
-      std::memcpy(values + i * bytes, source + rows[i] * bytes, bytes);
-    }
-  });
+  const std::uint32_t* const rows = op.rows.ptr<std::uint32_t>();
+  const char* const source = static_cast<const char*>(op.source.data);
+  copy_rows(*context.pool, op.rows.size(), 2048, bytes,
+            RowsInOrder{static_cast<char*>(op.values.data), bytes},
+            [=](std::size_t i) { return source + rows[i] * bytes; });
 }
 
 const OpRegistration<GatherRows> gather_rows_cpu{DeviceType::Cpu, &gather_rows_kernel};

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <cstring>
+
+#include "core/cpp/device/thread_pool.hpp"
+
+/// How CPU loops copy the rows of a table that are named in no order.
+///
+/// A row in no order is a miss of every cache, and the next one's address is known long before its
+/// turn comes. So each is fetched while those before it are copied: a core waits for many rows at a
+/// time instead of for one. Rows that lie one after another the processor fetches by itself.
+namespace hugectr {
+
+inline constexpr std::size_t kRowsAhead = 16;  ///< enough to be there in time, few enough to stay
+
+/// Rows that lie one after another.
+struct RowsInOrder {
+  char* data;
+  std::size_t bytes;  ///< of a row
+  char* operator()(std::size_t i) const { return data + i * bytes; }
+};
+
+template <class Rows>
+void fetch_row(const Rows& rows, std::size_t i, std::size_t bytes) {
+  const char* const row = rows(i);
+  for (std::size_t byte = 0; row && byte < bytes; byte += 64) __builtin_prefetch(row + byte);
+}
+inline void fetch_row(const RowsInOrder&, std::size_t, std::size_t) {}
+
+/// to(i) = from(i) for i in [0, n), rows of `bytes`, on all threads, `grain` of them at a time.
+/// to(i) may be null: row i is passed over. to and from should hold what they need by value: what
+/// they refer to is read again for every row, since the copy of a row might have changed it.
+template <class To, class From>
+void copy_rows(ThreadPool& pool, std::size_t n, std::size_t grain, std::size_t bytes, const To& to,
+               const From& from) {
+  parallel_for(pool, n, grain, [=](std::size_t begin, std::size_t end) {
+    const To target = to;  // the loop's own, so that they can stay in registers
+    const From source = from;
+    const std::size_t size = bytes;
+    for (std::size_t i = begin; i < end; ++i) {
+      if (i + kRowsAhead < end) {
+        fetch_row(source, i + kRowsAhead, size);
+        fetch_row(target, i + kRowsAhead, size);
+      }
+      if (char* const row = target(i)) std::memcpy(row, source(i), size);
+    }
+  });
+}
+
+}  // namespace hugectr
