@@ -73,10 +73,12 @@ void EmbeddingLookup::check() const {
   HCTR_CHECK(out.shape.size() == 3 && out.shape[0] * out.shape[1] == buckets, kName,
              ": out has shape ", to_string(out.shape), " for ", buckets,
              " buckets, must be (samples, slots, d)");
-  HCTR_CHECK(weights.dtype == TensorScalarType::Float32 && weights.shape.size() == 2 &&
-                 weights.shape[1] == out.shape[2] && weights.contiguous(),
+  HCTR_CHECK(weights.dtype == TensorScalarType::Float32 || weights.dtype == out.dtype, kName,
+             ": weights hold ", to_string(weights.dtype), " for an out of ", to_string(out.dtype),
+             ", must hold float32 or the same as out");
+  HCTR_CHECK(weights.shape.size() == 2 && weights.shape[1] == out.shape[2] && weights.contiguous(),
              kName, ": weights have shape ", to_string(weights.shape), ", must be (rows, ",
-             out.shape[2], ")");
+             out.shape[2], "), one row after the other");
   if (!scale.empty()) check_array(kName, "scale", scale, TensorScalarType::Float32, buckets);
 }
 
