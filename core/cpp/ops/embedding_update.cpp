@@ -7,17 +7,14 @@
 #include "core/cpp/ops/loops/check_csr.hpp"
 #include "core/cpp/ops/loops/check_tensor.hpp"
 #include "core/cpp/ops/loops/row_update_rules.hpp"
+#include "core/cpp/ops/loops/run_sum.hpp"
 #include "core/cpp/ops/loops/vec_size_dispatch.hpp"
 
 namespace hugectr {
 namespace {
 
-constexpr std::size_t kGrain = 512;        // rows of a piece
-constexpr std::size_t kChunk = 64;         // occurrences summed one after the other
-constexpr std::size_t kRowsAhead = 24;     // rows fetched before they are needed
-constexpr std::size_t kBucketsAhead = 24;  // gradients likewise
-constexpr std::size_t kMaxVecSize = 1024;
-constexpr std::size_t kMaxLevels = 28;  // 2^32 occurrences / kChunk
+constexpr std::size_t kGrain = 512;     // rows of a piece
+constexpr std::size_t kRowsAhead = 24;  // rows fetched before they are needed
 
 void visit_params(OpVisitor& v, OptParams& params) {
   v.attribute("optimizer", params.optimizer);
@@ -34,67 +31,6 @@ void visit_params(OpVisitor& v, OptParams& params) {
   number("momentum_factor", params.momentum_factor);
 }
 
-/// Sums gradients of runs; one a piece of rows.
-template <std::size_t D>
-class RunSum {
- public:
-  explicit RunSum(const EmbeddingUpdate& op)
-      : buckets_(op.sorted_buckets.ptr<std::uint32_t>()),
-        gradient_(op.gradient.ptr<float>()),
-        scales_(op.scale.empty() ? nullptr : op.scale.ptr<float>()),
-        slots_(op.gradient.shape[1]),
-        row_stride_(op.gradient.row_stride),
-        dim_(D ? D : op.gradient.shape[2]),
-        packed_(op.gradient.row_stride == slots_ * dim_) {}
-
-  [[gnu::always_inline]] void prefetch(std::size_t i) const { prefetch_row(at(i), dim()); }
-
-  /// sum := gradients of occurrences [begin, end); end > begin.
-  void operator()(std::size_t begin, std::size_t end, float* sum) {
-    const std::size_t chunks = (end - begin + kChunk - 1) / kChunk;
-    if (chunks == 1) return add_up(begin, end, sum);
-    if (partials_.empty()) partials_.resize(kMaxLevels * dim());
-    tree(begin, end, chunks, sum, partials_.data());
-  }
-
- private:
-  std::size_t dim() const { return D ? D : dim_; }
-  [[gnu::always_inline]] const float* at(std::size_t i) const {
-    const std::uint32_t bucket = buckets_[i];
-    if (packed_) return gradient_ + bucket * dim();
-    const auto slots = static_cast<std::uint32_t>(slots_);
-    return gradient_ + bucket / slots * row_stride_ + bucket % slots * dim();
-  }
-  void add_up(std::size_t begin, std::size_t end, float* sum) const {
-    for (std::size_t i = begin; i < end; ++i) {
-      const float* g = at(i);
-      const float scale = scales_ ? scales_[buckets_[i]] : 1.0f;
-      if (i == begin) {
-        set_scaled<D>(sum, g, scale, dim());
-      } else {
-        add_scaled<D>(sum, g, scale, dim());
-      }
-    }
-  }
-  /// Left half, then right half into the next partial, then their sum.
-  void tree(std::size_t begin, std::size_t end, std::size_t chunks, float* sum,
-            float* partial) const {
-    if (chunks == 1) return add_up(begin, end, sum);
-    const std::size_t left = (chunks + 1) / 2;
-    const std::size_t middle = begin + left * kChunk;
-    tree(begin, middle, left, sum, partial);
-    tree(middle, end, chunks - left, partial, partial + dim());
-    add_scaled<D>(sum, partial, 1.0f, dim());
-  }
-
-  const std::uint32_t* buckets_;
-  const float* gradient_;
-  const float* scales_;
-  std::size_t slots_, row_stride_, dim_;
-  bool packed_;
-  std::vector<float> partials_;
-};
-
 /// Start of state array s, or nullptr when the rule has fewer.
 float* state(const std::vector<TensorRef>& states, std::size_t s) {
   return s < states.size() ? states[s].ptr<float>() : nullptr;
@@ -110,8 +46,8 @@ void update_rows(const EmbeddingUpdate& op, const Rule& rule, std::size_t begin,
   float* s0 = state(op.states, 0);
   float* s1 = state(op.states, 1);
   const std::size_t occurrences = offsets[end];
-  RunSum<D> run_sum(op);
-  alignas(64) float sum[D ? D : kMaxVecSize];
+  RunSum<D> run_sum(op.sorted_buckets, op.gradient, op.scale);
+  alignas(64) float sum[D ? D : kMaxRunVecSize];
   std::size_t fetched = offsets[begin];
   for (std::size_t run = begin; run < end; ++run) {
     if (run + kRowsAhead < runs) {
@@ -227,7 +163,7 @@ void EmbeddingUpdate::check() const {
   check_table(*this);
   check_real(kName, "gradient", gradient);
   HCTR_CHECK(gradient.shape.size() == 3 && gradient.shape[2] == weights.shape[1] &&
-                 gradient.shape[2] <= kMaxVecSize,
+                 gradient.shape[2] <= kMaxRunVecSize,
              kName, ": gradient has shape ", to_string(gradient.shape),
              ", must be (samples, slots, ", weights.shape[1], ")");
   HCTR_CHECK(!keeps_last_step(params) || (last_step.dtype == TensorScalarType::Int64 &&

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/ops/embedding_gradient.hpp"
+
+#include <algorithm>
+
+#include "core/cpp/device/thread_pool.hpp"
+#include "core/cpp/ops/loops/check_csr.hpp"
+#include "core/cpp/ops/loops/check_tensor.hpp"
+#include "core/cpp/ops/loops/run_sum.hpp"
+#include "core/cpp/ops/loops/vec_size_dispatch.hpp"
+
+namespace hugectr {
+namespace {
+
+constexpr std::size_t kGrain = 512;  // runs of a piece
+
+template <std::size_t D>
+void sum_runs(const EmbeddingGradient& op, std::size_t begin, std::size_t end) {
+  const std::uint32_t* __restrict offsets = op.run_offsets.ptr<std::uint32_t>();
+  const std::size_t occurrences = offsets[end], d = op.sums.shape[1];
+  float* sum = op.sums.ptr<float>() + begin * d;
+  RunSum<D> run_sum(op.sorted_buckets, op.gradient, op.scale);
+  std::size_t fetched = offsets[begin];
+  for (std::size_t run = begin; run < end; ++run, sum += d) {
+    const std::size_t wanted = std::min<std::size_t>(occurrences, offsets[run + 1] + kBucketsAhead);
+    for (; fetched < wanted; ++fetched) run_sum.prefetch(fetched);
+    run_sum(offsets[run], offsets[run + 1], sum);
+  }
+}
+
+void embedding_gradient_kernel(const OpContext& context, const EmbeddingGradient& op) {
+  with_vec_size(op.sums.shape[1], [&]<std::size_t D>(std::integral_constant<std::size_t, D>) {
+    parallel_for(*context.pool, op.sums.shape[0], kGrain,
+                 [&](std::size_t begin, std::size_t end) { sum_runs<D>(op, begin, end); });
+  });
+}
+
+const OpRegistration<EmbeddingGradient> embedding_gradient_cpu{DeviceType::Cpu,
+                                                               &embedding_gradient_kernel};
+
+}  // namespace
+
+void EmbeddingGradient::check() const {
+  constexpr auto kUInt32 = TensorScalarType::UInt32;
+  check_real(kName, "gradient", gradient);
+  HCTR_CHECK(gradient.shape.size() == 3 && gradient.shape[2] <= kMaxRunVecSize, kName,
+             ": gradient has shape ", to_string(gradient.shape),
+             ", must be (samples, slots, d) with d at most ", kMaxRunVecSize);
+  check_real(kName, "sums", sums);
+  HCTR_CHECK(sums.shape.size() == 2 && sums.shape[1] == gradient.shape[2] && sums.contiguous(),
+             kName, ": sums have shape ", to_string(sums.shape), ", must be (runs, ",
+             gradient.shape[2], "), one row after the other");
+  check_array_at_least(kName, "sorted_buckets", sorted_buckets, kUInt32, sums.shape[0]);
+  check_array_at_least(kName, "run_offsets", run_offsets, kUInt32, sums.shape[0] + 1);
+  if (!scale.empty()) {
+    check_array(kName, "scale", scale, TensorScalarType::Float32,
+                gradient.shape[0] * gradient.shape[1]);
+  }
+}
+
+}  // namespace hugectr
