@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Time of the ops on the rows of an embedding table, on one GPU.
 //
-//   rows_bench [lookup|update|sweep|all] [d ...]      default: all 128 16
+//   rows_bench [lookup|received|gradient|update|sweep|all] [d ...]      default: all 128 16
 //
 // A batch of 65,536 samples and 26 slots; a table of 26 x 1 M rows, in random order; keys all
 // different, or of a power law (alpha 1.2) in each slot, 1 or 10 a slot. Prints a JSON line a case:
 // milliseconds a call (median of several rounds of many calls, over several batches), the bytes
 // that must move (each row and its states once in and once out, each vector of the batch once, the
 // index arrays once), and their rate as a fraction of what a device-to-device copy reaches in the
-// same run. Updates are timed with the sort that finds the runs, and without.
+// same run. Updates are timed with the sort that finds the runs, and without. `received` looks up
+// in a block of the batch's unique rows in the type of the output, as other devices send them;
+// `gradient` sums what goes back, in the type of the gradient.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -27,6 +29,7 @@
 #include "core/cpp/device/device_backend.hpp"
 #include "core/cpp/device/op.hpp"
 #include "core/cpp/device/thread_pool.hpp"
+#include "core/cpp/ops/embedding_gradient.hpp"
 #include "core/cpp/ops/embedding_init.hpp"
 #include "core/cpp/ops/embedding_lookup.hpp"
 #include "core/cpp/ops/embedding_update.hpp"
@@ -145,12 +148,13 @@ class Bench {
     stream_->fill_zero(ref.data, ref.size_in_bytes());
     return ref;
   }
+  /// The first `count` elements.
   template <class T>
-  T read(const TensorRef& ref) {
-    T value;
-    stream_->copy(&value, ref.data, sizeof value);
+  std::vector<T> read(const TensorRef& ref, std::size_t count) {
+    std::vector<T> values(count);
+    stream_->copy(values.data(), ref.data, count * sizeof(T));
     stream_->synchronize();
-    return value;
+    return values;
   }
   void free_all() {
     for (const auto& [data, bytes] : held_) memory_->deallocate(data, bytes);
@@ -241,7 +245,7 @@ struct Case {
               bench.tensor(kU32, {n + 1}),
               bench.tensor(TensorScalarType::Int64, {1})};
       bench(sort(b));
-      b.runs = static_cast<std::size_t>(bench.read<std::int64_t>(b.run_count));
+      b.runs = static_cast<std::size_t>(bench.read<std::int64_t>(b.run_count, 1)[0]);
       batches.push_back(b);
     }
   }
@@ -250,6 +254,11 @@ struct Case {
     double sum = 0;
     for (const Batch& b : batches) sum += static_cast<double>(b.runs);
     return sum / static_cast<double>(batches.size());
+  }
+  std::size_t most_runs() const {
+    std::size_t most = 0;
+    for (const Batch& b : batches) most = std::max(most, b.runs);
+    return most;
   }
   double fraction(double bytes, double ms) const { return bytes / 1e6 / ms / copy_gb_s; }
 
@@ -268,6 +277,57 @@ struct Case {
         "\"ms\": %.4f, \"must_gb\": %.3f, \"of_copy\": %.3f, \"gathered_gb_s\": %.0f}\n",
         d, to_string(type), keys.name, mean_runs(), ms, bytes / 1e9, fraction(bytes, ms),
         gathered / 1e6 / ms);
+  }
+
+  /// Places of a batch's rows among its unique rows.
+  TensorRef places(const Batch& b) const {
+    const auto unique = bench.read<std::uint32_t>(b.unique_rows, b.runs);
+    auto rows = bench.read<std::uint32_t>(b.rows, occurrences());
+    parallel_for(bench.pool(), rows.size(), 1 << 16, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t i = begin; i < end; ++i) {
+        const auto at = std::lower_bound(unique.begin(), unique.end(), rows[i]);
+        rows[i] = static_cast<std::uint32_t>(at - unique.begin());
+      }
+    });
+    return bench.tensor(rows, {rows.size()});
+  }
+
+  void received(const std::vector<TensorRef>& rows, TensorScalarType type) {
+    const TensorRef weights = bench.vectors(type, {most_runs(), d});
+    const TensorRef out = bench.tensor(type, {kSamples, kSlots, d});
+    const double ms = bench.time([&](std::size_t set) {
+      bench(EmbeddingLookup{
+          .rows = rows[set], .row_offsets = row_offsets, .weights = weights, .out = out});
+    });
+    const auto n = static_cast<double>(occurrences()), row = static_cast<double>(size_of(type) * d);
+    const double around = 4 * n + 4 * kBuckets + static_cast<double>(out.size_in_bytes());
+    const double bytes = around + mean_runs() * row;
+    std::printf(
+        "{\"case\": \"received\", \"d\": %zu, \"weights\": \"%s\", \"keys\": \"%s\", \"rows\": "
+        "%.0f, \"ms\": %.4f, \"must_gb\": %.3f, \"of_copy\": %.3f, \"gathered_gb_s\": %.0f}\n",
+        d, to_string(type), keys.name, mean_runs(), ms, bytes / 1e9, fraction(bytes, ms),
+        (around + n * row) / 1e6 / ms);
+  }
+
+  void gradient(TensorScalarType type) {
+    const TensorRef gradient = bench.vectors(type, {kSamples, kSlots, d});
+    TensorRef sums = bench.tensor(type, {most_runs(), d});
+    const double ms = bench.time([&](std::size_t set) {
+      const Batch& b = batches[set];
+      sums.shape[0] = b.runs;
+      bench(EmbeddingGradient{.sorted_buckets = b.sorted_buckets,
+                              .run_offsets = b.run_offsets,
+                              .gradient = gradient,
+                              .sums = sums});
+    });
+    const auto n = static_cast<double>(occurrences()), row = static_cast<double>(size_of(type) * d);
+    const double out = 4 * n + mean_runs() * (4 + row);
+    const double bytes = out + static_cast<double>(gradient.size_in_bytes());
+    std::printf(
+        "{\"case\": \"gradient\", \"d\": %zu, \"gradient\": \"%s\", \"keys\": \"%s\", \"rows\": "
+        "%.0f, \"ms\": %.4f, \"must_gb\": %.3f, \"of_copy\": %.3f, \"gathered_gb_s\": %.0f}\n",
+        d, to_string(type), keys.name, mean_runs(), ms, bytes / 1e9, fraction(bytes, ms),
+        (out + n * row) / 1e6 / ms);
   }
 
   void update(const TensorRef& weights, const std::vector<TensorRef>& states, Optimizer optimizer,
@@ -363,6 +423,12 @@ void run_all(const std::string& what, std::size_t d, double rate) {
                         .bounds = {0.05}});
     for (const TensorScalarType type : kTypes) {
       if (wanted("lookup")) c.lookup(weights, type);
+      if (wanted("gradient")) c.gradient(type);
+    }
+    if (wanted("received")) {
+      std::vector<TensorRef> places;
+      for (const Batch& b : c.batches) places.push_back(c.places(b));
+      for (const TensorScalarType type : kTypes) c.received(places, type);
     }
     const std::vector<TensorRef> states{bench.zeros({kRows, d}), bench.zeros({kRows, d})};
     if (wanted("update")) {

@@ -15,8 +15,7 @@ void bucket_scale_kernel(const OpContext& context, const BucketScale& op) {
   float* __restrict scale = op.scale.ptr<float>();
   parallel_for(*context.pool, op.scale.size(), 16384, [&](std::size_t begin, std::size_t end) {
     for (std::size_t b = begin; b < end; ++b) {
-      scale[b] = 1.0f / static_cast<float>(std::max<std::int32_t>(
-                            1, static_cast<std::int32_t>(offsets[b + 1] - offsets[b])));
+      scale[b] = 1.0f / static_cast<float>(std::max(1u, offsets[b + 1] - offsets[b]));
     }
   });
 }

@@ -47,10 +47,9 @@ void EmbeddingGradient::check() const {
              ": gradient has shape ", to_string(gradient.shape),
              ", must be (samples, slots, d) with d at most ", kMaxRunVecSize);
   check_real(kName, "sums", sums);
-  HCTR_CHECK(
-      sums.shape.size() == 2 && sums.shape[1] == gradient.shape[2] && sums.contiguous(), kName,
-      ": sums have shape ", to_string(sums.shape), ", must be (runs, ", gradient.shape[2],
-      "), one row after the other");
+  HCTR_CHECK(sums.shape.size() == 2 && sums.shape[1] == gradient.shape[2] && sums.contiguous(),
+             kName, ": sums have shape ", to_string(sums.shape), ", must be (runs, ",
+             gradient.shape[2], "), one row after the other");
   check_array_at_least(kName, "sorted_buckets", sorted_buckets, kUInt32, sums.shape[0]);
   check_array_at_least(kName, "run_offsets", run_offsets, kUInt32, sums.shape[0] + 1);
   if (!scale.empty()) {

@@ -113,6 +113,7 @@ const OpRegistration<FilterKeys> filter_keys_cpu{DeviceType::Cpu, &filter_keys_k
 void FilterKeys::check() const {
   const std::size_t buckets = check_row_offsets(kName, row_offsets);
   with_key_type(keys.dtype, [](auto) {});
+  HCTR_CHECK(keys.contiguous(), kName, ": keys must lie without gaps");
   HCTR_CHECK(slot_num >= 1 && buckets % static_cast<std::size_t>(slot_num) == 0, kName, ": ",
              buckets, " buckets are no multiple of ", slot_num, " slots");
   HCTR_CHECK(device_count >= 1 && rank >= 0 && rank < device_count, kName, ": rank ", rank,

@@ -28,7 +28,9 @@ std::size_t check_index(const char* op, const TensorRef& index) {
 }
 
 void check_report(const char* op, const TensorRef& report) {
-  HCTR_CHECK(report.dtype == TensorScalarType::Int64 && report.size() == kReportSize, op,
+  HCTR_CHECK(report.dtype == TensorScalarType::Int64 && report.size() == kReportSize &&
+                 report.contiguous(),
+             op,
              ": report must hold ", std::size_t{kReportSize}, " int64");
 }
 
@@ -44,6 +46,8 @@ void check_lookup(const Op& op) {
   HCTR_CHECK(op.slot_num == 0 || (op.buckets.dtype == TensorScalarType::UInt32 &&
                                   op.buckets.size() == op.keys.size()),
              Op::kName, ": buckets must hold one uint32 a key when slots count");
+  HCTR_CHECK(op.keys.contiguous() && op.buckets.contiguous() && op.rows.contiguous(), Op::kName,
+             ": keys, buckets and rows must lie without gaps");
 }
 
 template <class Op>
@@ -294,6 +298,8 @@ void HashGetInsert::check() const {
   HCTR_CHECK(slot_num == 0 || (row_slots.dtype == TensorScalarType::UInt32 &&
                                row_slots.size() >= row_keys.size()),
              kName, ": row_slots must hold one uint32 a row when slots count");
+  HCTR_CHECK(row_keys.contiguous() && row_slots.contiguous(), kName,
+             ": row_keys and row_slots must lie without gaps");
 }
 
 void HashInsert::check() const {
@@ -305,6 +311,8 @@ void HashInsert::check() const {
   HCTR_CHECK(row_slots.empty() || (row_slots.dtype == TensorScalarType::UInt32 &&
                                    row_slots.size() == row_keys.size()),
              kName, ": row_slots must hold one uint32 a row");
+  HCTR_CHECK(row_keys.contiguous() && row_slots.contiguous(), kName,
+             ": row_keys and row_slots must lie without gaps");
 }
 
 }  // namespace hugectr

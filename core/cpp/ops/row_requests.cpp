@@ -149,6 +149,7 @@ void NumberRequests::check() const {
 void OwnersOfKeys::check() const {
   const std::size_t m = check_row_offsets(kName, row_offsets), n = buckets.size();
   with_key_type(keys.dtype, [](auto) {});
+  HCTR_CHECK(keys.contiguous(), kName, ": keys must lie without gaps");
   HCTR_CHECK(slot_num >= 1 && device_count >= 1, kName, ": ", slot_num, " slots and ",
              device_count, " devices: at least one of each");
   check_array(kName, "own_offsets", own_offsets, kU32, m + 1);

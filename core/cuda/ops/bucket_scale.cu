@@ -14,7 +14,7 @@ __global__ void bucket_scale_kernel(const std::uint32_t* __restrict__ offsets,
   const std::size_t step = static_cast<std::size_t>(gridDim.x) * blockDim.x;
   for (std::size_t b = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x; b < buckets;
        b += step) {
-    const auto keys = static_cast<std::int32_t>(offsets[b + 1] - offsets[b]);
+    const std::uint32_t keys = offsets[b + 1] - offsets[b];
     scale[b] = 1.0f / static_cast<float>(keys > 1 ? keys : 1);
   }
 }

@@ -2,42 +2,43 @@
 #include <cstdint>
 
 #include "core/cpp/ops/embedding_lookup.hpp"
-#include "core/cpp/ops/loops/hash_probe.hpp"
+#include "core/cuda/primitives/raw_pack.cuh"
 #include "core/cuda/primitives/row_blocks.cuh"
+#include "core/cuda/primitives/vector_stream.cuh"
 
 namespace hugectr::cuda {
 namespace {
 
-constexpr unsigned kTile = 8;   // neighbouring buckets of a worker
-constexpr unsigned kAhead = 4;  // rows under way at once
+constexpr unsigned kTile = 8;  // neighbouring buckets of a worker
 
-template <class T>
+template <class Row, class T>
 struct Lookup {
   const std::uint32_t* rows;
   const std::uint32_t* offsets;
-  const float* weights;
+  const Row* weights;
   const float* scales;  // or null: 1
   T* out;
   std::size_t buckets, d, row_stride;
   std::uint32_t slots;
 };
 
-// The keys of a tile lie one after the other, so a worker streams through them, four rows at a
-// time, and writes a bucket when its last key is past: one key a bucket keeps as many loads under
-// way as ten; the numbers of the next rows are fetched meanwhile. Moves 4 + 4 d bytes a key and
-// 4 + size(T) d bytes a bucket.
-template <int W, class T>
-__global__ void __launch_bounds__(kMaxRowThreads<W>) embedding_lookup_kernel(Lookup<T> a) {
+// The keys of a tile lie one after the other, so a worker streams through them and writes a bucket
+// when its last key is past: one key a bucket keeps as many loads under way as ten. Moves
+// 4 + size(Row) d bytes a key and 4 + size(T) d bytes a bucket. Four blocks a multiprocessor cost
+// rows of 16 bits nothing but two registers; 0 leaves it to the compiler.
+template <int W, class Row, class T>
+__global__ void __launch_bounds__(kMaxRowThreads<W>, W == 4 && sizeof(Row) == 2 ? 4 : 0)
+    embedding_lookup_kernel(Lookup<Row, T> a) {
   const std::size_t first = row_worker() * kTile;
   if (first >= a.buckets) return;
   const auto left = static_cast<unsigned>(min(a.buckets - first, std::size_t{kTile}));
   const unsigned column = threadIdx.x * W;
-  const float* weights = a.weights + column;
+  const Row* weights = a.weights + column;
 
   // What is needed at the end of each bucket, the next one in front.
   std::uint32_t stop[kTile];
   float scale[kTile];
-  std::uint32_t i = a.offsets[first];
+  const std::uint32_t begin = a.offsets[first];
 #pragma unroll
   for (unsigned k = 0; k < kTile; ++k) {
     stop[k] = a.offsets[first + min(k + 1, left)];
@@ -67,44 +68,28 @@ __global__ void __launch_bounds__(kMaxRowThreads<W>) embedding_lookup_kernel(Loo
     }
   };
 
-  std::uint32_t row[kAhead];
-  const auto fetch_rows = [&](std::uint32_t at) {
+  const auto load = [&](std::uint32_t row) { return RawPack<W, Row>::load(weights + row * a.d); };
+  const auto take = [&](std::uint32_t at, const RawPack<W, Row>& row) {
+    while (at >= stop[0]) finish_bucket();  // ends before the tile does: at < end
 #pragma unroll
-    for (unsigned u = 0; u < kAhead; ++u) row[u] = at + u < end ? a.rows[at + u] : kNoRow;
+    for (int k = 0; k < W; ++k) sum.v[k] += row[k];
   };
-  fetch_rows(i);
-  for (; i < end; i += kAhead) {
-    const std::uint32_t ahead = min(end - i, kAhead);
-    Pack<float, W> x[kAhead];
-#pragma unroll
-    for (unsigned u = 0; u < kAhead; ++u) {
-      x[u] = {};
-      if (row[u] != kNoRow) x[u] = load_pack<W>(weights + row[u] * a.d);
-    }
-    fetch_rows(i + kAhead);
-#pragma unroll
-    for (unsigned u = 0; u < kAhead; ++u) {
-      if (u < ahead) {
-        while (i + u >= stop[0]) finish_bucket();  // ends before the tile does: i + u < end
-        add_pack(sum, x[u]);
-      }
-    }
-  }
+  stream_vectors<kVectorsAhead<Row>>(a.rows, begin, end, load, take);
   while (done < left) finish_bucket();
 }
 
-template <class T>
+template <class Row, class T>
 void look_up(const OpContext& context, const EmbeddingLookup& op) {
   const std::size_t d = op.out.shape[2], buckets = op.row_offsets.size() - 1;
-  const Lookup<T> args{op.rows.ptr<std::uint32_t>(),
-                       op.row_offsets.ptr<std::uint32_t>(),
-                       op.weights.ptr<float>(),
-                       op.scale.empty() ? nullptr : op.scale.ptr<float>(),
-                       op.out.ptr<T>(),
-                       buckets,
-                       d,
-                       op.out.row_stride,
-                       static_cast<std::uint32_t>(op.out.shape[1])};
+  const Lookup<Row, T> args{op.rows.ptr<std::uint32_t>(),
+                            op.row_offsets.ptr<std::uint32_t>(),
+                            op.weights.ptr<Row>(),
+                            op.scale.empty() ? nullptr : op.scale.ptr<float>(),
+                            op.out.ptr<T>(),
+                            buckets,
+                            d,
+                            op.out.row_stride,
+                            static_cast<std::uint32_t>(op.out.shape[1])};
   const bool fours = fours_fit(d, d, args.weights) && fours_fit(d, args.row_stride, args.out);
   with_row_width(fours, [&](auto width) {
     constexpr int kWidth = decltype(width)::value;
@@ -112,7 +97,7 @@ void look_up(const OpContext& context, const EmbeddingLookup& op) {
     const std::size_t tiles = (buckets + kTile - 1) / kTile;
     launch(context, EmbeddingLookup::kName,
            dim3(static_cast<unsigned>((tiles + block.y - 1) / block.y)), block, 0,
-           &embedding_lookup_kernel<kWidth, T>, args);
+           &embedding_lookup_kernel<kWidth, Row, T>, args);
   });
 }
 
@@ -120,7 +105,13 @@ void embedding_lookup(const OpContext& context, const EmbeddingLookup& op) {
   const std::size_t d = op.out.shape[2];
   if (op.row_offsets.size() < 2 || d == 0) return;
   HCTR_CHECK(d <= 1024, EmbeddingLookup::kName, ": vectors of ", d, " are longer than 1024");
-  with_real_type(op.out.dtype, [&]<class T>(T) { look_up<T>(context, op); });
+  with_real_type(op.out.dtype, [&]<class T>(T) {
+    if (op.weights.dtype == TensorScalarType::Float32) {
+      look_up<float, T>(context, op);
+    } else if constexpr (sizeof(T) == 2) {
+      look_up<T, T>(context, op);
+    }
+  });
 }
 
 const OpRegistration<EmbeddingLookup> embedding_lookup_cuda{DeviceType::Cuda, &embedding_lookup};

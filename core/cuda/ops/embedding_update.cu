@@ -3,7 +3,7 @@
 
 #include "core/cpp/ops/embedding_update.hpp"
 #include "core/cpp/ops/loops/row_update_rules.hpp"
-#include "core/cuda/memory/scratch.hpp"
+#include "core/cuda/memory/scratch_parts.hpp"
 #include "core/cuda/primitives/row_updates.cuh"
 
 namespace hugectr::cuda {
@@ -56,26 +56,6 @@ Table table_of(const Op& op) {
   return {op.weights.template ptr<float>(), state(0), state(1), op.weights.shape[1]};
 }
 
-// Parts of one piece of scratch memory, each aligned to 256 bytes.
-class Parts {
- public:
-  template <class T>
-  std::size_t add(std::size_t count) {
-    const std::size_t at = bytes_;
-    bytes_ += (count * sizeof(T) + 255) / 256 * 256;
-    return at;
-  }
-  std::size_t bytes() const { return bytes_; }
-
- private:
-  std::size_t bytes_ = 0;
-};
-
-template <class T>
-T* part(const Scratch& scratch, std::size_t at) {
-  return reinterpret_cast<T*>(static_cast<char*>(scratch.data()) + at);
-}
-
 // What the other kernels find ready: no long runs yet, and Adam's learning rate of the step (in a
 // kernel of its own: double powers would cost the others registers).
 __global__ void prepare_kernel(const float* lr, const std::int64_t* step, float beta1, float beta2,
@@ -101,39 +81,23 @@ template <class T>
 void update_all(const OpContext& context, const EmbeddingUpdate& op) {
   const char* name = EmbeddingUpdate::kName;
   const std::size_t d = op.weights.shape[1], max_runs = op.unique_rows.size();
-  const std::size_t occurrences = op.sorted_buckets.size();
-  // Every long run has at least 65 occurrences and loses less than a chunk to its last one.
-  const std::size_t max_long = occurrences / (kChunk + 1);
-  const std::size_t max_large = occurrences / (kFewChunks * kChunk + 1);
-  const std::size_t max_chunks = occurrences / kChunk + max_long;
   const bool lazy = keeps_last_step(op.params);
 
-  Parts parts;
-  const std::size_t counters_at = parts.add<LongRunCounters>(1);
+  ScratchParts parts;
+  const LongRunMemory memory(parts, op.sorted_buckets.size(), d);
   const std::size_t rate_at = parts.add<float>(1);
-  const std::size_t list_at = parts.add<LongRun>(max_long);
-  const std::size_t large_at = parts.add<std::uint32_t>(max_large);
-  const std::size_t sums_at = parts.add<float>(max_long > 0 ? max_chunks * d : 0);
   const std::size_t skipped_at = parts.add<AdamCatchUp>(lazy ? max_runs : 0);
   const Scratch scratch(context, parts.bytes());
 
   const Runs runs{op.unique_rows.ptr<std::uint32_t>(), op.run_offsets.ptr<std::uint32_t>(),
                   op.run_count.ptr<std::int64_t>()};
-  const LongRuns long_runs{part<LongRunCounters>(scratch, counters_at),
-                           part<LongRun>(scratch, list_at), part<std::uint32_t>(scratch, large_at),
-                           part<float>(scratch, sums_at)};
-  const std::size_t slots = op.gradient.shape[1];
-  const BucketGradients<T> gradients{op.sorted_buckets.ptr<std::uint32_t>(),
-                                     op.gradient.ptr<T>(),
-                                     op.scale.empty() ? nullptr : op.scale.ptr<float>(),
-                                     d,
-                                     op.gradient.row_stride,
-                                     FastDivide(slots),
-                                     op.gradient.row_stride == slots * d};
+  const LongRuns long_runs = memory.in(scratch);
+  const auto gradients = bucket_gradients<T>(op.sorted_buckets, op.gradient, op.scale);
   const Table table = table_of(op);
   const float* unscale = unscale_of(op.unscale);
 
-  prepare(context, op, max_long > 0 ? long_runs.counters : nullptr, part<float>(scratch, rate_at));
+  prepare(context, op, memory.max_runs > 0 ? long_runs.counters : nullptr,
+          part<float>(scratch, rate_at));
   if (lazy) {
     launch(context, name, dim3(grid_for(max_runs, kThreads)), dim3(kThreads), 0, &catch_up_kernel,
            runs, op.lr.ptr<float>(), op.step.ptr<std::int64_t>(), unscale, op.params.beta1,
@@ -152,12 +116,12 @@ void update_all(const OpContext& context, const EmbeddingUpdate& op) {
                          launch(context, name, dim3(grid_for(max_runs, block.y)), block, 0,
                                 &update_short_runs_kernel<kWidth, T, Rule>, runs, gradients, table,
                                 long_runs, rule, unscale);
-                         if (max_long == 0) return;
-                         launch(context, name, dim3(grid_for(max_chunks, block.y)), block, 0,
+                         if (memory.max_runs == 0) return;
+                         launch(context, name, dim3(grid_for(memory.max_chunks, block.y)), block, 0,
                                 &sum_chunks_kernel<kWidth, T>, long_runs, gradients);
-                         launch(context, name, dim3(grid_for(max_long, fold_block.y)), fold_block,
-                                0, &update_long_runs_kernel<kWidth, Rule>, long_runs, table, rule,
-                                unscale);
+                         launch(context, name, dim3(grid_for(memory.max_runs, fold_block.y)),
+                                fold_block, 0, &update_long_runs_kernel<kWidth, Rule>, long_runs,
+                                table, rule, unscale);
                        });
                  });
 }
@@ -173,7 +137,7 @@ void embedding_sweep(const OpContext& context, const EmbeddingSweep& op) {
   const std::size_t rows = op.weights.rows(), d = op.weights.shape[1];
   if (rows == 0 || d == 0) return;
   HCTR_CHECK(d <= 1024, EmbeddingSweep::kName, ": vectors of ", d, " are longer than 1024");
-  Parts parts;
+  ScratchParts parts;
   const std::size_t rate_at = parts.add<float>(1);
   const std::size_t words = (rows + 31) / 32;
   const std::size_t touched_at = parts.add<std::uint32_t>(words);

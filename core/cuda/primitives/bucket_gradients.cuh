@@ -26,6 +26,20 @@ struct BucketGradients {
   }
 };
 
+/// sorted_buckets uint32; gradient (samples, slots, d) of T; scale one float32 a bucket or empty.
+template <class T>
+BucketGradients<T> bucket_gradients(const TensorRef& sorted_buckets, const TensorRef& gradient,
+                                    const TensorRef& scale) {
+  const std::size_t slots = gradient.shape[1], d = gradient.shape[2];
+  return {sorted_buckets.ptr<std::uint32_t>(),
+          gradient.ptr<T>(),
+          scale.empty() ? nullptr : scale.ptr<float>(),
+          d,
+          gradient.row_stride,
+          FastDivide(slots),
+          gradient.row_stride == slots * d};
+}
+
 /// The next N occurrences, or fewer, of a run.
 template <unsigned N>
 struct Occurrences {

@@ -3,24 +3,18 @@
 #include <cstdint>
 
 #include "core/cuda/primitives/bucket_gradients.cuh"
+#include "core/cuda/primitives/long_runs.cuh"
 #include "core/cuda/primitives/row_rules.cuh"
-#include "core/cuda/primitives/run_sums.cuh"
 
-/// Kernels that sum the gradients of the runs of a batch (lookup_sort.hpp) and apply the rule.
-///
-/// A run of at most 64 occurrences belongs to one worker, which sums it and applies the rule.
-/// Longer ones (keys of a power law may come 10^5 times) it lists; their chunks are then summed by
-/// a worker each into scratch memory, folded, and only then meet the rule.
+/// Kernels that sum the gradients of the runs of a batch (lookup_sort.hpp) and apply the rule: a
+/// short run belongs to one worker, which sums it and applies the rule; long ones (long_runs.cuh)
+/// meet the rule when they are folded.
 namespace hugectr::cuda {
 
 inline constexpr unsigned kShortAhead = 2;  ///< occurrences of a short run under way at once
 
 /// The factor of loss scaling; 0 skips the step.
 __device__ inline float value_of(const float* unscale) { return unscale ? __ldg(unscale) : 1.0f; }
-
-struct Run {
-  std::uint32_t begin, end, row;
-};
 
 struct Runs {
   const std::uint32_t* rows;
@@ -63,43 +57,6 @@ __device__ void update_row(const Table& table, std::size_t at, RowElements<W> ro
   if constexpr (Rule::kStates > 0) store_pack<W>(table.s0 + at, row.s0);
   if constexpr (Rule::kStates > 1) store_pack<W>(table.s1 + at, row.s1);
 }
-
-/// A run of more than one chunk; the sums of its chunks start at `first`.
-struct LongRun {
-  std::uint32_t begin, end, row, run, first;
-  __device__ std::uint32_t chunks() const { return chunks_of(begin, end); }
-};
-
-/// Chunks that one worker folds alone: fold_node() of three levels takes up to 15.
-inline constexpr std::uint32_t kFewChunks = 15;
-
-struct LongRunCounters {
-  unsigned long long runs_and_chunks;  ///< runs << 32 | chunks: both grow together
-  unsigned large;
-};
-
-/// Long runs in any order: no sum depends on it.
-struct LongRuns {
-  LongRunCounters* counters;
-  LongRun* list;
-  std::uint32_t* large;  ///< places in `list` of runs of more than kFewChunks
-  float* sums;           ///< one vector a chunk
-
-  __device__ std::uint32_t size() const {
-    return static_cast<std::uint32_t>(counters->runs_and_chunks >> 32);
-  }
-  __device__ std::uint32_t chunks() const {
-    return static_cast<std::uint32_t>(counters->runs_and_chunks);
-  }
-  __device__ void add(std::size_t run_number, const Run& run) const {
-    const std::uint32_t count = chunks_of(run.begin, run.end);
-    const unsigned long long at = atomicAdd(&counters->runs_and_chunks, 1ull << 32 | count);
-    const auto place = static_cast<std::uint32_t>(at >> 32);
-    list[place] = {run.begin, run.end, run.row, static_cast<std::uint32_t>(run_number),
-                   static_cast<std::uint32_t>(at)};
-    if (count > kFewChunks) large[atomicAdd(&counters->large, 1u)] = place;
-  }
-};
 
 /// Runs of one chunk; lists the others. Moves 4 + size(T) d bytes an occurrence, 12 and
 /// (8 + 8 kStates) d bytes a row. One loop over the rounds of all of a worker's runs, so that the
@@ -149,61 +106,15 @@ __global__ void __launch_bounds__(kMaxRowThreads<W>)
   }
 }
 
-/// Sums of all chunks of long runs; a worker takes neighbouring ones.
-template <int W, class T>
-__global__ void __launch_bounds__(kMaxRowThreads<W>)
-    sum_chunks_kernel(LongRuns long_runs, BucketGradients<T> gradients) {
-  const std::uint32_t run_count = long_runs.size(), chunk_count = long_runs.chunks();
-  const auto workers = static_cast<std::uint32_t>(row_worker_count());
-  const std::uint32_t each = (chunk_count + workers - 1) / workers;
-  std::size_t chunk = row_worker() * each;
-  const std::size_t stop = min(chunk + each, std::size_t{chunk_count});
-  if (chunk >= stop) return;
-  const unsigned column = threadIdx.x * W;
-  std::uint32_t low = 0, high = run_count;  // the last run that starts at `chunk` or before
-  while (high - low > 1) {
-    const std::uint32_t middle = low + (high - low) / 2;
-    (long_runs.list[middle].first <= chunk ? low : high) = middle;
-  }
-  LongRun run = long_runs.list[low];
-  for (; chunk < stop; ++chunk) {
-    if (chunk - run.first == run.chunks()) run = long_runs.list[++low];
-    const std::uint32_t begin =
-        run.begin + (static_cast<std::uint32_t>(chunk) - run.first) * kChunk;
-    store_pack<W>(long_runs.sums + chunk * gradients.d + column,
-                  sum_occurrences<W, 8>(gradients, begin, min(begin + kChunk, run.end), column));
-  }
-}
-
-/// Threads of a block that folds a long run: more workers than elsewhere, as only a block works on
-/// it.
-template <int W>
-inline constexpr unsigned kFoldThreads = W == 4 ? 512 : 1024;
-
-/// Long runs: those of few chunks a worker each, then the others a block each.
+/// Folds the long runs and applies the rule to their rows.
 template <int W, class Rule>
 __global__ void __launch_bounds__(kFoldThreads<W>)
     update_long_runs_kernel(LongRuns long_runs, Table table, Rule rule, const float* unscale) {
   const float scale = value_of(unscale);
-  const std::uint32_t count = long_runs.size(), large = long_runs.counters->large;
-  const unsigned column = threadIdx.x * W;
-  const auto update = [&](const LongRun& run, const float* sums) {
-    const std::size_t at = run.row * table.d + column;
+  fold_long_runs<W>(long_runs, table.d, [&](const LongRun& run, const float* sums) {
+    const std::size_t at = run.row * table.d + threadIdx.x * W;
     update_row(table, at, load_row<W, Rule>(table, at), rule, run.run, load_pack<W>(sums), scale);
-  };
-  for (std::size_t i = row_worker(); i < count; i += row_worker_count()) {
-    const LongRun run = long_runs.list[i];
-    if (run.chunks() > kFewChunks) continue;
-    float* sums = long_runs.sums + run.first * table.d + column;
-    fold_few<W>(run.chunks(), sums, table.d);
-    update(run, sums);
-  }
-  for (std::uint32_t i = blockIdx.x; i < large; i += gridDim.x) {
-    const LongRun run = long_runs.list[long_runs.large[i]];
-    float* sums = long_runs.sums + run.first * table.d + column;
-    fold_run<W>(run.chunks(), sums, table.d);
-    if (threadIdx.y == 0) update(run, sums);
-  }
+  });
 }
 
 }  // namespace hugectr::cuda

@@ -23,8 +23,8 @@ def test_bucket_scale_is_one_over_the_keys_of_the_bucket(rng, buckets, most, fir
 
 
 def test_bucket_scale_of_enormous_buckets(rng):
-    """Up to 2^31 - 1 keys, and offsets to the end of uint32; float32 rounds the number of keys."""
-    counts = np.array([2**31 - 1, 0, 2**24 + 1, 1, int(rng.integers(2**24, 2**30))])
+    """Beyond 2^31 keys, and offsets to the end of uint32; float32 rounds the number of keys."""
+    counts = np.array([2**31 + 9, 0, 2**24 + 1, 1, int(rng.integers(2**24, 2**30))])
     scale = scale_of(offsets_of(counts, 2**32 - 1 - counts.sum()))
     np.testing.assert_allclose(scale.astype(np.float64), 1 / np.maximum(counts, 1), rtol=1.3e-7)
 

@@ -122,6 +122,7 @@ def test_filter_keys_of_more_devices_than_uint32_holds(rng, devices):
         ({"own_row_offsets": np.zeros(6, np.uint32)}, {}, "own_row_offsets holds 6"),
         ({"keys": np.zeros(6, np.float32)}, {}, "keys hold float32, must hold uint32 or int64"),
         ({"row_offsets": np.zeros(7, np.int64)}, {}, "row_offsets hold int64"),
+        ({"keys": np.zeros(12, np.uint32)[::2]}, {}, "keys must lie without gaps"),
     ],
 )
 def test_filter_keys_refuses(arrays, attributes, text):

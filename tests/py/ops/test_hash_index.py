@@ -311,6 +311,10 @@ def test_indexes_of_other_shapes_are_refused(index, text):
         ("report", np.zeros(3, np.int64), {}, "report must hold 2 int64"),
         ("buckets", None, {"slot_num": 2}, "buckets must hold one uint32 a key"),
         ("buckets", np.zeros(2, np.uint32), {"slot_num": 2}, "buckets must hold one uint32 a key"),
+        ("keys", np.zeros(6, np.uint32)[::2], {}, "must lie without gaps"),
+        ("rows", np.zeros(6, np.uint32)[::2], {}, "must lie without gaps"),
+        ("report", np.zeros(4, np.int64)[::2], {}, "report must hold 2 int64"),
+        ("buckets", np.zeros(6, np.uint32)[::2], {"slot_num": 2}, "must lie without gaps"),
     ],
 )
 def test_lookups_refuse_other_arrays(name, array, attributes, text):
@@ -349,6 +353,7 @@ def test_lookups_refuse_what_is_theirs_alone():
         (np.arange(4.0), 0, None, "keys hold float64"),
         (np.arange(4), 0, np.zeros(3, np.uint32), "row_slots must hold one uint32 a row"),
         (np.arange(4), 0, np.zeros(4, np.int64), "row_slots must hold one uint32 a row"),
+        (np.arange(4), 0, np.zeros(8, np.uint32)[::2], "must lie without gaps"),
     ],
 )
 def test_a_rebuild_refuses(keys, first, slots, text):
