@@ -5,7 +5,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from hugectr.config_optimizer import parse_optimizer
-from hugectr.embedding import EXCHANGES, MAX_VEC_SIZE, SparseEmbedding, check_combiner, check_embedding_type
+from hugectr.embedding import (
+    EXCHANGES,
+    MAX_VEC_SIZE,
+    SparseEmbedding,
+    check_combiner,
+    check_embedding_type,
+)
 from hugectr.enums import (
     Check_t,
     DataReaderType_t,

@@ -103,11 +103,11 @@ struct TableRows {
 };
 
 struct TableStats {
-  std::size_t rows = 0;         ///< trained rows, all local devices
-  std::size_t max_rows = 0;     ///< budget of all local devices; 0 = none
-  std::size_t index_slots = 0;  ///< hash table places
-  std::size_t bytes = 0;        ///< rows + states + index, mapped
-  std::size_t unique_plans = 0; ///< training plans so far whose distinct rows travel
+  std::size_t rows = 0;          ///< trained rows, all local devices
+  std::size_t max_rows = 0;      ///< budget of all local devices; 0 = none
+  std::size_t index_slots = 0;   ///< hash table places
+  std::size_t bytes = 0;         ///< rows + states + index, mapped
+  std::size_t unique_plans = 0;  ///< training plans so far whose distinct rows travel
 };
 
 /// A table split over devices. The functions with local_id are called by that device's own thread,

@@ -33,8 +33,8 @@ class SlotDistribution {
   virtual std::size_t owner(std::uint64_t widened_key, std::size_t slot) const = 0;
   /// Whether rows are owned by slot, or else by key.
   virtual bool by_slot() const = 0;
-  /// Slots in the buckets of a device's plan: bucket = sample * slots + local slot. Device 0 has the
-  /// most.
+  /// Slots in the buckets of a device's plan: bucket = sample * slots + local slot. Device 0 has
+  /// the most.
   virtual std::size_t slots_of(std::size_t rank) const = 0;
   std::size_t local_slots() const { return slots_of(rank_); }
   /// Slot number (in the whole table) of a bucket of the plan.

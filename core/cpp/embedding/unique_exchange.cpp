@@ -115,9 +115,11 @@ bool UniqueExchange::plan(LookupPlan& plan, const SparseTensor& csr) {
 void UniqueExchange::request(const OpContext& context, LookupPlan& plan, std::int64_t row_count) {
   const std::size_t n = plan.own.keys.size();
   if (static_cast<std::uint64_t>(row_count) > 0xFFFFFFFFu / devices_) {
-    // Request numbers would not fit 32 bits: this device says so, and all go on with pooled vectors.
+    // Request numbers would not fit 32 bits: this device says so, and all go on with pooled
+    // vectors.
     std::fill_n(counts_on_host_.get_ptr(), 2 * devices_, std::int64_t{-1});
-    context.stream->copy(counts_.get_ptr(), counts_on_host_.get_ptr(), counts_.ref().size_in_bytes());
+    context.stream->copy(counts_.get_ptr(), counts_on_host_.get_ptr(),
+                         counts_.ref().size_in_bytes());
     return;
   }
   if (n > request_keys_ || !request_arena_) reserve_request(n);
@@ -160,7 +162,8 @@ UniqueExchange::Counts UniqueExchange::exchange_counts(const OpContext& context)
   return {counts_on_host_.get_ptr(), devices_};
 }
 
-/// Whether rows fit the buffers of the exchange everywhere, and move less than pooled vectors would.
+/// Whether rows fit the buffers of the exchange everywhere, and move less than pooled vectors
+/// would.
 bool UniqueExchange::worth_it(const Counts& counts, std::size_t samples) const {
   const std::size_t batch = std::max(params_.batch_size, params_.batch_size_eval);
   // Sums of float16 gradients travel as float32.
@@ -285,20 +288,20 @@ TensorRef UniqueExchange::backward(const OpContext& context, const LookupPlan& p
   const std::size_t d = params_.embedding_vec_size;
   const std::size_t asked = unique.asked_rows(), given = unique.given_rows();
   // A key of every sample would leave the range of float16.
-  const TensorScalarType type = gradient.dtype == TensorScalarType::Float16
-                                    ? TensorScalarType::Float32
-                                    : gradient.dtype;
+  const TensorScalarType type =
+      gradient.dtype == TensorScalarType::Float16 ? TensorScalarType::Float32 : gradient.dtype;
   TensorRef sums = distribution_.vectors(buffers.packed, type, given, 1);
   const TensorRef came = distribution_.vectors(buffers.pooled, type, asked, 1);
   sums.shape = {given, d};
-  run(context, EmbeddingGradient{.sorted_buckets = LookupPlan::first(unique.sorted_buckets, unique.keys),
-                                 .run_offsets = LookupPlan::first(unique.run_offsets, given + 1),
-                                 .gradient = gradient,
-                                 .scale = params_.combiner == Combiner::Mean
-                                              ? LookupPlan::first(unique.scale, gradient.shape[0] *
-                                                                                    gradient.shape[1])
-                                              : TensorRef{},
-                                 .sums = sums});
+  run(context,
+      EmbeddingGradient{
+          .sorted_buckets = LookupPlan::first(unique.sorted_buckets, unique.keys),
+          .run_offsets = LookupPlan::first(unique.run_offsets, given + 1),
+          .gradient = gradient,
+          .scale = params_.combiner == Combiner::Mean
+                       ? LookupPlan::first(unique.scale, gradient.shape[0] * gradient.shape[1])
+                       : TensorRef{},
+          .sums = sums});
   context.communicator->all_to_all(sums, times(unique.given, d), came, times(unique.asked, d),
                                    *context.stream);
   return came;

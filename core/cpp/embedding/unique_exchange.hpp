@@ -65,9 +65,9 @@ class UniqueExchange {
   TensorBag2 counts_, all_counts_;  ///< (2, N), (N, 2, N)
   Tensor2<std::int64_t> counts_on_host_;
   std::size_t request_keys_ = 0, placing_keys_ = 0;
-  TensorBag2 requests_, numbers_;                                   ///< owner
-  TensorBag2 owners_, key_places_, order_, received_, buckets_;     ///< asker
-  TensorBag2 unique_, run_count_, scratch_;                         ///< asker, of sorts
+  TensorBag2 requests_, numbers_;                                ///< owner
+  TensorBag2 owners_, key_places_, order_, received_, buckets_;  ///< asker
+  TensorBag2 unique_, run_count_, scratch_;                      ///< asker, of sorts
 };
 
 }  // namespace hugectr

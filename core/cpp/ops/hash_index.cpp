@@ -30,8 +30,7 @@ std::size_t check_index(const char* op, const TensorRef& index) {
 void check_report(const char* op, const TensorRef& report) {
   HCTR_CHECK(report.dtype == TensorScalarType::Int64 && report.size() == kReportSize &&
                  report.contiguous(),
-             op,
-             ": report must hold ", std::size_t{kReportSize}, " int64");
+             op, ": report must hold ", std::size_t{kReportSize}, " int64");
 }
 
 template <class Op>

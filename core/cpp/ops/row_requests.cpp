@@ -45,8 +45,7 @@ void count_requests_kernel(const OpContext& context, const CountRequests& op) {
   });
   const std::uint32_t* first = requests;
   for (std::size_t r = 0; r < devices; ++r) {
-    const std::uint32_t* const last =
-        std::lower_bound(first, requests + size, (r + 1) * row_count);
+    const std::uint32_t* const last = std::lower_bound(first, requests + size, (r + 1) * row_count);
     counts[r] = last - first;
     counts[devices + r] = size == 0 ? 0 : offsets[last - requests] - offsets[first - requests];
     first = last;
@@ -150,8 +149,8 @@ void OwnersOfKeys::check() const {
   const std::size_t m = check_row_offsets(kName, row_offsets), n = buckets.size();
   with_key_type(keys.dtype, [](auto) {});
   HCTR_CHECK(keys.contiguous(), kName, ": keys must lie without gaps");
-  HCTR_CHECK(slot_num >= 1 && device_count >= 1, kName, ": ", slot_num, " slots and ",
-             device_count, " devices: at least one of each");
+  HCTR_CHECK(slot_num >= 1 && device_count >= 1, kName, ": ", slot_num, " slots and ", device_count,
+             " devices: at least one of each");
   check_array(kName, "own_offsets", own_offsets, kU32, m + 1);
   check_array(kName, "buckets", buckets, kU32, n);
   check_array(kName, "owners", owners, kU32, n);

@@ -57,8 +57,8 @@ struct HCTR_API CountRequests {
 /// The number of the vector that each key gets, where the device that asked will have it:
 ///   numbers[places[j]] = u + shifts[requests[u] / row_count], run_offsets[u] <= j <
 ///                        run_offsets[u + 1]
-/// requests (U), run_offsets (U + 1), places (n) sorted by request, numbers (n): uint32; shifts: one
-/// a device.
+/// requests (U), run_offsets (U + 1), places (n) sorted by request, numbers (n): uint32; shifts:
+/// one a device.
 struct HCTR_API NumberRequests {
   static constexpr const char* kName = "number_requests";
   TensorRef requests, run_offsets, places, numbers;

@@ -88,8 +88,8 @@ __global__ void number_requests_kernel(BucketLanes lanes,
                                        std::uint32_t* __restrict__ numbers,
                                        std::uint32_t row_count) {
   lanes.for_each([&](std::size_t u, unsigned lane) {
-    const auto number = static_cast<std::uint32_t>(static_cast<std::int64_t>(u) +
-                                                   shifts[requests[u] / row_count]);
+    const auto number =
+        static_cast<std::uint32_t>(static_cast<std::int64_t>(u) + shifts[requests[u] / row_count]);
     const std::size_t end = offsets[u + 1];
     for (std::size_t j = offsets[u] + std::size_t{lane}; j < end; j += lanes.lanes()) {
       numbers[places[j]] = number;
@@ -135,9 +135,9 @@ __global__ void owners_of_keys_kernel(BucketLanes lanes, OwnerRule rule,
     for (std::size_t i = begin + std::size_t{lane}; i < end; i += lanes.lanes()) {
       const std::size_t at = i - start;
       buckets[at] = static_cast<std::uint32_t>(bucket);
-      owners[at] = rule.by_slot ? of_slot
-                                : static_cast<std::uint32_t>(
-                                      owner_of_key(widen_key(keys[i]), rule.devices));
+      owners[at] = rule.by_slot
+                       ? of_slot
+                       : static_cast<std::uint32_t>(owner_of_key(widen_key(keys[i]), rule.devices));
       places[at] = static_cast<std::uint32_t>(at);
     }
     if (lane == 0) {

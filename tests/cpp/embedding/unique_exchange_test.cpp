@@ -113,8 +113,8 @@ TEST_P(UniqueExchange, FallsBackWhenRowsDoNotFit) {
   ReferenceTable reference(p, kSeed);
   for (std::int64_t step = 1; step <= 4; ++step) {
     const auto seed = static_cast<std::uint64_t>(step);
-    const HostBatch batch = step % 2 ? random_batch(kSamples, kSlots, 9, 0, 5000, seed)
-                                     : hot_batch(seed);
+    const HostBatch batch =
+        step % 2 ? random_batch(kSamples, kSlots, 9, 0, 5000, seed) : hot_batch(seed);
     const auto gradient = random_gradient(kSamples * kSlots * kDim, 50 + seed);
     reference.insert(batch);
     const std::vector<double> expected = reference.forward(batch);
