@@ -29,12 +29,13 @@ void LookupPlan::allocate(const std::shared_ptr<MemoryResource>& memory, const s
 
 void LookupPlan::allocate_filter(const std::shared_ptr<MemoryResource>& memory,
                                  const std::string& owner, TensorScalarType key_type, std::size_t n,
-                                 std::size_t bucket_count) {
+                                 std::size_t bucket_count, bool with_places) {
   const std::size_t keys = std::max(filter_key_capacity, with_reserve(n));
   const std::size_t bucket_max = std::max(filter_bucket_capacity, bucket_count);
   auto next = DeviceBuffer2::create(owner, DeviceAllocator(memory));
   own_keys = next->reserve({keys}, key_type, "own keys");
   own_row_offsets = next->reserve({bucket_max + 1}, TensorScalarType::UInt32, "own row offsets");
+  if (with_places) own_places = next->reserve({keys}, TensorScalarType::UInt32, "own places");
   filter_key_capacity = filter_bucket_capacity = 0;
   next->allocate();
   filter_arena = std::move(next);

@@ -15,6 +15,7 @@ namespace hugectr {
 struct FilterKeyStorage {
   TensorRef keys;         ///< (n)
   TensorRef row_offsets;  ///< (B * local slots + 1) uint32
+  TensorRef places;       ///< (n) uint32: where each key lies in the batch; empty if not needed
 };
 
 /// What forward, backward and update of one batch need to know on one device. Made on the plan
@@ -36,7 +37,8 @@ struct LookupPlan {
     return filter_arena && n <= filter_key_capacity && bucket_count <= filter_bucket_capacity;
   }
   void allocate_filter(const std::shared_ptr<MemoryResource>& memory, const std::string& owner,
-                       TensorScalarType key_type, std::size_t n, std::size_t bucket_count);
+                       TensorScalarType key_type, std::size_t n, std::size_t bucket_count,
+                       bool with_places);
 
   /// A little more than asked for, so that batches of varying size settle soon.
   static std::size_t with_reserve(std::size_t n) { return n + n / 8 + 64; }
@@ -52,7 +54,7 @@ struct LookupPlan {
   std::shared_ptr<DeviceBuffer2> arena, filter_arena;
   std::size_t key_capacity = 0, bucket_capacity = 0;
   std::size_t filter_key_capacity = 0, filter_bucket_capacity = 0;
-  TensorBag2 own_keys, own_row_offsets;                                     // filter_keys
+  TensorBag2 own_keys, own_row_offsets, own_places;                         // filter_keys
   TensorBag2 buckets, rows, scale;                                          // every plan
   TensorBag2 sorted_buckets, unique_rows, run_offsets, run_count, scratch;  // training only
 

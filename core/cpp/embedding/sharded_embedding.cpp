@@ -143,23 +143,29 @@ void ShardedEmbedding<Key>::filter(Data& data, LookupPlan& plan, const SparseTen
              ": set i64_input_key to match the data");
   const SlotDistribution& distribution = *data.distribution;
   if (distribution.device_count() == 1) {
-    plan.own = {keys, csr.row_offsets};
+    plan.own = {keys, csr.row_offsets, {}};
     return;
   }
   const OpContext context = data.gpu.plan_context();
   const std::size_t buckets = plan.samples * distribution.local_slots();
+  const bool with_places = plan.train && data.unique != nullptr;
   if (!plan.filter_fits(csr.nnz, buckets)) {
     context.stream->synchronize();
     plan.released->synchronize();
-    plan.allocate_filter(data.memory, data.owner + " own keys", keys.dtype, csr.nnz, buckets);
+    plan.allocate_filter(data.memory, data.owner + " own keys", keys.dtype, csr.nnz, buckets,
+                         with_places);
   }
-  const TensorRef own_keys = LookupPlan::first(plan.own_keys, csr.nnz);
-  const TensorRef own_row_offsets = LookupPlan::first(plan.own_row_offsets, buckets + 1);
-  distribution.filter(context, {keys, csr.row_offsets, csr.nnz}, own_keys, own_row_offsets);
-  std::uint32_t* const own = data.own_count.get_ptr();
-  context.stream->copy(own, own_row_offsets.ptr<std::uint32_t>() + buckets, sizeof *own);
+  FilterKeyStorage own{LookupPlan::first(plan.own_keys, csr.nnz),
+                       LookupPlan::first(plan.own_row_offsets, buckets + 1),
+                       {}};
+  if (with_places) own.places = LookupPlan::first(plan.own_places, csr.nnz);
+  distribution.filter(context, {keys, csr.row_offsets, csr.nnz}, own);
+  std::uint32_t* const count = data.own_count.get_ptr();
+  context.stream->copy(count, own.row_offsets.ptr<std::uint32_t>() + buckets, sizeof *count);
   context.stream->synchronize();
-  plan.own = {LookupPlan::first(plan.own_keys, *own), own_row_offsets};
+  own.keys = LookupPlan::first(plan.own_keys, *count);
+  if (with_places) own.places = LookupPlan::first(plan.own_places, *count);
+  plan.own = own;
 }
 
 template <class Key>

@@ -23,18 +23,6 @@ class DistributedSlot final : public SlotDistribution {
   std::size_t slot_of(std::size_t bucket) const override { return bucket % slot_num_; }
   SlotOfBucket row_slot() const override { return {}; }
 
-  void filter(const OpContext& context, const SparseTensor& csr, const TensorRef& own_keys,
-              const TensorRef& own_row_offsets) const override {
-    run(context, FilterKeys{.keys = csr.keys,
-                            .row_offsets = csr.row_offsets,
-                            .own_keys = own_keys,
-                            .own_row_offsets = own_row_offsets,
-                            .slot_num = static_cast<std::int64_t>(slot_num_),
-                            .rank = static_cast<std::int64_t>(rank_),
-                            .device_count = static_cast<std::int64_t>(device_count_),
-                            .by_slot = false});
-  }
-
   void exchange_forward(const OpContext& context, const ExchangeBuffers& buffers,
                         const TensorRef& output) const override {
     const std::size_t samples = output.shape[0];
@@ -84,18 +72,6 @@ class LocalizedSlot final : public SlotDistribution {
             static_cast<std::uint32_t>(rank_)};
   }
 
-  void filter(const OpContext& context, const SparseTensor& csr, const TensorRef& own_keys,
-              const TensorRef& own_row_offsets) const override {
-    run(context, FilterKeys{.keys = csr.keys,
-                            .row_offsets = csr.row_offsets,
-                            .own_keys = own_keys,
-                            .own_row_offsets = own_row_offsets,
-                            .slot_num = static_cast<std::int64_t>(slot_num_),
-                            .rank = static_cast<std::int64_t>(rank_),
-                            .device_count = static_cast<std::int64_t>(device_count_),
-                            .by_slot = true});
-  }
-
   void exchange_forward(const OpContext& context, const ExchangeBuffers& buffers,
                         const TensorRef& output) const override {
     const std::size_t samples = output.shape[0];
@@ -136,6 +112,19 @@ class LocalizedSlot final : public SlotDistribution {
 };
 
 }  // namespace
+
+void SlotDistribution::filter(const OpContext& context, const SparseTensor& csr,
+                              const FilterKeyStorage& own) const {
+  run(context, FilterKeys{.keys = csr.keys,
+                          .row_offsets = csr.row_offsets,
+                          .own_keys = own.keys,
+                          .own_row_offsets = own.row_offsets,
+                          .own_places = own.places,
+                          .slot_num = static_cast<std::int64_t>(slot_num_),
+                          .rank = static_cast<std::int64_t>(rank_),
+                          .device_count = static_cast<std::int64_t>(device_count_),
+                          .by_slot = by_slot()});
+}
 
 TensorRef SlotDistribution::vectors(const TensorRef& buffer, TensorScalarType type,
                                     std::size_t samples, std::size_t slots) const {

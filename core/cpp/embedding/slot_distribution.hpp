@@ -5,6 +5,7 @@
 
 #include "core/cpp/device/op.hpp"
 #include "core/cpp/embedding/embedding.hpp"
+#include "core/cpp/embedding/lookup_plan.hpp"
 #include "core/cpp/ops/loops/hash_probe.hpp"
 
 namespace hugectr {
@@ -41,9 +42,8 @@ class SlotDistribution {
   virtual std::size_t slot_of(std::size_t bucket) const = 0;
   /// How row identity sees buckets: slots count (Localized) or not.
   virtual SlotOfBucket row_slot() const = 0;
-  /// Enqueues filter_keys: this device's share of a batch.
-  virtual void filter(const OpContext& context, const SparseTensor& csr, const TensorRef& own_keys,
-                      const TensorRef& own_row_offsets) const = 0;
+  /// Enqueues filter_keys: this device's share of a batch, into the buffers of `own`.
+  void filter(const OpContext& context, const SparseTensor& csr, const FilterKeyStorage& own) const;
 
   /// pooled (B, local_slots, d) of every device -> output (b, S, d), any row_stride. Collective.
   virtual void exchange_forward(const OpContext& context, const ExchangeBuffers& buffers,

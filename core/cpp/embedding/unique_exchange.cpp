@@ -8,21 +8,14 @@
 #include "core/cpp/ops/bucket_scale.hpp"
 #include "core/cpp/ops/embedding_gradient.hpp"
 #include "core/cpp/ops/embedding_lookup.hpp"
+#include "core/cpp/ops/expand_buckets.hpp"
 #include "core/cpp/ops/lookup_sort.hpp"
 #include "core/cpp/ops/row_requests.hpp"
-#include "core/cpp/ops/scatter_rows.hpp"
 
 namespace hugectr {
 namespace {
 
 constexpr auto kU32 = TensorScalarType::UInt32;
-
-/// The first n numbers as rows of one.
-TensorRef as_rows(const TensorBag2& bag, std::size_t n) {
-  TensorRef ref = LookupPlan::first(bag, n);
-  ref.shape = {n, 1};
-  return ref;
-}
 
 std::vector<std::size_t> times(std::vector<std::size_t> counts, std::size_t factor) {
   for (std::size_t& count : counts) count *= factor;
@@ -95,7 +88,6 @@ bool UniqueExchange::plan(LookupPlan& plan, const SparseTensor& csr) {
   plan.unique.used = true;
   plan.unique.asked = counts.each([&](std::size_t r) { return counts.rows(rank_, r); });
   plan.unique.given = counts.each([&](std::size_t r) { return counts.rows(r, rank_); });
-  number(context, plan, counts, row_count);
   place(context, plan, csr, counts);
   // What comes back from the devices is a bucket each, in the order of the devices.
   const std::size_t asked = plan.unique.asked_rows();
@@ -130,16 +122,15 @@ void UniqueExchange::request(const OpContext& context, LookupPlan& plan, std::in
   }
   const std::size_t buckets = plan.own.row_offsets.size() - 1;
   const TensorRef requests = LookupPlan::first(requests_, n);
-  const TensorRef places = LookupPlan::first(plan.unique.places, n + 1);
   run(context, RequestRows{.rows = LookupPlan::first(plan.rows, n),
                            .buckets = LookupPlan::first(plan.buckets, n),
                            .requests = requests,
-                           .places = places,
+                           .places = LookupPlan::first(plan.unique.places, n + 1),
                            .row_count = row_count,
                            .buckets_per_device = static_cast<std::int64_t>(
                                std::max<std::size_t>(buckets / devices_, 1))});
   run(context, LookupSort{.rows = requests,
-                          .buckets = LookupPlan::first(plan.unique.places, n),
+                          .buckets = plan.own.places,
                           .sorted_buckets = plan.sorted_buckets.ref(),
                           .unique_rows = plan.unique_rows.ref(),
                           .run_offsets = plan.run_offsets.ref(),
@@ -185,32 +176,15 @@ bool UniqueExchange::worth_it(const Counts& counts, std::size_t samples) const {
   return 4 * most <= 3 * pooled;
 }
 
-/// For each own key the place that its row will have where it goes, in the order of the keys.
-void UniqueExchange::number(const OpContext& context, LookupPlan& plan, const Counts& counts,
-                            std::int64_t row_count) {
-  const std::size_t n = plan.own.keys.size(), asked = plan.unique.asked_rows();
-  std::vector<std::int64_t> shifts(devices_);
-  for (std::size_t r = 0; r < devices_; ++r) {
-    const std::size_t earlier = counts.sum(r, [&](auto q) { return counts.rows(rank_, q); });
-    const std::size_t others = counts.sum(rank_, [&](auto o) { return counts.rows(o, r); });
-    shifts[r] = static_cast<std::int64_t>(others) - static_cast<std::int64_t>(earlier);
-  }
-  run(context, NumberRequests{.requests = LookupPlan::first(plan.unique_rows, asked),
-                              .run_offsets = LookupPlan::first(plan.run_offsets, asked + 1),
-                              .places = LookupPlan::first(plan.sorted_buckets, n),
-                              .numbers = LookupPlan::first(numbers_, n),
-                              .row_count = row_count,
-                              .shifts = std::move(shifts)});
-}
-
-/// Takes the places of the rows of this device's own keys, and groups its buckets by row.
+/// Takes the runs that the owners have made of this device's keys.
 void UniqueExchange::place(const OpContext& context, LookupPlan& plan, const SparseTensor& csr,
                            const Counts& counts) {
+  UniquePlan& unique = plan.unique;
   const auto sent = counts.each([&](std::size_t r) { return counts.keys(rank_, r); });
   const auto taken = counts.each([&](std::size_t r) { return counts.keys(r, rank_); });
+  const std::size_t asked = unique.asked_rows(), given = unique.given_rows();
   const std::size_t n = counts.sum(devices_, [&](auto r) { return taken[r]; });
   const std::size_t m = plan.samples / devices_ * params_.slot_num;
-  UniquePlan& unique = plan.unique;
   unique.keys = n;
   if (n > placing_keys_ || !placing_arena_) reserve_placing(n);
   if (!unique.asker_fits(n, m)) {
@@ -218,41 +192,39 @@ void UniqueExchange::place(const OpContext& context, LookupPlan& plan, const Spa
     plan.released->synchronize();
     unique.reserve_asker(gpu_.memory_resource(), owner_ + " rows that come", n, m);
   }
-  context.communicator->all_to_all(LookupPlan::first(numbers_, plan.own.keys.size()), sent,
-                                   LookupPlan::first(received_, n), taken, *context.stream);
+  const TensorRef keys = LookupPlan::first(keys_, n), offsets = LookupPlan::first(offsets_, given);
+  context.communicator->all_to_all(LookupPlan::first(plan.sorted_buckets, plan.own.keys.size()),
+                                   sent, keys, taken, *context.stream);
+  context.communicator->all_to_all(LookupPlan::first(plan.run_offsets, asked), unique.asked,
+                                   offsets, unique.given, *context.stream);
 
   TensorRef row_offsets = csr.row_offsets;
   row_offsets.data = row_offsets.ptr<std::uint32_t>() + rank_ * m;
   row_offsets.shape = {m + 1};
-  run(context, OwnersOfKeys{.keys = csr.keys,
-                            .row_offsets = row_offsets,
-                            .own_offsets = LookupPlan::first(unique.row_offsets, m + 1),
-                            .buckets = LookupPlan::first(buckets_, n),
-                            .owners = LookupPlan::first(owners_, n),
-                            .places = LookupPlan::first(key_places_, n),
-                            .slot_num = static_cast<std::int64_t>(params_.slot_num),
-                            .device_count = static_cast<std::int64_t>(devices_),
-                            .by_slot = distribution_.by_slot()});
-  // An owner's numbers come in the order of its keys among those of the samples.
-  const auto sort = [&](const TensorBag2& rows, const TensorBag2& values, const TensorBag2& sorted,
-                        std::size_t row_count) {
-    run(context, LookupSort{.rows = LookupPlan::first(rows, n),
-                            .buckets = LookupPlan::first(values, n),
-                            .sorted_buckets = sorted.ref(),
-                            .unique_rows = unique_.ref(),
-                            .run_offsets = unique.run_offsets.ref(),
-                            .run_count = run_count_.ref(),
-                            .scratch = scratch_.ref(),
-                            .row_count = static_cast<std::int64_t>(row_count)});
-  };
-  sort(owners_, key_places_, order_, devices_);
-  run(context, ScatterRows{.rows = LookupPlan::first(order_, n),
-                           .values = as_rows(received_, n),
-                           .target = as_rows(unique.given_places, n)});
-  sort(unique.given_places, buckets_, unique.sorted_buckets, unique.given_rows());
+  const TensorRef own_offsets = LookupPlan::first(unique.row_offsets, m + 1);
+  const TensorRef buckets = LookupPlan::first(buckets_, n);
+  run(context, RebaseOffsets{.row_offsets = row_offsets, .own_offsets = own_offsets});
+  run(context, ExpandBuckets{.row_offsets = own_offsets, .buckets = buckets});
+  std::vector<std::int64_t> row_starts, key_starts;
+  for (std::size_t r = 0; r < devices_; ++r) {
+    const auto sum = [&](const std::vector<std::size_t>& values) {
+      return static_cast<std::int64_t>(counts.sum(r, [&](auto o) { return values[o]; }));
+    };
+    row_starts.push_back(sum(unique.given));
+    key_starts.push_back(sum(taken));
+  }
+  run(context, PlaceRequests{.offsets = offsets,
+                             .keys = keys,
+                             .row_offsets = row_offsets,
+                             .buckets = buckets,
+                             .run_offsets = LookupPlan::first(unique.run_offsets, given + 1),
+                             .numbers = LookupPlan::first(unique.given_places, n),
+                             .sorted_buckets = LookupPlan::first(unique.sorted_buckets, n),
+                             .row_starts = std::move(row_starts),
+                             .key_starts = std::move(key_starts)});
   if (params_.combiner == Combiner::Mean) {
-    run(context, BucketScale{.row_offsets = LookupPlan::first(unique.row_offsets, m + 1),
-                             .scale = LookupPlan::first(unique.scale, m)});
+    run(context,
+        BucketScale{.row_offsets = own_offsets, .scale = LookupPlan::first(unique.scale, m)});
   }
 }
 
@@ -312,7 +284,6 @@ void UniqueExchange::reserve_request(std::size_t n) {
   const std::size_t size = LookupPlan::with_reserve(n);
   auto next = DeviceBuffer2::create(owner_ + " requests", DeviceAllocator(gpu_.memory_resource()));
   requests_ = next->reserve({size}, kU32, "requests");
-  numbers_ = next->reserve({size}, kU32, "place of each key's row");
   request_keys_ = 0;
   next->allocate();
   request_arena_ = std::move(next);
@@ -324,14 +295,9 @@ void UniqueExchange::reserve_placing(std::size_t n) {
   const std::size_t size = LookupPlan::with_reserve(n);
   auto next =
       DeviceBuffer2::create(owner_ + " rows that come", DeviceAllocator(gpu_.memory_resource()));
-  owners_ = next->reserve({size}, kU32, "owner of each key");
-  key_places_ = next->reserve({size}, kU32, "place of each key");
-  order_ = next->reserve({size}, kU32, "keys by owner");
-  received_ = next->reserve({size}, kU32, "place of each row, by owner");
+  keys_ = next->reserve({size}, kU32, "keys in the order of rows that come");
+  offsets_ = next->reserve({size}, kU32, "owners' runs");
   buckets_ = next->reserve({size}, kU32, "bucket of each key");
-  unique_ = next->reserve({size}, kU32, "sorted runs");
-  run_count_ = next->reserve({1}, TensorScalarType::Int64, "run count");
-  scratch_ = next->reserve({2 * size}, TensorScalarType::UInt64, "sort scratch");
   placing_keys_ = 0;
   next->allocate();
   placing_arena_ = std::move(next);

@@ -46,8 +46,6 @@ class UniqueExchange {
   void request(const OpContext& context, LookupPlan& plan, std::int64_t row_count);
   Counts exchange_counts(const OpContext& context);
   bool worth_it(const Counts& counts, std::size_t samples) const;
-  void number(const OpContext& context, LookupPlan& plan, const Counts& counts,
-              std::int64_t row_count);
   void place(const OpContext& context, LookupPlan& plan, const SparseTensor& csr,
              const Counts& counts);
   void reserve_request(std::size_t n);
@@ -65,9 +63,10 @@ class UniqueExchange {
   TensorBag2 counts_, all_counts_;  ///< (2, N), (N, 2, N)
   Tensor2<std::int64_t> counts_on_host_;
   std::size_t request_keys_ = 0, placing_keys_ = 0;
-  TensorBag2 requests_, numbers_;                                ///< owner
-  TensorBag2 owners_, key_places_, order_, received_, buckets_;  ///< asker
-  TensorBag2 unique_, run_count_, scratch_;                      ///< asker, of sorts
+  TensorBag2 requests_;  ///< owner
+  /// Asker: keys in the order of the rows that come, where the owners' runs begin, the bucket of
+  /// each key.
+  TensorBag2 keys_, offsets_, buckets_;
 };
 
 }  // namespace hugectr

@@ -2,6 +2,7 @@
 #include "core/cpp/ops/filter_keys.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <vector>
 
 #include "core/cpp/device/thread_pool.hpp"
@@ -35,6 +36,7 @@ void filter_by_key(ThreadPool& pool, const FilterKeys& op, const Owns& owns) {
   const std::uint32_t* __restrict offsets = op.row_offsets.ptr<std::uint32_t>();
   Key* __restrict own = op.own_keys.ptr<Key>();
   std::uint32_t* __restrict own_offsets = op.own_row_offsets.ptr<std::uint32_t>();
+  std::uint32_t* const places = op.places();
   own_offsets[0] = 0;
   scan_pieces(
       pool, op.row_offsets.size() - 1,
@@ -51,7 +53,9 @@ void filter_by_key(ThreadPool& pool, const FilterKeys& op, const Owns& owns) {
       [&](std::size_t begin, std::size_t end, std::uint32_t first) {
         std::uint32_t at = first;
         for (std::uint32_t i = offsets[begin]; i < offsets[end]; ++i) {
-          if (owns(keys[i])) own[at++] = keys[i];
+          if (!owns(keys[i])) continue;
+          if (places) places[at] = i;
+          own[at++] = keys[i];
         }
         for (std::size_t bucket = begin; bucket < end; ++bucket) own_offsets[bucket + 1] += first;
       });
@@ -67,6 +71,7 @@ void filter_by_slot(ThreadPool& pool, const FilterKeys& op) {
   const std::uint32_t* __restrict offsets = op.row_offsets.ptr<std::uint32_t>();
   Key* __restrict own = op.own_keys.ptr<Key>();
   std::uint32_t* __restrict own_offsets = op.own_row_offsets.ptr<std::uint32_t>();
+  std::uint32_t* const places = op.places();
   own_offsets[0] = 0;
   const auto source_bucket = [=](std::size_t own_bucket) {
     return own_bucket / own_slots * slots + own_bucket % own_slots * devices + rank;
@@ -86,6 +91,11 @@ void filter_by_slot(ThreadPool& pool, const FilterKeys& op) {
         Key* to = own + first;
         for (std::size_t bucket = begin; bucket < end; ++bucket) {
           const std::size_t source = source_bucket(bucket);
+          if (places) {
+            std::iota(places + (to - own),
+                      places + (to - own) + (offsets[source + 1] - offsets[source]),
+                      offsets[source]);
+          }
           to = std::copy(keys + offsets[source], keys + offsets[source + 1], to);
           own_offsets[bucket + 1] += first;
         }
@@ -119,6 +129,9 @@ void FilterKeys::check() const {
   HCTR_CHECK(device_count >= 1 && rank >= 0 && rank < device_count, kName, ": rank ", rank,
              " is not below device_count ", device_count);
   check_array_at_least(kName, "own_keys", own_keys, keys.dtype, keys.size());
+  if (!own_places.empty()) {
+    check_array_at_least(kName, "own_places", own_places, TensorScalarType::UInt32, keys.size());
+  }
   const auto slots = static_cast<std::size_t>(slot_num);
   const std::size_t own_slots = by_slot ? slots_of_device(slots, static_cast<std::size_t>(rank),
                                                           static_cast<std::size_t>(device_count))

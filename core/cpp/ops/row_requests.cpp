@@ -4,9 +4,7 @@
 #include <algorithm>
 
 #include "core/cpp/device/thread_pool.hpp"
-#include "core/cpp/ops/filter_keys.hpp"
 #include "core/cpp/ops/loops/check_csr.hpp"
-#include "core/cpp/ops/loops/hash_probe.hpp"
 
 namespace hugectr {
 namespace {
@@ -52,57 +50,54 @@ void count_requests_kernel(const OpContext& context, const CountRequests& op) {
   }
 }
 
-void number_requests_kernel(const OpContext& context, const NumberRequests& op) {
-  const std::uint32_t* requests = op.requests.ptr<std::uint32_t>();
-  const std::uint32_t* offsets = op.run_offsets.ptr<std::uint32_t>();
-  const std::uint32_t* places = op.places.ptr<std::uint32_t>();
+/// The part that `at` lies in; parts may be empty.
+std::size_t part_of(const std::vector<std::int64_t>& starts, std::size_t at) {
+  const auto next = std::upper_bound(starts.begin(), starts.end(), static_cast<std::int64_t>(at));
+  return static_cast<std::size_t>(next - starts.begin()) - 1;
+}
+
+void place_requests_kernel(const OpContext& context, const PlaceRequests& op) {
+  const std::uint32_t* offsets = op.offsets.ptr<std::uint32_t>();
+  const std::uint32_t* keys = op.keys.ptr<std::uint32_t>();
+  const std::uint32_t* buckets = op.buckets.ptr<std::uint32_t>();
+  std::uint32_t* run_offsets = op.run_offsets.ptr<std::uint32_t>();
   std::uint32_t* numbers = op.numbers.ptr<std::uint32_t>();
-  const auto row_count = static_cast<std::uint32_t>(op.row_count);
-  parallel_for(*context.pool, op.requests.size(), kGrain, [&](std::size_t begin, std::size_t end) {
+  std::uint32_t* sorted_buckets = op.sorted_buckets.ptr<std::uint32_t>();
+  const std::uint32_t first_key = *op.row_offsets.ptr<std::uint32_t>();
+  const std::size_t runs = op.offsets.size(), n = op.keys.size();
+  parallel_for(*context.pool, runs, kGrain, [&](std::size_t begin, std::size_t end) {
     for (std::size_t u = begin; u < end; ++u) {
-      const auto number = static_cast<std::uint32_t>(static_cast<std::int64_t>(u) +
-                                                     op.shifts[requests[u] / row_count]);
-      for (std::uint32_t j = offsets[u]; j < offsets[u + 1]; ++j) numbers[places[j]] = number;
+      const std::size_t owner = part_of(op.row_starts, u);
+      run_offsets[u] = offsets[u] - offsets[op.row_starts[owner]] +
+                       static_cast<std::uint32_t>(op.key_starts[owner]);
+    }
+  });
+  run_offsets[runs] = static_cast<std::uint32_t>(n);
+  parallel_for(*context.pool, runs, kGrain, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t u = begin; u < end; ++u) {
+      for (std::uint32_t j = run_offsets[u]; j < run_offsets[u + 1]; ++j) {
+        const std::uint32_t i = keys[j] - first_key;
+        numbers[i] = static_cast<std::uint32_t>(u);
+        sorted_buckets[j] = buckets[i];
+      }
     }
   });
 }
 
-template <class Key>
-void owners_of_keys(const OpContext& context, const OwnersOfKeys& op) {
-  const Key* keys = op.keys.ptr<Key>();
-  const std::uint32_t* offsets = op.row_offsets.ptr<std::uint32_t>();
-  std::uint32_t* own_offsets = op.own_offsets.ptr<std::uint32_t>();
-  std::uint32_t* buckets = op.buckets.ptr<std::uint32_t>();
-  std::uint32_t* owners = op.owners.ptr<std::uint32_t>();
-  std::uint32_t* places = op.places.ptr<std::uint32_t>();
-  const auto slots = static_cast<std::size_t>(op.slot_num);
-  const auto devices = static_cast<std::size_t>(op.device_count);
-  const std::uint32_t start = offsets[0];
-  own_offsets[0] = 0;
-  parallel_for(*context.pool, op.row_offsets.size() - 1, kGrain,
+void rebase_offsets_kernel(const OpContext& context, const RebaseOffsets& op) {
+  const std::uint32_t* __restrict offsets = op.row_offsets.ptr<std::uint32_t>();
+  std::uint32_t* __restrict own = op.own_offsets.ptr<std::uint32_t>();
+  const std::uint32_t first = offsets[0];
+  parallel_for(*context.pool, op.own_offsets.size(), kGrain,
                [&](std::size_t begin, std::size_t end) {
-                 for (std::size_t b = begin; b < end; ++b) {
-                   const std::size_t of_slot = owner_of_slot(b % slots, devices);
-                   for (std::uint32_t i = offsets[b]; i < offsets[b + 1]; ++i) {
-                     const std::size_t owner =
-                         op.by_slot ? of_slot : owner_of_key(widen_key(keys[i]), devices);
-                     buckets[i - start] = static_cast<std::uint32_t>(b);
-                     owners[i - start] = static_cast<std::uint32_t>(owner);
-                     places[i - start] = i - start;
-                   }
-                   own_offsets[b + 1] = offsets[b + 1] - start;
-                 }
+                 for (std::size_t i = begin; i < end; ++i) own[i] = offsets[i] - first;
                });
-}
-
-void owners_of_keys_kernel(const OpContext& context, const OwnersOfKeys& op) {
-  with_key_type(op.keys.dtype, [&]<class Key>(Key) { owners_of_keys<Key>(context, op); });
 }
 
 const OpRegistration<RequestRows> request_rows_cpu{DeviceType::Cpu, &request_rows_kernel};
 const OpRegistration<CountRequests> count_requests_cpu{DeviceType::Cpu, &count_requests_kernel};
-const OpRegistration<NumberRequests> number_requests_cpu{DeviceType::Cpu, &number_requests_kernel};
-const OpRegistration<OwnersOfKeys> owners_of_keys_cpu{DeviceType::Cpu, &owners_of_keys_kernel};
+const OpRegistration<PlaceRequests> place_requests_cpu{DeviceType::Cpu, &place_requests_kernel};
+const OpRegistration<RebaseOffsets> rebase_offsets_cpu{DeviceType::Cpu, &rebase_offsets_kernel};
 
 constexpr auto kU32 = TensorScalarType::UInt32;
 
@@ -136,25 +131,30 @@ void CountRequests::check() const {
   check_array_at_least(kName, "rows", rows, kU32, requests.size());
 }
 
-void NumberRequests::check() const {
-  HCTR_CHECK(!shifts.empty(), kName, ": shifts are missing, one a device");
-  check_row_count(kName, row_count, shifts.size());
-  check_array(kName, "requests", requests, kU32, requests.size());
-  check_array(kName, "run_offsets", run_offsets, kU32, requests.size() + 1);
-  check_array(kName, "places", places, kU32, places.size());
-  check_array(kName, "numbers", numbers, kU32, places.size());
+void PlaceRequests::check() const {
+  const std::size_t runs = offsets.size(), n = keys.size();
+  HCTR_CHECK(!row_starts.empty() && row_starts.size() == key_starts.size(), kName, ": ",
+             row_starts.size(), " row_starts and ", key_starts.size(),
+             " key_starts, must be one of each an owner");
+  const auto check_starts = [](const char* name, const std::vector<std::int64_t>& starts,
+                               std::size_t end) {
+    HCTR_CHECK(starts.front() == 0 && std::is_sorted(starts.begin(), starts.end()) &&
+                   starts.back() <= static_cast<std::int64_t>(end),
+               kName, ": ", name, " must begin with 0 and ascend to at most ", end);
+  };
+  check_starts("row_starts", row_starts, runs);
+  check_starts("key_starts", key_starts, n);
+  check_row_offsets(kName, row_offsets);
+  check_array(kName, "offsets", offsets, kU32, runs);
+  check_array(kName, "keys", keys, kU32, n);
+  check_array(kName, "buckets", buckets, kU32, n);
+  check_array(kName, "run_offsets", run_offsets, kU32, runs + 1);
+  check_array(kName, "numbers", numbers, kU32, n);
+  check_array(kName, "sorted_buckets", sorted_buckets, kU32, n);
 }
 
-void OwnersOfKeys::check() const {
-  const std::size_t m = check_row_offsets(kName, row_offsets), n = buckets.size();
-  with_key_type(keys.dtype, [](auto) {});
-  HCTR_CHECK(keys.contiguous(), kName, ": keys must lie without gaps");
-  HCTR_CHECK(slot_num >= 1 && device_count >= 1, kName, ": ", slot_num, " slots and ", device_count,
-             " devices: at least one of each");
-  check_array(kName, "own_offsets", own_offsets, kU32, m + 1);
-  check_array(kName, "buckets", buckets, kU32, n);
-  check_array(kName, "owners", owners, kU32, n);
-  check_array(kName, "places", places, kU32, n);
+void RebaseOffsets::check() const {
+  check_array(kName, "own_offsets", own_offsets, kU32, check_row_offsets(kName, row_offsets) + 1);
 }
 
 }  // namespace hugectr

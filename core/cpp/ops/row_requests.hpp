@@ -16,7 +16,8 @@ namespace hugectr {
 
 /// On the owner, for its keys of the global batch in sample order:
 ///   requests[i] = buckets[i] / buckets_per_device * row_count + rows[i];  places[i] = i
-/// rows (n) below row_count, buckets (n), requests (n), places (n + 1): uint32.
+/// rows (n) below row_count, buckets (n), requests (n), places (n + 1): uint32. The places are
+/// buckets of one row each for those who read requests as a batch.
 struct HCTR_API RequestRows {
   static constexpr const char* kName = "request_rows";
   TensorRef rows, buckets, requests, places;
@@ -54,50 +55,43 @@ struct HCTR_API CountRequests {
   void check() const;
 };
 
-/// The number of the vector that each key gets, where the device that asked will have it:
-///   numbers[places[j]] = u + shifts[requests[u] / row_count], run_offsets[u] <= j <
-///                        run_offsets[u + 1]
-/// requests (U), run_offsets (U + 1), places (n) sorted by request, numbers (n): uint32; shifts:
-/// one a device.
-struct HCTR_API NumberRequests {
-  static constexpr const char* kName = "number_requests";
-  TensorRef requests, run_offsets, places, numbers;
-  std::int64_t row_count = 0;
-  std::vector<std::int64_t> shifts;
+/// On the device that asks, where the runs of all owners have come one after the other: what
+/// lookup_sort makes of rows numbered in the order they come, and the number of each key's row.
+///   run_offsets[u] = offsets[u] - offsets[row_starts[o]] + key_starts[o], row u of owner o;
+///   for place j of run u, key i = keys[j] - row_offsets[0]:
+///     numbers[i] = u;  sorted_buckets[j] = buckets[i]
+/// offsets (U): where an owner's runs begin; keys (n): numbers of the keys in the batch;
+/// row_offsets
+/// (>= 1): those of the device's samples in the batch; buckets (n); run_offsets (U + 1); numbers,
+/// sorted_buckets (n): uint32. row_starts, key_starts: of each owner, the first is 0.
+struct HCTR_API PlaceRequests {
+  static constexpr const char* kName = "place_requests";
+  TensorRef offsets, keys, row_offsets, buckets, run_offsets, numbers, sorted_buckets;
+  std::vector<std::int64_t> row_starts, key_starts;
 
   void visit(OpVisitor& v) {
-    v.tensor("requests", Access::In, requests);
-    v.tensor("run_offsets", Access::In, run_offsets);
-    v.tensor("places", Access::In, places);
+    v.tensor("offsets", Access::In, offsets);
+    v.tensor("keys", Access::In, keys);
+    v.tensor("row_offsets", Access::In, row_offsets);
+    v.tensor("buckets", Access::In, buckets);
+    v.tensor("run_offsets", Access::Out, run_offsets);
     v.tensor("numbers", Access::Out, numbers);
-    v.attribute("row_count", row_count);
-    v.attribute("shifts", shifts);
+    v.tensor("sorted_buckets", Access::Out, sorted_buckets);
+    v.attribute("row_starts", row_starts);
+    v.attribute("key_starts", key_starts);
   }
   void check() const;
 };
 
-/// On the device that asks, for the keys of its own samples:
-///   own_offsets[b] = row_offsets[b] - row_offsets[0];  for key i of bucket b (counted from the
-///   first): buckets[i] = b, owners[i] = its device, places[i] = i
-/// keys: of the global batch, uint32 or int64; row_offsets (m + 1): those of the device's buckets;
-/// own_offsets (m + 1), buckets (n), owners (n), places (n): uint32. Owner by key or slot as in
-/// filter_keys.hpp; bucket = sample * slot_num + slot.
-struct HCTR_API OwnersOfKeys {
-  static constexpr const char* kName = "owners_of_keys";
-  TensorRef keys, row_offsets, own_offsets, buckets, owners, places;
-  std::int64_t slot_num = 1, device_count = 1;
-  bool by_slot = false;
+/// own_offsets[i] = row_offsets[i] - row_offsets[0]: a part of a batch on its own. Both (m + 1)
+/// uint32.
+struct HCTR_API RebaseOffsets {
+  static constexpr const char* kName = "rebase_offsets";
+  TensorRef row_offsets, own_offsets;
 
   void visit(OpVisitor& v) {
-    v.tensor("keys", Access::In, keys);
     v.tensor("row_offsets", Access::In, row_offsets);
     v.tensor("own_offsets", Access::Out, own_offsets);
-    v.tensor("buckets", Access::Out, buckets);
-    v.tensor("owners", Access::Out, owners);
-    v.tensor("places", Access::Out, places);
-    v.attribute("slot_num", slot_num);
-    v.attribute("device_count", device_count);
-    v.attribute("by_slot", by_slot);
   }
   void check() const;
 };

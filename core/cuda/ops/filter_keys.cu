@@ -48,14 +48,17 @@ template <class Key>
 __global__ void gather_own_kernel(const Key* __restrict__ keys,
                                   const std::uint32_t* __restrict__ offsets,
                                   const std::uint32_t* __restrict__ before, Key* __restrict__ own,
-                                  std::uint32_t* __restrict__ own_offsets, std::size_t buckets) {
+                                  std::uint32_t* __restrict__ own_offsets,
+                                  std::uint32_t* __restrict__ places, std::size_t buckets) {
   const std::size_t step = static_cast<std::size_t>(gridDim.x) * blockDim.x;
   const std::size_t thread = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   const std::size_t begin = offsets[0], end = offsets[buckets];
   const std::uint32_t first = before[begin];
   for (std::size_t i = begin + thread; i < end; i += step) {
     const std::uint32_t at = before[i];
-    if (before[i + 1] != at) own[at - first] = keys[i];
+    if (before[i + 1] == at) continue;
+    own[at - first] = keys[i];
+    if (places) places[at - first] = static_cast<std::uint32_t>(i);
   }
   for (std::size_t b = thread; b <= buckets; b += step) own_offsets[b] = before[offsets[b]] - first;
 }
@@ -73,7 +76,7 @@ void filter_by_key(const OpContext& context, const FilterKeys& op) {
   launch(context, FilterKeys::kName, dim3(grid_for(std::max(n, buckets + 1), kThreads)),
          dim3(kThreads), 0, &gather_own_kernel<Key>, op.keys.ptr<Key>(),
          op.row_offsets.ptr<std::uint32_t>(), before, op.own_keys.ptr<Key>(),
-         op.own_row_offsets.ptr<std::uint32_t>(), buckets);
+         op.own_row_offsets.ptr<std::uint32_t>(), op.places(), buckets);
 }
 
 // Buckets of the device's own slots in the batch.
@@ -96,12 +99,15 @@ template <class Key>
 __global__ void copy_own_buckets_kernel(BucketLanes lanes, OwnBuckets buckets,
                                         const Key* __restrict__ keys,
                                         const std::uint32_t* __restrict__ own_offsets,
-                                        Key* __restrict__ own) {
+                                        Key* __restrict__ own, std::uint32_t* __restrict__ places) {
   lanes.for_each([&](std::size_t own_bucket, unsigned lane) {
-    const Key* from = keys + buckets.offsets[buckets.source(own_bucket)];
+    const std::uint32_t from = buckets.offsets[buckets.source(own_bucket)];
     const std::size_t begin = own_offsets[own_bucket];
     const std::size_t count = own_offsets[own_bucket + 1] - begin;
-    for (std::size_t i = lane; i < count; i += lanes.lanes()) own[begin + i] = from[i];
+    for (std::size_t i = lane; i < count; i += lanes.lanes()) {
+      own[begin + i] = keys[from + i];
+      if (places) places[begin + i] = from + static_cast<std::uint32_t>(i);
+    }
   });
 }
 
@@ -121,7 +127,7 @@ void filter_by_slot(const OpContext& context, const FilterKeys& op) {
   // About one in `devices` of the keys is copied.
   const BucketLanes lanes(buckets.count, op.keys.size() / devices);
   launch(context, FilterKeys::kName, lanes.grid(), lanes.block(), 0, &copy_own_buckets_kernel<Key>,
-         lanes, buckets, op.keys.ptr<Key>(), own_offsets, op.own_keys.ptr<Key>());
+         lanes, buckets, op.keys.ptr<Key>(), own_offsets, op.own_keys.ptr<Key>(), op.places());
 }
 
 void filter_keys(const OpContext& context, const FilterKeys& op) {

@@ -2,11 +2,9 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "core/cpp/ops/filter_keys.hpp"
-#include "core/cpp/ops/loops/hash_probe.hpp"
 #include "core/cpp/ops/row_requests.hpp"
+#include "core/cuda/device/launch.cuh"
 #include "core/cuda/memory/scratch.hpp"
-#include "core/cuda/primitives/bucket_lanes.cuh"
 
 namespace hugectr::cuda {
 namespace {
@@ -79,91 +77,115 @@ void count_requests(const OpContext& context, const CountRequests& op) {
          static_cast<std::uint32_t>(op.row_count));
 }
 
-// Reads 4 bytes a key and 8 a request, writes 4 bytes a key in no order.
-__global__ void number_requests_kernel(BucketLanes lanes,
-                                       const std::uint32_t* __restrict__ requests,
-                                       const std::uint32_t* __restrict__ offsets,
-                                       const std::uint32_t* __restrict__ places,
-                                       const std::int64_t* __restrict__ shifts,
-                                       std::uint32_t* __restrict__ numbers,
-                                       std::uint32_t row_count) {
-  lanes.for_each([&](std::size_t u, unsigned lane) {
-    const auto number =
-        static_cast<std::uint32_t>(static_cast<std::int64_t>(u) + shifts[requests[u] / row_count]);
-    const std::size_t end = offsets[u + 1];
-    for (std::size_t j = offsets[u] + std::size_t{lane}; j < end; j += lanes.lanes()) {
-      numbers[places[j]] = number;
-    }
-  });
-}
-
-void number_requests(const OpContext& context, const NumberRequests& op) {
-  if (op.requests.size() == 0) return;
-  constexpr std::size_t kPiece = 32;  // shifts that a stream takes from memory that goes away
-  const Scratch shifts(context, op.shifts.size() * sizeof(std::int64_t));
-  for (std::size_t at = 0; at < op.shifts.size(); at += kPiece) {
-    context.stream->copy_scalars(static_cast<std::int64_t*>(shifts.data()) + at,
-                                 op.shifts.data() + at,
-                                 std::min(kPiece, op.shifts.size() - at) * sizeof(std::int64_t));
-  }
-  const BucketLanes lanes(op.requests.size(), op.places.size());
-  launch(context, NumberRequests::kName, lanes.grid(), lanes.block(), 0, &number_requests_kernel,
-         lanes, op.requests.ptr<std::uint32_t>(), op.run_offsets.ptr<std::uint32_t>(),
-         op.places.ptr<std::uint32_t>(), static_cast<const std::int64_t*>(shifts.data()),
-         op.numbers.ptr<std::uint32_t>(), static_cast<std::uint32_t>(op.row_count));
-}
-
-struct OwnerRule {
-  std::uint64_t devices;
-  std::size_t slots;
-  bool by_slot;
+// Where the rows and keys of each owner begin.
+struct Starts {
+  const std::int64_t *rows, *keys;
+  std::size_t owners;
 };
 
-template <class Key>
-__global__ void owners_of_keys_kernel(BucketLanes lanes, OwnerRule rule,
-                                      const Key* __restrict__ keys,
-                                      const std::uint32_t* __restrict__ offsets,
-                                      std::uint32_t* __restrict__ own_offsets,
-                                      std::uint32_t* __restrict__ buckets,
-                                      std::uint32_t* __restrict__ owners,
-                                      std::uint32_t* __restrict__ places) {
-  const std::uint32_t start = offsets[0];
-  lanes.for_each([&](std::size_t bucket, unsigned lane) {
-    const std::uint32_t begin = offsets[bucket], end = offsets[bucket + 1];
-    const auto of_slot = static_cast<std::uint32_t>(
-        owner_of_slot(bucket % rule.slots, static_cast<std::size_t>(rule.devices)));
-    for (std::size_t i = begin + std::size_t{lane}; i < end; i += lanes.lanes()) {
-      const std::size_t at = i - start;
-      buckets[at] = static_cast<std::uint32_t>(bucket);
-      owners[at] = rule.by_slot
-                       ? of_slot
-                       : static_cast<std::uint32_t>(owner_of_key(widen_key(keys[i]), rule.devices));
-      places[at] = static_cast<std::uint32_t>(at);
+// The last of `count` ascending numbers that is not above `at`; the first never is.
+template <class T>
+__device__ std::size_t last_not_above(const T* starts, std::size_t count, std::size_t at) {
+  std::size_t low = 0, high = count;
+  while (high - low > 1) {
+    const std::size_t middle = low + (high - low) / 2;
+    if (static_cast<std::size_t>(starts[middle]) <= at) {
+      low = middle;
+    } else {
+      high = middle;
     }
-    if (lane == 0) {
-      own_offsets[bucket + 1] = end - start;
-      if (bucket == 0) own_offsets[0] = 0;
-    }
-  });
+  }
+  return low;
 }
 
-void owners_of_keys(const OpContext& context, const OwnersOfKeys& op) {
-  const BucketLanes lanes(op.row_offsets.size() - 1, op.buckets.size());
-  const OwnerRule rule{static_cast<std::uint64_t>(op.device_count),
-                       static_cast<std::size_t>(op.slot_num), op.by_slot};
-  with_key_type(op.keys.dtype, [&]<class Key>(Key) {
-    launch(context, OwnersOfKeys::kName, lanes.grid(), lanes.block(), 0,
-           &owners_of_keys_kernel<Key>, lanes, rule, op.keys.ptr<Key>(),
-           op.row_offsets.ptr<std::uint32_t>(), op.own_offsets.ptr<std::uint32_t>(),
-           op.buckets.ptr<std::uint32_t>(), op.owners.ptr<std::uint32_t>(),
-           op.places.ptr<std::uint32_t>());
-  });
+__global__ void rebase_runs_kernel(Starts starts, const std::uint32_t* __restrict__ offsets,
+                                   std::uint32_t* __restrict__ run_offsets, std::size_t runs,
+                                   std::uint32_t n) {
+  const std::size_t step = static_cast<std::size_t>(gridDim.x) * blockDim.x;
+  for (std::size_t u = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x; u <= runs;
+       u += step) {
+    if (u == runs) {
+      run_offsets[u] = n;
+    } else {
+      const std::size_t owner = last_not_above(starts.rows, starts.owners, u);
+      run_offsets[u] =
+          offsets[u] - offsets[starts.rows[owner]] + static_cast<std::uint32_t>(starts.keys[owner]);
+    }
+  }
+}
+
+constexpr unsigned kPlacesPerThread = 8;
+
+// A block takes neighbouring places: two searches over all runs give those it meets, and each place
+// is then looked for among these. Runs of a power law have 1 to 10^5 places, so neither a thread
+// nor a warp a run would do. Reads 8 bytes a key, writes 8, half of them in no order.
+__global__ void place_requests_kernel(const std::uint32_t* __restrict__ run_offsets,
+                                      const std::uint32_t* __restrict__ keys,
+                                      const std::uint32_t* __restrict__ row_offsets,
+                                      const std::uint32_t* __restrict__ buckets,
+                                      std::uint32_t* __restrict__ numbers,
+                                      std::uint32_t* __restrict__ sorted_buckets, std::size_t runs,
+                                      std::size_t n) {
+  __shared__ std::size_t ends[2];
+  const std::uint32_t first_key = row_offsets[0];
+  const std::size_t step = std::size_t{blockDim.x} * kPlacesPerThread;
+  for (std::size_t begin = blockIdx.x * step; begin < n; begin += gridDim.x * step) {
+    const std::size_t end = min(begin + step, n);
+    __syncthreads();  // the last turn's threads have read the ends
+    if (threadIdx.x < 2) {
+      ends[threadIdx.x] = last_not_above(run_offsets, runs, threadIdx.x == 0 ? begin : end - 1);
+    }
+    __syncthreads();
+    const std::size_t first = ends[0], count = ends[1] - first + 1;
+    for (std::size_t j = begin + threadIdx.x; j < end; j += blockDim.x) {
+      const std::uint32_t i = keys[j] - first_key;
+      numbers[i] =
+          static_cast<std::uint32_t>(first + last_not_above(run_offsets + first, count, j));
+      sorted_buckets[j] = buckets[i];
+    }
+  }
+}
+
+void place_requests(const OpContext& context, const PlaceRequests& op) {
+  const std::size_t runs = op.offsets.size(), n = op.keys.size(), owners = op.row_starts.size();
+  constexpr std::size_t kPiece = 32;  // numbers that a stream takes from memory that goes away
+  const Scratch starts(context, 2 * owners * sizeof(std::int64_t));
+  auto* const rows = static_cast<std::int64_t*>(starts.data());
+  for (std::size_t at = 0; at < owners; at += kPiece) {
+    const std::size_t bytes = std::min(kPiece, owners - at) * sizeof(std::int64_t);
+    context.stream->copy_scalars(rows + at, op.row_starts.data() + at, bytes);
+    context.stream->copy_scalars(rows + owners + at, op.key_starts.data() + at, bytes);
+  }
+  auto* const run_offsets = op.run_offsets.ptr<std::uint32_t>();
+  launch(context, PlaceRequests::kName, dim3(grid_for(runs + 1, kThreads)), dim3(kThreads), 0,
+         &rebase_runs_kernel, Starts{rows, rows + owners, owners}, op.offsets.ptr<std::uint32_t>(),
+         run_offsets, runs, static_cast<std::uint32_t>(n));
+  launch(context, PlaceRequests::kName, dim3(grid_for(n, kThreads * kPlacesPerThread)),
+         dim3(kThreads), 0, &place_requests_kernel, run_offsets, op.keys.ptr<std::uint32_t>(),
+         op.row_offsets.ptr<std::uint32_t>(), op.buckets.ptr<std::uint32_t>(),
+         op.numbers.ptr<std::uint32_t>(), op.sorted_buckets.ptr<std::uint32_t>(), runs, n);
+}
+
+__global__ void rebase_offsets_kernel(const std::uint32_t* __restrict__ offsets,
+                                      std::uint32_t* __restrict__ own, std::size_t n) {
+  const std::size_t step = static_cast<std::size_t>(gridDim.x) * blockDim.x;
+  for (std::size_t i = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n;
+       i += step) {
+    own[i] = offsets[i] - offsets[0];
+  }
+}
+
+void rebase_offsets(const OpContext& context, const RebaseOffsets& op) {
+  const std::size_t n = op.own_offsets.size();
+  launch(context, RebaseOffsets::kName, dim3(grid_for(n, kThreads)), dim3(kThreads), 0,
+         &rebase_offsets_kernel, op.row_offsets.ptr<std::uint32_t>(),
+         op.own_offsets.ptr<std::uint32_t>(), n);
 }
 
 const OpRegistration<RequestRows> request_rows_cuda{DeviceType::Cuda, &request_rows};
 const OpRegistration<CountRequests> count_requests_cuda{DeviceType::Cuda, &count_requests};
-const OpRegistration<NumberRequests> number_requests_cuda{DeviceType::Cuda, &number_requests};
-const OpRegistration<OwnersOfKeys> owners_of_keys_cuda{DeviceType::Cuda, &owners_of_keys};
+const OpRegistration<PlaceRequests> place_requests_cuda{DeviceType::Cuda, &place_requests};
+const OpRegistration<RebaseOffsets> rebase_offsets_cuda{DeviceType::Cuda, &rebase_offsets};
 
 }  // namespace
 }  // namespace hugectr::cuda

@@ -33,16 +33,22 @@ def filtered(keys, offsets, rank, devices, by_slot, own_buckets):
     """What the op keeps; own_keys has more room than it needs."""
     own = np.full(keys.size + 5, GUARD, keys.dtype)
     own_offsets = np.full(own_buckets + 1, GUARD, np.uint32)
-    _core.run_op(
-        "filter_keys",
-        {
-            "keys": keys,
-            "row_offsets": offsets,
-            "own_keys": own,
-            "own_row_offsets": own_offsets,
-        },
-        {"slot_num": SLOTS, "rank": rank, "device_count": devices, "by_slot": by_slot},
-    )
+    tensors = {
+        "keys": keys,
+        "row_offsets": offsets,
+        "own_keys": own,
+        "own_row_offsets": own_offsets,
+    }
+    attributes = {"slot_num": SLOTS, "rank": rank, "device_count": devices, "by_slot": by_slot}
+    _core.run_op("filter_keys", tensors, attributes)
+    # Once more, and where the keys come from.
+    places, again = np.full(keys.size + 5, GUARD, np.uint32), np.full_like(own, GUARD)
+    _core.run_op("filter_keys", {**tensors, "own_keys": again, "own_places": places}, attributes)
+    np.testing.assert_array_equal(again, own)
+    kept = int(own_offsets[-1])
+    np.testing.assert_array_equal(keys[places[:kept]], own[:kept])
+    assert (np.diff(places[:kept].astype(np.int64)) > 0).all()
+    np.testing.assert_array_equal(places[kept:], GUARD)
     return own, own_offsets
 
 

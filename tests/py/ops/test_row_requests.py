@@ -58,80 +58,72 @@ def test_count_requests(rng, n, row_count, devices):
     np.testing.assert_array_equal(counts[1], keys)
 
 
-@pytest.mark.parametrize(("row_count", "devices"), [(1, 1), (50, 4), (2**20, 100)])
-@pytest.mark.parametrize("n", [0, 1, 4000])
-def test_number_requests(rng, n, row_count, devices):
-    requests, distinct, offsets, places = sorted_requests(rng, devices, row_count, n)
-    shifts = rng.integers(-3, 10**6, devices)
-    shifts[0] = max(0, shifts[0])
-    shifts = np.maximum(shifts, -np.searchsorted(distinct, np.arange(devices) * row_count))
-    numbers = np.full(n, 9, U32)
-    tensors = {
-        "requests": distinct.astype(U32),
-        "run_offsets": offsets.astype(U32),
-        "places": places.astype(U32),
-        "numbers": numbers,
-    }
-    attributes = {"row_count": row_count, "shifts": [int(s) for s in shifts]}
-    _core.run_op("number_requests", tensors, attributes)
-    wanted = np.searchsorted(distinct, requests) + shifts[requests // row_count]
+@pytest.mark.parametrize("hot", [False, True], ids=["even", "hot"])
+@pytest.mark.parametrize("owners", [1, 3, 40])
+@pytest.mark.parametrize("n", [0, 1, 2048, 2049, 50_000])
+def test_place_requests(rng, n, owners, hot):
+    """Runs of every owner, of one key to nearly all, against a stable sort of the whole."""
+    samples, first = 1 + n // 3, int(rng.integers(0, 1000))
+    bucket = np.sort(rng.integers(0, samples, n))
+    row = rng.integers(0, 1 + n // 4, n) * (rng.random(n) < (0.01 if hot else 1))
+    owner = rng.integers(0, owners, n) * (rng.random(n) < 0.8)  # some have none
+    order = np.lexsort((np.arange(n), row, owner))
+    pair = owner[order] * (n + 1) + row[order]
+    starts = np.flatnonzero(np.diff(pair, prepend=-1))
+    keys_of = np.bincount(owner, minlength=owners)
+    key_starts = np.concatenate([[0], np.cumsum(keys_of)[:-1]])
+    row_starts = np.searchsorted(starts, key_starts)
+    own = owner[order][starts]
+    other = rng.integers(0, 10**6, owners)  # owners count from where their keys for this device lie
+    numbers, sorted_buckets = np.full(n, 7, U32), np.full(n, 7, U32)
+    run_offsets = np.full(starts.size + 1, 7, U32)
+    _core.run_op(
+        "place_requests",
+        {
+            "offsets": (starts - key_starts[own] + other[own]).astype(U32),
+            "keys": (order + first).astype(U32),
+            "row_offsets": np.array([first, 0], U32),
+            "buckets": bucket.astype(U32),
+            "run_offsets": run_offsets,
+            "numbers": numbers,
+            "sorted_buckets": sorted_buckets,
+        },
+        {"row_starts": row_starts.tolist(), "key_starts": key_starts.tolist()},
+    )
+    np.testing.assert_array_equal(run_offsets, [*starts, n])
+    np.testing.assert_array_equal(sorted_buckets, bucket[order])
+    wanted = np.empty(n, np.int64)
+    wanted[order] = np.cumsum(np.diff(pair, prepend=-1) != 0) - 1
     np.testing.assert_array_equal(numbers, wanted)
 
 
-@pytest.mark.parametrize("by_slot", [False, True], ids=["by-key", "by-slot"])
-@pytest.mark.parametrize("dtype", [np.uint32, np.int64])
-@pytest.mark.parametrize("devices", [1, 2, 3, 8, 9])
-@pytest.mark.parametrize("most", [1, 5])
-def test_owners_of_keys(rng, most, devices, dtype, by_slot):
-    """The samples of one device in the middle of a batch."""
-    slots, samples, first, last = 7, 60, 20, 40
-    counts = rng.integers(0, most + 1, samples * slots)
-    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(U32)
-    info = np.iinfo(dtype)
-    keys = rng.integers(info.min, info.max, offsets[-1], dtype=dtype)
-    part = offsets[first * slots : last * slots + 1].copy()
-    n = int(part[-1] - part[0])
-    own_offsets = np.full(part.size, 5, U32)
-    buckets, owners, places = (np.full(n, 5, U32) for _ in range(3))
-    _core.run_op(
-        "owners_of_keys",
-        {
-            "keys": keys,
-            "row_offsets": part,
-            "own_offsets": own_offsets,
-            "buckets": buckets,
-            "owners": owners,
-            "places": places,
-        },
-        {"slot_num": slots, "device_count": devices, "by_slot": by_slot},
-    )
-    np.testing.assert_array_equal(own_offsets, part - part[0])
-    wanted = np.repeat(np.arange(part.size - 1), np.diff(part.astype(np.int64)))
-    np.testing.assert_array_equal(buckets, wanted)
-    np.testing.assert_array_equal(places, np.arange(n))
-    if by_slot:
-        np.testing.assert_array_equal(owners, wanted % slots % devices)
-    else:  # int64 keys count as their bit pattern
-        own = [int(key) % 2**64 % devices for key in keys[part[0] : part[-1]]]
-        np.testing.assert_array_equal(owners, own)
+def test_place_requests_refuses():
+    none, one = np.zeros(0, U32), np.zeros(1, U32)
+    tensors = {
+        "offsets": none,
+        "keys": none.copy(),
+        "row_offsets": one,
+        "buckets": none.copy(),
+        "run_offsets": one.copy(),
+        "numbers": none.copy(),
+        "sorted_buckets": none.copy(),
+    }
+    for starts, text in [
+        ([], "one of each an owner"),
+        ([1], "begin with 0"),
+        ([0, 3], "at most 0"),
+    ]:
+        attributes = {"row_starts": starts, "key_starts": starts}
+        with pytest.raises(_core.InvalidArgument, match=text):
+            _core.run_op("place_requests", tensors, attributes)
 
 
-def test_a_batch_of_empty_buckets():
-    offsets, none = np.full(8, 3, U32), np.zeros(0, U32)
-    own_offsets = np.full(8, 9, U32)
-    _core.run_op(
-        "owners_of_keys",
-        {
-            "keys": np.zeros(5, np.int64),
-            "row_offsets": offsets,
-            "own_offsets": own_offsets,
-            "buckets": none,
-            "owners": none.copy(),
-            "places": none.copy(),
-        },
-        {"slot_num": 7, "device_count": 2, "by_slot": True},
-    )
-    assert not own_offsets.any()
+@pytest.mark.parametrize("m", [0, 1, 300_000])
+def test_rebase_offsets(rng, m):
+    offsets = (2**31 + np.cumsum(rng.integers(0, 9, m + 1))).astype(U32)
+    own = np.full(m + 1, 7, U32)
+    _core.run_op("rebase_offsets", {"row_offsets": offsets, "own_offsets": own})
+    np.testing.assert_array_equal(own, offsets - offsets[0])
 
 
 def test_request_numbers_must_fit_32_bits():
