@@ -135,8 +135,11 @@ class HCTR_API IEmbedding {
   /// new rows become visible to evaluation and dumps. `lr` and `step` are device scalars (float32,
   /// int64, shape (1)); `unscale` (float32, shape (1), empty = 1) multiplies the gradient, 0 leaves
   /// rows, states and their last step as they are. Collective. When frozen: only the visibility.
+  /// `beside`: on the exchange stream, for who makes it wait for the gradient, and the compute
+  /// stream for its end.
   virtual void backward_and_update(std::size_t local_id, PlanSlot slot, TensorRef gradient,
-                                   TensorRef lr, TensorRef step, TensorRef unscale) = 0;
+                                   TensorRef lr, TensorRef step, TensorRef unscale,
+                                   bool beside = false) = 0;
 
   virtual void freeze() = 0;
   virtual void unfreeze() = 0;

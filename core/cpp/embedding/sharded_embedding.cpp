@@ -293,12 +293,12 @@ void ShardedEmbedding<Key>::forward(std::size_t local_id, PlanSlot slot, TensorR
 template <class Key>
 void ShardedEmbedding<Key>::backward_and_update(std::size_t local_id, PlanSlot slot,
                                                 TensorRef gradient, TensorRef lr, TensorRef step,
-                                                TensorRef unscale) {
+                                                TensorRef unscale, bool beside) {
   Data& data = *devices_.at(local_id);
   LookupPlan& plan = planned(data, slot, gradient);
   HCTR_CHECK(plan.train, "embedding '", params_.name, "': an evaluation plan can not train");
   const SlotDistribution& distribution = *data.distribution;
-  const OpContext context = data.gpu.compute_context();
+  const OpContext context = beside ? data.gpu.exchange_context() : data.gpu.compute_context();
   context.stream->wait(*plan.ready);
   if (trainable_) {
     if (plan.unique.used) {
@@ -337,7 +337,7 @@ void ShardedEmbedding<Key>::backward_and_update(std::size_t local_id, PlanSlot s
   }
   if (now_ > 0) {
     // A frozen table changes by its new rows only.
-    stamp(data, plan.stamps, plan.unique_rows.ref(), plan.run_count.ref(),
+    stamp(context, plan.stamps, plan.unique_rows.ref(), plan.run_count.ref(),
           trainable_ ? 0 : plan.rows_before);
     if (trainable_ && sweeps_untouched_rows(params_.opt_params)) all_touched_.store(now_);
   }

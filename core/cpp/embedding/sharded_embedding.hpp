@@ -28,7 +28,7 @@ class ShardedEmbedding final : public IEmbedding {
   void drop_plan(PlanSlot slot) override;
   void forward(std::size_t local_id, PlanSlot slot, TensorRef output) override;
   void backward_and_update(std::size_t local_id, PlanSlot slot, TensorRef gradient, TensorRef lr,
-                           TensorRef step, TensorRef unscale) override;
+                           TensorRef step, TensorRef unscale, bool beside) override;
 
   void freeze() override { trainable_ = false; }
   void unfreeze() override { trainable_ = true; }
@@ -76,7 +76,7 @@ class ShardedEmbedding final : public IEmbedding {
 
   /// Throws for a key or slot the table can not have.
   std::size_t owner(std::int64_t key, std::size_t slot) const;
-  void stamp(const Data& data, const TensorRef& stamps, const TensorRef& rows,
+  void stamp(const OpContext& context, const TensorRef& stamps, const TensorRef& rows,
              const TensorRef& count, std::size_t first) const;
   std::vector<Share> split(const RowView& rows) const;
   /// Bytes of the widest part of a row.

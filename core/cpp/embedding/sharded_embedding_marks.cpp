@@ -24,14 +24,15 @@ bool ShardedEmbedding<Key>::knows_since(RowMark since) const {
 }
 
 template <class Key>
-void ShardedEmbedding<Key>::stamp(const Data& data, const TensorRef& stamps, const TensorRef& rows,
-                                  const TensorRef& count, std::size_t first) const {
+void ShardedEmbedding<Key>::stamp(const OpContext& context, const TensorRef& stamps,
+                                  const TensorRef& rows, const TensorRef& count,
+                                  std::size_t first) const {
   if (rows.size() == 0) return;
-  run(data.gpu.compute_context(), StampRows{.rows = rows,
-                                            .count = count,
-                                            .stamps = stamps,
-                                            .first = static_cast<std::int64_t>(first),
-                                            .stamp = static_cast<std::int64_t>(now_)});
+  run(context, StampRows{.rows = rows,
+                         .count = count,
+                         .stamps = stamps,
+                         .first = static_cast<std::int64_t>(first),
+                         .stamp = static_cast<std::int64_t>(now_)});
 }
 
 template <class Key>
@@ -65,7 +66,7 @@ std::vector<std::uint32_t> ShardedEmbedding<Key>::row_processes(
 // Members of this file; sharded_embedding.cpp instantiates the class with all the others.
 template RowMark ShardedEmbedding<std::uint32_t>::mark();
 template bool ShardedEmbedding<std::uint32_t>::knows_since(RowMark) const;
-template void ShardedEmbedding<std::uint32_t>::stamp(const Data&, const TensorRef&,
+template void ShardedEmbedding<std::uint32_t>::stamp(const OpContext&, const TensorRef&,
                                                      const TensorRef&, const TensorRef&,
                                                      std::size_t) const;
 template std::size_t ShardedEmbedding<std::uint32_t>::owner(std::int64_t, std::size_t) const;
@@ -73,8 +74,9 @@ template std::vector<std::uint32_t> ShardedEmbedding<std::uint32_t>::row_process
     const std::vector<std::int64_t>&, const std::vector<std::uint64_t>&) const;
 template RowMark ShardedEmbedding<std::int64_t>::mark();
 template bool ShardedEmbedding<std::int64_t>::knows_since(RowMark) const;
-template void ShardedEmbedding<std::int64_t>::stamp(const Data&, const TensorRef&, const TensorRef&,
-                                                    const TensorRef&, std::size_t) const;
+template void ShardedEmbedding<std::int64_t>::stamp(const OpContext&, const TensorRef&,
+                                                    const TensorRef&, const TensorRef&,
+                                                    std::size_t) const;
 template std::size_t ShardedEmbedding<std::int64_t>::owner(std::int64_t, std::size_t) const;
 template std::vector<std::uint32_t> ShardedEmbedding<std::int64_t>::row_processes(
     const std::vector<std::int64_t>&, const std::vector<std::uint64_t>&) const;

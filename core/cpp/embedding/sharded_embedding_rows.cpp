@@ -168,7 +168,8 @@ void ShardedEmbedding<Key>::load(const RowView& given) {
     write_share(*devices_[id], rows, shares[id]);
     if (now_ > 0) {
       const Data& data = *devices_[id];
-      stamp(data, data.stamp_rows(data.table.size()), shares[id].rows.ref(), {}, 0);
+      stamp(data.gpu.compute_context(), data.stamp_rows(data.table.size()), shares[id].rows.ref(),
+            {}, 0);
       data.gpu.compute_stream().synchronize();
     }
     devices_[id]->trained_rows.store(devices_[id]->table.size());

@@ -97,6 +97,11 @@ Network::Network(std::shared_ptr<const NetworkGraph> graph, GPUResource& gpu)
   train_ = std::make_unique<BoundSchedule>(graph_->train_schedule(), gpu_.compute_context(),
                                            gpu_.memory_resource(), owner + ", training",
                                            external(true), options.capture, lane_.get());
+  std::vector<std::string> gradients;
+  for (const NetworkInput& input : graph_->inputs()) {
+    if (train_->has(input.name + "@grad")) gradients.push_back(input.name + "@grad");
+  }
+  watches_inputs_ = train_->watch(gradients);
   if (graph_->has_eval()) {
     eval_ = std::make_unique<BoundSchedule>(graph_->eval_schedule(), gpu_.compute_context(),
                                             gpu_.memory_resource(), owner + ", evaluation",
@@ -169,10 +174,12 @@ TensorRef Network::scalar(std::size_t offset, TensorScalarType dtype) const {
   return ref;
 }
 
-void Network::train(bool with_sums) {
+void Network::train(bool with_sums, const std::function<void()>& update_inputs) {
   if (lane_) lane_->set_used(with_sums);
   gpu_.compute_stream().fill_zero(wgrad_.get_ptr(), wgrad_.get_size_in_bytes());
-  train_->run(Phase::Forward, Phase::Backward);
+  std::function<void()> completed;
+  if (update_inputs) completed = [&] { lane_->submit(gpu_.compute_stream(), update_inputs); };
+  train_->run(Phase::Forward, Phase::Backward, completed);
 }
 
 void Network::exchange_wgrad() { train_->run(Phase::Exchange, Phase::Exchange); }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -37,7 +38,12 @@ class HCTR_API Network {
   void set_scalars(const StepScalars& scalars);
   /// Clears gradients; forward, loss, backward. The inputs must have been written. Gradients are
   /// summed over all devices bucket by bucket, while backward goes on, if `with_sums`.
-  void train(bool with_sums = true);
+  /// `update_inputs`, if given, is called once when the gradients of the network's inputs have been
+  /// submitted: what it puts on the exchange stream runs beside the rest of backward.
+  void train(bool with_sums = true, const std::function<void()>& update_inputs = {});
+  /// Whether inputs can be updated beside backward: there is an exchange stream, and no loss
+  /// scaling, which decides after backward whether the step counts.
+  bool updates_inputs_beside() const { return lane_ && watches_inputs_ && !scales_loss(); }
   /// Waits, in stream order, for those sums; loss scaling looks at them. Follows every train().
   void exchange_wgrad();
   void update_params();
@@ -103,6 +109,7 @@ class HCTR_API Network {
   TensorRef lowered_weights_;           ///< empty without mixed precision
   std::unique_ptr<ExchangeLane> lane_;  ///< null when there is one device
   std::unique_ptr<BoundSchedule> train_, eval_;
+  bool watches_inputs_ = false;
 };
 
 }  // namespace hugectr

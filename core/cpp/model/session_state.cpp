@@ -161,17 +161,25 @@ void Session::Impl::train_on(std::size_t local_id, const PlannedBatch& planned) 
     embedding->forward(local_id, planned.slot, network.tensor(name, true));
   }
   if (timed) clock.end_stage(stream);
-  network.train(dense_trainable);
+  const bool beside = network.updates_inputs_beside();
+  const auto update_tables = [&] {
+    for (std::size_t i = 0; i < embeddings.size(); ++i) {
+      if (!trains_embedding(i)) continue;
+      const std::string gradient = embeddings[i]->get_embedding_params().name + "@grad";
+      embeddings[i]->backward_and_update(local_id, planned.slot, network.tensor(gradient, true),
+                                         network.lr(), network.step(), network.unscale(), beside);
+    }
+  };
+  if (beside) {
+    network.train(dense_trainable, update_tables);
+  } else {
+    network.train(dense_trainable);
+  }
   if (timed) clock.end_stage(stream);
   network.exchange_wgrad();
   if (dense_trainable) network.update_params();
   if (timed) clock.end_stage(stream);
-  for (std::size_t i = 0; i < embeddings.size(); ++i) {
-    if (!trains_embedding(i)) continue;
-    const std::string gradient = embeddings[i]->get_embedding_params().name + "@grad";
-    embeddings[i]->backward_and_update(local_id, planned.slot, network.tensor(gradient, true),
-                                       network.lr(), network.step(), network.unscale());
-  }
+  if (!beside) update_tables();
   stream.record(*batch.consumed);
   if (timed) clock.end_stage(stream);
 }

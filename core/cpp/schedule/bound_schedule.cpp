@@ -85,7 +85,29 @@ BoundSchedule::BoundSchedule(const StepSchedule& schedule, const OpContext& cont
   context_.stream->fill_zero(memory_.get_ptr(), plan.bytes);
 }
 
-void BoundSchedule::run(Phase first, Phase last) {
+bool BoundSchedule::watch(const std::vector<std::string>& names) {
+  const auto end_of = [](const TensorRef& ref) {
+    const std::size_t elements =
+        ref.size() == 0 ? 0 : (ref.rows() - 1) * ref.row_stride + ref.row_size();
+    return static_cast<const char*>(ref.data) + elements * size_of(ref.dtype);
+  };
+  OpRecord* last = nullptr;
+  for (OpRecord& record : records_) {
+    if (record.phase != Phase::Backward) continue;
+    record.op.for_each_tensor([&](const char*, Access access, const TensorRef& ref) {
+      if (access == Access::In) return;
+      for (const std::string& name : names) {
+        const TensorRef wanted = tensor(name);
+        // Rows of views may lie between those of others: later than needed does no harm.
+        if (ref.data < end_of(wanted) && wanted.data < end_of(ref)) last = &record;
+      }
+    });
+  }
+  if (last) last->completes = true;
+  return last != nullptr;
+}
+
+void BoundSchedule::run(Phase first, Phase last, const std::function<void()>& completed) {
   if (lane_ && first > Phase::Backward) lane_->join(*context_.stream);
   auto range = ranges_.find({first, last});
   if (range == ranges_.end()) {
@@ -96,7 +118,7 @@ void BoundSchedule::run(Phase first, Phase last) {
     CapturedRange made(context_, {begin, end}, owner_, capture_, lane_);
     range = ranges_.emplace(std::pair(first, last), std::move(made)).first;
   }
-  range->second.run();
+  range->second.run(completed);
 }
 
 std::size_t BoundSchedule::captured_pieces() const {

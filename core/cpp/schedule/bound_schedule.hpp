@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -27,9 +28,13 @@ class HCTR_API BoundSchedule {
                 const std::map<std::string, TensorRef>& external, bool capture = false,
                 ExchangeLane* lane = nullptr);
 
+  /// Names tensors that somebody waits for; before the first run(). False when no record of
+  /// Backward writes any of them.
+  bool watch(const std::vector<std::string>& names);
   /// Submits all records of the phases [first, last] to the context's stream. A range that begins
-  /// after Backward waits for the lane.
-  void run(Phase first, Phase last);
+  /// after Backward waits for the lane. `completed` is called when all records of Backward that
+  /// write watched tensors have been submitted, and not all others.
+  void run(Phase first, Phase last, const std::function<void()>& completed = {});
 
   /// Memory of a tensor by name; InvalidArgument if it was fused away (with the way out) or
   /// unknown.

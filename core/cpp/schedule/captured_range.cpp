@@ -17,17 +17,23 @@ CapturedRange::CapturedRange(const OpContext& context, std::span<const OpRecord>
   const auto beside = [lane](const OpRecord& record) { return lane && record.beside; };
   for (auto first = records.begin(); first != records.end();) {
     const bool alone = first->op.submits() || beside(*first);
-    const auto last = std::find_if(first, records.end(), [&](const OpRecord& record) {
+    auto last = std::find_if(first, records.end(), [&](const OpRecord& record) {
       return (record.op.submits() || beside(record)) != alone || beside(record) != beside(*first);
     });
+    const auto completing =
+        std::find_if(first, last, [](const OpRecord& record) { return record.completes; });
+    if (completing != last) last = completing + 1;
     // A single launch is not made cheaper by capturing it.
-    pieces_.push_back(
-        {{first, last}, capture && !alone && last - first > 1, beside(*first), nullptr});
+    pieces_.push_back({{first, last},
+                       capture && !alone && last - first > 1,
+                       beside(*first),
+                       (last - 1)->completes,
+                       nullptr});
     first = last;
   }
 }
 
-void CapturedRange::run() {
+void CapturedRange::run(const std::function<void()>& completed) {
   // Captured pieces have no ops to time.
   const bool replay = warm_ && !context_.stream->timeline();
   for (Piece& piece : pieces_) {
@@ -37,6 +43,7 @@ void CapturedRange::run() {
     } else {
       submit(piece);
     }
+    if (piece.completes && completed) completed();
   }
   warm_ = true;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -26,7 +27,8 @@ class HCTR_API CapturedRange {
   CapturedRange(const OpContext& context, std::span<const OpRecord> records, std::string name,
                 bool capture, ExchangeLane* lane = nullptr);
 
-  void run();
+  /// `completed` is called once the record that completes the watched tensors has been submitted.
+  void run(const std::function<void()>& completed = {});
   /// Pieces that are replayed as a whole by now.
   std::size_t captured_pieces() const;
 
@@ -34,7 +36,7 @@ class HCTR_API CapturedRange {
   struct Piece {
     std::span<const OpRecord> records;
     bool capture = false;
-    bool beside = false;
+    bool beside = false, completes = false;
     std::unique_ptr<CapturedWork> work;
   };
   void submit(const Piece& piece) const;

@@ -13,14 +13,21 @@ ExchangeLane::ExchangeLane(const OpContext& context, std::unique_ptr<Event> writ
 
 void ExchangeLane::submit(Stream& main, std::span<const OpRecord> records) {
   if (!used_) return;
-  Stream& stream = *context_.stream;
+  submit(main, [&] {
+    for (const OpRecord& record : records) {
+      if (OpTimeline* const timeline = context_.stream->timeline()) {
+        timeline->set_layer(record.layer);
+      }
+      record.op.run_prepared(context_);
+    }
+  });
+}
+
+void ExchangeLane::submit(Stream& main, const std::function<void()>& work) {
   main.record(*written_);
-  stream.wait(*written_);
-  for (const OpRecord& record : records) {
-    if (OpTimeline* const timeline = stream.timeline()) timeline->set_layer(record.layer);
-    record.op.run_prepared(context_);
-  }
-  stream.record(*summed_);
+  context_.stream->wait(*written_);
+  work();
+  context_.stream->record(*summed_);
   pending_ = true;
 }
 

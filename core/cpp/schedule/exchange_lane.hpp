@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <functional>
 #include <memory>
 #include <span>
 
@@ -10,9 +11,9 @@
 
 namespace hugectr {
 
-/// The stream beside a step on which gradients are summed over devices while backward goes on. All
-/// devices put the same collectives there in the same order; its communicator is used by nothing
-/// else.
+/// The stream beside a step on which gradients are summed over devices, and tables updated, while
+/// backward goes on. All devices put the same collectives there in the same order; its communicator
+/// is used by nothing else.
 class HCTR_API ExchangeLane {
  public:
   /// `context` has the lane's stream and communicator; the events are of its device.
@@ -25,6 +26,8 @@ class HCTR_API ExchangeLane {
   const OpContext& context() const { return context_; }
   /// Submits records behind all that `main` has been given so far.
   void submit(Stream& main, std::span<const OpRecord> records);
+  /// The same for what `work` puts on the lane's stream, used or not.
+  void submit(Stream& main, const std::function<void()>& work);
   /// What `main` is given from now on waits for all submitted here.
   void join(Stream& main);
 

@@ -46,8 +46,9 @@ inline std::size_t memory_elements(const ScheduleTensor& tensor) {
 struct OpRecord {
   AnyOp op;
   Phase phase = Phase::Forward;
-  std::string layer;    ///< the layer it came from, for messages and timelines
-  bool beside = false;  ///< runs on the exchange lane, behind the records before it
+  std::string layer;       ///< the layer it came from, for messages and timelines
+  bool beside = false;     ///< runs on the exchange lane, behind the records before it
+  bool completes = false;  ///< behind it the tensors of BoundSchedule::watch() are written
 };
 
 class HCTR_API StepSchedule {
