@@ -176,7 +176,8 @@ def run_case(name: str, a: argparse.Namespace) -> dict[str, Any]:
         "case": name,
         "work": f"{a.model}, d {a.dim}, batch {a.batch}, {a.slots} slots of {a.rows} rows, "
         f"{a.hot} keys a slot, {a.opt}, {a.precision}, {a.key} keys, {a.batches} batches, "
-        f"{a.embedding} on {a.gpus} GPUs, {a.exchange} exchange{'' if a.search else ', no algorithm search'}"
+        f"{a.embedding} on {a.gpus} GPUs, {a.exchange} exchange"
+        f"{'' if a.search else ', no algorithm search'}"
         f"{', resident' if a.resident else ''}",
         "make_s": round(made, 1),
     }

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "core/cpp/device/resource_manager.hpp"
+#include "core/cpp/ops/add.hpp"
 #include "core/cpp/ops/concat.hpp"
 #include "core/cpp/ops/linear.hpp"
 #include "core/cpp/ops/relu.hpp"
@@ -90,6 +91,38 @@ TEST(BoundSchedule, FusedAndUnfusedAgree) {
     sum += std::abs(fused[i]);
   }
   EXPECT_GT(sum, 1.0);
+}
+
+/// Who waits for some gradients is told before the others are made.
+TEST(BoundSchedule, TellsWhenWatchedTensorsAreWritten) {
+  auto resources = ResourceManager::create({{0}}, 1);
+  const OpContext context = resources->get_local_gpu(0).compute_context();
+  std::vector<float> dy{1, 2, 3};
+  StepSchedule s;
+  const TensorRef sdy = s.add_tensor("dy", {3}, TensorRole::External);
+  const TensorRef a = s.add_tensor("a", {3}), b = s.add_tensor("b", {3}),
+                  c = s.add_tensor("c", {3});
+  s.add(Phase::Forward, AddFwd{.xs = {sdy, sdy}, .y = b}, "first");  // b is written again
+  s.add(Phase::Backward, AddFwd{.xs = {sdy, sdy}, .y = a}, "second");
+  s.add(Phase::Backward, AddFwd{.xs = {a, a}, .y = b}, "third");
+  s.add(Phase::Backward, AddFwd{.xs = {b, b}, .y = c}, "fourth");
+  for (const char* name : {"a", "b", "c"}) s.keep(name);
+  s.refresh_refs();
+  BoundSchedule bound(s, context, resources->get_device_memory_resource(0), "test",
+                      {{"dy", make_ref(dy.data(), {3})}});
+  EXPECT_FALSE(bound.watch({"dy"})) << "no record writes it";
+  EXPECT_FALSE(bound.watch({}));
+  ASSERT_TRUE(bound.watch({"b", "a"}));
+  int told = 0;
+  bound.run(Phase::Forward, Phase::Backward, [&] {
+    ++told;
+    context.stream->synchronize();
+    EXPECT_EQ(bound.tensor("b").ptr<float>()[2], 12.0f);
+    EXPECT_EQ(bound.tensor("c").ptr<float>()[2], 0.0f);
+  });
+  context.stream->synchronize();
+  EXPECT_EQ(told, 1);
+  EXPECT_EQ(bound.tensor("c").ptr<float>()[2], 24.0f);
 }
 
 TEST(BoundSchedule, MissingAndWrongExternalMemoryIsNamed) {

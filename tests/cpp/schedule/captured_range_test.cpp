@@ -163,6 +163,25 @@ TEST_F(CapturedRangeTest, RecordsBesideGoToTheLaneBehindWhatCameBefore) {
   EXPECT_EQ(notes, std::vector<std::string>(5, "step runs"));
 }
 
+TEST_F(CapturedRangeTest, TellsWhenTheWatchedTensorsAreWritten) {
+  make_records(false);
+  records_[1].completes = true;
+  CapturedRange range(context_, records_, "test", true);
+  int told = 0;
+  for (int i = 1; i < 4; ++i) {
+    std::fill(values_.begin(), values_.end(), -1.0f);
+    values_[0] = 1.0f;
+    range.run([&] {
+      ++told;
+      EXPECT_EQ(values_, (std::vector<float>{1, 2, 4, -1, -1}));
+    });
+    EXPECT_EQ(told, i);
+    EXPECT_EQ(values_[4], 16.0f);
+  }
+  EXPECT_EQ(range.captured_pieces(), 2u);
+  EXPECT_EQ(run(range, 2.0f), 32.0f) << "nobody has to listen";
+}
+
 TEST_F(CapturedRangeTest, WithoutCaptureNothingIsReplayed) {
   make_records(false);
   CapturedRange range(context_, records_, "test", false);
