@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstdint>
 
 #include "core/cpp/ops/embedding_gradient.hpp"
@@ -10,7 +11,10 @@
 namespace hugectr::cuda {
 namespace {
 
-constexpr unsigned kTile = 8;  // neighbouring runs of a worker
+// Neighbouring runs of a worker: eight loads under way where each run has one occurrence. Of keys
+// of a power law (alpha 1.2, 65,536 samples of 26) a tile has 17 occurrences, one in 100 has 69: of
+// smaller tiles fewer loads are under way, larger ones end later.
+constexpr unsigned kTile = 8;
 
 template <class T, class Sum>
 struct Gradient {
@@ -109,20 +113,23 @@ void sum_runs(const OpContext& context, const EmbeddingGradient& op) {
                               op.sums.ptr<Sum>(), runs};
 
   HCTR_TRY(cudaMemsetAsync(long_runs.counters, 0, sizeof(LongRunCounters), native_stream(context)));
-  const bool fours =
-      fours_fit(d, op.gradient.row_stride, gradients.gradient) && fours_fit(d, d, args.sums);
-  with_row_width(fours, [&](auto width) {
+  const auto fits = [&](std::size_t w) {
+    return row_packs_fit(w, d, op.gradient.row_stride, gradients.gradient) &&
+           row_packs_fit(w, d, d, args.sums);
+  };
+  with_row_width<kWidest<T, Sum>>(fits, [&](auto width) {
     constexpr int kWidth = decltype(width)::value;
-    const dim3 block = row_block<kWidth>(d);
-    const dim3 fold_block = row_block<kWidth>(d, kFoldThreads<kWidth>);
+    constexpr int kLongWidth = std::min(kWidth, 4);  // sums of chunks are float32
+    const dim3 block = row_block<kWidth>(d), long_block = row_block<kLongWidth>(d);
+    const dim3 fold_block = row_block<kLongWidth>(d, kFoldThreads<kLongWidth>);
     const std::size_t tiles = (runs + kTile - 1) / kTile;
     launch(context, name, dim3(static_cast<unsigned>((tiles + block.y - 1) / block.y)), block, 0,
            &sum_short_runs_kernel<kWidth, T, Sum>, args);
     if (memory.max_runs == 0) return;
-    launch(context, name, dim3(grid_for(memory.max_chunks, block.y)), block, 0,
-           &sum_chunks_kernel<kWidth, T>, long_runs, gradients);
+    launch(context, name, dim3(grid_for(memory.max_chunks, long_block.y)), long_block, 0,
+           &sum_chunks_kernel<kLongWidth, T>, long_runs, gradients);
     launch(context, name, dim3(grid_for(memory.max_runs, fold_block.y)), fold_block, 0,
-           &sum_long_runs_kernel<kWidth, Sum>, long_runs, d, args.sums);
+           &sum_long_runs_kernel<kLongWidth, Sum>, long_runs, d, args.sums);
   });
 }
 
