@@ -5,8 +5,6 @@
 #include "core/cpp/ops/embedding_gradient.hpp"
 #include "core/cuda/memory/scratch_parts.hpp"
 #include "core/cuda/primitives/long_runs.cuh"
-#include "core/cuda/primitives/raw_pack.cuh"
-#include "core/cuda/primitives/vector_stream.cuh"
 
 namespace hugectr::cuda {
 namespace {
@@ -23,12 +21,6 @@ struct Gradient {
   LongRuns long_runs;
   Sum* sums;
   std::size_t runs;  // less than 2^32: each has an occurrence
-};
-
-template <int W, class T>
-struct ScaledVector {
-  RawPack<W, T> x;
-  float scale;
 };
 
 // Runs of one chunk; lists the others. The runs of a tile lie one after the other, so a worker
@@ -63,13 +55,11 @@ __global__ void __launch_bounds__(kMaxRowThreads<W>) sum_short_runs_kernel(Gradi
     next_run();
   };
   const auto load = [&](std::uint32_t bucket) {
-    return ScaledVector<W, T>{RawPack<W, T>::load(gradients.at(bucket) + column),
-                              gradients.scales ? gradients.scales[bucket] : 1.0f};
+    return ScaledVector<W, T>::load(gradients, bucket, column);
   };
   const auto take = [&](std::uint32_t i, const ScaledVector<W, T>& vector) {
     if (i == stop[0]) finish_run();  // another one begins: no run is empty
-#pragma unroll
-    for (int k = 0; k < W; ++k) sum.v[k] = fmaf(vector.scale, vector.x[k], sum.v[k]);
+    vector.add_to(sum);
   };
   while (run < run_end) {
     std::uint32_t end = begin;  // of the short runs before the next long one
@@ -100,6 +90,22 @@ __global__ void __launch_bounds__(kFoldThreads<W>)
   });
 }
 
+unsigned blocks_for(std::size_t workers, unsigned of_block) {
+  return static_cast<unsigned>((workers + of_block - 1) / of_block);
+}
+
+template <int W, class T>
+void sum_chunks(const OpContext& context, const LongRuns& long_runs,
+                const BucketGradients<T>& gradients, std::size_t max_chunks) {
+  const dim3 block = row_block<W>(gradients.d);
+  // In 16 bits a worker for each chunk: shares of two, of the chunks that a power law makes, would
+  // leave half of the workers that fit without any.
+  const bool narrow = sizeof(T) == 2;
+  const unsigned blocks = narrow ? blocks_for(max_chunks, block.y) : grid_for(max_chunks, block.y);
+  launch(context, EmbeddingGradient::kName, dim3(blocks), block, 0,
+         &sum_chunks_kernel<W, T, sizeof(T) == 2>, long_runs, gradients);
+}
+
 template <class T, class Sum>
 void sum_runs(const OpContext& context, const EmbeddingGradient& op) {
   const char* name = EmbeddingGradient::kName;
@@ -120,14 +126,13 @@ void sum_runs(const OpContext& context, const EmbeddingGradient& op) {
   with_row_width<kWidest<T, Sum>>(fits, [&](auto width) {
     constexpr int kWidth = decltype(width)::value;
     constexpr int kLongWidth = std::min(kWidth, 4);  // sums of chunks are float32
-    const dim3 block = row_block<kWidth>(d), long_block = row_block<kLongWidth>(d);
+    const dim3 block = row_block<kWidth>(d);
     const dim3 fold_block = row_block<kLongWidth>(d, kFoldThreads<kLongWidth>);
     const std::size_t tiles = (runs + kTile - 1) / kTile;
-    launch(context, name, dim3(static_cast<unsigned>((tiles + block.y - 1) / block.y)), block, 0,
+    launch(context, name, dim3(blocks_for(tiles, block.y)), block, 0,
            &sum_short_runs_kernel<kWidth, T, Sum>, args);
     if (memory.max_runs == 0) return;
-    launch(context, name, dim3(grid_for(memory.max_chunks, long_block.y)), long_block, 0,
-           &sum_chunks_kernel<kLongWidth, T>, long_runs, gradients);
+    sum_chunks<kWidth>(context, long_runs, gradients, memory.max_chunks);
     launch(context, name, dim3(grid_for(memory.max_runs, fold_block.y)), fold_block, 0,
            &sum_long_runs_kernel<kLongWidth, Sum>, long_runs, d, args.sums);
   });

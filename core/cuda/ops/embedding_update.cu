@@ -119,7 +119,7 @@ void update_all(const OpContext& context, const EmbeddingUpdate& op) {
                                   table, long_runs, rule, unscale);
                            if (memory.max_runs == 0) return;
                            launch(context, name, dim3(grid_for(memory.max_chunks, block.y)), block,
-                                  0, &sum_chunks_kernel<kWidth, T>, long_runs, gradients);
+                                  0, &sum_chunks_kernel<kWidth, T, false>, long_runs, gradients);
                            launch(context, name, dim3(grid_for(memory.max_runs, fold_block.y)),
                                   fold_block, 0, &update_long_runs_kernel<kWidth, Rule>, long_runs,
                                   table, rule, unscale);
