@@ -11,6 +11,12 @@ namespace {
 
 constexpr unsigned kTile = 8;  // neighbouring buckets of a worker
 
+// Loads under way. Eight of 16 bytes take 88 registers, which is room for 20 warps a
+// multiprocessor; four take 64: 32 warps, whose tiles of one key a bucket wait for four loads one
+// after the other instead of three. Chosen by calculation: more bytes in the time of a load.
+template <int W, class Row>
+constexpr unsigned kAhead = W == 8 ? 4 : kVectorsAhead<Row>;
+
 template <class Row, class T>
 struct Lookup {
   const std::uint32_t* rows;
@@ -74,7 +80,7 @@ __global__ void __launch_bounds__(kMaxRowThreads<W>, W == 4 && sizeof(Row) == 2 
 #pragma unroll
     for (int k = 0; k < W; ++k) sum.v[k] += row[k];
   };
-  stream_vectors<kVectorsAhead<Row>>(a.rows, begin, end, load, take);
+  stream_vectors<kAhead<W, Row>>(a.rows, begin, end, load, take);
   while (done < left) finish_bucket();
 }
 
@@ -90,8 +96,10 @@ void look_up(const OpContext& context, const EmbeddingLookup& op) {
                             d,
                             op.out.row_stride,
                             static_cast<std::uint32_t>(op.out.shape[1])};
-  const bool fours = fours_fit(d, d, args.weights) && fours_fit(d, args.row_stride, args.out);
-  with_row_width(fours, [&](auto width) {
+  const auto fits = [&](std::size_t w) {
+    return row_packs_fit(w, d, d, args.weights) && row_packs_fit(w, d, args.row_stride, args.out);
+  };
+  with_row_width<kWidest<Row, T>>(fits, [&](auto width) {
     constexpr int kWidth = decltype(width)::value;
     const dim3 block = row_block<kWidth>(d);
     const std::size_t tiles = (buckets + kTile - 1) / kTile;

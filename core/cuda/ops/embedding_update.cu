@@ -104,26 +104,27 @@ void update_all(const OpContext& context, const EmbeddingUpdate& op) {
            op.params.beta2, op.last_step.ptr<std::int64_t>(),
            part<AdamCatchUp>(scratch, skipped_at));
   }
-  with_row_width(fours_fit(d, op.gradient.row_stride, gradients.gradient) &&
-                     fours_fit(d, d, table.weights, table.s0, table.s1),
-                 [&](auto width) {
-                   constexpr int kWidth = decltype(width)::value;
-                   const dim3 block = row_block<kWidth>(d);
-                   const dim3 fold_block = row_block<kWidth>(d, kFoldThreads<kWidth>);
-                   with_device_row_rule(
-                       op.params, op.lr.ptr<float>(), part<float>(scratch, rate_at),
-                       part<AdamCatchUp>(scratch, skipped_at), [&]<class Rule>(const Rule& rule) {
-                         launch(context, name, dim3(grid_for(max_runs, block.y)), block, 0,
-                                &update_short_runs_kernel<kWidth, T, Rule>, runs, gradients, table,
-                                long_runs, rule, unscale);
-                         if (memory.max_runs == 0) return;
-                         launch(context, name, dim3(grid_for(memory.max_chunks, block.y)), block, 0,
-                                &sum_chunks_kernel<kWidth, T>, long_runs, gradients);
-                         launch(context, name, dim3(grid_for(memory.max_runs, fold_block.y)),
-                                fold_block, 0, &update_long_runs_kernel<kWidth, Rule>, long_runs,
-                                table, rule, unscale);
-                       });
-                 });
+  const auto fits = [&](std::size_t w) {
+    return row_packs_fit(w, d, op.gradient.row_stride, gradients.gradient) &&
+           row_packs_fit(w, d, d, table.weights, table.s0, table.s1);
+  };
+  with_row_width<4>(fits, [&](auto width) {
+    constexpr int kWidth = decltype(width)::value;
+    const dim3 block = row_block<kWidth>(d);
+    const dim3 fold_block = row_block<kWidth>(d, kFoldThreads<kWidth>);
+    with_device_row_rule(op.params, op.lr.ptr<float>(), part<float>(scratch, rate_at),
+                         part<AdamCatchUp>(scratch, skipped_at), [&]<class Rule>(const Rule& rule) {
+                           launch(context, name, dim3(grid_for(max_runs, block.y)), block, 0,
+                                  &update_short_runs_kernel<kWidth, T, Rule>, runs, gradients,
+                                  table, long_runs, rule, unscale);
+                           if (memory.max_runs == 0) return;
+                           launch(context, name, dim3(grid_for(memory.max_chunks, block.y)), block,
+                                  0, &sum_chunks_kernel<kWidth, T, false>, long_runs, gradients);
+                           launch(context, name, dim3(grid_for(memory.max_runs, fold_block.y)),
+                                  fold_block, 0, &update_long_runs_kernel<kWidth, Rule>, long_runs,
+                                  table, rule, unscale);
+                         });
+  });
 }
 
 void embedding_update(const OpContext& context, const EmbeddingUpdate& op) {
@@ -151,7 +152,10 @@ void embedding_sweep(const OpContext& context, const EmbeddingSweep& op) {
   HCTR_TRY(cudaMemsetAsync(touched, 0, words * sizeof(std::uint32_t), native_stream(context)));
   launch(context, EmbeddingSweep::kName, dim3(grid_for(op.unique_rows.size(), kThreads)),
          dim3(kThreads), 0, &mark_touched_kernel, runs, touched);
-  with_row_width(fours_fit(d, d, table.weights, table.s0, table.s1), [&](auto width) {
+  const auto fits = [&](std::size_t w) {
+    return row_packs_fit(w, d, d, table.weights, table.s0, table.s1);
+  };
+  with_row_width<4>(fits, [&](auto width) {
     constexpr int kWidth = decltype(width)::value;
     const dim3 block = row_block<kWidth>(d);
     with_device_row_rule(op.params, op.lr.ptr<float>(), part<float>(scratch, rate_at), nullptr,

@@ -2,7 +2,9 @@
 #pragma once
 #include <cstdint>
 
+#include "core/cuda/primitives/raw_pack.cuh"
 #include "core/cuda/primitives/row_blocks.cuh"
+#include "core/cuda/primitives/vector_stream.cuh"
 
 /// Gradient vectors of buckets, read in the order of the occurrences of rows: each read depends on
 /// the bucket number before it, so the numbers of the next occurrences are fetched while the
@@ -38,6 +40,37 @@ BucketGradients<T> bucket_gradients(const TensorRef& sorted_buckets, const Tenso
           gradient.row_stride,
           FastDivide(slots),
           gradient.row_stride == slots * d};
+}
+
+/// The vector of a bucket at columns [column, column + W), as it was loaded, and its scale.
+template <int W, class T>
+struct ScaledVector {
+  RawPack<W, T> x;
+  float scale;
+
+  static __device__ ScaledVector load(const BucketGradients<T>& gradients, std::uint32_t bucket,
+                                      unsigned column) {
+    return {RawPack<W, T>::load(gradients.at(bucket) + column),
+            gradients.scales ? gradients.scales[bucket] : 1.0f};
+  }
+  /// sum += scale * x
+  __device__ void add_to(Pack<float, W>& sum) const {
+#pragma unroll
+    for (int k = 0; k < W; ++k) sum.v[k] = fmaf(scale, x[k], sum.v[k]);
+  }
+};
+
+/// Scaled gradients of occurrences [begin, end), added in order.
+template <int W, class T>
+__device__ Pack<float, W> stream_occurrences(const BucketGradients<T>& gradients,
+                                             std::uint32_t begin, std::uint32_t end,
+                                             unsigned column) {
+  Pack<float, W> sum{};
+  stream_vectors<kVectorsAhead<T>>(
+      gradients.buckets, begin, end,
+      [&](std::uint32_t bucket) { return ScaledVector<W, T>::load(gradients, bucket, column); },
+      [&](std::uint32_t, const ScaledVector<W, T>& vector) { vector.add_to(sum); });
+  return sum;
 }
 
 /// The next N occurrences, or fewer, of a run.
@@ -89,7 +122,8 @@ struct OccurrenceVectors {
   }
 };
 
-/// Scaled gradients of occurrences [begin, end), added in order, with N loads under way.
+/// The same with N loads under way, for float32: numbers of 16 bits are taken apart, and waited
+/// for, before the next bucket numbers are asked for, or one by one where rows have gaps.
 template <int W, unsigned N, class T>
 __device__ Pack<float, W> sum_occurrences(const BucketGradients<T>& gradients, std::uint32_t begin,
                                           std::uint32_t end, unsigned column) {

@@ -52,8 +52,21 @@ struct LongRuns {
   }
 };
 
-/// Sums of all chunks of long runs; a worker takes neighbouring ones.
-template <int W, class T>
+/// Stores W floats.
+template <int W>
+__device__ void store_sum(float* p, const Pack<float, W>& sum) {
+  if constexpr (W <= 4) {
+    store_pack<W>(p, sum);
+  } else {
+    static_assert(W == 8);
+    store_pack<4>(p, Pack<float, 4>{sum.v[0], sum.v[1], sum.v[2], sum.v[3]});
+    store_pack<4>(p + 4, Pack<float, 4>{sum.v[4], sum.v[5], sum.v[6], sum.v[7]});
+  }
+}
+
+/// Sums of all chunks of long runs; a worker takes neighbouring ones. Either way of reading gives
+/// the same bits.
+template <int W, class T, bool kStreamed>
 __global__ void __launch_bounds__(kMaxRowThreads<W>)
     sum_chunks_kernel(LongRuns long_runs, BucketGradients<T> gradients) {
   const std::uint32_t run_count = long_runs.size(), chunk_count = long_runs.chunks();
@@ -73,8 +86,13 @@ __global__ void __launch_bounds__(kMaxRowThreads<W>)
     if (chunk - run.first == run.chunks()) run = long_runs.list[++low];
     const std::uint32_t begin =
         run.begin + (static_cast<std::uint32_t>(chunk) - run.first) * kChunk;
-    store_pack<W>(long_runs.sums + chunk * gradients.d + column,
-                  sum_occurrences<W, 8>(gradients, begin, min(begin + kChunk, run.end), column));
+    const std::uint32_t end = min(begin + kChunk, run.end);
+    float* sum = long_runs.sums + chunk * gradients.d + column;
+    if constexpr (kStreamed) {
+      store_sum<W>(sum, stream_occurrences<W>(gradients, begin, end, column));
+    } else {
+      store_sum<W>(sum, sum_occurrences<W, 8>(gradients, begin, end, column));
+    }
   }
 }
 

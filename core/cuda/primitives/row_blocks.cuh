@@ -11,30 +11,42 @@
 /// How kernels over rows of an embedding table are laid out: a block is (x, y) threads; x walks
 /// over the columns of a row, W of them a thread, and each y is a worker with a row of its own.
 /// Tables are float32, so W = 4 is a 16-byte access; vectors in 16 bits then take 8 bytes a thread,
-/// which neighbouring threads make whole lines of.
+/// which neighbouring threads make whole lines of. Where nothing but vectors in 16 bits is moved,
+/// W = 8 makes 16-byte accesses of them too.
 namespace hugectr::cuda {
 
-/// Threads that row_block() aims at, and the most it gives: one row alone may need 1024 when W = 1.
-inline constexpr unsigned kRowThreads = 256;
+/// Threads that row_block() aims at. With W = 8 half of them hold as many rows, and a block keeps
+/// its place until the slowest of its rows is done.
 template <int W>
-inline constexpr unsigned kMaxRowThreads = W == 4 ? kRowThreads : 1024;
+inline constexpr unsigned kRowThreads = W == 8 ? 128 : 256;
+/// The most it gives: one row alone may need 1024 when W = 1.
+template <int W>
+inline constexpr unsigned kMaxRowThreads = W == 1 ? 1024 : kRowThreads<W>;
 
-/// Calls f(std::integral_constant<int, W>): 4 when rows can be read four numbers at a time, else 1.
-template <class F>
-void with_row_width(bool fours_fit, const F& f) {
-  return fours_fit ? f(std::integral_constant<int, 4>{}) : f(std::integral_constant<int, 1>{});
+/// The largest W for vectors of all these types.
+template <class... T>
+inline constexpr int kWidest = 16 / std::max({sizeof(T)...});
+
+/// Calls f(std::integral_constant<int, W>): the largest of kMost, 4 and 1 for which fits(W) holds;
+/// 1 needs not.
+template <int kMost, class Fits, class F>
+void with_row_width(const Fits& fits, const F& f) {
+  if constexpr (kMost > 4) {
+    if (fits(kMost)) return f(std::integral_constant<int, kMost>{});
+  }
+  return fits(4) ? f(std::integral_constant<int, 4>{}) : f(std::integral_constant<int, 1>{});
 }
 
-/// Whether rows of d numbers that start at all of these places, each a multiple of four numbers
-/// apart, can be read four at a time. Null pointers fit.
+/// Whether rows of d numbers that start at all of these places, rows and places each a multiple of
+/// w numbers apart, can be read w at a time. Null pointers fit.
 template <class... T>
-bool fours_fit(std::size_t d, std::size_t row_stride, const T*... places) {
-  return d % 4 == 0 && (packs_fit(places, row_stride, 4) && ...);
+bool row_packs_fit(std::size_t w, std::size_t d, std::size_t row_stride, const T*... places) {
+  return d % w == 0 && (packs_fit(places, row_stride, w) && ...);
 }
 
 /// A block of about `threads` threads over rows of d numbers; d is 1 to 1024.
 template <int W>
-dim3 row_block(std::size_t d, unsigned threads = kRowThreads) {
+dim3 row_block(std::size_t d, unsigned threads = kRowThreads<W>) {
   const auto packs = static_cast<unsigned>(d / W);
   return dim3(packs, std::max(1u, threads / packs));
 }

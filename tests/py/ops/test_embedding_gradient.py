@@ -4,13 +4,13 @@ import itertools
 import numpy as np
 import pytest
 from oracle.optimizers import STATES
-from oracle.reals import FLOAT32, REALS
-from oracle.tables import strided
+from oracle.reals import FLOAT32, HALVES, REALS
+from oracle.tables import sharing, strided
 
 from hugectr import _core
 
 SAMPLES, SLOTS = 700, 3
-DIMS = [1, 2, 3, 4, 7, 8, 16, 31, 100, 128, 256, 500, 1021, 1024]
+DIMS = [1, 2, 3, 4, 7, 8, 12, 16, 24, 31, 100, 128, 256, 500, 1021, 1024]
 #: One occurrence, whole chunks, parts of them, more chunks than one worker folds.
 LENGTHS = [1, 2, 63, 64, 65, 128, 129, 1000]
 
@@ -52,7 +52,7 @@ def sum_runs(real, runs, gradient, scale, gap=0):
     return around[1:-1]
 
 
-@pytest.mark.parametrize("pad", [0, 3, 4])
+@pytest.mark.parametrize("pad", [0, 3, 4, 8])
 @pytest.mark.parametrize("real", REALS, ids=lambda r: r.name)
 @pytest.mark.parametrize("d", DIMS)
 def test_embedding_gradient(rng, assert_close, d, real, pad):
@@ -89,6 +89,21 @@ def test_embedding_gradient_of_a_very_long_run(rng, assert_close, d, real):
     found = sum_runs(real, runs, gradient, scale)
     assert_close(real.values(found), wanted, "sums", real.tolerance)
     np.testing.assert_array_equal(found, sum_runs(real, runs, gradient, scale), "another time")
+
+
+@pytest.mark.parametrize("at", [2, 4, 8])
+@pytest.mark.parametrize("real", HALVES, ids=lambda r: r.name)
+def test_embedding_gradient_at_any_address(rng, real, at):
+    """It starts `at` bytes beyond a multiple of 16, where a GPU reads fewer numbers at once."""
+    runs = runs_of_lengths(rng, mixed(rng))
+    unused = np.zeros(4 + -runs["sorted_buckets"].size % 4, np.uint32)
+    buckets = np.concatenate([runs["sorted_buckets"], unused])
+    gradient = real.store(rng.standard_normal((SAMPLES, SLOTS, 16)))
+    buckets, gradient = sharing(buckets, 16 - at, gradient)
+    sums = real.empty((len(runs["run_offsets"]) - 1, 16))
+    tensors = {**runs, "sorted_buckets": buckets, "gradient": gradient, "sums": sums}
+    _core.run_op("embedding_gradient", tensors)
+    np.testing.assert_array_equal(sums, sum_runs(real, runs, gradient.copy(), None))
 
 
 @pytest.mark.parametrize("scaled", [False, True])

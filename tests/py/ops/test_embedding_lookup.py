@@ -4,7 +4,7 @@ import itertools
 import numpy as np
 import pytest
 from oracle.reals import HALVES, REALS
-from oracle.tables import NO_ROW, around, strided
+from oracle.tables import NO_ROW, around, sharing, strided
 
 from hugectr import _core
 
@@ -46,9 +46,9 @@ def test_embedding_lookup(rng, assert_close, d, real, pad):
     np.testing.assert_array_equal(around(out), real.store([7.0])[0], "beyond the columns")
 
 
-@pytest.mark.parametrize("pad", [0, 5, 8])
+@pytest.mark.parametrize("pad", [0, 4, 5, 8])
 @pytest.mark.parametrize("real", HALVES, ids=lambda r: r.name)
-@pytest.mark.parametrize("d", [1, 2, 3, 4, 7, 8, 16, 31, 32, 100, 128, 256, 500, 1021, 1024])
+@pytest.mark.parametrize("d", [1, 2, 3, 4, 7, 8, 12, 16, 24, 31, 100, 128, 256, 500, 1021, 1024])
 def test_embedding_lookup_of_weights_in_16_bits(rng, assert_close, d, real, pad):
     """Rows that came from other devices in the type of the output."""
     offsets, rows = batch(rng, int(rng.integers(1, 12)))
@@ -65,7 +65,7 @@ def test_embedding_lookup_of_weights_in_16_bits(rng, assert_close, d, real, pad)
     np.testing.assert_array_equal(around(out), real.store([7.0])[0], "beyond the columns")
 
 
-@pytest.mark.parametrize("d", [1, 4, 24, 128])
+@pytest.mark.parametrize("d", [1, 4, 8, 12, 24, 128, 1024])
 @pytest.mark.parametrize("real", HALVES, ids=lambda r: r.name)
 def test_embedding_lookup_of_weights_in_16_bits_rounds_once(rng, real, d):
     """The sums are those of the same numbers in float32, rounded to nearest even."""
@@ -79,6 +79,21 @@ def test_embedding_lookup_of_weights_in_16_bits_rounds_once(rng, real, d):
     out = real.empty(wide.shape)
     _core.run_op("embedding_lookup", {**tensors, "weights": weights, "out": out})
     np.testing.assert_array_equal(out, real.store(wide))
+
+
+@pytest.mark.parametrize("at", [2, 4, 8])
+@pytest.mark.parametrize("real", HALVES, ids=lambda r: r.name)
+def test_embedding_lookup_of_weights_in_16_bits_at_any_address(rng, assert_close, real, at):
+    """They start `at` bytes beyond a multiple of 16, where a GPU reads fewer of them at once."""
+    offsets, rows = batch(rng, 3)
+    unused = np.zeros(4 + -rows.size % 4, np.uint32)
+    weights = real.store(rng.standard_normal((ROWS, 16)))
+    keys, weights = sharing(np.concatenate([rows, unused]), 16 - at, weights)
+    out = real.empty((SAMPLES, SLOTS, 16))
+    tensors = {"rows": keys, "row_offsets": offsets, "weights": weights, "out": out}
+    _core.run_op("embedding_lookup", tensors)
+    wanted = pooled(offsets, rows, real.values(weights), np.ones(SAMPLES * SLOTS))
+    assert_close(real.values(out), wanted, "sum", real.tolerance)
 
 
 @pytest.mark.parametrize("d", [1, 3, 8, 100, 1024])
