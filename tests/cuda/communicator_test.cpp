@@ -55,8 +55,29 @@ struct GpuRanks {
   std::vector<std::unique_ptr<Stream>> streams;
 };
 
+/// The second of two processes with two ranks each: counts are those of ranks 2 and 3 of the job.
+TEST(CallAgreement, RanksAreThoseOfTheJob) {
+  const CollectiveCall second{
+      .collective = "all_to_all", .send_counts = {1, 2, 3, 4}, .receive_counts = {9, 9, 3, 5}};
+  CollectiveCall third{
+      .collective = "all_to_all", .send_counts = {1, 2, 5, 6}, .receive_counts = {9, 9, 4, 6}};
+  CallAgreement agreement({2, 3});
+  agreement.enter(0, second);
+  agreement.enter(1, third);
+  third.receive_counts[2] = 7;
+  agreement.enter(0, second);
+  try {
+    agreement.enter(1, third);
+    FAIL() << "rank 2 sends 4 to rank 3, which expects 7";
+  } catch (const CommError& error) {
+    EXPECT_NE(std::string(error.what()).find("rank 2 sends 4 elements to rank 3, which expects 7"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
 TEST(CallAgreement, TheLaterOfTwoDifferentCallsThrows) {
-  CallAgreement agreement(2);
+  CallAgreement agreement({0, 1});
   std::vector<float> values(8);
   const auto sum = [&](std::size_t n) {
     return CollectiveCall{.collective = "all_reduce", .in = make_ref(values.data(), {n})};
@@ -65,7 +86,7 @@ TEST(CallAgreement, TheLaterOfTwoDifferentCallsThrows) {
   for (int i = 0; i < 3; ++i) agreement.enter(1, sum(4));
   agreement.enter(1, sum(5));
   EXPECT_THROW(agreement.enter(0, sum(4)), CommError);
-  CallAgreement exchange(2);
+  CallAgreement exchange({0, 1});
   exchange.enter(0, {.collective = "all_to_all",
                      .in = make_ref(values.data(), {8}),
                      .send_counts = {1, 2},

@@ -13,18 +13,22 @@
 namespace hugectr::cuda {
 
 /// Compares the n-th collective of every rank of a process without making one wait for another:
-/// each is held until the last rank has brought its part.
+/// each is held until the last rank has brought its part. The ranks of other processes are not
+/// seen.
 class CallAgreement {
  public:
-  explicit CallAgreement(std::size_t ranks) : made_(ranks, 0) {}
+  /// `ranks`: those of this process, numbered in the job.
+  explicit CallAgreement(std::vector<std::size_t> ranks)
+      : ranks_(std::move(ranks)), made_(ranks_.size(), 0) {}
 
-  /// Throws CommError when another rank's n-th call, seen before, is no part of this collective.
-  void enter(std::size_t rank, CollectiveCall call) {
+  /// The next call of the process's `local`-th rank. Throws CommError when another rank's n-th
+  /// call, seen before, is no part of this collective.
+  void enter(std::size_t local, CollectiveCall call) {
     const std::lock_guard lock(mutex_);
-    const std::uint64_t n = made_[rank]++;
+    const std::uint64_t n = made_[local]++;
     if (n - first_ == pending_.size()) pending_.emplace_back(made_.size());
     auto& calls = pending_[n - first_];
-    auto& own = calls[rank];
+    auto& own = calls[local];
     own = std::move(call);
     bool complete = true;
     for (std::size_t r = 0; r < calls.size(); ++r) {
@@ -32,8 +36,8 @@ class CallAgreement {
         complete = false;
         continue;
       }
-      const auto [a, b] = std::minmax(r, rank);
-      check_agreement(a, *calls[a], b, *calls[b]);
+      const auto [a, b] = std::minmax(r, local);
+      check_agreement(ranks_[a], *calls[a], ranks_[b], *calls[b]);
     }
     // The ranks come to their calls in order, so the oldest one is complete first.
     if (complete) {
@@ -52,7 +56,8 @@ class CallAgreement {
 
  private:
   std::mutex mutex_;
-  std::vector<std::uint64_t> made_;  ///< [rank]
+  const std::vector<std::size_t> ranks_;
+  std::vector<std::uint64_t> made_;  ///< [local rank]
   std::uint64_t first_ = 0;          ///< number of the first pending collective
   std::deque<std::vector<std::optional<CollectiveCall>>> pending_;
 };

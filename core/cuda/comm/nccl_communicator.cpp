@@ -54,14 +54,21 @@ struct Rank {
   std::timed_mutex mutex;   ///< held during a call on comm
 };
 
+/// The ranks of this process, numbered in the job.
+std::vector<std::size_t> local_ranks(const JobRanks& job) {
+  const std::size_t process = job.processes ? job.processes->rank() : 0;
+  std::vector<std::size_t> ranks;
+  for (std::size_t r = 0; r < job.process_of_rank.size(); ++r) {
+    if (job.process_of_rank[r] == process) ranks.push_back(r);
+  }
+  return ranks;
+}
+
 struct Group {
   Group(const std::vector<int>& devices, const JobRanks& job_ranks)
-      : ranks(devices.size()), job(job_ranks), agreement(devices.size()) {
+      : ranks(devices.size()), job(job_ranks), agreement(local_ranks(job_ranks)) {
     std::size_t local = 0;
-    const std::size_t process = job.processes ? job.processes->rank() : 0;
-    for (std::size_t r = 0; r < size(); ++r) {
-      if (job.process_of_rank[r] == process) ranks.at(local++).global = r;
-    }
+    for (const std::size_t global : local_ranks(job)) ranks.at(local++).global = global;
     for (std::size_t r = 0; r < devices.size(); ++r) {
       const DeviceGuard guard(devices[r]);
       ranks[r].device = devices[r];

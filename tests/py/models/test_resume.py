@@ -116,10 +116,10 @@ def test_onto_another_number_of_devices(data, tmp_path, devices):
 
 FIT = """
 import sys
-from oracle.small_net import build
+from oracle.small_net import SIZES, build
 from hugectr.enums import DataReaderType_t
 source, folder, steps, repeat = sys.argv[1:5]
-model = build(DataReaderType_t.Raw, source, slot_size_array=[50, 7, 1000, 20],
+model = build(DataReaderType_t.Raw, source, slot_size_array=SIZES,
               float_label_dense=True, repeat=repeat == "repeat")
 model.fit(num_epochs=4, max_iter=int(steps), display=0, snapshot=0, checkpoint_dir=folder,
           checkpoint_interval=int(sys.argv[5]), resume=True, keep_last=2)
@@ -245,8 +245,8 @@ def test_missing_short_and_damaged_files_are_named(data, tmp_path, part):
 def test_another_model_is_refused_and_unchanged(data, tmp_path):
     _, path = saved(data, tmp_path)
     kind = DataReaderType_t.Raw
-    wide = build(kind, data["Raw"], 2, slot_size_array=SIZES, float_label_dense=True)
-    before = state(wide)
+    other = build(kind, data["Raw"], slot_size_array=SIZES, float_label_dense=True)
+    before = state(other)
     manifest = json.loads((path / "manifest.json").read_text())
     for change, words in (
         ({"seed": 99}, "seed 99"),
@@ -258,7 +258,7 @@ def test_another_model_is_refused_and_unchanged(data, tmp_path):
         changed["crc32"] = manifest_sum(changed)
         (path / "manifest.json").write_text(json.dumps(changed))
         with pytest.raises((hugectr.InvalidArgument, hugectr.errors.DataError), match=words):
-            wide.resume(path)
-    assert_equal_states(state(wide), before)
+            other.resume(path)
+    assert_equal_states(state(other), before)
     with pytest.raises(hugectr.InvalidArgument, match="no checkpoint"):
-        wide.resume(tmp_path / "nowhere")
+        other.resume(tmp_path / "nowhere")

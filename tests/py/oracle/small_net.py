@@ -3,7 +3,7 @@
 
 import hugectr
 
-DENSE, SIZES = 3, [50, 7, 1000, 20]
+DENSE, SIZES = 3, [50, 7, 1000, 20, 300]  # five: devices own different numbers of slots
 KEYS = sum(SIZES)
 
 
