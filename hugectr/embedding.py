@@ -91,8 +91,10 @@ class SparseEmbedding:
     exchange : {"auto", "pooled", "unique"}
         How vectors travel between devices in training: ``"pooled"``, the sums of whole slots, or
         ``"unique"``, each distinct row of a device's samples once (pooled where it is used; its
-        gradient comes back as one sum). ``"auto"`` counts the bytes of each batch and takes what
-        moves less; results agree up to rounding. Rows that do not fit the buffers travel pooled.
+        gradient comes back as one sum). ``"auto"`` counts the bytes of each batch and takes
+        ``"unique"`` where it moves at most three quarters. Rows that do not fit the buffers of
+        pooled vectors (more of them than buckets) travel pooled. Results agree up to the rounding
+        of what travels, which has the type of the network's inputs.
 
     Raises
     ------

@@ -293,7 +293,8 @@ class Model(ModelMemory, ModelFiles, ModelTiming):
         return self.session.check_out_tensor(tensor_name, kind is Tensor_t.Train)
 
     def table_stats(self) -> list[dict[str, int]]:
-        """Rows, budget, index places and bytes of each table; batches whose distinct rows travel.
+        """Rows, budget, index places and bytes of each table; planned batches whose
+        distinct rows travel between devices.
 
         See ``exchange`` of :class:`hugectr.SparseEmbedding` for the last, ``unique_plans``.
         """

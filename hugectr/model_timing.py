@@ -15,7 +15,9 @@ class ModelTiming(ModelGraph):
         """Seconds that the first device spent in each stage since the last call.
 
         On a GPU it is the GPU's time. ``idle`` lies between steps, ``plan`` runs beside the step,
-        ``wait_for_plan`` is how long train() waited for it.
+        ``wait_for_plan`` is how long train() waited for it. On several
+        devices tables are updated beside the dense network, and ``exchange_update`` holds what is
+        left to wait for.
         """
         seconds = self.session.stage_seconds()
         for name, logged in self._logged_stages.items():

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/embedding/sharded_embedding.hpp"
 
+#include <exception>
 #include <utility>
 
 #include "core/cpp/base/log.hpp"
@@ -227,19 +228,29 @@ void ShardedEmbedding<Key>::throw_over_budget(const Data& data, std::size_t rows
 
 template <class Key>
 void ShardedEmbedding<Key>::drop_plan(PlanSlot slot) {
+  std::exception_ptr failed;
   for (auto& data : devices_) {
     const LookupPlan& dropped = data->plan(slot);
     if (dropped.state != LookupPlan::State::Planned || !dropped.train) continue;
     const std::size_t rows = dropped.rows_before;
     const OpContext context = data->gpu.plan_context();
+    try {
+      context.stream->synchronize();
+    } catch (const std::exception&) {  // what failed the plan has been reported
+    }
     if (rows < data->table.size()) data->table.truncate(context, rows);
     // A newer plan may use rows that are gone now: it goes too.
     for (LookupPlan& plan : data->plans) {
       const bool newer = plan.train && plan.rows_before >= rows;
       if (newer && plan.state == LookupPlan::State::Planned) plan.state = LookupPlan::State::Empty;
     }
-    context.stream->synchronize();
+    try {
+      context.stream->synchronize();
+    } catch (const std::exception&) {
+      failed = std::current_exception();
+    }
   }
+  if (failed) std::rethrow_exception(failed);
 }
 
 template <class Key>

@@ -99,6 +99,8 @@ bool UniqueExchange::plan(LookupPlan& plan, const SparseTensor& csr) {
                           .run_count = plan.run_count.ref(),
                           .scratch = plan.scratch.ref(),
                           .row_count = row_count});
+  // A failure of what came from other devices must be known before a step is given these numbers.
+  context.stream->synchronize();
   ++plans_;
   return true;
 }
@@ -159,7 +161,7 @@ bool UniqueExchange::worth_it(const Counts& counts, std::size_t samples) const {
   const std::size_t batch = std::max(params_.batch_size, params_.batch_size_eval);
   // Sums of float16 gradients travel as float32.
   const std::size_t width = params_.output_type == TensorScalarType::Float16 ? 2 : 1;
-  std::size_t most = 0;
+  std::size_t most = 0, most_keys = 0;
   for (std::size_t device = 0; device < devices_; ++device) {
     const std::size_t self = counts.rows(device, device);
     const std::size_t asked = counts.sum(devices_, [&](auto r) { return counts.rows(device, r); });
@@ -169,11 +171,18 @@ bool UniqueExchange::worth_it(const Counts& counts, std::size_t samples) const {
       return false;
     }
     most = std::max({most, asked - self, given - self});
+    const std::size_t own = counts.keys(device, device);
+    most_keys = std::max(
+        {most_keys, counts.sum(devices_, [&](auto r) { return counts.keys(device, r); }) - own,
+         counts.sum(devices_, [&](auto r) { return counts.keys(r, device); }) - own});
   }
   if (params_.exchange == ExchangeType::Unique) return true;
-  // Rows are gathered, and pooled by the device that asked: about one pass over the vectors more.
-  const std::size_t pooled = (devices_ - 1) * samples * distribution_.slots_of(0);
-  return 4 * most <= 3 * pooled;
+  // Bytes there and back of the device that moves most, and 4 a key and row at planning time. Rows
+  // are gathered, and pooled by the device that asked: about one pass over the vectors more.
+  const std::size_t vector = params_.embedding_vec_size * size_of(params_.output_type);
+  const std::size_t pooled = (devices_ - 1) * samples * distribution_.slots_of(0) * 2 * vector;
+  const std::size_t unique = most * (1 + width) * vector + 4 * (most_keys + most);
+  return 4 * unique <= 3 * pooled;
 }
 
 /// Takes the runs that the owners have made of this device's keys.

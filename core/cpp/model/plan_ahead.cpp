@@ -93,8 +93,8 @@ PlannedBatch PlanAhead::plan_next() {
   try {
     plan(*batch, slot);
   } catch (const OutOfMemory&) {
-    drop_plans(slot);
     unplanned_ = batch;  // there is nothing wrong with it
+    drop_plans(slot);
     throw;
   } catch (...) {
     drop_plans(slot);

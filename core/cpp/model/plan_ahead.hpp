@@ -32,7 +32,8 @@ class PlanAhead {
   /// trains; the tables are as before it. After OutOfMemory the next call tries the same batch
   /// again; with another error, which is the batch's own, it has been given back.
   PlannedBatch take();
-  /// Takes back what a step that failed was given: its batch does not train.
+  /// Takes back what a step that failed was given. Its batch does not train, but what the step had
+  /// queued before it failed may have updated tables of several devices: go on from a checkpoint.
   void give_up(const PlannedBatch& planned);
   /// Waits until nothing is running; what is ready stays ready.
   void settle();

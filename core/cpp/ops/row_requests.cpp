@@ -77,6 +77,7 @@ void place_requests_kernel(const OpContext& context, const PlaceRequests& op) {
     for (std::size_t u = begin; u < end; ++u) {
       for (std::uint32_t j = run_offsets[u]; j < run_offsets[u + 1]; ++j) {
         const std::uint32_t i = keys[j] - first_key;
+        if (i >= n) continue;
         numbers[i] = static_cast<std::uint32_t>(u);
         sorted_buckets[j] = buckets[i];
       }

@@ -63,7 +63,8 @@ struct HCTR_API CountRequests {
 /// offsets (U): where an owner's runs begin; keys (n): numbers of the keys in the batch;
 /// row_offsets
 /// (>= 1): those of the device's samples in the batch; buckets (n); run_offsets (U + 1); numbers,
-/// sorted_buckets (n): uint32. row_starts, key_starts: of each owner, the first is 0.
+/// sorted_buckets (n): uint32. row_starts, key_starts: of each owner, the first is 0. Numbers of
+/// keys that are none of the device's are passed over.
 struct HCTR_API PlaceRequests {
   static constexpr const char* kName = "place_requests";
   TensorRef offsets, keys, row_offsets, buckets, run_offsets, numbers, sorted_buckets;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/schedule/exchange_lane.hpp"
 
+#include <string>
 #include <utility>
 
+#include "core/cpp/comm/communicator.hpp"
 #include "core/cpp/device/op_timeline.hpp"
 
 namespace hugectr {
@@ -13,7 +15,7 @@ ExchangeLane::ExchangeLane(const OpContext& context, std::unique_ptr<Event> writ
 
 void ExchangeLane::submit(Stream& main, std::span<const OpRecord> records) {
   if (!used_) return;
-  submit(main, [&] {
+  submit_behind(main, [&] {
     for (const OpRecord& record : records) {
       if (OpTimeline* const timeline = context_.stream->timeline()) {
         timeline->set_layer(record.layer);
@@ -24,6 +26,13 @@ void ExchangeLane::submit(Stream& main, std::span<const OpRecord> records) {
 }
 
 void ExchangeLane::submit(Stream& main, const std::function<void()>& work) {
+  Communicator* const communicator = context_.communicator;
+  main.submit_or_else([] {},
+                      [communicator](const std::string& reason) { communicator->abort(reason); });
+  submit_behind(main, work);
+}
+
+void ExchangeLane::submit_behind(Stream& main, const std::function<void()>& work) {
   main.record(*written_);
   context_.stream->wait(*written_);
   work();

@@ -26,12 +26,16 @@ class HCTR_API ExchangeLane {
   const OpContext& context() const { return context_; }
   /// Submits records behind all that `main` has been given so far.
   void submit(Stream& main, std::span<const OpRecord> records);
-  /// The same for what `work` puts on the lane's stream, used or not.
+  /// The same for what `work` puts on the lane's stream, used or not. Its collectives fail where
+  /// `main` has failed by then: an event is reached behind work that failed, too, and a table would
+  /// be updated with gradients that were never made.
   void submit(Stream& main, const std::function<void()>& work);
   /// What `main` is given from now on waits for all submitted here.
   void join(Stream& main);
 
  private:
+  void submit_behind(Stream& main, const std::function<void()>& work);
+
   OpContext context_;
   std::unique_ptr<Event> written_, summed_;
   bool used_ = true, pending_ = false;

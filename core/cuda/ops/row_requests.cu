@@ -139,6 +139,7 @@ __global__ void place_requests_kernel(const std::uint32_t* __restrict__ run_offs
     const std::size_t first = ends[0], count = ends[1] - first + 1;
     for (std::size_t j = begin + threadIdx.x; j < end; j += blockDim.x) {
       const std::uint32_t i = keys[j] - first_key;
+      if (i >= n) continue;  // what a collective that was aborted has left
       numbers[i] =
           static_cast<std::uint32_t>(first + last_not_above(run_offsets + first, count, j));
       sorted_buckets[j] = buckets[i];

@@ -163,6 +163,34 @@ TEST_F(CapturedRangeTest, RecordsBesideGoToTheLaneBehindWhatCameBefore) {
   EXPECT_EQ(notes, std::vector<std::string>(5, "step runs"));
 }
 
+/// What is exchanged beside a step fails on all devices when the step of one has failed before it.
+TEST(ExchangeLane, WorkBehindAFailedStepDoesNotRun) {
+  auto resources = ResourceManager::create({{0, 1}}, 1);
+  std::vector<float> sums{1, 2};
+  std::vector<std::unique_ptr<ExchangeLane>> lanes;
+  for (std::size_t id = 0; id < 2; ++id) {
+    GPUResource& gpu = resources->get_local_gpu(id);
+    lanes.push_back(std::make_unique<ExchangeLane>(gpu.exchange_context(), gpu.create_event(),
+                                                   gpu.create_event()));
+    if (id == 0) gpu.compute_stream().submit([] { throw Error("the step broke"); });
+    lanes[id]->submit(gpu.compute_stream(), [&] {
+      const OpContext& context = lanes[id]->context();
+      context.communicator->all_reduce(make_ref(&sums[id], {1}, gpu.device()), *context.stream);
+    });
+  }
+  for (std::size_t id = 0; id < 2; ++id) {
+    try {
+      resources->get_local_gpu(id).exchange_stream().synchronize();
+      FAIL() << "device " << id << " summed";
+    } catch (const CommError& error) {
+      EXPECT_NE(std::string(error.what()).find("the step broke"), std::string::npos)
+          << error.what();
+    }
+  }
+  EXPECT_EQ(sums, (std::vector<float>{1, 2}));
+  EXPECT_THROW(resources->get_local_gpu(0).compute_stream().synchronize(), Error);
+}
+
 TEST_F(CapturedRangeTest, TellsWhenTheWatchedTensorsAreWritten) {
   make_records(false);
   records_[1].completes = true;
