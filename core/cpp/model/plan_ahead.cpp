@@ -67,6 +67,7 @@ void PlanAhead::discard() {
 }
 
 void PlanAhead::give_up(const PlannedBatch& planned) {
+  undo();  // the next batch is planned anew, without the rows of this one
   // Whatever was queued of the step still reads the plan and the batch.
   try {
     resources_.synchronize();

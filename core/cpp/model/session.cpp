@@ -57,6 +57,8 @@ bool Session::Impl::train() {
     s.at_end = true;
     return false;
   }
+  // The host takes as long to plan as to queue a step: both at the same time.
+  if (!s.plan_when_done) s.planner->start();
   try {
     s.resources->for_each_device([&](std::size_t id) { s.train_on(id, planned); });
   } catch (...) {
@@ -66,8 +68,10 @@ bool Session::Impl::train() {
   ++s.step;
   s.trained_to = planned.batch->next;
   s.train_reader->release(planned.batch);
-  if (s.plan_when_done) s.resources->synchronize();
-  s.planner->start();
+  if (s.plan_when_done) {
+    s.resources->synchronize();
+    s.planner->start();
+  }
   return true;
 }
 
