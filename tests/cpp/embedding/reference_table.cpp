@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/cpp/embedding/reference_table.hpp"
 
+#include <gtest/gtest.h>
+
 #include <cmath>
 
 #include "core/cpp/base/random.hpp"
@@ -196,6 +198,15 @@ std::vector<double> ReferenceTable::state(std::size_t index) const {
     all.insert(all.end(), state.begin(), state.end());
   }
   return all;
+}
+
+void expect_rows(const BufferBag& rows, const ReferenceTable& reference) {
+  ASSERT_EQ(rows.keys, reference.keys());
+  ASSERT_EQ(rows.slot_ids, reference.slots());
+  EXPECT_LE(relative_distance(rows.vectors, reference.vectors()), 1e-5);
+  for (std::size_t s = 0; s < rows.states.size(); ++s) {
+    EXPECT_LE(relative_distance(rows.states[s], reference.state(s)), 1e-5) << "state " << s;
+  }
 }
 
 }  // namespace hugectr::test

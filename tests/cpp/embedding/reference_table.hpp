@@ -45,4 +45,7 @@ class ReferenceTable {
   std::map<RowKey, Row> rows_;
 };
 
+/// The rows of a dump against the reference: the same, values and states within 1e-5.
+void expect_rows(const BufferBag& rows, const ReferenceTable& reference);
+
 }  // namespace hugectr::test
