@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -30,6 +30,17 @@ def limit_from_environment() -> float:
 def start_limit_from_environment() -> float:
     """``HUGECTR_START_TIMEOUT``: seconds that processes have to start; the limit, or a minute."""
     return _seconds("HUGECTR_START_TIMEOUT", max(limit_from_environment(), DEFAULT_LIMIT))
+
+
+def seconds_before_telling(rank: int, missing: Sequence[int]) -> float:
+    """How long a process that gives up lets others say why before it does.
+
+    All that wait give up at about the same time, and the first to tell is believed. Who misses
+    fewest knows best: what one process got before another one hung takes it to an exchange to
+    which those that did not get it can not come, so that it misses them, too. Then the lowest rank.
+    """
+    lower = sum(1 for other in range(rank) if other not in missing)
+    return 0.5 * lower + 1.5 * min(len(missing) - 1, 2)
 
 
 def _seconds(name: str, default: float) -> float:

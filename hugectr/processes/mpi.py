@@ -12,7 +12,7 @@ from typing import Any
 
 from hugectr.errors import CommError
 from hugectr.processes.connected import ConnectedGroup
-from hugectr.processes.failure import JobFailure
+from hugectr.processes.failure import JobFailure, seconds_before_telling
 from hugectr.processes.group import ProcessGroup
 
 _ABORT_TAG, _DATA_TAG = 2, 1
@@ -133,9 +133,7 @@ class MpiGroup(ConnectedGroup):
         missing = sorted(
             {p for request, p in zip(requests, peers, strict=True) if not request.Test()}
         )
-        # All that wait give up now: the first of them tells.
-        before = sum(1 for rank in range(self.rank) if rank not in missing)
-        self.failure.wait(0.5 * before)
+        self.failure.wait(seconds_before_telling(self.rank, missing))
         names = ", ".join(map(str, missing))
         reason = (
             f"process {names} did not take part in an exchange within {limit:g} s: it hangs, is "

@@ -15,7 +15,11 @@ from collections.abc import Sequence
 from hugectr.errors import CommError
 from hugectr.processes.connected import ConnectedGroup
 from hugectr.processes.environment import Place
-from hugectr.processes.failure import JobFailure, start_limit_from_environment
+from hugectr.processes.failure import (
+    JobFailure,
+    seconds_before_telling,
+    start_limit_from_environment,
+)
 from hugectr.processes.group import ProcessGroup
 from hugectr.processes.rendezvous import Address, Listener, connect, find_each_other
 
@@ -211,8 +215,7 @@ class SocketGroup(ConnectedGroup):
         self._fail(f"the connection to process {rank} broke")
 
     def _give_up(self, missing: list[int], limit: float) -> None:
-        # All that wait give up now: the first of them tells.
-        self.failure.wait(0.5 * sum(1 for rank in range(self.rank) if rank not in missing))
+        self.failure.wait(seconds_before_telling(self.rank, missing))
         self._fail(
             f"process {', '.join(map(str, missing))} did not take part in an exchange within "
             f"{limit:g} s: it hangs, is busy elsewhere or has ended (HUGECTR_PROCESS_TIMEOUT sets "

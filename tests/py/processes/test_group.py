@@ -27,6 +27,14 @@ def test_questions_do_not_keep_python_from_the_threads_that_need_it(engine):
         assert f"process {rank} is done" in out
 
 
+@pytest.mark.parametrize("engine", job.ENGINES)
+def test_who_is_missed_by_all_is_named(engine):
+    status, out, err = job.run(engine, 3, job.TESTS / "processes" / "ahead_job.py")
+    assert status != 0
+    assert "process 1 did not take part in an exchange within 2 s" in f"{err} {out}"
+    assert "process 1, 2" not in f"{err} {out}"
+
+
 def test_a_group_of_one():
     group = SoloGroup()
     assert group.all_gather(b"abc") == [b"abc"]
