@@ -16,7 +16,8 @@ namespace hugectr {
 enum class EmbeddingType { DistributedSlotSparseEmbeddingHash, LocalizedSlotSparseEmbeddingHash };
 enum class Combiner { Sum, Mean };
 /// How vectors of a training batch travel between devices: pooled by the owners of rows, or each
-/// distinct row once, pooled where it is used. Auto: what moves less, batch by batch.
+/// distinct row once, pooled where it is used. Auto: rows where they are at most three quarters of
+/// the bytes, batch by batch.
 enum class ExchangeType { Auto, Pooled, Unique };
 
 struct SparseEmbeddingHashParams {
@@ -122,6 +123,7 @@ class HCTR_API IEmbedding {
   /// known; forward() waits for what is then left on the plan stream. Throws InvalidArgument for
   /// the reserved key (sample, slot named), OutOfMemory for a full budget (table, device, rows
   /// asked and allowed); the table is then as before the call.
+  /// With several devices training plans are collective, unless the exchange is Pooled.
   virtual void plan(std::size_t local_id, const SparseTensor& csr, PlanSlot slot, bool train) = 0;
   /// Makes the plan stream wait until nothing reads the slot's former plan. plan() does so itself:
   /// this is for those who measure it.

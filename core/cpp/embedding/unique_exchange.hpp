@@ -24,14 +24,15 @@ class UniqueExchange {
   UniqueExchange(const SparseEmbeddingHashParams& params, GPUResource& gpu, std::string owner,
                  const SlotDistribution& distribution);
 
-  /// On the plan stream, once the plan's rows are known: fills plan.unique and the plan's runs, or
-  /// returns false with plan.unique.used false. Collective.
+  /// On the plan stream, once the plan's rows are known: fills plan.unique and the plan's runs and
+  /// waits for them, or returns false with plan.unique.used false. Collective.
   bool plan(LookupPlan& plan, const SparseTensor& csr);
   /// On the compute stream: rows of the plan's weights -> output (b, S, d). Collective.
   void forward(const OpContext& context, const LookupPlan& plan, const ExchangeBuffers& buffers,
                const TensorRef& output) const;
   /// gradient (b, S, d) -> a vector for each row that was asked for (asked_rows, 1, d), which are
-  /// the buckets of the plan's runs. float16 is summed in float32. Collective.
+  /// the buckets of the plan's runs. float16 travels as float32. On the stream that updates the
+  /// table. Collective.
   TensorRef backward(const OpContext& context, const LookupPlan& plan,
                      const ExchangeBuffers& buffers, const TensorRef& gradient) const;
 
