@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-import json
-import pickle
+import os
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from hugectr import errors
+from hugectr.processes import values
 from hugectr.processes.group import ProcessGroup
 
 T = TypeVar("T")
@@ -16,32 +16,48 @@ T = TypeVar("T")
 #: Seconds that the slowest process may work longer than the fastest on all of a model's rows.
 LONG = 3600.0
 
+#: Characters of an error's text that others get to see.
+_LONGEST = 10_000
 _NAMES = ("InvalidArgument", "OutOfMemory", "DeviceError", "DataError", "CommError")
 
 
 def describe(error: Exception) -> dict[str, Any]:
     """An error as plain values, for other processes."""
-    told: dict[str, Any] = {"type": type(error).__name__, "text": str(error)}
-    if isinstance(error, OSError) and error.errno is not None:
-        told |= {"errno": error.errno, "text": error.strerror, "file": error.filename}
+    told: dict[str, Any] = {"type": type(error).__name__, "text": str(error)[:_LONGEST]}
+    if isinstance(error, OSError) and isinstance(error.errno, int):
+        told |= {"errno": error.errno, "text": str(error.strerror)[:_LONGEST]}
+        told["file"] = None if error.filename is None else os.fsdecode(error.filename)
     return told
 
 
 def rebuild(rank: int, told: dict[str, Any]) -> Exception:
     """The error of a process, as all others raise it: of the same kind, with the rank named."""
-    text = f"process {rank}: {told['text']}"
-    if "errno" in told:
-        return OSError(told["errno"], text, told["file"])
-    if told["type"] in _NAMES:
+    text = f"process {rank}: {told.get('text')}"
+    if isinstance(told.get("errno"), int):
+        return OSError(told["errno"], text, told.get("file"))
+    if told.get("type") in _NAMES:
         kind: type[Exception] = getattr(errors, told["type"])
         return kind(text)
-    return RuntimeError(f"process {rank}: {told['type']}: {told['text']}")
+    return RuntimeError(f"process {rank}: {told.get('type')}: {told.get('text')}")
+
+
+def _report(group: ProcessGroup, rank: int, data: bytes | memoryview) -> dict[str, Any]:
+    """What a process has sent of itself."""
+    try:
+        found = values.decode(data)
+        if not isinstance(found, dict):
+            raise ValueError(f"a {type(found).__name__}")
+    except ValueError as error:
+        reason = f"process {rank} sent what is no report of this package: {error}"
+        group.abort(reason)
+        raise errors.CommError(reason) from None
+    return found
 
 
 def first_cause(reports: list[dict[str, Any] | None]) -> Exception | None:
     """Of errors by rank, the one to raise: a broken connection is rarely the cause."""
     found = [(rank, told) for rank, told in enumerate(reports) if told is not None]
-    found.sort(key=lambda item: (item[1]["type"] == "CommError", item[0]))
+    found.sort(key=lambda item: (item[1].get("type") == "CommError", item[0]))
     return rebuild(*found[0]) if found else None
 
 
@@ -52,7 +68,8 @@ def together(group: ProcessGroup, work: Callable[[], T], limit: float | None = N
     ----------
     group : ProcessGroup
     work : callable
-        Its result must be picklable. It is no collective itself: the others may have failed.
+        Its result is made of plain values and arrays (``processes.values``). It is no collective
+        itself: the others may have failed.
     limit : float, optional
         Seconds the slowest process may take longer than the fastest.
 
@@ -70,17 +87,18 @@ def together(group: ProcessGroup, work: Callable[[], T], limit: float | None = N
         return [work()]
     own: Exception | None = None
     try:
-        report: dict[str, Any] = {"result": work()}
+        report = values.encode({"result": work()})
     except Exception as error:
-        own, report = error, {"error": describe(error)}
+        own, report = error, values.encode({"error": describe(error)})
     except BaseException:  # interrupted: the others must not wait
         group.abort(f"process {group.rank} was interrupted")
         raise
-    reports = [pickle.loads(data) for data in group.all_gather(pickle.dumps(report), limit)]
-    cause = first_cause([report.get("error") for report in reports])
+    gathered = group.all_gather(report, limit)
+    reports = [_report(group, rank, data) for rank, data in enumerate(gathered)]
+    cause = first_cause([found.get("error") for found in reports])
     if cause is not None:
         raise cause from own
-    return [report["result"] for report in reports]
+    return [found["result"] for found in reports]
 
 
 def jointly(group: ProcessGroup, work: Callable[[], T], limit: float | None = None) -> T:
@@ -135,13 +153,15 @@ class Rounds:
         if self._failure is None:
             sent = [bytearray(self._DATA) + part for part in parts]
         else:
-            told = json.dumps(describe(self._failure)).encode()
+            told = values.encode(describe(self._failure))
             sent = [bytearray(self._ERROR) + told] * self._group.size
         received = self._group.exchange([memoryview(part) for part in sent])
         cause = first_cause(
             [
-                json.loads(bytes(data[self.HEAD :])) if data[: self.HEAD] == self._ERROR else None
-                for data in received
+                _report(self._group, rank, memoryview(data)[self.HEAD :])
+                if data[: self.HEAD] == self._ERROR
+                else None
+                for rank, data in enumerate(received)
             ]
         )
         if cause is not None:

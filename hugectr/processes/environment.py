@@ -6,9 +6,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hugectr.errors import CommError
+from hugectr.processes.secret import WAY_OUT, given_secret
 
 #: Variables of mpirun and its relatives that say how many processes there are.
 _MPI_SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE")
@@ -29,8 +30,11 @@ class Place:
         Where process 0 listens; ("", 0) when ``file`` tells.
     file : str
         File through which process 0 says where it listens; empty: ``address`` is known.
-    token : str
-        What processes of this job know and others do not.
+    one_host : bool
+        Whether all processes are on this machine, by the counts of who started them.
+    secret : bytes
+        What processes of this job know and others do not; empty, on one machine: process 0 makes
+        one.
     """
 
     rank: int
@@ -38,7 +42,8 @@ class Place:
     local_rank: int
     address: tuple[str, int]
     file: str
-    token: str
+    one_host: bool
+    secret: bytes = field(repr=False)
 
 
 def started_by_mpi(environ: Mapping[str, str] = os.environ) -> bool:
@@ -49,9 +54,10 @@ def started_by_mpi(environ: Mapping[str, str] = os.environ) -> bool:
 def place_of(environ: Mapping[str, str] = os.environ) -> Place | None:
     """The place of this process, or None when it is alone.
 
-    ``hugectr launch`` and torchrun set RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT;
-    srun sets SLURM_PROCID and its relatives. HUGECTR_RENDEZVOUS_FILE names a file on a disk that
-    all processes see, to be used instead of an address.
+    ``hugectr launch`` and torchrun set RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR
+    and MASTER_PORT; srun sets SLURM_PROCID and its relatives. HUGECTR_RENDEZVOUS_FILE names a file
+    on a disk that all processes see, to be used instead of an address; HUGECTR_JOB_SECRET_FILE or
+    HUGECTR_JOB_SECRET give the secret, without which a job of several machines does not start.
 
     Raises
     ------
@@ -59,30 +65,53 @@ def place_of(environ: Mapping[str, str] = os.environ) -> Place | None:
         When variables are missing or make no sense.
     """
     file = environ.get("HUGECTR_RENDEZVOUS_FILE", "")
+    address = ("", 0)
     if environ.get("WORLD_SIZE", "") and environ.get("RANK", ""):
         size, rank = _number(environ, "WORLD_SIZE"), _number(environ, "RANK")
         local = _number(environ, "LOCAL_RANK") if environ.get("LOCAL_RANK") else rank
-        address = ("", 0)
+        one_host = bool(environ.get("LOCAL_WORLD_SIZE")) and (
+            _number(environ, "LOCAL_WORLD_SIZE") == size
+        )
         if size > 1 and not file:
             port = _number(environ, "MASTER_PORT")
             # torchrun itself listens at MASTER_PORT.
             port += 1 if "TORCHELASTIC_RUN_ID" in environ else 0
             address = (_text(environ, "MASTER_ADDR"), port)
-        token = environ.get("HUGECTR_JOB_TOKEN") or environ.get("TORCHELASTIC_RUN_ID", "")
     elif environ.get("SLURM_STEP_NUM_TASKS", "") and environ.get("SLURM_PROCID", ""):
         size, rank = _number(environ, "SLURM_STEP_NUM_TASKS"), _number(environ, "SLURM_PROCID")
         local = _number(environ, "SLURM_LOCALID")
-        address = ("", 0)
+        one_host = _slurm_on_one_host(environ, size)
         if size > 1 and not file:
             host = environ.get("MASTER_ADDR") or first_host(_text(environ, "SLURM_STEP_NODELIST"))
             port = _number(environ, "MASTER_PORT") if "MASTER_PORT" in environ else _PORT
             address = (host, port)
-        token = environ.get("SLURM_JOB_ID", "") + "." + environ.get("SLURM_STEP_ID", "")
     else:
         return None
     if not 0 <= rank < size:
         raise CommError(f"this process has rank {rank} of {size}: its launcher set wrong variables")
-    return Place(rank, size, local, address, file, token) if size > 1 else None
+    if size == 1:
+        return None
+    if address[1] > 65535:
+        raise CommError(f"MASTER_PORT: process 0 can not listen at port {address[1]}")
+    secret = given_secret(environ)
+    if not secret and not one_host:
+        raise CommError(
+            "this job has no secret, so anybody who reaches its ports could join it (by its "
+            f"variables its {size} processes may be on several machines): {WAY_OUT}. Where all are "
+            "on this machine, start them with `hugectr launch`, or set LOCAL_WORLD_SIZE to their "
+            "number"
+        )
+    return Place(rank, size, local, address, file, one_host, secret)
+
+
+def _slurm_on_one_host(environ: Mapping[str, str], size: int) -> bool:
+    """Whether all of a step's counts that are there say that it has one machine."""
+    says = {
+        "SLURM_STEP_NUM_NODES": "1",
+        "SLURM_STEP_TASKS_PER_NODE": str(size),  # "2(x3)" or "4,2" for several
+    }
+    found = {name: environ[name] for name in says if environ.get(name)}
+    return bool(found) and all(says[name] == text for name, text in found.items())
 
 
 def first_host(nodes: str) -> str:
@@ -104,6 +133,6 @@ def _text(environ: Mapping[str, str], name: str) -> str:
 
 def _number(environ: Mapping[str, str], name: str) -> int:
     text = _text(environ, name)
-    if not text.isdigit():
-        raise CommError(f"{name}: found {text!r}, allowed: a number")
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise CommError(f"{name}: found {text[:80]!r}, allowed: a number")
     return int(text)

@@ -13,6 +13,9 @@ import sys
 import time
 from collections.abc import Sequence
 
+from hugectr.processes.joining import Joining
+from hugectr.processes.secret import SECRET, SECRET_FILE
+
 #: Seconds that the others have to end by themselves after one has failed, and to obey SIGTERM.
 GRACE_SECONDS = 4.0
 
@@ -21,8 +24,9 @@ def launch(processes: int, command: Sequence[str]) -> int:
     """Start a script ``processes`` times and wait for all.
 
     The processes find each other by the variables that torchrun sets too: RANK, WORLD_SIZE,
-    LOCAL_RANK, MASTER_ADDR, MASTER_PORT. When one fails, the others are given a few seconds and
-    then ended; none outlives this call, nor this process.
+    LOCAL_RANK, MASTER_ADDR, MASTER_PORT, and know each other by a secret made here. When one fails,
+    or ends while the others wait for it to join, the others are given a few seconds and then ended;
+    none outlives this call, nor this process.
 
     Parameters
     ----------
@@ -43,7 +47,7 @@ def launch(processes: int, command: Sequence[str]) -> int:
         "LOCAL_WORLD_SIZE": str(processes),
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(port),
-        "HUGECTR_JOB_TOKEN": secrets.token_hex(16),
+        SECRET: secrets.token_hex(32),
         "HUGECTR_LAUNCHER": str(os.getpid()),
     }
     # The processes share the cores: as many threads each as there are cores would only wait.
@@ -51,13 +55,18 @@ def launch(processes: int, command: Sequence[str]) -> int:
     common["HUGECTR_NUM_THREADS"] = os.environ.get(
         "HUGECTR_NUM_THREADS", str(max(1, cores // processes))
     )
+    joining = Joining()
+    common |= joining.variables()
+    # One that the user has given is for the processes of several machines.
+    inherited = {name: text for name, text in os.environ.items() if name != SECRET_FILE}
     children: list[subprocess.Popen[bytes]] = []
     previous = signal.signal(signal.SIGTERM, _as_interrupt)
     try:
         for rank in range(processes):
-            environ = os.environ | common | {"RANK": str(rank), "LOCAL_RANK": str(rank)}
-            handles = (listener.fileno(),) if rank == 0 else ()
+            environ = inherited | common | {"RANK": str(rank), "LOCAL_RANK": str(rank)}
+            handles = [joining.handle]
             if rank == 0:
+                handles.append(listener.fileno())
                 environ["HUGECTR_LISTENER"] = str(listener.fileno())
             children.append(
                 subprocess.Popen(
@@ -68,13 +77,14 @@ def launch(processes: int, command: Sequence[str]) -> int:
                 )
             )
         listener.close()
-        return _wait(children)
+        return _wait(children, joining)
     except KeyboardInterrupt:
         _end(children, GRACE_SECONDS)
         return 128 + signal.SIGINT
     finally:
         listener.close()
         _end(children, 0.0)
+        joining.close()
         signal.signal(signal.SIGTERM, previous)
 
 
@@ -88,8 +98,9 @@ def _end_with_parent() -> None:
     ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
 
 
-def _wait(children: list[subprocess.Popen[bytes]]) -> int:
+def _wait(children: list[subprocess.Popen[bytes]], joining: Joining) -> int:
     running = dict(enumerate(children))
+    ended: set[int] = set()
     while running:
         for rank, child in list(running.items()):
             status = child.poll()
@@ -100,11 +111,17 @@ def _wait(children: list[subprocess.Popen[bytes]]) -> int:
                 _end(list(running.values()), GRACE_SECONDS)
                 _say(rank, status, len(children) - 1)
                 return status if status > 0 else 128 - status
+            ended.add(rank)
+        missing = joining.waits_in_vain(ended)
+        if missing is not None:
+            _end(list(running.values()), 0.0)
+            _say(missing, 0, len(children) - 1, " before it joined them")
+            return 1
         time.sleep(0.02)
     return 0
 
 
-def _say(rank: int, status: int, others: int) -> None:
+def _say(rank: int, status: int, others: int, when: str = "") -> None:
     if status < 0:
         how = f"was killed by {signal.Signals(-status).name}"
         if -status == signal.SIGKILL:
@@ -112,7 +129,9 @@ def _say(rank: int, status: int, others: int) -> None:
     else:
         how = f"ended with status {status}"
     sys.stdout.flush()
-    sys.stderr.write(f"hugectr launch: process {rank} {how}; the other {others} have ended too\n")
+    sys.stderr.write(
+        f"hugectr launch: process {rank} {how}{when}; the other {others} have ended too\n"
+    )
 
 
 def _end(children: list[subprocess.Popen[bytes]], grace: float) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 from hugectr.errors import CommError
 from hugectr.processes.connected import ConnectedGroup
 from hugectr.processes.failure import JobFailure, seconds_before_telling
+from hugectr.processes.frames import MAX_MESSAGE
 from hugectr.processes.group import ProcessGroup
 
 _ABORT_TAG, _DATA_TAG = 2, 1
@@ -33,17 +34,29 @@ class _Control:
         atexit.register(self._end)  # runs before the one of mpi4py, which finalizes MPI
 
     def tell(self, reason: str) -> None:
-        text = reason.encode()
+        text = reason.encode(errors="replace")[:MAX_MESSAGE] or b"unknown"
         for rank in range(self._comm.Get_size()):
             if rank != self._comm.Get_rank():
-                self._told.append(self._comm.isend(text, rank, _ABORT_TAG))
+                piece = [text, self._mpi.BYTE]
+                self._told.append(self._comm.Isend(piece, rank, _ABORT_TAG))
 
     def _watch(self) -> None:
+        try:
+            self._listen()
+        except Exception as error:  # without its news this process would wait for the dead
+            rank = self._comm.Get_rank()
+            reason = f"process {rank} can not hear the others: {type(error).__name__}: {error}"
+            if self._failure.set(reason, remote=False):
+                self.tell(reason)
+
+    def _listen(self) -> None:
         status = self._mpi.Status()
         while not self._over.wait(0.1):
             if self._comm.Iprobe(self._mpi.ANY_SOURCE, _ABORT_TAG, status):
-                text = self._comm.recv(source=status.Get_source(), tag=_ABORT_TAG)
-                self._failure.set(text.decode(), remote=True)
+                # Bytes, and no more than a reason has: recv() would unpickle what came.
+                text = bytearray(min(status.Get_count(self._mpi.BYTE), MAX_MESSAGE))
+                self._comm.Recv([text, self._mpi.BYTE], status.Get_source(), _ABORT_TAG)
+                self._failure.set(text.decode(errors="replace"), remote=True)
                 return
 
     def _end(self) -> None:

@@ -4,53 +4,130 @@
 from __future__ import annotations
 
 import contextlib
-import hmac
-import json
+import errno
 import os
 import socket
-import struct
-import threading
-import time
+import stat
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from hugectr.errors import CommError
+from hugectr.processes import values
+from hugectr.processes.call import Address, call
+from hugectr.processes.deadline import Deadline
 from hugectr.processes.environment import Place
+from hugectr.processes.frames import receive_message, sealed
+from hugectr.processes.listener import Listener
+from hugectr.processes.secret import Hideout
 
-_GREETING_SECONDS = 5.0  # for a stranger's connection, before it is closed
-_LONGEST = 1 << 16  # bytes of a greeting
-Address = tuple[str, int]
-
-
-def send_message(connection: socket.socket, message: dict[str, Any]) -> None:
-    """Send a small message with its length in front."""
-    data = json.dumps(message).encode()
-    connection.sendall(struct.pack("<I", len(data)) + data)
+_LOOPBACK = "127.0.0.1"
+_NAME = "rendezvous"
+_ADDRESS_BYTES = 512  # of a process, in the list; and of the file that tells where process 0 is
+_BIND_SECONDS = 2.0
 
 
-def receive_message(connection: socket.socket) -> dict[str, Any]:
-    """Receive what ``send_message`` sent; ValueError or OSError when it is none."""
-    (length,) = struct.unpack("<I", _receive(connection, 4))
-    if length > _LONGEST:
-        raise ValueError("no greeting of this package")
-    message = json.loads(_receive(connection, length))
-    if not isinstance(message, dict):
-        raise ValueError("no greeting of this package")
-    return message
+@dataclass(frozen=True)
+class Meeting:
+    """What a process knows when all have met.
+
+    Attributes
+    ----------
+    listener : Listener
+        Its own.
+    addresses : list of Address
+        Of all listeners, by rank.
+    secret : bytes
+    """
+
+    listener: Listener
+    addresses: list[Address]
+    secret: bytes
 
 
-def _receive(connection: socket.socket, count: int) -> bytes:
-    data = b""
-    while len(data) < count:
-        part = connection.recv(count - len(data))
-        if not part:
-            raise ConnectionError("the connection ended")
-        data += part
-    return data
+def find_each_other(place: Place, deadline: Deadline) -> Meeting:
+    """Meet all processes of the job; collective.
+
+    Raises
+    ------
+    CommError
+        When one of them is missing, or this one can not listen.
+    """
+    # On one machine, whatever the address says: nobody from outside can reach it.
+    where = (_LOOPBACK, place.address[1]) if place.one_host else place.address
+    hideout = None
+    if not place.secret:
+        host, port = place.address
+        hideout = Hideout(f"{host}:{port}" if not place.file else os.path.abspath(place.file))
+    if place.rank == 0:
+        return _gather(place, where, hideout, deadline)
+    return _join(place, where, hideout, deadline)
 
 
-def _handed_socket(port: int) -> socket.socket | None:
-    """The socket at a port that ``hugectr launch`` has opened for this process, if it did."""
+def _gather(place: Place, address: Address, hideout: Hideout | None, deadline: Deadline) -> Meeting:
+    """As process 0: wait for all, and tell each where the others are."""
+    host = address[0] or _own_address()
+    listening = _handed_socket(address) or _listen(host, address[1], place.size)
+    with contextlib.ExitStack() as tidy:
+        # After the port was taken: what lies there now is of a job that has ended.
+        secret = hideout.write() if hideout is not None else place.secret
+        if hideout is not None:
+            tidy.callback(hideout.remove)
+        listener = Listener(place, listening, secret)
+        on_failure = tidy.enter_context(contextlib.ExitStack())
+        on_failure.callback(listener.close)
+        if place.file:
+            _write_address(Path(place.file), listener.address)
+            tidy.callback(Path(place.file).unlink, missing_ok=True)
+        addresses: list[Address] = [listener.address]
+        links = []
+        for rank in range(1, place.size):
+            link = listener.take(_NAME, rank, deadline)
+            try:
+                port = int(values.decode(receive_message(link, deadline.at)))
+                addresses.append((link.connection.getpeername()[0], port))
+            except (OSError, ValueError, TypeError) as error:
+                raise CommError(
+                    f"process {rank} ended while the processes met ({error})"
+                ) from error
+            links.append(link)
+        for link in links:
+            with contextlib.suppress(OSError):  # who has gone is missed soon enough
+                link.connection.sendall(sealed(link.outgoing, values.encode(addresses)))
+            link.connection.close()
+        on_failure.pop_all()
+    return Meeting(listener, addresses, secret)
+
+
+def _join(place: Place, address: Address, hideout: Hideout | None, deadline: Deadline) -> Meeting:
+    """As any other process: call process 0, say where this one listens, and get the list."""
+    secret = place.secret
+
+    def target() -> tuple[Address, bytes]:
+        nonlocal secret
+        where = _read_address(Path(place.file)) if place.file else address
+        secret = hideout.read() if hideout is not None else place.secret
+        return where, secret
+
+    link = call(target, place, _NAME, 0, deadline)
+    # The interface that leads to process 0, and no other.
+    listening = _listen(link.connection.getsockname()[0], 0, place.size)
+    listener = Listener(place, listening, secret)
+    try:
+        link.connection.settimeout(max(0.1, deadline.left()))
+        link.connection.sendall(sealed(link.outgoing, values.encode(listener.address[1])))
+        longest = _ADDRESS_BYTES * (place.size + 1)
+        table = values.decode(receive_message(link, deadline.at, longest))
+        addresses = [(str(host), int(port)) for host, port in table]
+    except (OSError, ValueError, TypeError) as error:
+        raise CommError(f"process 0 ended while the processes met ({error})") from error
+    # Process 0 does not know by which of its names the others reach it.
+    addresses[0] = (link.connection.getpeername()[0], addresses[0][1])
+    link.connection.close()
+    return Meeting(listener, addresses, secret)
+
+
+def _handed_socket(address: Address) -> socket.socket | None:
+    """The socket that ``hugectr launch`` has opened for this process, if it did."""
     handle = os.environ.pop("HUGECTR_LISTENER", "")
     if not handle:
         return None
@@ -58,147 +135,71 @@ def _handed_socket(port: int) -> socket.socket | None:
         found = socket.socket(fileno=int(handle))
     except (OSError, ValueError):  # the variable of a launcher further up
         return None
-    if found.family == socket.AF_INET and found.getsockname()[1] == port:
+    if found.family == socket.AF_INET and found.getsockname() == address:
         return found
     found.detach()
     return None
 
 
-class Listener:
-    """Takes the connections of the other processes and keeps them by name until asked for."""
-
-    def __init__(self, place: Place, at: Address | None = None) -> None:
-        self._token = place.token
-        host, port = at or ("", 0)
-        handed = _handed_socket(port) if port else None
-        self._socket = handed or socket.create_server((host, port), backlog=place.size * 8)
-        self.port: int = self._socket.getsockname()[1]
-        self._waiting: dict[tuple[str, int], tuple[socket.socket, dict[str, Any]]] = {}
-        self._changed = threading.Condition()
-        threading.Thread(target=self._accept, name="hctr-accept", daemon=True).start()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                connection, _ = self._socket.accept()
-            except OSError:  # closed
-                return
-            # A port scanner may say nothing at all: nobody else waits for it.
-            threading.Thread(target=self._greet, args=(connection,), daemon=True).start()
-
-    def _greet(self, connection: socket.socket) -> None:
-        try:
-            connection.settimeout(_GREETING_SECONDS)
-            hello = receive_message(connection)
-            if not hmac.compare_digest(str(hello["token"]).encode(), self._token.encode()):
-                raise ValueError("a process of another job")
-            key = (str(hello["name"]), int(hello["rank"]))
-            connection.settimeout(None)
-        except (OSError, ValueError, KeyError, TypeError):
-            connection.close()
-            return
-        with self._changed:
-            self._waiting[key] = (connection, hello)
-            self._changed.notify_all()
-
-    def take(self, name: str, rank: int, limit: float) -> tuple[socket.socket, dict[str, Any]]:
-        """Return the connection that process ``rank`` opened under a name."""
-        with self._changed:
-            if not self._changed.wait_for(lambda: (name, rank) in self._waiting, limit):
-                raise CommError(
-                    f"process {rank} did not connect within {limit:g} s: it has not started, has "
-                    "ended, or can not reach this machine (HUGECTR_START_TIMEOUT sets the limit)"
-                )
-            return self._waiting.pop((name, rank))
-
-    def close(self) -> None:
-        """Take no more connections."""
-        self._socket.close()
-
-
-def connect(address: Address, place: Place, name: str, limit: float, **more: Any) -> socket.socket:
-    """Open a connection to a process that listens, or will soon.
-
-    Raises
-    ------
-    CommError
-        When nobody listens there within ``limit`` seconds.
-    """
-    end = time.monotonic() + limit
+def _listen(host: str, port: int, size: int) -> socket.socket:
+    """A socket that listens at one interface."""
+    deadline = Deadline(_BIND_SECONDS)
     while True:
         try:
-            connection = socket.create_connection(address, timeout=max(0.1, end - time.monotonic()))
-            break
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            family, *_, at = min(found, key=lambda item: item[0] != socket.AF_INET)
+            return socket.create_server(at[:2], family=family, backlog=max(128, 8 * size))
         except OSError as error:
-            if time.monotonic() > end:
-                raise CommError(
-                    f"process {place.rank} found nobody at {address[0]}:{address[1]} within "
-                    f"{limit:g} s ({error}): did process 0 start, and is the address right?"
-                ) from error
-            time.sleep(0.05)
-    connection.settimeout(None)
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    send_message(connection, {"token": place.token, "name": name, "rank": place.rank, **more})
-    return connection
+            # A process that calls an address where nobody listens yet may get it for a moment.
+            if error.errno == errno.EADDRINUSE and deadline.pause():
+                continue
+            why = error.strerror or str(error)
+            raise CommError(
+                f"process 0 can not listen at {host}:{port} ({why}): MASTER_ADDR must be an "
+                "address of the machine of process 0, and MASTER_PORT a port there that nobody has"
+            ) from error
 
 
-def find_each_other(place: Place, limit: float) -> tuple[Listener, list[Address]]:
-    """Return this process's listener and the addresses of all listeners, by rank."""
-    if place.rank == 0:
-        listener = Listener(place, ("", place.address[1]) if place.address[0] else None)
-        if place.file:
-            _write_address(place, listener.port)
-        return listener, _gather(place, listener, limit)
-    listener = Listener(place)
-    main = _read_address(place, limit) if place.file else place.address
-    connection = connect(main, place, "rendezvous", limit, port=listener.port)
-    try:
-        connection.settimeout(limit)
-        host = connection.getpeername()[0]
-        table = receive_message(connection)["addresses"]
-    except (OSError, ValueError, KeyError) as error:
-        raise CommError(f"process 0 ended while the processes met ({error})") from error
-    connection.close()
-    # Process 0 does not know by which of its names the others reach it.
-    return listener, [(host if r == 0 else h, int(p)) for r, (h, p) in enumerate(table)]
+def _own_address() -> str:
+    """An address of this machine that others can reach, for who names none."""
+    with contextlib.suppress(OSError):
+        for *_, at in socket.getaddrinfo(socket.gethostname(), 0, family=socket.AF_INET):
+            if not str(at[0]).startswith("127."):
+                return str(at[0])
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asks:
+        asks.connect(("192.0.2.1", 9))  # sends nothing: asks the system for the way out
+        return str(asks.getsockname()[0])
+    raise CommError(
+        "HUGECTR_RENDEZVOUS_FILE: this machine has no address that others could reach; use "
+        "MASTER_ADDR and MASTER_PORT"
+    )
 
 
-def _gather(place: Place, listener: Listener, limit: float) -> list[Address]:
-    addresses: list[Address] = [("", listener.port)]
-    connections = []
-    for rank in range(1, place.size):
-        connection, hello = listener.take("rendezvous", rank, limit)
-        addresses.append((connection.getpeername()[0], int(hello["port"])))
-        connections.append(connection)
-    for connection in connections:
-        send_message(connection, {"addresses": addresses})
-        connection.close()
-    if place.file:
-        with contextlib.suppress(OSError):
-            os.unlink(place.file)
-    return addresses
-
-
-def _write_address(place: Place, port: int) -> None:
-    path = Path(place.file)
+def _write_address(path: Path, address: Address) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        temporary.write_text(f"{socket.getfqdn()} {port}\n", encoding="utf-8")
+        with contextlib.suppress(FileNotFoundError):
+            temporary.unlink()
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        with open(os.open(temporary, flags, 0o600), "w", encoding="utf-8") as file:
+            file.write(f"{address[0]} {address[1]}\n")
         temporary.rename(path)
     except OSError as error:
         raise CommError(f"HUGECTR_RENDEZVOUS_FILE: {path} can not be written ({error})") from error
 
 
-def _read_address(place: Place, limit: float) -> Address:
-    end = time.monotonic() + limit
-    while True:
-        try:
-            host, port = Path(place.file).read_text(encoding="utf-8").split()
+def _read_address(path: Path) -> Address:
+    """What the file says now; CommError when that is nothing, or somebody else wrote it."""
+    try:
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        with open(os.open(path, flags), "rb") as file:
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+                raise CommError(f"HUGECTR_RENDEZVOUS_FILE: {path} is no file of yours")
+            host, port = file.read(_ADDRESS_BYTES).decode().split()
             return host, int(port)
-        except (OSError, ValueError) as error:
-            if time.monotonic() > end:
-                raise CommError(
-                    f"HUGECTR_RENDEZVOUS_FILE: process 0 wrote no address to {place.file} within "
-                    f"{limit:g} s ({error}); the file must be on a disk that all processes see"
-                ) from error
-        time.sleep(0.05)
+    except (OSError, ValueError) as error:
+        raise CommError(
+            f"HUGECTR_RENDEZVOUS_FILE: process 0 has written no address to {path} ({error}); the "
+            "file must be on a disk that all processes see"
+        ) from error

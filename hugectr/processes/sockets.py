@@ -3,127 +3,76 @@
 
 from __future__ import annotations
 
-import atexit
-import contextlib
 import select
-import socket
-import struct
-import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from hugectr.errors import CommError
+from hugectr.processes.call import call
 from hugectr.processes.connected import ConnectedGroup
+from hugectr.processes.control import Control
+from hugectr.processes.deadline import Deadline
 from hugectr.processes.environment import Place
 from hugectr.processes.failure import (
     JobFailure,
     seconds_before_telling,
     start_limit_from_environment,
 )
+from hugectr.processes.frames import Forged, Link
 from hugectr.processes.group import ProcessGroup
-from hugectr.processes.rendezvous import Address, Listener, connect, find_each_other
-
-_HEADER = struct.Struct("<Q")  # length of the data that follows
-_BYE = b"\0"  # on a control connection; everything else there is a reason
+from hugectr.processes.joining import say_that_it_meets, say_that_it_met
+from hugectr.processes.rendezvous import find_each_other
+from hugectr.processes.transfer import Transfer, WrongLength
 
 
 class Mesh:
-    """Makes connections between all pairs of processes, under a name."""
+    """Makes connections between all pairs of processes, under a name.
+
+    Parameters
+    ----------
+    place : Place
+    limit : float
+        Seconds that the others may take to connect, each time.
+    """
 
     def __init__(self, place: Place, limit: float) -> None:
-        self.place, self.limit = place, limit
-        self._listener: Listener
-        self._addresses: list[Address]
-        self._listener, self._addresses = find_each_other(place, limit)
+        self.place, self._limit = place, limit
+        self._meeting = find_each_other(place, Deadline(limit))
 
-    def connections(self, name: str) -> list[socket.socket | None]:
-        """One connection a process, None for the own place; collective."""
-        result: list[socket.socket | None] = []
-        for rank in range(self.place.size):
+    def links(self, name: str, check: Callable[[], None]) -> list[Link | None]:
+        """One connection a process, None for the own place; collective.
+
+        Parameters
+        ----------
+        name : str
+            Never used before.
+        check : callable
+            Raises what should end the waiting.
+        """
+        deadline = Deadline(self._limit, check)
+        result: list[Link | None] = []
+        for rank, address in enumerate(self._meeting.addresses):
             if rank == self.place.rank:
                 result.append(None)
             elif rank < self.place.rank:
-                result.append(connect(self._addresses[rank], self.place, name, self.limit))
+                target = (address, self._meeting.secret)
+                result.append(call(lambda t=target: t, self.place, name, rank, deadline))  # type: ignore[misc]
             else:
-                connection, _ = self._listener.take(name, rank, self.limit)
-                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                result.append(connection)
+                result.append(self._meeting.listener.take(name, rank, deadline))
         return result
-
-
-class _Control:
-    """Connections for nothing but the news that a process has failed or ended."""
-
-    def __init__(self, mesh: Mesh, failure: JobFailure, launcher_tells: bool) -> None:
-        self._failure, self._rank = failure, mesh.place.rank
-        self._launcher_tells = launcher_tells
-        self._connections = mesh.connections("control")
-        self.ended: set[int] = set()  # processes that said goodbye
-        self._sending = threading.Lock()
-        threading.Thread(target=self._watch, name="hctr-watch", daemon=True).start()
-        atexit.register(self._say, _BYE)
-
-    def tell(self, reason: str) -> None:
-        self._say(reason.encode() or b"unknown")
-
-    def _say(self, text: bytes) -> None:
-        with self._sending:
-            for connection in self._connections:
-                if connection is not None:
-                    with contextlib.suppress(OSError):
-                        connection.sendall(_HEADER.pack(len(text)) + text)
-
-    def _watch(self) -> None:
-        open_ = {c: r for r, c in enumerate(self._connections) if c is not None}
-        buffers = dict.fromkeys(open_, b"")
-        lost: dict[int, float] = {}  # process -> when this one says so itself
-        while open_ or lost:
-            readable, _, _ = select.select(list(open_), [], [], 0.05)
-            for connection in readable:
-                rank = open_[connection]
-                try:
-                    data = connection.recv(1 << 16)
-                except OSError:
-                    data = b""
-                if not data:
-                    del open_[connection]
-                    if rank not in self.ended:
-                        # All that are left see it; the lowest of them tells.
-                        first = min([self._rank, *open_.values()])
-                        lost[rank] = time.monotonic() + (0.0 if first == self._rank else 1.0)
-                    continue
-                buffers[connection] += data
-                self._read(rank, buffers[connection])
-            for rank in [r for r, due in lost.items() if time.monotonic() >= due]:
-                del lost[rank]
-                reason = (
-                    f"process {rank} is gone: its connections closed without a word (killed, "
-                    "crashed or out of memory)"
-                )
-                if self._failure.set(reason, remote=self._launcher_tells):
-                    self.tell(reason)
-
-    def _read(self, rank: int, buffer: bytes) -> None:
-        if len(buffer) < _HEADER.size:
-            return
-        (length,) = _HEADER.unpack_from(buffer)
-        text = buffer[_HEADER.size : _HEADER.size + length]
-        if text == _BYE:
-            self.ended.add(rank)
-        elif len(text) == length:
-            self._failure.set(text.decode(errors="replace"), remote=True)
 
 
 class SocketGroup(ConnectedGroup):
     """A group on TCP connections of its own (use ``make``)."""
 
-    def __init__(self, mesh: Mesh, failure: JobFailure, control: _Control, name: str) -> None:
+    def __init__(self, mesh: Mesh, failure: JobFailure, control: Control, name: str) -> None:
         super().__init__(mesh.place.rank, mesh.place.size, failure)
         self._mesh, self._control, self._name = mesh, control, name
-        self._connections = mesh.connections(name)
-        for connection in self._connections:
-            if connection is not None:
-                connection.setblocking(False)
+        self._duplicates = 0
+        self._links = mesh.links(name, failure.check)
+        for link in self._links:
+            if link is not None:
+                link.connection.setblocking(False)
 
     @classmethod
     def make(cls, place: Place, limit: float, launcher_tells: bool = False) -> SocketGroup:
@@ -137,9 +86,13 @@ class SocketGroup(ConnectedGroup):
         launcher_tells : bool
             Whether the launcher tells the user of a process that died.
         """
+        say_that_it_meets(place.rank)
         mesh = Mesh(place, start_limit_from_environment())
         failure = JobFailure(limit)
-        return cls(mesh, failure, _Control(mesh, failure, launcher_tells), "main")
+        links = mesh.links("control", failure.check)
+        group = cls(mesh, failure, Control(links, place.rank, failure, launcher_tells), "main")
+        say_that_it_met(place.rank)
+        return group
 
     def local_rank(self) -> int:
         """Number of this process among those of its machine."""
@@ -148,7 +101,9 @@ class SocketGroup(ConnectedGroup):
     def duplicate(self, name: str) -> ProcessGroup:
         """Make a group of the same processes with an order of calls of its own."""
         self.failure.check()
-        return SocketGroup(self._mesh, self.failure, self._control, f"{self._name}/{name}")
+        self._duplicates += 1  # the same name may come again, and a connection's must not
+        path = f"{self._name}/{name} {self._duplicates}"
+        return SocketGroup(self._mesh, self.failure, self._control, path)
 
     def tell(self, reason: str) -> None:
         """Send a reason to all other processes."""
@@ -158,12 +113,12 @@ class SocketGroup(ConnectedGroup):
         """Exchange bytes with all other processes."""
         transfers = []
         for rank, out, into in pieces:
-            connection = self._connections[rank]
-            assert connection is not None  # only the own place has none
-            transfers.append(_Transfer(rank, connection, out, into))
+            link = self._links[rank]
+            assert link is not None  # only the own place has none
+            transfers.append(Transfer(rank, link, out, into))
         self._run(transfers, limit)
 
-    def _run(self, transfers: list[_Transfer], limit: float) -> None:
+    def _run(self, transfers: list[Transfer], limit: float) -> None:
         end = time.monotonic() + limit
         for transfer in transfers:
             self._step(transfer, select.POLLOUT)
@@ -186,7 +141,7 @@ class SocketGroup(ConnectedGroup):
             if by_number and time.monotonic() > end:
                 self._give_up(sorted(t.rank for t in by_number.values()), limit)
 
-    def _step(self, transfer: _Transfer, events: int) -> None:
+    def _step(self, transfer: Transfer, events: int) -> None:
         try:
             if events & select.POLLOUT:
                 transfer.send()
@@ -194,8 +149,10 @@ class SocketGroup(ConnectedGroup):
                 transfer.receive()
         except (BlockingIOError, InterruptedError):
             pass
-        except ValueError as error:
+        except WrongLength as error:
             self._fail(str(error))
+        except Forged as error:
+            self._fail(f"the connection to process {transfer.rank} was tampered with: {error}")
         except OSError:
             self._lose(transfer.rank)
 
@@ -226,49 +183,3 @@ class SocketGroup(ConnectedGroup):
         self.abort(reason)
         self.failure.check()
         raise CommError(reason)
-
-
-class _Transfer:
-    """Both directions between two processes of one exchange."""
-
-    def __init__(
-        self, rank: int, connection: socket.socket, out: memoryview, into: memoryview
-    ) -> None:
-        self.rank, self.connection = rank, connection
-        self._out: list[memoryview] = [memoryview(_HEADER.pack(len(out))), out]
-        self._header = bytearray(_HEADER.size)
-        self._expected = len(into)
-        self._into: list[memoryview] = [memoryview(self._header), into]
-
-    @property
-    def done(self) -> bool:
-        return not self._out and not self._into
-
-    @property
-    def events(self) -> int:
-        return (select.POLLOUT if self._out else 0) | (select.POLLIN if self._into else 0)
-
-    def send(self) -> None:
-        while self._out:
-            sent = self.connection.sendmsg(self._out)
-            while self._out and sent >= len(self._out[0]):
-                sent -= len(self._out.pop(0))
-            if self._out and sent:
-                self._out[0] = self._out[0][sent:]
-
-    def receive(self) -> None:
-        while self._into:
-            if not len(self._into[0]):
-                self._into.pop(0)
-                continue
-            count = self.connection.recv_into(self._into[0])
-            if count == 0:
-                raise ConnectionError
-            self._into[0] = self._into[0][count:]
-            if len(self._into) == 2 and not len(self._into[0]):
-                (length,) = _HEADER.unpack(self._header)
-                if length != self._expected:
-                    raise ValueError(
-                        f"process {self.rank} sent {length} bytes where {self._expected} were "
-                        "expected: do all processes make the same calls in the same order?"
-                    )

@@ -18,6 +18,8 @@ def srun(rank, size, port):
         "SLURM_PROCID": str(rank),
         "SLURM_LOCALID": str(rank),
         "SLURM_NODEID": "0",
+        "SLURM_STEP_NUM_NODES": "1",
+        "SLURM_STEP_TASKS_PER_NODE": str(size),
         "SLURM_STEP_NODELIST": "localhost",
         "MASTER_PORT": str(port + 1),
     }

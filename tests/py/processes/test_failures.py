@@ -122,6 +122,7 @@ def test_a_process_that_never_starts_is_named():
     variables = {
         "RANK": "0",
         "WORLD_SIZE": "2",
+        "LOCAL_WORLD_SIZE": "2",
         "LOCAL_RANK": "0",
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": "0",

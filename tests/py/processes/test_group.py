@@ -60,7 +60,8 @@ def test_processes_can_meet_through_a_file(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-TORCHRUN = {
+SECRET = {"HUGECTR_JOB_SECRET": "0123456789abcdef" * 2}
+TORCHRUN = SECRET | {
     "RANK": "3",
     "WORLD_SIZE": "8",
     "LOCAL_RANK": "1",
@@ -68,7 +69,7 @@ TORCHRUN = {
     "MASTER_PORT": "29500",
     "TORCHELASTIC_RUN_ID": "job7",
 }
-SLURM = {
+SLURM = SECRET | {
     "SLURM_PROCID": "5",
     "SLURM_STEP_NUM_TASKS": "6",
     "SLURM_LOCALID": "2",
@@ -82,7 +83,8 @@ def test_places_by_torchrun_and_slurm():
     place = place_of(TORCHRUN)
     assert (place.rank, place.size, place.local_rank) == (3, 8, 1)
     assert place.address == ("n1", 29501)  # torchrun listens at 29500 itself
-    assert place.token == "job7"
+    assert place.secret == b"0123456789abcdef" * 2
+    assert "0123456789abcdef" not in repr(place)
     place = place_of(SLURM)
     assert (place.rank, place.size, place.local_rank) == (5, 6, 2)
     assert place.address == ("gpu07", 29517)
