@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts processes with the variables that srun or torchrun give them:
+"""Starts processes with the variables that srun, torchrun or a user give them:
 launcher.py KIND N SCRIPT [ARGUMENTS]. Neither needs to be installed."""
 
 import os
@@ -42,6 +42,16 @@ def torchrun(rank, size, port):
     }
 
 
+def plain(rank, size, port):
+    """Set by hand; the secret is in the environment already."""
+    return {
+        "RANK": str(rank),
+        "WORLD_SIZE": str(size),
+        "MASTER_ADDR": "localhost",
+        "MASTER_PORT": str(port + 1),
+    }
+
+
 def two_ports():
     """A port somebody listens at, with a free one behind it; and who listens."""
     while True:
@@ -55,6 +65,9 @@ def two_ports():
                 listener.close()
 
 
+KINDS = {"srun": srun, "torchrun": torchrun, "plain": plain}
+
+
 def main():
     """The status is the worst of all."""
     kind, size, *words = sys.argv[1:]
@@ -63,7 +76,7 @@ def main():
         jobs = [
             subprocess.Popen(
                 [sys.executable, *words],
-                env=os.environ | {"srun": srun, "torchrun": torchrun}[kind](rank, int(size), port),
+                env=os.environ | KINDS[kind](rank, int(size), port),
             )
             for rank in range(int(size))
         ]
