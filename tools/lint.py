@@ -43,6 +43,7 @@ def commands(fix: bool) -> list[tuple[str, list[str]]]:
         ("clang-format", [*clang_format, *cpp]),
         ("mypy", [str(BIN / "mypy"), "--no-error-summary"]),
         ("layout", [sys.executable, "tools/check_layout.py"]),
+        ("no code from data", [sys.executable, "tools/check_no_code_from_data.py"]),
     ]
     if cython:
         checks.insert(4, ("cython-lint", [str(BIN / "cython-lint"), *cython]))

@@ -49,15 +49,14 @@ def _checked(source: str, secret: bytes) -> bytes:
     return secret
 
 
-def read_private(path: Path, dir_fd: int | None = None, most: int = LONGEST + 64) -> bytes:
-    """The first ``most`` bytes of a file that nobody but this user can read or change.
+def read_private(path: Path, dir_fd: int | None = None) -> bytes:
+    """What a small file has that nobody but this user can read or change.
 
     Parameters
     ----------
     path : Path
     dir_fd : int, optional
         Its folder, which is open already.
-    most : int
 
     Raises
     ------
@@ -69,7 +68,7 @@ def read_private(path: Path, dir_fd: int | None = None, most: int = LONGEST + 64
         handle = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=dir_fd)
     except OSError as error:
         raise CommError(f"{path} can not be read: {error.strerror}") from error
-    with open(handle, "rb") as file:
+    try:
         found = os.fstat(handle)
         if not stat.S_ISREG(found.st_mode):
             raise CommError(f"{path} is no file")
@@ -79,7 +78,11 @@ def read_private(path: Path, dir_fd: int | None = None, most: int = LONGEST + 64
             raise CommError(
                 f"{path} is open to others (mode {stat.S_IMODE(found.st_mode):o}): chmod 600 {path}"
             )
-        return file.read(most)
+        return os.read(handle, LONGEST + 64)
+    except OSError as error:
+        raise CommError(f"{path} can not be read: {error.strerror}") from error
+    finally:
+        os.close(handle)
 
 
 class Hideout:

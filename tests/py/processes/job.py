@@ -23,7 +23,7 @@ def command(engine, processes, script, *arguments):
             mpirun = Path(shutil.which("mpirun") or "mpirun")
         start = [str(mpirun), "-n", str(processes), *more_than_cores(str(mpirun))]
         return [*start, sys.executable, *words]
-    if engine in ("srun", "torchrun"):
+    if engine in ("srun", "torchrun", "plain"):
         launcher = TESTS / "processes" / "launcher.py"
         return [sys.executable, str(launcher), engine, str(processes), *words]
     return [sys.executable, "-m", "hugectr", "launch", "-n", str(processes), *words]

@@ -143,3 +143,27 @@ def test_a_script_must_be_there():
     status, _, err = job.run("launch", 2, "no_such_script.py")
     assert status == 2
     assert "no_such_script.py: there is no such file" in err
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["at once", "while they wait"])
+def test_who_ends_well_before_joining_is_not_waited_for(tmp_path, first):
+    """The launcher knows that it has ended; the start limit is 60 s."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import os, time\n"
+        "from hugectr import processes\n"
+        f"time.sleep(2.0 if (os.environ['RANK'] == '1') != {first} else 0)\n"
+        "if os.environ['RANK'] != '1':\n"
+        "    processes.current()\n"
+    )
+    status, out, err = job.run("launch", 3, script, hangs_after=40)
+    assert status == 1, out + err
+    assert "process 1 ended with status 0 before it joined them" in err
+    assert "Traceback" not in err
+
+
+def test_processes_that_never_meet_may_end_as_they_like(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text("import os, time\ntime.sleep(0.3 * int(os.environ['RANK']))\n")
+    status, out, err = job.run("launch", 3, script, hangs_after=40)
+    assert (status, out, err) == (0, "", "")
