@@ -7,7 +7,6 @@ connections); in some they are a job that was started as users start one.
 
 from __future__ import annotations
 
-import itertools
 import os
 import random
 import socket
@@ -198,16 +197,19 @@ def cases(full: bool) -> list[Case]:
     for name, tamper in TAMPERING.items():
         for seed in range(20 if full else 1):
             found.append(Case(f"{name} {seed}", lambda _, t=tamper, s=seed: t(s)))  # type: ignore[misc]
-    engines = ("launch", "torchrun", "srun", "plain") if full else ("launch",)
-    attacks = tuple(stranger_attacks.ATTACKS) if full else ("silence",)
     few = ["prlimit", "--nofile=64"]
-    for engine, attack in itertools.product(engines, attacks):
-        found.append(
+    attacks = {"launch": tuple(stranger_attacks.ATTACKS) if full else ("silence",)}
+    if full:
+        some = ("garbage", "unpickling", "wrong_secret", "silence")
+        attacks |= dict.fromkeys(("torchrun", "srun", "plain"), some)
+    for engine, names in attacks.items():
+        found += [
             Case(
                 f"{engine} {attack}",
                 lambda f, e=engine, a=attack: job_under(e, a, few, f),  # type: ignore[misc]
             )
-        )
+            for attack in names
+        ]
     return found
 
 

@@ -4,11 +4,14 @@
 import contextlib
 import random
 import struct
+import subprocess
+import sys
 import tracemalloc
 from pathlib import Path
 
 import numpy as np
 import pytest
+from processes import job
 
 from hugectr import agreement
 from hugectr.errors import CommError, DataError
@@ -167,3 +170,24 @@ def test_errors_of_all_kinds_reach_the_others():
 def test_a_result_that_can_not_be_shared_is_an_error_of_all():
     with pytest.raises(RuntimeError, match=r"process 0: TypeError: .* found set"):
         agreement.together(Pair(values.encode({"result": 1})), lambda: {1})
+
+
+def test_seeds_of_the_protocol_fuzz_target_are_read_and_changed_ones_refused():
+    """In a process of its own: the target fixes the nonces of its greetings."""
+    script = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "import protocol_fuzz\n"
+        "for name, seed in protocol_fuzz.seeds().items():\n"
+        "    read = protocol_fuzz.TARGETS[seed[0]]\n"
+        "    read(seed[1:])\n"
+        "    try:\n"
+        "        read(seed[1:-1] + bytes([seed[-1] ^ 0x81]))\n"
+        "    except (OSError, ValueError):\n"
+        "        print(name)\n"
+    )
+    folder = job.TESTS.parents[0] / "fuzz"
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(folder)],
+        env=job.environment(), capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.split() == ["listen", "call", "messages", "exchange"]  # values have no sum
