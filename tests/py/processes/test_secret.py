@@ -2,15 +2,19 @@
 """The secret of a job: where it may come from, and who may see it."""
 
 import os
+import socket
 import stat
+import threading
 
 import pytest
 from processes import job
 
 from hugectr.errors import CommError
 from hugectr.processes import secret
-from hugectr.processes.environment import place_of
+from hugectr.processes.environment import Place, place_of
+from hugectr.processes.rendezvous import _own_address
 from hugectr.processes.secret import Hideout, given_secret
+from hugectr.processes.sockets import Mesh
 
 LONG = "0123456789abcdef" * 2
 PLAIN = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "n1", "MASTER_PORT": "29500"}
@@ -177,3 +181,93 @@ def test_plain_variables_without_a_secret_do_not_start():
     status, _, err = job.run("plain", 2, script)
     assert status != 0
     assert err.count("this job has no secret") == 2
+
+
+def listens_at(places):
+    """Where the processes of a job listen, each a thread here."""
+    meshes = [None, None]
+
+    def meet(rank):
+        meshes[rank] = Mesh(places[rank], 20.0)
+
+    threads = [threading.Thread(target=meet, args=(rank,)) for rank in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    found = [mesh._meeting.listener.address[0] for mesh in meshes]
+    for mesh in meshes:
+        mesh._meeting.listener.close()
+    return found
+
+
+def free_port(host):
+    with socket.create_server((host, 0)) as listener:
+        return listener.getsockname()[1]
+
+
+def test_processes_on_one_machine_listen_at_loopback_whatever_the_address_says(tmp_path):
+    at = ("192.0.2.77", free_port("127.0.0.1"))  # of nobody
+    places = [Place(rank, 2, rank, at, "", True, LONG.encode()) for rank in range(2)]
+    assert listens_at(places) == ["127.0.0.1"] * 2
+    file = str(tmp_path / "address")
+    places = [Place(rank, 2, rank, ("", 0), file, True, LONG.encode()) for rank in range(2)]
+    assert listens_at(places) == ["127.0.0.1"] * 2
+
+
+def test_processes_on_several_machines_listen_at_the_interface_of_the_address(tmp_path):
+    try:
+        host = _own_address()
+    except CommError:
+        pytest.skip("this machine has no address but loopback")
+    at = (host, free_port(host))
+    places = [Place(rank, 2, rank, at, "", False, LONG.encode()) for rank in range(2)]
+    assert listens_at(places) == [host, host]
+    file = str(tmp_path / "address")
+    places = [Place(rank, 2, rank, ("", 0), file, False, LONG.encode()) for rank in range(2)]
+    assert listens_at(places) == [host, host]
+
+
+def test_an_address_of_another_machine_is_told():
+    place = Place(0, 2, 0, ("192.0.2.77", 29500), "", False, LONG.encode())
+    with pytest.raises(CommError, match="MASTER_ADDR must be an address of the machine"):
+        Mesh(place, 1.0)
+
+
+def test_what_a_dead_job_left_is_not_believed(tmp_path, monkeypatch):
+    """The old secret and the old address lie there when process 1 starts first."""
+    monkeypatch.setattr(secret.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
+    file = tmp_path / "address"
+    file.write_text(f"127.0.0.1 {free_port('127.0.0.1')}\n")
+    Hideout(str(file)).write()
+    places = [Place(rank, 2, rank, ("", 0), str(file), True, b"") for rank in range(2)]
+    assert listens_at(places) == ["127.0.0.1"] * 2
+    assert not file.exists()
+    assert not Hideout(str(file)).path.exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_an_address_that_somebody_else_wrote_is_not_called(tmp_path):
+    file = tmp_path / "address"
+    file.write_text("127.0.0.1 1\n")
+    os.chown(file, 12345, 12345)
+    place = Place(1, 2, 1, ("", 0), str(file), True, LONG.encode())
+    with pytest.raises(CommError, match="is no file of yours"):
+        Mesh(place, 0.3)
+
+
+def test_two_sizes_of_a_job_are_told_apart():
+    at = ("127.0.0.1", free_port("127.0.0.1"))
+    first = Place(0, 2, 0, at, "", True, LONG.encode())
+    other = Place(1, 3, 1, at, "", True, LONG.encode())
+
+    def wait():
+        with pytest.raises(CommError, match="process 1 did not connect within 3 s"):
+            Mesh(first, 3.0)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    with pytest.raises(CommError, match="refused process 1: it was started with another WORLD"):
+        Mesh(other, 20.0)
+    thread.join()
