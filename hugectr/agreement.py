@@ -16,7 +16,14 @@ T = TypeVar("T")
 #: Seconds that the slowest process may work longer than the fastest on all of a model's rows.
 LONG = 3600.0
 
-_NAMES = ("InvalidArgument", "OutOfMemory", "DeviceError", "DataError", "CommError")
+_NAMES = (
+    "InvalidArgument",
+    "OutOfMemory",
+    "DeviceError",
+    "DataError",
+    "CommError",
+    "NonFiniteLoss",
+)
 
 
 def describe(error: Exception) -> dict[str, Any]:

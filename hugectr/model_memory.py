@@ -3,18 +3,45 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from hugectr._core import TensorView
 from hugectr.arguments import check_bool, check_int, check_str
+from hugectr.enums import Optimizer_t
 from hugectr.errors import did_you_mean, rejected
 from hugectr.interop import TableRows, as_view, stream_handle, to_numpy
 from hugectr.model_graph import ModelGraph
 
 if TYPE_CHECKING:
     from hugectr._core import BufferBag
+
+
+#: What an optimizer keeps for every dense weight, in the order of the files.
+DENSE_STATES: dict[Optimizer_t, tuple[str, ...]] = {
+    Optimizer_t.Adam: ("m", "v"),
+    Optimizer_t.AdaGrad: ("accumulator",),
+    Optimizer_t.MomentumSGD: ("momentum",),
+    Optimizer_t.Nesterov: ("momentum",),
+    Optimizer_t.SGD: (),
+}
+
+
+class RunningStatistics(NamedTuple):
+    """What a BatchNorm layer normalises with in evaluation.
+
+    Attributes
+    ----------
+    mean : array of float64, (columns,)
+        48 bits of it are kept: a mean far from 0 costs no digits of what lies around it.
+    var : array of float32, (columns,)
+        Of the population, not the sample.
+    """
+
+    mean: npt.NDArray[np.float64]
+    var: npt.NDArray[np.float32]
 
 
 class ModelMemory(ModelGraph):
@@ -103,6 +130,77 @@ class ModelMemory(ModelGraph):
         if view.device == "cpu" and view.dtype != "float32":
             view = as_view(np.asarray(view, np.float32))
         self.session.set_weight(check_str("Model.set_dense_weight: name", name), view)
+
+    def dense_state_names(self) -> list[str]:
+        """Names of the states that the optimizer keeps for every dense weight.
+
+        ``m`` and ``v`` (Adam), ``accumulator`` (AdaGrad), ``momentum`` (MomentumSGD, Nesterov),
+        none (SGD).
+        """
+        return list(DENSE_STATES[self.opt_params.optimizer_type])
+
+    def dense_state(
+        self, name: str, state: str, *, device: int = 0, stream: Any = None
+    ) -> TensorView:
+        """Show an optimizer state of a dense weight, that training updates in place.
+
+        Parameters
+        ----------
+        name : str
+            One of ``dense_weight_names()``.
+        state : str
+            One of ``dense_state_names()``.
+        device, stream
+            As for the class. All devices hold the same values.
+
+        Returns
+        -------
+        TensorView
+            The weight's shape, float32.
+
+        Raises
+        ------
+        InvalidArgument
+            When there is no such weight or state; the text names those there are.
+        """
+        where = self._place("Model.dense_state", device)
+        wanted = check_str("Model.dense_state: name", name)
+        states = self.dense_state_names()
+        if state not in states:
+            optimizer = self.opt_params.optimizer_type.name
+            raise rejected("Model.dense_state: state", state, f"one of {states} ({optimizer})")
+        view = self.session.state_view(wanted, states.index(state), where)
+        return self._handed_out(view, stream)
+
+    def running_statistics(self) -> dict[str, RunningStatistics]:
+        """Running mean and variance of the BatchNorm layers, by the name of their top: copies."""
+        return {
+            layer: RunningStatistics(mean, var)
+            for layer, mean, var in self.session.non_trainables()
+        }
+
+    def set_running_statistics(self, layer: str, mean: Any, var: Any) -> None:
+        """Set the running statistics of a BatchNorm layer on every device.
+
+        Parameters
+        ----------
+        layer : str
+            A key of ``running_statistics()``.
+        mean, var : array, (columns,)
+
+        Raises
+        ------
+        InvalidArgument
+            When there is no such layer, or the number of values is not its.
+        """
+        known = self.running_statistics()
+        if layer not in known:
+            allowed = f"one of {list(known)}{did_you_mean(str(layer), known)}"
+            raise rejected("Model.set_running_statistics: layer", layer, allowed)
+        known[layer] = RunningStatistics(
+            np.asarray(to_numpy(mean), np.float64), np.asarray(to_numpy(var), np.float32)
+        )
+        self.session.set_non_trainables([(name, *values) for name, values in known.items()])
 
     def set_dense_weights(self, values: Any, *, stream: Any = None) -> None:
         """Set all dense weights from one flat array (any array library), in the order of the files.

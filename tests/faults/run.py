@@ -19,12 +19,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "py"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from faults.harness import KINDS, Broken, Case
 
 #: The classes, in the order of the table.
-CLASSES: tuple[str, ...] = ()
+CLASSES: tuple[str, ...] = ("loss",)
 
 
 @dataclass
