@@ -49,6 +49,7 @@ from hugectr.errors import (
     DataError,
     DeviceError,
     InvalidArgument,
+    NonFiniteLoss,
     OutOfMemory,
 )
 from hugectr.layers import DenseLayer, GroupDenseLayer
@@ -105,6 +106,7 @@ __all__ = [
     "MetricsRawType",
     "MetricsType",
     "Model",
+    "NonFiniteLoss",
     "OptParamsPy",
     "Optimizer_t",
     "OutOfMemory",

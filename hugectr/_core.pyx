@@ -98,7 +98,11 @@ class CommError(RuntimeError):
             hook()
 
 
-for _error in (InvalidArgument, OutOfMemory, DeviceError, DataError, CommError):
+class NonFiniteLoss(RuntimeError):
+    """Training has no finite loss any more; the text has the step and the way out."""
+
+
+for _error in (InvalidArgument, OutOfMemory, DeviceError, DataError, CommError, NonFiniteLoss):
     _error.__module__ = "hugectr"
 
 

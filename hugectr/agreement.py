@@ -18,7 +18,15 @@ LONG = 3600.0
 
 #: Characters of an error's text that others get to see.
 _LONGEST = 10_000
-_NAMES = ("InvalidArgument", "OutOfMemory", "DeviceError", "DataError", "CommError")
+
+_NAMES = (
+    "InvalidArgument",
+    "OutOfMemory",
+    "DeviceError",
+    "DataError",
+    "CommError",
+    "NonFiniteLoss",
+)
 
 
 def describe(error: Exception) -> dict[str, Any]:

@@ -4,13 +4,21 @@
 import difflib
 from collections.abc import Iterable
 
-from hugectr._core import CommError, DataError, DeviceError, InvalidArgument, OutOfMemory
+from hugectr._core import (
+    CommError,
+    DataError,
+    DeviceError,
+    InvalidArgument,
+    NonFiniteLoss,
+    OutOfMemory,
+)
 
 __all__ = [
     "CommError",
     "DataError",
     "DeviceError",
     "InvalidArgument",
+    "NonFiniteLoss",
     "OutOfMemory",
     "did_you_mean",
     "rejected",

@@ -14,7 +14,7 @@ from hugectr import log
 from hugectr.arguments import check_bool, check_int, check_str
 from hugectr.data.arrays import MemoryDataset
 from hugectr.data.tables import TableDataset
-from hugectr.errors import rejected
+from hugectr.errors import DataError, rejected
 from hugectr.metrics import target_reached
 from hugectr.pipeline import pipeline_line
 
@@ -104,6 +104,7 @@ class Fit:
             iterate = self._iterations if self.repeat else self._epochs
             iterations = iterate(advance, first)
         self._warn_of_skipped_steps()
+        self.model.check_loss()  # also of the last steps
         if self.checkpoints.folder and self.saved_at != self.model.session.step():
             self._save()
         self.model.wait_for_save()
@@ -154,31 +155,50 @@ class Fit:
     def _iterations(self, advance: Advance, first: int) -> int | None:
         self.model.start_data_reading()
         for iteration in range(first, self.max_iter):
-            lr = self.model.next_learning_rate()
-            self.model.train()
+            lr = self._step()
+            if lr is None:
+                raise DataError(
+                    f"fit: the training data ended after {iteration} of {self.max_iter} "
+                    "iterations, although repeat_dataset=True"
+                )
             if self._after(iteration, lr):
                 return None
             advance(f"iteration {iteration}")
         return self.max_iter
 
     def _epochs(self, advance: Advance, first: int) -> int | None:
-        iteration = first
+        iteration, resumed = first, self.model.fit_epoch
         for epoch in range(self.model.fit_epoch, self.num_epochs):
             self.epoch = self.model.fit_epoch = epoch
-            if iteration == 0 or iteration != first:  # else in the middle of the resumed epoch
+            if first == 0 or epoch != resumed:  # else at the place the checkpoint was at
                 self.model.restart_training_data()
             log.info(
                 f"-----------------------------------Epoch {self.epoch}"
                 "-----------------------------------"
             )
-            lr = self.model.next_learning_rate()
-            while self.model.train():
+            while (lr := self._step()) is not None:
                 if self._after(iteration, lr):
                     return None
                 advance(f"epoch {self.epoch}, iteration {iteration}")
                 iteration += 1
-                lr = self.model.next_learning_rate()
         return iteration
+
+    def _step(self) -> float | None:
+        """Train a batch at the schedule's next rate, which is returned.
+
+        Whatever keeps the batch from being trained, the end of the data (None) or an error, leaves
+        the schedule as it was: a rate is used up by a step.
+        """
+        session = self.model.session
+        before = session.learning_rate_state()
+        lr = self.model.next_learning_rate()
+        trained = False
+        try:
+            trained = self.model.train()
+        finally:
+            if not trained:
+                session.set_learning_rate_state(before)
+        return lr if trained else None
 
     def _after(self, iteration: int, lr: float) -> bool:
         """What follows a step; True when the target is hit."""
@@ -193,6 +213,7 @@ class Fit:
             return True
         if self.snapshot > 0 and iteration % self.snapshot == 0:
             begin = time.perf_counter()
+            self.model.check_loss()
             self.model.save_params_to_files(self.snapshot_prefix, iteration)
             self.mark += time.perf_counter() - begin
         return False
@@ -207,19 +228,14 @@ class Fit:
         if self.show_pipeline:
             log.info(pipeline_line(self.model.reader_metrics_to_log()))
         self.mark = now
-        skipped = self._warn_of_skipped_steps()
-        # A batch that overflows float16 has no finite loss, and is skipped; only if nothing else
-        # comes is the training lost.
-        if not math.isfinite(loss) and skipped in (0, self.display):
-            raise RuntimeError(
-                f"Loss cannot converge: it is {loss} at iteration {iteration}; a smaller learning "
-                "rate or a longer warm-up may help"
-            )
+        self._warn_of_skipped_steps()
+        if not math.isfinite(loss):
+            self.model.check_loss()
 
-    def _warn_of_skipped_steps(self) -> int:
-        """Say how many steps were skipped since the last call; returns how many."""
+    def _warn_of_skipped_steps(self) -> None:
+        """Say how many steps were skipped since the last call."""
         if not self.scales_loss:
-            return 0
+            return
         total = self.model.skipped_steps()
         new, self.skipped = total - self.skipped, total
         if new > 0:
@@ -233,7 +249,6 @@ class Fit:
                 f"steps that changed nothing because a gradient overflowed float16: {new} ({total} "
                 f"in all); {advice}"
             )
-        return new
 
     def _evaluate(self, iteration: int) -> bool:
         begin = time.perf_counter()

@@ -120,8 +120,8 @@ class Model(ModelMemory, ModelFiles, ModelTiming):
 
         Raises
         ------
-        RuntimeError
-            ``Loss cannot converge``, when a displayed loss is not a number.
+        NonFiniteLoss
+            ``Loss cannot converge``: as in ``train``, and before anything is saved.
         """
         Fit(
             self,
@@ -148,8 +148,25 @@ class Model(ModelMemory, ModelFiles, ModelTiming):
         self.session.start_data_reading()
 
     def train(self) -> bool:
-        """Train one batch; False at the end of the data (epoch mode), then nothing has trained."""
+        """Train one batch; False at the end of the data (epoch mode), then nothing has trained.
+
+        Raises
+        ------
+        NonFiniteLoss
+            Within 20 steps after a loss that was NaN or infinite, and at the end of the data; on
+            all processes of a job in the same call, which has trained nothing. With loss scaling
+            (float16) single steps without a finite loss are skipped, and eight in a row count.
+            Weights are not rolled back: ``resume`` a checkpoint, or give up.
+        """
         return self.session.train()
+
+    def check_loss(self) -> None:
+        """Wait for all steps and raise ``NonFiniteLoss`` if one of them had no finite loss.
+
+        The same is raised when a dense weight is not finite. ``save`` and ``fit`` call this before
+        they write anything; in a job of several processes all of them call it.
+        """
+        self.session.check_loss()
 
     def eval(self) -> bool:
         """Evaluate one batch; False at the end of the data, where it then starts over."""
@@ -176,7 +193,10 @@ class Model(ModelMemory, ModelFiles, ModelTiming):
         return dict(self.get_eval_metrics())
 
     def get_current_loss(self) -> float:
-        """Loss of the last trained batch, mean over its samples, regulariser included."""
+        """Loss of the last trained batch, mean over its samples, regulariser included.
+
+        Evaluations in between do not change it.
+        """
         return self.session.get_current_loss()
 
     def get_eval_metrics(self) -> list[tuple[str, float]]:

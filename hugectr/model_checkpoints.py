@@ -66,10 +66,13 @@ class ModelCheckpoints(ModelGraph):
         ------
         OSError
             What was published before is untouched.
+        NonFiniteLoss
+            As of ``check_loss``: nobody could go on from the checkpoint.
         """
         check_int("save: keep_last", keep_last, 0)
         check_bool("save: background", background)
         check_bool("save: delta", delta)
+        self.session.check_loss()
         self.wait_for_save()
         base = self._base_for(Path(path)) if delta else None
         if delta:

@@ -3,18 +3,45 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from hugectr._core import TensorView
 from hugectr.arguments import check_bool, check_int, check_str
+from hugectr.enums import Optimizer_t
 from hugectr.errors import did_you_mean, rejected
 from hugectr.interop import TableRows, as_view, stream_handle, to_numpy
 from hugectr.model_graph import ModelGraph
 
 if TYPE_CHECKING:
     from hugectr._core import BufferBag
+
+
+#: What an optimizer keeps for every dense weight, in the order of the files.
+DENSE_STATES: dict[Optimizer_t, tuple[str, ...]] = {
+    Optimizer_t.Adam: ("m", "v"),
+    Optimizer_t.AdaGrad: ("accumulator",),
+    Optimizer_t.MomentumSGD: ("momentum",),
+    Optimizer_t.Nesterov: ("momentum",),
+    Optimizer_t.SGD: (),
+}
+
+
+class RunningStatistics(NamedTuple):
+    """What a BatchNorm layer normalises with in evaluation.
+
+    Attributes
+    ----------
+    mean : array of float64, (columns,)
+        48 bits of it are kept: a mean far from 0 costs no digits of what lies around it.
+    var : array of float32, (columns,)
+        Of the population, not the sample.
+    """
+
+    mean: npt.NDArray[np.float64]
+    var: npt.NDArray[np.float32]
 
 
 class ModelMemory(ModelGraph):
@@ -104,6 +131,86 @@ class ModelMemory(ModelGraph):
             view = as_view(np.asarray(view, np.float32))
         self.session.set_weight(check_str("Model.set_dense_weight: name", name), view)
 
+    def dense_state_names(self) -> list[str]:
+        """Names of the states that the optimizer keeps for every dense weight.
+
+        ``m`` and ``v`` (Adam), ``accumulator`` (AdaGrad), ``momentum`` (MomentumSGD, Nesterov),
+        none (SGD).
+        """
+        return list(DENSE_STATES[self.opt_params.optimizer_type])
+
+    def dense_state(
+        self, name: str, state: str, *, device: int = 0, stream: Any = None
+    ) -> TensorView:
+        """Show an optimizer state of a dense weight, that training updates in place.
+
+        Parameters
+        ----------
+        name : str
+            One of ``dense_weight_names()``.
+        state : str
+            One of ``dense_state_names()``.
+        device, stream
+            As for the class. All devices hold the same values.
+
+        Returns
+        -------
+        TensorView
+            The weight's shape, float32.
+
+        Raises
+        ------
+        InvalidArgument
+            When there is no such weight or state; the text names those there are.
+        """
+        where = self._place("Model.dense_state", device)
+        wanted = check_str("Model.dense_state: name", name)
+        states = self.dense_state_names()
+        if state not in states:
+            optimizer = self.opt_params.optimizer_type.name
+            raise rejected("Model.dense_state: state", state, f"one of {states} ({optimizer})")
+        view = self.session.state_view(wanted, states.index(state), where)
+        return self._handed_out(view, stream)
+
+    def running_statistics(self) -> dict[str, RunningStatistics]:
+        """Running mean and variance of the BatchNorm layers, by the name of their top: copies."""
+        return {
+            layer: RunningStatistics(mean, var)
+            for layer, mean, var in self.session.non_trainables()
+        }
+
+    def set_running_statistics(self, layer: str, mean: Any, var: Any) -> None:
+        """Set the running statistics of a BatchNorm layer on every device.
+
+        Parameters
+        ----------
+        layer : str
+            A key of ``running_statistics()``.
+        mean, var : array, (columns,)
+
+        Raises
+        ------
+        InvalidArgument
+            When there is no such layer, the number of values is not its, or one can not be.
+        """
+        known = self.running_statistics()
+        if layer not in known:
+            allowed = f"one of {list(known)}{did_you_mean(str(layer), known)}"
+            raise rejected("Model.set_running_statistics: layer", layer, allowed)
+        new = RunningStatistics(
+            np.asarray(to_numpy(mean), np.float64), np.asarray(to_numpy(var), np.float32)
+        )
+        for what, values, good in (
+            ("mean", new.mean, np.isfinite(new.mean)),
+            ("var", new.var, np.isfinite(new.var) & (new.var >= 0)),
+        ):
+            if not good.all():
+                at = int(np.argmin(good))
+                where = f"Model.set_running_statistics: {what}[{at}] of {layer!r}"
+                raise rejected(where, float(values[at]), "a finite number, of var >= 0")
+        known[layer] = new
+        self.session.set_non_trainables([(name, *values) for name, values in known.items()])
+
     def set_dense_weights(self, values: Any, *, stream: Any = None) -> None:
         """Set all dense weights from one flat array (any array library), in the order of the files.
 
@@ -155,8 +262,8 @@ class ModelMemory(ModelGraph):
         Raises
         ------
         InvalidArgument
-            When a key does not fit the table's type or is the reserved one, or a slot is out of
-            range; nothing has changed then.
+            When a key does not fit the table's type or is the reserved one, a slot is out of range,
+            or a vector is not finite; nothing has changed then.
         OutOfMemory
             When the rows do not fit the table's budget or the device; nothing has changed then.
         """
@@ -166,10 +273,16 @@ class ModelMemory(ModelGraph):
         for name, array in (("keys", rows), ("slot_ids", slots)):
             if array is not None and array.dtype.kind not in "iu":
                 raise rejected(f"Model.set_table_rows: dtype of {name}", str(array.dtype), "an int")
+        values = to_numpy(vectors, stream=stream)
+        finite = np.isfinite(values)
+        if not finite.all():
+            row = int(np.argwhere(~finite)[0, 0])
+            where = f"Model.set_table_rows: vectors: row {row}, of key {rows[row]}"
+            raise rejected(where, values[row].tolist(), "finite numbers")
         bag: BufferBag = {
             "keys": rows,
             "slot_ids": slots,
-            "vectors": to_numpy(vectors, stream=stream),
+            "vectors": values,
             "states": [],
             "last_step": None,
         }

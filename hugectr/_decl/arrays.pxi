@@ -60,6 +60,22 @@ cdef object _float_array(const vector[float]& values):
     return array
 
 
+cdef vector[double] _doubles(values) except *:
+    array = np.ascontiguousarray(values, dtype=np.float64)
+    cdef vector[double] result
+    result.resize(array.size)
+    if array.size:
+        memcpy(result.data(), _pointer(array), array.size * sizeof(double))
+    return result
+
+
+cdef object _double_array(const vector[double]& values):
+    array = np.empty(values.size(), dtype=np.float64)
+    if values.size():
+        memcpy(_pointer(array), values.data(), values.size() * sizeof(double))
+    return array
+
+
 cdef vector[int64_t] _int64s(values) except *:
     array = np.ascontiguousarray(values, dtype=np.int64)
     cdef vector[int64_t] result

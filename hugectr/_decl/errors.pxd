@@ -6,6 +6,7 @@ cdef extern from *:
     #include <stdexcept>
     #include <Python.h>
     #include "core/cpp/base/error.hpp"
+    #include "core/cpp/model/non_finite_loss.hpp"
 
     // Raises the Python class of the same name in hugectr._core; called with the GIL.
     static void hugectr_raise(const char* name, const char* text) {
@@ -29,6 +30,8 @@ cdef extern from *:
         hugectr_raise("DataError", e.what());
       } catch (const hugectr::CommError& e) {
         hugectr_raise("CommError", e.what());
+      } catch (const hugectr::NonFiniteLoss& e) {
+        hugectr_raise("NonFiniteLoss", e.what());
       } catch (const std::bad_alloc&) {
         hugectr_raise("OutOfMemory", "out of host memory");
       } catch (const std::exception& e) {

@@ -248,7 +248,8 @@ cdef extern from "core/cpp/model/session.hpp" namespace "hugectr" nogil:
         vector[vector[size_t]] top_shapes
     cdef cppclass CppNonTrainableValues "hugectr::Session::NonTrainableValues":
         string layer
-        vector[float] mean, var
+        vector[double] mean
+        vector[float] var
     cdef cppclass CppTableViews "hugectr::TableViews":
         CppTensorView keys, slots, vectors
         vector[CppTensorView] states
@@ -262,6 +263,7 @@ cdef extern from "core/cpp/model/session.hpp" namespace "hugectr" nogil:
         cbool train() except +translate_error
         cbool eval() except +translate_error
         float get_current_loss() except +translate_error
+        void check_loss() except +translate_error
         vector[pair[string, double]] get_eval_metrics() except +translate_error
         void set_source(const string&) except +translate_error
         void set_eval_source(const string&) except +translate_error
@@ -306,6 +308,7 @@ cdef extern from "core/cpp/model/session.hpp" namespace "hugectr" nogil:
                                        vector[size_t]*) except +translate_error
         CppTensorView tensor_view(const string&, cbool, size_t) except +translate_error
         CppTensorView weight_view(const string&, size_t) except +translate_error
+        CppTensorView state_view(const string&, size_t, size_t) except +translate_error
         vector[string] weight_names() except +translate_error
         CppTableViews table_view(size_t, size_t) except +translate_error
         void set_weight(const string&, const CppTensorView&) except +translate_error

@@ -64,6 +64,10 @@ cdef class Session:
             loss = self._it.get_current_loss()
         return loss
 
+    def check_loss(self):
+        with nogil:
+            self._it.check_loss()
+
     def get_eval_metrics(self):
         cdef vector[pair[string, double]] metrics
         with nogil:
@@ -125,16 +129,10 @@ cdef class Session:
         cdef vector[CppNonTrainableValues] values
         with nogil:
             values = self._it.non_trainables()
-        return [(v.layer, _float_array(v.mean), _float_array(v.var)) for v in values]
+        return [(v.layer, _double_array(v.mean), _float_array(v.var)) for v in values]
 
     def set_non_trainables(self, values):
-        cdef vector[CppNonTrainableValues] all_values
-        cdef CppNonTrainableValues one
-        for layer, mean, var in values:
-            one.layer = layer
-            one.mean = _floats(mean)
-            one.var = _floats(var)
-            all_values.push_back(one)
+        cdef vector[CppNonTrainableValues] all_values = _non_trainable_values(values)
         with nogil:
             self._it.set_non_trainables(all_values)
 
@@ -241,11 +239,7 @@ cdef class Session:
         return dict(scale=s.scale, good_steps=s.good_steps, skipped_steps=s.skipped_steps)
 
     def set_loss_scaling_state(self, state):
-        cdef CppLossScalingState s
-        f = _Fields("loss scaling", state)
-        s.scale, s.good_steps = f.take("scale", 1.0), f.take("good_steps", 0)
-        s.skipped_steps = f.take("skipped_steps", 0)
-        f.done()
+        cdef CppLossScalingState s = _loss_scaling_state(state)
         with nogil:
             self._it.set_loss_scaling_state(s)
 
@@ -316,6 +310,9 @@ cdef class Session:
 
     def weight_view(self, str name, size_t device):
         return _view(self._it.weight_view(name, device))
+
+    def state_view(self, str name, size_t state, size_t device):
+        return _view(self._it.state_view(name, state, device))
 
     def weight_names(self):
         return list(self._it.weight_names())

@@ -249,3 +249,23 @@ cdef CppModelSpec _model_spec(fields) except *:
         m.embeddings.push_back(e)
     f.done()
     return m
+
+
+cdef CppLossScalingState _loss_scaling_state(state) except *:
+    cdef CppLossScalingState s
+    f = _Fields("loss scaling", state)
+    s.scale, s.good_steps = f.take("scale", 1.0), f.take("good_steps", 0)
+    s.skipped_steps = f.take("skipped_steps", 0)
+    f.done()
+    return s
+
+
+cdef vector[CppNonTrainableValues] _non_trainable_values(values) except *:
+    cdef vector[CppNonTrainableValues] all_values
+    cdef CppNonTrainableValues one
+    for layer, mean, var in values:
+        one.layer = layer
+        one.mean = _doubles(mean)
+        one.var = _floats(var)
+        all_values.push_back(one)
+    return all_values

@@ -214,8 +214,8 @@ def from_original(
         text = statistics_file(names.dense).read_text(encoding="utf-8")
         for number, layer in enumerate(json.loads(text)["layers"]):
             snapshot.fields["statistics"].append(None)  # the file has no names: by order
-            for key in ("mean", "var"):
-                snapshot.dense[f"statistics{number}.{key}"] = np.asarray(layer[key], np.float32)
+            for key, dtype in (("mean", np.float64), ("var", np.float32)):
+                snapshot.dense[f"statistics{number}.{key}"] = np.asarray(layer[key], dtype)
     sources: list[RowSource] = [
         OriginalTable(name, names.sparse(index), names.sparse_optimizer(index))
         for index, name in enumerate(tables)

@@ -22,7 +22,7 @@ from hugectr.checkpoints.rows import Parts
 from hugectr.errors import DataError, InvalidArgument, did_you_mean, rejected
 
 Paths = str | Path | Sequence[str | Path] | Mapping[str, str | Path]
-NonTrainables = list[tuple[str, npt.NDArray[np.float32], npt.NDArray[np.float32]]]
+NonTrainables = list[tuple[str, npt.NDArray[np.float64], npt.NDArray[np.float32]]]
 
 #: Part of a row -> its file in the folder of a table.
 TABLE_FILES = {"key": "key", "slot": "slot_id", "vector": "emb_vector"}
@@ -160,16 +160,16 @@ def read_statistics(dense_file: str | Path, current: NonTrainables) -> NonTraina
     result: NonTrainables = []
     for (name, mean, _), layer in zip(current, layers, strict=True):
         try:
-            pair = [np.asarray(layer[key], dtype=np.float32).ravel() for key in ("mean", "var")]
+            new_mean = np.asarray(layer["mean"], np.float64).ravel()
+            new_var = np.asarray(layer["var"], np.float32).ravel()
         except (KeyError, TypeError, ValueError) as error:
             raise DataError(f"{file}: layer {name!r} has no mean or var ({error!r})") from None
-        for key, values in zip(("mean", "var"), pair, strict=True):
-            if values.size != mean.size:
+        for key, size in (("mean", new_mean.size), ("var", new_var.size)):
+            if size != mean.size:
                 raise DataError(
-                    f"{file}: {key} of layer {name!r} has {values.size} values, "
-                    f"the model has {mean.size}"
+                    f"{file}: {key} of layer {name!r} has {size} values, the model has {mean.size}"
                 )
-        result.append((name, pair[0], pair[1]))
+        result.append((name, new_mean, new_var))
     return result
 
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "py"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from faults.harness import KINDS, Broken, Case
@@ -27,6 +28,7 @@ from faults.harness import KINDS, Broken, Case
 CLASSES: tuple[str, ...] = (
     # one a line
     "strangers",
+    "loss",
 )
 
 

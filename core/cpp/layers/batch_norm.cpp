@@ -31,10 +31,12 @@ class BatchNormLayer final : public Layer {
       append_statistics(builder, x);
     } else {
       mean_ = running_mean_;
+      mean_low_ = running_mean_low_;
       var_ = running_var_;
     }
     builder.forward(BatchNormFwd{.x = x,
                                  .mean = mean_,
+                                 .mean_low = mean_low_,
                                  .var = var_,
                                  .gamma = gamma_,
                                  .beta = beta_,
@@ -50,6 +52,7 @@ class BatchNormLayer final : public Layer {
     builder.backward(
         BatchNormBwdSums{.x = x,
                          .mean = mean_,
+                         .mean_low = mean_low_,
                          .var = var_,
                          .dy = dy,
                          .dsums = dsums,
@@ -64,6 +67,7 @@ class BatchNormLayer final : public Layer {
     builder.backward(BatchNormBwd{.x = x,
                                   .weight = builder.external(schedule_names::kSampleWeight),
                                   .mean = mean_,
+                                  .mean_low = mean_low_,
                                   .var = var_,
                                   .gamma = gamma_,
                                   .dy = dy,
@@ -95,6 +99,8 @@ class BatchNormLayer final : public Layer {
                                .initialize = values("beta_init_type", 0.0f, n)});
     running_mean_ = builder.non_trainable(
         {.name = name() + ".mean", .layer = name(), .shape = {n}, .initial = 0.0f});
+    running_mean_low_ = builder.non_trainable(
+        {.name = name() + ".mean_low", .layer = name(), .shape = {n}, .initial = 0.0f});
     running_var_ = builder.non_trainable(
         {.name = name() + ".var", .layer = name(), .shape = {n}, .initial = 1.0f});
   }
@@ -105,6 +111,7 @@ class BatchNormLayer final : public Layer {
     sums_ = doubles(builder, "sums", {n + 1});
     const TensorRef squares = doubles(builder, "squares", {n});
     mean_ = builder.scratch(name() + "@mean", {n});
+    mean_low_ = builder.scratch(name() + "@mean_low", {n});
     var_ = builder.scratch(name() + "@var", {n});
     builder.forward(BatchNormSums{.x = x,
                                   .weight = weight,
@@ -122,15 +129,18 @@ class BatchNormLayer final : public Layer {
     builder.forward(BatchNormStatistics{.sums = sums_,
                                         .squares = squares,
                                         .mean = mean_,
+                                        .mean_low = mean_low_,
                                         .var = var_,
                                         .running_mean = running_mean_,
+                                        .running_mean_low = running_mean_low_,
                                         .running_var = running_var_,
                                         .factor = spec().attributes.get_double("factor", 1.0)},
                     name());
   }
 
   double eps_ = 1e-5;
-  TensorRef gamma_, beta_, running_mean_, running_var_, sums_, mean_, var_;
+  TensorRef gamma_, beta_, running_mean_, running_mean_low_, running_var_, sums_, mean_, mean_low_,
+      var_;
 };
 
 }  // namespace

@@ -8,8 +8,8 @@ namespace hugectr {
 namespace {
 
 /// The same values in another element type.
-/// Attributes: `dtype` = "float32", "float16" or "bfloat16"; absent: the other one of float32 and
-/// float16.
+/// Attributes: `dtype` = "float32", "float16" or "bfloat16"; absent: from float32 the type that the
+/// network computes in, so that a float32 network has a copy, and from 16 bits float32.
 class CastLayer final : public Layer {
  public:
   using Layer::Layer;
@@ -17,7 +17,7 @@ class CastLayer final : public Layer {
   void forward(LayerBuilder& builder) override {
     expect(1, 1, 1);
     const TensorRef x = builder.bottom(spec().bottoms[0]);
-    const TensorRef y = builder.top(name(), x.shape, target(x.dtype));
+    const TensorRef y = builder.top(name(), x.shape, target(x.dtype, builder.info()));
     builder.forward(Cast{.x = x, .y = y}, name());
     pass_on_no_gradient(*this, builder);
   }
@@ -29,9 +29,10 @@ class CastLayer final : public Layer {
   }
 
  private:
-  TensorScalarType target(TensorScalarType from) const {
-    const bool wide = from == TensorScalarType::Float32;
-    const std::string wanted = spec().attributes.get_string("dtype", wide ? "float16" : "float32");
+  TensorScalarType target(TensorScalarType from, const BuildInfo& info) const {
+    constexpr TensorScalarType kWide = TensorScalarType::Float32;
+    const std::string wanted = spec().attributes.get_string(
+        "dtype", to_string(from == kWide ? info.compute_dtype : kWide));
     for (const TensorScalarType type :
          {TensorScalarType::Float32, TensorScalarType::Float16, TensorScalarType::BFloat16}) {
       if (wanted == to_string(type)) return type;

@@ -69,9 +69,9 @@ struct Parameter {
   std::function<void(std::uint64_t stream, std::vector<float>& values)> initialize;
 };
 
-/// Not trained, but saved with the model: BatchNorm running statistics.
+/// Not trained, but saved with the model: BatchNorm running statistics. A mean is the sum of two.
 struct NonTrainable {
-  std::string name;  ///< "<layer top>.<mean|var>"
+  std::string name;  ///< "<layer top>.<mean|mean_low|var>"
   std::string layer;
   Shape shape;
   float initial = 0.0f;
@@ -84,6 +84,8 @@ struct BuildInfo {
   std::size_t global_batch = 0;  ///< rows on all devices, padding included
   std::size_t devices = 1;       ///< global count
   std::uint64_t seed = 0;
+  /// What ops that take 16 bits compute in; float32 without mixed precision.
+  TensorScalarType compute_dtype = TensorScalarType::Float32;
 };
 
 /// Names under which every schedule has these External tensors.

@@ -4,22 +4,16 @@
 #include <cmath>
 #include <cstring>
 
+#include "core/cpp/device/float_values.hpp"
 #include "core/cpp/ops/auc.hpp"
 
 namespace hugectr {
 namespace {
 
-/// Appends a contiguous or strided column of floats; the copy is done when the stream is.
+/// Appends the values of a tensor of any float type, its rows packed.
 void append(std::vector<float>& values, const TensorRef& ref, Stream& stream) {
-  const std::size_t first = values.size(), row = ref.row_size();
-  values.resize(first + ref.size());
-  if (ref.contiguous()) {
-    stream.copy(values.data() + first, ref.data, ref.size_in_bytes());
-    return;
-  }
-  for (std::size_t r = 0; r < ref.rows(); ++r) {
-    stream.copy(values.data() + first + r * row, ref.row<float>(r), row * sizeof(float));
-  }
+  const std::vector<float> more = float_values(stream, ref);
+  values.insert(values.end(), more.begin(), more.end());
 }
 
 /// The values of all processes, one after the other.
@@ -36,14 +30,13 @@ void gather(IProcessGroup& processes, std::vector<float>& values) {
 
 }  // namespace
 
-void EvalMetrics::add(GPUResource& gpu, const TensorRef& prediction, const TensorRef& label,
+void EvalMetrics::add(GPUResource& gpu, const TensorRef& score, const TensorRef& label,
                       const TensorRef& weight) {
   if (!auc_) return;
   Stream& stream = gpu.compute_stream();
-  append(predictions_, prediction, stream);
+  append(scores_, score, stream);
   append(labels_, label, stream);
   append(weights_, weight, stream);
-  stream.synchronize();
 }
 
 void EvalMetrics::add_loss(double loss, double samples) {
@@ -56,16 +49,16 @@ std::vector<std::pair<std::string, double>> EvalMetrics::take(ResourceManager& r
   if (auc_) {
     double auc = std::nan("");
     if (resources.processes()) {
-      for (auto* values : {&predictions_, &labels_, &weights_}) {
+      for (auto* values : {&scores_, &labels_, &weights_}) {
         gather(*resources.processes(), *values);
       }
     }
-    if (!predictions_.empty()) {
-      const std::size_t n = predictions_.size();
+    if (!scores_.empty()) {
+      const std::size_t n = scores_.size();
       OpContext context;  // no stream: runs at once, on host memory
       context.pool = &resources.pool();
       context.device = {DeviceType::Cpu, 0};
-      run(context, Auc{.scores = make_ref(predictions_.data(), {n}),
+      run(context, Auc{.scores = make_ref(scores_.data(), {n}),
                        .labels = make_ref(labels_.data(), {n}),
                        .weights = make_ref(weights_.data(), {n}),
                        .auc = make_ref(&auc, {1})});
@@ -81,7 +74,7 @@ std::vector<std::pair<std::string, double>> EvalMetrics::take(ResourceManager& r
 }
 
 void EvalMetrics::clear() {
-  predictions_.clear();
+  scores_.clear();
   labels_.clear();
   weights_.clear();
   loss_sum_ = loss_samples_ = 0.0;

@@ -52,8 +52,10 @@ Network::Network(std::shared_ptr<const NetworkGraph> graph, GPUResource& gpu)
   buffer_->reserve({untrained}, &non_trainables_, "running statistics");
   scalars_ = buffer_->reserve({sizeof(StepScalars)}, TensorScalarType::UInt8, "step scalars");
   buffer_->reserve({1}, &loss_, "loss");
+  buffer_->reserve({1}, &loss_eval_, "evaluation loss");
   buffer_->reserve({options.local_batch}, &weight_, "sample weights");
   buffer_->reserve({options.local_batch_eval}, &weight_eval_, "evaluation sample weights");
+  buffer_->reserve({1}, &not_finite_, "flag of weights that are not finite");
   if (scales_loss()) {
     buffer_->reserve({1}, &loss_scale_, "loss scale");
     buffer_->reserve({1}, &unscale_, "1 / loss scale");
@@ -70,8 +72,8 @@ Network::Network(std::shared_ptr<const NetworkGraph> graph, GPUResource& gpu)
 
   Stream& stream = gpu_.compute_stream();
   const WaitForStream wait(stream);
-  for (const TensorRef& ref :
-       {weights_.ref(), wgrad_.ref(), loss_.ref(), weight_.ref(), weight_eval_.ref()}) {
+  for (const TensorRef& ref : {weights_.ref(), wgrad_.ref(), loss_.ref(), loss_eval_.ref(),
+                               weight_.ref(), weight_eval_.ref()}) {
     stream.fill_zero(ref.data, ref.size_in_bytes());
   }
   refresh_lowered_weights();
@@ -119,7 +121,7 @@ std::map<std::string, TensorRef> Network::external(bool train) const {
       {names::kStep, step()},
       {names::kFirstSample, scalar(offsetof(StepScalars, first_sample), TensorScalarType::Int64)},
       {names::kLearningRate, lr()},
-      {names::kLoss, loss_.ref()},
+      {names::kLoss, loss(train)},
       {names::kWeights, weights_.ref()},
       {names::kWgrad, wgrad()},
   };

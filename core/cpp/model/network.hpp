@@ -58,7 +58,8 @@ class HCTR_API Network {
   TensorRef wgrad() const { return wgrad_.ref(); }
   TensorRef lr() const { return scalar(offsetof(StepScalars, lr), TensorScalarType::Float32); }
   TensorRef step() const { return scalar(offsetof(StepScalars, step), TensorScalarType::Int64); }
-  TensorRef loss() const { return loss_.ref(); }
+  /// This device's share of the loss of the last training (or evaluation) batch.
+  TensorRef loss(bool train) const { return train ? loss_.ref() : loss_eval_.ref(); }
   TensorRef sample_weight(bool train) const { return train ? weight_.ref() : weight_eval_.ref(); }
   /// What the gradients of this step are multiplied by before they are used: 1 / loss scale, or 0
   /// when it overflowed and is skipped; exchange_wgrad() writes it. Empty without loss scaling.
@@ -85,6 +86,8 @@ class HCTR_API Network {
   /// weights() directly; set_dense_weights() and update_params() keep the copy up to date
   /// themselves.
   void refresh_lowered_weights();
+  /// Waits for the compute stream.
+  bool weights_are_finite() const;
   /// Fills the optimizer states with their start value.
   void reset_optimizer();
 
@@ -101,8 +104,8 @@ class HCTR_API Network {
   std::shared_ptr<const NetworkGraph> graph_;
   GPUResource& gpu_;
   std::shared_ptr<DeviceBuffer2> buffer_;
-  Tensor2<float> weights_, wgrad_, states_, non_trainables_, loss_, weight_, weight_eval_,
-      loss_scale_, unscale_, overflow_;
+  Tensor2<float> weights_, wgrad_, states_, non_trainables_, loss_, loss_eval_, weight_,
+      weight_eval_, loss_scale_, unscale_, overflow_, not_finite_;
   Tensor2<std::int64_t> good_steps_, skipped_steps_;
   TensorBag2 scalars_;  ///< StepScalars
   TensorBag2 lowered_memory_;

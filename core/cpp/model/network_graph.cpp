@@ -73,7 +73,8 @@ void NetworkGraph::build(StepSchedule& schedule, bool train) {
                                   .local_batch = batch,
                                   .global_batch = batch * options_.devices,
                                   .devices = options_.devices,
-                                  .seed = options_.seed});
+                                  .seed = options_.seed,
+                                  .compute_dtype = options_.compute_dtype});
   for (const NetworkInput& input : inputs_) {
     Shape shape = input.shape;
     shape[0] = batch;
@@ -108,11 +109,10 @@ void NetworkGraph::build(StepSchedule& schedule, bool train) {
     schedule.add_tensor(names::kWeights, {layout_.flat_size()}, TensorRole::External);
     append_regularizers(schedule);
     for (const auto& layer : built) {
-      const std::string prediction = layer->name() + "@prediction";
-      if (layer->is_loss() && schedule.has(prediction)) {
-        prediction_ = prediction;
-        schedule.keep(prediction);
-      }
+      if (!layer->is_loss()) continue;
+      score_ = layer->spec().bottoms.front();
+      schedule.keep(score_);
+      schedule.keep(layer->name() + "@prediction");
     }
   }
   schedule.order_by_phase();

@@ -77,8 +77,9 @@ class HCTR_API NetworkGraph {
 
   /// As run, automatic Slice layers included.
   const std::vector<DenseLayerSpec>& layers() const { return layers_; }
-  /// Name of the tensor with the predicted probability in the evaluation schedule; "" without loss.
-  const std::string& prediction_name() const { return prediction_; }
+  /// Name of the tensor whose order ranks the samples, (b, 1) in the evaluation schedule: the
+  /// logit, because probabilities of logits above 17 are one float32. "" without loss.
+  const std::string& score_name() const { return score_; }
   /// Shape of a layer's top before fusion (dimension 0: local training batch); empty for a loss.
   Shape top_shape(const std::string& name) const {
     const auto found = top_shapes_.find(name);
@@ -99,7 +100,7 @@ class HCTR_API NetworkGraph {
   std::vector<Parameter> parameters_;
   ParameterLayout layout_;
   std::vector<NonTrainable> non_trainables_;
-  std::string prediction_;
+  std::string score_;
   std::map<std::string, Shape> top_shapes_;
 };
 

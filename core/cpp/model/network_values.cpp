@@ -2,6 +2,7 @@
 // The part of Network that brings parameters and optimizer states in and out.
 #include "core/cpp/model/network.hpp"
 #include "core/cpp/ops/cast.hpp"
+#include "core/cpp/ops/loss_scale.hpp"
 
 namespace hugectr {
 namespace {
@@ -63,6 +64,12 @@ std::int64_t Network::skipped_steps() const {
     gpu_.compute_stream().synchronize();
   }
   return count;
+}
+
+bool Network::weights_are_finite() const {
+  if (graph_->layout().count() == 0) return true;
+  run(gpu_.compute_context(), FindOverflow{.xs = {weights()}, .overflow = not_finite_.ref()});
+  return to_host(gpu_.compute_stream(), not_finite_.ref()).front() == 0.0f;
 }
 
 void Network::refresh_lowered_weights() {

@@ -48,6 +48,7 @@ bool Session::Impl::train() {
       resources->synchronize();
     }
   }
+  s.loss_watch->look(s.step);
   s.train_reader->start();
   const auto begin = std::chrono::steady_clock::now();
   const PlannedBatch planned = s.planner->take();
@@ -55,6 +56,7 @@ bool Session::Impl::train() {
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (!planned.batch) {
     s.at_end = true;
+    s.loss_watch->look_at_all(s.step);
     return false;
   }
   // The host takes as long to plan as to queue a step: both at the same time.
@@ -90,10 +92,10 @@ bool Session::Impl::eval() {
   const BatchReturn give_back{*s.eval_reader, batch};
   s.resources->for_each_device_planning([&](std::size_t id) { s.plan_eval_on(id, *batch); });
   s.resources->for_each_device([&](std::size_t id) { s.eval_on(id, *batch); });
-  const double loss = s.read_loss();
+  const double loss = s.read_loss(false);
   for (std::size_t id = 0; id < s.devices(); ++id) {
     s.metrics.add(s.resources->get_local_gpu(id),
-                  s.networks[id]->tensor(s.graph->prediction_name(), false),
+                  s.networks[id]->tensor(s.graph->score_name(), false),
                   s.networks[id]->tensor(s.model.input.label_name, false),
                   s.networks[id]->sample_weight(false));
   }
@@ -107,7 +109,11 @@ void Session::leave(const std::string& reason) noexcept {
 }
 
 float Session::get_current_loss() {
-  return static_cast<float>(impl_->in_job([&] { return impl_->read_loss(); }));
+  return static_cast<float>(impl_->in_job([&] { return impl_->read_loss(true); }));
+}
+
+void Session::check_loss() {
+  impl_->in_job([&] { impl_->check_loss(); });
 }
 
 std::vector<std::pair<std::string, double>> Session::get_eval_metrics() {

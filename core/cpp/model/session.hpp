@@ -137,12 +137,18 @@ class HCTR_API Session {
   /// Ends the threads that read, for a program that ends while the model is still there. Training
   /// and evaluation are refused from then on, until a source is set. Collective.
   void stop_data_reading();
-  /// One step. False at the end of the data (epoch mode), then nothing has trained.
+  /// One step. False at the end of the data (epoch mode), then nothing has trained. NonFiniteLoss
+  /// within 20 steps after the loss was not finite (with loss scaling, after the first of several
+  /// in a row), and at the end of the data; that call has trained nothing.
   bool train();
   /// One evaluation batch, added to the metrics. False at the end of the evaluation data.
   bool eval();
-  /// Mean loss (regulariser included) of the last trained batch; waits for it.
+  /// Mean loss (regulariser included) of the last trained batch, also behind evaluations; waits for
+  /// it.
   float get_current_loss();
+  /// Throws NonFiniteLoss when the loss of a step so far, or a dense weight, is not finite: before
+  /// something is saved that nobody can go on from. Waits for the steps.
+  void check_loss();
   /// Metrics over all eval() calls since the last call of this; then starts anew.
   std::vector<std::pair<std::string, double>> get_eval_metrics();
   void set_source(const std::string& source);       ///< restarts the training data
@@ -165,8 +171,9 @@ class HCTR_API Session {
   std::vector<float> dense_optimizer_states();
   void set_dense_optimizer_states(const std::vector<float>& values);
   struct NonTrainableValues {
-    std::string layer;  ///< first top of the BatchNorm
-    std::vector<float> mean, var;
+    std::string layer;         ///< first top of the BatchNorm
+    std::vector<double> mean;  ///< 48 bits are kept
+    std::vector<float> var;
   };
   std::vector<NonTrainableValues> non_trainables();
   void set_non_trainables(const std::vector<NonTrainableValues>& values);
@@ -218,6 +225,9 @@ class HCTR_API Session {
   TensorView tensor_view(const std::string& name, bool train, std::size_t local_id);
   /// A dense parameter, float32: "<layer top>.<weight|bias|...>".
   TensorView weight_view(const std::string& name, std::size_t local_id);
+  /// The optimizer's state number `state` of a dense parameter: m, v (Adam), the accumulator or the
+  /// momentum; float32, of the parameter's shape.
+  TensorView state_view(const std::string& name, std::size_t state, std::size_t local_id);
   std::vector<std::string> weight_names() const;
   /// Trained rows of a table. Rows never move: the view stays good while the table grows, but does
   /// not show the rows that come later. reset and load write other rows into the same memory.

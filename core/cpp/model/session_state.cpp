@@ -101,6 +101,8 @@ Session::Impl::Impl(const SolverSpec& solver_spec, const ReaderSpec& reader,
         make_source(reader, layout, solver.repeat_dataset, false, resources->processes()), layout,
         solver.batchsize_eval, reader.num_workers, resources);
   }
+  loss_watch = std::make_unique<LossWatch>(
+      *resources, networks.front()->scales_loss() ? LossWatch::kPatienceWithLossScaling : 1);
   planner = std::make_unique<PlanAhead>(*train_reader, embeddings, sparse_inputs, *resources,
                                         solver.drop_incomplete_batch);
 }
@@ -180,6 +182,8 @@ void Session::Impl::train_on(std::size_t local_id, const PlannedBatch& planned) 
   if (dense_trainable) network.update_params();
   if (timed) clock.end_stage(stream);
   if (!beside) update_tables();
+  // Here nothing is left on the exchange stream that a collective could meet.
+  loss_watch->note(local_id, step + 1, network.loss(true));
   stream.record(*batch.consumed);
   if (timed) clock.end_stage(stream);
 }
@@ -218,11 +222,11 @@ void Session::Impl::tell_others(const std::string& error, bool of_communication)
   }
 }
 
-double Session::Impl::read_loss() {
+double Session::Impl::read_loss(bool train) {
   std::vector<float> shares(devices());
   for (std::size_t id = 0; id < devices(); ++id) {
     Stream& stream = resources->get_local_gpu(id).compute_stream();
-    stream.copy(&shares[id], networks[id]->loss().data, sizeof(float));
+    stream.copy(&shares[id], networks[id]->loss(train).data, sizeof(float));
   }
   for (std::size_t id = 0; id < devices(); ++id) {
     resources->get_local_gpu(id).compute_stream().synchronize();
@@ -240,6 +244,16 @@ double Session::Impl::read_loss() {
     }
   }
   return std::accumulate(all.begin(), all.end(), 0.0);
+}
+
+void Session::Impl::check_loss() {
+  loss_watch->look_at_all(step);
+  if (!networks.front()->weights_are_finite()) {
+    throw NonFiniteLoss(concat(
+        "Loss cannot converge: step ", step,
+        " left dense weights that are not finite numbers. They are not rolled back. Go on from a "
+        "checkpoint (Model.resume) with a smaller learning rate or a longer warm-up"));
+  }
 }
 
 void Session::Impl::settle() {

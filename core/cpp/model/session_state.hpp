@@ -7,7 +7,9 @@
 
 #include "core/cpp/base/error.hpp"
 #include "core/cpp/model/eval_metrics.hpp"
+#include "core/cpp/model/loss_watch.hpp"
 #include "core/cpp/model/network.hpp"
+#include "core/cpp/model/non_finite_loss.hpp"
 #include "core/cpp/model/plan_ahead.hpp"
 #include "core/cpp/model/session.hpp"
 #include "core/cpp/model/stage_clock.hpp"
@@ -32,8 +34,12 @@ struct Session::Impl {
   /// Copies label, dense and sample weights of the batch into the network's inputs.
   void write_inputs(std::size_t local_id, const DeviceBatch& batch, bool train);
   StepScalars scalars_for(std::size_t local_id, const Batch& batch, bool train) const;
-  /// Sum over devices of their shares of the loss; waits for the compute streams.
-  double read_loss();
+  /// Sum over devices of their shares of the loss of the last training (or evaluation) batch; waits
+  /// for the compute streams.
+  double read_loss(bool train);
+  /// Throws NonFiniteLoss when the loss of a step so far, or a dense weight, is not finite; waits
+  /// for the steps. Collective.
+  void check_loss();
   /// All work done, tables hold trained rows only: before anything outside a step looks at them.
   void settle();
   std::size_t devices() const { return resources->get_local_gpu_count(); }
@@ -45,6 +51,8 @@ struct Session::Impl {
       return f();
     } catch (const DataError& e) {
       if (!reads_together) tell_others(e.what(), false);
+      throw;
+    } catch (const NonFiniteLoss&) {  // all processes throw it
       throw;
     } catch (const CommError& e) {
       tell_others(e.what(), true);
@@ -64,6 +72,7 @@ struct Session::Impl {
   std::vector<std::size_t> sparse_inputs;
   std::vector<std::unique_ptr<IEmbedding>> embeddings;
   std::vector<std::unique_ptr<Network>> networks;
+  std::unique_ptr<LossWatch> loss_watch;
   std::unique_ptr<PlanAhead> planner;
   LearningRateScheduler scheduler;
   EvalMetrics metrics;

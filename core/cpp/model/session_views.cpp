@@ -12,6 +12,23 @@ TensorView view_of(const std::shared_ptr<const void>& model, ResourceManager& re
   return {ref, model, &resources.get_local_gpu(local_id).compute_stream()};
 }
 
+/// A parameter's part of flat arrays of all parameters, one after the other.
+TensorRef part_of(const NetworkGraph& graph, TensorRef flat, std::size_t array,
+                  const std::string& name) {
+  const std::vector<Parameter>& parameters = graph.parameters();
+  std::string known;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    known += (known.empty() ? "'" : ", '") + parameters[i].name + "'";
+    if (parameters[i].name != name) continue;
+    flat.data =
+        flat.ptr<float>() + array * graph.layout().flat_size() + graph.layout().offsets()[i];
+    flat.shape = parameters[i].shape;
+    flat.row_stride = flat.row_size();
+    return flat;
+  }
+  throw InvalidArgument(concat("there is no dense weight '", name, "'; the model has: ", known));
+}
+
 }  // namespace
 
 TensorView Session::tensor_view(const std::string& name, bool train, std::size_t local_id) {
@@ -32,18 +49,17 @@ std::vector<std::string> Session::weight_names() const {
 TensorView Session::weight_view(const std::string& name, std::size_t local_id) {
   Impl& s = *impl_;
   s.resources->get_local_gpu(local_id);  // checks the number
-  const std::vector<Parameter>& parameters = s.graph->parameters();
-  std::string known;
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
-    known += (known.empty() ? "'" : ", '") + parameters[i].name + "'";
-    if (parameters[i].name != name) continue;
-    TensorRef ref = s.networks[local_id]->weights();
-    ref.data = ref.ptr<float>() + s.graph->layout().offsets()[i];
-    ref.shape = parameters[i].shape;
-    ref.row_stride = ref.row_size();
-    return view_of(impl_, *s.resources, local_id, ref);
-  }
-  throw InvalidArgument(concat("there is no dense weight '", name, "'; the model has: ", known));
+  return view_of(impl_, *s.resources, local_id,
+                 part_of(*s.graph, s.networks[local_id]->weights(), 0, name));
+}
+
+TensorView Session::state_view(const std::string& name, std::size_t state, std::size_t local_id) {
+  Impl& s = *impl_;
+  s.resources->get_local_gpu(local_id);  // checks the number
+  HCTR_CHECK(state < s.graph->state_count(), "there is no optimizer state ", state,
+             ": the model's optimizer has ", s.graph->state_count());
+  return view_of(impl_, *s.resources, local_id,
+                 part_of(*s.graph, s.networks[local_id]->states(), state, name));
 }
 
 TableViews Session::table_view(std::size_t index, std::size_t local_id) {

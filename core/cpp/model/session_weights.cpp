@@ -5,6 +5,7 @@
 #include "core/cpp/model/checkpoint.hpp"
 #include "core/cpp/model/session.hpp"
 #include "core/cpp/model/session_state.hpp"
+#include "core/cpp/ops/batch_norm.hpp"
 #include "core/cpp/ops/dense_update.hpp"
 
 namespace hugectr {
@@ -38,6 +39,7 @@ bool is_localized(const SparseEmbeddingHashParams& params) {
 std::vector<float> Session::dense_weights() { return impl_->networks[0]->dense_weights(); }
 
 void Session::set_dense_weights(const std::vector<float>& values) {
+  impl_->loss_watch->forget(impl_->step);
   for (const auto& network : impl_->networks) network->set_dense_weights(values);
 }
 
@@ -59,8 +61,16 @@ std::vector<Session::NonTrainableValues> Session::non_trainables() {
     if (result.empty() || result.back().layer != tensor.layer) {
       result.push_back({tensor.layer, {}, {}});
     }
-    const bool is_mean = tensor.name.ends_with(".mean");
-    (is_mean ? result.back().mean : result.back().var).assign(next, end);
+    NonTrainableValues& values = result.back();
+    if (tensor.name.ends_with(".mean")) {
+      values.mean.assign(next, end);
+    } else if (tensor.name.ends_with(".mean_low")) {
+      for (std::size_t j = 0; j < values.mean.size(); ++j) {
+        values.mean[j] += static_cast<double>(next[static_cast<std::ptrdiff_t>(j)]);
+      }
+    } else {
+      values.var.assign(next, end);
+    }
     next = end;
   }
   return result;
@@ -74,10 +84,19 @@ void Session::set_non_trainables(const std::vector<NonTrainableValues>& values) 
       if (value.layer == tensor.layer) found = &value;
     }
     HCTR_CHECK(found, "running statistics of layer '", tensor.layer, "' are missing");
-    const auto& part = tensor.name.ends_with(".mean") ? found->mean : found->var;
-    HCTR_CHECK(part.size() == num_elements(tensor.shape), "'", tensor.name, "' has ", part.size(),
+    const bool is_var = tensor.name.ends_with(".var");
+    const std::size_t given = is_var ? found->var.size() : found->mean.size();
+    HCTR_CHECK(given == num_elements(tensor.shape), "'", tensor.name, "' has ", given,
                " values, the model has ", num_elements(tensor.shape));
-    flat.insert(flat.end(), part.begin(), part.end());
+    if (is_var) {
+      flat.insert(flat.end(), found->var.begin(), found->var.end());
+      continue;
+    }
+    const bool is_low = tensor.name.ends_with(".mean_low");
+    for (const double mean : found->mean) {
+      const SplitMean split = split_mean(mean);
+      flat.push_back(is_low ? split.low : split.high);
+    }
   }
   std::vector<TensorRef> refs;
   for (const auto& network : impl_->networks) refs.push_back(network->non_trainables());
@@ -85,7 +104,10 @@ void Session::set_non_trainables(const std::vector<NonTrainableValues>& values) 
 }
 
 std::int64_t Session::step() const { return impl_->step; }
-void Session::set_step(std::int64_t step) { impl_->step = step; }
+void Session::set_step(std::int64_t step) {
+  impl_->step = step;
+  impl_->loss_watch->forget(step);
+}
 
 void Session::save_params_to_files(const std::string& prefix, std::int64_t iteration) {
   HCTR_CHECK(!impl_->resources->processes(),

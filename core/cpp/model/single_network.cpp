@@ -26,7 +26,7 @@ SingleNetwork::SingleNetwork(const std::vector<NetworkInput>& inputs,
 
 TensorRef SingleNetwork::find(const std::string& name) {
   if (name == schedule_names::kSampleWeight) return network_->sample_weight(train_);
-  if (name == schedule_names::kLoss) return network_->loss();
+  if (name == schedule_names::kLoss) return network_->loss(train_);
   return network_->tensor(name, train_);
 }
 

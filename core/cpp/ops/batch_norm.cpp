@@ -47,8 +47,10 @@ void BatchNormStatistics::check() const {
   check_double(kName, "sums", sums, {n + 1});
   check_columns(kName, n,
                 {{"mean", &mean},
+                 {"mean_low", &mean_low},
                  {"var", &var},
                  {"running_mean", &running_mean},
+                 {"running_mean_low", &running_mean_low},
                  {"running_var", &running_var}});
   HCTR_CHECK(factor >= 0.0 && factor <= 1.0, kName, ": factor is ", factor, ", must be in [0, 1]");
 }
@@ -57,14 +59,23 @@ void BatchNormFwd::check() const {
   check_real(kName, "x", x);
   check_real(kName, "y", y, x.dtype, x.shape);
   check_columns(kName, x.row_size(),
-                {{"mean", &mean}, {"var", &var}, {"gamma", &gamma}, {"beta", &beta}});
+                {{"mean", &mean},
+                 {"mean_low", &mean_low},
+                 {"var", &var},
+                 {"gamma", &gamma},
+                 {"beta", &beta}});
 }
 
 void BatchNormBwdSums::check() const {
   check_real(kName, "x", x);
   check_real(kName, "dy", dy, x.dtype, x.shape);
   const std::size_t n = x.row_size();
-  check_columns(kName, n, {{"mean", &mean}, {"var", &var}, {"dgamma", &dgamma}, {"dbeta", &dbeta}});
+  check_columns(kName, n,
+                {{"mean", &mean},
+                 {"mean_low", &mean_low},
+                 {"var", &var},
+                 {"dgamma", &dgamma},
+                 {"dbeta", &dbeta}});
   check_double(kName, "dsums", dsums, {2 * n});
   check_double(kName, "partial", partial, {partial_rows(x.rows()), 2 * n});
 }
@@ -75,7 +86,8 @@ void BatchNormBwd::check() const {
   check_real(kName, "dx", dx, x.dtype, x.shape);
   check_packed_float(kName, "weight", weight, {x.rows()});
   const std::size_t n = x.row_size();
-  check_columns(kName, n, {{"mean", &mean}, {"var", &var}, {"gamma", &gamma}});
+  check_columns(kName, n,
+                {{"mean", &mean}, {"mean_low", &mean_low}, {"var", &var}, {"gamma", &gamma}});
   check_double(kName, "sums", sums, {n + 1});
   check_double(kName, "dsums", dsums, {2 * n});
 }
@@ -146,20 +158,17 @@ void batch_norm_statistics_kernel(const OpContext&, const BatchNormStatistics& o
   const double count = op.sums.ptr<double>()[n];
   if (count <= 0.0) {  // a batch of padding only has no statistics; keep what was learned
     std::copy_n(op.running_mean.ptr<float>(), n, op.mean.ptr<float>());
+    std::copy_n(op.running_mean_low.ptr<float>(), n, op.mean_low.ptr<float>());
     std::copy_n(op.running_var.ptr<float>(), n, op.var.ptr<float>());
     return;
   }
-  const auto update = [&](const TensorRef& sums, const TensorRef& batch, const TensorRef& running) {
-    for (std::size_t j = 0; j < n; ++j) {
-      const double value = sums.ptr<double>()[j] / count;
-      float& old = running.ptr<float>()[j];
-      batch.ptr<float>()[j] = static_cast<float>(value);
-      if (!std::isfinite(batch.ptr<float>()[j])) continue;
-      old = static_cast<float>(static_cast<double>(old) * (1.0 - op.factor) + value * op.factor);
-    }
-  };
-  update(op.sums, op.mean, op.running_mean);
-  update(op.squares, op.var, op.running_var);
+  for (std::size_t j = 0; j < n; ++j) {
+    batch_norm_update_mean(op.sums.ptr<double>()[j] / count, op.factor, op.mean.ptr<float>()[j],
+                           op.mean_low.ptr<float>()[j], op.running_mean.ptr<float>()[j],
+                           op.running_mean_low.ptr<float>()[j]);
+    batch_norm_update_var(op.squares.ptr<double>()[j] / count, op.factor, op.var.ptr<float>()[j],
+                          op.running_var.ptr<float>()[j]);
+  }
 }
 
 void batch_norm_fwd_kernel(const OpContext& ctx, const BatchNormFwd& op) {
@@ -167,6 +176,7 @@ void batch_norm_fwd_kernel(const OpContext& ctx, const BatchNormFwd& op) {
   const std::vector<float> inverse = inverse_deviations(op.var, op.eps);
   parallel_for(*ctx.pool, op.x.rows(), row_grain(n), [&](std::size_t begin, std::size_t end) {
     const float* __restrict mean = op.mean.ptr<float>();
+    const float* __restrict low = op.mean_low.ptr<float>();
     const float* __restrict gamma = op.gamma.ptr<float>();
     const float* __restrict beta = op.beta.ptr<float>();
     const float* __restrict scale = inverse.data();
@@ -174,7 +184,7 @@ void batch_norm_fwd_kernel(const OpContext& ctx, const BatchNormFwd& op) {
       const float* x = op.x.row<float>(r);
       float* y = op.y.row<float>(r);
       for (std::size_t j = 0; j < n; ++j) {
-        y[j] = gamma[j] * batch_norm_hat(x[j], mean[j], scale[j]) + beta[j];
+        y[j] = gamma[j] * batch_norm_hat(x[j], {mean[j], low[j]}, scale[j]) + beta[j];
       }
     }
   });
@@ -189,10 +199,12 @@ void batch_norm_bwd_sums_kernel(const OpContext& ctx, const BatchNormBwdSums& op
         const float* __restrict x = op.x.row<float>(r);
         const float* __restrict dy = op.dy.row<float>(r);
         const float* __restrict mean = op.mean.ptr<float>();
+        const float* __restrict low = op.mean_low.ptr<float>();
         const float* __restrict scale = inverse.data();
         for (std::size_t j = 0; j < n; ++j) sums[j] += static_cast<double>(dy[j]);
         for (std::size_t j = 0; j < n; ++j) {
-          sums[n + j] += static_cast<double>(dy[j] * batch_norm_hat(x[j], mean[j], scale[j]));
+          sums[n + j] +=
+              static_cast<double>(dy[j] * batch_norm_hat(x[j], {mean[j], low[j]}, scale[j]));
         }
       });
   for (std::size_t j = 0; j < n; ++j) {
@@ -211,6 +223,7 @@ void batch_norm_bwd_kernel(const OpContext& ctx, const BatchNormBwd& op) {
   }
   parallel_for(*ctx.pool, op.x.rows(), row_grain(n), [&](std::size_t begin, std::size_t end) {
     const float* __restrict mean = op.mean.ptr<float>();
+    const float* __restrict low = op.mean_low.ptr<float>();
     const float* __restrict gamma = op.gamma.ptr<float>();
     const float* __restrict scale = inverse.data();
     const float* __restrict mean_dy = means.data();
@@ -221,7 +234,7 @@ void batch_norm_bwd_kernel(const OpContext& ctx, const BatchNormBwd& op) {
       float* dx = op.dx.row<float>(r);
       const float w = op.weight.ptr<float>()[r];
       for (std::size_t j = 0; j < n; ++j) {
-        const float hat = batch_norm_hat(x[j], mean[j], scale[j]);
+        const float hat = batch_norm_hat(x[j], {mean[j], low[j]}, scale[j]);
         dx[j] = gamma[j] * scale[j] * (dy[j] - w * (mean_dy[j] + hat * mean_dy_hat[j]));
       }
     }

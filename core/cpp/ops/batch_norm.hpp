@@ -10,21 +10,60 @@
 ///   batch_norm_statistics, batch_norm_fwd;
 ///   batch_norm_bwd_sums, all_reduce(dsums), batch_norm_bwd.
 /// Evaluation runs batch_norm_fwd with the running statistics. Deviations are squared in a second
-/// pass, in double, so that a large mean costs no digits.
+/// pass, in double, so that a large mean costs no digits; for the same reason a mean is two
+/// numbers, mean + mean_low (SplitMean), 48 bits in all.
 ///
 /// In all of them: x, y, dy, dx are (batch, n), all float32, float16 or bfloat16, with strided rows
 /// (more dimensions count as n); the rest is float32 or wider whatever they are. weight is (batch),
 /// 0 for padding samples, which take no part in statistics and get no gradient from them; mean,
-/// var, gamma, beta are (n). Deterministic.
+/// mean_low, var, gamma, beta are (n). Deterministic.
 namespace hugectr {
 
+/// A mean rounded to float32, and the rest. x - high is exact where x is near the mean.
+struct SplitMean {
+  float high, low;
+};
+
+/// Splitting high + low again gives the same two numbers: files hold the sum. Neither is finite
+/// when the mean is not. Without branches: GCC 12 turns one with an early return into wrong numbers
+/// in loops that it vectorises (-O2 -fno-trapping-math).
+HCTR_HD inline SplitMean split_mean(double mean) {
+  const auto rounded = static_cast<float>(mean);
+  const auto rest = static_cast<float>(mean - static_cast<double>(rounded));
+  // The rest may have been rounded up to half of the last place, and the sum be nearer to another.
+  const float high = rounded + rest;
+  const double low =
+      (static_cast<double>(rounded) - static_cast<double>(high)) + static_cast<double>(rest);
+  return {high, static_cast<float>(low)};
+}
+
 /// (x - mean) / sqrt(var + eps)
-HCTR_HD inline float batch_norm_hat(float x, float mean, float inv_deviation) {
-  return (x - mean) * inv_deviation;
+HCTR_HD inline float batch_norm_hat(float x, SplitMean mean, float inv_deviation) {
+  return ((x - mean.high) - mean.low) * inv_deviation;
 }
 
 HCTR_HD inline float batch_norm_inv_deviation(float var, double eps) {
   return static_cast<float>(1.0 / sqrt(static_cast<double>(var) + eps));
+}
+
+/// The batch's mean, and the running one updated with it where it is finite.
+HCTR_HD inline void batch_norm_update_mean(double value, double factor, float& mean, float& low,
+                                           float& running, float& running_low) {
+  const SplitMean batch = split_mean(value);
+  mean = batch.high;
+  low = batch.low;
+  if (mean - mean != 0.0f) return;
+  const double old = static_cast<double>(running) + static_cast<double>(running_low);
+  const SplitMean next = split_mean(old * (1.0 - factor) + value * factor);
+  running = next.high;
+  running_low = next.low;
+}
+
+/// The same for the variance, whose digits float32 holds.
+HCTR_HD inline void batch_norm_update_var(double value, double factor, float& var, float& running) {
+  var = static_cast<float>(value);
+  if (var - var != 0.0f) return;
+  running = static_cast<float>(static_cast<double>(running) * (1.0 - factor) + value * factor);
 }
 
 /// sums[j] = sum_i weight_i x_ij for j < n;  sums[n] = sum_i weight_i.
@@ -60,18 +99,20 @@ struct HCTR_API BatchNormSquares {
 
 /// mean = sums / count;  var = squares / count (population);
 /// running = running (1 - factor) + batch factor, for mean and var.
-/// mean, var are overwritten, running_mean, running_var updated, all (n) float32. A statistic that
+/// mean, mean_low, var are overwritten, the running ones updated, all (n) float32. A statistic that
 /// is not finite (a batch that overflowed 16 bits, whose step is skipped) leaves the running one.
 struct HCTR_API BatchNormStatistics {
   static constexpr const char* kName = "batch_norm_statistics";
-  TensorRef sums, squares, mean, var, running_mean, running_var;
+  TensorRef sums, squares, mean, mean_low, var, running_mean, running_mean_low, running_var;
   double factor = 1.0;
   void visit(OpVisitor& v) {
     v.tensor("sums", Access::In, sums);
     v.tensor("squares", Access::In, squares);
     v.tensor("mean", Access::Out, mean);
+    v.tensor("mean_low", Access::Out, mean_low);
     v.tensor("var", Access::Out, var);
     v.tensor("running_mean", Access::InOut, running_mean);
+    v.tensor("running_mean_low", Access::InOut, running_mean_low);
     v.tensor("running_var", Access::InOut, running_var);
     v.attribute("factor", factor);
   }
@@ -82,11 +123,12 @@ struct HCTR_API BatchNormStatistics {
 struct HCTR_API BatchNormFwd {
   static constexpr const char* kName = "batch_norm_fwd";
   static constexpr std::string_view kLowered = "x y";
-  TensorRef x, mean, var, gamma, beta, y;
+  TensorRef x, mean, mean_low, var, gamma, beta, y;
   double eps = 1e-5;
   void visit(OpVisitor& v) {
     v.tensor("x", Access::In, x);
     v.tensor("mean", Access::In, mean);
+    v.tensor("mean_low", Access::In, mean_low);
     v.tensor("var", Access::In, var);
     v.tensor("gamma", Access::In, gamma);
     v.tensor("beta", Access::In, beta);
@@ -102,11 +144,12 @@ struct HCTR_API BatchNormFwd {
 struct HCTR_API BatchNormBwdSums {
   static constexpr const char* kName = "batch_norm_bwd_sums";
   static constexpr std::string_view kLowered = "x dy";
-  TensorRef x, mean, var, dy, dsums, dgamma, dbeta, partial;
+  TensorRef x, mean, mean_low, var, dy, dsums, dgamma, dbeta, partial;
   double eps = 1e-5;
   void visit(OpVisitor& v) {
     v.tensor("x", Access::In, x);
     v.tensor("mean", Access::In, mean);
+    v.tensor("mean_low", Access::In, mean_low);
     v.tensor("var", Access::In, var);
     v.tensor("dy", Access::In, dy);
     v.tensor("dsums", Access::Out, dsums);
@@ -123,12 +166,13 @@ struct HCTR_API BatchNormBwdSums {
 struct HCTR_API BatchNormBwd {
   static constexpr const char* kName = "batch_norm_bwd";
   static constexpr std::string_view kLowered = "x dy dx";
-  TensorRef x, weight, mean, var, gamma, dy, sums, dsums, dx;
+  TensorRef x, weight, mean, mean_low, var, gamma, dy, sums, dsums, dx;
   double eps = 1e-5;
   void visit(OpVisitor& v) {
     v.tensor("x", Access::In, x);
     v.tensor("weight", Access::In, weight);
     v.tensor("mean", Access::In, mean);
+    v.tensor("mean_low", Access::In, mean_low);
     v.tensor("var", Access::In, var);
     v.tensor("gamma", Access::In, gamma);
     v.tensor("dy", Access::In, dy);

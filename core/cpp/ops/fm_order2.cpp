@@ -34,22 +34,22 @@ void forward_row(const float* __restrict x, float* __restrict y, std::size_t vec
                  std::size_t dim) {
   std::size_t j = 0;
   for (; j + kLanes <= dim; j += kLanes) {
-    Lanes sum{}, squares{};
+    Lanes before{}, pairs{};
     for (std::size_t i = 0; i < vectors; ++i) {
       const Lanes v = load_lanes(x + i * dim + j);
-      sum += v;
-      squares += v * v;
+      pairs += v * before;
+      before += v;
     }
-    store_lanes(y + j, 0.5f * (sum * sum - squares));
+    store_lanes(y + j, pairs);
   }
   for (; j < dim; ++j) {
-    float sum = 0.0f, squares = 0.0f;
+    float before = 0.0f, pairs = 0.0f;
     for (std::size_t i = 0; i < vectors; ++i) {
       const float v = x[i * dim + j];
-      sum += v;
-      squares += v * v;
+      pairs += v * before;
+      before += v;
     }
-    y[j] = 0.5f * (sum * sum - squares);
+    y[j] = pairs;
   }
 }
 

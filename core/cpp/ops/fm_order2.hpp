@@ -9,7 +9,10 @@ namespace hugectr {
 
 /// Second-order interactions of a factorisation machine. x is seen as k vectors v_i of size d.
 ///
-///   y[b, j] = 0.5 * ((sum_i v_i[b, j])^2 - sum_i v_i[b, j]^2)
+///   y[b, j] = sum_{m < i} v_m[b, j] v_i[b, j]
+///
+/// which is 0.5 ((sum_i v_i)^2 - sum_i v_i^2) without the cancellation: each vector is multiplied
+/// with the sum of those before it, and one vector gives exactly 0.
 ///
 /// x: (b, k * d) or (b, k, d). y: (b, d). Both float32, float16 or bfloat16. Overwrites y; y does
 /// not overlap x. Deterministic.

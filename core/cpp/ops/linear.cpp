@@ -118,8 +118,9 @@ void linear_fwd_kernel(const OpContext& context, const LinearFwd& op) {
   gemm(*context.pool, GemmArgs{.a = op.x, .b = op.w, .c = op.y}, epilogue);
 }
 
-// dz = dy where y > 0, and its part of the bias gradient when `sum` is there. dz may be dy: the
-// loops in place are loops of their own, because only they may promise that nothing overlaps.
+// dz = 0 where y <= 0, else dy, and its part of the bias gradient when `sum` is there. dz may be
+// dy: the loops in place are loops of their own, because only they may promise that nothing
+// overlaps.
 void mask_row(const float* __restrict y, const float* dy, float* dz, float* __restrict sum,
               std::size_t n) {
   if (dy != dz) {

@@ -42,12 +42,11 @@ struct HCTR_API LinearFwd {
 /// computed; dx is overwritten and overlaps nothing. db goes with `partial`, scratch of
 /// (partial_rows(rows), m). dw and db accumulate. Deterministic.
 ///
-/// below: what made x. With Relu, dx is the gradient of what that relu took (0 where x is 0 or
-/// NaN), and db_below, which may be absent, that of the bias before it: (n), with `partial_below`,
-/// scratch of (partial_rows(rows), n).
-/// overwrite: dw and db are stored, not added to; overwrite_below: so is db_below.
-/// padded: as in LinearFwd. dx_padded: dx's rows go on up to a multiple of 8 elements; kernels may
-/// write there.
+/// below: what made x. With Relu, dx is the gradient of what that relu took (0 where x <= 0, and
+/// passed on where x is NaN, as in relu_gradient), and db_below, which may be absent, that of the
+/// bias before it: (n), with `partial_below`, scratch of (partial_rows(rows), n). overwrite: dw and
+/// db are stored, not added to; overwrite_below: so is db_below. padded: as in LinearFwd.
+/// dx_padded: dx's rows go on up to a multiple of 8 elements; kernels may write there.
 struct HCTR_API LinearBwd {
   static constexpr const char* kName = "linear_bwd";
   static constexpr std::string_view kLowered = "x w y dy dz dx";

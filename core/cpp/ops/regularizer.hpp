@@ -7,9 +7,9 @@ namespace hugectr {
 
 enum class RegularizerKind { L1, L2 };
 
-/// Derivative of |w| (L1, 0 at 0) or w^2 / 2 (L2).
+/// Derivative of |w| (L1, 0 at 0) or w^2 / 2 (L2); NaN at NaN.
 HCTR_HD inline float regularizer_slope(RegularizerKind kind, float w) {
-  return kind == RegularizerKind::L2 ? w : (w > 0.0f ? 1.0f : (w < 0.0f ? -1.0f : 0.0f));
+  return kind == RegularizerKind::L2 ? w : (w > 0.0f ? 1.0f : (w < 0.0f ? -1.0f : w));
 }
 
 /// loss += share * lambda * inv_batch * sum_i (|w_i| for L1, w_i^2 / 2 for L2).

@@ -8,8 +8,8 @@ namespace hugectr {
 /// max(x, 0); NaN stays NaN, so that a broken run is seen.
 HCTR_HD inline float relu(float x) { return x < 0.0f ? 0.0f : x; }
 
-/// Gradient through relu, from its result.
-HCTR_HD inline float relu_gradient(float y, float dy) { return y > 0.0f ? dy : 0.0f; }
+/// Gradient through relu, from its result. Where that is NaN the gradient goes on, as NaN did.
+HCTR_HD inline float relu_gradient(float y, float dy) { return y <= 0.0f ? 0.0f : dy; }
 
 /// y = max(x, 0).
 ///
@@ -26,7 +26,7 @@ struct HCTR_API ReluFwd {
   void check() const;
 };
 
-/// dx = dy where y > 0, else 0.
+/// dx = 0 where y <= 0, else dy: also where y is NaN.
 ///
 /// y, dy, dx: float32, float16 or bfloat16, of one shape, rows may be strided. Overwrites dx, which
 /// may be dy. Deterministic.

@@ -20,6 +20,15 @@ TensorRef external_ref(const ScheduleTensor& tensor,
   return given;
 }
 
+/// What an op complains about is of the layer that it came from.
+void prepare(OpRecord& record, const OpContext& context) {
+  try {
+    record.op.prepare(context);
+  } catch (const InvalidArgument& e) {
+    throw InvalidArgument(concat("layer '", record.layer, "': ", e.what()));
+  }
+}
+
 }  // namespace
 
 BoundSchedule::BoundSchedule(const StepSchedule& schedule, const OpContext& context,
@@ -78,7 +87,7 @@ BoundSchedule::BoundSchedule(const StepSchedule& schedule, const OpContext& cont
     record.op.for_each_tensor([&](const char*, Access, TensorRef& ref) {
       if (ref.id >= 0) ref = refs[static_cast<std::size_t>(ref.id)];
     });
-    record.op.prepare(record.beside && lane_ ? lane_->context() : context_);
+    prepare(record, record.beside && lane_ ? lane_->context() : context_);
   }
   // Padding rows and never-written scratch read as zero in the first step as in all later ones.
   // Last, because nothing may be queued on memory that an error above gives back.

@@ -104,18 +104,25 @@ struct WeightedSquares {
 // What a thread keeps of the columns it normalises; zeros behind the last one.
 template <int kVec>
 struct Normal {
-  float mean[kVec], scale[kVec];
+  SplitMean mean[kVec];
+  float scale[kVec];
   __device__ float hat(float x, int i) const { return batch_norm_hat(x, mean[i], scale[i]); }
 };
 
+struct Means {
+  explicit Means(const TensorRef& mean, const TensorRef& mean_low)
+      : high(mean.ptr<float>()), low(mean_low.ptr<float>()) {}
+  const float *high, *low;
+};
+
 template <int kVec>
-__device__ Normal<kVec> normal(const float* mean, const float* var, double eps, std::size_t column,
+__device__ Normal<kVec> normal(const Means& means, const float* var, double eps, std::size_t column,
                                std::size_t n) {
   Normal<kVec> result{};
 #pragma unroll
   for (int i = 0; i < kVec; ++i) {
     if (column + i >= n) break;
-    result.mean[i] = mean[column + i];
+    result.mean[i] = {means.high[column + i], means.low[column + i]};
     result.scale[i] = batch_norm_inv_deviation(var[column + i], eps);
   }
   return result;
@@ -129,14 +136,15 @@ struct GradientSums {
     Pack<T, kVec> x, dy;
   };
   Rows<const T> x, dy;
-  const float *mean, *var;
+  Means means;
+  const float* var;
   double eps;
   std::size_t n;
   double* partial;
   std::size_t partial_stride;
 
   __device__ Normal<kVec> columns(std::size_t group) const {
-    return normal<kVec>(mean, var, eps, group * kVec, n);
+    return normal<kVec>(means, var, eps, group * kVec, n);
   }
   __device__ Row load(std::size_t row, std::size_t group) const {
     return {load_row_pack<kVec>(x.at(row, 0), group * kVec, n),
@@ -172,12 +180,13 @@ struct Forward {
   };
   Rows<const T> x;
   Rows<T> y;
-  const float *mean, *var, *gamma, *beta;
+  Means means;
+  const float *var, *gamma, *beta;
   double eps;
   std::size_t n;
 
   __device__ Columns columns(std::size_t group) const {
-    Columns result{normal<kVec>(mean, var, eps, group * kVec, n), {}, {}};
+    Columns result{normal<kVec>(means, var, eps, group * kVec, n), {}, {}};
 #pragma unroll
     for (int i = 0; i < kVec; ++i) {
       if (group * kVec + i >= n) break;
@@ -205,7 +214,9 @@ struct Backward {
   };
   Rows<const T> x, dy;
   Rows<T> dx;
-  const float *weight, *mean, *var, *gamma;
+  const float* weight;
+  Means means;
+  const float *var, *gamma;
   const double *sums, *dsums;
   std::size_t n;
   double eps;
@@ -214,7 +225,7 @@ struct Backward {
     return count > 0.0 ? static_cast<float>(sum / count) : 0.0f;
   }
   __device__ Columns columns(std::size_t group) const {
-    Columns result{normal<kVec>(mean, var, eps, group * kVec, n), {}, {}, {}};
+    Columns result{normal<kVec>(means, var, eps, group * kVec, n), {}, {}, {}};
     const double count = sums[n];
 #pragma unroll
     for (int i = 0; i < kVec; ++i) {
@@ -257,16 +268,10 @@ struct OverwriteAndAdd {
 
 struct Statistics {
   const double *sums, *squares;
-  float *mean, *var, *running_mean, *running_var;
+  float *mean, *mean_low, *var, *running_mean, *running_mean_low, *running_var;
   double factor;
   std::size_t n;
 };
-
-__device__ void update_statistic(double value, double factor, float& batch, float& running) {
-  batch = static_cast<float>(value);
-  if (!isfinite(batch)) return;
-  running = static_cast<float>(static_cast<double>(running) * (1.0 - factor) + value * factor);
-}
 
 constexpr unsigned kStatisticsThreads = 128;
 
@@ -276,11 +281,13 @@ __global__ void __launch_bounds__(kStatisticsThreads) statistics_kernel(Statisti
   const double count = op.sums[op.n];
   if (count <= 0.0) {  // a batch of padding only has no statistics; keep what was learned
     op.mean[j] = op.running_mean[j];
+    op.mean_low[j] = op.running_mean_low[j];
     op.var[j] = op.running_var[j];
     return;
   }
-  update_statistic(op.sums[j] / count, op.factor, op.mean[j], op.running_mean[j]);
-  update_statistic(op.squares[j] / count, op.factor, op.var[j], op.running_var[j]);
+  batch_norm_update_mean(op.sums[j] / count, op.factor, op.mean[j], op.mean_low[j],
+                         op.running_mean[j], op.running_mean_low[j]);
+  batch_norm_update_var(op.squares[j] / count, op.factor, op.var[j], op.running_var[j]);
 }
 
 void batch_norm_sums_kernel(const OpContext& ctx, const BatchNormSums& op) {
@@ -315,8 +322,8 @@ void batch_norm_statistics_kernel(const OpContext& ctx, const BatchNormStatistic
   const auto grid = static_cast<unsigned>((n + kStatisticsThreads - 1) / kStatisticsThreads);
   launch(ctx, "batch_norm_statistics", dim3(grid), dim3(kStatisticsThreads), 0, &statistics_kernel,
          Statistics{op.sums.ptr<double>(), op.squares.ptr<double>(), op.mean.ptr<float>(),
-                    op.var.ptr<float>(), op.running_mean.ptr<float>(), op.running_var.ptr<float>(),
-                    op.factor, n});
+                    op.mean_low.ptr<float>(), op.var.ptr<float>(), op.running_mean.ptr<float>(),
+                    op.running_mean_low.ptr<float>(), op.running_var.ptr<float>(), op.factor, n});
 }
 
 void batch_norm_fwd_kernel(const OpContext& ctx, const BatchNormFwd& op) {
@@ -325,7 +332,7 @@ void batch_norm_fwd_kernel(const OpContext& ctx, const BatchNormFwd& op) {
       [&]<class T, int kVec>(T, std::integral_constant<int, kVec>) {
         const Forward<T, kVec> body{rows_of<const T>(op.x),
                                     rows_of<T>(op.y),
-                                    op.mean.ptr<float>(),
+                                    Means(op.mean, op.mean_low),
                                     op.var.ptr<float>(),
                                     op.gamma.ptr<float>(),
                                     op.beta.ptr<float>(),
@@ -342,7 +349,7 @@ void batch_norm_bwd_sums_kernel(const OpContext& ctx, const BatchNormBwdSums& op
       [&]<class T, int kVec>(T, std::integral_constant<int, kVec>) {
         const GradientSums<T, kVec> body{rows_of<const T>(op.x),
                                          rows_of<const T>(op.dy),
-                                         op.mean.ptr<float>(),
+                                         Means(op.mean, op.mean_low),
                                          op.var.ptr<float>(),
                                          op.eps,
                                          n,
@@ -364,7 +371,7 @@ void batch_norm_bwd_kernel(const OpContext& ctx, const BatchNormBwd& op) {
                                      rows_of<const T>(op.dy),
                                      rows_of<T>(op.dx),
                                      op.weight.ptr<float>(),
-                                     op.mean.ptr<float>(),
+                                     Means(op.mean, op.mean_low),
                                      op.var.ptr<float>(),
                                      op.gamma.ptr<float>(),
                                      op.sums.ptr<double>(),

@@ -15,7 +15,8 @@ struct Vectors {
   std::size_t count, dim;  ///< k and d
 };
 
-// A thread sums V columns over all vectors of its sample. Moves (k + 1) d elements a sample.
+// A thread multiplies V columns of each vector with the sum of those before it. Moves (k + 1) d
+// elements a sample.
 template <class T, int V>
 __global__ void fm_order2_forward(Vectors vectors, Rows<const T> x, Rows<T> y) {
   const std::size_t step = static_cast<std::size_t>(gridDim.x) * blockDim.x;
@@ -24,19 +25,17 @@ __global__ void fm_order2_forward(Vectors vectors, Rows<const T> x, Rows<T> y) {
     std::size_t column;
     const std::size_t row = vectors.row.divide(u, column);
     const T* __restrict__ from = x.at(row, column * V);
-    Pack<float, V> sum{}, squares{};
+    Pack<float, V> before{}, pairs{};
 #pragma unroll 8
     for (std::size_t i = 0; i < vectors.count; ++i) {
       const Pack<float, V> v = cuda::load_widened<V>(from + i * vectors.dim);
 #pragma unroll
       for (int k = 0; k < V; ++k) {
-        sum.v[k] += v.v[k];
-        squares.v[k] += v.v[k] * v.v[k];
+        pairs.v[k] += v.v[k] * before.v[k];
+        before.v[k] += v.v[k];
       }
     }
-#pragma unroll
-    for (int k = 0; k < V; ++k) sum.v[k] = 0.5f * (sum.v[k] * sum.v[k] - squares.v[k]);
-    cuda::store_narrowed<V>(y.at(row, column * V), sum);
+    cuda::store_narrowed<V>(y.at(row, column * V), pairs);
   }
 }
 

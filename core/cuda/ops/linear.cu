@@ -38,7 +38,7 @@ struct GradientRows {
     if constexpr (kMasked) {
 #pragma unroll
       for (int i = 0; i < kVec; ++i) {
-        if (!(widen(loaded.y.v[i]) > 0.0f)) gradient.v[i] = T{};
+        if (widen(loaded.y.v[i]) <= 0.0f) gradient.v[i] = T{};
       }
       store_pack<kVec>(dz.at(row, group * kVec), gradient);
     }
@@ -65,7 +65,7 @@ void gradient_rows(const OpContext& context, const Matrix& y, const Matrix& dy, 
             {.max_width = filling_width(dy.rows, groups)});
 }
 
-// dz = dy where y > 0 (where there is a y), and its column sums (where they are wanted).
+// dz = 0 where y <= 0 (where there is a y), else dy, and its column sums (where they are wanted).
 void mask_and_sum(const OpContext& context, const Matrix& y, const Matrix& dy, const Matrix& dz,
                   const TensorRef& sums, const TensorRef& partial, bool overwrite) {
   if (y.empty() && sums.empty()) return;

@@ -109,7 +109,7 @@ struct BackwardRows {
     for (int i = 0; i < kVec; ++i) {
       sums[i] += widen(input.v[i]) * gradient;
       result.v[i] = narrow<T>(gradient * factors.v[i]);
-      if (masked && !(widen(input.v[i]) > 0.0f)) result.v[i] = T{};
+      if (masked && widen(input.v[i]) <= 0.0f) result.v[i] = T{};
       sums[kVec + i] += widen(result.v[i]);
     }
     sums[2 * kVec] += gradient;

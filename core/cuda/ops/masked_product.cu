@@ -84,19 +84,19 @@ __device__ void feed_x(Shared& shared, const Maps& maps, const Tiles& tiles) {
   }
 }
 
-// Two neighbouring results where x > 0 (not where it is NaN).
+// Two neighbouring results, 0 where x <= 0. The comparison is the unordered one: NaN lets pass.
 template <class T>
 __device__ std::uint32_t masked_pair(std::uint32_t x, float first, float second) {
   if constexpr (std::is_same_v<T, BFloat16>) {
     const __nv_bfloat162 pair = __floats2bfloat162_rn(first, second);
     const __nv_bfloat162 above = reinterpret_cast<const __nv_bfloat162&>(x);
     return reinterpret_cast<const std::uint32_t&>(pair) &
-           __hgt2_mask(above, __nv_bfloat162{__ushort_as_bfloat16(0), __ushort_as_bfloat16(0)});
+           __hgtu2_mask(above, __nv_bfloat162{__ushort_as_bfloat16(0), __ushort_as_bfloat16(0)});
   } else {
     const __half2 pair = __floats2half2_rn(first, second);
     const __half2 above = reinterpret_cast<const __half2&>(x);
     return reinterpret_cast<const std::uint32_t&>(pair) &
-           __hgt2_mask(above, __half2{__ushort_as_half(0), __ushort_as_half(0)});
+           __hgtu2_mask(above, __half2{__ushort_as_half(0), __ushort_as_half(0)});
   }
 }
 

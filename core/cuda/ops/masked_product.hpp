@@ -5,10 +5,10 @@
 
 namespace hugectr::cuda {
 
-/// dx = a w^T where x > 0, else 0, and the column sums of dx, in one pass: what a linear layer's
-/// backward needs when x is a relu's result. cuBLASLt 13.1 has this end (DRELU_BGRAD), but runs it
-/// as kernels of its own: 553 us for 65536 x 1024 x 1024 in bfloat16 on an H200, of which the
-/// product takes 184.
+/// dx = 0 where x <= 0, else a w^T (also where x is NaN), and the column sums of dx, in one pass:
+/// what a linear layer's backward needs when x is a relu's result. cuBLASLt 13.1 has this end
+/// (DRELU_BGRAD), but runs it as kernels of its own: 553 us for 65536 x 1024 x 1024 in bfloat16 on
+/// an H200, of which the product takes 184.
 ///
 /// a: (rows, k), w: (n, k), x, dx: (rows, n), of one 16-bit dtype.
 struct MaskedProduct {

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Model.fit: iteration numbering, the order of events, and the text of the log."""
 
+import contextlib
 import math
 import re
 
@@ -107,6 +108,89 @@ def test_epoch_mode(make_model, capsys):
     assert re.fullmatch(
         r"Finish 3 epochs 12 global iterations with batchsize: 64 in \d+\.\d\ds\.", lines[-1]
     )
+
+
+SCHEDULE = {"lr": 0.1, "warmup_steps": 5, "decay_start": 7, "decay_steps": 9, "decay_power": 1.0}
+STEPS = 12  # three epochs of four
+
+
+def scheduled(step):
+    """The schedule's formula; steps count from 1."""
+    if step <= 5:
+        return 0.1 * step / 5
+    if step <= 7:
+        return 0.1
+    return max(0.0, 0.1 * (16 - step) / 9)
+
+
+def rates_used(model):
+    """A list that receives the rate of every step that trains."""
+    used = []
+    train = model.session.train
+
+    class Watched:
+        def __getattr__(self, name):
+            return getattr(session, name)
+
+        def train(self):
+            rate = session.learning_rate_state()["lr"]
+            trained = train()
+            if trained:
+                used.append(rate)
+            return trained
+
+    session = model.session
+    model._session = Watched()
+    return used
+
+
+@pytest.mark.parametrize("repeat", [True, False])
+def test_every_step_has_the_rate_of_its_number(make_model, repeat):
+    model = make_model(repeat_dataset=repeat, **SCHEDULE)
+    model.compile()
+    used = rates_used(model)
+    model.fit(num_epochs=3, max_iter=STEPS, display=0, eval_interval=0, snapshot=0)
+    assert used == pytest.approx([scheduled(step) for step in range(1, STEPS + 1)])
+    assert model.session.learning_rate_state()["step"] == STEPS
+
+
+@pytest.mark.parametrize("stop", [3, 4, 6, 8])
+@pytest.mark.parametrize("repeat", [True, False])
+def test_a_resumed_run_goes_on_with_the_next_rate(make_model, tmp_path, repeat, stop):
+    """In the middle of an epoch and at its end."""
+
+    class Interrupted(Exception):
+        pass
+
+    def run(interrupt):
+        model = make_model(repeat_dataset=repeat, **SCHEDULE)
+        model.compile()
+        used = rates_used(model)
+        save = model.save
+
+        def save_and_stop(*arguments, **keywords):
+            path = save(*arguments, **keywords)
+            if interrupt:
+                raise Interrupted
+            return path
+
+        model.save = save_and_stop
+        with contextlib.suppress(Interrupted):
+            model.fit(
+                num_epochs=3,
+                max_iter=STEPS,
+                display=0,
+                eval_interval=0,
+                snapshot=0,
+                checkpoint_dir=tmp_path,
+                checkpoint_interval=stop if interrupt else 0,
+                background_save=False,
+                resume=not interrupt,
+            )
+        return used
+
+    assert len(run(True)) == stop
+    assert run(False) == pytest.approx([scheduled(step) for step in range(stop + 1, STEPS + 1)])
 
 
 def test_target_ends_the_training(make_model, capsys):

@@ -184,7 +184,7 @@ def test_linear_bwd_through_the_relu_below(
     x, y = (stored(real, rng, batch, width, pad=pad) for width in (n, m))
     for relu_result in (x, y):
         relu_result[...] = real.store(relu(real.values(relu_result)))
-    x[3, 2] = real.store(np.nan)  # no gradient there, and none from there
+    x[3, 2] = real.store(np.nan)  # passes back as it passed forward
     w, dy = stored(real, rng, n, m), stored(real, rng, batch, m, pad=pad)
     x[:, n - 1] = 0
     dz, dx = stored(real, rng, batch, m, pad=pad), stored(real, rng, batch, n, pad=pad)
@@ -202,10 +202,10 @@ def test_linear_bwd_through_the_relu_below(
     wanted_dz = real.values(dy)
     if activation == RELU:
         wanted_dz = wanted_dz * (real.values(y) > 0)
-    wanted_dx = (wanted_dz @ real.values(w).T) * (real.values(x) > 0)
+    wanted_dx = np.where(real.values(x) <= 0, 0, wanted_dz @ real.values(w).T)
     assert_close(real.values(dx), wanted_dx, tolerance=real.tolerance)
     np.testing.assert_array_equal(real.values(dx)[real.values(x) == 0], 0)
-    assert real.values(dx)[3, 2] == 0
+    assert_close(real.values(dx)[3, 2], wanted_dx[3, 2], tolerance=10 * real.tolerance)
     before = 0.0 if overwrite else start
     assert_sums_close(db, wanted_dz, before)
     assert_sums_close(db_below, wanted_dx, before, real.tolerance)
@@ -246,6 +246,26 @@ def test_relu_of_linear_keeps_nan(rng, real, m):
     wanted = np.zeros((300, m), bool)
     wanted[5] = True
     np.testing.assert_array_equal(np.isnan(real.values(y)), wanted)
+
+
+@pytest.mark.parametrize("m", [1, 3, 64])
+@pytest.mark.parametrize("real", REALS, ids=lambda r: r.name)
+def test_nan_passes_the_relu_of_a_linear_backward(rng, real, m):
+    """A result that is NaN has its gradient passed on: into dz, the bias, the weights and dx."""
+    x, w, dy = (stored(real, rng, *shape) for shape in ((300, 24), (24, m), (300, m)))
+    y = stored(real, rng, 300, m)
+    y[...] = real.store(relu(real.values(y)))
+    y[5] = real.store(np.nan)
+    dy[5] = real.store(np.nan)  # as a loss of NaN has it
+    dz, dx = real.empty((300, m)), real.empty((300, 24))
+    dw, db = np.zeros((24, m), np.float32), np.zeros(m, np.float32)
+    tensors = {"x": x, "w": w, "y": y, "dy": dy, "dz": dz, "dx": dx, "dw": dw, "db": db}
+    tensors["partial"] = np.full((partial_rows(300), m), np.nan, np.float32)
+    _core.run_op("linear_bwd", tensors, {"activation": RELU})
+    assert np.isnan(real.values(dx)[5]).all()
+    assert np.isfinite(np.delete(real.values(dx), 5, axis=0)).all()
+    assert np.isnan(db).all()
+    assert np.isnan(dw).all()
 
 
 def test_linear_says_what_padding_needs():

@@ -61,3 +61,15 @@ def test_regularizer_grad_is_the_derivative(rng, assert_close, numeric_gradients
         "regularizer_grad", {"w": w, "inv_batch": np.ones(1, np.float32), "dw": dw}, attributes
     )
     assert_close(dw, numeric_gradients(lambda w: 3 * value(w, kind), [w], 1.0)[0])
+
+
+@pytest.mark.parametrize("kind", [L1, L2])
+def test_a_weight_that_is_nan_has_a_gradient_that_is_nan(kind):
+    w = np.array([1.0, np.nan, 0.0], np.float32)
+    dw = np.zeros(3, np.float32)
+    _core.run_op(
+        "regularizer_grad",
+        {"w": w, "inv_batch": np.ones(1, np.float32), "dw": dw},
+        {"kind": kind, "lambda": 1.0, "share": 1.0},
+    )
+    np.testing.assert_array_equal(dw, [1.0, np.nan, 0.0])

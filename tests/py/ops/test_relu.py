@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import numpy as np
 import pytest
-from oracle.reals import HALVES
+from oracle.reals import HALVES, REALS
 
 from hugectr import _core
 
@@ -45,3 +45,13 @@ def test_relu_rejects_unequal_shapes():
         _core.run_op(
             "relu_fwd", {"x": np.zeros((2, 3), np.float32), "y": np.zeros((2, 4), np.float32)}
         )
+
+
+@pytest.mark.parametrize("real", REALS, ids=lambda r: r.name)
+@pytest.mark.parametrize("width", [3, 64])
+def test_nan_passes_backward_as_it_passes_forward(real, width):
+    y = np.zeros((4, width))
+    y[1], y[2, 0], y[3] = np.nan, np.nan, 2.0
+    dy, dx = np.full(y.shape, 3.0), real.empty(y.shape)
+    _core.run_op("relu_bwd", {"y": real.store(y), "dy": real.store(dy), "dx": dx})
+    np.testing.assert_array_equal(real.values(dx), np.where(y <= 0, 0.0, 3.0))
