@@ -76,7 +76,8 @@ class Listener:
         listening.setblocking(False)
         self.address: tuple[str, int] = listening.getsockname()[:2]
         files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        self._most = max(4, min(max(_PLACES, place.size + 16), files // 8))
+        places = max(_PLACES, place.size + 16)
+        self._most = places if files == resource.RLIM_INFINITY else max(4, min(places, files // 8))
         self._guests: dict[int, _Guest] = {}
         self._poll = select.poll()
         self._poll.register(listening, select.POLLIN)

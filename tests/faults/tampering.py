@@ -114,13 +114,26 @@ def replayed_to_a_caller(seed: int) -> None:
 
 
 def false_listener(seed: int) -> None:
-    """Somebody without the secret listens where process 0 should."""
-    listens = listener(secret=b"another secret, just as long as this one")
-    at = ("127.0.0.1", listens.address[1])
+    """Somebody without the secret listens where process 0 should, and takes every proof."""
+    stage = socket.create_server(("127.0.0.1", 0))
+    other_secret = b"another secret, just as long as this one"
+
+    def play() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = stage.accept()
+                hello = connection.recv(greeting.HELLO_BYTES, socket.MSG_WAITALL)
+                answerer = greeting.Answerer(other_secret, 0, 2, hello)
+                connection.sendall(answerer.challenge)
+                proof = connection.recv(greeting.PROOF_BYTES, socket.MSG_WAITALL)
+                connection.sendall((answerer.answer(greeting.ACCEPTED), proof, bytes(32))[seed % 3])
+
+    threading.Thread(target=play, daemon=True).start()
+    at = ("127.0.0.1", stage.getsockname()[1])
     with contextlib.suppress(CommError):
         call(lambda: (at, SECRET), place(1), "main", 0, Deadline(0.2))
         raise FalseSuccess("a listener without the secret was taken for process 0")
-    listens.close()
+    stage.close()
 
 
 def second_claim(seed: int) -> None:
