@@ -191,15 +191,24 @@ class ModelMemory(ModelGraph):
         Raises
         ------
         InvalidArgument
-            When there is no such layer, or the number of values is not its.
+            When there is no such layer, the number of values is not its, or one can not be.
         """
         known = self.running_statistics()
         if layer not in known:
             allowed = f"one of {list(known)}{did_you_mean(str(layer), known)}"
             raise rejected("Model.set_running_statistics: layer", layer, allowed)
-        known[layer] = RunningStatistics(
+        new = RunningStatistics(
             np.asarray(to_numpy(mean), np.float64), np.asarray(to_numpy(var), np.float32)
         )
+        for what, values, good in (
+            ("mean", new.mean, np.isfinite(new.mean)),
+            ("var", new.var, np.isfinite(new.var) & (new.var >= 0)),
+        ):
+            if not good.all():
+                at = int(np.argmin(good))
+                where = f"Model.set_running_statistics: {what}[{at}] of {layer!r}"
+                raise rejected(where, float(values[at]), "a finite number, of var >= 0")
+        known[layer] = new
         self.session.set_non_trainables([(name, *values) for name, values in known.items()])
 
     def set_dense_weights(self, values: Any, *, stream: Any = None) -> None:
@@ -253,8 +262,8 @@ class ModelMemory(ModelGraph):
         Raises
         ------
         InvalidArgument
-            When a key does not fit the table's type or is the reserved one, or a slot is out of
-            range; nothing has changed then.
+            When a key does not fit the table's type or is the reserved one, a slot is out of range,
+            or a vector is not finite; nothing has changed then.
         OutOfMemory
             When the rows do not fit the table's budget or the device; nothing has changed then.
         """
@@ -264,10 +273,16 @@ class ModelMemory(ModelGraph):
         for name, array in (("keys", rows), ("slot_ids", slots)):
             if array is not None and array.dtype.kind not in "iu":
                 raise rejected(f"Model.set_table_rows: dtype of {name}", str(array.dtype), "an int")
+        values = to_numpy(vectors, stream=stream)
+        finite = np.isfinite(values)
+        if not finite.all():
+            row = int(np.argwhere(~finite)[0, 0])
+            where = f"Model.set_table_rows: vectors: row {row}, of key {rows[row]}"
+            raise rejected(where, values[row].tolist(), "finite numbers")
         bag: BufferBag = {
             "keys": rows,
             "slot_ids": slots,
-            "vectors": to_numpy(vectors, stream=stream),
+            "vectors": values,
             "states": [],
             "last_step": None,
         }

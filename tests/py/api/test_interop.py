@@ -450,3 +450,15 @@ def test_training_data_from_any_array():
             np.testing.assert_array_equal(a, b)
     csr = from_arrays(label, None, {"ids": (Foreign(keys.ravel()), Foreign(np.arange(13)))})
     np.testing.assert_array_equal(csr.sparse["ids"][0], plain.sparse["ids"][0])
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_rows_that_are_not_finite_are_refused(model, value):
+    vectors = np.ones((3, VEC), np.float32)
+    vectors[1, 2] = value
+    before = model.session.dump_embedding(0)
+    with pytest.raises(hugectr.InvalidArgument, match=r"row 1, of key 8: .*finite numbers"):
+        model.set_table_rows("vectors", [7, 8, 9], vectors, [0, 0, 0])
+    after = model.session.dump_embedding(0)
+    for name in ("keys", "vectors"):
+        np.testing.assert_array_equal(before[name], after[name])

@@ -135,6 +135,10 @@ def test_statistics_of_a_layer_that_is_not_there(samples):
         model.set_running_statistics("nomr", np.zeros(DENSE), np.ones(DENSE))
     with pytest.raises(hugectr.InvalidArgument, match=r"'norm\.mean' has 2 values"):
         model.set_running_statistics("norm", np.zeros(2), np.ones(DENSE))
+    with pytest.raises(hugectr.InvalidArgument, match=r"var\[1\] of 'norm': found -1\.0"):
+        model.set_running_statistics("norm", np.zeros(DENSE), [1, -1, 1])
+    with pytest.raises(hugectr.InvalidArgument, match=r"mean\[2\] of 'norm': found nan"):
+        model.set_running_statistics("norm", [1, 2, np.nan], np.ones(DENSE))
 
 
 @pytest.mark.parametrize(
