@@ -457,7 +457,7 @@ def test_rows_that_are_not_finite_are_refused(model, value):
     vectors = np.ones((3, VEC), np.float32)
     vectors[1, 2] = value
     before = model.session.dump_embedding(0)
-    with pytest.raises(hugectr.InvalidArgument, match="row 1, of key 8: .*finite numbers"):
+    with pytest.raises(hugectr.InvalidArgument, match=r"row 1, of key 8: .*finite numbers"):
         model.set_table_rows("vectors", [7, 8, 9], vectors, [0, 0, 0])
     after = model.session.dump_embedding(0)
     for name in ("keys", "vectors"):
