@@ -79,6 +79,8 @@ class HCTR_API NetworkGraph {
   const std::vector<DenseLayerSpec>& layers() const { return layers_; }
   /// Name of the tensor with the predicted probability in the evaluation schedule; "" without loss.
   const std::string& prediction_name() const { return prediction_; }
+  /// The labels that the loss takes.
+  const LabelRange& labels() const { return labels_; }
   /// Shape of a layer's top before fusion (dimension 0: local training batch); empty for a loss.
   Shape top_shape(const std::string& name) const {
     const auto found = top_shapes_.find(name);
@@ -100,6 +102,7 @@ class HCTR_API NetworkGraph {
   ParameterLayout layout_;
   std::vector<NonTrainable> non_trainables_;
   std::string prediction_;
+  LabelRange labels_;
   std::map<std::string, Shape> top_shapes_;
 };
 
