@@ -7,6 +7,7 @@ import glob
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from hugectr.data.arrays import MemoryDataset
 from hugectr.data.columns import prefix_sums
 from hugectr.data.parquet import ParquetBlocks, columns_of_metadata
 from hugectr.data.tables import IN_MEMORY, TableBlocks, TableDataset
@@ -51,6 +52,8 @@ def format_spec(params: DataReaderParams, inputs: Input) -> ReaderSpec:
     tables = [s for s in (params.source, params.eval_source) if isinstance(s, TableDataset)]
     if tables:
         return _table_spec(params, inputs, tables)
+    if all(s == "" or isinstance(s, MemoryDataset) for s in (params.source, params.eval_source)):
+        return {"format": "Norm"}  # of no meaning: there is no file
     if params.data_reader_type is DataReaderType_t.Parquet:
         return _parquet_spec(params, inputs)
     if params.data_reader_type in (DataReaderType_t.Raw, DataReaderType_t.RawAsync):

@@ -71,6 +71,12 @@ def cut(set_name: str, paths: list[str], part_bytes: int) -> list[Part]:
         size = regular_file_size(path)
         for begin in range(0, size, part_bytes):
             parts.append(Part(set_name, len(parts), path, begin, min(begin + part_bytes, size)))
+    if paths and not parts:
+        raise DataError(
+            f"{', '.join(paths)}: nothing in it"
+            if len(paths) == 1
+            else f"all {len(paths)} files are empty, {paths[0]} the first of them"
+        )
     return parts
 
 

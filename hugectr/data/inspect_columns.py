@@ -57,6 +57,8 @@ def read_raw(path: str | os.PathLike[str], shape: RawShape, limit: int) -> Table
             f"{os.fspath(path)} has {size} bytes, which is not a multiple of the {4 * words} of a "
             "sample of this shape: the file is truncated, or the shape is another"
         )
+    if size == 0:
+        raise ValueError(f"{os.fspath(path)} is empty")
     rows = size // (4 * words)
     with open_regular(path) as file:
         data = np.fromfile(file, "<u4", count=min(rows, limit) * words).reshape(-1, words)

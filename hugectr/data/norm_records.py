@@ -50,7 +50,10 @@ def read_norm_records(path: Path, header: NormHeader, key_bytes: int, limit: int
     """
     framed = header.check == "Sum"
     with open_regular(path) as file:
-        raw = np.memmap(file, dtype=np.uint8, mode="r")  # a mapping outlives its file
+        try:
+            raw = np.memmap(file, dtype=np.uint8, mode="r")  # a mapping outlives its file
+        except OSError as error:
+            raise NormRecordError(f"{path}: can not be mapped: {error.strerror}") from None
     at = HEADER_BYTES + (5 if framed else 0)
     n = min(header.records, limit)
     starts, counts = _walk(path, raw, at, n, header, key_bytes, framed)

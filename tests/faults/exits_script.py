@@ -18,15 +18,15 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 kind, way, folder, count = sys.argv[1], sys.argv[2], Path(sys.argv[3]), int(sys.argv[4])
-made = []
+alive = []
 
 
 def touched():
     """What a function of atexit does that knows nothing of the order."""
     try:
-        for model in made:
-            model.eval()
-            model.train()
+        for one in alive:
+            one.eval()
+            one.train()
     except ValueError as error:
         print("refused:", error, file=sys.stderr)
 
@@ -34,7 +34,7 @@ def touched():
 if way == "earlier_atexit":
     atexit.register(touched)
 
-from faults.small_data import FILES, model, write
+from faults.small_data import FILES, model, write  # noqa: E402
 
 
 def steps(one, number):
@@ -52,7 +52,7 @@ def end(way):
     """Make what is alive at the end, and possibly end."""
     settings = {"resident_batches": 3} if way == "resident" else {}
     one = model(folder, kind, **settings)
-    made.append(one)
+    alive.append(one)
     if way == "only_reading":
         return one.start_data_reading()
     one.eval()
@@ -67,17 +67,17 @@ def end(way):
         os._exit(5)
     if way == "cycle":
         gc.disable()
-        made.clear()
+        alive.clear()
         ring = [one]
         ring.append(ring)
     elif way == "builtins":
-        builtins.kept = made.pop()
+        builtins.kept = alive.pop()
     elif way == "generator":
-        made[:] = [held(made.pop())]
-        next(made[0])
+        alive[:] = [held(alive.pop())]
+        next(alive[0])
     elif way == "two_models":
-        made.append(model(folder, kind))
-        made[1].train()
+        alive.append(model(folder, kind))
+        alive[1].train()
     elif way == "thread":
         threading.Thread(target=trains_to_the_end, args=(one,)).start()
     elif way == "system_exit_in_thread":
@@ -130,13 +130,13 @@ def wait(child, seconds=60.0):
 
 if kind in FILES:
     write(folder, kind)
+statuses = []
 for _ in range(count):
     sys.stdout.flush()
     child = os.fork()
     if child == 0:
         end(way)
         break
-    made.append(wait(child))
+    statuses.append(wait(child))
 else:
-    print(json.dumps(made))
-    made.clear()
+    print(json.dumps(statuses))
