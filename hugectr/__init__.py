@@ -60,11 +60,11 @@ from hugectr.optimizer import (
     OptParamsPy,
 )
 from hugectr.reader import (
-    AsyncParam,
     DataReaderParams,
     DataReaderSparseParam,
     Input,
 )
+from hugectr.reader_formats import AsyncParam
 from hugectr.session import Session
 from hugectr.session_solver import SessionSolver, solver_parser_helper
 from hugectr.solver import CreateSolver, Solver

@@ -40,6 +40,7 @@ from hugectr._decl.ops cimport (
 
 import atexit
 import itertools
+import os
 import weakref
 
 import numpy as np
@@ -232,6 +233,7 @@ cdef class LearningRateScheduler:
 include "_decl/interop.pxi"
 include "_decl/rows.pxi"
 include "_decl/session.pxi"
+include "_decl/program_end.pxi"
 
 
 cdef class Network:

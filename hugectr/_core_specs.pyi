@@ -130,6 +130,7 @@ class ReaderSpec(TypedDict, total=False):
     eval_source: str
     check: str  # "Sum" | "None"
     on_bad_data: str  # "error" | "skip"
+    max_bad_share: float
     num_workers: int
     resident_batches: int
     memory: MemoryData | None

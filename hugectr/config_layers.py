@@ -90,6 +90,8 @@ def _reader(data: JsonObject) -> DataReaderParams | None:
     samples = data.integer("num_samples", 0, minimum=0)
     eval_samples = data.integer("eval_num_samples", 0, minimum=0)
     floats = data.boolean("float_label_dense", False)
+    bad_data = data.choice("on_bad_data", ("error", "skip"), "error")
+    bad_share = data.number("max_bad_share", 0.1, minimum=0.0)
     data.ignore("name", "type", "async_param", "keyset", "cache_eval_data")
     if not source:
         return None
@@ -103,6 +105,8 @@ def _reader(data: JsonObject) -> DataReaderParams | None:
         float_label_dense=floats,
         num_workers=workers,
         slot_size_array=slot_sizes,
+        on_bad_data=bad_data,
+        max_bad_share=bad_share,
     )
 
 

@@ -29,6 +29,8 @@ def _data_entry(inputs: Input, reader: DataReaderParams | None) -> dict[str, Any
         for name in ("num_samples", "eval_num_samples", "float_label_dense"):
             if getattr(reader, name):
                 entry[name] = getattr(reader, name)
+        if reader.on_bad_data == "skip":
+            entry |= {"on_bad_data": "skip", "max_bad_share": reader.max_bad_share}
         entry["check"] = "Sum" if reader.check_type is Check_t.Sum else "None"
     entry["label"] = {"top": inputs.label_name, "label_dim": inputs.label_dim}
     entry["dense"] = {"top": inputs.dense_name, "dense_dim": inputs.dense_dim}

@@ -14,7 +14,8 @@ from hugectr.arguments import (
     check_ints,
     check_str,
 )
-from hugectr.errors import InvalidArgument, did_you_mean, rejected
+from hugectr.data.regular_file import read_text
+from hugectr.errors import DataError, InvalidArgument, did_you_mean, rejected
 
 _MISSING: Any = object()
 
@@ -144,8 +145,8 @@ def read_json(file: str | Path) -> JsonObject:
     """
     path = Path(file)
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        text = read_text(path)
+    except (OSError, DataError) as error:
         raise InvalidArgument(f"{path}: can not be read as text: {error}") from None
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

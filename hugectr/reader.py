@@ -11,6 +11,7 @@ from hugectr.arguments import (
     check_bool,
     check_choice,
     check_enum,
+    check_float,
     check_int,
     check_ints,
     check_str,
@@ -18,9 +19,9 @@ from hugectr.arguments import (
 from hugectr.data.arrays import MemoryDataset
 from hugectr.data.columns import Columns, Shuffle, check_shuffle
 from hugectr.data.tables import TableDataset
-from hugectr.enums import Alignment_t, Check_t, DataReaderSparse_t, DataReaderType_t
+from hugectr.enums import Check_t, DataReaderSparse_t, DataReaderType_t
 from hugectr.errors import InvalidArgument, rejected
-from hugectr.reader_formats import format_spec
+from hugectr.reader_formats import AsyncParam, format_spec
 
 if TYPE_CHECKING:
     from hugectr._core import InputSpec, MemoryData, ReaderSpec, SparseInputSpec
@@ -29,34 +30,6 @@ Source = str | MemoryDataset | TableDataset
 
 # Slots of a sparse input: far more than any data has, and few enough to write down each.
 MOST_SLOTS = 1 << 20
-
-
-@dataclass(frozen=True)
-class AsyncParam:
-    """Settings of the RawAsync reader.
-
-    Parameters
-    ----------
-    num_threads : int
-        Threads that read blocks ahead, past the page cache where the file system can.
-    io_block_size : int
-        Bytes of a block, about: a block holds whole samples.
-    shuffle : bool
-        Whether blocks change places (``DataReaderParams.shuffle`` says more).
-    keep_resident_mb : int
-        Data no larger than this stay in memory after their first reading; 0: never.
-    num_batches_per_thread, io_depth, io_alignment, aligned_type
-        Of the original's reader; accepted and not used.
-    """
-
-    num_threads: int = 16
-    num_batches_per_thread: int = 4
-    io_block_size: int = 512000
-    io_depth: int = 4
-    io_alignment: int = 512
-    shuffle: bool = False
-    aligned_type: Alignment_t = Alignment_t.Non
-    keep_resident_mb: int = 0
 
 
 def one_source(name: str, value: Any) -> Source:
@@ -108,7 +81,13 @@ class DataReaderParams:
         Training batches to read once, keep in device memory and train on again and again; 0: read
         as training goes. Needs ``repeat_dataset``.
     on_bad_data : {"error", "skip"}
-        What a damaged sample does: stop with a DataError, or be counted and passed over.
+        What a damaged sample does: stop with a DataError, or be counted and passed over. A label
+        that the loss does not take, and what is not a finite number, is damage too.
+    max_bad_share : float
+        With ``"skip"``: the largest share of the samples, 0 to 1, that may be passed over; a run
+        that meets more is a DataError. Counted over all that was read since the data began, for
+        training and evaluation apart, and against no fewer than 1,000 samples before a pass is
+        over. Data of which nothing at all counts is always an error.
     columns : Columns or None
         Parquet: which column is what; None: as ``_metadata.json`` beside the files says.
     shuffle : bool or Shuffle
@@ -134,6 +113,7 @@ class DataReaderParams:
     slot_size_array: Sequence[int] = ()
     async_param: AsyncParam = field(default_factory=AsyncParam)
     on_bad_data: str = "error"
+    max_bad_share: float = 0.1
     columns: Columns | None = None
     shuffle: bool | Shuffle | None = None
     resident_batches: int = 0
@@ -169,6 +149,8 @@ class DataReaderParams:
         if not isinstance(self.async_param, AsyncParam):
             raise rejected(where + "async_param", self.async_param, "a hugectr.AsyncParam")
         check_choice(where + "on_bad_data", self.on_bad_data, ("error", "skip"))
+        share = check_float(where + "max_bad_share", self.max_bad_share, 0.0, 1.0)
+        checked("max_bad_share", share)
         if self.columns is not None and not isinstance(self.columns, Columns):
             raise rejected(where + "columns", self.columns, "a hugectr.data.Columns")
         shuffle = check_shuffle(where + "shuffle", self.shuffle)
@@ -196,6 +178,7 @@ class DataReaderParams:
         spec: ReaderSpec = {
             "check": "Sum" if self.check_type is Check_t.Sum else "None",
             "on_bad_data": self.on_bad_data,
+            "max_bad_share": self.max_bad_share,
             "num_workers": self.num_workers,
             "resident_batches": self.resident_batches,
             "read_ahead_bytes": self.read_ahead_mb << 20,

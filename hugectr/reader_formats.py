@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import glob
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from hugectr.data.arrays import MemoryDataset
 from hugectr.data.columns import prefix_sums
 from hugectr.data.parquet import ParquetBlocks, columns_of_metadata
 from hugectr.data.tables import IN_MEMORY, TableBlocks, TableDataset
-from hugectr.enums import DataReaderType_t
+from hugectr.enums import Alignment_t, DataReaderType_t
 from hugectr.errors import DataError, InvalidArgument, rejected
 
 if TYPE_CHECKING:
@@ -17,11 +19,41 @@ if TYPE_CHECKING:
     from hugectr.reader import DataReaderParams, Input
 
 
+@dataclass(frozen=True)
+class AsyncParam:
+    """Settings of the RawAsync reader.
+
+    Parameters
+    ----------
+    num_threads : int
+        Threads that read blocks ahead, past the page cache where the file system can.
+    io_block_size : int
+        Bytes of a block, about: a block holds whole samples.
+    shuffle : bool
+        Whether blocks change places (``DataReaderParams.shuffle`` says more).
+    keep_resident_mb : int
+        Data no larger than this stay in memory after their first reading; 0: never.
+    num_batches_per_thread, io_depth, io_alignment, aligned_type
+        Of the original's reader; accepted and not used.
+    """
+
+    num_threads: int = 16
+    num_batches_per_thread: int = 4
+    io_block_size: int = 512000
+    io_depth: int = 4
+    io_alignment: int = 512
+    shuffle: bool = False
+    aligned_type: Alignment_t = Alignment_t.Non
+    keep_resident_mb: int = 0
+
+
 def format_spec(params: DataReaderParams, inputs: Input) -> ReaderSpec:
     """The part of the ReaderSpec that depends on the format of ``source`` and ``eval_source``."""
     tables = [s for s in (params.source, params.eval_source) if isinstance(s, TableDataset)]
     if tables:
         return _table_spec(params, inputs, tables)
+    if all(s == "" or isinstance(s, MemoryDataset) for s in (params.source, params.eval_source)):
+        return {"format": "Norm"}  # of no meaning: there is no file
     if params.data_reader_type is DataReaderType_t.Parquet:
         return _parquet_spec(params, inputs)
     if params.data_reader_type in (DataReaderType_t.Raw, DataReaderType_t.RawAsync):

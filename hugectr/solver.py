@@ -112,7 +112,8 @@ all_reduce_algo, grouped_all_reduce, num_iterations_statistics, is_dlrm, kafka_b
     device : {"auto", "cpu", "cuda"}
         "auto" takes CUDA when it is available.
     drop_incomplete_batch : bool
-        Epoch mode: True drops the last, incomplete batch; False trains on its real samples.
+        Epoch mode: True drops the last, incomplete batch of a pass of training; False trains on its
+        real samples. Evaluation counts all samples either way.
     mixed_precision_type : {"float16", "bfloat16"}
         16-bit numbers of use_mixed_precision.
     dynamic_loss_scaling : bool

@@ -2,17 +2,22 @@
 # The one place where C++ exceptions become Python's.
 cdef extern from *:
     """
+    #include <cstring>
     #include <new>
     #include <stdexcept>
     #include <Python.h>
     #include "core/cpp/base/error.hpp"
     #include "core/cpp/model/non_finite_loss.hpp"
 
-    // Raises the Python class of the same name in hugectr._core; called with the GIL.
+    // Raises the Python class of the same name in hugectr._core; called with the GIL. A text may
+    // hold the name of a file, which need not be UTF-8.
     static void hugectr_raise(const char* name, const char* text) {
       PyObject* module = PyImport_ImportModule("hugectr._core");
       PyObject* type = module ? PyObject_GetAttrString(module, name) : nullptr;
-      if (type) PyErr_SetString(type, text);
+      PyObject* value = PyUnicode_DecodeUTF8(text, static_cast<Py_ssize_t>(std::strlen(text)),
+                                             "backslashreplace");
+      if (type && value) PyErr_SetObject(type, value);
+      Py_XDECREF(value);
       Py_XDECREF(type);
       Py_XDECREF(module);
     }

@@ -12,13 +12,15 @@ from hugectr._decl.ops cimport CppTensorRef
 cdef extern from *:
     """
     #include <memory>
+    #include "core/cpp/base/call_gate.hpp"
 
     // Owner of memory that a Python object holds. The last view may go in any thread, even one that
     // Python does not know, and after the interpreter.
     static std::shared_ptr<const void> hugectr_hold(PyObject* object) {
       Py_INCREF(object);
       return {static_cast<const void*>(object), [](const void* held) {
-                if (!Py_IsInitialized()) return;
+                const hugectr::InterpreterVisit visit;
+                if (!visit || !Py_IsInitialized()) return;
                 const PyGILState_STATE state = PyGILState_Ensure();
                 Py_DECREF(static_cast<PyObject*>(const_cast<void*>(held)));
                 PyGILState_Release(state);

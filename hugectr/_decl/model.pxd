@@ -109,12 +109,6 @@ cdef extern from "core/cpp/data/arrow_callbacks.hpp" namespace "hugectr" nogil:
         vector[int64_t] slot_offsets
     cdef cppclass CppArrowDecoder "hugectr::ArrowDecoder":
         pass
-    cdef cppclass CppArrowCallbacks "hugectr::ArrowCallbacks":
-        void* self
-        void (*open)(void*, const string&, CppArrowSource*, string*) noexcept
-        void (*decode)(void*, size_t, CppArrowSchema*, CppArrowArray*, string*) noexcept
-        void (*drop)(void*) noexcept
-    CppArrowDecoder make_arrow_decoder "hugectr::make_arrow_decoder"(const CppArrowCallbacks&)
 
 cdef extern from "core/cpp/data/data_reader.hpp" namespace "hugectr" nogil:
     cdef cppclass CppReaderMetrics "hugectr::ReaderMetrics":
@@ -210,6 +204,7 @@ cdef extern from "core/cpp/model/session.hpp" namespace "hugectr" nogil:
     cdef cppclass CppReaderSpec "hugectr::ReaderSpec":
         CppDataFormat format
         string source, eval_source
+        double max_bad_share
         CppCheck check
         CppOnBadData on_bad_data
         size_t num_workers, resident_batches
@@ -260,6 +255,7 @@ cdef extern from "core/cpp/model/session.hpp" namespace "hugectr" nogil:
         cbool has_left()
         void leave(const string&)
         void stop_data_reading() except +translate_error
+        void end(double)
         cbool train() except +translate_error
         cbool eval() except +translate_error
         float get_current_loss() except +translate_error

@@ -11,6 +11,7 @@ cdef extern from * nogil:
     #include <memory>
     #include <string>
     #include <vector>
+    #include "core/cpp/base/call_gate.hpp"
     #include "core/cpp/base/error.hpp"
     #include "core/cpp/comm/process_group.hpp"
 
@@ -24,7 +25,8 @@ cdef extern from * nogil:
 
     namespace hugectr_py {
     inline void give_back(PyObject* group) {
-      if (!Py_IsInitialized()) return;
+      const hugectr::InterpreterVisit visit;
+      if (!visit || !Py_IsInitialized()) return;
       const PyGILState_STATE state = PyGILState_Ensure();
       Py_DECREF(group);
       PyGILState_Release(state);
@@ -32,6 +34,13 @@ cdef extern from * nogil:
 
     inline void check(const std::string& error) {
       if (!error.empty()) throw hugectr::CommError(error);
+    }
+
+    // f asks for the GIL and returns the text of an error, or nothing.
+    template <class F>
+    void visit(const F& f) {
+      const hugectr::InterpreterVisit visit;
+      check(visit ? f() : std::string(hugectr::InterpreterVisit::kRefusal));
     }
 
     // Takes a reference of its own; call with the GIL or a reference that is passed on.
@@ -44,15 +53,20 @@ cdef extern from * nogil:
       c.limit_seconds = limit;
       c.all_to_all = [group](const void* in, const std::vector<size_t>& send, void* out,
                              const std::vector<size_t>& receive, double seconds) {
-        check(hugectr_py_all_to_all(group.get(), in, send.data(), out, receive.data(),
-                                    send.size(), seconds));
+        visit([&] {
+          return hugectr_py_all_to_all(group.get(), in, send.data(), out, receive.data(),
+                                       send.size(), seconds);
+        });
       };
       c.duplicate = [group, rank, size, limit](const std::string& name) {
         PyObject* result = nullptr;
-        check(hugectr_py_duplicate(group.get(), name, &result));
+        visit([&] { return hugectr_py_duplicate(group.get(), name, &result); });
         return callbacks(result, rank, size, limit);
       };
-      c.abort = [group](const std::string& reason) { hugectr_py_abort(group.get(), reason); };
+      c.abort = [group](const std::string& reason) {
+        const hugectr::InterpreterVisit visit;
+        if (visit) hugectr_py_abort(group.get(), reason);
+      };
       return c;
     }
 
@@ -125,24 +139,3 @@ cdef shared_ptr[CppProcessGroup] _process_group(group) except *:
         return none
     Py_XINCREF(<PyObject*>group)
     return cpp_make_process_group(<PyObject*>group, group.rank, group.size, group.failure.limit)
-
-
-# Sessions whose readers call Python to exchange samples with other processes. Their threads must
-# end before the interpreter does: a thread that then wants the GIL is killed where it stands.
-_reading_together = weakref.WeakValueDictionary()
-_session_numbers = itertools.count()
-
-
-def _stop_reading_together():
-    for number in sorted(_reading_together.keys()):
-        session = _reading_together.get(number)
-        if session is not None:
-            session.stop_data_reading()
-
-
-def _stop_before_the_end(session):
-    number = next(_session_numbers)
-    _reading_together[number] = session
-    if number == 0:
-        # Now, not at import: it runs before the group says goodbye.
-        atexit.register(_stop_reading_together)

@@ -2,16 +2,79 @@
 # What a reader reads: formats, shuffling, and record batches that Python decodes.
 
 
+cdef extern from * nogil:
+    """
+    #include <string>
+    #include "core/cpp/base/call_gate.hpp"
+    #include "core/cpp/data/arrow_callbacks.hpp"
+
+    // Written in Cython, below; they take the GIL.
+    static void hugectr_py_arrow_open(void* self, const std::string& source,
+                                      hugectr::ArrowSource* found, std::string* error);
+    static void hugectr_py_arrow_decode(void* self, size_t block, ArrowSchema* schema,
+                                        ArrowArray* array, std::string* error);
+    static void hugectr_py_arrow_drop(void* self);
+
+    namespace hugectr_py {
+    inline void arrow_open(void* self, const std::string& source, hugectr::ArrowSource* found,
+                           std::string* error) {
+      const hugectr::InterpreterVisit visit;
+      if (!visit) {
+        *error = hugectr::InterpreterVisit::kRefusal;
+        return;
+      }
+      hugectr_py_arrow_open(self, source, found, error);
+    }
+
+    // Memory of Arrow arrays may be that of Python objects, whose release asks for the GIL.
+    inline void arrow_release(ArrowArray* array) {
+      auto* const original = static_cast<ArrowArray*>(array->private_data);
+      array->release = nullptr;
+      const hugectr::InterpreterVisit visit;
+      if (!visit) return;  // the program ends, and all memory with it
+      original->release(original);
+      delete original;
+    }
+
+    inline void arrow_decode(void* self, size_t block, ArrowSchema* schema, ArrowArray* array,
+                             std::string* error) {
+      const hugectr::InterpreterVisit visit;
+      if (!visit) {
+        *error = hugectr::InterpreterVisit::kRefusal;
+        return;
+      }
+      hugectr_py_arrow_decode(self, block, schema, array, error);
+      if (array->release == nullptr) return;
+      array->private_data = new ArrowArray(*array);
+      array->release = arrow_release;
+    }
+
+    inline void arrow_drop(void* self) {
+      const hugectr::InterpreterVisit visit;
+      if (visit) hugectr_py_arrow_drop(self);
+    }
+
+    inline hugectr::ArrowDecoder arrow_decoder(PyObject* owned) {
+      return hugectr::make_arrow_decoder({owned, arrow_open, arrow_decode, arrow_drop});
+    }
+    }  // namespace hugectr_py
+    """
+    CppArrowDecoder cpp_arrow_decoder "hugectr_py::arrow_decoder"(PyObject* owned)
+
+
 cdef string _error_text(error):
     # Whatever is in a path or a name: an exception on the way to the core would be lost.
-    return (str(error) or type(error).__name__).encode(errors="backslashreplace")
+    text = (str(error) or type(error).__name__).encode(errors="backslashreplace")
+    return text
 
 
-cdef void _arrow_open(void* self, const string& source, CppArrowSource* found,
-                      string* error) noexcept with gil:
+cdef void _arrow_open "hugectr_py_arrow_open"(
+        void* self, const string& source, CppArrowSource* found, string* error) noexcept with gil:
     cdef CppBlockInfo block
+    cdef bytes name
     try:
-        files, blocks = (<object>self).open(source)
+        name = source
+        files, blocks = (<object>self).open(os.fsdecode(name))
         for path in files:
             found.files.push_back(path.encode(errors="surrogateescape"))
         for file, rows, size in blocks:
@@ -21,29 +84,25 @@ cdef void _arrow_open(void* self, const string& source, CppArrowSource* found,
         error[0] = _error_text(e)
 
 
-cdef void _arrow_decode(void* self, size_t block, CppArrowSchema* schema, CppArrowArray* array,
-                        string* error) noexcept with gil:
+cdef void _arrow_decode "hugectr_py_arrow_decode"(
+        void* self, size_t block, CppArrowSchema* schema, CppArrowArray* array,
+        string* error) noexcept with gil:
     try:
         (<object>self).decode(block, <uintptr_t>schema, <uintptr_t>array)
     except BaseException as e:
         error[0] = _error_text(e)
 
 
-cdef void _arrow_drop(void* self) noexcept with gil:
+cdef void _arrow_drop "hugectr_py_arrow_drop"(void* self) noexcept with gil:
     Py_XDECREF(<PyObject*>self)
 
 
 cdef CppArrowDecoder _arrow_decoder(decoder) except *:
-    cdef CppArrowCallbacks callbacks
     cdef CppArrowDecoder none
     if decoder is None:
         return none
     Py_XINCREF(<PyObject*>decoder)
-    callbacks.self = <void*><PyObject*>decoder
-    callbacks.open = &_arrow_open
-    callbacks.decode = &_arrow_decode
-    callbacks.drop = &_arrow_drop
-    return make_arrow_decoder(callbacks)
+    return cpp_arrow_decoder(<PyObject*>decoder)
 
 
 cdef CppRawReading _raw_reading(fields) except *:
@@ -82,12 +141,21 @@ cdef CppShuffleSpec _shuffle(fields) except *:
     return s
 
 
+cdef bytes _path_bytes(path):
+    # Names of files need not be UTF-8; the text says which byte the system can not have.
+    try:
+        return os.fsencode(path)
+    except UnicodeEncodeError as error:
+        raise InvalidArgument(f"source {path!r} is no name of a file: {error}") from None
+
+
 cdef CppReaderSpec _reader_spec(fields) except *:
     f = _Fields("reader", fields)
     cdef CppReaderSpec r
     r.format = <CppDataFormat><int>f.choose("format", "Norm", _FORMATS)
-    r.source = f.take("source", "")
-    r.eval_source = f.take("eval_source", "")
+    r.source = _path_bytes(f.take("source", ""))
+    r.eval_source = _path_bytes(f.take("eval_source", ""))
+    r.max_bad_share = f.take("max_bad_share", r.max_bad_share)
     r.check = <CppCheck><int>f.choose("check", "None", _CHECKS)
     r.on_bad_data = <CppOnBadData><int>f.choose("on_bad_data", "error", _BAD_DATA)
     r.num_workers = f.take("num_workers", 12)

@@ -19,8 +19,7 @@ cdef class Session:
         cdef shared_ptr[CppProcessGroup] group = _process_group(processes)
         with nogil:
             self._it = new CppSession(s, r, m, group)
-        if processes is not None and processes.size > 1:
-            _stop_before_the_end(self)
+        _end_with_program(self, processes is not None and processes.size > 1)
 
     def __dealloc__(self):
         # Without the GIL: the destructor joins threads, and one of them might be waiting for it.
@@ -75,12 +74,12 @@ cdef class Session:
         return [(item.first, item.second) for item in metrics]
 
     def set_source(self, str source):
-        cdef string name = source
+        cdef string name = _path_bytes(source)
         with nogil:
             self._it.set_source(name)
 
     def set_eval_source(self, str source):
-        cdef string name = source
+        cdef string name = _path_bytes(source)
         with nogil:
             self._it.set_eval_source(name)
 

@@ -3,19 +3,20 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.csv
 
+from hugectr.data.regular_file import open_regular, regular_file_size
 from hugectr.errors import DataError
 
 INTEGERS, CATEGORIES = 13, 26
 _FIELDS = 1 + INTEGERS + CATEGORIES
+_LINE_BYTES = 1 << 20  # of a line at most, by far
 _NAMES = [f"f{i}" for i in range(_FIELDS)]
 _HEX = np.full(256, 255, np.uint8)
 for _digit in range(16):
@@ -67,30 +68,44 @@ def cut(set_name: str, paths: list[str], part_bytes: int) -> list[Part]:
     """Parts of all files, in their order."""
     parts: list[Part] = []
     for path in paths:
-        if not os.path.isfile(path):
-            raise DataError(f"{path}: there is no such file")
-        size = os.path.getsize(path)
+        size = regular_file_size(path)
         for begin in range(0, size, part_bytes):
             parts.append(Part(set_name, len(parts), path, begin, min(begin + part_bytes, size)))
+    if paths and not parts:
+        raise DataError(
+            f"{', '.join(paths)}: nothing in it"
+            if len(paths) == 1
+            else f"all {len(paths)} files are empty, {paths[0]} the first of them"
+        )
     return parts
 
 
 def read_part(part: Part) -> tuple[bytes, int]:
     """The whole lines of a part and the offset of the first."""
-    with open(part.path, "rb") as file:
+    with open_regular(part.path) as file:
         begin = part.begin
         if begin > 0:
             file.seek(begin - 1)
-            begin += (
-                len(file.readline()) - 1
-            )  # the line that begins before belongs to the last part
+            # The line that begins before belongs to the last part.
+            begin += len(_rest_of_line(file, part.path)) - 1
         if begin >= part.end:
             return b"", begin
         file.seek(begin)
         text = file.read(part.end - begin)
         if not text.endswith(b"\n"):
-            text += file.readline()
+            text += _rest_of_line(file, part.path)
     return text, begin
+
+
+def _rest_of_line(file: BinaryIO, path: str) -> bytes:
+    """Up to the end of the line, which the hole of a sparse file has not."""
+    text = file.readline(_LINE_BYTES)
+    if len(text) == _LINE_BYTES and not text.endswith(b"\n"):
+        raise DataError(
+            f"{path}, byte {file.tell()}: a line of more than {_LINE_BYTES} bytes; this is no "
+            "tab-separated text"
+        )
+    return text
 
 
 def parse(text: bytes, path: str, offset: int, skip_bad: bool) -> tuple[Lines, int]:

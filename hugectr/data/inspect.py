@@ -15,6 +15,8 @@ import numpy.typing as npt
 from hugectr.data.inspect_columns import RawShape, Table, is_parquet_source, read_parquet, read_raw
 from hugectr.data.norm import NormHeader, read_norm_header
 from hugectr.data.norm_records import NormRecords, find_key_bytes, read_norm_records
+from hugectr.data.regular_file import read_file_list
+from hugectr.errors import DataError
 
 
 @dataclass
@@ -103,14 +105,9 @@ def data_files(path: str | os.PathLike[str]) -> list[Path]:
     except ValueError:
         pass
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-        count = int(lines[0])
-    except ValueError:
-        raise ValueError(f"{path}: neither a Norm data file nor a file list") from None
-    names = [line.strip() for line in lines[1:] if line.strip()]
-    if len(names) < count:
-        raise ValueError(f"{path}: line 1 says {count} files, {len(names)} are listed")
-    return [Path(name) for name in names[:count]]
+        return [Path(name) for name in read_file_list(path)]
+    except DataError as error:
+        raise ValueError(f"{path}: neither a Norm data file nor a file list ({error})") from None
 
 
 def _chunks(

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hugectr.data.parquet import METADATA, columns_of_kinds, parquet_files
+from hugectr.data.regular_file import open_regular, regular_file_size
 
 
 @dataclass(frozen=True)
@@ -50,14 +51,17 @@ class Table:
 def read_raw(path: str | os.PathLike[str], shape: RawShape, limit: int) -> Table:
     """The first rows of a Raw file."""
     words = shape.label_dim + shape.dense_dim + sum(shape.hotness)
-    size = os.path.getsize(path)
+    size = regular_file_size(path)
     if words == 0 or size % (4 * words):
         raise ValueError(
             f"{os.fspath(path)} has {size} bytes, which is not a multiple of the {4 * words} of a "
             "sample of this shape: the file is truncated, or the shape is another"
         )
+    if size == 0:
+        raise ValueError(f"{os.fspath(path)} is empty")
     rows = size // (4 * words)
-    data = np.fromfile(path, "<u4", count=min(rows, limit) * words).reshape(-1, words)
+    with open_regular(path) as file:
+        data = np.fromfile(file, "<u4", count=min(rows, limit) * words).reshape(-1, words)
     width = shape.label_dim + shape.dense_dim
     front = np.ascontiguousarray(data[:, :width])
     values = front.view(np.float32) if shape.floats else front.view(np.int32).astype(np.float32)
@@ -79,7 +83,7 @@ def is_parquet_source(path: str) -> bool:
         return os.path.exists(os.path.join(path, METADATA)) or any(
             name.endswith(".parquet") for name in os.listdir(path)
         )
-    with open(path, "rb") as file:
+    with open_regular(path) as file:
         return file.read(4) == b"PAR1"
 
 

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hugectr.data.regular_file import open_regular
+
 HEADER_BYTES = 64
 _CHUNK_RECORDS = 65536  # bounds the memory of a write, whatever the number of samples
 
@@ -248,7 +250,7 @@ def read_norm_header(path: str | os.PathLike[str]) -> NormHeader:
     ValueError
         When the file does not start with a Norm header.
     """
-    with open(path, "rb") as file:
+    with open_regular(path) as file:
         raw = file.read(HEADER_BYTES + 5)
     framed = len(raw) == HEADER_BYTES + 5 and raw[:4] == np.int32(HEADER_BYTES).tobytes()
     body = raw[4:-1] if framed else raw[:HEADER_BYTES]

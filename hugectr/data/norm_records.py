@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hugectr.data.norm import HEADER_BYTES, NormHeader
+from hugectr.data.regular_file import open_regular
 
 #: A slot with more keys than this in one sample is taken for a misread key width.
 _PLAUSIBLE_NNZ = 1 << 20
@@ -48,7 +49,11 @@ def read_norm_records(path: Path, header: NormHeader, key_bytes: int, limit: int
         When a record does not fit the header, the key width or the file; names record and byte.
     """
     framed = header.check == "Sum"
-    raw = np.memmap(path, dtype=np.uint8, mode="r")
+    with open_regular(path) as file:
+        try:
+            raw = np.memmap(file, dtype=np.uint8, mode="r")  # a mapping outlives its file
+        except OSError as error:
+            raise NormRecordError(f"{path}: can not be mapped: {error.strerror}") from None
     at = HEADER_BYTES + (5 if framed else 0)
     n = min(header.records, limit)
     starts, counts = _walk(path, raw, at, n, header, key_bytes, framed)

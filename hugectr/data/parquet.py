@@ -12,6 +12,7 @@ import glob
 import json
 import os
 import threading
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,13 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from hugectr.data.columns import Columns
+from hugectr.data.regular_file import (
+    MOST_TEXT_BYTES,
+    open_regular,
+    read_file_list,
+    read_text,
+    regular_file_size,
+)
 from hugectr.errors import DataError, InvalidArgument
 
 METADATA = "_metadata.json"
@@ -49,17 +57,6 @@ def _filesystem(source: str) -> tuple[pafs.FileSystem, str]:
         return pafs.PyFileSystem(pafs.FSSpecHandler(filesystem)), path
 
 
-def _file_list(path: str) -> list[str]:
-    """Paths of a text file list, without the check of the count (the readers do that)."""
-    lines = Path(path).read_text(encoding="utf-8").splitlines()
-    paths = [line.strip() for line in lines[1:] if line.strip()]
-    if not lines or not lines[0].strip().isdigit() or len(paths) < int(lines[0]):
-        raise DataError(
-            f"file list {path!r}: line 1 must be the number of files, then one path a line"
-        )
-    return paths[: int(lines[0])]
-
-
 def parquet_files(source: str) -> tuple[pafs.FileSystem, list[str], str]:
     """The Parquet files of a source in their order.
 
@@ -85,10 +82,13 @@ def parquet_files(source: str) -> tuple[pafs.FileSystem, list[str], str]:
             if not found:
                 raise DataError(f"source {source!r}: no file matches the pattern")
             return filesystem, found, os.path.dirname(found[0])
-        if os.path.isfile(path) and not _is_parquet(path):
-            found = _file_list(path)
+        if not os.path.isdir(path) and not _is_parquet(path):
+            found = read_file_list(path)
             return filesystem, found, os.path.dirname(found[0]) if found else ""
-    info = filesystem.get_file_info(path)
+    try:
+        info = filesystem.get_file_info(path)
+    except (OSError, pa.ArrowException, ValueError) as error:
+        raise DataError(f"source {source!r} can not be looked at: {error}") from error
     if info.type == pafs.FileType.NotFound:
         raise DataError(f"source {source!r} does not exist")
     if info.type == pafs.FileType.File:
@@ -104,7 +104,7 @@ def parquet_files(source: str) -> tuple[pafs.FileSystem, list[str], str]:
 
 
 def _is_parquet(path: str) -> bool:
-    with open(path, "rb") as file:
+    with open_regular(path) as file:
         return file.read(4) == b"PAR1" or path.endswith(".parquet")
 
 
@@ -114,8 +114,12 @@ def _metadata_of(filesystem: pafs.FileSystem, folder: str) -> dict[str, list[str
     if filesystem.get_file_info(path).type != pafs.FileType.File:
         return None
     try:
-        with filesystem.open_input_stream(path) as stream:
-            fields = json.loads(stream.read())
+        if isinstance(filesystem, pafs.LocalFileSystem):
+            text = read_text(path)
+        else:
+            with filesystem.open_input_stream(path) as stream:
+                text = stream.read(MOST_TEXT_BYTES).decode("utf-8")
+        fields = json.loads(text)
         names = {"file_names": [str(entry["file_name"]) for entry in fields["file_stats"]]}
         places: set[int] = set()
         for kind in ("labels", "conts", "cats"):
@@ -133,7 +137,7 @@ def _metadata_of(filesystem: pafs.FileSystem, folder: str) -> dict[str, list[str
             names[kind] = [c["col_name"] for c in columns]
         for name in names["file_names"]:
             name.encode()
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError, OSError) as error:
         raise DataError(
             f"{path!r} is damaged ({type(error).__name__}: {error}); it needs file_stats, labels, "
             "conts and cats as in the documentation. Restore it, or remove it and pass columns="
@@ -266,7 +270,7 @@ class ParquetBlocks:
         """
         width, lists = 0, False
         for name in self._columns:
-            kind = schema.field(name).type
+            kind = schema.types[schema.get_field_index(name)]
             try:
                 width += kind.bit_width // 8
             except ValueError:
@@ -274,16 +278,20 @@ class ParquetBlocks:
         return max(rows * width, stored, 0) + (max(stored, 0) if lists else 0)
 
     def _metadata(self, path: str) -> tuple[pq.FileMetaData, pa.Schema]:
-        if isinstance(self._filesystem, pafs.LocalFileSystem) and not os.path.isfile(path):
-            what = "is not a regular file" if os.path.exists(path) else "does not exist"
-            raise DataError(f"{path!r} {what}; a source lists Parquet files")
+        if isinstance(self._filesystem, pafs.LocalFileSystem) and regular_file_size(path) == 0:
+            raise DataError(f"{path!r} is empty, and no Parquet file")
         try:
             with self._filesystem.open_input_file(path) as file:
                 found = pq.read_metadata(file)
             schema = found.schema.to_arrow_schema()
-            names = set(schema.names)
+            names = Counter(schema.names)
         except (OSError, pa.ArrowException, ValueError) as error:
             raise DataError(f"{path!r} is no readable Parquet file: {error}") from error
+        twice = [c for c in self._columns if names[c] > 1]
+        if twice:
+            raise DataError(
+                f"{path!r} has {names[twice[0]]} columns {twice[0]!r}: rename all but one"
+            )
         missing = [c for c in self._columns if c not in names]
         if missing:
             some = ", ".join(repr(n) for n in sorted(names)[:8])
@@ -295,6 +303,8 @@ class ParquetBlocks:
         current = getattr(self._open_files, "current", None)
         if current is None or current[0] != (self._opened, index):
             path = self._files[index]
+            if isinstance(self._filesystem, pafs.LocalFileSystem):
+                regular_file_size(path)
             file = pq.ParquetFile(
                 self._filesystem.open_input_file(path),
                 pre_buffer=False,

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -94,10 +95,20 @@ def from_arrow(
     if not isinstance(table, pa.Table):
         raise rejected("from_arrow: table", type(table).__name__, "a pyarrow Table or RecordBatch")
     columns = Columns(label, dense, sparse or {})
+    _check_unique("from_arrow", table, columns)
     for name in columns.all:
         if name not in table.column_names:
             raise rejected(f"from_arrow: column {name!r}", table.column_names, "a table with it")
     return TableDataset(table, columns)
+
+
+def _check_unique(where: str, table: pa.Table, columns: Columns) -> None:
+    names = Counter(table.column_names)
+    for name in columns.all:
+        if names[name] > 1:
+            raise InvalidArgument(
+                f"{where}: the table has {names[name]} columns {name!r}: rename all but one"
+            )
 
 
 def _to_table(frame: Any) -> pa.Table:
@@ -242,6 +253,7 @@ def from_frame(
         raise rejected(
             f"from_frame: column {min(twice)!r}", "both a number and a category", "one of the two"
         )
+    _check_unique("from_frame", table, columns)
     for column in columns.all:
         if column not in table.column_names:
             raise rejected(f"from_frame: column {column!r}", table.column_names, "a frame with it")

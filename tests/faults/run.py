@@ -29,6 +29,9 @@ CLASSES: tuple[str, ...] = (
     # one a line
     "strangers",
     "loss",
+    "exits",
+    "inputs",
+    "sources",
 )
 
 

@@ -3,6 +3,7 @@
 
 #include "core/cpp/base/error.hpp"
 #include "core/cpp/base/log.hpp"
+#include "core/cpp/data/file_list.hpp"
 #include "core/cpp/data/norm_file.hpp"
 #include "core/cpp/data/norm_source.hpp"
 #include "tests/fuzz/fuzz_case.hpp"

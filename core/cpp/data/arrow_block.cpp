@@ -34,11 +34,13 @@ bool fits(T value, std::int64_t offset, bool i64_keys) {
 
 ArrowBlock::ArrowBlock(std::unique_ptr<ArrowBatch> batch, const ArrowMapping& mapping,
                        const InputLayout& layout, std::size_t rows, OnBadData on_bad_data,
-                       std::string where)
+                       std::string file, std::size_t block, DamageLog& damage)
     : batch_(std::move(batch)),
       layout_(layout),
       on_bad_data_(on_bad_data),
-      where_(std::move(where)) {
+      file_(std::move(file)),
+      where_(concat("'", file_, "', block ", block)),
+      damage_(damage) {
   const ArrowArray& array = batch_->array;
   const ArrowSchema& schema = batch_->schema;
   if (!schema.format || std::string(schema.format) != "+s" || schema.n_children < 0 ||
@@ -75,13 +77,20 @@ ArrowBlock::ArrowBlock(std::unique_ptr<ArrowBatch> batch, const ArrowMapping& ma
 
 ArrowColumn ArrowBlock::column(const std::string& name) const {
   std::string known;
+  std::int64_t found = -1;
   for (std::int64_t c = 0; c < batch_->schema.n_children; ++c) {
     const ArrowSchema* schema = batch_->schema.children[c];
     if (schema->name && name == schema->name) {
-      return {*schema, *batch_->array.children[c], static_cast<std::size_t>(batch_->array.length),
-              where_};
+      if (found >= 0) {
+        throw DataError(concat(where_, " has several columns '", name, "': rename all but one"));
+      }
+      found = c;
     }
     if (c < 8) known += concat(known.empty() ? "'" : ", '", schema->name ? schema->name : "", "'");
+  }
+  if (found >= 0) {
+    return {*batch_->schema.children[found], *batch_->array.children[found],
+            static_cast<std::size_t>(batch_->array.length), where_};
   }
   throw DataError(concat(where_, " has no column '", name, "'; it has: ", known,
                          batch_->schema.n_children > 8 ? ", ..." : ""));
@@ -109,12 +118,7 @@ std::vector<std::uint8_t> ArrowBlock::bad_rows(std::size_t first, std::size_t co
       find_bad_keys(slot, first, bad);
     }
   }
-  const auto found = std::find(bad.begin(), bad.end(), 1);
-  if (found == bad.end()) {
-    bad.clear();
-  } else if (on_bad_data_ == OnBadData::Error) {
-    refuse(first + static_cast<std::size_t>(found - bad.begin()));
-  }
+  if (std::find(bad.begin(), bad.end(), 1) == bad.end()) bad.clear();
   return bad;
 }
 
@@ -139,35 +143,50 @@ void ArrowBlock::find_bad_keys(const Slot& slot, std::size_t first,
   });
 }
 
-void ArrowBlock::refuse(std::size_t row) const {
-  const std::string where = concat(where_, ", row ", row, ", column '");
-  const char* way_out = "; clean the data, or read with on_bad_data=\"skip\"";
+std::string ArrowBlock::explain(std::size_t row) const {
   for (const auto* columns : {&labels_, &dense_}) {
     for (const ArrowColumn& c : *columns) {
-      if (c.is_null(row)) throw DataError(concat(where, c.name(), "' is null", way_out));
+      if (c.is_null(row)) return concat("column '", c.name(), "' is null");
     }
   }
   for (const auto& slots : inputs_) {
     for (const Slot& slot : slots) {
-      const std::string column = concat(where, slot.column.name(), "'");
-      if (slot.column.is_null(row)) throw DataError(concat(column, " is null", way_out));
+      const std::string column = concat("column '", slot.column.name(), "'");
+      if (slot.column.is_null(row)) return column + " is null";
       const std::size_t nnz = slot.column.end(row) - slot.column.begin(row);
       if (nnz > slot.most || (slot.exactly && nnz != slot.most)) {
-        throw DataError(concat(column, " has ", nnz, " keys, allowed are ",
-                               slot.exactly ? "exactly " : "at most ", slot.most, " (nnz_per_slot)",
-                               way_out));
+        return concat(column, " has ", nnz, " keys, allowed are ",
+                      slot.exactly ? "exactly " : "at most ", slot.most, " (nnz_per_slot)");
       }
       std::vector<std::uint8_t> bad(1, 0);
       find_bad_keys(slot, row, bad);
       if (bad[0] != 0) {
-        throw DataError(concat(column, " has a key that is no ",
-                               layout_.i64_keys ? "int64" : "uint32 (set i64_input_key for others)",
-                               slot.offset != 0 ? " once the slot's offset is added" : "",
-                               way_out));
+        return concat(column, " has a key that is no ",
+                      layout_.i64_keys ? "int64" : "uint32 (set i64_input_key for others)",
+                      slot.offset != 0 ? " once the slot's offset is added" : "");
       }
     }
   }
-  throw DataError(concat(where_, ", row ", row, " is damaged", way_out));
+  return "the row is damaged";
+}
+
+std::string ArrowBlock::explain(const BadValue& value) const {
+  const ArrowColumn& column = value.part == BadValue::Part::Label ? labels_[value.index]
+                              : value.part == BadValue::Part::Dense
+                                  ? dense_[value.index]
+                                  : inputs_[value.index][value.slot].column;
+  const char* is = value.part == BadValue::Part::Key ? "' has the key " : "' is ";
+  return concat("column '", column.name(), is, value.found, value.allowed);
+}
+
+void ArrowBlock::refuse(std::size_t row, const std::string& what, CSRChunk& chunk) const {
+  const std::string message = concat(where_, ", row ", row, ", ", what);
+  if (on_bad_data_ == OnBadData::Error) {
+    throw DataError(message + "; clean the data, or read with on_bad_data=\"skip\"");
+  }
+  if (!chunk.first_damage.empty()) return;
+  chunk.first_damage = message;
+  damage_.add(file_, message, 0);
 }
 
 void ArrowBlock::copy_floats(const std::vector<ArrowColumn>& columns, std::size_t first,
@@ -245,6 +264,11 @@ std::size_t ArrowBlock::copy_rows(std::size_t first, std::size_t count, std::siz
   for (std::size_t done = 0; done < count; done += kTile) {
     const std::size_t n = std::min(kTile, count - done), row = first + done, sample = at + done;
     const std::vector<std::uint8_t> bad = bad_rows(row, n);
+    if (!bad.empty()) {
+      const std::size_t worst =
+          row + static_cast<std::size_t>(std::find(bad.begin(), bad.end(), 1) - bad.begin());
+      refuse(worst, explain(worst), chunk);
+    }
     copy_floats(labels_, row, n, bad, chunk.label.as<float>() + sample * labels_.size());
     copy_floats(dense_, row, n, bad, chunk.dense.as<float>() + sample * dense_.size());
     float* weight = chunk.weight.as<float>() + sample;
@@ -263,6 +287,10 @@ std::size_t ArrowBlock::copy_rows(std::size_t first, std::size_t count, std::siz
                          : copy_listed_keys<std::uint32_t>(s, row, n, sample, bad, csr);
       }
     }
+    skipped += screen_samples(layout_, on_bad_data_, sample, n, chunk,
+                              [&](std::size_t i, const BadValue& value) {
+                                refuse(row + (i - sample), explain(value), chunk);
+                              });
   }
   return skipped;
 }

@@ -6,16 +6,19 @@
 
 #include "core/cpp/data/arrow_column.hpp"
 #include "core/cpp/data/arrow_format.hpp"
+#include "core/cpp/data/damage_log.hpp"
+#include "core/cpp/data/sample_screen.hpp"
 
 namespace hugectr {
 
 /// Rows of one record batch, turned into samples column by column.
 class ArrowBlock final : public IBlock {
  public:
-  /// `where` names file and block in errors. Throws DataError for columns that are missing or can
-  /// not be what the mapping says.
+  /// `file` and `block` (in it) are named in errors. Throws DataError for columns that are missing
+  /// or can not be what the mapping says.
   ArrowBlock(std::unique_ptr<ArrowBatch> batch, const ArrowMapping& mapping,
-             const InputLayout& layout, std::size_t rows, OnBadData on_bad_data, std::string where);
+             const InputLayout& layout, std::size_t rows, OnBadData on_bad_data, std::string file,
+             std::size_t block, DamageLog& damage);
 
   std::size_t key_count(std::size_t input, std::size_t first, std::size_t count) const override;
   std::size_t copy_rows(std::size_t first, std::size_t count, std::size_t at,
@@ -29,10 +32,14 @@ class ArrowBlock final : public IBlock {
     bool exactly;         ///< is_fixed_length
   };
   ArrowColumn column(const std::string& name) const;
-  /// Rows of [first, first + count) that can not be samples; throws for the first under Error.
+  /// Marks the rows of [first, first + count) that can not be samples; empty when all can.
   std::vector<std::uint8_t> bad_rows(std::size_t first, std::size_t count) const;
   void find_bad_keys(const Slot& slot, std::size_t first, std::vector<std::uint8_t>& bad) const;
-  [[noreturn]] void refuse(std::size_t row) const;
+  /// Why a row that bad_rows() found can not be a sample.
+  std::string explain(std::size_t row) const;
+  std::string explain(const BadValue& value) const;
+  /// Throws, or notes the first row of a chunk.
+  void refuse(std::size_t row, const std::string& what, CSRChunk& chunk) const;
   void copy_floats(const std::vector<ArrowColumn>& columns, std::size_t first, std::size_t count,
                    const std::vector<std::uint8_t>& bad, float* to) const;
   template <class Key>
@@ -45,7 +52,8 @@ class ArrowBlock final : public IBlock {
   std::unique_ptr<ArrowBatch> batch_;
   const InputLayout& layout_;
   const OnBadData on_bad_data_;
-  const std::string where_;
+  const std::string file_, where_;
+  DamageLog& damage_;
   std::vector<ArrowColumn> labels_, dense_;
   std::vector<std::vector<Slot>> inputs_;  ///< slots of each sparse input
 };

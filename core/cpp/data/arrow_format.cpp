@@ -38,10 +38,11 @@ class ArrowFormat final : public IBlockFormat {
     decoder_.decode(block, &batch->schema, &batch->array);
     std::size_t first = block;
     while (first > 0 && source_.blocks[first - 1].file == info.file) --first;
-    const std::string where = concat("'", source_.files.at(info.file), "', block ", block - first);
-    HCTR_CHECK(batch->array.release && batch->schema.release, where, " was not decoded");
+    const std::string& file = source_.files.at(info.file);
+    HCTR_CHECK(batch->array.release && batch->schema.release, "'", file, "', block ", block - first,
+               " was not decoded");
     return std::make_shared<ArrowBlock>(std::move(batch), mapping_, layout_, info.rows,
-                                        on_bad_data_, where);
+                                        on_bad_data_, file, block - first, damage_);
   }
 
   void set_source(const std::string& source) override {
@@ -59,6 +60,7 @@ class ArrowFormat final : public IBlockFormat {
   const InputLayout layout_;
   const OnBadData on_bad_data_;
   ArrowSource source_;
+  DamageLog damage_;
 };
 
 }  // namespace

@@ -63,6 +63,8 @@ CSRChunk* BatchExchange::exchange(const CSRChunk& part) {
   whole.samples = part.samples;
   whole.next = part.next;
   whole.skipped = 0;
+  whole.lost = part.lost;  // by claims, which are the same everywhere
+  whole.first_damage = part.first_damage;
   for (const Greeting& greeting : all) {
     whole.skipped += greeting.skipped;
     whole.next.byte = std::max(whole.next.byte, greeting.next_byte);

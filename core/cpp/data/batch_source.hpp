@@ -20,7 +20,9 @@ enum class OnBadData { Error, Skip };
 struct RawBatch {
   virtual ~RawBatch() = default;
   std::size_t samples = 0;
-  ReadPosition next;  ///< behind the batch: where reading goes on after it has trained
+  std::uint64_t lost = 0;  ///< samples that damage took out of the data on the way to this batch
+  std::string damage;      ///< what took the first of them
+  ReadPosition next;       ///< behind the batch: where reading goes on after it has trained
 };
 
 /// A format. claim() hands out batches one after the other in the linear order of the data; only

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/cpp/base/error.hpp"
+#include "core/cpp/base/forced_unwind.hpp"
 
 namespace hugectr {
 
@@ -102,10 +103,19 @@ void BlockCache::decode(std::uint64_t visit, std::unique_lock<std::mutex>& lock)
   std::exception_ptr error;
   try {
     decoded = format_.decode(block);
-  } catch (...) {
+  }
+  HCTR_CATCH_FORCED_UNWIND(
+      lock.lock();
+      decoded_as(visit, 0, nullptr, std::make_exception_ptr(DataError(kThreadWasEnded))))
+  catch (...) {
     error = std::current_exception();
   }
   lock.lock();
+  decoded_as(visit, format_.blocks()[block].rows, std::move(decoded), error);
+}
+
+void BlockCache::decoded_as(std::uint64_t visit, std::uint64_t rows,
+                            std::shared_ptr<const IBlock> decoded, std::exception_ptr error) {
   Entry& entry = entries_.at(visit);
   entry.block = std::move(decoded);
   entry.error = error;
@@ -113,7 +123,7 @@ void BlockCache::decode(std::uint64_t visit, std::unique_lock<std::mutex>& lock)
   if (error) {
     held_bytes_ -= std::exchange(entry.bytes, 0);
   } else {
-    decoded_rows_ += format_.blocks()[block].rows;
+    decoded_rows_ += rows;
   }
   changed_.notify_all();
 }

@@ -67,6 +67,9 @@ class BlockCache {
   /// Makes entries up to and with `visit`. Call with the lock held.
   void open(std::uint64_t visit);
   void decode(std::uint64_t visit, std::unique_lock<std::mutex>& lock);
+  /// Ends the decoding of a visit: the block of so many rows, or an error. Call with the lock held.
+  void decoded_as(std::uint64_t visit, std::uint64_t rows, std::shared_ptr<const IBlock> decoded,
+                  std::exception_ptr error);
   std::size_t block_of(std::uint64_t visit);
   /// Whether a thread may decode next_decode_, which is moved past blocks that were started.
   bool may_decode_ahead();

@@ -37,6 +37,9 @@ struct BlockInfo {
   std::uint64_t rows = 0;  ///< at least one
   /// About how much memory it takes once decoded; 0: none of its own, or too little to count.
   std::uint64_t bytes = 0;
+  // Samples that damage took out of the data, with OnBadData::Skip.
+  std::uint64_t lost_before = 0;  ///< found on the way to the first row
+  std::uint64_t lost_behind = 0;  ///< found with the last row
 };
 
 class HCTR_API IBlockFormat {
@@ -47,6 +50,8 @@ class HCTR_API IBlockFormat {
   virtual const std::vector<BlockInfo>& blocks() const = 0;
   /// Reads and decodes one block; called from many threads. Throws DataError naming the file.
   virtual std::shared_ptr<const IBlock> decode(std::size_t block) = 0;
+  /// Samples lost behind the last block.
+  virtual std::uint64_t lost_at_end() const { return 0; }
   /// False when decode() costs nothing (the work is in copy_rows()): then nothing is decoded ahead.
   virtual bool decodes_ahead() const { return true; }
   /// Other files of the same format ("" = look at the same ones again).

@@ -41,11 +41,14 @@ class BlockSource final : public IBatchSource {
     auto& mine = static_cast<BlockRawBatch&>(raw);
     mine.runs.clear();
     mine.samples = 0;
+    mine.lost = 0;
     cache_->finished(mine.number);  // if nobody parsed it
     mine.number = ++claims_;
     while (mine.samples < batch) {
       if (position_.sample == order_->rows()) {
+        if (!std::exchange(end_counted_, true)) mine.lost += format_->lost_at_end();
         if (!reading_.repeat) break;
+        end_counted_ = false;
         order_->start_epoch(++position_.epoch);
         position_.sample = 0;
       }
@@ -61,6 +64,8 @@ class BlockSource final : public IBatchSource {
     const Parsing parsing{*cache_, mine.number};
     chunk.samples = mine.samples;
     chunk.skipped = 0;
+    chunk.lost = mine.lost;
+    chunk.first_damage.clear();
     chunk.runs.clear();
     std::vector<VisitRun> runs;
     for (const VisitRun& run : mine.runs) {
@@ -69,7 +74,8 @@ class BlockSource final : public IBatchSource {
     }
     std::vector<std::shared_ptr<const IBlock>> blocks;
     for (const VisitRun& run : runs) {
-      placed(run.sample, [&] { blocks.push_back(block_of(run, blocks, runs, mine.number)); });
+      placed(run.sample,
+             [&] { blocks.push_back(block_of(run, blocks, runs, mine.number, chunk)); });
     }
     for (std::size_t input = 0; input < layout_.sparse.size(); ++input) {
       std::size_t keys = 0;
@@ -129,6 +135,7 @@ class BlockSource final : public IBatchSource {
                  ": is this the data that was trained on?");
     }
     position_ = {.epoch = position.epoch, .sample = position.sample};
+    end_counted_ = false;
     order_->start_epoch(position.epoch);
     restart_cache();
   }
@@ -149,6 +156,7 @@ class BlockSource final : public IBatchSource {
     HCTR_CHECK(order_->rows() > 0 || !reading_.repeat, "the data has no samples (",
                format_->files().size(), " files), so there is nothing to repeat");
     position_ = {};
+    end_counted_ = false;
     cache_ =
         std::make_unique<BlockCache>(*format_, reading_.shuffle, reading_.decode_threads,
                                      reading_.read_ahead_bytes, reading_.repeat, reading_.shard);
@@ -178,6 +186,9 @@ class BlockSource final : public IBatchSource {
     const std::uint64_t first_visit = position_.epoch * format_->blocks().size();
     std::uint64_t last = 0, sample = mine.samples;
     for (const RowRun& run : runs_) {
+      const BlockInfo& block = format_->blocks()[order_->block_order()[run.place]];
+      if (run.first == 0) mine.lost += block.lost_before;
+      if (run.first + run.count == block.rows) mine.lost += block.lost_behind;
       mine.runs.push_back({first_visit + run.place, run.first, run.count, sample});
       sample += run.count;
       last = std::max(last, first_visit + run.place);
@@ -190,13 +201,14 @@ class BlockSource final : public IBatchSource {
   /// The decoded block of a run, or nullptr when it is damaged and to be skipped.
   std::shared_ptr<const IBlock> block_of(const VisitRun& run,
                                          const std::vector<std::shared_ptr<const IBlock>>& before,
-                                         const std::vector<VisitRun>& runs,
-                                         std::uint64_t batch) const {
+                                         const std::vector<VisitRun>& runs, std::uint64_t batch,
+                                         CSRChunk& chunk) const {
     if (!before.empty() && runs[before.size() - 1].visit == run.visit) return before.back();
     try {
       return cache_->get(run.visit, batch);
     } catch (const DataError& error) {
       if (reading_.on_bad_data == OnBadData::Error) throw;
+      if (chunk.first_damage.empty()) chunk.first_damage = error.what();
       damage_.add(concat("block ", run.visit), error.what(), 0);
       return nullptr;
     }
@@ -233,6 +245,7 @@ class BlockSource final : public IBatchSource {
   std::uint64_t decoded_before_ = 0;  ///< rows, by the caches of former sources
   ReadPosition position_;
   std::uint64_t claims_ = 0;
+  bool end_counted_ = false;  ///< of this pass: what was lost behind the last block
   std::vector<RowRun> runs_;
   mutable DamageLog damage_;
   mutable std::atomic<std::uint64_t> damage_samples_{0};

@@ -59,6 +59,31 @@ CSRChunk make_csr_chunk(const InputLayout& layout, std::size_t batch,
   return chunk;
 }
 
+void take_keys_out(const InputLayout& layout, std::size_t at, std::size_t count, CSRChunk& chunk) {
+  const float* weight = chunk.weight.as<float>() + at;
+  const std::size_t key_bytes = layout.i64_keys ? 8 : 4;
+  for (std::size_t i = 0; i < layout.sparse.size(); ++i) {
+    const std::size_t slots = layout.sparse[i].slot_num;
+    HostCsr& csr = chunk.sparse[i];
+    auto* keys = csr.keys.as<std::uint8_t>();
+    offset_t* rows = csr.row_offsets.as<offset_t>() + at * slots;
+    std::size_t begin = rows[0];  // where the sample's keys are; they go to rows[0]
+    for (std::size_t k = 0; k < count; ++k, rows += slots) {
+      const std::size_t end = rows[slots];
+      if (weight[k] == 0.0f) {
+        std::fill_n(rows + 1, slots, rows[0]);
+      } else if (begin != rows[0]) {
+        std::memmove(keys + rows[0] * key_bytes, keys + begin * key_bytes,
+                     (end - begin) * key_bytes);
+        const auto shift = static_cast<offset_t>(begin - rows[0]);
+        for (std::size_t s = 1; s <= slots; ++s) rows[s] -= shift;
+      }
+      begin = end;
+    }
+    csr.nnz = rows[0];
+  }
+}
+
 void pad_samples(const InputLayout& layout, std::size_t first, std::size_t batch, CSRChunk& chunk) {
   const std::size_t count = batch - first;
   const auto zero = [&](StagingArray& array, std::size_t width) {

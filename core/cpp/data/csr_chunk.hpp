@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/cpp/base/export.hpp"
+#include "core/cpp/base/label_range.hpp"
 #include "core/cpp/data/read_position.hpp"
 #include "core/cpp/data/staging_array.hpp"
 
@@ -32,6 +33,7 @@ struct InputLayout {
   std::size_t dense_dim = 0;
   bool i64_keys = false;  ///< keys are int64, else uint32
   std::vector<SparseInput> sparse;
+  LabelRange labels{};  ///< what the model's loss takes
 
   std::size_t total_slots() const;
   /// Throws InvalidArgument naming the sparse input when slot_num and nnz_per_slot do not fit.
@@ -59,6 +61,8 @@ struct CSRChunk {
   std::size_t sequence = 0;  ///< 0, 1, 2, ... in the linear order of the data
   std::size_t samples = 0;   ///< real ones of the global batch, skipped ones included
   std::size_t skipped = 0;   ///< of those held: damaged, kept their place with weight 0
+  std::uint64_t lost = 0;    ///< samples that damage took out of the data on the way to this batch
+  std::string first_damage;  ///< why the first of those held was skipped, or some were lost
   ReadPosition next;         ///< behind the batch
   /// Whose the samples of the batch are, in its order; empty when the chunk holds all of them.
   std::vector<BatchRun> runs;
@@ -71,6 +75,10 @@ struct CSRChunk {
 /// A chunk with room for `batch` samples; the arrays of keys are sized by the batch itself.
 HCTR_API CSRChunk make_csr_chunk(const InputLayout& layout, std::size_t batch,
                                  const std::shared_ptr<MemoryResource>& resource);
+
+/// Takes the keys of those samples out that have weight 0. [at, at + count) are the chunk's last.
+HCTR_API void take_keys_out(const InputLayout& layout, std::size_t at, std::size_t count,
+                            CSRChunk& chunk);
 
 /// Makes samples [first, batch) padding: weight, label and dense 0, no keys.
 HCTR_API void pad_samples(const InputLayout& layout, std::size_t first, std::size_t batch,

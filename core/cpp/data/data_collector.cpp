@@ -3,18 +3,23 @@
 
 #include <utility>
 
+#include "core/cpp/base/error.hpp"
+#include "core/cpp/base/forced_unwind.hpp"
+
 namespace hugectr {
 
 DataCollector::DataCollector(HeapEx& heap, BatchSlots& slots, ReaderLedger& ledger,
                              const InputLayout& layout, std::size_t batch_size,
-                             ResourceManager& resources, BatchExchange* exchange)
+                             ResourceManager& resources, BatchExchange* exchange,
+                             BadDataLimit limit)
     : heap_(heap),
       slots_(slots),
       ledger_(ledger),
       layout_(layout),
       batch_size_(batch_size),
       resources_(resources),
-      exchange_(exchange) {
+      exchange_(exchange),
+      limit_(std::move(limit)) {
   if (exchange_) exchange_->begin_pass();
   thread_ = std::thread([this] { run(); });
 }
@@ -29,7 +34,10 @@ void DataCollector::run() {
   std::exception_ptr error;
   try {
     collect_all();
-  } catch (...) {
+  }
+  HCTR_CATCH_FORCED_UNWIND(heap_.stop();
+                           slots_.finish(std::make_exception_ptr(DataError(kThreadWasEnded))))
+  catch (...) {
     error = std::current_exception();
   }
   const bool stopped = heap_.stopped();
@@ -42,8 +50,12 @@ void DataCollector::collect_all() {
   for (std::size_t sequence = 0;; ++sequence) {
     const HeapEx::Depths depths = heap_.depths();
     CSRChunk* chunk = next_chunk(sequence);
-    if (!chunk) return;
+    if (!chunk) {
+      if (!heap_.stopped()) limit_.end(heap_.lost_at_end());
+      return;
+    }
     if (exchange_) chunk = make_whole(chunk);
+    limit_.add(*chunk);
     BatchSlot* slot = slots_.wait_free();
     if (!slot) return;
     copy_to_devices(*chunk, *slot);

@@ -4,6 +4,7 @@
 #include <deque>
 #include <thread>
 
+#include "core/cpp/data/bad_data_limit.hpp"
 #include "core/cpp/data/batch_exchange.hpp"
 #include "core/cpp/data/batch_slots.hpp"
 #include "core/cpp/data/heap_ex.hpp"
@@ -18,7 +19,8 @@ class DataCollector {
  public:
   /// `exchange`: null when the chunks are whole.
   DataCollector(HeapEx& heap, BatchSlots& slots, ReaderLedger& ledger, const InputLayout& layout,
-                std::size_t batch_size, ResourceManager& resources, BatchExchange* exchange);
+                std::size_t batch_size, ResourceManager& resources, BatchExchange* exchange,
+                BadDataLimit limit);
   /// Stops heap and slots, joins the thread; with an exchange that waits for the other processes to
   /// do the same.
   ~DataCollector();
@@ -49,6 +51,7 @@ class DataCollector {
   std::size_t batch_size_;
   ResourceManager& resources_;
   BatchExchange* const exchange_;
+  BadDataLimit limit_;
   std::deque<InFlight> in_flight_;
   std::thread thread_;
 };

@@ -34,12 +34,13 @@ class DataReader final : public IDataReader {
  public:
   DataReader(std::unique_ptr<IBatchSource> source, const InputLayout& layout,
              std::size_t batch_size, std::size_t num_workers,
-             std::shared_ptr<ResourceManager> resources)
+             std::shared_ptr<ResourceManager> resources, double max_bad_share)
       : resources_(std::move(resources)),
         source_(std::move(source)),
         layout_(layout),
         batch_size_(batch_size),
         num_workers_(num_workers),
+        max_bad_share_(max_bad_share),
         heap_(make_chunks(layout, batch_size, num_workers + kSpareChunks, *resources_)),
         slots_(layout, batch_size, *resources_) {
     if (source_->sharing_processes() == 1) return;
@@ -58,7 +59,8 @@ class DataReader final : public IDataReader {
     workers_ = std::make_unique<DataReaderWorkerGroup>(*source_, heap_, ledger_, batch_size_,
                                                        num_workers_);
     collector_ = std::make_unique<DataCollector>(heap_, slots_, ledger_, layout_, batch_size_,
-                                                 *resources_, exchange_.get());
+                                                 *resources_, exchange_.get(),
+                                                 BadDataLimit(max_bad_share_, first_epoch_));
   }
 
   Batch* acquire() override {
@@ -74,11 +76,17 @@ class DataReader final : public IDataReader {
   void release(Batch* batch) override { slots_.release(batch); }
 
   void set_source(const std::string& source) override {
-    start_over([&] { source_->set_source(source); });
+    start_over([&] {
+      source_->set_source(source);
+      first_epoch_ = 0;
+    });
   }
 
   void seek(const ReadPosition& position) override {
-    start_over([&] { source_->seek(position); });
+    start_over([&] {
+      source_->seek(position);
+      first_epoch_ = position.epoch;
+    });
   }
 
   void close() override {
@@ -127,6 +135,8 @@ class DataReader final : public IDataReader {
   std::unique_ptr<IBatchSource> source_;
   InputLayout layout_;
   std::size_t batch_size_, num_workers_;
+  double max_bad_share_;
+  std::uint64_t first_epoch_ = 0;  ///< of the pass that start() begins
   std::exception_ptr source_error_;
   ReaderLedger ledger_;
   // Destroyed bottom up: the slots wait for the copies out of the chunks of heap and exchange.
@@ -142,7 +152,8 @@ class DataReader final : public IDataReader {
 std::unique_ptr<IDataReader> make_data_reader(std::unique_ptr<IBatchSource> source,
                                               const InputLayout& layout, std::size_t batch_size,
                                               std::size_t num_workers,
-                                              std::shared_ptr<ResourceManager> resources) {
+                                              std::shared_ptr<ResourceManager> resources,
+                                              double max_bad_share) {
   HCTR_CHECK(source != nullptr, "data reader: no source");
   HCTR_CHECK(num_workers > 0, "data reader: num_workers is 0, allowed is 1 or more");
   const std::size_t devices = resources->get_global_gpu_count();
@@ -154,7 +165,7 @@ std::unique_ptr<IDataReader> make_data_reader(std::unique_ptr<IBatchSource> sour
                "': batch size * slot_num exceeds 32 bits");
   }
   return std::make_unique<DataReader>(std::move(source), layout, batch_size, num_workers,
-                                      std::move(resources));
+                                      std::move(resources), max_bad_share);
 }
 
 }  // namespace hugectr

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/cpp/base/export.hpp"
+#include "core/cpp/data/bad_data_limit.hpp"
 #include "core/cpp/data/batch_source.hpp"
 #include "core/cpp/device/resource_manager.hpp"
 
@@ -92,11 +93,14 @@ class HCTR_API IDataReader {
 
 /// The one reader: any source, `num_workers` threads, order independent of their number.
 /// `batch_size` is global and a multiple of the device count. Collective when the source is shared
-/// by the processes of the job.
+/// by the processes of the job. `max_bad_share`: of the samples that are read, from the start or
+/// the last set_source() or seek() on; more of them skipped as bad data is a DataError
+/// (BadDataLimit).
 HCTR_API std::unique_ptr<IDataReader> make_data_reader(std::unique_ptr<IBatchSource> source,
                                                        const InputLayout& layout,
                                                        std::size_t batch_size,
                                                        std::size_t num_workers,
-                                                       std::shared_ptr<ResourceManager> resources);
+                                                       std::shared_ptr<ResourceManager> resources,
+                                                       double max_bad_share = BadDataLimit::kNone);
 
 }  // namespace hugectr

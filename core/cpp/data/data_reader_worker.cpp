@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "core/cpp/base/error.hpp"
+#include "core/cpp/base/forced_unwind.hpp"
 #include "core/cpp/data/data_reader_worker_group.hpp"
 
 namespace hugectr {
@@ -28,7 +29,9 @@ DataReaderWorker::~DataReaderWorker() { thread_.join(); }
 void DataReaderWorker::run() {
   try {
     read_all();
-  } catch (...) {
+  }
+  HCTR_CATCH_FORCED_UNWIND(group_.heap().fail(std::make_exception_ptr(DataError(kThreadWasEnded))))
+  catch (...) {
     group_.heap().fail(std::current_exception());
   }
 }
@@ -49,7 +52,9 @@ void DataReaderWorker::read_all() {
       const ReaderLedger::Timer timer(group_.ledger(), &ReaderMetrics::parse_seconds);
       group_.source().parse(*raw, group_.batch_size(), *chunk);
       check_offsets_count(*chunk);
-    } catch (...) {
+    }
+    HCTR_CATCH_FORCED_UNWIND()
+    catch (...) {
       // Kept in the place of the batch, so that what came before it is still delivered.
       error = std::current_exception();
     }

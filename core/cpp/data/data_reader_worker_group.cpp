@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/data/data_reader_worker_group.hpp"
 
+#include "core/cpp/base/forced_unwind.hpp"
+
 namespace hugectr {
 
 DataReaderWorkerGroup::DataReaderWorkerGroup(IBatchSource& source, HeapEx& heap,
@@ -37,8 +39,10 @@ bool DataReaderWorkerGroup::claim(RawBatch& raw, CSRChunk* chunk) {
     }
     closed_ = true;
     heap_.return_credit(chunk);
-    heap_.close(next_sequence_);
-  } catch (...) {
+    heap_.close(next_sequence_, raw.lost);
+  }
+  HCTR_CATCH_FORCED_UNWIND(closed_ = true)
+  catch (...) {
     closed_ = true;
     heap_.commit_ready(chunk, std::current_exception());
     heap_.close(next_sequence_ + 1);

@@ -2,7 +2,6 @@
 #include "core/cpp/data/file_bytes.hpp"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -10,24 +9,16 @@
 #include <utility>
 
 #include "core/cpp/base/error.hpp"
+#include "core/cpp/data/regular_file.hpp"
 
 namespace hugectr {
 
 RandomAccessFile::RandomAccessFile(std::string path, bool direct) : path_(std::move(path)) {
-  // A pipe would block here until somebody writes; it is refused below.
-  constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
-  if (direct) descriptor_ = ::open(path_.c_str(), kFlags | O_DIRECT);
-  direct_ = descriptor_ >= 0;
-  if (!direct_) descriptor_ = ::open(path_.c_str(), kFlags);
-  if (descriptor_ < 0) {
-    throw DataError(concat("data file '", path_, "' can not be opened: ", std::strerror(errno)));
-  }
-  struct stat status{};
-  if (::fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode)) {
-    ::close(descriptor_);
-    throw DataError(concat("data file '", path_, "' is not a regular file"));
-  }
-  size_ = static_cast<std::uint64_t>(status.st_size);
+  const OpenedFile file = open_regular_file(path_, direct);
+  if (file.descriptor < 0) throw DataError(concat("data file '", path_, "' ", file.refusal));
+  descriptor_ = file.descriptor;
+  size_ = file.size;
+  direct_ = direct && (::fcntl(descriptor_, F_GETFL) & O_DIRECT) != 0;
 }
 
 RandomAccessFile::~RandomAccessFile() { ::close(descriptor_); }

@@ -60,13 +60,19 @@ void HeapEx::return_credit(CSRChunk* chunk) {
   credit_changed_.notify_one();
 }
 
-void HeapEx::close(std::size_t sequence) {
+void HeapEx::close(std::size_t sequence, std::uint64_t lost) {
   {
     const std::lock_guard lock(mutex_);
     end_ = sequence;
+    lost_at_end_ = lost;
   }
   credit_changed_.notify_all();
   ready_changed_.notify_all();
+}
+
+std::uint64_t HeapEx::lost_at_end() {
+  const std::lock_guard lock(mutex_);
+  return lost_at_end_;
 }
 
 void HeapEx::fail(std::exception_ptr error) {
@@ -96,6 +102,7 @@ void HeapEx::reset() {
   const std::lock_guard lock(mutex_);
   stopped_ = false;
   end_.reset();
+  lost_at_end_ = 0;
   failure_ = nullptr;
   ready_.clear();
   credit_.clear();

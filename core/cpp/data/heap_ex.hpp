@@ -39,8 +39,10 @@ class HCTR_API HeapEx {
   /// The chunk is free again.
   void return_credit(CSRChunk* chunk);
 
-  /// The data ends before `sequence`: no more credits are handed out.
-  void close(std::size_t sequence);
+  /// The data ends before `sequence`: no more credits are handed out. `lost` samples were taken out
+  /// of it by damage behind the last batch.
+  void close(std::size_t sequence, std::uint64_t lost = 0);
+  std::uint64_t lost_at_end();
   /// A worker failed outside of any batch.
   void fail(std::exception_ptr error);
   /// Wakes and refuses everyone, until reset().
@@ -62,6 +64,7 @@ class HCTR_API HeapEx {
   std::vector<CSRChunk*> credit_;
   std::map<std::size_t, Ready> ready_;
   std::optional<std::size_t> end_;
+  std::uint64_t lost_at_end_ = 0;
   std::exception_ptr failure_;
   bool stopped_ = false;
 };

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "core/cpp/base/error.hpp"
+#include "core/cpp/data/damage_log.hpp"
+#include "core/cpp/data/sample_screen.hpp"
 
 namespace hugectr {
 namespace {
@@ -18,8 +20,9 @@ struct MemoryRawBatch final : RawBatch {
 
 class MemorySource final : public IBatchSource {
  public:
-  MemorySource(std::shared_ptr<const MemoryData> data, const InputLayout& layout, bool repeat)
-      : data_(std::move(data)), layout_(layout), repeat_(repeat) {
+  MemorySource(std::shared_ptr<const MemoryData> data, const InputLayout& layout, bool repeat,
+               OnBadData on_bad_data)
+      : data_(std::move(data)), layout_(layout), repeat_(repeat), on_bad_data_(on_bad_data) {
     check();
   }
 
@@ -47,14 +50,22 @@ class MemorySource final : public IBatchSource {
     chunk.samples = mine.samples;
     rows_decoded_ += mine.samples;
     chunk.skipped = 0;
+    chunk.lost = 0;
+    chunk.first_damage.clear();
     chunk.runs.clear();
     for (HostCsr& csr : chunk.sparse) csr.nnz = 0;
     for (std::size_t done = 0; done < mine.samples;) {
       const std::size_t first = (mine.first + done) % data_->samples;
-      const std::size_t count = std::min(mine.samples - done, data_->samples - first);
+      const std::size_t count =
+          std::min({mine.samples - done, data_->samples - first, std::size_t{kTile}});
       copy_run(first, count, done, chunk);
+      chunk.skipped += screen_samples(layout_, on_bad_data_, done, count, chunk,
+                                      [&](std::size_t i, const BadValue& value) {
+                                        refuse(first + (i - done), value.text(layout_), chunk);
+                                      });
       done += count;
     }
+    bad_samples_ += chunk.skipped;
     pad_samples(layout_, mine.samples, batch, chunk);
   }
 
@@ -75,9 +86,22 @@ class MemorySource final : public IBatchSource {
   }
 
   std::uint64_t rows_decoded() const override { return rows_decoded_; }
-  std::uint64_t bad_samples() const override { return 0; }
+  std::uint64_t bad_samples() const override { return bad_samples_; }
 
  private:
+  static constexpr std::size_t kTile = 1024;  ///< samples that stay in the cache for the screen
+
+  /// Throws, or notes the first sample of a chunk.
+  void refuse(std::size_t sample, const std::string& what, CSRChunk& chunk) const {
+    const std::string message = concat("data in memory, sample ", sample, ": ", what);
+    if (on_bad_data_ == OnBadData::Error) {
+      throw DataError(message + "; clean the data, or read with on_bad_data=\"skip\"");
+    }
+    if (!chunk.first_damage.empty()) return;
+    chunk.first_damage = message;
+    damage_.add("memory", message, 0);
+  }
+
   void check() const {
     HCTR_CHECK(data_ != nullptr, "memory source: no data");
     layout_.check();
@@ -157,6 +181,9 @@ class MemorySource final : public IBatchSource {
   std::shared_ptr<const MemoryData> data_;
   InputLayout layout_;
   bool repeat_;
+  OnBadData on_bad_data_;
+  mutable DamageLog damage_;
+  mutable std::atomic<std::uint64_t> bad_samples_{0};
   std::size_t next_ = 0;
   std::uint64_t epoch_ = 0;
   mutable std::atomic<std::uint64_t> rows_decoded_{0};
@@ -165,8 +192,9 @@ class MemorySource final : public IBatchSource {
 }  // namespace
 
 std::unique_ptr<IBatchSource> make_memory_source(std::shared_ptr<const MemoryData> data,
-                                                 const InputLayout& layout, bool repeat) {
-  return std::make_unique<MemorySource>(std::move(data), layout, repeat);
+                                                 const InputLayout& layout, bool repeat,
+                                                 OnBadData on_bad_data) {
+  return std::make_unique<MemorySource>(std::move(data), layout, repeat, on_bad_data);
 }
 
 }  // namespace hugectr

@@ -20,8 +20,10 @@ struct MemoryData {
 };
 
 /// Throws InvalidArgument when sizes do not fit the layout, a key does not fit the key type, or a
-/// slot holds more keys than nnz_per_slot allows.
+/// slot holds more keys than nnz_per_slot allows. Values that nothing can be computed with are
+/// damage, as in files.
 HCTR_API std::unique_ptr<IBatchSource> make_memory_source(std::shared_ptr<const MemoryData> data,
-                                                          const InputLayout& layout, bool repeat);
+                                                          const InputLayout& layout, bool repeat,
+                                                          OnBadData on_bad_data = OnBadData::Error);
 
 }  // namespace hugectr

@@ -7,9 +7,13 @@
 #include "core/cpp/base/error.hpp"
 #include "core/cpp/base/log.hpp"
 #include "core/cpp/data/norm_file.hpp"
+#include "core/cpp/data/sample_screen.hpp"
 
 namespace hugectr {
 namespace {
+
+/// Samples that are decoded at a time: their floats stay in the cache for the screen.
+constexpr std::size_t kTile = 256;
 
 /// Keys that are copied at once, wanted or not.
 constexpr std::size_t kShort = NormDecoder::kKeySlack;
@@ -71,6 +75,8 @@ const NormRawBatch::Run& NormRawBatch::run_of(std::size_t sample) const {
 void NormDecoder::decode(const NormRawBatch& raw, std::size_t batch, CSRChunk& chunk) const {
   chunk.samples = raw.samples;
   chunk.runs.clear();
+  chunk.lost = raw.lost;
+  chunk.first_damage = raw.damage;
   reserve_keys(raw, chunk);
   for (HostCsr& csr : chunk.sparse) {
     csr.nnz = 0;
@@ -82,8 +88,18 @@ void NormDecoder::decode(const NormRawBatch& raw, std::size_t batch, CSRChunk& c
 
 std::size_t NormDecoder::decode_rows(const NormRawBatch& raw, std::size_t first, std::size_t count,
                                      std::size_t at, CSRChunk& chunk) const {
-  return layout_.i64_keys ? decode_keyed<std::int64_t>(raw, first, count, at, chunk)
-                          : decode_keyed<std::uint32_t>(raw, first, count, at, chunk);
+  std::size_t skipped = 0;
+  for (std::size_t done = 0; done < count; done += kTile) {
+    const std::size_t n = std::min(kTile, count - done), record = first + done, sample = at + done;
+    skipped += layout_.i64_keys ? decode_keyed<std::int64_t>(raw, record, n, sample, chunk)
+                                : decode_keyed<std::uint32_t>(raw, record, n, sample, chunk);
+    skipped += screen_samples(layout_, on_bad_data_, sample, n, chunk,
+                              [&](std::size_t i, const BadValue& value) {
+                                const std::size_t bad = record + (i - sample);
+                                refuse(raw, bad, explain(raw, bad, value), chunk);
+                              });
+  }
+  return skipped;
 }
 
 void NormDecoder::reserve_keys(const NormRawBatch& raw, CSRChunk& chunk) const {
@@ -131,7 +147,7 @@ std::size_t NormDecoder::decode_keyed(const NormRawBatch& raw, std::size_t first
       }
     }
     if (!good) {
-      refuse(raw, sample);
+      refuse(raw, sample, explain(raw, sample), chunk);
       ++skipped;
       std::fill_n(label, label_dim, 0.0f);
       std::fill_n(dense, dense_dim, 0.0f);
@@ -148,12 +164,25 @@ std::size_t NormDecoder::decode_keyed(const NormRawBatch& raw, std::size_t first
   return skipped;
 }
 
-void NormDecoder::refuse(const NormRawBatch& raw, std::size_t sample) const {
-  const std::string message = explain(raw, sample);
+void NormDecoder::refuse(const NormRawBatch& raw, std::size_t sample, const std::string& message,
+                         CSRChunk& chunk) const {
   if (on_bad_data_ == OnBadData::Error) {
     throw DataError(message + "; restore the file, or read with on_bad_data=\"skip\"");
   }
+  if (chunk.first_damage.empty()) chunk.first_damage = message;
   damage_.add(*raw.run_of(sample).path, message, 1);
+}
+
+std::string NormDecoder::explain(const NormRawBatch& raw, std::size_t sample,
+                                 const BadValue& value) const {
+  const NormRawBatch::Run& run = raw.run_of(sample);
+  const std::size_t record = raw.records[sample].begin;
+  std::uint64_t offset = run.file_offset + (record - run.begin) + (shape_.framed ? 4 : 0);
+  if (value.part != BadValue::Part::Key) {
+    offset += 4 * (value.part == BadValue::Part::Label ? 0 : layout_.label_dim);
+    offset += 4 * value.index;
+  }
+  return norm_message(*run.path, offset, value.text(layout_));
 }
 
 std::string NormDecoder::explain(const NormRawBatch& raw, std::size_t sample) const {

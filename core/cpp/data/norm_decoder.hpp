@@ -9,6 +9,7 @@
 #include "core/cpp/data/batch_source.hpp"
 #include "core/cpp/data/damage_log.hpp"
 #include "core/cpp/data/norm_format.hpp"
+#include "core/cpp/data/sample_screen.hpp"
 
 namespace hugectr {
 
@@ -32,6 +33,8 @@ struct NormRawBatch final : RawBatch {
   NormRawBatch() : bytes(make_host_memory_resource()) {}
   void clear() {
     samples = used = 0;
+    lost = 0;
+    damage.clear();
     records.clear();
     runs.clear();
   }
@@ -65,8 +68,11 @@ class NormDecoder {
   std::size_t decode_keyed(const NormRawBatch& raw, std::size_t first, std::size_t count,
                            std::size_t at, CSRChunk& chunk) const;
   void reserve_keys(const NormRawBatch& raw, CSRChunk& chunk) const;
-  void refuse(const NormRawBatch& raw, std::size_t sample) const;
+  /// Throws, or counts and notes.
+  void refuse(const NormRawBatch& raw, std::size_t sample, const std::string& message,
+              CSRChunk& chunk) const;
   std::string explain(const NormRawBatch& raw, std::size_t sample) const;
+  std::string explain(const NormRawBatch& raw, std::size_t sample, const BadValue& value) const;
 
   const InputLayout& layout_;
   const NormRecordShape& shape_;

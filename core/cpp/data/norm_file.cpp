@@ -2,30 +2,20 @@
 #include "core/cpp/data/norm_file.hpp"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 
 #include "core/cpp/base/error.hpp"
-#include "core/cpp/base/log.hpp"
+#include "core/cpp/data/regular_file.hpp"
 
 namespace hugectr {
 namespace {
 
 /// More records than any file holds: the header is damaged.
 constexpr std::int64_t kAbsurdRecords = std::int64_t{1} << 40;
-
-std::string trimmed(const std::string& line) {
-  const auto first = line.find_first_not_of(" \t\r");
-  if (first == std::string::npos) return {};
-  return line.substr(first, line.find_last_not_of(" \t\r") - first + 1);
-}
 
 }  // namespace
 
@@ -38,67 +28,18 @@ std::string other_key_width_hint(bool i64_keys) {
                 " keys: set i64_input_key=", i64_keys ? "False" : "True");
 }
 
-std::vector<std::string> read_file_list(const std::string& path) {
-  const auto fail = [&](const auto&... parts) {
-    throw DataError(concat("file list '", path, "': ", parts...));
-  };
-  std::error_code ignored;
-  const auto status = std::filesystem::status(path, ignored);
-  if (std::filesystem::is_character_file(status) || std::filesystem::is_block_file(status)) {
-    fail(
-        "is a device, which may have no end; a source is the path of a text file that lists data "
-        "files");
-  }
-  std::ifstream file(path);
-  if (!file || std::filesystem::is_directory(path, ignored)) {
-    fail("can not be opened (", file ? "is a folder" : std::strerror(errno),
-         "); a source is the path of a text file that lists data files");
-  }
-  std::string line;
-  if (!std::getline(file, line)) fail("is empty; line 1 must be the number of files");
-  const std::string number = trimmed(line);
-  long long count = 0;
-  const auto parsed = std::from_chars(number.data(), number.data() + number.size(), count);
-  if (parsed.ec != std::errc() || parsed.ptr != number.data() + number.size() || count < 1) {
-    fail("line 1 is '", number.substr(0, 40), "', must be the number of files, 1 or more");
-  }
-  std::vector<std::string> paths;
-  std::size_t surplus = 0;
-  while (std::getline(file, line)) {
-    std::string name = trimmed(line);
-    if (name.empty()) continue;
-    if (paths.size() < static_cast<std::size_t>(count)) {
-      paths.push_back(std::move(name));
-    } else {
-      ++surplus;
-    }
-  }
-  if (paths.size() < static_cast<std::size_t>(count)) {
-    fail("line 1 says ", count, " files, but ", paths.size(),
-         " paths follow; correct the number or add the missing lines");
-  }
-  if (surplus > 0) {
-    log(LogLevel::Warning, concat("file list '", path, "': line 1 says ", count, " files; ",
-                                  surplus, " more paths are not read"));
-  }
-  return paths;
-}
-
 NormFile::NormFile(std::shared_ptr<const std::string> path, const NormRecordShape& shape,
                    const InputLayout& layout)
     : path_(std::move(path)), shape_(shape) {
-  descriptor_ = ::open(path_->c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor_ < 0) {
-    const std::string reason = std::strerror(errno);
-    fail(0, concat("can not be opened (", reason,
-                   "); paths in a file list are relative to the working directory"));
+  const OpenedFile file = open_regular_file(*path_);
+  if (file.descriptor < 0) {
+    fail(0, concat(file.refusal,
+                   "; correct the file list (its paths are relative to the working "
+                   "directory)"));
   }
+  descriptor_ = file.descriptor;
+  size_ = file.size;
   try {
-    struct stat status{};
-    if (::fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode)) {
-      fail(0, "is not a regular file; correct the file list");
-    }
-    size_ = static_cast<std::uint64_t>(status.st_size);
     ::posix_fadvise(descriptor_, 0, 0, POSIX_FADV_SEQUENTIAL);
     read_header(layout);
   } catch (...) {

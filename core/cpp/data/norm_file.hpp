@@ -16,10 +16,6 @@ std::string norm_message(const std::string& path, std::uint64_t offset, const st
 /// What to add to an error when the records add up with keys of the other width.
 std::string other_key_width_hint(bool i64_keys);
 
-/// Paths of a file list: line 1 their number, then one a line. Throws DataError for a list that is
-/// missing, empty, has no positive number in line 1, or fewer paths than that.
-std::vector<std::string> read_file_list(const std::string& path);
-
 /// One Norm data file, open for reading, its header checked against the model.
 class NormFile {
  public:

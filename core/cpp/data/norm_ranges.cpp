@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/cpp/base/error.hpp"
+#include "core/cpp/data/file_list.hpp"
 #include "core/cpp/data/norm_boundary.hpp"
 #include "core/cpp/data/norm_decoder.hpp"
 #include "core/cpp/data/norm_index.hpp"
@@ -136,6 +137,7 @@ class NormRanges final : public IBlockFormat {
   }
 
   std::uint64_t bad_samples() const override { return lost_samples_; }
+  std::uint64_t lost_at_end() const override { return lost_at_end_; }
 
  private:
   struct Place {
@@ -165,6 +167,7 @@ class NormRanges final : public IBlockFormat {
     places_.clear();
     ends_.clear();
     losses_.clear();
+    lost_at_end_ = 0;
     std::uint64_t samples = 0;
     for (std::size_t f = 0; f < index_.size(); ++f) {
       const NormFileIndex& file = index_[f];
@@ -172,7 +175,9 @@ class NormRanges final : public IBlockFormat {
         const NormFileIndex::Range& range = file.ranges[r];
         const bool last = r + 1 == file.ranges.size();
         const std::uint64_t end = last ? file.records : file.ranges[r + 1].first_record;
-        blocks_.push_back({f, end - range.first_record});
+        blocks_.push_back({.file = f,
+                           .rows = end - range.first_record,
+                           .lost_before = std::exchange(lost_at_end_, 0)});
         places_.push_back({range.byte, last ? file.end_byte : file.ranges[r + 1].byte});
       }
       samples += file.records;
@@ -180,6 +185,10 @@ class NormRanges final : public IBlockFormat {
         if (on_bad_data_ == OnBadData::Error) {
           samples += stop_at_damage(f);
         } else {
+          // Where one process would find it: bytes behind the last record at once, all else when it
+          // asks for the next record.
+          const bool at_once = file.surplus && !file.ranges.empty();
+          (at_once ? blocks_.back().lost_behind : lost_at_end_) += file.lost;
           // Counted by whoever decodes the file's last block or, when it has none, the block that
           // follows.
           losses_.emplace(blocks_.size() - (file.ranges.empty() ? 0 : 1), f);
@@ -206,7 +215,7 @@ class NormRanges final : public IBlockFormat {
         places_.pop_back();
       }
     }
-    blocks_.push_back({f, 1});
+    blocks_.push_back({.file = f, .rows = 1});
     places_.push_back({.damaged = true});
     return instead_of_last ? 0 : 1;
   }
@@ -230,6 +239,7 @@ class NormRanges final : public IBlockFormat {
   std::vector<Place> places_;
   std::vector<std::uint64_t> ends_;                 ///< samples up to the end of each file
   std::multimap<std::size_t, std::size_t> losses_;  ///< with a block: files whose loss it counts
+  std::uint64_t lost_at_end_ = 0;
   std::atomic<std::uint64_t> lost_samples_{0};
 };
 

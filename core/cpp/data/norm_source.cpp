@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/cpp/base/error.hpp"
+#include "core/cpp/data/file_list.hpp"
 #include "core/cpp/data/norm_boundary.hpp"
 #include "core/cpp/data/norm_decoder.hpp"
 #include "core/cpp/data/norm_file.hpp"
@@ -46,6 +47,8 @@ class NormSource final : public IBatchSource {
       mine.next.record = record_;
       mine.next.byte = position_;
     }
+    mine.lost = std::exchange(lost_, 0);
+    mine.damage = std::exchange(damage_text_, {});
     return mine.samples > 0;
   }
 
@@ -100,6 +103,8 @@ class NormSource final : public IBatchSource {
     pass_samples_ = position.sample;
     ended_ = false;
     first_damage_.clear();
+    lost_ = 0;
+    damage_text_.clear();
   }
 
   /// Opens the next file with records in it. False at the end of the data.
@@ -210,6 +215,8 @@ class NormSource final : public IBatchSource {
 
   void note_damage(const std::string& path, const std::string& message, std::uint64_t samples) {
     if (first_damage_.empty()) first_damage_ = message;
+    if (damage_text_.empty()) damage_text_ = message;
+    lost_ += samples;
     damage_.add(path, message, samples);
   }
 
@@ -230,7 +237,9 @@ class NormSource final : public IBatchSource {
   std::uint64_t epoch_ = 0;
   mutable std::atomic<std::uint64_t> rows_decoded_{0};
   bool ended_ = false;
-  std::string first_damage_;
+  std::string first_damage_;  ///< of the list
+  std::uint64_t lost_ = 0;    ///< by the claim under way
+  std::string damage_text_;   ///< of the same
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/cpp/base/error.hpp"
+#include "core/cpp/base/forced_unwind.hpp"
 #include "core/cpp/comm/process_group.hpp"
 
 /// An error of one process as all of them throw it.
@@ -53,7 +54,9 @@ void together(IProcessGroup* processes, const F& f) {
   std::exception_ptr error;
   try {
     f();
-  } catch (...) {
+  }
+  HCTR_CATCH_FORCED_UNWIND()
+  catch (...) {
     error = std::current_exception();
   }
   error = agree(*processes, error);

@@ -6,21 +6,30 @@
 #include <utility>
 
 #include "core/cpp/base/error.hpp"
+#include "core/cpp/data/damage_log.hpp"
 #include "core/cpp/data/file_bytes.hpp"
 #include "core/cpp/data/raw_rows.hpp"
+#include "core/cpp/data/sample_screen.hpp"
 
 namespace hugectr {
 namespace {
+
+/// Samples that are turned at a time: their floats and keys stay in the cache for the screen.
+constexpr std::size_t kTile = 256;
+
+/// Blocks of one file at most, whatever its size: the description of a block takes memory too.
+constexpr std::uint64_t kMostBlocks = std::uint64_t{1} << 20;
 
 /// A range of samples of one file, read either in whole or piece by piece.
 class RawBlock final : public IBlock {
  public:
   RawBlock(const RawSampleLayout& sample, std::shared_ptr<const RandomAccessFile> file,
-           std::uint64_t first_sample, OnBadData on_bad_data)
+           std::uint64_t first_sample, OnBadData on_bad_data, DamageLog& damage)
       : sample_(sample),
         file_(std::move(file)),
         first_sample_(first_sample),
-        on_bad_data_(on_bad_data) {}
+        on_bad_data_(on_bad_data),
+        damage_(damage) {}
 
   void read_whole(std::uint64_t rows) {
     file_->read(first_sample_ * sample_.sample_bytes(), rows * sample_.sample_bytes(), whole_);
@@ -43,17 +52,34 @@ class RawBlock final : public IBlock {
       const std::size_t n = whole ? count - done : std::min(most, count - done);
       if (!whole) file_->read((first_sample_ + first + done) * bytes, n * bytes, piece);
       const std::uint8_t* from = whole ? whole_.data() + (first + done) * bytes : piece.data();
-      const std::size_t good = write_raw_samples(sample_, from, n, at + done, chunk);
-      if (good < n) bad += refuse(first + done, from, n, good, at + done, chunk);
+      bad += write_tiles(first + done, from, n, at + done, chunk);
       done += n;
     }
     return bad;
   }
 
  private:
-  /// Samples with a dense value that has no logarithm: an error, or weight 0, zeros, no keys.
-  std::size_t refuse(std::size_t first, const std::uint8_t* from, std::size_t count,
-                     std::size_t first_bad, std::size_t at, CSRChunk& chunk) const {
+  /// Returns the number of samples that were skipped.
+  std::size_t write_tiles(std::size_t first, const std::uint8_t* from, std::size_t count,
+                          std::size_t at, CSRChunk& chunk) const {
+    std::size_t bad = 0;
+    for (std::size_t done = 0; done < count; done += kTile) {
+      const std::size_t n = std::min(kTile, count - done), row = first + done, sample = at + done;
+      const std::uint8_t* bytes = from + done * sample_.sample_bytes();
+      const std::size_t good = write_raw_samples(sample_, bytes, n, sample, chunk);
+      if (good < n) bad += skip_without_log(row, bytes, n, good, sample, chunk);
+      bad += screen_samples(sample_.layout, on_bad_data_, sample, n, chunk,
+                            [&](std::size_t i, const BadValue& value) {
+                              refuse(row + (i - sample), word_of(value), value.text(sample_.layout),
+                                     chunk);
+                            });
+    }
+    return bad;
+  }
+
+  /// Samples with a dense value that has no logarithm: weight 0, zeros, no keys.
+  std::size_t skip_without_log(std::size_t first, const std::uint8_t* from, std::size_t count,
+                               std::size_t first_bad, std::size_t at, CSRChunk& chunk) const {
     const InputLayout& layout = sample_.layout;
     std::size_t bad = 0;
     for (std::size_t i = first_bad; i < count; ++i) {
@@ -62,15 +88,10 @@ class RawBlock final : public IBlock {
         std::int32_t value = 0;
         std::copy_n(words + 4 * k, 4, reinterpret_cast<std::uint8_t*>(&value));
         if (value >= 0) continue;
-        const std::uint64_t sample = first_sample_ + first + i;
-        if (on_bad_data_ == OnBadData::Error) {
-          throw DataError(concat(
-              "data file '", file_->path(), "', byte ",
-              sample * sample_.sample_bytes() + 4 * (layout.label_dim + k), " (sample ", sample,
-              "): dense value ", k, " is ", value,
-              ", which has no log(x + 1): restore the file, set float_label_dense if it holds "
-              "float32, or read with on_bad_data=\"skip\""));
-        }
+        refuse(first + i, layout.label_dim + k,
+               concat("dense value ", k, " is ", value,
+                      ", which has no log(x + 1): set float_label_dense if the file holds float32"),
+               chunk);
         std::fill_n(chunk.label.as<float>() + (at + i) * layout.label_dim, layout.label_dim, 0.0f);
         std::fill_n(chunk.dense.as<float>() + (at + i) * layout.dense_dim, layout.dense_dim, 0.0f);
         chunk.weight.as<float>()[at + i] = 0.0f;
@@ -78,14 +99,39 @@ class RawBlock final : public IBlock {
         break;
       }
     }
-    drop_keys_of_skipped(sample_, at, count, chunk);
+    take_keys_out(layout, at, count, chunk);
     return bad;
+  }
+
+  /// The word of a sample that holds a value.
+  std::size_t word_of(const BadValue& value) const {
+    const InputLayout& layout = sample_.layout;
+    if (value.part == BadValue::Part::Label) return value.index;
+    if (value.part == BadValue::Part::Dense) return layout.label_dim + value.index;
+    std::size_t word = layout.label_dim + layout.dense_dim + value.nth;
+    for (std::size_t i = 0; i < value.index; ++i) word += layout.sparse[i].max_feature_num();
+    return word;
+  }
+
+  /// Throws, or notes the first sample of a chunk.
+  void refuse(std::size_t row, std::size_t word, const std::string& what, CSRChunk& chunk) const {
+    if (on_bad_data_ == OnBadData::Skip && !chunk.first_damage.empty()) return;
+    const std::uint64_t sample = first_sample_ + row;
+    const std::string message =
+        concat("data file '", file_->path(), "', byte ", sample * sample_.sample_bytes() + 4 * word,
+               " (sample ", sample, "): ", what);
+    if (on_bad_data_ == OnBadData::Error) {
+      throw DataError(message + "; restore the file, or read with on_bad_data=\"skip\"");
+    }
+    chunk.first_damage = message;
+    damage_.add(file_->path(), message, 0);
   }
 
   const RawSampleLayout& sample_;
   std::shared_ptr<const RandomAccessFile> file_;
   const std::uint64_t first_sample_;
   const OnBadData on_bad_data_;
+  DamageLog& damage_;
   FileBytes whole_;
 };
 
@@ -110,7 +156,7 @@ class RawFormat final : public IBlockFormat {
     }
     const BlockInfo& info = blocks_.at(index);
     auto block = std::make_shared<RawBlock>(sample_, opened_.at(info.file), first_samples_[index],
-                                            reading_.on_bad_data);
+                                            reading_.on_bad_data, damage_);
     if (reading_.direct) block->read_whole(info.rows);
     if (keeps_) {
       const std::lock_guard lock(mutex_);
@@ -163,12 +209,13 @@ class RawFormat final : public IBlockFormat {
   }
 
   void cut_blocks() {
-    const std::uint64_t most =
-        std::max<std::uint64_t>(1, reading_.block_bytes / sample_.sample_bytes());
     blocks_.clear();
     first_samples_.clear();
     for (std::size_t f = 0; f < opened_.size(); ++f) {
       const std::uint64_t samples = opened_[f]->size() / sample_.sample_bytes();
+      const std::uint64_t most =
+          std::max({std::uint64_t{1}, reading_.block_bytes / sample_.sample_bytes(),
+                    (samples + kMostBlocks - 1) / kMostBlocks});
       for (std::uint64_t first = 0; first < samples; first += most) {
         const std::uint64_t rows = std::min(most, samples - first);
         // Blocks that stay count once, by keep_bytes; those read piece by piece hold nothing.
@@ -187,6 +234,7 @@ class RawFormat final : public IBlockFormat {
   std::vector<std::shared_ptr<const RandomAccessFile>> opened_;
   std::vector<BlockInfo> blocks_;
   std::vector<std::uint64_t> first_samples_;
+  DamageLog damage_;
   bool keeps_ = false;
   std::mutex mutex_;
   std::vector<std::shared_ptr<const IBlock>> kept_;

@@ -123,32 +123,4 @@ std::size_t write_raw_samples(const RawSampleLayout& sample, const std::uint8_t*
   return first_bad;
 }
 
-void drop_keys_of_skipped(const RawSampleLayout& sample, std::size_t at, std::size_t count,
-                          CSRChunk& chunk) {
-  const float* weight = chunk.weight.as<float>() + at;
-  const std::size_t key_bytes = sample.layout.i64_keys ? 8 : 4;
-  for (std::size_t i = 0; i < sample.layout.sparse.size(); ++i) {
-    const SparseInput& input = sample.layout.sparse[i];
-    const std::size_t width = input.max_feature_num();
-    HostCsr& csr = chunk.sparse[i];
-    auto* keys = csr.keys.as<std::uint8_t>();
-    offset_t* rows = csr.row_offsets.as<offset_t>() + at * input.slot_num;
-    const std::size_t first = *rows;
-    std::size_t next = first;
-    for (std::size_t k = 0; k < count; ++k) {
-      const bool counts = weight[k] != 0.0f;
-      if (counts && width > 0) {
-        std::memmove(keys + next * key_bytes, keys + (first + k * width) * key_bytes,
-                     width * key_bytes);
-      }
-      for (const int nnz : input.nnz_per_slot) {
-        *rows++ = static_cast<offset_t>(next);
-        next += counts ? static_cast<std::size_t>(nnz) : 0;
-      }
-    }
-    *rows = static_cast<offset_t>(next);
-    csr.nnz = next;
-  }
-}
-
 }  // namespace hugectr

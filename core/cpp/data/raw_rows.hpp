@@ -31,9 +31,4 @@ struct HCTR_API RawSampleLayout {
 HCTR_API std::size_t write_raw_samples(const RawSampleLayout& sample, const std::uint8_t* bytes,
                                        std::size_t count, std::size_t at, CSRChunk& chunk);
 
-/// Takes the keys of those samples out that have weight 0. [at, at + count) are the last samples
-/// that write_raw_samples() wrote.
-HCTR_API void drop_keys_of_skipped(const RawSampleLayout& sample, std::size_t at, std::size_t count,
-                                   CSRChunk& chunk);
-
 }  // namespace hugectr

@@ -17,6 +17,7 @@ class BinaryCrossEntropyLossLayer final : public Layer {
   using Layer::Layer;
 
   bool is_loss() const override { return true; }
+  LabelRange labels() const override { return {0.0f, 1.0f, "BinaryCrossEntropyLoss"}; }
 
   void forward(LayerBuilder& builder) override {
     expect(2, 2, 1);

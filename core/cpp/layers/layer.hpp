@@ -11,6 +11,7 @@
 
 #include "core/cpp/base/error.hpp"
 #include "core/cpp/base/export.hpp"
+#include "core/cpp/base/label_range.hpp"
 #include "core/cpp/schedule/step_schedule.hpp"
 
 /// How a dense layer is written. A layer never runs anything and never sees a device: build()
@@ -173,6 +174,8 @@ class HCTR_API Layer {
   /// Appends backward records; called in reverse layer order after all forward() calls.
   virtual void backward(LayerBuilder& builder) = 0;
   virtual bool is_loss() const { return false; }
+  /// The labels a loss is defined for: what readers hold the data to.
+  virtual LabelRange labels() const { return {}; }
 
  protected:
   /// bottoms/tops counts as asked (max 0 = any number), else InvalidArgument.

@@ -107,7 +107,7 @@ std::unique_ptr<IBatchSource> make_one_source(const ReaderSpec& reader, const In
                                               bool repeat, bool train,
                                               const std::shared_ptr<IProcessGroup>& processes) {
   const auto& memory = train ? reader.memory : reader.eval_memory;
-  if (memory) return make_memory_source(memory, layout, repeat);
+  if (memory) return make_memory_source(memory, layout, repeat, reader.on_bad_data);
   const std::string& source = train ? reader.source : reader.eval_source;
   if (reader.format == DataFormat::Norm && !processes) {
     return make_norm_source(source, layout, reader.check, repeat, reader.on_bad_data);

@@ -90,7 +90,10 @@ void NetworkGraph::build(StepSchedule& schedule, bool train) {
   }
   if (train) {
     layers_.clear();  // forward() has filled in what was not known before shapes were
-    for (const auto& layer : built) layers_.push_back(layer->spec());
+    for (const auto& layer : built) {
+      layers_.push_back(layer->spec());
+      if (layer->is_loss()) labels_ = layer->labels();
+    }
     parameters_ = builder.parameters();
     non_trainables_ = builder.non_trainables();
     for (const Parameter& parameter : parameters_) layout_.add(num_elements(parameter.shape));

@@ -80,6 +80,8 @@ class HCTR_API NetworkGraph {
   /// Name of the tensor whose order ranks the samples, (b, 1) in the evaluation schedule: the
   /// logit, because probabilities of logits above 17 are one float32. "" without loss.
   const std::string& score_name() const { return score_; }
+  /// The labels that the loss takes.
+  const LabelRange& labels() const { return labels_; }
   /// Shape of a layer's top before fusion (dimension 0: local training batch); empty for a loss.
   Shape top_shape(const std::string& name) const {
     const auto found = top_shapes_.find(name);
@@ -101,6 +103,7 @@ class HCTR_API NetworkGraph {
   ParameterLayout layout_;
   std::vector<NonTrainable> non_trainables_;
   std::string score_;
+  LabelRange labels_;
   std::map<std::string, Shape> top_shapes_;
 };
 

@@ -29,7 +29,7 @@ ReadThrough read_through(const SolverSpec& solver, const ReaderSpec& reader, con
   const InputLayout layout = input_layout(solver, input);
   const auto data = make_data_reader(
       make_source(reader, layout, solver.repeat_dataset, true, resources->processes()), layout,
-      solver.batchsize, reader.num_workers, resources);
+      solver.batchsize, reader.num_workers, resources, reader.max_bad_share);
   ReadThrough result;
   std::chrono::steady_clock::time_point begin;
   for (std::size_t i = 0; i <= batches; ++i) {

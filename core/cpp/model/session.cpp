@@ -2,6 +2,7 @@
 #include "core/cpp/model/session.hpp"
 
 #include <chrono>
+#include <thread>
 
 #include "core/cpp/device/float_values.hpp"
 #include "core/cpp/model/session_state.hpp"
@@ -25,6 +26,7 @@ Session::Session(const SolverSpec& solver, const ReaderSpec& reader, const Model
 Session::~Session() = default;
 
 void Session::start_data_reading() {
+  const Impl::Call call(*impl_);
   impl_->train_reader->start();
   if (impl_->eval_reader) impl_->eval_reader->start();
 }
@@ -33,6 +35,21 @@ void Session::stop_data_reading() {
   impl_->planner->settle();
   impl_->train_reader->close();
   if (impl_->eval_reader) impl_->eval_reader->close();
+}
+
+void Session::end(double seconds) noexcept {
+  Impl& s = *impl_;
+  if (s.ended.exchange(true)) return;
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  while (s.calls > 0) {
+    if (std::chrono::steady_clock::now() >= limit) return;  // it would be pulled from under a call
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  try {
+    stop_data_reading();
+    s.resources->synchronize();
+  } catch (const std::exception&) {  // nobody is left to hear of a device or process that is broken
+  }
 }
 
 bool Session::train() {
@@ -124,6 +141,7 @@ float Session::loss_scale() const { return impl_->networks.front()->loss_scale()
 std::int64_t Session::skipped_steps() const { return impl_->networks.front()->skipped_steps(); }
 
 void Session::set_source(const std::string& source) {
+  const Impl::Call call(*impl_);
   impl_->planner->discard();
   impl_->train_reader->set_source(source);
   impl_->at_end = false;
@@ -133,6 +151,7 @@ void Session::set_source(const std::string& source) {
 ReadPosition Session::data_position() const { return impl_->trained_to; }
 
 void Session::set_data_position(const ReadPosition& position) {
+  const Impl::Call call(*impl_);
   impl_->planner->discard();
   impl_->train_reader->seek(position);
   impl_->at_end = false;
@@ -140,6 +159,7 @@ void Session::set_data_position(const ReadPosition& position) {
 }
 
 void Session::set_eval_source(const std::string& source) {
+  const Impl::Call call(*impl_);
   HCTR_CHECK(impl_->eval_reader, "set_eval_source: the model was built without an eval_source");
   impl_->eval_reader->set_source(source);
 }

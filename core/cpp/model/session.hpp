@@ -62,6 +62,7 @@ struct ReaderSpec {
   std::string eval_source;  ///< empty: no evaluation
   Check check = Check::None;
   OnBadData on_bad_data = OnBadData::Error;
+  double max_bad_share = BadDataLimit::kNone;  ///< of the samples; more of them skipped stop a run
   std::size_t num_workers = 12;
   std::size_t resident_batches = 0;  ///< training batches kept on the devices; 0: read as it goes
   std::shared_ptr<const MemoryData> memory, eval_memory;
@@ -137,6 +138,10 @@ class HCTR_API Session {
   /// Ends the threads that read, for a program that ends while the model is still there. Training
   /// and evaluation are refused from then on, until a source is set. Collective.
   void stop_data_reading();
+  /// The program ends. Waits for calls of other threads, for so many seconds, then ends the threads
+  /// that read and all work on the devices; calls are refused from now on. Never throws.
+  /// Collective, as stop_data_reading(); once.
+  void end(double seconds) noexcept;
   /// One step. False at the end of the data (epoch mode), then nothing has trained. NonFiniteLoss
   /// within 20 steps after the loss was not finite (with loss scaling, after the first of several
   /// in a row), and at the end of the data; that call has trained nothing.

@@ -84,11 +84,12 @@ Session::Impl::Impl(const SolverSpec& solver_spec, const ReaderSpec& reader,
   const std::vector<float> initial = graph->initial_parameters();
   resources->for_each_device([&](std::size_t id) { networks[id]->set_dense_weights(initial); });
   reads_together = resources->processes() && !reader.replicated && !reader.memory;
-  const InputLayout layout = input_layout(solver, model.input);
+  InputLayout layout = input_layout(solver, model.input);
+  layout.labels = graph->labels();
   const auto make_train_reader = [this, reader, layout] {
     return make_data_reader(
         make_source(reader, layout, solver.repeat_dataset, true, resources->processes()), layout,
-        solver.batchsize, reader.num_workers, resources);
+        solver.batchsize, reader.num_workers, resources, reader.max_bad_share);
   };
   HCTR_CHECK(reader.resident_batches == 0 || solver.repeat_dataset,
              "resident_batches needs repeat_dataset: it serves ", reader.resident_batches,
@@ -99,7 +100,7 @@ Session::Impl::Impl(const SolverSpec& solver_spec, const ReaderSpec& reader,
   if (with_eval) {
     eval_reader = make_data_reader(
         make_source(reader, layout, solver.repeat_dataset, false, resources->processes()), layout,
-        solver.batchsize_eval, reader.num_workers, resources);
+        solver.batchsize_eval, reader.num_workers, resources, reader.max_bad_share);
   }
   loss_watch = std::make_unique<LossWatch>(
       *resources, networks.front()->scales_loss() ? LossWatch::kPatienceWithLossScaling : 1);

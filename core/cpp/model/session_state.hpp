@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <atomic>
 #include <exception>
 #include <memory>
 #include <string>
@@ -44,9 +45,26 @@ struct Session::Impl {
   void settle();
   std::size_t devices() const { return resources->get_local_gpu_count(); }
   bool trains_embedding(std::size_t index) const;
+  /// A call under way. Refused once the program ends.
+  class Call {
+   public:
+    explicit Call(Impl& impl) : calls_(impl.calls) {
+      ++calls_;
+      if (!impl.ended) return;
+      --calls_;
+      throw InvalidArgument("the program is ending, and the model with it: no more calls");
+    }
+    ~Call() { --calls_; }
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+
+   private:
+    std::atomic<int>& calls_;
+  };
   /// Runs f; when it fails, the other processes of the job learn the cause instead of waiting.
   template <class F>
   auto in_job(const F& f) {
+    const Call call(*this);
     try {
       return f();
     } catch (const DataError& e) {
@@ -85,6 +103,8 @@ struct Session::Impl {
   ReadPosition trained_to;      ///< behind the last batch that trained
   bool plan_when_done = false;  ///< a profile in which step and plan do not overlap
   double acquire_seconds = 0.0;
+  std::atomic<int> calls{0};
+  std::atomic<bool> ended{false};
 };
 
 }  // namespace hugectr
