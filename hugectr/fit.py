@@ -154,10 +154,11 @@ class Fit:
     def _iterations(self, advance: Advance, first: int) -> int | None:
         self.model.start_data_reading()
         for iteration in range(first, self.max_iter):
-            lr = self.model.next_learning_rate()
-            self.model.train()
-            if self._after(iteration, lr):
-                return None
+            with self.model.exclusive():
+                lr = self.model.next_learning_rate()
+                self.model.train()
+                if self._after(iteration, lr):
+                    return None
             advance(f"iteration {iteration}")
         return self.max_iter
 
@@ -171,13 +172,15 @@ class Fit:
                 f"-----------------------------------Epoch {self.epoch}"
                 "-----------------------------------"
             )
-            lr = self.model.next_learning_rate()
-            while self.model.train():
-                if self._after(iteration, lr):
-                    return None
+            while True:
+                with self.model.exclusive():
+                    lr = self.model.next_learning_rate()
+                    if not self.model.train():
+                        break
+                    if self._after(iteration, lr):
+                        return None
                 advance(f"epoch {self.epoch}, iteration {iteration}")
                 iteration += 1
-                lr = self.model.next_learning_rate()
         return iteration
 
     def _after(self, iteration: int, lr: float) -> bool:

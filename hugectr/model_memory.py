@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hugectr._core import TensorView
+from hugectr._core import TensorView, serialised
 from hugectr.arguments import check_bool, check_int, check_str
 from hugectr.errors import did_you_mean, rejected
 from hugectr.interop import TableRows, as_view, stream_handle, to_numpy
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hugectr._core import BufferBag
 
 
+@serialised
 class ModelMemory(ModelGraph):
     """A compiled model's memory, without a copy; ``hugectr.interop`` has the rules.
 

@@ -66,7 +66,14 @@ cdef extern from * nogil:
         PyObject* owned, size_t rank, size_t size, double limit) except +translate_error
 
 
+cdef _interrupt_again(error):
+    # An interrupt can not pass through the core; the main thread raises it as soon as it is out.
+    if isinstance(error, KeyboardInterrupt):
+        _thread.interrupt_main()
+
+
 cdef string _failure_text(error) noexcept:
+    _interrupt_again(error)
     text = str(error) if isinstance(error, CommError) else f"{type(error).__name__}: {error}"
     return <string>(text.encode() or b"unknown error")
 
@@ -136,8 +143,12 @@ _session_numbers = itertools.count()
 def _stop_reading_together():
     for number in sorted(_reading_together.keys()):
         session = _reading_together.get(number)
-        if session is not None:
-            session.stop_data_reading()
+        # Whoever has the turn now may wait for another process.
+        if session is not None and session._turn.made_here() and session._turn.take(10.0):
+            try:
+                session.stop_data_reading()
+            finally:
+                session._turn.give()
 
 
 def _stop_before_the_end(session):

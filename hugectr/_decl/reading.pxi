@@ -3,6 +3,7 @@
 
 
 cdef string _error_text(error):
+    _interrupt_again(error)
     # Whatever is in a path or a name: an exception on the way to the core would be lost.
     return (str(error) or type(error).__name__).encode(errors="backslashreplace")
 

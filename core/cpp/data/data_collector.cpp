@@ -14,15 +14,13 @@ DataCollector::DataCollector(HeapEx& heap, BatchSlots& slots, ReaderLedger& ledg
       layout_(layout),
       batch_size_(batch_size),
       resources_(resources),
-      exchange_(exchange) {
+      exchange_(exchange),
+      thread_([this] {
+        heap_.stop();
+        slots_.stop();
+      }) {
   if (exchange_) exchange_->begin_pass();
-  thread_ = std::thread([this] { run(); });
-}
-
-DataCollector::~DataCollector() {
-  heap_.stop();
-  slots_.stop();
-  thread_.join();
+  thread_.start("hctr-collect", [this] { run(); });
 }
 
 void DataCollector::run() {

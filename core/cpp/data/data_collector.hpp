@@ -2,8 +2,8 @@
 #pragma once
 #include <cstddef>
 #include <deque>
-#include <thread>
 
+#include "core/cpp/base/thread_group.hpp"
 #include "core/cpp/data/batch_exchange.hpp"
 #include "core/cpp/data/batch_slots.hpp"
 #include "core/cpp/data/heap_ex.hpp"
@@ -21,7 +21,7 @@ class DataCollector {
                 std::size_t batch_size, ResourceManager& resources, BatchExchange* exchange);
   /// Stops heap and slots, joins the thread; with an exchange that waits for the other processes to
   /// do the same.
-  ~DataCollector();
+  ~DataCollector() = default;
   DataCollector(const DataCollector&) = delete;
   DataCollector& operator=(const DataCollector&) = delete;
 
@@ -50,7 +50,7 @@ class DataCollector {
   ResourceManager& resources_;
   BatchExchange* const exchange_;
   std::deque<InFlight> in_flight_;
-  std::thread thread_;
+  ThreadGroup thread_;
 };
 
 }  // namespace hugectr
