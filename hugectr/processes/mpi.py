@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import atexit
 import sys
 import threading
 import time
@@ -13,6 +12,7 @@ from typing import Any
 from hugectr.errors import CommError
 from hugectr.processes.connected import ConnectedGroup
 from hugectr.processes.failure import JobFailure, seconds_before_telling
+from hugectr.processes.forked import at_exit_here
 from hugectr.processes.group import ProcessGroup
 
 _ABORT_TAG, _DATA_TAG = 2, 1
@@ -30,7 +30,7 @@ class _Control:
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="hctr-watch", daemon=True)
         self._thread.start()
-        atexit.register(self._end)  # runs before the one of mpi4py, which finalizes MPI
+        at_exit_here(self._end)  # runs before the one of mpi4py, which finalizes MPI
 
     def tell(self, reason: str) -> None:
         text = reason.encode()

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import select
 import socket
@@ -20,6 +19,7 @@ from hugectr.processes.failure import (
     seconds_before_telling,
     start_limit_from_environment,
 )
+from hugectr.processes.forked import at_exit_here
 from hugectr.processes.group import ProcessGroup
 from hugectr.processes.rendezvous import Address, Listener, connect, find_each_other
 
@@ -61,7 +61,7 @@ class _Control:
         self.ended: set[int] = set()  # processes that said goodbye
         self._sending = threading.Lock()
         threading.Thread(target=self._watch, name="hctr-watch", daemon=True).start()
-        atexit.register(self._say, _BYE)
+        at_exit_here(self._say, _BYE)
 
     def tell(self, reason: str) -> None:
         self._say(reason.encode() or b"unknown")
