@@ -116,7 +116,10 @@ def _in_turn(method):
         if turn is None:
             raise InvalidArgument(
                 f"this {type(self).__name__} was not made whole: its __init__ did not run")
-        with turn:
+        turn.take()
+        try:
             return method(self, *args, **kwargs)
+        finally:
+            turn.give()
 
     return functools.wraps(method)(call)
