@@ -22,6 +22,7 @@ from hugectr._decl.base cimport (
     CppOpTable,
     CppTensorScalarType,
     CppUpdate,
+    cpp_memory_shortage,
     cpp_thread_shortage,
     fork_generation,
 )

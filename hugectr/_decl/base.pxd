@@ -18,6 +18,7 @@ cdef extern from "core/cpp/base/fork.hpp" namespace "hugectr" nogil:
 
 cdef extern from "core/cpp/base/thread_group.hpp" namespace "hugectr" nogil:
     string cpp_thread_shortage "hugectr::thread_shortage"(const string&, const string&) except +
+    string cpp_memory_shortage "hugectr::memory_shortage"(const string&) except +
 
 cdef extern from "core/cpp/base/scalar_type.hpp" namespace "hugectr" nogil:
     cdef enum class CppTensorScalarType "hugectr::TensorScalarType":

@@ -119,6 +119,12 @@ def _in_turn(method):
         turn.take()
         try:
             return method(self, *args, **kwargs)
+        except MemoryError as error:
+            if str(error) not in ("", "out of host memory"):
+                raise
+            # Of Python, NumPy or another library, or the core's bad_alloc: it names nothing.
+            name = f"{type(self).__name__}.{method.__name__}"
+            raise OutOfMemory(cpp_memory_shortage(name)) from error
         finally:
             turn.give()
 

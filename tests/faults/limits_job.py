@@ -12,17 +12,17 @@ import sys
 import traceback
 from pathlib import Path
 
+from oracle.small_net import DENSE, SIZES
+
+import hugectr
+from hugectr import processes
+from hugectr.enums import DataReaderType_t
+
 settings = json.loads(sys.argv[1])
 if settings.get("user"):
     # Another user for the limit of threads, which root has not; the files are still root's.
     os.setresuid(settings["user"], settings["user"], 0)
     ctypes.CDLL(None).setfsuid(0)
-
-from oracle.small_net import build
-
-import hugectr
-from hugectr import processes
-from hugectr.enums import DataReaderType_t
 
 
 def address_space():
@@ -63,17 +63,40 @@ def limit():
         resource.setrlimit(kind, (base() + settings["more"], hard))
 
 
+def build(kind, source, vvgpu, **reader):
+    """A model that reads, looks up, multiplies matrices and keeps optimizer states."""
+    solver = hugectr.CreateSolver(
+        batchsize=96, batchsize_eval=96, lr=0.01, seed=3, i64_input_key=True, vvgpu=vvgpu
+    )
+    params = hugectr.DataReaderParams(kind, source, num_workers=3, **reader)
+    optimizer = hugectr.CreateOptimizer(hugectr.Optimizer_t.Adam)
+    model = hugectr.Model(solver, params, optimizer)
+    sparse = hugectr.DataReaderSparseParam("keys", 1, True, len(SIZES))
+    layer, t = hugectr.DenseLayer, hugectr.Layer_t
+    kind = hugectr.Embedding_t.DistributedSlotSparseEmbeddingHash
+    model.add(hugectr.Input(1, "label", DENSE, "dense", [sparse]))
+    model.add(hugectr.SparseEmbedding(kind, 1, 16, "sum", "table", "keys"))
+    model.add(layer(t.Reshape, ["table"], ["flat"], leading_dim=16 * len(SIZES)))
+    model.add(layer(t.Concat, ["flat", "dense"], ["features"]))
+    model.add(layer(t.InnerProduct, ["features"], ["fc1"], num_output=256))
+    model.add(layer(t.ReLU, ["fc1"], ["relu1"]))
+    model.add(layer(t.InnerProduct, ["relu1"], ["logit"], num_output=1))
+    model.add(layer(t.BinaryCrossEntropyLoss, ["logit", "label"], ["loss"]))
+    model.compile()
+    return model
+
+
 def work():
     kind = settings["kind"]
     size = processes.current().size
-    options = {"eval_source": settings["eval_source"], "repeat": True}
+    options = {"eval_source": settings["eval_source"]}
     if kind == "Parquet":
         import pyarrow.parquet  # noqa: F401 what it needs belongs to the import
     else:
         options["check_type"] = hugectr.Check_t.Sum
     limit()
     rows = [[2 * p, 2 * p + 1] for p in range(size)]
-    model = build(DataReaderType_t[kind], settings["source"], vvgpu=rows, num_workers=3, **options)
+    model = build(DataReaderType_t[kind], settings["source"], rows, **options)
     for _ in range(5):
         model.train()
     model.evaluate()

@@ -25,7 +25,10 @@ from faults.harness import KINDS, Broken, Case
 
 #: The classes, in the order of the table.
 CLASSES: tuple[str, ...] = (
+    "forks",
+    "interrupts",
     "limits",
+    "two_threads",
 )
 
 

@@ -104,4 +104,11 @@ std::string thread_shortage(const std::string& what, const std::string& cause) {
          "; raise what is short, or use fewer threads (HUGECTR_NUM_THREADS, num_workers, devices)";
 }
 
+std::string memory_shortage(const std::string& what) {
+  return concat(what, ": out of host memory; this process has ", status_of_process("VmRSS"),
+                " in memory and ", status_of_process("VmSize"), " of address space",
+                limit_text(RLIMIT_AS, 1024, "kB of address space it may have (ulimit -v):"),
+                "; raise the limit, or use a smaller batch, table budget or number of workers");
+}
+
 }  // namespace hugectr

@@ -41,5 +41,7 @@ class HCTR_API ThreadGroup {
 
 /// Why `what` could not be started, with what this process uses of the limits that it may have met.
 HCTR_API std::string thread_shortage(const std::string& what, const std::string& cause);
+/// The same for memory that `what` did not get.
+HCTR_API std::string memory_shortage(const std::string& what);
 
 }  // namespace hugectr

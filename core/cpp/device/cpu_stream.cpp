@@ -95,8 +95,9 @@ unsigned delay_from_environment() {
   return static_cast<unsigned>(value);
 }
 
-/// The stream whose thread this is, if any.
-thread_local const void* running_stream = nullptr;
+/// The stream whose thread this is, if any. Initial-exec: there from the start, without an
+/// allocation that could fail.
+[[gnu::tls_model("initial-exec")]] thread_local const void* running_stream = nullptr;
 
 class CpuStream final : public Stream {
  public:

@@ -8,8 +8,9 @@
 namespace hugectr {
 namespace {
 
-/// The DeviceThreads whose f this thread is running, if any.
-thread_local const void* running_for = nullptr;
+/// The DeviceThreads whose f this thread is running, if any. Initial-exec: there from the start of
+/// a thread, without an allocation that could fail.
+[[gnu::tls_model("initial-exec")]] thread_local const void* running_for = nullptr;
 
 }  // namespace
 

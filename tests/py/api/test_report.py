@@ -16,7 +16,7 @@ NAMES = [
     "loss",
     '"><script>alert(1)</script>',
     "a < b & c > d",
-    "it's \"quoted\"",
+    'it\'s "quoted"',
     "$x^$",
     "$\\frac{$ and $ 5",
     "$x^2$",
