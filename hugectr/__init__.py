@@ -12,8 +12,12 @@ from hugectr.processor import require_features
 # Before the compiled parts: on an older processor they would die of an illegal instruction.
 require_features()
 
+from hugectr.blas_threads import loaded_without_threads
+
+with loaded_without_threads():
+    from hugectr._core import version as _version
+
 from hugectr import cuda, data, interop, optimizer, tools
-from hugectr._core import version as _version
 from hugectr.config import SolverParser, get_learning_rate_scheduler
 from hugectr.embedding import HybridEmbeddingParam, SparseEmbedding
 from hugectr.enums import (

@@ -5,8 +5,8 @@ Structs travel as dicts with exactly the field names given here; a missing key t
 an unknown key is a ``ValueError``.
 """
 
-from collections.abc import Callable
-from typing import Any, TypedDict
+from collections.abc import Callable, Collection
+from typing import Any, TypedDict, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -54,6 +54,9 @@ from hugectr._core_specs import (
     SparseInputSpec as SparseInputSpec,
 )
 from hugectr.processes.group import ProcessGroup
+
+_Class = TypeVar("_Class", bound=type)
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 class InvalidArgument(ValueError): ...
 class OutOfMemory(MemoryError): ...
@@ -201,6 +204,44 @@ class TableViews(TypedDict):
     vectors: TensorView
     states: list[TensorView]
 
+def thread_shortage(what: str, cause: str) -> str:
+    """Text for a thread that could not be started: what this process uses, and its limits."""
+
+class Turn:
+    """Calls on one object take turns, in the order in which their threads came.
+
+    The thread that has the turn may take it again. Waiting lets go of the GIL and can be
+    interrupted. In a forked child of the process that made the object there is none to be had:
+    InvalidArgument.
+
+    Parameters
+    ----------
+    what : str
+        The object, as errors name it.
+    """
+
+    def __init__(self, what: str) -> None: ...
+    def made_here(self) -> bool:
+        """Whether this is the process that made it, no forked child."""
+
+    def check(self) -> None: ...
+    def take(self, seconds: float = -1.0) -> bool:
+        """Wait for the turn, negative: however long; whether it was had in that time."""
+
+    def give(self) -> None: ...
+    def __enter__(self) -> Turn: ...
+    def __exit__(self, *_: object) -> None: ...
+
+def serialised(cls: _Class, but: Collection[str] = ()) -> _Class:
+    """Has every public method of a class take the turn of its object, ``self._turn``.
+
+    Such an object can not be copied or pickled. ``but``: methods that take none, as those marked
+    ``unserialised`` do.
+    """
+
+def unserialised(function: _Function) -> _Function:
+    """Marks a method that takes turns itself or may run beside all others."""
+
 class Session:
     def __init__(
         self,
@@ -208,6 +249,7 @@ class Session:
         reader: ReaderSpec,
         model: ModelSpec,
         processes: ProcessGroup | None = None,
+        turn: Turn | None = None,
     ) -> None: ...
     def has_left(self) -> bool: ...
     def leave(self, reason: str) -> None:

@@ -22,6 +22,9 @@ from hugectr._decl.base cimport (
     CppOpTable,
     CppTensorScalarType,
     CppUpdate,
+    cpp_memory_shortage,
+    cpp_thread_shortage,
+    fork_generation,
 )
 from hugectr._decl.base cimport set_log_level as cpp_set_log_level
 from hugectr._decl.base cimport set_log_rank as cpp_set_log_rank
@@ -38,7 +41,10 @@ from hugectr._decl.ops cimport (
     run_on_host_tensors,
 )
 
+import _thread
 import atexit
+import collections
+import functools
 import itertools
 import os
 import weakref
@@ -107,6 +113,7 @@ for _error in (InvalidArgument, OutOfMemory, DeviceError, DataError, CommError, 
     _error.__module__ = "hugectr"
 
 
+include "_decl/turns.pxi"
 include "_decl/arrays.pxi"
 include "_decl/specs.pxi"
 include "_decl/reading.pxi"
@@ -166,6 +173,7 @@ def op_fields(str name):
 
 
 cdef unique_ptr[CppThreadPool] _pool
+cdef uint64_t _pool_generation = 0
 
 
 cdef CppOpAttribute _op_attribute(value) except *:
@@ -187,8 +195,9 @@ cdef CppOpAttribute _op_attribute(value) except *:
 
 
 def run_op(str name, dict tensors, dict attributes=None, str device="cpu"):
-    global _pool
-    if not _pool:
+    global _pool, _pool_generation
+    if not _pool or _pool_generation != fork_generation():
+        _pool_generation = fork_generation()
         _pool.reset(new CppThreadPool(<size_t>0))
     cdef unique_ptr[CppOpByName] op
     op.reset(new CppOpByName(<string>name))
@@ -216,8 +225,9 @@ def run_op(str name, dict tensors, dict attributes=None, str device="cpu"):
 cdef class LearningRateScheduler:
     cdef unique_ptr[CppLearningRateScheduler] _it
 
-    def __init__(self, base_lr, warmup_steps=1, decay_start=0, decay_steps=1, decay_power=2.0,
-                 end_lr=0.0):
+    # Here and below: what __cinit__ makes is there in every object, whoever called __new__.
+    def __cinit__(self, base_lr, warmup_steps=1, decay_start=0, decay_steps=1, decay_power=2.0,
+                  end_lr=0.0):
         f = _Fields("learning rate", dict(
             lr=base_lr, warmup_steps=warmup_steps, decay_start=decay_start,
             decay_steps=decay_steps, decay_power=decay_power, end_lr=end_lr))
@@ -239,10 +249,15 @@ include "_decl/program_end.pxi"
 cdef class Network:
     """See ``_core.pyi``."""
 
-    cdef unique_ptr[CppSingleNetwork] _it
+    cdef CppSingleNetwork* _it
+    cdef readonly object _turn
+    cdef uint64_t _generation
 
-    def __init__(self, dict inputs, list layers, train=True, seed=1, no_gradient=None,
-                 device="cpu", dtype="float32"):
+    def __cinit__(self, dict inputs, list layers, train=True, seed=1, no_gradient=None,
+                  device="cpu", dtype="float32"):
+        self._turn = Turn("network")
+        self._it = NULL
+        self._generation = fork_generation()
         cdef vector[CppNetworkInput] specs
         cdef CppNetworkInput spec
         for name, shape in inputs.items():
@@ -251,10 +266,13 @@ cdef class Network:
             spec.needs_gradient = name not in (no_gradient or [])
             spec.lowers = True
             specs.push_back(spec)
-        # not make_unique: Cython would turn its exceptions into RuntimeError
-        self._it.reset(new CppSingleNetwork(
+        self._it = new CppSingleNetwork(
             specs, _layer_specs(layers), <cbool>train, <uint64_t>seed, _device_type(device),
-            _compute_dtype(dtype)))
+            _compute_dtype(dtype))
+
+    def __dealloc__(self):
+        if self._generation == fork_generation():  # a forked child has no thread to end
+            del self._it
 
     def _get(self, str name):
         cdef vector[size_t] shape
@@ -302,3 +320,8 @@ cdef class Network:
 
     def op_records(self):
         return list(deref(self._it).op_names())
+
+
+# Session.leave ends the waits of the others.
+serialised(Session, but={"leave", "has_left"})
+serialised(Network)

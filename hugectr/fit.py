@@ -155,14 +155,15 @@ class Fit:
     def _iterations(self, advance: Advance, first: int) -> int | None:
         self.model.start_data_reading()
         for iteration in range(first, self.max_iter):
-            lr = self._step()
-            if lr is None:
-                raise DataError(
-                    f"fit: the training data ended after {iteration} of {self.max_iter} "
-                    "iterations, although repeat_dataset=True"
-                )
-            if self._after(iteration, lr):
-                return None
+            with self.model.exclusive():
+                lr = self._step()
+                if lr is None:
+                    raise DataError(
+                        f"fit: the training data ended after {iteration} of {self.max_iter} "
+                        "iterations, although repeat_dataset=True"
+                    )
+                if self._after(iteration, lr):
+                    return None
             advance(f"iteration {iteration}")
         return self.max_iter
 
@@ -176,9 +177,13 @@ class Fit:
                 f"-----------------------------------Epoch {self.epoch}"
                 "-----------------------------------"
             )
-            while (lr := self._step()) is not None:
-                if self._after(iteration, lr):
-                    return None
+            while True:
+                with self.model.exclusive():
+                    lr = self._step()
+                    if lr is None:
+                        break
+                    if self._after(iteration, lr):
+                        return None
                 advance(f"epoch {self.epoch}, iteration {iteration}")
                 iteration += 1
         return iteration

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hugectr import _core, log
+from hugectr._core import serialised, unserialised
 from hugectr.arguments import check_enum, check_float, check_str
 from hugectr.enums import Tensor_t
 from hugectr.errors import rejected
@@ -48,8 +49,11 @@ class ModelDataReader:
         return self._train and self._model.session.train_data_at_end()
 
 
+@serialised
 class Model(ModelMemory, ModelFiles, ModelTiming):
     """A model: an input, embedding tables, a dense network, and the run that trains them.
+
+    Several threads may call it: their calls take turns (``exclusive``).
 
     Parameters
     ----------
@@ -69,6 +73,7 @@ class Model(ModelMemory, ModelFiles, ModelTiming):
 
     # --- training -------------------------------------------------------------------------------
 
+    @unserialised  # takes a turn a step
     def fit(
         self,
         num_epochs: int = 0,
@@ -87,7 +92,7 @@ class Model(ModelMemory, ModelFiles, ModelTiming):
         checkpoint_deltas: int = 0,
         show_pipeline: bool = False,
     ) -> None:
-        """Train.
+        """Train. Between two steps other threads' calls get their turn.
 
         Parameters
         ----------

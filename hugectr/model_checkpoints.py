@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hugectr import checkpoints, log
+from hugectr._core import serialised, unserialised
 from hugectr.agreement import from_root, together
 from hugectr.arguments import check_bool, check_int
 from hugectr.checkpoints import MANIFEST, Base, step_folder
@@ -19,6 +20,7 @@ from hugectr.model_graph import ModelGraph
 from hugectr.processes.group import ProcessGroup
 
 
+@serialised
 class ModelCheckpoints(ModelGraph):
     """The part of Model that deals with native checkpoints (``hugectr.checkpoints``)."""
 
@@ -31,6 +33,7 @@ class ModelCheckpoints(ModelGraph):
     _next_base: Base | None = None  # that when the save under way is published
     _incremental: tuple[int, ...] = ()  # marks of the last get_incremental_model()
 
+    @unserialised  # does not keep the turn while an earlier save writes
     def save(
         self,
         path: str | os.PathLike[str],
@@ -74,13 +77,18 @@ class ModelCheckpoints(ModelGraph):
         check_bool("save: delta", delta)
         self.session.check_loss()
         self.wait_for_save()
-        base = self._base_for(Path(path)) if delta else None
+        with self.exclusive():
+            return self._save(Path(path), keep_last, background, delta)
+
+    def _save(self, path: Path, keep_last: int, background: bool, delta: bool) -> Path:
+        self.wait_for_save()  # of another thread that came first
+        base = self._base_for(path) if delta else None
         if delta:
             self._notes_rows = True
         if background and self._save_channel is None:
             self._save_channel = self._group().duplicate("save")
         self._saver = checkpoints.Saver(path, keep_last, background, self._save_channel)
-        target = step_folder(Path(path), self.session.step())
+        target = step_folder(path, self.session.step())
         self._next_base = None
         self._saver.save(self, base)  # type: ignore[arg-type]
         if self._notes_rows:
@@ -149,17 +157,27 @@ class ModelCheckpoints(ModelGraph):
         self._incremental = self._mark_rows()
         return found
 
+    @unserialised
     def save_is_under_way(self) -> bool:
-        """Whether a save in the background still writes, in this process."""
+        """Whether a save in the background still writes, in this process.
+
+        May be called beside training, and does not wait for it.
+        """
+        self._turn.check()
         return self._saver is not None and self._saver.is_writing()
 
+    @unserialised
     def wait_for_save(self) -> None:
-        """Wait for a save in the background; raises its error."""
-        following, self._next_base = self._next_base, None
-        if self._saver is not None:
-            self._saver.wait()
-        if following is not None:
-            self._base = following
+        """Wait for a save in the background; raises its error.
+
+        May be called beside training, and lets it go on.
+        """
+        with self._save_turn:
+            following, self._next_base = self._next_base, None
+            if self._saver is not None:
+                self._saver.wait()
+            if following is not None:
+                self._base = following
 
     def latest_checkpoint(self, folder: str | os.PathLike[str]) -> Path | None:
         """The newest published checkpoint of a folder, or None; what process 0 sees counts."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hugectr import log
+from hugectr._core import serialised
 from hugectr.agreement import from_root
 from hugectr.arguments import check_int
 from hugectr.checkpoints import original_load, original_save
@@ -21,6 +22,7 @@ from hugectr.checkpoints.original_files import (
 from hugectr.model_checkpoints import ModelCheckpoints
 
 
+@serialised
 class ModelFiles(ModelCheckpoints):
     """Weights and optimizer states as files (``CheckpointFiles`` has their names).
 

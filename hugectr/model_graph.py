@@ -5,8 +5,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Self
 
 from hugectr import _core, log, processes
+from hugectr._core import Turn, serialised, unserialised
 from hugectr.config_layers import ParsedLayers
 from hugectr.embedding import SparseEmbedding
 from hugectr.errors import InvalidArgument, rejected
@@ -19,8 +21,19 @@ from hugectr.solver import Solver
 from hugectr.tensor_names import TensorNames
 
 
+@serialised
 class ModelGraph:
     """The part of Model that puts the graph together."""
+
+    _session: _core.Session | None = None
+    _turn: Turn
+    _save_turn: Turn  # of those who wait for a save, who do not keep others from training
+
+    def __new__(cls, *_: object, **__: object) -> Self:
+        """Make the locks, whatever a subclass does in its ``__init__``."""
+        model = super().__new__(cls)
+        model._turn, model._save_turn = Turn("model"), Turn("model")
+        return model
 
     def __init__(
         self,
@@ -57,10 +70,22 @@ class ModelGraph:
         self.dense_layers: list[DenseLayer] = []
         self._names = TensorNames()
         self.processes = processes.current()
-        self._session: _core.Session | None = None
+        self._session = None
         self._frozen: set[str] = set()  # "" is the dense network
         self._logged_stages: dict[str, float] = {}
         self._logged_metrics: dict[str, float] = {}
+
+    @unserialised
+    def exclusive(self) -> Turn:
+        """Context in which no other thread's call on this model comes between one's own.
+
+        Calls of several threads on one model take turns by themselves, call by call and in the
+        order in which they came; fit() step by step, so that another thread may save a model that
+        trains. A call may come from inside another one, in the same thread. In a job of several
+        processes all of them must make their calls in the same order, whatever their threads.
+        After a fork the model belongs to the parent alone: every call in the child raises.
+        """
+        return self._turn
 
     def add(self, part: Input | SparseEmbedding | DenseLayer) -> None:
         """Add the input, a table or a layer.
@@ -118,7 +143,7 @@ class ModelGraph:
         }
         solver = self.solver.to_spec()
         self._session = _core.Session(
-            solver, self.reader_params.to_spec(self.input), spec, self.processes
+            solver, self.reader_params.to_spec(self.input), spec, self.processes, self._turn
         )
         processes.end_with_job(self._session)
         for name in self._frozen:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hugectr._core import TensorView
+from hugectr._core import TensorView, serialised
 from hugectr.arguments import check_bool, check_int, check_str
 from hugectr.enums import Optimizer_t
 from hugectr.errors import did_you_mean, rejected
@@ -44,6 +44,7 @@ class RunningStatistics(NamedTuple):
     var: npt.NDArray[np.float32]
 
 
+@serialised
 class ModelMemory(ModelGraph):
     """A compiled model's memory, without a copy; ``hugectr.interop`` has the rules.
 

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+from hugectr._core import serialised
 from hugectr.arguments import check_int
 from hugectr.model_graph import ModelGraph
 from hugectr.pipeline import merge
 
 
+@serialised
 class ModelTiming(ModelGraph):
     """The part of Model that tells stages and ops apart by their time."""
 

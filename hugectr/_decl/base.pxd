@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Errors, dtypes, devices, optimizer settings.
+from libc.stdint cimport uint64_t
 from libcpp cimport bool as cbool
 from libcpp.string cimport string
 from libcpp.vector cimport vector
@@ -11,6 +12,13 @@ cdef extern from "core/cpp/base/device_id.hpp" namespace "hugectr" nogil:
     cdef cppclass CppDeviceId "hugectr::DeviceId":
         CppDeviceType type
         int index
+
+cdef extern from "core/cpp/base/fork.hpp" namespace "hugectr" nogil:
+    uint64_t fork_generation() noexcept
+
+cdef extern from "core/cpp/base/thread_group.hpp" namespace "hugectr" nogil:
+    string cpp_thread_shortage "hugectr::thread_shortage"(const string&, const string&) except +
+    string cpp_memory_shortage "hugectr::memory_shortage"(const string&) except +
 
 cdef extern from "core/cpp/base/scalar_type.hpp" namespace "hugectr" nogil:
     cdef enum class CppTensorScalarType "hugectr::TensorScalarType":

@@ -23,6 +23,8 @@ cdef extern from *:
     }
 
     static void translate_error() {
+      // An interrupt that has come meanwhile, or that a function of ours was told of, goes first.
+      if (PyErr_CheckSignals() != 0) return;
       try {
         throw;
       } catch (const hugectr::InvalidArgument& e) {

@@ -25,8 +25,17 @@ cdef void _drop_capsule(object capsule) noexcept:
         versioned.deleter(versioned)
 
 
+cdef cbool _making_a_view = False
+
+
 cdef TensorView _view(const CppTensorView& it):
-    cdef TensorView view = TensorView.__new__(TensorView)
+    global _making_a_view
+    cdef TensorView view
+    _making_a_view = True
+    try:
+        view = TensorView.__new__(TensorView)
+    finally:
+        _making_a_view = False
     view._it = it
     return view
 
@@ -41,8 +50,9 @@ cdef class TensorView:
         with nogil:
             self._it = CppTensorView()
 
-    def __init__(self):
-        raise InvalidArgument("TensorView: made by Model.tensor and hugectr.interop.as_view")
+    def __cinit__(self):
+        if not _making_a_view:
+            raise InvalidArgument("TensorView: made by Model.tensor and hugectr.interop.as_view")
 
     # --- what it looks like ---------------------------------------------------------------------
 

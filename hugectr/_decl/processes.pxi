@@ -80,7 +80,14 @@ cdef extern from * nogil:
         PyObject* owned, size_t rank, size_t size, double limit) except +translate_error
 
 
+cdef _interrupt_again(error):
+    # An interrupt can not pass through the core; the main thread raises it as soon as it is out.
+    if isinstance(error, KeyboardInterrupt):
+        _thread.interrupt_main()
+
+
 cdef string _failure_text(error) noexcept:
+    _interrupt_again(error)
     text = str(error) if isinstance(error, CommError) else f"{type(error).__name__}: {error}"
     return <string>(text.encode() or b"unknown error")
 

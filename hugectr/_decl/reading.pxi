@@ -63,6 +63,7 @@ cdef extern from * nogil:
 
 
 cdef string _error_text(error):
+    _interrupt_again(error)
     # Whatever is in a path or a name: an exception on the way to the core would be lost.
     text = (str(error) or type(error).__name__).encode(errors="backslashreplace")
     return text

@@ -7,12 +7,12 @@ cdef class Session:
     """See ``_core.pyi``."""
 
     cdef CppSession* _it
+    cdef readonly object _turn
     cdef object __weakref__
 
-    def __cinit__(self):
+    def __cinit__(self, solver, reader, model, processes=None, Turn turn=None):
         self._it = NULL
-
-    def __init__(self, solver, reader, model, processes=None):
+        self._turn = turn or Turn("session")
         cdef CppSolverSpec s = _solver_spec(solver)
         cdef CppReaderSpec r = _reader_spec(reader)
         cdef CppModelSpec m = _model_spec(model)
@@ -24,7 +24,6 @@ cdef class Session:
     def __dealloc__(self):
         # Without the GIL: the destructor joins threads, and one of them might be waiting for it.
         cdef CppSession* it = self._it
-        self._it = NULL
         with nogil:
             del it
 
@@ -38,12 +37,12 @@ cdef class Session:
 
     def leave(self, str reason):
         cdef string text = reason
-        if self._it != NULL:
+        if (<Turn>self._turn).made_here():
             with nogil:
                 self._it.leave(text)
 
     def has_left(self):
-        return self._it == NULL or self._it.has_left()
+        return self._it.has_left()
 
     def train(self):
         cdef cbool trained
@@ -327,7 +326,7 @@ cdef class Session:
             "states": [_view(state) for state in views.states],
         }
 
-    def set_weight(self, str name, TensorView values):
+    def set_weight(self, str name, TensorView values not None):
         cdef string weight = name
         with nogil:
             self._it.set_weight(weight, values._it)

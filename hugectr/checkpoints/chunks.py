@@ -11,7 +11,7 @@ import threading
 import zlib
 from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from hugectr.checkpoints.direct_file import DirectFile
 from hugectr.errors import DataError
+from hugectr.threads import Workers
 
 Array = npt.NDArray[Any]
 
@@ -85,7 +86,7 @@ class ChunkWriter:
     """Threads that write chunks of files. As a context, it waits for them and closes the files."""
 
     def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(_THREADS, "checkpoint")
+        self._pool = Workers(_THREADS, "checkpoint")
         self._pending: deque[Future[None]] = deque()
         self._files: list[ChunkFile] = []
 

@@ -10,7 +10,6 @@ it received to its own devices: memory is bounded by chunks, whatever the table.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +20,7 @@ from hugectr.agreement import LONG, Rounds, jointly
 from hugectr.checkpoints.chunks import Array, check_sum, checked_chunks, chunk_sums, read_range
 from hugectr.checkpoints.manifest import Manifest, RowUnit, row_bytes, row_shape, row_units
 from hugectr.checkpoints.rows import Parts, bag_of, pack, unpack
+from hugectr.threads import Workers
 
 if TYPE_CHECKING:
     from hugectr import _core
@@ -78,7 +78,7 @@ class TableReader:
 
     def ahead(self, units: list[RowUnit]) -> Iterator[dict[str, Array]]:
         """Content of chunks, each read while the one before is used."""
-        with ThreadPoolExecutor(1, "checkpoint") as pool:
+        with Workers(1, "checkpoint") as pool:
             following = pool.submit(self.read, units[0]) if units else None
             for number in range(len(units)):
                 assert following is not None

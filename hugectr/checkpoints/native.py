@@ -28,6 +28,7 @@ from hugectr.checkpoints.rows import ModelRows
 from hugectr.errors import CommError, InvalidArgument
 from hugectr.processes.group import ProcessGroup
 from hugectr.processes.solo import SoloGroup
+from hugectr.threads import start_thread
 
 if TYPE_CHECKING:
     from hugectr.model import Model
@@ -239,8 +240,7 @@ class Saver:
         if not self.background:
             write(self.folder, snapshot, self.keep_last, group)
             return
-        self._thread = threading.Thread(target=self._write, args=(snapshot,), name="hctr-save")
-        self._thread.start()
+        self._thread = start_thread(self._write, snapshot, name="hctr-save")
 
     def _write(self, snapshot: Snapshot) -> None:
         try:
@@ -254,8 +254,9 @@ class Saver:
 
     def wait(self) -> None:
         """Wait for the save that is under way; raises its error."""
-        if self._thread is not None:
-            self._thread.join()
+        thread = self._thread
+        if thread is not None:
+            thread.join()
             self._thread = None
         error, self._error = self._error, None
         if isinstance(error, CommError):

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any
 
 from hugectr import _core, log
-from hugectr.errors import CommError
+from hugectr.errors import CommError, InvalidArgument
 from hugectr.processes.environment import place_of, started_by_mpi
 from hugectr.processes.failure import limit_from_environment
 from hugectr.processes.group import ProcessGroup
@@ -25,6 +25,8 @@ __all__ = ["ProcessGroup", "current", "default_vvgpu", "end_with_job", "report"]
 
 _group: ProcessGroup | None = None
 _lock = threading.Lock()
+#: In a forked child: the group of its parent, when that is one of several processes of a job.
+_of_parent: ProcessGroup | None = None
 
 
 def current() -> ProcessGroup:
@@ -34,15 +36,34 @@ def current() -> ProcessGroup:
     ------
     CommError
         When processes are missing, or mpirun was used and mpi4py is not there.
+    InvalidArgument
+        In a process forked from one of a job of several: it is none of them.
     """
     global _group
     with _lock:
+        if _of_parent is not None:
+            raise InvalidArgument(
+                f"this process ({os.getpid()}) was forked from process {_of_parent.rank} of a job "
+                f"of {_of_parent.size} and is none of them: make the model in the parent, or fork "
+                "before anything of hugectr is called there"
+            )
         if _group is None:
             _group = _connect()
             log.set_rank(_group.rank)
             if _group.size > 1:
                 _tell_others_of_uncaught_errors(_group)
         return _group
+
+
+def _after_fork() -> None:
+    global _group, _lock, _of_parent
+    _lock = threading.Lock()  # a thread that is not here may have had it
+    if _group is not None and _group.size > 1:
+        _of_parent = _group  # kept: its connections are the parent's to close
+    _group = None
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def _connect() -> ProcessGroup:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import select
 import threading
@@ -11,7 +10,9 @@ import time
 from collections.abc import Sequence
 
 from hugectr.processes.failure import JobFailure
+from hugectr.processes.forked import at_exit_here
 from hugectr.processes.frames import MAX_MESSAGE, Forged, Link, MessageReader, sealed
+from hugectr.threads import start_thread
 
 _BYE = b"\0"  # everything else is a reason
 
@@ -39,8 +40,8 @@ class Control:
         self.ended: set[int] = set()  # processes that said goodbye
         self._lost: dict[int, float] = {}  # process -> when this one says so itself
         self._sending = threading.Lock()
-        threading.Thread(target=self._watch, name="hctr-watch", daemon=True).start()
-        atexit.register(self._say, _BYE)
+        start_thread(self._watch, name="hctr-watch", daemon=True)
+        at_exit_here(self._say, _BYE)
 
     def tell(self, reason: str) -> None:
         """Send a reason to all other processes."""

@@ -16,6 +16,7 @@ from hugectr.processes import greeting
 from hugectr.processes.deadline import Deadline
 from hugectr.processes.environment import Place
 from hugectr.processes.frames import Link
+from hugectr.threads import start_thread
 
 _GREETING_SECONDS = 5.0  # for a whole greeting, however its bytes drop in
 _SILENT_SECONDS = 0.2  # a process of this job has said something by then
@@ -85,7 +86,7 @@ class Listener:
         self._waiting: dict[tuple[bytes, int], Link] = {}
         self._claimed: set[tuple[bytes, int]] = set()
         self._ended = ""  # why no more connections are taken
-        threading.Thread(target=self._run, name="hctr-accept", daemon=True).start()
+        start_thread(self._run, name="hctr-accept", daemon=True)
 
     def take(self, name: str, rank: int, deadline: Deadline) -> Link:
         """The connection that process ``rank`` opened under a name.

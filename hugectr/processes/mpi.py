@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import atexit
 import sys
 import threading
 import time
@@ -13,8 +12,10 @@ from typing import Any
 from hugectr.errors import CommError
 from hugectr.processes.connected import ConnectedGroup
 from hugectr.processes.failure import JobFailure, seconds_before_telling
+from hugectr.processes.forked import at_exit_here
 from hugectr.processes.frames import MAX_MESSAGE
 from hugectr.processes.group import ProcessGroup
+from hugectr.threads import start_thread
 
 _ABORT_TAG, _DATA_TAG = 2, 1
 _PIECE = 1 << 30  # bytes of a message; counts of MPI are 32-bit numbers
@@ -29,9 +30,8 @@ class _Control:
         self._mpi, self._comm, self._failure = MPI, comm, failure
         self._told: list[Any] = []
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="hctr-watch", daemon=True)
-        self._thread.start()
-        atexit.register(self._end)  # runs before the one of mpi4py, which finalizes MPI
+        self._thread = start_thread(self._watch, name="hctr-watch", daemon=True)
+        at_exit_here(self._end)  # runs before the one of mpi4py, which finalizes MPI
 
     def tell(self, reason: str) -> None:
         text = reason.encode(errors="replace")[:MAX_MESSAGE] or b"unknown"

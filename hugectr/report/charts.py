@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import html
 import io
 import re
 from typing import Any
@@ -12,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
-from hugectr.report.html import Chart
+from hugectr.report.html import Chart, shown
 
 # Colours nobody else uses stand in for the page's CSS variables until the SVG is text: so one
 # drawing serves light and dark.
@@ -27,6 +28,7 @@ _INK, _GRID, _ACCENT, _TARGET, _MUTED = _VARIABLES
 
 _STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
+    "text.parse_math": False,  # names are shown as they are, dollar signs and all
     "font.size": 11,
     "axes.edgecolor": _GRID,
     "axes.labelcolor": _MUTED,
@@ -67,16 +69,24 @@ def chart_svg(chart: Chart, name: str) -> str:
         figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
     svg = out.getvalue()
     svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    for colour, variable in _VARIABLES.items():
-        svg = svg.replace(colour, variable)
-    svg = re.sub(r'\bid="', f'id="{name}-', svg)
-    svg = re.sub(r'href="#', f'href="#{name}-', svg)
-    svg = svg.replace("url(#", f"url(#{name}-")
+    for left_out in (r"<metadata>.*?</metadata>", r"<!--.*?-->"):
+        svg = re.sub(left_out, "", svg, flags=re.DOTALL)
+
+    def of_the_page(tag: re.Match[str]) -> str:
+        text = tag[0]
+        for colour, variable in _VARIABLES.items():
+            text = text.replace(colour, variable)
+        text = re.sub(r'\bid="', f'id="{name}-', text)
+        text = re.sub(r'href="#', f'href="#{name}-', text)
+        return text.replace("url(#", f"url(#{name}-")
+
+    # Only in tags: what a user's names hold lies between them, and stays as it is.
+    svg = re.sub(r"<[^>]*>", of_the_page, svg)
     # Width and height come from the page; the view box keeps the proportions.
     svg = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", svg, count=1)
     svg = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", svg, count=1)
-    return svg.replace("<svg", f'<svg role="img" aria-label="{chart.title}"', 1)
+    label = html.escape(shown(chart.title), quote=True)
+    return svg.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)
 
 
 def _draw(axes: Axes, chart: Chart) -> None:
@@ -88,7 +98,7 @@ def _draw(axes: Axes, chart: Chart) -> None:
         else:
             axes.plot(series.x, series.y, color=_ACCENT, linewidth=2)
     if chart.target is not None:
-        value, text = chart.target
+        value, text = chart.target[0], shown(chart.target[1])
         axes.axhline(value, color=_TARGET, linewidth=1.2, linestyle=(0, (5, 4)))
         axes.annotate(
             text,
@@ -99,8 +109,8 @@ def _draw(axes: Axes, chart: Chart) -> None:
             ha="right",
             color=_TARGET,
         )
-    axes.set_xlabel(chart.x_label)
-    axes.set_ylabel(chart.y_label)
+    axes.set_xlabel(shown(chart.x_label))
+    axes.set_ylabel(shown(chart.y_label))
     axes.margins(x=0.02)
     axes.xaxis.set_major_locator(MaxNLocator(nbins=7, integer=True))
     axes.yaxis.set_major_locator(MaxNLocator(nbins=5))

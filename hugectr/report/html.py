@@ -92,6 +92,13 @@ class TrainingReport:
     footer: list[str] = field(default_factory=list)
 
 
+def shown(text: str) -> str:
+    """A name as a page can show it: what no page may hold stands there as an escape sequence."""
+    return "".join(
+        c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text
+    )
+
+
 def write_html(report: TrainingReport, path: str | os.PathLike[str]) -> Path:
     """Write the report as one file without links to anything outside it.
 
@@ -110,7 +117,11 @@ def write_html(report: TrainingReport, path: str | os.PathLike[str]) -> Path:
         ) from error
     source = resources.files("hugectr.report").joinpath("report.html.j2").read_text("utf-8")
     environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda value: shown(value) if type(value) is str else value,
     )
     charts = [(chart, chart_svg(chart, f"c{i}")) for i, chart in enumerate(report.charts)]
     page = environment.from_string(source).render(report=report, charts=charts)

@@ -32,6 +32,10 @@ CLASSES: tuple[str, ...] = (
     "exits",
     "inputs",
     "sources",
+    "forks",
+    "interrupts",
+    "limits",
+    "two_threads",
 )
 
 

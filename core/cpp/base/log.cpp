@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <mutex>
+#include <new>
 #include <string_view>
 
 namespace hugectr {
@@ -36,7 +37,11 @@ struct LogState {
 };
 
 LogState& state() {
-  static auto* const object = new LogState;  // outlives every static that may still log
+  static LogState* const object = [] {
+    // A thread that the child of a fork does not have may have held the lock.
+    pthread_atfork(nullptr, nullptr, [] { new (&state().mutex) std::mutex; });
+    return new LogState;  // outlives every static that may still log
+  }();
   return *object;
 }
 

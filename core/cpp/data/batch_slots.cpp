@@ -25,6 +25,7 @@ BatchSlots::BatchSlots(const InputLayout& layout, std::size_t batch_size,
                        ResourceManager& resources)
     : slots_(IDataReader::kSlots) {
   for (BatchSlot& slot : slots_) make_slot(slot, layout, batch_size, resources);
+  for (auto* places : {&free_, &published_, &held_}) places->reserve(slots_.size());
   for (BatchSlot& slot : slots_) free_.push_back(&slot);
 }
 
@@ -82,7 +83,7 @@ BatchSlot* BatchSlots::wait_free() {
   free_changed_.wait(lock, [&] { return stopped_ || !free_.empty(); });
   if (stopped_) return nullptr;
   BatchSlot* slot = free_.front();
-  free_.pop_front();
+  free_.erase(free_.begin());
   return slot;
 }
 
@@ -114,7 +115,7 @@ Batch* BatchSlots::acquire() {
     return nullptr;
   }
   BatchSlot* slot = published_.front();
-  published_.pop_front();
+  published_.erase(published_.begin());
   held_.push_back(slot);
   return &slot->batch;
 }

@@ -2,7 +2,6 @@
 #pragma once
 #include <condition_variable>
 #include <cstddef>
-#include <deque>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -61,8 +60,8 @@ class BatchSlots {
   mutable std::mutex mutex_;
   std::condition_variable free_changed_, published_changed_;
   std::vector<BatchSlot> slots_;
-  std::deque<BatchSlot*> free_, published_;
-  std::vector<BatchSlot*> held_;
+  // With room for all slots: to hand one on needs no memory.
+  std::vector<BatchSlot*> free_, published_, held_;
   std::exception_ptr error_;
   bool finished_ = false, stopped_ = false, end_seen_ = false;
 };

@@ -18,31 +18,29 @@ BlockCache::BlockCache(IBlockFormat& format, const ShuffleSpec& shuffle, std::si
       ahead_(thread_count_ + 1),
       budget_(budget),
       repeat_(repeat),
-      shard_(shard) {}
-
-BlockCache::~BlockCache() { stop(); }
+      shard_(shard),
+      threads_([this] {
+        {
+          const std::lock_guard lock(mutex_);
+          stopped_ = true;
+        }
+        changed_.notify_all();
+      }) {}
 
 void BlockCache::start() {
   for (std::size_t i = 0; i < thread_count_; ++i) {
-    threads_.emplace_back([this] { decode_ahead(); });
+    threads_.start(concat("hctr-decode-", i), [this] { decode_ahead(); });
   }
 }
 
-void BlockCache::stop() {
-  {
-    const std::lock_guard lock(mutex_);
-    stopped_ = true;
-  }
-  changed_.notify_all();
-  for (std::thread& thread : threads_) thread.join();
-  threads_.clear();
-}
+void BlockCache::stop() { threads_.join(); }
 
 void BlockCache::restart(std::uint64_t visit, std::uint64_t rows_gone) {
   stop();
   entries_.clear();
   batches_.clear();
   held_bytes_ = 0;
+  failure_ = nullptr;
   const std::uint64_t own = shard_.owned_below(visit);
   next_entry_ = next_decode_ = own;
   horizon_ = own;
@@ -60,7 +58,7 @@ void BlockCache::claimed(std::uint64_t visit, std::uint64_t batch) {
     if (!repeat_) horizon = std::min(horizon, shard_.owned_below(format_.blocks().size()));
     horizon_ = std::max(horizon_, horizon);
   }
-  if (threads_.empty() && thread_count_ > 0) start();
+  if (threads_.size() == 0 && thread_count_ > 0) start();
   changed_.notify_all();
 }
 
@@ -129,6 +127,24 @@ void BlockCache::decoded_as(std::uint64_t visit, std::uint64_t rows,
 }
 
 void BlockCache::decode_ahead() {
+  const auto fail = [this](std::exception_ptr error) {
+    {
+      const std::lock_guard lock(mutex_);
+      failure_ = std::move(error);
+    }
+    changed_.notify_all();
+  };
+  try {
+    decode_all_ahead();
+  }
+  // No memory to note a block in: whoever waits for one must hear of it.
+  HCTR_CATCH_FORCED_UNWIND(fail(std::make_exception_ptr(DataError(kThreadWasEnded))))
+  catch (...) {
+    fail(std::current_exception());
+  }
+}
+
+void BlockCache::decode_all_ahead() {
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [&] { return stopped_ || may_decode_ahead(); });
@@ -159,7 +175,8 @@ std::shared_ptr<const IBlock> BlockCache::get(std::uint64_t visit, std::uint64_t
   const auto is_mine = [&] {
     return !entry.started && (thread_count_ == 0 || batches_.empty() || batch <= *batches_.begin());
   };
-  changed_.wait(lock, [&] { return entry.ready || stopped_ || is_mine(); });
+  changed_.wait(lock, [&] { return entry.ready || stopped_ || failure_ || is_mine(); });
+  if (!entry.ready && failure_) std::rethrow_exception(failure_);
   if (!entry.ready && !stopped_) decode(found->first, lock);
   if (entry.error) std::rethrow_exception(entry.error);
   HCTR_CHECK(entry.ready, "reading was stopped");

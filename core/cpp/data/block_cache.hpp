@@ -8,9 +8,9 @@
 #include <memory>
 #include <mutex>
 #include <set>
-#include <thread>
 #include <vector>
 
+#include "core/cpp/base/thread_group.hpp"
 #include "core/cpp/data/block_order.hpp"
 #include "core/cpp/data/shard.hpp"
 
@@ -32,7 +32,6 @@ class BlockCache {
   /// `threads` decode ahead; 0: the thread that asks decodes.
   BlockCache(IBlockFormat& format, const ShuffleSpec& shuffle, std::size_t threads,
              std::uint64_t budget, bool repeat, Shard shard);
-  ~BlockCache();
   BlockCache(const BlockCache&) = delete;
   BlockCache& operator=(const BlockCache&) = delete;
 
@@ -62,6 +61,7 @@ class BlockCache {
   };
   void start();
   void stop();
+  void decode_all_ahead();
   void decode_ahead();
   // From here on visits are counted among this process's own.
   /// Makes entries up to and with `visit`. Call with the lock held.
@@ -93,7 +93,8 @@ class BlockCache {
   std::uint64_t held_bytes_ = 0;     ///< of blocks being decoded or in memory
   std::set<std::uint64_t> batches_;  ///< claimed and not finished
   bool stopped_ = false;
-  std::vector<std::thread> threads_;
+  std::exception_ptr failure_;  ///< of a thread that decodes ahead, outside of any block
+  ThreadGroup threads_;
 };
 
 }  // namespace hugectr

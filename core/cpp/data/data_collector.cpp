@@ -19,15 +19,13 @@ DataCollector::DataCollector(HeapEx& heap, BatchSlots& slots, ReaderLedger& ledg
       batch_size_(batch_size),
       resources_(resources),
       exchange_(exchange),
-      limit_(std::move(limit)) {
+      limit_(std::move(limit)),
+      thread_([this] {
+        heap_.stop();
+        slots_.stop();
+      }) {
   if (exchange_) exchange_->begin_pass();
-  thread_ = std::thread([this] { run(); });
-}
-
-DataCollector::~DataCollector() {
-  heap_.stop();
-  slots_.stop();
-  thread_.join();
+  thread_.start("hctr-collect", [this] { run(); });
 }
 
 void DataCollector::run() {

@@ -2,8 +2,8 @@
 #pragma once
 #include <cstddef>
 #include <deque>
-#include <thread>
 
+#include "core/cpp/base/thread_group.hpp"
 #include "core/cpp/data/bad_data_limit.hpp"
 #include "core/cpp/data/batch_exchange.hpp"
 #include "core/cpp/data/batch_slots.hpp"
@@ -23,7 +23,7 @@ class DataCollector {
                 BadDataLimit limit);
   /// Stops heap and slots, joins the thread; with an exchange that waits for the other processes to
   /// do the same.
-  ~DataCollector();
+  ~DataCollector() = default;
   DataCollector(const DataCollector&) = delete;
   DataCollector& operator=(const DataCollector&) = delete;
 
@@ -53,7 +53,7 @@ class DataCollector {
   BatchExchange* const exchange_;
   BadDataLimit limit_;
   std::deque<InFlight> in_flight_;
-  std::thread thread_;
+  ThreadGroup thread_;
 };
 
 }  // namespace hugectr

@@ -56,11 +56,20 @@ class DataReader final : public IDataReader {
 
   void start() override {
     if (workers_ || source_error_) return;
-    workers_ = std::make_unique<DataReaderWorkerGroup>(*source_, heap_, ledger_, batch_size_,
-                                                       num_workers_);
-    collector_ = std::make_unique<DataCollector>(heap_, slots_, ledger_, layout_, batch_size_,
-                                                 *resources_, exchange_.get(),
-                                                 BadDataLimit(max_bad_share_, first_epoch_));
+    try {
+      workers_ = std::make_unique<DataReaderWorkerGroup>(*source_, heap_, ledger_, batch_size_,
+                                                         num_workers_);
+      collector_ = std::make_unique<DataCollector>(heap_, slots_, ledger_, layout_, batch_size_,
+                                                   *resources_, exchange_.get(),
+                                                   BadDataLimit(max_bad_share_, first_epoch_));
+    } catch (...) {
+      // Nothing was claimed: a later start() reads the same.
+      stop();
+      slots_.reset();
+      heap_.reset();
+      throw;
+    }
+    workers_->begin();
   }
 
   Batch* acquire() override {

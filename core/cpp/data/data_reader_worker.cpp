@@ -21,11 +21,6 @@ void check_offsets_count(const CSRChunk& chunk) {
 
 }  // namespace
 
-DataReaderWorker::DataReaderWorker(DataReaderWorkerGroup& group)
-    : group_(group), thread_([this] { run(); }) {}
-
-DataReaderWorker::~DataReaderWorker() { thread_.join(); }
-
 void DataReaderWorker::run() {
   try {
     read_all();

@@ -1,32 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/data/data_reader_worker_group.hpp"
 
+#include "core/cpp/base/error.hpp"
 #include "core/cpp/base/forced_unwind.hpp"
+#include "core/cpp/data/data_reader_worker.hpp"
 
 namespace hugectr {
 
 DataReaderWorkerGroup::DataReaderWorkerGroup(IBatchSource& source, HeapEx& heap,
                                              ReaderLedger& ledger, std::size_t batch_size,
                                              std::size_t num_workers)
-    : source_(source), heap_(heap), ledger_(ledger), batch_size_(batch_size) {
-  try {
-    for (std::size_t i = 0; i < num_workers; ++i) {
-      workers_.push_back(std::make_unique<DataReaderWorker>(*this));
-    }
-  } catch (...) {
-    heap_.stop();  // the threads that did start must end before their members go
-    workers_.clear();
-    throw;
+    : source_(source), heap_(heap), ledger_(ledger), batch_size_(batch_size), threads_([this] {
+        {
+          const std::lock_guard lock(claim_mutex_);
+          closed_ = true;
+        }
+        begun_.notify_all();
+        heap_.stop();
+      }) {
+  for (std::size_t i = 0; i < num_workers; ++i) {
+    threads_.start(concat("hctr-read-", i), [this] { DataReaderWorker(*this).run(); });
   }
 }
 
-DataReaderWorkerGroup::~DataReaderWorkerGroup() {
-  heap_.stop();
-  workers_.clear();
+void DataReaderWorkerGroup::begin() {
+  {
+    const std::lock_guard lock(claim_mutex_);
+    begins_ = true;
+  }
+  begun_.notify_all();
 }
 
 bool DataReaderWorkerGroup::claim(RawBatch& raw, CSRChunk* chunk) {
-  const std::lock_guard lock(claim_mutex_);
+  std::unique_lock lock(claim_mutex_);
+  begun_.wait(lock, [&] { return begins_ || closed_; });
   if (closed_) {
     heap_.return_credit(chunk);
     return false;

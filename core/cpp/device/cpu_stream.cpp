@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/device/cpu_stream.hpp"
 
-#include <pthread.h>
-
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -18,6 +16,7 @@
 #include <utility>
 
 #include "core/cpp/base/error.hpp"
+#include "core/cpp/base/thread_group.hpp"
 
 namespace hugectr {
 namespace {
@@ -41,9 +40,18 @@ struct Mark {
   }
 };
 
+/// A wait for a thread that only the parent has would never end.
+void check_made_here(const MadeIn& made_in) {
+  if (made_in.this_process()) return;
+  throw DeviceError(
+      "a stream of a model can not be used in a forked child of the process that made it: its "
+      "thread is there; make a new model here");
+}
+
 class CpuEvent final : public Event {
  public:
   void synchronize() override {
+    check_made_here(made_in_);
     if (const auto mark = last()) mark->wait();
   }
   void set_last(std::shared_ptr<Mark> mark) {
@@ -56,6 +64,7 @@ class CpuEvent final : public Event {
   }
 
  private:
+  MadeIn made_in_;
   mutable std::mutex mutex_;
   std::shared_ptr<Mark> mark_;
 };
@@ -86,22 +95,17 @@ unsigned delay_from_environment() {
   return static_cast<unsigned>(value);
 }
 
+/// The stream whose thread this is, if any. Initial-exec: there from the start, without an
+/// allocation that could fail.
+[[gnu::tls_model("initial-exec")]] thread_local const void* running_stream = nullptr;
+
 class CpuStream final : public Stream {
  public:
   CpuStream(DeviceId device, const std::string& name)
       : device_(device), name_(name), delay_us_(delay_from_environment()), random_(next_seed()) {
-    thread_ = std::thread([this] { thread_main(); });
-    pthread_setname_np(thread_.native_handle(),
-                       concat(name, "-", device.index).substr(0, 15).c_str());
+    thread_.start(concat(name, "-", device.index), [this] { thread_main(); });
   }
-  ~CpuStream() override {
-    {
-      const std::lock_guard lock(mutex_);
-      stop_ = true;
-    }
-    queued_.notify_one();
-    thread_.join();
-  }
+  ~CpuStream() override = default;
   CpuStream(const CpuStream&) = delete;
   CpuStream& operator=(const CpuStream&) = delete;
 
@@ -134,9 +138,10 @@ class CpuStream final : public Stream {
 
   // Marks are set and waited for even when an earlier task failed: other streams go on.
   void record(Event& event) override {
+    CpuEvent& recorded = cpu_event(event);
     auto mark = std::make_shared<Mark>();
-    cpu_event(event).set_last(mark);
-    push({[mark = std::move(mark)] { mark->set(); }, {}, true});
+    push({[mark] { mark->set(); }, {}, true});
+    recorded.set_last(std::move(mark));  // last: a mark that no stream has is waited for for ever
   }
   void wait(Event& event) override {
     auto mark = cpu_event(event).last();
@@ -145,7 +150,8 @@ class CpuStream final : public Stream {
   }
 
   void synchronize() override {
-    HCTR_CHECK(std::this_thread::get_id() != thread_.get_id(), "a task of stream '", name_,
+    check_made_here(made_in_);
+    HCTR_CHECK(running_stream != this, "a task of stream '", name_,
                "' can not synchronize its own stream");
     std::unique_lock lock(mutex_);
     const std::uint64_t target = pushed_;
@@ -172,6 +178,7 @@ class CpuStream final : public Stream {
   };
 
   void push(Entry entry) {
+    check_made_here(made_in_);
     bool wake;
     {
       const std::lock_guard lock(mutex_);
@@ -189,6 +196,7 @@ class CpuStream final : public Stream {
   }
 
   void thread_main() {
+    running_stream = this;
     std::unique_lock lock(mutex_);
     for (;;) {
       idle_ = true;
@@ -238,7 +246,14 @@ class CpuStream final : public Stream {
   bool idle_ = false;
   bool stop_ = false;
   std::exception_ptr error_;
-  std::thread thread_;
+  MadeIn made_in_;
+  ThreadGroup thread_{[this] {
+    {
+      const std::lock_guard lock(mutex_);
+      stop_ = true;
+    }
+    queued_.notify_one();
+  }};
 };
 
 }  // namespace

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/device/device_threads.hpp"
 
-#include <pthread.h>
-
 #include <utility>
 
 #include "core/cpp/base/error.hpp"
@@ -10,34 +8,31 @@
 namespace hugectr {
 namespace {
 
-/// The DeviceThreads whose f this thread is running, if any.
-thread_local const void* running_for = nullptr;
+/// The DeviceThreads whose f this thread is running, if any. Initial-exec: there from the start of
+/// a thread, without an allocation that could fail.
+[[gnu::tls_model("initial-exec")]] thread_local const void* running_for = nullptr;
 
 }  // namespace
 
 ResourceManager::DeviceThreads::DeviceThreads(std::size_t count, const std::string& name,
                                               std::function<void(const std::string&)> on_error)
-    : on_error_(std::move(on_error)) {
+    : on_error_(std::move(on_error)), threads_([this] {
+        {
+          const std::lock_guard lock(mutex_);
+          stop_ = true;
+        }
+        start_.notify_all();
+      }) {
   if (count == 1) return;
   for (std::size_t i = 0; i < count; ++i) {
-    threads_.emplace_back([this, i] { thread_main(i); });
-    pthread_setname_np(threads_.back().native_handle(), concat(name, "-", i).substr(0, 15).c_str());
+    threads_.start(concat(name, "-", i), [this, i] { thread_main(i); });
   }
-}
-
-ResourceManager::DeviceThreads::~DeviceThreads() {
-  {
-    const std::lock_guard lock(mutex_);
-    stop_ = true;
-  }
-  start_.notify_all();
-  for (auto& thread : threads_) thread.join();
 }
 
 void ResourceManager::DeviceThreads::run(const std::function<void(std::size_t)>& f) {
   HCTR_CHECK(running_for != this, "for_each_device can not be called from inside itself");
   const std::lock_guard turn(turn_);
-  if (threads_.empty()) {
+  if (threads_.size() == 0) {
     running_for = this;
     try {
       f(0);
@@ -74,16 +69,25 @@ void ResourceManager::DeviceThreads::thread_main(std::size_t i) {
       (*f)(i);
     } catch (const CommError& e) {
       keep(std::current_exception(), true);
-      on_error_(e.what());
+      tell(e.what());
     } catch (const std::exception& e) {
       keep(std::current_exception(), false);
-      on_error_(e.what());
+      tell(e.what());
     } catch (...) {
       keep(std::current_exception(), false);
-      on_error_("unknown error");
+      tell("unknown error");
     }
     lock.lock();
     if (--running_ == 0) finish_.notify_all();
+  }
+}
+
+void ResourceManager::DeviceThreads::tell(const char* error) noexcept {
+  try {
+    on_error_(error);
+  } catch (...) {
+    // No memory for the text. The others must be woken all the same, and this text needs none.
+    on_error_("out of memory");
   }
 }
 

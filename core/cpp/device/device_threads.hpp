@@ -7,9 +7,8 @@
 #include <functional>
 #include <mutex>
 #include <string>
-#include <thread>
-#include <vector>
 
+#include "core/cpp/base/thread_group.hpp"
 #include "core/cpp/device/resource_manager.hpp"
 
 namespace hugectr {
@@ -21,7 +20,6 @@ class ResourceManager::DeviceThreads {
   /// `on_error` is called with the text of each exception, at once, so that it can wake the others.
   DeviceThreads(std::size_t count, const std::string& name,
                 std::function<void(const std::string&)> on_error);
-  ~DeviceThreads();
 
   /// Runs f(i) for every thread i and waits. Calls from several threads take turns; a call from
   /// inside f throws InvalidArgument. Rethrows the first exception; one that is no CommError goes
@@ -31,6 +29,7 @@ class ResourceManager::DeviceThreads {
  private:
   void thread_main(std::size_t i);
   void keep(std::exception_ptr error, bool comm_error);
+  void tell(const char* error) noexcept;
 
   std::function<void(const std::string&)> on_error_;
   std::mutex turn_;  ///< one run() at a time
@@ -42,7 +41,7 @@ class ResourceManager::DeviceThreads {
   bool stop_ = false;
   std::exception_ptr error_;
   bool error_is_comm_ = false;
-  std::vector<std::thread> threads_;
+  ThreadGroup threads_;
 };
 
 }  // namespace hugectr

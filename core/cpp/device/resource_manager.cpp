@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/device/resource_manager.hpp"
 
+#include <pthread.h>
+
 #include <exception>
 #include <mutex>
 #include <random>
@@ -13,12 +15,19 @@ namespace hugectr {
 namespace {
 
 /// One pool for all resource managers alive: two models in a process share the cores too.
+/// A forked child makes its own.
 std::shared_ptr<ThreadPool> process_pool() {
-  static std::mutex mutex;
-  static std::weak_ptr<ThreadPool> shared;
-  const std::lock_guard lock(mutex);
-  std::shared_ptr<ThreadPool> pool = shared.lock();
-  if (!pool) shared = pool = std::make_shared<ThreadPool>();
+  struct Shared {
+    std::mutex mutex;
+    std::weak_ptr<ThreadPool> pool;
+  };
+  static Shared* shared = [] {
+    pthread_atfork(nullptr, nullptr, [] { shared = new Shared; });
+    return new Shared;
+  }();
+  const std::lock_guard lock(shared->mutex);
+  std::shared_ptr<ThreadPool> pool = shared->pool.lock();
+  if (!pool) shared->pool = pool = std::make_shared<ThreadPool>();
   return pool;
 }
 

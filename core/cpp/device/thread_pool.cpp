@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/device/thread_pool.hpp"
 
-#include <pthread.h>
 #include <sched.h>
 
 #include <atomic>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "core/cpp/base/error.hpp"
+#include "core/cpp/base/thread_group.hpp"
 
 namespace hugectr {
 namespace {
@@ -79,7 +79,14 @@ struct ThreadPool::Impl {
   std::atomic<int> sleeping_callers{0};
   int sleeping_threads = 0;
   std::atomic<bool> stop{false};
-  std::vector<std::thread> threads;
+
+  ThreadGroup threads{[this] {
+    {
+      const std::lock_guard lock(mutex);
+      stop.store(true);
+    }
+    work_ready.notify_all();
+  }};
 
   /// Joins the oldest loop with chunks left; needs the mutex.
   Loop* join_loop() {
@@ -156,28 +163,24 @@ struct ThreadPool::Impl {
   }
 };
 
-ThreadPool::ThreadPool(std::size_t threads) : impl_(std::make_unique<Impl>()) {
+ThreadPool::ThreadPool(std::size_t threads) : impl_(new Impl) {
   const std::size_t total = threads > 0 ? threads : default_threads();
   for (std::size_t i = 1; i < total; ++i) {
-    impl_->threads.emplace_back([impl = impl_.get()] { impl->thread_main(); });
-    pthread_setname_np(impl_->threads.back().native_handle(),
-                       concat("hctr-pool-", i).substr(0, 15).c_str());
+    impl_->threads.start(concat("hctr-pool-", i), [impl = impl_.get()] { impl->thread_main(); });
   }
 }
 
-ThreadPool::~ThreadPool() {
-  {
-    const std::lock_guard lock(impl_->mutex);
-    impl_->stop.store(true);
-  }
-  impl_->work_ready.notify_all();
-  for (auto& thread : impl_->threads) thread.join();
-}
+ThreadPool::~ThreadPool() = default;
 
 std::size_t ThreadPool::size() const { return impl_->threads.size() + 1; }
 
 void ThreadPool::run_chunks(std::size_t chunks, const std::function<void(std::size_t)>& body) {
-  if (chunks <= 1 || impl_->threads.empty()) {
+  if (!made_in_.this_process()) {
+    throw DeviceError(
+        "the thread pool belongs to the process that this one was forked from, and its threads are "
+        "there: make a new model here");
+  }
+  if (chunks <= 1 || impl_->threads.size() == 0) {
     for (std::size_t chunk = 0; chunk < chunks; ++chunk) body(chunk);
     return;
   }

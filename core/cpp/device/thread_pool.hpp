@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "core/cpp/base/export.hpp"
+#include "core/cpp/base/fork.hpp"
 
 namespace hugectr {
 
@@ -15,7 +16,8 @@ namespace hugectr {
 class HCTR_API ThreadPool {
  public:
   /// `threads` threads take part in a loop, the caller included; 0 takes HUGECTR_NUM_THREADS or,
-  /// where that is unset, the cores this process may run on.
+  /// where that is unset, the cores this process may run on. Throws OutOfMemory when one of them
+  /// can not be started.
   explicit ThreadPool(std::size_t threads = 0);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -24,12 +26,14 @@ class HCTR_API ThreadPool {
   std::size_t size() const;
 
   /// Calls body(chunk) for chunk in [0, chunks), in any order, on any thread; returns when all are
-  /// done. The first exception of a body is rethrown in the caller.
+  /// done. The first exception of a body is rethrown in the caller. Throws DeviceError in a forked
+  /// child of the process that made the pool.
   void run_chunks(std::size_t chunks, const std::function<void(std::size_t)>& body);
 
  private:
   struct Impl;
-  std::unique_ptr<Impl> impl_;
+  MadeIn made_in_;
+  std::unique_ptr<Impl, DeleteWhereMade> impl_;
 };
 
 /// body(begin, end) over [0, n) in pieces of `grain` items (the last may be shorter). The pieces

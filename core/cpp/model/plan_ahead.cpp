@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/model/plan_ahead.hpp"
 
+#include <new>
+#include <utility>
+
 namespace hugectr {
 
 PlanAhead::PlanAhead(IDataReader& reader, std::vector<std::unique_ptr<IEmbedding>>& embeddings,
@@ -10,60 +13,76 @@ PlanAhead::PlanAhead(IDataReader& reader, std::vector<std::unique_ptr<IEmbedding
       embeddings_(embeddings),
       sparse_inputs_(std::move(sparse_inputs)),
       resources_(resources),
-      drop_incomplete_batch_(drop_incomplete_batch) {}
-
-PlanAhead::~PlanAhead() {
-  if (pending_.valid()) pending_.wait();
+      drop_incomplete_batch_(drop_incomplete_batch),
+      thread_([this] {
+        settle();
+        {
+          const std::lock_guard lock(mutex_);
+          stop_ = true;
+        }
+        changed_.notify_all();
+      }) {
+  thread_.start("hctr-ahead", [this] { run(); });
 }
 
-void PlanAhead::start() {
-  if (!pending_.valid()) pending_ = std::async(std::launch::async, [this] { return plan_next(); });
+void PlanAhead::run() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [&] { return stop_ || state_ == State::Wanted; });
+    if (stop_) return;
+    lock.unlock();
+    try {
+      planned_ = plan_next();
+    } catch (...) {
+      error_ = std::current_exception();
+    }
+    lock.lock();
+    state_ = State::Ready;
+    changed_.notify_all();
+  }
+}
+
+void PlanAhead::start() noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    if (state_ != State::None) return;
+    state_ = State::Wanted;
+  }
+  changed_.notify_all();
 }
 
 PlannedBatch PlanAhead::take() {
   start();
-  return pending_.get();
+  settle();
+  state_ = State::None;
+  if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+  return std::exchange(planned_, {});
 }
 
 void PlanAhead::settle() {
-  if (pending_.valid()) pending_.wait();
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return state_ != State::Wanted; });
 }
 
 void PlanAhead::undo() {
-  if (!pending_.valid()) return;
-  pending_.wait();
-  PlannedBatch planned;
-  try {
-    planned = pending_.get();
-  } catch (...) {
-    // The failed plan has left nothing behind; the error belongs to the step that asks for it.
-    std::promise<PlannedBatch> failed;
-    failed.set_exception(std::current_exception());
-    pending_ = failed.get_future();
-    return;
-  }
-  if (!planned.batch) {  // the end of the data is still the end
-    std::promise<PlannedBatch> end;
-    end.set_value(planned);
-    pending_ = end.get_future();
-    return;
-  }
-  drop_plans(planned.slot);
-  next_slot_ = planned.slot;
+  settle();
+  // A failed plan has left nothing behind; the error belongs to the step that asks for it. And the
+  // end of the data is still the end.
+  if (state_ == State::None || error_ || !planned_.batch) return;
+  state_ = State::None;
+  const PlannedBatch planned = std::exchange(planned_, {});
   unplanned_ = planned.batch;
+  next_slot_ = planned.slot;
+  drop_plans(planned.slot);
 }
 
 void PlanAhead::discard() {
   undo();
-  if (unplanned_) reader_.release(unplanned_);
-  unplanned_ = nullptr;
-  if (pending_.valid()) {
-    // An error read ahead belongs to the data that is being left.
-    try {
-      pending_.get();
-    } catch (...) {
-    }
-  }
+  if (unplanned_) reader_.release(std::exchange(unplanned_, nullptr));
+  // An error read ahead belongs to the data that is being left.
+  state_ = State::None;
+  error_ = nullptr;
+  planned_ = {};
 }
 
 void PlanAhead::give_up(const PlannedBatch& planned) {
@@ -94,8 +113,10 @@ PlannedBatch PlanAhead::plan_next() {
   try {
     plan(*batch, slot);
   } catch (const OutOfMemory&) {
-    unplanned_ = batch;  // there is nothing wrong with it
-    drop_plans(slot);
+    keep_unplanned(batch, slot);
+    throw;
+  } catch (const std::bad_alloc&) {
+    keep_unplanned(batch, slot);
     throw;
   } catch (...) {
     drop_plans(slot);
@@ -119,6 +140,12 @@ void PlanAhead::plan(Batch& batch, PlanSlot slot) {
     }
     if (timed) clock_.end_stage(stream);
   });
+}
+
+/// There is nothing wrong with the batch.
+void PlanAhead::keep_unplanned(Batch* batch, PlanSlot slot) {
+  unplanned_ = batch;
+  drop_plans(slot);
 }
 
 void PlanAhead::drop_plans(PlanSlot slot) {

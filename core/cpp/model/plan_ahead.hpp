@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <future>
+#include <condition_variable>
+#include <exception>
 #include <memory>
+#include <mutex>
 #include <vector>
 
+#include "core/cpp/base/thread_group.hpp"
 #include "core/cpp/data/data_reader.hpp"
 #include "core/cpp/embedding/embedding.hpp"
 #include "core/cpp/model/stage_clock.hpp"
@@ -24,10 +27,9 @@ class PlanAhead {
   PlanAhead(IDataReader& reader, std::vector<std::unique_ptr<IEmbedding>>& embeddings,
             std::vector<std::size_t> sparse_inputs, ResourceManager& resources,
             bool drop_incomplete_batch);
-  ~PlanAhead();
-
-  /// Starts on the next batch unless one is under way or ready.
-  void start();
+  /// Starts on the next batch unless one is under way or ready. Needs neither memory nor a thread:
+  /// it can not fail between two batches.
+  void start() noexcept;
   /// The next planned batch. An error of the reader or of a plan is rethrown here, before the batch
   /// trains; the tables are as before it. After OutOfMemory the next call tries the same batch
   /// again; with another error, which is the batch's own, it has been given back.
@@ -46,8 +48,12 @@ class PlanAhead {
   double take_seconds();
 
  private:
+  /// Of the pending plan. `Ready` is a batch, the end of the data, or an error.
+  enum class State { None, Wanted, Ready };
+  void run();
   PlannedBatch plan_next();
   void plan(Batch& batch, PlanSlot slot);
+  void keep_unplanned(Batch* batch, PlanSlot slot);
   void drop_plans(PlanSlot slot);
 
   IDataReader& reader_;
@@ -55,10 +61,17 @@ class PlanAhead {
   std::vector<std::size_t> sparse_inputs_;
   ResourceManager& resources_;
   const bool drop_incomplete_batch_;
-  std::future<PlannedBatch> pending_;
   Batch* unplanned_ = nullptr;  ///< taken from the reader, its plan was undone
   PlanSlot next_slot_ = PlanSlot::Train0;
   StageClock clock_{{"plan"}};  ///< stamped by the planning thread, read after waiting for it
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  State state_ = State::None;
+  bool stop_ = false;
+  // Of the planning thread while a plan is wanted, else of the caller.
+  PlannedBatch planned_;
+  std::exception_ptr error_;
+  ThreadGroup thread_;
 };
 
 }  // namespace hugectr

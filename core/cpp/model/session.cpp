@@ -4,6 +4,7 @@
 #include <chrono>
 #include <thread>
 
+#include "core/cpp/base/fork.hpp"
 #include "core/cpp/device/float_values.hpp"
 #include "core/cpp/model/session_state.hpp"
 
@@ -21,7 +22,7 @@ struct BatchReturn {
 
 Session::Session(const SolverSpec& solver, const ReaderSpec& reader, const ModelSpec& model,
                  std::shared_ptr<IProcessGroup> processes)
-    : impl_(std::make_shared<Impl>(solver, reader, model, std::move(processes))) {}
+    : impl_(new Impl(solver, reader, model, std::move(processes)), DeleteWhereMade()) {}
 
 Session::~Session() = default;
 

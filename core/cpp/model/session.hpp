@@ -117,7 +117,7 @@ struct TableViews {
 };
 
 /// A compiled model on its devices: the three-stage pipeline and everything a step does.
-/// One thread at a time may call it.
+/// One thread at a time may call it, none in a forked child of the process that made it.
 ///
 /// In a job of several processes each has a Session of its own, made from the same settings, and
 /// makes the same calls in the same order: all but those that only look at this process's devices
@@ -273,7 +273,7 @@ class HCTR_API Session {
  private:
   std::atomic<bool> left_ = false;
   struct Impl;
-  std::shared_ptr<Impl> impl_;  ///< shared with the views
+  std::shared_ptr<Impl> impl_;  ///< shared with the views; forked children leave it alone
 };
 
 }  // namespace hugectr

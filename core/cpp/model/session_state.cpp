@@ -54,13 +54,20 @@ TensorScalarType output_type(const NetworkGraph& graph, const std::string& table
 
 }  // namespace
 
-Session::Impl::Impl(const SolverSpec& solver_spec, const ReaderSpec& reader,
-                    const ModelSpec& model_spec, std::shared_ptr<IProcessGroup> processes)
+Session::Impl::Impl(const SolverSpec& solver_spec, const ModelSpec& model_spec)
     : solver(solver_spec),
       model(model_spec),
       scheduler(solver_spec.lr),
       metrics(solver_spec.metrics_auc, solver_spec.metrics_average_loss),
-      lr(static_cast<float>(solver_spec.lr.base_lr)) {
+      lr(static_cast<float>(solver_spec.lr.base_lr)) {}
+
+Session::Impl::Impl(const SolverSpec& solver_spec, const ReaderSpec& reader,
+                    const ModelSpec& model_spec, std::shared_ptr<IProcessGroup> processes)
+    : Impl(solver_spec, model_spec) {
+  build(reader, std::move(processes));
+}
+
+void Session::Impl::build(const ReaderSpec& reader, std::shared_ptr<IProcessGroup> processes) {
   check_solver(solver);
   check_model(model);
   resources = ResourceManager::create(solver.vvgpu, solver.seed, solver.device,
@@ -112,7 +119,7 @@ Session::Impl::~Impl() {
   // Whatever is queued still uses members; an error in it has nobody left to hear it.
   try {
     planner.reset();
-    resources->synchronize();
+    if (resources) resources->synchronize();
   } catch (const std::exception&) {
   }
 }
@@ -218,8 +225,8 @@ void Session::Impl::tell_others(const std::string& error, bool of_communication)
   try {
     // What came from another process is known there.
     processes->abort(of_communication ? error : concat("process ", processes->rank(), ": ", error));
-  } catch (...) {  // no memory for the text
-    processes->abort("a process failed");
+  } catch (...) {  // no memory for the text: this one needs none
+    processes->abort("out of memory");
   }
 }
 

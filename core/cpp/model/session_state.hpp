@@ -22,8 +22,11 @@ namespace hugectr {
 struct Session::Impl {
   Impl(const SolverSpec& solver, const ReaderSpec& reader, const ModelSpec& model,
        std::shared_ptr<IProcessGroup> processes);
+  Impl(const SolverSpec& solver, const ModelSpec& model);
   ~Impl();
 
+  /// Makes the parts; the destructor waits for what they do already when one of them fails.
+  void build(const ReaderSpec& reader, std::shared_ptr<IProcessGroup> processes);
   bool train();
   bool eval();
   /// Enqueues one training step of one device.

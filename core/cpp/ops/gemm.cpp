@@ -7,6 +7,7 @@
 #include <limits>
 #include <vector>
 
+#include "core/cpp/device/blas_room.hpp"
 #include "core/cpp/device/thread_pool.hpp"
 #include "core/cpp/ops/loops/check_tensor.hpp"
 
@@ -206,6 +207,7 @@ void gemm_serial(const FloatProduct& g) {
     return static_cast<blasint>(std::max<std::size_t>(value, 1));
   };
   if (g.m == 0 || g.n == 0) return;
+  const BlasRoom room;
   scipy_cblas_sgemm(CblasRowMajor, g.transpose_a ? CblasTrans : CblasNoTrans,
                     g.transpose_b ? CblasTrans : CblasNoTrans, static_cast<blasint>(g.m),
                     static_cast<blasint>(g.n), static_cast<blasint>(g.k), g.alpha, g.a,

@@ -21,11 +21,23 @@ CollectiveWatch::CollectiveWatch(std::size_t ranks, double limit_seconds,
     : limit_(limit_seconds),
       overdue_(std::move(overdue)),
       write_(optional_driver_function<decltype(write_)>("cuStreamWriteValue32")),
-      ranks_(ranks) {
+      ranks_(ranks),
+      thread_([this] {
+        {
+          const std::lock_guard lock(mutex_);
+          stop_ = true;
+        }
+        changed_.notify_all();
+      }) {
   const std::size_t bytes = std::max<std::size_t>(ranks, 1) * kLine * sizeof(std::uint32_t);
   HCTR_TRY(cudaHostAlloc(reinterpret_cast<void**>(&ended_), bytes, cudaHostAllocPortable));
   std::memset(ended_, 0, bytes);
-  thread_ = std::thread([this] { watch(); });
+  try {
+    thread_.start("hctr-gpu-watch", [this] { watch(); });
+  } catch (...) {
+    HCTR_TRY_NOTHROW(cudaFreeHost(ended_));
+    throw;
+  }
 }
 
 CollectiveWatch::~CollectiveWatch() {
@@ -33,14 +45,7 @@ CollectiveWatch::~CollectiveWatch() {
   HCTR_TRY_NOTHROW(cudaFreeHost(ended_));
 }
 
-void CollectiveWatch::stop() noexcept {
-  {
-    const std::lock_guard lock(mutex_);
-    stop_ = true;
-  }
-  changed_.notify_all();
-  if (thread_.joinable()) thread_.join();
-}
+void CollectiveWatch::stop() noexcept { thread_.join(); }
 
 std::uint32_t* CollectiveWatch::ended(std::size_t rank) const { return ended_ + rank * kLine; }
 

@@ -11,8 +11,9 @@
 #include <functional>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
+
+#include "core/cpp/base/thread_group.hpp"
 
 namespace hugectr::cuda {
 
@@ -65,7 +66,7 @@ class CollectiveWatch {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool stop_ = false;
-  std::thread thread_;
+  ThreadGroup thread_;
 };
 
 }  // namespace hugectr::cuda

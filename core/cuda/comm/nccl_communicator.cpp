@@ -4,10 +4,10 @@
 #include <chrono>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "core/cpp/base/error.hpp"
+#include "core/cpp/base/thread_group.hpp"
 #include "core/cpp/comm/check_collective.hpp"
 #include "core/cuda/comm/call_agreement.hpp"
 #include "core/cuda/comm/collective_watch.hpp"
@@ -130,8 +130,8 @@ struct Group {
   std::unique_ptr<CollectiveWatch> watch;  ///< null when there is one process
 
  private:
-  std::mutex ending;  ///< aborts and renewals take turns
-  std::thread end;    ///< calls end_comms() after an abort
+  std::mutex ending;       ///< aborts and renewals take turns
+  ThreadGroup end{[] {}};  ///< calls end_comms() after an abort
 
   /// Who waits for a process that hangs finds out by asking all: those that wait too answer, about
   /// half of the job's limit after the last collective ended.
@@ -201,14 +201,12 @@ struct Group {
   /// wait for the same rank: whoever has those to abort too must not wait here.
   void start_end() noexcept {
     try {
-      end = std::thread([this] { end_comms(); });
+      end.start("hctr-nccl-end", [this] { end_comms(); });
     } catch (...) {  // no thread to be had
       end_comms();
     }
   }
-  void wait_for_end() noexcept {
-    if (end.joinable()) end.join();
-  }
+  void wait_for_end() noexcept { end.join(); }
 };
 
 char* bytes_at(const TensorRef& ref, std::size_t element) {

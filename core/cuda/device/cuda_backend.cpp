@@ -9,6 +9,7 @@
 #include <string>
 
 #include "core/cpp/base/error.hpp"
+#include "core/cpp/base/fork.hpp"
 #include "core/cuda/comm/nccl.hpp"
 #include "core/cuda/comm/nccl_communicator.hpp"
 #include "core/cuda/comm/single_communicator.hpp"
@@ -84,6 +85,12 @@ class CudaBackend final : public DeviceBackend {
   DeviceType type() const override { return DeviceType::Cuda; }
 
   int device_count() const override {
+    if (!made_in_.this_process()) {
+      throw DeviceError(
+          "CUDA can not be used in a process forked from one that has used it: use device \"cpu\" "
+          "here, or start processes that import anew, as multiprocessing.get_context('spawn') "
+          "does");
+    }
     int count = 0;
     const cudaError_t status = cudaGetDeviceCount(&count);
     if (status == cudaSuccess) return count;
@@ -93,6 +100,7 @@ class CudaBackend final : public DeviceBackend {
   }
 
   void check_device(int index) const override {
+    if (!made_in_.this_process()) device_count();  // says so
     const std::lock_guard lock(mutex_);
     if (checked_.count(index) > 0) return;
     const int count = device_count();
@@ -193,6 +201,7 @@ class CudaBackend final : public DeviceBackend {
 
  private:
   mutable std::mutex mutex_;
+  MadeIn made_in_;
   mutable std::set<int> checked_;
 };
 
