@@ -21,9 +21,10 @@ from hugectr.checkpoints.chunks import Array, read_array
 from hugectr.checkpoints.delta import Base, chain_fields
 from hugectr.checkpoints.folder import Snapshot, held, write
 from hugectr.checkpoints.load import TableReader, load_table
-from hugectr.checkpoints.manifest import Manifest, row_shape
+from hugectr.checkpoints.manifest import Manifest, read_manifest, row_shape
 from hugectr.checkpoints.manifest import latest as _latest
 from hugectr.checkpoints.merge import links_of
+from hugectr.checkpoints.ownership import Writer, check_owner
 from hugectr.checkpoints.rows import ModelRows
 from hugectr.errors import CommError, InvalidArgument
 from hugectr.processes.group import ProcessGroup
@@ -206,6 +207,13 @@ class Saver:
         save() returns when the state is copied to the host; a thread writes it.
     channel : ProcessGroup, optional
         What the thread talks to other processes through; None: a new one of the model's group.
+    allow_nonfinite : bool
+        Save infinities and NaN too.
+
+    Attributes
+    ----------
+    written : int or None
+        Checksum of the manifest that was written, on process 0.
     """
 
     def __init__(
@@ -214,11 +222,15 @@ class Saver:
         keep_last: int = 0,
         background: bool = False,
         channel: ProcessGroup | None = None,
+        allow_nonfinite: bool = False,
     ) -> None:
         self.folder = Path(folder)
         self.keep_last = keep_last
         self.background = background
         self.channel = channel
+        self.allow_nonfinite = allow_nonfinite
+        self.written: int | None = None
+        self._resumed_in: Path | None = None
         self._thread: threading.Thread | None = None
         self._error: BaseException | None = None
 
@@ -232,19 +244,38 @@ class Saver:
         marks = base.marks if base is not None else None
         if self.background and self.channel is None:
             self.channel = group.duplicate("save")
+        run, step, self._resumed_in = model.run_id, model.session.step(), model.resumed_in
+        writer = Writer(run, self._resumed_in)
+        from_root(group, lambda: check_owner(self.folder, step, writer))  # before anything is read
         snapshot = jointly(group, lambda: take(model, self.background, marks), LONG)
+        snapshot.fields["run"] = run
         if base is not None:
             snapshot.fields |= from_root(group, lambda: chain_fields(base.path))
             _say_when_all_was_touched(model, snapshot)
         if not self.background:
-            write(self.folder, snapshot, self.keep_last, group)
+            self._write(snapshot, group)
             return
-        self._thread = threading.Thread(target=self._write, args=(snapshot,), name="hctr-save")
+        self._thread = threading.Thread(
+            target=self._write_behind, args=(snapshot,), name="hctr-save"
+        )
         self._thread.start()
 
-    def _write(self, snapshot: Snapshot) -> None:
+    def _write(self, snapshot: Snapshot, group: ProcessGroup) -> None:
+        path = write(
+            self.folder,
+            snapshot,
+            self.keep_last,
+            group,
+            resumed_in=self._resumed_in,
+            allow_nonfinite=self.allow_nonfinite,
+        )
+        if group.rank == 0:
+            self.written = read_manifest(path)["crc32"]
+
+    def _write_behind(self, snapshot: Snapshot) -> None:
+        assert self.channel is not None
         try:
-            write(self.folder, snapshot, self.keep_last, self.channel)
+            self._write(snapshot, self.channel)
         except BaseException as error:
             self._error = error
 

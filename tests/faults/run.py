@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import os
 import sys
 import tempfile
 import time
@@ -19,12 +20,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "py"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from faults.harness import KINDS, Broken, Case
 
 #: The classes, in the order of the table.
-CLASSES: tuple[str, ...] = ()
+CLASSES: tuple[str, ...] = (
+    "calls",
+    "kills",
+)
 
 
 @dataclass
@@ -90,6 +95,7 @@ def main() -> int:
     parser.add_argument("--case", default="")
     parser.add_argument("--json", default="")
     options = parser.parse_args()
+    os.environ.setdefault("HUGECTR_LOG_LEVEL", "WARNING")
     names = options.only.split(",") if options.only else list(CLASSES)
     counts = []
     for name in names:
