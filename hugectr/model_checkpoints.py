@@ -17,7 +17,7 @@ from hugectr.agreement import from_root, together
 from hugectr.arguments import check_bool, check_int
 from hugectr.checkpoints import MANIFEST, Base, step_folder
 from hugectr.checkpoints.manifest import AGAIN
-from hugectr.checkpoints.ownership import Writer, check_owner
+from hugectr.checkpoints.ownership import Writer, check_not_behind, check_owner
 from hugectr.errors import InvalidArgument
 from hugectr.model_graph import ModelGraph
 from hugectr.processes.group import ProcessGroup
@@ -194,7 +194,7 @@ class ModelCheckpoints(ModelGraph):
                 self._base = replace(following, crc32=self._saver.written)
 
     def check_checkpoint_folder(self, folder: str | os.PathLike[str]) -> None:
-        """Whether ``save`` may write to a folder. Collective.
+        """Whether a training that goes on from here may ``save`` to a folder. Collective.
 
         Raises
         ------
@@ -202,7 +202,12 @@ class ModelCheckpoints(ModelGraph):
             When it has checkpoints of another run, or later ones.
         """
         step, writer = self.session.step(), Writer(self.run_id, self.resumed_in)
-        from_root(self._group(), lambda: check_owner(Path(folder), step, writer))
+
+        def check() -> None:
+            check_owner(Path(folder), step, writer)
+            check_not_behind(Path(folder), step)
+
+        from_root(self._group(), check)
 
     def latest_checkpoint(self, folder: str | os.PathLike[str]) -> Path | None:
         """The newest published checkpoint of a folder, or None; what process 0 sees counts."""

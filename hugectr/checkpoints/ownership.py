@@ -36,10 +36,18 @@ class Writer:
 
 
 def readable(path: Path) -> Manifest | None:
-    """The manifest; None, and a warning, when it is damaged: nobody knows whose it is."""
+    """The manifest; None, and a warning, when it is damaged: nobody knows whose it is.
+
+    Raises
+    ------
+    DataError
+        When the file may well be whole, but can not be read now.
+    """
     try:
         return read_manifest(path)
     except DataError as error:
+        if isinstance(error.__cause__, OSError):
+            raise
         log.warning(str(error))
         return None
 

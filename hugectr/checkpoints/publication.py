@@ -189,7 +189,12 @@ class Publication:
                 undo()
             raise
         if keep_last > 0:
-            self._retire_all_but(keep_last)
+            try:
+                self._retire_all_but(keep_last, manifest)
+            except (DataError, OSError) as error:  # what was saved is saved
+                log.warning(
+                    f"keep_last={keep_last}: older checkpoints stay in {self.folder}: {error}"
+                )
         return self.target
 
     def _check_here(self) -> None:
@@ -238,7 +243,10 @@ class Publication:
                     f"{self.target} can not be replaced: the delta {path.name} builds on it; save "
                     "to another folder, or remove that delta and what builds on it"
                 )
-        if not self._writer.copies and (readable(self.target) or {}).get("crc32") != new_sum:
+        there = readable(self.target) or {}
+        if there.get("run") not in (self._writer.run, None):
+            raise InvalidArgument(f"{self.target} is of run {there['run']}: save to another folder")
+        if not self._writer.copies and there.get("crc32") != new_sum:
             check_not_behind(self.folder, self._step)
 
     def _take_a_free_place(self) -> Callable[[], None]:
@@ -272,43 +280,38 @@ class Publication:
 
     def _check_published(self, manifest: Manifest) -> None:
         """Whether who follows the path finds what was written."""
-        self._check_here()
+        self._check_files(manifest)
+        if read_manifest(self.target)["crc32"] != manifest_sum(manifest):
+            raise DataError(f"{self.target / MANIFEST} is not what was written: save again")
         try:
             is_ours = os.path.samestat(os.stat(self.target), os.fstat(self._work))
         except OSError:
             is_ours = False
         if not is_ours:
+            self._check_here()
             raise DataError(
                 f"{self.target} is not there after it was published: something removes or replaces "
                 "checkpoints below a save; save again"
             )
-        if read_manifest(self.target)["crc32"] != manifest_sum(manifest):
-            raise DataError(f"{self.target / MANIFEST} is not what was written: save again")
-        self._check_files(manifest)
 
     # --- clearing away ----------------------------------------------------------------------------
 
-    def _retire_all_but(self, keep_last: int) -> None:
+    def _retire_all_but(self, keep_last: int, own: Manifest) -> None:
         """Remove older checkpoints of this run; never one whose run is not known for sure.
 
         From the newest on, so that nothing is left without what it builds on.
         """
         found: list[tuple[Path, Manifest | None]] = []
         for _, path in published(self.folder):
-            manifest = readable(path)
+            manifest = own if path == self.target else readable(path)
             if manifest is None or manifest.get("run") in (self._writer.run, None):
                 found.append((path, manifest))
-        kept = {path.name for path, _ in found[-keep_last:]} | {self.target.name}
-        for path, manifest in found:
-            if path.name in kept:
-                kept = kept | set((manifest or {}).get("chain", []))
+        kept = {self.target.name, *own.get("chain", [])}
+        for path, manifest in found[-keep_last:]:
+            kept |= {path.name, *(manifest or {}).get("chain", [])}
         for path, manifest in reversed(found):
-            if manifest is None or path.name in kept:
-                continue
-            try:
+            if manifest is not None and path.name not in kept:
                 self._retire(path.name)
-            except OSError as error:
-                log.warning(f"keep_last={keep_last}: {path} can not be removed: {error}")
 
 
 def _make_folder(folder: Path) -> None:

@@ -22,6 +22,7 @@ from hugectr.errors import CommError, DataError
 KILLED = 137
 _EVENTS = ("open", "os.", "shutil.", "fcntl.", "ctypes.dl")
 _HANDLES = ("write", "pwrite", "fsync", "fdatasync", "close", "fstat")
+_LOOKS = ("stat", "lstat")
 
 
 class Calls:
@@ -32,35 +33,44 @@ class Calls:
     number : int
         The call, from 1, at which ``act`` is called; 0: none.
     act : callable
+    looks : str
+        When given, looking whether something is there counts as well, and ``last_look`` is the
+        number of the last look at a path that ends so.
     """
 
-    def __init__(self, number: int, act: Callable[[], None]) -> None:
-        self.count = 0
+    def __init__(self, number: int, act: Callable[[], None], looks: str = "") -> None:
+        self.count = self.last_look = 0
         self._number, self._act = number, act
         self._lock = threading.Lock()
+        self._looks, self._acting = looks, False
         sys.addaudithook(self._event)
-        for name in _HANDLES:
+        for name in _HANDLES + (_LOOKS if looks else ()):
             setattr(os, name, self._counted(name, getattr(os, name)))
 
-    def _is_it(self) -> bool:
+    def _is_it(self, look: str = "") -> bool:
         with self._lock:
+            if self._acting:
+                return False
             self.count += 1
-            return self.count == self._number
+            if look and look.endswith(self._looks):
+                self.last_look = self.count
+            self._acting = self.count == self._number
+            return self._acting
 
     def _event(self, event: str, arguments: object) -> None:
         if event.startswith(_EVENTS) and self._is_it():
             self._act()
 
     def _counted(self, name: str, call: Callable[..., object]) -> Callable[..., object]:
-        def counted(*arguments: object) -> object:
-            if self._is_it():
+        def counted(*arguments: object, **settings: object) -> object:
+            if self._is_it(str(arguments[0]) if name in _LOOKS else ""):
                 if name == "pwrite":  # the half of it has been written
                     handle, data, place = arguments
                     call(handle, data[: len(data) // 2], place)  # type: ignore[index, arg-type]
                 if name == "close":
                     call(*arguments)
                 self._act()
-            return call(*arguments)
+            return call(*arguments, **settings)
 
         return counted
 

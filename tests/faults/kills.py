@@ -35,7 +35,7 @@ def _case(kind: str, number: int, folder: Path) -> None:
 
 def cases(full: bool) -> list[Case]:
     """100 of each kind."""
-    count = 100 if full else 5
+    count = 100 if full else 3
     return [
         Case(f"{kind}-{number}", functools.partial(_case, kind, number))
         for kind in KINDS

@@ -29,6 +29,8 @@ from faults.harness import KINDS, Broken, Case
 CLASSES: tuple[str, ...] = (
     "calls",
     "kills",
+    "removals",
+    "writers",
 )
 
 

@@ -15,7 +15,7 @@ from oracle.fake_model import FakeModel, all_rows
 from oracle.pipe_group import pipe_groups
 from oracle.thread_group import results_of
 
-from faults.forked import KILLED, fork, wait
+from faults.forked import KILLED, Calls, fork, wait
 from faults.harness import Broken, FalseSuccess, Lost
 from hugectr import checkpoints
 from hugectr.checkpoints import publication
@@ -186,8 +186,8 @@ KINDS = {
 }
 
 
-def count_calls(saving: Saving, make: Callable[[], Any]) -> int:
-    """How many calls a save makes; ``make`` begins to count and has ``count``."""
+def count_calls(saving: Saving, make: Callable[[], Calls]) -> tuple[int, int]:
+    """How many calls an undisturbed save makes, and its last look; ``make`` begins to count."""
     reading, writing = os.pipe()
 
     def first() -> None:
@@ -195,7 +195,7 @@ def count_calls(saving: Saving, make: Callable[[], Any]) -> int:
         close, write = os._exit, os.write
 
         def tell(status: int) -> None:
-            write(writing, f"{calls.count}\n".encode())
+            write(writing, f"{calls.count} {calls.last_look}\n".encode())
             close(status)
 
         os._exit = tell  # type: ignore[assignment]
@@ -206,7 +206,8 @@ def count_calls(saving: Saving, make: Callable[[], Any]) -> int:
             raise FalseSuccess("an undisturbed save failed")
     os.close(writing)
     with os.fdopen(reading) as file:
-        return max(int(line) for line in file)
+        found = [[int(word) for word in line.split()] for line in file]
+    return max(count for count, _ in found), max(look for _, look in found)
 
 
 def check(folder: Path, saving: Saving, must_be_new: bool) -> None:

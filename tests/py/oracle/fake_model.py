@@ -175,7 +175,7 @@ class FakeModel(ModelFiles):
     All of them are one run, as if each had gone on from what the one before had saved.
     """
 
-    run_id = "f" * 32
+    _run_id = "f" * 32
 
     def __init__(self, group, devices, localized=False):
         self.processes = group
