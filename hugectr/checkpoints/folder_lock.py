@@ -185,6 +185,10 @@ class FolderLock:
 
     def _refused(self, way_out: str = "") -> InvalidArgument:
         owner = self._owner()
+        end = time.monotonic() + 0.1
+        while (owner is None or owner.is_gone()) and time.monotonic() < end:
+            time.sleep(0.005)  # one who has just begun is about to write it
+            owner = self._owner()
         return InvalidArgument(
             f"{self.folder} is being saved to by {owner or 'another process'}: wait until it has "
             f"finished, or save to another folder{way_out}"

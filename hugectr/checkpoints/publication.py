@@ -118,11 +118,11 @@ class Publication:
             if name.startswith(_HIDDEN) and name != NOTE:
                 self._remove(name)
             elif name.startswith("step-") and name.endswith(AGAIN):  # see _take_the_place
-                plain = name.removesuffix(AGAIN)
-                if os.path.lexists(self.folder / plain):
+                plain = self.folder / name.removesuffix(AGAIN)
+                if (plain / MANIFEST).is_file():
                     self._retire(name)
-                else:
-                    self._rename(name, plain)
+                elif not os.path.lexists(plain):
+                    self._rename(name, plain.name)
 
     def _remove(self, name: str) -> None:
         try:
@@ -233,7 +233,7 @@ class Publication:
                 )
 
     def _check_may_replace(self, new_sum: int) -> None:
-        if not self.target.is_dir():
+        if self.target.is_file():
             raise InvalidArgument(f"{self.target} is in the way, and is no checkpoint: move it")
         for _, path in published(self.folder):
             manifest = readable(path) or {}
