@@ -59,11 +59,14 @@ class Snapshot:
         Content of the files that all processes share; only process 0's counts.
     tables : list of RowSource
         This process's rows of each table.
+    crc32 : int or None
+        Checksum of the manifest, on process 0 when the snapshot is published.
     """
 
     fields: dict[str, Any]
     dense: dict[str, Array] = field(default_factory=dict)
     tables: list[RowSource] = field(default_factory=list)
+    crc32: int | None = None
 
     @property
     def arrays(self) -> dict[str, Array]:
@@ -123,11 +126,11 @@ def write(
     run = snapshot.fields.get("run")
     writer = Writer(run, resumed_in, copies=run is None)
     with contextlib.ExitStack() as stack:
-        held: list[Publication] = []  # by process 0 alone
+        own: list[Publication] = []  # of process 0 alone
 
         def begin() -> Path:
-            held.append(stack.enter_context(Publication(folder, step, writer)))
-            return held[0].work
+            own.append(stack.enter_context(Publication(folder, step, writer)))
+            return own[0].work
 
         work = from_root(group, begin)
         shards = together(group, lambda: _write_shard(work, snapshot, group), LONG)
@@ -135,7 +138,7 @@ def write(
         def publish() -> None:
             fields = _manifest(snapshot, shards)
             fields |= _finite_field(step_folder(folder, step), shards, allow_nonfinite)
-            held[0].publish(fields, keep_last)
+            snapshot.crc32 = own[0].publish(fields, keep_last)
 
         from_root(group, publish, LONG)
     return step_folder(folder, step)

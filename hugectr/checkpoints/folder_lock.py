@@ -189,9 +189,10 @@ class FolderLock:
         while (owner is None or owner.is_gone()) and time.monotonic() < end:
             time.sleep(0.005)  # one who has just begun is about to write it
             owner = self._owner()
+        known = owner is not None and not owner.is_gone()
         return InvalidArgument(
-            f"{self.folder} is being saved to by {owner or 'another process'}: wait until it has "
-            f"finished, or save to another folder{way_out}"
+            f"{self.folder} is being saved to by {owner if known else 'another process'}: wait "
+            f"until it has finished, or save to another folder{way_out}"
         )
 
     def release(self) -> None:

@@ -21,7 +21,7 @@ from hugectr.checkpoints.chunks import Array, read_array
 from hugectr.checkpoints.delta import Base, chain_fields
 from hugectr.checkpoints.folder import Snapshot, held, write
 from hugectr.checkpoints.load import TableReader, load_table
-from hugectr.checkpoints.manifest import Manifest, read_manifest, row_shape
+from hugectr.checkpoints.manifest import Manifest, row_shape
 from hugectr.checkpoints.manifest import latest as _latest
 from hugectr.checkpoints.merge import links_of
 from hugectr.checkpoints.ownership import Writer, check_owner
@@ -261,7 +261,7 @@ class Saver:
         self._thread.start()
 
     def _write(self, snapshot: Snapshot, group: ProcessGroup) -> None:
-        path = write(
+        write(
             self.folder,
             snapshot,
             self.keep_last,
@@ -269,8 +269,7 @@ class Saver:
             resumed_in=self._resumed_in,
             allow_nonfinite=self.allow_nonfinite,
         )
-        if group.rank == 0:
-            self.written = read_manifest(path)["crc32"]
+        self.written = snapshot.crc32
 
     def _write_behind(self, snapshot: Snapshot) -> None:
         assert self.channel is not None

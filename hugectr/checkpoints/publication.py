@@ -146,7 +146,7 @@ class Publication:
 
     # --- publishing -------------------------------------------------------------------------------
 
-    def publish(self, fields: Manifest, keep_last: int = 0) -> Path:
+    def publish(self, fields: Manifest, keep_last: int = 0) -> int:
         """Make the hidden folder, with all its files, a checkpoint.
 
         Parameters
@@ -158,8 +158,8 @@ class Publication:
 
         Returns
         -------
-        Path
-            The checkpoint; it is there, with all its files.
+        int
+            Checksum of the manifest of the checkpoint, which is there with all its files.
 
         Raises
         ------
@@ -195,7 +195,7 @@ class Publication:
                 log.warning(
                     f"keep_last={keep_last}: older checkpoints stay in {self.folder}: {error}"
                 )
-        return self.target
+        return manifest_sum(manifest)
 
     def _check_here(self) -> None:
         """Whether the path of the folder still leads to the one that is written to."""

@@ -16,7 +16,7 @@ from hugectr.checkpoints.chunks import (
     read_array,
     write_file,
 )
-from hugectr.checkpoints.manifest import row_bytes, shard_file
+from hugectr.checkpoints.manifest import row_bytes, shard_file, step_folder
 from hugectr.checkpoints.merge import Link, MergedRows, links_of
 from hugectr.checkpoints.ownership import Writer
 from hugectr.checkpoints.publication import Publication
@@ -118,7 +118,8 @@ def reshard(path: Path, folder: Path, shards: int) -> Path:
             for name, value in manifest.items()
             if name not in ("tables", "files", "crc32", "chain", "chain_crc32")
         }
-        return publication.publish(fields | content)
+        publication.publish(fields | content)
+    return step_folder(folder, manifest["step"])
 
 
 def _write_files(links: list[Link], work: Path, shards: int) -> dict[str, Any]:

@@ -35,7 +35,7 @@ class Calls:
     act : callable
     looks : str
         When given, looking whether something is there counts as well, and ``last_look`` is the
-        number of the last look at a path that ends so.
+        number of the last look at a path that ends so, or of the call after it got its name.
     """
 
     def __init__(self, number: int, act: Callable[[], None], looks: str = "") -> None:
@@ -47,18 +47,23 @@ class Calls:
         for name in _HANDLES + (_LOOKS if looks else ()):
             setattr(os, name, self._counted(name, getattr(os, name)))
 
-    def _is_it(self, look: str = "") -> bool:
+    def _is_it(self, look: str = "", after: int = 0) -> bool:
         with self._lock:
             if self._acting:
                 return False
             self.count += 1
-            if look and look.endswith(self._looks):
-                self.last_look = self.count
+            if self._looks and look.endswith(self._looks):
+                self.last_look = self.count + after
             self._acting = self.count == self._number
             return self._acting
 
-    def _event(self, event: str, arguments: object) -> None:
-        if event.startswith(_EVENTS) and self._is_it():
+    def _event(self, event: str, arguments: tuple[object, ...]) -> None:
+        if not event.startswith(_EVENTS):
+            return
+        name = str(arguments[1]) if event == "os.rename" else ""
+        if event == "ctypes.dlsym":  # an exchange is about to be made
+            name = self._looks
+        if self._is_it(name, after=1):
             self._act()
 
     def _counted(self, name: str, call: Callable[..., object]) -> Callable[..., object]:
