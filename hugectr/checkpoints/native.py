@@ -224,7 +224,7 @@ class Saver:
         channel: ProcessGroup | None = None,
         allow_nonfinite: bool = False,
     ) -> None:
-        self.folder = Path(folder)
+        self.folder = Path(os.path.abspath(folder))  # wherever the program goes meanwhile
         self.keep_last = keep_last
         self.background = background
         self.channel = channel
@@ -255,10 +255,9 @@ class Saver:
         if not self.background:
             self._write(snapshot, group)
             return
-        self._thread = threading.Thread(
-            target=self._write_behind, args=(snapshot,), name="hctr-save"
-        )
-        self._thread.start()
+        thread = threading.Thread(target=self._write_behind, args=(snapshot,), name="hctr-save")
+        thread.start()
+        self._thread = thread
 
     def _write(self, snapshot: Snapshot, group: ProcessGroup) -> None:
         write(

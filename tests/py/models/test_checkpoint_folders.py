@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A folder of checkpoints belongs to one run, is written by one process, and loses nothing."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -308,6 +309,24 @@ def test_a_link_that_leads_elsewhere_in_the_middle(tmp_path, monkeypatch):
         model_at(2).save(link)
     assert names(tmp_path / "one") == ["step-0000000001"]
     assert names(tmp_path / "two") == []
+
+
+def test_a_program_that_changes_its_folder_meanwhile(tmp_path, monkeypatch):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(tmp_path)
+    real = publication.Publication.__init__
+
+    def late(self, *arguments):
+        os.chdir(elsewhere)
+        real(self, *arguments)
+
+    monkeypatch.setattr(publication.Publication, "__init__", late)
+    model = model_at(1)
+    model.save("run", background=True)
+    model.wait_for_save()
+    assert names(tmp_path / "run") == ["step-0000000001"]
+    assert names(elsewhere) == []
 
 
 def test_what_hidden_names_lead_to_is_not_removed(tmp_path):
