@@ -96,6 +96,8 @@ class Fit:
         self._log_start()
         self.skipped = self.model.skipped_steps()
         first = self._resume()
+        if self.checkpoints.folder:  # not after hours of training
+            self.model.check_checkpoint_folder(self.checkpoints.folder)
         if self.show_pipeline:
             self.model.reader_metrics_to_log()  # what was before counts in no line
         self.start = self.mark = time.perf_counter()

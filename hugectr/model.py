@@ -107,7 +107,7 @@ class Model(ModelMemory, ModelFiles, ModelTiming):
         progress : bool
             Show a progress bar when standard output is a terminal.
         checkpoint_dir : path
-            Folder of native checkpoints (see ``save``); empty: none are written.
+            Folder of native checkpoints (see ``save``), of this run alone; empty: none are written.
         checkpoint_interval : int
             Steps between them; 0: one at the end.
         keep_last : int
@@ -127,6 +127,9 @@ class Model(ModelMemory, ModelFiles, ModelTiming):
         ------
         NonFiniteLoss
             ``Loss cannot converge``: as in ``train``, and before anything is saved.
+        InvalidArgument
+            Before the first step, when ``checkpoint_dir`` has checkpoints of another run, or later
+            ones than the model's step.
         """
         Fit(
             self,

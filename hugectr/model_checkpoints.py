@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +17,8 @@ from hugectr._core import serialised, unserialised
 from hugectr.agreement import from_root, together
 from hugectr.arguments import check_bool, check_int
 from hugectr.checkpoints import MANIFEST, Base, step_folder
+from hugectr.checkpoints.manifest import AGAIN
+from hugectr.checkpoints.ownership import Writer, check_not_behind, check_owner
 from hugectr.errors import InvalidArgument
 from hugectr.model_graph import ModelGraph
 from hugectr.processes.group import ProcessGroup
@@ -32,6 +36,24 @@ class ModelCheckpoints(ModelGraph):
     _base: Base | None = None  # what the next delta may build on
     _next_base: Base | None = None  # that when the save under way is published
     _incremental: tuple[int, ...] = ()  # marks of the last get_incremental_model()
+    _run_id: str | None = None
+    #: Folder of the checkpoint that the model was resumed from, without links in it.
+    resumed_in: Path | None = None
+
+    @property
+    def run_id(self) -> str:
+        """Identity of the run that trains this model: 32 hex characters, in all its checkpoints.
+
+        It is made when it is first asked for, which is collective; who resumes goes on with that of
+        the checkpoint.
+        """
+        if self._run_id is None:
+            self._run_id = from_root(self._group(), lambda: secrets.token_hex(16))
+        return self._run_id
+
+    @run_id.setter
+    def run_id(self, run: str | None) -> None:
+        self._run_id = run
 
     @unserialised  # does not keep the turn while an earlier save writes
     def save(
@@ -41,6 +63,7 @@ class ModelCheckpoints(ModelGraph):
         keep_last: int = 0,
         background: bool = False,
         delta: bool = False,
+        allow_nonfinite: bool = False,
     ) -> Path:
         """Save everything that training goes on from, as ``path/step-<number>``.
 
@@ -49,9 +72,10 @@ class ModelCheckpoints(ModelGraph):
         Parameters
         ----------
         path : path-like
-            Folder of all checkpoints of a run.
+            Folder of all checkpoints of a run; refused when it has those of another run, or later
+            ones. One process saves there at a time.
         keep_last : int
-            Checkpoints to keep there; 0: all.
+            Checkpoints of this run to keep there; 0: all.
         background : bool
             Return when the state is copied to the host, and write it while training goes on. The
             next save() and ``wait_for_save()`` wait for it and raise its error.
@@ -59,35 +83,49 @@ class ModelCheckpoints(ModelGraph):
             Save only the rows touched since the last save() to this folder; all when there is none
             to build on. Resuming a delta needs all it builds on, beside it. From the first such
             call on the model notes touched rows: 4 bytes a row.
+        allow_nonfinite : bool
+            Save weights and states that are infinite or NaN too.
 
         Returns
         -------
         Path
-            The checkpoint (with ``background``: where it will be).
+            The checkpoint: there, with all its files (with ``background``: where it will be).
 
         Raises
         ------
         OSError
-            What was published before is untouched.
+            Disk full, no right to write, the folder removed below the save.
+        InvalidArgument
+            The folder is another run's, has later checkpoints, or is just being saved to.
         NonFiniteLoss
             As of ``check_loss``: nobody could go on from the checkpoint.
+        DataError
+            Values are not finite, or files were removed below the save.
+
+        Whichever it is, what was published before is untouched.
         """
         check_int("save: keep_last", keep_last, 0)
         check_bool("save: background", background)
         check_bool("save: delta", delta)
-        self.session.check_loss()
+        check_bool("save: allow_nonfinite", allow_nonfinite)
+        if not allow_nonfinite:
+            self.session.check_loss()
         self.wait_for_save()
         with self.exclusive():
-            return self._save(Path(path), keep_last, background, delta)
+            return self._save(Path(path), keep_last, background, delta, allow_nonfinite)
 
-    def _save(self, path: Path, keep_last: int, background: bool, delta: bool) -> Path:
+    def _save(
+        self, path: Path, keep_last: int, background: bool, delta: bool, allow_nonfinite: bool
+    ) -> Path:
         self.wait_for_save()  # of another thread that came first
         base = self._base_for(path) if delta else None
         if delta:
             self._notes_rows = True
         if background and self._save_channel is None:
             self._save_channel = self._group().duplicate("save")
-        self._saver = checkpoints.Saver(path, keep_last, background, self._save_channel)
+        self._saver = checkpoints.Saver(
+            path, keep_last, background, self._save_channel, allow_nonfinite
+        )
         target = step_folder(path, self.session.step())
         self._next_base = None
         self._saver.save(self, base)  # type: ignore[arg-type]
@@ -113,7 +151,7 @@ class ModelCheckpoints(ModelGraph):
                 base is not None
                 and base.path.parent.resolve() == folder.resolve()
                 and base.path != step_folder(base.path.parent, self.session.step())
-                and (base.path / MANIFEST).is_file()
+                and (self._group().rank > 0 or base.is_there())
                 and self._know_since(base.marks)
             )
 
@@ -176,8 +214,24 @@ class ModelCheckpoints(ModelGraph):
             following, self._next_base = self._next_base, None
             if self._saver is not None:
                 self._saver.wait()
-            if following is not None:
-                self._base = following
+                if following is not None:
+                    self._base = replace(following, crc32=self._saver.written)
+
+    def check_checkpoint_folder(self, folder: str | os.PathLike[str]) -> None:
+        """Whether a training that goes on from here may ``save`` to a folder. Collective.
+
+        Raises
+        ------
+        InvalidArgument
+            When it has checkpoints of another run, or later ones.
+        """
+        step, writer = self.session.step(), Writer(self.run_id, self.resumed_in)
+
+        def check() -> None:
+            check_owner(Path(folder), step, writer)
+            check_not_behind(Path(folder), step)
+
+        from_root(self._group(), check)
 
     def latest_checkpoint(self, folder: str | os.PathLike[str]) -> Path | None:
         """The newest published checkpoint of a folder, or None; what process 0 sees counts."""
@@ -204,11 +258,12 @@ class ModelCheckpoints(ModelGraph):
             When it is damaged; train no further with the model then.
         """
         self.wait_for_save()
-        place = from_root(self._group(), lambda: _checkpoint_at(Path(path)))
+        place, run, crc32 = from_root(self._group(), lambda: _checkpoint_at(Path(path)))
         self._base = None
         checkpoints.give(self, place)  # type: ignore[arg-type]
-        if self._notes_rows:
-            self._base = Base(place, self._mark_rows())
+        self.run_id, self.resumed_in = run, place.resolve().parent
+        if self._notes_rows and not place.name.endswith(AGAIN):  # a name that will change
+            self._base = Base(place, self._mark_rows(), crc32)
         log.info(f"Resumed from {place}")
         return int(self.session.step())
 
@@ -228,11 +283,12 @@ class ModelCheckpoints(ModelGraph):
         self._frozen = set(names)
 
 
-def _checkpoint_at(place: Path) -> Path:
-    """The checkpoint itself, or the newest of a folder."""
-    if (place / MANIFEST).is_file():
-        return place
-    newest = checkpoints.latest(place)
-    if newest is None:
-        raise InvalidArgument(f"resume: {place} is no checkpoint and has none in it")
-    return newest
+def _checkpoint_at(place: Path) -> tuple[Path, str | None, int]:
+    """The checkpoint itself, or the newest of a folder; its run, and checksum of its manifest."""
+    if not (place / MANIFEST).is_file():
+        newest = checkpoints.latest(place)
+        if newest is None:
+            raise InvalidArgument(f"resume: {place} is no checkpoint and has none in it")
+        place = newest
+    manifest = checkpoints.read_manifest(place)
+    return place, manifest.get("run"), manifest["crc32"]

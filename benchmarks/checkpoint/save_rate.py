@@ -122,8 +122,9 @@ def _read(folder: Path) -> float:
     (path,) = folder.iterdir()
     reader = TableReader(path, read_manifest(path), 0)
     begin, size = time.perf_counter(), 0
-    for values in reader.ahead(reader.units):
-        size += sum(array.nbytes for array in values.values())
+    with reader.ahead(reader.units) as chunks:
+        for values in chunks:
+            size += sum(array.nbytes for array in values.values())
     return size / GB / (time.perf_counter() - begin)
 
 

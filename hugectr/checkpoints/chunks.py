@@ -7,6 +7,7 @@ threads in any order; CRC, writing and syncing of one overlap with those of the 
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import zlib
 from collections import deque
@@ -19,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hugectr.checkpoints.direct_file import DirectFile
+from hugectr.checkpoints.finite import NonFinite, nonfinite
 from hugectr.errors import DataError
 from hugectr.threads import Workers
 
@@ -45,6 +47,7 @@ class ChunkFile:
         self.bytes = 0
         self._cached = 0
         self._sums: dict[int, int] = {}
+        self._nonfinite: list[NonFinite] = []
         self._lock = threading.Lock()
         self._file = DirectFile(path)
 
@@ -53,19 +56,32 @@ class ChunkFile:
         values = np.ascontiguousarray(values)
         data = bytes_of(values)
         self._sums[number] = zlib.crc32(data)
+        bad = nonfinite(values)
         cached = self._file.write(data, number * self.chunk_bytes, values.ctypes.data)
         with self._lock:
             self.bytes += len(data)
             before = self._cached
             self._cached += cached
             begin = self._cached // _SYNCED > before // _SYNCED
+            if bad is not None:
+                before_it = number * self.chunk_bytes // values.itemsize
+                self._nonfinite.append(NonFinite(bad.count, before_it + bad.first))
         # Else all of it is written when the file is closed, and nothing overlaps with that.
         if begin:
             self._file.begin_sync()
 
+    @property
+    def nonfinite(self) -> NonFinite | None:
+        """What was infinite or no number among the values written."""
+        if not self._nonfinite:
+            return None
+        first = min(bad.first for bad in self._nonfinite)
+        return NonFinite(sum(bad.count for bad in self._nonfinite), first)
+
     def sync(self) -> None:
-        """Wait for the disk."""
+        """Wait for the disk; the path must then lead to the file, with all its bytes."""
         self._file.sync()
+        self._file.check_in_place(self.bytes)
 
     def close(self) -> None:
         """Close; what was not synced may be lost."""
@@ -120,17 +136,19 @@ class ChunkWriter:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._pool.shutdown(wait=True, cancel_futures=True)
-        for file in self._files:
-            file.close()
+        with contextlib.ExitStack() as files:  # all are closed, whatever one of them says
+            for file in self._files:
+                files.callback(file.close)
+            self._pool.shutdown(wait=True, cancel_futures=True)
 
 
 def write_file(path: Path, values: Array, writer: ChunkWriter) -> ChunkFile:
     """Have an array written as a file."""
-    file = writer.open(path, CHUNK)
-    data = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
-    for number, begin in enumerate(range(0, data.size, CHUNK)):
-        writer.put(file, number, data[begin : begin + CHUNK])
+    step = max(1, CHUNK // values.itemsize)
+    file = writer.open(path, step * values.itemsize)
+    flat = np.ascontiguousarray(values).reshape(-1)
+    for number, begin in enumerate(range(0, flat.size, step)):
+        writer.put(file, number, flat[begin : begin + step])
     return file
 
 

@@ -26,10 +26,20 @@ class Base:
         The published checkpoint.
     marks : tuple of int
         One a table.
+    crc32 : int or None
+        Checksum of its manifest; None: known to process 0 alone.
     """
 
     path: Path
     marks: tuple[int, ...]
+    crc32: int | None = None
+
+    def is_there(self) -> bool:
+        """Whether it is still what it was."""
+        try:
+            return bool(read_manifest(self.path)["crc32"] == self.crc32)
+        except DataError:
+            return False
 
 
 def chain_fields(base: Path) -> dict[str, list[str] | list[int]]:

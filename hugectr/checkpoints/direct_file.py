@@ -117,8 +117,26 @@ class DirectFile:
         except OSError as error:
             raise OSError(error.errno, error.strerror, str(self.path)) from error
 
+    def check_in_place(self, size: int) -> None:
+        """Whether the path still leads to this file, and it has so many bytes.
+
+        Raises
+        ------
+        OSError
+            When somebody removed, replaced or cut it.
+        """
+        own = os.fstat(self._handle)
+        try:
+            is_same = os.path.samestat(own, os.stat(self.path, follow_symlinks=False))
+        except FileNotFoundError:
+            is_same = False
+        if not is_same or own.st_size != size:
+            text = "it was removed or changed while it was written"
+            raise OSError(errno.ESTALE, text, str(self.path))
+
     def close(self) -> None:
         """Close; what was not synced may be lost."""
-        os.close(self._handle)
-        if self._direct is not None:
-            os.close(self._direct)
+        handles, self._handle, self._direct = (self._handle, self._direct), -1, None
+        for handle in handles:
+            if handle is not None and handle >= 0:
+                os.close(handle)

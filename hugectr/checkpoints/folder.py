@@ -1,23 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The folder of a native checkpoint: written whole or not at all, by all processes of a job.
+"""Snapshots written by all processes of a job, and checked.
 
-``step-<number>`` holds ``manifest.json`` and the files it lists. It is written under a hidden name,
-synced and renamed; what carries a hidden name is never read. Every process writes its own rows;
-process 0 makes the folder, writes what all share, publishes, and clears away.
+``step-<number>`` holds ``manifest.json`` and the files it lists. Every process writes its own rows
+to a hidden folder; process 0 makes that, writes what all share, and publishes it
+(``publication``).
 """
 
 from __future__ import annotations
 
+import contextlib
+import math
 import os
-import shutil
-import uuid
 from collections import deque
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from hugectr import log
 from hugectr.agreement import LONG, from_root, together
@@ -30,19 +28,17 @@ from hugectr.checkpoints.chunks import (
     write_file,
 )
 from hugectr.checkpoints.delta import chain_of
+from hugectr.checkpoints.finite import NonFinite
 from hugectr.checkpoints.manifest import (
-    FORMAT,
-    MANIFEST,
     Manifest,
     check_sizes,
-    manifest_sum,
-    manifest_text,
-    published,
     read_manifest,
     row_bytes,
     shard_file,
     step_folder,
 )
+from hugectr.checkpoints.ownership import Writer
+from hugectr.checkpoints.publication import Publication
 from hugectr.checkpoints.rows import HeldRows, RowSource, chunk_rows, row_memory
 from hugectr.errors import DataError, InvalidArgument
 from hugectr.processes.group import ProcessGroup
@@ -63,11 +59,14 @@ class Snapshot:
         Content of the files that all processes share; only process 0's counts.
     tables : list of RowSource
         This process's rows of each table.
+    crc32 : int or None
+        Checksum of the manifest, on process 0 when the snapshot is published.
     """
 
     fields: dict[str, Any]
     dense: dict[str, Array] = field(default_factory=dict)
     tables: list[RowSource] = field(default_factory=list)
+    crc32: int | None = None
 
     @property
     def arrays(self) -> dict[str, Array]:
@@ -80,7 +79,13 @@ class Snapshot:
 
 
 def write(
-    folder: Path, snapshot: Snapshot, keep_last: int = 0, group: ProcessGroup | None = None
+    folder: Path,
+    snapshot: Snapshot,
+    keep_last: int = 0,
+    group: ProcessGroup | None = None,
+    *,
+    resumed_in: Path | None = None,
+    allow_nonfinite: bool = False,
 ) -> Path:
     """Write and publish a snapshot. Collective.
 
@@ -90,48 +95,69 @@ def write(
         Of all checkpoints of a run; made when it is not there. One file system for all processes.
     snapshot : Snapshot
     keep_last : int
-        Published checkpoints to keep, and what deltas among them need; 0: all.
+        Published checkpoints of the run to keep, and what deltas among them need; 0: all.
     group : ProcessGroup, optional
         The processes that write; None: this one.
+    resumed_in : Path, optional
+        Folder of the checkpoint that the model was resumed from (``ownership.Writer``).
+    allow_nonfinite : bool
+        Publish infinities and NaN too; the manifest then has ``"finite": false``.
 
     Returns
     -------
     Path
-        The published folder.
+        The published folder: it is there, with all its files.
 
     Raises
     ------
     OSError
-        Disk full, no right to write: the same on all processes, with the rank of the one it
-        happened to. What was published before is untouched.
+        Disk full, no right to write, the folder removed: the same on all processes, with the rank
+        of the one it happened to. What was published before is untouched.
+    InvalidArgument
+        When somebody else is saving there, or the folder is another run's.
+    DataError
+        When values are not finite, or files are not there any more when they are published.
     """
     group = group or SoloGroup()
     step = snapshot.fields["step"]
     steps = together(group, lambda: step)
     if len(set(steps)) > 1:
         raise InvalidArgument(f"{folder}: the processes are at different steps {steps}")
-    target = step_folder(folder, step)
-    work = from_root(group, lambda: begin(folder, target.name))
-    try:
+    run = snapshot.fields.get("run")
+    writer = Writer(run, resumed_in, copies=run is None)
+    with contextlib.ExitStack() as stack:
+        own: list[Publication] = []  # of process 0 alone
+
+        def begin() -> Path:
+            own.append(stack.enter_context(Publication(folder, step, writer)))
+            return own[0].work
+
+        work = from_root(group, begin)
         shards = together(group, lambda: _write_shard(work, snapshot, group), LONG)
-        from_root(
-            group, lambda: publish(work, target, _manifest(snapshot, shards), keep_last), LONG
+
+        def publish() -> None:
+            fields = _manifest(snapshot, shards)
+            fields |= _finite_field(step_folder(folder, step), shards, allow_nonfinite)
+            snapshot.crc32 = own[0].publish(fields, keep_last)
+
+        from_root(group, publish, LONG)
+    return step_folder(folder, step)
+
+
+def _finite_field(
+    target: Path, shards: list[dict[str, Any]], allow_nonfinite: bool
+) -> dict[str, bool]:
+    found = [text for shard in shards for text in shard["nonfinite"]]
+    if not found:
+        return {}
+    text = f"values that are infinite or no number: {'; '.join(found[:4])}"
+    if not allow_nonfinite:
+        raise DataError(
+            f"{target} is not published, it has {text}. Go on from the last checkpoint, with a "
+            "smaller learning rate or a longer warm-up; or save with allow_nonfinite=True"
         )
-    except BaseException:
-        if group.rank == 0:
-            shutil.rmtree(work, ignore_errors=True)
-        raise
-    return target
-
-
-def begin(folder: Path, name: str) -> Path:
-    """Clear away what killed runs left, and make the hidden folder to write to."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for path in folder.glob(".saving-*"):  # of runs that were killed while saving
-        shutil.rmtree(path, ignore_errors=True)
-    work = folder / f".saving-{name}-{uuid.uuid4().hex[:8]}"
-    work.mkdir()
-    return work
+    log.warning(f"{target} has {text}")
+    return {"finite": False}
 
 
 def _write_shard(work: Path, snapshot: Snapshot, group: ProcessGroup) -> dict[str, Any]:
@@ -154,7 +180,27 @@ def _write_shard(work: Path, snapshot: Snapshot, group: ProcessGroup) -> dict[st
             tables.append({"rows": table.rows, "files": names})
         writer.finish()
         entries = {name: file.entry(dtype, shape) for name, (file, dtype, shape) in files.items()}
-    return {"tables": tables, "files": entries}
+        bad = {name: file.nonfinite for name, (file, _, _) in files.items() if file.nonfinite}
+    found = [_in_words(snapshot, tables, name, bad[name]) for name in bad]
+    return {"tables": tables, "files": entries, "nonfinite": found}
+
+
+def _in_words(snapshot: Snapshot, tables: list[dict[str, Any]], name: str, bad: NonFinite) -> str:
+    """Where a file has values that are not finite."""
+    for table, described in zip(snapshot.tables, tables, strict=True):
+        for part, file in described["files"].items():
+            if file == name:
+                row = bad.first // math.prod(table.parts[part][1])
+                values = table.read(row, row + 1)
+                slot = f" of slot {values['slot'][0]}" if "slot" in values else ""
+                key = f"first of key {values['key'][0]}{slot}"
+                return f"table {table.name!r}, {part}: {bad.count}, {key}"
+    end = 0
+    for tensor in snapshot.fields.get("dense_tensors", []) if name == "dense.weights" else []:
+        end += math.prod(tensor["shape"])
+        if bad.first < end:
+            return f"{name}: {bad.count}, first in {tensor['name']!r}"
+    return f"{name}: {bad.count}, first at place {bad.first}"
 
 
 def _write_table(
@@ -197,91 +243,6 @@ def _manifest(snapshot: Snapshot, shards: list[dict[str, Any]]) -> Manifest:
     for shard in shards:
         files |= shard["files"]
     return snapshot.fields | {"tables": tables, "files": files}
-
-
-def publish(work: Path, target: Path, fields: Manifest, keep_last: int) -> None:
-    """Make a hidden folder with all its files a checkpoint.
-
-    Parameters
-    ----------
-    work, target : Path
-    fields : dict
-        The manifest without format and checksum.
-    keep_last : int
-        As in ``write``.
-
-    Raises
-    ------
-    InvalidArgument
-        When the target is there and deltas build on it.
-    """
-    manifest = fields | {"format": FORMAT}
-    with ChunkWriter() as writer:
-        write_file(work / MANIFEST, np.frombuffer(manifest_text(manifest), np.uint8), writer)
-        writer.finish()
-    _sync(work)
-    if target.exists():  # the same step saved again
-        if _is_needed(target, manifest_sum(manifest)):
-            shutil.rmtree(work)
-            return
-        _retire(target)
-    work.rename(target)
-    _sync(target.parent)
-    if keep_last > 0:
-        _retire_all_but(target.parent, keep_last)
-
-
-def _is_needed(target: Path, new_sum: int) -> bool:
-    """Whether the published checkpoint must stay, because deltas build on it.
-
-    Raises
-    ------
-    InvalidArgument
-        When what would replace it is something else.
-    """
-    for _, path in published(target.parent):
-        if path != target and target.name in _chain(path):
-            if read_manifest(target)["crc32"] != new_sum:
-                raise InvalidArgument(
-                    f"{target} can not be replaced: the delta {path.name} builds on it; save to "
-                    "another folder, or remove that delta and what builds on it"
-                )
-            return True
-    return False
-
-
-def _chain(path: Path) -> set[str]:
-    """What a checkpoint builds on; of a damaged one that is nothing that could be used."""
-    try:
-        return set(read_manifest(path).get("chain", []))
-    except DataError as error:
-        log.warning(str(error))
-        return set()
-
-
-def _retire_all_but(folder: Path, keep_last: int) -> None:
-    found = [path for _, path in published(folder)]
-    kept = {path.name for path in found[-keep_last:]}
-    for path in found[-keep_last:]:
-        kept |= _chain(path)
-    for path in found[:-keep_last]:
-        if path.name not in kept:
-            _retire(path)
-
-
-def _retire(path: Path) -> None:
-    """Remove a checkpoint so that no half of it is ever taken for one."""
-    hidden = path.with_name(f".saving-{path.name}-old")
-    path.rename(hidden)
-    shutil.rmtree(hidden, ignore_errors=True)
-
-
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def verify(path: str | os.PathLike[str]) -> Manifest:

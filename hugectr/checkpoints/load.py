@@ -9,7 +9,8 @@ it received to its own devices: memory is bounded by chunks, whatever the table.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from concurrent.futures import Future
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -76,16 +77,49 @@ class TableReader:
         count = len(self.units)
         return self.units[rank * count // size : (rank + 1) * count // size]
 
-    def ahead(self, units: list[RowUnit]) -> Iterator[dict[str, Array]]:
+    def ahead(self, units: list[RowUnit]) -> ChunksAhead:
         """Content of chunks, each read while the one before is used."""
-        with Workers(1, "checkpoint") as pool:
-            following = pool.submit(self.read, units[0]) if units else None
-            for number in range(len(units)):
-                assert following is not None
-                values = following.result()
-                if number + 1 < len(units):
-                    following = pool.submit(self.read, units[number + 1])
-                yield values
+        return ChunksAhead(self, units)
+
+
+class ChunksAhead:
+    """Content of chunks, in order, each read by a thread while the one before is used.
+
+    A context: the thread ends with it. It is no generator, since one that is left in the middle
+    ends when the garbage collector comes, in any thread and in the middle of anything, where
+    waiting for another thread may wait for ever.
+
+    Parameters
+    ----------
+    reader : TableReader
+    units : list of RowUnit
+    """
+
+    def __init__(self, reader: TableReader, units: list[RowUnit]) -> None:
+        self._reader, self._units = reader, iter(units)
+        self._pool = Workers(1, "checkpoint")
+        self._following: Future[dict[str, Array]] | None = None
+
+    def __enter__(self) -> ChunksAhead:
+        self._read_next()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _read_next(self) -> None:
+        unit = next(self._units, None)
+        self._following = None if unit is None else self._pool.submit(self._reader.read, unit)
+
+    def __iter__(self) -> ChunksAhead:
+        return self
+
+    def __next__(self) -> dict[str, Array]:
+        if self._following is None:
+            raise StopIteration
+        values = self._following.result()
+        self._read_next()
+        return values
 
 
 def load_table(
@@ -102,23 +136,20 @@ def load_table(
     """
     jointly(group, lambda: reader.check_whole_files(group.rank, group.size), LONG)
     if group.size == 1:
-        for values in reader.ahead(reader.units):
-            session.load_embedding(index, bag_of(values))
+        with reader.ahead(reader.units) as chunks:
+            for values in chunks:
+                session.load_embedding(index, bag_of(values))
         return
-    block = reader.block(group.rank, group.size)
-    chunks, reading = reader.ahead(block), len(block)
-    rounds = Rounds(group)
+    with reader.ahead(reader.block(group.rank, group.size)) as chunks:
+        rounds = Rounds(group)
 
-    def outgoing() -> list[bytearray]:
-        nonlocal reading
-        values = next(chunks) if reading > 0 else None
-        reading -= 1
-        return addressed(session, index, values, group.size)
+        def outgoing() -> list[bytearray]:
+            return addressed(session, index, next(chunks, None), group.size)
 
-    for _ in range(-(-len(reader.units) // group.size)):
-        received = rounds.exchange(outgoing)
-        rounds.use(lambda received=received: load(session, index, received, reader.parts))  # type: ignore[misc]
-    rounds.finish()
+        for _ in range(-(-len(reader.units) // group.size)):
+            received = rounds.exchange(outgoing)
+            rounds.use(lambda received=received: load(session, index, received, reader.parts))  # type: ignore[misc]
+        rounds.finish()
 
 
 def load(session: _core.Session, index: int, received: Sequence[memoryview], parts: Parts) -> None:

@@ -22,7 +22,9 @@ from hugectr.errors import DataError
 
 FORMAT = 2
 MANIFEST = "manifest.json"
-_STEP = re.compile(r"step-(\d{10})")
+#: After the name of a step that is saved again, while it takes the place of the one before.
+AGAIN = ".again"
+_STEP = re.compile(r"step-(\d{10})(\.again)?")
 _ROWS_OF_FORMAT_1 = 1 << 16  # rows read in one go; its files have no chunks
 
 Manifest = dict[str, Any]
@@ -34,15 +36,18 @@ def step_folder(folder: Path, step: int) -> Path:
 
 
 def published(folder: Path) -> list[tuple[int, Path]]:
-    """Step and place of every published checkpoint of a folder, oldest first."""
+    """Step and place of every published checkpoint of a folder, oldest first.
+
+    A step is there once: under its own name, or else with ``AGAIN``.
+    """
     if not folder.is_dir():
         return []
-    found = []
-    for path in folder.iterdir():
+    found: dict[int, Path] = {}
+    for path in sorted(folder.iterdir(), reverse=True):  # a name of its own comes last
         match = _STEP.fullmatch(path.name)
         if match and (path / MANIFEST).is_file():
-            found.append((int(match[1]), path))
-    return sorted(found)
+            found[int(match[1])] = path
+    return sorted(found.items())
 
 
 def latest(folder: Path) -> Path | None:

@@ -24,6 +24,7 @@ from hugectr.checkpoints.load import TableReader, load_table
 from hugectr.checkpoints.manifest import Manifest, row_shape
 from hugectr.checkpoints.manifest import latest as _latest
 from hugectr.checkpoints.merge import links_of
+from hugectr.checkpoints.ownership import Writer, check_owner
 from hugectr.checkpoints.rows import ModelRows
 from hugectr.errors import CommError, InvalidArgument
 from hugectr.processes.group import ProcessGroup
@@ -207,6 +208,13 @@ class Saver:
         save() returns when the state is copied to the host; a thread writes it.
     channel : ProcessGroup, optional
         What the thread talks to other processes through; None: a new one of the model's group.
+    allow_nonfinite : bool
+        Save infinities and NaN too.
+
+    Attributes
+    ----------
+    written : int or None
+        Checksum of the manifest that was written, on process 0.
     """
 
     def __init__(
@@ -215,11 +223,15 @@ class Saver:
         keep_last: int = 0,
         background: bool = False,
         channel: ProcessGroup | None = None,
+        allow_nonfinite: bool = False,
     ) -> None:
-        self.folder = Path(folder)
+        self.folder = Path(os.path.abspath(folder))  # wherever the program goes meanwhile
         self.keep_last = keep_last
         self.background = background
         self.channel = channel
+        self.allow_nonfinite = allow_nonfinite
+        self.written: int | None = None
+        self._resumed_in: Path | None = None
         self._thread: threading.Thread | None = None
         self._error: BaseException | None = None
 
@@ -233,18 +245,34 @@ class Saver:
         marks = base.marks if base is not None else None
         if self.background and self.channel is None:
             self.channel = group.duplicate("save")
+        run, step, self._resumed_in = model.run_id, model.session.step(), model.resumed_in
+        writer = Writer(run, self._resumed_in)
+        from_root(group, lambda: check_owner(self.folder, step, writer))  # before anything is read
         snapshot = jointly(group, lambda: take(model, self.background, marks), LONG)
+        snapshot.fields["run"] = run
         if base is not None:
             snapshot.fields |= from_root(group, lambda: chain_fields(base.path))
             _say_when_all_was_touched(model, snapshot)
         if not self.background:
-            write(self.folder, snapshot, self.keep_last, group)
+            self._write(snapshot, group)
             return
-        self._thread = start_thread(self._write, snapshot, name="hctr-save")
+        self._thread = start_thread(self._write_behind, snapshot, name="hctr-save")
 
-    def _write(self, snapshot: Snapshot) -> None:
+    def _write(self, snapshot: Snapshot, group: ProcessGroup) -> None:
+        write(
+            self.folder,
+            snapshot,
+            self.keep_last,
+            group,
+            resumed_in=self._resumed_in,
+            allow_nonfinite=self.allow_nonfinite,
+        )
+        self.written = snapshot.crc32
+
+    def _write_behind(self, snapshot: Snapshot) -> None:
+        assert self.channel is not None
         try:
-            write(self.folder, snapshot, self.keep_last, self.channel)
+            self._write(snapshot, self.channel)
         except BaseException as error:
             self._error = error
 

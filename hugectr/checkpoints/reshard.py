@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,10 @@ from hugectr.checkpoints.chunks import (
     read_array,
     write_file,
 )
-from hugectr.checkpoints.folder import begin, publish
 from hugectr.checkpoints.manifest import row_bytes, shard_file, step_folder
 from hugectr.checkpoints.merge import Link, MergedRows, links_of
+from hugectr.checkpoints.ownership import Writer
+from hugectr.checkpoints.publication import Publication
 from hugectr.checkpoints.rows import Parts, chunk_rows
 
 
@@ -105,46 +105,50 @@ def reshard(path: Path, folder: Path, shards: int) -> Path:
     DataError
         When a file is damaged.
     InvalidArgument
-        When the folder has that step and deltas build on it.
+        When the folder is another run's, somebody saves there, or it has that step and deltas
+        build on it.
     """
     links = links_of(path)
     manifest = links[-1][1]
-    target = step_folder(folder, manifest["step"])
-    work = begin(folder, target.name)
-    try:
-        with ChunkWriter() as writer:
-            plain = _copy_dense(links[-1], work, writer)
-            tables = [
-                _write_table(MergedRows(links, index), work, index, shards, writer)
-                for index in range(len(manifest["tables"]))
-            ]
-            writer.finish()
-            files: dict[str, Any] = {
-                name: file.entry(manifest["files"][name]["dtype"], manifest["files"][name]["shape"])
-                for name, file in plain.items()
-            }
-        described = []
-        for table, parts in zip(manifest["tables"], tables, strict=True):
-            for part in parts:
-                files |= part.entries()
-            described.append(
-                table
-                | {
-                    "rows": sum(part.rows for part in parts),
-                    "chunk_rows": parts[0].step,
-                    "shards": [{"rows": part.rows, "files": part.names} for part in parts],
-                }
-            )
+    writer = Writer(manifest.get("run"), path.resolve().parent, copies=True)
+    with Publication(folder, manifest["step"], writer) as publication:
+        content = _write_files(links, publication.work, shards)
         fields = {
             name: value
             for name, value in manifest.items()
             if name not in ("tables", "files", "crc32", "chain", "chain_crc32")
         }
-        publish(work, target, fields | {"tables": described, "files": files}, 0)
-    except BaseException:
-        shutil.rmtree(work, ignore_errors=True)
-        raise
-    return target
+        publication.publish(fields | content)
+    return step_folder(folder, manifest["step"])
+
+
+def _write_files(links: list[Link], work: Path, shards: int) -> dict[str, Any]:
+    """Write everything; ``tables`` and ``files`` of the manifest."""
+    manifest = links[-1][1]
+    with ChunkWriter() as writer:
+        plain = _copy_dense(links[-1], work, writer)
+        tables = [
+            _write_table(MergedRows(links, index), work, index, shards, writer)
+            for index in range(len(manifest["tables"]))
+        ]
+        writer.finish()
+        files: dict[str, Any] = {
+            name: file.entry(manifest["files"][name]["dtype"], manifest["files"][name]["shape"])
+            for name, file in plain.items()
+        }
+    described = []
+    for table, parts in zip(manifest["tables"], tables, strict=True):
+        for part in parts:
+            files |= part.entries()
+        described.append(
+            table
+            | {
+                "rows": sum(part.rows for part in parts),
+                "chunk_rows": parts[0].step,
+                "shards": [{"rows": part.rows, "files": part.names} for part in parts],
+            }
+        )
+    return {"tables": described, "files": files}
 
 
 def _copy_dense(link: Link, work: Path, writer: ChunkWriter) -> dict[str, ChunkFile]:

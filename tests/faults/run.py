@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import os
 import sys
 import tempfile
 import time
@@ -36,6 +37,10 @@ CLASSES: tuple[str, ...] = (
     "interrupts",
     "limits",
     "two_threads",
+    "calls",
+    "kills",
+    "removals",
+    "writers",
 )
 
 
@@ -102,6 +107,7 @@ def main() -> int:
     parser.add_argument("--case", default="")
     parser.add_argument("--json", default="")
     options = parser.parse_args()
+    os.environ.setdefault("HUGECTR_LOG_LEVEL", "WARNING")
     names = options.only.split(",") if options.only else list(CLASSES)
     counts = []
     for name in names:

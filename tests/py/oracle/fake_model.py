@@ -173,7 +173,12 @@ class FakeSession:
 
 
 class FakeModel(ModelFiles):
-    """A model of one table on a process of a group."""
+    """A model of one table on a process of a group.
+
+    All of them are one run, as if each had gone on from what the one before had saved.
+    """
+
+    _run_id = "f" * 32
 
     def __init__(self, group, devices, localized=False):
         self.processes = group
