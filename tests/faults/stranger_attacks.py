@@ -131,6 +131,8 @@ def reflection(port: int, draw: random.Random) -> bytes:
             said = first.recv(greeting.CHALLENGE_BYTES, socket.MSG_WAITALL)
             back = draw.choice([first, second])
             back.sendall((said + said)[: greeting.PROOF_BYTES])
+            first.settimeout(0.5)  # the one that said nothing back may stay for a while
+            second.settimeout(0.5)
         return read_all(first, 1) + read_all(second)[greeting.CHALLENGE_BYTES :]
 
 
