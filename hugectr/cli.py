@@ -29,12 +29,13 @@ from hugectr.errors import (
     DataError,
     DeviceError,
     InvalidArgument,
+    NonFiniteLoss,
     OutOfMemory,
     rejected,
 )
 from hugectr.solver import DEVICES
 
-_OWN_ERRORS = (InvalidArgument, OutOfMemory, DeviceError, DataError, CommError)
+_OWN_ERRORS = (InvalidArgument, OutOfMemory, DeviceError, DataError, CommError, NonFiniteLoss)
 
 
 def _print_json(value: Any) -> None:

@@ -102,6 +102,7 @@ void bench_batch_norm(Bench& bench, TensorScalarType type, std::size_t batch, st
     const TensorRef to = bench.tensor(type, {batch, n});
     const TensorRef weight = bench.tensor(kFloat, {batch});
     const TensorRef mean = bench.tensor(kFloat, {n}), var = bench.tensor(kFloat, {n});
+    const TensorRef low = bench.tensor(kFloat, {n});
     const TensorRef gamma = bench.tensor(kFloat, {n}), beta = bench.tensor(kFloat, {n});
     const TensorRef total = bench.tensor(kDouble, {n + 1}), square = bench.tensor(kDouble, {n});
     const TensorRef dsums = bench.tensor(kDouble, {2 * n});
@@ -114,10 +115,17 @@ void bench_batch_norm(Bench& bench, TensorScalarType type, std::size_t batch, st
                        .sums = total,
                        .squares = square,
                        .partial = bench.tensor(kDouble, {pieces, n})});
-    forward.push_back(
-        {.x = x, .mean = mean, .var = var, .gamma = gamma, .beta = beta, .y = to, .eps = 1e-3});
+    forward.push_back({.x = x,
+                       .mean = mean,
+                       .mean_low = low,
+                       .var = var,
+                       .gamma = gamma,
+                       .beta = beta,
+                       .y = to,
+                       .eps = 1e-3});
     backward_sums.push_back({.x = x,
                              .mean = mean,
+                             .mean_low = low,
                              .var = var,
                              .dy = dy,
                              .dsums = dsums,
@@ -128,6 +136,7 @@ void bench_batch_norm(Bench& bench, TensorScalarType type, std::size_t batch, st
     backward.push_back({.x = x,
                         .weight = weight,
                         .mean = mean,
+                        .mean_low = low,
                         .var = var,
                         .gamma = gamma,
                         .dy = dy,

@@ -68,6 +68,10 @@ def test_train_a_script(tmp_path):
     done = hctr("train", script)
     assert done.returncode == 2
     assert f"{script}:3: CreateSolver: batchsize: found 0" in done.stderr
+    script.write_text("import hugectr\n\nraise hugectr.NonFiniteLoss('in step 3')\n")
+    done = hctr("train", script)
+    assert done.returncode == 1
+    assert done.stderr.strip().endswith(f"hugectr: error: {script}:3: in step 3")
     script.write_text("1 / 0\n")
     done = hctr("train", script)
     assert done.returncode == 1
