@@ -24,7 +24,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from faults.harness import KINDS, Broken, Case
 
 #: The classes, in the order of the table.
-CLASSES: tuple[str, ...] = ("exits",)
+CLASSES: tuple[str, ...] = (
+    "exits",
+    "inputs",
+    "sources",
+)
 
 
 @dataclass
