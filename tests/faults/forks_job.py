@@ -63,7 +63,7 @@ def usable(model):
 def every_call(model, folder):
     """Each call on the parent's model is refused in the child."""
     known = calls(model, folder)
-    view = model.tensor("fc1")
+    view = model.tensor("relu1")
 
     def work():
         for name, call in known.items():
@@ -76,7 +76,7 @@ def every_call(model, folder):
 
 def deleted(model, folder):
     """The parent's model and its views go in the child."""
-    view = [model.tensor("fc1"), model.table("emb")]
+    view = [model.tensor("relu1"), model.table("emb")]
     models = [model]
 
     def work():
