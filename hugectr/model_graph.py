@@ -22,6 +22,9 @@ from hugectr.tensor_names import TensorNames
 class ModelGraph:
     """The part of Model that puts the graph together."""
 
+    #: Why nothing can be done with the model: a resume() that failed half way. Empty: it can.
+    unusable = ""
+
     def __init__(
         self,
         solver: Solver,
@@ -146,6 +149,8 @@ class ModelGraph:
         """The compiled model in the core."""
         if self._session is None:
             raise InvalidArgument("the model is not compiled: call Model.compile() before")
+        if self.unusable:
+            raise InvalidArgument(self.unusable)
         return self._session
 
     def summary(self) -> None:

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hugectr.checkpoints.direct_file import DirectFile
+from hugectr.checkpoints.regular_file import open_regular
 from hugectr.errors import DataError
 
 Array = npt.NDArray[Any]
@@ -159,7 +160,7 @@ def read_range(path: Path, begin: int, end: int) -> bytearray:
     data = bytearray(end - begin)
     view, place = memoryview(data), begin
     try:
-        with open(path, "rb", buffering=0) as file:
+        with open_regular(path) as file:
             file.seek(begin)
             while view:
                 count = file.readinto(view)

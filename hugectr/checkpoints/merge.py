@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from hugectr.checkpoints.delta import chain_of
 from hugectr.checkpoints.load import TableReader
 from hugectr.checkpoints.manifest import Manifest, check_sizes, read_manifest
 from hugectr.checkpoints.rows import Parts
+from hugectr.errors import DataError
 
 Link = tuple[Path, Manifest]
 
@@ -28,7 +30,16 @@ def links_of(path: Path) -> list[Link]:
     links = [(link, read_manifest(link)) for link in chain_of(path)]
     for link, manifest in links:
         check_sizes(link, manifest)
+        if _tables(manifest) != _tables(links[-1][1]):
+            raise DataError(
+                f"{link} has other tables than the delta {path.name} that builds on it: take "
+                "another checkpoint"
+            )
     return links
+
+
+def _tables(manifest: Manifest) -> list[tuple[Any, ...]]:
+    return [(table["name"], table["vec_size"], table["parts"]) for table in manifest["tables"]]
 
 
 class MergedRows:
