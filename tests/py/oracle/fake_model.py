@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 
 import hugectr
-from hugectr.errors import OutOfMemory
+from hugectr.errors import InvalidArgument, OutOfMemory
 from hugectr.model_files import ModelFiles
 
 DIM = 6
@@ -44,6 +44,7 @@ class FakeSession:
         self.stamps = {}
         self.now = self.forgotten = 0
         self.budget = None
+        self.last_sample = 1 << 40
         self.values = {"step": 0, "dense": np.zeros(5, np.float32), "position": place(0)}
 
     # rows
@@ -163,6 +164,8 @@ class FakeSession:
         return self.values["position"]
 
     def set_data_position(self, position):
+        if position["sample"] > self.last_sample:
+            raise InvalidArgument(f"there is no sample {position['sample']}")
         self.values["position"] = position
 
     def learning_rate_state(self):
