@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hugectr.checkpoints.delta import chain_of
-from hugectr.checkpoints.manifest import MANIFEST, check_sizes, read_manifest
+from hugectr.checkpoints.manifest import MANIFEST
+from hugectr.checkpoints.merge import links_of
 from hugectr.checkpoints.original_files import statistics_file
 from hugectr.errors import DataError, InvalidArgument
 
@@ -118,15 +118,13 @@ def _inspect_native(folder: Path) -> dict[str, Any]:
     problems: list[str] = []
     report: dict[str, Any] = {"path": str(folder), "kind": "checkpoint"}
     try:
-        manifest = read_manifest(folder)
-        links = chain_of(folder)
-        for link in links:
-            check_sizes(link, read_manifest(link))
+        links = links_of(folder)
     except DataError as error:
         return report | {"problems": [str(error)]}
+    manifest = links[-1][1]
     report |= {name: manifest[name] for name in ("model", "step", "seed", "data_position")}
     report["bytes"] = sum(entry["bytes"] for entry in manifest["files"].values())
-    report["builds_on"] = [link.name for link in links[:-1]]
+    report["builds_on"] = [link.name for link, _ in links[:-1]]
     report["tables"] = [
         {"name": table["name"], "rows": table["rows"], "vec_size": table["vec_size"]}
         | {"parts": table["parts"], "shards": len(table["shards"])}

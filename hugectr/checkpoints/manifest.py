@@ -90,7 +90,11 @@ def read_manifest(path: Path) -> Manifest:
             raise DataError(f"{file} is damaged: its checksum is wrong; take another checkpoint")
         if version not in FORMATS:
             raise DataError(f"{file} has format {version}, formats are 1 to {FORMAT}")
-        return checked(manifest, version)
+        checked(manifest, version)
+        named = _STEP.fullmatch(path.name)
+        if named and int(named[1]) != manifest["step"]:
+            raise ValueError(f"it is of step {manifest['step']}, its folder of another")
+        return manifest
     except (OSError, ValueError, RecursionError, MemoryError) as error:
         raise DataError(f"{file} can not be read ({error}): take another checkpoint") from error
 

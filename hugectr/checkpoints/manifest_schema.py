@@ -13,7 +13,6 @@ from typing import Any
 
 from hugectr.checkpoints import description
 from hugectr.checkpoints.schema import (
-    INT64,
     UINT32,
     UINT64,
     Check,
@@ -70,10 +69,10 @@ def _schema(version: int) -> Check:
     # A reader numbers its blocks through all epochs, in 64 bits.
     position = {"epoch": integer(0, UINT32)}
     position |= {name: integer(0, 2**62) for name in ("sample", "file", "record", "byte")}
-    count = integer(0, INT64)
+    count = integer(0, 2**62)
     fields = {
         "model": _NAME,
-        "step": count,
+        "step": integer(0, 10**10 - 1),  # the name of its folder has ten digits
         "seed": optional(integer(0, UINT64)),
         "data_position": optional(record(position, exact=True)),
         "learning_rate": optional(record({"step": count, "lr": number(0.0)}, exact=True)),

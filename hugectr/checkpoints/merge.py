@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from hugectr.checkpoints.chunks import Array
-from hugectr.checkpoints.delta import chain_of
+from hugectr.checkpoints.delta import read_chain
 from hugectr.checkpoints.load import TableReader
-from hugectr.checkpoints.manifest import Manifest, check_sizes, read_manifest
+from hugectr.checkpoints.manifest import Manifest, check_sizes
 from hugectr.checkpoints.rows import Parts
 from hugectr.errors import DataError
 
@@ -27,7 +27,7 @@ def links_of(path: Path) -> list[Link]:
     DataError
         Naming what is missing.
     """
-    links = [(link, read_manifest(link)) for link in chain_of(path)]
+    links = read_chain(path)
     for link, manifest in links:
         check_sizes(link, manifest)
         if _tables(manifest) != _tables(links[-1][1]):

@@ -20,11 +20,15 @@ from pathlib import Path
 from types import ModuleType
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(1, str(Path(__file__).resolve().parents[1] / "py"))
 
 from faults.harness import KINDS, Broken, Case
 
 #: The classes, in the order of the table.
-CLASSES: tuple[str, ...] = ()
+CLASSES: tuple[str, ...] = (
+    "manifests",
+    "damaged",
+)
 
 
 @dataclass

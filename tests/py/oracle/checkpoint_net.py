@@ -71,7 +71,7 @@ def build(
         **mixed,
     )
     source = changes.get("source") or data()
-    reader = hugectr.DataReaderParams(hugectr.DataReaderType_t.Norm, source)
+    reader = hugectr.DataReaderParams(hugectr.DataReaderType_t.Norm, source, num_workers=1)
     params = hugectr.CreateOptimizer(
         hugectr.Optimizer_t[optimizer],
         hugectr.Update_t[update],
