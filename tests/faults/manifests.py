@@ -41,7 +41,7 @@ def cases(full: bool) -> list[Case]:
     found = []
     for base, step in BASES.items():
         names = _names(base)
-        for name in names[:: step if full else 100]:
+        for name in names[:: step if full else 180]:
 
             def run(folder: Path, base: str = base, name: str = name) -> None:
                 _worker().run(base, name)
