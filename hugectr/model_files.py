@@ -42,9 +42,10 @@ class ModelFiles(ModelCheckpoints):
         group = self._group()
         # All is read before anything is changed.
         current = self.session.non_trainables()
-        statistics = None
-        if current and from_root(group, statistics_file(dense_model_file).exists):
-            statistics = from_root(group, lambda: read_statistics(dense_model_file, current))
+        there = bool(current) and from_root(group, statistics_file(dense_model_file).exists)
+        statistics = (
+            from_root(group, lambda: read_statistics(dense_model_file, current)) if there else []
+        )
         if group.size > 1:
             count = self.session.dense_weights().size
             self.session.set_dense_weights(
@@ -52,7 +53,7 @@ class ModelFiles(ModelCheckpoints):
             )
         else:
             self.session.load_dense_weights(str(dense_model_file))
-        if statistics is not None:
+        if statistics:
             self.session.set_non_trainables(statistics)
         elif current:
             log.warning(
