@@ -196,6 +196,18 @@ def test_states_of_another_optimizer_are_left(saved):
     train(model, 2)
 
 
+def test_a_place_that_the_data_has_not_is_left(saved):
+    model = build(**ADAM, norm=True, source=fewer_samples())
+    train(model, 1)
+    place = model.session.data_position()
+    found = model.resume(saved[0], strict=False)
+    assert [line for line in found.left if "there is no sample 24" in line] == list(found.left)
+    assert len(found.left) == 1
+    assert model.session.data_position() == place
+    assert rows(model.session, 0) == rows(saved[1].session, 0)
+    train(model, 1)
+
+
 def test_a_checkpoint_in_part_is_no_base_for_deltas_and_no_run_goes_on(saved, tmp_path):
     model = build(**ADAM, norm=True, vec=8)
     model.note_touched_rows()
@@ -266,6 +278,15 @@ def test_more_rows_than_are_copied_leave_a_model_that_says_so(tmp_path, monkeypa
     model.resume(good)
     assert state(model) == wanted
     train(model, 1)
+
+
+def test_more_rows_than_the_budget_leave_the_model_as_it_was(saved):
+    model = build(**ADAM, norm=True, budget=20)
+    train(model, 1)
+    before = state(model)
+    with pytest.raises(hugectr.OutOfMemory, match="may have 20"):
+        model.resume(saved[0])
+    assert state(model) == before
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])

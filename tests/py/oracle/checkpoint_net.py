@@ -96,11 +96,12 @@ def build(
     model.add(
         hugectr.SparseEmbedding(
             changes.get("kind", kind.DistributedSlotSparseEmbeddingHash),
-            1,
+            0 if "budget" in changes else 1,
             changes.get("vec", 4),
             changes.get("combiner", "sum"),
             changes.get("table", "one"),
             "ones",
+            max_vocabulary_size_per_gpu=changes.get("budget", 0),
         )
     )
     model.add(
