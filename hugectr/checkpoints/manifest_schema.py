@@ -17,6 +17,7 @@ from hugectr.checkpoints.schema import (
     UINT64,
     Check,
     Unfit,
+    boolean,
     integer,
     list_of,
     mapping,
@@ -71,6 +72,8 @@ def _schema(version: int) -> Check:
     position |= {name: integer(0, 2**62) for name in ("sample", "file", "record", "byte")}
     count = integer(0, 2**62)
     fields = {
+        "format": integer(),
+        "crc32": integer(0, UINT32),
         "model": _NAME,
         "step": integer(0, 10**10 - 1),  # the name of its folder has ten digits
         "seed": optional(integer(0, UINT64)),
@@ -92,9 +95,10 @@ def _schema(version: int) -> Check:
         "chain_crc32": list_of(integer(0, UINT32)),
         "run": optional(text("[0-9a-f]{32}")),
         "description": optional(description.SCHEMA),
+        "finite": optional(boolean),  # false: saved with values that are not
     }
     # Converted from the original layout there are no names of tensors; a full one has no chain.
-    lacking = ("dense_tensors", "chain", "chain_crc32", "run", "description")
+    lacking = ("dense_tensors", "chain", "chain_crc32", "run", "description", "finite")
     return record(fields, may_lack=lacking)
 
 

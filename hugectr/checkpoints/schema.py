@@ -144,7 +144,8 @@ def mapping(key: Check, item: Check) -> Check:
 def record(
     fields: Mapping[str, Check], may_lack: tuple[str, ...] = (), exact: bool = False
 ) -> Check:
-    """An object with these names. Others are passed over, or with ``exact`` refused."""
+    """An object with these names. Others are taken out of it, or with ``exact`` refused: what
+    nobody knows goes no further, however deep or large it is."""
 
     def check(where: str, value: Any) -> None:
         if type(value) is not dict:
@@ -154,7 +155,10 @@ def record(
                 field(f"{where}.{name}" if where else name, value[name])
             elif name not in may_lack:
                 raise Unfit(where or "the file", sorted(value), f"an object with {name!r}")
-        if exact and len(value) > len(fields):
+        unknown = value.keys() - fields.keys()
+        if exact and unknown:
             raise Unfit(where, sorted(value), f"an object with {sorted(fields)} alone")
+        for name in unknown:
+            del value[name]
 
     return check

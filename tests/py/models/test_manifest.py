@@ -124,9 +124,22 @@ def test_sizes_are_those_of_the_files_before_memory_is_taken(path):
         checkpoints.verify(path)
 
 
-def test_unknown_fields_of_a_known_format_are_passed_over(path):
-    edited(path, lambda m: m.update(run="0f" * 16, more={"to": "come"}))
-    assert read_manifest(path)["run"] == "0f" * 16
+def test_unknown_fields_of_a_known_format_go_no_further(path):
+    """However deep they are: processes tell each other manifests."""
+    deep = []
+    for _ in range(500):
+        deep = [deep]
+
+    def change(manifest):
+        manifest.update(run="0f" * 16, more=deep)
+        table(manifest).update(more=deep)
+        a_file(manifest).update(more=deep)
+
+    before = read_manifest(path)
+    edited(path, change)
+    manifest = read_manifest(path)
+    assert manifest.pop("run") == "0f" * 16
+    assert manifest | {"crc32": 0} == before | {"crc32": 0}
     checkpoints.verify(path)
 
 
