@@ -30,7 +30,9 @@ from hugectr.checkpoints.schema import (
 
 Manifest = dict[str, Any]
 
-_ITEM = {"float32": 4, "int64": 8, "uint64": 8}
+_ITEM = {"float32": 4, "float64": 8, "int64": 8, "uint64": 8}
+#: Running means were float32 in formats 1 and 2.
+_STATISTICS = ("float32", "float64")
 _BYTES = integer(0, 2**62)
 _SHAPE = list_of(_BYTES, most=8)
 _NAME = text()
@@ -167,38 +169,38 @@ def _kind(part: str, vec_size: int) -> tuple[str, tuple[int, ...]]:
 
 def _wanted_files(
     manifest: Manifest,
-) -> Iterator[tuple[str, str, tuple[int, ...] | None, int | None]]:
-    """Name, dtype, shape (None: any vector) and bytes of a chunk (None: any) of every file."""
-    yield "dense.weights", "float32", None, None
-    yield "dense.states", "float32", None, None
+) -> Iterator[tuple[str, tuple[str, ...], tuple[int, ...] | None, int | None]]:
+    """Name, dtypes, shape (None: any vector) and bytes of a chunk (None: any) of every file."""
+    yield "dense.weights", ("float32",), None, None
+    yield "dense.states", ("float32",), None, None
     for index in range(len(manifest["statistics"])):
         for name in ("mean", "var"):
-            yield f"statistics{index}.{name}", "float32", None, None
+            yield f"statistics{index}.{name}", _STATISTICS, None, None
     for table in manifest["tables"]:
         for shard in table["shards"]:
             for part, name in shard["files"].items():
                 dtype, shape = _kind(part, table["vec_size"])
                 chunk = table["chunk_rows"] * _ITEM[dtype] * math.prod(shape)
-                yield name, dtype, (shard["rows"], *shape), chunk
+                yield name, (dtype,), (shard["rows"], *shape), chunk
 
 
 def _check_files(manifest: Manifest, version: int) -> None:
     files = manifest["files"]
     known = set()
-    for name, dtype, shape, chunk in _wanted_files(manifest):
+    for name, dtypes, shape, chunk in _wanted_files(manifest):
         known.add(name)
         entry = files.get(name)
         if entry is None:
             raise Unfit("files", sorted(files), f"an object with {name!r}")
         where, found = f"files.{name}", entry["shape"]
-        if entry["dtype"] != dtype:
-            raise Unfit(f"{where}.dtype", entry["dtype"], dtype)
+        if entry["dtype"] not in dtypes:
+            raise Unfit(f"{where}.dtype", entry["dtype"], " or ".join(dtypes))
         if shape is None:
             shape = (found[0] if len(found) == 1 else -1,)
         if found != list(shape):
             vectors = f" (the table has vectors of {shape[1]})" if len(shape) == 2 else ""
             raise Unfit(f"{where}.shape", found, f"{list(shape)}{vectors}")
-        size = _ITEM[dtype] * math.prod(shape)
+        size = _ITEM[entry["dtype"]] * math.prod(shape)
         if entry["bytes"] != size:
             raise Unfit(f"{where}.bytes", entry["bytes"], f"{size}, as its shape says")
         if version > 1:

@@ -142,6 +142,12 @@ def bits(values):
     return np.ascontiguousarray(values).tobytes().hex()
 
 
+def statistic_bits(values):
+    """Running statistics, whose type is wider since b17f4bf: float32 where that holds them."""
+    narrow = values.astype(np.float32)
+    return bits(narrow if np.array_equal(narrow, values) else values)
+
+
 def rows(session, index):
     """``slot:key`` -> vector, states and last step of a row, as bits."""
     bag = session.dump_embedding(index, True)
@@ -165,7 +171,8 @@ def everything(model):
         "weights": bits(session.dense_weights()),
         "states": bits(session.dense_optimizer_states()),
         "statistics": [
-            [name, bits(mean), bits(var)] for name, mean, var in session.non_trainables()
+            [name, statistic_bits(mean), statistic_bits(var)]
+            for name, mean, var in session.non_trainables()
         ],
         "learning_rate": session.learning_rate_state(),
         "loss_scaling": session.loss_scaling_state(),
