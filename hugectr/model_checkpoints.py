@@ -24,6 +24,26 @@ from hugectr.model_graph import ModelGraph
 from hugectr.processes.group import ProcessGroup
 
 
+class Resumed(int):
+    """The step that ``Model.resume`` went on from.
+
+    Parameters
+    ----------
+    step : int
+    taken, left : list of str
+        What the model took of the checkpoint, and what it did not, with the reason.
+    """
+
+    taken: tuple[str, ...]
+    left: tuple[str, ...]
+
+    def __new__(cls, step: int, taken: Sequence[str], left: Sequence[str]) -> Resumed:
+        """Make one."""
+        resumed = super().__new__(cls, step)
+        resumed.taken, resumed.left = tuple(taken), tuple(left)
+        return resumed
+
+
 @serialised
 class ModelCheckpoints(ModelGraph):
     """The part of Model that deals with native checkpoints (``hugectr.checkpoints``)."""
@@ -237,35 +257,50 @@ class ModelCheckpoints(ModelGraph):
         """The newest published checkpoint of a folder, or None; what process 0 sees counts."""
         return from_root(self._group(), lambda: checkpoints.latest(folder))
 
-    def resume(self, path: str | os.PathLike[str]) -> int:
+    def resume(self, path: str | os.PathLike[str], strict: bool = True) -> Resumed:
         """Go on from a checkpoint: the next step is the one that would have come then.
 
         Parameters
         ----------
         path : path-like
             A checkpoint, or a folder of them: then the newest.
+        strict : bool
+            Take a checkpoint of this very model only: the same layers, tables, optimizers, types of
+            numbers and seed (``docs/checkpoints.md`` lists what is compared). False: take by name
+            and shape what fits, leave the rest as the model has it, and say both.
 
         Returns
         -------
-        int
-            The step it was saved at.
+        Resumed
+            The step it was saved at, an int; its ``taken`` and ``left`` say what of it was used.
 
         Raises
         ------
         InvalidArgument
-            When there is none, or it is of another model; the model is as before.
-        DataError
-            When it is damaged; train no further with the model then.
+            When there is none, it is of another model (every difference is listed), or the data has
+            no such place. The model is as before.
+        DataError, OutOfMemory
+            When it is damaged, or does not fit. The model is as before; one with more than 256 MiB
+            of rows, if some of them were replaced already, refuses everything but resume().
         """
+        check_bool("resume: strict", strict)
         self.wait_for_save()
         place, run, crc32 = from_root(self._group(), lambda: _checkpoint_at(Path(path)))
+        plan = checkpoints.give(self, place, strict)  # type: ignore[arg-type]
         self._base = None
-        checkpoints.give(self, place)  # type: ignore[arg-type]
-        self.run_id, self.resumed_in = run, place.resolve().parent
-        if self._notes_rows and not place.name.endswith(AGAIN):  # a name that will change
+        # What was taken in part is a run of its own.
+        self.run_id = None if plan.left else run
+        self.resumed_in = None if plan.left else place.resolve().parent
+        is_whole = not plan.left and not place.name.endswith(AGAIN)  # else a name that will change
+        if self._notes_rows and is_whole:
             self._base = Base(place, self._mark_rows(), crc32)
         log.info(f"Resumed from {place}")
-        return int(self.session.step())
+        if not strict:
+            for what in plan.taken:
+                log.info(f"resume: taken: {what}")
+            for what in plan.left:
+                log.warning(f"resume: left: {what}")
+        return Resumed(self.session.step(), plan.taken, plan.left)
 
     def _group(self) -> ProcessGroup:
         return checkpoints.group_of(self)  # type: ignore[arg-type]

@@ -42,6 +42,12 @@ class ModelFiles(ModelCheckpoints):
     def load_dense_weights(self, dense_model_file: str | Path) -> None:
         """Load dense weights, and the running statistics of BatchNorm beside them."""
         group = self._group()
+        # All is read before anything is changed.
+        current = self.session.non_trainables()
+        there = bool(current) and from_root(group, statistics_file(dense_model_file).exists)
+        statistics = (
+            from_root(group, lambda: read_statistics(dense_model_file, current)) if there else []
+        )
         if group.size > 1:
             count = self.session.dense_weights().size
             self.session.set_dense_weights(
@@ -49,13 +55,9 @@ class ModelFiles(ModelCheckpoints):
             )
         else:
             self.session.load_dense_weights(str(dense_model_file))
-        current = self.session.non_trainables()
-        if not current:
-            return
-        if from_root(group, statistics_file(dense_model_file).exists):
-            values = from_root(group, lambda: read_statistics(dense_model_file, current))
-            self.session.set_non_trainables(values)
-        else:
+        if statistics:
+            self.session.set_non_trainables(statistics)
+        elif current:
             log.warning(
                 f"{statistics_file(dense_model_file)} is not there: BatchNorm keeps the "
                 "running statistics it has"

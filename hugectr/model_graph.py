@@ -25,6 +25,8 @@ from hugectr.tensor_names import TensorNames
 class ModelGraph:
     """The part of Model that puts the graph together."""
 
+    #: Why nothing can be done with the model: a resume() that failed half way. Empty: it can.
+    unusable = ""
     _session: _core.Session | None = None
     _turn: Turn
     _save_turn: Turn  # of those who wait for a save, who do not keep others from training
@@ -171,6 +173,8 @@ class ModelGraph:
         """The compiled model in the core."""
         if self._session is None:
             raise InvalidArgument("the model is not compiled: call Model.compile() before")
+        if self.unusable:
+            raise InvalidArgument(self.unusable)
         return self._session
 
     def summary(self) -> None:

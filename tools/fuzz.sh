@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Fuzzes a parser under AddressSanitizer and UBSan. Usage: tools/fuzz.sh TARGET [SECONDS] [option...]
 #   norm, raw, list    C++ targets of tests/fuzz (libFuzzer): Norm files, Raw files, file lists
-#   metadata, config   Python targets (atheris): _metadata.json, JSON configs and graphs
+#   metadata, config, manifest   Python targets (atheris): _metadata.json, JSON configs and graphs,
+#                      manifests of checkpoints
 #   protocol           Python target: what processes of a job read from each other
 # Options go to libFuzzer. What is found lies in build/fuzz/TARGET: corpus/, and crash-*, timeout-*,
 # oom-* that `tools/fuzz.sh TARGET 0 FILE` runs again.
@@ -11,7 +12,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
 venv=$root/${VENV:-.venv}
-target=${1:?usage: tools/fuzz.sh norm|raw|list|metadata|config|protocol [SECONDS] [option...]}
+target=${1:?usage: tools/fuzz.sh norm|raw|list|metadata|config|manifest|protocol [SECONDS] [option...]}
 seconds=${2:-600}
 shift $(($# < 2 ? $# : 2))
 work=build/fuzz/$target
@@ -29,7 +30,7 @@ norm | raw | list)
   build/fuzz/tests/fuzz/write_seeds "$target" "$work/corpus"
   command=("$root/build/fuzz/tests/fuzz/${target}_fuzz")
   ;;
-metadata | config | protocol)
+metadata | config | manifest | protocol)
   # Not a requirement of the project: kept beside the environment.
   if [ ! -d build/fuzz/python/atheris ]; then
     "$venv/bin/python" -m pip install --quiet --target build/fuzz/python 'atheris>=3,<4'
@@ -40,7 +41,7 @@ metadata | config | protocol)
   "${command[@]}" --seeds "$work/corpus"
   ;;
 *)
-  echo "tools/fuzz.sh: '$target' is no target, allowed are norm, raw, list, metadata, config, protocol" >&2
+  echo "tools/fuzz.sh: '$target' is no target, allowed are norm, raw, list, metadata, config, manifest, protocol" >&2
   exit 1
   ;;
 esac

@@ -3,8 +3,10 @@
 
 Saving: ``native`` takes the state, ``rows`` reads a table's rows, ``folder`` writes, publishes and
 verifies, in ``chunks`` with checksums, by ``direct_file`` past the page cache; ``manifest`` says
-what lies where, ``delta`` what a delta builds on.
-Resuming: ``load`` deals chunks to the owners of their rows, ``native`` gives the rest back.
+what lies where, ``delta`` what a delta builds on, ``description`` which model it is.
+Resuming: ``manifest_schema`` and ``schema`` check what the manifest says, ``regular_file`` opens
+nothing else; ``restore_plan`` (or ``restore_partial``, for another model) works out what the model
+will be, ``restore`` makes it that or leaves it, ``load`` deals chunks to the owners of their rows.
 Without a model: ``merge`` puts shards and deltas in one order, for ``reshard``, ``export`` (to
 safetensors or NumPy) and ``original_convert`` (to the original layout and back); ``inspect`` looks.
 The original layout: ``original_files`` names its files and writes them; ``original_save`` and
@@ -14,7 +16,8 @@ The original layout: ``original_files`` names its files and writes them; ``origi
 from hugectr.checkpoints.delta import Base
 from hugectr.checkpoints.folder import Snapshot, verify, write
 from hugectr.checkpoints.manifest import MANIFEST, published, read_manifest, step_folder
-from hugectr.checkpoints.native import Saver, give, group_of, latest, take
+from hugectr.checkpoints.native import Saver, group_of, latest, take
+from hugectr.checkpoints.restore import give
 
 __all__ = [
     "MANIFEST",

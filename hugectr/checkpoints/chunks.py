@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from hugectr.checkpoints.direct_file import DirectFile
 from hugectr.checkpoints.finite import NonFinite, nonfinite
+from hugectr.checkpoints.regular_file import open_regular
 from hugectr.errors import DataError
 from hugectr.threads import Workers
 
@@ -178,7 +179,7 @@ def read_range(path: Path, begin: int, end: int) -> bytearray:
     data = bytearray(end - begin)
     view, place = memoryview(data), begin
     try:
-        with open(path, "rb", buffering=0) as file:
+        with open_regular(path) as file:
             file.seek(begin)
             while view:
                 count = file.readinto(view)

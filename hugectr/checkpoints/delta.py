@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from hugectr.checkpoints.manifest import read_manifest
+from hugectr.checkpoints.manifest import Manifest, read_manifest
 from hugectr.errors import DataError
 
 
@@ -57,8 +57,8 @@ def chain_fields(base: Path) -> dict[str, list[str] | list[int]]:
     }
 
 
-def chain_of(path: Path) -> list[Path]:
-    """The checkpoints to replay, oldest first; ``path`` is the last.
+def read_chain(path: Path) -> list[tuple[Path, Manifest]]:
+    """The checkpoints to replay and their manifests, oldest first; ``path`` is the last.
 
     Raises
     ------
@@ -66,9 +66,10 @@ def chain_of(path: Path) -> list[Path]:
         When one of them is missing, damaged, or not the one that the delta was made from.
     """
     manifest = read_manifest(path)
+    chain = manifest.get("chain", [])
     links = []
-    for name, wanted in zip(
-        manifest.get("chain", []), manifest.get("chain_crc32", []), strict=True
+    for place, (name, wanted) in enumerate(
+        zip(chain, manifest.get("chain_crc32", []), strict=True)
     ):
         link = path.parent / name
         if not link.is_dir():
@@ -76,10 +77,16 @@ def chain_of(path: Path) -> list[Path]:
                 f"{path} is a delta and needs {link}, which is not there: copy deltas together "
                 "with what they build on, or take a full checkpoint"
             )
-        if read_manifest(link)["crc32"] != wanted:
+        earlier = read_manifest(link)
+        if earlier["crc32"] != wanted or earlier.get("chain", []) != chain[:place]:
             raise DataError(
                 f"{link} is not the checkpoint that the delta {path.name} was made from: take "
                 "another checkpoint"
             )
-        links.append(link)
-    return [*links, path]
+        links.append((link, earlier))
+    return [*links, (path, manifest)]
+
+
+def chain_of(path: Path) -> list[Path]:
+    """The checkpoints of ``read_chain``."""
+    return [link for link, _ in read_chain(path)]

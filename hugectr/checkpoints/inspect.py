@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hugectr.checkpoints.delta import chain_of
-from hugectr.checkpoints.manifest import MANIFEST, check_sizes, read_manifest
-from hugectr.checkpoints.original_files import statistics_file
+from hugectr.checkpoints.manifest import MANIFEST
+from hugectr.checkpoints.merge import links_of
+from hugectr.checkpoints.original_files import saved_statistics, statistics_file
 from hugectr.errors import DataError, InvalidArgument
 
 _NAME = re.compile(
@@ -61,10 +60,9 @@ def _inspect_file(path: Path) -> dict[str, Any]:
     statistics = statistics_file(path)
     if statistics.exists():
         try:
-            layers = json.loads(statistics.read_text(encoding="utf-8"))["layers"]
-            report["batch_norm_layers"] = [len(layer["mean"]) for layer in layers]
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            problems.append(f"{statistics.name} can not be read: {error!r}")
+            report["batch_norm_layers"] = [mean.size for mean, _ in saved_statistics(statistics)]
+        except DataError as error:
+            problems.append(str(error))
     return report | {"problems": problems}
 
 
@@ -99,10 +97,10 @@ def _check_keys(folder: Path, rows: int, report: dict[str, Any], problems: list[
     identity = keys
     slot_file = folder / "slot_id"
     if slot_file.exists():
-        slots = np.fromfile(slot_file, dtype="<u8")
-        if slot_file.stat().st_size != 8 * rows:
+        if not slot_file.is_file() or slot_file.stat().st_size != 8 * rows:
             problems.append(f"slot_id: {slot_file.stat().st_size} bytes, {8 * rows} are expected")
             return
+        slots = np.fromfile(slot_file, dtype="<u8")
         numbers, counts = np.unique(slots, return_counts=True)
         report["slots"] = {
             int(number): int(count) for number, count in zip(numbers, counts, strict=True)
@@ -118,15 +116,13 @@ def _inspect_native(folder: Path) -> dict[str, Any]:
     problems: list[str] = []
     report: dict[str, Any] = {"path": str(folder), "kind": "checkpoint"}
     try:
-        manifest = read_manifest(folder)
-        links = chain_of(folder)
-        for link in links:
-            check_sizes(link, read_manifest(link))
+        links = links_of(folder)
     except DataError as error:
         return report | {"problems": [str(error)]}
+    manifest = links[-1][1]
     report |= {name: manifest[name] for name in ("model", "step", "seed", "data_position")}
     report["bytes"] = sum(entry["bytes"] for entry in manifest["files"].values())
-    report["builds_on"] = [link.name for link in links[:-1]]
+    report["builds_on"] = [link.name for link, _ in links[:-1]]
     report["tables"] = [
         {"name": table["name"], "rows": table["rows"], "vec_size": table["vec_size"]}
         | {"parts": table["parts"], "shards": len(table["shards"])}

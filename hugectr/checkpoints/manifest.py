@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The manifest of a native checkpoint: what is in it, and in which files.
 
-Format 2: every table lies in shards, one a process that saved it. A shard's rows are sorted by
-(slot, key) and cut into chunks of ``chunk_rows``; every file has a CRC-32 a chunk, so that any
-process can read and check any chunk by itself. Format 1 had one shard and a CRC-32 a file.
+Every table lies in shards, one a process that saved it. A shard's rows are sorted by (slot, key)
+and cut into chunks of ``chunk_rows``; every file has a CRC-32 a chunk, so that any process can read
+and check any chunk by itself. Format 3 says which model and run the checkpoint is of. Format 2 did
+not; format 1 had one shard and a CRC-32 a file besides. ``manifest_schema`` has the fields.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import stat
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,16 +20,17 @@ from typing import Any
 
 import numpy as np
 
+from hugectr.checkpoints.manifest_schema import FORMATS, Manifest, checked, shard_file
+from hugectr.checkpoints.regular_file import read_bounded
 from hugectr.errors import DataError
 
-FORMAT = 2
+FORMAT = FORMATS[-1]
 MANIFEST = "manifest.json"
 #: After the name of a step that is saved again, while it takes the place of the one before.
 AGAIN = ".again"
-_STEP = re.compile(r"step-(\d{10})(\.again)?")
-_ROWS_OF_FORMAT_1 = 1 << 16  # rows read in one go; its files have no chunks
-
-Manifest = dict[str, Any]
+_STEP = re.compile(r"step-([0-9]{10})(\.again)?")
+#: Bytes of the largest manifest that is read; 10 TB of tables take about 50 MB.
+_LARGEST = 256 << 20
 
 
 def step_folder(folder: Path, step: int) -> Path:
@@ -56,11 +59,6 @@ def latest(folder: Path) -> Path | None:
     return found[-1][1] if found else None
 
 
-def shard_file(table: int, part: str, shard: int, shards: int) -> str:
-    """Name of a part of a table's shard; ``shard`` counts from 0, the name from 1."""
-    return f"table{table}.{part}.{shard + 1}-of-{shards}"
-
-
 def manifest_sum(manifest: Manifest) -> int:
     """Checksum of the manifest's content, however it is laid out."""
     rest = {name: value for name, value in manifest.items() if name != "crc32"}
@@ -73,7 +71,7 @@ def manifest_text(manifest: Manifest) -> bytes:
 
 
 def read_manifest(path: Path) -> Manifest:
-    """The manifest of a checkpoint folder, in the form of format 2.
+    """The manifest of a checkpoint folder, checked, in the form of the newest format.
 
     Raises
     ------
@@ -82,37 +80,48 @@ def read_manifest(path: Path) -> Manifest:
     """
     file = path / MANIFEST
     try:
-        manifest = json.loads(file.read_text(encoding="utf-8"))
+        manifest = json.loads(read_bounded(file, _LARGEST))
+        if type(manifest) is not dict or type(manifest.get("format")) is not int:
+            raise ValueError("it is no object with a format")
         version = manifest["format"]
-        for name, entry in manifest["files"].items():
-            if "/" in name or not isinstance(entry["bytes"], int) or "crc32" not in entry:
-                raise ValueError(f"entry {name!r}")
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        intact = manifest_sum(manifest) == manifest.get("crc32")
+        if version > FORMAT:
+            also = "" if intact else ", or the file is damaged: its checksum is wrong"
+            raise DataError(
+                f"{file} has format {version}, this version reads 1 to {FORMAT}: update hugectr"
+                + also
+            )
+        if not intact:
+            raise DataError(f"{file} is damaged: its checksum is wrong; take another checkpoint")
+        if version not in FORMATS:
+            raise DataError(f"{file} has format {version}, formats are 1 to {FORMAT}")
+        checked(manifest, version)
+        named = _STEP.fullmatch(path.name)
+        if named and int(named[1]) != manifest["step"]:
+            raise ValueError(f"it is of step {manifest['step']}, its folder of another")
+        return manifest
+    except (OSError, ValueError, RecursionError, MemoryError) as error:
         raise DataError(f"{file} can not be read ({error}): take another checkpoint") from error
-    if manifest_sum(manifest) != manifest.get("crc32"):
-        raise DataError(f"{file} is damaged: its checksum is wrong; take another checkpoint")
-    if version not in (1, FORMAT):
-        raise DataError(
-            f"{file} has format {version}, this version reads 1 and {FORMAT}: update hugectr"
-        )
-    if version == 1:
-        for index, table in enumerate(manifest["tables"]):
-            table["chunk_rows"] = _ROWS_OF_FORMAT_1
-            files = {part: f"table{index}.{part}" for part in table["parts"]}
-            table["shards"] = [{"rows": table["rows"], "files": files}]
-    return dict(manifest)
 
 
 def check_sizes(path: Path, manifest: Manifest) -> None:
     """Whether every file is there and as long as the manifest says."""
     for name, entry in manifest["files"].items():
         file = path / name
-        size = file.stat().st_size if file.is_file() else None
-        if size != entry["bytes"]:
-            found = "is missing" if size is None else f"has {size} bytes"
-            raise DataError(
-                f"{file} {found}, the manifest says {entry['bytes']} bytes: take another checkpoint"
-            )
+        try:
+            known = file.stat()
+            found = f"has {known.st_size} bytes"
+            if not stat.S_ISREG(known.st_mode):
+                found = "is no regular file"
+            elif known.st_size == entry["bytes"]:
+                continue
+        except FileNotFoundError:
+            found = "is missing"
+        except OSError as error:
+            found = f"can not be read ({error})"
+        raise DataError(
+            f"{file} {found}, the manifest says {entry['bytes']} bytes: take another checkpoint"
+        )
 
 
 @dataclass(frozen=True)
@@ -148,3 +157,22 @@ def row_shape(manifest: Manifest, table: dict[str, Any], part: str) -> tuple[str
 def row_bytes(dtype: str, shape: tuple[int, ...]) -> int:
     """Bytes of one row of a part."""
     return int(np.dtype(dtype).itemsize * np.prod(shape, dtype=np.int64))
+
+
+__all__ = [
+    "FORMAT",
+    "MANIFEST",
+    "Manifest",
+    "RowUnit",
+    "check_sizes",
+    "latest",
+    "manifest_sum",
+    "manifest_text",
+    "published",
+    "read_manifest",
+    "row_bytes",
+    "row_shape",
+    "row_units",
+    "shard_file",
+    "step_folder",
+]

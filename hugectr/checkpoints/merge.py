@@ -5,14 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from hugectr.checkpoints.chunks import Array
-from hugectr.checkpoints.delta import chain_of
+from hugectr.checkpoints.delta import read_chain
 from hugectr.checkpoints.load import TableReader
-from hugectr.checkpoints.manifest import Manifest, check_sizes, read_manifest
+from hugectr.checkpoints.manifest import Manifest, check_sizes
 from hugectr.checkpoints.rows import Parts
+from hugectr.errors import DataError
 
 Link = tuple[Path, Manifest]
 
@@ -25,10 +27,19 @@ def links_of(path: Path) -> list[Link]:
     DataError
         Naming what is missing.
     """
-    links = [(link, read_manifest(link)) for link in chain_of(path)]
+    links = read_chain(path)
     for link, manifest in links:
         check_sizes(link, manifest)
+        if _tables(manifest) != _tables(links[-1][1]):
+            raise DataError(
+                f"{link} has other tables than the delta {path.name} that builds on it: take "
+                "another checkpoint"
+            )
     return links
+
+
+def _tables(manifest: Manifest) -> list[tuple[Any, ...]]:
+    return [(table["name"], table["vec_size"], table["parts"]) for table in manifest["tables"]]
 
 
 class MergedRows:

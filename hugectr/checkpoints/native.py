@@ -13,20 +13,17 @@ import os
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hugectr import log
 from hugectr.agreement import LONG, from_root, jointly
-from hugectr.checkpoints.chunks import Array, read_array
 from hugectr.checkpoints.delta import Base, chain_fields
+from hugectr.checkpoints.description import description_of
 from hugectr.checkpoints.folder import Snapshot, held, write
-from hugectr.checkpoints.load import TableReader, load_table
-from hugectr.checkpoints.manifest import Manifest, row_shape
 from hugectr.checkpoints.manifest import latest as _latest
-from hugectr.checkpoints.merge import links_of
 from hugectr.checkpoints.ownership import Writer, check_owner
 from hugectr.checkpoints.rows import ModelRows
-from hugectr.errors import CommError, InvalidArgument
+from hugectr.errors import CommError
 from hugectr.processes.group import ProcessGroup
 from hugectr.processes.solo import SoloGroup
 from hugectr.threads import start_thread
@@ -34,7 +31,7 @@ from hugectr.threads import start_thread
 if TYPE_CHECKING:
     from hugectr.model import Model
 
-# --- taking and giving back a model's state -------------------------------------------------------
+# --- taking a model's state -----------------------------------------------------------------------
 
 
 def group_of(model: Model) -> ProcessGroup:
@@ -66,6 +63,7 @@ def take(model: Model, copy: bool = True, marks: Sequence[int] | None = None) ->
             "loss_scaling": session.loss_scaling_state(),
             "frozen": sorted(model.frozen()),
             "fit_epoch": model.fit_epoch,
+            "description": description_of(model),
         }
     )
     snapshot.dense["dense.weights"] = session.dense_weights()
@@ -85,112 +83,6 @@ def take(model: Model, copy: bool = True, marks: Sequence[int] | None = None) ->
         rows = ModelRows(session, index, embedding.sparse_embedding_name, since)
         snapshot.tables.append(rows)
     return held(snapshot) if copy else snapshot
-
-
-def give(model: Model, path: Path) -> None:
-    """Bring a model to the state of a checkpoint. Collective.
-
-    Raises
-    ------
-    DataError
-        When files are missing or damaged; tables may then hold a part of the rows.
-    InvalidArgument
-        When the checkpoint is of another model; nothing has changed then.
-    """
-    group = group_of(model)
-    links = from_root(group, lambda: links_of(path))
-
-    def check() -> None:
-        for place, link in links:
-            _check_fits(model, place, link)
-
-    jointly(group, check)
-    path, manifest = links[-1]
-    dense = from_root(group, lambda: _read_dense(path, manifest))
-    session = model.session
-    for index in range(len(manifest["tables"])):
-        jointly(group, lambda index=index: session.reset_embedding(index))  # type: ignore[misc]
-        for place, link in links:
-            load_table(session, index, TableReader(place, link, index), group)
-
-    def rest() -> None:
-        session.set_dense_weights(dense["dense.weights"])
-        session.set_dense_optimizer_states(dense["dense.states"])
-        # What the original layout does not know (None) stays as the model has it.
-        names = [name for name, _, _ in session.non_trainables()]
-        statistics = [
-            (
-                names[i] if name is None else name,
-                dense[f"statistics{i}.mean"],
-                dense[f"statistics{i}.var"],
-            )
-            for i, name in enumerate(manifest["statistics"])
-        ]
-        if statistics:
-            session.set_non_trainables(statistics)
-        session.set_step(manifest["step"])
-        if manifest["learning_rate"] is not None:
-            session.set_learning_rate_state(manifest["learning_rate"])
-        if manifest["loss_scaling"] is not None:
-            session.set_loss_scaling_state(manifest["loss_scaling"])
-        if manifest["data_position"] is not None:
-            session.set_data_position(manifest["data_position"])
-        model.set_frozen(set(manifest["frozen"]))
-        model.fit_epoch = manifest["fit_epoch"]
-
-    jointly(group, rest)
-
-
-def _read_dense(path: Path, manifest: Manifest) -> dict[str, Array]:
-    names = ["dense.weights", "dense.states"]
-    for index in range(len(manifest["statistics"])):
-        names += [f"statistics{index}.mean", f"statistics{index}.var"]
-    return {name: read_array(path / name, manifest["files"][name]) for name in names}
-
-
-def _check_fits(model: Model, path: Path, manifest: dict[str, Any]) -> None:
-    names = [embedding.sparse_embedding_name for embedding in model.embeddings]
-    found = [table["name"] for table in manifest["tables"]]
-    if found != names:
-        raise InvalidArgument(f"{path} has the tables {found}, the model has {names}")
-    for table, embedding in zip(manifest["tables"], model.embeddings, strict=True):
-        if table["vec_size"] != embedding.embedding_vec_size:
-            raise InvalidArgument(
-                f"{path}: table {table['name']!r} has vectors of {table['vec_size']}, the model "
-                f"of {embedding.embedding_vec_size}"
-            )
-    for name, what in (("dense.weights", "dense weights"), ("dense.states", "optimizer states")):
-        own = (
-            model.session.dense_weights()
-            if name == "dense.weights"
-            else (model.session.dense_optimizer_states())
-        )
-        count = manifest["files"][name]["bytes"] // 4
-        if count != own.size:
-            raise InvalidArgument(
-                f"{path} has {count} {what}, the model has {own.size}: it was saved from other "
-                "layers or with another optimizer"
-            )
-    for index, table in enumerate(manifest["tables"]):
-        parts = {part: row_shape(manifest, table, part) for part in table["parts"]}
-        own_parts = model.session.embedding_parts(index)
-        if parts != own_parts:
-            raise InvalidArgument(
-                f"{path}: rows of table {table['name']!r} have the parts {list(parts)}, the "
-                f"model's {list(own_parts)}: it was saved with another optimizer or embedding type"
-            )
-    count = len(model.session.non_trainables())
-    if len(manifest["statistics"]) != count:
-        raise InvalidArgument(
-            f"{path} has running statistics of {len(manifest['statistics'])} layers, the model "
-            f"has {count}"
-        )
-    if manifest["seed"] is not None and manifest["seed"] != model.session.seed():
-        raise InvalidArgument(
-            f"{path} was trained with seed {manifest['seed']}, the model has seed "
-            f"{model.session.seed()}: build it with the former, so that new rows and dropout go on "
-            "as they would have"
-        )
 
 
 # --- saving in the background ---------------------------------------------------------------------

@@ -7,7 +7,6 @@ Adam; converted to native these stay unknown, and a model that resumes keeps its
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -22,6 +21,7 @@ from hugectr.checkpoints.merge import MergedRows, links_of
 from hugectr.checkpoints.original_files import (
     CheckpointFiles,
     TableFiles,
+    saved_statistics,
     statistics_file,
     write_statistics,
 )
@@ -99,8 +99,9 @@ class OriginalTable:
     def __init__(self, name: str, folder: str, states_file: str) -> None:
         self.name = name
         place = Path(folder)
-        keys = _read(place / "key", np.int64)
-        slots = _read(place / "slot_id", np.uint64) if (place / "slot_id").exists() else None
+        # Only mapped at first: files that do not fit each other take no memory.
+        keys = _map(place / "key", np.int64)
+        slots = _map(place / "slot_id", np.uint64) if (place / "slot_id").exists() else None
         vectors = _map(place / "emb_vector")
         self.rows = len(keys)
         if self.rows == 0 or vectors.size == 0 or vectors.size % self.rows:
@@ -111,6 +112,7 @@ class OriginalTable:
         dim = vectors.size // self.rows
         if slots is not None and len(slots) != self.rows:
             raise DataError(f"{folder}: key has {self.rows} rows, slot_id {len(slots)}")
+        keys, slots = np.array(keys), None if slots is None else np.array(slots)
         self._order = np.lexsort([keys] if slots is None else [keys, slots])
         self._columns: dict[str, Array] = {"key": keys}
         if slots is not None:
@@ -146,18 +148,13 @@ class OriginalTable:
         return {part: np.asarray(values[chosen]) for part, values in self._columns.items()}
 
 
-def _read(path: Path, dtype: Any) -> Array:
-    if not path.is_file() or path.stat().st_size % 8:
-        raise DataError(f"{path} is missing, or no whole number of 8 bytes")
-    return np.fromfile(path, dtype)
-
-
-def _map(path: Path) -> Array:
-    if not path.is_file() or path.stat().st_size % 4:
-        raise DataError(f"{path} is missing, or no whole number of float32")
+def _map(path: Path, dtype: Any = np.float32) -> Array:
+    kind = np.dtype(dtype)
+    if not path.is_file() or path.stat().st_size % kind.itemsize:
+        raise DataError(f"{path} is missing, or no whole number of {kind}")
     if path.stat().st_size == 0:
-        return np.zeros(0, np.float32)
-    return np.memmap(path, np.float32, "r")
+        return np.zeros(0, kind)
+    return np.memmap(path, kind, "r")
 
 
 def from_original(
@@ -181,7 +178,7 @@ def from_original(
     Path
         The checkpoint.
     """
-    found = re.fullmatch(r"(.*)_dense_(\d+)\.model", str(dense_file))
+    found = re.fullmatch(r"(.*)_dense_([0-9]{1,10})\.model", str(dense_file))
     if not found or not dense_file.is_file():
         raise InvalidArgument(
             f"{dense_file}: give the file <prefix>_dense_<iteration>.model of the original layout"
@@ -211,11 +208,10 @@ def from_original(
     snapshot.dense["dense.weights"] = _map(dense_file)
     snapshot.dense["dense.states"] = _map(Path(names.dense_optimizer))
     if statistics_file(names.dense).exists():
-        text = statistics_file(names.dense).read_text(encoding="utf-8")
-        for number, layer in enumerate(json.loads(text)["layers"]):
+        for number, (mean, var) in enumerate(saved_statistics(statistics_file(names.dense))):
             snapshot.fields["statistics"].append(None)  # the file has no names: by order
-            for key, dtype in (("mean", np.float64), ("var", np.float32)):
-                snapshot.dense[f"statistics{number}.{key}"] = np.asarray(layer[key], dtype)
+            snapshot.dense[f"statistics{number}.mean"] = mean
+            snapshot.dense[f"statistics{number}.var"] = var
     sources: list[RowSource] = [
         OriginalTable(name, names.sparse(index), names.sparse_optimizer(index))
         for index, name in enumerate(tables)

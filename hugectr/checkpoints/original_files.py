@@ -18,11 +18,16 @@ import numpy.typing as npt
 
 from hugectr.checkpoints.chunks import Array, bytes_of
 from hugectr.checkpoints.manifest import row_bytes
+from hugectr.checkpoints.regular_file import read_bounded
 from hugectr.checkpoints.rows import Parts
+from hugectr.checkpoints.schema import list_of, number, record
 from hugectr.errors import DataError, InvalidArgument, did_you_mean, rejected
 
 Paths = str | Path | Sequence[str | Path] | Mapping[str, str | Path]
 NonTrainables = list[tuple[str, npt.NDArray[np.float64], npt.NDArray[np.float32]]]
+
+_VALUES = list_of(number())
+_STATISTICS = record({"layers": list_of(record({"mean": _VALUES, "var": _VALUES}))})
 
 #: Part of a row -> its file in the folder of a table.
 TABLE_FILES = {"key": "key", "slot": "slot_id", "vector": "emb_vector"}
@@ -131,6 +136,32 @@ class TableFiles:
             os.close(self._handles.popitem()[1])
 
 
+#: Running statistics of a layer with a million units, as text.
+_LARGEST_STATISTICS = 256 << 20
+
+
+def saved_statistics(file: Path) -> list[tuple[Array, Array]]:
+    """Mean and variance of each layer in a file of running statistics.
+
+    Raises
+    ------
+    DataError
+        Names the file and what is wrong with it.
+    """
+    try:
+        content = json.loads(read_bounded(file, _LARGEST_STATISTICS))
+        _STATISTICS("", content)
+        return [
+            (np.asarray(layer["mean"], np.float64), np.asarray(layer["var"], np.float32))
+            for layer in content["layers"]
+        ]
+    except (OSError, ValueError, RecursionError, MemoryError) as error:
+        raise DataError(
+            f"{file}: running statistics of BatchNorm can not be read ({error}); it is written "
+            "beside the dense model file and must be moved with it"
+        ) from None
+
+
 def read_statistics(dense_file: str | Path, current: NonTrainables) -> NonTrainables:
     """Read the running statistics of a model.
 
@@ -147,29 +178,20 @@ def read_statistics(dense_file: str | Path, current: NonTrainables) -> NonTraina
         Names the file, the layer, what was found and what was expected.
     """
     file = statistics_file(dense_file)
-    try:
-        layers = json.loads(file.read_text(encoding="utf-8"))["layers"]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+    layers = saved_statistics(file)
+    if len(layers) != len(current):
         raise DataError(
-            f"{file}: running statistics of BatchNorm can not be read ({error!r}); it is written "
-            "beside the dense model file and must be moved with it"
-        ) from None
-    if not isinstance(layers, list) or len(layers) != len(current):
-        found = len(layers) if isinstance(layers, list) else type(layers).__name__
-        raise DataError(f"{file}: found {found} layers, the model has {len(current)} BatchNorm")
+            f"{file}: found {len(layers)} layers, the model has {len(current)} BatchNorm"
+        )
     result: NonTrainables = []
-    for (name, mean, _), layer in zip(current, layers, strict=True):
-        try:
-            new_mean = np.asarray(layer["mean"], np.float64).ravel()
-            new_var = np.asarray(layer["var"], np.float32).ravel()
-        except (KeyError, TypeError, ValueError) as error:
-            raise DataError(f"{file}: layer {name!r} has no mean or var ({error!r})") from None
-        for key, size in (("mean", new_mean.size), ("var", new_var.size)):
-            if size != mean.size:
+    for (name, own, _), (mean, var) in zip(current, layers, strict=True):
+        for key, values in (("mean", mean), ("var", var)):
+            if values.size != own.size:
                 raise DataError(
-                    f"{file}: {key} of layer {name!r} has {size} values, the model has {mean.size}"
+                    f"{file}: {key} of layer {name!r} has {values.size} values, "
+                    f"the model has {own.size}"
                 )
-        result.append((name, new_mean, new_var))
+        result.append((name, mean, var))
     return result
 
 

@@ -41,6 +41,8 @@ CLASSES: tuple[str, ...] = (
     "kills",
     "removals",
     "writers",
+    "manifests",
+    "damaged",
 )
 
 

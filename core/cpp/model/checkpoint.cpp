@@ -52,13 +52,18 @@ void read_exactly(const std::string& file, void* data, std::size_t bytes) {
 }
 
 template <class T>
-std::vector<T> read_all(const std::string& file) {
+std::size_t values_in_file(const std::string& file) {
   const std::size_t bytes = size_of_file(file);
   if (bytes % sizeof(T) != 0) {
     throw DataError(concat("'", file, "' has ", bytes, " bytes, not a multiple of ", sizeof(T)));
   }
-  std::vector<T> values(bytes / sizeof(T));
-  read_exactly(file, values.data(), bytes);
+  return bytes / sizeof(T);
+}
+
+template <class T>
+std::vector<T> read_all(const std::string& file) {
+  std::vector<T> values(values_in_file<T>(file));
+  read_exactly(file, values.data(), values.size() * sizeof(T));
   return values;
 }
 
@@ -108,23 +113,25 @@ BufferBag read_sparse_folder(const std::string& folder, std::size_t vec_size, bo
   if (!fs::is_directory(folder)) {
     throw DataError(concat("'", folder, "' is not a folder with the files key and emb_vector"));
   }
+  // Sizes first: one wrong file must not take memory for what does not fit the others.
+  const std::size_t n = values_in_file<std::int64_t>(in_folder(folder, "key"));
+  const std::size_t floats = values_in_file<float>(in_folder(folder, "emb_vector"));
+  if (floats / vec_size != n || floats % vec_size != 0) {
+    throw DataError(concat("'", folder, "': key has ", n, " rows, so emb_vector must hold ", n,
+                           " x ", vec_size, " float32, but holds ", floats,
+                           "; was it written with another embedding_vec_size?"));
+  }
+  if (with_slots) {
+    const std::size_t slots = values_in_file<std::uint64_t>(in_folder(folder, "slot_id"));
+    if (slots != n) {
+      throw DataError(concat("'", folder, "': key has ", n, " rows, slot_id has ", slots));
+    }
+  }
   BufferBag rows;
   rows.vec_size = vec_size;
   rows.keys = read_all<std::int64_t>(in_folder(folder, "key"));
   rows.vectors = read_all<float>(in_folder(folder, "emb_vector"));
-  const std::size_t n = rows.keys.size();
-  if (rows.vectors.size() != n * vec_size) {
-    throw DataError(concat("'", folder, "': key has ", n, " rows, so emb_vector must hold ", n,
-                           " x ", vec_size, " float32, but holds ", rows.vectors.size(),
-                           "; was it written with another embedding_vec_size?"));
-  }
-  if (with_slots) {
-    rows.slot_ids = read_all<std::uint64_t>(in_folder(folder, "slot_id"));
-    if (rows.slot_ids.size() != n) {
-      throw DataError(
-          concat("'", folder, "': key has ", n, " rows, slot_id has ", rows.slot_ids.size()));
-    }
-  }
+  if (with_slots) rows.slot_ids = read_all<std::uint64_t>(in_folder(folder, "slot_id"));
   return rows;
 }
 

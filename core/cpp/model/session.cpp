@@ -154,7 +154,16 @@ ReadPosition Session::data_position() const { return impl_->trained_to; }
 void Session::set_data_position(const ReadPosition& position) {
   const Impl::Call call(*impl_);
   impl_->planner->discard();
-  impl_->train_reader->seek(position);
+  try {
+    impl_->train_reader->seek(position);
+  } catch (...) {
+    const std::exception_ptr refused = std::current_exception();
+    try {
+      impl_->train_reader->seek(impl_->trained_to);
+    } catch (...) {  // the data is gone: reading says so
+    }
+    std::rethrow_exception(refused);
+  }
   impl_->at_end = false;
   impl_->trained_to = position;
 }

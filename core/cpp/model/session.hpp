@@ -161,7 +161,8 @@ class HCTR_API Session {
   bool train_data_at_end() const;
   /// Behind the last batch that trained: where reading goes on.
   ReadPosition data_position() const;
-  /// Goes on reading at a position of the same data and settings.
+  /// Goes on reading at a position of the same data and settings. Throws InvalidArgument when the
+  /// data has no such place; reading then goes on where it was.
   void set_data_position(const ReadPosition& position);
 
   LearningRateScheduler& learning_rate_scheduler();

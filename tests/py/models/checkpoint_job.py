@@ -7,7 +7,7 @@ from pathlib import Path
 
 from oracle.small_net import SIZES, build, losses
 
-from hugectr import processes
+from hugectr import InvalidArgument, processes
 from hugectr.enums import DataReaderType_t
 
 settings = json.loads(Path(sys.argv[1]).read_text())
@@ -42,6 +42,15 @@ elif settings["action"] == "resume":
     curve = losses(model, 4)
     ((keys, _),) = model.get_incremental_model()
     assert len(keys) == len(model.session.dump_embedding(0)["keys"])
+elif settings["action"] == "refused":  # what the model is goes on as if nothing had been asked
+    curve = losses(model, 2)
+    said = ""
+    try:
+        model.resume(folder / "run")
+    except InvalidArgument as error:
+        said = str(error)
+    assert "there is no sample" in said
+    curve += losses(model, 3)
 else:  # files
     prefix = folder / "files" / "m"
     model.load_dense_weights(f"{prefix}_dense_11.model")

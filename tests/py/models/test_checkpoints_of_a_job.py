@@ -7,9 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from oracle.small_data import generate
+from oracle.small_net import SIZES, build, losses
 
 from hugectr import checkpoints
+from hugectr.checkpoints.manifest import manifest_text
 from hugectr.checkpoints.reshard import reshard
+from hugectr.enums import DataReaderType_t
 
 job = pytest.importorskip("processes.job")
 SCRIPT = Path(__file__).with_name("checkpoint_job.py")
@@ -54,3 +57,17 @@ def test_saved_by_some_loaded_by_others(tmp_path, source, saving, loading, embed
     assert {n: d for n, d in content(tmp_path / "again").items() if n in files} == files
     run(tmp_path, source, loading, "files", embedding, again="from_files")
     assert content(tmp_path / "from_files") == files
+
+
+def test_a_place_that_the_data_has_not_stops_no_job(tmp_path, source):
+    """Readers that share the decoding go back together."""
+    wanted = run(tmp_path, source, 2, "save", "Distributed")
+    assert wanted
+    path = checkpoints.latest(tmp_path / "run")
+    manifest = json.loads((path / "manifest.json").read_text())
+    manifest["data_position"]["sample"] = 10**9
+    (path / "manifest.json").write_bytes(manifest_text(manifest))
+    found = run(tmp_path, source, 2, "refused", "Distributed")
+    settings = {"slot_size_array": SIZES, "float_label_dense": True, "vvgpu": [[0, 1, 2, 3]]}
+    alone = losses(build(DataReaderType_t.Raw, source, **settings), 5)
+    np.testing.assert_allclose(found, alone, rtol=1e-5)

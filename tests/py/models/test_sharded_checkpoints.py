@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from oracle.fake_model import FakeModel, all_rows
+from oracle.fake_model import FakeModel, all_rows, place
 from oracle.thread_group import results_of, run_job
 
 from hugectr import checkpoints
@@ -56,7 +56,7 @@ def test_any_number_of_processes_to_any_other(tmp_path, saving, loading, localiz
     assert len(all_rows(saved)) == len(ROWS)
     for model in loaded:
         assert model.session.step() == 7
-        assert model.session.data_position() == {"sample": 70}
+        assert model.session.data_position() == place(70)
         assert model.session.dense_weights().tolist() == [7] * 5
     path = checkpoints.latest(tmp_path)
     manifest = checkpoints.verify(path)

@@ -5,10 +5,16 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from hugectr.errors import OutOfMemory
+import hugectr
+from hugectr.errors import InvalidArgument, OutOfMemory
 from hugectr.model_files import ModelFiles
 
 DIM = 6
+
+
+def place(sample):
+    """Of a sample in the data."""
+    return {"epoch": 0, "sample": sample, "file": 0, "record": 0, "byte": 0}
 
 
 class FakeOrder(list):
@@ -38,7 +44,8 @@ class FakeSession:
         self.stamps = {}
         self.now = self.forgotten = 0
         self.budget = None
-        self.values = {"step": 0, "dense": np.zeros(5, np.float32), "position": {"sample": 0}}
+        self.last_sample = 1 << 40
+        self.values = {"step": 0, "dense": np.zeros(5, np.float32), "position": place(0)}
 
     # rows
     def process_of(self, key, slot):
@@ -128,6 +135,9 @@ class FakeSession:
     def seed(self):
         return 3
 
+    def layers(self):
+        return []
+
     def dense_weights(self):
         return self.values["dense"]
 
@@ -157,6 +167,8 @@ class FakeSession:
         return self.values["position"]
 
     def set_data_position(self, position):
+        if position["sample"] > self.last_sample:
+            raise InvalidArgument(f"there is no sample {position['sample']}")
         self.values["position"] = position
 
     def learning_rate_state(self):
@@ -166,10 +178,10 @@ class FakeSession:
         assert state == {"step": 1, "lr": 0.5}
 
     def loss_scaling_state(self):
-        return {"scale": 1.0}
+        return {"scale": 1.0, "good_steps": 0, "skipped_steps": 0}
 
     def set_loss_scaling_state(self, state):
-        assert state == {"scale": 1.0}
+        assert state == self.loss_scaling_state()
 
 
 class FakeModel(ModelFiles):
@@ -183,8 +195,15 @@ class FakeModel(ModelFiles):
     def __init__(self, group, devices, localized=False):
         self.processes = group
         self._session = FakeSession(group.rank, group.size, devices, localized)
-        self.solver = SimpleNamespace(model_name="fake", i64_input_key=True)
-        self.embeddings = [SimpleNamespace(sparse_embedding_name="t", embedding_vec_size=DIM)]
+        self.solver = SimpleNamespace(
+            model_name="fake", i64_input_key=True, use_mixed_precision=False
+        )
+        keys = hugectr.DataReaderSparseParam("keys", 1, True, 4)
+        self.input = hugectr.Input(1, "label", 1, "dense", [keys])
+        split = "Localized" if localized else "Distributed"
+        kind = hugectr.Embedding_t[f"{split}SlotSparseEmbeddingHash"]
+        self.embeddings = [hugectr.SparseEmbedding(kind, 1, DIM, "sum", "t", "keys")]
+        self.opt_params = hugectr.CreateOptimizer()
         self._frozen = set()
 
     def train(self, rows, step):
@@ -194,7 +213,7 @@ class FakeModel(ModelFiles):
         self.session.values |= {
             "step": step,
             "dense": np.full(5, step, np.float32),
-            "position": {"sample": 10 * step},
+            "position": place(10 * step),
         }
 
 

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What model a checkpoint is of: the graph, tables, optimizers and number types, as plain values.
+
+It holds what decides what training computes, and nothing that only decides where, how fast, or what
+new weights begin with; ``docs/checkpoints.md`` lists what is compared and what is not, and why.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from hugectr.checkpoints.schema import (
+    any_of,
+    boolean,
+    integer,
+    list_of,
+    mapping,
+    number,
+    one_of,
+    optional,
+    record,
+    text,
+)
+from hugectr.config_optimizer import optimizer_to_json
+from hugectr.enums import Optimizer_t
+
+if TYPE_CHECKING:
+    from hugectr.model import Model
+    from hugectr.optimizer import OptParamsPy
+
+Description = dict[str, Any]
+
+_LEAF = any_of(text(), boolean, integer(-(2**63)), number(-1e300, 1e300))
+_VALUE = any_of(_LEAF, list_of(any_of(_LEAF, list_of(_LEAF))))
+_OPTIMIZER = mapping(text(), _LEAF)
+_INPUT = record({"name": text(), "dim": integer()})
+
+#: What ``description_of`` returns, as a check for what comes from a file.
+SCHEMA = record(
+    {
+        "label": _INPUT,
+        "dense": _INPUT,
+        "keys": one_of("uint32", "int64"),
+        "precision": one_of("float32", "float16", "bfloat16"),
+        "loss_scaling": optional(any_of(one_of("dynamic"), number(0.0))),
+        "optimizer": _OPTIMIZER,
+        "inputs": list_of(record({"name": text(), "slots": integer()})),
+        "tables": list_of(
+            record(
+                {
+                    "name": text(),
+                    "type": text(),
+                    "input": text(),
+                    "vec_size": integer(),
+                    "combiner": text(),
+                    "slot_sizes": list_of(integer()),
+                    "optimizer": _OPTIMIZER,
+                }
+            )
+        ),
+        "layers": list_of(
+            record(
+                {
+                    "name": text(),
+                    "type": text(),
+                    "inputs": list_of(text()),
+                    "outputs": list_of(text()),
+                    "parameters": mapping(text(), _VALUE),
+                }
+            )
+        ),
+    }
+)
+
+#: Optimizers whose update of a row depends on which other rows a step touches.
+_TOUCHES = (Optimizer_t.Adam, Optimizer_t.MomentumSGD, Optimizer_t.Nesterov)
+
+
+def description_of(model: Model) -> Description:
+    """What a compiled model is, for the manifest of its checkpoints."""
+    solver, inputs = model.solver, model.input
+    assert inputs is not None, "a compiled model has an input"
+    kind = solver.mixed_precision_type if solver.use_mixed_precision else "float32"
+    scaling: str | float | None = None
+    if kind == "float16":
+        scaling = "dynamic" if solver.dynamic_loss_scaling else float(solver.scaler)
+    found = {
+        "label": {"name": inputs.label_name, "dim": inputs.label_dim},
+        "dense": {"name": inputs.dense_name, "dim": inputs.dense_dim},
+        "keys": "int64" if solver.i64_input_key else "uint32",
+        "precision": kind,
+        "loss_scaling": scaling,
+        "optimizer": _optimizer(model.opt_params, False),
+        "inputs": [{"name": one.top_name, "slots": one.slot_num} for one in inputs.sparse],
+        "tables": [
+            {
+                "name": table.sparse_embedding_name,
+                "type": "Localized" if table.is_localized else "Distributed",
+                "input": table.bottom_name,
+                "vec_size": table.embedding_vec_size,
+                "combiner": table.combiner,
+                # They bound the first values of the rows that are still to come.
+                "slot_sizes": list(table.slot_size_array) if table.is_localized else [],
+                "optimizer": _optimizer(table.optimizer or model.opt_params, True),
+            }
+            for table in model.embeddings
+        ],
+        # The compiled layers: those that compile() puts in are in a graph file too.
+        "layers": [_layer(spec) for spec in model.session.layers()],
+    }
+    plain: Description = json.loads(json.dumps(found))  # as it comes back from a file
+    return plain
+
+
+def _optimizer(params: OptParamsPy, of_rows: bool) -> dict[str, Any]:
+    """What the updates depend on; the learning rate is state, and the schedule the user's."""
+    found: dict[str, Any] = {"type": params.optimizer_type.name}
+    if of_rows and params.optimizer_type in _TOUCHES:
+        found["update_type"] = params.update_type.name
+    for value in optimizer_to_json(params).values():
+        if isinstance(value, dict):
+            found |= {name: one for name, one in value.items() if name != "atomic_update"}
+    return found
+
+
+def _layer(spec: Mapping[str, Any]) -> dict[str, Any]:
+    attributes = spec.get("attributes", {})
+    return {
+        "name": spec["tops"][0],
+        "type": spec["type"],
+        "inputs": list(spec["bottoms"]),
+        "outputs": list(spec["tops"]),
+        # What weights begin with is over when there is a checkpoint.
+        "parameters": {
+            name: value for name, value in attributes.items() if not name.endswith("_init_type")
+        },
+    }
+
+
+# --- what is different ----------------------------------------------------------------------------
+
+
+def differences(saved: Description, own: Description) -> list[str]:
+    """Everything in which two descriptions differ, a line each; empty when they are the same.
+
+    Parameters
+    ----------
+    saved, own : dict
+        Of the checkpoint and of the model.
+    """
+    found = []
+    for name in ("label", "dense", "optimizer"):
+        found += _of_fields(name, saved[name], own[name])
+    for name in ("keys", "precision", "loss_scaling"):
+        if saved[name] != own[name]:
+            found.append(f"{name}: {_both(saved[name], own[name])}")
+    for name, what in (("inputs", "sparse input"), ("tables", "table"), ("layers", "layer")):
+        found += _of_lists(what, saved[name], own[name])
+    return found
+
+
+def _both(saved: Any, own: Any) -> str:
+    return f"checkpoint {saved!r}, model {own!r}"
+
+
+def _of_fields(where: str, saved: Mapping[str, Any], own: Mapping[str, Any]) -> list[str]:
+    found = []
+    for name in [*saved, *(name for name in own if name not in saved)]:
+        a, b = saved.get(name), own.get(name)
+        if isinstance(a, dict) and isinstance(b, dict):
+            inner = where if name == "parameters" else f"{where} {name}"
+            found += _of_fields(inner, a, b)
+        elif a != b:
+            found.append(f"{where} {name}: {_both(a, b)}")
+    return found
+
+
+def _of_lists(
+    what: str, saved: Sequence[Mapping[str, Any]], own: Sequence[Mapping[str, Any]]
+) -> list[str]:
+    mine = {one["name"]: one for one in own}
+    theirs = {one["name"] for one in saved}
+    found = []
+    for place, one in enumerate(saved):
+        where = f"{what} {place} {one['name']!r}"
+        if one["name"] not in mine:
+            found.append(f"{where}{_kind(one)}: only in the checkpoint")
+        else:
+            found += _of_fields(where, one, mine[one["name"]])
+    for place, one in enumerate(own):
+        if one["name"] not in theirs:
+            found.append(f"{what} {place} {one['name']!r}{_kind(one)}: only in the model")
+    common = mine.keys() & theirs
+    orders = [[one["name"] for one in side if one["name"] in common] for side in (saved, own)]
+    if orders[0] != orders[1]:
+        found.append(f"order of the {what}s: {_both(*orders)}")
+    return found
+
+
+def _kind(one: Mapping[str, Any]) -> str:
+    return f" ({one['type']})" if "type" in one else ""

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The manifest as it must be: every field, and what the fields say about one another.
+
+What has passed ``checked`` can be used without a further thought: names are those of this layout,
+sizes, shapes and checksums of a file fit each other, and shards fit their table.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from hugectr.checkpoints import description
+from hugectr.checkpoints.schema import (
+    UINT32,
+    UINT64,
+    Check,
+    Unfit,
+    boolean,
+    integer,
+    list_of,
+    mapping,
+    number,
+    one_of,
+    optional,
+    record,
+    text,
+)
+
+Manifest = dict[str, Any]
+
+_ITEM = {"float32": 4, "float64": 8, "int64": 8, "uint64": 8}
+#: Running means were float32 in formats 1 and 2.
+_STATISTICS = ("float32", "float64")
+_BYTES = integer(0, 2**62)
+_SHAPE = list_of(_BYTES, most=8)
+_NAME = text()
+_STATE = "state"
+_ROWS_OF_FORMAT_1 = 1 << 16  # rows read in one go; its files have no chunks
+
+#: Folders beside the checkpoint that a delta builds on: no way out of the parent.
+_SIBLING = r"(?!\.{1,2}$)[^/\0]{1,255}"
+
+
+def _file(version: int) -> Check:
+    fields: dict[str, Check] = {
+        "bytes": _BYTES,
+        "dtype": one_of(*_ITEM),
+        "shape": _SHAPE,
+        "crc32": integer(0, UINT32) if version == 1 else list_of(integer(0, UINT32)),
+    }
+    if version > 1:
+        fields["chunk_bytes"] = integer(1, 2**62)
+    return record(fields)
+
+
+def _table(version: int) -> Check:
+    fields: dict[str, Check] = {
+        "name": _NAME,
+        "rows": _BYTES,
+        "vec_size": integer(1, 2**31),
+        "parts": list_of(text(most=64), unique=True),
+    }
+    if version > 1:
+        fields["chunk_rows"] = integer(1, 2**62)
+        fields["shards"] = list_of(record({"rows": _BYTES, "files": mapping(_NAME, _NAME)}))
+    return record(fields)
+
+
+def _schema(version: int) -> Check:
+    # A reader numbers its blocks through all epochs, in 64 bits.
+    position = {"epoch": integer(0, UINT32)}
+    position |= {name: integer(0, 2**62) for name in ("sample", "file", "record", "byte")}
+    count = integer(0, 2**62)
+    fields = {
+        "format": integer(),
+        "crc32": integer(0, UINT32),
+        "model": _NAME,
+        "step": integer(0, 10**10 - 1),  # the name of its folder has ten digits
+        "seed": optional(integer(0, UINT64)),
+        "data_position": optional(record(position, exact=True)),
+        "learning_rate": optional(record({"step": count, "lr": number(0.0)}, exact=True)),
+        "loss_scaling": optional(
+            record(
+                {"scale": number(2.0**-149), "good_steps": count, "skipped_steps": count},
+                exact=True,
+            )
+        ),
+        "frozen": list_of(_NAME, unique=True),
+        "fit_epoch": count,
+        "statistics": list_of(optional(_NAME)),
+        "dense_tensors": list_of(record({"name": _NAME, "shape": _SHAPE})),
+        "tables": list_of(_table(version)),
+        "files": mapping(_NAME, _file(version)),
+        "chain": list_of(text(_SIBLING), unique=True),
+        "chain_crc32": list_of(integer(0, UINT32)),
+        "run": optional(text("[0-9a-f]{32}")),
+        "description": optional(description.SCHEMA),
+        "finite": optional(boolean),  # false: saved with values that are not
+    }
+    # Converted from the original layout there are no names of tensors; a full one has no chain.
+    lacking = ("dense_tensors", "chain", "chain_crc32", "run", "description", "finite")
+    return record(fields, may_lack=lacking)
+
+
+_SCHEMAS = {version: _schema(version) for version in (1, 2, 3)}
+FORMATS = tuple(_SCHEMAS)
+
+
+def checked(manifest: Manifest, version: int) -> Manifest:
+    """The manifest in the form of the newest format, every field of it checked.
+
+    Raises
+    ------
+    Unfit
+        Naming the field, what it is, and what is allowed.
+    """
+    _SCHEMAS[version]("", manifest)
+    if version == 1:
+        for index, table in enumerate(manifest["tables"]):
+            table["chunk_rows"] = _ROWS_OF_FORMAT_1
+            files = {part: f"table{index}.{part}" for part in table["parts"]}
+            table["shards"] = [{"rows": table["rows"], "files": files}]
+    for index, table in enumerate(manifest["tables"]):
+        _check_table(f"tables[{index}]", index, table, version)
+    _check_files(manifest, version)
+    _check_dense(manifest)
+    chain, sums = manifest.get("chain", []), manifest.get("chain_crc32", [])
+    if len(chain) != len(sums):
+        raise Unfit("chain_crc32", sums, f"one checksum for each of {len(chain)} checkpoints")
+    return manifest
+
+
+def _check_table(where: str, index: int, table: dict[str, Any], version: int) -> None:
+    parts = table["parts"]
+    states = [part for part in parts if part.startswith(_STATE)]
+    wanted = ["key", *(["slot"] if "slot" in parts else []), "vector"]
+    wanted += [f"{_STATE}{number}" for number in range(len(states))]
+    wanted += ["last_step"] if "last_step" in parts else []
+    if parts != wanted:
+        raise Unfit(f"{where}.parts", parts, "key, slot, vector, state0, ..., last_step in order")
+    shards = table["shards"]
+    if not shards or sum(shard["rows"] for shard in shards) != table["rows"]:
+        found = f"the {len(shards)} shards have {sum(shard['rows'] for shard in shards)}"
+        raise Unfit(f"{where}.rows", table["rows"], f"the rows of its shards; {found}")
+    for number_, shard in enumerate(shards):
+        names = {
+            part: f"table{index}.{part}"
+            if version == 1
+            else shard_file(index, part, number_, len(shards))
+            for part in parts
+        }
+        if shard["files"] != names:
+            raise Unfit(f"{where}.shards[{number_}].files", shard["files"], f"{names}")
+
+
+def shard_file(table: int, part: str, shard: int, shards: int) -> str:
+    """Name of a part of a table's shard; ``shard`` counts from 0, the name from 1."""
+    return f"table{table}.{part}.{shard + 1}-of-{shards}"
+
+
+def _kind(part: str, vec_size: int) -> tuple[str, tuple[int, ...]]:
+    """dtype of a part, and shape of one row of it."""
+    if part == "vector" or part.startswith(_STATE):
+        return "float32", (vec_size,)
+    return ("uint64" if part == "slot" else "int64"), ()
+
+
+def _wanted_files(
+    manifest: Manifest,
+) -> Iterator[tuple[str, tuple[str, ...], tuple[int, ...] | None, int | None]]:
+    """Name, dtypes, shape (None: any vector) and bytes of a chunk (None: any) of every file."""
+    yield "dense.weights", ("float32",), None, None
+    yield "dense.states", ("float32",), None, None
+    for index in range(len(manifest["statistics"])):
+        for name in ("mean", "var"):
+            yield f"statistics{index}.{name}", _STATISTICS, None, None
+    for table in manifest["tables"]:
+        for shard in table["shards"]:
+            for part, name in shard["files"].items():
+                dtype, shape = _kind(part, table["vec_size"])
+                chunk = table["chunk_rows"] * _ITEM[dtype] * math.prod(shape)
+                yield name, (dtype,), (shard["rows"], *shape), chunk
+
+
+def _check_files(manifest: Manifest, version: int) -> None:
+    files = manifest["files"]
+    known = set()
+    for name, dtypes, shape, chunk in _wanted_files(manifest):
+        known.add(name)
+        entry = files.get(name)
+        if entry is None:
+            raise Unfit("files", sorted(files), f"an object with {name!r}")
+        where, found = f"files.{name}", entry["shape"]
+        if entry["dtype"] not in dtypes:
+            raise Unfit(f"{where}.dtype", entry["dtype"], " or ".join(dtypes))
+        if shape is None:
+            shape = (found[0] if len(found) == 1 else -1,)
+        if found != list(shape):
+            vectors = f" (the table has vectors of {shape[1]})" if len(shape) == 2 else ""
+            raise Unfit(f"{where}.shape", found, f"{list(shape)}{vectors}")
+        size = _ITEM[entry["dtype"]] * math.prod(shape)
+        if entry["bytes"] != size:
+            raise Unfit(f"{where}.bytes", entry["bytes"], f"{size}, as its shape says")
+        if version > 1:
+            step, count = entry["chunk_bytes"], len(entry["crc32"])
+            if chunk is not None and step != chunk:
+                raise Unfit(f"{where}.chunk_bytes", step, f"{chunk}, as chunk_rows says")
+            if count != -(-size // step):
+                raise Unfit(f"{where}.crc32", entry["crc32"], f"{-(-size // step)} checksums")
+    if len(files) > len(known):
+        raise Unfit("files", sorted(set(files) - known), "files of the tables and layers alone")
+
+
+def _check_dense(manifest: Manifest) -> None:
+    files = manifest["files"]
+    for index in range(len(manifest["statistics"])):
+        mean, var = (files[f"statistics{index}.{name}"]["shape"] for name in ("mean", "var"))
+        if mean != var:
+            raise Unfit(f"files.statistics{index}.var.shape", var, f"{mean}, as of the mean")
+    names = [name for name in manifest["statistics"] if name is not None]
+    if len(set(names)) != len(names):
+        raise Unfit("statistics", names, "names that come once")
+    if "dense_tensors" not in manifest:
+        return
+    tensors = manifest["dense_tensors"]
+    if len({tensor["name"] for tensor in tensors}) != len(tensors):
+        raise Unfit("dense_tensors", tensors, "names that come once")
+    (count,) = files["dense.weights"]["shape"]
+    found = sum(math.prod(tensor["shape"]) for tensor in tensors)
+    if found != count:
+        raise Unfit("dense_tensors", f"{found} values", f"the {count} of dense.weights")

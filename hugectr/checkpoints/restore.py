@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A checkpoint back into a model: all of it, or the model as it was.
+
+What can be known before is known before: manifests and file sizes of the whole chain, whether it is
+this model, the dense values with their checksums, and whether the data has the place to go on at.
+Only then rows are replaced, table by table, as they are read. When they turn out to be damaged, the
+model gets back a copy of the rows it had, if these were few; one that was just built has none. Else
+it refuses to be used until a resume succeeds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hugectr.agreement import LONG, from_root, jointly, together
+from hugectr.checkpoints.chunks import Array, read_array
+from hugectr.checkpoints.load import TableReader, load_table
+from hugectr.checkpoints.manifest import Manifest
+from hugectr.checkpoints.merge import Link, links_of
+from hugectr.checkpoints.native import group_of, take
+from hugectr.checkpoints.restore_partial import partial_plan
+from hugectr.checkpoints.restore_plan import Plan, plan_of, strict_plan
+from hugectr.checkpoints.rows import RowSource, bag_of, bytes_a_row
+from hugectr.errors import DataError, InvalidArgument
+from hugectr.processes.group import ProcessGroup
+
+if TYPE_CHECKING:
+    from hugectr.model import Model
+
+#: Bytes of a model's rows, in each process, that are copied before a checkpoint replaces them.
+UNDONE = 256 << 20
+
+
+def give(model: Model, path: Path, strict: bool = True) -> Plan:
+    """Bring a model to the state of a checkpoint. Collective.
+
+    Parameters
+    ----------
+    model : Model
+    path : Path
+        Of the checkpoint.
+    strict : bool
+        Refuse a checkpoint of another model; else take by name and shape what fits.
+
+    Returns
+    -------
+    Plan
+        What was taken, and what was left.
+
+    Raises
+    ------
+    InvalidArgument
+        When the checkpoint is of another model or other data; the model is as it was.
+    DataError, OutOfMemory
+        When files are missing or damaged, or rows do not fit. The model is as it was; one that had
+        more than ``UNDONE`` bytes of rows refuses to be used when rows were being replaced.
+    """
+    group = group_of(model)
+    links = from_root(group, lambda: links_of(path))
+    place, manifest = links[-1]
+    # A model that an earlier call left unusable can be used by this one.
+    unusable, model.unusable = model.unusable, ""
+    try:
+        dense = from_root(group, lambda: _read_dense(place, manifest))
+        make = strict_plan if strict else partial_plan
+        plan = jointly(group, lambda: make(model, links, dense))
+        undo = _copy(model, group)
+        plan = _moved(model, plan, group, strict)
+        try:
+            _fill(model, plan, links, group)
+        except BaseException as error:
+            before, unusable = unusable, _half_resumed(place, error)
+            if undo is not None and (group.size == 1 or isinstance(error, Exception)):
+                _give_back(model, undo, group)
+                unusable = before
+            raise
+        unusable = ""
+    finally:
+        model.unusable = unusable
+    # What is not all of a checkpoint goes on as a run of its own.
+    if not plan.left and manifest.get("run") is not None and hasattr(type(model), "run_id"):
+        model.run_id = manifest["run"]  # type: ignore[attr-defined, unused-ignore]
+    return plan
+
+
+def _read_dense(path: Path, manifest: Manifest) -> dict[str, Array]:
+    names = ["dense.weights", "dense.states"]
+    for index in range(len(manifest["statistics"])):
+        names += [f"statistics{index}.mean", f"statistics{index}.var"]
+    return {name: read_array(path / name, manifest["files"][name]) for name in names}
+
+
+def _half_resumed(place: Path, error: BaseException) -> str:
+    return (
+        f"the model holds a part of {place}, since resume() failed half way "
+        f"({type(error).__name__}: {error}): resume() an intact checkpoint, or build the model anew"
+    )
+
+
+Undo = tuple[Plan, list[RowSource]]
+
+
+def _copy(model: Model, group: ProcessGroup) -> Undo | None:
+    """What the model is, unless its rows are too many; all processes decide alike."""
+    session = model.session
+
+    def bytes_of_rows() -> int:
+        return sum(
+            int(stats["rows"]) * bytes_a_row(session.embedding_parts(index))
+            for index, stats in enumerate(session.table_stats())
+        )
+
+    if max(together(group, bytes_of_rows)) > UNDONE:
+        return None
+    snapshot = jointly(group, lambda: take(model), LONG)
+    return plan_of(snapshot.fields, snapshot.dense), snapshot.tables
+
+
+def _give_back(model: Model, undo: Undo, group: ProcessGroup) -> None:
+    plan, tables = undo
+    session = model.session
+
+    def work() -> None:
+        for index, table in enumerate(tables):
+            session.reset_embedding(index)
+            if table.rows:
+                session.load_embedding(index, bag_of(table.read(0, table.rows)))
+        _set_rest(model, plan)
+        session.set_data_position(plan.data_position)
+
+    jointly(group, work, LONG)
+
+
+def _moved(model: Model, plan: Plan, group: ProcessGroup, strict: bool) -> Plan:
+    """Go on reading where the checkpoint does; it is the last thing that may be refused."""
+    session, position = model.session, plan.data_position
+    if position is None:
+        return plan
+    start = session.data_position()
+    here: list[bool] = []
+
+    def move() -> None:
+        session.set_data_position(position)
+        here.append(True)
+
+    try:
+        jointly(group, move)
+    except BaseException as error:
+        if here:  # refused by another process, whose data is its own
+            session.set_data_position(start)
+        if strict or not isinstance(error, InvalidArgument):
+            raise
+        return replace(plan, data_position=None, left=[*plan.left, f"data position: {error}"])
+    return plan
+
+
+def _fill(model: Model, plan: Plan, links: list[Link], group: ProcessGroup) -> None:
+    """Replace what the model has. What does not fit now is a fault of the files."""
+    session = model.session
+    try:
+        for table in plan.tables:
+            jointly(group, lambda index=table.own: session.reset_embedding(index))  # type: ignore[misc]
+            for place, link in links:
+                reader = TableReader(place, link, table.saved)
+                reader.parts = {part: reader.parts[part] for part in table.parts}
+                load_table(session, table.own, reader, group)
+        jointly(group, lambda: _set_rest(model, plan))
+    except InvalidArgument as error:
+        raise DataError(f"{links[-1][0]} does not fit the model: {error}") from error
+
+
+def _set_rest(model: Model, plan: Plan) -> None:
+    session = model.session
+    session.set_dense_weights(plan.weights)
+    session.set_dense_optimizer_states(plan.states)
+    if plan.statistics:
+        session.set_non_trainables(plan.statistics)
+    session.set_step(plan.step)
+    # What the checkpoint does not know (None) stays as the model has it.
+    if plan.learning_rate is not None:
+        session.set_learning_rate_state(plan.learning_rate)
+    if plan.loss_scaling is not None:
+        session.set_loss_scaling_state(plan.loss_scaling)
+    model.set_frozen(set(plan.frozen))
+    model.fit_epoch = plan.fit_epoch

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a model would take of a checkpoint, worked out before anything of it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hugectr import log
+from hugectr.checkpoints.chunks import Array
+from hugectr.checkpoints.description import description_of, differences
+from hugectr.checkpoints.manifest import Manifest, row_shape
+from hugectr.checkpoints.merge import Link
+from hugectr.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from hugectr.model import Model
+
+Statistics = list[tuple[str, Array, Array]]
+
+
+@dataclass(frozen=True)
+class TablePlan:
+    """A table to be replaced: its number in the model and in the checkpoint, parts of a row."""
+
+    own: int
+    saved: int
+    parts: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The state that a model is to have; tables but for their rows.
+
+    Attributes
+    ----------
+    weights, states : ndarray
+        Dense weights and their optimizer states.
+    statistics : list of (layer, mean, var)
+        Of every layer that has some.
+    step, fit_epoch : int
+    learning_rate, loss_scaling, data_position : dict or None
+        None: the model keeps its own.
+    frozen : list of str
+    tables : list of TablePlan
+    taken, left : list of str
+        What is taken of a checkpoint, and what is not, with the reason.
+    """
+
+    weights: Array
+    states: Array
+    statistics: Statistics
+    step: int
+    learning_rate: Any
+    loss_scaling: Any
+    data_position: Any
+    frozen: Sequence[str]
+    fit_epoch: int
+    tables: Sequence[TablePlan] = ()
+    taken: Sequence[str] = field(default_factory=list)
+    left: Sequence[str] = field(default_factory=list)
+
+
+def plan_of(fields: Mapping[str, Any], dense: Mapping[str, Array], **changes: Any) -> Plan:
+    """All that a manifest and its dense files say, but for ``changes``."""
+    values: dict[str, Any] = {
+        "weights": dense["dense.weights"],
+        "states": dense["dense.states"],
+        "statistics": [
+            (name, dense[f"statistics{i}.mean"], dense[f"statistics{i}.var"])
+            for i, name in enumerate(fields["statistics"])
+        ],
+    }
+    for name in ("step", "learning_rate", "loss_scaling", "data_position", "frozen", "fit_epoch"):
+        values[name] = fields[name]
+    return Plan(**values | changes)
+
+
+# --- all of it ------------------------------------------------------------------------------------
+
+
+def strict_plan(model: Model, links: Sequence[Link], dense: Mapping[str, Array]) -> Plan:
+    """The plan to take all of a checkpoint of this very model.
+
+    Raises
+    ------
+    InvalidArgument
+        When it is of another model; lists every difference.
+    """
+    path, manifest = links[-1]
+    found = layout_differences(model, manifest)
+    if manifest.get("description") is not None:
+        found = [*differences(manifest["description"], description_of(model)), *found]
+    elif not found:
+        _say_what_is_unknown(path)
+    seed = manifest["seed"]
+    if seed is not None and seed != model.session.seed():
+        found.append(
+            f"it was trained with seed {seed}, the model has seed {model.session.seed()}: new rows "
+            "and dropout would not go on as they would have"
+        )
+    if found:
+        count = "1 difference" if len(found) == 1 else f"{len(found)} differences"
+        lines = "\n  ".join(dict.fromkeys(found))
+        raise InvalidArgument(
+            f"{path} is of another model ({count}):\n  {lines}\nbuild the model that was saved, or "
+            "take what fits with resume(path, strict=False)"
+        )
+    own = [name for name, _, _ in model.session.non_trainables()]
+    plan = plan_of(manifest, dense)
+    # The original layout does not name them (None): by order.
+    named = [
+        (ours if name is None else name, mean, var)
+        for ours, (name, mean, var) in zip(own, plan.statistics, strict=True)
+    ]
+    tables = [
+        TablePlan(index, index, table["parts"]) for index, table in enumerate(manifest["tables"])
+    ]
+    return replace(plan, statistics=named, tables=tables, taken=["everything"])
+
+
+def _say_what_is_unknown(path: Path) -> None:
+    log.warning(
+        f"{path} was written by an earlier version, or comes from the original layout: it does not "
+        "say which graph and optimizers it is of; names, shapes and sizes are those of the model"
+    )
+
+
+def layout_differences(model: Model, manifest: Manifest) -> list[str]:
+    """What the sizes, names and shapes of a checkpoint say against its being of a model."""
+    session = model.session
+    found = []
+    ours = [embedding.sparse_embedding_name for embedding in model.embeddings]
+    theirs = [table["name"] for table in manifest["tables"]]
+    if theirs != ours:
+        found.append(f"tables: checkpoint {theirs}, model {ours}")
+    else:
+        for index, table in enumerate(manifest["tables"]):
+            a, b = saved_parts(manifest, index), session.embedding_parts(index)
+            if a != b:
+                found.append(
+                    f"rows of table {table['name']!r}: checkpoint {_shown(a)}, model {_shown(b)}"
+                )
+    found += _tensor_differences(manifest.get("dense_tensors"), own_tensors(model))
+    for what, values in (
+        ("dense.weights", session.dense_weights()),
+        ("dense.states", session.dense_optimizer_states()),
+    ):
+        (count,) = manifest["files"][what]["shape"]
+        if count != values.size:
+            found.append(f"{what}: checkpoint {count} values, model {values.size}")
+    return found + _statistics_differences(model, manifest)
+
+
+def saved_parts(manifest: Manifest, index: int) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """Parts of a row of a saved table."""
+    table = manifest["tables"][index]
+    return {part: row_shape(manifest, table, part) for part in table["parts"]}
+
+
+def own_tensors(model: Model) -> dict[str, tuple[int, ...]]:
+    """Names and shapes of the dense weights of a model."""
+    session = model.session
+    return {name: tuple(session.weight_view(name, 0).shape) for name in session.weight_names()}
+
+
+def _shown(parts: Mapping[str, tuple[str, tuple[int, ...]]]) -> str:
+    (size,) = parts["vector"][1]
+    return f"{', '.join(parts)} of {size}"
+
+
+def _tensor_differences(
+    tensors: Sequence[Mapping[str, Any]] | None, own: Mapping[str, tuple[int, ...]]
+) -> list[str]:
+    if tensors is None:
+        return []
+    saved = {tensor["name"]: tuple(tensor["shape"]) for tensor in tensors}
+    found = []
+    for name in [*saved, *(name for name in own if name not in saved)]:
+        a, b = saved.get(name, "none"), own.get(name, "none")
+        if a != b:
+            found.append(f"dense tensor {name!r}: checkpoint {a}, model {b}")
+    if not found and list(saved) != list(own):
+        found.append(f"order of the dense tensors: checkpoint {list(saved)}, model {list(own)}")
+    return found
+
+
+def _statistics_differences(model: Model, manifest: Manifest) -> list[str]:
+    own = model.session.non_trainables()
+    saved = manifest["statistics"]
+    sizes = [manifest["files"][f"statistics{i}.mean"]["shape"][0] for i in range(len(saved))]
+    if len(saved) != len(own):
+        return [f"running statistics: checkpoint of {len(saved)} layers, model of {len(own)}"]
+    found = []
+    for name, size, (ours, mean, _) in zip(saved, sizes, own, strict=True):
+        if (ours if name is None else name, size) != (ours, mean.size):
+            a, b = f"{name!r} ({size})", f"{ours!r} ({mean.size})"
+            found.append(f"running statistics: checkpoint {a}, model {b}")
+    return found
