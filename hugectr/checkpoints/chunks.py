@@ -21,8 +21,8 @@ import numpy.typing as npt
 
 from hugectr.checkpoints.direct_file import DirectFile
 from hugectr.checkpoints.finite import NonFinite, nonfinite
-from hugectr.checkpoints.regular_file import open_regular
 from hugectr.errors import DataError
+from hugectr.regular_file import open_regular
 from hugectr.threads import Workers
 
 Array = npt.NDArray[Any]

@@ -8,31 +8,23 @@ more than the size it had then: ``/dev/zero`` has no end, a pipe nobody to write
 
 from __future__ import annotations
 
+import io
 import os
-import stat
 from typing import BinaryIO
 
+from hugectr import regular_file
 from hugectr.errors import DataError
+from hugectr.regular_file import NotRegularError, Path
 
 #: Largest text that is read in one piece: a configuration, a list of files.
 MOST_TEXT_BYTES = 64 << 20
 
-_KINDS = {
-    stat.S_IFDIR: "a folder",
-    stat.S_IFIFO: "a pipe",
-    stat.S_IFSOCK: "a socket",
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
-}
 
-Path = str | os.PathLike[str]
-
-
-def _refuse(path: Path, status: os.stat_result) -> None:
-    kind = stat.S_IFMT(status.st_mode)
-    if kind != stat.S_IFREG:
-        what = _KINDS.get(kind, "something else")
-        raise DataError(f"{os.fspath(path)!r} is {what}, not a regular file")
+def _unopened(path: Path, error: Exception) -> DataError:
+    if isinstance(error, NotRegularError):
+        return DataError(f"{os.fspath(path)!r} {error.strerror}")
+    reason = getattr(error, "strerror", None) or str(error)
+    return DataError(f"{os.fspath(path)!r} can not be opened: {reason}")
 
 
 def regular_file_size(path: Path) -> int:
@@ -44,16 +36,9 @@ def regular_file_size(path: Path) -> int:
         When there is none of that name, or it is something else than a regular file.
     """
     try:
-        status = os.stat(path)
+        return regular_file.regular_size(path)
     except (OSError, ValueError) as error:
         raise _unopened(path, error) from None
-    _refuse(path, status)
-    return status.st_size
-
-
-def _unopened(path: Path, error: Exception) -> DataError:
-    reason = getattr(error, "strerror", None) or str(error)
-    return DataError(f"{os.fspath(path)!r} can not be opened: {reason}")
 
 
 def open_regular(path: Path) -> BinaryIO:
@@ -64,18 +49,10 @@ def open_regular(path: Path) -> BinaryIO:
     DataError
         As ``regular_file_size``, or when it may not be read.
     """
-    regular_file_size(path)
     try:
-        # O_NONBLOCK: it may have become a pipe since.
-        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    except OSError as error:
+        return io.BufferedReader(regular_file.open_regular(path))
+    except (OSError, ValueError) as error:
         raise _unopened(path, error) from None
-    try:
-        _refuse(path, os.fstat(handle))
-        return os.fdopen(handle, "rb")
-    except BaseException:
-        os.close(handle)
-        raise
 
 
 def read_text(path: Path) -> str:

@@ -211,26 +211,27 @@ print("over")
 """
 
 
-def run_child(code, *arguments):
+def run_child(folder, code, *arguments):
+    """Runs in a folder of its own: some of the calls save files under any name."""
     root = Path(hugectr.__file__).parents[1]
     environ = os.environ | {"PYTHONPATH": str(root), "HUGECTR_LOG_LEVEL": "4"}
     command = [sys.executable, "-X", "faulthandler", "-c", code, *arguments]
     return subprocess.run(
-        command, env=environ, capture_output=True, text=True, timeout=300, check=False
+        command, env=environ, cwd=folder, capture_output=True, text=True, timeout=300, check=False
     )
 
 
-def test_objects_that_were_never_made_are_refused_not_used():
-    done = run_child(UNMADE)
+def test_objects_that_were_never_made_are_refused_not_used(tmp_path):
+    done = run_child(tmp_path, UNMADE)
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.endswith("over\n")
     for name in ("Session", "Network", "TensorView", "LearningRateScheduler", "Turn"):
         assert f"{name} refused" in done.stdout, done.stdout
 
 
-def test_odd_arguments_are_errors():
+def test_odd_arguments_are_errors(tmp_path):
     tests = Path(__file__).parents[2]
-    done = run_child(ARGUMENTS, str(tests), str(tests / "py"))
+    done = run_child(tmp_path, ARGUMENTS, str(tests), str(tests / "py"))
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.endswith("over\n")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A job in which one process alone gets a sample that is no number: nan_job.py FOLDER."""
+"""A job in which one process alone gets a sample whose logit is no number: nan_job.py FOLDER."""
 
 import sys
 from itertools import count
@@ -16,10 +16,13 @@ BATCH, BAD = 96, 17
 rng = np.random.default_rng(1)
 samples = 40 * BATCH
 labels, dense = rng.integers(0, 2, samples), rng.standard_normal((samples, 3))
-dense[BAD * BATCH + BATCH - 1] = np.nan  # the last sample is the last device's
+dense[BAD * BATCH + BATCH - 1] = 3e38  # the last sample is the last device's
 data = from_arrays(labels, dense, {"keys": rng.integers(0, KEYS, (samples, len(SIZES)))})
 group = processes.current()
 model = build(hugectr.DataReaderType_t.Norm, data, vvgpu=[[0]] * group.size)
+weights = np.asarray(model.dense_weight("logit.weight")).copy()
+weights[-3:, 0] = 10, -10, 10  # infinity minus infinity
+model.set_dense_weight("logit.weight", weights)
 for _ in range(10):
     model.train()
 path = model.save(sys.argv[1])
