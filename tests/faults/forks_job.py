@@ -94,8 +94,8 @@ def new_model(model, folder):
         own = make()
         usable(own)
         own.evaluate()
-        own.save(folder / "child")
-        own.resume(folder / "child")
+        own.save(folder / f"child-{os.getpid()}")  # each is a run of its own
+        own.resume(folder / f"child-{os.getpid()}")
         a = np.ones((64, 64), np.float32)
         c = np.zeros((64, 64), np.float32)
         _core.run_op("gemm", {"a": a, "b": a, "c": c})

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """NaN, infinity and divergence: noticed within 20 steps, and never in a checkpoint.
 
-A case is a number, from which everything about it is drawn. Its model is trained twice: once with
-the loss read behind every step, which says when it broke, and once as scripts do it.
+Data that are not finite are refused by the reader, in place of their batch; what is finite and
+larger than float32 can compute with comes to the loss. A case is a number, from which everything
+about it is drawn. Its model is trained twice: once with the loss read behind every step, which says
+when it broke, and once as scripts do it.
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ SLOTS, DENSE, BATCH, STEPS, SOON, IN_A_ROW = 4, 3, 32, 70, 20, 8
 SHORT, FULL = 8, 200
 FLOAT16 = {"use_mixed_precision": True, "scaler": 128}
 BFLOAT16 = {"use_mixed_precision": True, "mixed_precision_type": "bfloat16"}
+#: Finite; a product with it may not be.
+HUGE = 3e38
 #: What enters -> the nets that it is put into.
 PLACES = {
     "data": ("tower", "deepfm", "dlrm", "dcn", "batch_norm"),
@@ -63,7 +67,7 @@ def drawn(number: int) -> Fault:
         place,
         of.choice(PLACES[place]),
         of.randint(1, 30),
-        of.choice([np.nan, np.inf, -np.inf]),
+        of.choice([np.nan, np.inf, -np.inf, *([HUGE, -HUGE] * 2 if place == "data" else [])]),
         {} if place in ("data", "rate") and more is FLOAT16 else more,
         of.choice([1, 2, 4]),
         of.choice(["SGD", "Adam", "AdaGrad"]),
@@ -189,13 +193,38 @@ def run_fit(model: hugectr.Model, fault: Fault, folder: Path) -> tuple[str, int]
     return "", STEPS
 
 
+def run_refused(fault: Fault, folder: Path) -> None:
+    """Data that are not finite: the reader says so, and nothing of the batch has trained."""
+    model = build(fault)
+    loop = run_fit if fault.fits else run_loop
+    try:
+        loop(model, fault, folder)
+    except hugectr.DataError as error:
+        if "finite" not in str(error):
+            raise FalseSuccess(f"refused for another reason: {error}") from error
+    else:
+        raise FalseSuccess(f"{fault}: data that are not finite were trained on")
+    if model.session.step() != fault.step - 1:
+        raise FalseSuccess(f"{model.session.step()} steps were trained before step {fault.step}")
+    check_checkpoint(model, fault, folder)
+
+
 def run(number: int, folder: Path) -> None:
     """One case."""
     fault = drawn(number)
+    if fault.place == "data" and not np.isfinite(fault.value):
+        run_refused(fault, folder)
+        return
     broke = when_it_broke(fault)
     model = build(fault)
     loop: Callable[..., tuple[str, int]] = run_fit if fault.fits else run_loop
-    text, done = loop(model, fault, folder)
+    try:
+        text, done = loop(model, fault, folder)
+    except hugectr.DataError as error:  # states overflow before the loss does
+        if "is not published" not in str(error):
+            raise
+        check_checkpoint(model, fault, folder)
+        return
     if not text:
         if broke is None:
             return

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """A model that is nothing but its state: what checkpoints see of one, on one process of a job."""
 
+import os
+import weakref
 from types import SimpleNamespace
 
 import numpy as np
 
 import hugectr
+from hugectr._core import Turn
 from hugectr.errors import InvalidArgument, OutOfMemory
 from hugectr.model_files import ModelFiles
 
@@ -205,6 +208,7 @@ class FakeModel(ModelFiles):
         self.embeddings = [hugectr.SparseEmbedding(kind, 1, DIM, "sum", "t", "keys")]
         self.opt_params = hugectr.CreateOptimizer()
         self._frozen = set()
+        _fakes.add(self)
 
     def train(self, rows, step):
         """Set rows {(slot, key): number} on their owners and go to a step."""
@@ -224,3 +228,15 @@ def all_rows(models):
         assert not found.keys() & model.session.rows.keys()
         found |= {row: values.tolist() for row, values in model.session.rows.items()}
     return found
+
+
+_fakes = weakref.WeakSet()
+
+
+def _come_along():
+    """A fake has no threads: faults of saving are made in children that use their parent's."""
+    for fake in list(_fakes):
+        fake._turn, fake._save_turn = Turn("model"), Turn("model")
+
+
+os.register_at_fork(after_in_child=_come_along)

@@ -26,14 +26,15 @@ model.set_dense_weight("logit.weight", weights)
 for _ in range(10):
     model.train()
 path = model.save(sys.argv[1])
+# One write a line: both processes write to one place.
 for step in count(10):
     try:
         model.train()
     except hugectr.NonFiniteLoss as error:
-        print(f"noticed at {step}: {error}", flush=True)
+        print(f"noticed at {step}: {error}\n", end="", flush=True)
         break
 model.resume(path)
 for _ in range(7):  # up to the batch before
     model.train()
 model.check_loss()
-print(f"went on with {model.get_current_loss():.6f}", flush=True)
+print(f"went on with {model.get_current_loss():.6f}\n", end="", flush=True)
