@@ -14,6 +14,7 @@ import time
 from collections.abc import Sequence
 
 from hugectr.processes.joining import Joining
+from hugectr.processes.orphans import Orphans
 from hugectr.processes.secret import SECRET, SECRET_FILE
 
 #: Seconds that the others have to end by themselves after one has failed, and to obey SIGTERM.
@@ -26,7 +27,7 @@ def launch(processes: int, command: Sequence[str]) -> int:
     The processes find each other by the variables that torchrun sets too: RANK, WORLD_SIZE,
     LOCAL_RANK, MASTER_ADDR, MASTER_PORT, and know each other by a secret made here. When one fails,
     or ends while the others wait for it to join, the others are given a few seconds and then ended;
-    none outlives this call, nor this process.
+    none outlives this call, nor this process; what they have started themselves outlives no call.
 
     Parameters
     ----------
@@ -39,6 +40,11 @@ def launch(processes: int, command: Sequence[str]) -> int:
     int
         Exit status: 0, or that of the process that failed first (128 + number for a signal).
     """
+    with Orphans():
+        return _launch(processes, command)
+
+
+def _launch(processes: int, command: Sequence[str]) -> int:
     # Process 0 gets the socket itself: a port that is only known to be free may be taken meanwhile.
     listener = socket.create_server(("127.0.0.1", 0), backlog=processes * 8)
     port = listener.getsockname()[1]

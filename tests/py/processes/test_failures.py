@@ -167,3 +167,29 @@ def test_processes_that_never_meet_may_end_as_they_like(tmp_path):
     script.write_text("import os, time\ntime.sleep(0.3 * int(os.environ['RANK']))\n")
     status, out, err = job.run("launch", 3, script, hangs_after=40)
     assert (status, out, err) == (0, "", "")
+
+
+LEAVES_WORKERS = """
+import os, signal, subprocess, sys
+place = sys.argv[1]
+worker = subprocess.Popen([sys.executable, "-c", (
+    "import subprocess, sys, time; p = subprocess.Popen([sys.executable, '-c', 'import time; "
+    "time.sleep(600)']); print(p.pid, flush=True); time.sleep(600)")], stdout=subprocess.PIPE)
+with open(f"{place}/{os.environ['RANK']}", "w") as file:
+    file.write(f"{worker.pid} {int(worker.stdout.readline())}")
+if os.environ["RANK"] == "1":
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_workers_of_a_killed_process_do_not_stay(tmp_path):
+    """Nor those of one that ends well, nor their own."""
+    script = tmp_path / "script.py"
+    script.write_text(LEAVES_WORKERS)
+    command = [sys.executable, "-m", "hugectr", "launch", "-n", "2", str(script), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, timeout=100, check=False)
+    assert done.returncode == 128 + signal.SIGKILL
+    for rank in range(2):
+        for pid in map(int, (tmp_path / str(rank)).read_text().split()):
+            with pytest.raises(ProcessLookupError):
+                os.kill(pid, 0)
