@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/base/thread_group.hpp"
 
-#include <cxxabi.h>
 #include <pthread.h>
 #include <sys/resource.h>
 
@@ -12,23 +11,25 @@
 #include <utility>
 
 #include "core/cpp/base/error.hpp"
+#include "core/cpp/base/forced_unwind.hpp"
 #include "core/cpp/base/log.hpp"
 
 namespace hugectr {
 namespace {
 
-void run(const std::string& name, const std::function<void()>& body) {
+HCTR_MAY_BE_UNWOUND void run(const std::string& name, const std::function<void()>& body) {
   try {
     body();
-  } catch (const abi::__forced_unwind&) {  // the interpreter ends threads that want to get in again
-    throw;
-  } catch (const std::exception& error) {
+  }
+  HCTR_CATCH_FORCED_UNWIND()
+  catch (const std::exception& error) {
     try {
       log(LogLevel::Error, concat("the thread '", name, "' has ended: ", error.what()));
     } catch (...) {  // no memory for the text
       std::fputs("hugectr: a thread has ended for want of memory\n", stderr);
     }
-  } catch (...) {
+  }
+  catch (...) {
     std::fputs("hugectr: a thread has ended with an unknown error\n", stderr);
   }
 }

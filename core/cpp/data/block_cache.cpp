@@ -88,7 +88,8 @@ void BlockCache::open(std::uint64_t visit) {
   }
 }
 
-void BlockCache::decode(std::uint64_t visit, std::unique_lock<std::mutex>& lock) {
+HCTR_MAY_BE_UNWOUND void BlockCache::decode(std::uint64_t visit,
+                                            std::unique_lock<std::mutex>& lock) {
   const std::size_t block = block_of(visit);
   {
     Entry& entry = entries_.at(visit);
@@ -126,7 +127,7 @@ void BlockCache::decoded_as(std::uint64_t visit, std::uint64_t rows,
   changed_.notify_all();
 }
 
-void BlockCache::decode_ahead() {
+HCTR_MAY_BE_UNWOUND void BlockCache::decode_ahead() {
   const auto fail = [this](std::exception_ptr error) {
     {
       const std::lock_guard lock(mutex_);

@@ -28,7 +28,7 @@ DataCollector::DataCollector(HeapEx& heap, BatchSlots& slots, ReaderLedger& ledg
   thread_.start("hctr-collect", [this] { run(); });
 }
 
-void DataCollector::run() {
+HCTR_MAY_BE_UNWOUND void DataCollector::run() {
   std::exception_ptr error;
   try {
     collect_all();

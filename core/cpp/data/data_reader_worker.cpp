@@ -21,7 +21,7 @@ void check_offsets_count(const CSRChunk& chunk) {
 
 }  // namespace
 
-void DataReaderWorker::run() {
+HCTR_MAY_BE_UNWOUND void DataReaderWorker::run() {
   try {
     read_all();
   }
@@ -31,7 +31,7 @@ void DataReaderWorker::run() {
   }
 }
 
-void DataReaderWorker::read_all() {
+HCTR_MAY_BE_UNWOUND void DataReaderWorker::read_all() {
   HeapEx& heap = group_.heap();
   const auto raw = group_.source().make_raw_batch();
   while (true) {

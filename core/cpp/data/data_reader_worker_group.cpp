@@ -31,7 +31,7 @@ void DataReaderWorkerGroup::begin() {
   begun_.notify_all();
 }
 
-bool DataReaderWorkerGroup::claim(RawBatch& raw, CSRChunk* chunk) {
+HCTR_MAY_BE_UNWOUND bool DataReaderWorkerGroup::claim(RawBatch& raw, CSRChunk* chunk) {
   std::unique_lock lock(claim_mutex_);
   begun_.wait(lock, [&] { return begins_ || closed_; });
   if (closed_) {

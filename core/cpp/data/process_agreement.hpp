@@ -49,7 +49,7 @@ HCTR_API std::exception_ptr agree(IProcessGroup& processes, const std::exception
 /// Runs f on all processes (null: there is one); when it throws on any, all throw. What f does
 /// together with the other processes it does completely or not at all.
 template <class F>
-void together(IProcessGroup* processes, const F& f) {
+HCTR_MAY_BE_UNWOUND void together(IProcessGroup* processes, const F& f) {
   if (!processes) return f();
   std::exception_ptr error;
   try {
