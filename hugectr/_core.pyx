@@ -17,11 +17,11 @@ from hugectr._decl.base cimport (
     CppDeviceId,
     CppDeviceType,
     CppLogLevel,
-    CppOptimizer,
     CppOptParams,
     CppOpTable,
     CppTensorScalarType,
-    CppUpdate,
+    describe_optimizers,
+    make_opt_params,
 )
 from hugectr._decl.base cimport set_log_level as cpp_set_log_level
 from hugectr._decl.base cimport set_log_rank as cpp_set_log_rank
