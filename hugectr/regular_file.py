@@ -53,7 +53,12 @@ def open_regular(path: Path) -> io.FileIO:
     # O_NONBLOCK: it may have become a pipe since.
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     try:
-        _refuse(path, os.fstat(handle))
+        status = os.fstat(handle)
+        _refuse(path, status)
+        if status.st_size == 0:  # some of the kernel's have bytes all the same, or wait for them
+            empty = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+            os.dup2(empty, handle, inheritable=False)
+            os.close(empty)
         return io.FileIO(handle, "rb")
     except BaseException:
         os.close(handle)
