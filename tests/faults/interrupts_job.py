@@ -92,6 +92,8 @@ def interrupt(seconds):
 
 def main():
     act, folder, seconds = globals()[sys.argv[1]], Path(sys.argv[2]), float(sys.argv[3]) / 1e3
+    # A shell that starts jobs in the background has them ignore it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     model = make()
     for _ in range(3):
         model.train()
