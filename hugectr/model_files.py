@@ -11,13 +11,11 @@ from hugectr.agreement import from_root
 from hugectr.arguments import check_int
 from hugectr.checkpoints import original_load, original_save
 from hugectr.checkpoints.original_files import (
-    CheckpointFiles,
     Paths,
     check_sparse_path,
     read_statistics,
     statistics_file,
     table_paths,
-    write_statistics,
 )
 from hugectr.model_checkpoints import ModelCheckpoints
 
@@ -32,12 +30,7 @@ class ModelFiles(ModelCheckpoints):
     def save_params_to_files(self, prefix: str, iter: int = 0) -> None:
         """Write weights and optimizer states; ``CheckpointFiles`` has the file names."""
         iteration = check_int("save_params_to_files: iter", iter, 0)
-        if (group := self._group()).size > 1:
-            original_save.save_params(self, prefix, iteration, group)  # type: ignore[arg-type]
-            return
-        self.session.save_params_to_files(prefix, iteration)
-        files = CheckpointFiles(prefix, iteration)
-        write_statistics(files.dense, self.session.non_trainables())
+        original_save.save_params(self, prefix, iteration, self._group())  # type: ignore[arg-type]
 
     def load_dense_weights(self, dense_model_file: str | Path) -> None:
         """Load dense weights, and the running statistics of BatchNorm beside them."""
@@ -48,13 +41,10 @@ class ModelFiles(ModelCheckpoints):
         statistics = (
             from_root(group, lambda: read_statistics(dense_model_file, current)) if there else []
         )
-        if group.size > 1:
-            count = self.session.dense_weights().size
-            self.session.set_dense_weights(
-                original_load.read_floats(dense_model_file, count, "dense weights", group)
-            )
-        else:
-            self.session.load_dense_weights(str(dense_model_file))
+        count = self.session.dense_weights().size
+        self.session.set_dense_weights(
+            original_load.read_floats(dense_model_file, count, "dense weights", group)
+        )
         if statistics:
             self.session.set_non_trainables(statistics)
         elif current:
@@ -69,32 +59,24 @@ class ModelFiles(ModelCheckpoints):
             name = f"load_sparse_weights: {self.embeddings[index].sparse_embedding_name!r}"
             group = self._group()
             place = from_root(group, lambda n=name, p=path: check_sparse_path(n, p))  # type: ignore[misc]
-            if group.size > 1:
-                i64 = self.solver.i64_input_key
-                original_load.load_table(self.session, index, place, i64, group)
-            else:
-                self.session.load_sparse_weights(index, place)
+            i64 = self.solver.i64_input_key
+            original_load.load_table(self.session, index, place, i64, group)
 
     def load_dense_optimizer_states(self, dense_opt_states_file: str | Path) -> None:
         """Load the optimizer states of the dense weights."""
-        if (group := self._group()).size > 1:
-            count = self.session.dense_optimizer_states().size
-            what = "dense optimizer states"
-            self.session.set_dense_optimizer_states(
-                original_load.read_floats(dense_opt_states_file, count, what, group)
+        count = self.session.dense_optimizer_states().size
+        self.session.set_dense_optimizer_states(
+            original_load.read_floats(
+                dense_opt_states_file, count, "dense optimizer states", self._group()
             )
-            return
-        self.session.load_dense_optimizer_states(str(dense_opt_states_file))
+        )
 
     def load_sparse_optimizer_states(self, sparse_opt_states_files: Paths) -> None:
         """Load the optimizer states of tables, after their rows."""
         for index, path in self._table_paths(
             "load_sparse_optimizer_states", sparse_opt_states_files
         ):
-            if (group := self._group()).size > 1:
-                original_load.load_states(self.session, index, str(path), group)
-            else:
-                self.session.load_sparse_optimizer_states(index, str(path))
+            original_load.load_states(self.session, index, str(path), self._group())
 
     def _table_paths(self, where: str, paths: Paths) -> list[tuple[int, str | Path]]:
         names = [embedding.sparse_embedding_name for embedding in self.embeddings]

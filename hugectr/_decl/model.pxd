@@ -295,11 +295,6 @@ cdef extern from "core/cpp/model/session.hpp" namespace "hugectr" nogil:
         float loss_scale() except +translate_error
         int64_t skipped_steps() except +translate_error
         void set_step(int64_t)
-        void save_params_to_files(const string&, int64_t) except +translate_error
-        void load_dense_weights(const string&) except +translate_error
-        void load_dense_optimizer_states(const string&) except +translate_error
-        void load_sparse_weights(size_t, const string&) except +translate_error
-        void load_sparse_optimizer_states(size_t, const string&) except +translate_error
         vector[float] check_out_tensor(const string&, cbool,
                                        vector[size_t]*) except +translate_error
         CppTensorView tensor_view(const string&, cbool, size_t) except +translate_error

@@ -269,31 +269,6 @@ cdef class Session:
         with nogil:
             self._it.set_step(step)
 
-    def save_params_to_files(self, str prefix, int64_t iteration):
-        cdef string name = prefix
-        with nogil:
-            self._it.save_params_to_files(name, iteration)
-
-    def load_dense_weights(self, str file):
-        cdef string name = file
-        with nogil:
-            self._it.load_dense_weights(name)
-
-    def load_dense_optimizer_states(self, str file):
-        cdef string name = file
-        with nogil:
-            self._it.load_dense_optimizer_states(name)
-
-    def load_sparse_weights(self, size_t index, str path):
-        cdef string name = path
-        with nogil:
-            self._it.load_sparse_weights(index, name)
-
-    def load_sparse_optimizer_states(self, size_t index, str file):
-        cdef string name = file
-        with nogil:
-            self._it.load_sparse_optimizer_states(index, name)
-
     def check_out_tensor(self, str name, train):
         cdef vector[size_t] shape
         cdef vector[float] values

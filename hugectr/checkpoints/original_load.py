@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of the original layout into a job: each byte read once, each row sent to its owner.
+"""Files of the original layout into a model: each byte read once, each row sent to its owner.
 
-Where only process 0 sees the files, it reads them all; else every process reads a block of rows.
+One process is a job of one. Where only process 0 sees the files, it reads them all; else every
+process reads a block of rows.
 """
 
 from __future__ import annotations
@@ -94,8 +95,8 @@ class SavedTable:
             wanted = self.rows * row_bytes(dtype, shape)
             if file.stat().st_size != wanted:
                 raise DataError(
-                    f"{file} has {file.stat().st_size} bytes, {wanted} are expected for "
-                    f"{self.rows} rows; was it written with another embedding_vec_size?"
+                    f"{file} has {file.stat().st_size} bytes, but key has {self.rows} rows, which "
+                    f"take {wanted} here; was it written with another embedding_vec_size?"
                 )
 
     def read(self, begin: int, end: int) -> dict[str, Array]:
@@ -136,9 +137,11 @@ def load_table(
     try:
         jointly(group, lambda: session.reset_embedding(index))
         _load_rows(session, index, path, parts, i64_keys, rows, group, readers)
-    except Exception:
-        session.reset_embedding(index)
-        session.load_embedding(index, before)
+    except BaseException as error:
+        # Of an interrupted job nobody knows where the others are.
+        if group.size == 1 or isinstance(error, Exception):
+            session.reset_embedding(index)
+            session.load_embedding(index, before)
         raise
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of the original layout, written by a job: the same bytes that one process would write.
+"""Files of the original layout, written by a job of one process or of many: the same bytes.
 
 Every process gathers intervals of the table's order from all others and writes them where they
 belong in ``key``, ``slot_id``, ``emb_vector`` and the states. Where the others do not see process
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def save_params(model: Model, prefix: str, iteration: int, group: ProcessGroup) -> None:
-    """Write weights and optimizer states of a model that is spread over processes. Collective.
+    """Write weights, BatchNorm's running statistics and optimizer states of a model. Collective.
 
     Raises
     ------

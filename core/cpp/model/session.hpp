@@ -211,16 +211,6 @@ class HCTR_API Session {
   std::int64_t skipped_steps() const;
   void set_step(std::int64_t step);
 
-  /// Writes {prefix}_dense_{iter}.model, {prefix}_opt_dense_{iter}.model,
-  /// {prefix}{i}_sparse_{iter}.model/, {prefix}{i}_opt_sparse_{iter}.model.
-  void save_params_to_files(const std::string& prefix, std::int64_t iteration);
-  void load_dense_weights(const std::string& file);
-  void load_dense_optimizer_states(const std::string& file);
-  /// A folder of the 3.1+ layout or a single file of the older one; replaces the table's rows. When
-  /// they do not fit the budget the table stays as it was.
-  void load_sparse_weights(std::size_t index, const std::string& path);
-  void load_sparse_optimizer_states(std::size_t index, const std::string& file);
-
   /// Content of a tensor after the last train() or eval(), all local devices one after the other;
   /// tensors of 16 bits are widened.
   std::vector<float> check_out_tensor(const std::string& name, bool train, Shape* shape);

@@ -119,17 +119,5 @@ TEST(SessionProcesses, AnErrorOfOneEndsAllNamingItsProcess) {
   EXPECT_NE(errors[2].find("process 1"), std::string::npos) << errors[2];
 }
 
-TEST(SessionProcesses, SavingFilesWantsTheTablesGathered) {
-  const auto data = random_data(24 * 3, 3);
-  in_processes(2, [&](std::size_t, std::shared_ptr<IProcessGroup> group) {
-    ReaderSpec reader;
-    reader.memory = data;
-    SolverSpec solver = small_solver(1);
-    solver.vvgpu = {{0}, {0}};
-    Session session(solver, reader, small_model(kDistributed, Optimizer::SGD), group);
-    EXPECT_THROW(session.save_params_to_files("never/written", 0), InvalidArgument);
-  });
-}
-
 }  // namespace
 }  // namespace hugectr

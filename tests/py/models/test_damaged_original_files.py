@@ -140,3 +140,18 @@ def test_files_that_fit_take_no_memory_for_others(prefix):
         fresh.load_sparse_weights({"one": f"{prefix}0_sparse_2.model"})
     assert rows(fresh.session, 0) == {}
     assert np.isfinite(fresh.session.dense_weights()).all()
+
+
+def test_rows_over_the_budget_leave_the_table_alone(model, tmp_path):
+    parts = model.session.embedding_parts(0)
+    rows_before, count = rows(model.session, 0), 65536 + 1
+    assert rows_before
+    folder = tmp_path / "large"
+    folder.mkdir()
+    np.arange(count, dtype=np.int64).tofile(folder / "key")
+    np.zeros((count, *parts["vector"][1]), np.float32).tofile(folder / "emb_vector")
+    if "slot" in parts:
+        np.zeros(count, np.uint64).tofile(folder / "slot_id")
+    with pytest.raises(hugectr.OutOfMemory):
+        model.load_sparse_weights({"one": folder})
+    assert rows(model.session, 0) == rows_before

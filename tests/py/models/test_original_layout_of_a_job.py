@@ -24,10 +24,7 @@ def save(folder, processes, devices, localized=False):
     def work(group):
         model = FakeModel(group, devices, localized)
         model.train(ROWS, 3)
-        if group.size > 1:
-            model.save_params_to_files(str(folder / "m"), 3)
-        else:
-            original_save.save_params(model, str(folder / "m"), 3, group)
+        model.save_params_to_files(str(folder / "m"), 3)
         return model, group.largest
 
     found = results_of(processes, work)
@@ -92,7 +89,8 @@ def test_any_number_of_processes_loads(tmp_path, saving, loading, localized):
 
 
 @pytest.mark.parametrize("localized", [False, True])
-def test_the_single_file_of_older_versions(tmp_path, localized):
+@pytest.mark.parametrize("processes", [1, 3])
+def test_the_single_file_of_older_versions(tmp_path, processes, localized):
     saved, _ = save(tmp_path, 2, 2, localized)
     rows = expected_files(localized)
     key = np.frombuffer(rows["m0_sparse_3.model/key"], np.int64)
@@ -106,12 +104,28 @@ def test_the_single_file_of_older_versions(tmp_path, localized):
     if localized:
         records["slot"] = np.frombuffer(rows["m0_sparse_3.model/slot_id"], np.uint64)
     records.tofile(tmp_path / "old")
-    loaded, _ = load(tmp_path, 3, 3, localized, tmp_path / "old")
+    loaded, _ = load(tmp_path, processes, 3, localized, tmp_path / "old")
     assert all_rows(loaded) == all_rows(saved)
 
 
+def test_short_keys_of_older_versions_are_unsigned(tmp_path):
+    """A row of a single file with 4-byte keys, which widen without sign."""
+    kinds = {"key": ("int64", ()), "slot": ("uint64", ()), "vector": ("float32", (2,))}
+    fields = [("key", np.uint32), ("slot", np.uint64), ("vector", np.float32, (2,))]
+    records = np.array([(0xFFFFFFF0 + i, i, (i, -1)) for i in range(3)], np.dtype(fields))
+    records.tofile(tmp_path / "old")
+    found = original_load.SavedTable(str(tmp_path / "old"), kinds, i64_keys=False).read(1, 3)
+    assert found["key"].dtype == np.int64
+    assert found["key"].tolist() == [0xFFFFFFF1, 0xFFFFFFF2]
+    assert found["slot"].tolist() == [1, 2]
+    assert found["vector"].tolist() == [[1, -1], [2, -1]]
+    kinds["vector"] = ("float32", (3,))
+    with pytest.raises(DataError, match="row of 24"):
+        original_load.SavedTable(str(tmp_path / "old"), kinds, i64_keys=False)
+
+
 def test_memory_of_a_process_does_not_grow_with_the_job(tmp_path):
-    largest = {p: save(tmp_path / str(p), p, 8)[1] for p in (2, 8)}
+    largest = {p: save(tmp_path / str(p), p, 8)[1] for p in (1, 2, 8)}
     total = len(ROWS) * (8 + 2 * 4 * DIM)
     assert max(largest.values()) < total / 4
     assert largest[8] < 1.5 * largest[2]
