@@ -33,6 +33,9 @@ from hugectr._core_specs import (
     ModelSpec as ModelSpec,
 )
 from hugectr._core_specs import (
+    OptimizerEntry as OptimizerEntry,
+)
+from hugectr._core_specs import (
     OptParams as OptParams,
 )
 from hugectr._core_specs import (
@@ -95,6 +98,9 @@ def run_op(
     Axis 0 may be strided. On "cuda" the arrays are copied to device 0 and back.
     """
 
+def optimizers() -> dict[str, OptimizerEntry]:
+    """The catalogue: every optimizer by name, in the order of ``Optimizer_t``."""
+
 def read_through(
     solver: dict[str, Any], reader: ReaderSpec, input: InputSpec, batches: int
 ) -> dict[str, float]:
@@ -104,7 +110,7 @@ class BufferBag(TypedDict):
     keys: npt.NDArray[np.int64]  # (n,)
     slot_ids: npt.NDArray[np.uint64] | None  # (n,), Localized only
     vectors: npt.NDArray[np.float32]  # (n, d)
-    states: list[npt.NDArray[np.float32]]  # each (n, d)
+    states: list[npt.NDArray[np.float32]]  # (n, d), or (n, 1) where a row has one number
     last_step: npt.NDArray[np.int64] | None  # (n,), Adam LazyGlobal only
 
 class RowOrder:

@@ -141,6 +141,7 @@ cdef extern from "core/cpp/embedding/embedding.hpp" namespace "hugectr" nogil:
         const uint64_t* slot_ids
         const float* vectors
         vector[const float*] states
+        vector[size_t] state_widths
         const int64_t* last_step
     cdef cppclass CppBufferBag "hugectr::BufferBag":
         size_t vec_size
@@ -282,7 +283,7 @@ cdef extern from "core/cpp/model/session.hpp" namespace "hugectr" nogil:
                             const CppRowValues&) except +translate_error
         uint32_t mark_embedding(size_t) except +translate_error
         cbool embedding_knows_since(size_t, uint32_t) except +translate_error
-        size_t embedding_state_count(size_t) except +translate_error
+        vector[size_t] embedding_state_widths(size_t) except +translate_error
         cbool embedding_has_last_step(size_t) except +translate_error
         size_t embedding_vec_size(size_t) except +translate_error
         cbool embedding_has_slots(size_t) except +translate_error

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "core/cpp/base/export.hpp"
-#include "core/cpp/base/opt_params.hpp"
 #include "core/cpp/data/data_reader.hpp"
 #include "core/cpp/device/resource_manager.hpp"
 #include "core/cpp/memory/general_buffer2.hpp"
+#include "core/cpp/optimizers/optimizers.hpp"
 
 namespace hugectr {
 
@@ -49,7 +49,8 @@ struct BufferBag {
   std::vector<std::int64_t> keys;       ///< n; uint32 keys widened without sign
   std::vector<std::uint64_t> slot_ids;  ///< n (Localized), else empty
   std::vector<float> vectors;           ///< n * vec_size
-  /// One entry an optimizer state, in the order m, v (Adam) | accumulator | momentum: n * vec_size.
+  /// One entry an optimizer state, in the order of its catalogue entry: n * vec_size, or n where
+  /// the state is one number a row.
   std::vector<std::vector<float>> states;
   /// Adam LazyGlobal: the step each row was last brought up to; else empty.
   std::vector<std::int64_t> last_step;
@@ -64,6 +65,7 @@ struct HCTR_API RowView {
   const std::uint64_t* slot_ids = nullptr;  ///< null: none
   const float* vectors = nullptr;
   std::vector<const float*> states;         ///< empty: none, rows begin with their first states
+  std::vector<std::size_t> state_widths;    ///< numbers a row; empty: vec_size each
   const std::int64_t* last_step = nullptr;  ///< null: none
 
   RowView() = default;
@@ -100,7 +102,7 @@ struct TableRows {
   TensorRef keys;                 ///< (n) uint32 or int64
   TensorRef slots;                ///< (n) uint32 (Localized), else empty
   TensorRef vectors;              ///< (n, d) float32
-  std::vector<TensorRef> states;  ///< each (n, d) float32, in the order of BufferBag::states
+  std::vector<TensorRef> states;  ///< (n, d) or (n, 1) float32, in the order of BufferBag::states
 };
 
 struct TableStats {
@@ -154,8 +156,7 @@ class HCTR_API IEmbedding {
   virtual RowOrder order(RowMark since) = 0;
   virtual void read(const RowOrder& order, std::size_t begin, std::size_t end,
                     const RowValues& values) = 0;
-  /// Whether rows have optimizer states, and the step they were last brought up to.
-  virtual std::size_t state_count() const = 0;
+  /// Whether rows keep the step they were last brought up to.
   virtual bool has_last_step() const = 0;
   /// A mark at this moment. The first call makes the table note from now on which rows training
   /// and load() touch: 4 bytes a row and a small kernel a step, which nobody else pays for. Not

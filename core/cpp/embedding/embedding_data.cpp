@@ -8,7 +8,7 @@
 
 #include "core/cpp/ops/embedding_init.hpp"
 #include "core/cpp/ops/filter_keys.hpp"
-#include "core/cpp/ops/loops/row_update_rules.hpp"
+#include "core/cpp/optimizers/optimizers.hpp"
 
 namespace hugectr {
 namespace {
@@ -68,9 +68,9 @@ EmbeddingData<Key>::EmbeddingData(const SparseEmbeddingHashParams& params, GPURe
   max_rows = table.max_rows();
   const std::size_t d = params.embedding_vec_size;
   weights = GrowableTensor(*memory, TensorScalarType::Float32, d, max_rows, owner + " weights");
-  for (std::size_t s = 0; s < num_states(params.opt_params.optimizer); ++s) {
-    states.emplace_back(*memory, TensorScalarType::Float32, d, max_rows,
-                        concat(owner, " optimizer state ", s));
+  for (const std::size_t width : state_widths(params.opt_params, d)) {
+    states.emplace_back(*memory, TensorScalarType::Float32, width, max_rows,
+                        concat(owner, " optimizer state ", states.size()));
   }
   if (keeps_last_step(params.opt_params)) {
     last_step = GrowableTensor(*memory, TensorScalarType::Int64, 1, max_rows, owner + " last step");
@@ -127,19 +127,18 @@ void EmbeddingData<Key>::init_rows(const OpContext& context,
                                    const SparseEmbeddingHashParams& params, std::uint64_t seed,
                                    std::size_t first, std::size_t last, bool with_weights) const {
   if (first >= last) return;
-  const bool adagrad = params.opt_params.optimizer == Optimizer::AdaGrad;
-  run(context,
-      EmbeddingInit{.row_keys = table.row_keys(last),
-                    .row_slots = table.row_slots(last),
-                    .weights = with_weights ? weights.ref(0, last) : TensorRef{},
-                    .last_step = last_step_rows(last),
-                    .states = state_rows(last),
-                    .first = static_cast<std::int64_t>(first),
-                    .count = static_cast<std::int64_t>(last - first),
-                    .seed = seed,
-                    .table = params.table_id,
-                    .bounds = initial_bounds(params),
-                    .initial_state = adagrad ? params.opt_params.initial_accu_value : 0.0f});
+  const std::vector<float> starts = state_starts(params.opt_params);
+  run(context, EmbeddingInit{.row_keys = table.row_keys(last),
+                             .row_slots = table.row_slots(last),
+                             .weights = with_weights ? weights.ref(0, last) : TensorRef{},
+                             .last_step = last_step_rows(last),
+                             .states = state_rows(last),
+                             .first = static_cast<std::int64_t>(first),
+                             .count = static_cast<std::int64_t>(last - first),
+                             .seed = seed,
+                             .table = params.table_id,
+                             .bounds = initial_bounds(params),
+                             .initial_states = {starts.begin(), starts.end()}});
 }
 
 template <class Key>

@@ -23,9 +23,11 @@ RowView::RowView(const BufferBag& rows)
   slot_ids = data_of("slot_ids", rows.slot_ids, size);
   vectors = rows.vectors.data();
   for (const auto& state : rows.states) {
-    HCTR_CHECK(state.size() == size * vec_size, "rows to load: an optimizer state has ",
-               state.size(), " values, must have ", size * vec_size);
+    HCTR_CHECK(state.size() == size * vec_size || state.size() == size,
+               "rows to load: an optimizer state has ", state.size(), " values, must have ",
+               size * vec_size, ", or ", size, " when it is one number a row");
     states.push_back(state.data());
+    state_widths.push_back(state.size() == size * vec_size ? vec_size : 1);
   }
   last_step = data_of("last_step", rows.last_step, size);
 }

@@ -10,7 +10,7 @@
 #include "core/cpp/ops/embedding_update.hpp"
 #include "core/cpp/ops/expand_buckets.hpp"
 #include "core/cpp/ops/lookup_sort.hpp"
-#include "core/cpp/ops/loops/row_update_rules.hpp"
+#include "core/cpp/optimizers/optimizers.hpp"
 
 namespace hugectr {
 namespace {

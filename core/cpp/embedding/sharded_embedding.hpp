@@ -38,7 +38,6 @@ class ShardedEmbedding final : public IEmbedding {
   RowOrder order(RowMark since) override;
   void read(const RowOrder& order, std::size_t begin, std::size_t end,
             const RowValues& values) override;
-  std::size_t state_count() const override;
   bool has_last_step() const override;
   RowMark mark() override;
   bool knows_since(RowMark since) const override;

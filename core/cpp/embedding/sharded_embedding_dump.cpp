@@ -4,7 +4,7 @@
 #include "core/cpp/embedding/row_sort.hpp"
 #include "core/cpp/embedding/row_transfer.hpp"
 #include "core/cpp/embedding/sharded_embedding.hpp"
-#include "core/cpp/ops/loops/row_update_rules.hpp"
+#include "core/cpp/optimizers/optimizers.hpp"
 
 /// Rows out of a table, in the order of (slot, key) whatever device they lie on.
 namespace hugectr {
@@ -34,11 +34,6 @@ std::vector<DeviceRows> by_device(const RowOrder& order, std::size_t begin, std:
 }
 
 }  // namespace
-
-template <class Key>
-std::size_t ShardedEmbedding<Key>::state_count() const {
-  return num_states(params_.opt_params.optimizer);
-}
 
 template <class Key>
 bool ShardedEmbedding<Key>::has_last_step() const {
@@ -142,11 +137,10 @@ BufferBag ShardedEmbedding<Key>::dump(bool with_states) {
   bag.vectors.resize(n * d);
   RowValues values{.vectors = bag.vectors.data()};
   if (with_states) {
-    bag.states.resize(state_count());
-    for (auto& state : bag.states) {
-      state.resize(n * d);
-      values.states.push_back(state.data());
+    for (const std::size_t width : state_widths(params_.opt_params, d)) {
+      bag.states.emplace_back(n * width);
     }
+    for (auto& state : bag.states) values.states.push_back(state.data());
     if (has_last_step()) bag.last_step.resize(n);
     values.last_step = bag.last_step.data();
   }
@@ -157,13 +151,11 @@ BufferBag ShardedEmbedding<Key>::dump(bool with_states) {
 }
 
 // Members of this file; sharded_embedding.cpp instantiates the class with all the others.
-template std::size_t ShardedEmbedding<std::uint32_t>::state_count() const;
 template bool ShardedEmbedding<std::uint32_t>::has_last_step() const;
 template RowOrder ShardedEmbedding<std::uint32_t>::order(RowMark);
 template void ShardedEmbedding<std::uint32_t>::read(const RowOrder&, std::size_t, std::size_t,
                                                     const RowValues&);
 template BufferBag ShardedEmbedding<std::uint32_t>::dump(bool);
-template std::size_t ShardedEmbedding<std::int64_t>::state_count() const;
 template bool ShardedEmbedding<std::int64_t>::has_last_step() const;
 template RowOrder ShardedEmbedding<std::int64_t>::order(RowMark);
 template void ShardedEmbedding<std::int64_t>::read(const RowOrder&, std::size_t, std::size_t,

@@ -5,7 +5,7 @@
 
 #include "core/cpp/embedding/sharded_embedding.hpp"
 #include "core/cpp/ops/loops/hash_probe.hpp"
-#include "core/cpp/ops/loops/row_update_rules.hpp"
+#include "core/cpp/optimizers/optimizers.hpp"
 
 /// Rows in and out of a table: dump, load, reset, statistics.
 namespace hugectr {
@@ -30,10 +30,15 @@ std::vector<typename ShardedEmbedding<Key>::Share> ShardedEmbedding<Key>::split(
              params_.embedding_vec_size, ", the rows to load have ", rows.vec_size);
   HCTR_CHECK(!slots || n == 0 || rows.slot_ids, "embedding '", name,
              "' is Localized: the rows to load need a slot id a key, got none for ", n, " keys");
-  const std::size_t states = num_states(params_.opt_params.optimizer);
-  HCTR_CHECK(rows.states.empty() || rows.states.size() == states, "embedding '", name,
-             "': its optimizer has ", states, " states, the rows to load have ",
+  const std::vector<std::size_t> widths = state_widths(params_.opt_params, rows.vec_size);
+  HCTR_CHECK(rows.states.empty() || rows.states.size() == widths.size(), "embedding '", name,
+             "': its optimizer has ", widths.size(), " states, the rows to load have ",
              rows.states.size());
+  for (std::size_t s = 0; n > 0 && s < rows.states.size(); ++s) {
+    const std::size_t found = rows.state_widths.empty() ? rows.vec_size : rows.state_widths.at(s);
+    HCTR_CHECK(found == widths[s], "embedding '", name, "': optimizer state ", s, " has ",
+               widths[s], " numbers a row, that of the rows to load ", found);
+  }
   for (std::size_t i = 0; rows.last_step && i < n; ++i) {
     HCTR_CHECK(rows.last_step[i] >= 1, "embedding '", name, "': last step ", rows.last_step[i],
                " must be at least 1");
@@ -120,23 +125,27 @@ void ShardedEmbedding<Key>::write_share(Data& data, const RowView& rows, Share& 
 template <class Key>
 std::vector<std::vector<float>> ShardedEmbedding<Key>::copy_own_rows(RowView& rows) const {
   std::vector<std::vector<float>> copies;
-  const std::size_t count = rows.size * params_.embedding_vec_size;
-  const auto overlap = [&](const float* values, const GrowableTensor& tensor) {
+  const std::vector<std::size_t> widths =
+      state_widths(params_.opt_params, params_.embedding_vec_size);
+  const auto overlap = [&](const float* values, std::size_t count, const GrowableTensor& tensor) {
     const auto begin = reinterpret_cast<std::uintptr_t>(values);
     const auto table = reinterpret_cast<std::uintptr_t>(tensor.ref(0, 0).data);
     return begin < table + tensor.size_in_bytes() && table < begin + count * sizeof(float);
   };
-  const auto keep = [&](const float*& values) {
+  const auto keep = [&](const float*& values, std::size_t count) {
     const bool own = std::any_of(devices_.begin(), devices_.end(), [&](const auto& data) {
-      return overlap(values, data->weights) ||
-             std::any_of(data->states.begin(), data->states.end(),
-                         [&](const GrowableTensor& state) { return overlap(values, state); });
+      return overlap(values, count, data->weights) ||
+             std::any_of(
+                 data->states.begin(), data->states.end(),
+                 [&](const GrowableTensor& state) { return overlap(values, count, state); });
     });
     if (own) values = copies.emplace_back(values, values + count).data();
   };
-  if (count == 0) return copies;
-  keep(rows.vectors);
-  for (const float*& state : rows.states) keep(state);
+  if (rows.size == 0) return copies;
+  keep(rows.vectors, rows.size * params_.embedding_vec_size);
+  for (std::size_t s = 0; s < rows.states.size(); ++s) {
+    keep(rows.states[s], rows.size * widths[s]);
+  }
   return copies;
 }
 

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <numeric>
 
 #include "core/cpp/base/error.hpp"
 
@@ -174,16 +175,19 @@ void write_sparse_states(const std::string& file, const BufferBag& rows) {
   writer.close();
 }
 
-void read_sparse_states(const std::string& file, std::size_t state_count, BufferBag& rows) {
-  const std::size_t each = rows.size() * rows.vec_size;
+void read_sparse_states(const std::string& file, const std::vector<std::size_t>& widths,
+                        BufferBag& rows) {
+  const std::size_t all_widths = std::accumulate(widths.begin(), widths.end(), std::size_t{0});
   const std::vector<float> all =
-      read_floats(file, state_count * each,
+      read_floats(file, all_widths * rows.size(),
                   concat("optimizer states of ", rows.size(),
                          " embedding rows (load the sparse weights first)"));
   rows.states.clear();
-  for (std::size_t s = 0; s < state_count; ++s) {
-    rows.states.emplace_back(all.begin() + static_cast<std::ptrdiff_t>(s * each),
-                             all.begin() + static_cast<std::ptrdiff_t>((s + 1) * each));
+  auto from = all.begin();
+  for (const std::size_t width : widths) {
+    const auto end = from + static_cast<std::ptrdiff_t>(width * rows.size());
+    rows.states.emplace_back(from, end);
+    from = end;
   }
 }
 

@@ -27,11 +27,12 @@ HCTR_API BufferBag read_sparse_folder(const std::string& folder, std::size_t vec
 HCTR_API BufferBag read_sparse_file(const std::string& file, std::size_t vec_size, bool i64_keys,
                                     bool with_slots);
 
-/// One state array after the other, rows in the order of the `key` file (sorted by slot and key).
-/// The original wrote max_vocabulary_size rows by GPU and row index, which no other device count
-/// could read.
+/// One state array after the other (n * d numbers, or n), rows in the order of the `key` file
+/// (sorted by slot and key). The original wrote max_vocabulary_size rows by GPU and row index,
+/// which no other device count could read.
 HCTR_API void write_sparse_states(const std::string& file, const BufferBag& rows);
-/// Fills rows.states (state_count arrays) for the keys already in `rows`.
-HCTR_API void read_sparse_states(const std::string& file, std::size_t state_count, BufferBag& rows);
+/// Fills rows.states for the keys already in `rows`: an array for each of these numbers a row.
+HCTR_API void read_sparse_states(const std::string& file, const std::vector<std::size_t>& widths,
+                                 BufferBag& rows);
 
 }  // namespace hugectr

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "core/cpp/base/export.hpp"
-#include "core/cpp/base/opt_params.hpp"
 #include "core/cpp/data/arrow_format.hpp"
 #include "core/cpp/data/block_source.hpp"
 #include "core/cpp/data/data_reader.hpp"
@@ -23,6 +22,7 @@
 #include "core/cpp/layers/layer.hpp"
 #include "core/cpp/model/learning_rate.hpp"
 #include "core/cpp/model/loss_scaling_state.hpp"
+#include "core/cpp/optimizers/optimizers.hpp"
 
 namespace hugectr {
 
@@ -192,7 +192,8 @@ class HCTR_API Session {
                       const RowValues& values);
   RowMark mark_embedding(std::size_t index);
   bool embedding_knows_since(std::size_t index, RowMark since) const;
-  std::size_t embedding_state_count(std::size_t index) const;
+  /// Numbers of each optimizer state of a row: as many as the vector has, or one.
+  std::vector<std::size_t> embedding_state_widths(std::size_t index) const;
   bool embedding_has_last_step(std::size_t index) const;
   std::size_t embedding_vec_size(std::size_t index) const;
   bool embedding_has_slots(std::size_t index) const;

@@ -34,8 +34,9 @@ bool Session::embedding_knows_since(std::size_t index, RowMark since) const {
   return impl_->embeddings.at(index)->knows_since(since);
 }
 
-std::size_t Session::embedding_state_count(std::size_t index) const {
-  return impl_->embeddings.at(index)->state_count();
+std::vector<std::size_t> Session::embedding_state_widths(std::size_t index) const {
+  const SparseEmbeddingHashParams& params = impl_->embeddings.at(index)->get_embedding_params();
+  return state_widths(params.opt_params, params.embedding_vec_size);
 }
 
 bool Session::embedding_has_last_step(std::size_t index) const {

@@ -6,7 +6,6 @@
 #include "core/cpp/model/session.hpp"
 #include "core/cpp/model/session_state.hpp"
 #include "core/cpp/ops/batch_norm.hpp"
-#include "core/cpp/ops/dense_update.hpp"
 
 namespace hugectr {
 namespace {
@@ -161,8 +160,7 @@ void Session::load_sparse_weights(std::size_t index, const std::string& path) {
 void Session::load_sparse_optimizer_states(std::size_t index, const std::string& file) {
   BufferBag rows = dump_embedding(index, false);
   const auto& params = impl_->embeddings.at(index)->get_embedding_params();
-  const int states = optimizer_state_count(params.opt_params.optimizer);
-  read_sparse_states(file, static_cast<std::size_t>(states), rows);
+  read_sparse_states(file, state_widths(params.opt_params, params.embedding_vec_size), rows);
   load_embedding(index, rows);
 }
 

@@ -34,9 +34,10 @@ void init_rows(const EmbeddingInit& op, std::size_t begin, std::size_t end) {
                static_cast<float>(bound));
     }
   }
-  for (const TensorRef& state : op.states) {
+  for (std::size_t s = 0; s < op.states.size(); ++s) {
+    const TensorRef& state = op.states[s];
     std::fill(state.row<float>(begin), state.row<float>(begin) + (end - begin) * state.shape[1],
-              static_cast<float>(op.initial_state));
+              static_cast<float>(op.initial_states[s]));
   }
   if (!op.last_step.empty()) {
     std::fill(op.last_step.ptr<std::int64_t>() + begin, op.last_step.ptr<std::int64_t>() + end, 1);
@@ -76,6 +77,8 @@ void EmbeddingInit::check() const {
   };
   if (!weights.empty()) check_rows("weights", weights);
   for (const TensorRef& state : states) check_rows("a state", state);
+  HCTR_CHECK(initial_states.size() == states.size(), kName, ": ", initial_states.size(),
+             " initial_states for ", states.size(), " states");
   HCTR_CHECK(!bounds.empty() && (bounds.size() == 1 || !row_slots.empty()), kName,
              ": one bound a slot needs row_slots");
 }

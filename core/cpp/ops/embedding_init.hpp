@@ -17,10 +17,11 @@ HCTR_HD inline Philox4 initial_bits(std::uint64_t seed, std::uint64_t table, std
 
 /// Content of rows [first, first + count), whatever was there:
 ///   weights[row, c] = symmetric_float(bits of column c, bound of the row's slot)
-///   states[row, c] = initial_state;  last_step[row] = 1
+///   state s of row, c = initial_states[s];  last_step[row] = 1
 ///
 /// row_keys (R) uint32 or int64; row_slots (R) uint32 or empty (slot 0); weights (R, d) float32 or
-/// empty (left alone); states (R, d) float32 each; last_step (R) int64 or empty. bounds: one for
+/// empty (left alone); states (R, d) or (R, 1) float32 each,
+/// initial_states one number a state; last_step (R) int64 or empty. bounds: one for
 /// every slot, or a single one for all. Overwrites. Deterministic.
 struct HCTR_API EmbeddingInit {
   static constexpr const char* kName = "embedding_init";
@@ -29,7 +30,7 @@ struct HCTR_API EmbeddingInit {
   std::int64_t first = 0, count = 0;
   std::uint64_t seed = 0, table = 0;
   std::vector<double> bounds{0.05};
-  double initial_state = 0;
+  std::vector<double> initial_states;
 
   void visit(OpVisitor& v) {
     v.tensor("row_keys", Access::In, row_keys);
@@ -42,7 +43,7 @@ struct HCTR_API EmbeddingInit {
     v.attribute("seed", seed);
     v.attribute("table", table);
     v.attribute("bounds", bounds);
-    v.attribute("initial_state", initial_state);
+    v.attribute("initial_states", initial_states);
   }
   void check() const;
 };

@@ -103,9 +103,10 @@ void embedding_init(const OpContext& context, const EmbeddingInit& op) {
   if (!op.weights.empty()) {
     with_key_type(op.row_keys.dtype, [&]<class Key>(Key) { draw_rows<Key>(context, op); });
   }
-  for (const TensorRef& state : op.states) {
-    const std::size_t d = state.shape[1];
-    fill(context, state.ptr<float>() + first * d, count * d, static_cast<float>(op.initial_state));
+  for (std::size_t s = 0; s < op.states.size(); ++s) {
+    const std::size_t d = op.states[s].shape[1];
+    fill(context, op.states[s].ptr<float>() + first * d, count * d,
+         static_cast<float>(op.initial_states[s]));
   }
   if (!op.last_step.empty()) {
     fill<std::int64_t>(context, op.last_step.ptr<std::int64_t>() + first, count, 1);

@@ -60,10 +60,11 @@ class Table:
         self.slots = rng.integers(0, SLOTS, ROWS, np.uint32)
         self.slots[300:303] = 0, 1, 1
         self.weights = rng.standard_normal((ROWS, d)).astype(np.float32)
-        self.states = [rng.random((ROWS, d)).astype(np.float32) for _ in range(states)]
+        widths = [d, 1, d][:states]  # a number a row is a state too
+        self.states = [rng.random((ROWS, width)).astype(np.float32) for width in widths]
         self.last_step = rng.integers(5, 99, ROWS)
         self.seed, self.table = (int(x) for x in rng.integers(0, 2**63, 2))
-        self.initial_state = float(rng.random())
+        self.initial_states = rng.random(states).tolist()
 
     def tensors(self, slots):
         return {
@@ -84,13 +85,15 @@ class Table:
             content = (self.seed, self.table, bounds)
             weights[part] = drawn(self.keys[part], used[part], weights.shape[1], *content)
         if "states" not in without:
-            for state in states:
-                state[part] = np.float32(self.initial_state)
+            for state, start in zip(states, self.initial_states, strict=True):
+                state[part] = np.float32(start)
         if "last_step" not in without:
             last_step[part] = 1
         inputs = self.keys.tobytes(), self.slots.tobytes()
         attributes = {"first": first, "count": count, "seed": self.seed, "table": self.table}
-        attributes.update(bounds=bounds, initial_state=self.initial_state)
+        attributes.update(bounds=bounds)
+        if "states" not in without:
+            attributes.update(initial_states=self.initial_states)
         tensors = {k: v for k, v in self.tensors(slots).items() if k not in without}
         _core.run_op("embedding_init", tensors, attributes)
         np.testing.assert_array_equal(bits_of(self.weights), bits_of(weights), "weights")
