@@ -19,6 +19,7 @@ class OptimizerEntry(TypedDict):
     doc: str
     fields: dict[str, OptimizerField]
     states: dict[str, str]  # "element": a number a weight, "row": one a row
+    moves_untouched_rows: bool  # unless the update type is Local
 
 class LayerSpec(TypedDict, total=False):
     type: str

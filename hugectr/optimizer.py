@@ -56,6 +56,11 @@ def fields_of(optimizer: Optimizer_t) -> list[str]:
     return list(_CATALOGUE[optimizer.name]["fields"])
 
 
+def moves_untouched_rows(optimizer: Optimizer_t) -> bool:
+    """Whether update types but Local change rows that a batch does not touch."""
+    return _CATALOGUE[optimizer.name]["moves_untouched_rows"]
+
+
 def check_field(where: str, value: Any, name: str) -> float:
     """A field's value inside its bounds, also when it is rounded to float32."""
     minimum, below = _FIELDS[name]["minimum"], _FIELDS[name]["below"]

@@ -60,6 +60,7 @@ cdef extern from "core/cpp/optimizers/catalogue.hpp" namespace "hugectr" nogil:
         string name, doc
         vector[CppFieldDescription] fields
         vector[CppStateDescription] states
+        cbool moves_untouched_rows
     vector[CppOptimizerDescription] describe_optimizers()
     CppOptParams make_opt_params(const string& optimizer, const string& update_type,
                                  cbool atomic_update,

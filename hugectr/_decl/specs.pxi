@@ -62,6 +62,7 @@ def optimizers():
                        for field in entry.fields},
             "states": {state.name: "row" if state.per_row else "element"
                        for state in entry.states},
+            "moves_untouched_rows": entry.moves_untouched_rows,
         }
         for entry in describe_optimizers()
     }

@@ -49,7 +49,11 @@ void set_field(OptParams& params, const std::string& name, double value) {
 std::vector<OptimizerDescription> describe_optimizers() {
   std::vector<OptimizerDescription> all;
   for_each_entry([&]<class Entry>(Entry entry) {
-    OptimizerDescription one{.name = Entry::kName, .doc = Entry::kDoc, .fields = {}, .states = {}};
+    OptimizerDescription one{.name = Entry::kName,
+                             .doc = Entry::kDoc,
+                             .fields = {},
+                             .states = {},
+                             .moves_untouched_rows = Entry::kMovesUntouchedRows};
     Entry::visit(entry, [&](const Field& field, float value) {
       one.fields.push_back({field.name, value, field.minimum, field.below, field.doc});
     });

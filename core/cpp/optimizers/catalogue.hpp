@@ -26,6 +26,7 @@ struct OptimizerDescription {
   std::string name, doc;
   std::vector<FieldDescription> fields;
   std::vector<StateDescription> states;
+  bool moves_untouched_rows = false;  ///< unless the update type is Local
 };
 
 /// The entries in the order of the enum.

@@ -17,7 +17,7 @@ constexpr std::uint64_t kSeed = 7;
 using Setting = std::tuple<Optimizer, Update, Combiner, EmbeddingType, bool>;
 
 std::string name_of(const ::testing::TestParamInfo<Setting>& info) {
-  const char* const optimizers[] = {"Adam", "AdaGrad", "MomentumSGD", "Nesterov",
+  const char* const optimizers[] = {"Adam", "AdaGrad", "MomentumSGD",   "Nesterov",
                                     "SGD",  "Ftrl",    "RowWiseAdaGrad"};
   const char* const updates[] = {"Local", "Global", "LazyGlobal"};
   const auto [optimizer, update, combiner, type, i64] = info.param;

@@ -119,8 +119,8 @@ TEST(Optimizers, RefusesWhatIsNotInTheCatalogue) {
 TEST(Optimizers, RefusesValuesThatRulesCanNotComputeWith) {
   const double infinity = std::numeric_limits<double>::infinity();
   const std::pair<const char*, double> wrong[] = {
-      {"beta1", 1.0},  {"beta1", -0.1},     {"beta2", 0.999999999},  // 1 as a float
-      {"lambda1", -1}, {"epsilon", 1e39},   {"epsilon", infinity},
+      {"beta1", 1.0},  {"beta1", -0.1},          {"beta2", 0.999999999},  // 1 as a float
+      {"lambda1", -1}, {"epsilon", 1e39},        {"epsilon", infinity},
       {"beta", -1e-9}, {"lambda2", std::nan("")}};
   for (const auto& [name, value] : wrong) {
     const std::string message = message_of("Adam", "Local", {{name, value}});

@@ -11,6 +11,7 @@ import hugectr
 from hugectr import _core
 from hugectr.config_optimizer import optimizer_to_json, parse_optimizer
 from hugectr.json_reader import JsonObject
+from hugectr.optimizer import moves_untouched_rows
 
 CATALOGUE = _core.optimizers()
 KINDS = list(hugectr.Optimizer_t)
@@ -26,6 +27,11 @@ def test_states_are_those_of_the_oracle():
     assert {name: len(entry["states"]) for name, entry in CATALOGUE.items()} == STATES
     row_wise = [name for name, entry in CATALOGUE.items() if "row" in entry["states"].values()]
     assert row_wise == list(ROW_WISE)
+
+
+def test_optimizers_with_moments_move_untouched_rows():
+    movers = [kind.name for kind in KINDS if moves_untouched_rows(kind)]
+    assert movers == ["Adam", "MomentumSGD", "Nesterov"]
 
 
 def test_help_says_what_the_catalogue_says():
