@@ -2,7 +2,7 @@
 #pragma once
 #include "core/cpp/base/export.hpp"
 #include "core/cpp/device/op.hpp"
-#include "core/cpp/ops/loops/update_weights.hpp"
+#include "core/cpp/ops/loops/visit_opt_params.hpp"
 
 namespace hugectr {
 

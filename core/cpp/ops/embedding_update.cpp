@@ -9,6 +9,7 @@
 #include "core/cpp/ops/loops/run_sum.hpp"
 #include "core/cpp/ops/loops/update_weights.hpp"
 #include "core/cpp/ops/loops/vec_size_dispatch.hpp"
+#include "core/cpp/ops/loops/visit_opt_params.hpp"
 
 namespace hugectr {
 namespace {

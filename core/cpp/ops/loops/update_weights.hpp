@@ -3,25 +3,12 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/cpp/device/op.hpp"
 #include "core/cpp/ops/loops/vec_size_dispatch.hpp"
 #include "core/cpp/optimizers/optimizers.hpp"
 
 /// Loops over weights that know nothing of the rule they apply but what
-/// core/cpp/optimizers/entry.hpp says; and how settings appear among the attributes of an op.
+/// core/cpp/optimizers/entry.hpp says.
 namespace hugectr {
-
-/// Names the fields of all optimizers; an op takes them whatever its optimizer is.
-inline void visit_opt_params(OpVisitor& v, OptParams& params) {
-  v.attribute("optimizer", params.optimizer);
-  v.attribute("update_type", params.update_type);
-  OptParams::visit(params, [&](const Field& field, float& value) {
-    double wide = value;
-    v.attribute(field.name, wide);
-    // Readers may visit one op from several threads: write only what changed.
-    if (static_cast<float>(wide) != value) value = static_cast<float>(wide);
-  });
-}
 
 /// The rule on n neighbouring weights for which `row` is known; their states are at s0 and s1.
 /// g == nullptr stands for a zero gradient.
