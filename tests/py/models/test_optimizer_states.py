@@ -12,8 +12,11 @@ from oracle.optimizers import ROW_WISE, STATES, optimizer_step
 
 import hugectr
 from hugectr import checkpoints
+from hugectr.checkpoints import original_load, original_save
 from hugectr.checkpoints.original_convert import from_original
+from hugectr.checkpoints.original_files import TableFiles
 from hugectr.data.planted import make_planted
+from hugectr.processes.solo import SoloGroup
 
 SLOTS, DENSE, D, STEPS = 5, 3, 8, 30
 TYPES = ("DistributedSlotSparseEmbeddingHash", "LocalizedSlotSparseEmbeddingHash")
@@ -137,6 +140,46 @@ def test_original_layout_round_trip(optimizer: str, d: int, tmp_path: Path) -> N
     resumed = make_model(_setup(optimizer, 3, d=d))
     assert resumed.resume(tmp_path / "native") == 10
     _assert_same(_rows(resumed), rows)
+
+
+@pytest.mark.parametrize("optimizer", NEW)
+def test_the_files_of_a_job_are_those_of_one_process(
+    optimizer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(original_save, "CHUNK", 900)  # several rounds
+    monkeypatch.setattr(original_load, "CHUNK", 900)
+    model = make_model(_setup(optimizer, 2, TYPES[1]))
+    losses(model, 10)
+    model.save_params_to_files(str(tmp_path / "one"), 10)
+    original_save.save_params(model, str(tmp_path / "job"), 10, SoloGroup())
+    for name in ("0_opt_sparse_10.model", "0_sparse_10.model/emb_vector", "_opt_dense_10.model"):
+        assert (tmp_path / f"job{name}").read_bytes() == (tmp_path / f"one{name}").read_bytes()
+    fresh = make_model(replace(_setup(optimizer, 3, TYPES[1]), seed=99))
+    fresh.load_sparse_weights([str(tmp_path / "job0_sparse_10.model")])
+    states = str(tmp_path / "job0_opt_sparse_10.model")
+    original_load.load_states(fresh.session, 0, states, SoloGroup())
+    _assert_same(_rows(fresh), _rows(model))
+
+
+def test_files_of_states_of_different_widths(tmp_path: Path) -> None:
+    """One state after the other, whatever each is wide; rows come in pieces and in any order."""
+    rng = np.random.default_rng()
+    values = {
+        "key": np.arange(7),
+        "vector": rng.random((7, 4), np.float32),
+        "state0": rng.random((7, 4), np.float32),
+        "state1": rng.random((7, 1), np.float32),
+        "state2": rng.random((7, 4), np.float32),
+    }
+    parts = {part: (str(v.dtype), v.shape[1:]) for part, v in values.items()}
+    files = TableFiles(parts, str(tmp_path / "table"), str(tmp_path / "states"))
+    files.create()
+    files.open()
+    for begin, end in ((5, 7), (0, 2), (2, 5)):
+        files.write({part: v[begin:end] for part, v in values.items()}, begin, 7)
+    files.close()
+    wanted = b"".join(values[f"state{i}"].tobytes() for i in range(3))
+    assert (tmp_path / "states").read_bytes() == wanted
 
 
 def test_states_of_another_width_are_refused(tmp_path: Path) -> None:
