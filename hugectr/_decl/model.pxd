@@ -121,18 +121,21 @@ cdef extern from "core/cpp/memory/general_buffer2.hpp" namespace "hugectr" nogil
         string owner, name
         size_t bytes
 
-cdef extern from "core/cpp/embedding/embedding.hpp" namespace "hugectr" nogil:
+cdef extern from "core/cpp/embedding/placement/embedding_type.hpp" namespace "hugectr" nogil:
     cdef enum class CppEmbeddingType "hugectr::EmbeddingType":
         DistributedSlotSparseEmbeddingHash
         LocalizedSlotSparseEmbeddingHash
+
+cdef extern from "core/cpp/embedding/embedding_params.hpp" namespace "hugectr" nogil:
     cdef enum class CppExchangeType "hugectr::ExchangeType":
         Auto
         Pooled
         Unique
-
     cdef enum class CppCombiner "hugectr::Combiner":
         Sum
         Mean
+
+cdef extern from "core/cpp/embedding/table/row_bag.hpp" namespace "hugectr" nogil:
     cdef cppclass CppRowView "hugectr::RowView":
         CppRowView()
         size_t size

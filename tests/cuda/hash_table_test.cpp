@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/cpp/embedding/hash_table.hpp"
+#include "core/cpp/embedding/table/hash_table.hpp"
 
 #include <algorithm>
 #include <map>
@@ -27,17 +27,18 @@ class CudaHashTable : public GpuTest<1> {
     stream_ = this->backend().create_stream(this->device, "test");
     context_ = {.stream = stream_.get(), .pool = &pool_, .device = this->device};
   }
-  HashTable<Key> make(std::size_t max_rows, bool slots = false) {
-    return HashTable<Key>(this->backend().memory_resource(this->device), "test table", max_rows,
-                          slots, this->backend().staging_resource(this->device));
+  HashTable make(std::size_t max_rows, bool slots = false) {
+    return HashTable(this->backend().memory_resource(this->device), "test table",
+                     ScalarTypeOf<Key>::value, max_rows, slots,
+                     this->backend().staging_resource(this->device));
   }
-  Numbers insert(HashTable<Key>& table, const std::vector<Key>& keys, const Numbers& buckets = {},
+  Numbers insert(HashTable& table, const std::vector<Key>& keys, const Numbers& buckets = {},
                  SlotOfBucket slot_of = {}) {
     return call(keys, buckets, [&](const TensorRef& k, const TensorRef& b, const TensorRef& r) {
       result_ = table.get_insert(context_, k, b, slot_of, r);
     });
   }
-  Numbers find(HashTable<Key>& table, const std::vector<Key>& keys, std::size_t limit = kNoRow,
+  Numbers find(HashTable& table, const std::vector<Key>& keys, std::size_t limit = kNoRow,
                const Numbers& buckets = {}, SlotOfBucket slot_of = {}) {
     return call(keys, buckets, [&](const TensorRef& k, const TensorRef& b, const TensorRef& r) {
       result_ = table.get_mark(context_, k, b, slot_of, limit, r);
@@ -63,7 +64,7 @@ class CudaHashTable : public GpuTest<1> {
   std::unique_ptr<Stream> stream_;
   ThreadPool pool_{1};
   OpContext context_;
-  typename HashTable<Key>::Result result_;
+  HashTable::Result result_;
 
  private:
   template <class Body>
@@ -225,7 +226,7 @@ TEST(CudaHashTableKeys, NegativeKeysAreOrdinary) {
   DeviceBackend& backend = DeviceBackend::get(DeviceType::Cuda);
   const auto stream = backend.create_stream(device, "test");
   ThreadPool pool(1);
-  HashTable<std::int64_t> table(backend.memory_resource(device), "negative", 10, false);
+  HashTable table(backend.memory_resource(device), "negative", TensorScalarType::Int64, 10, false);
   DeviceArray<std::int64_t> keys(device, 5);
   DeviceArray<std::uint32_t> rows(device, 5);
   keys.set(*stream, {-1, std::numeric_limits<std::int64_t>::min(), -1, 0,

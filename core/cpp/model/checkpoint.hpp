@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/cpp/base/export.hpp"
-#include "core/cpp/embedding/embedding.hpp"
+#include "core/cpp/embedding/table/row_bag.hpp"
 
 /// The original's file layouts, little-endian, no padding. Every function throws DataError naming
 /// the file, what was found and what was expected.

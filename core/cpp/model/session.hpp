@@ -18,8 +18,10 @@
 #include "core/cpp/device/device_map.hpp"
 #include "core/cpp/device/op_timeline.hpp"
 #include "core/cpp/device/tensor_view.hpp"
-#include "core/cpp/embedding/embedding.hpp"
+#include "core/cpp/embedding/embedding_params.hpp"
+#include "core/cpp/embedding/table/row_bag.hpp"
 #include "core/cpp/layers/layer.hpp"
+#include "core/cpp/memory/general_buffer2.hpp"
 #include "core/cpp/model/learning_rate.hpp"
 #include "core/cpp/model/loss_scaling_state.hpp"
 #include "core/cpp/optimizers/optimizers.hpp"
@@ -186,7 +188,7 @@ class HCTR_API Session {
   std::size_t num_embeddings() const;
   BufferBag dump_embedding(std::size_t index, bool with_states);
   void load_embedding(std::size_t index, const RowView& rows);
-  // A dump in parts, marks of touched rows and owners, as in IEmbedding.
+  // A dump in parts, marks of touched rows and owners, as in ShardedTable.
   RowOrder embedding_order(std::size_t index, RowMark since);
   void read_embedding(std::size_t index, const RowOrder& order, std::size_t begin, std::size_t end,
                       const RowValues& values);

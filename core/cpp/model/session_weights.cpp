@@ -29,10 +29,6 @@ void to_devices(ResourceManager& resources, const std::vector<TensorRef>& refs,
   }
 }
 
-bool is_localized(const SparseEmbeddingHashParams& params) {
-  return params.type == EmbeddingType::LocalizedSlotSparseEmbeddingHash;
-}
-
 }  // namespace
 
 std::vector<float> Session::dense_weights() { return impl_->networks[0]->dense_weights(); }
@@ -135,12 +131,12 @@ void Session::load_dense_optimizer_states(const std::string& file) {
 
 void Session::load_sparse_weights(std::size_t index, const std::string& path) {
   impl_->settle();
-  IEmbedding& table = *impl_->embeddings.at(index);
-  const auto& params = table.get_embedding_params();
+  ShardedTable& table = (*impl_->tables)[index];
+  const auto& params = table.params();
   const std::size_t d = params.embedding_vec_size;
   const BufferBag rows = std::filesystem::is_regular_file(path)
-                             ? read_sparse_file(path, d, params.i64_keys, is_localized(params))
-                             : read_sparse_folder(path, d, is_localized(params));
+                             ? read_sparse_file(path, d, params.i64_keys, table.has_slots())
+                             : read_sparse_folder(path, d, table.has_slots());
   if (table.stats().rows == 0) {
     table.load(rows);
     return;
@@ -159,8 +155,7 @@ void Session::load_sparse_weights(std::size_t index, const std::string& path) {
 
 void Session::load_sparse_optimizer_states(std::size_t index, const std::string& file) {
   BufferBag rows = dump_embedding(index, false);
-  const auto& params = impl_->embeddings.at(index)->get_embedding_params();
-  read_sparse_states(file, state_widths(params.opt_params, params.embedding_vec_size), rows);
+  read_sparse_states(file, (*impl_->tables)[index].state_widths(), rows);
   load_embedding(index, rows);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/cpp/embedding/hash_table.hpp"
+#include "core/cpp/embedding/table/hash_table.hpp"
 
 #include <gtest/gtest.h>
 
@@ -19,8 +19,9 @@ namespace {
 template <class Key>
 class HashTableOf : public ::testing::Test {
  protected:
-  HashTable<Key> make(std::size_t max_rows, bool slots = false) {
-    return HashTable<Key>(gpu_.memory_resource(), "test table", max_rows, slots);
+  HashTable make(std::size_t max_rows, bool slots = false) {
+    return HashTable(gpu_.memory_resource(), "test table", ScalarTypeOf<Key>::value, max_rows,
+                     slots);
   }
   TensorRef ref(const std::vector<Key>& keys) {
     return make_ref(const_cast<Key*>(keys.data()), {keys.size()}, gpu_.device());
@@ -28,12 +29,12 @@ class HashTableOf : public ::testing::Test {
   TensorRef ref(const std::vector<std::uint32_t>& numbers, int) {
     return make_ref(const_cast<std::uint32_t*>(numbers.data()), {numbers.size()}, gpu_.device());
   }
-  std::vector<std::uint32_t> insert(HashTable<Key>& table, const std::vector<Key>& keys) {
+  std::vector<std::uint32_t> insert(HashTable& table, const std::vector<Key>& keys) {
     std::vector<std::uint32_t> rows(keys.size());
     result_ = table.get_insert(context_, ref(keys), {}, {}, ref(rows, 0));
     return rows;
   }
-  std::vector<std::uint32_t> find(HashTable<Key>& table, const std::vector<Key>& keys,
+  std::vector<std::uint32_t> find(HashTable& table, const std::vector<Key>& keys,
                                   std::size_t limit = kNoRow) {
     std::vector<std::uint32_t> rows(keys.size());
     result_ = table.get_mark(context_, ref(keys), {}, {}, limit, ref(rows, 0));
@@ -49,7 +50,7 @@ class HashTableOf : public ::testing::Test {
   GPUResource& gpu_ = resources_->get_local_gpu(0);
   ThreadPool pool_{16};
   OpContext context_{&gpu_.plan_stream(), &pool_, nullptr, gpu_.device()};
-  typename HashTable<Key>::Result result_;
+  HashTable::Result result_;
 };
 
 using KeyTypes = ::testing::Types<std::uint32_t, std::int64_t>;
@@ -218,7 +219,7 @@ TYPED_TEST(HashTableOf, WithSlotsAKeyInTwoSlotsIsTwoRows) {
 TEST(HashTableKeys, NegativeKeysAreOrdinary) {
   auto resources = ResourceManager::create({{0}}, 1);
   GPUResource& gpu = resources->get_local_gpu(0);
-  HashTable<std::int64_t> table(gpu.memory_resource(), "negative", 10, false);
+  HashTable table(gpu.memory_resource(), "negative", TensorScalarType::Int64, 10, false);
   std::vector<std::int64_t> keys{-1, std::numeric_limits<std::int64_t>::min(), -1, 0};
   std::vector<std::uint32_t> rows(4);
   const auto result = table.get_insert(gpu.plan_context(), make_ref(keys.data(), {4}, gpu.device()),

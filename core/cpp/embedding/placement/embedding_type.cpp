@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/embedding/placement/embedding_type.hpp"
+
+namespace hugectr {
+namespace {
+
+struct Meaning {
+  const char* name;
+  Identity identity;
+  PlacementKind placement;
+};
+
+Meaning meaning_of(EmbeddingType type) {
+  if (type == EmbeddingType::LocalizedSlotSparseEmbeddingHash) {
+    return {"LocalizedSlotSparseEmbeddingHash", Identity::SlotAndKey, PlacementKind::BySlot};
+  }
+  return {"DistributedSlotSparseEmbeddingHash", Identity::Key, PlacementKind::ByKey};
+}
+
+}  // namespace
+
+Identity identity_of(EmbeddingType type) { return meaning_of(type).identity; }
+PlacementKind placement_of(EmbeddingType type) { return meaning_of(type).placement; }
+std::string to_string(EmbeddingType type) { return meaning_of(type).name; }
+
+}  // namespace hugectr
