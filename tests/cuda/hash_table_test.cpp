@@ -41,7 +41,7 @@ class CudaHashTable : public GpuTest<1> {
   Numbers find(HashTable& table, const std::vector<Key>& keys, std::size_t limit = kNoRow,
                const Numbers& buckets = {}, SlotOfBucket slot_of = {}) {
     return call(keys, buckets, [&](const TensorRef& k, const TensorRef& b, const TensorRef& r) {
-      result_ = table.get_mark(context_, k, b, slot_of, limit, r);
+      result_ = table.get_mark(context_, k, b, slot_of, {.rows = limit}, r);
     });
   }
   /// Random keys of a range, its ends among them.
@@ -158,7 +158,7 @@ TYPED_TEST(CudaHashTable, AFullTableCountsOnAndCanGoBack) {
   EXPECT_EQ(this->result_.rows, 900'000u) << "what would have been needed";
   EXPECT_EQ(table.size(), 500'000u);
   EXPECT_EQ(std::count(rows.begin(), rows.end(), kNoRow), 400'000);
-  table.truncate(this->context_, 400'000);
+  table.take_back(this->context_, {.rows = 400'000});
   EXPECT_EQ(this->find(table, known), known_rows);
   EXPECT_EQ(this->find(table, this->range(400'000, 5000)), Numbers(5000, kNoRow));
   EXPECT_EQ(this->insert(table, {static_cast<TypeParam>(899'999)}), Numbers{400'000});
@@ -190,7 +190,7 @@ TYPED_TEST(CudaHashTable, WithSlotsAKeyInTwoSlotsIsTwoRows) {
     ASSERT_EQ(slots[row], identity.first);
     ASSERT_EQ(dumped[row], identity.second);
   }
-  table.truncate(this->context_, table.size());  // rebuilds the index from the rows
+  table.take_back(this->context_, {.rows = table.size()});  // rebuilds the index from the rows
   EXPECT_EQ(this->find(table, keys, kNoRow, buckets, slot_of), rows);
 }
 

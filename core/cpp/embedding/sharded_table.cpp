@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/cpp/embedding/table/row_erase.hpp"
 #include "core/cpp/embedding/table/row_load.hpp"
 #include "core/cpp/ops/stamp_rows.hpp"
 #include "core/cpp/optimizers/optimizers.hpp"
@@ -140,6 +141,16 @@ DeviceRange ShardedTable::owners(std::int64_t wide, std::size_t slot) const {
   });
 }
 
+template <class F>
+void ShardedTable::for_each_local_owner(std::int64_t key, std::size_t slot, const F& f) const {
+  const DeviceRange range = owners(key, slot);
+  for (std::size_t device = range.first; device < range.first + range.count; ++device) {
+    if (resources_->get_process_id_from_gpu_global_id(device) == resources_->get_process_id()) {
+      f(resources_->get_gpu_local_id_from_global_id(device));
+    }
+  }
+}
+
 std::vector<std::uint32_t> ShardedTable::row_processes(
     const std::vector<std::int64_t>& keys, const std::vector<std::uint64_t>& slot_ids) const {
   HCTR_CHECK(!has_slots() || slot_ids.size() == keys.size(), "embedding '", params_.name,
@@ -181,13 +192,10 @@ std::vector<RowLoad> ShardedTable::split(const RowView& rows) {
   for (const auto& table : parts_) loads.emplace_back(*table);
   const bool alone = resources_->get_global_gpu_count() == 1;
   for (std::size_t i = 0; i < n; ++i) {
-    const DeviceRange range = owners(rows.keys[i], has_slots() ? rows.slot_ids[i] : 0);
-    for (std::size_t device = range.first; !alone && device < range.first + range.count; ++device) {
-      if (resources_->get_process_id_from_gpu_global_id(device) != resources_->get_process_id()) {
-        continue;
-      }
-      loads[resources_->get_gpu_local_id_from_global_id(device)].take(i);
-    }
+    const std::size_t slot = has_slots() ? rows.slot_ids[i] : 0;
+    for_each_local_owner(rows.keys[i], slot, [&](std::size_t id) {
+      if (!alone) loads[id].take(i);
+    });
   }
   if (alone) loads.front().take_all(n);
   return loads;
@@ -233,6 +241,32 @@ void ShardedTable::require_no_plan(const char* what) const {
   }
 }
 
+std::size_t ShardedTable::erase(const std::vector<std::int64_t>& keys,
+                                const std::vector<std::uint64_t>& slot_ids) {
+  require_no_plan("erase");
+  HCTR_CHECK(!has_slots() || slot_ids.size() == keys.size(), "embedding '", params_.name,
+             "' has a row for each slot and key: the rows to erase need a slot id a key, got ",
+             slot_ids.size(), " for ", keys.size(), " keys");
+  struct Share {
+    std::vector<std::int64_t> keys;
+    std::vector<std::uint32_t> slots;
+  };
+  std::vector<Share> shares(parts_.size());
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    const std::size_t slot = has_slots() ? slot_ids[i] : 0;
+    for_each_local_owner(keys[i], slot, [&](std::size_t id) {
+      shares[id].keys.push_back(keys[i]);
+      if (has_slots()) shares[id].slots.push_back(static_cast<std::uint32_t>(slot));
+    });
+  }
+  std::size_t erased = 0;
+  for (std::size_t id = 0; id < parts_.size(); ++id) {
+    erased += erase_rows(*parts_[id], shares[id].keys, shares[id].slots);
+  }
+  if (erased > 0) forgotten_ = now_;
+  return erased;
+}
+
 void ShardedTable::reset() {
   require_no_plan("reset");
   for (auto& table : parts_) table->reset();
@@ -244,7 +278,7 @@ void ShardedTable::reset_optimizer() {
   for (auto& table : parts_) {
     // Rows of a plan that has not trained have their first states already.
     const OpContext context = table->gpu().compute_context();
-    table->begin_rows(context, 0, table->visible(), false);
+    table->reset_states(context);
     context.stream->synchronize();
   }
 }
@@ -253,7 +287,7 @@ TableStats ShardedTable::stats() const {
   TableStats stats;
   stats.unique_plans = unique_plans_.load();
   for (const auto& table : parts_) {
-    stats.rows += table->visible();
+    stats.rows += table->visible().live;
     stats.max_rows += table->has_budget() ? table->max_rows() : 0;
     stats.index_slots += table->index_places();
     stats.bytes += table->size_in_bytes();

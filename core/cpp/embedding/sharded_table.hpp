@@ -54,6 +54,10 @@ class HCTR_API ShardedTable {
   /// Adds or overwrites rows: each goes to its owners; rows owned by other processes are passed
   /// over. Throws OutOfMemory before anything has changed when a budget is too small.
   void load(const RowView& rows);
+  /// Forgets the rows of these keys on the local devices; keys that are not there are passed over.
+  /// Returns how many rows went. A key that comes back begins anew. Ends what marks know.
+  std::size_t erase(const std::vector<std::int64_t>& keys,
+                    const std::vector<std::uint64_t>& slot_ids);
   /// Forgets all rows and states.
   void reset();
   /// Zeroes the states, keeps the rows.
@@ -72,6 +76,9 @@ class HCTR_API ShardedTable {
  private:
   /// Throws for a key or slot the table can not have.
   DeviceRange owners(std::int64_t key, std::size_t slot) const;
+  /// f(local id) for each of the owners that this process has.
+  template <class F>
+  void for_each_local_owner(std::int64_t key, std::size_t slot, const F& f) const;
   std::vector<RowLoad> split(const RowView& rows);
   /// Replaces what lies in the table itself by copies, which it returns: they are overwritten.
   std::vector<std::vector<float>> copy_own_rows(RowView& rows) const;

@@ -24,7 +24,7 @@ std::vector<std::size_t> times(std::vector<std::size_t> counts, std::size_t fact
 
 /// Rows of the table that a request's number counts by.
 std::int64_t row_count_of(const TablePlan& plan) {
-  return static_cast<std::int64_t>(std::max<std::size_t>(plan.rows_after, 1));
+  return static_cast<std::int64_t>(std::max<std::size_t>(plan.extent.rows, 1));
 }
 
 /// Of the buckets of a device's samples; empty: 1.

@@ -59,8 +59,8 @@ void DeviceLookup::drop_plan(PlanSlot slot) {
   } catch (const std::exception&) {  // what failed the plan has been reported
   }
   for (std::size_t t = 0; t < parts_.size(); ++t) {
-    const std::size_t rows = dropped.tables[t].rows_before;
-    if (rows < parts_[t].rows.size()) parts_[t].rows.take_back(context, rows);
+    const HashTable::State& before = dropped.tables[t].before;
+    if (parts_[t].rows.state() != before) parts_[t].rows.take_back(context, before);
   }
   // A newer plan may use rows that are gone now: it goes too.
   for (LookupPlan& plan : plans_) {
@@ -136,15 +136,18 @@ void DeviceLookup::backward_and_update(PlanSlot slot, std::span<const TensorRef>
     const bool trains = table.is_trainable();
     // A frozen table changes by its new rows only.
     table.note_touched(context, own.stamps, own.unique_rows.ref(), own.run_count.ref(),
-                       trains ? 0 : own.rows_before,
+                       trains ? 0 : own.before.rows,
                        trains && sweeps_untouched_rows(table.params().opt_params));
+    if (!trains && !own.reused.empty()) {
+      table.note_touched(context, own.stamps, own.reused, {}, 0, false);
+    }
     parts_[t].rows.store().release(context, at(slot));
   }
   context.stream->record(*plan.released);
   plan.state = LookupPlan::State::Trained;
   for (std::size_t t = 0; t < parts_.size(); ++t) {
     plan.tables[t].pin.reset();
-    if (!gradients[t].empty()) parts_[t].rows.show(plan.tables[t].rows_after);
+    if (!gradients[t].empty()) parts_[t].rows.show(plan.tables[t].extent);
   }
 }
 

@@ -8,7 +8,7 @@
 #include "core/cpp/device/resource_manager.hpp"
 #include "core/cpp/embedding/exchange/unique_plan.hpp"
 #include "core/cpp/embedding/placement/placement.hpp"
-#include "core/cpp/embedding/table/row_store.hpp"
+#include "core/cpp/embedding/table/table.hpp"
 #include "core/cpp/memory/general_buffer2.hpp"
 
 namespace hugectr {
@@ -61,8 +61,9 @@ struct TablePlan {
   // The present plan.
   FilterKeyStorage own;
   std::size_t samples = 0;             ///< B
-  std::size_t rows_before = 0;         ///< rows of the table when the plan was made
-  std::size_t rows_after = 0;          ///< with those it inserted
+  HashTable::State before;             ///< of the table when the plan was made
+  RowExtent extent;                    ///< rows of the table, with those it inserted
+  TensorRef reused;                    ///< of these the ones whose numbers were free
   StagedRows staged;                   ///< where the rows of the plan lie
   TensorRef bucket_scale;              ///< of the buckets of this device; empty: 1
   TensorRef run_scale;                 ///< of the buckets of the runs; empty: 1

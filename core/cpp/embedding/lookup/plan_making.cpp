@@ -26,7 +26,7 @@ void DeviceLookup::plan(std::span<const SparseTensor> batch, PlanSlot slot, bool
     TablePlan& own = plan.tables[t];
     own.pin.reset();
     own.samples = (offsets - 1) / params.slot_num;
-    own.rows_before = parts_[t].rows.size();
+    own.before = parts_[t].rows.state();
     own.generation = parts_[t].rows.generation();
   }
   try {
@@ -34,7 +34,7 @@ void DeviceLookup::plan(std::span<const SparseTensor> batch, PlanSlot slot, bool
   } catch (...) {
     const OpContext context = gpu_.plan_context();
     for (std::size_t t = 0; train && t < parts_.size(); ++t) {
-      parts_[t].rows.take_back(context, plan.tables[t].rows_before);
+      parts_[t].rows.take_back(context, plan.tables[t].before);
     }
     context.stream->synchronize();  // the caller may free the batch
     throw;
@@ -61,9 +61,9 @@ void DeviceLookup::make_plan(LookupPlan& plan, std::span<const SparseTensor> bat
                                   ? TablePlan::first(own.unique.rows, own.unique.asked_rows())
                                   : own.key_rows();
     own.staged = parts_[t].rows.store().stage(
-        context, static_cast<std::size_t>(&plan - plans_.data()), own.rows_after,
+        context, static_cast<std::size_t>(&plan - plans_.data()), own.extent.rows,
         {numbers, own.unique_rows.ref(), own.run_count.ref()});
-    own.stamps = parts_[t].rows.stamps(own.rows_after);
+    own.stamps = parts_[t].rows.stamps(own.extent.rows);
   }
   context.stream->record(*plan.ready);
 }
@@ -141,7 +141,7 @@ void DeviceLookup::look_up(const Part& part, bool train, TablePlan& own) const {
   const OpContext context = gpu_.plan_context();
   const SlotOfBucket slot_of = part.route.placement().slot_of_bucket(part.route.rank());
   if (!train) {
-    own.rows_after = part.rows.visible();
+    own.extent = part.rows.visible();
     const auto found =
         part.rows.find(context, own.own.keys, own.key_buckets(), slot_of, own.key_rows());
     check_reserved(part, own, found.first_reserved);
@@ -151,8 +151,8 @@ void DeviceLookup::look_up(const Part& part, bool train, TablePlan& own) const {
       part.rows.number(context, own.own.keys, own.key_buckets(), slot_of, own.key_rows());
   check_reserved(part, own, found.first_reserved);
   part.rows.make_room(found.rows);
-  own.rows_after = found.rows;
-  part.rows.begin_rows(context, own.rows_before, own.rows_after, true);
+  own.extent = part.rows.begin_rows(context, own.before, true);
+  own.reused = part.rows.reused_since(own.before);
 }
 
 void DeviceLookup::choose_exchanges(LookupPlan& plan, std::span<const SparseTensor> batch) {
@@ -183,7 +183,7 @@ bool DeviceLookup::sorts(const Part& part, const LookupPlan& plan) {
 
 void DeviceLookup::sort_lookups(const LookupPlan& plan, const TablePlan& own) const {
   // In evaluation keys without a row have the largest number there is.
-  const std::size_t numbers = plan.train ? own.rows_after : std::size_t{kNoRow} + 1;
+  const std::size_t numbers = plan.train ? own.extent.rows : std::size_t{kNoRow} + 1;
   run(gpu_.plan_context(), LookupSort{.rows = own.key_rows(),
                                       .buckets = own.key_buckets(),
                                       .sorted_buckets = own.sorted_buckets.ref(),

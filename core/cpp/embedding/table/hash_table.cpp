@@ -64,7 +64,7 @@ TensorRef HashTable::counter() const { return piece(outcome_.ref(), 0, 1); }
 TensorRef HashTable::report() const { return piece(outcome_.ref(), 1, kReportSize); }
 
 void HashTable::set_counter(const OpContext& context) {
-  const auto rows = static_cast<std::int64_t>(rows_);
+  const auto rows = static_cast<std::int64_t>(live());
   context.stream->copy_scalars(outcome_.get_ptr(), &rows, sizeof rows);
 }
 
@@ -107,15 +107,18 @@ HashTable::Result HashTable::insert_piece(const OpContext& context, const Tensor
                              .buckets = buckets,
                              .index = index(),
                              .counter = counter(),
+                             .free_rows = free_rows(),
                              .row_keys = row_keys(limit),
                              .row_slots = row_slots(limit),
                              .rows = rows,
                              .report = report(),
+                             .numbered = static_cast<std::int64_t>(rows_),
                              .slot_num = slot_of.num,
                              .slot_stride = slot_of.stride,
                              .slot_first = slot_of.first});
   const Result result = wait_result(context);
   if (const std::int64_t lost = host_outcome_.get_ptr()[1 + kReportedLost]; lost > 0) {
+    take_keys(context, free_rows());
     rebuild(context);
     throw DeviceError(concat("'", name_, "': the index of ", capacity_,
                              " places had none left for ", lost, " of ", keys.size(), " keys; its ",
@@ -123,7 +126,9 @@ HashTable::Result HashTable::insert_piece(const OpContext& context, const Tensor
                              " rows are as before. Use smaller batches, and report this: the table "
                              "makes its index large enough for every call"));
   }
-  rows_ = std::min(result.rows, max_rows());
+  const std::size_t live = std::min(result.rows, max_rows());
+  rows_ = std::max(rows_, live);
+  free_ = rows_ - live;
   return result;
 }
 
@@ -148,14 +153,16 @@ HashTable::Result HashTable::get_insert(const OpContext& context, const TensorRe
 
 HashTable::Result HashTable::get_mark(const OpContext& context, const TensorRef& keys,
                                       const TensorRef& buckets, SlotOfBucket slot_of,
-                                      std::size_t row_limit, const TensorRef& rows) {
+                                      const Limit& limit, const TensorRef& rows) {
   if (capacity() == 0) reserve(context, 0);
   run(context, HashGet{.keys = keys,
                        .buckets = buckets,
                        .index = index(),
+                       .births = limit.births,
                        .rows = rows,
                        .report = report(),
-                       .row_limit = static_cast<std::int64_t>(row_limit),
+                       .row_limit = static_cast<std::int64_t>(limit.rows),
+                       .birth_limit = limit.birth,
                        .slot_num = slot_of.num,
                        .slot_stride = slot_of.stride,
                        .slot_first = slot_of.first});
@@ -164,7 +171,7 @@ HashTable::Result HashTable::get_mark(const OpContext& context, const TensorRef&
 
 void HashTable::get(const OpContext& context, const TensorRef& keys, const TensorRef& buckets,
                     SlotOfBucket slot_of, const TensorRef& rows) {
-  get_mark(context, keys, buckets, slot_of, rows_, rows);
+  get_mark(context, keys, buckets, slot_of, {.rows = rows_}, rows);
   std::vector<std::uint32_t> host(rows.size());
   context.stream->copy(host.data(), rows.data, rows.size_in_bytes());
   context.stream->synchronize();
@@ -214,14 +221,44 @@ void HashTable::copy_rows_to(const OpContext& context, TensorScalarType type, st
   context.stream->synchronize();
 }
 
-void HashTable::truncate(const OpContext& context, std::size_t rows) {
-  HCTR_CHECK(rows <= rows_, "'", name_, "' has ", rows_, " rows, can not go back to ", rows);
-  rows_ = rows;
+void HashTable::take_keys(const OpContext& context, const TensorRef& rows) {
+  if (rows.size() > 0) run(context, HashErase{.rows = rows, .row_keys = row_keys(rows_)});
+}
+
+void HashTable::take_back(const OpContext& context, const State& state) {
+  HCTR_CHECK(state.rows <= rows_ && state.free >= free_ && state.free <= state.rows, "'", name_,
+             "' has ", rows_, " rows, of which ", free_, " are free, and can not go back to ",
+             state.rows, " and ", state.free);
+  take_keys(context, reused_since(state));
+  rows_ = state.rows;
+  free_ = state.free;
   if (capacity() > 0) rebuild(context);
 }
 
+void HashTable::clear(const OpContext& context) {
+  rows_ = free_ = 0;
+  if (capacity() > 0) rebuild(context);
+}
+
+void HashTable::erase(const OpContext& context, const TensorRef& rows) {
+  const std::size_t n = rows.size();
+  HCTR_CHECK(n <= live(), "'", name_, "' has ", live(), " rows, can not erase ", n);
+  if (n == 0) return;
+  if (free_rows_.max_rows() == 0) {
+    free_rows_ =
+        GrowableTensor(*memory_, TensorScalarType::UInt32, 1, max_rows(), name_ + " free rows");
+  }
+  free_rows_.grow_to(free_ + n);
+  const TensorRef freed = vector(free_rows_, free_, n);
+  context.stream->copy(freed.data, rows.data, rows.size_in_bytes());
+  take_keys(context, freed);
+  free_ += n;
+  rebuild(context);
+}
+
 std::size_t HashTable::size_in_bytes() const {
-  return row_keys_.size_in_bytes() + row_slots_.size_in_bytes() + index_.size_in_bytes();
+  return row_keys_.size_in_bytes() + row_slots_.size_in_bytes() + index_.size_in_bytes() +
+         free_rows_.size_in_bytes();
 }
 
 }  // namespace hugectr

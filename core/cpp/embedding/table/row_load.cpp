@@ -59,14 +59,14 @@ void RowLoad::prepare() {
 
 void RowLoad::undo() {
   const OpContext context = table_.gpu().plan_context();
-  table_.take_back(context, rows_before_);
+  table_.take_back(context, before_);
   context.stream->synchronize();
 }
 
 void RowLoad::write(const RowView& rows, RowMark stamp) {
   const std::size_t last = table_.size();
   const OpContext context = table_.gpu().plan_context();
-  table_.begin_rows(context, rows_before_, last, false);
+  const RowExtent extent = table_.begin_rows(context, before_, false);
   const RowArrays arrays = table_.store().whole(last);
   transfer_->write(rows.vectors, arrays.vectors);
   for (std::size_t s = 0; s < rows.states.size(); ++s) {
@@ -83,7 +83,7 @@ void RowLoad::write(const RowView& rows, RowMark stamp) {
                            .stamp = static_cast<std::int64_t>(stamp)});
     compute.stream->synchronize();
   }
-  table_.show(last);
+  table_.show(extent);
 }
 
 }  // namespace hugectr

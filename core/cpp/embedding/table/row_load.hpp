@@ -14,7 +14,7 @@ namespace hugectr {
 /// or undo().
 class RowLoad {
  public:
-  explicit RowLoad(Table& table) : table_(table), rows_before_(table.size()) {}
+  explicit RowLoad(Table& table) : table_(table), before_(table.state()) {}
 
   /// Row `source` of what is loaded comes here. When all do, in order, take_all() says it shorter.
   void take(std::size_t source) { source_.push_back(source), ++size_; }
@@ -32,7 +32,7 @@ class RowLoad {
   std::size_t place(std::size_t i) const { return source_.empty() ? i : source_[i]; }
 
   Table& table_;
-  const std::size_t rows_before_;
+  const HashTable::State before_;
   std::size_t size_ = 0;
   std::vector<std::size_t> source_;  ///< places in what is loaded; empty: i is i
   std::shared_ptr<DeviceBuffer2> arena_;

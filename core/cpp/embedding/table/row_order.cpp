@@ -38,26 +38,32 @@ std::vector<DeviceRows> by_device(const RowOrder& order, std::size_t begin, std:
 template <class Key>
 std::size_t place_rows(const Table& table, std::uint32_t id, ThreadPool& pool, RowMark since,
                        RowPlace* places) {
-  const std::size_t rows = table.visible();
+  const RowExtent extent = table.visible();
+  const std::size_t rows = extent.rows;
   std::vector<Key> keys;
   std::vector<std::uint32_t> slots, stamps(since == 0 ? 0 : rows);
+  std::vector<std::uint32_t> births(table.has_gaps() ? rows : 0);
   table.index().dump(table.gpu().plan_context(), rows, keys, slots);
   const auto place = [&](std::size_t row) {
     return RowPlace::of(static_cast<std::int64_t>(keys[row]), slots.empty() ? 0 : slots[row], id,
                         static_cast<std::uint32_t>(row));
   };
-  if (since == 0) {
+  if (since == 0 && births.empty()) {
     parallel_for(pool, rows, kGrain, [&](std::size_t begin, std::size_t end) {
       for (std::size_t row = begin; row < end; ++row) places[row] = place(row);
     });
     return rows;
   }
   Stream& stream = table.gpu().compute_stream();
-  stream.copy(stamps.data(), table.stamps(rows).data, rows * sizeof(std::uint32_t));
+  const std::size_t bytes = rows * sizeof(std::uint32_t);
+  if (!stamps.empty()) stream.copy(stamps.data(), table.stamps(rows).data, bytes);
+  if (!births.empty()) stream.copy(births.data(), table.births(rows).data, bytes);
   stream.synchronize();
   std::size_t n = 0;
   for (std::size_t row = 0; row < rows; ++row) {
-    if (stamps[row] >= since) places[n++] = place(row);
+    const bool visible =
+        births.empty() || (keys[row] != kEmptyKey<Key> && births[row] <= extent.birth);
+    if (visible && (since == 0 || stamps[row] >= since)) places[n++] = place(row);
   }
   return n;
 }
@@ -71,7 +77,7 @@ RowOrder order_of(const TableParts& parts, ThreadPool& pool, RowMark since) {
              "embedding '", spec.name, "' has ", parts.size(), " devices and ", spec.slot_num,
              " slots, more than its rows can be sorted by");
   std::size_t total = 0, n = 0;
-  for (const auto& table : parts) total += table->visible();
+  for (const auto& table : parts) total += table->visible().rows;
   // Large pages, and written first by the threads that fill them: a vector has neither.
   const auto arena = DeviceBuffer2::create(spec.name + " rows to sort",
                                            DeviceAllocator(make_host_memory_resource()));
@@ -111,7 +117,7 @@ void read_rows(const TableParts& parts, const RowOrder& order, std::size_t begin
   for (std::size_t id = 0; id < parts.size(); ++id) {
     const Table& table = *parts[id];
     if (wanted[id].rows.empty()) continue;
-    const std::size_t rows = table.visible();
+    const std::size_t rows = table.visible().rows;
     const std::uint32_t last = *std::max_element(wanted[id].rows.begin(), wanted[id].rows.end());
     HCTR_CHECK(last < rows, "embedding '", spec.name, "' has ", rows, " rows on ",
                to_string(table.gpu().device()), " and the order names row ", last,

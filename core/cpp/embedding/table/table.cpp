@@ -45,25 +45,80 @@ void Table::make_room(std::size_t asked) {
   }
   store_->grow_to(size());
   if (stamps_.max_rows() > 0) stamps_.grow_to(size());
+  if (has_gaps()) births_.grow_to(size());
 }
 
-void Table::begin_rows(const OpContext& context, std::size_t first, std::size_t last,
-                       bool vectors) const {
-  if (first >= last) return;
+void Table::write_content(const OpContext& context, const TensorRef& rows, std::size_t first,
+                          std::size_t last, bool vectors, const TensorRef& births) const {
+  const std::size_t count = rows.empty() ? last - first : rows.size();
+  if (count == 0) return;
   const std::vector<float> starts = state_starts(spec_.opt_params);
   const RowArrays arrays = store_->whole(last);
   run(context,
-      EmbeddingInit{.row_keys = index_.row_keys(last),
+      EmbeddingInit{.rows = rows,
+                    .row_keys = index_.row_keys(last),
                     .row_slots = index_.row_slots(last),
                     .weights = vectors ? arrays.vectors : TensorRef{},
                     .last_step = arrays.last_step,
+                    .births = births,
                     .states = arrays.states,
                     .first = static_cast<std::int64_t>(first),
-                    .count = static_cast<std::int64_t>(last - first),
+                    .count = static_cast<std::int64_t>(count),
+                    .birth = birth_,
                     .seed = spec_.seed,
                     .table = spec_.number,
                     .bounds = spec_.initial_bounds,
                     .initial_states = {starts.begin(), starts.end()}});
+}
+
+RowExtent Table::begin_rows(const OpContext& context, const HashTable::State& before,
+                            bool vectors) {
+  ++birth_;
+  const TensorRef reused = reused_since(before);
+  if (!reused.empty()) write_content(context, reused, 0, size(), vectors, births(size()));
+  write_content(context, {}, before.rows, size(), vectors, births(size()));
+  return {size(), index_.live(), birth_};
+}
+
+void Table::reset_states(const OpContext& context) const {
+  write_content(context, {}, 0, visible().rows, false, {});
+}
+
+HashTable::Limit Table::limit() const {
+  const RowExtent extent = visible();
+  return {extent.rows, births(extent.rows), extent.birth};
+}
+
+RowExtent Table::visible() const {
+  const std::lock_guard lock(shown_);
+  return visible_;
+}
+
+void Table::show(const RowExtent& extent) {
+  const std::lock_guard lock(shown_);
+  visible_ = extent;
+}
+
+void Table::keep_births() {
+  if (has_gaps()) return;
+  births_ =
+      GrowableTensor(*memory_, TensorScalarType::UInt32, 1, max_rows(), owner_ + " births of rows");
+  births_.grow_to(size());  // visible rows were there from the beginning: 0
+  // Rows that were planned and never trained are not.
+  write_content(gpu_.plan_context(), {}, visible().rows, size(), true, births(size()));
+}
+
+void Table::erase(const TensorRef& rows) {
+  HCTR_CHECK(!is_pinned(), "embedding '", spec_.name,
+             "': erase while a training batch is planned; drop_plan() first");
+  gpu_.compute_stream().synchronize();
+  keep_births();
+  const OpContext context = gpu_.plan_context();
+  index_.erase(context, rows);
+  context.stream->synchronize();
+  ++generation_;
+  const std::lock_guard lock(shown_);
+  visible_.live -= rows.size();
 }
 
 void Table::reset() {
@@ -71,7 +126,7 @@ void Table::reset() {
   const OpContext context = gpu_.plan_context();
   index_.clear(context);
   context.stream->synchronize();
-  visible_.store(0);
+  show({0, 0, birth_});
   ++generation_;
 }
 
@@ -86,13 +141,14 @@ TensorRef Table::stamps(std::size_t rows) const {
 }
 
 TableRows Table::rows() const {
-  const std::size_t n = visible();
+  const std::size_t n = visible().rows;
   RowArrays arrays = store_->whole(n);
   return {index_.row_keys(n), index_.row_slots(n), arrays.vectors, std::move(arrays.states)};
 }
 
 std::size_t Table::size_in_bytes() const {
-  return index_.size_in_bytes() + store_->size_in_bytes() + stamps_.size_in_bytes();
+  return index_.size_in_bytes() + store_->size_in_bytes() + stamps_.size_in_bytes() +
+         births_.size_in_bytes();
 }
 
 void Table::report_memory(std::vector<MemoryReportEntry>& report) const {

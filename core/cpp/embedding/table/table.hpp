@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -36,6 +36,13 @@ struct RowBudget {
   std::string way_out;   ///< what a message says behind the number of rows
 };
 
+/// Rows that have numbers at a moment: what a plan may see, and what is visible to others.
+struct RowExtent {
+  std::size_t rows = 0;     ///< numbers below
+  std::size_t live = 0;     ///< of them with keys
+  std::uint32_t birth = 0;  ///< of the last
+};
+
 /// One device's rows of a table: index, rows, optimizer states, and which rows were touched when.
 /// It finds and holds what it is given and does not know which rows are elsewhere.
 ///
@@ -52,7 +59,7 @@ class Table {
   // On the plan stream.
 
   /// rows[i] := number of the row of keys[i]; a key that is not there gets a number. Waits. The new
-  /// rows are not rows yet: make_room() and begin_rows(), or take_back().
+  /// rows are not rows yet: make_room() and begin_rows(), or take_back() to the state before.
   HashTable::Result number(const OpContext& context, const TensorRef& keys,
                            const TensorRef& buckets, SlotOfBucket slot_of, const TensorRef& rows) {
     return index_.get_insert(context, keys, buckets, of_identity(slot_of), rows);
@@ -61,22 +68,38 @@ class Table {
   /// Waits.
   HashTable::Result find(const OpContext& context, const TensorRef& keys, const TensorRef& buckets,
                          SlotOfBucket slot_of, const TensorRef& rows) {
-    return index_.get_mark(context, keys, buckets, of_identity(slot_of), visible(), rows);
+    return index_.get_mark(context, keys, buckets, of_identity(slot_of), limit(), rows);
   }
   /// Memory for all rows that have numbers. `asked`: how many there would be. Throws OutOfMemory.
   void make_room(std::size_t asked);
-  /// Writes the first content of rows [first, last); without `vectors` only their states.
-  void begin_rows(const OpContext& context, std::size_t first, std::size_t last,
-                  bool vectors) const;
-  /// Rows `rows`, rows + 1, ... never were. Waits for nothing.
-  void take_back(const OpContext& context, std::size_t rows) { index_.truncate(context, rows); }
+  /// Writes the first content of rows numbered since `before`; without `vectors` only their states.
+  /// They are visible once what is returned, or what a later call returns, has been shown.
+  RowExtent begin_rows(const OpContext& context, const HashTable::State& before, bool vectors);
+  /// Rows numbered since `before` never were, nor keys that found no room. Waits for nothing.
+  void take_back(const OpContext& context, const HashTable::State& before) {
+    index_.take_back(context, before);
+  }
   /// Forgets all rows and states. Waits.
   void reset();
+  /// Forgets these rows (n, uint32, on the device; each once, visible). Their numbers go to rows to
+  /// come. Not while a training batch is planned. Waits.
+  void erase(const TensorRef& rows);
+  /// First states for all visible rows, on the compute stream.
+  void reset_states(const OpContext& context) const;
 
-  /// Rows with numbers, and those of them that have trained: what evaluation and dumps may see.
+  HashTable::State state() const { return index_.state(); }
+  /// Of rows numbered since a state those whose numbers were free: (n) uint32, or empty.
+  TensorRef reused_since(const HashTable::State& state) const { return index_.reused_since(state); }
+  /// Rows that have trained: what evaluation and dumps may see.
+  RowExtent visible() const;
+  void show(const RowExtent& extent);
+  /// Whether some numbers below visible().rows are not of visible rows: then births tell.
+  bool has_gaps() const { return births_.max_rows() > 0; }
+  /// (rows) uint32: when rows were begun, as RowExtent::birth counts; empty without gaps.
+  TensorRef births(std::size_t rows) const {
+    return has_gaps() ? births_.ref(0, rows) : TensorRef{};
+  }
   std::size_t size() const { return index_.size(); }
-  std::size_t visible() const { return visible_.load(); }
-  void show(std::size_t rows) { visible_.store(rows); }
   std::size_t max_rows() const { return index_.max_rows(); }
   bool has_budget() const { return budget_.rows > 0; }
 
@@ -96,13 +119,17 @@ class Table {
   /// Stamps of the first rows; empty unless they are kept.
   TensorRef stamps(std::size_t rows) const;
 
-  /// Its visible rows where they lie.
+  /// Its visible rows where they lie. With gaps: some with the reserved key, which are none.
   TableRows rows() const;
   std::size_t index_places() const { return index_.capacity(); }
   std::size_t size_in_bytes() const;
   void report_memory(std::vector<MemoryReportEntry>& report) const;
 
  private:
+  HashTable::Limit limit() const;
+  void write_content(const OpContext& context, const TensorRef& rows, std::size_t first,
+                     std::size_t last, bool vectors, const TensorRef& births) const;
+  void keep_births();
   SlotOfBucket of_identity(SlotOfBucket slot_of) const {
     return spec_.has_slots() ? slot_of : SlotOfBucket{};
   }
@@ -115,7 +142,10 @@ class Table {
   HashTable index_;
   std::unique_ptr<RowStore> store_;
   GrowableTensor stamps_;
-  std::atomic<std::size_t> visible_{0};
+  GrowableTensor births_;    ///< kept from the first erase() on: before, new rows are the last ones
+  std::uint32_t birth_ = 0;  ///< begin_rows() so far
+  mutable std::mutex shown_;
+  RowExtent visible_;  ///< guarded by shown_: steps show what plans ask for
   std::shared_ptr<const void> pins_ = std::make_shared<int>(0);
   std::uint64_t generation_ = 0;
 };
