@@ -126,6 +126,15 @@ cdef extern from "core/cpp/embedding/placement/embedding_type.hpp" namespace "hu
         DistributedSlotSparseEmbeddingHash
         LocalizedSlotSparseEmbeddingHash
 
+    cdef enum class CppPlacementKind "hugectr::PlacementKind":
+        pass
+
+cdef extern from "core/cpp/embedding/placement/placement.hpp" namespace "hugectr" nogil:
+    CppPlacementKind placement_named(const string&) except +translate_error
+    vector[uint32_t] cpp_row_owners "hugectr::row_owners"(
+        optional[CppPlacementKind], const vector[int64_t]&, const vector[uint64_t]&,
+        size_t) except +translate_error
+
 cdef extern from "core/cpp/embedding/embedding_params.hpp" namespace "hugectr" nogil:
     cdef enum class CppExchangeType "hugectr::ExchangeType":
         Auto
@@ -290,6 +299,7 @@ cdef extern from "core/cpp/model/session.hpp" namespace "hugectr" nogil:
         cbool embedding_has_last_step(size_t) except +translate_error
         size_t embedding_vec_size(size_t) except +translate_error
         cbool embedding_has_slots(size_t) except +translate_error
+        string embedding_placement(size_t) except +translate_error
         vector[uint32_t] row_processes(size_t, const vector[int64_t]&,
                                        const vector[uint64_t]&) except +translate_error
         int64_t step()

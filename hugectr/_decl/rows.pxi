@@ -90,3 +90,15 @@ def _place(name, array, n, shape, dtype):
             f"rows to read: {name} must be a packed, writable {np.dtype(dtype)} array of shape "
             f"{(n, *shape)}")
     return array.ctypes.data
+
+
+def row_owners(placement, keys, slot_ids, size_t devices):
+    """See ``_core.pyi``."""
+    cdef optional[CppPlacementKind] kind
+    cdef vector[int64_t] all_keys = _int64s(keys)
+    cdef vector[uint64_t] slots
+    if placement is not None:
+        kind = placement_named(placement.encode())
+    if slot_ids is not None:
+        slots = _uint64s(slot_ids)
+    return _uint32_array(cpp_row_owners(kind, all_keys, slots, devices))

@@ -211,10 +211,10 @@ cdef class Session:
             slots = _uint64s(slot_ids)
         with nogil:
             found = self._it.row_processes(index, all_keys, slots)
-        array = np.empty(found.size(), dtype=np.uint32)
-        if found.size():
-            memcpy(_pointer(array), found.data(), found.size() * 4)
-        return array
+        return _uint32_array(found)
+
+    def embedding_placement(self, size_t index):
+        return self._it.embedding_placement(index).decode()
 
     def load_embedding(self, size_t index, rows):
         cdef CppRowView view

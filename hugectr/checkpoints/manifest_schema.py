@@ -61,11 +61,13 @@ def _table(version: int) -> Check:
         "rows": _BYTES,
         "vec_size": integer(1, 2**31),
         "parts": list_of(text(most=64), unique=True),
+        "placement": text(most=64),
     }
     if version > 1:
         fields["chunk_rows"] = integer(1, 2**62)
         fields["shards"] = list_of(record({"rows": _BYTES, "files": mapping(_NAME, _NAME)}))
-    return record(fields)
+    # Tables of earlier versions, and converted ones, do not name their placement.
+    return record(fields, may_lack=("placement",))
 
 
 def _schema(version: int) -> Check:

@@ -97,7 +97,7 @@ class OriginalTable:
     """
 
     def __init__(self, name: str, folder: str, states_file: str) -> None:
-        self.name = name
+        self.name, self.placement = name, None
         place = Path(folder)
         # Only mapped at first: files that do not fit each other take no memory.
         keys = _map(place / "key", np.int64)

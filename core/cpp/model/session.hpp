@@ -199,6 +199,8 @@ class HCTR_API Session {
   bool embedding_has_last_step(std::size_t index) const;
   std::size_t embedding_vec_size(std::size_t index) const;
   bool embedding_has_slots(std::size_t index) const;
+  /// What manifests call where its rows are.
+  std::string embedding_placement(std::size_t index) const;
   /// The process that owns each row of a table.
   std::vector<std::uint32_t> row_processes(std::size_t index, const std::vector<std::int64_t>& keys,
                                            const std::vector<std::uint64_t>& slot_ids) const;

@@ -50,6 +50,10 @@ bool Session::embedding_has_slots(std::size_t index) const {
   return (*impl_->tables)[index].has_slots();
 }
 
+std::string Session::embedding_placement(std::size_t index) const {
+  return (*impl_->tables)[index].placement().name();
+}
+
 std::vector<std::uint32_t> Session::row_processes(
     std::size_t index, const std::vector<std::int64_t>& keys,
     const std::vector<std::uint64_t>& slot_ids) const {

@@ -163,6 +163,22 @@ TEST_P(ErasedRows, EndWhatAMarkKnowsAndLoadAgain) {
   expect_same(run.table().dump(true), saved);
 }
 
+/// A view has no way to leave rows out.
+TEST_P(ErasedRows, AreInNoView) {
+  TableRun run(p(), 1);
+  const HostBatch first = one_hot(0), second = one_hot(1000), fresh = one_hot(5000);
+  run.train(first, gradient(1), 0.1f, 1);
+  run.train(second, gradient(2), 0.1f, 2);
+  EXPECT_EQ(run.table().rows(0).keys.size(), 96u);
+  run.table().erase(first.keys, slots_of(first));
+  EXPECT_THROW(run.table().rows(0), InvalidArgument);
+  run.plan(fresh, PlanSlot::Train0);
+  EXPECT_THROW(run.table().rows(0), InvalidArgument) << "rows that have not trained";
+  run.forward(PlanSlot::Train0);
+  run.update(PlanSlot::Train0, gradient(3), 0.1f, 3);
+  EXPECT_EQ(run.table().rows(0).keys.size(), 96u) << "all numbers are of rows again";
+}
+
 /// A frozen table changes by its new rows only, wherever their numbers come from.
 TEST_P(ErasedRows, NewRowsOfAFrozenTableAreNoted) {
   TableRun run(p(), devices());

@@ -222,7 +222,7 @@ def test_named_rows_get_what_rows_in_order_get(rng, d, key, number):
     rows = rng.permutation(ROWS)[:333].astype(np.uint32)
     births = np.arange(ROWS, dtype=np.uint32)
     attributes = {"seed": table.seed, "table": table.table, "bounds": some_bounds(rng, number or 1)}
-    attributes["initial_state"] = table.initial_state
+    attributes["initial_states"] = table.initial_states
     before = [a.copy() for a in (table.weights, *table.states, table.last_step, births)]
     _core.run_op(
         "embedding_init", {**twin, "states": twin_states}, {**attributes, "first": 0, "count": ROWS}

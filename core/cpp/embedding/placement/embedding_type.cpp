@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/embedding/placement/embedding_type.hpp"
 
+#include "core/cpp/base/error.hpp"
+
 namespace hugectr {
 namespace {
 
@@ -21,6 +23,14 @@ Meaning meaning_of(EmbeddingType type) {
 
 Identity identity_of(EmbeddingType type) { return meaning_of(type).identity; }
 PlacementKind placement_of(EmbeddingType type) { return meaning_of(type).placement; }
+PlacementKind placement_of(Identity identity) {
+  using enum EmbeddingType;
+  for (const EmbeddingType type :
+       {DistributedSlotSparseEmbeddingHash, LocalizedSlotSparseEmbeddingHash}) {
+    if (identity_of(type) == identity) return placement_of(type);
+  }
+  throw InvalidArgument("identity of no embedding type");
+}
 std::string to_string(EmbeddingType type) { return meaning_of(type).name; }
 
 }  // namespace hugectr

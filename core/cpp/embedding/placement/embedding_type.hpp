@@ -16,6 +16,8 @@ enum class PlacementKind { ByKey, BySlot };
 
 HCTR_API Identity identity_of(EmbeddingType type);
 HCTR_API PlacementKind placement_of(EmbeddingType type);
+/// The same by identity, of which each type has its own.
+HCTR_API PlacementKind placement_of(Identity identity);
 HCTR_API std::string to_string(EmbeddingType type);
 
 }  // namespace hugectr

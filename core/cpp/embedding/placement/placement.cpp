@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/embedding/placement/placement.hpp"
 
+#include <algorithm>
+
+#include "core/cpp/base/error.hpp"
 #include "core/cpp/ops/filter_keys.hpp"
 
 namespace hugectr {
@@ -34,6 +37,39 @@ std::unique_ptr<Placement> make_placement(PlacementKind kind, std::size_t slot_n
                                           std::size_t device_count) {
   return kind == PlacementKind::BySlot ? make_by_slot(slot_num, device_count)
                                        : make_by_key(slot_num, device_count);
+}
+
+PlacementKind placement_named(const std::string& name) {
+  std::string known;
+  for (const PlacementKind kind : {PlacementKind::ByKey, PlacementKind::BySlot}) {
+    const std::string its = make_placement(kind, 1, 1)->name();
+    if (its == name) return kind;
+    known += (known.empty() ? "" : ", ") + its;
+  }
+  throw InvalidArgument(
+      concat("placement '", name, "' is unknown, this version has ", known, ": update hugectr"));
+}
+
+std::vector<std::uint32_t> row_owners(std::optional<PlacementKind> kind,
+                                      std::span<const std::int64_t> keys,
+                                      std::span<const std::uint64_t> slots,
+                                      std::size_t device_count) {
+  HCTR_CHECK(slots.empty() || slots.size() == keys.size(), "rows have ", keys.size(), " keys and ",
+             slots.size(), " slots");
+  HCTR_CHECK(device_count > 0, "owners of rows: no device");
+  const std::size_t slot_num =
+      slots.empty() ? 1 : *std::max_element(slots.begin(), slots.end()) + 1;
+  const Identity identity = slots.empty() ? Identity::Key : Identity::SlotAndKey;
+  const auto placement =
+      make_placement(kind.value_or(placement_of(identity)), slot_num, device_count);
+  std::vector<std::uint32_t> owners(keys.size());
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    // As saved: keys of uint32 were widened without sign already.
+    const auto widened = static_cast<std::uint64_t>(keys[i]);
+    const DeviceRange range = placement->owners(widened, slots.empty() ? 0 : slots[i]);
+    owners[i] = static_cast<std::uint32_t>(range.first);
+  }
+  return owners;
 }
 
 }  // namespace hugectr

@@ -3,6 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "core/cpp/base/export.hpp"
@@ -70,6 +73,16 @@ class HCTR_API Placement {
 
 HCTR_API std::unique_ptr<Placement> make_placement(PlacementKind kind, std::size_t slot_num,
                                                    std::size_t device_count);
+/// The kind that manifests call so. Throws InvalidArgument.
+HCTR_API PlacementKind placement_named(const std::string& name);
+
+/// Of rows outside of any model: the device of `device_count` that owns each, its first where there
+/// are several. slots (n), or empty: the table has none. Without a `kind` rows are placed as v3's
+/// types place those with slots and without.
+HCTR_API std::vector<std::uint32_t> row_owners(std::optional<PlacementKind> kind,
+                                               std::span<const std::int64_t> keys,
+                                               std::span<const std::uint64_t> slots,
+                                               std::size_t device_count);
 
 // One file each.
 std::unique_ptr<Placement> make_by_key(std::size_t slot_num, std::size_t device_count);

@@ -141,7 +141,12 @@ TensorRef Table::stamps(std::size_t rows) const {
 }
 
 TableRows Table::rows() const {
-  const std::size_t n = visible().rows;
+  const RowExtent extent = visible();
+  HCTR_CHECK(extent.live == extent.rows, "embedding '", spec_.name, "' on ",
+             to_string(gpu_.device()), ": ", extent.rows - extent.live,
+             " rows were erased and their places are free, so that its rows do not lie one after "
+             "another: take copies of them instead of a view");
+  const std::size_t n = extent.rows;
   RowArrays arrays = store_->whole(n);
   return {index_.row_keys(n), index_.row_slots(n), arrays.vectors, std::move(arrays.states)};
 }

@@ -119,7 +119,8 @@ class Table {
   /// Stamps of the first rows; empty unless they are kept.
   TensorRef stamps(std::size_t rows) const;
 
-  /// Its visible rows where they lie. With gaps: some with the reserved key, which are none.
+  /// Its visible rows where they lie. Throws InvalidArgument while there are free numbers among
+  /// theirs, or numbers of rows that have not trained.
   TableRows rows() const;
   std::size_t index_places() const { return index_.capacity(); }
   std::size_t size_in_bytes() const;
