@@ -33,6 +33,9 @@ from hugectr._core_specs import (
     ModelSpec as ModelSpec,
 )
 from hugectr._core_specs import (
+    OptimizerEntry as OptimizerEntry,
+)
+from hugectr._core_specs import (
     OptParams as OptParams,
 )
 from hugectr._core_specs import (
@@ -95,16 +98,30 @@ def run_op(
     Axis 0 may be strided. On "cuda" the arrays are copied to device 0 and back.
     """
 
+def optimizers() -> dict[str, OptimizerEntry]:
+    """The catalogue: every optimizer by name, in the order of ``Optimizer_t``."""
+
 def read_through(
     solver: dict[str, Any], reader: ReaderSpec, input: InputSpec, batches: int
 ) -> dict[str, float]:
     """Reads batches onto the devices and trains nothing: samples, bytes, seconds, metrics."""
 
+def row_owners(
+    placement: str | None,
+    keys: npt.NDArray[np.int64],
+    slot_ids: npt.NDArray[np.uint64] | None,
+    devices: int,
+) -> npt.NDArray[np.uint32]:
+    """The device of ``devices`` that owns each row, by the placement that a manifest names.
+
+    None: saved before manifests named one. An unknown name is an InvalidArgument.
+    """
+
 class BufferBag(TypedDict):
     keys: npt.NDArray[np.int64]  # (n,)
-    slot_ids: npt.NDArray[np.uint64] | None  # (n,), Localized only
+    slot_ids: npt.NDArray[np.uint64] | None  # (n,), where slots are part of identity
     vectors: npt.NDArray[np.float32]  # (n, d)
-    states: list[npt.NDArray[np.float32]]  # each (n, d)
+    states: list[npt.NDArray[np.float32]]  # (n, d), or (n, 1) where a row has one number
     last_step: npt.NDArray[np.int64] | None  # (n,), Adam LazyGlobal only
 
 class RowOrder:
@@ -305,6 +322,7 @@ class Session:
     def embedding_parts(self, index: int) -> dict[str, tuple[str, tuple[int, ...]]]: ...
     def mark_embedding(self, index: int) -> int: ...
     def embedding_knows_since(self, index: int, mark: int) -> bool: ...
+    def embedding_placement(self, index: int) -> str: ...
     def row_processes(self, index: int, keys: Any, slot_ids: Any = None) -> npt.NDArray[Any]: ...
     def step(self) -> int: ...
     def reset_embedding(self, index: int) -> None: ...

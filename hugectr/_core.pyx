@@ -17,14 +17,14 @@ from hugectr._decl.base cimport (
     CppDeviceId,
     CppDeviceType,
     CppLogLevel,
-    CppOptimizer,
     CppOptParams,
     CppOpTable,
     CppTensorScalarType,
-    CppUpdate,
     cpp_memory_shortage,
     cpp_thread_shortage,
+    describe_optimizers,
     fork_generation,
+    make_opt_params,
 )
 from hugectr._decl.base cimport set_log_level as cpp_set_log_level
 from hugectr._decl.base cimport set_log_rank as cpp_set_log_rank

@@ -6,22 +6,7 @@ from typing import Any
 from hugectr.enums import Optimizer_t, Update_t
 from hugectr.errors import rejected
 from hugectr.json_reader import JsonObject
-from hugectr.optimizer import OptParamsPy, Schedule
-
-_HPARAM = {
-    Optimizer_t.Adam: "adam_hparam",
-    Optimizer_t.AdaGrad: "adagrad_hparam",
-    Optimizer_t.MomentumSGD: "momentum_sgd_hparam",
-    Optimizer_t.Nesterov: "nesterov_hparam",
-    Optimizer_t.SGD: "sgd_hparam",
-}
-_READS: dict[Optimizer_t, tuple[str, ...]] = {
-    Optimizer_t.Adam: ("beta1", "beta2", "epsilon"),
-    Optimizer_t.AdaGrad: ("initial_accu_value", "epsilon"),
-    Optimizer_t.MomentumSGD: ("momentum_factor",),
-    Optimizer_t.Nesterov: ("momentum_factor",),
-    Optimizer_t.SGD: (),
-}
+from hugectr.optimizer import OptParamsPy, Schedule, check_field, fields_of
 
 
 def _schedule(hparam: JsonObject) -> Schedule | None:
@@ -53,29 +38,30 @@ def parse_optimizer(optimizer: JsonObject) -> OptParamsPy:
     update = updates[optimizer.choice("update_type", updates, "Local")]
     if optimizer.boolean("global_update", False):
         update = Update_t.Global
-    hparam = optimizer.object(_HPARAM[kind], optional=True)
-    values: dict[str, Any] = {
-        name: hparam.number(name, minimum=0.0) for name in _READS[kind] if name in hparam
+    hparam = optimizer.object(kind.hparam, optional=True)
+    values = {
+        name: check_field(hparam.where(name), hparam.raw(name), name)
+        for name in fields_of(kind)
+        if name in hparam
     }
-    for name in ("beta1", "beta2"):
-        if values.get(name, 0.0) >= 1.0:
-            raise rejected(hparam.where(name), values[name], "a number >= 0 and < 1")
+    atomic_update = True
     if kind is Optimizer_t.SGD:
-        values["atomic_update"] = hparam.boolean("atomic_update", False)
+        atomic_update = hparam.boolean("atomic_update", False)
     schedule = _schedule(hparam)
     hparam.finish()
-    optimizer.ignore(*_HPARAM.values())
+    optimizer.ignore(*(other.hparam for other in Optimizer_t))
     optimizer.finish()
-    return OptParamsPy(kind, update, schedule=schedule, **values)
+    return OptParamsPy.of(kind, update, values, atomic_update=atomic_update, schedule=schedule)
 
 
 def optimizer_to_json(params: OptParamsPy) -> dict[str, Any]:
     """The object that ``parse_optimizer`` reads back."""
-    hparam: dict[str, Any] = {name: getattr(params, name) for name in _READS[params.optimizer_type]}
-    if params.optimizer_type is Optimizer_t.SGD:
+    kind = params.optimizer_type
+    hparam: dict[str, Any] = {name: getattr(params, name) for name in fields_of(kind)}
+    if kind is Optimizer_t.SGD:
         hparam["atomic_update"] = params.atomic_update
     return {
-        "type": params.optimizer_type.name,
+        "type": kind.name,
         "update_type": params.update_type.name,
-        _HPARAM[params.optimizer_type]: hparam,
+        kind.hparam: hparam,
     }

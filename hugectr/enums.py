@@ -91,13 +91,31 @@ class Initializer_t(_NamedEnum):
 
 
 class Optimizer_t(_NamedEnum):
-    """Update rule."""
+    """Update rule; ``core/cpp/optimizers`` says all else of each."""
 
     Adam = 0
     AdaGrad = 1
     MomentumSGD = 2
     Nesterov = 3
     SGD = 4
+    Ftrl = 5
+    RowWiseAdaGrad = 6
+
+    @property
+    def hparam(self) -> str:
+        """Key of its settings in a JSON config."""
+        return _OPTIMIZER_HPARAM[self]
+
+
+_OPTIMIZER_HPARAM = {
+    Optimizer_t.Adam: "adam_hparam",
+    Optimizer_t.AdaGrad: "adagrad_hparam",
+    Optimizer_t.MomentumSGD: "momentum_sgd_hparam",
+    Optimizer_t.Nesterov: "nesterov_hparam",
+    Optimizer_t.SGD: "sgd_hparam",
+    Optimizer_t.Ftrl: "ftrl_hparam",
+    Optimizer_t.RowWiseAdaGrad: "row_wise_adagrad_hparam",
+}
 
 
 class Update_t(_NamedEnum):

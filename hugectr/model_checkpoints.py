@@ -188,8 +188,8 @@ class ModelCheckpoints(ModelGraph):
 
         The first call returns all rows and makes the model note touched rows from then on (4 bytes
         a row); so does the first one after rows were forgotten, as ``resume`` and
-        ``load_sparse_weights`` do. With update_type Global and Adam, MomentumSGD or Nesterov every
-        step touches every row.
+        ``load_sparse_weights`` do. With update_type Global and an optimizer with moments every step
+        touches every row.
 
         Returns
         -------

@@ -16,18 +16,43 @@ MAX_LINES = 400
 #: Rooms of core/cpp -> rooms whose headers they may include besides their own. One way only.
 ALLOWED_INCLUDES: dict[str, set[str]] = {
     "base": set(),
+    "optimizers": {"base"},
     "memory": {"base"},
     "device": {"base", "memory"},
     "comm": {"base", "memory", "device"},
-    "ops": {"base", "memory", "device"},
+    "ops": {"base", "optimizers", "memory", "device"},
     "schedule": {"base", "memory", "device", "comm", "ops"},
     "data": {"base", "memory", "device", "comm"},
     "layers": {"base", "memory", "device", "comm", "ops", "schedule"},
-    "embedding": {"base", "memory", "device", "comm", "ops", "data"},
+    "embedding": {"base", "optimizers", "memory", "device", "comm", "ops", "data"},
     "model": {
-        "base", "memory", "device", "comm", "ops", "schedule", "data", "layers", "embedding",
+        "base", "optimizers", "memory", "device", "comm", "ops", "schedule", "data", "layers",
+        "embedding",
     },
 }  # fmt: skip
+
+#: Parts of a room -> what of the room they may include besides their own: other parts, or single
+#: headers. What of the room is in no part may include all of it.
+PARTS: dict[str, dict[str, set[str]]] = {
+    "embedding": {
+        "table": {"identity.hpp"},
+        "placement": {"identity.hpp"},
+        # A plan is what lookup makes for exchange to read.
+        "exchange": {"table", "placement", "embedding_params.hpp", "lookup/lookup_plan.hpp"},
+        "lookup": {
+            "table", "placement", "exchange", "embedding_params.hpp", "sharded_table.hpp",
+        },
+    },
+}  # fmt: skip
+
+#: Words that only one part of a room may say, with what to ask instead.
+WORDS_OF_PARTS: dict[str, tuple[re.Pattern[str], str, str]] = {
+    "embedding type": (
+        re.compile(r"EmbeddingType::(Localized|Distributed)\w*"),
+        "core/cpp/embedding/placement/",
+        "ask the table for its identity and its placement",
+    ),
+}
 
 #: Single headers a room may include beyond the table, with the reason.
 INCLUDE_EXCEPTIONS: dict[tuple[str, str], str] = {
@@ -96,6 +121,7 @@ def check_file(name: str, text: str) -> Iterator[str]:
         if "<<<" in text:
             yield f"{name}: kernel launches belong to core/cuda"
         yield from check_includes(name, text)
+    yield from check_words(name, text)
 
 
 def check_includes(name: str, text: str) -> Iterator[str]:
@@ -118,6 +144,28 @@ def check_includes(name: str, text: str) -> Iterator[str]:
         allowed = other == room or other in ALLOWED_INCLUDES[room]
         if not allowed and (room, target) not in INCLUDE_EXCEPTIONS:
             yield f"{where}: {room} may not include {other} ({target})"
+        if other == room and not part_may_include(room, parts[3], target.split("/", 3)[3]):
+            yield f"{where}: {room}/{parts[3]} may not include {target}"
+
+
+def part_may_include(room: str, part: str, header: str) -> bool:
+    """Whether a part of a room may include a header of the same room."""
+    allowed = PARTS.get(room, {}).get(part)
+    if allowed is None:
+        return True
+    return header in allowed or header.partition("/")[0] in allowed | {part}
+
+
+def check_words(name: str, text: str) -> Iterator[str]:
+    """What is one part's business is named nowhere else."""
+    for what, (pattern, home, instead) in WORDS_OF_PARTS.items():
+        if not name.startswith("core/") or name.startswith(home):
+            continue
+        for match in pattern.finditer(text):
+            if re.search(r"(?<![=!<>])=\s*$", text[: match.start()]):
+                continue  # a default value asks nothing
+            line = text.count("\n", 0, match.start()) + 1
+            yield f"{name}:{line}: {what} outside {home}: {instead}"
 
 
 def check_ops(root: Path) -> Iterator[str]:

@@ -2,8 +2,11 @@
 # Errors, dtypes, devices, optimizer settings.
 from libc.stdint cimport uint64_t
 from libcpp cimport bool as cbool
+from libcpp.map cimport map as cmap
 from libcpp.string cimport string
 from libcpp.vector cimport vector
+
+from hugectr._decl.errors cimport translate_error
 
 cdef extern from "core/cpp/base/device_id.hpp" namespace "hugectr" nogil:
     cdef enum class CppDeviceType "hugectr::DeviceType":
@@ -43,19 +46,22 @@ cdef extern from "core/cpp/base/op_table.hpp" namespace "hugectr" nogil:
         CppOpTable& instance()
         vector[string] ops(CppDeviceType device) except +
 
-cdef extern from "core/cpp/base/opt_params.hpp" namespace "hugectr" nogil:
-    cdef enum class CppOptimizer "hugectr::Optimizer":
-        Adam
-        AdaGrad
-        MomentumSGD
-        Nesterov
-        SGD
-    cdef enum class CppUpdate "hugectr::Update":
-        Local
-        Global
-        LazyGlobal
+cdef extern from "core/cpp/optimizers/catalogue.hpp" namespace "hugectr" nogil:
     cdef cppclass CppOptParams "hugectr::OptParams":
-        CppOptimizer optimizer
-        CppUpdate update_type
-        float beta1, beta2, epsilon, initial_accu_value, momentum_factor
-        cbool atomic_update
+        pass
+    cdef cppclass CppFieldDescription "hugectr::FieldDescription":
+        string name
+        double initial, minimum, below
+        string doc
+    cdef cppclass CppStateDescription "hugectr::StateDescription":
+        string name
+        cbool per_row
+    cdef cppclass CppOptimizerDescription "hugectr::OptimizerDescription":
+        string name, doc
+        vector[CppFieldDescription] fields
+        vector[CppStateDescription] states
+        cbool moves_untouched_rows
+    vector[CppOptimizerDescription] describe_optimizers()
+    CppOptParams make_opt_params(const string& optimizer, const string& update_type,
+                                 cbool atomic_update,
+                                 const cmap[string, double]& fields) except +translate_error

@@ -24,7 +24,7 @@ from hugectr.checkpoints.schema import (
     text,
 )
 from hugectr.config_optimizer import optimizer_to_json
-from hugectr.enums import Optimizer_t
+from hugectr.optimizer import moves_untouched_rows
 
 if TYPE_CHECKING:
     from hugectr.model import Model
@@ -74,9 +74,6 @@ SCHEMA = record(
     }
 )
 
-#: Optimizers whose update of a row depends on which other rows a step touches.
-_TOUCHES = (Optimizer_t.Adam, Optimizer_t.MomentumSGD, Optimizer_t.Nesterov)
-
 
 def description_of(model: Model) -> Description:
     """What a compiled model is, for the manifest of its checkpoints."""
@@ -117,7 +114,7 @@ def description_of(model: Model) -> Description:
 def _optimizer(params: OptParamsPy, of_rows: bool) -> dict[str, Any]:
     """What the updates depend on; the learning rate is state, and the schedule the user's."""
     found: dict[str, Any] = {"type": params.optimizer_type.name}
-    if of_rows and params.optimizer_type in _TOUCHES:
+    if of_rows and moves_untouched_rows(params.optimizer_type):
         found["update_type"] = params.update_type.name
     for value in optimizer_to_json(params).values():
         if isinstance(value, dict):

@@ -61,11 +61,13 @@ def _table(version: int) -> Check:
         "rows": _BYTES,
         "vec_size": integer(1, 2**31),
         "parts": list_of(text(most=64), unique=True),
+        "placement": text(most=64),
     }
     if version > 1:
         fields["chunk_rows"] = integer(1, 2**62)
         fields["shards"] = list_of(record({"rows": _BYTES, "files": mapping(_NAME, _NAME)}))
-    return record(fields)
+    # Tables of earlier versions, and converted ones, do not name their placement.
+    return record(fields, may_lack=("placement",))
 
 
 def _schema(version: int) -> Check:
@@ -160,10 +162,14 @@ def shard_file(table: int, part: str, shard: int, shards: int) -> str:
     return f"table{table}.{part}.{shard + 1}-of-{shards}"
 
 
-def _kind(part: str, vec_size: int) -> tuple[str, tuple[int, ...]]:
+def _kind(files: dict[str, Any], table: dict[str, Any], part: str) -> tuple[str, tuple[int, ...]]:
     """dtype of a part, and shape of one row of it."""
-    if part == "vector" or part.startswith(_STATE):
-        return "float32", (vec_size,)
+    if part.startswith(_STATE):
+        # As many numbers as the vector has, or one; the first shard decides for all.
+        first = files.get(table["shards"][0]["files"][part], {"shape": []})
+        return "float32", (1 if first["shape"][1:] == [1] else table["vec_size"],)
+    if part == "vector":
+        return "float32", (table["vec_size"],)
     return ("uint64" if part == "slot" else "int64"), ()
 
 
@@ -179,7 +185,7 @@ def _wanted_files(
     for table in manifest["tables"]:
         for shard in table["shards"]:
             for part, name in shard["files"].items():
-                dtype, shape = _kind(part, table["vec_size"])
+                dtype, shape = _kind(manifest["files"], table, part)
                 chunk = table["chunk_rows"] * _ITEM[dtype] * math.prod(shape)
                 yield name, (dtype,), (shard["rows"], *shape), chunk
 
@@ -198,7 +204,7 @@ def _check_files(manifest: Manifest, version: int) -> None:
         if shape is None:
             shape = (found[0] if len(found) == 1 else -1,)
         if found != list(shape):
-            vectors = f" (the table has vectors of {shape[1]})" if len(shape) == 2 else ""
+            vectors = f" (the table has vectors of {shape[1]})" if shape[1:] > (1,) else ""
             raise Unfit(f"{where}.shape", found, f"{list(shape)}{vectors}")
         size = _ITEM[entry["dtype"]] * math.prod(shape)
         if entry["bytes"] != size:

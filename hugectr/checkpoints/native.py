@@ -190,8 +190,8 @@ def _say_when_all_was_touched(model: Model, snapshot: Snapshot) -> None:
         if 0 < table.rows == stats["rows"]:
             log.info(
                 f"The delta has all {table.rows} rows of table {table.name!r} of this process: "
-                "each was touched since (update_type Global with Adam, MomentumSGD or Nesterov "
-                "updates every row in every step)"
+                "each was touched since (update_type Global of an optimizer with moments updates "
+                "every row in every step)"
             )
 
 

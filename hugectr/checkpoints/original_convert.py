@@ -97,7 +97,7 @@ class OriginalTable:
     """
 
     def __init__(self, name: str, folder: str, states_file: str) -> None:
-        self.name = name
+        self.name, self.placement = name, None
         place = Path(folder)
         # Only mapped at first: files that do not fit each other take no memory.
         keys = _map(place / "key", np.int64)
@@ -120,12 +120,13 @@ class OriginalTable:
         self._check_once(folder)
         self._columns["vector"] = vectors.reshape(self.rows, dim)
         states = _map(Path(states_file)) if Path(states_file).exists() else np.zeros(0, np.float32)
-        if states.size % vectors.size:
+        width = 1 if states.size == self.rows else dim  # one number a row, or as the vectors
+        if states.size % (self.rows * width):
             raise DataError(
                 f"{states_file} has {states.size} float32, no multiple of the {vectors.size} of "
-                f"{folder}/emb_vector"
+                f"{folder}/emb_vector and not one for each of the {self.rows} rows"
             )
-        for number, state in enumerate(states.reshape(-1, self.rows, dim)):
+        for number, state in enumerate(states.reshape(-1, self.rows, width)):
             self._columns[f"state{number}"] = state
         self.parts: Parts = {
             part: (values.dtype.name, values.shape[1:]) for part, values in self._columns.items()

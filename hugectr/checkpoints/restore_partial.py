@@ -172,7 +172,7 @@ def _tables(
             continue
         states = [part for part in a if part.startswith("state") or part == "last_step"]
         same = _table_optimizer(saved, name) == _table_optimizer(own, name) is not None
-        with_states = same and list(a) == list(b)
+        with_states = same and a == b
         if states:
             account.say(
                 f"optimizer states of table {name!r}",

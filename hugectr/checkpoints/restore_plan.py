@@ -168,7 +168,11 @@ def own_tensors(model: Model) -> dict[str, tuple[int, ...]]:
 
 def _shown(parts: Mapping[str, tuple[str, tuple[int, ...]]]) -> str:
     (size,) = parts["vector"][1]
-    return f"{', '.join(parts)} of {size}"
+    named = [
+        f"{part} (one number a row)" if shape == (1,) != (size,) else part
+        for part, (_, shape) in parts.items()
+    ]
+    return f"{', '.join(named)} of {size}"
 
 
 def _tensor_differences(

@@ -41,6 +41,26 @@ def test_this_tree_is_in_order():
         ("core/cpp/base/a.cpp", SPDX + '#include "a.hpp"\n', "from the root"),
         ("core/cpp/base/a.cpp", SPDX + '#include "core/cpp/ops/b.hpp"\n', "may not include ops"),
         ("core/cpp/ops/a.cpp", SPDX + '#include "core/cpp/layers/b.hpp"\n', "may not include"),
+        (
+            "core/cpp/embedding/table/a.cpp",
+            SPDX + '#include "core/cpp/embedding/placement/placement.hpp"\n',
+            "embedding/table may not include",
+        ),
+        (
+            "core/cpp/embedding/exchange/a.cpp",
+            SPDX + '#include "core/cpp/embedding/lookup/lookup_group.hpp"\n',
+            "embedding/exchange may not include",
+        ),
+        (
+            "core/cpp/embedding/lookup/a.cpp",
+            SPDX + "if (type == EmbeddingType::LocalizedSlotSparseEmbeddingHash) return;\n",
+            "identity and its placement",
+        ),
+        (
+            "core/cpp/model/a.cpp",
+            SPDX + "return t.type == EmbeddingType::LocalizedSlotSparseEmbeddingHash;\n",
+            "identity and its placement",
+        ),
         ("core/cpp/attic/a.cpp", SPDX + '#include "core/cpp/base/b.hpp"\n', "not in the table"),
     ],
 )
@@ -58,6 +78,18 @@ def test_finds_an_offence(name, text, expected):
         ("core/cpp/device/resource_manager.hpp", SPDX),
         ("core/cpp/ops/a.cpp", SPDX + '#include "core/cpp/base/b.hpp"\n'),
         ("core/cpp/ops/a.cpp", SPDX + "\n" * 399),
+        (
+            "core/cpp/embedding/exchange/a.cpp",
+            SPDX + '#include "core/cpp/embedding/lookup/lookup_plan.hpp"\n',
+        ),
+        (
+            "core/cpp/embedding/sharded_table.cpp",
+            SPDX + '#include "core/cpp/embedding/table/row_load.hpp"\n',
+        ),
+        (
+            "core/cpp/model/a.hpp",
+            SPDX + "EmbeddingType type = EmbeddingType::DistributedSlotSparseEmbeddingHash;\n",
+        ),
     ],
 )
 def test_accepts_what_is_in_order(name, text):

@@ -6,12 +6,10 @@
 
 namespace hugectr {
 
-PlanAhead::PlanAhead(IDataReader& reader, std::vector<std::unique_ptr<IEmbedding>>& embeddings,
-                     std::vector<std::size_t> sparse_inputs, ResourceManager& resources,
+PlanAhead::PlanAhead(IDataReader& reader, ModelTables& tables, ResourceManager& resources,
                      bool drop_incomplete_batch)
     : reader_(reader),
-      embeddings_(embeddings),
-      sparse_inputs_(std::move(sparse_inputs)),
+      tables_(tables),
       resources_(resources),
       drop_incomplete_batch_(drop_incomplete_batch),
       thread_([this] {
@@ -73,7 +71,7 @@ void PlanAhead::undo() {
   const PlannedBatch planned = std::exchange(planned_, {});
   unplanned_ = planned.batch;
   next_slot_ = planned.slot;
-  drop_plans(planned.slot);
+  tables_.drop_plan(planned.slot);
 }
 
 void PlanAhead::discard() {
@@ -92,7 +90,7 @@ void PlanAhead::give_up(const PlannedBatch& planned) {
     resources_.synchronize();
   } catch (const std::exception&) {  // the error that ended the step says more
   }
-  drop_plans(planned.slot);
+  tables_.drop_plan(planned.slot);
   reader_.release(planned.batch);
 }
 
@@ -119,7 +117,7 @@ PlannedBatch PlanAhead::plan_next() {
     keep_unplanned(batch, slot);
     throw;
   } catch (...) {
-    drop_plans(slot);
+    tables_.drop_plan(slot);
     reader_.release(batch);
     throw;
   }
@@ -133,11 +131,9 @@ void PlanAhead::plan(Batch& batch, PlanSlot slot) {
     Stream& stream = resources_.get_local_gpu(local_id).plan_stream();
     const bool timed = local_id == 0;
     stream.wait(*part.ready);
-    for (auto& embedding : embeddings_) embedding->wait_for_slot(local_id, slot);
+    tables_.wait_for_slot(local_id, slot);
     if (timed) clock_.begin(stream);
-    for (std::size_t i = 0; i < embeddings_.size(); ++i) {
-      embeddings_[i]->plan(local_id, part.sparse[sparse_inputs_[i]], slot, true);
-    }
+    tables_.plan(local_id, part.sparse, slot, true);
     if (timed) clock_.end_stage(stream);
   });
 }
@@ -145,11 +141,7 @@ void PlanAhead::plan(Batch& batch, PlanSlot slot) {
 /// There is nothing wrong with the batch.
 void PlanAhead::keep_unplanned(Batch* batch, PlanSlot slot) {
   unplanned_ = batch;
-  drop_plans(slot);
-}
-
-void PlanAhead::drop_plans(PlanSlot slot) {
-  for (auto& embedding : embeddings_) embedding->drop_plan(slot);
+  tables_.drop_plan(slot);
 }
 
 }  // namespace hugectr

@@ -185,15 +185,16 @@ void Session::set_trainable(const std::string& embedding, bool trainable) {
     return;
   }
   std::string known;
-  for (auto& table : impl_->embeddings) {
-    const std::string& name = table->get_embedding_params().name;
-    if (name == embedding) return trainable ? table->unfreeze() : table->freeze();
+  for (std::size_t i = 0; i < num_embeddings(); ++i) {
+    ShardedTable& table = (*impl_->tables)[i];
+    const std::string& name = table.params().name;
+    if (name == embedding) return trainable ? table.unfreeze() : table.freeze();
     known += (known.empty() ? "'" : ", '") + name + "'";
   }
   throw InvalidArgument(concat("there is no embedding '", embedding, "'; the model has: ", known));
 }
 
-std::size_t Session::num_embeddings() const { return impl_->embeddings.size(); }
+std::size_t Session::num_embeddings() const { return impl_->tables->size(); }
 
 std::vector<float> Session::check_out_tensor(const std::string& name, bool train, Shape* shape) {
   Impl& s = *impl_;
@@ -224,12 +225,8 @@ std::vector<LayerSummary> Session::summary() const {
   }
   rows.push_back(data);
   for (const SparseEmbeddingSpec& spec : s.model.embeddings) {
-    rows.push_back({spec.type == EmbeddingType::DistributedSlotSparseEmbeddingHash
-                        ? "DistributedSlotSparseEmbeddingHash"
-                        : "LocalizedSlotSparseEmbeddingHash",
-                    {spec.bottom},
-                    {spec.name},
-                    {s.graph->top_shape(spec.name)}});
+    rows.push_back(
+        {to_string(spec.type), {spec.bottom}, {spec.name}, {s.graph->top_shape(spec.name)}});
   }
   for (const DenseLayerSpec& layer : s.graph->layers()) {
     LayerSummary row{layer.type, layer.bottoms, layer.tops, {}};
@@ -244,7 +241,7 @@ const std::vector<DenseLayerSpec>& Session::layers() const { return impl_->graph
 std::vector<TableStats> Session::table_stats() const {
   std::vector<TableStats> stats;
   impl_->planner->settle();
-  for (const auto& embedding : impl_->embeddings) stats.push_back(embedding->stats());
+  for (std::size_t i = 0; i < num_embeddings(); ++i) stats.push_back((*impl_->tables)[i].stats());
   return stats;
 }
 
@@ -300,10 +297,8 @@ std::vector<MemoryReportEntry> Session::memory_report() const {
     const auto part = network->memory_report();
     report.insert(report.end(), part.begin(), part.end());
   }
-  for (const auto& embedding : impl_->embeddings) {
-    const auto part = embedding->memory_report();
-    report.insert(report.end(), part.begin(), part.end());
-  }
+  const auto part = impl_->tables->memory_report();
+  report.insert(report.end(), part.begin(), part.end());
   return report;
 }
 

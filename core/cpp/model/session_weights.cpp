@@ -3,7 +3,6 @@
 #include "core/cpp/model/session.hpp"
 #include "core/cpp/model/session_state.hpp"
 #include "core/cpp/ops/batch_norm.hpp"
-#include "core/cpp/ops/dense_update.hpp"
 
 namespace hugectr {
 namespace {

@@ -13,10 +13,13 @@ namespace {
 
 // Everything that decides the content of rows but their keys and slots.
 struct InitialRows {
+  const std::uint32_t* rows;  // those that are named; null: first, first + 1, ...
   std::size_t first, d;
   std::uint64_t seed, table;
   const float* bounds;  // one a slot, or null: `bound` for all
   float bound;
+
+  __device__ std::size_t row(std::size_t i) const { return rows ? rows[i] : first + i; }
 };
 
 // A few threads share a row; each draws four columns at a time. Moves 4 d bytes a row.
@@ -25,7 +28,7 @@ __global__ void draw_rows_kernel(BucketLanes lanes, InitialRows init, const Key*
                                  const std::uint32_t* __restrict__ slots,
                                  float* __restrict__ weights) {
   lanes.for_each([&](std::size_t i, unsigned lane) {
-    const std::size_t row = init.first + i;
+    const std::size_t row = init.row(i);
     const std::uint32_t slot = slots ? slots[row] : 0;
     const float bound = init.bounds ? init.bounds[slot] : init.bound;
     const std::uint64_t key = widen_key(keys[row]);
@@ -57,6 +60,23 @@ __global__ void fill_kernel(T* to, std::size_t n, T value) {
   }
 }
 
+// A few threads share a row.
+template <class T>
+__global__ void fill_rows_kernel(BucketLanes lanes, const std::uint32_t* __restrict__ rows, T* to,
+                                 std::size_t d, T value) {
+  lanes.for_each([&](std::size_t i, unsigned lane) {
+    for (std::size_t c = lane; c < d; c += lanes.lanes()) to[rows[i] * d + c] = value;
+  });
+}
+
+template <class T>
+void fill_rows(const OpContext& context, const EmbeddingInit& op, T* to, std::size_t d, T value) {
+  const auto count = static_cast<std::size_t>(op.count);
+  const BucketLanes lanes(count, count * d);
+  launch(context, EmbeddingInit::kName, lanes.grid(), lanes.block(), 0, &fill_rows_kernel<T>, lanes,
+         op.rows.ptr<std::uint32_t>(), to, d, value);
+}
+
 template <class T>
 void fill(const OpContext& context, T* to, std::size_t n, T value) {
   launch(context, EmbeddingInit::kName, dim3(grid_for(n, kThreads)), dim3(kThreads), 0,
@@ -80,7 +100,8 @@ void draw_rows(const OpContext& context, const EmbeddingInit& op) {
   const bool one_bound = op.bounds.size() == 1;
   const Scratch bounds(context, one_bound ? 0 : op.bounds.size() * sizeof(float));
   if (!one_bound) copy_bounds(context, op.bounds, static_cast<float*>(bounds.data()));
-  const InitialRows init{static_cast<std::size_t>(op.first),
+  const InitialRows init{op.rows.empty() ? nullptr : op.rows.ptr<std::uint32_t>(),
+                         static_cast<std::size_t>(op.first),
                          d,
                          op.seed,
                          op.table,
@@ -103,11 +124,25 @@ void embedding_init(const OpContext& context, const EmbeddingInit& op) {
   if (!op.weights.empty()) {
     with_key_type(op.row_keys.dtype, [&]<class Key>(Key) { draw_rows<Key>(context, op); });
   }
-  for (const TensorRef& state : op.states) {
-    const std::size_t d = state.shape[1];
-    fill(context, state.ptr<float>() + first * d, count * d, static_cast<float>(op.initial_state));
+  for (std::size_t s = 0; s < op.states.size(); ++s) {
+    float* state = op.states[s].ptr<float>();
+    const std::size_t d = op.states[s].shape[1];
+    const auto value = static_cast<float>(op.initial_states[s]);
+    if (!op.rows.empty()) {
+      fill_rows(context, op, state, d, value);
+    } else {
+      fill(context, state + first * d, count * d, value);
+    }
   }
-  if (!op.last_step.empty()) {
+  const auto birth = static_cast<std::uint32_t>(op.birth);
+  if (!op.births.empty() && !op.rows.empty()) {
+    fill_rows(context, op, op.births.ptr<std::uint32_t>(), 1, birth);
+  } else if (!op.births.empty()) {
+    fill(context, op.births.ptr<std::uint32_t>() + first, count, birth);
+  }
+  if (!op.last_step.empty() && !op.rows.empty()) {
+    fill_rows<std::int64_t>(context, op, op.last_step.ptr<std::int64_t>(), 1, 1);
+  } else if (!op.last_step.empty()) {
     fill<std::int64_t>(context, op.last_step.ptr<std::int64_t>() + first, count, 1);
   }
 }

@@ -51,13 +51,30 @@ Lookup<Key> lookup_of(const Op& op) {
            static_cast<std::uint32_t>(op.slot_first)}};
 }
 
+// Rows below a limit.
+struct FirstRows {
+  std::uint64_t limit;
+  __device__ bool operator()(std::uint32_t row) const { return row < limit; }
+};
+
+// Of them those that were born in time: 4 bytes more a key.
+struct BornRows {
+  std::uint64_t limit;
+  const std::uint32_t* births;
+  std::int64_t birth_limit;
+  __device__ bool operator()(std::uint32_t row) const {
+    return row < limit && births[row] <= birth_limit;
+  }
+};
+
 // Moves a line of 64 bytes, or a few at a high load, and 4 + sizeof(Key) bytes of the batch a key.
 // Lanes whose first line was full of other keys look on alone: at a load of three quarters that is
 // one in eight.
-template <class Key, bool kSlots>
+// Visible: which rows may be found.
+template <class Key, bool kSlots, class Visible>
 __global__ void __launch_bounds__(kHashThreads, 6)
     hash_get_kernel(Lookup<Key> lookup, const HashPlace* __restrict__ places, std::size_t capacity,
-                    std::uint64_t row_limit) {
+                    Visible visible) {
   const std::uint32_t step = gridDim.x * blockDim.x;
   const std::uint32_t lane = threadIdx.x & 31;
   for (std::uint64_t first = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x - lane;
@@ -74,7 +91,7 @@ __global__ void __launch_bounds__(kHashThreads, 6)
         view = look_alone<kSlots>(places, word, slot, walk.line());
       }
       const std::uint32_t row = view.match != 0 ? value_row(view.value) : kNoRow;
-      lookup.rows[i] = row < row_limit ? row : kNoRow;
+      lookup.rows[i] = visible(row) ? row : kNoRow;
     } else if (i < lookup.n) {
       lookup.refuse(static_cast<std::uint32_t>(i));
     }
@@ -107,14 +124,40 @@ struct NewRows {
   __device__ std::uint64_t value(std::uint32_t i, Key key, std::uint32_t slot,
                                  unsigned long long row) const {
     const std::uint32_t number = row < limit ? static_cast<std::uint32_t>(row) : kNoRow;
-    if (row < limit) {
-      row_keys[row] = key;
-      if (row_slots) row_slots[row] = slot;
+    return write(i, key, slot, number);
+  }
+  __device__ std::uint64_t write(std::uint32_t i, Key key, std::uint32_t slot,
+                                 std::uint32_t number) const {
+    if (number != kNoRow) {
+      row_keys[number] = key;
+      if (row_slots) row_slots[number] = slot;
     }
     lookup.rows[i] = number;
     return pack_value(slot, number);
   }
 };
+
+// The same, where some numbers are free.
+template <class Key>
+struct ReusedRows : NewRows<Key> {
+  const std::uint32_t* free_rows;
+  unsigned long long numbered;
+
+  __device__ std::uint64_t value(std::uint32_t i, Key key, std::uint32_t slot,
+                                 unsigned long long row) const {
+    if (row >= numbered || row >= this->limit) {
+      return NewRows<Key>::value(i, key, slot, row);
+    }
+    return this->write(i, key, slot, free_rows[numbered - 1 - row]);
+  }
+};
+
+template <class Key>
+__global__ void hash_erase_kernel(std::uint32_t n, const std::uint32_t* __restrict__ rows,
+                                  Key* __restrict__ row_keys) {
+  const std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) row_keys[rows[i]] = kEmptyKey<Key>;
+}
 
 // Rows that have their numbers already.
 template <class Key>
@@ -165,15 +208,35 @@ void hash_clear(const OpContext& context, const HashClear& op) {
                            native_stream(context)));
 }
 
+template <class Key, class Visible>
+void launch_get(const OpContext& context, const HashGet& op, const Visible& visible) {
+  const auto kernel = op.slot_num > 0 ? &hash_get_kernel<Key, true, Visible>
+                                      : &hash_get_kernel<Key, false, Visible>;
+  const std::size_t blocks = (op.keys.size() + kHashThreads - 1) / kHashThreads;
+  launch(context, HashGet::kName, dim3(static_cast<unsigned>(blocks)), dim3(kHashThreads), 0,
+         kernel, lookup_of<Key>(op), places_of(HashGet::kName, op.index), op.index.size() / 2,
+         visible);
+}
+
 void hash_get(const OpContext& context, const HashGet& op) {
   preset(context, op.report, kReportedReserved, 0xFF);
+  const auto limit = static_cast<std::uint64_t>(op.row_limit);
   with_key_type(op.keys.dtype, [&]<class Key>(Key) {
-    const auto kernel =
-        op.slot_num > 0 ? &hash_get_kernel<Key, true> : &hash_get_kernel<Key, false>;
-    const std::size_t blocks = (op.keys.size() + kHashThreads - 1) / kHashThreads;
-    launch(context, HashGet::kName, dim3(static_cast<unsigned>(blocks)), dim3(kHashThreads), 0,
-           kernel, lookup_of<Key>(op), places_of(HashGet::kName, op.index), op.index.size() / 2,
-           static_cast<std::uint64_t>(op.row_limit));
+    if (op.births.empty()) {
+      launch_get<Key>(context, op, FirstRows{limit});
+    } else {
+      launch_get<Key>(context, op, BornRows{limit, op.births.ptr<std::uint32_t>(), op.birth_limit});
+    }
+  });
+}
+
+void hash_erase(const OpContext& context, const HashErase& op) {
+  const auto n = static_cast<std::uint32_t>(op.rows.size());
+  if (n == 0) return;
+  with_key_type(op.row_keys.dtype, [&]<class Key>(Key) {
+    launch(context, HashErase::kName, dim3((n + kHashThreads - 1) / kHashThreads),
+           dim3(kHashThreads), 0, &hash_erase_kernel<Key>, n, op.rows.ptr<std::uint32_t>(),
+           op.row_keys.ptr<Key>());
   });
 }
 
@@ -184,7 +247,15 @@ void hash_get_insert(const OpContext& context, const HashGetInsert& op) {
     const NewRows<Key> rows{lookup_of<Key>(op), words_of(op.counter), op.row_keys.ptr<Key>(),
                             op.slot_num ? op.row_slots.ptr<std::uint32_t>() : nullptr,
                             static_cast<unsigned long long>(op.row_keys.size())};
-    launch_insert(context, HashGetInsert::kName, op.slot_num > 0, rows, op.index, op.keys.size());
+    const auto insert = [&](const auto& with) {
+      launch_insert(context, HashGetInsert::kName, op.slot_num > 0, with, op.index, op.keys.size());
+    };
+    if (op.free_rows.empty()) {
+      insert(rows);
+    } else {
+      insert(ReusedRows<Key>{rows, op.free_rows.ptr<std::uint32_t>(),
+                             static_cast<unsigned long long>(op.numbered)});
+    }
   });
 }
 
@@ -199,6 +270,7 @@ void hash_insert(const OpContext& context, const HashInsert& op) {
   });
 }
 
+const OpRegistration<HashErase> hash_erase_cuda{DeviceType::Cuda, &hash_erase};
 const OpRegistration<HashClear> hash_clear_cuda{DeviceType::Cuda, &hash_clear};
 const OpRegistration<HashGet> hash_get_cuda{DeviceType::Cuda, &hash_get};
 const OpRegistration<HashGetInsert> hash_get_insert_cuda{DeviceType::Cuda, &hash_get_insert};

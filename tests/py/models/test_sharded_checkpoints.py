@@ -2,6 +2,7 @@
 """Native checkpoints of a job: any number of processes saves, any number loads, all or none."""
 
 import json
+import shutil
 import zlib
 from itertools import pairwise
 
@@ -13,6 +14,7 @@ from oracle.thread_group import results_of, run_job
 from hugectr import checkpoints
 from hugectr.checkpoints.chunks import ChunkFile, read_range
 from hugectr.checkpoints.manifest import manifest_text
+from hugectr.checkpoints.reshard import reshard
 from hugectr.errors import DataError, InvalidArgument, OutOfMemory
 from hugectr.processes.solo import SoloGroup
 
@@ -115,6 +117,43 @@ def test_a_checkpoint_of_format_1_loads_on_any_number_of_processes(tmp_path):
     for processes in (1, 3):
         with pytest.raises(DataError, match=r"table0\.vector"):
             resume(tmp_path, processes, 3)
+
+
+def _edited(path, folder, change):
+    """A copy of a checkpoint with another manifest."""
+    copy = shutil.copytree(path, folder / path.name)
+    manifest = json.loads((copy / "manifest.json").read_text())
+    change(manifest["tables"][0])
+    (copy / "manifest.json").write_bytes(manifest_text(manifest))
+    return copy
+
+
+@pytest.mark.parametrize("localized", [False, True])
+def test_reshard_asks_where_rows_belong(tmp_path, localized):
+    """By the placement of the manifest; of a version that named none, by what it was then."""
+    saved = save(tmp_path / "saved", 2, 2, localized)
+    path = checkpoints.latest(tmp_path / "saved")
+    named = json.loads((path / "manifest.json").read_text())["tables"][0]["placement"]
+    assert named == ("by_slot" if localized else "by_key")
+    old = _edited(path, tmp_path / "old", lambda table: table.pop("placement"))
+    for number, source in enumerate((path, old)):
+        new = reshard(source, tmp_path / f"new{number}", 3)
+        (table,) = checkpoints.verify(new)["tables"]
+        assert table.get("placement") == (named if number == 0 else None)
+        for shard, part in enumerate(table["shards"]):
+            by = np.fromfile(new / part["files"]["slot" if localized else "key"], np.uint64)
+            assert len(by) > 0
+            assert np.all(by % np.uint64(3) == shard)
+        assert all_rows(resume(new.parent, 2, 2, localized)[0]) == all_rows(saved)
+
+
+def test_a_placement_of_a_later_version_loads_but_can_not_be_resharded(tmp_path):
+    saved = save(tmp_path / "saved", 1, 1)
+    path = checkpoints.latest(tmp_path / "saved")
+    later = _edited(path, tmp_path / "later", lambda table: table.update(placement="by_moon"))
+    with pytest.raises(InvalidArgument, match="placement 'by_moon' is unknown.*by_key, by_slot"):
+        reshard(later, tmp_path / "new", 2)
+    assert all_rows(resume(tmp_path / "later", 2, 2)[0]) == all_rows(saved)
 
 
 @pytest.mark.parametrize("background", [False, True])

@@ -60,6 +60,9 @@ class FakeSession:
         found = [self.process_of(int(k), int(s)) for k, s in zip(keys, slots, strict=True)]
         return np.array(found, np.uint32)
 
+    def embedding_placement(self, index):
+        return "by_slot" if self.localized else "by_key"
+
     def put(self, slot, key, values):
         """Give a row of this job a value; owned by others: passed over."""
         if self.process_of(key, slot) == self.rank:
