@@ -23,12 +23,12 @@ from hugectr.checkpoints.schema import (
     record,
     text,
 )
-from hugectr.config_optimizer import optimizer_to_json
-from hugectr.enums import Optimizer_t
+from hugectr.config.optimizer import optimizer_to_json
+from hugectr.spec.enums import Optimizer_t
 
 if TYPE_CHECKING:
-    from hugectr.model import Model
-    from hugectr.optimizer import OptParamsPy
+    from hugectr.model.model import Model
+    from hugectr.spec.optimizer import OptParamsPy
 
 Description = dict[str, Any]
 

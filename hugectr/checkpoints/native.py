@@ -15,21 +15,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hugectr import log
-from hugectr.agreement import LONG, from_root, jointly
+from hugectr.base import log
+from hugectr.base.errors import CommError
+from hugectr.base.threads import start_thread
 from hugectr.checkpoints.delta import Base, chain_fields
 from hugectr.checkpoints.description import description_of
 from hugectr.checkpoints.folder import Snapshot, held, write
 from hugectr.checkpoints.manifest import latest as _latest
 from hugectr.checkpoints.ownership import Writer, check_owner
 from hugectr.checkpoints.rows import ModelRows
-from hugectr.errors import CommError
+from hugectr.processes.agreement import LONG, from_root, jointly
 from hugectr.processes.group import ProcessGroup
 from hugectr.processes.solo import SoloGroup
-from hugectr.threads import start_thread
 
 if TYPE_CHECKING:
-    from hugectr.model import Model
+    from hugectr.model.model import Model
 
 # --- taking a model's state -----------------------------------------------------------------------
 

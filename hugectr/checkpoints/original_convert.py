@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from hugectr import log
+from hugectr.base import log
+from hugectr.base.errors import DataError, InvalidArgument
 from hugectr.checkpoints.chunks import Array, read_array
 from hugectr.checkpoints.folder import Snapshot, write
 from hugectr.checkpoints.merge import MergedRows, links_of
@@ -26,7 +27,6 @@ from hugectr.checkpoints.original_files import (
     write_statistics,
 )
 from hugectr.checkpoints.rows import Parts, RowSource
-from hugectr.errors import DataError, InvalidArgument
 
 
 def to_original(path: Path, prefix: str) -> CheckpointFiles:

@@ -11,16 +11,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hugectr.agreement import Rounds, from_root, jointly, together
 from hugectr.checkpoints.chunks import CHUNK
 from hugectr.checkpoints.merge import in_order
 from hugectr.checkpoints.original_files import CheckpointFiles, TableFiles, write_statistics
 from hugectr.checkpoints.row_intervals import SpreadRows, spread_rows
 from hugectr.checkpoints.rows import Parts, bytes_a_row, pack, parts_of, unpack
+from hugectr.processes.agreement import Rounds, from_root, jointly, together
 
 if TYPE_CHECKING:
     from hugectr import _core
-    from hugectr.model import Model
+    from hugectr.model.model import Model
     from hugectr.processes.group import ProcessGroup
 
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hugectr.agreement import LONG, from_root, jointly, together
+from hugectr.base.errors import DataError, InvalidArgument
 from hugectr.checkpoints.chunks import Array, read_array
 from hugectr.checkpoints.load import TableReader, load_table
 from hugectr.checkpoints.manifest import Manifest
@@ -23,11 +23,11 @@ from hugectr.checkpoints.native import group_of, take
 from hugectr.checkpoints.restore_partial import partial_plan
 from hugectr.checkpoints.restore_plan import Plan, plan_of, strict_plan
 from hugectr.checkpoints.rows import RowSource, bag_of, bytes_a_row
-from hugectr.errors import DataError, InvalidArgument
+from hugectr.processes.agreement import LONG, from_root, jointly, together
 from hugectr.processes.group import ProcessGroup
 
 if TYPE_CHECKING:
-    from hugectr.model import Model
+    from hugectr.model.model import Model
 
 #: Bytes of a model's rows, in each process, that are copied before a checkpoint replaces them.
 UNDONE = 256 << 20

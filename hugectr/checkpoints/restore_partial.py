@@ -21,7 +21,7 @@ from hugectr.checkpoints.restore_plan import (
 )
 
 if TYPE_CHECKING:
-    from hugectr.model import Model
+    from hugectr.model.model import Model
 
 
 class _Account:

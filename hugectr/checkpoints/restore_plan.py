@@ -8,15 +8,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hugectr import log
+from hugectr.base import log
+from hugectr.base.errors import InvalidArgument
 from hugectr.checkpoints.chunks import Array
 from hugectr.checkpoints.description import description_of, differences
 from hugectr.checkpoints.manifest import Manifest, row_shape
 from hugectr.checkpoints.merge import Link
-from hugectr.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from hugectr.model import Model
+    from hugectr.model.model import Model
 
 Statistics = list[tuple[str, Array, Array]]
 

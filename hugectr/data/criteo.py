@@ -24,13 +24,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from rich.progress import track
 
-from hugectr.arguments import check_choice, check_int
+from hugectr.base.arguments import check_choice, check_int
+from hugectr.base.errors import InvalidArgument, rejected
 from hugectr.data.criteo_categories import Counts, CountTotal, Encoding, count
 from hugectr.data.criteo_lines import CATEGORIES, INTEGERS, Lines, Part, cut, parse, read_part
 from hugectr.data.norm import write_file_list, write_norm
 from hugectr.data.parquet import ROW_GROUP_ROWS, write_metadata
-from hugectr.enums import Check_t
-from hugectr.errors import InvalidArgument, rejected
+from hugectr.spec.enums import Check_t
 
 T = TypeVar("T")
 SAMPLE_WORDS = 1 + INTEGERS + CATEGORIES

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hugectr.base.errors import DataError
 from hugectr.data.inspect_columns import RawShape, Table, is_parquet_source, read_parquet, read_raw
 from hugectr.data.norm import NormHeader, read_norm_header
 from hugectr.data.norm_records import NormRecords, find_key_bytes, read_norm_records
 from hugectr.data.regular_file import read_file_list
-from hugectr.errors import DataError
 
 
 @dataclass

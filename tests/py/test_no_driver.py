@@ -43,7 +43,8 @@ PROGRAM = """
 import json, sys
 sys.path[:0] = json.loads(sys.argv[1])
 import hugectr
-from hugectr import cuda, doctor
+from hugectr import cuda
+from hugectr.command import doctor
 from models import failing
 
 found = {"why_not": cuda.why_not(), "count": cuda.device_count(), "errors": []}

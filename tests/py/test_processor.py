@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hugectr import processor
+from hugectr.base import processor
 
 OLD = "processor\t: 0\nflags\t\t: fpu sse sse2 ssse3 sse4_1 sse4_2 popcnt avx\nbugs\t\t:\n"
 

@@ -6,7 +6,7 @@ import json
 import pytest
 
 import hugectr
-from hugectr.config import read_config
+from hugectr.config.config_file import read_config
 
 GONE = object()
 

@@ -3,7 +3,8 @@
 
 import pytest
 
-from hugectr import cuda, doctor
+from hugectr import cuda
+from hugectr.command import doctor
 
 FOUND = {
     "driver": "580.95.05, supports CUDA 13.0",

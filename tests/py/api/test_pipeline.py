@@ -3,7 +3,7 @@
 
 import pytest
 
-from hugectr.pipeline import merge, pipeline_line, who_waits
+from hugectr.model.pipeline import merge, pipeline_line, who_waits
 
 QUIET = {
     "batches": 10,

@@ -7,7 +7,7 @@ import inspect
 import pytest
 
 import hugectr
-from hugectr import log
+from hugectr.base import log
 
 
 def test_defaults_are_those_of_the_original():

@@ -6,8 +6,8 @@ import struct
 import numpy as np
 import pytest
 
-from hugectr.enums import Check_t, DataReaderType_t, Distribution_t, PowerLaw_t
-from hugectr.errors import InvalidArgument
+from hugectr.base.errors import InvalidArgument
+from hugectr.spec.enums import Check_t, DataReaderType_t, Distribution_t, PowerLaw_t
 from hugectr.tools import DataGenerator, DataGeneratorParams
 from hugectr.tools.key_distribution import draw_keys
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from oracle.small_net import SIZES, build, losses
 
 from hugectr import InvalidArgument, processes
-from hugectr.enums import DataReaderType_t
+from hugectr.spec.enums import DataReaderType_t
 
 settings = json.loads(Path(sys.argv[1]).read_text())
 folder = Path(settings["folder"])

@@ -12,14 +12,14 @@ from oracle.small_net import SIZES, build
 from oracle.thread_group import results_of, run_job
 
 from hugectr import checkpoints
+from hugectr.base.errors import DataError, InvalidArgument
 from hugectr.checkpoints import publication
 from hugectr.checkpoints.manifest import manifest_text, read_manifest
 from hugectr.checkpoints.original_convert import from_original, to_original
 from hugectr.checkpoints.reshard import reshard
 from hugectr.data import from_arrays
-from hugectr.enums import DataReaderType_t
-from hugectr.errors import DataError, InvalidArgument
 from hugectr.processes.solo import SoloGroup
+from hugectr.spec.enums import DataReaderType_t
 
 ROWS = {(0, key): key for key in range(60)}
 

@@ -12,7 +12,7 @@ from oracle.small_net import SIZES, build, losses
 from hugectr import checkpoints
 from hugectr.checkpoints.manifest import manifest_text
 from hugectr.checkpoints.reshard import reshard
-from hugectr.enums import DataReaderType_t
+from hugectr.spec.enums import DataReaderType_t
 
 job = pytest.importorskip("processes.job")
 SCRIPT = Path(__file__).with_name("checkpoint_job.py")

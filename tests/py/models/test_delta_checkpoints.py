@@ -11,11 +11,11 @@ from oracle.small_net import SIZES, build, losses
 from oracle.thread_group import results_of
 
 from hugectr import checkpoints
+from hugectr.base.errors import DataError, InvalidArgument
 from hugectr.checkpoints.manifest import read_manifest
 from hugectr.checkpoints.reshard import reshard
 from hugectr.data import from_arrays
-from hugectr.enums import DataReaderType_t
-from hugectr.errors import DataError, InvalidArgument
+from hugectr.spec.enums import DataReaderType_t
 
 
 def make(**settings):

@@ -17,10 +17,10 @@ from oracle.fake_model import FakeModel
 from oracle.thread_group import run_job
 
 import hugectr
+from hugectr.base.errors import InvalidArgument
 from hugectr.checkpoints import folder_lock
 from hugectr.checkpoints.folder_lock import NOTE, FolderLock
 from hugectr.checkpoints.reshard import reshard
-from hugectr.errors import InvalidArgument
 from hugectr.processes.solo import SoloGroup
 
 ROWS = {(0, key): key for key in range(60)}

@@ -146,7 +146,7 @@ def test_a_cut_manifest_and_one_of_wrong_content(tmp_path):
             lambda group: checkpoints.verify(newest),
         ):
             for _, error in run_job(2, act):
-                assert isinstance(error, hugectr.errors.DataError)
+                assert isinstance(error, hugectr.DataError)
                 assert str(newest / "manifest.json") in str(error)
     before = model_at(0, {})
     assert before.resume(tmp_path / "step-0000000001") == 1
@@ -158,7 +158,7 @@ def test_a_checkpoint_of_a_later_version(tmp_path):
     path = model_at(1, MANY).save(tmp_path)
     manifest = read_manifest(path) | {"format": 9}
     (path / "manifest.json").write_bytes(manifest_text(manifest))
-    with pytest.raises(hugectr.errors.DataError, match="format 9"):
+    with pytest.raises(hugectr.DataError, match="format 9"):
         model_at(0, {}).resume(tmp_path)
 
 

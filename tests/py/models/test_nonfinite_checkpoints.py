@@ -9,8 +9,8 @@ from oracle.fake_model import DIM, FakeModel
 from oracle.thread_group import run_job
 
 from hugectr import checkpoints
+from hugectr.base.errors import DataError
 from hugectr.checkpoints.finite import NonFinite, nonfinite
-from hugectr.errors import DataError
 from hugectr.processes.solo import SoloGroup
 
 ROWS = {(0, key): key for key in range(400)}

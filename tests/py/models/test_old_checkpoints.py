@@ -10,7 +10,8 @@ import pytest
 from oracle.checkpoint_net import AFTER, CASES, build, everything, rows, train
 
 import hugectr
-from hugectr import checkpoints, log
+from hugectr import checkpoints
+from hugectr.base import log
 from hugectr.checkpoints.manifest import manifest_text
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "checkpoints"

@@ -8,8 +8,8 @@ import pytest
 from oracle.fake_model import DIM, FakeModel, all_rows
 from oracle.thread_group import results_of, run_job
 
+from hugectr.base.errors import DataError, OutOfMemory
 from hugectr.checkpoints import original_files, original_load, original_save
-from hugectr.errors import DataError, OutOfMemory
 
 ROWS = {(k % 5, k): 3 * k + 1 for k in [*range(400), -1, -7, 2**62]}
 

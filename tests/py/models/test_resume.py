@@ -19,7 +19,7 @@ from hugectr import checkpoints
 from hugectr.checkpoints.chunks import ChunkFile
 from hugectr.checkpoints.manifest import manifest_sum
 from hugectr.data import Shuffle
-from hugectr.enums import Check_t, DataReaderType_t
+from hugectr.spec.enums import Check_t, DataReaderType_t
 from hugectr.tools import DataGenerator, DataGeneratorParams
 
 
@@ -117,7 +117,7 @@ def test_onto_another_number_of_devices(data, tmp_path, devices):
 FIT = """
 import sys
 from oracle.small_net import SIZES, build
-from hugectr.enums import DataReaderType_t
+from hugectr.spec.enums import DataReaderType_t
 source, folder, steps, repeat = sys.argv[1:5]
 model = build(DataReaderType_t.Raw, source, slot_size_array=SIZES,
               float_label_dense=True, repeat=repeat == "repeat")
@@ -233,10 +233,10 @@ def test_missing_short_and_damaged_files_are_named(data, tmp_path, part):
             (path / part).write_bytes(damaged)
         for act in (lambda: checkpoints.verify(path), lambda: model.resume(path)):
             if part == "manifest.json" and damaged is None:
-                with pytest.raises((hugectr.errors.DataError, hugectr.InvalidArgument)):
+                with pytest.raises((hugectr.DataError, hugectr.InvalidArgument)):
                     act()
                 continue
-            with pytest.raises(hugectr.errors.DataError, match=re.escape(part)):
+            with pytest.raises(hugectr.DataError, match=re.escape(part)):
                 act()
         (path / part).write_bytes(content)
     model.resume(path)
@@ -257,7 +257,7 @@ def test_another_model_is_refused_and_unchanged(data, tmp_path):
         changed = manifest | change
         changed["crc32"] = manifest_sum(changed)
         (path / "manifest.json").write_text(json.dumps(changed))
-        with pytest.raises((hugectr.InvalidArgument, hugectr.errors.DataError), match=words):
+        with pytest.raises((hugectr.InvalidArgument, hugectr.DataError), match=words):
             other.resume(path)
     assert_equal_states(state(other), before)
     with pytest.raises(hugectr.InvalidArgument, match="no checkpoint"):

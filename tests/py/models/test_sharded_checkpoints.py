@@ -11,9 +11,9 @@ from oracle.fake_model import FakeModel, all_rows, place
 from oracle.thread_group import results_of, run_job
 
 from hugectr import checkpoints
+from hugectr.base.errors import DataError, InvalidArgument, OutOfMemory
 from hugectr.checkpoints.chunks import ChunkFile, read_range
 from hugectr.checkpoints.manifest import manifest_text
-from hugectr.errors import DataError, InvalidArgument, OutOfMemory
 from hugectr.processes.solo import SoloGroup
 
 ROWS = {(k % 5, int(k)): k for k in [*range(100), -1, -7, 2**62]}

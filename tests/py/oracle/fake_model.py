@@ -9,8 +9,8 @@ import numpy as np
 
 import hugectr
 from hugectr._core import Turn
-from hugectr.errors import InvalidArgument, OutOfMemory
-from hugectr.model_files import ModelFiles
+from hugectr.base.errors import InvalidArgument, OutOfMemory
+from hugectr.model.original_files import ModelFiles
 
 DIM = 6
 
