@@ -45,7 +45,7 @@ sys.path[:0] = json.loads(sys.argv[1])
 import hugectr
 from hugectr import cuda
 from hugectr.command import doctor
-from models import failing
+from model import failing
 
 found = {"why_not": cuda.why_not(), "count": cuda.device_count(), "errors": []}
 assert not cuda.is_available()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from models.nets import Setup, evaluate, losses, make_model, read_table
+from model.nets import Setup, evaluate, losses, make_model, read_table
 
 import hugectr
 from hugectr.data.planted import make_planted

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from models.nets import Setup, make_model
+from model.nets import Setup, make_model
 
 import hugectr
 from hugectr import _core

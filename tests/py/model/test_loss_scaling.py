@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from models.nets import Setup, losses, make_model
+from model.nets import Setup, losses, make_model
 
 import hugectr
 from hugectr.data.planted import make_planted

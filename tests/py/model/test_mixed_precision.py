@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from models.nets import Setup, evaluate, losses, make_model
+from model.nets import Setup, evaluate, losses, make_model
 from oracle.reals import BFLOAT16, FLOAT16, HALVES, Real
 
 import hugectr

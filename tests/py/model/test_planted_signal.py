@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from models.nets import NETS, Setup, evaluate, losses, make_model, read_table
+from model.nets import NETS, Setup, evaluate, losses, make_model, read_table
 from oracle.numpy_models import Trainer
 
 from hugectr.data.planted import auc, make_planted

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from models.nets import Setup, make_model
+from model.nets import Setup, make_model
 
 import hugectr
 from hugectr.data.planted import make_planted

@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from models.nets import Setup, losses, make_model
+from model.nets import Setup, losses, make_model
 
 import hugectr
 from hugectr.data import MemoryDataset, from_arrays

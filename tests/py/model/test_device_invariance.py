@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pytest
-from models.nets import SavedTable, Setup, losses, make_model, read_table
+from model.nets import SavedTable, Setup, losses, make_model, read_table
 
 import hugectr
 from hugectr.data import MemoryDataset
@@ -120,7 +120,7 @@ _PROGRAM = """
 import hashlib, json, sys
 from pathlib import Path
 sys.path[:0] = json.loads(sys.argv[1])
-from models.nets import Setup, losses, make_model
+from model.nets import Setup, losses, make_model
 folder, train, workers = Path(sys.argv[2]), sys.argv[3], int(sys.argv[4])
 setup = Setup("dropout", train, train, 5, 3, nnz=3, devices=2, num_workers=workers,
               optimizer="Adam", lr=0.002, update_type="Global")

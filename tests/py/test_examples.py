@@ -12,7 +12,7 @@ import pytest
 
 import hugectr
 
-EXAMPLES = Path(__file__).parents[3] / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 SCRIPTS = ("wdl", "deepfm", "dcn", "dlrm")
 
 

@@ -8,14 +8,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from models import failing
+from model import failing
 
 import hugectr
 
 _RUNS_OUT = """
 import json, resource, sys
 sys.path[:0] = json.loads(sys.argv[1])
-from models import failing
+from model import failing
 
 def used():
     for line in open("/proc/self/status"):
