@@ -33,6 +33,7 @@ from hugectr.base.errors import (
 )
 from hugectr.command.model import add_model_commands
 from hugectr.config.config_file import read_config
+from hugectr.model.from_config import build_model
 from hugectr.spec.enums import Check_t, DataReaderType_t, Distribution_t
 from hugectr.spec.solver import DEVICES
 
@@ -63,7 +64,7 @@ def _train_config(path: Path, args: argparse.Namespace) -> dict[str, Any]:
     if args.max_iter:
         settings = replace(settings, max_iter=args.max_iter, repeat_dataset=True, num_epochs=0)
     config.solver = settings
-    model = config.build_model()
+    model = build_model(config)
     begin = time.perf_counter()
     model.fit(
         num_epochs=settings.num_epochs,

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from hugectr.base.errors import rejected
-from hugectr.config.json_reader import JsonObject, Nothing, read_json
+from hugectr.config.json_reader import JsonObject, read_json
 from hugectr.config.layers import ParsedLayers, parse_layers
 from hugectr.config.optimizer import parse_optimizer
-from hugectr.model.model import Model
 from hugectr.spec.enums import DeviceLayout, MetricsType
 from hugectr.spec.metrics import parse_metric
 from hugectr.spec.optimizer import LearningRateScheduler, OptParamsPy, Schedule
@@ -26,25 +25,6 @@ class Config:
     optimizer: OptParamsPy
     layers: ParsedLayers
     model_name: str
-
-    def build_model(self) -> Model:
-        """A compiled model with the weights that the solver names loaded."""
-        reader = self.layers.reader
-        if reader is None:
-            raise rejected("layers[0].source", Nothing(), "the path of a file list")
-        solver = self.solver.to_solver(self.optimizer.schedule, self.model_name)
-        model = Model(solver, reader, self.optimizer)
-        model.add_all(self.layers)
-        model.compile()
-        if self.solver.model_file:
-            model.load_dense_weights(self.solver.model_file)
-        if self.solver.dense_opt_states_file:
-            model.load_dense_optimizer_states(self.solver.dense_opt_states_file)
-        if self.solver.embedding_files:
-            model.load_sparse_weights(self.solver.embedding_files)
-        if self.solver.sparse_opt_states_file:
-            model.load_sparse_optimizer_states(self.solver.sparse_opt_states_file)
-        return model
 
 
 def _vvgpu(solver: JsonObject) -> list[list[int]]:

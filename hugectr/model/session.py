@@ -5,6 +5,7 @@ from pathlib import Path
 
 from hugectr.base.errors import InvalidArgument, rejected
 from hugectr.config.config_file import read_config
+from hugectr.model.from_config import build_model
 from hugectr.model.model import Model, ModelDataReader
 from hugectr.spec.session_solver import SessionSolver, check_oversubscriber
 
@@ -43,7 +44,7 @@ class Session:
             )
         check_oversubscriber("Session: ", use_model_oversubscriber)
         self._config = read_config(config_file, solver_config)
-        self._model = self._config.build_model()
+        self._model = build_model(self._config)
 
     @property
     def model(self) -> Model:

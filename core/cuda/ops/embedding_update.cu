@@ -3,7 +3,7 @@
 
 #include "core/cpp/ops/embedding_update.hpp"
 #include "core/cpp/ops/loops/row_update_rules.hpp"
-#include "core/cuda/memory/scratch_parts.hpp"
+#include "core/cuda/device/scratch_parts.hpp"
 #include "core/cuda/primitives/row_updates.cuh"
 
 namespace hugectr::cuda {

@@ -7,6 +7,7 @@ import pytest
 
 import hugectr
 from hugectr.config.config_file import read_config
+from hugectr.model.from_config import build_model
 
 GONE = object()
 
@@ -125,7 +126,7 @@ HPARAM = ("layers", 1, "sparse_embedding_hparam")
 def test_complaints(config, write_json, path, value, words):
     change(config, path, value)
     with pytest.raises(hugectr.InvalidArgument) as caught:
-        read_config(write_json(config)).build_model()
+        build_model(read_config(write_json(config)))
     for word in words:
         assert word in str(caught.value), str(caught.value)
 
@@ -181,7 +182,7 @@ def test_arguments_of_the_helper_win(config, write_json):
 def test_complaint_about_a_helper_argument_names_it(config, write_json):
     given = hugectr.solver_parser_helper(batchsize=33)
     with pytest.raises(hugectr.InvalidArgument, match="solver_parser_helper: batchsize"):
-        read_config(write_json(config), given).build_model()
+        build_model(read_config(write_json(config), given))
 
 
 def test_scheduler_of_a_config(config, write_json):

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/cuda/device/cuda_backend.hpp"
+#include "core/cuda/backend/cuda_backend.hpp"
 
 #include <cstdint>
 #include <cstdlib>
@@ -17,9 +17,9 @@
 #include "core/cuda/device/cublas_lt.hpp"
 #include "core/cuda/device/cuda_event.hpp"
 #include "core/cuda/device/cuda_stream.hpp"
-#include "core/cuda/device/device_guard.hpp"
-#include "core/cuda/device/driver.hpp"
-#include "core/cuda/device/status.hpp"
+#include "core/cuda/driver/device_guard.hpp"
+#include "core/cuda/driver/driver.hpp"
+#include "core/cuda/driver/status.hpp"
 #include "core/cuda/memory/cuda_memory_resource.hpp"
 #include "core/cuda/memory/memory_pool.hpp"
 

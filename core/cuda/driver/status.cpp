@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/cuda/device/status.hpp"
+#include "core/cuda/driver/status.hpp"
 
 #include <cstdio>
 #include <exception>
@@ -7,7 +7,7 @@
 #include <string>
 
 #include "core/cpp/base/error.hpp"
-#include "core/cuda/device/driver.hpp"
+#include "core/cuda/driver/driver.hpp"
 
 namespace hugectr::cuda {
 namespace {

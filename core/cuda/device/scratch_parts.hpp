@@ -2,7 +2,7 @@
 #pragma once
 #include <cstddef>
 
-#include "core/cuda/memory/scratch.hpp"
+#include "core/cuda/device/scratch.hpp"
 
 namespace hugectr::cuda {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/cuda/device/driver.hpp"
+#include "core/cuda/driver/driver.hpp"
 
 #include <dlfcn.h>
 
@@ -7,7 +7,7 @@
 #include <regex>
 
 #include "core/cpp/base/error.hpp"
-#include "core/cuda/device/status.hpp"
+#include "core/cuda/driver/status.hpp"
 
 namespace hugectr::cuda {
 namespace {

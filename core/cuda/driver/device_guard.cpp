@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/cuda/device/device_guard.hpp"
+#include "core/cuda/driver/device_guard.hpp"
 
-#include "core/cuda/device/status.hpp"
+#include "core/cuda/driver/status.hpp"
 
 namespace hugectr::cuda {
 

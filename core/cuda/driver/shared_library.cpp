@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/cuda/device/shared_library.hpp"
+#include "core/cuda/driver/shared_library.hpp"
 
 #include <dlfcn.h>
 #include <link.h>
