@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,14 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from hugectr import checkpoints
-from hugectr._core import serialised, unserialised
+from hugectr._core import Turn, unserialised
 from hugectr.base import log
 from hugectr.base.arguments import check_bool, check_int
 from hugectr.base.errors import InvalidArgument
-from hugectr.checkpoints import MANIFEST, Base, step_folder
+from hugectr.checkpoints import MANIFEST, Base, TrainingState, step_folder
 from hugectr.checkpoints.manifest import AGAIN
 from hugectr.checkpoints.ownership import Writer, check_not_behind, check_owner
-from hugectr.model.graph import ModelGraph
 from hugectr.processes.agreement import from_root, together
 from hugectr.processes.group import ProcessGroup
 
@@ -45,36 +43,27 @@ class Resumed(int):
         return resumed
 
 
-@serialised
-class ModelCheckpoints(ModelGraph):
-    """The part of Model that deals with native checkpoints (``hugectr.checkpoints``)."""
+class Checkpoints:
+    """Saves the state of a training into native checkpoints (``hugectr.checkpoints``) and resumes.
 
-    #: Epoch that fit() is in (epoch mode): part of what a checkpoint goes on from.
-    fit_epoch = 0
-    _saver: checkpoints.Saver | None = None
-    _save_channel: ProcessGroup | None = None
-    _notes_rows = False  # whether saves take marks, for deltas that build on them
-    _base: Base | None = None  # what the next delta may build on
-    _next_base: Base | None = None  # that when the save under way is published
-    _incremental: tuple[int, ...] = ()  # marks of the last get_incremental_model()
-    _run_id: str | None = None
-    #: Folder of the checkpoint that the model was resumed from, without links in it.
-    resumed_in: Path | None = None
+    Parameters
+    ----------
+    state : TrainingState
+    turn : Turn
+        Of the calls on the model.
+    """
 
-    @property
-    def run_id(self) -> str:
-        """Identity of the run that trains this model: 32 hex characters, in all its checkpoints.
-
-        It is made when it is first asked for, which is collective; who resumes goes on with that of
-        the checkpoint.
-        """
-        if self._run_id is None:
-            self._run_id = from_root(self._group(), lambda: secrets.token_hex(16))
-        return self._run_id
-
-    @run_id.setter
-    def run_id(self, run: str | None) -> None:
-        self._run_id = run
+    def __init__(self, state: TrainingState, turn: Turn) -> None:
+        self._state = state
+        self._turn = turn
+        #: Of those who wait for a save, who do not keep others from training.
+        self._save_turn = Turn("model")
+        self._saver: checkpoints.Saver | None = None
+        self._save_channel: ProcessGroup | None = None
+        self._notes_rows = False  # whether saves take marks, for deltas that build on them
+        self._base: Base | None = None  # what the next delta may build on
+        self._next_base: Base | None = None  # that when the save under way is published
+        self._incremental: tuple[int, ...] = ()  # marks of the last get_incremental_model()
 
     @unserialised  # does not keep the turn while an earlier save writes
     def save(
@@ -130,9 +119,9 @@ class ModelCheckpoints(ModelGraph):
         check_bool("save: delta", delta)
         check_bool("save: allow_nonfinite", allow_nonfinite)
         if not allow_nonfinite:
-            self.session.check_loss()
+            self._state.session.check_loss()
         self.wait_for_save()
-        with self.exclusive():
+        with self._turn:
             return self._save(Path(path), keep_last, background, delta, allow_nonfinite)
 
     def _save(
@@ -143,13 +132,13 @@ class ModelCheckpoints(ModelGraph):
         if delta:
             self._notes_rows = True
         if background and self._save_channel is None:
-            self._save_channel = self._group().duplicate("save")
+            self._save_channel = self._state.group.duplicate("save")
         self._saver = checkpoints.Saver(
             path, keep_last, background, self._save_channel, allow_nonfinite
         )
-        target = step_folder(path, self.session.step())
+        target = step_folder(path, self._state.session.step())
         self._next_base = None
-        self._saver.save(self, base)  # type: ignore[arg-type]
+        self._saver.save(self._state, base)
         if self._notes_rows:
             self._next_base = Base(target, self._mark_rows())
         if not background:
@@ -161,7 +150,9 @@ class ModelCheckpoints(ModelGraph):
         self._notes_rows = True
 
     def _mark_rows(self) -> tuple[int, ...]:
-        return tuple(self.session.mark_embedding(i) for i in range(len(self.embeddings)))
+        return tuple(
+            self._state.session.mark_embedding(i) for i in range(len(self._state.table_names))
+        )
 
     def _base_for(self, folder: Path) -> Base | None:
         """What a delta in this folder can build on."""
@@ -171,15 +162,15 @@ class ModelCheckpoints(ModelGraph):
             return (
                 base is not None
                 and base.path.parent.resolve() == folder.resolve()
-                and base.path != step_folder(base.path.parent, self.session.step())
-                and (self._group().rank > 0 or base.is_there())
+                and base.path != step_folder(base.path.parent, self._state.session.step())
+                and (self._state.group.rank > 0 or base.is_there())
                 and self._know_since(base.marks)
             )
 
-        return base if all(together(self._group(), usable)) else None
+        return base if all(together(self._state.group, usable)) else None
 
     def _know_since(self, marks: Sequence[int]) -> bool:
-        known = self.session.embedding_knows_since
+        known = self._state.session.embedding_knows_since
         return all(known(index, mark) for index, mark in enumerate(marks))
 
     def get_incremental_model(
@@ -207,11 +198,11 @@ class ModelCheckpoints(ModelGraph):
         of the vectors; or saves a delta, which holds them all (``save(folder, delta=True)``).
         """
         known = bool(self._incremental) and self._know_since(self._incremental)
-        since = self._incremental if known else (0,) * len(self.embeddings)
+        since = self._incremental if known else (0,) * len(self._state.table_names)
         found = []
         for index, mark in enumerate(since):
-            order = self.session.embedding_order(index, mark)
-            bag = self.session.read_embedding(index, order, 0, len(order), False)
+            order = self._state.session.embedding_order(index, mark)
+            bag = self._state.session.read_embedding(index, order, 0, len(order), False)
             found.append((bag["keys"], bag["vectors"]))
         self._incremental = self._mark_rows()
         return found
@@ -246,17 +237,20 @@ class ModelCheckpoints(ModelGraph):
         InvalidArgument
             When it has checkpoints of another run, or later ones.
         """
-        step, writer = self.session.step(), Writer(self.run_id, self.resumed_in)
+        step, writer = (
+            self._state.session.step(),
+            Writer(self._state.run_id, self._state.resumed_in),
+        )
 
         def check() -> None:
             check_owner(Path(folder), step, writer)
             check_not_behind(Path(folder), step)
 
-        from_root(self._group(), check)
+        from_root(self._state.group, check)
 
     def latest_checkpoint(self, folder: str | os.PathLike[str]) -> Path | None:
         """The newest published checkpoint of a folder, or None; what process 0 sees counts."""
-        return from_root(self._group(), lambda: checkpoints.latest(folder))
+        return from_root(self._state.group, lambda: checkpoints.latest(folder))
 
     def resume(self, path: str | os.PathLike[str], strict: bool = True) -> Resumed:
         """Go on from a checkpoint: the next step is the one that would have come then.
@@ -286,12 +280,12 @@ class ModelCheckpoints(ModelGraph):
         """
         check_bool("resume: strict", strict)
         self.wait_for_save()
-        place, run, crc32 = from_root(self._group(), lambda: _checkpoint_at(Path(path)))
-        plan = checkpoints.give(self, place, strict)  # type: ignore[arg-type]
+        place, run, crc32 = from_root(self._state.group, lambda: _checkpoint_at(Path(path)))
+        plan = checkpoints.give(self._state, place, strict)
         self._base = None
         # What was taken in part is a run of its own.
-        self.run_id = None if plan.left else run
-        self.resumed_in = None if plan.left else place.resolve().parent
+        self._state.run_id = None if plan.left else run
+        self._state.resumed_in = None if plan.left else place.resolve().parent
         is_whole = not plan.left and not place.name.endswith(AGAIN)  # else a name that will change
         if self._notes_rows and is_whole:
             self._base = Base(place, self._mark_rows(), crc32)
@@ -301,22 +295,7 @@ class ModelCheckpoints(ModelGraph):
                 log.info(f"resume: taken: {what}")
             for what in plan.left:
                 log.warning(f"resume: left: {what}")
-        return Resumed(self.session.step(), plan.taken, plan.left)
-
-    def _group(self) -> ProcessGroup:
-        return checkpoints.group_of(self)  # type: ignore[arg-type]
-
-    def frozen(self) -> set[str]:
-        """Names of the frozen tables; "" stands for the dense network."""
-        return set(self._frozen)
-
-    def set_frozen(self, names: set[str]) -> None:
-        """Freeze these and nothing else."""
-        for name in self._frozen - names:
-            self.session.set_trainable(name, True)
-        for name in names - self._frozen:
-            self.session.set_trainable(name, False)
-        self._frozen = set(names)
+        return Resumed(self._state.session.step(), plan.taken, plan.left)
 
 
 def _checkpoint_at(place: Path) -> tuple[Path, str | None, int]:

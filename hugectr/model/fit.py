@@ -25,7 +25,7 @@ Advance = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Checkpoints:
+class CheckpointSettings:
     """What ``Model.fit`` does about native checkpoints; arguments as there."""
 
     folder: str | Path
@@ -60,7 +60,7 @@ class Fit:
         snapshot: int,
         snapshot_prefix: str,
         progress: bool,
-        checkpoints: Checkpoints,
+        checkpoints: CheckpointSettings,
         show_pipeline: bool = False,
     ) -> None:
         self.model = model

@@ -5,10 +5,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Self
 
 from hugectr import _core, processes
-from hugectr._core import Turn, serialised, unserialised
+from hugectr._core import Turn
 from hugectr.base import log
 from hugectr.base.errors import InvalidArgument, rejected
 from hugectr.config.graph import read_graph, write_graph
@@ -22,28 +21,29 @@ from hugectr.spec.solver import Solver
 from hugectr.spec.tensor_names import TensorNames
 
 
-@serialised
-class ModelGraph:
-    """The part of Model that puts the graph together."""
+class Graph:
+    """What a model is made of: settings, input, tables, layers; compiled, the session in the core.
 
-    #: Why nothing can be done with the model: a resume() that failed half way. Empty: it can.
-    unusable = ""
-    _session: _core.Session | None = None
-    _turn: Turn
-    _save_turn: Turn  # of those who wait for a save, who do not keep others from training
+    Parameters
+    ----------
+    solver, reader_params, opt_params, etc_params
+        Those of Model.
+    turn : Turn
+        Of the calls on the model.
 
-    def __new__(cls, *_: object, **__: object) -> Self:
-        """Make the locks, whatever a subclass does in its ``__init__``."""
-        model = super().__new__(cls)
-        model._turn, model._save_turn = Turn("model"), Turn("model")
-        return model
+    Attributes
+    ----------
+    unusable : str
+        Why nothing can be done with the model: a resume() that failed half way. Empty: it can.
+    """
 
     def __init__(
         self,
         solver: Solver,
         reader_params: DataReaderParams,
         opt_params: OptParamsPy,
-        etc_params: None = None,
+        etc_params: None,
+        turn: Turn,
     ) -> None:
         for name, value, kind, maker in (
             ("solver", solver, Solver, "CreateSolver"),
@@ -73,22 +73,19 @@ class ModelGraph:
         self.dense_layers: list[DenseLayer] = []
         self._names = TensorNames()
         self.processes = processes.current()
-        self._session = None
-        self._frozen: set[str] = set()  # "" is the dense network
-        self._logged_stages: dict[str, float] = {}
-        self._logged_metrics: dict[str, float] = {}
+        self.unusable = ""
+        self._turn = turn
+        self._session: _core.Session | None = None
 
-    @unserialised
-    def exclusive(self) -> Turn:
-        """Context in which no other thread's call on this model comes between one's own.
+    @property
+    def compiled(self) -> _core.Session | None:
+        """The session, usable or not; None before compile()."""
+        return self._session
 
-        Calls of several threads on one model take turns by themselves, call by call and in the
-        order in which they came; fit() step by step, so that another thread may save a model that
-        trains. A call may come from inside another one, in the same thread. In a job of several
-        processes all of them must make their calls in the same order, whatever their threads.
-        After a fork the model belongs to the parent alone: every call in the child raises.
-        """
-        return self._turn
+    @property
+    def table_names(self) -> list[str]:
+        """Names of the tables, in the order in which they were added."""
+        return [embedding.sparse_embedding_name for embedding in self.embeddings]
 
     def add(self, part: Input | SparseEmbedding | DenseLayer) -> None:
         """Add the input, a table or a layer.
@@ -149,8 +146,6 @@ class ModelGraph:
             solver, self.reader_params.to_spec(self.input), spec, self.processes, self._turn
         )
         processes.end_with_job(self._session)
-        for name in self._frozen:
-            self._session.set_trainable(name, False)
         self._log_compiled(solver["device"])
 
     def _log_compiled(self, device: str) -> None:

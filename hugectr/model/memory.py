@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The part of Model that shows and takes memory: tensors, dense weights, table rows."""
+"""A model's memory, shown and taken: tensors, dense weights, table rows."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hugectr._core import TensorView, serialised
+from hugectr._core import TensorView
 from hugectr.base.arguments import check_bool, check_int, check_str
 from hugectr.base.errors import did_you_mean, rejected
 from hugectr.interop import TableRows, as_view, stream_handle, to_numpy
-from hugectr.model.graph import ModelGraph
+from hugectr.model.graph import Graph
 from hugectr.spec.enums import Optimizer_t
 
 if TYPE_CHECKING:
@@ -44,8 +44,7 @@ class RunningStatistics(NamedTuple):
     var: npt.NDArray[np.float32]
 
 
-@serialised
-class ModelMemory(ModelGraph):
+class Memory:
     """A compiled model's memory, without a copy; ``hugectr.interop`` has the rules.
 
     In all methods ``device`` counts the devices of this process as ``vvgpu`` names them, from 0,
@@ -53,8 +52,11 @@ class ModelMemory(ModelGraph):
     from then on waits for what the model has been given to do, or the model for it.
     """
 
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
     def _place(self, where: str, device: int) -> int:
-        return check_int(f"{where}: device", device, 0, self.solver.num_devices - 1)
+        return check_int(f"{where}: device", device, 0, self._graph.solver.num_devices - 1)
 
     def _handed_out(self, view: TensorView, stream: Any) -> TensorView:
         if stream is not None:
@@ -89,11 +91,11 @@ class ModelMemory(ModelGraph):
         where = self._place("Model.tensor", device)
         wanted = check_str("Model.tensor: name", name)
         train = check_bool("Model.tensor: train", train)
-        return self._handed_out(self.session.tensor_view(wanted, train, where), stream)
+        return self._handed_out(self._graph.session.tensor_view(wanted, train, where), stream)
 
     def dense_weight_names(self) -> list[str]:
         """Names of the dense weights in the order of the files, such as ``fc1.weight``."""
-        return self.session.weight_names()
+        return self._graph.session.weight_names()
 
     def dense_weight(self, name: str, *, device: int = 0, stream: Any = None) -> TensorView:
         """Show a dense weight, float32, that training updates in place.
@@ -113,7 +115,7 @@ class ModelMemory(ModelGraph):
         """
         where = self._place("Model.dense_weight", device)
         wanted = check_str("Model.dense_weight: name", name)
-        return self._handed_out(self.session.weight_view(wanted, where), stream)
+        return self._handed_out(self._graph.session.weight_view(wanted, where), stream)
 
     def set_dense_weight(self, name: str, values: Any, *, stream: Any = None) -> None:
         """Copy values into a dense weight on every device.
@@ -130,7 +132,7 @@ class ModelMemory(ModelGraph):
         view = as_view(values, stream=stream)
         if view.device == "cpu" and view.dtype != "float32":
             view = as_view(np.asarray(view, np.float32))
-        self.session.set_weight(check_str("Model.set_dense_weight: name", name), view)
+        self._graph.session.set_weight(check_str("Model.set_dense_weight: name", name), view)
 
     def dense_state_names(self) -> list[str]:
         """Names of the states that the optimizer keeps for every dense weight.
@@ -138,7 +140,7 @@ class ModelMemory(ModelGraph):
         ``m`` and ``v`` (Adam), ``accumulator`` (AdaGrad), ``momentum`` (MomentumSGD, Nesterov),
         none (SGD).
         """
-        return list(DENSE_STATES[self.opt_params.optimizer_type])
+        return list(DENSE_STATES[self._graph.opt_params.optimizer_type])
 
     def dense_state(
         self, name: str, state: str, *, device: int = 0, stream: Any = None
@@ -168,16 +170,16 @@ class ModelMemory(ModelGraph):
         wanted = check_str("Model.dense_state: name", name)
         states = self.dense_state_names()
         if state not in states:
-            optimizer = self.opt_params.optimizer_type.name
+            optimizer = self._graph.opt_params.optimizer_type.name
             raise rejected("Model.dense_state: state", state, f"one of {states} ({optimizer})")
-        view = self.session.state_view(wanted, states.index(state), where)
+        view = self._graph.session.state_view(wanted, states.index(state), where)
         return self._handed_out(view, stream)
 
     def running_statistics(self) -> dict[str, RunningStatistics]:
         """Running mean and variance of the BatchNorm layers, by the name of their top: copies."""
         return {
             layer: RunningStatistics(mean, var)
-            for layer, mean, var in self.session.non_trainables()
+            for layer, mean, var in self._graph.session.non_trainables()
         }
 
     def set_running_statistics(self, layer: str, mean: Any, var: Any) -> None:
@@ -210,7 +212,7 @@ class ModelMemory(ModelGraph):
                 where = f"Model.set_running_statistics: {what}[{at}] of {layer!r}"
                 raise rejected(where, float(values[at]), "a finite number, of var >= 0")
         known[layer] = new
-        self.session.set_non_trainables([(name, *values) for name, values in known.items()])
+        self._graph.session.set_non_trainables([(name, *values) for name, values in known.items()])
 
     def set_dense_weights(self, values: Any, *, stream: Any = None) -> None:
         """Set all dense weights from one flat array (any array library), in the order of the files.
@@ -220,7 +222,7 @@ class ModelMemory(ModelGraph):
         InvalidArgument
             When the number of values is not the model's.
         """
-        self.session.set_dense_weights(to_numpy(values, stream=stream))
+        self._graph.session.set_dense_weights(to_numpy(values, stream=stream))
 
     def table(self, embedding: str, *, device: int = 0, stream: Any = None) -> TableRows:
         """Show the trained rows of a table on one device.
@@ -239,7 +241,7 @@ class ModelMemory(ModelGraph):
             writes other rows into the same memory.
         """
         where = self._place("Model.table", device)
-        views = self.session.table_view(self._table_index("Model.table", embedding), where)
+        views = self._graph.session.table_view(self._table_index("Model.table", embedding), where)
         rows = TableRows(views["keys"], views["slot_ids"], views["vectors"], tuple(views["states"]))
         self._handed_out(rows.vectors, stream)
         return rows
@@ -287,10 +289,10 @@ class ModelMemory(ModelGraph):
             "states": [],
             "last_step": None,
         }
-        self.session.load_embedding(index, bag)
+        self._graph.session.load_embedding(index, bag)
 
     def _table_index(self, where: str, embedding: str) -> int:
-        names = [table.sparse_embedding_name for table in self.embeddings]
+        names = self._graph.table_names
         if embedding not in names:
             near = did_you_mean(str(embedding), names)
             raise rejected(f"{where}: embedding", embedding, f"one of {names}{near}")
@@ -308,4 +310,4 @@ class ModelMemory(ModelGraph):
         InvalidArgument
             On the CPU there is nothing to wait for: what NumPy does is done when it returns.
         """
-        self.session.wait_for_stream(stream_handle(stream))
+        self._graph.session.wait_for_stream(stream_handle(stream))

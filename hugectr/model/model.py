@@ -1,34 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training, saving and looking into a model."""
+"""A model as scripts know it: one class, whose calls its parts carry out."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
-
 from hugectr import _core
-from hugectr._core import serialised, unserialised
-from hugectr.base import log
-from hugectr.base.arguments import check_enum, check_float, check_str
-from hugectr.base.errors import rejected
-from hugectr.model.fit import Checkpoints, Fit
-from hugectr.model.memory import ModelMemory
-from hugectr.model.original_files import ModelFiles
-from hugectr.model.timing import ModelTiming
-from hugectr.spec.enums import Tensor_t
-from hugectr.spec.reader import one_source
-
-
-class ModelLearningRateScheduler:
-    """The schedule of a model, as ``Model.get_learning_rate_scheduler`` gives it."""
-
-    def __init__(self, session: _core.Session) -> None:
-        self._session = session
-
-    def get_next(self) -> float:
-        """Go on to the next step and return its learning rate."""
-        return self._session.get_next_lr()
+from hugectr._core import Turn, serialised, unserialised
+from hugectr.model.checkpoints import Checkpoints
+from hugectr.model.fit import CheckpointSettings, Fit
+from hugectr.model.freezing import Freezing
+from hugectr.model.graph import Graph
+from hugectr.model.handed_on import handed_on
+from hugectr.model.inspection import Inspection
+from hugectr.model.memory import Memory
+from hugectr.model.original_files import OriginalFiles
+from hugectr.model.state import ModelState
+from hugectr.model.timing import Timing
+from hugectr.model.training import Training
+from hugectr.processes.group import ProcessGroup
+from hugectr.spec.embedding import SparseEmbedding
+from hugectr.spec.layers import DenseLayer
+from hugectr.spec.optimizer import OptParamsPy
+from hugectr.spec.reader import DataReaderParams, Input
+from hugectr.spec.solver import Solver
 
 
 class ModelDataReader:
@@ -51,7 +44,7 @@ class ModelDataReader:
 
 
 @serialised
-class Model(ModelMemory, ModelFiles, ModelTiming):
+class Model:
     """A model: an input, embedding tables, a dense network, and the run that trains them.
 
     Several threads may call it: their calls take turns (``exclusive``).
@@ -72,7 +65,97 @@ class Model(ModelMemory, ModelFiles, ModelTiming):
     ``fit``.
     """
 
-    # --- training -------------------------------------------------------------------------------
+    def __init__(
+        self,
+        solver: Solver,
+        reader_params: DataReaderParams,
+        opt_params: OptParamsPy,
+        etc_params: None = None,
+    ) -> None:
+        self._turn = Turn("model")
+        self._graph = Graph(solver, reader_params, opt_params, etc_params, self._turn)
+        self._freezing = Freezing(self._graph)
+        self._training = Training(self._graph)
+        self._inspection = Inspection(self._graph)
+        self._memory = Memory(self._graph)
+        self._timing = Timing(self._graph)
+        self._state = ModelState(self._graph, self._freezing)
+        self._checkpoints = Checkpoints(self._state, self._turn)
+        self._original_files = OriginalFiles(self._state)
+
+    @unserialised
+    def exclusive(self) -> Turn:
+        """Context in which no other thread's call on this model comes between one's own.
+
+        Calls of several threads on one model take turns by themselves, call by call and in the
+        order in which they came; fit() step by step, so that another thread may save a model that
+        trains. A call may come from inside another one, in the same thread. In a job of several
+        processes all of them must make their calls in the same order, whatever their threads.
+        After a fork the model belongs to the parent alone: every call in the child raises.
+        """
+        return self._turn
+
+    # --- what it is made of -----------------------------------------------------------------------
+
+    @property
+    def solver(self) -> Solver:
+        """Settings; those of the optimizer's schedule are in them."""
+        return self._graph.solver
+
+    @property
+    def reader_params(self) -> DataReaderParams:
+        """Where the data comes from."""
+        return self._graph.reader_params
+
+    @property
+    def opt_params(self) -> OptParamsPy:
+        """The optimizer of the dense network, and of tables without their own."""
+        return self._graph.opt_params
+
+    @property
+    def input(self) -> Input | None:
+        """What was added as input."""
+        return self._graph.input
+
+    @property
+    def embeddings(self) -> list[SparseEmbedding]:
+        """The tables, in the order in which they were added."""
+        return self._graph.embeddings
+
+    @property
+    def dense_layers(self) -> list[DenseLayer]:
+        """The layers, in the order in which they were added."""
+        return self._graph.dense_layers
+
+    @property
+    def processes(self) -> ProcessGroup | None:
+        """The processes that the model is spread over, when they are several."""
+        return self._graph.processes
+
+    @property
+    def session(self) -> _core.Session:
+        """The compiled model in the core."""
+        return self._graph.session
+
+    @property
+    def unusable(self) -> str:
+        """Why nothing can be done with the model: resume() failed half way. Empty: it can."""
+        return self._graph.unusable
+
+    add = handed_on("_graph", Graph.add)
+    add_all = handed_on("_graph", Graph.add_all)
+
+    def compile(self) -> None:
+        """Build the model on its devices; nothing can be added after."""
+        self._graph.compile()
+        self._freezing.apply()
+
+    summary = handed_on("_graph", Graph.summary)
+    layer_summary = handed_on("_graph", Graph.layer_summary)
+    graph_to_json = handed_on("_graph", Graph.graph_to_json)
+    construct_from_json = handed_on("_graph", Graph.construct_from_json)
+
+    # --- training ---------------------------------------------------------------------------------
 
     @unserialised  # takes a turn a step
     def fit(
@@ -141,7 +224,7 @@ class Model(ModelMemory, ModelFiles, ModelTiming):
             snapshot,
             snapshot_prefix,
             progress,
-            Checkpoints(
+            CheckpointSettings(
                 checkpoint_dir,
                 checkpoint_interval,
                 keep_last,
@@ -152,84 +235,17 @@ class Model(ModelMemory, ModelFiles, ModelTiming):
             show_pipeline,
         ).run()
 
-    def start_data_reading(self) -> None:
-        """Start the reader threads; train() and eval() do so themselves when needed."""
-        self.session.start_data_reading()
-
-    def train(self) -> bool:
-        """Train one batch; False at the end of the data (epoch mode), then nothing has trained.
-
-        Raises
-        ------
-        NonFiniteLoss
-            Within 20 steps after a loss that was NaN or infinite, and at the end of the data; on
-            all processes of a job in the same call, which has trained nothing. With loss scaling
-            (float16) single steps without a finite loss are skipped, and eight in a row count.
-            Weights are not rolled back: ``resume`` a checkpoint, or give up.
-        """
-        return self.session.train()
-
-    def check_loss(self) -> None:
-        """Wait for all steps and raise ``NonFiniteLoss`` if one of them had no finite loss.
-
-        The same is raised when a dense weight is not finite. ``save`` and ``fit`` call this before
-        they write anything; in a job of several processes all of them call it.
-        """
-        self.session.check_loss()
-
-    def eval(self) -> bool:
-        """Evaluate one batch; False at the end of the data, where it then starts over."""
-        if self.session.eval():
-            return True
-        self.session.set_eval_source("")
-        return False
-
-    def eval_batches(self) -> int:
-        """One evaluation: ``max_eval_batches`` batches, or all there are. Returns how many."""
-        if not self.solver.repeat_dataset:
-            self.restart_evaluation_data()
-        batches = 0
-        while batches < self.solver.max_eval_batches and self.eval():
-            batches += 1
-        return batches
-
-    def evaluate(self) -> dict[str, float]:
-        """Metrics of one evaluation; empty when the reader has no eval_source."""
-        if not self.reader_params.has_eval_source:
-            log.info("No evaluation: the reader has no eval_source")
-            return {}
-        self.eval_batches()
-        return dict(self.get_eval_metrics())
-
-    def get_current_loss(self) -> float:
-        """Loss of the last trained batch, mean over its samples, regulariser included.
-
-        Evaluations in between do not change it.
-        """
-        return self.session.get_current_loss()
-
-    def get_eval_metrics(self) -> list[tuple[str, float]]:
-        """Metrics over all eval() calls since this was last called."""
-        return self.session.get_eval_metrics()
-
-    def set_source(self, source: str | Sequence[str], eval_source: str = "") -> None:
-        """Start over from file lists; an empty name keeps the one in use."""
-        name = one_source("set_source: source", source)
-        self.restart_training_data(check_str("set_source: source", name))
-        if self.reader_params.has_eval_source or eval_source:
-            self.restart_evaluation_data(check_str("set_source: eval_source", eval_source))
-
-    def restart_training_data(self, source: str = "") -> None:
-        """Start the training data over."""
-        if source and not isinstance(self.reader_params.source, str):
-            raise rejected("set_source: source", source, "'' for data in memory")
-        self.session.set_source(source)
-
-    def restart_evaluation_data(self, source: str = "") -> None:
-        """Start the evaluation data over."""
-        if source and not isinstance(self.reader_params.eval_source, str):
-            raise rejected("set_source: eval_source", source, "'' for data in memory")
-        self.session.set_eval_source(source)
+    start_data_reading = handed_on("_training", Training.start_data_reading)
+    train = handed_on("_training", Training.train)
+    check_loss = handed_on("_training", Training.check_loss)
+    eval = handed_on("_training", Training.eval)
+    eval_batches = handed_on("_training", Training.eval_batches)
+    evaluate = handed_on("_training", Training.evaluate)
+    get_current_loss = handed_on("_training", Training.get_current_loss)
+    get_eval_metrics = handed_on("_training", Training.get_eval_metrics)
+    set_source = handed_on("_training", Training.set_source)
+    restart_training_data = handed_on("_training", Training.restart_training_data)
+    restart_evaluation_data = handed_on("_training", Training.restart_evaluation_data)
 
     def get_data_reader_train(self) -> ModelDataReader:
         """The training reader."""
@@ -239,111 +255,101 @@ class Model(ModelMemory, ModelFiles, ModelTiming):
         """The evaluation reader."""
         return ModelDataReader(self, False)
 
-    # --- learning rate --------------------------------------------------------------------------
+    # --- learning rate ----------------------------------------------------------------------------
 
-    def set_learning_rate(self, lr: float) -> None:
-        """Set the learning rate of the following steps."""
-        self.session.set_learning_rate(check_float("set_learning_rate: lr", lr, 0.0))
+    set_learning_rate = handed_on("_training", Training.set_learning_rate)
+    next_learning_rate = handed_on("_training", Training.next_learning_rate)
+    get_learning_rate_scheduler = handed_on("_training", Training.get_learning_rate_scheduler)
+    reset_learning_rate_scheduler = handed_on("_training", Training.reset_learning_rate_scheduler)
 
-    def next_learning_rate(self) -> float:
-        """Go on in the schedule and use its rate for the next step."""
-        lr = self.session.get_next_lr()
-        self.session.set_learning_rate(lr)
-        return lr
+    # --- freezing ---------------------------------------------------------------------------------
 
-    def get_learning_rate_scheduler(self) -> ModelLearningRateScheduler:
-        """The schedule; its ``get_next()`` goes with ``set_learning_rate``."""
-        return ModelLearningRateScheduler(self.session)
+    freeze_embedding = handed_on("_freezing", Freezing.freeze_embedding)
+    unfreeze_embedding = handed_on("_freezing", Freezing.unfreeze_embedding)
+    freeze_dense = handed_on("_freezing", Freezing.freeze_dense)
+    unfreeze_dense = handed_on("_freezing", Freezing.unfreeze_dense)
+    trainable = handed_on("_freezing", Freezing.trainable)
+    frozen = handed_on("_freezing", Freezing.frozen)
+    set_frozen = handed_on("_freezing", Freezing.set_frozen)
 
-    def reset_learning_rate_scheduler(
-        self,
-        base_lr: float,
-        warmup_steps: int = 1,
-        decay_start: int = 0,
-        decay_steps: int = 1,
-        decay_power: float = 2.0,
-        end_lr: float = 0.0,
-    ) -> None:
-        """Start a new schedule."""
-        self.session.reset_learning_rate_scheduler(
-            base_lr, warmup_steps, decay_start, decay_steps, decay_power, end_lr
-        )
+    # --- looking inside ---------------------------------------------------------------------------
 
-    # --- freezing -------------------------------------------------------------------------------
+    check_out_tensor = handed_on("_inspection", Inspection.check_out_tensor)
+    table_stats = handed_on("_inspection", Inspection.table_stats)
+    loss_scale = handed_on("_inspection", Inspection.loss_scale)
+    skipped_steps = handed_on("_inspection", Inspection.skipped_steps)
+    memory_report = handed_on("_inspection", Inspection.memory_report)
+    get_params_num = handed_on("_inspection", Inspection.get_params_num)
 
-    def _set_trainable(self, name: str, trainable: bool) -> None:
-        if self._session is not None:
-            self._session.set_trainable(name, trainable)
-        if trainable:
-            self._frozen.discard(name)
-        else:
-            self._frozen.add(name)
+    # --- time -------------------------------------------------------------------------------------
 
-    def _tables(self, name: str | None) -> list[str]:
-        names = [embedding.sparse_embedding_name for embedding in self.embeddings]
-        if name is None:
-            return names
-        if name not in names:
-            raise rejected("embedding", name, f"one of {names}")
-        return [name]
+    stage_seconds = handed_on("_timing", Timing.stage_seconds)
+    stage_seconds_to_log = handed_on("_timing", Timing.stage_seconds_to_log)
+    reader_metrics = handed_on("_timing", Timing.reader_metrics)
+    reader_metrics_to_log = handed_on("_timing", Timing.reader_metrics_to_log)
+    profile = handed_on("_timing", Timing.profile)
 
-    def freeze_embedding(self, embedding_name: str | None = None) -> None:
-        """Keep a table, or all tables, as they are while training goes on."""
-        for name in self._tables(embedding_name):
-            self._set_trainable(name, False)
+    # --- memory -----------------------------------------------------------------------------------
 
-    def unfreeze_embedding(self, embedding_name: str | None = None) -> None:
-        """Train a table, or all tables, again."""
-        for name in self._tables(embedding_name):
-            self._set_trainable(name, True)
+    tensor = handed_on("_memory", Memory.tensor)
+    dense_weight_names = handed_on("_memory", Memory.dense_weight_names)
+    dense_weight = handed_on("_memory", Memory.dense_weight)
+    set_dense_weight = handed_on("_memory", Memory.set_dense_weight)
+    dense_state_names = handed_on("_memory", Memory.dense_state_names)
+    dense_state = handed_on("_memory", Memory.dense_state)
+    running_statistics = handed_on("_memory", Memory.running_statistics)
+    set_running_statistics = handed_on("_memory", Memory.set_running_statistics)
+    set_dense_weights = handed_on("_memory", Memory.set_dense_weights)
+    table = handed_on("_memory", Memory.table)
+    set_table_rows = handed_on("_memory", Memory.set_table_rows)
+    wait_for_stream = handed_on("_memory", Memory.wait_for_stream)
 
-    def freeze_dense(self) -> None:
-        """Keep the dense network as it is while training goes on."""
-        self._set_trainable("", False)
+    # --- checkpoints ------------------------------------------------------------------------------
 
-    def unfreeze_dense(self) -> None:
-        """Train the dense network again."""
-        self._set_trainable("", True)
+    save = handed_on("_checkpoints", Checkpoints.save)
+    note_touched_rows = handed_on("_checkpoints", Checkpoints.note_touched_rows)
+    get_incremental_model = handed_on("_checkpoints", Checkpoints.get_incremental_model)
+    save_is_under_way = handed_on("_checkpoints", Checkpoints.save_is_under_way)
+    wait_for_save = handed_on("_checkpoints", Checkpoints.wait_for_save)
+    check_checkpoint_folder = handed_on("_checkpoints", Checkpoints.check_checkpoint_folder)
+    latest_checkpoint = handed_on("_checkpoints", Checkpoints.latest_checkpoint)
+    resume = handed_on("_checkpoints", Checkpoints.resume)
 
-    def trainable(self) -> tuple[bool, bool]:
-        """Whether all tables, and whether the dense network, are trained."""
-        return not (self._frozen - {""}), "" not in self._frozen
+    @property
+    def fit_epoch(self) -> int:
+        """Epoch that fit() is in (epoch mode): part of what a checkpoint goes on from."""
+        return self._state.fit_epoch
 
-    # --- looking inside -------------------------------------------------------------------------
+    @fit_epoch.setter
+    def fit_epoch(self, epoch: int) -> None:
+        self._state.fit_epoch = epoch
 
-    def check_out_tensor(
-        self, tensor_name: str, tensor_type: Tensor_t = Tensor_t.Train
-    ) -> npt.NDArray[np.float32]:
-        """Value of a tensor after the last train() or eval(), the whole global batch.
+    @property
+    def run_id(self) -> str:
+        """Identity of the run that trains this model: 32 hex characters, in all its checkpoints.
 
-        The original returned gradients for ``Tensor_t.Train``; here it is the value.
+        It is made when it is first asked for, which is collective; who resumes goes on with that of
+        the checkpoint.
         """
-        kind = check_enum("check_out_tensor: tensor_type", tensor_type, Tensor_t)
-        return self.session.check_out_tensor(tensor_name, kind is Tensor_t.Train)
+        return self._state.run_id
 
-    def table_stats(self) -> list[dict[str, int]]:
-        """Rows, budget, index places and bytes of each table; planned batches whose
-        distinct rows travel between devices.
+    @run_id.setter
+    def run_id(self, run: str | None) -> None:
+        self._state.run_id = run
 
-        See ``exchange`` of :class:`hugectr.SparseEmbedding` for the last, ``unique_plans``.
-        """
-        return self.session.table_stats()
+    @property
+    def resumed_in(self) -> Path | None:
+        """Folder of the checkpoint that the model was resumed from, without links in it."""
+        return self._state.resumed_in
 
-    def loss_scale(self) -> float:
-        """float16: what the gradients of the next step are multiplied by; 1 without scaling."""
-        return self.session.loss_scale()
+    # --- files of the original layout -------------------------------------------------------------
 
-    def skipped_steps(self) -> int:
-        """Steps that changed nothing because a gradient overflowed float16."""
-        return self.session.skipped_steps()
-
-    def memory_report(self) -> list[tuple[str, str, int]]:
-        """Who holds how much memory: owner, name, bytes."""
-        return self.session.memory_report()
-
-    def get_params_num(self) -> int:
-        """Number of trainable values: dense weights and the rows that tables hold."""
-        sizes = [embedding.embedding_vec_size for embedding in self.embeddings]
-        rows = [stats["rows"] for stats in self.table_stats()]
-        sparse = sum(n * d for n, d in zip(rows, sizes, strict=True))
-        return int(self.session.dense_weights().size) + sparse
+    save_params_to_files = handed_on("_original_files", OriginalFiles.save_params_to_files)
+    load_dense_weights = handed_on("_original_files", OriginalFiles.load_dense_weights)
+    load_sparse_weights = handed_on("_original_files", OriginalFiles.load_sparse_weights)
+    load_dense_optimizer_states = handed_on(
+        "_original_files", OriginalFiles.load_dense_optimizer_states
+    )
+    load_sparse_optimizer_states = handed_on(
+        "_original_files", OriginalFiles.load_sparse_optimizer_states
+    )

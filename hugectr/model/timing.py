@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
-from hugectr._core import serialised
 from hugectr.base.arguments import check_int
-from hugectr.model.graph import ModelGraph
+from hugectr.model.graph import Graph
 from hugectr.model.pipeline import merge
 
 
-@serialised
-class ModelTiming(ModelGraph):
-    """The part of Model that tells stages and ops apart by their time."""
+class Timing:
+    """Tells the stages and ops of a model apart by their time."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._logged_stages: dict[str, float] = {}
+        self._logged_metrics: dict[str, float] = {}
 
     def stage_seconds(self) -> dict[str, float]:
         """Seconds that the first device spent in each stage since the last call.
@@ -21,7 +24,7 @@ class ModelTiming(ModelGraph):
         devices tables are updated beside the dense network, and ``exchange_update`` holds what is
         left to wait for.
         """
-        seconds = self.session.stage_seconds()
+        seconds = self._graph.session.stage_seconds()
         for name, logged in self._logged_stages.items():
             seconds[name] = seconds.get(name, 0.0) + logged
         self._logged_stages = {}
@@ -29,7 +32,7 @@ class ModelTiming(ModelGraph):
 
     def stage_seconds_to_log(self) -> dict[str, float]:
         """The same for a log line: what it returns still counts in the next stage_seconds()."""
-        seconds = self.session.stage_seconds()
+        seconds = self._graph.session.stage_seconds()
         for name, value in seconds.items():
             self._logged_stages[name] = self._logged_stages.get(name, 0.0) + value
         return seconds
@@ -48,7 +51,7 @@ class ModelTiming(ModelGraph):
             of ``chunks``; ``ahead_depth``, that of batches waiting on the devices, out of
             ``slots``. Depths are taken whenever a batch leaves the queue.
         """
-        metrics = self.session.reader_metrics(train)
+        metrics = self._graph.session.reader_metrics(train)
         if not train:
             return metrics
         earlier, self._logged_metrics = self._logged_metrics, {}
@@ -56,7 +59,7 @@ class ModelTiming(ModelGraph):
 
     def reader_metrics_to_log(self) -> dict[str, float]:
         """Those of the training reader since the last log line; they count in reader_metrics()."""
-        metrics = self.session.reader_metrics(True)
+        metrics = self._graph.session.reader_metrics(True)
         self._logged_metrics = merge(self._logged_metrics, metrics)
         return metrics
 
@@ -78,14 +81,14 @@ class ModelTiming(ModelGraph):
             of a short one may be that of its launch.
         """
         count = check_int("profile: steps", steps, 1)
-        self.session.set_profiling(True, alone)
+        self._graph.session.set_profiling(True, alone)
         try:
             for _ in range(count):
-                if not self.session.train():
+                if not self._graph.session.train():
                     break
-            times = self.session.take_op_times()
+            times = self._graph.session.take_op_times()
         finally:
-            self.session.set_profiling(False)
+            self._graph.session.set_profiling(False)
         return [
             {
                 "stream": stream,

@@ -31,7 +31,7 @@ def make(**settings):
 
 
 def state(model):
-    snapshot = checkpoints.take(model)
+    snapshot = checkpoints.take(model._state)
     return snapshot.fields, snapshot.arrays
 
 

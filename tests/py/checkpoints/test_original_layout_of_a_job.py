@@ -27,7 +27,7 @@ def save(folder, processes, devices, localized=False):
         if group.size > 1:
             model.save_params_to_files(str(folder / "m"), 3)
         else:
-            original_save.save_params(model, str(folder / "m"), 3, group)
+            original_save.save_params(model.state, str(folder / "m"), 3, group)
         return model, group.largest
 
     found = results_of(processes, work)

@@ -60,7 +60,7 @@ def model_of(data, kind, **settings):
 
 def state(model):
     """Everything a model is, as arrays."""
-    snapshot = checkpoints.take(model)
+    snapshot = checkpoints.take(model._state)
     fields = {k: v for k, v in snapshot.fields.items() if k != "files"}
     return fields, snapshot.arrays
 

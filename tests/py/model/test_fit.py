@@ -140,7 +140,7 @@ def rates_used(model):
             return trained
 
     session = model.session
-    model._session = Watched()
+    model._graph._session = Watched()
     return used
 
 
