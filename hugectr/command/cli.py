@@ -329,7 +329,7 @@ def _add_data_commands(actions: Any) -> None:
     inspect.add_argument("--int-label-dense", action="store_true", help="Raw: int32 numbers")
     inspect.add_argument("--slot-sizes", type=_numbers, help="the reader's slot_size_array")
     inspect.add_argument("--keys", choices=("u32", "i64"), help="width of the keys")
-    inspect.add_argument("--limit", type=int, default=1_000_000, help="rows to read at most")
+    inspect.add_argument("--limit", type=int, default=1_000_000, help="samples to read at most")
     inspect.add_argument("--json", action="store_true")
     inspect.set_defaults(run=_data_inspect)
 

@@ -147,7 +147,7 @@ def inspect(
         The reader's slot_size_array: keys beyond a slot's size are warned of, and keys of
         different slots count as different.
     limit : int
-        Rows to read at most.
+        Samples to read at most.
 
     Returns
     -------
@@ -207,7 +207,7 @@ def inspect_norm(
     i64 : bool, optional
         Width of the keys; found out when not given.
     limit : int
-        Rows to read at most; the headers of all files are read in any case.
+        Samples to read at most; the headers of all files are read in any case.
 
     Returns
     -------
