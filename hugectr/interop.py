@@ -41,7 +41,7 @@ import numpy.typing as npt
 
 from hugectr import _core
 from hugectr._core import TensorView
-from hugectr.errors import rejected
+from hugectr.base.errors import rejected
 
 __all__ = ["TableRows", "TensorView", "as_view", "stream_handle", "to_numpy"]
 

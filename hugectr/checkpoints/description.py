@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from hugectr.checkpoints.schema import (
     any_of,
@@ -23,14 +23,33 @@ from hugectr.checkpoints.schema import (
     record,
     text,
 )
-from hugectr.config_optimizer import optimizer_to_json
-from hugectr.optimizer import moves_untouched_rows
+from hugectr.config.optimizer import optimizer_to_json
+from hugectr.spec.optimizer import moves_untouched_rows
 
 if TYPE_CHECKING:
-    from hugectr.model import Model
-    from hugectr.optimizer import OptParamsPy
+    from hugectr._core import Session
+    from hugectr.spec.embedding import SparseEmbedding
+    from hugectr.spec.optimizer import OptParamsPy
+    from hugectr.spec.reader import Input
+    from hugectr.spec.solver import Solver
 
 Description = dict[str, Any]
+
+
+class Described(Protocol):
+    """What a description is made from: a compiled model."""
+
+    @property
+    def solver(self) -> Solver: ...
+    @property
+    def input(self) -> Input | None: ...
+    @property
+    def embeddings(self) -> Sequence[SparseEmbedding]: ...
+    @property
+    def opt_params(self) -> OptParamsPy: ...
+    @property
+    def session(self) -> Session: ...
+
 
 _LEAF = any_of(text(), boolean, integer(-(2**63)), number(-1e300, 1e300))
 _VALUE = any_of(_LEAF, list_of(any_of(_LEAF, list_of(_LEAF))))
@@ -75,7 +94,7 @@ SCHEMA = record(
 )
 
 
-def description_of(model: Model) -> Description:
+def description_of(model: Described) -> Description:
     """What a compiled model is, for the manifest of its checkpoints."""
     solver, inputs = model.solver, model.input
     assert inputs is not None, "a compiled model has an input"

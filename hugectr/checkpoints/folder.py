@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hugectr import log
-from hugectr.agreement import LONG, from_root, together
+from hugectr.base import log
+from hugectr.base.errors import DataError, InvalidArgument
 from hugectr.checkpoints.chunks import (
     CHUNK,
     Array,
@@ -40,7 +40,7 @@ from hugectr.checkpoints.manifest import (
 from hugectr.checkpoints.ownership import Writer
 from hugectr.checkpoints.publication import Publication
 from hugectr.checkpoints.rows import HeldRows, RowSource, chunk_rows, row_memory
-from hugectr.errors import DataError, InvalidArgument
+from hugectr.processes.agreement import LONG, from_root, together
 from hugectr.processes.group import ProcessGroup
 from hugectr.processes.solo import SoloGroup
 

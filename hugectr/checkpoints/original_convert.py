@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from hugectr import log
+from hugectr.base import log
+from hugectr.base.errors import DataError, InvalidArgument
 from hugectr.checkpoints.chunks import Array, read_array
 from hugectr.checkpoints.folder import Snapshot, write
 from hugectr.checkpoints.merge import MergedRows, links_of
@@ -26,7 +27,6 @@ from hugectr.checkpoints.original_files import (
     write_statistics,
 )
 from hugectr.checkpoints.rows import Parts, RowSource
-from hugectr.errors import DataError, InvalidArgument
 
 
 def to_original(path: Path, prefix: str) -> CheckpointFiles:
@@ -97,7 +97,8 @@ class OriginalTable:
     """
 
     def __init__(self, name: str, folder: str, states_file: str) -> None:
-        self.name, self.placement = name, None
+        self.name = name
+        self.placement: str | None = None
         place = Path(folder)
         # Only mapped at first: files that do not fit each other take no memory.
         keys = _map(place / "key", np.int64)

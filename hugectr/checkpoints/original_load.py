@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hugectr.agreement import LONG, Rounds, from_root, jointly, together
+from hugectr.base.errors import DataError
 from hugectr.checkpoints.chunks import CHUNK, Array, read_range
 from hugectr.checkpoints.load import addressed, load
 from hugectr.checkpoints.manifest import row_bytes
@@ -20,7 +20,7 @@ from hugectr.checkpoints.merge import in_order
 from hugectr.checkpoints.original_files import TABLE_FILES
 from hugectr.checkpoints.row_intervals import SpreadRows, identities, spread_rows
 from hugectr.checkpoints.rows import Parts, bytes_a_row, pack, unpack
-from hugectr.errors import DataError
+from hugectr.processes.agreement import LONG, Rounds, from_root, jointly, together
 
 if TYPE_CHECKING:
     from hugectr import _core

@@ -14,7 +14,7 @@ from types import FrameType
 from typing import Any
 
 from hugectr import _core
-from hugectr.errors import CommError
+from hugectr.base.errors import CommError
 
 _PACKAGE = str(Path(__file__).parents[1]) + os.sep
 

@@ -55,7 +55,7 @@ def run(folder: Path, kind: str, size: int = 1, **more: object) -> Ended:
     environ = {"HUGECTR_NUM_THREADS": "3", "HUGECTR_PROCESS_TIMEOUT": "20"}
     if size == 1:
         return run_script(JOB, json.dumps(settings), environ=environ, seconds=120)
-    launch = "import sys\nfrom hugectr.cli import main\nsys.exit(main(sys.argv[1:]))\n"
+    launch = "import sys\nfrom hugectr.command.cli import main\nsys.exit(main(sys.argv[1:]))\n"
     words = ["launch", "-n", size, JOB, json.dumps(settings)]
     return run_script(launch, *words, environ=environ, seconds=180)
 

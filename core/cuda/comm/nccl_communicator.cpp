@@ -13,7 +13,7 @@
 #include "core/cuda/comm/collective_watch.hpp"
 #include "core/cuda/comm/nccl.hpp"
 #include "core/cuda/device/cuda_stream.hpp"
-#include "core/cuda/device/device_guard.hpp"
+#include "core/cuda/driver/device_guard.hpp"
 #include "core/cuda/memory/memory_pool.hpp"
 
 namespace hugectr::cuda {

@@ -8,7 +8,7 @@
 
 #include "core/cpp/device/op.hpp"
 #include "core/cpp/device/stream.hpp"
-#include "core/cuda/device/status.hpp"
+#include "core/cuda/driver/status.hpp"
 
 /// The only way a kernel is launched.
 namespace hugectr::cuda {

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "core/cpp/ops/embedding_gradient.hpp"
-#include "core/cuda/memory/scratch_parts.hpp"
+#include "core/cuda/device/scratch_parts.hpp"
 #include "core/cuda/primitives/long_runs.cuh"
 
 namespace hugectr::cuda {

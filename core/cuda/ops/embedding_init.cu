@@ -4,7 +4,7 @@
 
 #include "core/cpp/ops/embedding_init.hpp"
 #include "core/cpp/ops/loops/hash_probe.hpp"
-#include "core/cuda/memory/scratch.hpp"
+#include "core/cuda/device/scratch.hpp"
 #include "core/cuda/primitives/bucket_lanes.cuh"
 #include "core/cuda/primitives/rows.cuh"
 

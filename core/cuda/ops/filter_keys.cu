@@ -8,7 +8,7 @@
 
 #include "core/cpp/ops/filter_keys.hpp"
 #include "core/cpp/ops/loops/hash_probe.hpp"
-#include "core/cuda/memory/scratch.hpp"
+#include "core/cuda/device/scratch.hpp"
 #include "core/cuda/primitives/bucket_lanes.cuh"
 
 namespace hugectr::cuda {

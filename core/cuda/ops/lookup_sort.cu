@@ -10,7 +10,7 @@
 
 #include "core/cpp/ops/lookup_sort.hpp"
 #include "core/cuda/device/launch.cuh"
-#include "core/cuda/memory/scratch.hpp"
+#include "core/cuda/device/scratch.hpp"
 
 namespace hugectr::cuda {
 namespace {

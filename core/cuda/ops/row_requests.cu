@@ -4,7 +4,7 @@
 
 #include "core/cpp/ops/row_requests.hpp"
 #include "core/cuda/device/launch.cuh"
-#include "core/cuda/memory/scratch.hpp"
+#include "core/cuda/device/scratch.hpp"
 
 namespace hugectr::cuda {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdint>
 
-#include "core/cuda/memory/scratch_parts.hpp"
+#include "core/cuda/device/scratch_parts.hpp"
 #include "core/cuda/primitives/bucket_gradients.cuh"
 #include "core/cuda/primitives/run_sums.cuh"
 

@@ -54,21 +54,20 @@ void Table::write_content(const OpContext& context, const TensorRef& rows, std::
   if (count == 0) return;
   const std::vector<float> starts = state_starts(spec_.opt_params);
   const RowArrays arrays = store_->whole(last);
-  run(context,
-      EmbeddingInit{.rows = rows,
-                    .row_keys = index_.row_keys(last),
-                    .row_slots = index_.row_slots(last),
-                    .weights = vectors ? arrays.vectors : TensorRef{},
-                    .last_step = arrays.last_step,
-                    .births = births,
-                    .states = arrays.states,
-                    .first = static_cast<std::int64_t>(first),
-                    .count = static_cast<std::int64_t>(count),
-                    .birth = birth_,
-                    .seed = spec_.seed,
-                    .table = spec_.number,
-                    .bounds = spec_.initial_bounds,
-                    .initial_states = {starts.begin(), starts.end()}});
+  run(context, EmbeddingInit{.rows = rows,
+                             .row_keys = index_.row_keys(last),
+                             .row_slots = index_.row_slots(last),
+                             .weights = vectors ? arrays.vectors : TensorRef{},
+                             .last_step = arrays.last_step,
+                             .births = births,
+                             .states = arrays.states,
+                             .first = static_cast<std::int64_t>(first),
+                             .count = static_cast<std::int64_t>(count),
+                             .birth = birth_,
+                             .seed = spec_.seed,
+                             .table = spec_.number,
+                             .bounds = spec_.initial_bounds,
+                             .initial_states = {starts.begin(), starts.end()}});
 }
 
 RowExtent Table::begin_rows(const OpContext& context, const HashTable::State& before,
