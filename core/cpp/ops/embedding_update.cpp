@@ -13,8 +13,8 @@
 namespace hugectr {
 namespace {
 
-constexpr std::size_t kGrain = 512;     // rows of a piece
-constexpr std::size_t kRowsAhead = 24;  // rows fetched before they are needed
+constexpr std::size_t kUpdateGrain = 512;  // rows of a piece
+constexpr std::size_t kRunsAhead = 24;     // rows fetched before they are needed
 
 void visit_params(OpVisitor& v, OptParams& params) {
   v.attribute("optimizer", params.optimizer);
@@ -50,8 +50,8 @@ void update_rows(const EmbeddingUpdate& op, const Rule& rule, std::size_t begin,
   alignas(64) float sum[D ? D : kMaxRunVecSize];
   std::size_t fetched = offsets[begin];
   for (std::size_t run = begin; run < end; ++run) {
-    if (run + kRowsAhead < runs) {
-      const std::size_t ahead = rows[run + kRowsAhead] * d;
+    if (run + kRunsAhead < runs) {
+      const std::size_t ahead = rows[run + kRunsAhead] * d;
       prefetch_row(weights + ahead, d);
       if constexpr (Rule::kStates > 0) prefetch_row(s0 + ahead, d);
       if constexpr (Rule::kStates > 1) prefetch_row(s1 + ahead, d);
@@ -79,7 +79,7 @@ void embedding_update_kernel(const OpContext& context, const EmbeddingUpdate& op
                 [&](const auto& rule) {
                   with_vec_size(op.gradient.shape[2], [&](auto dim) {
                     parallel_for(
-                        *context.pool, runs, kGrain, [&](std::size_t begin, std::size_t end) {
+                        *context.pool, runs, kUpdateGrain, [&](std::size_t begin, std::size_t end) {
                           update_rows<decltype(dim)::value>(op, rule, begin, end, runs, unscale);
                         });
                   });
