@@ -42,35 +42,35 @@ std::size_t default_threads() {
   return std::max(1u, std::thread::hardware_concurrency());
 }
 
-/// One call of run_chunks; lives on the caller's stack until nobody works on it any more.
-struct Loop {
-  const std::function<void(std::size_t)>* body;
-  std::size_t chunks;
-  std::atomic<std::size_t> next{0};
-  std::atomic<int> workers{0};  ///< pool threads inside work(); joined under the pool's mutex
-  std::atomic<bool> failed{false};
-  std::exception_ptr error{};  ///< written by the one thread that set `failed`
-
-  bool open() const { return next.load(std::memory_order_relaxed) < chunks; }
-
-  void work() noexcept {
-    for (;;) {
-      const std::size_t chunk = next.fetch_add(1, std::memory_order_relaxed);
-      if (chunk >= chunks) return;
-      try {
-        (*body)(chunk);
-      } catch (...) {
-        if (!failed.exchange(true)) error = std::current_exception();
-        next.store(chunks, std::memory_order_relaxed);  // the rest need not run
-        return;
-      }
-    }
-  }
-};
-
 }  // namespace
 
 struct ThreadPool::Impl {
+  /// One call of run_chunks; lives on the caller's stack until nobody works on it any more.
+  struct Loop {
+    const std::function<void(std::size_t)>* body;
+    std::size_t chunks;
+    std::atomic<std::size_t> next{0};
+    std::atomic<int> workers{0};  ///< pool threads inside work(); joined under the pool's mutex
+    std::atomic<bool> failed{false};
+    std::exception_ptr error{};  ///< written by the one thread that set `failed`
+
+    bool open() const { return next.load(std::memory_order_relaxed) < chunks; }
+
+    void work() noexcept {
+      for (;;) {
+        const std::size_t chunk = next.fetch_add(1, std::memory_order_relaxed);
+        if (chunk >= chunks) return;
+        try {
+          (*body)(chunk);
+        } catch (...) {
+          if (!failed.exchange(true)) error = std::current_exception();
+          next.store(chunks, std::memory_order_relaxed);  // the rest need not run
+          return;
+        }
+      }
+    }
+  };
+
   std::mutex mutex;
   std::condition_variable work_ready;  ///< pool threads sleep here
   std::condition_variable loop_left;   ///< callers sleep here until their loop's workers are 0

@@ -12,7 +12,7 @@
 namespace hugectr {
 namespace {
 
-constexpr std::size_t kGrain = 512;  // runs of a piece
+constexpr std::size_t kGradientGrain = 512;  // runs of a piece
 
 template <std::size_t D>
 void sum_runs(const EmbeddingGradient& op, std::size_t begin, std::size_t end) {
@@ -30,7 +30,7 @@ void sum_runs(const EmbeddingGradient& op, std::size_t begin, std::size_t end) {
 
 void embedding_gradient_kernel(const OpContext& context, const EmbeddingGradient& op) {
   with_vec_size(op.sums.shape[1], [&]<std::size_t D>(std::integral_constant<std::size_t, D>) {
-    parallel_for(*context.pool, op.sums.shape[0], kGrain,
+    parallel_for(*context.pool, op.sums.shape[0], kGradientGrain,
                  [&](std::size_t begin, std::size_t end) { sum_runs<D>(op, begin, end); });
   });
 }

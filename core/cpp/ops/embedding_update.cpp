@@ -14,8 +14,8 @@
 namespace hugectr {
 namespace {
 
-constexpr std::size_t kGrain = 512;     // rows of a piece
-constexpr std::size_t kRowsAhead = 24;  // rows fetched before they are needed
+constexpr std::size_t kUpdateGrain = 512;  // rows of a piece
+constexpr std::size_t kRunsAhead = 24;     // rows fetched before they are needed
 
 /// Start of state array s, or nullptr when the rule has fewer.
 float* state(const std::vector<TensorRef>& states, std::size_t s) {
@@ -61,12 +61,12 @@ void update_rows(const EmbeddingUpdate& op, const Rule& rule, const Step& step, 
   alignas(64) float sum[D ? D : kMaxRunVecSize];
   std::size_t fetched = offsets[begin];
   for (std::size_t run = begin; run < end; ++run) {
-    if (run + kRowsAhead < runs) {
-      const std::size_t ahead = rows[run + kRowsAhead] * d;
+    if (run + kRunsAhead < runs) {
+      const std::size_t ahead = rows[run + kRunsAhead] * d;
       prefetch_row(weights + ahead, d);
       if constexpr (kStates > 0) prefetch_row(s0 + ahead, d);
       if constexpr (kStates > 1) prefetch_row(s1 + ahead, d);
-      if constexpr (RowWise<Rule>) prefetch_row(s0 + rows[run + kRowsAhead], 1);
+      if constexpr (RowWise<Rule>) prefetch_row(s0 + rows[run + kRunsAhead], 1);
     }
     const std::size_t wanted = std::min<std::size_t>(occurrences, offsets[run + 1] + kBucketsAhead);
     for (; fetched < wanted; ++fetched) run_sum.prefetch(fetched);
@@ -89,7 +89,7 @@ void embedding_update_kernel(const OpContext& context, const EmbeddingUpdate& op
   const auto runs = static_cast<std::size_t>(*op.run_count.ptr<std::int64_t>());
   with_row_rule(op.params, [&](const auto& rule) {
     with_vec_size(op.gradient.shape[2], [&](auto dim) {
-      parallel_for(*context.pool, runs, kGrain, [&](std::size_t begin, std::size_t end) {
+      parallel_for(*context.pool, runs, kUpdateGrain, [&](std::size_t begin, std::size_t end) {
         update_rows<decltype(dim)::value>(op, rule, step, begin, end, runs);
       });
     });

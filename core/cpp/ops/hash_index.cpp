@@ -12,9 +12,9 @@
 namespace hugectr {
 namespace {
 
-constexpr std::size_t kGrain = 4096;
+constexpr std::size_t kIndexGrain = 4096;
 /// Keys whose lines are fetched before they are needed: enough to hide the latency of main memory.
-constexpr std::size_t kAhead = 32;
+constexpr std::size_t kIndexAhead = 32;
 
 std::size_t check_index(const char* op, const TensorRef& index) {
   const std::size_t capacity = index.size() / 2;
@@ -166,15 +166,15 @@ void for_each_key(ThreadPool& pool, const Op& op, const Index& index, const Look
   const std::uint32_t* buckets = slot_of.num ? op.buckets.template ptr<std::uint32_t>() : nullptr;
   std::uint32_t* rows = op.rows.template ptr<std::uint32_t>();
   std::atomic<std::size_t> first_reserved{n};
-  parallel_for(pool, n, kGrain, [&](std::size_t begin, std::size_t end) {
-    std::uint64_t hashes[kAhead];
-    std::uint32_t slots[kAhead];
-    for (std::size_t ahead = begin; ahead < end + kAhead; ++ahead) {
-      if (ahead >= begin + kAhead) {
-        const std::size_t i = ahead - kAhead;
+  parallel_for(pool, n, kIndexGrain, [&](std::size_t begin, std::size_t end) {
+    std::uint64_t hashes[kIndexAhead];
+    std::uint32_t slots[kIndexAhead];
+    for (std::size_t ahead = begin; ahead < end + kIndexAhead; ++ahead) {
+      if (ahead >= begin + kIndexAhead) {
+        const std::size_t i = ahead - kIndexAhead;
         const Key key = keys[i];
         if (key != kEmptyKey<Key>) {
-          rows[i] = look(key, slots[i % kAhead], hashes[i % kAhead]);
+          rows[i] = look(key, slots[i % kIndexAhead], hashes[i % kIndexAhead]);
         } else {
           rows[i] = kNoRow;
           std::size_t least = first_reserved.load();
@@ -185,8 +185,8 @@ void for_each_key(ThreadPool& pool, const Op& op, const Index& index, const Look
       if (ahead < end) {
         const std::uint32_t slot = buckets ? slot_of(buckets[ahead]) : 0;
         const std::uint64_t hash = hash_key(widen_key(keys[ahead]), slot);
-        slots[ahead % kAhead] = slot;
-        hashes[ahead % kAhead] = hash;
+        slots[ahead % kIndexAhead] = slot;
+        hashes[ahead % kIndexAhead] = hash;
         index.prefetch(hash);
       }
     }
@@ -262,10 +262,10 @@ void hash_insert_kernel(const OpContext& context, const HashInsert& op) {
     const std::uint32_t* row_slots =
         op.row_slots.empty() ? nullptr : op.row_slots.ptr<std::uint32_t>();
     parallel_for(
-        *context.pool, op.row_keys.size(), kGrain, [&](std::size_t begin, std::size_t end) {
-          std::uint64_t hashes[kAhead];
-          for (std::size_t block = begin; block < end; block += kAhead) {
-            const std::size_t count = std::min(kAhead, end - block);
+        *context.pool, op.row_keys.size(), kIndexGrain, [&](std::size_t begin, std::size_t end) {
+          std::uint64_t hashes[kIndexAhead];
+          for (std::size_t block = begin; block < end; block += kIndexAhead) {
+            const std::size_t count = std::min(kIndexAhead, end - block);
             for (std::size_t i = 0; i < count; ++i) {
               hashes[i] =
                   hash_key(widen_key(row_keys[block + i]), row_slots ? row_slots[block + i] : 0);
