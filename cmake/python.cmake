@@ -11,6 +11,8 @@ endif()
 find_package(Cython 3.1 REQUIRED)
 include(UseCython)
 
+# Needs nothing that is compiled (CMake 3.27 and later): the longest chain starts first.
+set(CMAKE_ADD_CUSTOM_COMMAND_DEPENDS_EXPLICIT_ONLY ON)
 cython_transpile(hugectr/_core.pyx LANGUAGE CXX OUTPUT_VARIABLE core_source
                  CYTHON_ARGS -3 --module-name hugectr._core -I ${PROJECT_SOURCE_DIR}
                              -X boundscheck=False -X wraparound=False -X embedsignature=True)
