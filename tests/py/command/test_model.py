@@ -23,7 +23,7 @@ def saved(make_model, tmp_path):
 
 
 def state(model):
-    return checkpoints.take(model).arrays
+    return checkpoints.take(model._state).arrays
 
 
 def assert_same(a, b):
