@@ -98,6 +98,9 @@ def run_op(
     Axis 0 may be strided. On "cuda" the arrays are copied to device 0 and back.
     """
 
+def work_counts() -> dict[str, int]:
+    """Ops, collectives and kernel launches of this process so far (``work_counts.hpp``)."""
+
 def optimizers() -> dict[str, OptimizerEntry]:
     """The catalogue: every optimizer by name, in the order of ``Optimizer_t``."""
 
@@ -112,10 +115,7 @@ def row_owners(
     slot_ids: npt.NDArray[np.uint64] | None,
     devices: int,
 ) -> npt.NDArray[np.uint32]:
-    """The device of ``devices`` that owns each row, by the placement that a manifest names.
-
-    None: saved before manifests named one. An unknown name is an InvalidArgument.
-    """
+    """The device of ``devices`` that owns each row, by a manifest's placement (None: none named)."""
 
 class BufferBag(TypedDict):
     keys: npt.NDArray[np.int64]  # (n,)

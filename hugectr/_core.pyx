@@ -20,8 +20,10 @@ from hugectr._decl.base cimport (
     CppOptParams,
     CppOpTable,
     CppTensorScalarType,
+    CppWorkCounts,
     cpp_memory_shortage,
     cpp_thread_shortage,
+    cpp_work_counts,
     describe_optimizers,
     fork_generation,
     make_opt_params,
@@ -127,6 +129,12 @@ def version():
 def cpu_features():
     names = ("avx2", "fma", "f16c", "avx512f")
     return [name for i, name in enumerate(names) if hugectr_cpu_has(i)]
+
+
+def work_counts():
+    """See ``_core.pyi``."""
+    cdef CppWorkCounts counts = cpp_work_counts()
+    return {"ops": counts.ops, "collectives": counts.collectives, "launches": counts.launches}
 
 
 cdef CppDeviceType _device_type(device) except *:

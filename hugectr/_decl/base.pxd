@@ -23,6 +23,11 @@ cdef extern from "core/cpp/base/thread_group.hpp" namespace "hugectr" nogil:
     string cpp_thread_shortage "hugectr::thread_shortage"(const string&, const string&) except +
     string cpp_memory_shortage "hugectr::memory_shortage"(const string&) except +
 
+cdef extern from "core/cpp/device/work_counts.hpp" namespace "hugectr" nogil:
+    cdef cppclass CppWorkCounts "hugectr::WorkCounts":
+        uint64_t ops, collectives, launches
+    CppWorkCounts cpp_work_counts "hugectr::work_counts"()
+
 cdef extern from "core/cpp/base/scalar_type.hpp" namespace "hugectr" nogil:
     cdef enum class CppTensorScalarType "hugectr::TensorScalarType":
         Float32

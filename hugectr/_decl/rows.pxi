@@ -98,7 +98,7 @@ def row_owners(placement, keys, slot_ids, size_t devices):
     cdef vector[int64_t] all_keys = _int64s(keys)
     cdef vector[uint64_t] slots
     if placement is not None:
-        kind = placement_named(placement.encode())
+        kind = placement_named(placement)
     if slot_ids is not None:
         slots = _uint64s(slot_ids)
     return _uint32_array(cpp_row_owners(kind, all_keys, slots, devices))

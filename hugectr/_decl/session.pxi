@@ -214,7 +214,7 @@ cdef class Session:
         return _uint32_array(found)
 
     def embedding_placement(self, size_t index):
-        return self._it.embedding_placement(index).decode()
+        return self._it.embedding_placement(index)
 
     def load_embedding(self, size_t index, rows):
         cdef CppRowView view

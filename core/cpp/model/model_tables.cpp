@@ -2,16 +2,47 @@
 #include "core/cpp/model/model_tables.hpp"
 
 #include <algorithm>
+#include <cstdlib>
+#include <string_view>
 #include <utility>
 
 namespace hugectr {
+namespace {
+
+/// HUGECTR_GROUP=0: every table travels alone.
+bool grouping() {
+  const char* value = std::getenv("HUGECTR_GROUP");
+  return value == nullptr || std::string_view(value) != "0";
+}
+
+/// Numbers of the tables that travel together, in the order of the first of each group.
+std::vector<std::vector<std::size_t>> groups_of(
+    const std::vector<SparseEmbeddingHashParams>& embeddings) {
+  const bool together = grouping();
+  std::vector<std::vector<std::size_t>> groups;
+  for (std::size_t i = 0; i < embeddings.size(); ++i) {
+    const auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& members) {
+      return together && may_travel_together(embeddings[members.front()], embeddings[i]);
+    });
+    if (group == groups.end()) {
+      groups.push_back({i});
+    } else {
+      group->push_back(i);
+    }
+  }
+  return groups;
+}
+
+}  // namespace
 
 ModelTables::ModelTables(const std::vector<SparseEmbeddingHashParams>& embeddings,
                          std::vector<std::size_t> sparse_inputs,
                          const std::shared_ptr<ResourceManager>& resources)
     : sparse_inputs_(std::move(sparse_inputs)) {
-  for (std::size_t i = 0; i < embeddings.size(); ++i) {
-    groups_.push_back({std::make_unique<LookupGroup>(std::vector{embeddings[i]}, resources), {i}});
+  for (const std::vector<std::size_t>& members : groups_of(embeddings)) {
+    std::vector<SparseEmbeddingHashParams> params;
+    for (const std::size_t i : members) params.push_back(embeddings[i]);
+    groups_.push_back({std::make_unique<LookupGroup>(params, resources), members});
   }
   tables_.resize(embeddings.size());
   for (const Group& group : groups_) {

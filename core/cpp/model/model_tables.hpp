@@ -8,7 +8,8 @@
 
 namespace hugectr {
 
-/// The tables of a model, numbered as its embeddings are, in the groups they travel in. Callers
+/// The tables of a model, numbered as its embeddings are, in the groups they travel in: all that
+/// may travel together do, unless HUGECTR_GROUP=0 lets each go alone, with the same result. Callers
 /// name a table and need not know its group.
 class ModelTables {
  public:

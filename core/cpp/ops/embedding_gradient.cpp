@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/cpp/device/several.hpp"
 #include "core/cpp/device/thread_pool.hpp"
 #include "core/cpp/ops/loops/check_csr.hpp"
 #include "core/cpp/ops/loops/check_tensor.hpp"
@@ -37,6 +38,7 @@ void embedding_gradient_kernel(const OpContext& context, const EmbeddingGradient
 
 const OpRegistration<EmbeddingGradient> embedding_gradient_cpu{DeviceType::Cpu,
                                                                &embedding_gradient_kernel};
+const SeveralRegistration<EmbeddingGradient> several_embedding_gradient_cpu{DeviceType::Cpu};
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/cpp/device/several.hpp"
 #include "core/cpp/device/thread_pool.hpp"
 #include "core/cpp/ops/loops/check_csr.hpp"
 #include "core/cpp/ops/loops/hash_probe.hpp"
@@ -70,6 +71,7 @@ void embedding_init_kernel(const OpContext& context, const EmbeddingInit& op) {
 }
 
 const OpRegistration<EmbeddingInit> embedding_init_cpu{DeviceType::Cpu, &embedding_init_kernel};
+const SeveralRegistration<EmbeddingInit> several_embedding_init_cpu{DeviceType::Cpu};
 
 }  // namespace
 

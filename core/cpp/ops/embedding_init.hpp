@@ -26,6 +26,7 @@ HCTR_HD inline Philox4 initial_bits(std::uint64_t seed, std::uint64_t table, std
 /// birth. Overwrites. Deterministic.
 struct HCTR_API EmbeddingInit {
   static constexpr const char* kName = "embedding_init";
+  static constexpr const char* kSeveralName = "several_embedding_init";
   TensorRef rows, row_keys, row_slots, weights, last_step, births;
   std::vector<TensorRef> states;
   std::int64_t first = 0, count = 0, birth = 0;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/cpp/device/several.hpp"
 #include "core/cpp/device/thread_pool.hpp"
 #include "core/cpp/ops/loops/check_csr.hpp"
 #include "core/cpp/ops/loops/check_tensor.hpp"
@@ -63,6 +64,7 @@ void embedding_lookup_kernel(const OpContext& context, const EmbeddingLookup& op
 
 const OpRegistration<EmbeddingLookup> embedding_lookup_cpu{DeviceType::Cpu,
                                                            &embedding_lookup_kernel};
+const SeveralRegistration<EmbeddingLookup> several_embedding_lookup_cpu{DeviceType::Cpu};
 
 }  // namespace
 

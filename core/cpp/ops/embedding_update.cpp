@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/cpp/device/several.hpp"
 #include "core/cpp/device/thread_pool.hpp"
 #include "core/cpp/ops/loops/check_csr.hpp"
 #include "core/cpp/ops/loops/check_tensor.hpp"
@@ -132,7 +133,9 @@ void embedding_sweep_kernel(const OpContext& context, const EmbeddingSweep& op) 
 
 const OpRegistration<EmbeddingUpdate> embedding_update_cpu{DeviceType::Cpu,
                                                            &embedding_update_kernel};
+const SeveralRegistration<EmbeddingUpdate> several_embedding_update_cpu{DeviceType::Cpu};
 const OpRegistration<EmbeddingSweep> embedding_sweep_cpu{DeviceType::Cpu, &embedding_sweep_kernel};
+const SeveralRegistration<EmbeddingSweep> several_embedding_sweep_cpu{DeviceType::Cpu};
 
 template <class Op>
 void check_table(const Op& op) {

@@ -20,6 +20,7 @@ namespace hugectr {
 /// depends on its length only. Rules: core/cpp/optimizers. Deterministic.
 struct HCTR_API EmbeddingUpdate {
   static constexpr const char* kName = "embedding_update";
+  static constexpr const char* kSeveralName = "several_embedding_update";
   static constexpr std::string_view kLowered = "gradient";
   TensorRef sorted_buckets, unique_rows, run_offsets, run_count, gradient, scale, weights,
       last_step, lr, step, unscale;
@@ -36,6 +37,7 @@ struct HCTR_API EmbeddingUpdate {
 /// unscale (1) float32 or absent: 0 skips the step, any other value changes nothing.
 struct HCTR_API EmbeddingSweep {
   static constexpr const char* kName = "embedding_sweep";
+  static constexpr const char* kSeveralName = "several_embedding_sweep";
   TensorRef unique_rows, run_count, weights, lr, step, unscale;
   std::vector<TensorRef> states;
   OptParams params;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "core/cpp/device/several.hpp"
 #include "core/cpp/device/thread_pool.hpp"
 #include "core/cpp/ops/loops/check_csr.hpp"
 
@@ -26,6 +27,7 @@ void expand_buckets_kernel(const OpContext& context, const ExpandBuckets& op) {
 }
 
 const OpRegistration<ExpandBuckets> expand_buckets_cpu{DeviceType::Cpu, &expand_buckets_kernel};
+const SeveralRegistration<ExpandBuckets> several_expand_buckets_cpu{DeviceType::Cpu};
 
 }  // namespace
 

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <vector>
 
+#include "core/cpp/device/several.hpp"
 #include "core/cpp/device/thread_pool.hpp"
 #include "core/cpp/ops/loops/check_csr.hpp"
 #include "core/cpp/ops/loops/hash_probe.hpp"
@@ -117,6 +118,7 @@ void filter_keys_kernel(const OpContext& context, const FilterKeys& op) {
 }
 
 const OpRegistration<FilterKeys> filter_keys_cpu{DeviceType::Cpu, &filter_keys_kernel};
+const SeveralRegistration<FilterKeys> several_filter_keys_cpu{DeviceType::Cpu};
 
 }  // namespace
 

@@ -6,6 +6,7 @@
 #include <bit>
 #include <thread>
 
+#include "core/cpp/device/several.hpp"
 #include "core/cpp/device/thread_pool.hpp"
 #include "core/cpp/ops/loops/hash_probe.hpp"
 
@@ -294,7 +295,9 @@ void hash_erase_kernel(const OpContext&, const HashErase& op) {
 const OpRegistration<HashErase> hash_erase_cpu{DeviceType::Cpu, &hash_erase_kernel};
 const OpRegistration<HashClear> hash_clear_cpu{DeviceType::Cpu, &hash_clear_kernel};
 const OpRegistration<HashGet> hash_get_cpu{DeviceType::Cpu, &hash_get_kernel};
+const SeveralRegistration<HashGet> several_hash_get_cpu{DeviceType::Cpu};
 const OpRegistration<HashGetInsert> hash_get_insert_cpu{DeviceType::Cpu, &hash_get_insert_kernel};
+const SeveralRegistration<HashGetInsert> several_hash_get_insert_cpu{DeviceType::Cpu};
 const OpRegistration<HashInsert> hash_insert_cpu{DeviceType::Cpu, &hash_insert_kernel};
 
 }  // namespace

@@ -30,6 +30,7 @@ struct HCTR_API HashClear {
 /// report[kReportedReserved] := least i with keys[i] = kEmptyKey, else -1. Deterministic.
 struct HCTR_API HashGet {
   static constexpr const char* kName = "hash_get";
+  static constexpr const char* kSeveralName = "several_hash_get";
   TensorRef keys, buckets, index, births, rows, report;
   std::int64_t row_limit = 0, birth_limit = 0;
   /// Slot of a key = slot_first + buckets[i] % slot_num * slot_stride; slot_num 0: no slots.
@@ -63,6 +64,7 @@ struct HCTR_API HashGet {
 /// free_rows (F) uint32 or empty; `numbered`: rows that have numbers, needed with free rows.
 struct HCTR_API HashGetInsert {
   static constexpr const char* kName = "hash_get_insert";
+  static constexpr const char* kSeveralName = "several_hash_get_insert";
   TensorRef keys, buckets, index, counter, free_rows, row_keys, row_slots, rows, report;
   std::int64_t numbered = 0;
   std::int64_t slot_num = 0, slot_stride = 1, slot_first = 0;

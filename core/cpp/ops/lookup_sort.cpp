@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/cpp/device/several.hpp"
 #include "core/cpp/device/thread_pool.hpp"
 #include "core/cpp/ops/loops/check_csr.hpp"
 
@@ -102,6 +103,7 @@ void lookup_sort_kernel(const OpContext& context, const LookupSort& op) {
 }
 
 const OpRegistration<LookupSort> lookup_sort_cpu{DeviceType::Cpu, &lookup_sort_kernel};
+const SeveralRegistration<LookupSort> several_lookup_sort_cpu{DeviceType::Cpu};
 
 }  // namespace
 

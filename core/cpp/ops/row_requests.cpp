@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/cpp/device/several.hpp"
 #include "core/cpp/device/thread_pool.hpp"
 #include "core/cpp/ops/loops/check_csr.hpp"
 
@@ -96,9 +97,13 @@ void rebase_offsets_kernel(const OpContext& context, const RebaseOffsets& op) {
 }
 
 const OpRegistration<RequestRows> request_rows_cpu{DeviceType::Cpu, &request_rows_kernel};
+const SeveralRegistration<RequestRows> several_request_rows_cpu{DeviceType::Cpu};
 const OpRegistration<CountRequests> count_requests_cpu{DeviceType::Cpu, &count_requests_kernel};
+const SeveralRegistration<CountRequests> several_count_requests_cpu{DeviceType::Cpu};
 const OpRegistration<PlaceRequests> place_requests_cpu{DeviceType::Cpu, &place_requests_kernel};
+const SeveralRegistration<PlaceRequests> several_place_requests_cpu{DeviceType::Cpu};
 const OpRegistration<RebaseOffsets> rebase_offsets_cpu{DeviceType::Cpu, &rebase_offsets_kernel};
+const SeveralRegistration<RebaseOffsets> several_rebase_offsets_cpu{DeviceType::Cpu};
 
 constexpr auto kU32 = TensorScalarType::UInt32;
 

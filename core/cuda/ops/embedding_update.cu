@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+#include <vector>
 
+#include "core/cpp/device/several.hpp"
 #include "core/cpp/ops/embedding_update.hpp"
-#include "core/cuda/memory/scratch_parts.hpp"
+#include "core/cuda/device/scratch_parts.hpp"
+#include "core/cuda/primitives/many_row_updates.cuh"
 #include "core/cuda/primitives/row_updates.cuh"
 #include "core/cuda/primitives/row_wise_updates.cuh"
 
@@ -11,9 +17,9 @@ namespace {
 
 // What the rule must know of every touched row; marks the rows as brought up to this step.
 template <KeepsLastStep Rule>
-__global__ void catch_up_kernel(Runs runs, const float* lr, const std::int64_t* step_number,
-                                const float* unscale, Rule rule, std::int64_t* last_step,
-                                CaughtUp<Rule>* rows) {
+__device__ void catch_up(const Runs& runs, const float* lr, const std::int64_t* step_number,
+                         const float* unscale, const Rule& rule, std::int64_t* last_step,
+                         CaughtUp<Rule>* rows) {
   if (value_of(unscale) == 0.0f) return;
   const std::size_t count = runs.size();
   const std::size_t step = static_cast<std::size_t>(gridDim.x) * blockDim.x;
@@ -23,6 +29,13 @@ __global__ void catch_up_kernel(Runs runs, const float* lr, const std::int64_t* 
     rows[run] = rule.row(*lr, last, *step_number);
     last = *step_number;
   }
+}
+
+template <KeepsLastStep Rule>
+__global__ void catch_up_kernel(Runs runs, const float* lr, const std::int64_t* step_number,
+                                const float* unscale, Rule rule, std::int64_t* last_step,
+                                CaughtUp<Rule>* rows) {
+  catch_up(runs, lr, step_number, unscale, rule, last_step, rows);
 }
 
 __global__ void mark_touched_kernel(Runs runs, std::uint32_t* touched) {
@@ -181,10 +194,143 @@ void update_all(const OpContext& context, const EmbeddingUpdate& op, const Rule&
       });
 }
 
-void embedding_update(const OpContext& context, const EmbeddingUpdate& op) {
-  if (op.unique_rows.size() == 0 || op.sorted_buckets.size() == 0 || op.weights.shape[1] == 0) {
-    return;
+// What is found ready by the kernels over several tables (prepare()).
+template <class Rule>
+struct Ready {
+  const float* lr;
+  const std::int64_t* step;
+  Rule rule;
+  LongRunCounters* counters;
+  float* rate;
+};
+
+template <class Rule>
+__global__ void prepare_many_kernel(const __grid_constant__ Many<Ready<Rule>> many) {
+  const Ready<Rule>& a = many.mine();
+  *a.counters = {};
+  *a.rate = rate_of(a.rule, *a.lr, *a.step);
+}
+
+template <class Rule>
+struct CatchUp {
+  Runs runs;
+  const float* lr;
+  const std::int64_t* step;
+  const float* unscale;
+  Rule rule;
+  std::int64_t* last_step;
+  CaughtUp<Rule>* rows;
+  std::uint32_t max_runs;
+};
+
+template <class Rule>
+__global__ void catch_up_many_kernel(const __grid_constant__ Many<CatchUp<Rule>> many) {
+  const CatchUp<Rule>& a = many.mine();
+  catch_up(a.runs, a.lr, a.step, a.unscale, a.rule, a.last_step, a.rows);
+}
+
+// Tables of one rule and one type of gradients: as many launches as there are vector sizes.
+template <class T, class Rule>
+void update_alike(const OpContext& context, const std::vector<const EmbeddingUpdate*>& ops) {
+  using Args = TableRuns<T, DeviceRowRule<Rule>>;
+  struct Places {
+    LongRunMemory memory;
+    std::size_t rate_at, rows_at;
+  };
+  ScratchParts parts;
+  std::vector<Places> places;
+  for (const EmbeddingUpdate* op : ops) {
+    const LongRunMemory memory(parts, op->sorted_buckets.size(), op->weights.shape[1]);
+    const std::size_t rate_at = parts.add<float>(1);
+    std::size_t rows_at = 0;
+    if constexpr (KeepsLastStep<Rule>) {
+      rows_at = parts.add<CaughtUp<Rule>>(op->unique_rows.size());
+    }
+    places.push_back({memory, rate_at, rows_at});
   }
+  const Scratch scratch(context, parts.bytes());
+
+  std::vector<Ready<Rule>> ready;
+  std::map<std::pair<std::size_t, bool>, std::vector<Args>> alike;  // by vector size, and if W = 4
+  [[maybe_unused]] std::vector<CatchUp<Rule>> behind;
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    const EmbeddingUpdate& op = *ops[i];
+    const Places& place = places[i];
+    const std::size_t d = op.weights.shape[1];
+    Rule rule;
+    rule.take(op.params);
+    auto* rate = part<float>(scratch, place.rate_at);
+    Args args{.runs = {op.unique_rows.ptr<std::uint32_t>(), op.run_offsets.ptr<std::uint32_t>(),
+                       op.run_count.ptr<std::int64_t>()},
+              .gradients = bucket_gradients<T>(op.sorted_buckets, op.gradient, op.scale),
+              .table = table_of(op),
+              .long_runs = place.memory.in(scratch),
+              .rule = {},
+              .unscale = unscale_of(op.unscale),
+              .max_runs = static_cast<std::uint32_t>(op.unique_rows.size()),
+              .max_long_runs = static_cast<std::uint32_t>(place.memory.max_runs),
+              .max_chunks = static_cast<std::uint32_t>(place.memory.max_chunks)};
+    ready.push_back(
+        {op.lr.ptr<float>(), op.step.ptr<std::int64_t>(), rule, args.long_runs.counters, rate});
+    if constexpr (KeepsLastStep<Rule>) {
+      auto* rows = part<CaughtUp<Rule>>(scratch, place.rows_at);
+      behind.push_back({args.runs, op.lr.ptr<float>(), op.step.ptr<std::int64_t>(), args.unscale,
+                        rule, op.last_step.ptr<std::int64_t>(), rows, args.max_runs});
+      args.rule = {rows, rule};
+    } else {
+      args.rule = {rate, rule};
+    }
+    const bool wide = row_packs_fit(4, d, op.gradient.row_stride, args.gradients.gradient) &&
+                      row_packs_fit(4, d, d, args.table.weights, args.table.s0, args.table.s1);
+    alike[{d, wide}].push_back(args);
+  }
+  const char* name = EmbeddingUpdate::kSeveralName;
+  launch_many<Ready<Rule>>(context, name, ready, dim3(1), &prepare_many_kernel<Rule>,
+                           [](const Ready<Rule>&) { return 1u; });
+  if constexpr (KeepsLastStep<Rule>) {
+    launch_many<CatchUp<Rule>>(
+        context, name, behind, dim3(kThreads), &catch_up_many_kernel<Rule>,
+        [](const CatchUp<Rule>& a) { return grid_for(a.max_runs, kThreads); });
+  }
+  for (const auto& [key, some] : alike) {
+    const auto& [d, wide] = key;
+    if (wide) {
+      update_many<4, T, DeviceRowRule<Rule>>(context, name, some, d);
+    } else {
+      update_many<1, T, DeviceRowRule<Rule>>(context, name, some, d);
+    }
+  }
+}
+
+bool has_work(const EmbeddingUpdate& op) {
+  return op.unique_rows.size() > 0 && op.sorted_buckets.size() > 0 && op.weights.shape[1] > 0;
+}
+
+void embedding_update(const OpContext& context, const EmbeddingUpdate& op);
+
+void embedding_updates(const OpContext& context, const Several<EmbeddingUpdate>& several) {
+  std::map<std::tuple<TensorScalarType, Optimizer, Update>, std::vector<const EmbeddingUpdate*>>
+      alike;
+  for (const EmbeddingUpdate& op : several.ops) {
+    if (has_work(op)) {
+      alike[{op.gradient.dtype, op.params.optimizer, op.params.update_type}].push_back(&op);
+    }
+  }
+  for (const auto& [key, ops] : alike) {
+    with_real_type(std::get<0>(key), [&]<class T>(T) {
+      with_row_rule(ops.front()->params, [&]<class Rule>(const Rule&) {
+        if constexpr (RowWise<Rule>) {
+          for (const EmbeddingUpdate* op : ops) embedding_update(context, *op);
+        } else {
+          update_alike<T, Rule>(context, ops);
+        }
+      });
+    });
+  }
+}
+
+void embedding_update(const OpContext& context, const EmbeddingUpdate& op) {
+  if (!has_work(op)) return;
   with_real_type(op.gradient.dtype, [&]<class T>(T) {
     with_row_rule(op.params, [&](const auto& rule) { update_all<T>(context, op, rule); });
   });
@@ -228,7 +374,10 @@ void embedding_sweep(const OpContext& context, const EmbeddingSweep& op) {
 }
 
 const OpRegistration<EmbeddingUpdate> embedding_update_cuda{DeviceType::Cuda, &embedding_update};
+const SeveralRegistration<EmbeddingUpdate> several_embedding_update_cuda{DeviceType::Cuda,
+                                                                         &embedding_updates};
 const OpRegistration<EmbeddingSweep> embedding_sweep_cuda{DeviceType::Cuda, &embedding_sweep};
+const SeveralRegistration<EmbeddingSweep> several_embedding_sweep_cuda{DeviceType::Cuda};
 
 }  // namespace
 }  // namespace hugectr::cuda

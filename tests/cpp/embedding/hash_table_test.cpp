@@ -125,6 +125,41 @@ TYPED_TEST(HashTableOf, SixteenStreamsInsertIntoOneIndex) {
   for (const auto& [key, row] : row_of) ASSERT_EQ(row_keys[row], key);
 }
 
+/// What is begun and given up leaves the table as it was, free rows too.
+TYPED_TEST(HashTableOf, HalvesAreTheWholeOrNothing) {
+  auto table = this->make(1 << 12);
+  const auto first = this->range(0, 100), second = this->range(80, 60);
+  const auto row_of = this->insert(table, first);
+  const std::vector<std::uint32_t> gone(row_of.begin(), row_of.begin() + 10);
+  table.erase(this->context_, this->ref(gone, 0));
+  const HashTable::State before = table.state();
+  std::vector<std::uint32_t> rows(second.size());
+  const auto begin = [&] {
+    run(this->context_,
+        table.to_get_insert(this->context_, this->ref(second), {}, {}, this->ref(rows, 0)));
+    table.read_outcome(this->context_);
+    this->context_.stream->synchronize();
+  };
+  begin();
+  table.take_back(this->context_, before);
+  EXPECT_EQ(table.state(), before);
+  EXPECT_EQ(this->find(table, second), [&] {
+    std::vector<std::uint32_t> found(second.size(), kNoRow);
+    std::copy(row_of.begin() + 80, row_of.end(), found.begin());
+    return found;
+  }());
+  begin();
+  EXPECT_EQ(table.inserted(this->context_).rows, 130u) << "90 that were left and 40 new ones";
+  EXPECT_EQ(table.state(), (HashTable::State{130, 0}));
+  EXPECT_EQ(this->find(table, second), rows);
+  run(this->context_, table.to_get_mark(this->context_, this->ref(second), {}, {}, {.rows = 100},
+                                        this->ref(rows, 0)));
+  table.read_outcome(this->context_);
+  this->context_.stream->synchronize();
+  EXPECT_EQ(table.marked().first_reserved, -1);
+  EXPECT_EQ(rows, this->find(table, second, 100));
+}
+
 TYPED_TEST(HashTableOf, GrowsUnderLoadAndKeepsItsRows) {
   auto table = this->make(1 << 20);
   const auto first = this->range(0, 700);

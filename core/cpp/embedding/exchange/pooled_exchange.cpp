@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <utility>
 #include <vector>
 
+#include "core/cpp/comm/check_collective.hpp"
 #include "core/cpp/comm/communicator.hpp"
+#include "core/cpp/device/several.hpp"
 #include "core/cpp/embedding/exchange/exchange.hpp"
 #include "core/cpp/ops/embedding_lookup.hpp"
 #include "core/cpp/ops/embedding_reorder.hpp"
@@ -26,89 +29,108 @@ struct BlockCounts {
 class PooledExchange final : public Exchange {
  public:
   void forward(const OpContext& context, std::span<const Shipment> tables) const override {
+    pool(context, tables);
+    std::vector<CollectiveCall> calls;
+    std::vector<EmbeddingReorderFwd> reorders;
     for (const Shipment& table : tables) {
-      pool(context, table);
       if (table.route->device_count() == 1) continue;
       if (table.route->placement().whole_buckets()) {
-        send_blocks(context, *table.route, table.vectors);
+        send_blocks(*table.route, table.vectors, calls, reorders);
       } else {
-        add_sums(context, *table.route, table.vectors);
+        add_sums(*table.route, table.vectors, calls, reorders);
       }
     }
+    if (calls.empty()) return;
+    context.communicator->together(calls, *context.stream);
+    run_several(context, std::move(reorders));
   }
 
   void backward(const OpContext& context, std::span<Shipment> tables) const override {
+    std::vector<CollectiveCall> calls;
+    std::vector<EmbeddingReorderBwd> reorders;
     for (Shipment& table : tables) {
       if (table.route->device_count() == 1) continue;
       table.vectors = table.route->placement().whole_buckets()
-                          ? return_blocks(context, *table.route, table.vectors)
-                          : gather_all(context, *table.route, table.vectors);
+                          ? return_blocks(*table.route, table.vectors, calls, reorders)
+                          : gather_all(*table.route, table.vectors, calls, reorders);
     }
+    if (calls.empty()) return;
+    run_several(context, std::move(reorders));
+    context.communicator->together(calls, *context.stream);
   }
 
  private:
+  using Calls = std::vector<CollectiveCall>;
+
   /// Sums of this device's rows in all buckets it has a part of.
-  static void pool(const OpContext& context, const Shipment& table) {
-    const Route& route = *table.route;
-    const TablePlan& plan = *table.plan;
-    if (route.own_slots() == 0) return;
-    run(context, EmbeddingLookup{.rows = plan.staged.of_keys,
-                                 .row_offsets = plan.own.row_offsets,
-                                 .weights = plan.staged.arrays.vectors,
-                                 .scale = plan.bucket_scale,
-                                 .out = route.device_count() == 1
-                                            ? table.vectors
-                                            : route.pooled(table.vectors.dtype, plan.samples,
-                                                           route.own_slots())});
+  static void pool(const OpContext& context, std::span<const Shipment> tables) {
+    std::vector<EmbeddingLookup> lookups;
+    for (const Shipment& table : tables) {
+      const Route& route = *table.route;
+      const TablePlan& plan = *table.plan;
+      if (route.own_slots() == 0) continue;
+      lookups.push_back(
+          {.rows = plan.staged.of_keys,
+           .row_offsets = plan.own.row_offsets,
+           .weights = plan.staged.arrays.vectors,
+           .scale = plan.bucket_scale,
+           .out = route.device_count() == 1
+                      ? table.vectors
+                      : route.pooled(table.vectors.dtype, plan.samples, route.own_slots())});
+    }
+    run_several(context, std::move(lookups));
   }
 
-  static void add_sums(const OpContext& context, const Route& route, const TensorRef& output) {
+  static void add_sums(const Route& route, const TensorRef& output, Calls& calls,
+                       std::vector<EmbeddingReorderFwd>& reorders) {
     const std::size_t samples = output.shape[0], slots = route.params().slot_num;
     const TensorRef sums = route.pooled(output.dtype, samples * route.device_count(), slots);
-    if (output.contiguous()) {
-      context.communicator->reduce_scatter(sums, output, *context.stream);
-      return;
-    }
-    const TensorRef packed = route.packed(output.dtype, samples, slots);
-    context.communicator->reduce_scatter(sums, packed, *context.stream);
-    run(context, EmbeddingReorderFwd{.blocks = packed, .y = output});
+    const bool direct = output.contiguous();
+    const TensorRef to = direct ? output : route.packed(output.dtype, samples, slots);
+    calls.push_back({.collective = "reduce_scatter", .in = sums, .out = to});
+    if (!direct) reorders.push_back({.blocks = to, .y = output});
   }
 
-  static TensorRef gather_all(const OpContext& context, const Route& route,
-                              const TensorRef& gradient) {
+  static TensorRef gather_all(const Route& route, const TensorRef& gradient, Calls& calls,
+                              std::vector<EmbeddingReorderBwd>& reorders) {
     const std::size_t samples = gradient.shape[0], slots = route.params().slot_num;
     TensorRef packed = gradient;
     if (!gradient.contiguous()) {
       packed = route.packed(gradient.dtype, samples, slots);
-      run(context, EmbeddingReorderBwd{.dy = gradient, .dblocks = packed});
+      reorders.push_back({.dy = gradient, .dblocks = packed});
     }
     const TensorRef all = route.pooled(gradient.dtype, samples * route.device_count(), slots);
-    context.communicator->all_gather(packed, all, *context.stream);
+    calls.push_back({.collective = "all_gather", .in = packed, .out = all});
     return all;
   }
 
-  static void send_blocks(const OpContext& context, const Route& route, const TensorRef& output) {
+  static void send_blocks(const Route& route, const TensorRef& output, Calls& calls,
+                          std::vector<EmbeddingReorderFwd>& reorders) {
     const std::size_t samples = output.shape[0], devices = route.device_count();
     const BlockCounts counts(route, samples);
     const TensorRef blocks = route.packed(output.dtype, samples, route.params().slot_num);
-    context.communicator->all_to_all(
-        route.pooled(output.dtype, samples * devices, route.own_slots()), counts.own, blocks,
-        counts.other, *context.stream);
-    run(context,
-        EmbeddingReorderFwd{
-            .blocks = blocks, .y = output, .device_count = static_cast<std::int64_t>(devices)});
+    calls.push_back({.collective = "all_to_all",
+                     .in = route.pooled(output.dtype, samples * devices, route.own_slots()),
+                     .out = blocks,
+                     .send_counts = counts.own,
+                     .receive_counts = counts.other});
+    reorders.push_back(
+        {.blocks = blocks, .y = output, .device_count = static_cast<std::int64_t>(devices)});
   }
 
-  static TensorRef return_blocks(const OpContext& context, const Route& route,
-                                 const TensorRef& gradient) {
+  static TensorRef return_blocks(const Route& route, const TensorRef& gradient, Calls& calls,
+                                 std::vector<EmbeddingReorderBwd>& reorders) {
     const std::size_t samples = gradient.shape[0], devices = route.device_count();
     const BlockCounts counts(route, samples);
     const TensorRef blocks = route.packed(gradient.dtype, samples, route.params().slot_num);
-    run(context,
-        EmbeddingReorderBwd{
-            .dy = gradient, .dblocks = blocks, .device_count = static_cast<std::int64_t>(devices)});
+    reorders.push_back(
+        {.dy = gradient, .dblocks = blocks, .device_count = static_cast<std::int64_t>(devices)});
     const TensorRef own = route.pooled(gradient.dtype, samples * devices, route.own_slots());
-    context.communicator->all_to_all(blocks, counts.other, own, counts.own, *context.stream);
+    calls.push_back({.collective = "all_to_all",
+                     .in = blocks,
+                     .out = own,
+                     .send_counts = counts.other,
+                     .receive_counts = counts.own});
     return own;
   }
 };

@@ -11,6 +11,8 @@
 
 namespace hugectr {
 
+class RequestCounts;
+
 /// One table's part of a training batch that is being planned.
 struct PlannedLookup {
   const Route* route = nullptr;
@@ -42,16 +44,13 @@ class UniqueExchange final : public Exchange {
   std::vector<MemoryReportEntry> memory_report() const;
 
  private:
-  /// Rows and keys of one table that devices ask each other for: of owner o by device r.
-  class Counts;
+  struct Chosen;
 
-  void request(const OpContext& context, const PlannedLookup& table, std::size_t number);
+  void request(const OpContext& context, std::span<const PlannedLookup> tables);
   void exchange_counts(const OpContext& context, std::size_t tables);
-  bool worth_it(const Counts& counts, const PlannedLookup& table) const;
-  void place(const OpContext& context, const PlannedLookup& table, const Counts& counts);
-  void sort_runs(const OpContext& context, const PlannedLookup& table) const;
-  void give_rows(const OpContext& context, const Shipment& table) const;
-  TensorRef take_gradients(const OpContext& context, const Shipment& table) const;
+  bool worth_it(const RequestCounts& counts, const PlannedLookup& table) const;
+  void place(const OpContext& context, std::span<const Chosen> chosen);
+  void sort_runs(const OpContext& context, std::span<const Chosen> chosen) const;
   void reserve_request(std::size_t n);
   void reserve_placing(std::size_t n);
 
@@ -59,7 +58,7 @@ class UniqueExchange final : public Exchange {
   std::string owner_;
   std::size_t devices_, rank_;
 
-  // Used within one plan, by the plan stream alone, and by one table after the other.
+  // Used within one plan, by the plan stream alone; keys of one table after those of another.
   std::shared_ptr<DeviceBuffer2> counts_arena_, staging_arena_, request_arena_, placing_arena_;
   TensorBag2 counts_, all_counts_;  ///< (tables, 2, N), (N, tables, 2, N)
   Tensor2<std::int64_t> counts_on_host_;

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <exception>
+#include <utility>
 
+#include "core/cpp/device/several.hpp"
 #include "core/cpp/ops/embedding_update.hpp"
 #include "core/cpp/optimizers/optimizers.hpp"
 
@@ -127,7 +129,7 @@ void DeviceLookup::backward_and_update(PlanSlot slot, std::span<const TensorRef>
   for (const Exchange* exchange : exchanges_) {
     std::vector<Shipment> tables = shipments(plan, gradients, exchange, true);
     if (!tables.empty()) exchange->backward(context, tables);
-    for (const Shipment& table : tables) update(context, table, scalars);
+    update(context, tables, scalars);
   }
   for (std::size_t t = 0; t < parts_.size(); ++t) {
     if (gradients[t].empty()) continue;
@@ -151,33 +153,39 @@ void DeviceLookup::backward_and_update(PlanSlot slot, std::span<const TensorRef>
   }
 }
 
-void DeviceLookup::update(const OpContext& context, const Shipment& gradient,
-                          const UpdateScalars& scalars) const {
-  if (gradient.route->own_slots() == 0) return;
-  const TablePlan& plan = *gradient.plan;
-  const OptParams& params = gradient.route->params().opt_params;
-  run(context, EmbeddingUpdate{.sorted_buckets = plan.sorted_buckets.ref(),
-                               .unique_rows = plan.staged.distinct,
-                               .run_offsets = plan.run_offsets.ref(),
-                               .run_count = plan.run_count.ref(),
-                               .gradient = gradient.vectors,
-                               .scale = plan.run_scale,
-                               .weights = plan.staged.arrays.vectors,
-                               .last_step = plan.staged.arrays.last_step,
-                               .lr = scalars.lr,
-                               .step = scalars.step,
-                               .unscale = scalars.unscale,
-                               .states = plan.staged.arrays.states,
-                               .params = params});
-  if (!sweeps_untouched_rows(params)) return;
-  run(context, EmbeddingSweep{.unique_rows = plan.staged.distinct,
-                              .run_count = plan.run_count.ref(),
-                              .weights = plan.staged.arrays.vectors,
-                              .lr = scalars.lr,
-                              .step = scalars.step,
-                              .unscale = scalars.unscale,
-                              .states = plan.staged.arrays.states,
-                              .params = params});
+void DeviceLookup::update(const OpContext& context, std::span<const Shipment> gradients,
+                          const UpdateScalars& scalars) {
+  std::vector<EmbeddingUpdate> updates;
+  std::vector<EmbeddingSweep> sweeps;
+  for (const Shipment& gradient : gradients) {
+    if (gradient.route->own_slots() == 0) continue;
+    const TablePlan& plan = *gradient.plan;
+    const OptParams& params = gradient.route->params().opt_params;
+    updates.push_back({.sorted_buckets = plan.sorted_buckets.ref(),
+                       .unique_rows = plan.staged.distinct,
+                       .run_offsets = plan.run_offsets.ref(),
+                       .run_count = plan.run_count.ref(),
+                       .gradient = gradient.vectors,
+                       .scale = plan.run_scale,
+                       .weights = plan.staged.arrays.vectors,
+                       .last_step = plan.staged.arrays.last_step,
+                       .lr = scalars.lr,
+                       .step = scalars.step,
+                       .unscale = scalars.unscale,
+                       .states = plan.staged.arrays.states,
+                       .params = params});
+    if (!sweeps_untouched_rows(params)) continue;
+    sweeps.push_back({.unique_rows = plan.staged.distinct,
+                      .run_count = plan.run_count.ref(),
+                      .weights = plan.staged.arrays.vectors,
+                      .lr = scalars.lr,
+                      .step = scalars.step,
+                      .unscale = scalars.unscale,
+                      .states = plan.staged.arrays.states,
+                      .params = params});
+  }
+  run_several(context, std::move(updates));
+  run_several(context, std::move(sweeps));
 }
 
 void DeviceLookup::report_memory(std::vector<MemoryReportEntry>& report) const {

@@ -9,6 +9,7 @@
 #include "core/cpp/embedding/lookup/lookup_group.hpp"
 #include "core/cpp/embedding/lookup/lookup_plan.hpp"
 #include "core/cpp/embedding/sharded_table.hpp"
+#include "core/cpp/ops/lookup_sort.hpp"
 
 namespace hugectr {
 
@@ -46,19 +47,21 @@ class DeviceLookup {
   /// Own keys of all tables, waiting once for how many they are.
   void filter(LookupPlan& plan, std::span<const SparseTensor> batch);
   void make_buffers(const Part& part, const LookupPlan& plan, TablePlan& own);
-  void group_keys(const Part& part, const SparseTensor& csr, TablePlan& own) const;
-  void look_up(const Part& part, bool train, TablePlan& own) const;
+  void group_keys(LookupPlan& plan, std::span<const SparseTensor> batch) const;
+  /// Rows of the keys of all tables, waiting once for what there is of them.
+  void number(LookupPlan& plan) const;
+  void find(LookupPlan& plan) const;
   void choose_exchanges(LookupPlan& plan, std::span<const SparseTensor> batch);
   static bool sorts(const Part& part, const LookupPlan& plan);
-  void sort_lookups(const LookupPlan& plan, const TablePlan& own) const;
+  static LookupSort sort_of(const LookupPlan& plan, const TablePlan& own);
   void check_reserved(const Part& part, const TablePlan& own, std::int64_t first_reserved) const;
 
   LookupPlan& planned(PlanSlot slot, std::span<const TensorRef> vectors);
   /// What travels by one exchange; only tables that train.
   std::vector<Shipment> shipments(const LookupPlan& plan, std::span<const TensorRef> vectors,
                                   const Exchange* exchange, bool training) const;
-  void update(const OpContext& context, const Shipment& gradient,
-              const UpdateScalars& scalars) const;
+  static void update(const OpContext& context, std::span<const Shipment> gradients,
+                     const UpdateScalars& scalars);
 
   GPUResource& gpu_;
   std::string owner_;  ///< tables and device, for reports

@@ -34,6 +34,12 @@ void check_params(const SparseEmbeddingHashParams& params, std::size_t device_co
 
 }  // namespace
 
+bool may_travel_together(const SparseEmbeddingHashParams& a, const SparseEmbeddingHashParams& b) {
+  return a.i64_keys == b.i64_keys && a.output_type == b.output_type &&
+         a.opt_params.optimizer == b.opt_params.optimizer &&
+         a.opt_params.update_type == b.opt_params.update_type;
+}
+
 LookupGroup::LookupGroup(const std::vector<SparseEmbeddingHashParams>& tables,
                          std::shared_ptr<ResourceManager> resources) {
   HCTR_CHECK(!tables.empty(), "a lookup group needs a table");

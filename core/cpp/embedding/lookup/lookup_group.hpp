@@ -24,7 +24,18 @@ struct UpdateScalars {
 };
 
 /// Tables that travel together: one plan a batch and one exchange each way for all of them, vector
-/// sizes alike or not. What a group needs to be one is keys of one type and one optimizer.
+/// sizes, combiners and placements alike or not. Each table keeps its own index, rows, plan
+/// (TablePlan) and buffers, so that a table's numbers do not depend on who travels with it; what
+/// the group makes one is the work:
+///
+///   an op of all tables is one (several.hpp): on a GPU one launch with a list of tables, where
+///     launches, not bytes, are what small tables cost
+///   the host waits once for own keys of all tables, once for their rows, and once for what devices
+///     ask each other
+///   vectors of all tables that go by the same exchange travel in one collective
+///     (Communicator::together), each from and to its own buffers, so that nothing is packed
+///
+/// Any tables can be a group. may_travel_together() is what a model goes by.
 ///
 /// The functions with local_id are called by that device's own thread, all devices at the same
 /// time; the others by one thread while nothing else runs. What they are given and write holds an
@@ -70,5 +81,10 @@ class HCTR_API LookupGroup {
   std::vector<std::unique_ptr<ShardedTable>> tables_;
   std::vector<std::unique_ptr<DeviceLookup>> devices_;
 };
+
+/// Whether two tables of a model are one group: keys of one type, one optimizer and update type,
+/// and vectors that travel in one type. Others would be no fewer launches.
+HCTR_API bool may_travel_together(const SparseEmbeddingHashParams& a,
+                                  const SparseEmbeddingHashParams& b);
 
 }  // namespace hugectr

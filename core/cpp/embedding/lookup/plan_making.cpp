@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <utility>
 
+#include "core/cpp/device/several.hpp"
 #include "core/cpp/embedding/lookup/device_lookup.hpp"
 #include "core/cpp/ops/bucket_scale.hpp"
 #include "core/cpp/ops/expand_buckets.hpp"
-#include "core/cpp/ops/lookup_sort.hpp"
 
 /// Plans of a device, made on its plan stream.
 namespace hugectr {
@@ -49,11 +50,9 @@ void DeviceLookup::make_plan(LookupPlan& plan, std::span<const SparseTensor> bat
   const OpContext context = gpu_.plan_context();
   context.stream->wait(*plan.released);
   filter(plan, batch);
-  for (std::size_t t = 0; t < parts_.size(); ++t) {
-    make_buffers(parts_[t], plan, plan.tables[t]);
-    group_keys(parts_[t], batch[t], plan.tables[t]);
-    look_up(parts_[t], plan.train, plan.tables[t]);
-  }
+  for (std::size_t t = 0; t < parts_.size(); ++t) make_buffers(parts_[t], plan, plan.tables[t]);
+  group_keys(plan, batch);
+  plan.train ? number(plan) : find(plan);
   choose_exchanges(plan, batch);
   for (std::size_t t = 0; t < parts_.size(); ++t) {
     TablePlan& own = plan.tables[t];
@@ -70,7 +69,7 @@ void DeviceLookup::make_plan(LookupPlan& plan, std::span<const SparseTensor> bat
 
 void DeviceLookup::filter(LookupPlan& plan, std::span<const SparseTensor> batch) {
   const OpContext context = gpu_.plan_context();
-  bool waits = false;
+  std::vector<FilterKeys> filters;
   for (std::size_t t = 0; t < parts_.size(); ++t) {
     const Part& part = parts_[t];
     const Route& route = part.route;
@@ -101,12 +100,16 @@ void DeviceLookup::filter(LookupPlan& plan, std::span<const SparseTensor> batch)
                TablePlan::first(own.own_row_offsets, buckets + 1),
                {}};
     if (with_places) own.own.places = TablePlan::first(own.own_places, csr.nnz);
-    route.placement().filter(context, route.rank(), {keys, csr.row_offsets, csr.nnz}, own.own);
-    context.stream->copy(own_counts_.get_ptr() + t,
-                         own.own.row_offsets.ptr<std::uint32_t>() + buckets, sizeof(std::uint32_t));
-    waits = true;
+    filters.push_back(
+        route.placement().filter(route.rank(), {keys, csr.row_offsets, csr.nnz}, own.own));
   }
-  if (!waits) return;
+  if (filters.empty()) return;
+  run_several(context, std::move(filters));
+  for (std::size_t t = 0; t < parts_.size(); ++t) {
+    const TensorRef& offsets = plan.tables[t].own.row_offsets;
+    context.stream->copy(own_counts_.get_ptr() + t,
+                         offsets.ptr<std::uint32_t>() + offsets.size() - 1, sizeof(std::uint32_t));
+  }
   context.stream->synchronize();
   for (std::size_t t = 0; t < parts_.size(); ++t) {
     TablePlan& own = plan.tables[t];
@@ -125,34 +128,68 @@ void DeviceLookup::make_buffers(const Part& part, const LookupPlan& plan, TableP
                own.key_count(), own.bucket_count(), sorts(part, plan));
 }
 
-void DeviceLookup::group_keys(const Part& part, const SparseTensor& csr, TablePlan& own) const {
+void DeviceLookup::group_keys(LookupPlan& plan, std::span<const SparseTensor> batch) const {
   const OpContext context = gpu_.plan_context();
-  run(context, ExpandBuckets{.row_offsets = own.own.row_offsets, .buckets = own.key_buckets()});
-  own.bucket_scale = {};
-  if (part.table.params().combiner != Combiner::Mean) return;
-  // The number of keys that count is that of the whole bucket.
-  const bool whole = part.route.placement().whole_buckets();
-  own.bucket_scale = TablePlan::first(own.scale, own.bucket_count());
-  run(context, BucketScale{.row_offsets = whole ? own.own.row_offsets : csr.row_offsets,
-                           .scale = own.bucket_scale});
+  std::vector<ExpandBuckets> buckets;
+  std::vector<BucketScale> scales;
+  for (std::size_t t = 0; t < parts_.size(); ++t) {
+    TablePlan& own = plan.tables[t];
+    buckets.push_back({.row_offsets = own.own.row_offsets, .buckets = own.key_buckets()});
+    own.bucket_scale = {};
+    if (parts_[t].table.params().combiner != Combiner::Mean) continue;
+    // The number of keys that count is that of the whole bucket.
+    const bool whole = parts_[t].route.placement().whole_buckets();
+    own.bucket_scale = TablePlan::first(own.scale, own.bucket_count());
+    scales.push_back({.row_offsets = whole ? own.own.row_offsets : batch[t].row_offsets,
+                      .scale = own.bucket_scale});
+  }
+  run_several(context, std::move(buckets));
+  run_several(context, std::move(scales));
 }
 
-void DeviceLookup::look_up(const Part& part, bool train, TablePlan& own) const {
+void DeviceLookup::number(LookupPlan& plan) const {
   const OpContext context = gpu_.plan_context();
-  const SlotOfBucket slot_of = part.route.placement().slot_of_bucket(part.route.rank());
-  if (!train) {
-    own.extent = part.rows.visible();
-    const auto found =
-        part.rows.find(context, own.own.keys, own.key_buckets(), slot_of, own.key_rows());
-    check_reserved(part, own, found.first_reserved);
-    return;
+  std::vector<HashGetInsert> lookups;
+  for (std::size_t t = 0; t < parts_.size(); ++t) {
+    const Route& route = parts_[t].route;
+    TablePlan& own = plan.tables[t];
+    lookups.push_back(parts_[t].rows.to_number(context, own.own.keys, own.key_buckets(),
+                                               route.placement().slot_of_bucket(route.rank()),
+                                               own.key_rows()));
   }
-  const auto found =
-      part.rows.number(context, own.own.keys, own.key_buckets(), slot_of, own.key_rows());
-  check_reserved(part, own, found.first_reserved);
-  part.rows.make_room(found.rows);
-  own.extent = part.rows.begin_rows(context, own.before, true);
-  own.reused = part.rows.reused_since(own.before);
+  run_several(context, std::move(lookups));
+  for (const Part& part : parts_) part.rows.read_outcome(context);
+  context.stream->synchronize();
+  std::vector<EmbeddingInit> new_rows;
+  for (std::size_t t = 0; t < parts_.size(); ++t) {
+    Table& rows = parts_[t].rows;
+    TablePlan& own = plan.tables[t];
+    const HashTable::Result found = rows.numbered(context);
+    check_reserved(parts_[t], own, found.first_reserved);
+    rows.make_room(found.rows);
+    own.extent = rows.begin_rows(own.before, true, new_rows);
+    own.reused = rows.reused_since(own.before);
+  }
+  run_several(context, std::move(new_rows));
+}
+
+void DeviceLookup::find(LookupPlan& plan) const {
+  const OpContext context = gpu_.plan_context();
+  std::vector<HashGet> lookups;
+  for (std::size_t t = 0; t < parts_.size(); ++t) {
+    const Route& route = parts_[t].route;
+    TablePlan& own = plan.tables[t];
+    own.extent = parts_[t].rows.visible();
+    lookups.push_back(parts_[t].rows.to_find(context, own.own.keys, own.key_buckets(),
+                                             route.placement().slot_of_bucket(route.rank()),
+                                             own.key_rows()));
+  }
+  run_several(context, std::move(lookups));
+  for (const Part& part : parts_) part.rows.read_outcome(context);
+  context.stream->synchronize();
+  for (std::size_t t = 0; t < parts_.size(); ++t) {
+    check_reserved(parts_[t], plan.tables[t], parts_[t].rows.found().first_reserved);
+  }
 }
 
 void DeviceLookup::choose_exchanges(LookupPlan& plan, std::span<const SparseTensor> batch) {
@@ -163,6 +200,7 @@ void DeviceLookup::choose_exchanges(LookupPlan& plan, std::span<const SparseTens
     may_send_rows.push_back({&parts_[t].route, &plan.tables[t], &batch[t], plan.released.get()});
   }
   if (!may_send_rows.empty()) unique_->plan(may_send_rows);
+  std::vector<LookupSort> sorted;
   for (std::size_t t = 0; t < parts_.size(); ++t) {
     TablePlan& own = plan.tables[t];
     own.exchange = pooled_.get();
@@ -172,26 +210,27 @@ void DeviceLookup::choose_exchanges(LookupPlan& plan, std::span<const SparseTens
       own.run_scale = {};  // gradients come scaled
       if (gpu_.get_local_id() == 0) parts_[t].table.count_unique_plan();
     } else if (sorts(parts_[t], plan)) {
-      sort_lookups(plan, own);
+      sorted.push_back(sort_of(plan, own));
     }
   }
+  run_several(gpu_.plan_context(), std::move(sorted));
 }
 
 bool DeviceLookup::sorts(const Part& part, const LookupPlan& plan) {
   return plan.train || part.rows.store().wants_distinct_rows();
 }
 
-void DeviceLookup::sort_lookups(const LookupPlan& plan, const TablePlan& own) const {
+LookupSort DeviceLookup::sort_of(const LookupPlan& plan, const TablePlan& own) {
   // In evaluation keys without a row have the largest number there is.
   const std::size_t numbers = plan.train ? own.extent.rows : std::size_t{kNoRow} + 1;
-  run(gpu_.plan_context(), LookupSort{.rows = own.key_rows(),
-                                      .buckets = own.key_buckets(),
-                                      .sorted_buckets = own.sorted_buckets.ref(),
-                                      .unique_rows = own.unique_rows.ref(),
-                                      .run_offsets = own.run_offsets.ref(),
-                                      .run_count = own.run_count.ref(),
-                                      .scratch = own.scratch.ref(),
-                                      .row_count = static_cast<std::int64_t>(numbers)});
+  return {.rows = own.key_rows(),
+          .buckets = own.key_buckets(),
+          .sorted_buckets = own.sorted_buckets.ref(),
+          .unique_rows = own.unique_rows.ref(),
+          .run_offsets = own.run_offsets.ref(),
+          .run_count = own.run_count.ref(),
+          .scratch = own.scratch.ref(),
+          .row_count = static_cast<std::int64_t>(numbers)};
 }
 
 void DeviceLookup::check_reserved(const Part& part, const TablePlan& own,

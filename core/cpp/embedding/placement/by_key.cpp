@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/embedding/placement/placement.hpp"
-#include "core/cpp/ops/filter_keys.hpp"
 
 namespace hugectr {
 namespace {
@@ -19,9 +18,9 @@ class ByKey final : public Placement {
   SlotOfBucket slot_of_bucket(std::size_t) const override {
     return {static_cast<std::uint32_t>(slot_num_), 1, 0};
   }
-  void filter(const OpContext& context, std::size_t rank, const SparseTensor& csr,
-              const FilterKeyStorage& own) const override {
-    filter_keys(context, rank, csr, own, false);
+  FilterKeys filter(std::size_t rank, const SparseTensor& csr,
+                    const FilterKeyStorage& own) const override {
+    return filter_keys(rank, csr, own, false);
   }
 };
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/embedding/placement/placement.hpp"
-#include "core/cpp/ops/filter_keys.hpp"
 
 namespace hugectr {
 namespace {
@@ -22,9 +21,9 @@ class BySlot final : public Placement {
     return {static_cast<std::uint32_t>(slots_of(rank)), static_cast<std::uint32_t>(device_count_),
             static_cast<std::uint32_t>(rank)};
   }
-  void filter(const OpContext& context, std::size_t rank, const SparseTensor& csr,
-              const FilterKeyStorage& own) const override {
-    filter_keys(context, rank, csr, own, true);
+  FilterKeys filter(std::size_t rank, const SparseTensor& csr,
+                    const FilterKeyStorage& own) const override {
+    return filter_keys(rank, csr, own, true);
   }
 };
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "core/cpp/base/error.hpp"
-#include "core/cpp/ops/filter_keys.hpp"
 
 namespace hugectr {
 
@@ -20,17 +19,17 @@ std::size_t Placement::sum_of_slots(std::size_t rank,
   return sum;
 }
 
-void Placement::filter_keys(const OpContext& context, std::size_t rank, const SparseTensor& csr,
-                            const FilterKeyStorage& own, bool by_slot) const {
-  run(context, FilterKeys{.keys = csr.keys,
-                          .row_offsets = csr.row_offsets,
-                          .own_keys = own.keys,
-                          .own_row_offsets = own.row_offsets,
-                          .own_places = own.places,
-                          .slot_num = static_cast<std::int64_t>(slot_num_),
-                          .rank = static_cast<std::int64_t>(rank),
-                          .device_count = static_cast<std::int64_t>(device_count_),
-                          .by_slot = by_slot});
+FilterKeys Placement::filter_keys(std::size_t rank, const SparseTensor& csr,
+                                  const FilterKeyStorage& own, bool by_slot) const {
+  return {.keys = csr.keys,
+          .row_offsets = csr.row_offsets,
+          .own_keys = own.keys,
+          .own_row_offsets = own.row_offsets,
+          .own_places = own.places,
+          .slot_num = static_cast<std::int64_t>(slot_num_),
+          .rank = static_cast<std::int64_t>(rank),
+          .device_count = static_cast<std::int64_t>(device_count_),
+          .by_slot = by_slot};
 }
 
 std::unique_ptr<Placement> make_placement(PlacementKind kind, std::size_t slot_num,

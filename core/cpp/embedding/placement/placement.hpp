@@ -10,8 +10,8 @@
 
 #include "core/cpp/base/export.hpp"
 #include "core/cpp/data/data_reader.hpp"
-#include "core/cpp/device/op.hpp"
 #include "core/cpp/embedding/placement/embedding_type.hpp"
+#include "core/cpp/ops/filter_keys.hpp"
 #include "core/cpp/ops/loops/hash_probe.hpp"
 
 namespace hugectr {
@@ -55,9 +55,9 @@ class HCTR_API Placement {
   virtual std::size_t slots_of(std::size_t rank) const = 0;
   /// Slot (in the whole table) of a device's bucket.
   virtual SlotOfBucket slot_of_bucket(std::size_t rank) const = 0;
-  /// Enqueues the choice of a device's share of a batch, into the buffers of `own`.
-  virtual void filter(const OpContext& context, std::size_t rank, const SparseTensor& csr,
-                      const FilterKeyStorage& own) const = 0;
+  /// The op that chooses a device's share of a batch, into the buffers of `own`.
+  virtual FilterKeys filter(std::size_t rank, const SparseTensor& csr,
+                            const FilterKeyStorage& own) const = 0;
 
   /// The sum of what is given for each slot over the slots of a device.
   std::size_t sum_of_slots(std::size_t rank, const std::vector<std::size_t>& of_slot) const;
@@ -65,8 +65,8 @@ class HCTR_API Placement {
   std::size_t device_count() const { return device_count_; }
 
  protected:
-  void filter_keys(const OpContext& context, std::size_t rank, const SparseTensor& csr,
-                   const FilterKeyStorage& own, bool by_slot) const;
+  FilterKeys filter_keys(std::size_t rank, const SparseTensor& csr, const FilterKeyStorage& own,
+                         bool by_slot) const;
 
   std::size_t slot_num_, device_count_;
 };

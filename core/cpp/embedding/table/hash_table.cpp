@@ -91,37 +91,74 @@ void HashTable::reserve(const OpContext& context, std::size_t keys) {
   rebuild(context);
 }
 
-HashTable::Result HashTable::wait_result(const OpContext& context) {
+void HashTable::read_outcome(const OpContext& context) {
   context.stream->copy(host_outcome_.get_ptr(), outcome_.get_ptr(), outcome_.get_size_in_bytes());
-  context.stream->synchronize();
+}
+
+HashTable::Result HashTable::outcome_on_host() const {
   const std::int64_t* outcome = host_outcome_.get_ptr();
   return {static_cast<std::size_t>(outcome[0]), outcome[1 + kReportedReserved]};
 }
 
-HashTable::Result HashTable::insert_piece(const OpContext& context, const TensorRef& keys,
-                                          const TensorRef& buckets, SlotOfBucket slot_of,
-                                          const TensorRef& rows) {
+HashGetInsert HashTable::piece_to_insert(const OpContext& context, const TensorRef& keys,
+                                         const TensorRef& buckets, SlotOfBucket slot_of,
+                                         const TensorRef& rows) {
   reserve(context, keys.size());
   const std::size_t limit = std::min(rows_ + keys.size(), max_rows());
-  run(context, HashGetInsert{.keys = keys,
-                             .buckets = buckets,
-                             .index = index(),
-                             .counter = counter(),
-                             .free_rows = free_rows(),
-                             .row_keys = row_keys(limit),
-                             .row_slots = row_slots(limit),
-                             .rows = rows,
-                             .report = report(),
-                             .numbered = static_cast<std::int64_t>(rows_),
-                             .slot_num = slot_of.num,
-                             .slot_stride = slot_of.stride,
-                             .slot_first = slot_of.first});
-  const Result result = wait_result(context);
+  return {.keys = keys,
+          .buckets = buckets,
+          .index = index(),
+          .counter = counter(),
+          .free_rows = free_rows(),
+          .row_keys = row_keys(limit),
+          .row_slots = row_slots(limit),
+          .rows = rows,
+          .report = report(),
+          .numbered = static_cast<std::int64_t>(rows_),
+          .slot_num = slot_of.num,
+          .slot_stride = slot_of.stride,
+          .slot_first = slot_of.first};
+}
+
+HashGetInsert HashTable::to_get_insert(const OpContext& context, const TensorRef& keys,
+                                       const TensorRef& buckets, SlotOfBucket slot_of,
+                                       const TensorRef& rows) {
+  const std::size_t n = keys.size();
+  Begun begun;
+  const auto next = [&] {
+    begun.keys = std::min(kKeysAtOnce, n - begun.done);
+    HashGetInsert op = piece_to_insert(context, piece(keys, begun.done, begun.keys),
+                                       piece(buckets, begun.done, begun.keys), slot_of,
+                                       piece(rows, begun.done, begun.keys));
+    begun_ = begun;
+    return op;
+  };
+  HashGetInsert op = next();
+  while (begun.done + begun.keys < n) {
+    run(context, std::move(op));
+    read_outcome(context);
+    context.stream->synchronize();
+    const Result result = inserted(context);
+    begun.first_reserved = result.first_reserved;
+    if (result.rows > max_rows()) {  // refused in any case: the rest need not be tried
+      begun_ = Begun{begun.done + begun.keys, 0, begun.first_reserved};
+      return piece_to_insert(context, piece(keys, 0, 0), piece(buckets, 0, 0), slot_of,
+                             piece(rows, 0, 0));
+    }
+    begun.done += begun.keys;
+    op = next();
+  }
+  return op;
+}
+
+HashTable::Result HashTable::inserted(const OpContext& context) {
+  const Begun begun = *std::exchange(begun_, std::nullopt);
+  Result result = outcome_on_host();
   if (const std::int64_t lost = host_outcome_.get_ptr()[1 + kReportedLost]; lost > 0) {
     take_keys(context, free_rows());
     rebuild(context);
     throw DeviceError(concat("'", name_, "': the index of ", capacity_,
-                             " places had none left for ", lost, " of ", keys.size(), " keys; its ",
+                             " places had none left for ", lost, " of ", begun.keys, " keys; its ",
                              rows_,
                              " rows are as before. Use smaller batches, and report this: the table "
                              "makes its index large enough for every call"));
@@ -129,44 +166,47 @@ HashTable::Result HashTable::insert_piece(const OpContext& context, const Tensor
   const std::size_t live = std::min(result.rows, max_rows());
   rows_ = std::max(rows_, live);
   free_ = rows_ - live;
+  if (begun.first_reserved >= 0) {
+    result.first_reserved = begun.first_reserved;
+  } else if (result.first_reserved >= 0) {
+    result.first_reserved += static_cast<std::int64_t>(begun.done);
+  }
   return result;
 }
 
 HashTable::Result HashTable::get_insert(const OpContext& context, const TensorRef& keys,
                                         const TensorRef& buckets, SlotOfBucket slot_of,
                                         const TensorRef& rows) {
-  Result result;
-  const std::size_t n = keys.size();
-  std::size_t at = 0;
-  do {
-    const std::size_t count = std::min(kKeysAtOnce, n - at);
-    const Result part = insert_piece(context, piece(keys, at, count), piece(buckets, at, count),
-                                     slot_of, piece(rows, at, count));
-    if (result.first_reserved < 0 && part.first_reserved >= 0) {
-      result.first_reserved = static_cast<std::int64_t>(at) + part.first_reserved;
-    }
-    result.rows = part.rows;
-    at += count;
-  } while (at < n && result.rows <= max_rows());
-  return result;
+  run(context, to_get_insert(context, keys, buckets, slot_of, rows));
+  read_outcome(context);
+  context.stream->synchronize();
+  return inserted(context);
+}
+
+HashGet HashTable::to_get_mark(const OpContext& context, const TensorRef& keys,
+                               const TensorRef& buckets, SlotOfBucket slot_of, const Limit& limit,
+                               const TensorRef& rows) {
+  if (capacity() == 0) reserve(context, 0);
+  return {.keys = keys,
+          .buckets = buckets,
+          .index = index(),
+          .births = limit.births,
+          .rows = rows,
+          .report = report(),
+          .row_limit = static_cast<std::int64_t>(limit.rows),
+          .birth_limit = limit.birth,
+          .slot_num = slot_of.num,
+          .slot_stride = slot_of.stride,
+          .slot_first = slot_of.first};
 }
 
 HashTable::Result HashTable::get_mark(const OpContext& context, const TensorRef& keys,
                                       const TensorRef& buckets, SlotOfBucket slot_of,
                                       const Limit& limit, const TensorRef& rows) {
-  if (capacity() == 0) reserve(context, 0);
-  run(context, HashGet{.keys = keys,
-                       .buckets = buckets,
-                       .index = index(),
-                       .births = limit.births,
-                       .rows = rows,
-                       .report = report(),
-                       .row_limit = static_cast<std::int64_t>(limit.rows),
-                       .birth_limit = limit.birth,
-                       .slot_num = slot_of.num,
-                       .slot_stride = slot_of.stride,
-                       .slot_first = slot_of.first});
-  return wait_result(context);
+  run(context, to_get_mark(context, keys, buckets, slot_of, limit, rows));
+  read_outcome(context);
+  context.stream->synchronize();
+  return marked();
 }
 
 void HashTable::get(const OpContext& context, const TensorRef& keys, const TensorRef& buckets,
@@ -226,6 +266,8 @@ void HashTable::take_keys(const OpContext& context, const TensorRef& rows) {
 }
 
 void HashTable::take_back(const OpContext& context, const State& state) {
+  // What was begun may have given keys to any of the free rows.
+  if (std::exchange(begun_, std::nullopt)) take_keys(context, free_rows());
   HCTR_CHECK(state.rows <= rows_ && state.free >= free_ && state.free <= state.rows, "'", name_,
              "' has ", rows_, " rows, of which ", free_, " are free, and can not go back to ",
              state.rows, " and ", state.free);
@@ -236,6 +278,7 @@ void HashTable::take_back(const OpContext& context, const State& state) {
 }
 
 void HashTable::clear(const OpContext& context) {
+  begun_.reset();
   rows_ = free_ = 0;
   if (capacity() > 0) rebuild(context);
 }

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,7 +10,7 @@
 #include "core/cpp/device/op.hpp"
 #include "core/cpp/memory/general_buffer2.hpp"
 #include "core/cpp/memory/growable_tensor.hpp"
-#include "core/cpp/ops/loops/hash_probe.hpp"
+#include "core/cpp/ops/hash_index.hpp"
 
 namespace hugectr {
 
@@ -57,6 +58,21 @@ class HCTR_API HashTable {
   /// rows[i] := row of keys[i], kNoRow where there is none within the limit. Waits.
   Result get_mark(const OpContext& context, const TensorRef& keys, const TensorRef& buckets,
                   SlotOfBucket slot_of, const Limit& limit, const TensorRef& rows);
+
+  // The same two in halves, so that the ops of several tables can run at once and be waited for
+  // once: take the op, run it, read_outcome(), wait for the stream, then ask what came of it. No
+  // other call in between but take_back(), which forgets what was begun.
+
+  /// Long lists are done here, up to their last piece, and waited for.
+  HashGetInsert to_get_insert(const OpContext& context, const TensorRef& keys,
+                              const TensorRef& buckets, SlotOfBucket slot_of,
+                              const TensorRef& rows);
+  HashGet to_get_mark(const OpContext& context, const TensorRef& keys, const TensorRef& buckets,
+                      SlotOfBucket slot_of, const Limit& limit, const TensorRef& rows);
+  void read_outcome(const OpContext& context);
+  Result inserted(const OpContext& context);
+  Result marked() const { return outcome_on_host(); }
+
   /// The same for keys that must all be there; throws InvalidArgument otherwise. Waits.
   void get(const OpContext& context, const TensorRef& keys, const TensorRef& buckets,
            SlotOfBucket slot_of, const TensorRef& rows);
@@ -114,9 +130,10 @@ class HCTR_API HashTable {
   TensorRef free_rows() const { return free_ > 0 ? vector(free_rows_, 0, free_) : TensorRef{}; }
   void take_keys(const OpContext& context, const TensorRef& rows);
   void set_counter(const OpContext& context);
-  Result insert_piece(const OpContext& context, const TensorRef& keys, const TensorRef& buckets,
-                      SlotOfBucket slot_of, const TensorRef& rows);
-  Result wait_result(const OpContext& context);
+  HashGetInsert piece_to_insert(const OpContext& context, const TensorRef& keys,
+                                const TensorRef& buckets, SlotOfBucket slot_of,
+                                const TensorRef& rows);
+  Result outcome_on_host() const;
 
   std::shared_ptr<MemoryResource> memory_;
   std::string name_;
@@ -126,6 +143,13 @@ class HCTR_API HashTable {
   GrowableTensor row_keys_, row_slots_, index_;
   GrowableTensor free_rows_;  ///< the last is used first; made by the first erase()
   std::size_t capacity_ = 0;
+  /// An insert whose outcome has not been asked for.
+  struct Begun {
+    std::size_t done = 0;              ///< keys of its former pieces
+    std::size_t keys = 0;              ///< of its last one
+    std::int64_t first_reserved = -1;  ///< of the former ones
+  };
+  std::optional<Begun> begun_;
   Tensor2<std::int64_t> outcome_, host_outcome_;  ///< counter of rows, then the report of a call
 };
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/cpp/ops/embedding_init.hpp"
+#include "core/cpp/device/several.hpp"
 
 namespace hugectr {
 namespace {
@@ -48,39 +48,49 @@ void Table::make_room(std::size_t asked) {
   if (has_gaps()) births_.grow_to(size());
 }
 
-void Table::write_content(const OpContext& context, const TensorRef& rows, std::size_t first,
-                          std::size_t last, bool vectors, const TensorRef& births) const {
-  const std::size_t count = rows.empty() ? last - first : rows.size();
-  if (count == 0) return;
+EmbeddingInit Table::content(const TensorRef& rows, std::size_t first, std::size_t last,
+                             bool vectors, const TensorRef& births) const {
   const std::vector<float> starts = state_starts(spec_.opt_params);
-  const RowArrays arrays = store_->whole(last);
-  run(context, EmbeddingInit{.rows = rows,
-                             .row_keys = index_.row_keys(last),
-                             .row_slots = index_.row_slots(last),
-                             .weights = vectors ? arrays.vectors : TensorRef{},
-                             .last_step = arrays.last_step,
-                             .births = births,
-                             .states = arrays.states,
-                             .first = static_cast<std::int64_t>(first),
-                             .count = static_cast<std::int64_t>(count),
-                             .birth = birth_,
-                             .seed = spec_.seed,
-                             .table = spec_.number,
-                             .bounds = spec_.initial_bounds,
-                             .initial_states = {starts.begin(), starts.end()}});
+  RowArrays arrays = store_->whole(last);
+  const std::size_t count = rows.empty() ? last - first : rows.size();
+  return {.rows = rows,
+          .row_keys = index_.row_keys(last),
+          .row_slots = index_.row_slots(last),
+          .weights = vectors ? arrays.vectors : TensorRef{},
+          .last_step = arrays.last_step,
+          .births = births,
+          .states = std::move(arrays.states),
+          .first = static_cast<std::int64_t>(first),
+          .count = static_cast<std::int64_t>(count),
+          .birth = birth_,
+          .seed = spec_.seed,
+          .table = spec_.number,
+          .bounds = spec_.initial_bounds,
+          .initial_states = {starts.begin(), starts.end()}};
+}
+
+RowExtent Table::begin_rows(const HashTable::State& before, bool vectors,
+                            std::vector<EmbeddingInit>& ops) {
+  ++birth_;
+  const TensorRef reused = reused_since(before);
+  if (!reused.empty()) ops.push_back(content(reused, 0, size(), vectors, births(size())));
+  if (before.rows < size()) {
+    ops.push_back(content({}, before.rows, size(), vectors, births(size())));
+  }
+  return {size(), index_.live(), birth_};
 }
 
 RowExtent Table::begin_rows(const OpContext& context, const HashTable::State& before,
                             bool vectors) {
-  ++birth_;
-  const TensorRef reused = reused_since(before);
-  if (!reused.empty()) write_content(context, reused, 0, size(), vectors, births(size()));
-  write_content(context, {}, before.rows, size(), vectors, births(size()));
-  return {size(), index_.live(), birth_};
+  std::vector<EmbeddingInit> ops;
+  const RowExtent extent = begin_rows(before, vectors, ops);
+  run_several(context, std::move(ops));
+  return extent;
 }
 
 void Table::reset_states(const OpContext& context) const {
-  write_content(context, {}, 0, visible().rows, false, {});
+  const std::size_t rows = visible().rows;
+  if (rows > 0) run(context, content({}, 0, rows, false, {}));
 }
 
 HashTable::Limit Table::limit() const {
@@ -104,7 +114,8 @@ void Table::keep_births() {
       GrowableTensor(*memory_, TensorScalarType::UInt32, 1, max_rows(), owner_ + " births of rows");
   births_.grow_to(size());  // visible rows were there from the beginning: 0
   // Rows that were planned and never trained are not.
-  write_content(gpu_.plan_context(), {}, visible().rows, size(), true, births(size()));
+  const std::size_t first = visible().rows;
+  if (first < size()) run(gpu_.plan_context(), content({}, first, size(), true, births(size())));
 }
 
 void Table::erase(const TensorRef& rows) {

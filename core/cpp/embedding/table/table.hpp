@@ -12,6 +12,7 @@
 #include "core/cpp/embedding/table/row_bag.hpp"
 #include "core/cpp/embedding/table/row_store.hpp"
 #include "core/cpp/memory/growable_tensor.hpp"
+#include "core/cpp/ops/embedding_init.hpp"
 
 namespace hugectr {
 
@@ -70,11 +71,27 @@ class Table {
                          SlotOfBucket slot_of, const TensorRef& rows) {
     return index_.get_mark(context, keys, buckets, of_identity(slot_of), limit(), rows);
   }
+  // The same two in halves (hash_table.hpp): the op, then read_outcome(), and when the stream has
+  // been waited for what came of it.
+  HashGetInsert to_number(const OpContext& context, const TensorRef& keys, const TensorRef& buckets,
+                          SlotOfBucket slot_of, const TensorRef& rows) {
+    return index_.to_get_insert(context, keys, buckets, of_identity(slot_of), rows);
+  }
+  HashGet to_find(const OpContext& context, const TensorRef& keys, const TensorRef& buckets,
+                  SlotOfBucket slot_of, const TensorRef& rows) {
+    return index_.to_get_mark(context, keys, buckets, of_identity(slot_of), limit(), rows);
+  }
+  void read_outcome(const OpContext& context) { index_.read_outcome(context); }
+  HashTable::Result numbered(const OpContext& context) { return index_.inserted(context); }
+  HashTable::Result found() const { return index_.marked(); }
   /// Memory for all rows that have numbers. `asked`: how many there would be. Throws OutOfMemory.
   void make_room(std::size_t asked);
   /// Writes the first content of rows numbered since `before`; without `vectors` only their states.
   /// They are visible once what is returned, or what a later call returns, has been shown.
   RowExtent begin_rows(const OpContext& context, const HashTable::State& before, bool vectors);
+  /// The same, but the ops that write are added to `ops` for who runs them.
+  RowExtent begin_rows(const HashTable::State& before, bool vectors,
+                       std::vector<EmbeddingInit>& ops);
   /// Rows numbered since `before` never were, nor keys that found no room. Waits for nothing.
   void take_back(const OpContext& context, const HashTable::State& before) {
     index_.take_back(context, before);
@@ -128,8 +145,9 @@ class Table {
 
  private:
   HashTable::Limit limit() const;
-  void write_content(const OpContext& context, const TensorRef& rows, std::size_t first,
-                     std::size_t last, bool vectors, const TensorRef& births) const;
+  /// Content of the rows that are named, or else of [first, last).
+  EmbeddingInit content(const TensorRef& rows, std::size_t first, std::size_t last, bool vectors,
+                        const TensorRef& births) const;
   void keep_births();
   SlotOfBucket of_identity(SlotOfBucket slot_of) const {
     return spec_.has_slots() ? slot_of : SlotOfBucket{};
