@@ -12,10 +12,19 @@ import numpy as np
 import numpy.typing as npt
 
 from hugectr._core_specs import (
+    ActivationEntry as ActivationEntry,
+)
+from hugectr._core_specs import (
     ArrowDecoder as ArrowDecoder,
 )
 from hugectr._core_specs import (
     ArrowMapping as ArrowMapping,
+)
+from hugectr._core_specs import (
+    CatalogueEntry as CatalogueEntry,
+)
+from hugectr._core_specs import (
+    CatalogueField as CatalogueField,
 )
 from hugectr._core_specs import (
     EmbeddingSpec as EmbeddingSpec,
@@ -75,6 +84,9 @@ def why_not(device: str) -> str: ...
 def device_name(device: str, index: int) -> str: ...
 def device_libraries(device: str) -> dict[str, str]:
     """Name -> version and place, or why it can not be used; DeviceError without a backend."""
+
+def activations() -> dict[str, ActivationEntry]:
+    """The catalogue of ``core/cpp/ops/elementwise``, by layer type."""
 
 def set_log_level(level: int) -> None: ...
 def set_log_rank(rank: int) -> None:

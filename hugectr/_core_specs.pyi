@@ -16,6 +16,19 @@ class OptParams(TypedDict, total=False):
     momentum_factor: float
     atomic_update: bool
 
+class CatalogueField(TypedDict):
+    default: float
+    minimum: float
+    below: float  # values stay below it; inf: no bound
+    doc: str
+
+class CatalogueEntry(TypedDict):
+    doc: str
+    fields: dict[str, CatalogueField]
+
+class ActivationEntry(CatalogueEntry):
+    op: str  # its parameters are <op>_<field>, in JSON <op>_param.<field>
+
 class LayerSpec(TypedDict, total=False):
     type: str
     bottoms: list[str]

@@ -261,3 +261,5 @@ class Layer_t(_NamedEnum):
     Cast = 30
     DotProduct = 31
     ElementwiseMultiply = 32
+    Tanh = 33
+    Softplus = 34

@@ -1,13 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which parameters each dense layer type reads, what they may be, and where JSON keeps them."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
+from hugectr._core import activations
 from hugectr.arguments import check_bool, check_enum, check_float, check_int, check_ints
+from hugectr.catalogue import check_field
 from hugectr.enums import Initializer_t, Layer_t, Regularizer_t
 from hugectr.errors import rejected
+
+if TYPE_CHECKING:
+    from hugectr._core import ActivationEntry
 
 
 @dataclass(frozen=True)
@@ -86,6 +94,19 @@ _LOSS = (
     LayerParameter("lambda", ("lambda",), _not_negative),
 )
 
+#: What the core says of activations, by layer type.
+ACTIVATIONS = activations()
+
+
+def _fields_of(entry: ActivationEntry) -> tuple[LayerParameter, ...]:
+    """The fields of an activation under the names that layers and JSON give them."""
+    op = entry["op"]
+    return tuple(
+        LayerParameter(f"{op}_{name}", (f"{op}_param", name), partial(check_field, field=field))
+        for name, field in entry["fields"].items()
+    )
+
+
 #: The types this version has, with the parameters they read.
 LAYER_PARAMETERS: dict[Layer_t, tuple[LayerParameter, ...]] = {
     Layer_t.Add: (),
@@ -112,19 +133,18 @@ LAYER_PARAMETERS: dict[Layer_t, tuple[LayerParameter, ...]] = {
         *_inits(("mc_param",), "weight", "bias"),
     ),
     Layer_t.ReduceSum: (LayerParameter("axis", ("axis",), _at_least(0)),),
-    Layer_t.ReLU: (),
     Layer_t.Reshape: (
         LayerParameter("leading_dim", ("leading_dim",), _at_least(1)),
         LayerParameter("time_step", ("time_step",), _at_least(0)),
         LayerParameter("selected", (), check_bool),
         LayerParameter("selected_slots", ("selected",), _slots),
     ),
-    Layer_t.Sigmoid: (),
     Layer_t.Slice: (LayerParameter("ranges", ("ranges",), _ranges),),
     Layer_t.WeightMultiply: (
         LayerParameter("weight_dims", ("weight_dims",), _weight_dims),
         *_inits((), "weight"),
     ),
+    **{Layer_t[name]: _fields_of(entry) for name, entry in ACTIVATIONS.items()},
 }
 
 LOSSES = frozenset({Layer_t.BinaryCrossEntropyLoss})

@@ -11,12 +11,12 @@
 #include "core/cpp/ops/bce_loss.hpp"
 #include "core/cpp/ops/concat.hpp"
 #include "core/cpp/ops/dropout.hpp"
+#include "core/cpp/ops/elementwise/relu.hpp"
+#include "core/cpp/ops/elementwise/sigmoid.hpp"
 #include "core/cpp/ops/elementwise_multiply.hpp"
 #include "core/cpp/ops/loops/partial_sums.hpp"
-#include "core/cpp/ops/relu.hpp"
 #include "core/cpp/ops/reshape.hpp"
 #include "core/cpp/ops/select_slots.hpp"
-#include "core/cpp/ops/sigmoid.hpp"
 #include "core/cpp/ops/slice.hpp"
 
 using namespace hugectr;  // NOLINT

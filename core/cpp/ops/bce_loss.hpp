@@ -4,7 +4,7 @@
 
 #include "core/cpp/base/export.hpp"
 #include "core/cpp/device/op.hpp"
-#include "core/cpp/ops/sigmoid.hpp"
+#include "core/cpp/ops/elementwise/sigmoid.hpp"
 
 namespace hugectr {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/ops/bce_loss.hpp"
+#include "core/cpp/ops/elementwise/sigmoid.hpp"
 #include "core/cpp/ops/loops/partial_sums.hpp"
-#include "core/cpp/ops/sigmoid.hpp"
 #include "core/cuda/device/launch.cuh"
 #include "core/cuda/primitives/block_sum.cuh"
 #include "core/cuda/primitives/real.cuh"

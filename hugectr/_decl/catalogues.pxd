@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+# What the entries of the core's catalogues say of themselves.
+from libcpp.string cimport string
+from libcpp.vector cimport vector
+
+cdef extern from "core/cpp/base/catalogue.hpp" namespace "hugectr" nogil:
+    cdef cppclass CppFieldDescription "hugectr::FieldDescription":
+        string name, doc
+        double initial, minimum, below
+    cdef cppclass CppEntryDescription "hugectr::EntryDescription":
+        string name, doc
+        vector[CppFieldDescription] fields
+
+cdef extern from "core/cpp/ops/elementwise/activations.hpp" namespace "hugectr" nogil:
+    cdef cppclass CppActivationDescription "hugectr::ActivationDescription"(CppEntryDescription):
+        string op
+    vector[CppActivationDescription] describe_activations() except +
