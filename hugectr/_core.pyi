@@ -12,9 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from hugectr._core_specs import (
-    ActivationEntry as ActivationEntry,
-)
-from hugectr._core_specs import (
     ArrowDecoder as ArrowDecoder,
 )
 from hugectr._core_specs import (
@@ -33,7 +30,13 @@ from hugectr._core_specs import (
     InputSpec as InputSpec,
 )
 from hugectr._core_specs import (
+    LayerEntry as LayerEntry,
+)
+from hugectr._core_specs import (
     LayerSpec as LayerSpec,
+)
+from hugectr._core_specs import (
+    LossEntry as LossEntry,
 )
 from hugectr._core_specs import (
     MemoryData as MemoryData,
@@ -85,8 +88,14 @@ def device_name(device: str, index: int) -> str: ...
 def device_libraries(device: str) -> dict[str, str]:
     """Name -> version and place, or why it can not be used; DeviceError without a backend."""
 
-def activations() -> dict[str, ActivationEntry]:
+def activations() -> dict[str, LayerEntry]:
     """The catalogue of ``core/cpp/ops/elementwise``, by layer type."""
+
+def losses() -> dict[str, LossEntry]:
+    """The catalogue of ``core/cpp/losses``, by layer type."""
+
+def metrics() -> dict[str, CatalogueEntry]:
+    """The catalogue of ``core/cpp/metrics``, by name."""
 
 def set_log_level(level: int) -> None: ...
 def set_log_rank(rank: int) -> None:

@@ -26,8 +26,11 @@ class CatalogueEntry(TypedDict):
     doc: str
     fields: dict[str, CatalogueField]
 
-class ActivationEntry(CatalogueEntry):
-    op: str  # its parameters are <op>_<field>, in JSON <op>_param.<field>
+class LayerEntry(CatalogueEntry):
+    op: str  # parameters are <op>_<field>, in JSON <op>_param.<field>
+
+class LossEntry(LayerEntry):
+    labels: tuple[float, float]  # least and most
 
 class LayerSpec(TypedDict, total=False):
     type: str
@@ -84,7 +87,7 @@ class SolverSpec(TypedDict, total=False):
     decay_power: float
     end_lr: float
     i64_input_key: bool
-    metrics: list[str]  # "AUC", "AverageLoss"
+    metrics: list[str]  # names of metrics()
     compute_dtype: str  # "float32" | "float16" | "bfloat16"
     loss_scale: float  # float16; 0: none
     dynamic_loss_scale: bool

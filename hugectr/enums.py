@@ -146,11 +146,13 @@ class LrPolicy_t(_NamedEnum):
 
 
 class MetricsType(_NamedEnum):
-    """What an evaluation reports."""
+    """What an evaluation reports; ``core/cpp/metrics`` says all else of each."""
 
     AUC = 0
     AverageLoss = 1
     HitRate = 2
+    LogLoss = 5
+    Calibration = 6
 
 
 class MetricsRawType(_NamedEnum):

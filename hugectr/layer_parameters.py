@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from hugectr._core import activations
+from hugectr._core import activations, losses
 from hugectr.arguments import check_bool, check_enum, check_float, check_int, check_ints
 from hugectr.catalogue import check_field
 from hugectr.enums import Initializer_t, Layer_t, Regularizer_t
 from hugectr.errors import rejected
 
 if TYPE_CHECKING:
-    from hugectr._core import ActivationEntry
+    from hugectr._core import LayerEntry
 
 
 @dataclass(frozen=True)
@@ -94,12 +94,12 @@ _LOSS = (
     LayerParameter("lambda", ("lambda",), _not_negative),
 )
 
-#: What the core says of activations, by layer type.
-ACTIVATIONS = activations()
+#: What the core says of activations and losses, by layer type.
+CATALOGUE: dict[str, LayerEntry] = {**activations(), **losses()}
 
 
-def _fields_of(entry: ActivationEntry) -> tuple[LayerParameter, ...]:
-    """The fields of an activation under the names that layers and JSON give them."""
+def _fields_of(entry: LayerEntry) -> tuple[LayerParameter, ...]:
+    """The fields of an entry under the names that layers and JSON give them."""
     op = entry["op"]
     return tuple(
         LayerParameter(f"{op}_{name}", (f"{op}_param", name), partial(check_field, field=field))
@@ -115,7 +115,6 @@ LAYER_PARAMETERS: dict[Layer_t, tuple[LayerParameter, ...]] = {
         LayerParameter("eps", ("bn_param", "eps"), _not_negative),
         *_inits(("bn_param",), "gamma", "beta"),
     ),
-    Layer_t.BinaryCrossEntropyLoss: _LOSS,
     Layer_t.Cast: (),
     Layer_t.Concat: (LayerParameter("axis", ("axis",), _at_least(1)),),
     Layer_t.DotProduct: (),
@@ -144,10 +143,11 @@ LAYER_PARAMETERS: dict[Layer_t, tuple[LayerParameter, ...]] = {
         LayerParameter("weight_dims", ("weight_dims",), _weight_dims),
         *_inits((), "weight"),
     ),
-    **{Layer_t[name]: _fields_of(entry) for name, entry in ACTIVATIONS.items()},
+    **{Layer_t[name]: _fields_of(entry) for name, entry in activations().items()},
+    **{Layer_t[name]: (*_LOSS, *_fields_of(entry)) for name, entry in losses().items()},
 }
 
-LOSSES = frozenset({Layer_t.BinaryCrossEntropyLoss})
+LOSSES = frozenset(Layer_t[name] for name in losses())
 
 _WAY_OUT = {
     Layer_t.FusedInnerProduct: "use InnerProduct followed by ReLU, which is fused by itself",

@@ -18,15 +18,15 @@ from hugectr.enums import (
     Regularizer_t,
 )
 from hugectr.errors import InvalidArgument, did_you_mean, rejected
-from hugectr.layer_parameters import ACTIVATIONS, LAYER_PARAMETERS, LOSSES, check_layer_type
+from hugectr.layer_parameters import CATALOGUE, LAYER_PARAMETERS, LOSSES, check_layer_type
 
 if TYPE_CHECKING:
     from hugectr._core import LayerSpec
 
-#: Fields of activations, by the name of the argument.
+#: Fields of activations and losses, by the name of the argument.
 _FIELDS = {
     f"{entry['op']}_{name}": field["default"]
-    for entry in ACTIVATIONS.values()
+    for entry in CATALOGUE.values()
     for name, field in entry["fields"].items()
 }
 #: Every parameter of DenseLayer with the value it has when not given.
@@ -220,7 +220,7 @@ class DenseLayer:
 
 
 if DenseLayer.__doc__:  # none under python -OO
-    DenseLayer.__doc__ += described("Layer_t", ACTIVATIONS)
+    DenseLayer.__doc__ += described("Layer_t", CATALOGUE)
 
 
 class GroupDenseLayer:

@@ -20,12 +20,15 @@ ALLOWED_INCLUDES: dict[str, set[str]] = {
     "device": {"base", "memory"},
     "comm": {"base", "memory", "device"},
     "ops": {"base", "memory", "device"},
+    "losses": {"base", "memory", "device", "ops"},
+    "metrics": {"base", "memory", "device", "comm", "ops", "losses"},
     "schedule": {"base", "memory", "device", "comm", "ops"},
     "data": {"base", "memory", "device", "comm"},
-    "layers": {"base", "memory", "device", "comm", "ops", "schedule"},
+    "layers": {"base", "memory", "device", "comm", "ops", "losses", "schedule"},
     "embedding": {"base", "memory", "device", "comm", "ops", "data"},
     "model": {
-        "base", "memory", "device", "comm", "ops", "schedule", "data", "layers", "embedding",
+        "base", "memory", "device", "comm", "ops", "losses", "metrics", "schedule", "data", "layers",
+        "embedding",
     },
 }  # fmt: skip
 

@@ -15,3 +15,12 @@ cdef extern from "core/cpp/ops/elementwise/activations.hpp" namespace "hugectr" 
     cdef cppclass CppActivationDescription "hugectr::ActivationDescription"(CppEntryDescription):
         string op
     vector[CppActivationDescription] describe_activations() except +
+
+cdef extern from "core/cpp/losses/losses.hpp" namespace "hugectr" nogil:
+    cdef cppclass CppLossDescription "hugectr::LossDescription"(CppEntryDescription):
+        string op
+        float least_label, most_label
+    vector[CppLossDescription] describe_losses() except +
+
+cdef extern from "core/cpp/metrics/metrics.hpp" namespace "hugectr" nogil:
+    vector[CppEntryDescription] describe_metrics() except +

@@ -19,3 +19,14 @@ cdef dict _entry(CppEntryDescription entry):
 def activations():
     """See ``_core.pyi``."""
     return {entry.name: {"op": entry.op, **_entry(entry)} for entry in describe_activations()}
+
+
+def losses():
+    """See ``_core.pyi``."""
+    return {entry.name: {"op": entry.op, "labels": (entry.least_label, entry.most_label),
+                         **_entry(entry)} for entry in describe_losses()}
+
+
+def metrics():
+    """See ``_core.pyi``."""
+    return {entry.name: _entry(entry) for entry in describe_metrics()}

@@ -173,13 +173,7 @@ cdef CppSolverSpec _solver_spec(fields) except *:
     s.dynamic_loss_scale = f.take("dynamic_loss_scale", False)
     s.tf32 = f.take("tf32", False)
     s.use_algorithm_search = f.take("use_algorithm_search", True)
-    metrics = f.take("metrics", ["AUC"])
-    for metric in metrics:
-        if metric not in ("AUC", "AverageLoss"):
-            raise InvalidArgument(
-                f"solver.metrics: found {metric!r}, allowed: 'AUC', 'AverageLoss'")
-    s.metrics_auc = "AUC" in metrics
-    s.metrics_average_loss = "AverageLoss" in metrics
+    s.metrics = f.take("metrics", ["AUC"])
     s.use_cuda_graph = f.take("use_cuda_graph", True)
     f.done()
     return s

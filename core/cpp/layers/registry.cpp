@@ -13,7 +13,6 @@ std::vector<LayerFactory> all_layers() {
   std::vector<LayerFactory> all = {
       {"Add", &make_add},
       {"BatchNorm", &make_batch_norm},
-      {"BinaryCrossEntropyLoss", &make_binary_cross_entropy_loss},
       {"Cast", &make_cast},
       {"Concat", &make_concat},
       {"DotProduct", &make_dot_product},
@@ -29,6 +28,7 @@ std::vector<LayerFactory> all_layers() {
       {"WeightMultiply", &make_weight_multiply},
   };
   std::ranges::copy(activation_layers(), std::back_inserter(all));
+  std::ranges::copy(loss_layers(), std::back_inserter(all));
   std::ranges::sort(all, {},
                     [](const LayerFactory& layer) { return std::string_view(layer.type); });
   return all;

@@ -6,7 +6,8 @@
 #include "core/cpp/layers/layer.hpp"
 
 /// The layer types there are. A new layer is one .cpp with its class and a make_ function, one
-/// declaration here and one line in registry.cpp. Activations come from their catalogue.
+/// declaration here and one line in registry.cpp. Activations and losses come from
+/// their catalogues.
 namespace hugectr {
 
 struct LayerFactory {
@@ -19,10 +20,11 @@ const std::vector<LayerFactory>& layer_registry();
 
 /// One for each entry of the catalogue in core/cpp/ops/elementwise.
 std::vector<LayerFactory> activation_layers();
+/// One for each entry of the catalogue in core/cpp/losses.
+std::vector<LayerFactory> loss_layers();
 
 std::unique_ptr<Layer> make_add(const DenseLayerSpec& spec);
 std::unique_ptr<Layer> make_batch_norm(const DenseLayerSpec& spec);
-std::unique_ptr<Layer> make_binary_cross_entropy_loss(const DenseLayerSpec& spec);
 std::unique_ptr<Layer> make_cast(const DenseLayerSpec& spec);
 std::unique_ptr<Layer> make_concat(const DenseLayerSpec& spec);
 std::unique_ptr<Layer> make_dot_product(const DenseLayerSpec& spec);

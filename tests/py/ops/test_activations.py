@@ -118,7 +118,7 @@ def test_nan_is_seen_and_large_numbers_are_not_nan(case, real, width):
 @pytest.mark.parametrize("alpha", [-0.1, np.inf, np.nan])
 def test_fields_have_bounds(alpha):
     x = np.zeros((2, 2), np.float32)
-    with pytest.raises(_core.InvalidArgument, match=r"elu_fwd: alpha: found .* float32 number >= 0"):
+    with pytest.raises(_core.InvalidArgument, match=r"elu_fwd: alpha: found .* >= 0"):
         _core.run_op("elu_fwd", {"x": x, "y": x}, {"alpha": alpha})
 
 

@@ -42,6 +42,10 @@ def binary_cross_entropy(x: Array, y: Array) -> Array:
     return y * np.logaddexp(0.0, -x) + (1 - y) * np.logaddexp(0.0, x)
 
 
+#: Every loss of the catalogue, by layer type: of one logit and its label.
+LOSSES = {"BinaryCrossEntropyLoss": binary_cross_entropy}
+
+
 def batch_norm(x: Array, weight: Array, gamma: Array, beta: Array, eps: float) -> Array:
     """Columns normalised by weighted mean and population variance."""
     mean, var = batch_statistics(x, weight)
