@@ -17,12 +17,7 @@ from hugectr._core_specs import (
 from hugectr._core_specs import (
     ArrowMapping as ArrowMapping,
 )
-from hugectr._core_specs import (
-    CatalogueEntry as CatalogueEntry,
-)
-from hugectr._core_specs import (
-    CatalogueField as CatalogueField,
-)
+from hugectr._core_specs import CatalogueEntry, LayerEntry, LossEntry
 from hugectr._core_specs import (
     EmbeddingSpec as EmbeddingSpec,
 )
@@ -30,13 +25,7 @@ from hugectr._core_specs import (
     InputSpec as InputSpec,
 )
 from hugectr._core_specs import (
-    LayerEntry as LayerEntry,
-)
-from hugectr._core_specs import (
     LayerSpec as LayerSpec,
-)
-from hugectr._core_specs import (
-    LossEntry as LossEntry,
 )
 from hugectr._core_specs import (
     MemoryData as MemoryData,

@@ -13,7 +13,7 @@ from hugectr.arguments import check_float
 from hugectr.errors import rejected
 
 if TYPE_CHECKING:
-    from hugectr._core import CatalogueEntry, CatalogueField
+    from hugectr._core_specs import CatalogueEntry, CatalogueField
 
 
 def _bounds(field: CatalogueField) -> str:

@@ -15,7 +15,7 @@ from hugectr.enums import Initializer_t, Layer_t, Regularizer_t
 from hugectr.errors import rejected
 
 if TYPE_CHECKING:
-    from hugectr._core import LayerEntry
+    from hugectr._core_specs import LayerEntry
 
 
 @dataclass(frozen=True)
