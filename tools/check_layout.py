@@ -27,8 +27,8 @@ ALLOWED_INCLUDES: dict[str, set[str]] = {
     "layers": {"base", "memory", "device", "comm", "ops", "losses", "schedule"},
     "embedding": {"base", "memory", "device", "comm", "ops", "data"},
     "model": {
-        "base", "memory", "device", "comm", "ops", "losses", "metrics", "schedule", "data", "layers",
-        "embedding",
+        "base", "memory", "device", "comm", "ops", "losses", "metrics", "schedule", "data",
+        "layers", "embedding",
     },
 }  # fmt: skip
 

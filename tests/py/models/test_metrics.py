@@ -66,6 +66,5 @@ def test_log_loss_leaves_the_regularizer_out(rng):
 
 
 def test_help_describes_metrics():
-    assert (
-        "``MetricsType.Calibration``: mean prediction / mean label" in hugectr.MetricsType.__doc__
-    )
+    text = hugectr.MetricsType.__doc__
+    assert "``MetricsType.Calibration``: mean prediction / mean label" in text
