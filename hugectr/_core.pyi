@@ -13,47 +13,22 @@ import numpy.typing as npt
 
 from hugectr._core_specs import (
     ArrowDecoder as ArrowDecoder,
-)
-from hugectr._core_specs import (
     ArrowMapping as ArrowMapping,
-)
-from hugectr._core_specs import (
+    CatalogueEntry,
     EmbeddingSpec as EmbeddingSpec,
-)
-from hugectr._core_specs import (
     InputSpec as InputSpec,
-)
-from hugectr._core_specs import (
+    LayerEntry,
     LayerSpec as LayerSpec,
-)
-from hugectr._core_specs import (
+    LossEntry,
     MemoryData as MemoryData,
-)
-from hugectr._core_specs import (
     ModelSpec as ModelSpec,
-)
-from hugectr._core_specs import (
-    OptimizerEntry as OptimizerEntry,
-)
-from hugectr._core_specs import (
+    OptimizerEntry,
     OptParams as OptParams,
-)
-from hugectr._core_specs import (
     RawReading as RawReading,
-)
-from hugectr._core_specs import (
     ReaderSpec as ReaderSpec,
-)
-from hugectr._core_specs import (
     ReadPosition as ReadPosition,
-)
-from hugectr._core_specs import (
     ShuffleSpec as ShuffleSpec,
-)
-from hugectr._core_specs import (
     SolverSpec as SolverSpec,
-)
-from hugectr._core_specs import (
     SparseInputSpec as SparseInputSpec,
 )
 from hugectr.processes.group import ProcessGroup
@@ -78,6 +53,15 @@ def why_not(device: str) -> str: ...
 def device_name(device: str, index: int) -> str: ...
 def device_libraries(device: str) -> dict[str, str]:
     """Name -> version and place, or why it can not be used; DeviceError without a backend."""
+
+def activations() -> dict[str, LayerEntry]:
+    """The catalogue of ``core/cpp/ops/elementwise``, by layer type."""
+
+def losses() -> dict[str, LossEntry]:
+    """The catalogue of ``core/cpp/losses``, by layer type."""
+
+def metrics() -> dict[str, CatalogueEntry]:
+    """The catalogue of ``core/cpp/metrics``, by name."""
 
 def set_log_level(level: int) -> None: ...
 def set_log_rank(rank: int) -> None:
@@ -115,7 +99,7 @@ def row_owners(
     slot_ids: npt.NDArray[np.uint64] | None,
     devices: int,
 ) -> npt.NDArray[np.uint32]:
-    """The device of ``devices`` that owns each row, by a manifest's placement (None: none named)."""
+    """The device of ``devices`` that owns each row, by the placement's name (None: none)."""
 
 class BufferBag(TypedDict):
     keys: npt.NDArray[np.int64]  # (n,)

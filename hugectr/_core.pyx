@@ -24,12 +24,12 @@ from hugectr._decl.base cimport (
     cpp_memory_shortage,
     cpp_thread_shortage,
     cpp_work_counts,
-    describe_optimizers,
     fork_generation,
     make_opt_params,
 )
 from hugectr._decl.base cimport set_log_level as cpp_set_log_level
 from hugectr._decl.base cimport set_log_rank as cpp_set_log_rank
+from hugectr._decl.catalogues cimport *
 from hugectr._decl.errors cimport translate_error
 from hugectr._decl.interop cimport *
 from hugectr._decl.model cimport *
@@ -117,6 +117,7 @@ for _error in (InvalidArgument, OutOfMemory, DeviceError, DataError, CommError, 
 
 include "_decl/turns.pxi"
 include "_decl/arrays.pxi"
+include "_decl/catalogues.pxi"
 include "_decl/specs.pxi"
 include "_decl/reading.pxi"
 include "_decl/processes.pxi"

@@ -9,17 +9,25 @@ import numpy.typing as npt
 #: "optimizer" and "update_type" by name, "atomic_update", and fields of optimizers by name.
 OptParams: TypeAlias = dict[str, str | float | bool]
 
-class OptimizerField(TypedDict):
+class CatalogueField(TypedDict):
     default: float
     minimum: float
     below: float  # values stay below it; inf: no bound
     doc: str
 
-class OptimizerEntry(TypedDict):
+class CatalogueEntry(TypedDict):
     doc: str
-    fields: dict[str, OptimizerField]
+    fields: dict[str, CatalogueField]
+
+class OptimizerEntry(CatalogueEntry):
     states: dict[str, str]  # "element": a number a weight, "row": one a row
     moves_untouched_rows: bool  # unless the update type is Local
+
+class LayerEntry(CatalogueEntry):
+    op: str  # parameters are <op>_<field>, in JSON <op>_param.<field>
+
+class LossEntry(LayerEntry):
+    labels: tuple[float, float]  # least and most
 
 class LayerSpec(TypedDict, total=False):
     type: str
@@ -76,7 +84,7 @@ class SolverSpec(TypedDict, total=False):
     decay_power: float
     end_lr: float
     i64_input_key: bool
-    metrics: list[str]  # "AUC", "AverageLoss"
+    metrics: list[str]  # names of metrics()
     compute_dtype: str  # "float32" | "float16" | "bfloat16"
     loss_scale: float  # float16; 0: none
     dynamic_loss_scale: bool

@@ -22,13 +22,15 @@ ALLOWED_INCLUDES: dict[str, set[str]] = {
     "device": {"base", "memory"},
     "comm": {"base", "memory", "device"},
     "ops": {"base", "optimizers", "memory", "device"},
+    "losses": {"base", "memory", "device", "ops"},
+    "metrics": {"base", "memory", "device", "comm", "ops", "losses"},
     "schedule": {"base", "memory", "device", "comm", "ops"},
     "data": {"base", "memory", "device", "comm"},
-    "layers": {"base", "memory", "device", "comm", "ops", "schedule"},
+    "layers": {"base", "memory", "device", "comm", "ops", "losses", "schedule"},
     "embedding": {"base", "optimizers", "memory", "device", "comm", "ops", "data"},
     "model": {
-        "base", "optimizers", "memory", "device", "comm", "ops", "schedule", "data", "layers",
-        "embedding",
+        "base", "optimizers", "memory", "device", "comm", "ops", "losses", "metrics", "schedule",
+        "data", "layers", "embedding",
     },
 }  # fmt: skip
 
@@ -63,10 +65,12 @@ ALLOWED_CUDA_INCLUDES: dict[str, set[str]] = {
     "comm": {"driver", "memory", "device"},
     "primitives": {"driver", "memory", "device"},
     "ops": {"driver", "memory", "device", "primitives"},
+    "losses": {"driver", "memory", "device", "primitives"},
+    "metrics": {"driver", "memory", "device", "primitives"},
     "backend": {"driver", "memory", "device", "comm"},
 }
 #: Rooms of core/cpp that core/cuda stands on; it knows nothing of what is above the operations.
-BELOW_CUDA = {"base", "optimizers", "memory", "device", "comm", "ops"}
+BELOW_CUDA = {"base", "optimizers", "memory", "device", "comm", "ops", "losses", "metrics"}
 
 #: Packages and modules of hugectr -> those whose modules they may import besides their own.
 #: ``hugectr`` is its __init__.py: the public names. An import below a function counts too; one

@@ -54,19 +54,6 @@ cdef extern from "core/cpp/base/op_table.hpp" namespace "hugectr" nogil:
 cdef extern from "core/cpp/optimizers/catalogue.hpp" namespace "hugectr" nogil:
     cdef cppclass CppOptParams "hugectr::OptParams":
         pass
-    cdef cppclass CppFieldDescription "hugectr::FieldDescription":
-        string name
-        double initial, minimum, below
-        string doc
-    cdef cppclass CppStateDescription "hugectr::StateDescription":
-        string name
-        cbool per_row
-    cdef cppclass CppOptimizerDescription "hugectr::OptimizerDescription":
-        string name, doc
-        vector[CppFieldDescription] fields
-        vector[CppStateDescription] states
-        cbool moves_untouched_rows
-    vector[CppOptimizerDescription] describe_optimizers()
     CppOptParams make_opt_params(const string& optimizer, const string& update_type,
                                  cbool atomic_update,
                                  const cmap[string, double]& fields) except +translate_error

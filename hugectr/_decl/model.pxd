@@ -205,7 +205,8 @@ cdef extern from "core/cpp/model/session.hpp" namespace "hugectr" nogil:
         CppDeviceLayout device_layout
         cbool repeat_dataset, drop_incomplete_batch
         CppLearningRateParams lr
-        cbool i64_input_key, metrics_auc, metrics_average_loss, tf32, dynamic_loss_scale
+        cbool i64_input_key, tf32, dynamic_loss_scale
+        vector[string] metrics
         cbool use_algorithm_search
         cbool use_cuda_graph
         double loss_scale

@@ -52,27 +52,6 @@ cdef CppTensorScalarType _compute_dtype(dtype) except *:
     return <CppTensorScalarType><int>_COMPUTE_DTYPES[dtype]
 
 
-def optimizers():
-    """See ``_core.pyi``."""
-    return {
-        entry.name: {
-            "doc": entry.doc,
-            "fields": {field.name: {"default": _shortest(field.initial), "minimum": field.minimum,
-                                    "below": field.below, "doc": field.doc}
-                       for field in entry.fields},
-            "states": {state.name: "row" if state.per_row else "element"
-                       for state in entry.states},
-            "moves_untouched_rows": entry.moves_untouched_rows,
-        }
-        for entry in describe_optimizers()
-    }
-
-
-def _shortest(value):
-    """A float32 as the number that it was written as."""
-    return float(str(np.float32(value)))
-
-
 cdef CppOptParams _opt_params(fields) except *:
     f = _Fields("opt_params", fields)
     cdef string optimizer = f.take("optimizer", "Adam")
@@ -185,13 +164,7 @@ cdef CppSolverSpec _solver_spec(fields) except *:
     s.dynamic_loss_scale = f.take("dynamic_loss_scale", False)
     s.tf32 = f.take("tf32", False)
     s.use_algorithm_search = f.take("use_algorithm_search", True)
-    metrics = f.take("metrics", ["AUC"])
-    for metric in metrics:
-        if metric not in ("AUC", "AverageLoss"):
-            raise InvalidArgument(
-                f"solver.metrics: found {metric!r}, allowed: 'AUC', 'AverageLoss'")
-    s.metrics_auc = "AUC" in metrics
-    s.metrics_average_loss = "AverageLoss" in metrics
+    s.metrics = f.take("metrics", ["AUC"])
     s.use_cuda_graph = f.take("use_cuda_graph", True)
     f.done()
     return s

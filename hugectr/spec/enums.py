@@ -164,11 +164,13 @@ class LrPolicy_t(_NamedEnum):
 
 
 class MetricsType(_NamedEnum):
-    """What an evaluation reports."""
+    """What an evaluation reports; ``core/cpp/metrics`` says all else of each."""
 
     AUC = 0
     AverageLoss = 1
     HitRate = 2
+    LogLoss = 5
+    Calibration = 6
 
 
 class MetricsRawType(_NamedEnum):
@@ -279,3 +281,5 @@ class Layer_t(_NamedEnum):
     Cast = 30
     DotProduct = 31
     ElementwiseMultiply = 32
+    Tanh = 33
+    Softplus = 34

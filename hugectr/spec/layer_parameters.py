@@ -1,13 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which parameters each dense layer type reads, what they may be, and where JSON keeps them."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
+from hugectr._core import activations, losses
 from hugectr.base.arguments import check_bool, check_enum, check_float, check_int, check_ints
+from hugectr.base.catalogue import check_field
 from hugectr.base.errors import rejected
 from hugectr.spec.enums import Initializer_t, Layer_t, Regularizer_t
+
+if TYPE_CHECKING:
+    from hugectr._core_specs import LayerEntry
 
 
 @dataclass(frozen=True)
@@ -86,6 +94,19 @@ _LOSS = (
     LayerParameter("lambda", ("lambda",), _not_negative),
 )
 
+#: What the core says of activations and losses, by layer type.
+CATALOGUE: dict[str, LayerEntry] = {**activations(), **losses()}
+
+
+def _fields_of(entry: LayerEntry) -> tuple[LayerParameter, ...]:
+    """The fields of an entry under the names that layers and JSON give them."""
+    op = entry["op"]
+    return tuple(
+        LayerParameter(f"{op}_{name}", (f"{op}_param", name), partial(check_field, field=field))
+        for name, field in entry["fields"].items()
+    )
+
+
 #: The types this version has, with the parameters they read.
 LAYER_PARAMETERS: dict[Layer_t, tuple[LayerParameter, ...]] = {
     Layer_t.Add: (),
@@ -94,7 +115,6 @@ LAYER_PARAMETERS: dict[Layer_t, tuple[LayerParameter, ...]] = {
         LayerParameter("eps", ("bn_param", "eps"), _not_negative),
         *_inits(("bn_param",), "gamma", "beta"),
     ),
-    Layer_t.BinaryCrossEntropyLoss: _LOSS,
     Layer_t.Cast: (),
     Layer_t.Concat: (LayerParameter("axis", ("axis",), _at_least(1)),),
     Layer_t.DotProduct: (),
@@ -112,22 +132,22 @@ LAYER_PARAMETERS: dict[Layer_t, tuple[LayerParameter, ...]] = {
         *_inits(("mc_param",), "weight", "bias"),
     ),
     Layer_t.ReduceSum: (LayerParameter("axis", ("axis",), _at_least(0)),),
-    Layer_t.ReLU: (),
     Layer_t.Reshape: (
         LayerParameter("leading_dim", ("leading_dim",), _at_least(1)),
         LayerParameter("time_step", ("time_step",), _at_least(0)),
         LayerParameter("selected", (), check_bool),
         LayerParameter("selected_slots", ("selected",), _slots),
     ),
-    Layer_t.Sigmoid: (),
     Layer_t.Slice: (LayerParameter("ranges", ("ranges",), _ranges),),
     Layer_t.WeightMultiply: (
         LayerParameter("weight_dims", ("weight_dims",), _weight_dims),
         *_inits((), "weight"),
     ),
+    **{Layer_t[name]: _fields_of(entry) for name, entry in activations().items()},
+    **{Layer_t[name]: (*_LOSS, *_fields_of(entry)) for name, entry in losses().items()},
 }
 
-LOSSES = frozenset({Layer_t.BinaryCrossEntropyLoss})
+LOSSES = frozenset(Layer_t[name] for name in losses())
 
 _WAY_OUT = {
     Layer_t.FusedInnerProduct: "use InnerProduct followed by ReLU, which is fused by itself",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hugectr.base import log
 from hugectr.base.arguments import check_enum, check_names
+from hugectr.base.catalogue import described
 from hugectr.base.errors import InvalidArgument, did_you_mean, rejected
 from hugectr.spec.enums import (
     Activation_t,
@@ -17,19 +18,25 @@ from hugectr.spec.enums import (
     Layer_t,
     Regularizer_t,
 )
-from hugectr.spec.layer_parameters import LAYER_PARAMETERS, LOSSES, check_layer_type
+from hugectr.spec.layer_parameters import CATALOGUE, LAYER_PARAMETERS, LOSSES, check_layer_type
 
 if TYPE_CHECKING:
     from hugectr._core import LayerSpec
 
+#: Fields of activations and losses, by the name of the argument.
+_FIELDS = {
+    f"{entry['op']}_{name}": field["default"]
+    for entry in CATALOGUE.values()
+    for name, field in entry["fields"].items()
+}
 #: Every parameter of DenseLayer with the value it has when not given.
 DEFAULTS: dict[str, Any] = {
+    **_FIELDS,
     "factor": 1.0,
     "eps": 1e-5,
     "gamma_init_type": Initializer_t.Default,
     "beta_init_type": Initializer_t.Default,
     "dropout_rate": 0.5,
-    "elu_alpha": 1.0,
     "num_output": 1,
     "weight_init_type": Initializer_t.Default,
     "bias_init_type": Initializer_t.Default,
@@ -86,7 +93,9 @@ class DenseLayer:
         ReduceSum, Concat.
     use_regularizer, regularizer_type, lambda
         Losses; ``lambda`` is a word of Python, so pass ``**{"lambda": x}``.
-    elu_alpha, batchsize, SeqLength, vector_size, indices, target_weight_vec, pos_type, act_type
+    elu_alpha : float
+        ELU.
+    batchsize, SeqLength, vector_size, indices, target_weight_vec, pos_type, act_type
         Of layer types this version does not have.
 
     Raises
@@ -135,7 +144,7 @@ class DenseLayer:
             if isinstance(values[name], tuple):
                 values[name] = list(values[name])
         for name in more:
-            if name != "lambda":
+            if name != "lambda" and name not in _FIELDS:
                 hint = did_you_mean(name, DEFAULTS)
                 raise InvalidArgument(f"DenseLayer: there is no argument {name!r}{hint}")
         self.layer_type = check_layer_type("DenseLayer: layer_type", layer_type)
@@ -208,6 +217,10 @@ class DenseLayer:
 
     def __repr__(self) -> str:
         return f"DenseLayer({self.layer_type!r}, {self.bottom_names}, {self.top_names})"
+
+
+if DenseLayer.__doc__:  # none under python -OO
+    DenseLayer.__doc__ += described("Layer_t", CATALOGUE)
 
 
 class GroupDenseLayer:

@@ -4,11 +4,17 @@
 from collections.abc import Mapping
 from typing import Any
 
+from hugectr._core import metrics
 from hugectr.base.arguments import check_enum, check_float
+from hugectr.base.catalogue import described
 from hugectr.base.errors import InvalidArgument, rejected
 from hugectr.spec.enums import MetricsType
 
-SUPPORTED = (MetricsType.AUC, MetricsType.AverageLoss)
+#: What the core says of each metric.
+CATALOGUE = metrics()
+SUPPORTED = tuple(MetricsType[name] for name in CATALOGUE)
+if MetricsType.__doc__:  # none under python -OO
+    MetricsType.__doc__ += "\n" + described("MetricsType", CATALOGUE)
 
 
 def check_metrics_spec(name: str, value: Any) -> dict[MetricsType, float]:
@@ -40,7 +46,7 @@ def check_metrics_spec(name: str, value: Any) -> dict[MetricsType, float]:
 
 def parse_metric(name: str, text: Any) -> tuple[MetricsType, float]:
     """Read the JSON form, ``"AUC:0.8025"`` or ``"AverageLoss"``."""
-    allowed = '"AUC", "AUC:<threshold>" or "AverageLoss"'
+    allowed = '"AUC:<threshold>"' + "".join(f', "{metric.name}"' for metric in SUPPORTED)
     if not isinstance(text, str):
         raise rejected(name, text, allowed)
     word, _, number = text.partition(":")

@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from hugectr._core import LearningRateScheduler, optimizers
+from hugectr.base import catalogue
 from hugectr.base.arguments import check_bool, check_enum, check_float, check_int
 from hugectr.base.errors import did_you_mean, rejected
 from hugectr.spec.enums import Optimizer_t, Update_t
@@ -63,14 +62,7 @@ def moves_untouched_rows(optimizer: Optimizer_t) -> bool:
 
 def check_field(where: str, value: Any, name: str) -> float:
     """A field's value inside its bounds, also when it is rounded to float32."""
-    minimum, below = _FIELDS[name]["minimum"], _FIELDS[name]["below"]
-    number = check_float(where, value)
-    with np.errstate(over="ignore"):
-        rounded = float(np.float32(number))
-    if not (minimum <= rounded < below and math.isfinite(rounded)):
-        upper = f" and < {below:g}" if math.isfinite(below) else ""
-        raise rejected(where, value, f"a float32 number >= {minimum:g}{upper}")
-    return number
+    return catalogue.check_field(where, value, _FIELDS[name])
 
 
 @dataclass(frozen=True)

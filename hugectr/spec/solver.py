@@ -96,7 +96,8 @@ class Solver:
     enable_tf32_compute : bool
         Excludes use_mixed_precision; has no effect on the CPU.
     metrics_spec : dict of MetricsType to float
-        Metrics of an evaluation and their thresholds; AUC above its threshold ends fit().
+        Metrics of an evaluation (``MetricsType``) and their thresholds; AUC above its threshold
+        ends fit().
     i64_input_key : bool
         Keys are int64 instead of uint32.
     use_cuda_graph : bool

@@ -110,14 +110,7 @@ bool Session::Impl::eval() {
   const BatchReturn give_back{*s.eval_reader, batch};
   s.resources->for_each_device_planning([&](std::size_t id) { s.plan_eval_on(id, *batch); });
   s.resources->for_each_device([&](std::size_t id) { s.eval_on(id, *batch); });
-  const double loss = s.read_loss(false);
-  for (std::size_t id = 0; id < s.devices(); ++id) {
-    s.metrics.add(s.resources->get_local_gpu(id),
-                  s.networks[id]->tensor(s.graph->score_name(), false),
-                  s.networks[id]->tensor(s.model.input.label_name, false),
-                  s.networks[id]->sample_weight(false));
-  }
-  s.metrics.add_loss(loss, batch->weight_sum);
+  s.metrics->add_batch(s.read_loss(false), batch->weight_sum);
   return true;
 }
 
@@ -135,7 +128,7 @@ void Session::check_loss() {
 }
 
 std::vector<std::pair<std::string, double>> Session::get_eval_metrics() {
-  return impl_->in_job([&] { return impl_->metrics.take(*impl_->resources); });
+  return impl_->in_job([&] { return impl_->metrics->take(*impl_->resources); });
 }
 
 float Session::loss_scale() const { return impl_->networks.front()->loss_scale(); }

@@ -42,8 +42,7 @@ struct SolverSpec {
   bool drop_incomplete_batch = false;
   LearningRateParams lr;
   bool i64_input_key = false;
-  bool metrics_auc = true;
-  bool metrics_average_loss = false;
+  std::vector<std::string> metrics{"AUC"};  ///< names in the catalogue of core/cpp/metrics
   /// Float16 or BFloat16: mixed precision. The dense network computes in 16 bits; weights, tables,
   /// their gradients and optimizer states stay float32, and so do all files.
   TensorScalarType compute_dtype = TensorScalarType::Float32;

@@ -58,7 +58,6 @@ Session::Impl::Impl(const SolverSpec& solver_spec, const ModelSpec& model_spec)
     : solver(solver_spec),
       model(model_spec),
       scheduler(solver_spec.lr),
-      metrics(solver_spec.metrics_auc, solver_spec.metrics_average_loss),
       lr(static_cast<float>(solver_spec.lr.base_lr)) {}
 
 Session::Impl::Impl(const SolverSpec& solver_spec, const ReaderSpec& reader,
@@ -72,6 +71,7 @@ void Session::Impl::build(const ReaderSpec& reader, std::shared_ptr<IProcessGrou
   check_model(model);
   resources = ResourceManager::create(solver.vvgpu, solver.seed, solver.device,
                                       solver.device_layout, std::move(processes));
+  metrics = std::make_unique<EvalMetrics>(solver.metrics, devices());
   const bool with_eval = reader.eval_memory || !reader.eval_source.empty();
   graph = make_graph(solver, model, *resources, with_eval);
   std::vector<SparseEmbeddingHashParams> embeddings;
@@ -214,6 +214,10 @@ void Session::Impl::eval_on(std::size_t local_id, Batch& batch) {
   tables->forward(local_id, PlanSlot::Eval,
                   [&](std::size_t table) { return vectors(local_id, table, false); });
   network.eval();
+  metrics->add(resources->get_local_gpu(local_id),
+               {.scores = network.tensor(graph->score_name(), false),
+                .labels = network.tensor(model.input.label_name, false),
+                .weights = network.sample_weight(false)});
   stream.record(*part.consumed);
 }
 

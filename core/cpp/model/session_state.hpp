@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/cpp/base/error.hpp"
-#include "core/cpp/model/eval_metrics.hpp"
+#include "core/cpp/metrics/eval_metrics.hpp"
 #include "core/cpp/model/loss_watch.hpp"
 #include "core/cpp/model/network.hpp"
 #include "core/cpp/model/non_finite_loss.hpp"
@@ -97,7 +97,7 @@ struct Session::Impl {
   std::unique_ptr<LossWatch> loss_watch;
   std::unique_ptr<PlanAhead> planner;
   LearningRateScheduler scheduler;
-  EvalMetrics metrics;
+  std::unique_ptr<EvalMetrics> metrics;
   StageClock clock{{"input", "embedding_forward", "dense", "exchange_update", "embedding_update"}};
   float lr = 0.0f;
   std::int64_t step = 0;        ///< updates done

@@ -2,16 +2,10 @@
 #include "core/cpp/optimizers/catalogue.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <string_view>
 
 namespace hugectr {
 namespace {
-
-template <class F>
-void for_each_entry(const F& f) {
-  std::apply([&](const auto&... entry) { (f(entry), ...); }, Optimizers{});
-}
 
 std::string join(const std::vector<std::string>& names) {
   std::string joined;
@@ -34,12 +28,7 @@ void set_field(OptParams& params, const std::string& name, double value) {
     names.emplace_back(field.name);
     if (name != field.name) return;
     found = true;
-    const auto number = static_cast<float>(value);  // what rules compute with must fit too
-    HCTR_CHECK(std::isfinite(number) && number >= field.minimum && number < field.below,
-               "opt_params.", name, ": found ", value,
-               ", allowed: a float32 number >= ", field.minimum,
-               field.below == kUnbounded ? std::string() : concat(" and < ", field.below));
-    member = number;
+    member = checked_field(concat("opt_params.", name), field, value);
   });
   HCTR_CHECK(found, "opt_params: unknown field '", name, "', allowed: ", join(names));
 }
@@ -48,15 +37,9 @@ void set_field(OptParams& params, const std::string& name, double value) {
 
 std::vector<OptimizerDescription> describe_optimizers() {
   std::vector<OptimizerDescription> all;
-  for_each_entry([&]<class Entry>(Entry entry) {
-    OptimizerDescription one{.name = Entry::kName,
-                             .doc = Entry::kDoc,
-                             .fields = {},
-                             .states = {},
-                             .moves_untouched_rows = Entry::kMovesUntouchedRows};
-    Entry::visit(entry, [&](const Field& field, float value) {
-      one.fields.push_back({field.name, value, field.minimum, field.below, field.doc});
-    });
+  for_each_entry<Optimizers>([&]<class Entry>(const Entry& entry) {
+    OptimizerDescription one{
+        {Entry::kName, Entry::kDoc, describe_fields(entry)}, {}, Entry::kMovesUntouchedRows};
     for (const State& state : Entry::kStates) {
       one.states.push_back({state.name, state.width == StateWidth::Row});
     }
@@ -70,7 +53,7 @@ std::vector<std::string> update_names() { return {"Local", "Global", "LazyGlobal
 OptParams make_opt_params(const std::string& optimizer, const std::string& update_type,
                           bool atomic_update, const std::map<std::string, double>& fields) {
   std::vector<std::string> names;
-  for_each_entry([&]<class Entry>(const Entry&) { names.emplace_back(Entry::kName); });
+  for_each_entry<Optimizers>([&]<class Entry>(const Entry&) { names.emplace_back(Entry::kName); });
   OptParams params;
   params.optimizer = static_cast<Optimizer>(place_of("opt_params.optimizer", optimizer, names));
   params.update_type =

@@ -4,27 +4,18 @@
 #include <string>
 #include <vector>
 
+#include "core/cpp/base/catalogue.hpp"
 #include "core/cpp/optimizers/optimizers.hpp"
 
 /// What the entries of the catalogue say of themselves, for bindings and documentation.
 namespace hugectr {
-
-struct FieldDescription {
-  std::string name;
-  double initial = 0;  ///< the default
-  double minimum = 0;
-  double below = 0;  ///< values stay below it; infinity: none
-  std::string doc;
-};
 
 struct StateDescription {
   std::string name;
   bool per_row = false;  ///< a number a row, else one a weight
 };
 
-struct OptimizerDescription {
-  std::string name, doc;
-  std::vector<FieldDescription> fields;
+struct OptimizerDescription : EntryDescription {
   std::vector<StateDescription> states;
   bool moves_untouched_rows = false;  ///< unless the update type is Local
 };

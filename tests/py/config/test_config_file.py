@@ -6,6 +6,7 @@ import json
 import pytest
 
 import hugectr
+from hugectr import _core
 from hugectr.config.config_file import read_config
 from hugectr.model.from_config import build_model
 
@@ -41,6 +42,7 @@ HPARAM = ("layers", 1, "sparse_embedding_hparam")
         (("solver", "mixed_precision"), 100, ["solver.mixed_precision", "100", "128, 256"]),
         (("solver", "eval_metrics"), ["AUK"], ["solver.eval_metrics[0]", "'AUK'", "AverageLoss"]),
         (("solver", "eval_metrics"), ["HitRate:0.8"], ["solver.eval_metrics[0]", "HitRate"]),
+        (("solver", "eval_metrics"), ["LogLos"], ["solver.eval_metrics[0]", "'LogLos'", "LogLoss"]),
         (("solver", "lr_policy"), "step", ["solver.lr_policy", "'step'", "'fixed'"]),
         (("solver", "input_key_type"), "I16", ["solver.input_key_type", "'I16'", "'I64'"]),
         (("optimizer",), GONE, ["optimizer: found nothing"]),
@@ -153,6 +155,19 @@ def test_a_config_becomes_a_model(config, write_json):
     first = parsed.layers.dense[2]
     assert first.parameters["weight_init_type"] is hugectr.Initializer_t.XavierUniform
     assert first.parameters["bias_init_type"] is hugectr.Initializer_t.Default
+
+
+def test_every_metric_of_the_catalogue_is_a_string(config, write_json):
+    config["solver"]["eval_metrics"] = ["LogLoss", "Calibration", "AUC:0.8", "AverageLoss"]
+    parsed = read_config(write_json(config))
+    spec = parsed.solver.to_solver(parsed.optimizer.schedule).metrics_spec
+    assert {metric.name: threshold for metric, threshold in spec.items()} == {
+        "LogLoss": 1.0,
+        "Calibration": 1.0,
+        "AUC": 0.8,
+        "AverageLoss": 1.0,
+    }
+    assert {metric.name for metric in spec} == set(_core.metrics())
 
 
 def test_run_length(config, write_json):

@@ -55,7 +55,7 @@ def test_order_of_building(make_model):
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: LAYER(KIND.ELU, ["a"], ["b"]), ["Layer_t.ELU", "InnerProduct, Interaction"]),
+        (lambda: LAYER(KIND.GRU, ["a"], ["b"]), ["Layer_t.GRU", "InnerProduct, Interaction"]),
         (lambda: LAYER(KIND.FusedInnerProduct, ["a"], ["b"]), ["InnerProduct followed by ReLU"]),
         (lambda: LAYER(KIND.InnerProduct, ["a"], ["b"], num_output=0), ["'b'", "num_output"]),
         (lambda: LAYER(KIND.Dropout, ["a"], ["b"], dropout_rate=1), ["dropout_rate", "< 1"]),
@@ -139,6 +139,44 @@ def test_graph_round_trip_gives_the_same_model(make_model, tmp_path):
         for _ in range(5):
             each.train()
     np.testing.assert_array_equal(model.session.dense_weights(), again.session.dense_weights())
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "attributes"),
+    [
+        ("ELU", {}, {"elu_alpha": 1.0}),
+        ("ELU", {"elu_param": {"alpha": 0.25}}, {"elu_alpha": 0.25}),
+        ("Tanh", {}, {}),
+        ("Softplus", {}, {}),
+    ],
+)
+def test_activations_in_json(make_model, tmp_path, kind, more, attributes):
+    model = make_model()
+    model.compile()
+    model.graph_to_json(tmp_path / "graph.json")
+    graph = json.loads((tmp_path / "graph.json").read_text())
+    entry = next(layer for layer in graph["layers"] if layer["type"] == "ReLU")
+    entry |= {"type": kind, **more}
+    (tmp_path / "graph.json").write_text(json.dumps(graph))
+    again = hugectr.Model(model.solver, model.reader_params, model.opt_params)
+    again.construct_from_json(tmp_path / "graph.json", include_dense_network=True)
+    again.compile()
+    layer = next(layer for layer in again.dense_layers if layer.layer_type.name == kind)
+    assert layer.to_spec()["attributes"] == attributes
+    assert LAYER.from_spec(layer.to_spec()).to_spec() == layer.to_spec()
+    again.graph_to_json(tmp_path / "again.json")
+    assert f'"type": "{kind}"' in (tmp_path / "again.json").read_text()
+    assert again.train()
+
+
+@pytest.mark.parametrize("alpha", [-0.5, 1e39, "1", True])
+def test_fields_of_activations_have_bounds(alpha):
+    refused(lambda: LAYER(KIND.ELU, ["a"], ["b"], elu_alpha=alpha), "'b': elu_alpha", repr(alpha))
+
+
+def test_help_describes_activations():
+    assert "``Layer_t.ELU``: y = x where x > 0" in hugectr.DenseLayer.__doc__
+    assert "``alpha`` = 1 (>= 0)" in hugectr.DenseLayer.__doc__
 
 
 def test_graph_without_the_dense_network(make_model, tmp_path):

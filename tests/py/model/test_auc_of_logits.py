@@ -22,7 +22,7 @@ def dataset(rng, logits):
     return from_arrays(label, dense, {"keys": keys}), label
 
 
-def model_of(data, **solver):
+def model_of(data, l2=0.0, **solver):
     solver = hugectr.CreateSolver(
         batchsize=BATCH, batchsize_eval=BATCH, max_eval_batches=100, seed=3, **solver
     )
@@ -38,7 +38,12 @@ def model_of(data, **solver):
     model.add(layer(t.Reshape, ["table"], ["flat"], leading_dim=4 * len(SIZES)))
     model.add(layer(t.Concat, ["dense", "flat"], ["features"]))
     model.add(layer(t.InnerProduct, ["features"], ["logit"], num_output=1))
-    model.add(layer(t.BinaryCrossEntropyLoss, ["logit", "label"], ["loss"]))
+    penalty = {
+        "use_regularizer": l2 > 0,
+        "regularizer_type": hugectr.Regularizer_t.L2,
+        "lambda": l2,
+    }
+    model.add(layer(t.BinaryCrossEntropyLoss, ["logit", "label"], ["loss"], **penalty))
     model.compile()
     weights = np.zeros_like(model.session.dense_weights())
     weights[0] = 1
