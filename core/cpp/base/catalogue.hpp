@@ -20,10 +20,15 @@ void for_each_entry(const F& f) {
 }
 
 /// A Made<Entry> for every entry: const OfEach<Made, Catalogue> all;
+template <class Catalogue>
+struct EntriesOf;
+template <class... Entries>
+struct EntriesOf<std::tuple<Entries...>> {
+  template <template <class> class Made>
+  using Each = std::tuple<Made<Entries>...>;
+};
 template <template <class> class Made, class Catalogue>
-struct OfEach;
-template <template <class> class Made, class... Entries>
-struct OfEach<Made, std::tuple<Entries...>> : Made<Entries>... {};
+using OfEach = typename EntriesOf<Catalogue>::template Each<Made>;
 
 /// An entry as bindings and documentation see it.
 struct EntryDescription {

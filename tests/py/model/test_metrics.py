@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from models.test_auc_of_logits import BATCH, SAMPLES, dataset, model_of
+from model.test_auc_of_logits import BATCH, SAMPLES, dataset, model_of
 from oracle.metrics import calibration, log_loss
 from oracle.reals import BFLOAT16, FLOAT16, FLOAT32
 
