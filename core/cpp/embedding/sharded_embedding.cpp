@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/embedding/sharded_embedding.hpp"
 
+#include <atomic>
+#include <cstdint>
 #include <exception>
 #include <utility>
 
@@ -14,6 +16,11 @@
 
 namespace hugectr {
 namespace {
+
+std::uint64_t next_number() {
+  static std::atomic<std::uint64_t> count{0};
+  return ++count;
+}
 
 bool is_real(TensorScalarType type) {
   return type == TensorScalarType::Float32 || type == TensorScalarType::Float16 ||
@@ -41,7 +48,7 @@ void check_params(const SparseEmbeddingHashParams& params, std::size_t device_co
 template <class Key>
 ShardedEmbedding<Key>::ShardedEmbedding(const SparseEmbeddingHashParams& params,
                                         std::shared_ptr<ResourceManager> resources)
-    : params_(params), resources_(std::move(resources)) {
+    : number_(next_number()), params_(params), resources_(std::move(resources)) {
   const std::size_t device_count = resources_->get_global_gpu_count();
   check_params(params_, device_count);
   for (std::size_t id = 0; id < resources_->get_local_gpu_count(); ++id) {

@@ -91,6 +91,7 @@ class ShardedEmbedding final : public IEmbedding {
   std::vector<std::vector<float>> copy_own_rows(RowView& rows) const;
   void require_no_plan(const char* what) const;
 
+  const std::uint64_t number_;  ///< of this table among all of the process, from 1
   SparseEmbeddingHashParams params_;
   std::shared_ptr<ResourceManager> resources_;
   std::vector<std::unique_ptr<Data>> devices_;

@@ -91,6 +91,7 @@ RowOrder ShardedEmbedding<Key>::order(RowMark since) {
   places = sort_rows(pool, places, static_cast<RowPlace*>(second.get_ptr()), n);
 
   RowOrder order;
+  order.table = number_;
   const bool localized = params_.type == EmbeddingType::LocalizedSlotSparseEmbeddingHash;
   order.keys.resize(n);
   order.rows.resize(n);
@@ -110,6 +111,8 @@ RowOrder ShardedEmbedding<Key>::order(RowMark since) {
 template <class Key>
 void ShardedEmbedding<Key>::read(const RowOrder& order, std::size_t begin, std::size_t end,
                                  const RowValues& values) {
+  HCTR_CHECK(order.table == number_, "embedding '", params_.name,
+             "': rows are to be read by the order of another table: ask this one for its order");
   HCTR_CHECK(begin <= end && end <= order.size(), "embedding '", params_.name, "': rows ", begin,
              " to ", end, " of an order of ", order.size());
   const std::vector<DeviceRows> parts = by_device(order, begin, end, devices_.size());
