@@ -11,18 +11,6 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from hugectr.checkpoints.schema import (
-    any_of,
-    boolean,
-    integer,
-    list_of,
-    mapping,
-    number,
-    one_of,
-    optional,
-    record,
-    text,
-)
 from hugectr.config.optimizer import optimizer_to_json
 from hugectr.spec.optimizer import moves_untouched_rows
 
@@ -50,48 +38,6 @@ class Described(Protocol):
     @property
     def session(self) -> Session: ...
 
-
-_LEAF = any_of(text(), boolean, integer(-(2**63)), number(-1e300, 1e300))
-_VALUE = any_of(_LEAF, list_of(any_of(_LEAF, list_of(_LEAF))))
-_OPTIMIZER = mapping(text(), _LEAF)
-_INPUT = record({"name": text(), "dim": integer()})
-
-#: What ``description_of`` returns, as a check for what comes from a file.
-SCHEMA = record(
-    {
-        "label": _INPUT,
-        "dense": _INPUT,
-        "keys": one_of("uint32", "int64"),
-        "precision": one_of("float32", "float16", "bfloat16"),
-        "loss_scaling": optional(any_of(one_of("dynamic"), number(0.0))),
-        "optimizer": _OPTIMIZER,
-        "inputs": list_of(record({"name": text(), "slots": integer()})),
-        "tables": list_of(
-            record(
-                {
-                    "name": text(),
-                    "type": text(),
-                    "input": text(),
-                    "vec_size": integer(),
-                    "combiner": text(),
-                    "slot_sizes": list_of(integer()),
-                    "optimizer": _OPTIMIZER,
-                }
-            )
-        ),
-        "layers": list_of(
-            record(
-                {
-                    "name": text(),
-                    "type": text(),
-                    "inputs": list_of(text()),
-                    "outputs": list_of(text()),
-                    "parameters": mapping(text(), _VALUE),
-                }
-            )
-        ),
-    }
-)
 
 
 def description_of(model: Described) -> Description:

@@ -11,12 +11,12 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from hugectr.checkpoints import description
 from hugectr.checkpoints.schema import (
     UINT32,
     UINT64,
     Check,
     Unfit,
+    any_of,
     boolean,
     integer,
     list_of,
@@ -41,6 +41,48 @@ _ROWS_OF_FORMAT_1 = 1 << 16  # rows read in one go; its files have no chunks
 
 #: Folders beside the checkpoint that a delta builds on: no way out of the parent.
 _SIBLING = r"(?!\.{1,2}$)[^/\0]{1,255}"
+
+_LEAF = any_of(text(), boolean, integer(-(2**63)), number(-1e300, 1e300))
+_VALUE = any_of(_LEAF, list_of(any_of(_LEAF, list_of(_LEAF))))
+_OPTIMIZER = mapping(text(), _LEAF)
+_INPUT = record({"name": text(), "dim": integer()})
+
+#: What ``description.description_of`` returns.
+_DESCRIPTION = record(
+    {
+        "label": _INPUT,
+        "dense": _INPUT,
+        "keys": one_of("uint32", "int64"),
+        "precision": one_of("float32", "float16", "bfloat16"),
+        "loss_scaling": optional(any_of(one_of("dynamic"), number(0.0))),
+        "optimizer": _OPTIMIZER,
+        "inputs": list_of(record({"name": text(), "slots": integer()})),
+        "tables": list_of(
+            record(
+                {
+                    "name": text(),
+                    "type": text(),
+                    "input": text(),
+                    "vec_size": integer(),
+                    "combiner": text(),
+                    "slot_sizes": list_of(integer()),
+                    "optimizer": _OPTIMIZER,
+                }
+            )
+        ),
+        "layers": list_of(
+            record(
+                {
+                    "name": text(),
+                    "type": text(),
+                    "inputs": list_of(text()),
+                    "outputs": list_of(text()),
+                    "parameters": mapping(text(), _VALUE),
+                }
+            )
+        ),
+    }
+)
 
 
 def _file(version: int) -> Check:
@@ -98,7 +140,7 @@ def _schema(version: int) -> Check:
         "chain": list_of(text(_SIBLING), unique=True),
         "chain_crc32": list_of(integer(0, UINT32)),
         "run": optional(text("[0-9a-f]{32}")),
-        "description": optional(description.SCHEMA),
+        "description": optional(_DESCRIPTION),
         "finite": optional(boolean),  # false: saved with values that are not
     }
     # Converted from the original layout there are no names of tensors; a full one has no chain.

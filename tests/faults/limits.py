@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
 import json
 import os
 import re
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -42,6 +44,7 @@ foreign: list[tuple[str, str]] = []
 def data(kind: str) -> tuple[str, str]:
     """Training and evaluation data, made once."""
     folder = Path(tempfile.mkdtemp(prefix="hctr-limits-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     made = run_script(GENERATE, folder, kind)
     sources = made.out.splitlines()[-1].split("|")
     return sources[0], sources[1]

@@ -2,6 +2,7 @@
 #include "core/cpp/embedding/sharded_table.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <utility>
 
@@ -14,6 +15,11 @@ namespace hugectr {
 namespace {
 
 constexpr double kInitialBound = 0.05f;
+
+std::uint64_t next_number() {
+  static std::atomic<std::uint64_t> count{0};
+  return ++count;
+}
 
 /// Whether slot sizes say how many rows there are, and how large new ones.
 bool sized_by_slot(const SparseEmbeddingHashParams& params) {
@@ -56,7 +62,8 @@ RowBudget budget_of(const SparseEmbeddingHashParams& params, const Placement& pl
 
 ShardedTable::ShardedTable(const SparseEmbeddingHashParams& params,
                            std::shared_ptr<ResourceManager> resources)
-    : params_(params),
+    : number_(next_number()),
+      params_(params),
       resources_(std::move(resources)),
       placement_(make_placement(params_.placement_kind(), params_.slot_num,
                                 resources_->get_global_gpu_count())),
@@ -79,11 +86,15 @@ bool ShardedTable::has_last_step() const { return keeps_last_step(params_.opt_pa
 RowOrder ShardedTable::order(RowMark since) {
   HCTR_CHECK(since == 0 || knows_since(since), "embedding '", params_.name,
              "' did not note which rows were touched since mark ", since, ": ask for all rows");
-  return order_of(parts_, resources_->pool(), all_touched_.load() >= since ? 0 : since);
+  RowOrder order = order_of(parts_, resources_->pool(), all_touched_.load() >= since ? 0 : since);
+  order.table = number_;
+  return order;
 }
 
 void ShardedTable::read(const RowOrder& order, std::size_t begin, std::size_t end,
                         const RowValues& values) {
+  HCTR_CHECK(order.table == number_, "embedding '", params_.name,
+             "': rows are to be read by the order of another table: ask this one for its order");
   read_rows(parts_, order, begin, end, values);
 }
 

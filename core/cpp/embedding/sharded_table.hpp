@@ -84,6 +84,7 @@ class HCTR_API ShardedTable {
   std::vector<std::vector<float>> copy_own_rows(RowView& rows) const;
   void require_no_plan(const char* what) const;
 
+  const std::uint64_t number_;  ///< of this table among all of the process, from 1
   const SparseEmbeddingHashParams params_;
   std::shared_ptr<ResourceManager> resources_;
   std::unique_ptr<Placement> placement_;

@@ -4,6 +4,9 @@
 #include <new>
 #include <utility>
 
+#include "core/cpp/base/error.hpp"
+#include "core/cpp/base/forced_unwind.hpp"
+
 namespace hugectr {
 
 PlanAhead::PlanAhead(IDataReader& reader, ModelTables& tables, ResourceManager& resources,
@@ -23,21 +26,42 @@ PlanAhead::PlanAhead(IDataReader& reader, ModelTables& tables, ResourceManager& 
   thread_.start("hctr-ahead", [this] { run(); });
 }
 
-void PlanAhead::run() {
+HCTR_MAY_BE_UNWOUND void PlanAhead::run() {
+  try {
+    plan_when_wanted();
+  }
+  HCTR_CATCH_FORCED_UNWIND(ready(std::make_exception_ptr(DeviceError(kThreadWasEnded))); run())
+}
+
+void PlanAhead::plan_when_wanted() {
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [&] { return stop_ || state_ == State::Wanted; });
     if (stop_) return;
     lock.unlock();
-    try {
-      planned_ = plan_next();
-    } catch (...) {
-      error_ = std::current_exception();
-    }
+    ready(plan_one());
     lock.lock();
-    state_ = State::Ready;
-    changed_.notify_all();
   }
+}
+
+HCTR_MAY_BE_UNWOUND std::exception_ptr PlanAhead::plan_one() {
+  try {
+    planned_ = plan_next();
+  }
+  HCTR_CATCH_FORCED_UNWIND()
+  catch (...) {
+    return std::current_exception();
+  }
+  return nullptr;
+}
+
+void PlanAhead::ready(std::exception_ptr error) {
+  if (error) error_ = std::move(error);
+  {
+    const std::lock_guard lock(mutex_);
+    state_ = State::Ready;
+  }
+  changed_.notify_all();
 }
 
 void PlanAhead::start() noexcept {

@@ -48,7 +48,12 @@ class PlanAhead {
  private:
   /// Of the pending plan. `Ready` is a batch, the end of the data, or an error.
   enum class State { None, Wanted, Ready };
+  /// Plans until the object goes, even when a plan has the thread ended: take() counts on it.
   void run();
+  void plan_when_wanted();
+  /// Returns the error, if any.
+  std::exception_ptr plan_one();
+  void ready(std::exception_ptr error);
   PlannedBatch plan_next();
   void plan(Batch& batch, PlanSlot slot);
   void keep_unplanned(Batch* batch, PlanSlot slot);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls of several threads on one object, and objects that were not made, copied or forked."""
 
+import _thread
 import copy
 import inspect
 import os
@@ -20,15 +21,19 @@ from hugectr._core import Turn
 from hugectr.data import from_arrays
 
 
-@pytest.fixture(scope="module")
-def model():
+def model_setup():
     draw = np.random.default_rng(1)
     data = from_arrays(
         label=draw.integers(0, 2, (256, 1)),
         dense=draw.normal(size=(256, 3)),
         sparse={"keys": draw.integers(0, 50, (256, 4))},
     )
-    model = make_model(Setup("tower", data, data, slots=4, dense_dim=3, batch=32))
+    return Setup("tower", data, data, slots=4, dense_dim=3, batch=32)
+
+
+@pytest.fixture(scope="module")
+def model():
+    model = make_model(model_setup())
     model.train()
     return model
 
@@ -88,6 +93,30 @@ def test_the_same_thread_may_take_it_again():
     with turn, turn:
         assert not in_thread(lambda: had(turn, 0.05))
     assert in_thread(lambda: had(turn, 0.05))
+
+
+class InterruptedTurn:
+    """An interrupt is pending when take() returns: it is raised at the next look for one."""
+
+    def __init__(self):
+        self.given = 0
+
+    take = staticmethod(_thread.interrupt_main)  # looks for none itself
+
+    def give(self):
+        self.given += 1
+
+
+def test_an_interrupt_just_after_the_turn_was_had_gives_it_back():
+    class Thing:
+        def call(self):
+            raise AssertionError("the interrupt comes at the first step of this")
+
+    thing = _core.serialised(Thing)()
+    thing._turn = InterruptedTurn()
+    with pytest.raises(KeyboardInterrupt):
+        thing.call()
+    assert thing._turn.given == 1
 
 
 def test_an_error_gives_the_turn_back(model):
@@ -234,6 +263,15 @@ def test_odd_arguments_are_errors(tmp_path):
     done = run_child(tmp_path, ARGUMENTS, str(tests), str(tests / "py"))
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.endswith("over\n")
+
+
+def test_rows_are_not_read_by_the_order_of_another_model(model):
+    other = make_model(model_setup())
+    other.train()
+    order = model.session.embedding_order(0)
+    with pytest.raises(hugectr.InvalidArgument, match="the order of another table"):
+        other.session.read_embedding(0, order, 0, len(order))
+    assert len(model.session.read_embedding(0, order, 0, len(order))["keys"]) == len(order)
 
 
 def test_a_second_init_changes_nothing(model):

@@ -51,6 +51,7 @@ struct RowOrder {
   std::vector<std::uint64_t> slot_ids;  ///< n (where slots are part of identity), else empty
   std::vector<std::uint32_t> devices;   ///< n local ids; empty when there is one device
   std::vector<std::uint32_t> rows;      ///< n: row on its device
+  std::uint64_t table = 0;              ///< number of the table it is of, in this process
   std::size_t size() const { return keys.size(); }
 };
 
