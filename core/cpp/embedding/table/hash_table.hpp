@@ -11,6 +11,7 @@
 #include "core/cpp/memory/general_buffer2.hpp"
 #include "core/cpp/memory/growable_tensor.hpp"
 #include "core/cpp/ops/hash_index.hpp"
+#include "core/cpp/ops/loops/hash_probe.hpp"
 
 namespace hugectr {
 
