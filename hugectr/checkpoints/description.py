@@ -39,7 +39,6 @@ class Described(Protocol):
     def session(self) -> Session: ...
 
 
-
 def description_of(model: Described) -> Description:
     """What a compiled model is, for the manifest of its checkpoints."""
     solver, inputs = model.solver, model.input

@@ -219,14 +219,15 @@ struct CatchUp {
   const float* unscale;
   Rule rule;
   std::int64_t* last_step;
-  CaughtUp<Rule>* rows;
+  void* rows;  // CaughtUp<Rule>, of a rule that has it
   std::uint32_t max_runs;
 };
 
 template <class Rule>
 __global__ void catch_up_many_kernel(const __grid_constant__ Many<CatchUp<Rule>> many) {
   const CatchUp<Rule>& a = many.mine();
-  catch_up(a.runs, a.lr, a.step, a.unscale, a.rule, a.last_step, a.rows);
+  catch_up(a.runs, a.lr, a.step, a.unscale, a.rule, a.last_step,
+           static_cast<CaughtUp<Rule>*>(a.rows));
 }
 
 // Tables of one rule and one type of gradients: as many launches as there are vector sizes.
