@@ -28,7 +28,7 @@ from ctr_models import layer, precision, tower
 import hugectr
 from hugectr import _core
 from hugectr.data import MemoryDataset, from_arrays
-from hugectr.log import set_level
+from hugectr.base.log import set_level
 
 TABLES, WIDTHS = 26, (4, 16, 32, 64, 128)
 
