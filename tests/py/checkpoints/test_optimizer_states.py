@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pytest
-from models.nets import Setup, evaluate, losses, make_model
+from model.nets import Setup, evaluate, losses, make_model
 from oracle.optimizers import ROW_WISE, STATES, optimizer_step
 
 import hugectr
