@@ -55,8 +55,8 @@ struct LazyAdam : Fields<BetaFields, EpsilonField> {
   }
   HCTR_HD void element(const AdamCatchUp& skipped, float& w, float& m, float& v, float g) const {
     w -= skipped.weight * m / (sqrtf(v) + epsilon);
-    m = skipped.decay1 * m + (1.0f - beta1) * g;
-    v = skipped.decay2 * v + (1.0f - beta2) * (g * g);
+    m = fmaf(skipped.decay1, m, (1.0f - beta1) * g);
+    v = fmaf(skipped.decay2, v, (1.0f - beta2) * (g * g));
   }
 };
 
@@ -75,8 +75,9 @@ struct Adam : Fields<BetaFields, EpsilonField> {
     return adam_learning_rate(lr, beta1, beta2, step);
   }
   HCTR_HD void element(float lr_t, float& w, float& m, float& v, float g) const {
-    m = beta1 * m + (1.0f - beta1) * g;
-    v = beta2 * v + (1.0f - beta2) * (g * g);
+    // Said, not left to the compiler: of two products it may round either one, loop by loop.
+    m = fmaf(beta1, m, (1.0f - beta1) * g);
+    v = fmaf(beta2, v, (1.0f - beta2) * (g * g));
     w -= lr_t * m / (sqrtf(v) + epsilon);
   }
 };

@@ -39,11 +39,11 @@ struct Ftrl : Fields<FtrlFields> {
   HCTR_HD void element(float lr, float& w, float& n, float& z, float g) const {
     if (lr == 0.0f) return;
     constexpr float e = 0x1p-23f;
-    const float square = g * g;
-    const float before = sqrtf(n + e), after = sqrtf(n + square + e);
+    const float square = g * g, sum = fmaf(g, g, n);  // said, not left to the compiler (adam.hpp)
+    const float before = sqrtf(n + e), after = sqrtf(sum + e);
     // The difference of the roots without the digits that it would lose.
     z += g - square / (before + after) / lr * w;
-    n += square;
+    n = sum;
     const float pulled = fabsf(z) - lambda1;
     w = pulled > 0.0f ? copysignf(pulled, -z) / ((after + beta) / lr + lambda2) : 0.0f;
   }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cmath>
+
 #include "core/cpp/optimizers/entry.hpp"
 
 namespace hugectr {
@@ -12,7 +14,7 @@ struct MomentumSGD : Fields<MomentumField> {
   static constexpr bool kMovesUntouchedRows = true;
 
   HCTR_HD void element(float lr, float& w, float& m, float&, float g) const {
-    m = momentum_factor * m - lr * g;
+    m = fmaf(momentum_factor, m, -(lr * g));  // said, not left to the compiler (adam.hpp)
     w += m;
   }
 };

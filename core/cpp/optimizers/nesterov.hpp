@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cmath>
+
 #include "core/cpp/optimizers/entry.hpp"
 
 namespace hugectr {
@@ -13,8 +15,9 @@ struct Nesterov : Fields<MomentumField> {
   static constexpr bool kMovesUntouchedRows = true;
 
   HCTR_HD void element(float lr, float& w, float& m, float&, float g) const {
-    const float next = momentum_factor * m - lr * g;
-    w += (1.0f + momentum_factor) * next - momentum_factor * m;
+    // Said, not left to the compiler (adam.hpp).
+    const float next = fmaf(momentum_factor, m, -(lr * g));
+    w += fmaf(-momentum_factor, m, (1.0f + momentum_factor) * next);
     m = next;
   }
 };

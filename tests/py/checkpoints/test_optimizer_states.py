@@ -151,7 +151,7 @@ def test_the_files_of_a_job_are_those_of_one_process(
     model = make_model(_setup(optimizer, 2, TYPES[1]))
     losses(model, 10)
     model.save_params_to_files(str(tmp_path / "one"), 10)
-    original_save.save_params(model, str(tmp_path / "job"), 10, SoloGroup())
+    original_save.save_params(model._state, str(tmp_path / "job"), 10, SoloGroup())
     for name in ("0_opt_sparse_10.model", "0_sparse_10.model/emb_vector", "_opt_dense_10.model"):
         assert (tmp_path / f"job{name}").read_bytes() == (tmp_path / f"one{name}").read_bytes()
     fresh = make_model(replace(_setup(optimizer, 3, TYPES[1]), seed=99))

@@ -8,6 +8,7 @@ import os
 import pickle
 import subprocess
 import sys
+import signal
 import threading
 from pathlib import Path
 
@@ -108,6 +109,15 @@ class InterruptedTurn:
 
 
 def test_an_interrupt_just_after_the_turn_was_had_gives_it_back():
+    # A shell has interrupts ignored in what it starts in the background.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        interrupt_just_after_the_turn_was_had()
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def interrupt_just_after_the_turn_was_had():
     class Thing:
         def call(self):
             raise AssertionError("the interrupt comes at the first step of this")
