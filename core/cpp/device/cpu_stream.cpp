@@ -205,7 +205,7 @@ class CpuStream final : public Stream {
     try {
       work_off();
     }
-    HCTR_CATCH_FORCED_UNWIND(done(std::make_exception_ptr(DeviceError(kThreadWasEnded))); work())
+    HCTR_CATCH_FORCED_UNWIND(done_by_the_end_of_the_thread(); work())
   }
 
   void work_off() {
@@ -224,14 +224,18 @@ class CpuStream final : public Stream {
       }
       const std::exception_ptr error = execute(entry, earlier);
       entry = {};  // frees what the task holds before anybody sees it as done
-      done(error);
       lock.lock();
+      done(error);  // whoever is told can not have it before this thread has let go of it
     }
   }
 
-  /// The entry that was taken last has ended, with this error, if any.
-  void done(const std::exception_ptr& error) {
+  void done_by_the_end_of_the_thread() {
     const std::lock_guard lock(mutex_);
+    done(std::make_exception_ptr(DeviceError(kThreadWasEnded)));
+  }
+
+  /// The entry that was taken last has ended, with this error, if any. Needs the mutex.
+  void done(const std::exception_ptr& error) {
     if (error && !error_) error_ = error;
     ++completed_;
     if (synchronizers_ > 0) finished_.notify_all();
