@@ -115,7 +115,7 @@ def row_owners(
     slot_ids: npt.NDArray[np.uint64] | None,
     devices: int,
 ) -> npt.NDArray[np.uint32]:
-    """The device of ``devices`` that owns each row, by a manifest's placement (None: none named)."""
+    """The device of ``devices`` that owns each row, by a placement (None: not named)."""
 
 class BufferBag(TypedDict):
     keys: npt.NDArray[np.int64]  # (n,)
