@@ -214,7 +214,9 @@ def work_of_a_step(model: hugectr.Model, steps: int = 6) -> dict[str, float]:
 def test_collectives_do_not_grow_with_the_tables(alone, exchange, kinds):
     many, few = the_26(kinds, exchange), the_26(kinds, exchange)[:4]
     grouped = work_of_a_step(make_model(many, 2))["collectives"]
-    assert grouped == work_of_a_step(make_model(few, 2))["collectives"]
+    of_few = work_of_a_step(make_model(few, 2))["collectives"]
+    # Of many some do not fit the one exchange and take the other, there and back on two devices.
+    assert of_few <= grouped <= of_few + (2 * 2 if exchange == "unique" else 0)
     apart = work_of_a_step(alone(many, 2))["collectives"]
     assert apart - grouped >= 25 * 2 * 2, "two devices, there and back"
 
