@@ -27,8 +27,8 @@ from ctr_models import layer, precision, tower
 
 import hugectr
 from hugectr import _core
-from hugectr.data import MemoryDataset, from_arrays
 from hugectr.base.log import set_level
+from hugectr.data import MemoryDataset, from_arrays
 
 TABLES, WIDTHS = 26, (4, 16, 32, 64, 128)
 

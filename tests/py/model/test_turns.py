@@ -6,9 +6,9 @@ import copy
 import inspect
 import os
 import pickle
+import signal
 import subprocess
 import sys
-import signal
 import threading
 from pathlib import Path
 
