@@ -10,7 +10,7 @@ from hugectr import _core
 
 #: Need a group: tests/cpp/comm and tests/cuda/communicator_test.cpp.
 ELSEWHERE = {"all_reduce"}
-#: An op of several tables in one: tests/cpp/device/several_test.cpp, tests/cuda/grouped_tables_test.cpp.
+#: An op of several tables in one: tests/{cpp/device/several,cuda/grouped_tables}_test.cpp.
 SEVERAL = "several_"
 
 pytestmark = pytest.mark.cpu_only  # both ask about all devices at once
