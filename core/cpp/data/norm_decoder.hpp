@@ -8,7 +8,7 @@
 
 #include "core/cpp/data/batch_source.hpp"
 #include "core/cpp/data/damage_log.hpp"
-#include "core/cpp/data/norm_format.hpp"
+#include "core/cpp/data/norm_record.hpp"
 #include "core/cpp/data/sample_screen.hpp"
 
 namespace hugectr {

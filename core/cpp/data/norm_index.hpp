@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/cpp/comm/process_group.hpp"
-#include "core/cpp/data/norm_format.hpp"
+#include "core/cpp/data/norm_record.hpp"
 
 namespace hugectr {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/cpp/data/norm_format.hpp"
+#include "core/cpp/data/norm_record.hpp"
 
 #include <algorithm>
 
