@@ -182,25 +182,10 @@ cdef extern from "core/cpp/device/resource_manager.hpp" namespace "hugectr" nogi
     cdef cppclass CppResourceManager "hugectr::ResourceManager":
         uint64_t seed()
 
-cdef extern from "core/cpp/model/session.hpp" namespace "hugectr" nogil:
-    cdef cppclass CppSolverSpec "hugectr::SolverSpec":
-        string model_name
-        uint64_t seed
-        size_t batchsize, batchsize_eval, max_eval_batches
-        vector[vector[int]] vvgpu
-        CppDeviceType device
-        CppDeviceLayout device_layout
-        cbool repeat_dataset, drop_incomplete_batch
-        CppLearningRateParams lr
-        cbool i64_input_key, metrics_auc, metrics_average_loss, tf32, dynamic_loss_scale
-        cbool use_algorithm_search
-        cbool use_cuda_graph
-        double loss_scale
-        CppTensorScalarType compute_dtype
+cdef extern from "core/cpp/data/make_source.hpp" namespace "hugectr" nogil:
     cdef enum class CppDataFormat "hugectr::DataFormat":
-        Norm
-        Raw
-        Arrow
+        pass
+    const vector[string]& cpp_data_format_names "hugectr::data_format_names"()
     cdef cppclass CppReaderSpec "hugectr::ReaderSpec":
         CppDataFormat format
         string source, eval_source
@@ -216,6 +201,22 @@ cdef extern from "core/cpp/model/session.hpp" namespace "hugectr" nogil:
         size_t decode_threads
         uint64_t read_ahead_bytes
         cbool replicated
+
+cdef extern from "core/cpp/model/session.hpp" namespace "hugectr" nogil:
+    cdef cppclass CppSolverSpec "hugectr::SolverSpec":
+        string model_name
+        uint64_t seed
+        size_t batchsize, batchsize_eval, max_eval_batches
+        vector[vector[int]] vvgpu
+        CppDeviceType device
+        CppDeviceLayout device_layout
+        cbool repeat_dataset, drop_incomplete_batch
+        CppLearningRateParams lr
+        cbool i64_input_key, metrics_auc, metrics_average_loss, tf32, dynamic_loss_scale
+        cbool use_algorithm_search
+        cbool use_cuda_graph
+        double loss_scale
+        CppTensorScalarType compute_dtype
     cdef cppclass CppInputSpec "hugectr::InputSpec":
         string label_name, dense_name
         size_t label_dim, dense_dim

@@ -40,8 +40,7 @@ _COMBINERS = {"sum": <int>CppCombiner.Sum, "mean": <int>CppCombiner.Mean}
 _EXCHANGES = {"auto": <int>CppExchangeType.Auto, "pooled": <int>CppExchangeType.Pooled,
               "unique": <int>CppExchangeType.Unique}
 _CHECKS = {"Sum": <int>CppCheck.Sum, "None": <int>CheckNone}
-_FORMATS = {"Norm": <int>CppDataFormat.Norm, "Raw": <int>CppDataFormat.Raw,
-            "Arrow": <int>CppDataFormat.Arrow}
+_FORMATS = {name: number for number, name in enumerate(cpp_data_format_names())}
 _BAD_DATA = {"error": <int>CppOnBadData.Error, "skip": <int>CppOnBadData.Skip}
 _LAYOUTS = {"LocalFirst": <int>CppDeviceLayout.LocalFirst,
             "NodeFirst": <int>CppDeviceLayout.NodeFirst}

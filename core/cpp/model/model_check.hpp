@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <vector>
 
-#include "core/cpp/comm/process_group.hpp"
 #include "core/cpp/embedding/embedding.hpp"
 #include "core/cpp/model/session.hpp"
 
@@ -21,11 +20,5 @@ std::size_t sparse_input_of(const SparseEmbeddingSpec& spec, const InputSpec& in
 
 SparseEmbeddingHashParams embedding_params(const SolverSpec& solver, const ModelSpec& model,
                                            std::size_t index);
-
-/// Samples from the reader's settings for training (or evaluation). Collective over the processes
-/// of the job (null: there is one); throws on all of them when one can not make its source.
-std::unique_ptr<IBatchSource> make_source(const ReaderSpec& reader, const InputLayout& layout,
-                                          bool repeat, bool train,
-                                          const std::shared_ptr<IProcessGroup>& processes);
 
 }  // namespace hugectr

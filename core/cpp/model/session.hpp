@@ -10,12 +10,8 @@
 
 #include "core/cpp/base/export.hpp"
 #include "core/cpp/base/opt_params.hpp"
-#include "core/cpp/data/arrow_format.hpp"
-#include "core/cpp/data/block_source.hpp"
 #include "core/cpp/data/data_reader.hpp"
-#include "core/cpp/data/memory_source.hpp"
-#include "core/cpp/data/norm_source.hpp"
-#include "core/cpp/data/raw_format.hpp"
+#include "core/cpp/data/make_source.hpp"
 #include "core/cpp/device/device_map.hpp"
 #include "core/cpp/device/op_timeline.hpp"
 #include "core/cpp/device/tensor_view.hpp"
@@ -51,31 +47,6 @@ struct SolverSpec {
   bool tf32 = false;                 ///< float32 products may round their factors to tf32
   bool use_algorithm_search = true;  ///< time the products' algorithms that give equal bits
   bool use_cuda_graph = true;        ///< submit the dense part of a step as a whole where possible
-};
-
-enum class DataFormat { Norm, Raw, Arrow };
-
-/// Where samples come from. `memory`, when set, wins over the format.
-struct ReaderSpec {
-  DataFormat format = DataFormat::Norm;
-  std::string source;       ///< what the format takes; empty when `memory` is set
-  std::string eval_source;  ///< empty: no evaluation
-  Check check = Check::None;
-  OnBadData on_bad_data = OnBadData::Error;
-  double max_bad_share = BadDataLimit::kNone;  ///< of the samples; more of them skipped stop a run
-  std::size_t num_workers = 12;
-  std::size_t resident_batches = 0;  ///< training batches kept on the devices; 0: read as it goes
-  std::shared_ptr<const MemoryData> memory, eval_memory;
-  RawReading raw, eval_raw;        ///< DataFormat::Raw
-  ArrowDecoder arrow, eval_arrow;  ///< DataFormat::Arrow
-  ArrowMapping columns;            ///< DataFormat::Arrow
-  ShuffleSpec shuffle;             ///< of the training data; Raw and Arrow
-  std::size_t decode_threads = 0;  ///< Raw (direct) and Arrow; 0: as many as num_workers
-  /// Every process decodes all of the data, and none sends samples to another. Else a block of the
-  /// data is decoded by one process of the job. Data in memory is always replicated: each process
-  /// was given all of it.
-  bool replicated = false;
-  std::uint64_t read_ahead_bytes = BlockReading{}.read_ahead_bytes;  ///< Raw (direct) and Arrow
 };
 
 struct InputSpec {
