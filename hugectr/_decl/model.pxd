@@ -52,7 +52,7 @@ cdef extern from "core/cpp/data/csr_chunk.hpp" namespace "hugectr" nogil:
         cbool is_fixed_length
         size_t slot_num
 
-cdef extern from "core/cpp/data/memory_source.hpp" namespace "hugectr" nogil:
+cdef extern from "core/cpp/data/memory_format.hpp" namespace "hugectr" nogil:
     cdef cppclass CppMemorySparse "hugectr::MemoryData::Sparse":
         vector[int64_t] keys
         vector[uint64_t] row_offsets

@@ -13,15 +13,18 @@ namespace {
 std::unique_ptr<IBatchSource> make_one_source(const ReaderSpec& reader, const InputLayout& layout,
                                               bool repeat, bool train,
                                               const std::shared_ptr<IProcessGroup>& processes) {
+  BlockReading reading;
+  reading.repeat = repeat;
+  reading.on_bad_data = reader.on_bad_data;
   const auto& memory = train ? reader.memory : reader.eval_memory;
-  if (memory) return make_memory_source(memory, layout, repeat, reader.on_bad_data);
+  if (memory) {
+    return make_block_source(make_memory_format(memory, layout, repeat, reader.on_bad_data), layout,
+                             reading);
+  }
   const std::string& source = train ? reader.source : reader.eval_source;
   if (reader.format == DataFormat::Norm && !processes) {
     return make_norm_source(source, layout, reader.check, repeat, reader.on_bad_data);
   }
-  BlockReading reading;
-  reading.repeat = repeat;
-  reading.on_bad_data = reader.on_bad_data;
   if (processes) reading.shard = {processes->rank(), processes->size()};
   if (reader.format == DataFormat::Norm) {
     return make_block_source(make_norm_ranges(source, layout, reader.check, reader.on_bad_data,

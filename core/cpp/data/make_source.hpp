@@ -12,7 +12,7 @@
 #include "core/cpp/data/bad_data_limit.hpp"
 #include "core/cpp/data/batch_source.hpp"
 #include "core/cpp/data/block_source.hpp"
-#include "core/cpp/data/memory_source.hpp"
+#include "core/cpp/data/memory_format.hpp"
 #include "core/cpp/data/norm_source.hpp"
 #include "core/cpp/data/raw_format.hpp"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "core/cpp/base/error.hpp"
-#include "core/cpp/data/memory_source.hpp"
+#include "core/cpp/data/make_source.hpp"
 #include "core/cpp/data/norm_ranges.hpp"
 #include "core/cpp/data/raw_format.hpp"
 #include "core/cpp/data/resident_reader.hpp"
@@ -275,7 +275,7 @@ TEST(SharedReadingOfMemory, EveryProcessHasAllOfIt) {
   }
   const auto read = [&](std::size_t processes) {
     return testing::read_job(processes, 1, 2, 16, layout, [&](const JobProcess&) {
-      return make_memory_source(data, layout, false);
+      return make_source({.memory = data}, layout, false, true);
     });
   };
   const std::vector<ProcessRead> both = read(2);

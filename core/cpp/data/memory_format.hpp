@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/cpp/data/batch_source.hpp"
+#include "core/cpp/data/block_format.hpp"
 
 namespace hugectr {
 
@@ -19,11 +20,12 @@ struct MemoryData {
   std::vector<Sparse> sparse;  ///< one a SparseInput
 };
 
-/// Throws InvalidArgument when sizes do not fit the layout, a key does not fit the key type, or a
-/// slot holds more keys than nnz_per_slot allows. Values that nothing can be computed with are
-/// damage, as in files.
-HCTR_API std::unique_ptr<IBatchSource> make_memory_source(std::shared_ptr<const MemoryData> data,
+/// Blocks of samples that lie in memory; nothing is copied before a batch takes them. `repeat`: as
+/// the data will be read. Throws InvalidArgument when sizes do not fit the layout, a key does not
+/// fit the key type, or a slot holds more keys than nnz_per_slot allows. Values that nothing can be
+/// computed with are damage, as in files.
+HCTR_API std::unique_ptr<IBlockFormat> make_memory_format(std::shared_ptr<const MemoryData> data,
                                                           const InputLayout& layout, bool repeat,
-                                                          OnBadData on_bad_data = OnBadData::Error);
+                                                          OnBadData on_bad_data);
 
 }  // namespace hugectr
