@@ -63,7 +63,7 @@ cdef extern from "core/cpp/data/memory_format.hpp" namespace "hugectr" nogil:
     ctypedef const CppMemoryData ConstMemoryData
     ctypedef shared_ptr[ConstMemoryData] CppMemoryPtr "std::shared_ptr<const hugectr::MemoryData>"
 
-cdef extern from "core/cpp/data/norm_source.hpp" namespace "hugectr" nogil:
+cdef extern from "core/cpp/data/norm_format.hpp" namespace "hugectr" nogil:
     cdef enum class CppCheck "hugectr::Check":
         Sum
     const CppCheck CheckNone "hugectr::Check::None"

@@ -13,7 +13,7 @@
 #include "core/cpp/data/batch_source.hpp"
 #include "core/cpp/data/block_source.hpp"
 #include "core/cpp/data/memory_format.hpp"
-#include "core/cpp/data/norm_source.hpp"
+#include "core/cpp/data/norm_format.hpp"
 #include "core/cpp/data/raw_format.hpp"
 
 /// The one place that knows all formats.

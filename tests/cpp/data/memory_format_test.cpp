@@ -157,8 +157,7 @@ TEST(MemoryFormat, DamageNamesItsSampleInWhicheverBlock) {
   data.label[9001] = std::numeric_limits<float>::quiet_NaN();
   const auto shared = std::make_shared<const MemoryData>(data);
   const auto read = [&](OnBadData policy) {
-    const auto source =
-        make_source({.on_bad_data = policy, .memory = shared}, layout, false, true);
+    const auto source = make_source({.on_bad_data = policy, .memory = shared}, layout, false, true);
     const auto raw = source->make_raw_batch();
     CSRChunk chunk = make_csr_chunk(layout, 10000, make_host_memory_resource());
     EXPECT_TRUE(source->claim(*raw, 10000));

@@ -5,7 +5,7 @@
 
 #include "core/cpp/base/error.hpp"
 #include "core/cpp/data/make_source.hpp"
-#include "core/cpp/data/norm_ranges.hpp"
+#include "core/cpp/data/norm_format.hpp"
 #include "core/cpp/data/raw_format.hpp"
 #include "core/cpp/data/resident_reader.hpp"
 #include "tests/cpp/data/shared_data.hpp"
@@ -68,9 +68,9 @@ class SharedReading : public ::testing::TestWithParam<Kind> {
     reading.shard = {process.rank, process.size};
     if (GetParam() == Kind::Norm) {
       if (!process.group) {
-        return make_norm_source(list_, layout_, Check::Sum, repeat, OnBadData::Error);
+        return testing::norm_source(list_, layout_, Check::Sum, repeat, OnBadData::Error);
       }
-      return make_block_source(make_norm_ranges(list_, layout_, Check::Sum, OnBadData::Error,
+      return make_block_source(make_norm_format(list_, layout_, Check::Sum, OnBadData::Error,
                                                 process.group->duplicate("norm"), 9000),
                                layout_, reading);
     }

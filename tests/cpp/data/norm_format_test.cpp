@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/cpp/data/norm_source.hpp"
+#include "core/cpp/data/norm_format.hpp"
 
 #include <gtest/gtest.h>
 
@@ -96,7 +96,8 @@ TEST_P(NormContent, IsWhatWasWrittenOverFilesAndBatches) {
   }
   const std::string list = testing::write_list(folder, files);
   for (const std::size_t batch : {1, 7, 64, 719, 1000}) {
-    const auto source = make_norm_source(list, layout, check, false, OnBadData::Error);
+    const auto source = testing::norm_source(list, layout, check, false, OnBadData::Error,
+                                             testing::kRangeBytes[batch % 3]);
     const Collected found = read_epoch(*source, layout, batch);
     std::size_t total = 0;
     for (const std::size_t size : found.sizes) total += size;
@@ -110,7 +111,7 @@ TEST_P(NormContent, IsWhatWasWrittenOverFilesAndBatches) {
       if (HasFailure()) return;
     }
   }
-  const auto repeating = make_norm_source(list, layout, check, true, OnBadData::Error);
+  const auto repeating = testing::norm_source(list, layout, check, true, OnBadData::Error, 3000);
   const Collected wrapped = read_epoch(*repeating, layout, 500, 4);
   ASSERT_EQ(wrapped.sizes, std::vector<std::size_t>(4, 500));
   for (std::size_t i = 0; i < 2000; ++i) {
@@ -143,7 +144,7 @@ class NormErrors : public ::testing::Test {
   std::string error_for(const std::string& bytes, const InputLayout& layout, Check check) {
     const std::string list = list_of(bytes);
     return error_of([&] {
-      const auto source = make_norm_source(list, layout, check, false, OnBadData::Error);
+      const auto source = testing::norm_source(list, layout, check, false, OnBadData::Error);
       read_epoch(*source, layout, 8);
     });
   }
@@ -153,11 +154,13 @@ class NormErrors : public ::testing::Test {
 TEST_F(NormErrors, FileListsAreNamed) {
   const auto error_for_list = [&](const std::string& text) {
     testing::write_bytes(folder_ / "list", text);
-    return error_of(
-        [&] { make_norm_source(folder_ / "list", layout_, Check::Sum, false, OnBadData::Skip); });
+    return error_of([&] {
+      testing::norm_source(folder_ / "list", layout_, Check::Sum, false, OnBadData::Skip);
+    });
   };
   expect_text(error_of([&] {
-                make_norm_source(folder_ / "missing", layout_, Check::Sum, false, OnBadData::Skip);
+                testing::norm_source(folder_ / "missing", layout_, Check::Sum, false,
+                                     OnBadData::Skip);
               }),
               {"missing", "can not be opened"});
   expect_text(error_for_list(""), {"list'", "is empty"});
@@ -166,8 +169,8 @@ TEST_F(NormErrors, FileListsAreNamed) {
   expect_text(error_for_list("-1\na\n"), {"line 1 is '-1'"});
   expect_text(error_for_list("3\na\nb\n\n"), {"says 3 files", "2 paths"});
   expect_text(error_of([&] {
-                make_norm_source(std::filesystem::temp_directory_path().string(), layout_,
-                                 Check::Sum, false, OnBadData::Error);
+                testing::norm_source(std::filesystem::temp_directory_path().string(), layout_,
+                                     Check::Sum, false, OnBadData::Error);
               }),
               {"is a folder"});
 }
@@ -197,8 +200,9 @@ TEST_F(NormErrors, HeadersThatDoNotFitSayWhatToChange) {
   std::filesystem::remove(folder_ / "data");
   expect_text(error_of([&] {
                 const std::string list = testing::write_list(folder_, {folder_ / "data"});
-                read_epoch(*make_norm_source(list, layout_, Check::Sum, false, OnBadData::Error),
-                           layout_, 8);
+                read_epoch(
+                    *testing::norm_source(list, layout_, Check::Sum, false, OnBadData::Error),
+                    layout_, 8);
               }),
               {"can not be opened", "working directory"});
 }
@@ -235,7 +239,7 @@ TEST_F(NormErrors, FixedLengthSlotsMustHaveExactlyTheirKeys) {
   samples_ = testing::make_samples(fixed, 20, 0, random_);
   testing::write_bytes(folder_ / "data", testing::norm_bytes(samples_, fixed, Check::Sum));
   const std::string list = testing::write_list(folder_, {folder_ / "data"});
-  const auto source = make_norm_source(list, fixed, Check::Sum, false, OnBadData::Error);
+  const auto source = testing::norm_source(list, fixed, Check::Sum, false, OnBadData::Error);
   EXPECT_EQ(read_epoch(*source, fixed, 8).sizes, (std::vector<std::size_t>{8, 8, 4}));
   samples_[3].keys[1].pop_back();
   samples_[3].keys[0].push_back(5);
@@ -272,7 +276,7 @@ TEST_F(NormErrors, SkipKeepsThePlaceOfABadSampleAndDropsLostFiles) {
   }
   files.push_back(folder_ / "missing");
   const std::string list = testing::write_list(folder_, files);
-  const auto source = make_norm_source(list, layout, Check::Sum, false, OnBadData::Skip);
+  const auto source = testing::norm_source(list, layout, Check::Sum, false, OnBadData::Skip);
   const Collected found = read_epoch(*source, layout, 11);
   EXPECT_EQ(found.sizes, (std::vector<std::size_t>{11, 11, 11, 11, 11}));
   EXPECT_EQ(source->bad_samples(), 1u + 5u + 1u + 1u);
@@ -292,7 +296,7 @@ TEST_F(NormErrors, NothingReadableIsAnErrorEvenWhenSkipping) {
   for (const bool repeat : {false, true}) {
     expect_text(error_of([&] {
                   const auto source =
-                      make_norm_source(list, layout_, Check::Sum, repeat, OnBadData::Skip);
+                      testing::norm_source(list, layout_, Check::Sum, repeat, OnBadData::Skip);
                   read_epoch(*source, layout_, 8);
                 }),
                 {"none of its 1 files", "ends inside record 0"});
@@ -301,11 +305,151 @@ TEST_F(NormErrors, NothingReadableIsAnErrorEvenWhenSkipping) {
   const std::string empty = list_of(good(Check::None));
   expect_text(error_of([&] {
                 const auto source =
-                    make_norm_source(empty, layout_, Check::None, true, OnBadData::Error);
+                    testing::norm_source(empty, layout_, Check::None, true, OnBadData::Error);
                 read_epoch(*source, layout_, 8);
               }),
               {"has any samples"});
 }
+
+/// Bytes that this process has read so far.
+std::uint64_t bytes_read() {
+  std::ifstream counters("/proc/self/io");
+  std::string name;
+  std::uint64_t value = 0;
+  counters >> name >> value;
+  EXPECT_EQ(name, "rchar:");
+  return value;
+}
+
+/// Several files, their samples numbered on.
+class NormPasses : public ::testing::TestWithParam<std::uint64_t> {
+ protected:
+  InputLayout layout_ = testing::make_layout(1, 2, false, {{3, 3}});
+  std::mt19937 random_{11};
+  TempFolder folder_;
+  std::vector<std::string> files_;
+  std::uint64_t bytes_ = 0;  ///< of all files
+
+  std::string write(std::initializer_list<std::size_t> counts, Check check = Check::Sum) {
+    std::size_t first = 0;
+    files_.clear();
+    bytes_ = 0;
+    for (const std::size_t count : counts) {
+      files_.push_back(folder_ / ("part" + std::to_string(files_.size())));
+      const std::string bytes = testing::norm_bytes(
+          testing::make_samples(layout_, count, first, random_), layout_, check);
+      testing::write_bytes(files_.back(), bytes);
+      bytes_ += bytes.size();
+      first += count;
+    }
+    return testing::write_list(folder_, files_);
+  }
+  std::unique_ptr<IBatchSource> source(const std::string& list, bool repeat,
+                                       OnBadData policy = OnBadData::Error,
+                                       Check check = Check::Sum) const {
+    return testing::norm_source(list, layout_, check, repeat, policy, GetParam());
+  }
+};
+
+TEST_P(NormPasses, NoByteIsReadTwiceNorBeforeItsBatch) {
+  const std::string list = write({3000, 2000});
+  const std::uint64_t before = bytes_read();
+  const auto reader = source(list, false);
+  const std::uint64_t ready = bytes_read();
+  EXPECT_LT(ready - before, 1000u);
+  EXPECT_EQ(read_epoch(*reader, layout_, 64, 3).sizes.size(), 3u);
+  const std::uint64_t begun = bytes_read();
+  // A block at a time, and never the second file.
+  EXPECT_LT(begun - ready, GetParam() == 0 ? 80000u : 20000u);
+  read_epoch(*reader, layout_, 64);
+  EXPECT_GE(bytes_read() - ready, bytes_);
+  EXPECT_LT(bytes_read() - ready, bytes_ + 1000);
+}
+
+TEST_P(NormPasses, APlaceIsReachedWithoutWhatLiesBefore) {
+  for (const Check check : {Check::Sum, Check::None}) {
+    const std::string list = write({40, 0, 60, 20}, check);
+    std::vector<ReadPosition> places;
+    {
+      const auto whole = source(list, false, OnBadData::Error, check);
+      const auto raw = whole->make_raw_batch();
+      while (whole->claim(*raw, 10)) places.push_back(raw->next);
+    }
+    ASSERT_EQ(places.size(), 12u);
+    EXPECT_EQ(places[3], (ReadPosition{.sample = 40, .file = 1}));  // at the end of the first file
+    EXPECT_EQ(places[5].file, 3u);
+    EXPECT_EQ(places[5].record, 20u);
+    const auto behind = source(list, false, OnBadData::Error, check);
+    std::filesystem::remove(files_[0]);
+    behind->seek(places[5]);
+    const Collected found = read_epoch(*behind, layout_, 10);
+    ASSERT_EQ(found.samples.size(), 60u);
+    for (std::size_t i = 0; i < 60; ++i) {
+      ASSERT_EQ(found.samples[i].label[0], static_cast<float>(60 + i));
+    }
+    ReadPosition none = places[5];
+    none.record = 60;
+    EXPECT_THROW(behind->seek(none), InvalidArgument);
+    none = places[5];
+    none.byte = 0;
+    EXPECT_THROW(behind->seek(none), InvalidArgument);
+    EXPECT_THROW(behind->seek({.epoch = 1}), InvalidArgument);
+  }
+}
+
+TEST_P(NormPasses, WhatIsLostComesWithTheBatchThatMeetsIt) {
+  ::setenv("HUGECTR_LOG_LEVEL", "4", 1);
+  const std::string list = write({20, 20, 20});
+  std::string bytes(std::filesystem::file_size(files_[0]), '\0');
+  std::ifstream(files_[0], std::ios::binary).read(bytes.data(), static_cast<long>(bytes.size()));
+  testing::write_bytes(files_[0], bytes.substr(0, bytes.size() - 1));  // sample 19 is lost
+  std::ofstream(files_[1], std::ios::binary | std::ios::app) << "x";   // follows sample 39
+  std::ofstream(files_[2], std::ios::binary | std::ios::app) << "x";
+  // Samples that are left, whether a batch of that end meets a loss, and where.
+  const auto skipping = source(list, true, OnBadData::Skip);
+  const auto raw = skipping->make_raw_batch();
+  const auto lost_by = [&](std::size_t samples) {
+    EXPECT_TRUE(skipping->claim(*raw, samples));
+    EXPECT_EQ(raw->lost > 0, !raw->damage.empty());
+    return raw->lost;
+  };
+  for (int pass = 0; pass < 2; ++pass) {
+    EXPECT_EQ(lost_by(18), 0u);
+    EXPECT_EQ(lost_by(1), 0u);  // all that is left of the first file
+    EXPECT_EQ(lost_by(1), 1u);  // the second one is asked for
+    EXPECT_NE(raw->damage.find("ends inside record 19"), std::string::npos) << raw->damage;
+    EXPECT_EQ(lost_by(18), 0u);
+    EXPECT_EQ(lost_by(1), 1u);  // its last record
+    EXPECT_NE(raw->damage.find("1 bytes follow"), std::string::npos) << raw->damage;
+    EXPECT_EQ(lost_by(20), 1u);  // the third file, all of it
+    EXPECT_EQ(skipping->bad_samples(), 3u * static_cast<unsigned>(pass + 1));
+    EXPECT_EQ(raw->next,
+              (ReadPosition{.epoch = static_cast<std::uint64_t>(pass), .sample = 59, .file = 3}));
+  }
+  // Strictly, it is the same batches that fail; those before them are whole.
+  for (const auto& [good, fails] : {std::pair{19, 1}, {18, 2}}) {
+    const auto strict = source(list, false);
+    EXPECT_TRUE(strict->claim(*raw, static_cast<std::size_t>(good)));
+    EXPECT_EQ(raw->samples, static_cast<std::size_t>(good));
+    EXPECT_THROW(strict->claim(*raw, static_cast<std::size_t>(fails)), DataError);
+  }
+  testing::write_list(folder_, {files_[1]}, "surplus.txt");
+  const auto strict = source(folder_ / "surplus.txt", false);
+  EXPECT_TRUE(strict->claim(*raw, 19));
+  EXPECT_THROW(strict->claim(*raw, 1), DataError);
+}
+
+TEST_P(NormPasses, FilesThatChangeBetweenPassesAreReadAsTheyAre) {
+  const std::string list = write({10});
+  const auto repeating = source(list, true);
+  const auto raw = repeating->make_raw_batch();
+  EXPECT_TRUE(repeating->claim(*raw, 10));
+  write({30});
+  EXPECT_TRUE(repeating->claim(*raw, 30));
+  EXPECT_EQ(raw->next, (ReadPosition{.epoch = 1, .sample = 30, .file = 1}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranges, NormPasses, ::testing::ValuesIn(testing::kRangeBytes));
 
 }  // namespace
 }  // namespace hugectr
