@@ -26,7 +26,7 @@ import hugectr
 from hugectr.checkpoints import Snapshot, read_manifest, verify, write
 from hugectr.checkpoints.load import TableReader
 from hugectr.checkpoints.rows import row_memory
-from hugectr.enums import DataReaderType_t
+from hugectr.spec.enums import DataReaderType_t
 from hugectr.tools import DataGenerator, DataGeneratorParams
 
 DIM, POOL_ROWS, BLOCK = 64, 1 << 16, 16 << 20

@@ -17,7 +17,7 @@
 namespace hugectr {
 namespace {
 
-constexpr std::size_t kReadBytes = 1 << 20;
+constexpr std::size_t kIndexReadBytes = 1 << 20;
 
 /// Walks the records of one file from boundary to boundary.
 class Scan {
@@ -60,7 +60,7 @@ class Scan {
     std::memmove(bytes_.data(), bytes_.data() + cursor_, left);
     base_ += cursor_;
     cursor_ = 0;
-    bytes_.resize(std::max({bytes_.size(), kReadBytes, needed}));
+    bytes_.resize(std::max({bytes_.size(), kIndexReadBytes, needed}));
     const std::size_t got = file_.read(base_ + left, bytes_.data() + left, bytes_.size() - left);
     filled_ = left + got;
     return got > 0;
@@ -68,7 +68,7 @@ class Scan {
 
   const NormFile& file_;
   const NormRecordShape& shape_;
-  std::vector<std::uint8_t> bytes_ = std::vector<std::uint8_t>(kReadBytes);
+  std::vector<std::uint8_t> bytes_ = std::vector<std::uint8_t>(kIndexReadBytes);
   std::uint64_t base_ = 0;  ///< where bytes_ begin in the file
   std::size_t cursor_ = 0, filled_ = 0;
 };

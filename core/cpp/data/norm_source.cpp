@@ -16,7 +16,7 @@ namespace {
 
 /// Bytes of one pread: big enough for the disk, small enough that the hop over the records that
 /// follows finds them in the cache.
-constexpr std::size_t kReadBytes = 1 << 19;
+constexpr std::size_t kSourceReadBytes = 1 << 19;
 
 /// Claims walk the records from boundary to boundary in file order; checksums and contents are left
 /// to the decoder, which works on many batches at once.
@@ -167,7 +167,7 @@ class NormSource final : public IBatchSource {
       if (fit == RecordFit::NeedsMore) {
         const std::uint64_t wanted = (goal - claimed) * record_bytes;
         const std::size_t missing =
-            std::max<std::uint64_t>(std::min<std::uint64_t>(kReadBytes, wanted), needed) -
+            std::max<std::uint64_t>(std::min<std::uint64_t>(kSourceReadBytes, wanted), needed) -
             (filled - cursor);
         raw.bytes.reserve(filled + missing + NormRawBatch::kSlack, true);
         const std::size_t got = file_->read(run_position + (filled - run_begin),

@@ -1,19 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The part of Session that reads and writes parameters.
+#include "core/cpp/model/host_values.hpp"
 #include "core/cpp/model/session.hpp"
 #include "core/cpp/model/session_state.hpp"
 #include "core/cpp/ops/batch_norm.hpp"
-#include "core/cpp/ops/dense_update.hpp"
 
 namespace hugectr {
 namespace {
-
-std::vector<float> to_host(Stream& stream, const TensorRef& ref) {
-  std::vector<float> values(ref.size());
-  stream.copy(values.data(), ref.data, ref.size_in_bytes());
-  stream.synchronize();
-  return values;
-}
 
 /// The same values on every local device.
 void to_devices(ResourceManager& resources, const std::vector<TensorRef>& refs,

@@ -33,7 +33,7 @@ void in_processes(std::size_t count,
 SolverSpec solver_for(const Rows& vvgpu) {
   SolverSpec solver = small_solver(1);
   solver.vvgpu = vvgpu;
-  solver.metrics_average_loss = true;
+  solver.metrics = {"AUC", "AverageLoss", "LogLoss", "Calibration"};
   solver.repeat_dataset = false;
   return solver;
 }
