@@ -76,9 +76,14 @@ void PlanAhead::start() noexcept {
 PlannedBatch PlanAhead::take() {
   start();
   settle();
-  state_ = State::None;
+  take_state();
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
   return std::exchange(planned_, {});
+}
+
+PlanAhead::State PlanAhead::take_state() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(state_, State::None);
 }
 
 void PlanAhead::settle() {
@@ -90,8 +95,7 @@ void PlanAhead::undo() {
   settle();
   // A failed plan has left nothing behind; the error belongs to the step that asks for it. And the
   // end of the data is still the end.
-  if (state_ == State::None || error_ || !planned_.batch) return;
-  state_ = State::None;
+  if (error_ || !planned_.batch || take_state() == State::None) return;
   const PlannedBatch planned = std::exchange(planned_, {});
   unplanned_ = planned.batch;
   next_slot_ = planned.slot;
@@ -102,7 +106,7 @@ void PlanAhead::discard() {
   undo();
   if (unplanned_) reader_.release(std::exchange(unplanned_, nullptr));
   // An error read ahead belongs to the data that is being left.
-  state_ = State::None;
+  take_state();
   error_ = nullptr;
   planned_ = {};
 }

@@ -54,6 +54,8 @@ class PlanAhead {
   /// Returns the error, if any.
   std::exception_ptr plan_one();
   void ready(std::exception_ptr error);
+  /// Nothing is pending from now on; what was.
+  State take_state();
   PlannedBatch plan_next();
   void plan(Batch& batch, PlanSlot slot);
   void keep_unplanned(Batch* batch, PlanSlot slot);
