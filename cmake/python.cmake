@@ -11,6 +11,8 @@ endif()
 find_package(Cython 3.1 REQUIRED)
 include(UseCython)
 
+# Needs nothing that is compiled (CMake 3.27 and later): the longest chain starts first.
+set(CMAKE_ADD_CUSTOM_COMMAND_DEPENDS_EXPLICIT_ONLY ON)
 cython_transpile(hugectr/_core.pyx LANGUAGE CXX OUTPUT_VARIABLE core_source
                  CYTHON_ARGS -3 --module-name hugectr._core -I ${PROJECT_SOURCE_DIR}
                              -X boundscheck=False -X wraparound=False -X embedsignature=True)
@@ -18,6 +20,8 @@ python_add_library(_core MODULE ${core_source} WITH_SOABI USE_SABI 3.11)
 target_link_libraries(_core PRIVATE hugectr_flags hugectr)
 target_compile_definitions(_core PRIVATE HUGECTR_VERSION="${PROJECT_VERSION}")
 # Cython's C++ is not ours to keep free of these.
+# It hands calls on and computes nothing: optimising it further only takes time (docs/decisions.md).
+target_compile_options(_core PRIVATE $<$<CONFIG:Release>:-O1>)
 target_compile_options(_core PRIVATE -Wno-unused-parameter -Wno-cast-function-type -Wno-unused-function)
 set_target_properties(_core PROPERTIES INSTALL_RPATH "$ORIGIN")
 install(TARGETS _core LIBRARY DESTINATION hugectr COMPONENT package)

@@ -26,10 +26,17 @@ if(HUGECTR_SANITIZE)
 endif()
 target_link_libraries(hugectr_flags INTERFACE Threads::Threads)
 
-# A room is an OBJECT library: a static archive would drop self-registering ops.
+# A room is an OBJECT library: a static archive would drop self-registering ops. Its sources are
+# compiled BATCH at a time (10 if unsaid): reading the headers takes most of a file's compile time,
+# and a batch reads them once. So names of a room's anonymous namespaces must differ.
 function(hugectr_room name)
-  cmake_parse_arguments(ROOM "" "" "SOURCES" ${ARGN})
+  cmake_parse_arguments(ROOM "" "BATCH" "SOURCES" ${ARGN})
+  if(NOT ROOM_BATCH)
+    set(ROOM_BATCH 10)
+  endif()
   add_library(hugectr_${name} OBJECT ${ROOM_SOURCES})
+  set_target_properties(hugectr_${name} PROPERTIES
+    UNITY_BUILD ${HUGECTR_UNITY} UNITY_BUILD_BATCH_SIZE ${ROOM_BATCH})
   target_link_libraries(hugectr_${name} PUBLIC hugectr_flags)
   set_property(GLOBAL APPEND PROPERTY HUGECTR_ROOMS hugectr_${name})
 endfunction()

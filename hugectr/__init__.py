@@ -7,20 +7,31 @@ Build a model with ``CreateSolver``, ``DataReaderParams``, ``CreateOptimizer`` a
 run a JSON config with ``solver_parser_helper`` and ``Session``.
 """
 
-from hugectr.processor import require_features
+from hugectr.base.processor import require_features
 
 # Before the compiled parts: on an older processor they would die of an illegal instruction.
 require_features()
 
-from hugectr.blas_threads import loaded_without_threads
+from hugectr.base.blas_threads import loaded_without_threads
 
 with loaded_without_threads():
     from hugectr._core import version as _version
 
-from hugectr import cuda, data, interop, optimizer, tools
-from hugectr.config import SolverParser, get_learning_rate_scheduler
-from hugectr.embedding import HybridEmbeddingParam, SparseEmbedding
-from hugectr.enums import (
+from hugectr import cuda, data, interop, tools
+from hugectr.base.errors import (
+    CommError,
+    DataError,
+    DeviceError,
+    InvalidArgument,
+    NonFiniteLoss,
+    OutOfMemory,
+)
+from hugectr.config.config_file import SolverParser, get_learning_rate_scheduler
+from hugectr.model.model import Model
+from hugectr.model.session import Session
+from hugectr.spec import optimizer
+from hugectr.spec.embedding import HybridEmbeddingParam, SparseEmbedding
+from hugectr.spec.enums import (
     Activation_t,
     Alignment_t,
     AllReduceAlgo,
@@ -48,30 +59,20 @@ from hugectr.enums import (
     TrainPSType_t,
     Update_t,
 )
-from hugectr.errors import (
-    CommError,
-    DataError,
-    DeviceError,
-    InvalidArgument,
-    NonFiniteLoss,
-    OutOfMemory,
-)
-from hugectr.layers import DenseLayer, GroupDenseLayer
-from hugectr.model import Model
-from hugectr.optimizer import (
+from hugectr.spec.layers import DenseLayer, GroupDenseLayer
+from hugectr.spec.optimizer import (
     CreateOptimizer,
     LearningRateScheduler,
     OptParamsPy,
 )
-from hugectr.reader import (
+from hugectr.spec.reader import (
     DataReaderParams,
     DataReaderSparseParam,
     Input,
 )
-from hugectr.reader_formats import AsyncParam
-from hugectr.session import Session
-from hugectr.session_solver import SessionSolver, solver_parser_helper
-from hugectr.solver import CreateSolver, Solver
+from hugectr.spec.reader_formats import AsyncParam
+from hugectr.spec.session_solver import SessionSolver, solver_parser_helper
+from hugectr.spec.solver import CreateSolver, Solver
 
 __version__ = _version()
 

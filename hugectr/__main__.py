@@ -3,6 +3,6 @@
 
 import sys
 
-from hugectr.cli import main
+from hugectr.command.cli import main
 
 sys.exit(main())

@@ -13,44 +13,22 @@ import numpy.typing as npt
 
 from hugectr._core_specs import (
     ArrowDecoder as ArrowDecoder,
-)
-from hugectr._core_specs import (
     ArrowMapping as ArrowMapping,
-)
-from hugectr._core_specs import (
+    CatalogueEntry,
     EmbeddingSpec as EmbeddingSpec,
-)
-from hugectr._core_specs import (
     InputSpec as InputSpec,
-)
-from hugectr._core_specs import (
+    LayerEntry,
     LayerSpec as LayerSpec,
-)
-from hugectr._core_specs import (
+    LossEntry,
     MemoryData as MemoryData,
-)
-from hugectr._core_specs import (
     ModelSpec as ModelSpec,
-)
-from hugectr._core_specs import (
+    OptimizerEntry,
     OptParams as OptParams,
-)
-from hugectr._core_specs import (
     RawReading as RawReading,
-)
-from hugectr._core_specs import (
     ReaderSpec as ReaderSpec,
-)
-from hugectr._core_specs import (
     ReadPosition as ReadPosition,
-)
-from hugectr._core_specs import (
     ShuffleSpec as ShuffleSpec,
-)
-from hugectr._core_specs import (
     SolverSpec as SolverSpec,
-)
-from hugectr._core_specs import (
     SparseInputSpec as SparseInputSpec,
 )
 from hugectr.processes.group import ProcessGroup
@@ -76,6 +54,15 @@ def device_name(device: str, index: int) -> str: ...
 def device_libraries(device: str) -> dict[str, str]:
     """Name -> version and place, or why it can not be used; DeviceError without a backend."""
 
+def activations() -> dict[str, LayerEntry]:
+    """The catalogue of ``core/cpp/ops/elementwise``, by layer type."""
+
+def losses() -> dict[str, LossEntry]:
+    """The catalogue of ``core/cpp/losses``, by layer type."""
+
+def metrics() -> dict[str, CatalogueEntry]:
+    """The catalogue of ``core/cpp/metrics``, by name."""
+
 def set_log_level(level: int) -> None: ...
 def set_log_rank(rank: int) -> None:
     """Number of this process in its job; only process 0 writes lines of progress."""
@@ -95,16 +82,30 @@ def run_op(
     Axis 0 may be strided. On "cuda" the arrays are copied to device 0 and back.
     """
 
+def work_counts() -> dict[str, int]:
+    """Ops, collectives and kernel launches of this process so far (``work_counts.hpp``)."""
+
+def optimizers() -> dict[str, OptimizerEntry]:
+    """The catalogue: every optimizer by name, in the order of ``Optimizer_t``."""
+
 def read_through(
     solver: dict[str, Any], reader: ReaderSpec, input: InputSpec, batches: int
 ) -> dict[str, float]:
     """Reads batches onto the devices and trains nothing: samples, bytes, seconds, metrics."""
 
+def row_owners(
+    placement: str | None,
+    keys: npt.NDArray[np.int64],
+    slot_ids: npt.NDArray[np.uint64] | None,
+    devices: int,
+) -> npt.NDArray[np.uint32]:
+    """The device of ``devices`` that owns each row, by the placement's name (None: none)."""
+
 class BufferBag(TypedDict):
     keys: npt.NDArray[np.int64]  # (n,)
-    slot_ids: npt.NDArray[np.uint64] | None  # (n,), Localized only
+    slot_ids: npt.NDArray[np.uint64] | None  # (n,), where slots are part of identity
     vectors: npt.NDArray[np.float32]  # (n, d)
-    states: list[npt.NDArray[np.float32]]  # each (n, d)
+    states: list[npt.NDArray[np.float32]]  # (n, d), or (n, 1) where a row has one number
     last_step: npt.NDArray[np.int64] | None  # (n,), Adam LazyGlobal only
 
 class RowOrder:
@@ -305,6 +306,7 @@ class Session:
     def embedding_parts(self, index: int) -> dict[str, tuple[str, tuple[int, ...]]]: ...
     def mark_embedding(self, index: int) -> int: ...
     def embedding_knows_since(self, index: int, mark: int) -> bool: ...
+    def embedding_placement(self, index: int) -> str: ...
     def row_processes(self, index: int, keys: Any, slot_ids: Any = None) -> npt.NDArray[Any]: ...
     def step(self) -> int: ...
     def reset_embedding(self, index: int) -> None: ...
@@ -315,11 +317,6 @@ class Session:
     def loss_scale(self) -> float: ...
     def skipped_steps(self) -> int: ...
     def set_step(self, step: int) -> None: ...
-    def save_params_to_files(self, prefix: str, iteration: int) -> None: ...
-    def load_dense_weights(self, file: str) -> None: ...
-    def load_dense_optimizer_states(self, file: str) -> None: ...
-    def load_sparse_weights(self, index: int, path: str) -> None: ...
-    def load_sparse_optimizer_states(self, index: int, file: str) -> None: ...
     def check_out_tensor(self, name: str, train: bool) -> npt.NDArray[np.float32]: ...
     def tensor_view(self, name: str, train: bool, device: int) -> TensorView: ...
     def weight_view(self, name: str, device: int) -> TensorView: ...

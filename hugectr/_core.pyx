@@ -17,17 +17,19 @@ from hugectr._decl.base cimport (
     CppDeviceId,
     CppDeviceType,
     CppLogLevel,
-    CppOptimizer,
     CppOptParams,
     CppOpTable,
     CppTensorScalarType,
-    CppUpdate,
+    CppWorkCounts,
     cpp_memory_shortage,
     cpp_thread_shortage,
+    cpp_work_counts,
     fork_generation,
+    make_opt_params,
 )
 from hugectr._decl.base cimport set_log_level as cpp_set_log_level
 from hugectr._decl.base cimport set_log_rank as cpp_set_log_rank
+from hugectr._decl.catalogues cimport *
 from hugectr._decl.errors cimport translate_error
 from hugectr._decl.interop cimport *
 from hugectr._decl.model cimport *
@@ -115,6 +117,7 @@ for _error in (InvalidArgument, OutOfMemory, DeviceError, DataError, CommError, 
 
 include "_decl/turns.pxi"
 include "_decl/arrays.pxi"
+include "_decl/catalogues.pxi"
 include "_decl/specs.pxi"
 include "_decl/reading.pxi"
 include "_decl/processes.pxi"
@@ -127,6 +130,12 @@ def version():
 def cpu_features():
     names = ("avx2", "fma", "f16c", "avx512f")
     return [name for i, name in enumerate(names) if hugectr_cpu_has(i)]
+
+
+def work_counts():
+    """See ``_core.pyi``."""
+    cdef CppWorkCounts counts = cpp_work_counts()
+    return {"ops": counts.ops, "collectives": counts.collectives, "launches": counts.launches}
 
 
 cdef CppDeviceType _device_type(device) except *:

@@ -1,20 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
 """Structs of the core as the dicts that they travel in: fields and types."""
 
-from typing import Any, Protocol, TypedDict
+from typing import Any, Protocol, TypeAlias, TypedDict
 
 import numpy as np
 import numpy.typing as npt
 
-class OptParams(TypedDict, total=False):
-    optimizer: str  # "Adam" | "AdaGrad" | "MomentumSGD" | "Nesterov" | "SGD"
-    update_type: str  # "Local" | "Global" | "LazyGlobal"
-    beta1: float
-    beta2: float
-    epsilon: float
-    initial_accu_value: float
-    momentum_factor: float
-    atomic_update: bool
+#: "optimizer" and "update_type" by name, "atomic_update", and fields of optimizers by name.
+OptParams: TypeAlias = dict[str, str | float | bool]
+
+class CatalogueField(TypedDict):
+    default: float
+    minimum: float
+    below: float  # values stay below it; inf: no bound
+    doc: str
+
+class CatalogueEntry(TypedDict):
+    doc: str
+    fields: dict[str, CatalogueField]
+
+class OptimizerEntry(CatalogueEntry):
+    states: dict[str, str]  # "element": a number a weight, "row": one a row
+    moves_untouched_rows: bool  # unless the update type is Local
+
+class LayerEntry(CatalogueEntry):
+    op: str  # parameters are <op>_<field>, in JSON <op>_param.<field>
+
+class LossEntry(LayerEntry):
+    labels: tuple[float, float]  # least and most
 
 class LayerSpec(TypedDict, total=False):
     type: str
@@ -71,7 +84,7 @@ class SolverSpec(TypedDict, total=False):
     decay_power: float
     end_lr: float
     i64_input_key: bool
-    metrics: list[str]  # "AUC", "AverageLoss"
+    metrics: list[str]  # names of metrics()
     compute_dtype: str  # "float32" | "float16" | "bfloat16"
     loss_scale: float  # float16; 0: none
     dynamic_loss_scale: bool

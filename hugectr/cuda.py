@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether CUDA devices can be used, which, with what libraries, and if not, why."""
 
-from hugectr import _core, errors
+from hugectr import _core
+from hugectr.base import errors
 
 
 def is_available() -> bool:

@@ -41,7 +41,7 @@ import numpy.typing as npt
 
 from hugectr import _core
 from hugectr._core import TensorView
-from hugectr.errors import rejected
+from hugectr.base.errors import rejected
 
 __all__ = ["TableRows", "TensorView", "as_view", "stream_handle", "to_numpy"]
 
@@ -58,8 +58,8 @@ class TableRows:
         uint32; Localized tables only, whose rows belong to (slot, key).
     vectors : TensorView, (n, embedding_vec_size)
         float32.
-    states : tuple of TensorView, each (n, embedding_vec_size)
-        Optimizer states: m and v (Adam), the accumulator, or the momentum; empty for SGD.
+    states : tuple of TensorView, each (n, embedding_vec_size), or (n, 1) where a row has one number
+        Optimizer states in the order that ``help(hugectr.CreateOptimizer)`` names them.
     """
 
     keys: TensorView

@@ -6,9 +6,10 @@ Run: python tools/check_layout.py [ROOT]
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 MAX_LINES = 400
@@ -16,17 +17,89 @@ MAX_LINES = 400
 #: Rooms of core/cpp -> rooms whose headers they may include besides their own. One way only.
 ALLOWED_INCLUDES: dict[str, set[str]] = {
     "base": set(),
+    "optimizers": {"base"},
     "memory": {"base"},
     "device": {"base", "memory"},
     "comm": {"base", "memory", "device"},
-    "ops": {"base", "memory", "device"},
+    "ops": {"base", "optimizers", "memory", "device"},
+    "losses": {"base", "memory", "device", "ops"},
+    "metrics": {"base", "memory", "device", "comm", "ops", "losses"},
     "schedule": {"base", "memory", "device", "comm", "ops"},
     "data": {"base", "memory", "device", "comm"},
-    "layers": {"base", "memory", "device", "comm", "ops", "schedule"},
-    "embedding": {"base", "memory", "device", "comm", "ops", "data"},
+    "layers": {"base", "memory", "device", "comm", "ops", "losses", "schedule"},
+    "embedding": {"base", "optimizers", "memory", "device", "comm", "ops", "data"},
     "model": {
-        "base", "memory", "device", "comm", "ops", "schedule", "data", "layers", "embedding",
+        "base", "optimizers", "memory", "device", "comm", "ops", "losses", "metrics", "schedule",
+        "data", "layers", "embedding",
     },
+}  # fmt: skip
+
+#: Parts of a room -> what of the room they may include besides their own: other parts, or single
+#: headers. What of the room is in no part may include all of it.
+PARTS: dict[str, dict[str, set[str]]] = {
+    "embedding": {
+        "table": {"identity.hpp"},
+        "placement": {"identity.hpp"},
+        # A plan is what lookup makes for exchange to read.
+        "exchange": {"table", "placement", "embedding_params.hpp", "lookup/lookup_plan.hpp"},
+        "lookup": {
+            "table", "placement", "exchange", "embedding_params.hpp", "sharded_table.hpp",
+        },
+    },
+}  # fmt: skip
+
+#: Words that only one part of a room may say, with what to ask instead.
+WORDS_OF_PARTS: dict[str, tuple[re.Pattern[str], str, str]] = {
+    "embedding type": (
+        re.compile(r"EmbeddingType::(Localized|Distributed)\w*"),
+        "core/cpp/embedding/placement/",
+        "ask the table for its identity and its placement",
+    ),
+}
+
+#: Rooms of core/cuda -> rooms of core/cuda whose headers they may include besides their own.
+ALLOWED_CUDA_INCLUDES: dict[str, set[str]] = {
+    "driver": set(),
+    "memory": {"driver"},
+    "device": {"driver", "memory"},
+    "comm": {"driver", "memory", "device"},
+    "primitives": {"driver", "memory", "device"},
+    "ops": {"driver", "memory", "device", "primitives"},
+    "losses": {"driver", "memory", "device", "primitives"},
+    "metrics": {"driver", "memory", "device", "primitives"},
+    "backend": {"driver", "memory", "device", "comm"},
+}
+#: Rooms of core/cpp that core/cuda stands on; it knows nothing of what is above the operations.
+BELOW_CUDA = {"base", "optimizers", "memory", "device", "comm", "ops", "losses", "metrics"}
+
+#: Packages and modules of hugectr -> those whose modules they may import besides their own.
+#: ``hugectr`` is its __init__.py: the public names. An import below a function counts too; one
+#: below ``if TYPE_CHECKING`` does not.
+ALLOWED_IMPORTS: dict[str, set[str]] = {
+    "_core": set(),
+    "base": {"_core"},
+    "cuda": {"_core", "base"},
+    "interop": {"_core", "base"},
+    "processes": {"_core", "base"},
+    "data": {"base", "interop"},
+    "spec": {"_core", "base", "processes", "data"},
+    "optimizer": {"spec"},
+    "config": {"base", "data", "spec"},
+    "checkpoints": {"_core", "base", "processes", "spec", "config"},
+    "model": {
+        "_core", "base", "interop", "processes", "data", "spec", "config", "checkpoints",
+    },
+    "tools": {"base", "data", "spec"},
+    "hugectr": {
+        "_core", "base", "cuda", "interop", "data", "spec", "optimizer", "config", "model", "tools",
+    },
+    "report": set(),
+    "demo": {"hugectr", "data", "model", "report"},
+    "command": {
+        "_core", "hugectr", "base", "cuda", "processes", "data", "spec", "config", "checkpoints",
+        "model", "tools", "demo",
+    },
+    "__main__": {"command"},
 }  # fmt: skip
 
 #: Single headers a room may include beyond the table, with the reason.
@@ -95,29 +168,140 @@ def check_file(name: str, text: str) -> Iterator[str]:
             yield f"{name}: core/cpp builds without CUDA, no CUDA include"
         if "<<<" in text:
             yield f"{name}: kernel launches belong to core/cuda"
+    if name.startswith("core/"):
         yield from check_includes(name, text)
+    yield from check_words(name, text)
+    if name.startswith("hugectr/") and suffix == ".py":
+        yield from check_imports(name, text)
 
 
 def check_includes(name: str, text: str) -> Iterator[str]:
     """Includes are written from the root and point one way between rooms."""
     parts = name.split("/")
+    side = parts[1]
     room = parts[2] if len(parts) > 3 else ""
+    rooms = ALLOWED_INCLUDES if side == "cpp" else ALLOWED_CUDA_INCLUDES
     for match in PROJECT_INCLUDE.finditer(text):
         target = match.group(1)
         line = text.count("\n", 0, match.start(1)) + 1
         where = f"{name}:{line}"
-        if not target.startswith("core/cpp/"):
-            yield f'{where}: include "{target}" from the root: "core/cpp/<room>/<file>"'
+        if not target.startswith(("core/cpp/", f"core/{side}/")):
+            yield f'{where}: include "{target}" from the root: "core/{side}/<room>/<file>"'
             continue
         if not room:
             continue  # core/cpp/hugectr.hpp includes what programs need
-        if room not in ALLOWED_INCLUDES:
+        if room not in rooms:
             yield f"{name}: room {room!r} is not in the table of tools/check_layout.py"
             return
-        other = target.split("/")[2]
-        allowed = other == room or other in ALLOWED_INCLUDES[room]
+        _, other_side, other = target.split("/")[:3]
+        if other_side == side:
+            allowed = other == room or other in rooms[room]
+        else:
+            allowed = other in BELOW_CUDA
         if not allowed and (room, target) not in INCLUDE_EXCEPTIONS:
             yield f"{where}: {room} may not include {other} ({target})"
+        if other == room and not part_may_include(room, parts[3], target.split("/", 3)[3]):
+            yield f"{where}: {room}/{parts[3]} may not include {target}"
+
+
+def part_may_include(room: str, part: str, header: str) -> bool:
+    """Whether a part of a room may include a header of the same room."""
+    allowed = PARTS.get(room, {}).get(part)
+    if allowed is None:
+        return True
+    return header in allowed or header.partition("/")[0] in allowed | {part}
+
+
+def check_words(name: str, text: str) -> Iterator[str]:
+    """What is one part's business is named nowhere else."""
+    for what, (pattern, home, instead) in WORDS_OF_PARTS.items():
+        if not name.startswith("core/") or name.startswith(home):
+            continue
+        for match in pattern.finditer(text):
+            if re.search(r"(?<![=!<>])=\s*$", text[: match.start()]):
+                continue  # a default value asks nothing
+            line = text.count("\n", 0, match.start()) + 1
+            yield f"{name}:{line}: {what} outside {home}: {instead}"
+
+
+def package_of(name: str) -> str:
+    """The package or module of hugectr that a file is of, as the table calls it."""
+    first = name.split("/")[1].removesuffix(".py")
+    return "hugectr" if first == "__init__" else first
+
+
+def imports(text: str) -> Iterator[tuple[int, str]]:
+    """(line, package of hugectr) of every import of a Python file that is not for types alone."""
+    waiting: list[ast.AST] = [ast.parse(text)]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+            waiting += node.orelse
+            continue
+        waiting += ast.iter_child_nodes(node)
+        modules: list[str] = []
+        if isinstance(node, ast.Import):
+            modules = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            modules = [node.module]
+            if node.module == "hugectr":  # its packages, or names of its own
+                modules = [
+                    f"hugectr.{alias.name}" if alias.name in ALLOWED_IMPORTS else "hugectr"
+                    for alias in node.names
+                ]
+        for module in modules:
+            first, _, rest = module.partition(".")
+            if first == "hugectr":
+                yield node.lineno, rest.partition(".")[0] or "hugectr"
+
+
+def check_imports(name: str, text: str) -> Iterator[str]:
+    """Imports point one way between the packages of hugectr."""
+    package = package_of(name)
+    if package not in ALLOWED_IMPORTS:
+        yield f"{name}: package {package!r} is not in the table of tools/check_layout.py"
+        return
+    for line, other in sorted(imports(text)):
+        if other != package and other not in ALLOWED_IMPORTS[package]:
+            yield f"{name}:{line}: {package} may not import {other}"
+
+
+def circle(graph: Mapping[str, set[str]]) -> list[str]:
+    """One circle of a graph, its first node at its end again; empty when there is none."""
+    done: set[str] = set()
+
+    def walk(path: list[str]) -> list[str]:
+        for following in sorted(graph.get(path[-1], ())):
+            if following in path:
+                return [*path[path.index(following) :], following]
+            if following not in done and (found := walk([*path, following])):
+                return found
+        done.add(path[-1])
+        return []
+
+    for node in sorted(graph):
+        if node not in done and (found := walk([node])):
+            return found
+    return []
+
+
+def check_circles(root: Path) -> Iterator[str]:
+    """Neither the tables nor the imports that are there go round in a circle."""
+    packages: dict[str, set[str]] = {}
+    for name, path in sources(root):
+        if name.startswith("hugectr/") and path.suffix == ".py":
+            others = packages.setdefault(package_of(name), set())
+            others |= {other for _, other in imports(path.read_text(encoding="utf-8"))}
+    for node, others in packages.items():
+        others.discard(node)
+    for what, graph in (
+        ("rooms of core/cpp", ALLOWED_INCLUDES),
+        ("rooms of core/cuda", ALLOWED_CUDA_INCLUDES),
+        ("packages of hugectr by the table", ALLOWED_IMPORTS),
+        ("packages of hugectr", packages),
+    ):
+        if found := circle(graph):
+            yield f"{what} go round in a circle: {' -> '.join(found)}"
 
 
 def check_ops(root: Path) -> Iterator[str]:
@@ -144,6 +328,7 @@ def check(root: Path) -> list[str]:
     for name, path in sources(root):
         findings += check_file(name, path.read_text(encoding="utf-8"))
     findings += check_ops(root)
+    findings += check_circles(root)
     return findings
 
 

@@ -26,7 +26,7 @@ import hugectr
 from hugectr.checkpoints import Snapshot, read_manifest, verify, write
 from hugectr.checkpoints.load import TableReader
 from hugectr.checkpoints.rows import row_memory
-from hugectr.enums import DataReaderType_t
+from hugectr.spec.enums import DataReaderType_t
 from hugectr.tools import DataGenerator, DataGeneratorParams
 
 DIM, POOL_ROWS, BLOCK = 64, 1 << 16, 16 << 20
@@ -201,6 +201,14 @@ def model_figures(gigabytes: float, folder: Path, how: str) -> dict[str, float]:
     before, begin = forget_peak(), time.perf_counter()
     if how == "dump":
         model.session.dump_embedding(0, True)
+    elif how == "original":
+        model.save_params_to_files(str(folder / "m"))
+    elif how == "from original":
+        model.save_params_to_files(str(folder / "m"))
+        model.session.reset_embedding(0)
+        before, begin = forget_peak(), time.perf_counter()
+        model.load_sparse_weights([folder / "m0_sparse_0.model"])
+        model.load_sparse_optimizer_states([folder / "m0_opt_sparse_0.model"])
     elif how == "resume":
         model.save(folder / "run")
         before, begin = forget_peak(), time.perf_counter()
@@ -228,7 +236,7 @@ def main() -> None:
     figures: dict[str, object] = {}
     try:
         if args.model:
-            for how in ("dump", "save", "background", "resume"):
+            for how in ("dump", "save", "background", "resume", "original", "from original"):
                 with multiprocessing.get_context("spawn").Pool(1) as pool:
                     figures[how] = pool.apply(model_figures, (args.model, place / how, how))
                 shutil.rmtree(place / how)

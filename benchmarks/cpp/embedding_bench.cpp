@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "core/cpp/embedding/embedding.hpp"
+#include "core/cpp/embedding/lookup/lookup_group.hpp"
 
 using namespace hugectr;  // NOLINT
 
@@ -49,7 +49,7 @@ int main(int argc, char** argv) {
   params.opt_params.optimizer = optimizer == "sgd" ? Optimizer::SGD : Optimizer::Adam;
   params.opt_params.update_type = Update::Local;
   params.batch_size = params.batch_size_eval = batch;
-  auto table = make_embedding(params, resources);
+  LookupGroup group({params}, resources);
 
   BufferBag all;
   all.vec_size = d;
@@ -58,7 +58,7 @@ int main(int argc, char** argv) {
   std::mt19937_64 random(1);
   std::shuffle(all.keys.begin(), all.keys.end(), random);
   all.vectors.assign(rows * slots * d, 0.01f);
-  table->load(all);
+  group.table(0).load(all);
   all = {};
 
   const std::size_t n = batch * slots * hotness;
@@ -88,19 +88,23 @@ int main(int argc, char** argv) {
     const auto t0 = Clock::now();
     resources->for_each_device_planning([&](std::size_t id) {
       const DeviceId device = resources->get_local_gpu(id).device();
-      table->plan(id,
-                  {make_ref(list.data(), {n}, device),
-                   make_ref(row_offsets.data(), {row_offsets.size()}, device), n},
-                  slot, true);
+      const SparseTensor csr{make_ref(list.data(), {n}, device),
+                             make_ref(row_offsets.data(), {row_offsets.size()}, device), n};
+      group.plan(id, {&csr, 1}, slot, true);
     });
     const auto t1 = Clock::now();
-    resources->for_each_device([&](std::size_t id) { table->forward(id, slot, part(id)); });
+    resources->for_each_device([&](std::size_t id) {
+      const TensorRef output = part(id);
+      group.forward(id, slot, {&output, 1});
+    });
     resources->synchronize();
     const auto t2 = Clock::now();
     resources->for_each_device([&](std::size_t id) {
       const DeviceId device = resources->get_local_gpu(id).device();
-      table->backward_and_update(id, slot, part(id), make_ref(&lr, {1}, device),
-                                 make_ref(&step, {1}, device), TensorRef{});
+      const TensorRef gradient = part(id);
+      group.backward_and_update(
+          id, slot, {&gradient, 1},
+          {make_ref(&lr, {1}, device), make_ref(&step, {1}, device), TensorRef{}});
     });
     resources->synchronize();
     const auto t3 = Clock::now();

@@ -21,12 +21,14 @@ constexpr auto kFloat32 = TensorScalarType::Float32;
 void time_updates(OpTimer& timer, std::size_t n, Optimizer optimizer, const char* name) {
   for (const auto dtype : {kFloat32, TensorScalarType::BFloat16}) {
     const bool lowered = dtype != kFloat32;
-    const auto states = static_cast<std::size_t>(optimizer_state_count(optimizer));
+    OptParams params;
+    params.optimizer = optimizer;
+    const auto states = num_states(params);
     const std::size_t bytes = n * (12 + 8 * states + (lowered ? 2 : 0));
     std::vector<AnyOp> sets;
     for (std::size_t i = 0; i < OpTimer::sets_for(bytes); ++i) {
       DenseUpdate op;
-      op.optimizer = optimizer;
+      op.params = params;
       op.w = timer.random(kFloat32, {n});
       op.g = timer.random(kFloat32, {n});
       if (states >= 1) op.state0 = timer.random(kFloat32, {n});

@@ -7,16 +7,16 @@
 #include <cstdlib>
 
 #include "benchmarks/cuda/op_timer.hpp"
+#include "core/cpp/losses/losses.hpp"
 #include "core/cpp/ops/add.hpp"
-#include "core/cpp/ops/bce_loss.hpp"
 #include "core/cpp/ops/concat.hpp"
 #include "core/cpp/ops/dropout.hpp"
+#include "core/cpp/ops/elementwise/relu.hpp"
+#include "core/cpp/ops/elementwise/sigmoid.hpp"
 #include "core/cpp/ops/elementwise_multiply.hpp"
 #include "core/cpp/ops/loops/partial_sums.hpp"
-#include "core/cpp/ops/relu.hpp"
 #include "core/cpp/ops/reshape.hpp"
 #include "core/cpp/ops/select_slots.hpp"
-#include "core/cpp/ops/sigmoid.hpp"
 #include "core/cpp/ops/slice.hpp"
 
 using namespace hugectr;  // NOLINT
@@ -78,7 +78,7 @@ int main(int argc, char** argv) {
     dropout.y = b;
     dropout.step = dropout.first_sample = step;
     report("dropout_fwd", 2, dropout);
-    BceLoss loss;
+    PointwiseLoss<BinaryCrossEntropy> loss;
     loss.logits = timer.random(dtype, {batch, 1});
     loss.dlogits = timer.random(dtype, {batch, 1});
     loss.labels = timer.random(TensorScalarType::Float32, {batch, 1});

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "benchmarks/cuda/device_arrays.hpp"
-#include "core/cpp/embedding/embedding.hpp"
+#include "core/cpp/embedding/lookup/lookup_group.hpp"
 #include "core/cpp/ops/embedding_init.hpp"
 #include "core/cpp/ops/loops/hash_probe.hpp"
 
@@ -132,7 +132,10 @@ int main(int argc, char** argv) {
   params.i64_keys = true;
   params.opt_params.optimizer = Optimizer::SGD;
   params.batch_size = params.batch_size_eval = kSamples;
-  auto table = make_embedding(params, resources);
+  LookupGroup group({params}, resources);
+  const auto plan = [&](const SparseTensor& csr, PlanSlot slot) {
+    group.plan(0, {&csr, 1}, slot, slot != PlanSlot::Eval);
+  };
 
   std::size_t known = 0, least_free = free_before, places = 0;
   struct Step {
@@ -154,14 +157,14 @@ int main(int argc, char** argv) {
       return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
           .count();
     };
-    table->plan(0, {batch, offsets, kKeys}, slot, true);
+    plan({batch, offsets, kKeys}, slot);
     const double planned = since();
-    table->forward(0, slot, output);
-    table->backward_and_update(0, slot, gradient, lr, step_number, {});
+    group.forward(0, slot, {&output, 1});
+    group.backward_and_update(0, slot, {&gradient, 1}, {lr, step_number, {}});
     stream.synchronize();
     const double ms = since();
     known += more;
-    const TableStats stats = table->stats();
+    const TableStats stats = group.table(0).stats();
     if (i >= 3) steps.push_back({ms, planned, known, stats.index_slots != places});
     places = stats.index_slots;
     least_free = std::min(least_free, free_bytes());
@@ -171,8 +174,8 @@ int main(int argc, char** argv) {
     const std::size_t count = std::min(kKeys, last - first);
     numbered_keys<<<kBlocks, kThreads, 0, native(stream)>>>(keys.ptr<std::int64_t>(), first, count);
     stream.synchronize();
-    table->plan(0, {piece(keys, 0, kKeys), offsets, kKeys}, PlanSlot::Eval, false);
-    table->forward(0, PlanSlot::Eval, output);
+    plan({piece(keys, 0, kKeys), offsets, kKeys}, PlanSlot::Eval);
+    group.forward(0, PlanSlot::Eval, {&output, 1});
     count_lost<<<kBlocks, kThreads, 0, native(stream)>>>(
         keys.ptr<std::int64_t>(), occurrences.ptr<std::uint32_t>(), output.ptr<float>(), d, first,
         count, reinterpret_cast<unsigned long long*>(lost.ptr<std::uint64_t>()));
@@ -182,7 +185,7 @@ int main(int argc, char** argv) {
   stream.copy(&wrong, lost.data, sizeof wrong);
   stream.synchronize();
 
-  const TableStats stats = table->stats();
+  const TableStats stats = group.table(0).stats();
   const std::size_t content =
       last * (d * sizeof(float) + sizeof(std::int64_t)) + stats.index_slots * sizeof(HashPlace);
   const std::size_t peak = free_before - least_free;

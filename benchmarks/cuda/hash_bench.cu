@@ -19,7 +19,7 @@
 #include "benchmarks/cuda/device_arrays.hpp"
 #include "core/cpp/device/device_backend.hpp"
 #include "core/cpp/device/thread_pool.hpp"
-#include "core/cpp/embedding/hash_table.hpp"
+#include "core/cpp/embedding/table/hash_table.hpp"
 #include "core/cpp/ops/hash_index.hpp"
 
 using namespace hugectr;         // NOLINT
@@ -228,7 +228,7 @@ class Bench {
   void table(const char* type) {
     constexpr auto kType = ScalarTypeOf<Key>::value;
     const std::size_t rows_there = capacity_ / 2;
-    HashTable<Key> table(memory_, "bench", capacity_, false, backend_.staging_resource(device_));
+    HashTable table(memory_, "bench", kType, capacity_, false, backend_.staging_resource(device_));
     const TensorRef keys = array(kType, {kBatches * n_});
     const TensorRef rows = array(TensorScalarType::UInt32, {n_});
     for (std::size_t at = 0; at < rows_there; at += n_) {

@@ -4,10 +4,10 @@
 //   plan_bench [keys a slot: 1] [batches: 64]
 //
 // 65,536 samples, 26 slots of 1 M keys each (int64, power law with alpha 1.2), all of them in the
-// table. `plan` is IEmbedding::plan, once with the host waiting for the GPU after it (what it takes
-// when nothing overlaps) and as the GPU's own time between its first and last work, a pause for the
-// host's look at the counts included. The ops are those of the plan, one after the other over the
-// same batches. Prints a JSON line a case.
+// table. `plan` is LookupGroup::plan, once with the host waiting for the GPU after it (what it
+// takes when nothing overlaps) and as the GPU's own time between its first and last work, a pause
+// for the host's look at the counts included. The ops are those of the plan, one after the other
+// over the same batches. Prints a JSON line a case.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "benchmarks/cuda/device_arrays.hpp"
-#include "core/cpp/embedding/embedding.hpp"
-#include "core/cpp/embedding/hash_table.hpp"
+#include "core/cpp/embedding/lookup/lookup_group.hpp"
+#include "core/cpp/embedding/table/hash_table.hpp"
 #include "core/cpp/ops/expand_buckets.hpp"
 #include "core/cpp/ops/lookup_sort.hpp"
 
@@ -87,8 +87,8 @@ int main(int argc, char** argv) {
   params.i64_keys = true;
   params.opt_params.optimizer = Optimizer::SGD;
   params.batch_size = params.batch_size_eval = kSamples;
-  auto table = make_embedding(params, resources);
-  table->freeze();  // training then only makes rows known
+  LookupGroup group({params}, resources);
+  group.table(0).freeze();  // training then only makes rows known
 
   const TensorRef keys = array(TensorScalarType::Int64, {batches * n});
   const TensorRef offsets = array(TensorScalarType::UInt32, {kBuckets + 1});
@@ -97,11 +97,12 @@ int main(int argc, char** argv) {
   const TensorRef step = array(TensorScalarType::Int64, {1});
   const auto plan = [&](const TensorRef& batch, std::size_t i) {
     const PlanSlot slot = i % 2 ? PlanSlot::Train1 : PlanSlot::Train0;
-    table->plan(0, {batch, offsets, n}, slot, true);
+    const SparseTensor csr{batch, offsets, n};
+    group.plan(0, {&csr, 1}, slot, true);
     return slot;
   };
   const auto train = [&](PlanSlot slot) {
-    table->backward_and_update(0, slot, vectors, lr, step, {});
+    group.backward_and_update(0, slot, {&vectors, 1}, {lr, step, {}});
     resources->synchronize();
   };
   even_offsets<<<kBlocks, kThreads, 0, native(stream)>>>(offsets.ptr<std::uint32_t>(), kBuckets,
@@ -133,7 +134,7 @@ int main(int argc, char** argv) {
     call.push_back(called);
     train(slot);
   }
-  const TableStats stats = table->stats();
+  const TableStats stats = group.table(0).stats();
   std::printf(
       "{\"gpu\": \"%s\", \"keys\": %zu, \"rows\": %zu, \"places\": %zu}\n"
       "{\"case\": \"plan\", \"keys\": %zu, \"gpu_ms\": %.4f, \"wall_ms\": %.4f, "
@@ -143,8 +144,8 @@ int main(int argc, char** argv) {
 
   // The ops by themselves, on a table of the same keys.
   const OpContext context = gpu.plan_context();
-  HashTable<std::int64_t> index(gpu.memory_resource(), "index", kRows, false,
-                                gpu.staging_resource());
+  HashTable index(gpu.memory_resource(), "index", TensorScalarType::Int64, kRows, false,
+                  gpu.staging_resource());
   const TensorRef rows = array(TensorScalarType::UInt32, {n});
   const TensorRef buckets = array(TensorScalarType::UInt32, {n});
   const TensorRef every = array(TensorScalarType::Int64, {n});

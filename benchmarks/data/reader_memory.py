@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 import hugectr
 from hugectr import _core
 from hugectr.data import Columns
-from hugectr.enums import Check_t, DataReaderType_t
+from hugectr.spec.enums import Check_t, DataReaderType_t
 
 DENSE, SLOTS, SIZE, PART = 13, 26, 1_000_000, 500_000
 COLUMNS = Columns(

@@ -22,7 +22,7 @@ import numpy as np
 
 import hugectr
 from hugectr import _core
-from hugectr.enums import Check_t, DataReaderType_t
+from hugectr.spec.enums import Check_t, DataReaderType_t
 from hugectr.tools import DataGenerator, DataGeneratorParams
 
 DENSE, SLOTS, SIZE = 13, 26, 100_000

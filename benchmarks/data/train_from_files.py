@@ -22,7 +22,7 @@ from ctr_models import add_dcn, add_dlrm, precision
 from readers import DENSE, KINDS, SIZE, SLOTS, generate
 
 import hugectr
-from hugectr.enums import DataReaderType_t
+from hugectr.spec.enums import DataReaderType_t
 
 
 def build(name: str, source: str, a: argparse.Namespace, resident: int) -> hugectr.Model:

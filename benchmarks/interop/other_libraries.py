@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from models import failing
+from model import failing
 
 import hugectr
 from hugectr import interop

@@ -29,8 +29,8 @@ from ctr_batches import cover_batches, make_batches
 from ctr_models import make_model
 
 import hugectr
+from hugectr.base.log import set_level
 from hugectr.data import MemoryDataset
-from hugectr.log import set_level
 
 #: What the rows of the table of goals run.
 CASES: dict[str, dict[str, Any]] = {

@@ -27,8 +27,8 @@ import numpy as np
 import numpy.typing as npt
 
 import hugectr
+from hugectr.base.log import set_level
 from hugectr.data import MemoryDataset, from_arrays
-from hugectr.log import set_level
 
 ROOT = Path(__file__).resolve().parents[2]
 DENSE = 13

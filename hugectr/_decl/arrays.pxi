@@ -85,6 +85,13 @@ cdef vector[int64_t] _int64s(values) except *:
     return result
 
 
+cdef object _uint32_array(const vector[uint32_t]& values):
+    array = np.empty(values.size(), dtype=np.uint32)
+    if values.size():
+        memcpy(_pointer(array), values.data(), values.size() * 4)
+    return array
+
+
 cdef object _int64_array(const vector[int64_t]& values):
     array = np.empty(values.size(), dtype=np.int64)
     if values.size():

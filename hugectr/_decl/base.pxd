@@ -2,8 +2,11 @@
 # Errors, dtypes, devices, optimizer settings.
 from libc.stdint cimport uint64_t
 from libcpp cimport bool as cbool
+from libcpp.map cimport map as cmap
 from libcpp.string cimport string
 from libcpp.vector cimport vector
+
+from hugectr._decl.errors cimport translate_error
 
 cdef extern from "core/cpp/base/device_id.hpp" namespace "hugectr" nogil:
     cdef enum class CppDeviceType "hugectr::DeviceType":
@@ -19,6 +22,11 @@ cdef extern from "core/cpp/base/fork.hpp" namespace "hugectr" nogil:
 cdef extern from "core/cpp/base/thread_group.hpp" namespace "hugectr" nogil:
     string cpp_thread_shortage "hugectr::thread_shortage"(const string&, const string&) except +
     string cpp_memory_shortage "hugectr::memory_shortage"(const string&) except +
+
+cdef extern from "core/cpp/device/work_counts.hpp" namespace "hugectr" nogil:
+    cdef cppclass CppWorkCounts "hugectr::WorkCounts":
+        uint64_t ops, collectives, launches
+    CppWorkCounts cpp_work_counts "hugectr::work_counts"()
 
 cdef extern from "core/cpp/base/scalar_type.hpp" namespace "hugectr" nogil:
     cdef enum class CppTensorScalarType "hugectr::TensorScalarType":
@@ -43,19 +51,9 @@ cdef extern from "core/cpp/base/op_table.hpp" namespace "hugectr" nogil:
         CppOpTable& instance()
         vector[string] ops(CppDeviceType device) except +
 
-cdef extern from "core/cpp/base/opt_params.hpp" namespace "hugectr" nogil:
-    cdef enum class CppOptimizer "hugectr::Optimizer":
-        Adam
-        AdaGrad
-        MomentumSGD
-        Nesterov
-        SGD
-    cdef enum class CppUpdate "hugectr::Update":
-        Local
-        Global
-        LazyGlobal
+cdef extern from "core/cpp/optimizers/catalogue.hpp" namespace "hugectr" nogil:
     cdef cppclass CppOptParams "hugectr::OptParams":
-        CppOptimizer optimizer
-        CppUpdate update_type
-        float beta1, beta2, epsilon, initial_accu_value, momentum_factor
-        cbool atomic_update
+        pass
+    CppOptParams make_opt_params(const string& optimizer, const string& update_type,
+                                 cbool atomic_update,
+                                 const cmap[string, double]& fields) except +translate_error

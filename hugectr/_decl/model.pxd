@@ -121,18 +121,30 @@ cdef extern from "core/cpp/memory/general_buffer2.hpp" namespace "hugectr" nogil
         string owner, name
         size_t bytes
 
-cdef extern from "core/cpp/embedding/embedding.hpp" namespace "hugectr" nogil:
+cdef extern from "core/cpp/embedding/placement/embedding_type.hpp" namespace "hugectr" nogil:
     cdef enum class CppEmbeddingType "hugectr::EmbeddingType":
         DistributedSlotSparseEmbeddingHash
         LocalizedSlotSparseEmbeddingHash
+
+    cdef enum class CppPlacementKind "hugectr::PlacementKind":
+        pass
+
+cdef extern from "core/cpp/embedding/placement/placement.hpp" namespace "hugectr" nogil:
+    CppPlacementKind placement_named(const string&) except +translate_error
+    vector[uint32_t] cpp_row_owners "hugectr::row_owners"(
+        optional[CppPlacementKind], const vector[int64_t]&, const vector[uint64_t]&,
+        size_t) except +translate_error
+
+cdef extern from "core/cpp/embedding/embedding_params.hpp" namespace "hugectr" nogil:
     cdef enum class CppExchangeType "hugectr::ExchangeType":
         Auto
         Pooled
         Unique
-
     cdef enum class CppCombiner "hugectr::Combiner":
         Sum
         Mean
+
+cdef extern from "core/cpp/embedding/table/row_bag.hpp" namespace "hugectr" nogil:
     cdef cppclass CppRowView "hugectr::RowView":
         CppRowView()
         size_t size
@@ -141,6 +153,7 @@ cdef extern from "core/cpp/embedding/embedding.hpp" namespace "hugectr" nogil:
         const uint64_t* slot_ids
         const float* vectors
         vector[const float*] states
+        vector[size_t] state_widths
         const int64_t* last_step
     cdef cppclass CppBufferBag "hugectr::BufferBag":
         size_t vec_size
@@ -212,7 +225,8 @@ cdef extern from "core/cpp/model/session.hpp" namespace "hugectr" nogil:
         CppDeviceLayout device_layout
         cbool repeat_dataset, drop_incomplete_batch
         CppLearningRateParams lr
-        cbool i64_input_key, metrics_auc, metrics_average_loss, tf32, dynamic_loss_scale
+        cbool i64_input_key, tf32, dynamic_loss_scale
+        vector[string] metrics
         cbool use_algorithm_search
         cbool use_cuda_graph
         double loss_scale
@@ -283,10 +297,11 @@ cdef extern from "core/cpp/model/session.hpp" namespace "hugectr" nogil:
                             const CppRowValues&) except +translate_error
         uint32_t mark_embedding(size_t) except +translate_error
         cbool embedding_knows_since(size_t, uint32_t) except +translate_error
-        size_t embedding_state_count(size_t) except +translate_error
+        vector[size_t] embedding_state_widths(size_t) except +translate_error
         cbool embedding_has_last_step(size_t) except +translate_error
         size_t embedding_vec_size(size_t) except +translate_error
         cbool embedding_has_slots(size_t) except +translate_error
+        string embedding_placement(size_t) except +translate_error
         vector[uint32_t] row_processes(size_t, const vector[int64_t]&,
                                        const vector[uint64_t]&) except +translate_error
         int64_t step()
@@ -296,11 +311,6 @@ cdef extern from "core/cpp/model/session.hpp" namespace "hugectr" nogil:
         float loss_scale() except +translate_error
         int64_t skipped_steps() except +translate_error
         void set_step(int64_t)
-        void save_params_to_files(const string&, int64_t) except +translate_error
-        void load_dense_weights(const string&) except +translate_error
-        void load_dense_optimizer_states(const string&) except +translate_error
-        void load_sparse_weights(size_t, const string&) except +translate_error
-        void load_sparse_optimizer_states(size_t, const string&) except +translate_error
         vector[float] check_out_tensor(const string&, cbool,
                                        vector[size_t]*) except +translate_error
         CppTensorView tensor_view(const string&, cbool, size_t) except +translate_error

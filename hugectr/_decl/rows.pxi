@@ -10,6 +10,12 @@ def _packed(name, values, shape, dtype):
     return array
 
 
+def _packed_state(name, values, shape):
+    """An optimizer state of rows of this shape: as many numbers, or one a row."""
+    one_a_row = (shape[0], 1)
+    return _packed(name, values, one_a_row if np.shape(values) == one_a_row else shape, np.float32)
+
+
 def _row_arrays(fields):
     """Rows to load: field -> packed array, or None, or (states) a list of them."""
     f = _Fields("rows", fields)
@@ -24,7 +30,7 @@ def _row_arrays(fields):
         "keys": _packed("keys", keys, (n,), np.int64),
         "slot_ids": None if slots is None else _packed("slot_ids", slots, (n,), np.uint64),
         "vectors": _packed("vectors", vectors, shape, np.float32),
-        "states": [_packed(f"state {i}", s, shape, np.float32) for i, s in enumerate(states)],
+        "states": [_packed_state(f"state {i}", s, shape) for i, s in enumerate(states)],
         "last_step": None if last is None else _packed("last_step", last, (n,), np.int64),
     }
 
@@ -40,6 +46,7 @@ cdef _view_rows(arrays, CppRowView* view):
         view.last_step = <const int64_t*>_pointer(arrays["last_step"])
     for state in arrays["states"]:
         view.states.push_back(<const float*>_pointer(state))
+        view.state_widths.push_back(state.shape[1])
 
 
 cdef class RowOrder:
@@ -83,3 +90,15 @@ def _place(name, array, n, shape, dtype):
             f"rows to read: {name} must be a packed, writable {np.dtype(dtype)} array of shape "
             f"{(n, *shape)}")
     return array.ctypes.data
+
+
+def row_owners(placement, keys, slot_ids, size_t devices):
+    """See ``_core.pyi``."""
+    cdef optional[CppPlacementKind] kind
+    cdef vector[int64_t] all_keys = _int64s(keys)
+    cdef vector[uint64_t] slots
+    if placement is not None:
+        kind = placement_named(placement)
+    if slot_ids is not None:
+        slots = _uint64s(slot_ids)
+    return _uint32_array(cpp_row_owners(kind, all_keys, slots, devices))

@@ -151,8 +151,8 @@ cdef class Session:
                        with_states=True, out=None):
         # The core writes straight into the arrays: a table is not held twice.
         cdef CppRowValues values
-        cdef Py_ssize_t states = self._it.embedding_state_count(index) if with_states else 0
         parts = self.embedding_parts(index)
+        states = [s for part, (_, s) in parts.items() if with_states and part.startswith("state")]
         if begin > end or end > order._it.size():
             raise InvalidArgument(f"rows {begin} to {end} of an order of {len(order)}")
         n, shape = end - begin, parts["vector"][1]
@@ -162,18 +162,18 @@ cdef class Session:
                 "keys": np.empty(n, dtype=np.int64),
                 "slot_ids": np.empty(n, dtype=np.uint64) if "slot" in parts else None,
                 "vectors": np.empty((n, *shape), dtype=np.float32),
-                "states": [np.empty((n, *shape), dtype=np.float32) for _ in range(states)],
+                "states": [np.empty((n, *width), dtype=np.float32) for width in states],
                 "last_step": np.empty(n, dtype=np.int64) if last_step else None,
             }
-        if len(out["states"]) != states:
-            raise InvalidArgument(f"rows have {states} states, out has {len(out['states'])}")
+        if len(out["states"]) != len(states):
+            raise InvalidArgument(f"rows have {len(states)} states, out has {len(out['states'])}")
         order.copy_keys(begin, end, _place("keys", out["keys"], n, (), np.int64))
         if "slot" in parts:
             order.copy_slot_ids(begin, end, _place("slot_ids", out["slot_ids"], n, (), np.uint64))
         values.vectors = <float*><size_t>_place("vectors", out["vectors"], n, shape, np.float32)
         values.last_step = NULL
-        for i in range(states):
-            state = _place("states", out["states"][i], n, shape, np.float32)
+        for array, width in zip(out["states"], states, strict=True):
+            state = _place("states", array, n, width, np.float32)
             values.states.push_back(<float*><size_t>state)
         if last_step:
             steps = _place("last_step", out["last_step"], n, (), np.int64)
@@ -197,8 +197,8 @@ cdef class Session:
         if self._it.embedding_has_slots(index):
             parts["slot"] = ("uint64", ())
         parts["vector"] = ("float32", (d,))
-        for i in range(self._it.embedding_state_count(index)):
-            parts[f"state{i}"] = ("float32", (d,))
+        for i, width in enumerate(self._it.embedding_state_widths(index)):
+            parts[f"state{i}"] = ("float32", (width,))
         if self._it.embedding_has_last_step(index):
             parts["last_step"] = ("int64", ())
         return parts
@@ -211,10 +211,10 @@ cdef class Session:
             slots = _uint64s(slot_ids)
         with nogil:
             found = self._it.row_processes(index, all_keys, slots)
-        array = np.empty(found.size(), dtype=np.uint32)
-        if found.size():
-            memcpy(_pointer(array), found.data(), found.size() * 4)
-        return array
+        return _uint32_array(found)
+
+    def embedding_placement(self, size_t index):
+        return self._it.embedding_placement(index)
 
     def load_embedding(self, size_t index, rows):
         cdef CppRowView view
@@ -268,31 +268,6 @@ cdef class Session:
     def set_step(self, int64_t step):
         with nogil:
             self._it.set_step(step)
-
-    def save_params_to_files(self, str prefix, int64_t iteration):
-        cdef string name = prefix
-        with nogil:
-            self._it.save_params_to_files(name, iteration)
-
-    def load_dense_weights(self, str file):
-        cdef string name = file
-        with nogil:
-            self._it.load_dense_weights(name)
-
-    def load_dense_optimizer_states(self, str file):
-        cdef string name = file
-        with nogil:
-            self._it.load_dense_optimizer_states(name)
-
-    def load_sparse_weights(self, size_t index, str path):
-        cdef string name = path
-        with nogil:
-            self._it.load_sparse_weights(index, name)
-
-    def load_sparse_optimizer_states(self, size_t index, str file):
-        cdef string name = file
-        with nogil:
-            self._it.load_sparse_optimizer_states(index, name)
 
     def check_out_tensor(self, str name, train):
         cdef vector[size_t] shape

@@ -27,11 +27,6 @@ class _Fields:
 
 
 _DEVICES = {"cpu": <int>CppDeviceType.Cpu, "cuda": <int>CppDeviceType.Cuda}
-_OPTIMIZERS = {"Adam": <int>CppOptimizer.Adam, "AdaGrad": <int>CppOptimizer.AdaGrad,
-               "MomentumSGD": <int>CppOptimizer.MomentumSGD,
-               "Nesterov": <int>CppOptimizer.Nesterov, "SGD": <int>CppOptimizer.SGD}
-_UPDATES = {"Local": <int>CppUpdate.Local, "Global": <int>CppUpdate.Global,
-            "LazyGlobal": <int>CppUpdate.LazyGlobal}
 _EMBEDDINGS = {
     "DistributedSlotSparseEmbeddingHash":
         <int>CppEmbeddingType.DistributedSlotSparseEmbeddingHash,
@@ -58,17 +53,13 @@ cdef CppTensorScalarType _compute_dtype(dtype) except *:
 
 cdef CppOptParams _opt_params(fields) except *:
     f = _Fields("opt_params", fields)
-    cdef CppOptParams p
-    p.optimizer = <CppOptimizer><int>f.choose("optimizer", "Adam", _OPTIMIZERS)
-    p.update_type = <CppUpdate><int>f.choose("update_type", "Global", _UPDATES)
-    p.beta1 = f.take("beta1", 0.9)
-    p.beta2 = f.take("beta2", 0.999)
-    p.epsilon = f.take("epsilon", 1e-7)
-    p.initial_accu_value = f.take("initial_accu_value", 0.0)
-    p.momentum_factor = f.take("momentum_factor", 0.0)
-    p.atomic_update = f.take("atomic_update", True)
-    f.done()
-    return p
+    cdef string optimizer = f.take("optimizer", "Adam")
+    cdef string update_type = f.take("update_type", "Global")
+    cdef cbool atomic_update = f.take("atomic_update", True)
+    cdef cmap[string, double] numbers
+    for name, value in f.fields.items():
+        numbers[<string>name] = value
+    return make_opt_params(optimizer, update_type, atomic_update, numbers)
 
 
 cdef int _add_attribute(CppAttributes& attributes, str layer, str name, value) except -1:
@@ -172,13 +163,7 @@ cdef CppSolverSpec _solver_spec(fields) except *:
     s.dynamic_loss_scale = f.take("dynamic_loss_scale", False)
     s.tf32 = f.take("tf32", False)
     s.use_algorithm_search = f.take("use_algorithm_search", True)
-    metrics = f.take("metrics", ["AUC"])
-    for metric in metrics:
-        if metric not in ("AUC", "AverageLoss"):
-            raise InvalidArgument(
-                f"solver.metrics: found {metric!r}, allowed: 'AUC', 'AverageLoss'")
-    s.metrics_auc = "AUC" in metrics
-    s.metrics_average_loss = "AverageLoss" in metrics
+    s.metrics = f.take("metrics", ["AUC"])
     s.use_cuda_graph = f.take("use_cuda_graph", True)
     f.done()
     return s

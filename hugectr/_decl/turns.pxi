@@ -116,6 +116,7 @@ def _in_turn(method):
         if turn is None:
             raise InvalidArgument(
                 f"this {type(self).__name__} was not made whole: its __init__ did not run")
+        # Compiled code: nothing between these two looks for an interrupt, as Python's own would.
         turn.take()
         try:
             return method(self, *args, **kwargs)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checkpoints: a model's state into files and back. Private; the public API is ``Model``.
 
+What is asked of a model is a ``TrainingState`` (``state``).
 Saving: ``native`` takes the state, ``rows`` reads a table's rows, ``folder`` writes, publishes and
 verifies, in ``chunks`` with checksums, by ``direct_file`` past the page cache; ``manifest`` says
 what lies where, ``delta`` what a delta builds on, ``description`` which model it is.
@@ -16,16 +17,17 @@ The original layout: ``original_files`` names its files and writes them; ``origi
 from hugectr.checkpoints.delta import Base
 from hugectr.checkpoints.folder import Snapshot, verify, write
 from hugectr.checkpoints.manifest import MANIFEST, published, read_manifest, step_folder
-from hugectr.checkpoints.native import Saver, group_of, latest, take
+from hugectr.checkpoints.native import Saver, latest, take
 from hugectr.checkpoints.restore import give
+from hugectr.checkpoints.state import TrainingState
 
 __all__ = [
     "MANIFEST",
     "Base",
     "Saver",
     "Snapshot",
+    "TrainingState",
     "give",
-    "group_of",
     "latest",
     "published",
     "read_manifest",

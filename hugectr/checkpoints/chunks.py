@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hugectr.base.errors import DataError
+from hugectr.base.regular_file import open_regular
+from hugectr.base.threads import Workers
 from hugectr.checkpoints.direct_file import DirectFile
 from hugectr.checkpoints.finite import NonFinite, nonfinite
-from hugectr.errors import DataError
-from hugectr.regular_file import open_regular
-from hugectr.threads import Workers
 
 Array = npt.NDArray[Any]
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from hugectr.base.errors import DataError
 from hugectr.checkpoints.manifest import Manifest, read_manifest
-from hugectr.errors import DataError
 
 
 @dataclass(frozen=True)

@@ -9,76 +9,37 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from hugectr.checkpoints.schema import (
-    any_of,
-    boolean,
-    integer,
-    list_of,
-    mapping,
-    number,
-    one_of,
-    optional,
-    record,
-    text,
-)
-from hugectr.config_optimizer import optimizer_to_json
-from hugectr.enums import Optimizer_t
+from hugectr.config.optimizer import optimizer_to_json
+from hugectr.spec.optimizer import moves_untouched_rows
 
 if TYPE_CHECKING:
-    from hugectr.model import Model
-    from hugectr.optimizer import OptParamsPy
+    from hugectr._core import Session
+    from hugectr.spec.embedding import SparseEmbedding
+    from hugectr.spec.optimizer import OptParamsPy
+    from hugectr.spec.reader import Input
+    from hugectr.spec.solver import Solver
 
 Description = dict[str, Any]
 
-_LEAF = any_of(text(), boolean, integer(-(2**63)), number(-1e300, 1e300))
-_VALUE = any_of(_LEAF, list_of(any_of(_LEAF, list_of(_LEAF))))
-_OPTIMIZER = mapping(text(), _LEAF)
-_INPUT = record({"name": text(), "dim": integer()})
 
-#: What ``description_of`` returns, as a check for what comes from a file.
-SCHEMA = record(
-    {
-        "label": _INPUT,
-        "dense": _INPUT,
-        "keys": one_of("uint32", "int64"),
-        "precision": one_of("float32", "float16", "bfloat16"),
-        "loss_scaling": optional(any_of(one_of("dynamic"), number(0.0))),
-        "optimizer": _OPTIMIZER,
-        "inputs": list_of(record({"name": text(), "slots": integer()})),
-        "tables": list_of(
-            record(
-                {
-                    "name": text(),
-                    "type": text(),
-                    "input": text(),
-                    "vec_size": integer(),
-                    "combiner": text(),
-                    "slot_sizes": list_of(integer()),
-                    "optimizer": _OPTIMIZER,
-                }
-            )
-        ),
-        "layers": list_of(
-            record(
-                {
-                    "name": text(),
-                    "type": text(),
-                    "inputs": list_of(text()),
-                    "outputs": list_of(text()),
-                    "parameters": mapping(text(), _VALUE),
-                }
-            )
-        ),
-    }
-)
+class Described(Protocol):
+    """What a description is made from: a compiled model."""
 
-#: Optimizers whose update of a row depends on which other rows a step touches.
-_TOUCHES = (Optimizer_t.Adam, Optimizer_t.MomentumSGD, Optimizer_t.Nesterov)
+    @property
+    def solver(self) -> Solver: ...
+    @property
+    def input(self) -> Input | None: ...
+    @property
+    def embeddings(self) -> Sequence[SparseEmbedding]: ...
+    @property
+    def opt_params(self) -> OptParamsPy: ...
+    @property
+    def session(self) -> Session: ...
 
 
-def description_of(model: Model) -> Description:
+def description_of(model: Described) -> Description:
     """What a compiled model is, for the manifest of its checkpoints."""
     solver, inputs = model.solver, model.input
     assert inputs is not None, "a compiled model has an input"
@@ -117,7 +78,7 @@ def description_of(model: Model) -> Description:
 def _optimizer(params: OptParamsPy, of_rows: bool) -> dict[str, Any]:
     """What the updates depend on; the learning rate is state, and the schedule the user's."""
     found: dict[str, Any] = {"type": params.optimizer_type.name}
-    if of_rows and params.optimizer_type in _TOUCHES:
+    if of_rows and moves_untouched_rows(params.optimizer_type):
         found["update_type"] = params.update_type.name
     for value in optimizer_to_json(params).values():
         if isinstance(value, dict):

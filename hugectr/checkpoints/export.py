@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from hugectr.base.errors import InvalidArgument
 from hugectr.checkpoints.chunks import Array, read_array
 from hugectr.checkpoints.merge import Link, MergedRows, links_of
-from hugectr.errors import InvalidArgument
 
 _SAFETENSORS_TYPES = {"float32": "F32", "int64": "I64", "uint64": "U64"}
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hugectr import log
-from hugectr.agreement import LONG, from_root, together
+from hugectr.base import log
+from hugectr.base.errors import DataError, InvalidArgument
 from hugectr.checkpoints.chunks import (
     CHUNK,
     Array,
@@ -40,7 +40,7 @@ from hugectr.checkpoints.manifest import (
 from hugectr.checkpoints.ownership import Writer
 from hugectr.checkpoints.publication import Publication
 from hugectr.checkpoints.rows import HeldRows, RowSource, chunk_rows, row_memory
-from hugectr.errors import DataError, InvalidArgument
+from hugectr.processes.agreement import LONG, from_root, together
 from hugectr.processes.group import ProcessGroup
 from hugectr.processes.solo import SoloGroup
 
@@ -236,6 +236,7 @@ def _manifest(snapshot: Snapshot, shards: list[dict[str, Any]]) -> Manifest:
                 "rows": sum(part["rows"] for part in parts),
                 "vec_size": table.parts["vector"][1][0],
                 "parts": list(table.parts),
+                **({} if table.placement is None else {"placement": table.placement}),
                 "chunk_rows": chunk_rows(table.parts, CHUNK),
                 "shards": parts,
             }
@@ -271,6 +272,7 @@ def verify(path: str | os.PathLike[str]) -> Manifest:
 def held(snapshot: Snapshot) -> Snapshot:
     """The snapshot with all rows in memory of their own, so that training may go on."""
     tables: list[RowSource] = [
-        HeldRows(table.name, table.read(0, table.rows)) for table in snapshot.tables
+        HeldRows(table.name, table.read(0, table.rows), table.placement)
+        for table in snapshot.tables
     ]
     return Snapshot(snapshot.fields, snapshot.dense, tables)

@@ -18,7 +18,7 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from hugectr.errors import InvalidArgument
+from hugectr.base.errors import InvalidArgument
 
 #: File in the folder, as long as it is locked.
 NOTE = ".saving-owner"

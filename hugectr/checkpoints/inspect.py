@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hugectr.base.errors import DataError, InvalidArgument
 from hugectr.checkpoints.manifest import MANIFEST
 from hugectr.checkpoints.merge import links_of
 from hugectr.checkpoints.original_files import saved_statistics, statistics_file
-from hugectr.errors import DataError, InvalidArgument
 
 _NAME = re.compile(
     r"(?P<prefix>.*?)(?P<kind>_opt_dense|_dense|\d+_opt_sparse|\d+_sparse)_\d+\.model"

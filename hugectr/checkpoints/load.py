@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hugectr.agreement import LONG, Rounds, jointly
+from hugectr.base.threads import Workers
 from hugectr.checkpoints.chunks import Array, check_sum, checked_chunks, chunk_sums, read_range
 from hugectr.checkpoints.manifest import Manifest, RowUnit, row_bytes, row_shape, row_units
 from hugectr.checkpoints.rows import Parts, bag_of, pack, unpack
-from hugectr.threads import Workers
+from hugectr.processes.agreement import LONG, Rounds, jointly
 
 if TYPE_CHECKING:
     from hugectr import _core

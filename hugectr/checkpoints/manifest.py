@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
+from hugectr.base.errors import DataError
+from hugectr.base.regular_file import read_bounded
 from hugectr.checkpoints.manifest_schema import FORMATS, Manifest, checked, shard_file
-from hugectr.errors import DataError
-from hugectr.regular_file import read_bounded
 
 FORMAT = FORMATS[-1]
 MANIFEST = "manifest.json"

@@ -11,12 +11,12 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from hugectr.checkpoints import description
 from hugectr.checkpoints.schema import (
     UINT32,
     UINT64,
     Check,
     Unfit,
+    any_of,
     boolean,
     integer,
     list_of,
@@ -42,6 +42,48 @@ _ROWS_OF_FORMAT_1 = 1 << 16  # rows read in one go; its files have no chunks
 #: Folders beside the checkpoint that a delta builds on: no way out of the parent.
 _SIBLING = r"(?!\.{1,2}$)[^/\0]{1,255}"
 
+_LEAF = any_of(text(), boolean, integer(-(2**63)), number(-1e300, 1e300))
+_VALUE = any_of(_LEAF, list_of(any_of(_LEAF, list_of(_LEAF))))
+_OPTIMIZER = mapping(text(), _LEAF)
+_INPUT = record({"name": text(), "dim": integer()})
+
+#: What ``description.description_of`` returns.
+_DESCRIPTION = record(
+    {
+        "label": _INPUT,
+        "dense": _INPUT,
+        "keys": one_of("uint32", "int64"),
+        "precision": one_of("float32", "float16", "bfloat16"),
+        "loss_scaling": optional(any_of(one_of("dynamic"), number(0.0))),
+        "optimizer": _OPTIMIZER,
+        "inputs": list_of(record({"name": text(), "slots": integer()})),
+        "tables": list_of(
+            record(
+                {
+                    "name": text(),
+                    "type": text(),
+                    "input": text(),
+                    "vec_size": integer(),
+                    "combiner": text(),
+                    "slot_sizes": list_of(integer()),
+                    "optimizer": _OPTIMIZER,
+                }
+            )
+        ),
+        "layers": list_of(
+            record(
+                {
+                    "name": text(),
+                    "type": text(),
+                    "inputs": list_of(text()),
+                    "outputs": list_of(text()),
+                    "parameters": mapping(text(), _VALUE),
+                }
+            )
+        ),
+    }
+)
+
 
 def _file(version: int) -> Check:
     fields: dict[str, Check] = {
@@ -61,11 +103,13 @@ def _table(version: int) -> Check:
         "rows": _BYTES,
         "vec_size": integer(1, 2**31),
         "parts": list_of(text(most=64), unique=True),
+        "placement": text(most=64),
     }
     if version > 1:
         fields["chunk_rows"] = integer(1, 2**62)
         fields["shards"] = list_of(record({"rows": _BYTES, "files": mapping(_NAME, _NAME)}))
-    return record(fields)
+    # Tables of earlier versions, and converted ones, do not name their placement.
+    return record(fields, may_lack=("placement",))
 
 
 def _schema(version: int) -> Check:
@@ -96,7 +140,7 @@ def _schema(version: int) -> Check:
         "chain": list_of(text(_SIBLING), unique=True),
         "chain_crc32": list_of(integer(0, UINT32)),
         "run": optional(text("[0-9a-f]{32}")),
-        "description": optional(description.SCHEMA),
+        "description": optional(_DESCRIPTION),
         "finite": optional(boolean),  # false: saved with values that are not
     }
     # Converted from the original layout there are no names of tensors; a full one has no chain.
@@ -160,10 +204,14 @@ def shard_file(table: int, part: str, shard: int, shards: int) -> str:
     return f"table{table}.{part}.{shard + 1}-of-{shards}"
 
 
-def _kind(part: str, vec_size: int) -> tuple[str, tuple[int, ...]]:
+def _kind(files: dict[str, Any], table: dict[str, Any], part: str) -> tuple[str, tuple[int, ...]]:
     """dtype of a part, and shape of one row of it."""
-    if part == "vector" or part.startswith(_STATE):
-        return "float32", (vec_size,)
+    if part.startswith(_STATE):
+        # As many numbers as the vector has, or one; the first shard decides for all.
+        first = files.get(table["shards"][0]["files"][part], {"shape": []})
+        return "float32", (1 if first["shape"][1:] == [1] else table["vec_size"],)
+    if part == "vector":
+        return "float32", (table["vec_size"],)
     return ("uint64" if part == "slot" else "int64"), ()
 
 
@@ -179,7 +227,7 @@ def _wanted_files(
     for table in manifest["tables"]:
         for shard in table["shards"]:
             for part, name in shard["files"].items():
-                dtype, shape = _kind(part, table["vec_size"])
+                dtype, shape = _kind(manifest["files"], table, part)
                 chunk = table["chunk_rows"] * _ITEM[dtype] * math.prod(shape)
                 yield name, (dtype,), (shard["rows"], *shape), chunk
 
@@ -198,7 +246,7 @@ def _check_files(manifest: Manifest, version: int) -> None:
         if shape is None:
             shape = (found[0] if len(found) == 1 else -1,)
         if found != list(shape):
-            vectors = f" (the table has vectors of {shape[1]})" if len(shape) == 2 else ""
+            vectors = f" (the table has vectors of {shape[1]})" if shape[1:] > (1,) else ""
             raise Unfit(f"{where}.shape", found, f"{list(shape)}{vectors}")
         size = _ITEM[entry["dtype"]] * math.prod(shape)
         if entry["bytes"] != size:

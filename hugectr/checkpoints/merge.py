@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from hugectr.base.errors import DataError
 from hugectr.checkpoints.chunks import Array
 from hugectr.checkpoints.delta import read_chain
 from hugectr.checkpoints.load import TableReader
-from hugectr.checkpoints.manifest import Manifest, check_sizes
+from hugectr.checkpoints.manifest import Manifest, check_sizes, row_shape
 from hugectr.checkpoints.rows import Parts
-from hugectr.errors import DataError
 
 Link = tuple[Path, Manifest]
 
@@ -39,7 +39,10 @@ def links_of(path: Path) -> list[Link]:
 
 
 def _tables(manifest: Manifest) -> list[tuple[Any, ...]]:
-    return [(table["name"], table["vec_size"], table["parts"]) for table in manifest["tables"]]
+    return [
+        (table["name"], [(part, row_shape(manifest, table, part)) for part in table["parts"]])
+        for table in manifest["tables"]
+    ]
 
 
 class MergedRows:

@@ -13,57 +13,46 @@ import os
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from hugectr import log
-from hugectr.agreement import LONG, from_root, jointly
+from hugectr.base import log
+from hugectr.base.errors import CommError
+from hugectr.base.threads import start_thread
 from hugectr.checkpoints.delta import Base, chain_fields
-from hugectr.checkpoints.description import description_of
 from hugectr.checkpoints.folder import Snapshot, held, write
 from hugectr.checkpoints.manifest import latest as _latest
 from hugectr.checkpoints.ownership import Writer, check_owner
 from hugectr.checkpoints.rows import ModelRows
-from hugectr.errors import CommError
+from hugectr.checkpoints.state import TrainingState
+from hugectr.processes.agreement import LONG, from_root, jointly
 from hugectr.processes.group import ProcessGroup
-from hugectr.processes.solo import SoloGroup
-from hugectr.threads import start_thread
-
-if TYPE_CHECKING:
-    from hugectr.model import Model
 
 # --- taking a model's state -----------------------------------------------------------------------
 
 
-def group_of(model: Model) -> ProcessGroup:
-    """The processes that a model is spread over."""
-    group: ProcessGroup | None = getattr(model, "processes", None)
-    return group or SoloGroup()
-
-
-def take(model: Model, copy: bool = True, marks: Sequence[int] | None = None) -> Snapshot:
-    """A model's state: this process's part of it.
+def take(state: TrainingState, copy: bool = True, marks: Sequence[int] | None = None) -> Snapshot:
+    """A copy of the state of a training: this process's part of it.
 
     Parameters
     ----------
-    model : Model
+    state : TrainingState
     copy : bool
         Whether rows are copied to the host at once, so that training may go on; else they are read
         when they are written, through little memory.
     marks : sequence of int, optional
         One a table: take only the rows touched since; None: all.
     """
-    session = model.session
+    session = state.session
     snapshot = Snapshot(
         {
-            "model": model.solver.model_name,
+            "model": state.model_name,
             "step": session.step(),
             "seed": session.seed(),
             "data_position": session.data_position(),
             "learning_rate": session.learning_rate_state(),
             "loss_scaling": session.loss_scaling_state(),
-            "frozen": sorted(model.frozen()),
-            "fit_epoch": model.fit_epoch,
-            "description": description_of(model),
+            "frozen": sorted(state.frozen()),
+            "fit_epoch": state.fit_epoch,
+            "description": state.description(),
         }
     )
     snapshot.dense["dense.weights"] = session.dense_weights()
@@ -78,9 +67,9 @@ def take(model: Model, copy: bool = True, marks: Sequence[int] | None = None) ->
         {"name": name, "shape": list(session.weight_view(name, 0).shape)}
         for name in session.weight_names()
     ]
-    for index, embedding in enumerate(model.embeddings):
+    for index, name in enumerate(state.table_names):
         since = marks[index] if marks is not None else 0
-        rows = ModelRows(session, index, embedding.sparse_embedding_name, since)
+        rows = ModelRows(session, index, name, since)
         snapshot.tables.append(rows)
     return held(snapshot) if copy else snapshot
 
@@ -89,7 +78,7 @@ def take(model: Model, copy: bool = True, marks: Sequence[int] | None = None) ->
 
 
 class Saver:
-    """Saves checkpoints of a model into a folder, at once or behind its back.
+    """Saves checkpoints of a training into a folder, at once or behind its back.
 
     Parameters
     ----------
@@ -99,7 +88,7 @@ class Saver:
     background : bool
         save() returns when the state is copied to the host; a thread writes it.
     channel : ProcessGroup, optional
-        What the thread talks to other processes through; None: a new one of the model's group.
+        What the thread talks to other processes through; None: a new one of the state's group.
     allow_nonfinite : bool
         Save infinities and NaN too.
 
@@ -127,24 +116,24 @@ class Saver:
         self._thread: threading.Thread | None = None
         self._error: BaseException | None = None
 
-    def save(self, model: Model, base: Base | None = None) -> None:
-        """Save the model, or what changed since ``base``. Collective.
+    def save(self, state: TrainingState, base: Base | None = None) -> None:
+        """Save the state, or what changed since ``base``. Collective.
 
         An error of an earlier save in the background is raised here.
         """
         self.wait()
-        group = group_of(model)
+        group = state.group
         marks = base.marks if base is not None else None
         if self.background and self.channel is None:
             self.channel = group.duplicate("save")
-        run, step, self._resumed_in = model.run_id, model.session.step(), model.resumed_in
+        run, step, self._resumed_in = state.run_id, state.session.step(), state.resumed_in
         writer = Writer(run, self._resumed_in)
         from_root(group, lambda: check_owner(self.folder, step, writer))  # before anything is read
-        snapshot = jointly(group, lambda: take(model, self.background, marks), LONG)
+        snapshot = jointly(group, lambda: take(state, self.background, marks), LONG)
         snapshot.fields["run"] = run
         if base is not None:
             snapshot.fields |= from_root(group, lambda: chain_fields(base.path))
-            _say_when_all_was_touched(model, snapshot)
+            _say_when_all_was_touched(state, snapshot)
         if not self.background:
             self._write(snapshot, group)
             return
@@ -185,13 +174,13 @@ class Saver:
             raise error
 
 
-def _say_when_all_was_touched(model: Model, snapshot: Snapshot) -> None:
-    for table, stats in zip(snapshot.tables, model.session.table_stats(), strict=True):
+def _say_when_all_was_touched(state: TrainingState, snapshot: Snapshot) -> None:
+    for table, stats in zip(snapshot.tables, state.session.table_stats(), strict=True):
         if 0 < table.rows == stats["rows"]:
             log.info(
                 f"The delta has all {table.rows} rows of table {table.name!r} of this process: "
-                "each was touched since (update_type Global with Adam, MomentumSGD or Nesterov "
-                "updates every row in every step)"
+                "each was touched since (update_type Global of an optimizer with moments updates "
+                "every row in every step)"
             )
 
 

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from hugectr import log
+from hugectr.base import log
+from hugectr.base.errors import DataError, InvalidArgument
 from hugectr.checkpoints.chunks import Array, read_array
 from hugectr.checkpoints.folder import Snapshot, write
 from hugectr.checkpoints.merge import MergedRows, links_of
@@ -26,7 +27,6 @@ from hugectr.checkpoints.original_files import (
     write_statistics,
 )
 from hugectr.checkpoints.rows import Parts, RowSource
-from hugectr.errors import DataError, InvalidArgument
 
 
 def to_original(path: Path, prefix: str) -> CheckpointFiles:
@@ -98,6 +98,7 @@ class OriginalTable:
 
     def __init__(self, name: str, folder: str, states_file: str) -> None:
         self.name = name
+        self.placement: str | None = None
         place = Path(folder)
         # Only mapped at first: files that do not fit each other take no memory.
         keys = _map(place / "key", np.int64)
@@ -120,12 +121,13 @@ class OriginalTable:
         self._check_once(folder)
         self._columns["vector"] = vectors.reshape(self.rows, dim)
         states = _map(Path(states_file)) if Path(states_file).exists() else np.zeros(0, np.float32)
-        if states.size % vectors.size:
+        width = 1 if states.size == self.rows else dim  # one number a row, or as the vectors
+        if states.size % (self.rows * width):
             raise DataError(
                 f"{states_file} has {states.size} float32, no multiple of the {vectors.size} of "
-                f"{folder}/emb_vector"
+                f"{folder}/emb_vector and not one for each of the {self.rows} rows"
             )
-        for number, state in enumerate(states.reshape(-1, self.rows, dim)):
+        for number, state in enumerate(states.reshape(-1, self.rows, width)):
             self._columns[f"state{number}"] = state
         self.parts: Parts = {
             part: (values.dtype.name, values.shape[1:]) for part, values in self._columns.items()

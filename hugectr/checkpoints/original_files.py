@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hugectr.base.errors import DataError, InvalidArgument, did_you_mean, rejected
+from hugectr.base.regular_file import read_bounded
 from hugectr.checkpoints.chunks import Array, bytes_of
 from hugectr.checkpoints.manifest import row_bytes
 from hugectr.checkpoints.rows import Parts
 from hugectr.checkpoints.schema import list_of, number, record
-from hugectr.errors import DataError, InvalidArgument, did_you_mean, rejected
-from hugectr.regular_file import read_bounded
 
 Paths = str | Path | Sequence[str | Path] | Mapping[str, str | Path]
 NonTrainables = list[tuple[str, npt.NDArray[np.float64], npt.NDArray[np.float32]]]
@@ -96,7 +96,12 @@ class TableFiles:
         self.parts: Parts = {part: kind for part, kind in parts.items() if part != "last_step"}
         self._states_file = Path(states_file)
         self._folder = Path(folder)
-        self._states = [part for part in self.parts if part.startswith("state")]
+        self._states: dict[str, int] = {}  # part -> bytes a row of the states before it
+        before = 0
+        for part, kind in self.parts.items():
+            if part.startswith("state"):
+                self._states[part] = before
+                before += row_bytes(*kind)
         self._handles: dict[str, int] = {}
 
     def _paths(self) -> dict[str, Path]:
@@ -120,7 +125,7 @@ class TableFiles:
             size = row_bytes(*self.parts[part])
             place, handle = first * size, part
             if part in self._states:  # one state after the other
-                place, handle = (self._states.index(part) * total + first) * size, "states"
+                place, handle = self._states[part] * total + first * size, "states"
             rest = bytes_of(np.ascontiguousarray(array))
             while rest:
                 try:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of the original layout into a job: each byte read once, each row sent to its owner.
+"""Files of the original layout into a model: each byte read once, each row sent to its owner.
 
-Where only process 0 sees the files, it reads them all; else every process reads a block of rows.
+One process is a job of one. Where only process 0 sees the files, it reads them all; else every
+process reads a block of rows.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hugectr.agreement import LONG, Rounds, from_root, jointly, together
+from hugectr.base.errors import DataError
 from hugectr.checkpoints.chunks import CHUNK, Array, read_range
 from hugectr.checkpoints.load import addressed, load
 from hugectr.checkpoints.manifest import row_bytes
@@ -19,7 +20,7 @@ from hugectr.checkpoints.merge import in_order
 from hugectr.checkpoints.original_files import TABLE_FILES
 from hugectr.checkpoints.row_intervals import SpreadRows, identities, spread_rows
 from hugectr.checkpoints.rows import Parts, bytes_a_row, pack, unpack
-from hugectr.errors import DataError
+from hugectr.processes.agreement import LONG, Rounds, from_root, jointly, together
 
 if TYPE_CHECKING:
     from hugectr import _core
@@ -94,8 +95,8 @@ class SavedTable:
             wanted = self.rows * row_bytes(dtype, shape)
             if file.stat().st_size != wanted:
                 raise DataError(
-                    f"{file} has {file.stat().st_size} bytes, {wanted} are expected for "
-                    f"{self.rows} rows; was it written with another embedding_vec_size?"
+                    f"{file} has {file.stat().st_size} bytes, but key has {self.rows} rows, which "
+                    f"take {wanted} here; was it written with another embedding_vec_size?"
                 )
 
     def read(self, begin: int, end: int) -> dict[str, Array]:
@@ -136,9 +137,11 @@ def load_table(
     try:
         jointly(group, lambda: session.reset_embedding(index))
         _load_rows(session, index, path, parts, i64_keys, rows, group, readers)
-    except Exception:
-        session.reset_embedding(index)
-        session.load_embedding(index, before)
+    except BaseException as error:
+        # Of an interrupted job nobody knows where the others are.
+        if group.size == 1 or isinstance(error, Exception):
+            session.reset_embedding(index)
+            session.load_embedding(index, before)
         raise
 
 
@@ -184,10 +187,10 @@ def load_states(session: _core.Session, index: int, path: str, group: ProcessGro
     states: Parts = {part: kind for part, kind in parts.items() if part.startswith("state")}
     if not states:
         return
-    row = row_bytes(*next(iter(states.values())))
+    row = bytes_a_row(states)
     rows = spread_rows(session, index, group, max(1, CHUNK // bytes_a_row(parts)))
     what = f"optimizer states of {rows.total} embedding rows (load the sparse weights first)"
-    from_root(group, lambda: _size(Path(path), len(states) * rows.total * row, what))
+    from_root(group, lambda: _size(Path(path), rows.total * row, what))
     readers = group.size if all(together(group, lambda: Path(path).is_file())) else 1
     blocks = [rows.block(rank, readers) for rank in range(group.size)]
     rounds = Rounds(group)
@@ -236,11 +239,13 @@ def _load_states_of(
             pieces.append(piece | {"rank": np.full(len(piece["key"]), rank)})
         ranks = in_order(pieces)["rank"]
         values = {}
-        for number, (part, (dtype, shape)) in enumerate(states.items()):
+        place = 0  # where the part begins: one state after the other
+        for part, (dtype, shape) in states.items():
             size = row_bytes(dtype, shape)
-            begin = (number * rows.total + rows.intervals[own].first) * size
+            begin = place + rows.intervals[own].first * size
             content = read_range(path, begin, begin + len(ranks) * size)
             values[part] = np.frombuffer(content, dtype).reshape((len(ranks), *shape))
+            place += rows.total * size
         # Rows of one process keep their order, which is the one it asked in.
         count = [np.flatnonzero(ranks == rank) for rank in range(group.size)]
         return [_states_message(values, chosen) for chosen in count]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of the original layout, written by a job: the same bytes that one process would write.
+"""Files of the original layout, written by a job of one process or of many: the same bytes.
 
 Every process gathers intervals of the table's order from all others and writes them where they
 belong in ``key``, ``slot_id``, ``emb_vector`` and the states. Where the others do not see process
@@ -11,28 +11,28 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hugectr.agreement import Rounds, from_root, jointly, together
 from hugectr.checkpoints.chunks import CHUNK
 from hugectr.checkpoints.merge import in_order
 from hugectr.checkpoints.original_files import CheckpointFiles, TableFiles, write_statistics
 from hugectr.checkpoints.row_intervals import SpreadRows, spread_rows
 from hugectr.checkpoints.rows import Parts, bytes_a_row, pack, parts_of, unpack
+from hugectr.processes.agreement import Rounds, from_root, jointly, together
 
 if TYPE_CHECKING:
     from hugectr import _core
-    from hugectr.model import Model
+    from hugectr.checkpoints.state import TrainingState
     from hugectr.processes.group import ProcessGroup
 
 
-def save_params(model: Model, prefix: str, iteration: int, group: ProcessGroup) -> None:
-    """Write weights and optimizer states of a model that is spread over processes. Collective.
+def save_params(state: TrainingState, prefix: str, iteration: int, group: ProcessGroup) -> None:
+    """Write weights, BatchNorm's running statistics and optimizer states of a model. Collective.
 
     Raises
     ------
     OSError
         The same on all processes, with the rank of the first it happened to.
     """
-    session, names = model.session, CheckpointFiles(prefix, iteration)
+    session, names = state.session, CheckpointFiles(prefix, iteration)
 
     def dense() -> None:
         Path(names.dense).parent.mkdir(parents=True, exist_ok=True)
@@ -42,7 +42,7 @@ def save_params(model: Model, prefix: str, iteration: int, group: ProcessGroup) 
 
     from_root(group, dense)
     shared = all(together(group, lambda: Path(names.dense).is_file()))
-    for index in range(len(model.embeddings)):
+    for index in range(len(state.table_names)):
         files = TableFiles(
             session.embedding_parts(index), names.sparse(index), names.sparse_optimizer(index)
         )

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from hugectr import log
+from hugectr.base import log
+from hugectr.base.errors import DataError, InvalidArgument
 from hugectr.checkpoints.manifest import Manifest, published, read_manifest
-from hugectr.errors import DataError, InvalidArgument
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,8 @@ from pathlib import Path
 
 import numpy as np
 
-from hugectr import log
+from hugectr.base import log
+from hugectr.base.errors import DataError, InvalidArgument
 from hugectr.checkpoints.chunks import ChunkWriter, write_file
 from hugectr.checkpoints.exchange import exchange
 from hugectr.checkpoints.folder_lock import NOTE, FolderLock
@@ -35,7 +36,6 @@ from hugectr.checkpoints.manifest import (
     step_folder,
 )
 from hugectr.checkpoints.ownership import Writer, check_not_behind, check_owner, readable
-from hugectr.errors import DataError, InvalidArgument
 
 _HIDDEN = ".saving-"
 

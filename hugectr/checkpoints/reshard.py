@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from hugectr._core import row_owners
 from hugectr.checkpoints.chunks import (
     CHUNK,
     Array,
@@ -128,8 +129,10 @@ def _write_files(links: list[Link], work: Path, shards: int) -> dict[str, Any]:
     with ChunkWriter() as writer:
         plain = _copy_dense(links[-1], work, writer)
         tables = [
-            _write_table(MergedRows(links, index), work, index, shards, writer)
-            for index in range(len(manifest["tables"]))
+            _write_table(
+                MergedRows(links, index), table.get("placement"), work, index, shards, writer
+            )
+            for index, table in enumerate(manifest["tables"])
         ]
         writer.finish()
         files: dict[str, Any] = {
@@ -168,7 +171,12 @@ def _copy_dense(link: Link, work: Path, writer: ChunkWriter) -> dict[str, ChunkF
 
 
 def _write_table(
-    rows: MergedRows, work: Path, index: int, shards: int, writer: ChunkWriter
+    rows: MergedRows,
+    placement: str | None,
+    work: Path,
+    index: int,
+    shards: int,
+    writer: ChunkWriter,
 ) -> list[ShardFiles]:
     files = [
         ShardFiles(
@@ -177,9 +185,7 @@ def _write_table(
         for shard in range(shards)
     ]
     for block in rows.blocks():
-        # The owner of a row on as many devices: by slot (Localized), else by the key's bits.
-        by = block["slot"] if "slot" in block else block["key"].view(np.uint64)
-        owners = by % np.uint64(shards)
+        owners = row_owners(placement, block["key"], block.get("slot"), shards)
         for shard, file in enumerate(files):
             chosen = owners == shard
             if chosen.any():

@@ -12,33 +12,31 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from hugectr.agreement import LONG, from_root, jointly, together
+from hugectr.base.errors import DataError, InvalidArgument
 from hugectr.checkpoints.chunks import Array, read_array
 from hugectr.checkpoints.load import TableReader, load_table
 from hugectr.checkpoints.manifest import Manifest
 from hugectr.checkpoints.merge import Link, links_of
-from hugectr.checkpoints.native import group_of, take
+from hugectr.checkpoints.native import take
 from hugectr.checkpoints.restore_partial import partial_plan
 from hugectr.checkpoints.restore_plan import Plan, plan_of, strict_plan
 from hugectr.checkpoints.rows import RowSource, bag_of, bytes_a_row
-from hugectr.errors import DataError, InvalidArgument
+from hugectr.checkpoints.state import TrainingState
+from hugectr.processes.agreement import LONG, from_root, jointly, together
 from hugectr.processes.group import ProcessGroup
-
-if TYPE_CHECKING:
-    from hugectr.model import Model
 
 #: Bytes of a model's rows, in each process, that are copied before a checkpoint replaces them.
 UNDONE = 256 << 20
 
 
-def give(model: Model, path: Path, strict: bool = True) -> Plan:
+def give(state: TrainingState, path: Path, strict: bool = True) -> Plan:
     """Bring a model to the state of a checkpoint. Collective.
 
     Parameters
     ----------
-    model : Model
+    state : TrainingState
+        Of the model.
     path : Path
         Of the checkpoint.
     strict : bool
@@ -57,31 +55,31 @@ def give(model: Model, path: Path, strict: bool = True) -> Plan:
         When files are missing or damaged, or rows do not fit. The model is as it was; one that had
         more than ``UNDONE`` bytes of rows refuses to be used when rows were being replaced.
     """
-    group = group_of(model)
+    group = state.group
     links = from_root(group, lambda: links_of(path))
     place, manifest = links[-1]
     # A model that an earlier call left unusable can be used by this one.
-    unusable, model.unusable = model.unusable, ""
+    unusable, state.unusable = state.unusable, ""
     try:
         dense = from_root(group, lambda: _read_dense(place, manifest))
         make = strict_plan if strict else partial_plan
-        plan = jointly(group, lambda: make(model, links, dense))
-        undo = _copy(model, group)
-        plan = _moved(model, plan, group, strict)
+        plan = jointly(group, lambda: make(state, links, dense))
+        undo = _copy(state, group)
+        plan = _moved(state, plan, group, strict)
         try:
-            _fill(model, plan, links, group)
+            _fill(state, plan, links, group)
         except BaseException as error:
             before, unusable = unusable, _half_resumed(place, error)
             if undo is not None and (group.size == 1 or isinstance(error, Exception)):
-                _give_back(model, undo, group)
+                _give_back(state, undo, group)
                 unusable = before
             raise
         unusable = ""
     finally:
-        model.unusable = unusable
+        state.unusable = unusable
     # What is not all of a checkpoint goes on as a run of its own.
-    if not plan.left and manifest.get("run") is not None and hasattr(type(model), "run_id"):
-        model.run_id = manifest["run"]  # type: ignore[attr-defined, unused-ignore]
+    if not plan.left and manifest.get("run") is not None:
+        state.run_id = manifest["run"]
     return plan
 
 
@@ -102,9 +100,9 @@ def _half_resumed(place: Path, error: BaseException) -> str:
 Undo = tuple[Plan, list[RowSource]]
 
 
-def _copy(model: Model, group: ProcessGroup) -> Undo | None:
+def _copy(state: TrainingState, group: ProcessGroup) -> Undo | None:
     """What the model is, unless its rows are too many; all processes decide alike."""
-    session = model.session
+    session = state.session
 
     def bytes_of_rows() -> int:
         return sum(
@@ -114,28 +112,28 @@ def _copy(model: Model, group: ProcessGroup) -> Undo | None:
 
     if max(together(group, bytes_of_rows)) > UNDONE:
         return None
-    snapshot = jointly(group, lambda: take(model), LONG)
+    snapshot = jointly(group, lambda: take(state), LONG)
     return plan_of(snapshot.fields, snapshot.dense), snapshot.tables
 
 
-def _give_back(model: Model, undo: Undo, group: ProcessGroup) -> None:
+def _give_back(state: TrainingState, undo: Undo, group: ProcessGroup) -> None:
     plan, tables = undo
-    session = model.session
+    session = state.session
 
     def work() -> None:
         for index, table in enumerate(tables):
             session.reset_embedding(index)
             if table.rows:
                 session.load_embedding(index, bag_of(table.read(0, table.rows)))
-        _set_rest(model, plan)
+        _set_rest(state, plan)
         session.set_data_position(plan.data_position)
 
     jointly(group, work, LONG)
 
 
-def _moved(model: Model, plan: Plan, group: ProcessGroup, strict: bool) -> Plan:
+def _moved(state: TrainingState, plan: Plan, group: ProcessGroup, strict: bool) -> Plan:
     """Go on reading where the checkpoint does; it is the last thing that may be refused."""
-    session, position = model.session, plan.data_position
+    session, position = state.session, plan.data_position
     if position is None:
         return plan
     start = session.data_position()
@@ -156,9 +154,9 @@ def _moved(model: Model, plan: Plan, group: ProcessGroup, strict: bool) -> Plan:
     return plan
 
 
-def _fill(model: Model, plan: Plan, links: list[Link], group: ProcessGroup) -> None:
+def _fill(state: TrainingState, plan: Plan, links: list[Link], group: ProcessGroup) -> None:
     """Replace what the model has. What does not fit now is a fault of the files."""
-    session = model.session
+    session = state.session
     try:
         for table in plan.tables:
             jointly(group, lambda index=table.own: session.reset_embedding(index))  # type: ignore[misc]
@@ -166,13 +164,13 @@ def _fill(model: Model, plan: Plan, links: list[Link], group: ProcessGroup) -> N
                 reader = TableReader(place, link, table.saved)
                 reader.parts = {part: reader.parts[part] for part in table.parts}
                 load_table(session, table.own, reader, group)
-        jointly(group, lambda: _set_rest(model, plan))
+        jointly(group, lambda: _set_rest(state, plan))
     except InvalidArgument as error:
         raise DataError(f"{links[-1][0]} does not fit the model: {error}") from error
 
 
-def _set_rest(model: Model, plan: Plan) -> None:
-    session = model.session
+def _set_rest(state: TrainingState, plan: Plan) -> None:
+    session = state.session
     session.set_dense_weights(plan.weights)
     session.set_dense_optimizer_states(plan.states)
     if plan.statistics:
@@ -183,5 +181,5 @@ def _set_rest(model: Model, plan: Plan) -> None:
         session.set_learning_rate_state(plan.learning_rate)
     if plan.loss_scaling is not None:
         session.set_loss_scaling_state(plan.loss_scaling)
-    model.set_frozen(set(plan.frozen))
-    model.fit_epoch = plan.fit_epoch
+    state.set_frozen(set(plan.frozen))
+    state.fit_epoch = plan.fit_epoch

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hugectr.checkpoints.chunks import Array
-from hugectr.checkpoints.description import Description, description_of
+from hugectr.checkpoints.description import Description
 from hugectr.checkpoints.manifest import Manifest
 from hugectr.checkpoints.merge import Link
 from hugectr.checkpoints.restore_plan import (
@@ -21,7 +21,7 @@ from hugectr.checkpoints.restore_plan import (
 )
 
 if TYPE_CHECKING:
-    from hugectr.model import Model
+    from hugectr.checkpoints.state import TrainingState
 
 
 class _Account:
@@ -40,7 +40,7 @@ class _Account:
         return not against
 
 
-def partial_plan(model: Model, links: Sequence[Link], dense: Mapping[str, Array]) -> Plan:
+def partial_plan(state: TrainingState, links: Sequence[Link], dense: Mapping[str, Array]) -> Plan:
     """The plan to take what fits, and to keep the model's own else.
 
     Dense weights go by name and shape, their optimizer states with them when the optimizer is the
@@ -48,12 +48,12 @@ def partial_plan(model: Model, links: Sequence[Link], dense: Mapping[str, Array]
     statistics by layer and size. Step, epoch and schedule are the checkpoint's.
     """
     _, manifest = links[-1]
-    saved, own = manifest.get("description"), description_of(model)
+    saved, own = manifest.get("description"), state.description()
     account = _Account()
-    weights, states = _dense(model, manifest, dense, saved, own, account)
-    tables = _tables(model, manifest, saved, own, account)
-    statistics = _statistics(model, manifest, dense, account)
-    names = {"", *(embedding.sparse_embedding_name for embedding in model.embeddings)}
+    weights, states = _dense(state, manifest, dense, saved, own, account)
+    tables = _tables(state, manifest, saved, own, account)
+    statistics = _statistics(state, manifest, dense, account)
+    names = {"", *state.table_names}
     for name in manifest["frozen"]:
         what = f"frozen {name!r}" if name else "frozen dense network"
         account.say(what, "" if name in names else "the model has no such table")
@@ -65,8 +65,8 @@ def partial_plan(model: Model, links: Sequence[Link], dense: Mapping[str, Array]
         "loss scaling", "" if scaling else _because(saved, "the model computes in other numbers")
     ):
         changes["loss_scaling"] = None
-    if manifest["seed"] not in (None, model.session.seed()):
-        account.say("seed", f"{manifest['seed']}, the model keeps {model.session.seed()}")
+    if manifest["seed"] not in (None, state.session.seed()):
+        account.say("seed", f"{manifest['seed']}, the model keeps {state.session.seed()}")
     return plan_of(
         manifest,
         dense,
@@ -85,7 +85,7 @@ def _because(saved: Description | None, why: str) -> str:
 
 
 def _dense(
-    model: Model,
+    state: TrainingState,
     manifest: Manifest,
     dense: Mapping[str, Array],
     saved: Description | None,
@@ -93,12 +93,12 @@ def _dense(
     account: _Account,
 ) -> tuple[Array, Array]:
     """The model's weights and states with those of the checkpoint that fit."""
-    weights = model.session.dense_weights().copy()
-    states = model.session.dense_optimizer_states().copy()
+    weights = state.session.dense_weights().copy()
+    states = state.session.dense_optimizer_states().copy()
     theirs = _places(
         {tensor["name"]: tuple(tensor["shape"]) for tensor in manifest.get("dense_tensors", [])}
     )
-    ours = _places(own_tensors(model))
+    ours = _places(own_tensors(state))
     their_states = _state_rows(dense["dense.states"], dense["dense.weights"])
     our_states = _state_rows(states, weights)
     same = saved is not None and saved["optimizer"]["type"] == own["optimizer"]["type"]
@@ -143,13 +143,13 @@ def _state_rows(states: Array, weights: Array) -> Array:
 
 
 def _tables(
-    model: Model,
+    state: TrainingState,
     manifest: Manifest,
     saved: Description | None,
     own: Description,
     account: _Account,
 ) -> list[TablePlan]:
-    ours = {embedding.sparse_embedding_name: i for i, embedding in enumerate(model.embeddings)}
+    ours = {name: i for i, name in enumerate(state.table_names)}
     theirs = {table["name"]: i for i, table in enumerate(manifest["tables"])}
     found = []
     for name, number in theirs.items():
@@ -158,7 +158,7 @@ def _tables(
             account.say(what, "the model has no such table")
             continue
         index = ours[name]
-        a, b = saved_parts(manifest, number), model.session.embedding_parts(index)
+        a, b = saved_parts(manifest, number), state.session.embedding_parts(index)
         against = ""
         if a["vector"] != b["vector"]:
             against = f"vectors of {a['vector'][1][0]}, the model's are of {b['vector'][1][0]}"
@@ -172,7 +172,7 @@ def _tables(
             continue
         states = [part for part in a if part.startswith("state") or part == "last_step"]
         same = _table_optimizer(saved, name) == _table_optimizer(own, name) is not None
-        with_states = same and list(a) == list(b)
+        with_states = same and a == b
         if states:
             account.say(
                 f"optimizer states of table {name!r}",
@@ -195,9 +195,9 @@ def _table_optimizer(of: Description | None, name: str) -> tuple[Any, Any] | Non
 
 
 def _statistics(
-    model: Model, manifest: Manifest, dense: Mapping[str, Array], account: _Account
+    state: TrainingState, manifest: Manifest, dense: Mapping[str, Array], account: _Account
 ) -> Statistics:
-    own = {name: (mean, var) for name, mean, var in model.session.non_trainables()}
+    own = {name: (mean, var) for name, mean, var in state.session.non_trainables()}
     names = manifest["statistics"]
     for index, name in enumerate(names):
         mean, var = (dense[f"statistics{index}.{kind}"] for kind in ("mean", "var"))

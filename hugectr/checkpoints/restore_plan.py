@@ -8,15 +8,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hugectr import log
+from hugectr.base import log
+from hugectr.base.errors import InvalidArgument
 from hugectr.checkpoints.chunks import Array
-from hugectr.checkpoints.description import description_of, differences
+from hugectr.checkpoints.description import differences
 from hugectr.checkpoints.manifest import Manifest, row_shape
 from hugectr.checkpoints.merge import Link
-from hugectr.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from hugectr.model import Model
+    from hugectr.checkpoints.state import TrainingState
 
 Statistics = list[tuple[str, Array, Array]]
 
@@ -81,7 +81,7 @@ def plan_of(fields: Mapping[str, Any], dense: Mapping[str, Array], **changes: An
 # --- all of it ------------------------------------------------------------------------------------
 
 
-def strict_plan(model: Model, links: Sequence[Link], dense: Mapping[str, Array]) -> Plan:
+def strict_plan(state: TrainingState, links: Sequence[Link], dense: Mapping[str, Array]) -> Plan:
     """The plan to take all of a checkpoint of this very model.
 
     Raises
@@ -90,15 +90,15 @@ def strict_plan(model: Model, links: Sequence[Link], dense: Mapping[str, Array])
         When it is of another model; lists every difference.
     """
     path, manifest = links[-1]
-    found = layout_differences(model, manifest)
+    found = layout_differences(state, manifest)
     if manifest.get("description") is not None:
-        found = [*differences(manifest["description"], description_of(model)), *found]
+        found = [*differences(manifest["description"], state.description()), *found]
     elif not found:
         _say_what_is_unknown(path)
     seed = manifest["seed"]
-    if seed is not None and seed != model.session.seed():
+    if seed is not None and seed != state.session.seed():
         found.append(
-            f"it was trained with seed {seed}, the model has seed {model.session.seed()}: new rows "
+            f"it was trained with seed {seed}, the model has seed {state.session.seed()}: new rows "
             "and dropout would not go on as they would have"
         )
     if found:
@@ -108,7 +108,7 @@ def strict_plan(model: Model, links: Sequence[Link], dense: Mapping[str, Array])
             f"{path} is of another model ({count}):\n  {lines}\nbuild the model that was saved, or "
             "take what fits with resume(path, strict=False)"
         )
-    own = [name for name, _, _ in model.session.non_trainables()]
+    own = [name for name, _, _ in state.session.non_trainables()]
     plan = plan_of(manifest, dense)
     # The original layout does not name them (None): by order.
     named = [
@@ -128,11 +128,11 @@ def _say_what_is_unknown(path: Path) -> None:
     )
 
 
-def layout_differences(model: Model, manifest: Manifest) -> list[str]:
+def layout_differences(state: TrainingState, manifest: Manifest) -> list[str]:
     """What the sizes, names and shapes of a checkpoint say against its being of a model."""
-    session = model.session
+    session = state.session
     found = []
-    ours = [embedding.sparse_embedding_name for embedding in model.embeddings]
+    ours = state.table_names
     theirs = [table["name"] for table in manifest["tables"]]
     if theirs != ours:
         found.append(f"tables: checkpoint {theirs}, model {ours}")
@@ -143,7 +143,7 @@ def layout_differences(model: Model, manifest: Manifest) -> list[str]:
                 found.append(
                     f"rows of table {table['name']!r}: checkpoint {_shown(a)}, model {_shown(b)}"
                 )
-    found += _tensor_differences(manifest.get("dense_tensors"), own_tensors(model))
+    found += _tensor_differences(manifest.get("dense_tensors"), own_tensors(state))
     for what, values in (
         ("dense.weights", session.dense_weights()),
         ("dense.states", session.dense_optimizer_states()),
@@ -151,7 +151,7 @@ def layout_differences(model: Model, manifest: Manifest) -> list[str]:
         (count,) = manifest["files"][what]["shape"]
         if count != values.size:
             found.append(f"{what}: checkpoint {count} values, model {values.size}")
-    return found + _statistics_differences(model, manifest)
+    return found + _statistics_differences(state, manifest)
 
 
 def saved_parts(manifest: Manifest, index: int) -> dict[str, tuple[str, tuple[int, ...]]]:
@@ -160,15 +160,19 @@ def saved_parts(manifest: Manifest, index: int) -> dict[str, tuple[str, tuple[in
     return {part: row_shape(manifest, table, part) for part in table["parts"]}
 
 
-def own_tensors(model: Model) -> dict[str, tuple[int, ...]]:
+def own_tensors(state: TrainingState) -> dict[str, tuple[int, ...]]:
     """Names and shapes of the dense weights of a model."""
-    session = model.session
+    session = state.session
     return {name: tuple(session.weight_view(name, 0).shape) for name in session.weight_names()}
 
 
 def _shown(parts: Mapping[str, tuple[str, tuple[int, ...]]]) -> str:
     (size,) = parts["vector"][1]
-    return f"{', '.join(parts)} of {size}"
+    named = [
+        f"{part} (one number a row)" if shape == (1,) != (size,) else part
+        for part, (_, shape) in parts.items()
+    ]
+    return f"{', '.join(named)} of {size}"
 
 
 def _tensor_differences(
@@ -187,8 +191,8 @@ def _tensor_differences(
     return found
 
 
-def _statistics_differences(model: Model, manifest: Manifest) -> list[str]:
-    own = model.session.non_trainables()
+def _statistics_differences(state: TrainingState, manifest: Manifest) -> list[str]:
+    own = state.session.non_trainables()
     saved = manifest["statistics"]
     sizes = [manifest["files"][f"statistics{i}.mean"]["shape"][0] for i in range(len(saved))]
     if len(saved) != len(own):

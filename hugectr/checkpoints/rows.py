@@ -29,11 +29,14 @@ class RowSource(Protocol):
         Of the table.
     parts : Parts
     rows : int
+    placement : str or None
+        Where rows are, as the core names it; None: not known.
     """
 
     name: str
     parts: Parts
     rows: int
+    placement: str | None
 
     def read(
         self, begin: int, end: int, into: Mapping[str, Array] | None = None
@@ -56,10 +59,13 @@ class HeldRows:
     name : str
     arrays : dict of str to ndarray
         Part -> its rows.
+    placement : str, optional
     """
 
-    def __init__(self, name: str, arrays: Mapping[str, Array]) -> None:
-        self.name = name
+    def __init__(
+        self, name: str, arrays: Mapping[str, Array], placement: str | None = None
+    ) -> None:
+        self.name, self.placement = name, placement
         self.arrays = arrays
         self.parts: Parts = {
             part: (str(values.dtype), values.shape[1:]) for part, values in arrays.items()
@@ -89,6 +95,7 @@ class ModelRows:
     def __init__(self, session: _core.Session, index: int, name: str, since: int = 0) -> None:
         self.name = name
         self.parts: Parts = session.embedding_parts(index)
+        self.placement: str | None = session.embedding_placement(index)
         self._session, self._index = session, index
         self._order = session.embedding_order(index, since)
         self.rows = len(self._order)

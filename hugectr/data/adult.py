@@ -4,8 +4,8 @@
 Becker, B. and Kohavi, R. (1996), DOI 10.24432/C5XW20, CC BY 4.0 (``adult_ATTRIBUTION.txt``).
 
 Every one of the 14 columns becomes a slot of its own: 8 categorical ones, and the 6 numeric ones
-cut into buckets at quantiles of the training rows. A few crosses of two columns join them for the
-wide side. Buckets, vocabularies and the mean and deviation of the dense features come from the
+cut into bins at quantiles of the training rows. A few crosses of two columns join them for the
+wide side. Bins, vocabularies and the mean and deviation of the dense features come from the
 training rows alone.
 
 Keys of slot ``k`` are ``offset[k] + 0 .. size[k] - 1``, where 0 stands for "other": a category that
@@ -38,7 +38,7 @@ CATEGORICAL: Final = (
     "sex",
     "native_country",
 )
-#: numeric column -> largest number of buckets
+#: numeric column -> largest number of bins
 NUMERIC: Final = {
     "age": 32,
     "fnlwgt": 16,
@@ -109,7 +109,7 @@ class AdultEncoder:
     Parameters
     ----------
     train : pyarrow.Table
-        Rows to learn buckets, vocabularies and normalisation from.
+        Rows to learn bins, vocabularies and normalisation from.
 
     Attributes
     ----------
@@ -131,12 +131,12 @@ class AdultEncoder:
             values = sorted(set(_column(train, name)))
             self._vocabulary[name] = {value: i + 1 for i, value in enumerate(values)}
             self.sizes[name] = len(values) + 1
-        for name, buckets in NUMERIC.items():
+        for name, bins in NUMERIC.items():
             values = train[name].to_numpy().astype(np.float64)
             # Quantiles of the distinct values' own share: a column that is mostly zero would
-            # otherwise lose all its buckets to the zero.
+            # otherwise lose all its bins to the zero.
             body = values[values != 0] if (values == 0).mean() > 0.5 else values
-            quantiles = np.quantile(body, np.linspace(0.0, 1.0, buckets)[:-1])
+            quantiles = np.quantile(body, np.linspace(0.0, 1.0, bins)[:-1])
             self._edges[name] = np.unique(quantiles)
             self.sizes[name] = len(self._edges[name]) + 2
             transformed = self._transform(name, values)
@@ -214,7 +214,7 @@ class AdultFiles:
 def write_adult_norm(folder: str | os.PathLike[str], files: int = 4) -> AdultFiles:
     """Write both splits as Norm files with checksums.
 
-    Slots of a record: the wide one, then the 14 deep ones. Wide keys lie above all deep keys.
+    Slots of a sample: the wide one, then the 14 deep ones. Wide keys lie above all deep keys.
 
     Parameters
     ----------

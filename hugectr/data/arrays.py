@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hugectr.errors import rejected
+from hugectr.base.errors import rejected
 from hugectr.interop import to_numpy
 
 Csr = tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from hugectr.arguments import check_bool, check_int, check_str
-from hugectr.errors import rejected
+from hugectr.base.arguments import check_bool, check_int, check_str
+from hugectr.base.errors import rejected
 
 if TYPE_CHECKING:
     from hugectr._core import ArrowMapping, ShuffleSpec

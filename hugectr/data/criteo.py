@@ -24,13 +24,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from rich.progress import track
 
-from hugectr.arguments import check_choice, check_int
+from hugectr.base.arguments import check_choice, check_int
+from hugectr.base.errors import InvalidArgument, rejected
 from hugectr.data.criteo_categories import Counts, CountTotal, Encoding, count
 from hugectr.data.criteo_lines import CATEGORIES, INTEGERS, Lines, Part, cut, parse, read_part
 from hugectr.data.norm import write_file_list, write_norm
 from hugectr.data.parquet import ROW_GROUP_ROWS, write_metadata
-from hugectr.enums import Check_t
-from hugectr.errors import InvalidArgument, rejected
 
 T = TypeVar("T")
 SAMPLE_WORDS = 1 + INTEGERS + CATEGORIES
@@ -309,7 +308,7 @@ def _write(
         )
     else:
         offsets = np.concatenate([[0], np.cumsum(encoding.slot_sizes[:-1])])
-        write_norm(temporary, lines.label[:, None], dense, keys + offsets, Check_t.Sum, True)
+        write_norm(temporary, lines.label[:, None], dense, keys + offsets, "Sum", i64=True)
     temporary.replace(path)
 
 

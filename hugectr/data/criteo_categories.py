@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hugectr.base.errors import DataError
 from hugectr.data.criteo_lines import CATEGORIES, Lines
-from hugectr.errors import DataError
 
 Counts = tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]
 

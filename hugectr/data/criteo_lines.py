@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.csv
 
+from hugectr.base.errors import DataError
 from hugectr.data.regular_file import open_regular, regular_file_size
-from hugectr.errors import DataError
 
 INTEGERS, CATEGORIES = 13, 26
 _FIELDS = 1 + INTEGERS + CATEGORIES

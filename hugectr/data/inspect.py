@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hugectr.base.errors import DataError
 from hugectr.data.inspect_columns import RawShape, Table, is_parquet_source, read_parquet, read_raw
 from hugectr.data.norm import NormHeader, read_norm_header
 from hugectr.data.norm_records import NormRecords, find_key_bytes, read_norm_records
 from hugectr.data.regular_file import read_file_list
-from hugectr.errors import DataError
 
 
 @dataclass
@@ -147,7 +147,7 @@ def inspect(
         The reader's slot_size_array: keys beyond a slot's size are warned of, and keys of
         different slots count as different.
     limit : int
-        Rows to read at most.
+        Samples to read at most.
 
     Returns
     -------
@@ -207,7 +207,7 @@ def inspect_norm(
     i64 : bool, optional
         Width of the keys; found out when not given.
     limit : int
-        Rows to read at most; the headers of all files are read in any case.
+        Samples to read at most; the headers of all files are read in any case.
 
     Returns
     -------

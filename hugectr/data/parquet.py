@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
+from hugectr.base.errors import DataError, InvalidArgument
 from hugectr.data.columns import Columns
 from hugectr.data.regular_file import (
     MOST_TEXT_BYTES,
@@ -29,7 +30,6 @@ from hugectr.data.regular_file import (
     read_text,
     regular_file_size,
 )
-from hugectr.errors import DataError, InvalidArgument
 
 METADATA = "_metadata.json"
 # Of files written here: what a reading thread decodes, and holds, at a time.

@@ -12,9 +12,9 @@ import io
 import os
 from typing import BinaryIO
 
-from hugectr import regular_file
-from hugectr.errors import DataError
-from hugectr.regular_file import NotRegularError, Path
+from hugectr.base import regular_file
+from hugectr.base.errors import DataError
+from hugectr.base.regular_file import NotRegularError, Path
 
 #: Largest text that is read in one piece: a configuration, a list of files.
 MOST_TEXT_BYTES = 64 << 20

@@ -14,8 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hugectr.base.errors import InvalidArgument, rejected
 from hugectr.data.columns import Columns
-from hugectr.errors import InvalidArgument, rejected
 
 IN_MEMORY = "table in memory"  # what stands for the path
 BLOCK_ROWS = 65536  # rows of a block: what is shuffled, and handed to a worker, in one piece

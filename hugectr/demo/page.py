@@ -11,7 +11,7 @@ import hugectr
 from hugectr.data.adult import AdultFiles
 from hugectr.demo.training import History
 from hugectr.demo.wide_and_deep import BATCH
-from hugectr.pipeline import who_waits
+from hugectr.model.pipeline import who_waits
 from hugectr.report import Chart, KeyFigure, Series, Share, Table, TrainingReport
 
 _TABLES = ("wide", "deep")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training with a record of what happened, for the report."""
+"""Training, and notes of what happened, for the report."""
 
 from __future__ import annotations
 

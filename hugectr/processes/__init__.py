@@ -14,8 +14,9 @@ import time
 from types import TracebackType
 from typing import Any
 
-from hugectr import _core, log
-from hugectr.errors import CommError, InvalidArgument
+from hugectr import _core
+from hugectr.base import log
+from hugectr.base.errors import CommError, InvalidArgument
 from hugectr.processes.environment import place_of, started_by_mpi
 from hugectr.processes.failure import limit_from_environment
 from hugectr.processes.group import ProcessGroup

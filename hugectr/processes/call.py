@@ -7,7 +7,7 @@ import contextlib
 import socket
 from collections.abc import Callable
 
-from hugectr.errors import CommError
+from hugectr.base.errors import CommError
 from hugectr.processes import greeting
 from hugectr.processes.deadline import Deadline
 from hugectr.processes.environment import Place

@@ -9,10 +9,10 @@ import threading
 import time
 from collections.abc import Sequence
 
+from hugectr.base.threads import start_thread
 from hugectr.processes.failure import JobFailure
 from hugectr.processes.forked import at_exit_here
 from hugectr.processes.frames import MAX_MESSAGE, Forged, Link, MessageReader, sealed
-from hugectr.threads import start_thread
 
 _BYE = b"\0"  # everything else is a reason
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from hugectr.errors import CommError
+from hugectr.base.errors import CommError
 from hugectr.processes.secret import WAY_OUT, given_secret
 
 #: Variables of mpirun and its relatives that say how many processes there are.

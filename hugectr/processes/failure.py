@@ -14,7 +14,8 @@ from types import FrameType
 from typing import Any
 
 from hugectr import _core
-from hugectr.errors import CommError
+from hugectr.base.errors import CommError, OutOfMemory
+from hugectr.base.threads import start_thread
 
 _PACKAGE = str(Path(__file__).parents[1]) + os.sep
 
@@ -163,12 +164,11 @@ _core.comm_error_hooks.append(_script_was_told)
 
 
 def _start(work: Callable[..., None], argument: Any) -> threading.Thread | None:
-    thread = threading.Thread(target=work, args=(argument,), name="hctr-failure", daemon=True)
     try:
-        thread.start()
-    except RuntimeError:  # an interpreter that is about to end may start no thread
+        return start_thread(work, argument, name="hctr-failure", daemon=True)
+    except (RuntimeError, OutOfMemory):
+        # An interpreter that is about to end may start no thread, a system may have none.
         return None
-    return thread
 
 
 def _end_process(why: str) -> None:

@@ -11,12 +11,12 @@ import socket
 import threading
 import time
 
-from hugectr.errors import CommError
+from hugectr.base.errors import CommError
+from hugectr.base.threads import start_thread
 from hugectr.processes import greeting
 from hugectr.processes.deadline import Deadline
 from hugectr.processes.environment import Place
 from hugectr.processes.frames import Link
-from hugectr.threads import start_thread
 
 _GREETING_SECONDS = 5.0  # for a whole greeting, however its bytes drop in
 _SILENT_SECONDS = 0.2  # a process of this job has said something by then

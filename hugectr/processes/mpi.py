@@ -9,13 +9,13 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from hugectr.errors import CommError
+from hugectr.base.errors import CommError
+from hugectr.base.threads import start_thread
 from hugectr.processes.connected import ConnectedGroup
 from hugectr.processes.failure import JobFailure, seconds_before_telling
 from hugectr.processes.forked import at_exit_here
 from hugectr.processes.frames import MAX_MESSAGE
 from hugectr.processes.group import ProcessGroup
-from hugectr.threads import start_thread
 
 _ABORT_TAG, _DATA_TAG = 2, 1
 _PIECE = 1 << 30  # bytes of a message; counts of MPI are 32-bit numbers

@@ -11,7 +11,7 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from hugectr.errors import CommError
+from hugectr.base.errors import CommError
 from hugectr.processes import values
 from hugectr.processes.call import Address, call
 from hugectr.processes.deadline import Deadline

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from hugectr.errors import CommError
+from hugectr.base.errors import CommError
 
 SECRET, SECRET_FILE = "HUGECTR_JOB_SECRET", "HUGECTR_JOB_SECRET_FILE"
 #: Characters; 16 random bytes in hexadecimal digits are 32.

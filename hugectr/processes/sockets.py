@@ -7,7 +7,7 @@ import select
 import time
 from collections.abc import Callable, Sequence
 
-from hugectr.errors import CommError
+from hugectr.base.errors import CommError
 from hugectr.processes.call import call
 from hugectr.processes.connected import ConnectedGroup
 from hugectr.processes.control import Control

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hugectr.errors import CommError
+from hugectr.base.errors import CommError
 from hugectr.processes.group import ProcessGroup
 
 

@@ -13,9 +13,16 @@ from typing import Any
 
 from rich.progress import track
 
-from hugectr.arguments import check_bool, check_enum, check_float, check_int, check_ints, check_str
-from hugectr.enums import Check_t, DataReaderType_t, Distribution_t, PowerLaw_t
-from hugectr.errors import rejected
+from hugectr.base.arguments import (
+    check_bool,
+    check_enum,
+    check_float,
+    check_int,
+    check_ints,
+    check_str,
+)
+from hugectr.base.errors import rejected
+from hugectr.spec.enums import Check_t, DataReaderType_t, Distribution_t, PowerLaw_t
 from hugectr.tools.generated_files import begin_sets, finish_sets, plan_pieces, write_piece
 from hugectr.tools.key_distribution import power_law_alpha
 

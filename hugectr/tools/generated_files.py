@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from hugectr.data.norm import write_file_list, write_norm
 from hugectr.data.parquet import ROW_GROUP_ROWS, write_metadata
-from hugectr.enums import DataReaderType_t
+from hugectr.spec.enums import DataReaderType_t
 from hugectr.tools.generated_samples import Piece, Samples, draw
 
 if TYPE_CHECKING:

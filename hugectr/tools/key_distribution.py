@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hugectr.enums import Distribution_t, PowerLaw_t
+from hugectr.spec.enums import Distribution_t, PowerLaw_t
 
 _ALPHA = {PowerLaw_t.Long: 0.9, PowerLaw_t.Medium: 1.1, PowerLaw_t.Short: 1.3}
 

@@ -6,10 +6,10 @@
 
 #include "core/cpp/base/error.hpp"
 #include "core/cpp/memory/general_buffer2.hpp"
-#include "core/cuda/device/device_guard.hpp"
-#include "core/cuda/device/status.hpp"
+#include "core/cuda/device/scratch.hpp"
+#include "core/cuda/driver/device_guard.hpp"
+#include "core/cuda/driver/status.hpp"
 #include "core/cuda/memory/cuda_allocators.hpp"
-#include "core/cuda/memory/scratch.hpp"
 #include "tests/cuda/gpu.hpp"
 
 namespace hugectr::cuda {

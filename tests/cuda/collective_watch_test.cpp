@@ -6,8 +6,8 @@
 #include <future>
 #include <thread>
 
-#include "core/cuda/device/device_guard.hpp"
-#include "core/cuda/device/status.hpp"
+#include "core/cuda/driver/device_guard.hpp"
+#include "core/cuda/driver/status.hpp"
 #include "tests/cuda/gpu.hpp"
 
 namespace hugectr::cuda {

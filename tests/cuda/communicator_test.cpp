@@ -191,6 +191,40 @@ TEST_F(NcclTest, AllToAllWithUnequalAndEmptyPartsAndBroadcast) {
   });
 }
 
+TEST_F(NcclTest, CollectivesTogetherAreEachAlone) {
+  GpuRanks ranks(2);  // of more NCCL may sum in another order
+  const std::size_t size = ranks.size(), n = 1000;
+  ranks.run([&](std::size_t r) {
+    Stream& stream = *ranks.streams[r];
+    Communicator& comm = *ranks.communicators[r];
+    DeviceArray<float> in(ranks.devices[r], size * n);
+    std::vector<float> values(size * n);
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i + 7 * r) / 3;
+    in.set(stream, values);
+    const auto part = [&](DeviceArray<float>& of) {
+      return make_ref(of.data(), {n}, of.ref().device);
+    };
+    DeviceArray<float> sum(ranks.devices[r], n), sum_alone(ranks.devices[r], n);
+    DeviceArray<float> all(ranks.devices[r], size * n), all_alone(ranks.devices[r], size * n);
+    DeviceArray<float> to(ranks.devices[r], size * n), to_alone(ranks.devices[r], size * n);
+    const std::vector<std::size_t> counts(size, n);
+    comm.together({{.collective = "reduce_scatter", .in = in.ref(), .out = sum.ref()},
+                   {.collective = "all_gather", .in = part(in), .out = all.ref()},
+                   {.collective = "all_to_all",
+                    .in = in.ref(),
+                    .out = to.ref(),
+                    .send_counts = counts,
+                    .receive_counts = counts}},
+                  stream);
+    comm.reduce_scatter(in.ref(), sum_alone.ref(), stream);
+    comm.all_gather(part(in), all_alone.ref(), stream);
+    comm.all_to_all(in.ref(), counts, to_alone.ref(), counts, stream);
+    EXPECT_EQ(sum.get(stream), sum_alone.get(stream)) << r;
+    EXPECT_EQ(all.get(stream), all_alone.get(stream)) << r;
+    EXPECT_EQ(to.get(stream), to_alone.get(stream)) << r;
+  });
+}
+
 TEST_F(NcclTest, GrowableMemoryTravelsToo) {
   GpuRanks ranks(2);
   std::vector<std::unique_ptr<GrowableMemory>> memory(2);

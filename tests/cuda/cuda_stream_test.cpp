@@ -7,9 +7,9 @@
 #include <thread>
 
 #include "core/cpp/base/error.hpp"
-#include "core/cuda/device/device_guard.hpp"
-#include "core/cuda/device/status.hpp"
-#include "core/cuda/memory/scratch.hpp"
+#include "core/cuda/device/scratch.hpp"
+#include "core/cuda/driver/device_guard.hpp"
+#include "core/cuda/driver/status.hpp"
 #include "tests/cuda/gpu.hpp"
 
 namespace hugectr::cuda {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/cpp/embedding/embedding.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <random>
 #include <string>
 
+#include "core/cpp/embedding/lookup/lookup_group.hpp"
 #include "tests/cuda/gpu.hpp"
 
 /// A table on a GPU against the same table on the CPU, whose rules tests/cpp/embedding checks.
@@ -55,10 +54,10 @@ class TableOn {
       : resources_(ResourceManager::create({{0}}, 17, type)),
         gpu_(resources_->get_local_gpu(0)),
         memory_(gpu_.memory_resource()),
-        table_(make_embedding(params, resources_)) {}
+        group_(std::make_unique<LookupGroup>(std::vector{params}, resources_)) {}
   ~TableOn() {
     resources_->synchronize();
-    table_.reset();
+    group_.reset();
     for (const auto& [data, bytes] : held_) memory_->deallocate(data, bytes);
   }
   TableOn(const TableOn&) = delete;
@@ -67,14 +66,15 @@ class TableOn {
   void plan(const HostBatch& batch, PlanSlot slot) {
     const std::size_t n = batch.keys.size();
     samples_[static_cast<std::size_t>(slot)] = (batch.row_offsets.size() - 1) / kSlots;
-    table_->plan(0, {copy(batch.keys, {n}), copy(batch.row_offsets, {batch.row_offsets.size()}), n},
-                 slot, slot != PlanSlot::Eval);
+    const SparseTensor csr{copy(batch.keys, {n}),
+                           copy(batch.row_offsets, {batch.row_offsets.size()}), n};
+    group_->plan(0, {&csr, 1}, slot, slot != PlanSlot::Eval);
   }
   std::vector<float> forward(PlanSlot slot) {
     const std::size_t samples = samples_[static_cast<std::size_t>(slot)];
     std::vector<float> host(samples * kSlots * kDim);
     const TensorRef output = copy(host, {samples, kSlots, kDim});
-    table_->forward(0, slot, output);
+    group_->forward(0, slot, {&output, 1});
     gpu_.compute_stream().copy(host.data(), output.data, output.size_in_bytes());
     gpu_.compute_stream().synchronize();
     return host;
@@ -85,9 +85,10 @@ class TableOn {
     std::uniform_real_distribution<float> uniform(-1.0f, 1.0f);
     std::vector<float> gradient(samples * kSlots * kDim);
     for (float& g : gradient) g = uniform(random);
-    table_->backward_and_update(0, slot, copy(gradient, {samples, kSlots, kDim}),
-                                copy(std::vector<float>{0.1f}, {1}),
-                                copy(std::vector<std::int64_t>{1}, {1}), {});
+    const TensorRef vectors = copy(gradient, {samples, kSlots, kDim});
+    group_->backward_and_update(
+        0, slot, {&vectors, 1},
+        {copy(std::vector<float>{0.1f}, {1}), copy(std::vector<std::int64_t>{1}, {1}), {}});
   }
   std::vector<float> train(const HostBatch& batch, std::uint64_t seed) {
     plan(batch, PlanSlot::Train0);
@@ -95,7 +96,8 @@ class TableOn {
     update(PlanSlot::Train0, seed);
     return output;
   }
-  IEmbedding& table() { return *table_; }
+  ShardedTable& table() { return group_->table(0); }
+  LookupGroup& group() { return *group_; }
 
  private:
   template <class T>
@@ -111,7 +113,7 @@ class TableOn {
   std::shared_ptr<ResourceManager> resources_;
   GPUResource& gpu_;
   std::shared_ptr<MemoryResource> memory_;
-  std::unique_ptr<IEmbedding> table_;
+  std::unique_ptr<LookupGroup> group_;
   std::array<std::size_t, 3> samples_{};
   std::vector<std::pair<void*, std::size_t>> held_;
 };
@@ -191,7 +193,7 @@ TEST_P(CudaEmbedding, ADroppedPlanGivesItsRowsBack) {
   const BufferBag before = gpu.table().dump(false);
   gpu.plan(random_batch(100, 5000, 2), PlanSlot::Train1);
   gpu.plan(random_batch(9000, 5000, 3), PlanSlot::Train0);
-  gpu.table().drop_plan(PlanSlot::Train1);
+  gpu.group().drop_plan(PlanSlot::Train1);
   EXPECT_EQ(gpu.table().dump(false).vectors, before.vectors);
   gpu.plan(random_batch(20'000, 50, 4), PlanSlot::Eval);
   const auto unknown = gpu.forward(PlanSlot::Eval);

@@ -6,7 +6,7 @@
 #include "core/cuda/comm/nccl.hpp"
 #include "core/cuda/device/cublas_lt.hpp"
 #include "core/cuda/device/launch.cuh"
-#include "core/cuda/device/shared_library.hpp"
+#include "core/cuda/driver/shared_library.hpp"
 #include "tests/cuda/gpu.hpp"
 
 namespace hugectr::cuda {

@@ -3,7 +3,7 @@
 
 #include "core/cpp/base/error.hpp"
 #include "core/cpp/memory/growable_tensor.hpp"
-#include "core/cuda/device/status.hpp"
+#include "core/cuda/driver/status.hpp"
 #include "core/cuda/memory/cuda_growable_memory.hpp"
 #include "tests/cuda/gpu.hpp"
 

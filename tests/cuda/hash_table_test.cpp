@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/cpp/embedding/hash_table.hpp"
+#include "core/cpp/embedding/table/hash_table.hpp"
 
 #include <algorithm>
 #include <map>
@@ -27,20 +27,21 @@ class CudaHashTable : public GpuTest<1> {
     stream_ = this->backend().create_stream(this->device, "test");
     context_ = {.stream = stream_.get(), .pool = &pool_, .device = this->device};
   }
-  HashTable<Key> make(std::size_t max_rows, bool slots = false) {
-    return HashTable<Key>(this->backend().memory_resource(this->device), "test table", max_rows,
-                          slots, this->backend().staging_resource(this->device));
+  HashTable make(std::size_t max_rows, bool slots = false) {
+    return HashTable(this->backend().memory_resource(this->device), "test table",
+                     ScalarTypeOf<Key>::value, max_rows, slots,
+                     this->backend().staging_resource(this->device));
   }
-  Numbers insert(HashTable<Key>& table, const std::vector<Key>& keys, const Numbers& buckets = {},
+  Numbers insert(HashTable& table, const std::vector<Key>& keys, const Numbers& buckets = {},
                  SlotOfBucket slot_of = {}) {
     return call(keys, buckets, [&](const TensorRef& k, const TensorRef& b, const TensorRef& r) {
       result_ = table.get_insert(context_, k, b, slot_of, r);
     });
   }
-  Numbers find(HashTable<Key>& table, const std::vector<Key>& keys, std::size_t limit = kNoRow,
+  Numbers find(HashTable& table, const std::vector<Key>& keys, std::size_t limit = kNoRow,
                const Numbers& buckets = {}, SlotOfBucket slot_of = {}) {
     return call(keys, buckets, [&](const TensorRef& k, const TensorRef& b, const TensorRef& r) {
-      result_ = table.get_mark(context_, k, b, slot_of, limit, r);
+      result_ = table.get_mark(context_, k, b, slot_of, {.rows = limit}, r);
     });
   }
   /// Random keys of a range, its ends among them.
@@ -63,7 +64,7 @@ class CudaHashTable : public GpuTest<1> {
   std::unique_ptr<Stream> stream_;
   ThreadPool pool_{1};
   OpContext context_;
-  typename HashTable<Key>::Result result_;
+  HashTable::Result result_;
 
  private:
   template <class Body>
@@ -157,7 +158,7 @@ TYPED_TEST(CudaHashTable, AFullTableCountsOnAndCanGoBack) {
   EXPECT_EQ(this->result_.rows, 900'000u) << "what would have been needed";
   EXPECT_EQ(table.size(), 500'000u);
   EXPECT_EQ(std::count(rows.begin(), rows.end(), kNoRow), 400'000);
-  table.truncate(this->context_, 400'000);
+  table.take_back(this->context_, {.rows = 400'000});
   EXPECT_EQ(this->find(table, known), known_rows);
   EXPECT_EQ(this->find(table, this->range(400'000, 5000)), Numbers(5000, kNoRow));
   EXPECT_EQ(this->insert(table, {static_cast<TypeParam>(899'999)}), Numbers{400'000});
@@ -189,7 +190,7 @@ TYPED_TEST(CudaHashTable, WithSlotsAKeyInTwoSlotsIsTwoRows) {
     ASSERT_EQ(slots[row], identity.first);
     ASSERT_EQ(dumped[row], identity.second);
   }
-  table.truncate(this->context_, table.size());  // rebuilds the index from the rows
+  table.take_back(this->context_, {.rows = table.size()});  // rebuilds the index from the rows
   EXPECT_EQ(this->find(table, keys, kNoRow, buckets, slot_of), rows);
 }
 
@@ -225,7 +226,7 @@ TEST(CudaHashTableKeys, NegativeKeysAreOrdinary) {
   DeviceBackend& backend = DeviceBackend::get(DeviceType::Cuda);
   const auto stream = backend.create_stream(device, "test");
   ThreadPool pool(1);
-  HashTable<std::int64_t> table(backend.memory_resource(device), "negative", 10, false);
+  HashTable table(backend.memory_resource(device), "negative", TensorScalarType::Int64, 10, false);
   DeviceArray<std::int64_t> keys(device, 5);
   DeviceArray<std::uint32_t> rows(device, 5);
   keys.set(*stream, {-1, std::numeric_limits<std::int64_t>::min(), -1, 0,

@@ -14,7 +14,8 @@ import hugectr
 from faults.damaged_files import WAYS, content_of
 from faults.harness import ROOT, FalseSuccess, Lost
 from faults.worker import serve
-from hugectr import checkpoints, log
+from hugectr import checkpoints
+from hugectr.base import log
 from hugectr.checkpoints.inspect import inspect_model
 
 FIXTURES = ROOT / "tests" / "fixtures" / "checkpoints" / "b17f4bf"

@@ -28,6 +28,8 @@ WAYS = {
     "executor": 0,
     "daemon": 0,
     "daemon_evaluates": 0,
+    "daemon_saves": 0,
+    "daemon_saves_behind": 0,
     "later_atexit": 0,
     "earlier_atexit": 0,
     "model_in_atexit": 0,

@@ -10,11 +10,13 @@ import builtins
 import gc
 import json
 import os
+import random
 import signal
 import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 kind, way, folder, count = sys.argv[1], sys.argv[2], Path(sys.argv[3]), int(sys.argv[4])
@@ -90,6 +92,10 @@ def end(way):
     elif way == "daemon_evaluates":
         threading.Thread(target=endlessly, args=(one.eval,), daemon=True).start()
         time.sleep(0.05)
+    elif way in ("daemon_saves", "daemon_saves_behind"):
+        save = partial(saves, one, folder / str(os.getpid()), way == "daemon_saves_behind")
+        threading.Thread(target=endlessly, args=(save,), daemon=True).start()
+        time.sleep(random.uniform(0.0, 0.2))  # some end in the first save, some in a later one
     elif way == "later_atexit":
         atexit.register(works_still, one)
     elif way == "model_in_atexit":
@@ -102,6 +108,11 @@ def held(one):
         yield one
     finally:
         del one
+
+
+def saves(one, into, background):
+    one.save(into, background=background, keep_last=1)
+    one.train()
 
 
 def trains_to_the_end(one):

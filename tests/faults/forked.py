@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Callable
 
 from faults.harness import Crashed, Hung
-from hugectr.errors import CommError, DataError
+from hugectr.base.errors import CommError, DataError
 
 KILLED = 137
 _EVENTS = ("open", "os.", "shutil.", "fcntl.", "ctypes.dl")

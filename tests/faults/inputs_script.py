@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from faults.small_data import COLUMNS, ROWS, arrays, model, raw_bytes, source, table, write
+from hugectr.base.errors import DataError, InvalidArgument, OutOfMemory
 from hugectr.data import write_norm
-from hugectr.errors import DataError, InvalidArgument, OutOfMemory
 
 kind, first, count, folder = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
 SLOTS = COLUMNS.sparse["keys"]

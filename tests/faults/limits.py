@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
 import json
 import os
 import re
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -42,6 +44,7 @@ foreign: list[tuple[str, str]] = []
 def data(kind: str) -> tuple[str, str]:
     """Training and evaluation data, made once."""
     folder = Path(tempfile.mkdtemp(prefix="hctr-limits-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     made = run_script(GENERATE, folder, kind)
     sources = made.out.splitlines()[-1].split("|")
     return sources[0], sources[1]
@@ -55,7 +58,7 @@ def run(folder: Path, kind: str, size: int = 1, **more: object) -> Ended:
     environ = {"HUGECTR_NUM_THREADS": "3", "HUGECTR_PROCESS_TIMEOUT": "20"}
     if size == 1:
         return run_script(JOB, json.dumps(settings), environ=environ, seconds=120)
-    launch = "import sys\nfrom hugectr.cli import main\nsys.exit(main(sys.argv[1:]))\n"
+    launch = "import sys\nfrom hugectr.command.cli import main\nsys.exit(main(sys.argv[1:]))\n"
     words = ["launch", "-n", size, JOB, json.dumps(settings)]
     return run_script(launch, *words, environ=environ, seconds=180)
 

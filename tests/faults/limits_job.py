@@ -16,7 +16,7 @@ from oracle.small_net import DENSE, SIZES
 
 import hugectr
 from hugectr import processes
-from hugectr.enums import DataReaderType_t
+from hugectr.spec.enums import DataReaderType_t
 
 settings = json.loads(sys.argv[1])
 if settings.get("user"):

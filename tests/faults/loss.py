@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from models.nets import Setup, make_model
+from model.nets import Setup, make_model
 
 import hugectr
 from faults.harness import Case, FalseSuccess, Lost

@@ -16,7 +16,8 @@ import hugectr
 from faults.harness import ROOT, FalseSuccess, Lost
 from faults.manifest_edits import edits, is_the_same
 from faults.worker import serve
-from hugectr import checkpoints, log
+from hugectr import checkpoints
+from hugectr.base import log
 from hugectr.checkpoints.inspect import inspect_model
 from hugectr.checkpoints.merge import links_of
 

@@ -16,7 +16,7 @@ from faults.forked import Calls
 from faults.harness import Case, FalseSuccess, Lost
 from faults.savings import KINDS, check, count_calls, end_all, place_for
 from hugectr import checkpoints
-from hugectr.errors import DataError
+from hugectr.base.errors import DataError
 
 NAME = "the folder removed, moved or replaced at every call of a save"
 _SAVES = {"fresh": 1, "following": 2, "same-step": 1}  # kinds of saves, and their step

@@ -18,8 +18,8 @@ from oracle.thread_group import results_of
 from faults.forked import KILLED, Calls, fork, wait
 from faults.harness import Broken, FalseSuccess, Lost
 from hugectr import checkpoints
+from hugectr.base.errors import DataError
 from hugectr.checkpoints import publication
-from hugectr.errors import DataError
 from hugectr.processes.solo import SoloGroup
 
 #: Where files live without a disk, whose waits nothing here depends on: only processes die.

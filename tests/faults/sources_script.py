@@ -11,13 +11,13 @@ import sys
 from pathlib import Path
 
 from faults.small_data import model, write
-from hugectr import cli
-from hugectr.config import read_config
+from hugectr.base.errors import DataError, OutOfMemory
+from hugectr.command import cli
+from hugectr.config.config_file import read_config
+from hugectr.config.graph import read_graph
 from hugectr.data.criteo import convert
 from hugectr.data.inspect import inspect
 from hugectr.data.inspect_columns import RawShape
-from hugectr.errors import DataError, OutOfMemory
-from hugectr.graph import read_graph
 
 strange, folder = sys.argv[1], Path(sys.argv[2])
 SAMPLE = 4 * 9  # bytes of a Raw sample of the small model

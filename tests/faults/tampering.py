@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 
 from faults.harness import FalseSuccess, Lost
-from hugectr.errors import CommError
+from hugectr.base.errors import CommError
 from hugectr.processes import greeting
 from hugectr.processes.call import call
 from hugectr.processes.deadline import Deadline

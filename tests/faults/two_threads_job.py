@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 
 import numpy as np
-from models.nets import Setup, make_model
+from model.nets import Setup, make_model
 
 import hugectr
 from hugectr.data import from_arrays

@@ -16,7 +16,7 @@ from faults.forked import fork
 from faults.harness import Case, FalseSuccess, Lost
 from faults.savings import FEW, MANY, State, end_all, place_for, solo, state_of
 from hugectr import checkpoints
-from hugectr.errors import DataError, InvalidArgument
+from hugectr.base.errors import DataError, InvalidArgument
 from hugectr.processes.solo import SoloGroup
 
 NAME = "two writers in one folder: of one run, of two, threads, jobs started twice"

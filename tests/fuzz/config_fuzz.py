@@ -10,15 +10,15 @@ with contextlib.suppress(ImportError):  # the seeds do without
     import atheris
 
     with atheris.instrument_imports(include=["json", "hugectr"]):
-        for name in ("hugectr.config", "hugectr.graph"):
+        for name in ("hugectr.config.config_file", "hugectr.config.graph"):
             importlib.import_module(name)
 
 sys.path.insert(0, __file__.rpartition("/")[0])
 from python_target import run, scratch
 
-from hugectr.config import read_config
-from hugectr.errors import InvalidArgument
-from hugectr.graph import read_graph
+from hugectr.base.errors import InvalidArgument
+from hugectr.config.config_file import read_config
+from hugectr.config.graph import read_graph
 
 FILE = scratch() / "config.json"
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

@@ -21,13 +21,13 @@ with contextlib.suppress(ImportError):  # the seeds do without
 sys.path.insert(0, __file__.rpartition("/")[0])
 from python_target import run, scratch
 
+from hugectr.base.errors import DataError
 from hugectr.checkpoints import verify
 from hugectr.checkpoints.description import differences
 from hugectr.checkpoints.export import dense_tensors
 from hugectr.checkpoints.inspect import format_report, inspect_model
 from hugectr.checkpoints.manifest import MANIFEST, manifest_text, read_manifest
 from hugectr.checkpoints.merge import MergedRows, links_of
-from hugectr.errors import DataError
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "checkpoints" / "b17f4bf"
 FOLDER = scratch()

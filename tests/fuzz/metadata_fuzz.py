@@ -23,8 +23,8 @@ import pyarrow.parquet as pq
 sys.path.insert(0, __file__.rpartition("/")[0])
 from python_target import run, scratch
 
+from hugectr.base.errors import DataError, InvalidArgument
 from hugectr.data.parquet import METADATA, ParquetBlocks, columns_of_metadata
-from hugectr.errors import DataError, InvalidArgument
 
 FOLDER = scratch()
 pq.write_table(pa.table({"y": [1.0], "x": [2.0], "c": [3], "d": [4]}), FOLDER / "a.parquet")

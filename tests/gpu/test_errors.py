@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "py"))
 sys.path.insert(0, str(Path(__file__).parent))
 
 from driver import Driver
-from models import failing
+from model import failing
 
 pytestmark = pytest.mark.skipif(
     not hugectr.cuda.is_available(), reason="no GPU: " + hugectr.cuda.why_not()
@@ -118,7 +118,7 @@ NO_GPU = """
 import json, sys
 sys.path[:0] = json.loads(sys.argv[1])
 import hugectr
-from models import failing
+from model import failing
 with failing.error(hugectr.DeviceError, "no CUDA device is visible", "CUDA_VISIBLE_DEVICES",
                    'device "cpu"'):
     failing.build("cuda", failing.dataset(failing.small_keys()))

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "py"))
 sys.path.insert(0, str(Path(__file__).parent))
 
 from driver import Array, Driver
-from models import failing
+from model import failing
 
 pytestmark = pytest.mark.skipif(
     not hugectr.cuda.is_available(), reason="no GPU: " + hugectr.cuda.why_not()

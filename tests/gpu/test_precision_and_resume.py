@@ -61,7 +61,7 @@ def test_resume_is_exact(tmp_path, update):
         second.train()
         curve.append(second.get_current_loss())
     np.testing.assert_array_equal(curve, wanted[25:])
-    a, b = checkpoints.take(whole), checkpoints.take(second)
+    a, b = checkpoints.take(whole._state), checkpoints.take(second._state)
     assert a.fields == b.fields
     for name, values in a.arrays.items():
         np.testing.assert_array_equal(values, b.arrays[name], err_msg=name)
@@ -75,11 +75,11 @@ def test_base_and_deltas_are_exact(tmp_path, embedding):
         model.train()
         path = model.save(tmp_path, delta=True, background=True)
     model.wait_for_save()
-    a = checkpoints.take(model)
+    a = checkpoints.take(model._state)
     for device in ("cuda", "cpu"):
         _, again = train(device, "Adam", 1, embedding=embedding)
         assert again.resume(path) == 13
-        b = checkpoints.take(again)
+        b = checkpoints.take(again._state)
         for name, values in a.arrays.items():
             np.testing.assert_array_equal(values, b.arrays[name], err_msg=name)
     before = model.session.dump_embedding(0)

@@ -43,8 +43,9 @@ PROGRAM = """
 import json, sys
 sys.path[:0] = json.loads(sys.argv[1])
 import hugectr
-from hugectr import cuda, doctor
-from models import failing
+from hugectr import cuda
+from hugectr.command import doctor
+from model import failing
 
 found = {"why_not": cuda.why_not(), "count": cuda.device_count(), "errors": []}
 assert not cuda.is_available()

@@ -20,6 +20,6 @@ namespace hugectr {
 
 /// What those who wait for it hear.
 inline constexpr const char* kThreadWasEnded =
-    "a thread was ended from outside while it read data (pthread_exit or pthread_cancel)";
+    "a thread was ended from outside (pthread_exit or pthread_cancel)";
 
 }  // namespace hugectr

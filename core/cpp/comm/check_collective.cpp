@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <string>
+#include <string_view>
 
 #include "core/cpp/base/error.hpp"
 #include "core/cpp/comm/reduction.hpp"
@@ -85,6 +86,14 @@ void check_all_to_all(const TensorRef& in, const std::vector<std::size_t>& send_
   HCTR_CHECK(total(send_counts) <= in.size() && total(receive_counts) <= out.size(),
              "all_to_all: the counts ask for ", total(send_counts), " elements of ", in.size(),
              " in and ", total(receive_counts), " of ", out.size(), " out");
+}
+
+void check_call(const CollectiveCall& call, std::size_t ranks) {
+  const std::string_view name = call.collective;
+  if (name == "reduce_scatter") return check_reduce_scatter(call.in, call.out, ranks);
+  if (name == "all_gather") return check_all_gather(call.in, call.out, ranks);
+  HCTR_CHECK(name == "all_to_all", name, " can not be made together with other collectives");
+  check_all_to_all(call.in, call.send_counts, call.out, call.receive_counts, ranks);
 }
 
 void check_broadcast(const TensorRef& data, std::size_t root, std::size_t ranks) {

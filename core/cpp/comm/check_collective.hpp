@@ -11,7 +11,7 @@ namespace hugectr {
 
 /// What a rank brings to a collective.
 struct CollectiveCall {
-  const char* collective = "";
+  const char* collective = "";  ///< name of the Communicator's function
   TensorRef in, out;
   std::vector<std::size_t> send_counts, receive_counts;
   std::size_t root = 0;
@@ -24,6 +24,8 @@ HCTR_API void check_all_gather(const TensorRef& in, const TensorRef& out, std::s
 HCTR_API void check_all_to_all(const TensorRef& in, const std::vector<std::size_t>& send_counts,
                                const TensorRef& out, const std::vector<std::size_t>& receive_counts,
                                std::size_t ranks);
+/// Any of the three above.
+HCTR_API void check_call(const CollectiveCall& call, std::size_t ranks);
 HCTR_API void check_broadcast(const TensorRef& data, std::size_t root, std::size_t ranks);
 
 /// Throws CommError naming both ranks unless their calls are parts of one collective.

@@ -12,6 +12,7 @@
 namespace hugectr {
 
 class Stream;
+struct CollectiveCall;
 
 /// Collectives between the devices of a job. Every call is in stream order, must be made by all
 /// ranks in the same order, and returns before it has run. Sums are taken in rank order, so a run
@@ -39,6 +40,10 @@ class HCTR_API Communicator {
   /// sent lies after what the ranks before it sent in `out`. Any dtype.
   virtual void all_to_all(TensorRef in, const std::vector<std::size_t>& send_counts, TensorRef out,
                           const std::vector<std::size_t>& receive_counts, Stream& stream) = 0;
+  /// Several of reduce_scatter, all_gather and all_to_all as one: none may write what another reads
+  /// or writes. NCCL has them on their way at the same time. The CPU makes them one after the
+  /// other.
+  virtual void together(const std::vector<CollectiveCall>& calls, Stream& stream) = 0;
   /// data of rank root, on every rank. Any dtype.
   virtual void broadcast(TensorRef data, std::size_t root, Stream& stream) = 0;
   virtual void barrier(Stream& stream) = 0;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <string_view>
 #include <utility>
 
 #include "core/cpp/base/error.hpp"
@@ -10,6 +11,7 @@
 #include "core/cpp/comm/host_group.hpp"
 #include "core/cpp/comm/reduction.hpp"
 #include "core/cpp/device/stream.hpp"
+#include "core/cpp/device/work_counts.hpp"
 
 namespace hugectr {
 namespace {
@@ -23,6 +25,39 @@ char* element(const TensorRef& ref, std::size_t index) {
 
 void copy_elements(char* to, const char* from, std::size_t count, TensorScalarType type) {
   if (count > 0 && to != from) std::memcpy(to, from, count * size_of(type));
+}
+
+using Work = void (*)(const View&);
+
+void reduce_scatter_work(const View& view) {
+  const Call& own = view.own();
+  std::vector<const void*> sources;
+  for (std::size_t r = 0; r < view.size(); ++r) sources.push_back(view.from(r));
+  sum_range(own.in.dtype, sources, {own.out.data}, 0, own.out.size());
+}
+
+void all_gather_work(const View& view) {
+  const Call& own = view.own();
+  const std::size_t n = own.in.size();
+  for (std::size_t r = 0; r < view.size(); ++r) {
+    copy_elements(element(own.out, r * n), view.from(r), n, own.in.dtype);
+  }
+}
+
+void all_to_all_work(const View& view) {
+  const Call& own = view.own();
+  std::size_t to = 0;
+  for (std::size_t r = 0; r < view.size(); ++r) {
+    const std::size_t n = own.receive_counts[r];
+    copy_elements(element(own.out, to), view.from(r), n, own.in.dtype);
+    to += n;
+  }
+}
+
+Work work_of(const Call& call) {
+  const std::string_view name = call.collective;
+  if (name == "reduce_scatter") return &reduce_scatter_work;
+  return name == "all_gather" ? &all_gather_work : &all_to_all_work;
 }
 
 class HostCommunicator final : public Communicator {
@@ -58,23 +93,12 @@ class HostCommunicator final : public Communicator {
 
   void reduce_scatter(TensorRef in, TensorRef out, Stream& stream) override {
     check_reduce_scatter(in, out, size_);
-    submit(stream, {.collective = "reduce_scatter", .in = in, .out = out}, [](const View& view) {
-      const Call& own = view.own();
-      std::vector<const void*> sources;
-      for (std::size_t r = 0; r < view.size(); ++r) sources.push_back(view.from(r));
-      sum_range(own.in.dtype, sources, {own.out.data}, 0, own.out.size());
-    });
+    submit(stream, {.collective = "reduce_scatter", .in = in, .out = out}, &reduce_scatter_work);
   }
 
   void all_gather(TensorRef in, TensorRef out, Stream& stream) override {
     check_all_gather(in, out, size_);
-    submit(stream, {.collective = "all_gather", .in = in, .out = out}, [](const View& view) {
-      const Call& own = view.own();
-      const std::size_t n = own.in.size();
-      for (std::size_t r = 0; r < view.size(); ++r) {
-        copy_elements(element(own.out, r * n), view.from(r), n, own.in.dtype);
-      }
-    });
+    submit(stream, {.collective = "all_gather", .in = in, .out = out}, &all_gather_work);
   }
 
   void all_to_all(TensorRef in, const std::vector<std::size_t>& send_counts, TensorRef out,
@@ -86,15 +110,15 @@ class HostCommunicator final : public Communicator {
             .out = out,
             .send_counts = send_counts,
             .receive_counts = receive_counts},
-           [](const View& view) {
-             const Call& own = view.own();
-             std::size_t to = 0;
-             for (std::size_t r = 0; r < view.size(); ++r) {
-               const std::size_t n = own.receive_counts[r];
-               copy_elements(element(own.out, to), view.from(r), n, own.in.dtype);
-               to += n;
-             }
-           });
+           &all_to_all_work);
+  }
+
+  void together(const std::vector<Call>& calls, Stream& stream) override {
+    for (const Call& call : calls) check_call(call, size_);
+    if (calls.empty()) return;
+    submit_work(stream, [rank = rank_, group = group_, calls] {
+      for (const Call& call : calls) group->run(rank, call, work_of(call));
+    });
   }
 
   void broadcast(TensorRef data, std::size_t root, Stream& stream) override {
@@ -114,10 +138,14 @@ class HostCommunicator final : public Communicator {
   void renew() override { group_->renew(); }
 
  private:
-  /// Queues one collective. A rank whose stream has failed tells the others instead.
   void submit(Stream& stream, Call call, std::function<void(const View&)> work) {
-    stream.submit_or_else([rank = rank_, group = group_, call = std::move(call),
-                           work = std::move(work)] { group->run(rank, call, work); },
+    submit_work(stream, [rank = rank_, group = group_, call = std::move(call),
+                         work = std::move(work)] { group->run(rank, call, work); });
+  }
+  /// Queues what is one collective. A rank whose stream has failed tells the others instead.
+  void submit_work(Stream& stream, std::function<void()> work) {
+    count_collective();
+    stream.submit_or_else(std::move(work),
                           [rank = rank_, group = group_](const std::string& cause) {
                             group->abort(concat("rank ", rank, " failed: ", cause));
                           });

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/cpp/base/error.hpp"
+#include "core/cpp/base/forced_unwind.hpp"
 
 namespace hugectr {
 namespace {
@@ -81,8 +82,8 @@ JobRanks HostGroup::checked(JobRanks job) {
   return job;
 }
 
-void HostGroup::run(std::size_t rank, const CollectiveCall& call,
-                    const std::function<void(const View&)>& work) {
+HCTR_MAY_BE_UNWOUND void HostGroup::run(std::size_t rank, const CollectiveCall& call,
+                                        const std::function<void(const View&)>& work) {
   struct Part {
     Rendezvous& rendezvous;
     ~Part() { rendezvous.part(); }
@@ -96,7 +97,10 @@ void HostGroup::run(std::size_t rank, const CollectiveCall& call,
         try {
           error_ = nullptr;
           exchange();
-        } catch (...) {
+        }
+        // This thread does not come to the next meeting: the others need not wait for it.
+        HCTR_CATCH_FORCED_UNWIND(abort(kThreadWasEnded))
+        catch (...) {
           error_ = std::current_exception();
         }
       }

@@ -10,7 +10,7 @@ namespace hugectr {
 namespace {
 
 /// Rows that are turned at a time: their keys and floats stay in the second cache level.
-constexpr std::size_t kTile = 512;
+constexpr std::size_t kArrowTile = 512;
 
 bool is_integer(ArrowType type) {
   return type != ArrowType::Float && type != ArrowType::Double && type != ArrowType::Bool;
@@ -261,8 +261,9 @@ void ArrowBlock::copy_listed_keys(std::size_t input, std::size_t first, std::siz
 std::size_t ArrowBlock::copy_rows(std::size_t first, std::size_t count, std::size_t at,
                                   CSRChunk& chunk) const {
   std::size_t skipped = 0;
-  for (std::size_t done = 0; done < count; done += kTile) {
-    const std::size_t n = std::min(kTile, count - done), row = first + done, sample = at + done;
+  for (std::size_t done = 0; done < count; done += kArrowTile) {
+    const std::size_t n = std::min(kArrowTile, count - done), row = first + done,
+                      sample = at + done;
     const std::vector<std::uint8_t> bad = bad_rows(row, n);
     if (!bad.empty()) {
       const std::size_t worst =

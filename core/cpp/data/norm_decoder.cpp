@@ -12,7 +12,7 @@ namespace hugectr {
 namespace {
 
 /// Samples that are decoded at a time: their floats stay in the cache for the screen.
-constexpr std::size_t kTile = 256;
+constexpr std::size_t kNormTile = 256;
 
 /// Keys that are copied at once, wanted or not.
 constexpr std::size_t kShort = NormDecoder::kKeySlack;
@@ -67,8 +67,8 @@ const std::uint8_t* decode_slots(const std::uint8_t* p, const std::uint8_t* end,
 std::size_t NormDecoder::decode_rows(const NormRange& range, std::size_t first, std::size_t count,
                                      std::size_t at, CSRChunk& chunk) const {
   std::size_t skipped = 0;
-  for (std::size_t done = 0; done < count; done += kTile) {
-    const std::size_t n = std::min(kTile, count - done), record = first + done, sample = at + done;
+  for (std::size_t done = 0; done < count; done += kNormTile) {
+    const std::size_t n = std::min(kNormTile, count - done), record = first + done, sample = at + done;
     skipped += layout_.i64_keys ? decode_keyed<std::int64_t>(range, record, n, sample, chunk)
                                 : decode_keyed<std::uint32_t>(range, record, n, sample, chunk);
     skipped += screen_samples(layout_, on_bad_data_, sample, n, chunk,

@@ -15,7 +15,7 @@ namespace hugectr {
 namespace {
 
 /// Samples that are turned at a time: their floats and keys stay in the cache for the screen.
-constexpr std::size_t kTile = 256;
+constexpr std::size_t kRawTile = 256;
 
 /// Blocks of one file at most, whatever its size: the description of a block takes memory too.
 constexpr std::uint64_t kMostBlocks = std::uint64_t{1} << 20;
@@ -63,8 +63,9 @@ class RawBlock final : public IBlock {
   std::size_t write_tiles(std::size_t first, const std::uint8_t* from, std::size_t count,
                           std::size_t at, CSRChunk& chunk) const {
     std::size_t bad = 0;
-    for (std::size_t done = 0; done < count; done += kTile) {
-      const std::size_t n = std::min(kTile, count - done), row = first + done, sample = at + done;
+    for (std::size_t done = 0; done < count; done += kRawTile) {
+      const std::size_t n = std::min(kRawTile, count - done), row = first + done,
+                        sample = at + done;
       const std::uint8_t* bytes = from + done * sample_.sample_bytes();
       const std::size_t good = write_raw_samples(sample_, bytes, n, sample, chunk);
       if (good < n) bad += skip_without_log(row, bytes, n, good, sample, chunk);

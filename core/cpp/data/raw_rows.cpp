@@ -12,7 +12,7 @@ namespace hugectr {
 namespace {
 
 template <class T>
-T load(const std::uint8_t* p) {
+T load_raw(const std::uint8_t* p) {
   T value;
   std::memcpy(&value, p, sizeof value);
   return value;
@@ -34,7 +34,7 @@ float log1p_of(std::uint32_t x) {
 template <class Key, bool kOffsets>
 void write_keys(const std::uint8_t* from, const std::int64_t* offsets, std::size_t count, Key* to) {
   for (std::size_t k = 0; k < count; ++k) {
-    const auto key = static_cast<std::int64_t>(load<std::uint32_t>(from + 4 * k));
+    const auto key = static_cast<std::int64_t>(load_raw<std::uint32_t>(from + 4 * k));
     to[k] = static_cast<Key>(kOffsets ? key + offsets[k] : key);
   }
 }
@@ -100,11 +100,11 @@ std::size_t write_raw_samples(const RawSampleLayout& sample, const std::uint8_t*
       continue;
     }
     for (std::size_t k = 0; k < label_dim; ++k) {
-      label[i * label_dim + k] = static_cast<float>(load<std::int32_t>(from + 4 * k));
+      label[i * label_dim + k] = static_cast<float>(load_raw<std::int32_t>(from + 4 * k));
     }
     from += 4 * label_dim;
     for (std::size_t k = 0; k < dense_dim; ++k) {
-      const auto value = load<std::int32_t>(from + 4 * k);
+      const auto value = load_raw<std::int32_t>(from + 4 * k);
       if (value < 0 && first_bad == count) first_bad = i;
       dense[i * dense_dim + k] = log1p_of(value < 0 ? 0u : static_cast<std::uint32_t>(value));
     }

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "core/cpp/base/error.hpp"
+#include "core/cpp/base/forced_unwind.hpp"
 #include "core/cpp/base/thread_group.hpp"
 
 namespace hugectr {
@@ -103,7 +104,10 @@ class CpuStream final : public Stream {
  public:
   CpuStream(DeviceId device, const std::string& name)
       : device_(device), name_(name), delay_us_(delay_from_environment()), random_(next_seed()) {
-    thread_.start(concat(name, "-", device.index), [this] { thread_main(); });
+    thread_.start(concat(name, "-", device.index), [this] {
+      running_stream = this;
+      work();
+    });
   }
   ~CpuStream() override = default;
   CpuStream(const CpuStream&) = delete;
@@ -195,8 +199,16 @@ class CpuStream final : public Stream {
     return 7919u * count.fetch_add(1);
   }
 
-  void thread_main() {
-    running_stream = this;
+  /// Until the stream goes, even when a task has the thread ended: marks and other tasks wait for
+  /// what is queued, so it is done on the way out.
+  HCTR_MAY_BE_UNWOUND void work() {
+    try {
+      work_off();
+    }
+    HCTR_CATCH_FORCED_UNWIND(done_by_the_end_of_the_thread(); work())
+  }
+
+  void work_off() {
     std::unique_lock lock(mutex_);
     for (;;) {
       idle_ = true;
@@ -213,21 +225,34 @@ class CpuStream final : public Stream {
       const std::exception_ptr error = execute(entry, earlier);
       entry = {};  // frees what the task holds before anybody sees it as done
       lock.lock();
-      if (error && !error_) error_ = error;
-      ++completed_;
-      if (synchronizers_ > 0) finished_.notify_all();
+      done(error);  // whoever is told can not have it before this thread has let go of it
     }
   }
 
+  void done_by_the_end_of_the_thread() {
+    const std::lock_guard lock(mutex_);
+    done(std::make_exception_ptr(DeviceError(kThreadWasEnded)));
+  }
+
+  /// The entry that was taken last has ended, with this error, if any. Needs the mutex.
+  void done(const std::exception_ptr& error) {
+    if (error && !error_) error_ = error;
+    ++completed_;
+    if (synchronizers_ > 0) finished_.notify_all();
+  }
+
   /// Returns the error of this entry, if any.
-  static std::exception_ptr execute(Entry& entry, const std::exception_ptr& earlier) noexcept {
+  HCTR_MAY_BE_UNWOUND static std::exception_ptr execute(Entry& entry,
+                                                        const std::exception_ptr& earlier) {
     try {
       if (!earlier || entry.always) {
         entry.run();
       } else if (entry.skipped) {
         entry.skipped(text_of(earlier));
       }
-    } catch (...) {
+    }
+    HCTR_CATCH_FORCED_UNWIND()
+    catch (...) {
       return std::current_exception();
     }
     return nullptr;

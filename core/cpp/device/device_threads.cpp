@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/cpp/base/error.hpp"
+#include "core/cpp/base/forced_unwind.hpp"
 
 namespace hugectr {
 namespace {
@@ -25,7 +26,10 @@ ResourceManager::DeviceThreads::DeviceThreads(std::size_t count, const std::stri
       }) {
   if (count == 1) return;
   for (std::size_t i = 0; i < count; ++i) {
-    threads_.start(concat(name, "-", i), [this, i] { thread_main(i); });
+    threads_.start(concat(name, "-", i), [this, i] {
+      running_for = this;
+      work(i, 0);
+    });
   }
 }
 
@@ -55,9 +59,15 @@ void ResourceManager::DeviceThreads::run(const std::function<void(std::size_t)>&
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
-void ResourceManager::DeviceThreads::thread_main(std::size_t i) {
-  running_for = this;
-  std::uint64_t seen = 0;
+HCTR_MAY_BE_UNWOUND void ResourceManager::DeviceThreads::work(std::size_t i, std::uint64_t seen) {
+  try {
+    take_rounds(i, seen);
+  }
+  HCTR_CATCH_FORCED_UNWIND(keep(std::make_exception_ptr(DeviceError(kThreadWasEnded)), false);
+                           tell(kThreadWasEnded); work(i, finish()))
+}
+
+void ResourceManager::DeviceThreads::take_rounds(std::size_t i, std::uint64_t seen) {
   std::unique_lock lock(mutex_);
   for (;;) {
     start_.wait(lock, [&] { return round_ != seen || stop_; });
@@ -65,21 +75,37 @@ void ResourceManager::DeviceThreads::thread_main(std::size_t i) {
     seen = round_;
     const auto* const f = f_;
     lock.unlock();
-    try {
-      (*f)(i);
-    } catch (const CommError& e) {
-      keep(std::current_exception(), true);
-      tell(e.what());
-    } catch (const std::exception& e) {
-      keep(std::current_exception(), false);
-      tell(e.what());
-    } catch (...) {
-      keep(std::current_exception(), false);
-      tell("unknown error");
-    }
+    call(*f, i);
+    finish();
     lock.lock();
-    if (--running_ == 0) finish_.notify_all();
   }
+}
+
+HCTR_MAY_BE_UNWOUND void ResourceManager::DeviceThreads::call(
+    const std::function<void(std::size_t)>& f, std::size_t i) {
+  try {
+    f(i);
+  }
+  HCTR_CATCH_FORCED_UNWIND()
+  catch (const CommError& e) {
+    keep(std::current_exception(), true);
+    tell(e.what());
+  }
+  catch (const std::exception& e) {
+    keep(std::current_exception(), false);
+    tell(e.what());
+  }
+  catch (...) {
+    keep(std::current_exception(), false);
+    tell("unknown error");
+  }
+}
+
+std::uint64_t ResourceManager::DeviceThreads::finish() {
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t round = round_;  // no other one begins before this one has ended
+  if (--running_ == 0) finish_.notify_all();
+  return round;
 }
 
 void ResourceManager::DeviceThreads::tell(const char* error) noexcept {

@@ -27,7 +27,12 @@ class ResourceManager::DeviceThreads {
   void run(const std::function<void(std::size_t)>& f);
 
  private:
-  void thread_main(std::size_t i);
+  /// Takes part in all rounds after `seen`, even when f has the thread ended: those who call run()
+  /// count on it, so it stays until they are done.
+  void work(std::size_t i, std::uint64_t seen);
+  void take_rounds(std::size_t i, std::uint64_t seen);
+  void call(const std::function<void(std::size_t)>& f, std::size_t i);
+  std::uint64_t finish();  ///< returns the round
   void keep(std::exception_ptr error, bool comm_error);
   void tell(const char* error) noexcept;
 

@@ -9,6 +9,7 @@
 
 #include "core/cpp/base/error.hpp"
 #include "core/cpp/device/op_timeline.hpp"
+#include "core/cpp/device/work_counts.hpp"
 
 namespace hugectr {
 namespace {
@@ -124,6 +125,7 @@ void AnyOp::run_prepared(const OpContext& context) const {
              "' must be prepared before run_prepared()");
   OpTimeline* const timeline = context.stream ? context.stream->timeline() : nullptr;
   if (timeline) timeline->begin(*context.stream, model_->name());
+  count_op();
   if (context.stream == nullptr || model_->submits()) {
     model_->call(kernel_, context);
   } else {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/cpp/base/error.hpp"
+#include "core/cpp/base/forced_unwind.hpp"
 #include "core/cpp/device/device_threads.hpp"
 
 namespace hugectr {
@@ -163,7 +164,7 @@ void ResourceManager::for_each_device_planning(const std::function<void(std::siz
   plan_threads_->run(f);
 }
 
-void ResourceManager::synchronize() {
+HCTR_MAY_BE_UNWOUND void ResourceManager::synchronize() {
   std::exception_ptr first;
   bool first_is_comm = false;
   auto keep = [&](bool comm) {
@@ -176,9 +177,12 @@ void ResourceManager::synchronize() {
     for (Stream* stream : gpu->streams()) {
       try {
         stream->synchronize();
-      } catch (const CommError&) {
+      }
+      HCTR_CATCH_FORCED_UNWIND()
+      catch (const CommError&) {
         keep(true);
-      } catch (...) {
+      }
+      catch (...) {
         keep(false);
       }
     }

@@ -10,9 +10,11 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "core/cpp/base/error.hpp"
+#include "core/cpp/base/forced_unwind.hpp"
 #include "core/cpp/base/thread_group.hpp"
 
 namespace hugectr {
@@ -42,35 +44,41 @@ std::size_t default_threads() {
   return std::max(1u, std::thread::hardware_concurrency());
 }
 
-/// One call of run_chunks; lives on the caller's stack until nobody works on it any more.
-struct Loop {
-  const std::function<void(std::size_t)>* body;
-  std::size_t chunks;
-  std::atomic<std::size_t> next{0};
-  std::atomic<int> workers{0};  ///< pool threads inside work(); joined under the pool's mutex
-  std::atomic<bool> failed{false};
-  std::exception_ptr error{};  ///< written by the one thread that set `failed`
-
-  bool open() const { return next.load(std::memory_order_relaxed) < chunks; }
-
-  void work() noexcept {
-    for (;;) {
-      const std::size_t chunk = next.fetch_add(1, std::memory_order_relaxed);
-      if (chunk >= chunks) return;
-      try {
-        (*body)(chunk);
-      } catch (...) {
-        if (!failed.exchange(true)) error = std::current_exception();
-        next.store(chunks, std::memory_order_relaxed);  // the rest need not run
-        return;
-      }
-    }
-  }
-};
-
 }  // namespace
 
 struct ThreadPool::Impl {
+  /// One call of run_chunks; lives on the caller's stack until nobody works on it any more.
+  struct Loop {
+    const std::function<void(std::size_t)>* body;
+    std::size_t chunks;
+    std::atomic<std::size_t> next{0};
+    std::atomic<int> workers{0};  ///< pool threads inside work(); joined under the pool's mutex
+    std::atomic<bool> failed{false};
+    std::exception_ptr error{};  ///< written by the one thread that set `failed`
+
+    bool open() const { return next.load(std::memory_order_relaxed) < chunks; }
+
+    void fail(std::exception_ptr why) noexcept {
+      if (!failed.exchange(true)) error = std::move(why);
+      next.store(chunks, std::memory_order_relaxed);  // the rest need not run
+    }
+
+    HCTR_MAY_BE_UNWOUND void work() {
+      for (;;) {
+        const std::size_t chunk = next.fetch_add(1, std::memory_order_relaxed);
+        if (chunk >= chunks) return;
+        try {
+          (*body)(chunk);
+        }
+        HCTR_CATCH_FORCED_UNWIND(fail(std::make_exception_ptr(DeviceError(kThreadWasEnded))))
+        catch (...) {
+          fail(std::current_exception());
+          return;
+        }
+      }
+    }
+  };
+
   std::mutex mutex;
   std::condition_variable work_ready;  ///< pool threads sleep here
   std::condition_variable loop_left;   ///< callers sleep here until their loop's workers are 0
@@ -109,7 +117,15 @@ struct ThreadPool::Impl {
     }
   }
 
-  void thread_main() {
+  /// Until the pool goes, even when a body has the thread ended: its size is what others count on.
+  HCTR_MAY_BE_UNWOUND void thread_main() {
+    try {
+      work_off();
+    }
+    HCTR_CATCH_FORCED_UNWIND(thread_main())
+  }
+
+  void work_off() {
     for (;;) {
       const std::uint64_t seen = posted.load(std::memory_order_acquire);
       Loop* loop;
@@ -118,8 +134,13 @@ struct ThreadPool::Impl {
         loop = join_loop();
       }
       if (loop != nullptr) {
+        struct Visit {
+          Impl& pool;
+          Loop* loop;
+          ~Visit() { pool.leave(loop); }
+        };
+        const Visit visit{*this, loop};
         loop->work();
-        leave(loop);
         continue;
       }
       int spins = kSpins;
@@ -147,7 +168,20 @@ struct ThreadPool::Impl {
       wake = std::min<std::size_t>(sleeping_threads, chunks - 1);
     }
     for (std::size_t i = 0; i < wake; ++i) work_ready.notify_one();
-    loop.work();
+    {
+      struct End {
+        Impl& pool;
+        Loop& loop;
+        ~End() { pool.end(loop); }
+      };
+      const End end{*this, loop};
+      loop.work();
+    }
+    if (loop.error) std::rethrow_exception(loop.error);
+  }
+
+  /// The loop is done: nobody works on it any more, and nobody is going to.
+  void end(Loop& loop) {
     {
       const std::lock_guard lock(mutex);  // from here on nobody can join
       loops.erase(std::find(loops.begin(), loops.end(), &loop));
@@ -159,7 +193,6 @@ struct ThreadPool::Impl {
       loop_left.wait(lock, [&] { return loop.workers.load() == 0; });
       sleeping_callers.fetch_sub(1);
     }
-    if (loop.error) std::rethrow_exception(loop.error);
   }
 };
 

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/layers/registry.hpp"
 
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+
 namespace hugectr {
 
-const std::vector<LayerFactory>& layer_registry() {
-  static const std::vector<LayerFactory> registry = {
+namespace {
+
+std::vector<LayerFactory> all_layers() {
+  std::vector<LayerFactory> all = {
       {"Add", &make_add},
       {"BatchNorm", &make_batch_norm},
-      {"BinaryCrossEntropyLoss", &make_binary_cross_entropy_loss},
       {"Cast", &make_cast},
       {"Concat", &make_concat},
       {"DotProduct", &make_dot_product},
@@ -17,13 +22,22 @@ const std::vector<LayerFactory>& layer_registry() {
       {"InnerProduct", &make_inner_product},
       {"Interaction", &make_interaction},
       {"MultiCross", &make_multi_cross},
-      {"ReLU", &make_relu},
       {"ReduceSum", &make_reduce_sum},
       {"Reshape", &make_reshape},
-      {"Sigmoid", &make_sigmoid},
       {"Slice", &make_slice},
       {"WeightMultiply", &make_weight_multiply},
   };
+  std::ranges::copy(activation_layers(), std::back_inserter(all));
+  std::ranges::copy(loss_layers(), std::back_inserter(all));
+  std::ranges::sort(all, {},
+                    [](const LayerFactory& layer) { return std::string_view(layer.type); });
+  return all;
+}
+
+}  // namespace
+
+const std::vector<LayerFactory>& layer_registry() {
+  static const std::vector<LayerFactory> registry = all_layers();
   return registry;
 }
 

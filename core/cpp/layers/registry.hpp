@@ -6,7 +6,8 @@
 #include "core/cpp/layers/layer.hpp"
 
 /// The layer types there are. A new layer is one .cpp with its class and a make_ function, one
-/// declaration here and one line in registry.cpp.
+/// declaration here and one line in registry.cpp. Activations and losses come from
+/// their catalogues.
 namespace hugectr {
 
 struct LayerFactory {
@@ -17,9 +18,13 @@ struct LayerFactory {
 /// All layer types, sorted by name.
 const std::vector<LayerFactory>& layer_registry();
 
+/// One for each entry of the catalogue in core/cpp/ops/elementwise.
+std::vector<LayerFactory> activation_layers();
+/// One for each entry of the catalogue in core/cpp/losses.
+std::vector<LayerFactory> loss_layers();
+
 std::unique_ptr<Layer> make_add(const DenseLayerSpec& spec);
 std::unique_ptr<Layer> make_batch_norm(const DenseLayerSpec& spec);
-std::unique_ptr<Layer> make_binary_cross_entropy_loss(const DenseLayerSpec& spec);
 std::unique_ptr<Layer> make_cast(const DenseLayerSpec& spec);
 std::unique_ptr<Layer> make_concat(const DenseLayerSpec& spec);
 std::unique_ptr<Layer> make_dot_product(const DenseLayerSpec& spec);
@@ -30,9 +35,7 @@ std::unique_ptr<Layer> make_inner_product(const DenseLayerSpec& spec);
 std::unique_ptr<Layer> make_interaction(const DenseLayerSpec& spec);
 std::unique_ptr<Layer> make_multi_cross(const DenseLayerSpec& spec);
 std::unique_ptr<Layer> make_reduce_sum(const DenseLayerSpec& spec);
-std::unique_ptr<Layer> make_relu(const DenseLayerSpec& spec);
 std::unique_ptr<Layer> make_reshape(const DenseLayerSpec& spec);
-std::unique_ptr<Layer> make_sigmoid(const DenseLayerSpec& spec);
 std::unique_ptr<Layer> make_slice(const DenseLayerSpec& spec);
 std::unique_ptr<Layer> make_weight_multiply(const DenseLayerSpec& spec);
 

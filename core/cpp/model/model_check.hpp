@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "core/cpp/embedding/embedding.hpp"
+#include "core/cpp/embedding/embedding_params.hpp"
 #include "core/cpp/model/session.hpp"
 
 /// From what users wrote to what the parts need; every contradiction is an InvalidArgument that

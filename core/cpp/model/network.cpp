@@ -196,14 +196,11 @@ void Network::backward() {
 }
 
 void Network::reset_optimizer() {
-  Stream& stream = gpu_.compute_stream();
-  const OptParams& opt = graph_->options().opt_params;
-  if (opt.optimizer == Optimizer::AdaGrad && opt.initial_accu_value != 0.0f) {
-    const std::size_t count = graph_->state_count() * graph_->layout().count();
-    set_dense_optimizer_states(std::vector<float>(count, opt.initial_accu_value));
-  } else {
-    stream.fill_zero(states_.get_ptr(), states_.get_size_in_bytes());
+  std::vector<float> values;
+  for (const float start : state_starts(graph_->options().opt_params)) {
+    values.insert(values.end(), graph_->layout().count(), start);
   }
+  set_dense_optimizer_states(values);
 }
 
 std::vector<MemoryReportEntry> Network::memory_report() const {

@@ -216,18 +216,11 @@ void NetworkGraph::append_update(StepSchedule& schedule) {
     update.w_lowered = schedule.add_tensor(names::kLoweredWeights, {layout_.flat_size()},
                                            TensorRole::External, options_.compute_dtype);
   }
-  const OptParams& opt = options_.opt_params;
-  update.optimizer = opt.optimizer;
-  update.beta1 = opt.beta1;
-  update.beta2 = opt.beta2;
-  update.epsilon = opt.epsilon;
-  update.momentum_factor = opt.momentum_factor;
+  update.params = options_.opt_params;
   schedule.add(Phase::Update, update, "update_params");
 }
 
-std::size_t NetworkGraph::state_count() const {
-  return static_cast<std::size_t>(optimizer_state_count(options_.opt_params.optimizer));
-}
+std::size_t NetworkGraph::state_count() const { return num_states(options_.opt_params); }
 
 std::vector<float> NetworkGraph::initial_parameters() const {
   std::vector<float> all, values;

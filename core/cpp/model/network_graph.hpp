@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "core/cpp/base/opt_params.hpp"
 #include "core/cpp/layers/layer.hpp"
 #include "core/cpp/model/parameter_layout.hpp"
+#include "core/cpp/optimizers/optimizers.hpp"
 #include "core/cpp/schedule/step_schedule.hpp"
 
 /// The dense network before it meets a device: its step schedules and the layout of its flat

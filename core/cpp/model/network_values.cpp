@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The part of Network that brings parameters and optimizer states in and out.
+#include "core/cpp/model/host_values.hpp"
 #include "core/cpp/model/network.hpp"
 #include "core/cpp/ops/cast.hpp"
 #include "core/cpp/ops/loss_scale.hpp"
 
 namespace hugectr {
 namespace {
-
-std::vector<float> to_host(Stream& stream, const TensorRef& ref) {
-  std::vector<float> values(ref.size());
-  stream.copy(values.data(), ref.data, ref.size_in_bytes());
-  stream.synchronize();
-  return values;
-}
 
 void to_device(Stream& stream, const TensorRef& ref, const std::vector<float>& values) {
   stream.copy(ref.data, values.data(), values.size() * sizeof(float));

@@ -4,14 +4,15 @@
 #include <new>
 #include <utility>
 
+#include "core/cpp/base/error.hpp"
+#include "core/cpp/base/forced_unwind.hpp"
+
 namespace hugectr {
 
-PlanAhead::PlanAhead(IDataReader& reader, std::vector<std::unique_ptr<IEmbedding>>& embeddings,
-                     std::vector<std::size_t> sparse_inputs, ResourceManager& resources,
+PlanAhead::PlanAhead(IDataReader& reader, ModelTables& tables, ResourceManager& resources,
                      bool drop_incomplete_batch)
     : reader_(reader),
-      embeddings_(embeddings),
-      sparse_inputs_(std::move(sparse_inputs)),
+      tables_(tables),
       resources_(resources),
       drop_incomplete_batch_(drop_incomplete_batch),
       thread_([this] {
@@ -25,21 +26,42 @@ PlanAhead::PlanAhead(IDataReader& reader, std::vector<std::unique_ptr<IEmbedding
   thread_.start("hctr-ahead", [this] { run(); });
 }
 
-void PlanAhead::run() {
+HCTR_MAY_BE_UNWOUND void PlanAhead::run() {
+  try {
+    plan_when_wanted();
+  }
+  HCTR_CATCH_FORCED_UNWIND(ready(std::make_exception_ptr(DeviceError(kThreadWasEnded))); run())
+}
+
+void PlanAhead::plan_when_wanted() {
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [&] { return stop_ || state_ == State::Wanted; });
     if (stop_) return;
     lock.unlock();
-    try {
-      planned_ = plan_next();
-    } catch (...) {
-      error_ = std::current_exception();
-    }
+    ready(plan_one());
     lock.lock();
-    state_ = State::Ready;
-    changed_.notify_all();
   }
+}
+
+HCTR_MAY_BE_UNWOUND std::exception_ptr PlanAhead::plan_one() {
+  try {
+    planned_ = plan_next();
+  }
+  HCTR_CATCH_FORCED_UNWIND()
+  catch (...) {
+    return std::current_exception();
+  }
+  return nullptr;
+}
+
+void PlanAhead::ready(std::exception_ptr error) {
+  if (error) error_ = std::move(error);
+  {
+    const std::lock_guard lock(mutex_);
+    state_ = State::Ready;
+  }
+  changed_.notify_all();
 }
 
 void PlanAhead::start() noexcept {
@@ -54,9 +76,14 @@ void PlanAhead::start() noexcept {
 PlannedBatch PlanAhead::take() {
   start();
   settle();
-  state_ = State::None;
+  take_state();
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
   return std::exchange(planned_, {});
+}
+
+PlanAhead::State PlanAhead::take_state() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(state_, State::None);
 }
 
 void PlanAhead::settle() {
@@ -68,19 +95,18 @@ void PlanAhead::undo() {
   settle();
   // A failed plan has left nothing behind; the error belongs to the step that asks for it. And the
   // end of the data is still the end.
-  if (state_ == State::None || error_ || !planned_.batch) return;
-  state_ = State::None;
+  if (error_ || !planned_.batch || take_state() == State::None) return;
   const PlannedBatch planned = std::exchange(planned_, {});
   unplanned_ = planned.batch;
   next_slot_ = planned.slot;
-  drop_plans(planned.slot);
+  tables_.drop_plan(planned.slot);
 }
 
 void PlanAhead::discard() {
   undo();
   if (unplanned_) reader_.release(std::exchange(unplanned_, nullptr));
   // An error read ahead belongs to the data that is being left.
-  state_ = State::None;
+  take_state();
   error_ = nullptr;
   planned_ = {};
 }
@@ -92,7 +118,7 @@ void PlanAhead::give_up(const PlannedBatch& planned) {
     resources_.synchronize();
   } catch (const std::exception&) {  // the error that ended the step says more
   }
-  drop_plans(planned.slot);
+  tables_.drop_plan(planned.slot);
   reader_.release(planned.batch);
 }
 
@@ -119,7 +145,7 @@ PlannedBatch PlanAhead::plan_next() {
     keep_unplanned(batch, slot);
     throw;
   } catch (...) {
-    drop_plans(slot);
+    tables_.drop_plan(slot);
     reader_.release(batch);
     throw;
   }
@@ -133,11 +159,9 @@ void PlanAhead::plan(Batch& batch, PlanSlot slot) {
     Stream& stream = resources_.get_local_gpu(local_id).plan_stream();
     const bool timed = local_id == 0;
     stream.wait(*part.ready);
-    for (auto& embedding : embeddings_) embedding->wait_for_slot(local_id, slot);
+    tables_.wait_for_slot(local_id, slot);
     if (timed) clock_.begin(stream);
-    for (std::size_t i = 0; i < embeddings_.size(); ++i) {
-      embeddings_[i]->plan(local_id, part.sparse[sparse_inputs_[i]], slot, true);
-    }
+    tables_.plan(local_id, part.sparse, slot, true);
     if (timed) clock_.end_stage(stream);
   });
 }
@@ -145,11 +169,7 @@ void PlanAhead::plan(Batch& batch, PlanSlot slot) {
 /// There is nothing wrong with the batch.
 void PlanAhead::keep_unplanned(Batch* batch, PlanSlot slot) {
   unplanned_ = batch;
-  drop_plans(slot);
-}
-
-void PlanAhead::drop_plans(PlanSlot slot) {
-  for (auto& embedding : embeddings_) embedding->drop_plan(slot);
+  tables_.drop_plan(slot);
 }
 
 }  // namespace hugectr

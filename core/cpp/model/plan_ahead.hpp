@@ -8,7 +8,7 @@
 
 #include "core/cpp/base/thread_group.hpp"
 #include "core/cpp/data/data_reader.hpp"
-#include "core/cpp/embedding/embedding.hpp"
+#include "core/cpp/model/model_tables.hpp"
 #include "core/cpp/model/stage_clock.hpp"
 
 namespace hugectr {
@@ -19,13 +19,11 @@ struct PlannedBatch {
   PlanSlot slot = PlanSlot::Train0;
 };
 
-/// Stage 2b: takes the next training batch from the reader and plans every embedding for it, one
+/// Stage 2b: takes the next training batch from the reader and plans every table for it, one
 /// batch ahead of the step, on a thread and streams of its own.
 class PlanAhead {
  public:
-  /// sparse_inputs[i]: which sparse input of a batch embedding i reads.
-  PlanAhead(IDataReader& reader, std::vector<std::unique_ptr<IEmbedding>>& embeddings,
-            std::vector<std::size_t> sparse_inputs, ResourceManager& resources,
+  PlanAhead(IDataReader& reader, ModelTables& tables, ResourceManager& resources,
             bool drop_incomplete_batch);
   /// Starts on the next batch unless one is under way or ready. Needs neither memory nor a thread:
   /// it can not fail between two batches.
@@ -50,15 +48,20 @@ class PlanAhead {
  private:
   /// Of the pending plan. `Ready` is a batch, the end of the data, or an error.
   enum class State { None, Wanted, Ready };
+  /// Plans until the object goes, even when a plan has the thread ended: take() counts on it.
   void run();
+  void plan_when_wanted();
+  /// Returns the error, if any.
+  std::exception_ptr plan_one();
+  void ready(std::exception_ptr error);
+  /// Nothing is pending from now on; what was.
+  State take_state();
   PlannedBatch plan_next();
   void plan(Batch& batch, PlanSlot slot);
   void keep_unplanned(Batch* batch, PlanSlot slot);
-  void drop_plans(PlanSlot slot);
 
   IDataReader& reader_;
-  std::vector<std::unique_ptr<IEmbedding>>& embeddings_;
-  std::vector<std::size_t> sparse_inputs_;
+  ModelTables& tables_;
   ResourceManager& resources_;
   const bool drop_incomplete_batch_;
   Batch* unplanned_ = nullptr;  ///< taken from the reader, its plan was undone

@@ -110,14 +110,7 @@ bool Session::Impl::eval() {
   const BatchReturn give_back{*s.eval_reader, batch};
   s.resources->for_each_device_planning([&](std::size_t id) { s.plan_eval_on(id, *batch); });
   s.resources->for_each_device([&](std::size_t id) { s.eval_on(id, *batch); });
-  const double loss = s.read_loss(false);
-  for (std::size_t id = 0; id < s.devices(); ++id) {
-    s.metrics.add(s.resources->get_local_gpu(id),
-                  s.networks[id]->tensor(s.graph->score_name(), false),
-                  s.networks[id]->tensor(s.model.input.label_name, false),
-                  s.networks[id]->sample_weight(false));
-  }
-  s.metrics.add_loss(loss, batch->weight_sum);
+  s.metrics->add_batch(s.read_loss(false), batch->weight_sum);
   return true;
 }
 
@@ -135,7 +128,7 @@ void Session::check_loss() {
 }
 
 std::vector<std::pair<std::string, double>> Session::get_eval_metrics() {
-  return impl_->in_job([&] { return impl_->metrics.take(*impl_->resources); });
+  return impl_->in_job([&] { return impl_->metrics->take(*impl_->resources); });
 }
 
 float Session::loss_scale() const { return impl_->networks.front()->loss_scale(); }
@@ -185,15 +178,16 @@ void Session::set_trainable(const std::string& embedding, bool trainable) {
     return;
   }
   std::string known;
-  for (auto& table : impl_->embeddings) {
-    const std::string& name = table->get_embedding_params().name;
-    if (name == embedding) return trainable ? table->unfreeze() : table->freeze();
+  for (std::size_t i = 0; i < num_embeddings(); ++i) {
+    ShardedTable& table = (*impl_->tables)[i];
+    const std::string& name = table.params().name;
+    if (name == embedding) return trainable ? table.unfreeze() : table.freeze();
     known += (known.empty() ? "'" : ", '") + name + "'";
   }
   throw InvalidArgument(concat("there is no embedding '", embedding, "'; the model has: ", known));
 }
 
-std::size_t Session::num_embeddings() const { return impl_->embeddings.size(); }
+std::size_t Session::num_embeddings() const { return impl_->tables->size(); }
 
 std::vector<float> Session::check_out_tensor(const std::string& name, bool train, Shape* shape) {
   Impl& s = *impl_;
@@ -224,12 +218,8 @@ std::vector<LayerSummary> Session::summary() const {
   }
   rows.push_back(data);
   for (const SparseEmbeddingSpec& spec : s.model.embeddings) {
-    rows.push_back({spec.type == EmbeddingType::DistributedSlotSparseEmbeddingHash
-                        ? "DistributedSlotSparseEmbeddingHash"
-                        : "LocalizedSlotSparseEmbeddingHash",
-                    {spec.bottom},
-                    {spec.name},
-                    {s.graph->top_shape(spec.name)}});
+    rows.push_back(
+        {to_string(spec.type), {spec.bottom}, {spec.name}, {s.graph->top_shape(spec.name)}});
   }
   for (const DenseLayerSpec& layer : s.graph->layers()) {
     LayerSummary row{layer.type, layer.bottoms, layer.tops, {}};
@@ -244,7 +234,7 @@ const std::vector<DenseLayerSpec>& Session::layers() const { return impl_->graph
 std::vector<TableStats> Session::table_stats() const {
   std::vector<TableStats> stats;
   impl_->planner->settle();
-  for (const auto& embedding : impl_->embeddings) stats.push_back(embedding->stats());
+  for (std::size_t i = 0; i < num_embeddings(); ++i) stats.push_back((*impl_->tables)[i].stats());
   return stats;
 }
 
@@ -300,10 +290,8 @@ std::vector<MemoryReportEntry> Session::memory_report() const {
     const auto part = network->memory_report();
     report.insert(report.end(), part.begin(), part.end());
   }
-  for (const auto& embedding : impl_->embeddings) {
-    const auto part = embedding->memory_report();
-    report.insert(report.end(), part.begin(), part.end());
-  }
+  const auto part = impl_->tables->memory_report();
+  report.insert(report.end(), part.begin(), part.end());
   return report;
 }
 

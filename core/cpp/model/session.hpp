@@ -9,16 +9,18 @@
 #include <vector>
 
 #include "core/cpp/base/export.hpp"
-#include "core/cpp/base/opt_params.hpp"
 #include "core/cpp/data/data_reader.hpp"
 #include "core/cpp/data/make_source.hpp"
 #include "core/cpp/device/device_map.hpp"
 #include "core/cpp/device/op_timeline.hpp"
 #include "core/cpp/device/tensor_view.hpp"
-#include "core/cpp/embedding/embedding.hpp"
+#include "core/cpp/embedding/embedding_params.hpp"
+#include "core/cpp/embedding/table/row_bag.hpp"
 #include "core/cpp/layers/layer.hpp"
+#include "core/cpp/memory/general_buffer2.hpp"
 #include "core/cpp/model/learning_rate.hpp"
 #include "core/cpp/model/loss_scaling_state.hpp"
+#include "core/cpp/optimizers/optimizers.hpp"
 
 namespace hugectr {
 
@@ -36,8 +38,7 @@ struct SolverSpec {
   bool drop_incomplete_batch = false;
   LearningRateParams lr;
   bool i64_input_key = false;
-  bool metrics_auc = true;
-  bool metrics_average_loss = false;
+  std::vector<std::string> metrics{"AUC"};  ///< names in the catalogue of core/cpp/metrics
   /// Float16 or BFloat16: mixed precision. The dense network computes in 16 bits; weights, tables,
   /// their gradients and optimizer states stay float32, and so do all files.
   TensorScalarType compute_dtype = TensorScalarType::Float32;
@@ -157,16 +158,19 @@ class HCTR_API Session {
   std::size_t num_embeddings() const;
   BufferBag dump_embedding(std::size_t index, bool with_states);
   void load_embedding(std::size_t index, const RowView& rows);
-  // A dump in parts, marks of touched rows and owners, as in IEmbedding.
+  // A dump in parts, marks of touched rows and owners, as in ShardedTable.
   RowOrder embedding_order(std::size_t index, RowMark since);
   void read_embedding(std::size_t index, const RowOrder& order, std::size_t begin, std::size_t end,
                       const RowValues& values);
   RowMark mark_embedding(std::size_t index);
   bool embedding_knows_since(std::size_t index, RowMark since) const;
-  std::size_t embedding_state_count(std::size_t index) const;
+  /// Numbers of each optimizer state of a row: as many as the vector has, or one.
+  std::vector<std::size_t> embedding_state_widths(std::size_t index) const;
   bool embedding_has_last_step(std::size_t index) const;
   std::size_t embedding_vec_size(std::size_t index) const;
   bool embedding_has_slots(std::size_t index) const;
+  /// What manifests call where its rows are.
+  std::string embedding_placement(std::size_t index) const;
   /// The process that owns each row of a table.
   std::vector<std::uint32_t> row_processes(std::size_t index, const std::vector<std::int64_t>& keys,
                                            const std::vector<std::uint64_t>& slot_ids) const;
@@ -181,16 +185,6 @@ class HCTR_API Session {
   float loss_scale() const;
   std::int64_t skipped_steps() const;
   void set_step(std::int64_t step);
-
-  /// Writes {prefix}_dense_{iter}.model, {prefix}_opt_dense_{iter}.model,
-  /// {prefix}{i}_sparse_{iter}.model/, {prefix}{i}_opt_sparse_{iter}.model.
-  void save_params_to_files(const std::string& prefix, std::int64_t iteration);
-  void load_dense_weights(const std::string& file);
-  void load_dense_optimizer_states(const std::string& file);
-  /// A folder of the 3.1+ layout or a single file of the older one; replaces the table's rows. When
-  /// they do not fit the budget the table stays as it was.
-  void load_sparse_weights(std::size_t index, const std::string& path);
-  void load_sparse_optimizer_states(std::size_t index, const std::string& file);
 
   /// Content of a tensor after the last train() or eval(), all local devices one after the other;
   /// tensors of 16 bits are widened.

@@ -6,10 +6,10 @@
 namespace hugectr {
 
 void Session::reset_embedding(std::size_t index) {
-  HCTR_CHECK(index < impl_->embeddings.size(), "there is no embedding ", index, ": the model has ",
-             impl_->embeddings.size());
+  HCTR_CHECK(index < impl_->tables->size(), "there is no embedding ", index, ": the model has ",
+             impl_->tables->size());
   impl_->settle();
-  impl_->embeddings[index]->reset();
+  (*impl_->tables)[index].reset();
 }
 
 float Session::learning_rate() const { return impl_->lr; }

@@ -58,7 +58,6 @@ Session::Impl::Impl(const SolverSpec& solver_spec, const ModelSpec& model_spec)
     : solver(solver_spec),
       model(model_spec),
       scheduler(solver_spec.lr),
-      metrics(solver_spec.metrics_auc, solver_spec.metrics_average_loss),
       lr(static_cast<float>(solver_spec.lr.base_lr)) {}
 
 Session::Impl::Impl(const SolverSpec& solver_spec, const ReaderSpec& reader,
@@ -72,14 +71,17 @@ void Session::Impl::build(const ReaderSpec& reader, std::shared_ptr<IProcessGrou
   check_model(model);
   resources = ResourceManager::create(solver.vvgpu, solver.seed, solver.device,
                                       solver.device_layout, std::move(processes));
+  metrics = std::make_unique<EvalMetrics>(solver.metrics, devices());
   const bool with_eval = reader.eval_memory || !reader.eval_source.empty();
   graph = make_graph(solver, model, *resources, with_eval);
+  std::vector<SparseEmbeddingHashParams> embeddings;
+  std::vector<std::size_t> sparse_inputs;
   for (std::size_t i = 0; i < model.embeddings.size(); ++i) {
     sparse_inputs.push_back(sparse_input_of(model.embeddings[i], model.input));
-    SparseEmbeddingHashParams params = embedding_params(solver, model, i);
-    params.output_type = output_type(*graph, params.name);
-    embeddings.push_back(make_embedding(params, resources));
+    embeddings.push_back(embedding_params(solver, model, i));
+    embeddings.back().output_type = output_type(*graph, embeddings.back().name);
   }
+  tables = std::make_unique<ModelTables>(embeddings, std::move(sparse_inputs), resources);
   networks.resize(devices());
   resources->for_each_device([&](std::size_t id) {
     GPUResource& gpu = resources->get_local_gpu(id);
@@ -111,8 +113,8 @@ void Session::Impl::build(const ReaderSpec& reader, std::shared_ptr<IProcessGrou
   }
   loss_watch = std::make_unique<LossWatch>(
       *resources, networks.front()->scales_loss() ? LossWatch::kPatienceWithLossScaling : 1);
-  planner = std::make_unique<PlanAhead>(*train_reader, embeddings, sparse_inputs, *resources,
-                                        solver.drop_incomplete_batch);
+  planner =
+      std::make_unique<PlanAhead>(*train_reader, *tables, *resources, solver.drop_incomplete_batch);
 }
 
 Session::Impl::~Impl() {
@@ -150,9 +152,14 @@ StepScalars Session::Impl::scalars_for(std::size_t local_id, const Batch& batch,
   return scalars;
 }
 
-bool Session::Impl::trains_embedding(std::size_t index) const {
-  return networks.front()->has_tensor(embeddings[index]->get_embedding_params().name + "@grad",
-                                      true);
+TensorRef Session::Impl::vectors(std::size_t local_id, std::size_t table, bool train) const {
+  return networks[local_id]->tensor((*tables)[table].params().name, train);
+}
+
+TensorRef Session::Impl::gradient(std::size_t local_id, std::size_t table) const {
+  const Network& network = *networks[local_id];
+  const std::string name = (*tables)[table].params().name + "@grad";
+  return network.has_tensor(name, true) ? network.tensor(name, true) : TensorRef{};
 }
 
 void Session::Impl::train_on(std::size_t local_id, const PlannedBatch& planned) {
@@ -166,19 +173,14 @@ void Session::Impl::train_on(std::size_t local_id, const PlannedBatch& planned) 
   network.set_scalars(scalars_for(local_id, *planned.batch, true));
   write_inputs(local_id, batch, true);
   if (timed) clock.end_stage(stream);
-  for (auto& embedding : embeddings) {
-    const std::string& name = embedding->get_embedding_params().name;
-    embedding->forward(local_id, planned.slot, network.tensor(name, true));
-  }
+  tables->forward(local_id, planned.slot,
+                  [&](std::size_t table) { return vectors(local_id, table, true); });
   if (timed) clock.end_stage(stream);
   const bool beside = network.updates_inputs_beside();
   const auto update_tables = [&] {
-    for (std::size_t i = 0; i < embeddings.size(); ++i) {
-      if (!trains_embedding(i)) continue;
-      const std::string gradient = embeddings[i]->get_embedding_params().name + "@grad";
-      embeddings[i]->backward_and_update(local_id, planned.slot, network.tensor(gradient, true),
-                                         network.lr(), network.step(), network.unscale(), beside);
-    }
+    tables->backward_and_update(
+        local_id, planned.slot, [&](std::size_t table) { return gradient(local_id, table); },
+        {network.lr(), network.step(), network.unscale()}, beside);
   };
   if (beside) {
     network.train(dense_trainable, update_tables);
@@ -199,9 +201,7 @@ void Session::Impl::train_on(std::size_t local_id, const PlannedBatch& planned) 
 void Session::Impl::plan_eval_on(std::size_t local_id, Batch& batch) {
   DeviceBatch& part = batch.devices[local_id];
   resources->get_local_gpu(local_id).plan_stream().wait(*part.ready);
-  for (std::size_t i = 0; i < embeddings.size(); ++i) {
-    embeddings[i]->plan(local_id, part.sparse[sparse_inputs[i]], PlanSlot::Eval, false);
-  }
+  tables->plan(local_id, part.sparse, PlanSlot::Eval, false);
 }
 
 void Session::Impl::eval_on(std::size_t local_id, Batch& batch) {
@@ -211,11 +211,13 @@ void Session::Impl::eval_on(std::size_t local_id, Batch& batch) {
   stream.wait(*part.ready);
   network.set_scalars(scalars_for(local_id, batch, false));
   write_inputs(local_id, part, false);
-  for (auto& embedding : embeddings) {
-    const std::string& name = embedding->get_embedding_params().name;
-    embedding->forward(local_id, PlanSlot::Eval, network.tensor(name, false));
-  }
+  tables->forward(local_id, PlanSlot::Eval,
+                  [&](std::size_t table) { return vectors(local_id, table, false); });
   network.eval();
+  metrics->add(resources->get_local_gpu(local_id),
+               {.scores = network.tensor(graph->score_name(), false),
+                .labels = network.tensor(model.input.label_name, false),
+                .weights = network.sample_weight(false)});
   stream.record(*part.consumed);
 }
 

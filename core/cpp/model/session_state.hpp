@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/cpp/base/error.hpp"
-#include "core/cpp/model/eval_metrics.hpp"
+#include "core/cpp/metrics/eval_metrics.hpp"
 #include "core/cpp/model/loss_watch.hpp"
 #include "core/cpp/model/network.hpp"
 #include "core/cpp/model/non_finite_loss.hpp"
@@ -17,8 +17,8 @@
 
 namespace hugectr {
 
-/// What a Session is made of. Members are destroyed in reverse order: plans before embeddings,
-/// embeddings before readers, all before the devices.
+/// What a Session is made of. Members are destroyed in reverse order: plans before tables,
+/// tables before readers, all before the devices.
 struct Session::Impl {
   Impl(const SolverSpec& solver, const ReaderSpec& reader, const ModelSpec& model,
        std::shared_ptr<IProcessGroup> processes);
@@ -35,6 +35,9 @@ struct Session::Impl {
   void plan_eval_on(std::size_t local_id, Batch& batch);
   /// Enqueues one evaluation batch of one device, after all devices have planned it.
   void eval_on(std::size_t local_id, Batch& batch);
+  /// A table's vectors in the network, and their gradient in training; empty: it has none.
+  TensorRef vectors(std::size_t local_id, std::size_t table, bool train) const;
+  TensorRef gradient(std::size_t local_id, std::size_t table) const;
   /// Copies label, dense and sample weights of the batch into the network's inputs.
   void write_inputs(std::size_t local_id, const DeviceBatch& batch, bool train);
   StepScalars scalars_for(std::size_t local_id, const Batch& batch, bool train) const;
@@ -47,7 +50,6 @@ struct Session::Impl {
   /// All work done, tables hold trained rows only: before anything outside a step looks at them.
   void settle();
   std::size_t devices() const { return resources->get_local_gpu_count(); }
-  bool trains_embedding(std::size_t index) const;
   /// A call under way. Refused once the program ends.
   class Call {
    public:
@@ -90,13 +92,12 @@ struct Session::Impl {
   std::shared_ptr<ResourceManager> resources;
   std::shared_ptr<const NetworkGraph> graph;
   std::unique_ptr<IDataReader> train_reader, eval_reader;
-  std::vector<std::size_t> sparse_inputs;
-  std::vector<std::unique_ptr<IEmbedding>> embeddings;
+  std::unique_ptr<ModelTables> tables;
   std::vector<std::unique_ptr<Network>> networks;
   std::unique_ptr<LossWatch> loss_watch;
   std::unique_ptr<PlanAhead> planner;
   LearningRateScheduler scheduler;
-  EvalMetrics metrics;
+  std::unique_ptr<EvalMetrics> metrics;
   StageClock clock{{"input", "embedding_forward", "dense", "exchange_update", "embedding_update"}};
   float lr = 0.0f;
   std::int64_t step = 0;        ///< updates done

@@ -64,11 +64,11 @@ TensorView Session::state_view(const std::string& name, std::size_t state, std::
 
 TableViews Session::table_view(std::size_t index, std::size_t local_id) {
   Impl& s = *impl_;
-  HCTR_CHECK(index < s.embeddings.size(), "there is no table ", index, ": the model has ",
-             s.embeddings.size());
+  HCTR_CHECK(index < s.tables->size(), "there is no table ", index, ": the model has ",
+             s.tables->size());
   s.resources->get_local_gpu(local_id);  // checks the number
   s.planner->settle();                   // a plan under way may be growing the table
-  const TableRows rows = s.embeddings[index]->rows(local_id);
+  const TableRows rows = (*s.tables)[index].rows(local_id);
   const auto view = [&](const TensorRef& ref) {
     return view_of(impl_, *s.resources, local_id, ref);
   };

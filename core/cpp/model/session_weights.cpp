@@ -1,22 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of Session that reads and writes parameters, in memory and in files.
-#include <filesystem>
-
-#include "core/cpp/model/checkpoint.hpp"
+// The part of Session that reads and writes parameters.
+#include "core/cpp/model/host_values.hpp"
 #include "core/cpp/model/session.hpp"
 #include "core/cpp/model/session_state.hpp"
 #include "core/cpp/ops/batch_norm.hpp"
-#include "core/cpp/ops/dense_update.hpp"
 
 namespace hugectr {
 namespace {
-
-std::vector<float> to_host(Stream& stream, const TensorRef& ref) {
-  std::vector<float> values(ref.size());
-  stream.copy(values.data(), ref.data, ref.size_in_bytes());
-  stream.synchronize();
-  return values;
-}
 
 /// The same values on every local device.
 void to_devices(ResourceManager& resources, const std::vector<TensorRef>& refs,
@@ -28,10 +18,6 @@ void to_devices(ResourceManager& resources, const std::vector<TensorRef>& refs,
     stream.copy(refs[id].data, values.data(), values.size() * sizeof(float));
     stream.synchronize();
   }
-}
-
-bool is_localized(const SparseEmbeddingHashParams& params) {
-  return params.type == EmbeddingType::LocalizedSlotSparseEmbeddingHash;
 }
 
 }  // namespace
@@ -107,63 +93,6 @@ std::int64_t Session::step() const { return impl_->step; }
 void Session::set_step(std::int64_t step) {
   impl_->step = step;
   impl_->loss_watch->forget(step);
-}
-
-void Session::save_params_to_files(const std::string& prefix, std::int64_t iteration) {
-  HCTR_CHECK(!impl_->resources->processes(),
-             "save_params_to_files writes the tables of one process: a job of several gathers them "
-             "with dump_embedding (Python's Model.save_params_to_files does)");
-  const std::string end = concat("_", iteration, ".model");
-  const auto parent = std::filesystem::path(prefix).parent_path();
-  if (!parent.empty()) std::filesystem::create_directories(parent);
-  write_floats(prefix + "_dense" + end, dense_weights());
-  write_floats(prefix + "_opt_dense" + end, dense_optimizer_states());
-  for (std::size_t i = 0; i < num_embeddings(); ++i) {
-    const BufferBag rows = dump_embedding(i, true);
-    write_sparse_folder(concat(prefix, i, "_sparse", end), rows);
-    write_sparse_states(concat(prefix, i, "_opt_sparse", end), rows);
-  }
-}
-
-void Session::load_dense_weights(const std::string& file) {
-  set_dense_weights(read_floats(file, impl_->graph->layout().count(), "dense weights"));
-}
-
-void Session::load_dense_optimizer_states(const std::string& file) {
-  const std::size_t count = impl_->graph->state_count() * impl_->graph->layout().count();
-  set_dense_optimizer_states(read_floats(file, count, "dense optimizer states"));
-}
-
-void Session::load_sparse_weights(std::size_t index, const std::string& path) {
-  impl_->settle();
-  IEmbedding& table = *impl_->embeddings.at(index);
-  const auto& params = table.get_embedding_params();
-  const std::size_t d = params.embedding_vec_size;
-  const BufferBag rows = std::filesystem::is_regular_file(path)
-                             ? read_sparse_file(path, d, params.i64_keys, is_localized(params))
-                             : read_sparse_folder(path, d, is_localized(params));
-  if (table.stats().rows == 0) {
-    table.load(rows);
-    return;
-  }
-  // The files replace the table; if they do not fit its budget, the table stays as it was.
-  const BufferBag before = table.dump(true);
-  table.reset();
-  try {
-    table.load(rows);
-  } catch (...) {
-    table.reset();
-    table.load(before);
-    throw;
-  }
-}
-
-void Session::load_sparse_optimizer_states(std::size_t index, const std::string& file) {
-  BufferBag rows = dump_embedding(index, false);
-  const auto& params = impl_->embeddings.at(index)->get_embedding_params();
-  const int states = optimizer_state_count(params.opt_params.optimizer);
-  read_sparse_states(file, static_cast<std::size_t>(states), rows);
-  load_embedding(index, rows);
 }
 
 }  // namespace hugectr

@@ -15,12 +15,12 @@ void AddFwd::check() const {
 namespace {
 
 // Elements summed in a local block, so that y may be any of xs and is written once.
-constexpr std::size_t kBlock = 256;
+constexpr std::size_t kAddBlock = 256;
 
 void add_span(const std::vector<const float*>& xs, float* y, std::size_t count) {
-  float sum[kBlock];
-  for (std::size_t begin = 0; begin < count; begin += kBlock) {
-    const std::size_t n = std::min(kBlock, count - begin);
+  float sum[kAddBlock];
+  for (std::size_t begin = 0; begin < count; begin += kAddBlock) {
+    const std::size_t n = std::min(kAddBlock, count - begin);
     for (std::size_t j = 0; j < n; ++j) sum[j] = xs[0][begin + j];
     for (std::size_t i = 1; i < xs.size(); ++i) {
       const float* x = xs[i] + begin;

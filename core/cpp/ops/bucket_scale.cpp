@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "core/cpp/device/several.hpp"
 #include "core/cpp/device/thread_pool.hpp"
 #include "core/cpp/ops/loops/check_csr.hpp"
 
@@ -21,6 +22,7 @@ void bucket_scale_kernel(const OpContext& context, const BucketScale& op) {
 }
 
 const OpRegistration<BucketScale> bucket_scale_cpu{DeviceType::Cpu, &bucket_scale_kernel};
+const SeveralRegistration<BucketScale> several_bucket_scale_cpu{DeviceType::Cpu};
 
 }  // namespace
 

@@ -10,6 +10,7 @@ namespace hugectr {
 /// Overwrites. Deterministic.
 struct HCTR_API BucketScale {
   static constexpr const char* kName = "bucket_scale";
+  static constexpr const char* kSeveralName = "several_bucket_scale";
   TensorRef row_offsets, scale;
 
   void visit(OpVisitor& v) {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "core/cpp/base/optimizer_formulas.hpp"
 #include "core/cpp/device/thread_pool.hpp"
 #include "core/cpp/ops/loops/check_tensor.hpp"
 #include "core/cpp/ops/loops/row_spans.hpp"
@@ -18,7 +17,7 @@ void DenseUpdate::check() const {
              ": step must hold one int64, found ", to_string(step.dtype), " ",
              to_string(step.shape));
   HCTR_CHECK(grad_scale > 0.0, kName, ": grad_scale is ", grad_scale, ", must be positive");
-  const int states = optimizer_state_count(optimizer);
+  const std::size_t states = num_states(params);
   HCTR_CHECK(state0.empty() == (states < 1) && state1.empty() == (states < 2), kName,
              ": this optimizer has ", states, " state tensors; give exactly these");
   if (states >= 1) check_packed_float(kName, "state0", state0, w.shape);
@@ -34,20 +33,34 @@ void DenseUpdate::check() const {
 
 namespace {
 
-// rule(weight, gradient, state 0, state 1) on every element; absent states point at nothing and
-// the rule does not touch them.
+// The rule on every weight; absent states point at nothing and the rule does not touch them.
 template <class Rule>
-void update_all(const OpContext& ctx, const DenseUpdate& op, const Rule& rule) {
+void update_all(const OpContext& ctx, const DenseUpdate& op, const Rule& given) {
   const float unscale = op.unscale.empty() ? 1.0f : *op.unscale.ptr<float>();
   if (unscale == 0.0f) return;
   const float factor = static_cast<float>(1.0 / op.grad_scale) * unscale;
+  const float rate = rate_of(given, *op.lr.ptr<float>(), *op.step.ptr<std::int64_t>());
   parallel_for(*ctx.pool, op.w.size(), kSpanElements, [&](std::size_t begin, std::size_t end) {
     const std::size_t n = end - begin;
+    const Rule rule = given;
+    const float own_rate = rate, own_factor = factor;
     float* __restrict w = op.w.ptr<float>() + begin;
     const float* __restrict g = op.g.ptr<float>() + begin;
-    float* __restrict s0 = op.state0.empty() ? nullptr : op.state0.ptr<float>() + begin;
-    float* __restrict s1 = op.state1.empty() ? nullptr : op.state1.ptr<float>() + begin;
-    for (std::size_t i = 0; i < n; ++i) rule(w, s0, s1, i, g[i] * factor);
+    [[maybe_unused]] float* __restrict s0 =
+        op.state0.empty() ? nullptr : op.state0.ptr<float>() + begin;
+    [[maybe_unused]] float* __restrict s1 =
+        op.state1.empty() ? nullptr : op.state1.ptr<float>() + begin;
+    [[maybe_unused]] float none = 0.0f;
+    for (std::size_t i = 0; i < n; ++i) {
+      const float gradient = g[i] * own_factor;
+      if constexpr (kStateCount<Rule> == 0) {
+        single_step(rule, own_rate, w[i], none, none, gradient);
+      } else if constexpr (kStateCount<Rule> == 1) {
+        single_step(rule, own_rate, w[i], s0[i], none, gradient);
+      } else {
+        single_step(rule, own_rate, w[i], s0[i], s1[i], gradient);
+      }
+    }
     if (op.w_lowered.empty()) return;
     float* lowered = op.w_lowered.ptr<float>() + begin;  // op.hpp rounds it
     std::copy(w, w + n, lowered);
@@ -55,35 +68,7 @@ void update_all(const OpContext& ctx, const DenseUpdate& op, const Rule& rule) {
 }
 
 void dense_update_kernel(const OpContext& ctx, const DenseUpdate& op) {
-  const float lr = *op.lr.ptr<float>();
-  const auto factor = static_cast<float>(op.momentum_factor);
-  const auto epsilon = static_cast<float>(op.epsilon);
-  switch (op.optimizer) {
-    case Optimizer::SGD:
-      return update_all(ctx, op, [=](float* w, float*, float*, std::size_t i, float g) {
-        sgd_step(w[i], g, lr);
-      });
-    case Optimizer::MomentumSGD:
-      return update_all(ctx, op, [=](float* w, float* m, float*, std::size_t i, float g) {
-        momentum_step(w[i], m[i], g, lr, factor);
-      });
-    case Optimizer::Nesterov:
-      return update_all(ctx, op, [=](float* w, float* m, float*, std::size_t i, float g) {
-        nesterov_step(w[i], m[i], g, lr, factor);
-      });
-    case Optimizer::AdaGrad:
-      return update_all(ctx, op, [=](float* w, float* a, float*, std::size_t i, float g) {
-        adagrad_step(w[i], a[i], g, lr, epsilon);
-      });
-    case Optimizer::Adam: {
-      const auto beta1 = static_cast<float>(op.beta1);
-      const auto beta2 = static_cast<float>(op.beta2);
-      const float lr_t = adam_learning_rate(lr, beta1, beta2, *op.step.ptr<std::int64_t>());
-      return update_all(ctx, op, [=](float* w, float* m, float* v, std::size_t i, float g) {
-        adam_step(w[i], m[i], v[i], g, lr_t, beta1, beta2, epsilon);
-      });
-    }
-  }
+  with_optimizer(op.params, [&](const auto& rule) { update_all(ctx, op, rule); });
 }
 
 const OpRegistration<DenseUpdate> dense_update_cpu{DeviceType::Cpu, &dense_update_kernel};

@@ -29,7 +29,7 @@ void ElementwiseMultiplyBwd::check() const {
 namespace {
 
 // Elements handled in local blocks: products of 256 elements stay in the L1 cache.
-constexpr std::size_t kBlock = 256;
+constexpr std::size_t kProductBlock = 256;
 
 bool all_contiguous(const std::vector<TensorRef>& refs) {
   return std::all_of(refs.begin(), refs.end(), [](const TensorRef& r) { return r.contiguous(); });
@@ -47,9 +47,9 @@ void multiply_to(float* __restrict out, const float* __restrict a, const float* 
 void elementwise_multiply_fwd_kernel(const OpContext& ctx, const ElementwiseMultiplyFwd& op) {
   for_each_span(*ctx.pool, op.y.rows(), op.y.row_size(), op.y.contiguous() && all_contiguous(op.xs),
                 [&](std::size_t row, std::size_t column, std::size_t count) {
-                  float product[kBlock];
-                  for (std::size_t begin = column; begin < column + count; begin += kBlock) {
-                    const std::size_t n = std::min(kBlock, column + count - begin);
+                  float product[kProductBlock];
+                  for (std::size_t begin = column; begin < column + count; begin += kProductBlock) {
+                    const std::size_t n = std::min(kProductBlock, column + count - begin);
                     std::copy_n(op.xs[0].row<float>(row) + begin, n, product);
                     for (std::size_t i = 1; i < op.xs.size(); ++i) {
                       multiply(product, op.xs[i].row<float>(row) + begin, n);
@@ -66,17 +66,17 @@ void backward_block(const ElementwiseMultiplyBwd& op, std::size_t row, std::size
   const std::size_t inputs = op.xs.size();
   const auto x = [&](std::size_t i) { return op.xs[i].row<float>(row) + begin; };
   const float* dy = op.dy.row<float>(row) + begin;
-  behind.resize(inputs * kBlock);
-  std::fill_n(behind.begin() + static_cast<std::ptrdiff_t>((inputs - 1) * kBlock), n, 1.0f);
+  behind.resize(inputs * kProductBlock);
+  std::fill_n(behind.begin() + static_cast<std::ptrdiff_t>((inputs - 1) * kProductBlock), n, 1.0f);
   for (std::size_t i = inputs - 1; i > 0; --i) {
-    multiply_to(&behind[(i - 1) * kBlock], &behind[i * kBlock], x(i), n);
+    multiply_to(&behind[(i - 1) * kProductBlock], &behind[i * kProductBlock], x(i), n);
   }
-  float before[kBlock];
+  float before[kProductBlock];
   std::copy_n(dy, n, before);
   std::size_t k = 0;
   for (std::size_t i = 0; i < inputs && k < op.dxs.size(); ++i) {
     if (op.wanted.empty() || static_cast<std::size_t>(op.wanted[k]) == i) {
-      multiply_to(op.dxs[k].row<float>(row) + begin, before, &behind[i * kBlock], n);
+      multiply_to(op.dxs[k].row<float>(row) + begin, before, &behind[i * kProductBlock], n);
       ++k;
     }
     multiply(before, x(i), n);
@@ -88,8 +88,8 @@ void elementwise_multiply_bwd_kernel(const OpContext& ctx, const ElementwiseMult
   for_each_span(*ctx.pool, op.dy.rows(), op.dy.row_size(), flat,
                 [&](std::size_t row, std::size_t column, std::size_t count) {
                   thread_local std::vector<float> behind;
-                  for (std::size_t begin = column; begin < column + count; begin += kBlock) {
-                    backward_block(op, row, begin, std::min(kBlock, column + count - begin),
+                  for (std::size_t begin = column; begin < column + count; begin += kProductBlock) {
+                    backward_block(op, row, begin, std::min(kProductBlock, column + count - begin),
                                    behind);
                   }
                 });

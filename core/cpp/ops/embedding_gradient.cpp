@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/cpp/device/several.hpp"
 #include "core/cpp/device/thread_pool.hpp"
 #include "core/cpp/ops/loops/check_csr.hpp"
 #include "core/cpp/ops/loops/check_tensor.hpp"
@@ -12,7 +13,7 @@
 namespace hugectr {
 namespace {
 
-constexpr std::size_t kGrain = 512;  // runs of a piece
+constexpr std::size_t kGradientGrain = 512;  // runs of a piece
 
 template <std::size_t D>
 void sum_runs(const EmbeddingGradient& op, std::size_t begin, std::size_t end) {
@@ -30,13 +31,14 @@ void sum_runs(const EmbeddingGradient& op, std::size_t begin, std::size_t end) {
 
 void embedding_gradient_kernel(const OpContext& context, const EmbeddingGradient& op) {
   with_vec_size(op.sums.shape[1], [&]<std::size_t D>(std::integral_constant<std::size_t, D>) {
-    parallel_for(*context.pool, op.sums.shape[0], kGrain,
+    parallel_for(*context.pool, op.sums.shape[0], kGradientGrain,
                  [&](std::size_t begin, std::size_t end) { sum_runs<D>(op, begin, end); });
   });
 }
 
 const OpRegistration<EmbeddingGradient> embedding_gradient_cpu{DeviceType::Cpu,
                                                                &embedding_gradient_kernel};
+const SeveralRegistration<EmbeddingGradient> several_embedding_gradient_cpu{DeviceType::Cpu};
 
 }  // namespace
 

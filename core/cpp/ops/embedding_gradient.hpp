@@ -14,6 +14,7 @@ namespace hugectr {
 /// depends on a run's length only, rounded once. Overwrites; U = 0 does nothing. Deterministic.
 struct HCTR_API EmbeddingGradient {
   static constexpr const char* kName = "embedding_gradient";
+  static constexpr const char* kSeveralName = "several_embedding_gradient";
   static constexpr std::string_view kLowered = "gradient sums";
   TensorRef sorted_buckets, run_offsets, gradient, scale, sums;
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/cpp/device/several.hpp"
 #include "core/cpp/device/thread_pool.hpp"
 #include "core/cpp/ops/loops/check_csr.hpp"
 #include "core/cpp/ops/loops/hash_probe.hpp"
@@ -34,13 +35,25 @@ void init_rows(const EmbeddingInit& op, std::size_t begin, std::size_t end) {
                static_cast<float>(bound));
     }
   }
-  for (const TensorRef& state : op.states) {
+  for (std::size_t s = 0; s < op.states.size(); ++s) {
+    const TensorRef& state = op.states[s];
     std::fill(state.row<float>(begin), state.row<float>(begin) + (end - begin) * state.shape[1],
-              static_cast<float>(op.initial_state));
+              static_cast<float>(op.initial_states[s]));
   }
   if (!op.last_step.empty()) {
     std::fill(op.last_step.ptr<std::int64_t>() + begin, op.last_step.ptr<std::int64_t>() + end, 1);
   }
+  if (!op.births.empty()) {
+    std::fill(op.births.ptr<std::uint32_t>() + begin, op.births.ptr<std::uint32_t>() + end,
+              static_cast<std::uint32_t>(op.birth));
+  }
+}
+
+/// The rows that are named, one by one.
+template <class Key>
+void init_named_rows(const EmbeddingInit& op, std::size_t begin, std::size_t end) {
+  const std::uint32_t* rows = op.rows.ptr<std::uint32_t>();
+  for (std::size_t i = begin; i < end; ++i) init_rows<Key>(op, rows[i], rows[i] + std::size_t{1});
 }
 
 void embedding_init_kernel(const OpContext& context, const EmbeddingInit& op) {
@@ -48,19 +61,33 @@ void embedding_init_kernel(const OpContext& context, const EmbeddingInit& op) {
     const auto first = static_cast<std::size_t>(op.first);
     parallel_for(*context.pool, static_cast<std::size_t>(op.count), 512,
                  [&](std::size_t begin, std::size_t end) {
-                   init_rows<Key>(op, first + begin, first + end);
+                   if (op.rows.empty()) {
+                     init_rows<Key>(op, first + begin, first + end);
+                   } else {
+                     init_named_rows<Key>(op, begin, end);
+                   }
                  });
   });
 }
 
 const OpRegistration<EmbeddingInit> embedding_init_cpu{DeviceType::Cpu, &embedding_init_kernel};
+const SeveralRegistration<EmbeddingInit> several_embedding_init_cpu{DeviceType::Cpu};
 
 }  // namespace
 
 void EmbeddingInit::check() const {
   with_key_type(row_keys.dtype, [](auto) {});
   HCTR_CHECK(first >= 0 && count >= 0, kName, ": rows ", first, " + ", count, " are negative");
-  const auto rows = static_cast<std::size_t>(first + count);
+  // Of named rows nothing is known but that there are as many.
+  const std::size_t rows =
+      this->rows.empty() ? static_cast<std::size_t>(first + count) : row_keys.size();
+  if (!this->rows.empty()) {
+    check_array(kName, "rows", this->rows, TensorScalarType::UInt32,
+                static_cast<std::size_t>(count));
+    HCTR_CHECK(first == 0, kName, ": first is ", first, " where rows are named");
+  }
+  if (!births.empty())
+    check_array_at_least(kName, "births", births, TensorScalarType::UInt32, rows);
   check_array_at_least(kName, "row_keys", row_keys, row_keys.dtype, rows);
   if (!row_slots.empty()) {
     check_array_at_least(kName, "row_slots", row_slots, TensorScalarType::UInt32, rows);
@@ -76,6 +103,8 @@ void EmbeddingInit::check() const {
   };
   if (!weights.empty()) check_rows("weights", weights);
   for (const TensorRef& state : states) check_rows("a state", state);
+  HCTR_CHECK(initial_states.size() == states.size(), kName, ": ", initial_states.size(),
+             " initial_states for ", states.size(), " states");
   HCTR_CHECK(!bounds.empty() && (bounds.size() == 1 || !row_slots.empty()), kName,
              ": one bound a slot needs row_slots");
 }

@@ -15,34 +15,40 @@ HCTR_HD inline Philox4 initial_bits(std::uint64_t seed, std::uint64_t table, std
   return philox4x32(mix_key(seed, mix_key(table, slot)), widened_key, group);
 }
 
-/// Content of rows [first, first + count), whatever was there:
+/// Content of rows [first, first + count), or of those that `rows` names, whatever was there:
 ///   weights[row, c] = symmetric_float(bits of column c, bound of the row's slot)
-///   states[row, c] = initial_state;  last_step[row] = 1
+///   state s of row, c = initial_states[s];  last_step[row] = 1
 ///
 /// row_keys (R) uint32 or int64; row_slots (R) uint32 or empty (slot 0); weights (R, d) float32 or
-/// empty (left alone); states (R, d) float32 each; last_step (R) int64 or empty. bounds: one for
-/// every slot, or a single one for all. Overwrites. Deterministic.
+/// empty (left alone); states (R, d) or (R, 1) float32 each, initial_states one number a state;
+/// last_step (R) int64 or empty. bounds: one for every slot, or a single one for all. rows (count)
+/// uint32 below R, each once, or empty; first is then 0. births (R) uint32 or empty: births[row] =
+/// birth. Overwrites. Deterministic.
 struct HCTR_API EmbeddingInit {
   static constexpr const char* kName = "embedding_init";
-  TensorRef row_keys, row_slots, weights, last_step;
+  static constexpr const char* kSeveralName = "several_embedding_init";
+  TensorRef rows, row_keys, row_slots, weights, last_step, births;
   std::vector<TensorRef> states;
-  std::int64_t first = 0, count = 0;
+  std::int64_t first = 0, count = 0, birth = 0;
   std::uint64_t seed = 0, table = 0;
   std::vector<double> bounds{0.05};
-  double initial_state = 0;
+  std::vector<double> initial_states;
 
   void visit(OpVisitor& v) {
+    v.optional("rows", Access::In, rows);
     v.tensor("row_keys", Access::In, row_keys);
     v.optional("row_slots", Access::In, row_slots);
     v.optional("weights", Access::InOut, weights);
     v.optional("last_step", Access::InOut, last_step);
     v.tensors("states", Access::InOut, states);
+    v.optional("births", Access::InOut, births);
     v.attribute("first", first);
     v.attribute("count", count);
+    v.attribute("birth", birth);
     v.attribute("seed", seed);
     v.attribute("table", table);
     v.attribute("bounds", bounds);
-    v.attribute("initial_state", initial_state);
+    v.attribute("initial_states", initial_states);
   }
   void check() const;
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/cpp/device/several.hpp"
 #include "core/cpp/device/thread_pool.hpp"
 #include "core/cpp/ops/loops/check_csr.hpp"
 #include "core/cpp/ops/loops/check_tensor.hpp"
@@ -12,8 +13,8 @@
 namespace hugectr {
 namespace {
 
-constexpr std::size_t kGrain = 1024;  // buckets of a piece
-constexpr std::uint32_t kAhead = 48;  // rows fetched before they are needed
+constexpr std::size_t kLookupGrain = 1024;  // buckets of a piece
+constexpr std::uint32_t kLookupAhead = 48;  // rows fetched before they are needed
 
 template <std::size_t D>
 void look_up(const EmbeddingLookup& op, std::size_t begin, std::size_t end) {
@@ -30,8 +31,8 @@ void look_up(const EmbeddingLookup& op, std::size_t begin, std::size_t end) {
     float* out = sample_out + slot * d;
     bool first = true;
     for (std::uint32_t i = offsets[bucket]; i < offsets[bucket + 1]; ++i) {
-      if (i + kAhead < last && rows[i + kAhead] != kNoRow) {
-        prefetch_row(weights + rows[i + kAhead] * d, d);
+      if (i + kLookupAhead < last && rows[i + kLookupAhead] != kNoRow) {
+        prefetch_row(weights + rows[i + kLookupAhead] * d, d);
       }
       if (rows[i] == kNoRow) continue;
       const float* row = weights + rows[i] * d;
@@ -56,13 +57,14 @@ void look_up(const EmbeddingLookup& op, std::size_t begin, std::size_t end) {
 
 void embedding_lookup_kernel(const OpContext& context, const EmbeddingLookup& op) {
   with_vec_size(op.out.shape[2], [&]<std::size_t D>(std::integral_constant<std::size_t, D>) {
-    parallel_for(*context.pool, op.row_offsets.size() - 1, kGrain,
+    parallel_for(*context.pool, op.row_offsets.size() - 1, kLookupGrain,
                  [&](std::size_t begin, std::size_t end) { look_up<D>(op, begin, end); });
   });
 }
 
 const OpRegistration<EmbeddingLookup> embedding_lookup_cpu{DeviceType::Cpu,
                                                            &embedding_lookup_kernel};
+const SeveralRegistration<EmbeddingLookup> several_embedding_lookup_cpu{DeviceType::Cpu};
 
 }  // namespace
 

@@ -18,6 +18,7 @@ namespace hugectr {
 /// The CPU copies weights of 16 bits to float32 as a whole, those of float32 never.
 struct HCTR_API EmbeddingLookup {
   static constexpr const char* kName = "embedding_lookup";
+  static constexpr const char* kSeveralName = "several_embedding_lookup";
   static constexpr std::string_view kLowered = "out";  // no schedule lowers a table's weights
   TensorRef rows, row_offsets, weights, scale, out;
 

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <vector>
 
+#include "core/cpp/device/several.hpp"
 #include "core/cpp/device/thread_pool.hpp"
 #include "core/cpp/ops/filter_keys.hpp"
 #include "core/cpp/ops/loops/check_csr.hpp"
@@ -55,7 +56,9 @@ void reorder_bwd_kernel(const OpContext& context, const EmbeddingReorderBwd& op)
 }
 
 const OpRegistration<EmbeddingReorderFwd> reorder_fwd_cpu{DeviceType::Cpu, &reorder_fwd_kernel};
+const SeveralRegistration<EmbeddingReorderFwd> several_reorder_fwd_cpu{DeviceType::Cpu};
 const OpRegistration<EmbeddingReorderBwd> reorder_bwd_cpu{DeviceType::Cpu, &reorder_bwd_kernel};
+const SeveralRegistration<EmbeddingReorderBwd> several_reorder_bwd_cpu{DeviceType::Cpu};
 
 void check_reorder(const char* op, const TensorRef& y, const TensorRef& blocks,
                    std::int64_t device_count) {

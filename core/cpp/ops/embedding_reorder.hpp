@@ -15,6 +15,7 @@ namespace hugectr {
 /// contiguous.
 struct HCTR_API EmbeddingReorderFwd {
   static constexpr const char* kName = "embedding_reorder_fwd";
+  static constexpr const char* kSeveralName = "several_embedding_reorder_fwd";
   TensorRef blocks, y;
   std::int64_t device_count = 1;
 
@@ -29,6 +30,7 @@ struct HCTR_API EmbeddingReorderFwd {
 /// The inverse: block[slot % N][sample, slot / N] = dy[sample, slot]. Overwrites dblocks.
 struct HCTR_API EmbeddingReorderBwd {
   static constexpr const char* kName = "embedding_reorder_bwd";
+  static constexpr const char* kSeveralName = "several_embedding_reorder_bwd";
   TensorRef dy, dblocks;
   std::int64_t device_count = 1;
 

@@ -3,66 +3,79 @@
 
 #include <algorithm>
 
+#include "core/cpp/device/several.hpp"
 #include "core/cpp/device/thread_pool.hpp"
 #include "core/cpp/ops/loops/check_csr.hpp"
 #include "core/cpp/ops/loops/check_tensor.hpp"
-#include "core/cpp/ops/loops/row_update_rules.hpp"
 #include "core/cpp/ops/loops/run_sum.hpp"
+#include "core/cpp/ops/loops/update_weights.hpp"
 #include "core/cpp/ops/loops/vec_size_dispatch.hpp"
+#include "core/cpp/ops/loops/visit_opt_params.hpp"
 
 namespace hugectr {
 namespace {
 
-constexpr std::size_t kGrain = 512;     // rows of a piece
-constexpr std::size_t kRowsAhead = 24;  // rows fetched before they are needed
-
-void visit_params(OpVisitor& v, OptParams& params) {
-  v.attribute("optimizer", params.optimizer);
-  v.attribute("update_type", params.update_type);
-  const auto number = [&](const char* name, float& value) {
-    double wide = value;
-    v.attribute(name, wide);
-    // Readers may visit one op from several threads: write only what changed.
-    if (static_cast<float>(wide) != value) value = static_cast<float>(wide);
-  };
-  number("beta1", params.beta1);
-  number("beta2", params.beta2);
-  number("epsilon", params.epsilon);
-  number("momentum_factor", params.momentum_factor);
-}
+constexpr std::size_t kUpdateGrain = 512;  // rows of a piece
+constexpr std::size_t kRunsAhead = 24;     // rows fetched before they are needed
 
 /// Start of state array s, or nullptr when the rule has fewer.
 float* state(const std::vector<TensorRef>& states, std::size_t s) {
   return s < states.size() ? states[s].ptr<float>() : nullptr;
 }
 
+/// What all rows of an update share.
+struct Step {
+  float lr, unscale;
+  std::int64_t number;
+  std::int64_t* last_step;
+};
+
+/// What the rule knows once for all weights of a row with gradient g; takes note that the row is
+/// brought up to this step.
 template <std::size_t D, class Rule>
-void update_rows(const EmbeddingUpdate& op, const Rule& rule, std::size_t begin, std::size_t end,
-                 std::size_t runs, float unscale) {
+auto begin_row(const Rule& rule, const Step& step, float rate, std::size_t row, const float* g,
+               std::size_t d, float* s0) {
+  if constexpr (KeepsLastStep<Rule>) {
+    const auto begun = rule.row(step.lr, step.last_step[row], step.number);
+    step.last_step[row] = step.number;
+    return begun;
+  } else if constexpr (RowWise<Rule>) {
+    return rule.row(rate, s0[row], mean_square<D>(g, d));
+  } else {
+    return rate;
+  }
+}
+
+template <std::size_t D, class Rule>
+void update_rows(const EmbeddingUpdate& op, const Rule& rule, const Step& step, std::size_t begin,
+                 std::size_t end, std::size_t runs) {
+  constexpr std::size_t kStates = RowWise<Rule> ? 0 : kStateCount<Rule>;  // of as many as weights
   const std::size_t d = D ? D : op.gradient.shape[2];
   const std::uint32_t* __restrict rows = op.unique_rows.ptr<std::uint32_t>();
   const std::uint32_t* __restrict offsets = op.run_offsets.ptr<std::uint32_t>();
   float* weights = op.weights.ptr<float>();
   float* s0 = state(op.states, 0);
   float* s1 = state(op.states, 1);
+  const float rate = rate_of(rule, step.lr, step.number);
   const std::size_t occurrences = offsets[end];
   RunSum<D> run_sum(op.sorted_buckets, op.gradient, op.scale);
   alignas(64) float sum[D ? D : kMaxRunVecSize];
   std::size_t fetched = offsets[begin];
   for (std::size_t run = begin; run < end; ++run) {
-    if (run + kRowsAhead < runs) {
-      const std::size_t ahead = rows[run + kRowsAhead] * d;
+    if (run + kRunsAhead < runs) {
+      const std::size_t ahead = rows[run + kRunsAhead] * d;
       prefetch_row(weights + ahead, d);
-      if constexpr (Rule::kStates > 0) prefetch_row(s0 + ahead, d);
-      if constexpr (Rule::kStates > 1) prefetch_row(s1 + ahead, d);
+      if constexpr (kStates > 0) prefetch_row(s0 + ahead, d);
+      if constexpr (kStates > 1) prefetch_row(s1 + ahead, d);
+      if constexpr (RowWise<Rule>) prefetch_row(s0 + rows[run + kRunsAhead], 1);
     }
     const std::size_t wanted = std::min<std::size_t>(occurrences, offsets[run + 1] + kBucketsAhead);
     for (; fetched < wanted; ++fetched) run_sum.prefetch(fetched);
     run_sum(offsets[run], offsets[run + 1], sum);
-    set_scaled<D>(sum, sum, unscale, d);
+    set_scaled<D>(sum, sum, step.unscale, d);
     const std::size_t at = rows[run] * d;
-    rule.apply(d, sum, weights + at, Rule::kStates > 0 ? s0 + at : nullptr,
-               Rule::kStates > 1 ? s1 + at : nullptr, rows[run]);
+    update_weights(rule, begin_row<D>(rule, step, rate, rows[run], sum, d, s0), d, sum,
+                   weights + at, kStates > 0 ? s0 + at : nullptr, kStates > 1 ? s1 + at : nullptr);
   }
 }
 
@@ -71,56 +84,58 @@ float unscale_of(const TensorRef& unscale) {
 }
 
 void embedding_update_kernel(const OpContext& context, const EmbeddingUpdate& op) {
-  const float unscale = unscale_of(op.unscale);
-  if (unscale == 0.0f) return;  // a skipped step
+  const Step step{*op.lr.ptr<float>(), unscale_of(op.unscale), *op.step.ptr<std::int64_t>(),
+                  op.last_step.empty() ? nullptr : op.last_step.ptr<std::int64_t>()};
+  if (step.unscale == 0.0f) return;  // a skipped step
   const auto runs = static_cast<std::size_t>(*op.run_count.ptr<std::int64_t>());
-  std::int64_t* last_step = op.last_step.empty() ? nullptr : op.last_step.ptr<std::int64_t>();
-  with_row_rule(op.params, *op.lr.ptr<float>(), *op.step.ptr<std::int64_t>(), last_step,
-                [&](const auto& rule) {
-                  with_vec_size(op.gradient.shape[2], [&](auto dim) {
-                    parallel_for(
-                        *context.pool, runs, kGrain, [&](std::size_t begin, std::size_t end) {
-                          update_rows<decltype(dim)::value>(op, rule, begin, end, runs, unscale);
-                        });
-                  });
-                });
+  with_row_rule(op.params, [&](const auto& rule) {
+    with_vec_size(op.gradient.shape[2], [&](auto dim) {
+      parallel_for(*context.pool, runs, kUpdateGrain, [&](std::size_t begin, std::size_t end) {
+        update_rows<decltype(dim)::value>(op, rule, step, begin, end, runs);
+      });
+    });
+  });
 }
 
-void embedding_sweep_kernel(const OpContext& context, const EmbeddingSweep& op) {
-  if (unscale_of(op.unscale) == 0.0f) return;  // a skipped step
+template <class Rule>
+void sweep_rows(const OpContext& context, const EmbeddingSweep& op, const Rule& rule) {
+  constexpr std::size_t kStates = kStateCount<Rule>;
+  static_assert(!RowWise<Rule> && !KeepsLastStep<Rule>);
   const std::uint32_t* touched = op.unique_rows.ptr<std::uint32_t>();
   const std::uint32_t* touched_end = touched + *op.run_count.ptr<std::int64_t>();
   const std::size_t d = op.weights.shape[1];
   float* weights = op.weights.ptr<float>();
   float* s0 = state(op.states, 0);
   float* s1 = state(op.states, 1);
-  with_row_rule(
-      op.params, *op.lr.ptr<float>(), *op.step.ptr<std::int64_t>(), nullptr, [&](const auto& rule) {
-        using Rule = std::decay_t<decltype(rule)>;
-        parallel_for(*context.pool, op.weights.rows(), 2048,
-                     [&](std::size_t begin, std::size_t end) {
-                       const std::uint32_t* next = std::lower_bound(touched, touched_end, begin);
-                       // The rows between two touched ones lie one after the other: one loop over
-                       // all of them.
-                       for (std::size_t row = begin; row < end;) {
-                         const std::size_t stop =
-                             next < touched_end ? std::min<std::size_t>(*next, end) : end;
-                         if (stop > row) {
-                           const std::size_t at = row * d;
-                           rule.apply((stop - row) * d, nullptr, weights + at,
-                                      Rule::kStates > 0 ? s0 + at : nullptr,
-                                      Rule::kStates > 1 ? s1 + at : nullptr, row);
-                         }
-                         row = stop + 1;
-                         ++next;
-                       }
-                     });
-      });
+  const float rate = rate_of(rule, *op.lr.ptr<float>(), *op.step.ptr<std::int64_t>());
+  parallel_for(*context.pool, op.weights.rows(), 2048, [&](std::size_t begin, std::size_t end) {
+    const std::uint32_t* next = std::lower_bound(touched, touched_end, begin);
+    // The rows between two touched ones lie one after the other: one loop over all of them.
+    for (std::size_t row = begin; row < end;) {
+      const std::size_t stop = next < touched_end ? std::min<std::size_t>(*next, end) : end;
+      if (stop > row) {
+        const std::size_t at = row * d;
+        update_weights(rule, rate, (stop - row) * d, nullptr, weights + at,
+                       kStates > 0 ? s0 + at : nullptr, kStates > 1 ? s1 + at : nullptr);
+      }
+      row = stop + 1;
+      ++next;
+    }
+  });
+}
+
+void embedding_sweep_kernel(const OpContext& context, const EmbeddingSweep& op) {
+  if (unscale_of(op.unscale) == 0.0f) return;  // a skipped step
+  with_row_rule(op.params, [&]<class Rule>(const Rule& rule) {
+    if constexpr (Rule::kMovesUntouchedRows) sweep_rows(context, op, rule);
+  });
 }
 
 const OpRegistration<EmbeddingUpdate> embedding_update_cpu{DeviceType::Cpu,
                                                            &embedding_update_kernel};
+const SeveralRegistration<EmbeddingUpdate> several_embedding_update_cpu{DeviceType::Cpu};
 const OpRegistration<EmbeddingSweep> embedding_sweep_cpu{DeviceType::Cpu, &embedding_sweep_kernel};
+const SeveralRegistration<EmbeddingSweep> several_embedding_sweep_cpu{DeviceType::Cpu};
 
 template <class Op>
 void check_table(const Op& op) {
@@ -128,10 +143,12 @@ void check_table(const Op& op) {
                  op.weights.contiguous(),
              Op::kName, ": weights have shape ", to_string(op.weights.shape),
              ", must be (rows, d)");
-  HCTR_CHECK(op.states.size() == num_states(op.params.optimizer), Op::kName, ": ", op.states.size(),
-             " states for an optimizer that has ", num_states(op.params.optimizer));
-  for (const TensorRef& state : op.states) {
-    check_array(Op::kName, "a state", state, TensorScalarType::Float32, op.weights.size());
+  const std::vector<std::size_t> widths = state_widths(op.params, op.weights.shape[1]);
+  HCTR_CHECK(op.states.size() == widths.size(), Op::kName, ": ", op.states.size(),
+             " states for an optimizer that has ", widths.size());
+  for (std::size_t s = 0; s < widths.size(); ++s) {
+    check_array(Op::kName, "a state", op.states[s], TensorScalarType::Float32,
+                op.weights.shape[0] * widths[s]);
   }
   check_array(Op::kName, "lr", op.lr, TensorScalarType::Float32, 1);
   check_array(Op::kName, "step", op.step, TensorScalarType::Int64, 1);
@@ -156,7 +173,7 @@ void EmbeddingUpdate::visit(OpVisitor& v) {
   v.tensor("lr", Access::In, lr);
   v.tensor("step", Access::In, step);
   v.optional("unscale", Access::In, unscale);
-  visit_params(v, params);
+  visit_opt_params(v, params);
 }
 
 void EmbeddingUpdate::check() const {
@@ -166,9 +183,10 @@ void EmbeddingUpdate::check() const {
                  gradient.shape[2] <= kMaxRunVecSize,
              kName, ": gradient has shape ", to_string(gradient.shape),
              ", must be (samples, slots, ", weights.shape[1], ")");
-  HCTR_CHECK(!keeps_last_step(params) || (last_step.dtype == TensorScalarType::Int64 &&
-                                          last_step.size() >= weights.shape[0]),
-             kName, ": last_step must hold one int64 a row for Adam with LazyGlobal");
+  HCTR_CHECK(
+      !keeps_last_step(params) ||
+          (last_step.dtype == TensorScalarType::Int64 && last_step.size() >= weights.shape[0]),
+      kName, ": last_step must hold one int64 a row: the rule makes up for what a row sat out");
   if (!scale.empty()) {
     check_array(kName, "scale", scale, TensorScalarType::Float32,
                 gradient.shape[0] * gradient.shape[1]);
@@ -183,7 +201,7 @@ void EmbeddingSweep::visit(OpVisitor& v) {
   v.tensor("lr", Access::In, lr);
   v.tensor("step", Access::In, step);
   v.optional("unscale", Access::In, unscale);
-  visit_params(v, params);
+  visit_opt_params(v, params);
 }
 
 void EmbeddingSweep::check() const {

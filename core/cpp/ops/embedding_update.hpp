@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/cpp/base/opt_params.hpp"
 #include "core/cpp/device/op.hpp"
+#include "core/cpp/optimizers/optimizers.hpp"
 
 namespace hugectr {
 
@@ -13,13 +13,14 @@ namespace hugectr {
 ///
 /// sorted_buckets, unique_rows, run_offsets uint32, run_count (1) int64; gradient (B, S, d)
 /// float32, float16 or bfloat16, any row_stride, summed in float32; scale (B*S) or empty; weights
-/// and states (R, d) in place; last_step (R) int64 only for Adam LazyGlobal; lr (1) float32, step
-/// (1) int64, the first update is 1. unscale (1) float32, 1 when absent; 0 skips the step: weights,
-/// states and last_step stay as they are, whatever the gradient holds. A run is summed in chunks of
-/// 64 and those pairwise: the order depends on its length only. Rules: base/optimizer_formulas.hpp.
-/// Deterministic.
+/// (R, d) and states (R, d) or (R, 1), as state_widths() says, in place; last_step (R) int64 only
+/// for rules that keep it; lr (1) float32, step (1) int64, the first update is 1. unscale (1)
+/// float32, 1 when absent; 0 skips the step: weights, states and last_step stay as they are,
+/// whatever the gradient holds. A run is summed in chunks of 64 and those pairwise: the order
+/// depends on its length only. Rules: core/cpp/optimizers. Deterministic.
 struct HCTR_API EmbeddingUpdate {
   static constexpr const char* kName = "embedding_update";
+  static constexpr const char* kSeveralName = "several_embedding_update";
   static constexpr std::string_view kLowered = "gradient";
   TensorRef sorted_buckets, unique_rows, run_offsets, run_count, gradient, scale, weights,
       last_step, lr, step, unscale;
@@ -36,6 +37,7 @@ struct HCTR_API EmbeddingUpdate {
 /// unscale (1) float32 or absent: 0 skips the step, any other value changes nothing.
 struct HCTR_API EmbeddingSweep {
   static constexpr const char* kName = "embedding_sweep";
+  static constexpr const char* kSeveralName = "several_embedding_sweep";
   TensorRef unique_rows, run_count, weights, lr, step, unscale;
   std::vector<TensorRef> states;
   OptParams params;

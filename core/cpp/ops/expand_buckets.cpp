@@ -3,18 +3,19 @@
 
 #include <cstdint>
 
+#include "core/cpp/device/several.hpp"
 #include "core/cpp/device/thread_pool.hpp"
 #include "core/cpp/ops/loops/check_csr.hpp"
 
 namespace hugectr {
 namespace {
 
-constexpr std::size_t kGrain = 8192;
+constexpr std::size_t kExpandGrain = 8192;
 
 void expand_buckets_kernel(const OpContext& context, const ExpandBuckets& op) {
   const std::uint32_t* __restrict offsets = op.row_offsets.ptr<std::uint32_t>();
   std::uint32_t* __restrict buckets = op.buckets.ptr<std::uint32_t>();
-  parallel_for(*context.pool, op.row_offsets.size() - 1, kGrain,
+  parallel_for(*context.pool, op.row_offsets.size() - 1, kExpandGrain,
                [&](std::size_t begin, std::size_t end) {
                  std::uint32_t i = offsets[begin];
                  for (std::size_t bucket = begin; bucket < end; ++bucket) {
@@ -26,6 +27,7 @@ void expand_buckets_kernel(const OpContext& context, const ExpandBuckets& op) {
 }
 
 const OpRegistration<ExpandBuckets> expand_buckets_cpu{DeviceType::Cpu, &expand_buckets_kernel};
+const SeveralRegistration<ExpandBuckets> several_expand_buckets_cpu{DeviceType::Cpu};
 
 }  // namespace
 

@@ -8,6 +8,7 @@ namespace hugectr {
 /// row_offsets (m + 1) uint32, last entry n; buckets (n) uint32. Overwrites. Deterministic.
 struct HCTR_API ExpandBuckets {
   static constexpr const char* kName = "expand_buckets";
+  static constexpr const char* kSeveralName = "several_expand_buckets";
   TensorRef row_offsets, buckets;
 
   void visit(OpVisitor& v) {

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <vector>
 
+#include "core/cpp/device/several.hpp"
 #include "core/cpp/device/thread_pool.hpp"
 #include "core/cpp/ops/loops/check_csr.hpp"
 #include "core/cpp/ops/loops/hash_probe.hpp"
@@ -12,21 +13,21 @@
 namespace hugectr {
 namespace {
 
-constexpr std::size_t kGrain = 2048;  // buckets of a piece
+constexpr std::size_t kFilterGrain = 2048;  // buckets of a piece
 
 /// Two passes over pieces of buckets: count(begin, end) fills own_offsets[bucket + 1] with the
 /// piece's running count and returns the total; write(begin, end, first) gets where the piece
 /// starts and adds it to the counts.
 template <class Count, class Write>
 void scan_pieces(ThreadPool& pool, std::size_t buckets, const Count& count, const Write& write) {
-  const std::size_t pieces = (buckets + kGrain - 1) / kGrain;
+  const std::size_t pieces = (buckets + kFilterGrain - 1) / kFilterGrain;
   std::vector<std::uint32_t> first(pieces + 1, 0);
-  parallel_for(pool, buckets, kGrain, [&](std::size_t begin, std::size_t end) {
-    first[begin / kGrain + 1] = count(begin, end);
+  parallel_for(pool, buckets, kFilterGrain, [&](std::size_t begin, std::size_t end) {
+    first[begin / kFilterGrain + 1] = count(begin, end);
   });
   for (std::size_t p = 0; p < pieces; ++p) first[p + 1] += first[p];
-  parallel_for(pool, buckets, kGrain, [&](std::size_t begin, std::size_t end) {
-    write(begin, end, first[begin / kGrain]);
+  parallel_for(pool, buckets, kFilterGrain, [&](std::size_t begin, std::size_t end) {
+    write(begin, end, first[begin / kFilterGrain]);
   });
 }
 
@@ -117,6 +118,7 @@ void filter_keys_kernel(const OpContext& context, const FilterKeys& op) {
 }
 
 const OpRegistration<FilterKeys> filter_keys_cpu{DeviceType::Cpu, &filter_keys_kernel};
+const SeveralRegistration<FilterKeys> several_filter_keys_cpu{DeviceType::Cpu};
 
 }  // namespace
 

@@ -33,6 +33,7 @@ HCTR_HD inline std::size_t slots_of_device(std::size_t slot_num, std::size_t ran
 /// key lies in `keys`. Deterministic.
 struct HCTR_API FilterKeys {
   static constexpr const char* kName = "filter_keys";
+  static constexpr const char* kSeveralName = "several_filter_keys";
   TensorRef keys, row_offsets, own_keys, own_row_offsets, own_places;
   std::int64_t slot_num = 1, rank = 0, device_count = 1;
   bool by_slot = false;

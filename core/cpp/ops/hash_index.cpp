@@ -6,15 +6,16 @@
 #include <bit>
 #include <thread>
 
+#include "core/cpp/device/several.hpp"
 #include "core/cpp/device/thread_pool.hpp"
 #include "core/cpp/ops/loops/hash_probe.hpp"
 
 namespace hugectr {
 namespace {
 
-constexpr std::size_t kGrain = 4096;
+constexpr std::size_t kIndexGrain = 4096;
 /// Keys whose lines are fetched before they are needed: enough to hide the latency of main memory.
-constexpr std::size_t kAhead = 32;
+constexpr std::size_t kIndexAhead = 32;
 
 std::size_t check_index(const char* op, const TensorRef& index) {
   const std::size_t capacity = index.size() / 2;
@@ -117,10 +118,13 @@ struct RowWriter {
   Key* row_keys;
   std::uint32_t* row_slots;  // nullptr: slots do not count
   std::int64_t limit;
+  const std::uint32_t* free_rows;
+  std::int64_t numbered;
 
   std::uint32_t next_row(Key key, std::uint32_t slot) const {
-    const std::int64_t row = std::atomic_ref(*counter).fetch_add(1, std::memory_order_relaxed);
+    std::int64_t row = std::atomic_ref(*counter).fetch_add(1, std::memory_order_relaxed);
     if (row >= limit) return kNoRow;
+    if (row < numbered) row = free_rows[numbered - 1 - row];
     row_keys[row] = key;
     if (row_slots) row_slots[row] = slot;
     return static_cast<std::uint32_t>(row);
@@ -163,15 +167,15 @@ void for_each_key(ThreadPool& pool, const Op& op, const Index& index, const Look
   const std::uint32_t* buckets = slot_of.num ? op.buckets.template ptr<std::uint32_t>() : nullptr;
   std::uint32_t* rows = op.rows.template ptr<std::uint32_t>();
   std::atomic<std::size_t> first_reserved{n};
-  parallel_for(pool, n, kGrain, [&](std::size_t begin, std::size_t end) {
-    std::uint64_t hashes[kAhead];
-    std::uint32_t slots[kAhead];
-    for (std::size_t ahead = begin; ahead < end + kAhead; ++ahead) {
-      if (ahead >= begin + kAhead) {
-        const std::size_t i = ahead - kAhead;
+  parallel_for(pool, n, kIndexGrain, [&](std::size_t begin, std::size_t end) {
+    std::uint64_t hashes[kIndexAhead];
+    std::uint32_t slots[kIndexAhead];
+    for (std::size_t ahead = begin; ahead < end + kIndexAhead; ++ahead) {
+      if (ahead >= begin + kIndexAhead) {
+        const std::size_t i = ahead - kIndexAhead;
         const Key key = keys[i];
         if (key != kEmptyKey<Key>) {
-          rows[i] = look(key, slots[i % kAhead], hashes[i % kAhead]);
+          rows[i] = look(key, slots[i % kIndexAhead], hashes[i % kIndexAhead]);
         } else {
           rows[i] = kNoRow;
           std::size_t least = first_reserved.load();
@@ -182,8 +186,8 @@ void for_each_key(ThreadPool& pool, const Op& op, const Index& index, const Look
       if (ahead < end) {
         const std::uint32_t slot = buckets ? slot_of(buckets[ahead]) : 0;
         const std::uint64_t hash = hash_key(widen_key(keys[ahead]), slot);
-        slots[ahead % kAhead] = slot;
-        hashes[ahead % kAhead] = hash;
+        slots[ahead % kIndexAhead] = slot;
+        hashes[ahead % kIndexAhead] = hash;
         index.prefetch(hash);
       }
     }
@@ -206,10 +210,12 @@ void hash_get_kernel(const OpContext& context, const HashGet& op) {
   with_key_type(op.keys.dtype, [&]<class Key>(Key) {
     const Index index(op.index);
     const auto limit = static_cast<std::uint64_t>(op.row_limit);
+    const std::uint32_t* births = op.births.empty() ? nullptr : op.births.ptr<std::uint32_t>();
     for_each_key<Key>(*context.pool, op, index,
                       [&](Key key, std::uint32_t slot, std::uint64_t hash) {
                         const std::uint32_t row = find(index, key_word(key), slot, hash);
-                        return row < limit ? row : kNoRow;
+                        if (row >= limit) return kNoRow;
+                        return births && births[row] > op.birth_limit ? kNoRow : row;
                       });
   });
 }
@@ -218,9 +224,12 @@ void hash_get_insert_kernel(const OpContext& context, const HashGetInsert& op) {
   LostKeys lost{0};
   with_key_type(op.keys.dtype, [&]<class Key>(Key) {
     const Index index(op.index);
-    const RowWriter<Key> writer{op.counter.ptr<std::int64_t>(), op.row_keys.ptr<Key>(),
+    const RowWriter<Key> writer{op.counter.ptr<std::int64_t>(),
+                                op.row_keys.ptr<Key>(),
                                 op.slot_num ? op.row_slots.ptr<std::uint32_t>() : nullptr,
-                                static_cast<std::int64_t>(op.row_keys.size())};
+                                static_cast<std::int64_t>(op.row_keys.size()),
+                                op.free_rows.empty() ? nullptr : op.free_rows.ptr<std::uint32_t>(),
+                                op.free_rows.empty() ? 0 : op.numbered};
     for_each_key<Key>(*context.pool, op, index,
                       [&](Key key, std::uint32_t slot, std::uint64_t hash) {
                         return find_or_insert(index, key, slot, hash, writer, lost);
@@ -254,16 +263,17 @@ void hash_insert_kernel(const OpContext& context, const HashInsert& op) {
     const std::uint32_t* row_slots =
         op.row_slots.empty() ? nullptr : op.row_slots.ptr<std::uint32_t>();
     parallel_for(
-        *context.pool, op.row_keys.size(), kGrain, [&](std::size_t begin, std::size_t end) {
-          std::uint64_t hashes[kAhead];
-          for (std::size_t block = begin; block < end; block += kAhead) {
-            const std::size_t count = std::min(kAhead, end - block);
+        *context.pool, op.row_keys.size(), kIndexGrain, [&](std::size_t begin, std::size_t end) {
+          std::uint64_t hashes[kIndexAhead];
+          for (std::size_t block = begin; block < end; block += kIndexAhead) {
+            const std::size_t count = std::min(kIndexAhead, end - block);
             for (std::size_t i = 0; i < count; ++i) {
               hashes[i] =
                   hash_key(widen_key(row_keys[block + i]), row_slots ? row_slots[block + i] : 0);
               index.prefetch(hashes[i]);
             }
             for (std::size_t i = 0; i < count; ++i) {
+              if (row_keys[block + i] == kEmptyKey<Key>) continue;
               const std::uint64_t value = pack_value(row_slots ? row_slots[block + i] : 0,
                                                      static_cast<std::uint32_t>(first + block + i));
               if (!insert_distinct(index, key_word(row_keys[block + i]), hashes[i], value)) ++lost;
@@ -274,9 +284,20 @@ void hash_insert_kernel(const OpContext& context, const HashInsert& op) {
   op.report.ptr<std::int64_t>()[kReportedLost] = lost.load();
 }
 
+void hash_erase_kernel(const OpContext&, const HashErase& op) {
+  with_key_type(op.row_keys.dtype, [&]<class Key>(Key) {
+    const std::uint32_t* rows = op.rows.ptr<std::uint32_t>();
+    Key* row_keys = op.row_keys.ptr<Key>();
+    for (std::size_t i = 0; i < op.rows.size(); ++i) row_keys[rows[i]] = kEmptyKey<Key>;
+  });
+}
+
+const OpRegistration<HashErase> hash_erase_cpu{DeviceType::Cpu, &hash_erase_kernel};
 const OpRegistration<HashClear> hash_clear_cpu{DeviceType::Cpu, &hash_clear_kernel};
 const OpRegistration<HashGet> hash_get_cpu{DeviceType::Cpu, &hash_get_kernel};
+const SeveralRegistration<HashGet> several_hash_get_cpu{DeviceType::Cpu};
 const OpRegistration<HashGetInsert> hash_get_insert_cpu{DeviceType::Cpu, &hash_get_insert_kernel};
+const SeveralRegistration<HashGetInsert> several_hash_get_insert_cpu{DeviceType::Cpu};
 const OpRegistration<HashInsert> hash_insert_cpu{DeviceType::Cpu, &hash_insert_kernel};
 
 }  // namespace
@@ -286,6 +307,9 @@ void HashClear::check() const { check_index(kName, index); }
 void HashGet::check() const {
   check_lookup(*this);
   HCTR_CHECK(row_limit >= 0, kName, ": row_limit ", row_limit, " must not be negative");
+  HCTR_CHECK(births.empty() || (births.dtype == TensorScalarType::UInt32 && births.contiguous() &&
+                                births.size() >= static_cast<std::size_t>(row_limit)),
+             kName, ": births must hold one uint32 for each of ", row_limit, " rows");
 }
 
 void HashGetInsert::check() const {
@@ -297,8 +321,19 @@ void HashGetInsert::check() const {
   HCTR_CHECK(slot_num == 0 || (row_slots.dtype == TensorScalarType::UInt32 &&
                                row_slots.size() >= row_keys.size()),
              kName, ": row_slots must hold one uint32 a row when slots count");
-  HCTR_CHECK(row_keys.contiguous() && row_slots.contiguous(), kName,
-             ": row_keys and row_slots must lie without gaps");
+  HCTR_CHECK(row_keys.contiguous() && row_slots.contiguous() && free_rows.contiguous(), kName,
+             ": row_keys, row_slots and free_rows must lie without gaps");
+  HCTR_CHECK(free_rows.empty() || (free_rows.dtype == TensorScalarType::UInt32 &&
+                                   static_cast<std::int64_t>(free_rows.size()) <= numbered &&
+                                   numbered <= static_cast<std::int64_t>(row_keys.size())),
+             kName, ": ", free_rows.size(), " free rows of ", numbered,
+             " with numbers must be uint32, and row_keys hold them all");
+}
+
+void HashErase::check() const {
+  with_key_type(row_keys.dtype, [](auto) {});
+  HCTR_CHECK(rows.dtype == TensorScalarType::UInt32 && rows.contiguous() && row_keys.contiguous(),
+             kName, ": rows must hold uint32, and lie without gaps as row_keys");
 }
 
 void HashInsert::check() const {

@@ -4,14 +4,15 @@
 
 #include "core/cpp/device/op.hpp"
 
-/// The four operations on the index of a hash table (layout: hash_probe.hpp). All of them:
+/// The operations on the index of a hash table (layout: hash_probe.hpp). All of them:
 ///   index   (capacity, 2) uint64: places; capacity a power of two, 64 to 2^33. CUDA wants it to
 ///           start at a multiple of 16 bytes.
 ///   report  (kReportSize) int64: see HashReport; an op writes the elements its text names.
-/// Rows are numbered 0, 1, 2, ... without gaps in the order of insertion, which depends on timing:
-/// no result may depend on row numbers. The caller keeps the index from filling up. A key that
-/// finds no place all the same is counted in report[kReportedLost] and has no row; the rest of the
-/// call is done as ever, but it takes long: every place was looked at.
+/// Rows are numbered 0, 1, 2, ... in the order of insertion, which depends on timing: no result may
+/// depend on row numbers. A row that is erased has the reserved key and is free: its number is
+/// given to a new row before a number that never was. The caller keeps the index from filling up. A
+/// key that finds no place all the same is counted in report[kReportedLost] and has no row; the
+/// rest of the call is done as ever, but it takes long: every place was looked at.
 namespace hugectr {
 
 /// All places become free. Overwrites. Deterministic.
@@ -24,12 +25,14 @@ struct HCTR_API HashClear {
 };
 
 /// rows[i] := row of (slot, keys[i]), or kNoRow when the row is `row_limit` or later or there is
-/// none. keys (n) uint32 or int64; buckets (n) uint32, needed when slot_num > 0; rows (n) uint32.
+/// none; kNoRow too when births are given and births[row] > birth_limit. keys (n) uint32 or int64;
+/// buckets (n) uint32, needed when slot_num > 0; rows (n) uint32; births (>= row_limit) uint32.
 /// report[kReportedReserved] := least i with keys[i] = kEmptyKey, else -1. Deterministic.
 struct HCTR_API HashGet {
   static constexpr const char* kName = "hash_get";
-  TensorRef keys, buckets, index, rows, report;
-  std::int64_t row_limit = 0;
+  static constexpr const char* kSeveralName = "several_hash_get";
+  TensorRef keys, buckets, index, births, rows, report;
+  std::int64_t row_limit = 0, birth_limit = 0;
   /// Slot of a key = slot_first + buckets[i] % slot_num * slot_stride; slot_num 0: no slots.
   std::int64_t slot_num = 0, slot_stride = 1, slot_first = 0;
 
@@ -37,9 +40,11 @@ struct HCTR_API HashGet {
     v.tensor("keys", Access::In, keys);
     v.optional("buckets", Access::In, buckets);
     v.tensor("index", Access::In, index);
+    v.optional("births", Access::In, births);
     v.tensor("rows", Access::Out, rows);
     v.tensor("report", Access::InOut, report);
     v.attribute("row_limit", row_limit);
+    v.attribute("birth_limit", birth_limit);
     v.attribute("slot_num", slot_num);
     v.attribute("slot_stride", slot_stride);
     v.attribute("slot_first", slot_first);
@@ -53,9 +58,15 @@ struct HCTR_API HashGet {
 /// counter (1) int64. row_keys (limit), row_slots (limit) uint32 if slots count. A row beyond the
 /// limit is not written and reads kNoRow; the counter still counts it, so that the caller sees
 /// counter > limit and rebuilds the index. report[kReportedLost] := keys without a place.
+///
+/// With free rows the counter counts rows that are not free, and starts at `numbered` - F:
+///   row = counter < numbered ? free_rows[numbered - 1 - counter] : counter
+/// free_rows (F) uint32 or empty; `numbered`: rows that have numbers, needed with free rows.
 struct HCTR_API HashGetInsert {
   static constexpr const char* kName = "hash_get_insert";
-  TensorRef keys, buckets, index, counter, row_keys, row_slots, rows, report;
+  static constexpr const char* kSeveralName = "several_hash_get_insert";
+  TensorRef keys, buckets, index, counter, free_rows, row_keys, row_slots, rows, report;
+  std::int64_t numbered = 0;
   std::int64_t slot_num = 0, slot_stride = 1, slot_first = 0;
 
   void visit(OpVisitor& v) {
@@ -63,10 +74,12 @@ struct HCTR_API HashGetInsert {
     v.optional("buckets", Access::In, buckets);
     v.tensor("index", Access::InOut, index);
     v.tensor("counter", Access::InOut, counter);
+    v.optional("free_rows", Access::In, free_rows);
     v.tensor("row_keys", Access::InOut, row_keys);
     v.optional("row_slots", Access::InOut, row_slots);
     v.tensor("rows", Access::Out, rows);
     v.tensor("report", Access::InOut, report);
+    v.attribute("numbered", numbered);
     v.attribute("slot_num", slot_num);
     v.attribute("slot_stride", slot_stride);
     v.attribute("slot_first", slot_first);
@@ -74,9 +87,10 @@ struct HCTR_API HashGetInsert {
   void check() const;
 };
 
-/// Puts rows first .. first + n - 1 into an index that has none of them: row_keys (n) distinct,
-/// row_slots (n) uint32 or empty. How the index is rebuilt when it grows and when rows are taken
-/// back. report[kReportedLost] := keys without a place.
+/// Puts rows first .. first + n - 1 into an index that has none of them: row_keys (n) distinct but
+/// for the reserved key, whose rows are passed over; row_slots (n) uint32 or empty. How the index
+/// is rebuilt when it grows and when rows are taken back. report[kReportedLost] := keys without a
+/// place.
 struct HCTR_API HashInsert {
   static constexpr const char* kName = "hash_insert";
   TensorRef row_keys, row_slots, index, report;
@@ -88,6 +102,19 @@ struct HCTR_API HashInsert {
     v.tensor("index", Access::InOut, index);
     v.tensor("report", Access::InOut, report);
     v.attribute("first", first);
+  }
+  void check() const;
+};
+
+/// row_keys[rows[i]] = the reserved key: the rows are free once the index has been rebuilt from
+/// row_keys. rows (n) uint32 below R; row_keys (R) uint32 or int64. Overwrites. Deterministic.
+struct HCTR_API HashErase {
+  static constexpr const char* kName = "hash_erase";
+  TensorRef rows, row_keys;
+
+  void visit(OpVisitor& v) {
+    v.tensor("rows", Access::In, rows);
+    v.tensor("row_keys", Access::InOut, row_keys);
   }
   void check() const;
 };

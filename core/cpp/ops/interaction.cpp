@@ -38,7 +38,7 @@ namespace {
 
 constexpr std::size_t kTile = 4;  // rows of X in a register block
 
-std::size_t round_up(std::size_t n, std::size_t step) { return (n + step - 1) / step * step; }
+std::size_t up_to_multiple(std::size_t n, std::size_t step) { return (n + step - 1) / step * step; }
 
 /// The rows of X of one sample. They are read in place when their width is a multiple of the
 /// vector length, else from a copy padded with zeros, so that kernels have no tail. Row numbers
@@ -46,7 +46,10 @@ std::size_t round_up(std::size_t n, std::size_t step) { return (n + step - 1) / 
 class SampleRows {
  public:
   SampleRows(std::size_t rows, std::size_t width)
-      : rows_(rows), width_(width), padded_(round_up(width, kLanes)), at_(round_up(rows, kTile)) {
+      : rows_(rows),
+        width_(width),
+        padded_(up_to_multiple(width, kLanes)),
+        at_(up_to_multiple(rows, kTile)) {
     if (padded_ != width_) copy_.assign(rows * padded_, 0.0f);
   }
 
@@ -156,7 +159,9 @@ void product_tile(const float* const* x, std::size_t rows, std::size_t column, c
 /// What the backward of a sample needs besides its rows.
 struct BackwardScratch {
   BackwardScratch(std::size_t rows, std::size_t width)
-      : stride(round_up(rows, kTile)), g(rows * stride), unused(kTile * round_up(width, kLanes)) {}
+      : stride(up_to_multiple(rows, kTile)),
+        g(rows * stride),
+        unused(kTile * up_to_multiple(width, kLanes)) {}
   std::size_t stride;
   std::vector<float> g;       ///< symmetric, zeros on the diagonal and beyond column T
   std::vector<float> unused;  ///< where rows go that nobody wants or that are not whole vectors

@@ -4,10 +4,10 @@
 #include <algorithm>
 
 #include "core/cpp/device/thread_pool.hpp"
+#include "core/cpp/ops/elementwise/relu.hpp"
 #include "core/cpp/ops/gemm.hpp"
 #include "core/cpp/ops/loops/check_tensor.hpp"
 #include "core/cpp/ops/loops/partial_sums.hpp"
-#include "core/cpp/ops/relu.hpp"
 
 namespace hugectr {
 namespace {

@@ -6,14 +6,15 @@
 #include <utility>
 #include <vector>
 
+#include "core/cpp/device/several.hpp"
 #include "core/cpp/device/thread_pool.hpp"
 #include "core/cpp/ops/loops/check_csr.hpp"
 
 namespace hugectr {
 namespace {
 
-constexpr std::size_t kGrain = std::size_t{1} << 15;  // pairs of a piece
-constexpr unsigned kMaxDigitBits = 11;                // 2048 counters stay in the first-level cache
+constexpr std::size_t kSortGrain = std::size_t{1} << 15;  // pairs of a piece
+constexpr unsigned kMaxDigitBits = 11;  // 2048 counters stay in the first-level cache
 
 /// One digit of a least-significant-first radix sort; read(i) gives pair i (row << 32 | bucket).
 /// Pieces keep their order inside a digit, so the sort is stable on any number of threads.
@@ -21,11 +22,11 @@ template <class Read>
 void sort_digit(ThreadPool& pool, std::size_t n, unsigned shift, unsigned bits,
                 std::vector<std::uint32_t>& starts, const Read& read,
                 std::uint64_t* __restrict out) {
-  const std::size_t pieces = (n + kGrain - 1) / kGrain;
+  const std::size_t pieces = (n + kSortGrain - 1) / kSortGrain;
   const std::size_t digits = std::size_t{1} << bits;
   starts.assign(pieces * digits, 0);
-  parallel_for(pool, n, kGrain, [&](std::size_t begin, std::size_t end) {
-    std::uint32_t* counts = starts.data() + begin / kGrain * digits;
+  parallel_for(pool, n, kSortGrain, [&](std::size_t begin, std::size_t end) {
+    std::uint32_t* counts = starts.data() + begin / kSortGrain * digits;
     for (std::size_t i = begin; i < end; ++i) ++counts[read(i) >> shift & (digits - 1)];
   });
   std::uint32_t sum = 0;
@@ -34,8 +35,8 @@ void sort_digit(ThreadPool& pool, std::size_t n, unsigned shift, unsigned bits,
       sum += std::exchange(starts[piece * digits + digit], sum);
     }
   }
-  parallel_for(pool, n, kGrain, [&](std::size_t begin, std::size_t end) {
-    std::uint32_t* at = starts.data() + begin / kGrain * digits;
+  parallel_for(pool, n, kSortGrain, [&](std::size_t begin, std::size_t end) {
+    std::uint32_t* at = starts.data() + begin / kSortGrain * digits;
     for (std::size_t i = begin; i < end; ++i) {
       const std::uint64_t pair = read(i);
       out[at[pair >> shift & (digits - 1)]++] = pair;
@@ -52,18 +53,18 @@ void mark_runs(ThreadPool& pool, const LookupSort& op, const std::uint64_t* __re
   const auto starts_run = [&](std::size_t i) {
     return i == 0 || pairs[i] >> 32 != pairs[i - 1] >> 32;
   };
-  std::vector<std::uint32_t> first((n + kGrain - 1) / kGrain + 1, 0);
-  parallel_for(pool, n, kGrain, [&](std::size_t begin, std::size_t end) {
+  std::vector<std::uint32_t> first((n + kSortGrain - 1) / kSortGrain + 1, 0);
+  parallel_for(pool, n, kSortGrain, [&](std::size_t begin, std::size_t end) {
     std::uint32_t runs = 0;
     for (std::size_t i = begin; i < end; ++i) {
       sorted_buckets[i] = static_cast<std::uint32_t>(pairs[i]);
       runs += starts_run(i);
     }
-    first[begin / kGrain + 1] = runs;
+    first[begin / kSortGrain + 1] = runs;
   });
   for (std::size_t p = 1; p < first.size(); ++p) first[p] += first[p - 1];
-  parallel_for(pool, n, kGrain, [&](std::size_t begin, std::size_t end) {
-    std::uint32_t run = first[begin / kGrain];
+  parallel_for(pool, n, kSortGrain, [&](std::size_t begin, std::size_t end) {
+    std::uint32_t run = first[begin / kSortGrain];
     for (std::size_t i = begin; i < end; ++i) {
       if (!starts_run(i)) continue;
       unique_rows[run] = static_cast<std::uint32_t>(pairs[i] >> 32);
@@ -102,6 +103,7 @@ void lookup_sort_kernel(const OpContext& context, const LookupSort& op) {
 }
 
 const OpRegistration<LookupSort> lookup_sort_cpu{DeviceType::Cpu, &lookup_sort_kernel};
+const SeveralRegistration<LookupSort> several_lookup_sort_cpu{DeviceType::Cpu};
 
 }  // namespace
 

@@ -16,6 +16,7 @@ namespace hugectr {
 /// scratch (2 n) uint64. Overwrites; no overlap. Deterministic.
 struct HCTR_API LookupSort {
   static constexpr const char* kName = "lookup_sort";
+  static constexpr const char* kSeveralName = "several_lookup_sort";
   TensorRef rows, buckets, sorted_buckets, unique_rows, run_offsets, run_count, scratch;
   std::int64_t row_count = 0;
 

@@ -3,13 +3,14 @@
 
 #include <algorithm>
 
+#include "core/cpp/device/several.hpp"
 #include "core/cpp/device/thread_pool.hpp"
 #include "core/cpp/ops/loops/check_csr.hpp"
 
 namespace hugectr {
 namespace {
 
-constexpr std::size_t kGrain = 8192;
+constexpr std::size_t kRequestGrain = 8192;
 
 void request_rows_kernel(const OpContext& context, const RequestRows& op) {
   const std::uint32_t* __restrict rows = op.rows.ptr<std::uint32_t>();
@@ -19,7 +20,7 @@ void request_rows_kernel(const OpContext& context, const RequestRows& op) {
   const auto row_count = static_cast<std::uint32_t>(op.row_count);
   const auto per_device = static_cast<std::uint32_t>(op.buckets_per_device);
   const std::size_t n = op.rows.size();
-  parallel_for(*context.pool, n, kGrain, [&](std::size_t begin, std::size_t end) {
+  parallel_for(*context.pool, n, kRequestGrain, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) {
       requests[i] = buckets[i] / per_device * row_count + rows[i];
       places[i] = static_cast<std::uint32_t>(i);
@@ -36,7 +37,7 @@ void count_requests_kernel(const OpContext& context, const CountRequests& op) {
   const auto row_count = static_cast<std::uint64_t>(op.row_count);
   const std::size_t devices = op.counts.shape[1];
   const auto size = static_cast<std::size_t>(*op.run_count.ptr<std::int64_t>());
-  parallel_for(*context.pool, size, kGrain, [&](std::size_t begin, std::size_t end) {
+  parallel_for(*context.pool, size, kRequestGrain, [&](std::size_t begin, std::size_t end) {
     for (std::size_t u = begin; u < end; ++u) {
       rows[u] = requests[u] % static_cast<std::uint32_t>(row_count);
     }
@@ -65,7 +66,7 @@ void place_requests_kernel(const OpContext& context, const PlaceRequests& op) {
   std::uint32_t* sorted_buckets = op.sorted_buckets.ptr<std::uint32_t>();
   const std::uint32_t first_key = *op.row_offsets.ptr<std::uint32_t>();
   const std::size_t runs = op.offsets.size(), n = op.keys.size();
-  parallel_for(*context.pool, runs, kGrain, [&](std::size_t begin, std::size_t end) {
+  parallel_for(*context.pool, runs, kRequestGrain, [&](std::size_t begin, std::size_t end) {
     for (std::size_t u = begin; u < end; ++u) {
       const std::size_t owner = part_of(op.row_starts, u);
       run_offsets[u] = offsets[u] - offsets[op.row_starts[owner]] +
@@ -73,7 +74,7 @@ void place_requests_kernel(const OpContext& context, const PlaceRequests& op) {
     }
   });
   run_offsets[runs] = static_cast<std::uint32_t>(n);
-  parallel_for(*context.pool, runs, kGrain, [&](std::size_t begin, std::size_t end) {
+  parallel_for(*context.pool, runs, kRequestGrain, [&](std::size_t begin, std::size_t end) {
     for (std::size_t u = begin; u < end; ++u) {
       for (std::uint32_t j = run_offsets[u]; j < run_offsets[u + 1]; ++j) {
         const std::uint32_t i = keys[j] - first_key;
@@ -89,16 +90,20 @@ void rebase_offsets_kernel(const OpContext& context, const RebaseOffsets& op) {
   const std::uint32_t* __restrict offsets = op.row_offsets.ptr<std::uint32_t>();
   std::uint32_t* __restrict own = op.own_offsets.ptr<std::uint32_t>();
   const std::uint32_t first = offsets[0];
-  parallel_for(*context.pool, op.own_offsets.size(), kGrain,
+  parallel_for(*context.pool, op.own_offsets.size(), kRequestGrain,
                [&](std::size_t begin, std::size_t end) {
                  for (std::size_t i = begin; i < end; ++i) own[i] = offsets[i] - first;
                });
 }
 
 const OpRegistration<RequestRows> request_rows_cpu{DeviceType::Cpu, &request_rows_kernel};
+const SeveralRegistration<RequestRows> several_request_rows_cpu{DeviceType::Cpu};
 const OpRegistration<CountRequests> count_requests_cpu{DeviceType::Cpu, &count_requests_kernel};
+const SeveralRegistration<CountRequests> several_count_requests_cpu{DeviceType::Cpu};
 const OpRegistration<PlaceRequests> place_requests_cpu{DeviceType::Cpu, &place_requests_kernel};
+const SeveralRegistration<PlaceRequests> several_place_requests_cpu{DeviceType::Cpu};
 const OpRegistration<RebaseOffsets> rebase_offsets_cpu{DeviceType::Cpu, &rebase_offsets_kernel};
+const SeveralRegistration<RebaseOffsets> several_rebase_offsets_cpu{DeviceType::Cpu};
 
 constexpr auto kU32 = TensorScalarType::UInt32;
 

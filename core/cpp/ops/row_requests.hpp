@@ -20,6 +20,7 @@ namespace hugectr {
 /// buckets of one row each for those who read requests as a batch.
 struct HCTR_API RequestRows {
   static constexpr const char* kName = "request_rows";
+  static constexpr const char* kSeveralName = "several_request_rows";
   TensorRef rows, buckets, requests, places;
   std::int64_t row_count = 0, buckets_per_device = 1;
 
@@ -41,6 +42,7 @@ struct HCTR_API RequestRows {
 /// a request begin; run_count (1) int64 holds U; rows (>= U) uint32; counts (2, N) int64.
 struct HCTR_API CountRequests {
   static constexpr const char* kName = "count_requests";
+  static constexpr const char* kSeveralName = "several_count_requests";
   TensorRef requests, run_offsets, run_count, rows, counts;
   std::int64_t row_count = 0;
 
@@ -67,6 +69,7 @@ struct HCTR_API CountRequests {
 /// keys that are none of the device's are passed over.
 struct HCTR_API PlaceRequests {
   static constexpr const char* kName = "place_requests";
+  static constexpr const char* kSeveralName = "several_place_requests";
   TensorRef offsets, keys, row_offsets, buckets, run_offsets, numbers, sorted_buckets;
   std::vector<std::int64_t> row_starts, key_starts;
 
@@ -88,6 +91,7 @@ struct HCTR_API PlaceRequests {
 /// uint32.
 struct HCTR_API RebaseOffsets {
   static constexpr const char* kName = "rebase_offsets";
+  static constexpr const char* kSeveralName = "several_rebase_offsets";
   TensorRef row_offsets, own_offsets;
 
   void visit(OpVisitor& v) {

@@ -2,8 +2,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/cpp/ops/elementwise/relu.hpp"
 #include "core/cpp/ops/linear.hpp"
-#include "core/cpp/ops/relu.hpp"
 #include "core/cpp/schedule/passes.hpp"
 #include "core/cpp/schedule/uses.hpp"
 

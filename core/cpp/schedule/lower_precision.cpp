@@ -12,7 +12,6 @@
 namespace hugectr {
 namespace {
 
-constexpr std::size_t kRowAlign = 8;     ///< elements of 16 bits in 16 bytes
 constexpr std::size_t kLeastPadded = 4;  ///< narrower rows would more than double
 
 bool is_real(TensorScalarType dtype) {

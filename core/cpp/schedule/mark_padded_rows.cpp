@@ -7,8 +7,6 @@
 namespace hugectr {
 namespace {
 
-constexpr std::size_t kRowAlign = 8;  // elements of 16 bits in 16 bytes
-
 /// True when the rows of tensor `id` go on, up to a multiple of 8 elements, with memory that
 /// belongs to no other tensor; `zeros`: and that nobody ever writes to.
 bool has_padding(const StepSchedule& schedule, int id, bool zeros) {

@@ -11,6 +11,9 @@
 /// and results agree within the tolerances of the op tests.
 namespace hugectr {
 
+/// Rows of 16-bit elements begin at multiples of this many where that can be had: 16 bytes.
+inline constexpr std::size_t kRowAlign = 8;
+
 /// Mixed precision: lets ops work in `dtype` (float16 or bfloat16) where they can.
 ///
 /// A tensor that lowers becomes `dtype` when a record has it in a field its op lowers; 2-D ones of

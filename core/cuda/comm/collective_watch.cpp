@@ -7,8 +7,8 @@
 
 #include "core/cpp/base/error.hpp"
 #include "core/cpp/base/log.hpp"
-#include "core/cuda/device/driver.hpp"
-#include "core/cuda/device/status.hpp"
+#include "core/cuda/driver/driver.hpp"
+#include "core/cuda/driver/status.hpp"
 
 namespace hugectr::cuda {
 

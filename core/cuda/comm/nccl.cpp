@@ -4,7 +4,7 @@
 #include <cstdio>
 
 #include "core/cpp/base/error.hpp"
-#include "core/cuda/device/shared_library.hpp"
+#include "core/cuda/driver/shared_library.hpp"
 
 namespace hugectr::cuda {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "core/cuda/comm/nccl_api.hpp"
-#include "core/cuda/device/status.hpp"
+#include "core/cuda/driver/status.hpp"
 
 namespace hugectr::cuda {
 

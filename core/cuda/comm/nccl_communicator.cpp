@@ -9,36 +9,17 @@
 #include "core/cpp/base/error.hpp"
 #include "core/cpp/base/thread_group.hpp"
 #include "core/cpp/comm/check_collective.hpp"
+#include "core/cpp/device/work_counts.hpp"
 #include "core/cuda/comm/call_agreement.hpp"
 #include "core/cuda/comm/collective_watch.hpp"
 #include "core/cuda/comm/nccl.hpp"
+#include "core/cuda/comm/nccl_calls.hpp"
 #include "core/cuda/device/cuda_stream.hpp"
-#include "core/cuda/device/device_guard.hpp"
+#include "core/cuda/driver/device_guard.hpp"
 #include "core/cuda/memory/memory_pool.hpp"
 
 namespace hugectr::cuda {
 namespace {
-
-ncclDataType_t nccl_type(TensorScalarType type) {
-  switch (type) {
-    case TensorScalarType::Float32:
-      return ncclFloat32;
-    case TensorScalarType::Float64:
-      return ncclFloat64;
-    case TensorScalarType::Float16:
-      return ncclFloat16;
-    case TensorScalarType::BFloat16:
-      return ncclBfloat16;
-    case TensorScalarType::Int64:
-      return ncclInt64;
-    case TensorScalarType::Int32:
-      return ncclInt32;
-    case TensorScalarType::UInt32:
-      return ncclUint32;
-    default:
-      throw InvalidArgument(concat("can not sum ", to_string(type)));
-  }
-}
 
 /// One local device's part of the group.
 struct Rank {
@@ -209,10 +190,6 @@ struct Group {
   void wait_for_end() noexcept { end.join(); }
 };
 
-char* bytes_at(const TensorRef& ref, std::size_t element) {
-  return static_cast<char*>(ref.data) + element * size_of(ref.dtype);
-}
-
 class NcclCommunicator final : public Communicator {
  public:
   NcclCommunicator(std::size_t local, std::shared_ptr<Group> group)
@@ -256,30 +233,20 @@ class NcclCommunicator final : public Communicator {
          .send_counts = send_counts,
          .receive_counts = receive_counts},
         [&](ncclComm_t comm, cudaStream_t to) {
-          const std::size_t width = size_of(in.dtype);
-          HCTR_TRY(nccl().GroupStart());
-          ncclResult_t status = ncclSuccess;
-          const auto keep = [&](ncclResult_t result) {
-            if (status == ncclSuccess) status = result;
-          };
-          std::size_t from = 0;
-          std::size_t at = 0;
-          for (std::size_t r = 0; r < size(); ++r) {
-            const int peer = static_cast<int>(r);
-            if (send_counts[r] > 0) {
-              keep(nccl().Send(bytes_at(in, from), send_counts[r] * width, ncclUint8, peer, comm,
-                               to));
-            }
-            if (receive_counts[r] > 0) {
-              keep(nccl().Recv(bytes_at(out, at), receive_counts[r] * width, ncclUint8, peer, comm,
-                               to));
-            }
-            from += send_counts[r];
-            at += receive_counts[r];
-          }
-          keep(nccl().GroupEnd());  // also after an error: the thread must leave the group
-          check_status(status, "all_to_all by ncclSend and ncclRecv", __FILE__, __LINE__);
+          NcclGroup group("all_to_all by ncclSend and ncclRecv");
+          group.keep(start_all_to_all(in, send_counts, out, receive_counts, comm, to));
+          group.end();
         });
+  }
+
+  void together(const std::vector<CollectiveCall>& calls, Stream& stream) override {
+    for (const CollectiveCall& call : calls) check_call(call, size());
+    if (calls.empty()) return;
+    run(stream, calls, [&](ncclComm_t comm, cudaStream_t to) {
+      NcclGroup group("collectives together");
+      for (const CollectiveCall& call : calls) group.keep(start(call, comm, to));
+      group.end();
+    });
   }
 
   void broadcast(TensorRef data, std::size_t root, Stream& stream) override {
@@ -306,12 +273,18 @@ class NcclCommunicator final : public Communicator {
  private:
   template <class F>
   void run(Stream& stream, CollectiveCall call, F&& launch) {
+    run(stream, std::vector{std::move(call)}, std::forward<F>(launch));
+  }
+  /// One collective, or several together.
+  template <class F>
+  void run(Stream& stream, const std::vector<CollectiveCall>& calls, F&& launch) {
     throw_if_failed();
+    count_collective();
     CudaStream& to = cuda_stream(stream);
     Rank& rank = group_->ranks[local_];
-    const char* const name = call.collective;
+    const char* const name = calls.front().collective;
     try {
-      group_->agreement.enter(local_, std::move(call));
+      for (const CollectiveCall& call : calls) group_->agreement.enter(local_, call);
     } catch (const CommError& error) {
       group_->abort(error.what());
       throw;

@@ -36,6 +36,16 @@ class SingleCommunicator final : public Communicator {
     }
     copy(in, out, send_counts[0] * size_of(in.dtype), stream);
   }
+  void together(const std::vector<CollectiveCall>& calls, Stream& stream) override {
+    for (const CollectiveCall& call : calls) {
+      if (call.send_counts.empty()) {
+        check_call(call, 1);
+        copy(call.in, call.out, call.in.size_in_bytes(), stream);
+      } else {
+        all_to_all(call.in, call.send_counts, call.out, call.receive_counts, stream);
+      }
+    }
+  }
   void broadcast(TensorRef data, std::size_t root, Stream& stream) override {
     check_broadcast(data, root, 1);
     start(stream);

@@ -7,7 +7,7 @@
 
 #include "core/cpp/base/error.hpp"
 #include "core/cuda/device/cuda_stream.hpp"
-#include "core/cuda/device/shared_library.hpp"
+#include "core/cuda/driver/shared_library.hpp"
 
 namespace hugectr::cuda {
 namespace {

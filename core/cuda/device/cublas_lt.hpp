@@ -6,7 +6,7 @@
 
 #include "core/cpp/device/op.hpp"
 #include "core/cuda/device/cublas_lt_api.hpp"
-#include "core/cuda/device/status.hpp"
+#include "core/cuda/driver/status.hpp"
 
 namespace hugectr::cuda {
 

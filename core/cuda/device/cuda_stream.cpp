@@ -10,9 +10,9 @@
 #include "core/cuda/device/cuda_event.hpp"
 #include "core/cuda/device/cuda_graph.hpp"
 #include "core/cuda/device/cuda_time_mark.hpp"
-#include "core/cuda/device/device_guard.hpp"
 #include "core/cuda/device/launch.cuh"
-#include "core/cuda/device/status.hpp"
+#include "core/cuda/driver/device_guard.hpp"
+#include "core/cuda/driver/status.hpp"
 
 namespace hugectr::cuda {
 

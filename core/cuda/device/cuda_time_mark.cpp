@@ -2,8 +2,8 @@
 #include "core/cuda/device/cuda_time_mark.hpp"
 
 #include "core/cpp/base/error.hpp"
-#include "core/cuda/device/device_guard.hpp"
-#include "core/cuda/device/status.hpp"
+#include "core/cuda/driver/device_guard.hpp"
+#include "core/cuda/driver/status.hpp"
 
 namespace hugectr::cuda {
 

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "core/cpp/base/error.hpp"
+#include "core/cpp/device/work_counts.hpp"
 #include "core/cuda/device/launch.cuh"
 
 namespace hugectr::cuda {
@@ -37,6 +38,7 @@ bool sync_every_launch() {
 }
 
 void check_launch(const char* kernel, dim3 grid, dim3 block, std::size_t shared_bytes) {
+  count_launch();
   const std::size_t threads = std::size_t{block.x} * block.y * block.z;
   HCTR_CHECK(threads >= 1 && threads <= 1024 && block.z <= 64, "kernel ", kernel, ": a block of ",
              block.x, " x ", block.y, " x ", block.z, " threads can not run (1 to 1024)");

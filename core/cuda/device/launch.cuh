@@ -8,7 +8,7 @@
 
 #include "core/cpp/device/op.hpp"
 #include "core/cpp/device/stream.hpp"
-#include "core/cuda/device/status.hpp"
+#include "core/cuda/driver/status.hpp"
 
 /// The only way a kernel is launched.
 namespace hugectr::cuda {
@@ -20,7 +20,7 @@ inline cudaStream_t native_stream(const OpContext& context) {
 
 /// True when HUGECTR_SYNC=1: every launch is waited for, so that an error names its kernel.
 bool sync_every_launch();
-/// Throws InvalidArgument naming the kernel for a launch no device can run.
+/// Throws InvalidArgument naming the kernel for a launch no device can run; counts the others.
 void check_launch(const char* kernel, dim3 grid, dim3 block, std::size_t shared_bytes);
 
 #ifdef __CUDACC__  // the rest serves host code too

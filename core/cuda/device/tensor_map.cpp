@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cuda/device/tensor_map.hpp"
 
-#include "core/cuda/device/driver.hpp"
+#include "core/cuda/driver/driver.hpp"
 
 namespace hugectr::cuda {
 

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "core/cpp/base/error.hpp"
-#include "core/cuda/device/device_guard.hpp"
-#include "core/cuda/device/driver.hpp"
-#include "core/cuda/device/status.hpp"
+#include "core/cuda/driver/device_guard.hpp"
+#include "core/cuda/driver/driver.hpp"
+#include "core/cuda/driver/status.hpp"
 #include "core/cuda/memory/memory_pool.hpp"
 
 namespace hugectr::cuda {

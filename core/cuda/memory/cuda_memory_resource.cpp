@@ -5,8 +5,8 @@
 #include <string>
 
 #include "core/cpp/base/error.hpp"
-#include "core/cuda/device/device_guard.hpp"
-#include "core/cuda/device/status.hpp"
+#include "core/cuda/driver/device_guard.hpp"
+#include "core/cuda/driver/status.hpp"
 #include "core/cuda/memory/cuda_growable_memory.hpp"
 #include "core/cuda/memory/memory_pool.hpp"
 

@@ -7,8 +7,8 @@
 #include <mutex>
 #include <set>
 
-#include "core/cuda/device/device_guard.hpp"
-#include "core/cuda/device/status.hpp"
+#include "core/cuda/driver/device_guard.hpp"
+#include "core/cuda/driver/status.hpp"
 
 namespace hugectr::cuda {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/cpp/base/error.hpp"
-#include "core/cuda/device/status.hpp"
+#include "core/cuda/driver/status.hpp"
 #include "core/cuda/memory/cuda_memory_resource.hpp"
 
 namespace hugectr::cuda {

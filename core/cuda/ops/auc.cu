@@ -4,8 +4,8 @@
 
 #include "core/cpp/ops/auc.hpp"
 #include "core/cuda/device/launch.cuh"
-#include "core/cuda/device/status.hpp"
-#include "core/cuda/memory/scratch.hpp"
+#include "core/cuda/device/scratch.hpp"
+#include "core/cuda/driver/status.hpp"
 
 // The samples are sorted by score. With P and N the weights of positives and negatives up to a
 // sample, the curve goes through the points (N, P) after the last sample of every score, and the

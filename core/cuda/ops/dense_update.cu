@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 
-#include "core/cpp/base/optimizer_formulas.hpp"
 #include "core/cpp/ops/dense_update.hpp"
 #include "core/cuda/device/launch.cuh"
 #include "core/cuda/primitives/real.cuh"
@@ -9,7 +8,7 @@
 namespace hugectr::cuda {
 namespace {
 
-// Everything a rule may use; what is absent is null. T is the type of w_lowered, float when there
+// Everything but the rule; what is absent is null. T is the type of w_lowered, float when there
 // is none.
 template <class T>
 struct Parameters {
@@ -18,38 +17,14 @@ struct Parameters {
   const float *g, *lr, *unscale;
   const std::int64_t* step;
   std::size_t n;
-  float inv_scale, beta1, beta2, epsilon, momentum_factor;
+  float inv_scale;
 };
 
-// The learning rate of this step, with Adam's bias correction.
-template <Optimizer kOptimizer, class T>
-__device__ float learning_rate(const Parameters<T>& p) {
-  if constexpr (kOptimizer == Optimizer::Adam) {
-    return adam_learning_rate(*p.lr, p.beta1, p.beta2, *p.step);
-  } else {
-    return *p.lr;
-  }
-}
-
-template <Optimizer kOptimizer, class T>
-__device__ void update(const Parameters<T>& p, float lr, float& w, float g, float& s0, float& s1) {
-  if constexpr (kOptimizer == Optimizer::SGD) {
-    sgd_step(w, g, lr);
-  } else if constexpr (kOptimizer == Optimizer::MomentumSGD) {
-    momentum_step(w, s0, g, lr, p.momentum_factor);
-  } else if constexpr (kOptimizer == Optimizer::Nesterov) {
-    nesterov_step(w, s0, g, lr, p.momentum_factor);
-  } else if constexpr (kOptimizer == Optimizer::AdaGrad) {
-    adagrad_step(w, s0, g, lr, p.epsilon);
-  } else {
-    adam_step(w, s0, s1, g, lr, p.beta1, p.beta2, p.epsilon);
-  }
-}
-
 // kVec weights from element i * kVec on.
-template <Optimizer kOptimizer, int kVec, class T>
-__device__ void update_group(const Parameters<T>& p, float lr, float factor, std::size_t i) {
-  constexpr int kStates = optimizer_state_count(kOptimizer);
+template <int kVec, class T, class Rule>
+__device__ void update_group(const Parameters<T>& p, const Rule& rule, float rate, float factor,
+                             std::size_t i) {
+  constexpr std::size_t kStates = kStateCount<Rule>;
   using Group = Pack<float, kVec>;
   Group w = reinterpret_cast<Group*>(p.w)[i];
   const Group g = reinterpret_cast<const Group*>(p.g)[i];
@@ -58,7 +33,7 @@ __device__ void update_group(const Parameters<T>& p, float lr, float factor, std
   if constexpr (kStates >= 2) s1 = reinterpret_cast<Group*>(p.state1)[i];
 #pragma unroll
   for (int k = 0; k < kVec; ++k) {
-    update<kOptimizer>(p, lr, w.v[k], g.v[k] * factor, s0.v[k], s1.v[k]);
+    single_step(rule, rate, w.v[k], s0.v[k], s1.v[k], g.v[k] * factor);
   }
   reinterpret_cast<Group*>(p.w)[i] = w;
   if constexpr (kStates >= 1) reinterpret_cast<Group*>(p.state0)[i] = s0;
@@ -68,21 +43,22 @@ __device__ void update_group(const Parameters<T>& p, float lr, float factor, std
 
 // Floor: reads g, reads and writes w and the states, writes w_lowered: 12 + 8 * states bytes a
 // weight, 2 more with w_lowered.
-template <Optimizer kOptimizer, class T>
-__global__ void __launch_bounds__(kThreads) update_kernel(Parameters<T> p, bool aligned) {
+template <class T, class Rule>
+__global__ void __launch_bounds__(kThreads)
+    update_kernel(Parameters<T> p, Rule rule, bool aligned) {
   const float unscale = p.unscale == nullptr ? 1.0f : *p.unscale;
   if (unscale == 0.0f) return;  // a skipped step
   const float factor = p.inv_scale * unscale;
   __shared__ float shared_rate;  // Adam's costs two powers in double: once a block
-  if (threadIdx.x == 0) shared_rate = learning_rate<kOptimizer>(p);
+  if (threadIdx.x == 0) shared_rate = rate_of(rule, *p.lr, *p.step);
   __syncthreads();
-  const float lr = shared_rate;
+  const float rate = shared_rate;
   const std::size_t step = static_cast<std::size_t>(gridDim.x) * kThreads;
   const std::size_t thread = static_cast<std::size_t>(blockIdx.x) * kThreads + threadIdx.x;
   const std::size_t groups = aligned ? p.n / 4 : 0;
-  for (std::size_t i = thread; i < groups; i += step) update_group<kOptimizer, 4>(p, lr, factor, i);
+  for (std::size_t i = thread; i < groups; i += step) update_group<4>(p, rule, rate, factor, i);
   for (std::size_t i = groups * 4 + thread; i < p.n; i += step) {
-    update_group<kOptimizer, 1>(p, lr, factor, i);
+    update_group<1>(p, rule, rate, factor, i);
   }
 }
 
@@ -99,30 +75,14 @@ void update_all(const OpContext& context, const DenseUpdate& op) {
                         .unscale = op.unscale.empty() ? nullptr : op.unscale.ptr<float>(),
                         .step = op.step.ptr<std::int64_t>(),
                         .n = op.w.size(),
-                        .inv_scale = static_cast<float>(1.0 / op.grad_scale),
-                        .beta1 = static_cast<float>(op.beta1),
-                        .beta2 = static_cast<float>(op.beta2),
-                        .epsilon = static_cast<float>(op.epsilon),
-                        .momentum_factor = static_cast<float>(op.momentum_factor)};
+                        .inv_scale = static_cast<float>(1.0 / op.grad_scale)};
   if (p.n == 0) return;
   const bool aligned = aligned_16(p.w) && aligned_16(p.g) && aligned_16(p.state0) &&
                        aligned_16(p.state1) && aligned_16(p.lowered);
-  const auto run = [&](auto kernel) {
-    launch(context, "dense_update", dim3(grid_for(p.n, 4 * kThreads)), dim3(kThreads), 0, kernel, p,
-           aligned);
-  };
-  switch (op.optimizer) {
-    case Optimizer::SGD:
-      return run(&update_kernel<Optimizer::SGD, T>);
-    case Optimizer::MomentumSGD:
-      return run(&update_kernel<Optimizer::MomentumSGD, T>);
-    case Optimizer::Nesterov:
-      return run(&update_kernel<Optimizer::Nesterov, T>);
-    case Optimizer::AdaGrad:
-      return run(&update_kernel<Optimizer::AdaGrad, T>);
-    case Optimizer::Adam:
-      return run(&update_kernel<Optimizer::Adam, T>);
-  }
+  with_optimizer(op.params, [&]<class Rule>(const Rule& rule) {
+    launch(context, "dense_update", dim3(grid_for(p.n, 4 * kThreads)), dim3(kThreads), 0,
+           &update_kernel<T, Rule>, p, rule, aligned);
+  });
 }
 
 void dense_update_kernel(const OpContext& context, const DenseUpdate& op) {

@@ -2,8 +2,9 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "core/cpp/device/several.hpp"
 #include "core/cpp/ops/embedding_gradient.hpp"
-#include "core/cuda/memory/scratch_parts.hpp"
+#include "core/cuda/device/scratch_parts.hpp"
 #include "core/cuda/primitives/long_runs.cuh"
 
 namespace hugectr::cuda {
@@ -147,6 +148,7 @@ void embedding_gradient(const OpContext& context, const EmbeddingGradient& op) {
 
 const OpRegistration<EmbeddingGradient> embedding_gradient_cuda{DeviceType::Cuda,
                                                                 &embedding_gradient};
+const SeveralRegistration<EmbeddingGradient> several_embedding_gradient_cuda{DeviceType::Cuda};
 
 }  // namespace
 }  // namespace hugectr::cuda

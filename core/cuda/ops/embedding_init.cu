@@ -2,10 +2,12 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/cpp/device/several.hpp"
 #include "core/cpp/ops/embedding_init.hpp"
 #include "core/cpp/ops/loops/hash_probe.hpp"
-#include "core/cuda/memory/scratch.hpp"
+#include "core/cuda/device/scratch.hpp"
 #include "core/cuda/primitives/bucket_lanes.cuh"
+#include "core/cuda/primitives/many.cuh"
 #include "core/cuda/primitives/rows.cuh"
 
 namespace hugectr::cuda {
@@ -13,19 +15,34 @@ namespace {
 
 // Everything that decides the content of rows but their keys and slots.
 struct InitialRows {
+  const std::uint32_t* rows;  // those that are named; null: first, first + 1, ...
   std::size_t first, d;
   std::uint64_t seed, table;
   const float* bounds;  // one a slot, or null: `bound` for all
   float bound;
+
+  __device__ std::size_t row(std::size_t i) const { return rows ? rows[i] : first + i; }
+};
+
+// One table's part of a launch that draws rows.
+template <class Key>
+struct Draw {
+  BucketLanes lanes;
+  InitialRows init;
+  const Key* keys;
+  const std::uint32_t* slots;  // or null: 0
+  float* weights;
+
+  bool aligned() const { return init.d % 4 == 0 && packs_fit(weights, init.d, 4); }
 };
 
 // A few threads share a row; each draws four columns at a time. Moves 4 d bytes a row.
 template <bool kAligned, class Key>
-__global__ void draw_rows_kernel(BucketLanes lanes, InitialRows init, const Key* __restrict__ keys,
-                                 const std::uint32_t* __restrict__ slots,
-                                 float* __restrict__ weights) {
+__device__ void draw(const BucketLanes& lanes, const InitialRows& init,
+                     const Key* __restrict__ keys, const std::uint32_t* __restrict__ slots,
+                     float* __restrict__ weights) {
   lanes.for_each([&](std::size_t i, unsigned lane) {
-    const std::size_t row = init.first + i;
+    const std::size_t row = init.row(i);
     const std::uint32_t slot = slots ? slots[row] : 0;
     const float bound = init.bounds ? init.bounds[slot] : init.bound;
     const std::uint64_t key = widen_key(keys[row]);
@@ -48,8 +65,25 @@ __global__ void draw_rows_kernel(BucketLanes lanes, InitialRows init, const Key*
   });
 }
 
+template <bool kAligned, class Key>
+__global__ void draw_rows_kernel(Draw<Key> a) {
+  draw<kAligned>(a.lanes, a.init, a.keys, a.slots, a.weights);
+}
+template <bool kAligned, class Key>
+__global__ void draw_many_kernel(const __grid_constant__ Many<Draw<Key>> many) {
+  const Draw<Key>& a = many.mine();
+  draw<kAligned>(a.lanes, a.init, a.keys, a.slots, a.weights);
+}
+
 template <class T>
-__global__ void fill_kernel(T* to, std::size_t n, T value) {
+struct Fill {
+  T* to;
+  std::size_t n;
+  T value;
+};
+
+template <class T>
+__device__ void fill_all(T* to, std::size_t n, T value) {
   const std::size_t step = static_cast<std::size_t>(gridDim.x) * blockDim.x;
   for (std::size_t i = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n;
        i += step) {
@@ -58,9 +92,36 @@ __global__ void fill_kernel(T* to, std::size_t n, T value) {
 }
 
 template <class T>
+__global__ void fill_kernel(Fill<T> a) {
+  fill_all(a.to, a.n, a.value);
+}
+template <class T>
+__global__ void fill_many_kernel(const __grid_constant__ Many<Fill<T>> many) {
+  const Fill<T>& a = many.mine();
+  fill_all(a.to, a.n, a.value);
+}
+
+// A few threads share a row.
+template <class T>
+__global__ void fill_rows_kernel(BucketLanes lanes, const std::uint32_t* __restrict__ rows, T* to,
+                                 std::size_t d, T value) {
+  lanes.for_each([&](std::size_t i, unsigned lane) {
+    for (std::size_t c = lane; c < d; c += lanes.lanes()) to[rows[i] * d + c] = value;
+  });
+}
+
+template <class T>
+void fill_rows(const OpContext& context, const EmbeddingInit& op, T* to, std::size_t d, T value) {
+  const auto count = static_cast<std::size_t>(op.count);
+  const BucketLanes lanes(count, count * d);
+  launch(context, EmbeddingInit::kName, lanes.grid(), lanes.block(), 0, &fill_rows_kernel<T>, lanes,
+         op.rows.ptr<std::uint32_t>(), to, d, value);
+}
+
+template <class T>
 void fill(const OpContext& context, T* to, std::size_t n, T value) {
   launch(context, EmbeddingInit::kName, dim3(grid_for(n, kThreads)), dim3(kThreads), 0,
-         &fill_kernel<T>, to, n, value);
+         &fill_kernel<T>, Fill<T>{to, n, value});
 }
 
 // Bounds of slots as float, as the CPU uses them; copied in the pieces that a stream takes from
@@ -74,45 +135,150 @@ void copy_bounds(const OpContext& context, const std::vector<double>& bounds, fl
   }
 }
 
+// Bounds to copy to the device: one for all goes along as it is.
+std::size_t bounds_to_copy(const EmbeddingInit& op) {
+  return op.bounds.size() == 1 ? 0 : op.bounds.size();
+}
+
+// `bounds`: where those lie that are copied.
 template <class Key>
-void draw_rows(const OpContext& context, const EmbeddingInit& op) {
+Draw<Key> draw_of(const EmbeddingInit& op, const float* bounds) {
   const std::size_t d = op.weights.shape[1];
-  const bool one_bound = op.bounds.size() == 1;
-  const Scratch bounds(context, one_bound ? 0 : op.bounds.size() * sizeof(float));
-  if (!one_bound) copy_bounds(context, op.bounds, static_cast<float*>(bounds.data()));
-  const InitialRows init{static_cast<std::size_t>(op.first),
+  const auto count = static_cast<std::size_t>(op.count);
+  const InitialRows init{op.rows.empty() ? nullptr : op.rows.ptr<std::uint32_t>(),
+                         static_cast<std::size_t>(op.first),
                          d,
                          op.seed,
                          op.table,
-                         one_bound ? nullptr : static_cast<const float*>(bounds.data()),
+                         bounds_to_copy(op) == 0 ? nullptr : bounds,
                          static_cast<float>(op.bounds[0])};
-  float* weights = op.weights.ptr<float>();
-  const auto count = static_cast<std::size_t>(op.count);
-  const BucketLanes lanes(count, count * ((d + 3) / 4));
-  const auto kernel = d % 4 == 0 && packs_fit(weights, d, 4) ? &draw_rows_kernel<true, Key>
-                                                             : &draw_rows_kernel<false, Key>;
-  launch(context, EmbeddingInit::kName, lanes.grid(), lanes.block(), 0, kernel, lanes, init,
-         op.row_keys.ptr<Key>(), op.row_slots.empty() ? nullptr : op.row_slots.ptr<std::uint32_t>(),
-         weights);
+  return {BucketLanes(count, count * ((d + 3) / 4)), init, op.row_keys.ptr<Key>(),
+          op.row_slots.empty() ? nullptr : op.row_slots.ptr<std::uint32_t>(),
+          op.weights.ptr<float>()};
 }
 
-void embedding_init(const OpContext& context, const EmbeddingInit& op) {
-  if (op.count == 0) return;
+template <class Key>
+void draw_rows(const OpContext& context, const EmbeddingInit& op) {
+  const Scratch scratch(context, bounds_to_copy(op) * sizeof(float));
+  auto* bounds = static_cast<float*>(scratch.data());
+  if (bounds_to_copy(op) > 0) copy_bounds(context, op.bounds, bounds);
+  const Draw<Key> args = draw_of<Key>(op, bounds);
+  const auto kernel = args.aligned() ? &draw_rows_kernel<true, Key> : &draw_rows_kernel<false, Key>;
+  launch(context, EmbeddingInit::kName, args.lanes.grid(), args.lanes.block(), 0, kernel, args);
+}
+
+// All but the vectors, of rows that are named.
+void fill_named(const OpContext& context, const EmbeddingInit& op) {
+  for (std::size_t s = 0; s < op.states.size(); ++s) {
+    fill_rows(context, op, op.states[s].ptr<float>(), op.states[s].shape[1],
+              static_cast<float>(op.initial_states[s]));
+  }
+  if (!op.births.empty()) {
+    fill_rows(context, op, op.births.ptr<std::uint32_t>(), 1, static_cast<std::uint32_t>(op.birth));
+  }
+  if (!op.last_step.empty()) {
+    fill_rows<std::int64_t>(context, op, op.last_step.ptr<std::int64_t>(), 1, 1);
+  }
+}
+
+// The same of rows in order.
+void fill_in_order(const OpContext& context, const EmbeddingInit& op) {
   const auto first = static_cast<std::size_t>(op.first);
   const auto count = static_cast<std::size_t>(op.count);
-  if (!op.weights.empty()) {
-    with_key_type(op.row_keys.dtype, [&]<class Key>(Key) { draw_rows<Key>(context, op); });
+  for (std::size_t s = 0; s < op.states.size(); ++s) {
+    const std::size_t d = op.states[s].shape[1];
+    fill(context, op.states[s].ptr<float>() + first * d, count * d,
+         static_cast<float>(op.initial_states[s]));
   }
-  for (const TensorRef& state : op.states) {
-    const std::size_t d = state.shape[1];
-    fill(context, state.ptr<float>() + first * d, count * d, static_cast<float>(op.initial_state));
+  if (!op.births.empty()) {
+    fill(context, op.births.ptr<std::uint32_t>() + first, count,
+         static_cast<std::uint32_t>(op.birth));
   }
   if (!op.last_step.empty()) {
     fill<std::int64_t>(context, op.last_step.ptr<std::int64_t>() + first, count, 1);
   }
 }
 
+void embedding_init(const OpContext& context, const EmbeddingInit& op) {
+  if (op.count == 0) return;
+  if (!op.weights.empty()) {
+    with_key_type(op.row_keys.dtype, [&]<class Key>(Key) { draw_rows<Key>(context, op); });
+  }
+  op.rows.empty() ? fill_in_order(context, op) : fill_named(context, op);
+}
+
+template <bool kAligned, class Key>
+void draw_many(const OpContext& context, const std::vector<Draw<Key>>& all) {
+  std::vector<Draw<Key>> some;
+  for (const Draw<Key>& args : all) {
+    if (args.aligned() == kAligned) some.push_back(args);
+  }
+  launch_many<Draw<Key>>(context, EmbeddingInit::kSeveralName, some, dim3(BucketLanes::kThreads),
+                         &draw_many_kernel<kAligned, Key>,
+                         [](const Draw<Key>& a) { return a.lanes.grid().x; });
+}
+
+template <class Key>
+void draw_those_of(const OpContext& context, const Several<EmbeddingInit>& several) {
+  std::size_t count = 0;
+  for (const EmbeddingInit& op : several.ops) count += bounds_to_copy(op);
+  const Scratch scratch(context, count * sizeof(float));
+  auto* bounds = static_cast<float*>(scratch.data());
+  std::vector<Draw<Key>> all;
+  for (const EmbeddingInit& op : several.ops) {
+    if (op.count == 0 || op.weights.empty() || op.row_keys.dtype != ScalarTypeOf<Key>::value) {
+      continue;
+    }
+    if (bounds_to_copy(op) > 0) copy_bounds(context, op.bounds, bounds);
+    all.push_back(draw_of<Key>(op, bounds));
+    bounds += bounds_to_copy(op);
+  }
+  draw_many<true>(context, all);
+  draw_many<false>(context, all);
+}
+
+template <class T>
+void fill_many(const OpContext& context, const std::vector<Fill<T>>& all) {
+  launch_many<Fill<T>>(context, EmbeddingInit::kSeveralName, all, dim3(kThreads),
+                       &fill_many_kernel<T>,
+                       [](const Fill<T>& a) { return grid_for(a.n, kThreads); });
+}
+
+void embedding_inits(const OpContext& context, const Several<EmbeddingInit>& several) {
+  draw_those_of<std::uint32_t>(context, several);
+  draw_those_of<std::int64_t>(context, several);
+  std::vector<Fill<float>> states;
+  std::vector<Fill<std::uint32_t>> births;
+  std::vector<Fill<std::int64_t>> last_steps;
+  for (const EmbeddingInit& op : several.ops) {
+    if (op.count == 0) continue;
+    if (!op.rows.empty()) {  // numbers used again: a rare thing
+      fill_named(context, op);
+      continue;
+    }
+    const auto first = static_cast<std::size_t>(op.first);
+    const auto count = static_cast<std::size_t>(op.count);
+    for (std::size_t s = 0; s < op.states.size(); ++s) {
+      const std::size_t d = op.states[s].shape[1];
+      states.push_back({op.states[s].ptr<float>() + first * d, count * d,
+                        static_cast<float>(op.initial_states[s])});
+    }
+    if (!op.births.empty()) {
+      births.push_back(
+          {op.births.ptr<std::uint32_t>() + first, count, static_cast<std::uint32_t>(op.birth)});
+    }
+    if (!op.last_step.empty()) {
+      last_steps.push_back({op.last_step.ptr<std::int64_t>() + first, count, 1});
+    }
+  }
+  fill_many(context, states);
+  fill_many(context, births);
+  fill_many(context, last_steps);
+}
+
 const OpRegistration<EmbeddingInit> embedding_init_cuda{DeviceType::Cuda, &embedding_init};
+const SeveralRegistration<EmbeddingInit> several_embedding_init_cuda{DeviceType::Cuda,
+                                                                     &embedding_inits};
 
 }  // namespace
 }  // namespace hugectr::cuda

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
 
+#include "core/cpp/device/several.hpp"
 #include "core/cpp/ops/embedding_lookup.hpp"
+#include "core/cuda/primitives/many.cuh"
 #include "core/cuda/primitives/raw_pack.cuh"
 #include "core/cuda/primitives/row_blocks.cuh"
 #include "core/cuda/primitives/vector_stream.cuh"
@@ -33,8 +38,7 @@ struct Lookup {
 // 4 + size(Row) d bytes a key and 4 + size(T) d bytes a bucket. Four blocks a multiprocessor cost
 // rows of 16 bits nothing but two registers; 0 leaves it to the compiler.
 template <int W, class Row, class T>
-__global__ void __launch_bounds__(kMaxRowThreads<W>, W == 4 && sizeof(Row) == 2 ? 4 : 0)
-    embedding_lookup_kernel(Lookup<Row, T> a) {
+__device__ __forceinline__ void look_up_buckets(const Lookup<Row, T>& a) {
   const std::size_t first = row_worker() * kTile;
   if (first >= a.buckets) return;
   const auto left = static_cast<unsigned>(min(a.buckets - first, std::size_t{kTile}));
@@ -84,35 +88,84 @@ __global__ void __launch_bounds__(kMaxRowThreads<W>, W == 4 && sizeof(Row) == 2 
   while (done < left) finish_bucket();
 }
 
+template <int W, class Row, class T>
+__global__ void __launch_bounds__(kMaxRowThreads<W>, W == 4 && sizeof(Row) == 2 ? 4 : 0)
+    embedding_lookup_kernel(Lookup<Row, T> a) {
+  look_up_buckets<W>(a);
+}
+
+template <int W, class Row, class T>
+__global__ void __launch_bounds__(kMaxRowThreads<W>, W == 4 && sizeof(Row) == 2 ? 4 : 0)
+    look_up_many_kernel(const __grid_constant__ Many<Lookup<Row, T>> many) {
+  look_up_buckets<W>(many.mine());
+}
+
+template <class Row, class T>
+Lookup<Row, T> lookup_of(const EmbeddingLookup& op) {
+  return {op.rows.ptr<std::uint32_t>(),
+          op.row_offsets.ptr<std::uint32_t>(),
+          op.weights.ptr<Row>(),
+          op.scale.empty() ? nullptr : op.scale.ptr<float>(),
+          op.out.ptr<T>(),
+          op.row_offsets.size() - 1,
+          op.out.shape[2],
+          op.out.row_stride,
+          static_cast<std::uint32_t>(op.out.shape[1])};
+}
+
+/// Calls f(std::integral_constant<int, W>) with what the rows of a lookup can be read by.
+template <class Row, class T, class F>
+void with_width_of(const Lookup<Row, T>& a, const F& f) {
+  const auto fits = [&](std::size_t w) {
+    return row_packs_fit(w, a.d, a.d, a.weights) && row_packs_fit(w, a.d, a.row_stride, a.out);
+  };
+  with_row_width<kWidest<Row, T>>(fits, f);
+}
+
+/// Blocks of so many workers.
+unsigned blocks_of(std::size_t buckets, unsigned workers) {
+  const std::size_t tiles = (buckets + kTile - 1) / kTile;
+  return static_cast<unsigned>((tiles + workers - 1) / workers);
+}
+
 template <class Row, class T>
 void look_up(const OpContext& context, const EmbeddingLookup& op) {
-  const std::size_t d = op.out.shape[2], buckets = op.row_offsets.size() - 1;
-  const Lookup<Row, T> args{op.rows.ptr<std::uint32_t>(),
-                            op.row_offsets.ptr<std::uint32_t>(),
-                            op.weights.ptr<Row>(),
-                            op.scale.empty() ? nullptr : op.scale.ptr<float>(),
-                            op.out.ptr<T>(),
-                            buckets,
-                            d,
-                            op.out.row_stride,
-                            static_cast<std::uint32_t>(op.out.shape[1])};
-  const auto fits = [&](std::size_t w) {
-    return row_packs_fit(w, d, d, args.weights) && row_packs_fit(w, d, args.row_stride, args.out);
-  };
-  with_row_width<kWidest<Row, T>>(fits, [&](auto width) {
+  const Lookup<Row, T> args = lookup_of<Row, T>(op);
+  with_width_of(args, [&](auto width) {
     constexpr int kWidth = decltype(width)::value;
-    const dim3 block = row_block<kWidth>(d);
-    const std::size_t tiles = (buckets + kTile - 1) / kTile;
-    launch(context, EmbeddingLookup::kName,
-           dim3(static_cast<unsigned>((tiles + block.y - 1) / block.y)), block, 0,
+    const dim3 block = row_block<kWidth>(args.d);
+    launch(context, EmbeddingLookup::kName, dim3(blocks_of(args.buckets, block.y)), block, 0,
            &embedding_lookup_kernel<kWidth, Row, T>, args);
   });
 }
 
-void embedding_lookup(const OpContext& context, const EmbeddingLookup& op) {
+/// Those of one vector size and width go together.
+template <class Row, class T>
+void look_up_all(const OpContext& context, const std::vector<Lookup<Row, T>>& all) {
+  std::map<std::pair<std::size_t, int>, std::vector<Lookup<Row, T>>> alike;
+  for (const Lookup<Row, T>& args : all) {
+    with_width_of(args, [&](auto width) { alike[{args.d, width()}].push_back(args); });
+  }
+  for (const auto& [key, some] : alike) {
+    with_width_of(some.front(), [&](auto width) {
+      constexpr int kWidth = decltype(width)::value;
+      const dim3 block = row_block<kWidth>(some.front().d);
+      launch_many<Lookup<Row, T>>(
+          context, EmbeddingLookup::kSeveralName, some, block, &look_up_many_kernel<kWidth, Row, T>,
+          [&](const Lookup<Row, T>& a) { return blocks_of(a.buckets, block.y); });
+    });
+  }
+}
+
+/// Whether there is anything to do.
+bool has_work(const EmbeddingLookup& op) {
   const std::size_t d = op.out.shape[2];
-  if (op.row_offsets.size() < 2 || d == 0) return;
   HCTR_CHECK(d <= 1024, EmbeddingLookup::kName, ": vectors of ", d, " are longer than 1024");
+  return op.row_offsets.size() > 1 && d > 0;
+}
+
+void embedding_lookup(const OpContext& context, const EmbeddingLookup& op) {
+  if (!has_work(op)) return;
   with_real_type(op.out.dtype, [&]<class T>(T) {
     if (op.weights.dtype == TensorScalarType::Float32) {
       look_up<float, T>(context, op);
@@ -122,7 +175,29 @@ void embedding_lookup(const OpContext& context, const EmbeddingLookup& op) {
   });
 }
 
+template <class Row, class T>
+void look_up_those_of(const OpContext& context, const Several<EmbeddingLookup>& several) {
+  std::vector<Lookup<Row, T>> all;
+  for (const EmbeddingLookup& op : several.ops) {
+    if (op.out.dtype != ScalarTypeOf<T>::value || op.weights.dtype != ScalarTypeOf<Row>::value) {
+      continue;
+    }
+    if (has_work(op)) all.push_back(lookup_of<Row, T>(op));
+  }
+  look_up_all(context, all);
+}
+
+void embedding_lookups(const OpContext& context, const Several<EmbeddingLookup>& several) {
+  look_up_those_of<float, float>(context, several);
+  look_up_those_of<float, Float16>(context, several);
+  look_up_those_of<Float16, Float16>(context, several);
+  look_up_those_of<float, BFloat16>(context, several);
+  look_up_those_of<BFloat16, BFloat16>(context, several);
+}
+
 const OpRegistration<EmbeddingLookup> embedding_lookup_cuda{DeviceType::Cuda, &embedding_lookup};
+const SeveralRegistration<EmbeddingLookup> several_embedding_lookup_cuda{DeviceType::Cuda,
+                                                                         &embedding_lookups};
 
 }  // namespace
 }  // namespace hugectr::cuda

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 
+#include "core/cpp/device/several.hpp"
 #include "core/cpp/ops/embedding_reorder.hpp"
 #include "core/cpp/ops/filter_keys.hpp"
 #include "core/cuda/primitives/rows.cuh"
@@ -82,8 +83,10 @@ void embedding_reorder_bwd(const OpContext& context, const EmbeddingReorderBwd& 
 
 const OpRegistration<EmbeddingReorderFwd> reorder_fwd_cuda{DeviceType::Cuda,
                                                            &embedding_reorder_fwd};
+const SeveralRegistration<EmbeddingReorderFwd> several_reorder_fwd_cuda{DeviceType::Cuda};
 const OpRegistration<EmbeddingReorderBwd> reorder_bwd_cuda{DeviceType::Cuda,
                                                            &embedding_reorder_bwd};
+const SeveralRegistration<EmbeddingReorderBwd> several_reorder_bwd_cuda{DeviceType::Cuda};
 
 }  // namespace
 }  // namespace hugectr::cuda

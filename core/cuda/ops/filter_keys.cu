@@ -6,9 +6,10 @@
 #include <cstdint>
 #include <cub/device/device_scan.cuh>
 
+#include "core/cpp/device/several.hpp"
 #include "core/cpp/ops/filter_keys.hpp"
 #include "core/cpp/ops/loops/hash_probe.hpp"
-#include "core/cuda/memory/scratch.hpp"
+#include "core/cuda/device/scratch.hpp"
 #include "core/cuda/primitives/bucket_lanes.cuh"
 
 namespace hugectr::cuda {
@@ -137,6 +138,7 @@ void filter_keys(const OpContext& context, const FilterKeys& op) {
 }
 
 const OpRegistration<FilterKeys> filter_keys_cuda{DeviceType::Cuda, &filter_keys};
+const SeveralRegistration<FilterKeys> several_filter_keys_cuda{DeviceType::Cuda};
 
 }  // namespace
 }  // namespace hugectr::cuda

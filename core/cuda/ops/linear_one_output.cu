@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/ops/elementwise/relu.hpp"
 #include "core/cpp/ops/loops/matrix.hpp"
-#include "core/cpp/ops/relu.hpp"
 #include "core/cuda/device/cublas_lt.hpp"
 #include "core/cuda/ops/linear_one_output.hpp"
 #include "core/cuda/primitives/column_tiles.cuh"

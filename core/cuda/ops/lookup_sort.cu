@@ -2,15 +2,19 @@
 #include <thrust/iterator/counting_iterator.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_select.cuh>
 #include <optional>
+#include <vector>
 
+#include "core/cpp/device/several.hpp"
 #include "core/cpp/ops/lookup_sort.hpp"
 #include "core/cuda/device/launch.cuh"
-#include "core/cuda/memory/scratch.hpp"
+#include "core/cuda/device/scratch_parts.hpp"
+#include "core/cuda/primitives/many.cuh"
 
 namespace hugectr::cuda {
 namespace {
@@ -79,7 +83,131 @@ void lookup_sort(const OpContext& context, const LookupSort& op) {
          op.unique_rows.ptr<std::uint32_t>());
 }
 
+// One table's part of a sort of many: its rows counted behind those of the tables before it, so
+// that one sort leaves its keys where they were, among themselves in order.
+struct SortPart {
+  const std::uint32_t *rows, *buckets;
+  std::uint32_t *sorted_buckets, *unique_rows, *run_offsets;
+  std::int64_t* run_count;
+  std::uint32_t n, first_key, first_row;
+};
+
+// All tables, one after the other.
+struct SortAll {
+  std::uint32_t *rows, *buckets, *sorted_rows, *sorted_buckets, *starts;
+  const std::int64_t* run_count;
+};
+
+struct SortOne {
+  SortPart part;
+  SortAll all;
+};
+
+__global__ void gather_keys_kernel(const __grid_constant__ Many<SortOne> many) {
+  const auto& [part, all] = many.mine();
+  const std::uint32_t step = gridDim.x * blockDim.x;
+  for (std::uint64_t i = blockIdx.x * blockDim.x + threadIdx.x; i < part.n; i += step) {
+    all.rows[part.first_key + i] = part.first_row + part.rows[i];
+    all.buckets[part.first_key + i] = part.buckets[i];
+  }
+}
+
+// The first run that begins at `key` or later.
+__device__ std::int64_t first_run(const SortAll& all, std::uint32_t key) {
+  std::int64_t low = 0, high = *all.run_count;
+  while (low < high) {
+    const std::int64_t middle = low + (high - low) / 2;
+    if (all.starts[middle] < key) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+__global__ void deal_out_runs_kernel(const __grid_constant__ Many<SortOne> many) {
+  const auto& [part, all] = many.mine();
+  __shared__ std::int64_t ends[2];
+  if (threadIdx.x < 2) ends[threadIdx.x] = first_run(all, part.first_key + threadIdx.x * part.n);
+  __syncthreads();
+  const std::int64_t first = ends[0], count = ends[1] - first;
+  const std::uint32_t thread = blockIdx.x * blockDim.x + threadIdx.x;
+  const std::uint32_t step = gridDim.x * blockDim.x;
+  for (std::uint64_t i = thread; i < part.n; i += step) {
+    part.sorted_buckets[i] = all.sorted_buckets[part.first_key + i];
+  }
+  for (std::int64_t run = thread; run < count; run += step) {
+    const std::uint32_t start = all.starts[first + run];
+    part.run_offsets[run] = start - part.first_key;
+    part.unique_rows[run] = all.sorted_rows[start] - part.first_row;
+  }
+  if (thread == 0) {
+    part.run_offsets[count] = part.n;
+    *part.run_count = count;
+  }
+}
+
+// What many tables need is one sort of all their keys: a sort of few takes as long as its launches.
+void lookup_sorts(const OpContext& context, const Several<LookupSort>& several) {
+  std::uint64_t keys = 0, rows = 0;
+  for (const LookupSort& op : several.ops) {
+    keys += op.rows.size();
+    rows += static_cast<std::uint64_t>(op.row_count);
+  }
+  constexpr std::uint64_t kMost = 0xFFFFFFFFu;
+  if (keys == 0 || keys > kMost || rows > kMost) return run_one_after_the_other(context, several);
+  const auto n = static_cast<std::uint32_t>(keys);
+  const cudaStream_t stream = native_stream(context);
+  const int bits = std::max(1, static_cast<int>(std::bit_width(rows - 1)));
+
+  std::size_t sort_bytes = 0, select_bytes = 0;
+  const thrust::counting_iterator<std::uint32_t> places(0);
+  std::uint32_t* const none = nullptr;
+  HCTR_TRY(cub::DeviceRadixSort::SortPairs(nullptr, sort_bytes, none, none, none, none, n, 0, bits,
+                                           stream));
+  HCTR_TRY(cub::DeviceSelect::If(nullptr, select_bytes, places, none,
+                                 static_cast<std::int64_t*>(nullptr), static_cast<std::int64_t>(n),
+                                 StartsRun{none}, stream));
+  ScratchParts parts;
+  std::array<std::size_t, 5> at{};
+  for (std::size_t& place : at) place = parts.add<std::uint32_t>(n);
+  const std::size_t count_at = parts.add<std::int64_t>(1);
+  const std::size_t temporary_at = parts.add<char>(std::max(sort_bytes, select_bytes));
+  const Scratch scratch(context, parts.bytes());
+  auto* run_count = part<std::int64_t>(scratch, count_at);
+  auto* temporary = part<char>(scratch, temporary_at);
+  const SortAll all{part<std::uint32_t>(scratch, at[0]), part<std::uint32_t>(scratch, at[1]),
+                    part<std::uint32_t>(scratch, at[2]), part<std::uint32_t>(scratch, at[3]),
+                    part<std::uint32_t>(scratch, at[4]), run_count};
+
+  std::vector<SortOne> tables;
+  std::uint32_t first_key = 0, first_row = 0;
+  for (const LookupSort& op : several.ops) {
+    const auto count = static_cast<std::uint32_t>(op.rows.size());
+    tables.push_back({{op.rows.ptr<std::uint32_t>(), op.buckets.ptr<std::uint32_t>(),
+                       op.sorted_buckets.ptr<std::uint32_t>(), op.unique_rows.ptr<std::uint32_t>(),
+                       op.run_offsets.ptr<std::uint32_t>(), op.run_count.ptr<std::int64_t>(), count,
+                       first_key, first_row},
+                      all});
+    first_key += count;
+    first_row += static_cast<std::uint32_t>(op.row_count);
+  }
+  const auto blocks_of = [](const SortOne& one) {
+    return std::max(1u, grid_for(one.part.n, kThreads));
+  };
+  launch_many<SortOne>(context, LookupSort::kSeveralName, tables, dim3(kThreads),
+                       &gather_keys_kernel, blocks_of);
+  HCTR_TRY(cub::DeviceRadixSort::SortPairs(temporary, sort_bytes, all.rows, all.sorted_rows,
+                                           all.buckets, all.sorted_buckets, n, 0, bits, stream));
+  HCTR_TRY(cub::DeviceSelect::If(temporary, select_bytes, places, all.starts, run_count,
+                                 static_cast<std::int64_t>(n), StartsRun{all.sorted_rows}, stream));
+  launch_many<SortOne>(context, LookupSort::kSeveralName, tables, dim3(kThreads),
+                       &deal_out_runs_kernel, blocks_of);
+}
+
 const OpRegistration<LookupSort> lookup_sort_cuda{DeviceType::Cuda, &lookup_sort};
+const SeveralRegistration<LookupSort> several_lookup_sort_cuda{DeviceType::Cuda, &lookup_sorts};
 
 }  // namespace
 }  // namespace hugectr::cuda

@@ -2,9 +2,10 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "core/cpp/device/several.hpp"
 #include "core/cpp/ops/row_requests.hpp"
 #include "core/cuda/device/launch.cuh"
-#include "core/cuda/memory/scratch.hpp"
+#include "core/cuda/device/scratch.hpp"
 
 namespace hugectr::cuda {
 namespace {
@@ -184,9 +185,13 @@ void rebase_offsets(const OpContext& context, const RebaseOffsets& op) {
 }
 
 const OpRegistration<RequestRows> request_rows_cuda{DeviceType::Cuda, &request_rows};
+const SeveralRegistration<RequestRows> several_request_rows_cuda{DeviceType::Cuda};
 const OpRegistration<CountRequests> count_requests_cuda{DeviceType::Cuda, &count_requests};
+const SeveralRegistration<CountRequests> several_count_requests_cuda{DeviceType::Cuda};
 const OpRegistration<PlaceRequests> place_requests_cuda{DeviceType::Cuda, &place_requests};
+const SeveralRegistration<PlaceRequests> several_place_requests_cuda{DeviceType::Cuda};
 const OpRegistration<RebaseOffsets> rebase_offsets_cuda{DeviceType::Cuda, &rebase_offsets};
+const SeveralRegistration<RebaseOffsets> several_rebase_offsets_cuda{DeviceType::Cuda};
 
 }  // namespace
 }  // namespace hugectr::cuda

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <initializer_list>
 
-#include "core/cuda/memory/scratch.hpp"
+#include "core/cuda/device/scratch.hpp"
 
 namespace hugectr::cuda {
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/cuda/memory/scratch.hpp"
+#include "core/cuda/device/scratch.hpp"
 #include "core/cuda/primitives/real.cuh"
 
 /// Element-wise combination of any number of tensors.

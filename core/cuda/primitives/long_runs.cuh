@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdint>
 
-#include "core/cuda/memory/scratch_parts.hpp"
+#include "core/cuda/device/scratch_parts.hpp"
 #include "core/cuda/primitives/bucket_gradients.cuh"
 #include "core/cuda/primitives/run_sums.cuh"
 
@@ -67,8 +67,8 @@ __device__ void store_sum(float* p, const Pack<float, W>& sum) {
 /// Sums of all chunks of long runs; a worker takes neighbouring ones. Either way of reading gives
 /// the same bits.
 template <int W, class T, bool kStreamed>
-__global__ void __launch_bounds__(kMaxRowThreads<W>)
-    sum_chunks_kernel(LongRuns long_runs, BucketGradients<T> gradients) {
+__device__ __forceinline__ void sum_chunks(const LongRuns& long_runs,
+                                           const BucketGradients<T>& gradients) {
   const std::uint32_t run_count = long_runs.size(), chunk_count = long_runs.chunks();
   const auto workers = static_cast<std::uint32_t>(row_worker_count());
   const std::uint32_t each = (chunk_count + workers - 1) / workers;
@@ -94,6 +94,12 @@ __global__ void __launch_bounds__(kMaxRowThreads<W>)
       store_sum<W>(sum, sum_occurrences<W, 8>(gradients, begin, end, column));
     }
   }
+}
+
+template <int W, class T, bool kStreamed>
+__global__ void __launch_bounds__(kMaxRowThreads<W>)
+    sum_chunks_kernel(LongRuns long_runs, BucketGradients<T> gradients) {
+  sum_chunks<W, T, kStreamed>(long_runs, gradients);
 }
 
 /// Threads of a block that folds a long run: more workers than elsewhere, as only a block works on

@@ -1,103 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
+#include <utility>
 
-#include "core/cpp/base/error.hpp"
-#include "core/cpp/base/opt_params.hpp"
-#include "core/cpp/base/optimizer_formulas.hpp"
+#include "core/cpp/optimizers/optimizers.hpp"
 
-/// The optimizer rules of core/cpp/base/optimizer_formulas.hpp as kernels over rows of a table use
-/// them: the learning rate lies in device memory, and what a row needs beyond its elements is
-/// asked for once a row.
-///
-/// A rule has kStates, row(run) -> Row for the run-th touched row, and
-/// operator()(row, w, s0, s1, g) for one element.
+/// The rules of core/cpp/optimizers as kernels over rows of a table use them: what depends on the
+/// step lies in device memory, and what a row needs beyond its elements is asked for once a row.
 namespace hugectr::cuda {
 
-struct RowRate {
-  float lr;
-};
+/// What a rule that keeps the last step of rows knows of a row.
+template <KeepsLastStep Rule>
+using CaughtUp = decltype(std::declval<const Rule&>().row(0.0f, std::int64_t{1}, std::int64_t{1}));
 
-struct SgdRowRule {
-  static constexpr int kStates = 0;
-  const float* lr;
-  __device__ RowRate row(std::size_t) const { return {__ldg(lr)}; }
-  __device__ void operator()(RowRate r, float& w, float&, float&, float g) const {
-    sgd_step(w, g, r.lr);
+/// kStates, row(run) for the run-th touched row, and operator()(row, w, s0, s1, g) for one element.
+template <class Rule>
+struct DeviceRowRule {
+  static constexpr std::size_t kStates = kStateCount<Rule>;
+  const float* rate;  ///< rate_of() the step
+  Rule rule;
+  __device__ float row(std::size_t) const { return __ldg(rate); }
+  __device__ void operator()(float r, float& w, float& s0, float& s1, float g) const {
+    rule.element(r, w, s0, s1, g);
   }
 };
 
-struct AdaGradRowRule {
-  static constexpr int kStates = 1;
-  const float* lr;
-  float epsilon;
-  __device__ RowRate row(std::size_t) const { return {__ldg(lr)}; }
-  __device__ void operator()(RowRate r, float& w, float& a, float&, float g) const {
-    adagrad_step(w, a, g, r.lr, epsilon);
+template <KeepsLastStep Rule>
+struct DeviceRowRule<Rule> {
+  static constexpr std::size_t kStates = kStateCount<Rule>;
+  const CaughtUp<Rule>* rows;  ///< of every touched row
+  Rule rule;
+  __device__ CaughtUp<Rule> row(std::size_t run) const { return rows[run]; }
+  __device__ void operator()(const CaughtUp<Rule>& r, float& w, float& s0, float& s1,
+                             float g) const {
+    rule.element(r, w, s0, s1, g);
   }
 };
-
-struct MomentumRowRule {
-  static constexpr int kStates = 1;
-  const float* lr;
-  float factor;
-  __device__ RowRate row(std::size_t) const { return {__ldg(lr)}; }
-  __device__ void operator()(RowRate r, float& w, float& m, float&, float g) const {
-    momentum_step(w, m, g, r.lr, factor);
-  }
-};
-
-struct NesterovRowRule {
-  static constexpr int kStates = 1;
-  const float* lr;
-  float factor;
-  __device__ RowRate row(std::size_t) const { return {__ldg(lr)}; }
-  __device__ void operator()(RowRate r, float& w, float& m, float&, float g) const {
-    nesterov_step(w, m, g, r.lr, factor);
-  }
-};
-
-struct AdamRowRule {
-  static constexpr int kStates = 2;
-  const float* lr_t;  ///< adam_learning_rate() of the step
-  float beta1, beta2, epsilon;
-  __device__ RowRate row(std::size_t) const { return {__ldg(lr_t)}; }
-  __device__ void operator()(RowRate r, float& w, float& m, float& v, float g) const {
-    adam_step(w, m, v, g, r.lr, beta1, beta2, epsilon);
-  }
-};
-
-struct LazyAdamRowRule {
-  static constexpr int kStates = 2;
-  const AdamCatchUp* skipped;  ///< adam_catch_up() of every touched row
-  float beta1, beta2, epsilon;
-  __device__ AdamCatchUp row(std::size_t run) const { return skipped[run]; }
-  __device__ void operator()(const AdamCatchUp& r, float& w, float& m, float& v, float g) const {
-    lazy_adam_step(w, m, v, g, r, beta1, beta2, epsilon);
-  }
-};
-
-/// Calls f(rule) with the rule of the settings. `lr_t` is used by Adam, `skipped` by its LazyGlobal
-/// form.
-template <class F>
-void with_device_row_rule(const OptParams& p, const float* lr, const float* lr_t,
-                          const AdamCatchUp* skipped, const F& f) {
-  switch (p.optimizer) {
-    case Optimizer::SGD:
-      return f(SgdRowRule{lr});
-    case Optimizer::AdaGrad:
-      return f(AdaGradRowRule{lr, p.epsilon});
-    case Optimizer::MomentumSGD:
-      return f(MomentumRowRule{lr, p.momentum_factor});
-    case Optimizer::Nesterov:
-      return f(NesterovRowRule{lr, p.momentum_factor});
-    case Optimizer::Adam:
-      if (p.update_type == Update::LazyGlobal) {
-        return f(LazyAdamRowRule{skipped, p.beta1, p.beta2, p.epsilon});
-      }
-      return f(AdamRowRule{lr_t, p.beta1, p.beta2, p.epsilon});
-  }
-  throw InvalidArgument(concat("optimizer ", static_cast<int>(p.optimizer), " is unknown"));
-}
 
 }  // namespace hugectr::cuda

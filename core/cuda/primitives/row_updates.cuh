@@ -62,9 +62,10 @@ __device__ void update_row(const Table& table, std::size_t at, RowElements<W> ro
 /// (8 + 8 kStates) d bytes a row. One loop over the rounds of all of a worker's runs, so that the
 /// workers of a warp stay together however long their runs are.
 template <int W, class T, class Rule>
-__global__ void __launch_bounds__(kMaxRowThreads<W>)
-    update_short_runs_kernel(Runs runs, BucketGradients<T> gradients, Table table,
-                             LongRuns long_runs, Rule rule, const float* unscale) {
+__device__ __forceinline__ void update_short_runs(const Runs& runs,
+                                                  const BucketGradients<T>& gradients,
+                                                  const Table& table, const LongRuns& long_runs,
+                                                  const Rule& rule, const float* unscale) {
   const float scale = value_of(unscale);
   if (scale == 0.0f) return;  // a skipped step
   const std::size_t count = runs.size(), step = row_worker_count();
@@ -106,15 +107,28 @@ __global__ void __launch_bounds__(kMaxRowThreads<W>)
   }
 }
 
+template <int W, class T, class Rule>
+__global__ void __launch_bounds__(kMaxRowThreads<W>)
+    update_short_runs_kernel(Runs runs, BucketGradients<T> gradients, Table table,
+                             LongRuns long_runs, Rule rule, const float* unscale) {
+  update_short_runs<W>(runs, gradients, table, long_runs, rule, unscale);
+}
+
 /// Folds the long runs and applies the rule to their rows.
 template <int W, class Rule>
-__global__ void __launch_bounds__(kFoldThreads<W>)
-    update_long_runs_kernel(LongRuns long_runs, Table table, Rule rule, const float* unscale) {
+__device__ __forceinline__ void update_long_runs(const LongRuns& long_runs, const Table& table,
+                                                 const Rule& rule, const float* unscale) {
   const float scale = value_of(unscale);
   fold_long_runs<W>(long_runs, table.d, [&](const LongRun& run, const float* sums) {
     const std::size_t at = run.row * table.d + threadIdx.x * W;
     update_row(table, at, load_row<W, Rule>(table, at), rule, run.run, load_pack<W>(sums), scale);
   });
+}
+
+template <int W, class Rule>
+__global__ void __launch_bounds__(kFoldThreads<W>)
+    update_long_runs_kernel(LongRuns long_runs, Table table, Rule rule, const float* unscale) {
+  update_long_runs<W>(long_runs, table, rule, unscale);
 }
 
 }  // namespace hugectr::cuda

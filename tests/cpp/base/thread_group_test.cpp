@@ -8,6 +8,8 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <filesystem>
+#include <iterator>
 #include <mutex>
 #include <stdexcept>
 
@@ -87,6 +89,9 @@ TEST(ThreadGroup, SaysWhatIsShortAndKeepsTheOthers) {
   {
     Waiting waiting(ended);
     waiting.start("first");
+    // The test's, "first", and what a sanitizer has.
+    const std::filesystem::directory_iterator tasks("/proc/self/task");
+    const auto threads = std::distance(begin(tasks), end(tasks));
     try {
       const NoStacks none;
       waiting.start("second");
@@ -94,7 +99,7 @@ TEST(ThreadGroup, SaysWhatIsShortAndKeepsTheOthers) {
     } catch (const OutOfMemory& error) {
       const std::string text = error.what();
       EXPECT_NE(text.find("'second' could not be started"), std::string::npos) << text;
-      EXPECT_NE(text.find("2 threads"), std::string::npos) << text;
+      EXPECT_NE(text.find(concat("has ", threads, " threads")), std::string::npos) << text;
       EXPECT_NE(text.find("HUGECTR_NUM_THREADS"), std::string::npos) << text;
     }
     EXPECT_EQ(ended, 0);
@@ -119,9 +124,11 @@ TEST(ThreadGroup, AForkedChildWaitsForNobody) {
   const pid_t child = fork();
   if (child == 0) {
     alarm(20);
+#ifndef __SANITIZE_THREAD__  // ThreadSanitizer ends children of threads that start any
     ThreadGroup own([] {});
     own.start("b", [] {});
     own.join();
+#endif
     _exit(here.this_process() ? 1 : 0);
   }
   int status = 0;

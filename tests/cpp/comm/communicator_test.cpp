@@ -9,6 +9,7 @@
 
 #include "core/cpp/base/half.hpp"
 #include "core/cpp/base/random.hpp"
+#include "core/cpp/comm/check_collective.hpp"
 #include "tests/cpp/comm/ranks.hpp"
 
 namespace hugectr {
@@ -167,6 +168,62 @@ TEST_P(Sizes, AllToAllWithUnequalCounts) {
                     make_ref(out[r].data(), {out[r].size()}), receive[r], stream);
   });
   EXPECT_EQ(out, expected);
+}
+
+/// Of unlike types and sizes, among them nothing.
+TEST_P(Sizes, TogetherIsEachAlone) {
+  const std::size_t size = GetParam().size(), n = 301;
+  Ranks ranks(GetParam());
+  struct Buffers {
+    std::vector<float> summed, sum, whole;
+    std::vector<std::uint32_t> sent, received;
+  };
+  std::vector<Buffers> together(size), alone;
+  for (std::size_t r = 0; r < size; ++r) {
+    Buffers& b = together[r];
+    for (std::size_t i = 0; i < size * n; ++i) b.summed.push_back(value(r, i));
+    b.sum.resize(n);
+    b.whole.resize(size * n);
+    for (std::size_t i = 0; i < size * 2; ++i) {
+      b.sent.push_back(static_cast<std::uint32_t>(100 * r + i));
+    }
+    b.received.resize(size * 2);
+  }
+  alone = together;
+  const std::vector<std::size_t> two(size, 2), none(size, 0);
+  ranks.run([&](std::size_t r, Communicator& comm, Stream& stream) {
+    Buffers &a = together[r], &b = alone[r];
+    const TensorRef sent = make_ref(a.sent.data(), {size * 2}),
+                    received = make_ref(a.received.data(), {size * 2});
+    comm.together({{.collective = "reduce_scatter",
+                    .in = make_ref(a.summed.data(), {size, n}),
+                    .out = make_ref(a.sum.data(), {n})},
+                   {.collective = "all_to_all",
+                    .in = sent,
+                    .out = received,
+                    .send_counts = two,
+                    .receive_counts = two},
+                   {.collective = "all_to_all",
+                    .in = sent,
+                    .out = received,
+                    .send_counts = none,
+                    .receive_counts = none},
+                   {.collective = "all_gather",
+                    .in = make_ref(a.summed.data(), {n}),
+                    .out = make_ref(a.whole.data(), {size, n})}},
+                  stream);
+    comm.together({}, stream);
+    comm.reduce_scatter(make_ref(b.summed.data(), {size, n}), make_ref(b.sum.data(), {n}), stream);
+    comm.all_to_all(make_ref(b.sent.data(), {size * 2}), two,
+                    make_ref(b.received.data(), {size * 2}), two, stream);
+    comm.all_gather(make_ref(b.summed.data(), {n}), make_ref(b.whole.data(), {size, n}), stream);
+    EXPECT_THROW(comm.together({{.collective = "barrier"}}, stream), InvalidArgument);
+  });
+  for (std::size_t r = 0; r < size; ++r) {
+    EXPECT_EQ(together[r].sum, alone[r].sum);
+    EXPECT_EQ(together[r].received, alone[r].received);
+    EXPECT_EQ(together[r].whole, alone[r].whole);
+  }
 }
 
 TEST_P(Sizes, BroadcastFromEveryRoot) {

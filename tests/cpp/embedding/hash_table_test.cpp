@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/cpp/embedding/hash_table.hpp"
+#include "core/cpp/embedding/table/hash_table.hpp"
 
 #include <gtest/gtest.h>
 
@@ -19,8 +19,9 @@ namespace {
 template <class Key>
 class HashTableOf : public ::testing::Test {
  protected:
-  HashTable<Key> make(std::size_t max_rows, bool slots = false) {
-    return HashTable<Key>(gpu_.memory_resource(), "test table", max_rows, slots);
+  HashTable make(std::size_t max_rows, bool slots = false) {
+    return HashTable(gpu_.memory_resource(), "test table", ScalarTypeOf<Key>::value, max_rows,
+                     slots);
   }
   TensorRef ref(const std::vector<Key>& keys) {
     return make_ref(const_cast<Key*>(keys.data()), {keys.size()}, gpu_.device());
@@ -28,15 +29,15 @@ class HashTableOf : public ::testing::Test {
   TensorRef ref(const std::vector<std::uint32_t>& numbers, int) {
     return make_ref(const_cast<std::uint32_t*>(numbers.data()), {numbers.size()}, gpu_.device());
   }
-  std::vector<std::uint32_t> insert(HashTable<Key>& table, const std::vector<Key>& keys) {
+  std::vector<std::uint32_t> insert(HashTable& table, const std::vector<Key>& keys) {
     std::vector<std::uint32_t> rows(keys.size());
     result_ = table.get_insert(context_, ref(keys), {}, {}, ref(rows, 0));
     return rows;
   }
-  std::vector<std::uint32_t> find(HashTable<Key>& table, const std::vector<Key>& keys,
+  std::vector<std::uint32_t> find(HashTable& table, const std::vector<Key>& keys,
                                   std::size_t limit = kNoRow) {
     std::vector<std::uint32_t> rows(keys.size());
-    result_ = table.get_mark(context_, ref(keys), {}, {}, limit, ref(rows, 0));
+    result_ = table.get_mark(context_, ref(keys), {}, {}, {.rows = limit}, ref(rows, 0));
     return rows;
   }
   static std::vector<Key> range(Key first, std::size_t count) {
@@ -49,7 +50,7 @@ class HashTableOf : public ::testing::Test {
   GPUResource& gpu_ = resources_->get_local_gpu(0);
   ThreadPool pool_{16};
   OpContext context_{&gpu_.plan_stream(), &pool_, nullptr, gpu_.device()};
-  typename HashTable<Key>::Result result_;
+  HashTable::Result result_;
 };
 
 using KeyTypes = ::testing::Types<std::uint32_t, std::int64_t>;
@@ -124,6 +125,41 @@ TYPED_TEST(HashTableOf, SixteenStreamsInsertIntoOneIndex) {
   for (const auto& [key, row] : row_of) ASSERT_EQ(row_keys[row], key);
 }
 
+/// What is begun and given up leaves the table as it was, free rows too.
+TYPED_TEST(HashTableOf, HalvesAreTheWholeOrNothing) {
+  auto table = this->make(1 << 12);
+  const auto first = this->range(0, 100), second = this->range(80, 60);
+  const auto row_of = this->insert(table, first);
+  const std::vector<std::uint32_t> gone(row_of.begin(), row_of.begin() + 10);
+  table.erase(this->context_, this->ref(gone, 0));
+  const HashTable::State before = table.state();
+  std::vector<std::uint32_t> rows(second.size());
+  const auto begin = [&] {
+    run(this->context_,
+        table.to_get_insert(this->context_, this->ref(second), {}, {}, this->ref(rows, 0)));
+    table.read_outcome(this->context_);
+    this->context_.stream->synchronize();
+  };
+  begin();
+  table.take_back(this->context_, before);
+  EXPECT_EQ(table.state(), before);
+  EXPECT_EQ(this->find(table, second), [&] {
+    std::vector<std::uint32_t> found(second.size(), kNoRow);
+    std::copy(row_of.begin() + 80, row_of.end(), found.begin());
+    return found;
+  }());
+  begin();
+  EXPECT_EQ(table.inserted(this->context_).rows, 130u) << "90 that were left and 40 new ones";
+  EXPECT_EQ(table.state(), (HashTable::State{130, 0}));
+  EXPECT_EQ(this->find(table, second), rows);
+  run(this->context_, table.to_get_mark(this->context_, this->ref(second), {}, {}, {.rows = 100},
+                                        this->ref(rows, 0)));
+  table.read_outcome(this->context_);
+  this->context_.stream->synchronize();
+  EXPECT_EQ(table.marked().first_reserved, -1);
+  EXPECT_EQ(rows, this->find(table, second, 100));
+}
+
 TYPED_TEST(HashTableOf, GrowsUnderLoadAndKeepsItsRows) {
   auto table = this->make(1 << 20);
   const auto first = this->range(0, 700);
@@ -170,13 +206,78 @@ TYPED_TEST(HashTableOf, AFullTableCountsOnAndCanGoBack) {
   this->insert(table, this->range(0, 9000));
   EXPECT_EQ(this->result_.rows, 9000u) << "what would have been needed";
   EXPECT_EQ(table.size(), 5000u);
-  table.truncate(this->context_, 4000);
+  table.take_back(this->context_, {.rows = 4000});
   EXPECT_EQ(this->find(table, known), known_rows);
   EXPECT_EQ(this->find(table, {4000, 8999}), (std::vector<std::uint32_t>{kNoRow, kNoRow}));
   EXPECT_EQ(this->insert(table, {8999}), std::vector<std::uint32_t>{4000});
   table.clear(this->context_);
   EXPECT_EQ(table.size(), 0u);
   EXPECT_EQ(this->insert(table, {5}), std::vector<std::uint32_t>{0});
+}
+
+TYPED_TEST(HashTableOf, ErasedRowsAreGoneAndTheirNumbersAreUsedAgain) {
+  auto table = this->make(5000);
+  const auto keys = this->range(10, 3000);
+  const auto rows = this->insert(table, keys);
+  std::vector<std::uint32_t> gone(rows.begin() + 500, rows.begin() + 900);
+  table.erase(this->context_, this->ref(gone, 0));
+  EXPECT_EQ(table.size(), 3000u);
+  EXPECT_EQ(table.live(), 2600u);
+  const auto found = this->find(table, keys);
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    ASSERT_EQ(found[i], i >= 500 && i < 900 ? kNoRow : rows[i]) << "key " << keys[i];
+  }
+
+  // 300 keys that were there, 50 that never were: all numbers come from those that are free.
+  const auto before = table.state();
+  auto back = this->range(600, 300);
+  const auto fresh = this->range(9000, 50);
+  back.insert(back.end(), fresh.begin(), fresh.end());
+  const auto again = this->insert(table, back);
+  EXPECT_EQ(this->result_.rows, 2950u);
+  EXPECT_EQ(table.size(), 3000u);
+  const std::set<std::uint32_t> free(gone.begin(), gone.end());
+  std::set<std::uint32_t> used;
+  for (std::size_t i = 0; i < back.size(); ++i) {
+    used.insert(again[i]);
+    EXPECT_TRUE(free.count(again[i])) << "key " << back[i] << " has row " << again[i];
+  }
+  EXPECT_EQ(used.size(), back.size()) << "a number was given twice";
+  EXPECT_EQ(this->find(table, back), again);
+  std::vector<TypeParam> dumped;
+  std::vector<std::uint32_t> slots;
+  table.dump(this->context_, table.size(), dumped, slots);
+  for (std::size_t i = 0; i < back.size(); ++i) ASSERT_EQ(dumped[again[i]], back[i]);
+  EXPECT_EQ(std::count(dumped.begin(), dumped.end(), kEmptyKey<TypeParam>), 50);
+
+  // More new keys than free numbers, over the budget, and back again.
+  this->insert(table, this->range(20'000, 3000));
+  EXPECT_EQ(this->result_.rows, 5950u) << "what would have been needed";
+  table.take_back(this->context_, before);
+  EXPECT_EQ(table.live(), 2600u);
+  EXPECT_EQ(this->find(table, keys), found);
+  EXPECT_EQ(this->find(table, this->range(20'000, 3000)), std::vector<std::uint32_t>(3000, kNoRow));
+  this->insert(table, this->range(20'000, 2400));
+  EXPECT_EQ(table.live(), 5000u);
+  EXPECT_EQ(table.size(), 5000u);
+}
+
+TYPED_TEST(HashTableOf, ARowIsFoundWhenItWasBornInTime) {
+  auto table = this->make(100);
+  const std::vector<TypeParam> keys{7, 8, 9};
+  auto rows = this->insert(table, keys);
+  std::vector<std::uint32_t> births(3);
+  for (std::uint32_t i = 0; i < 3; ++i) births[rows[i]] = i + 1;
+  std::vector<std::uint32_t> found(3);
+  const auto look = [&](std::uint32_t birth, std::size_t limit) {
+    table.get_mark(this->context_, this->ref(keys), {}, {},
+                   {.rows = limit, .births = this->ref(births, 0), .birth = birth},
+                   this->ref(found, 0));
+    return found;
+  };
+  EXPECT_EQ(look(2, 3), (std::vector<std::uint32_t>{rows[0], rows[1], kNoRow}));
+  EXPECT_EQ(look(0, 3), std::vector<std::uint32_t>(3, kNoRow));
+  EXPECT_EQ(look(9, 3), rows);
 }
 
 TYPED_TEST(HashTableOf, InsertAndSetNumberRowsInOrder) {
@@ -218,7 +319,7 @@ TYPED_TEST(HashTableOf, WithSlotsAKeyInTwoSlotsIsTwoRows) {
 TEST(HashTableKeys, NegativeKeysAreOrdinary) {
   auto resources = ResourceManager::create({{0}}, 1);
   GPUResource& gpu = resources->get_local_gpu(0);
-  HashTable<std::int64_t> table(gpu.memory_resource(), "negative", 10, false);
+  HashTable table(gpu.memory_resource(), "negative", TensorScalarType::Int64, 10, false);
   std::vector<std::int64_t> keys{-1, std::numeric_limits<std::int64_t>::min(), -1, 0};
   std::vector<std::uint32_t> rows(4);
   const auto result = table.get_insert(gpu.plan_context(), make_ref(keys.data(), {4}, gpu.device()),

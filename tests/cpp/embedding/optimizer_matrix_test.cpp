@@ -17,7 +17,8 @@ constexpr std::uint64_t kSeed = 7;
 using Setting = std::tuple<Optimizer, Update, Combiner, EmbeddingType, bool>;
 
 std::string name_of(const ::testing::TestParamInfo<Setting>& info) {
-  const char* const optimizers[] = {"Adam", "AdaGrad", "MomentumSGD", "Nesterov", "SGD"};
+  const char* const optimizers[] = {"Adam", "AdaGrad", "MomentumSGD",   "Nesterov",
+                                    "SGD",  "Ftrl",    "RowWiseAdaGrad"};
   const char* const updates[] = {"Local", "Global", "LazyGlobal"};
   const auto [optimizer, update, combiner, type, i64] = info.param;
   return std::string(optimizers[static_cast<int>(optimizer)]) + updates[static_cast<int>(update)] +
@@ -36,6 +37,9 @@ SparseEmbeddingHashParams params_of(const Setting& setting) {
   p.embedding_vec_size = 7;
   p.opt_params.momentum_factor = 0.9f;
   p.opt_params.initial_accu_value = 0.25f;
+  p.opt_params.beta = 0.5f;
+  p.opt_params.lambda1 = 0.01f;
+  p.opt_params.lambda2 = 0.1f;
   p.batch_size = p.batch_size_eval = kSamples;
   return p;
 }
@@ -81,7 +85,8 @@ INSTANTIATE_TEST_SUITE_P(
     All, OptimizerMatrix,
     ::testing::Combine(::testing::Values(Optimizer::Adam, Optimizer::AdaGrad,
                                          Optimizer::MomentumSGD, Optimizer::Nesterov,
-                                         Optimizer::SGD),
+                                         Optimizer::SGD, Optimizer::Ftrl,
+                                         Optimizer::RowWiseAdaGrad),
                        ::testing::Values(Update::Local, Update::Global, Update::LazyGlobal),
                        ::testing::Values(Combiner::Sum, Combiner::Mean),
                        ::testing::Values(EmbeddingType::DistributedSlotSparseEmbeddingHash,

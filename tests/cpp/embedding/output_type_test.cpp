@@ -76,7 +76,8 @@ TEST_P(OutputType, VectorsAndGradientsIn16BitsAreTheRoundedOnes) {
   const std::uint16_t untouched = round_to(type, 7.0f);
   std::vector<std::uint16_t> wide(kSamples * kStride, untouched);
   run.resources().for_each_device([&](std::size_t id) {
-    run.table().forward(id, PlanSlot::Train0, part(run, id, wide, type));
+    const TensorRef output = part(run, id, wide, type);
+    run.group().forward(id, PlanSlot::Train0, {&output, 1});
   });
   run.resources().synchronize();
   const std::vector<float> expected = reference.forward(PlanSlot::Train0);
@@ -110,9 +111,10 @@ TEST_P(OutputType, VectorsAndGradientsIn16BitsAreTheRoundedOnes) {
   std::int64_t step = 1;
   run.resources().for_each_device([&](std::size_t id) {
     const DeviceId device = run.resources().get_local_gpu(id).device();
-    run.table().backward_and_update(id, PlanSlot::Train0, part(run, id, wide, type),
-                                    make_ref(&lr, {1}, device), make_ref(&step, {1}, device),
-                                    TensorRef{});
+    const TensorRef part_of_it = part(run, id, wide, type);
+    run.group().backward_and_update(
+        id, PlanSlot::Train0, {&part_of_it, 1},
+        {make_ref(&lr, {1}, device), make_ref(&step, {1}, device), TensorRef{}});
   });
   run.resources().synchronize();
   reference.update(PlanSlot::Train0, gradient, lr, step);

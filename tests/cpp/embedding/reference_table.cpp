@@ -35,6 +35,9 @@ ReferenceTable::Row ReferenceTable::new_row(const RowKey& key) const {
       row.s0[c] = params_.opt_params.initial_accu_value;
     }
   }
+  if (params_.opt_params.optimizer == Optimizer::RowWiseAdaGrad) {
+    row.s0 = {params_.opt_params.initial_accu_value};
+  }
   return row;
 }
 
@@ -79,7 +82,7 @@ void ReferenceTable::update(const HostBatch& batch, const std::vector<float>& gr
   const bool momentum = p.optimizer == Optimizer::MomentumSGD || p.optimizer == Optimizer::Nesterov;
   const bool global =
       p.update_type == Update::Global || (momentum && p.update_type == Update::LazyGlobal);
-  if (global && p.optimizer != Optimizer::SGD && p.optimizer != Optimizer::AdaGrad) {
+  if (global && (momentum || p.optimizer == Optimizer::Adam)) {
     return global_update(gradients, lr, step);
   }
   for (const auto& [key, g] : gradients) update_touched(rows_.at(key), g, lr, step);
@@ -90,6 +93,13 @@ void ReferenceTable::update_touched(Row& row, const std::vector<double>& g, doub
   const OptParams& p = params_.opt_params;
   const double b1 = p.beta1, b2 = p.beta2, f = p.momentum_factor, eps = p.epsilon;
   const auto t = static_cast<double>(step), prev = static_cast<double>(row.last_step);
+  if (p.optimizer == Optimizer::RowWiseAdaGrad) {
+    double squares = 0;
+    for (const double x : g) squares += x * x;
+    row.s0[0] += squares / static_cast<double>(g.size());
+    for (std::size_t c = 0; c < g.size(); ++c) row.w[c] -= lr * g[c] / (std::sqrt(row.s0[0]) + eps);
+    return;
+  }
   for (std::size_t c = 0; c < g.size(); ++c) {
     double &w = row.w[c], &s0 = row.s0[c], &s1 = row.s1[c];
     switch (p.optimizer) {
@@ -108,6 +118,16 @@ void ReferenceTable::update_touched(Row& row, const std::vector<double>& g, doub
         const double next = f * s0 - lr * g[c];
         w += -f * s0 + (1 + f) * next;
         s0 = next;
+        break;
+      }
+      case Optimizer::RowWiseAdaGrad:
+        break;
+      case Optimizer::Ftrl: {
+        const double e = std::pow(2.0, -23.0), n = s0 + g[c] * g[c];
+        s1 += g[c] - (std::sqrt(n + e) - std::sqrt(s0 + e)) * w / lr;
+        s0 = n;
+        const double l1 = p.lambda1, denominator = (std::sqrt(n + e) + p.beta) / lr + p.lambda2;
+        w = std::abs(s1) <= l1 ? 0.0 : ((s1 > 0 ? l1 : -l1) - s1) / denominator;
         break;
       }
       case Optimizer::Adam:

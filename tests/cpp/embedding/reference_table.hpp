@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/cpp/embedding/embedding.hpp"
+#include "core/cpp/embedding/embedding_params.hpp"
 #include "tests/cpp/embedding/table_run.hpp"
 
 namespace hugectr::test {

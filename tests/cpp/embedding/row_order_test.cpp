@@ -130,6 +130,17 @@ TEST_P(RowOrderOf, ForgottenRowsEndWhatAMarkKnows) {
   EXPECT_TRUE(run.table().knows_since(run.table().mark()));
 }
 
+TEST_P(RowOrderOf, AnotherTablesOrderIsRefused) {
+  TableRun run(params_of(GetParam()), 2), other(params_of(GetParam()), 2);
+  train(run, 1, 0, 1);
+  train(other, 1, 0, 1);  // the same rows in the same places
+  const RowOrder order = run.table().order(0);
+  std::vector<float> vectors(order.size() * 5);
+  run.table().read(order, 0, order.size(), {vectors.data(), {}});
+  EXPECT_THROW(other.table().read(order, 0, order.size(), {vectors.data(), {}}), InvalidArgument);
+  EXPECT_THROW(run.table().read({}, 0, 0, {}), InvalidArgument);  // of no table
+}
+
 INSTANTIATE_TEST_SUITE_P(Embedding, RowOrderOf,
                          testing::Values(EmbeddingType::DistributedSlotSparseEmbeddingHash,
                                          EmbeddingType::LocalizedSlotSparseEmbeddingHash));

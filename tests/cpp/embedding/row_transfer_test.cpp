@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/cpp/embedding/row_transfer.hpp"
+#include "core/cpp/embedding/table/row_transfer.hpp"
 
 #include <gtest/gtest.h>
 

@@ -91,7 +91,7 @@ TEST_P(EmbeddingTypes, AFullBudgetChangesNothingAndTrainingGoesOn) {
   EXPECT_NE(message.find("cpu:"), std::string::npos) << message;
   EXPECT_NE(message.find("may have 48"), std::string::npos) << message;
   EXPECT_NE(message.find("workspace_size_per_gpu_in_mb"), std::string::npos) << message;
-  run.table().drop_plan(PlanSlot::Train1);
+  run.group().drop_plan(PlanSlot::Train1);
   expect_same(run.table().dump(true), before);
   EXPECT_TRUE(all_zero(run.evaluate(one_hot(1000))));
   for (TableRun* r : {&run, &twin}) r->train(one_hot(0), gradient(2), 0.01f, 2);
@@ -129,7 +129,7 @@ TEST_P(EmbeddingTypes, PlanningAheadDoesNotChangeTheResult) {
   }
   const BufferBag rows = in_turn.table().dump(true);
   expect_same(ahead.table().dump(true), rows);
-  ahead.table().drop_plan(PlanSlot::Train1);
+  ahead.group().drop_plan(PlanSlot::Train1);
   expect_same(ahead.table().dump(true), rows);
   EXPECT_EQ(ahead.table().stats().rows, in_turn.table().stats().rows);
 }
@@ -167,8 +167,9 @@ TEST_P(EmbeddingTypes, ADroppedPlanGivesItsRowsBack) {
   run.train(one_hot(0), gradient(1), 0.01f, 1);
   for (int i = 0; i < 5; ++i) {
     run.plan(one_hot(1000 * (i + 1)), PlanSlot::Train0);  // would fill the budget in the end
-    run.table().drop_plan(PlanSlot::Train0);
-    EXPECT_THROW(run.table().forward(0, PlanSlot::Train0, {}), InvalidArgument);
+    run.group().drop_plan(PlanSlot::Train0);
+    const TensorRef none;
+    EXPECT_THROW(run.group().forward(0, PlanSlot::Train0, {&none, 1}), InvalidArgument);
   }
   run.train(one_hot(48), gradient(2), 0.01f, 3);
   EXPECT_EQ(run.table().stats().rows, 96u);
@@ -186,7 +187,7 @@ TEST_P(EmbeddingTypes, TheReservedKeyIsNamedWithItsPlace) {
       EXPECT_NE(message.find("sample 5, slot 2"), std::string::npos) << message;
       EXPECT_NE(message.find("sparse_embedding1"), std::string::npos) << message;
     }
-    run.table().drop_plan(PlanSlot::Train0);
+    run.group().drop_plan(PlanSlot::Train0);
     expect_same(run.table().dump(true), before);
   }
 }
@@ -345,7 +346,7 @@ TEST(TableState, SlotSizesGiveBoundsAndBudget) {
   EXPECT_EQ(relative_distance(run.table().dump(false).vectors, reference.vectors()), 0.0);
   EXPECT_EQ(run.table().stats().max_rows, 10504u);
   EXPECT_GT(run.table().stats().bytes, 0u);
-  EXPECT_FALSE(run.table().memory_report().empty());
+  EXPECT_FALSE(run.group().memory_report().empty());
 }
 
 TEST(TableState, WrongSettingsAndBatchesAreRefused) {

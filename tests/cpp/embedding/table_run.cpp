@@ -38,7 +38,7 @@ TableRun::TableRun(SparseEmbeddingHashParams params, std::size_t devices, std::u
   std::vector<int> ids(devices);
   std::iota(ids.begin(), ids.end(), 0);
   resources_ = ResourceManager::create({ids}, seed);
-  table_ = make_embedding(params_, resources_);
+  group_ = std::make_unique<LookupGroup>(std::vector{params_}, resources_);
 }
 
 TableRun::KeptBatch TableRun::keep(const HostBatch& batch) const {
@@ -64,7 +64,7 @@ void TableRun::plan_kept(KeptBatch& kept, PlanSlot slot) {
     csr.keys = params_.i64_keys ? make_ref(kept.keys64.data(), {csr.nnz}, device)
                                 : make_ref(kept.keys32.data(), {csr.nnz}, device);
     csr.row_offsets = make_ref(kept.row_offsets.data(), {kept.row_offsets.size()}, device);
-    table_->plan(id, csr, slot, slot != PlanSlot::Eval);
+    group_->plan(id, {&csr, 1}, slot, slot != PlanSlot::Eval);
   });
 }
 
@@ -83,10 +83,12 @@ std::vector<float> TableRun::train_overlapped(const std::vector<HostBatch>& batc
       const DeviceId device = resources_->get_local_gpu(id).device();
       resources_->get_local_gpu(id).compute_stream().submit(
           [lag] { std::this_thread::sleep_for(lag); });
-      table_->forward(id, slot_of(i), on(id, outputs[i].data(), kept[i].samples, 0));
-      table_->backward_and_update(id, slot_of(i), on(id, inputs[i].data(), kept[i].samples, 0),
-                                  make_ref(&lr, {1}, device), make_ref(&steps[i], {1}, device),
-                                  TensorRef{});
+      const TensorRef output = on(id, outputs[i].data(), kept[i].samples, 0);
+      const TensorRef gradient = on(id, inputs[i].data(), kept[i].samples, 0);
+      group_->forward(id, slot_of(i), {&output, 1});
+      group_->backward_and_update(
+          id, slot_of(i), {&gradient, 1},
+          {make_ref(&lr, {1}, device), make_ref(&steps[i], {1}, device), TensorRef{}});
     });
     if (i + 1 < kept.size()) plan_kept(kept[i + 1], slot_of(i + 1));
   }
@@ -111,8 +113,10 @@ std::vector<float> TableRun::forward(PlanSlot slot, std::size_t pad) {
   const std::size_t width = params_.slot_num * params_.embedding_vec_size;
   constexpr float kUntouched = 12345.0f;
   std::vector<float> wide(samples * (width + pad), kUntouched);
-  resources_->for_each_device(
-      [&](std::size_t id) { table_->forward(id, slot, on(id, wide.data(), samples, pad)); });
+  resources_->for_each_device([&](std::size_t id) {
+    const TensorRef output = on(id, wide.data(), samples, pad);
+    group_->forward(id, slot, {&output, 1});
+  });
   resources_->synchronize();
   std::vector<float> output;
   for (std::size_t sample = 0; sample < samples; ++sample) {
@@ -135,9 +139,10 @@ void TableRun::update(PlanSlot slot, const std::vector<float>& gradient, float l
   }
   resources_->for_each_device([&](std::size_t id) {
     const DeviceId device = resources_->get_local_gpu(id).device();
-    table_->backward_and_update(id, slot, on(id, wide.data(), samples, pad),
-                                make_ref(&lr, {1}, device), make_ref(&step, {1}, device),
-                                make_ref(&unscale, {1}, device));
+    const TensorRef part = on(id, wide.data(), samples, pad);
+    group_->backward_and_update(id, slot, {&part, 1},
+                                {make_ref(&lr, {1}, device), make_ref(&step, {1}, device),
+                                 make_ref(&unscale, {1}, device)});
   });
   resources_->synchronize();
 }

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/cpp/embedding/embedding.hpp"
+#include "core/cpp/embedding/lookup/lookup_group.hpp"
 
 namespace hugectr::test {
 
@@ -42,7 +42,8 @@ class TableRun {
                                       const std::vector<std::vector<float>>& gradients, float lr,
                                       std::chrono::microseconds lag);
 
-  IEmbedding& table() { return *table_; }
+  ShardedTable& table() { return group_->table(0); }
+  LookupGroup& group() { return *group_; }
   ResourceManager& resources() { return *resources_; }
 
  private:
@@ -58,7 +59,7 @@ class TableRun {
 
   SparseEmbeddingHashParams params_;
   std::shared_ptr<ResourceManager> resources_;
-  std::unique_ptr<IEmbedding> table_;
+  std::unique_ptr<LookupGroup> group_;
   std::array<KeptBatch, 3> batches_;
 };
 

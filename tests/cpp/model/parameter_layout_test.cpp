@@ -42,8 +42,9 @@ TEST(ParameterLayout, FilesStayPacked) {
 TEST(ParameterLayout, GapsStayZeroWhileANetworkTrains) {
   auto resources = ResourceManager::create({{0}}, 3);
   const auto outputs = [](std::int64_t n) { return Attributes{{"num_output", AttributeValue(n)}}; };
-  for (const Optimizer optimizer : {Optimizer::SGD, Optimizer::MomentumSGD, Optimizer::Nesterov,
-                                    Optimizer::AdaGrad, Optimizer::Adam}) {
+  for (const Optimizer optimizer :
+       {Optimizer::SGD, Optimizer::MomentumSGD, Optimizer::Nesterov, Optimizer::AdaGrad,
+        Optimizer::Adam, Optimizer::Ftrl, Optimizer::RowWiseAdaGrad}) {
     NetworkOptions options;
     options.local_batch = 6;
     options.opt_params.optimizer = optimizer;

@@ -33,7 +33,7 @@ void in_processes(std::size_t count,
 SolverSpec solver_for(const Rows& vvgpu) {
   SolverSpec solver = small_solver(1);
   solver.vvgpu = vvgpu;
-  solver.metrics_average_loss = true;
+  solver.metrics = {"AUC", "AverageLoss", "LogLoss", "Calibration"};
   solver.repeat_dataset = false;
   return solver;
 }
@@ -117,18 +117,6 @@ TEST(SessionProcesses, AnErrorOfOneEndsAllNamingItsProcess) {
     EXPECT_NE(error.find("'emb'"), std::string::npos) << error;
   EXPECT_NE(errors[0].find("process 1"), std::string::npos) << errors[0];
   EXPECT_NE(errors[2].find("process 1"), std::string::npos) << errors[2];
-}
-
-TEST(SessionProcesses, SavingFilesWantsTheTablesGathered) {
-  const auto data = random_data(24 * 3, 3);
-  in_processes(2, [&](std::size_t, std::shared_ptr<IProcessGroup> group) {
-    ReaderSpec reader;
-    reader.memory = data;
-    SolverSpec solver = small_solver(1);
-    solver.vvgpu = {{0}, {0}};
-    Session session(solver, reader, small_model(kDistributed, Optimizer::SGD), group);
-    EXPECT_THROW(session.save_params_to_files("never/written", 0), InvalidArgument);
-  });
 }
 
 }  // namespace

@@ -124,7 +124,7 @@ TEST(Session, FrozenPartsStay) {
 
 TEST(Session, MetricsAndTensors) {
   SolverSpec solver = small_solver(2);
-  solver.metrics_average_loss = true;
+  solver.metrics = {"AUC", "AverageLoss"};
   const auto data = random_data(24 * 4, 1);
   const ReaderSpec reader{.num_workers = 1, .memory = data, .eval_memory = data};
   Session session(solver, reader, small_model(kLocalized, Optimizer::Adam));

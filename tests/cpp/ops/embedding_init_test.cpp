@@ -33,7 +33,7 @@ Table init(std::vector<Key> keys, Numbers slots, std::uint64_t seed, std::uint64
       .seed = seed,
       .table = table,
       .bounds = slots.empty() ? std::vector<double>{0.05} : std::vector<double>{0.05, 0.5, 0.01},
-      .initial_state = 0.25});
+      .initial_states = {0.25}});
   return t;
 }
 

@@ -8,8 +8,8 @@
 #include "core/cpp/device/resource_manager.hpp"
 #include "core/cpp/ops/add.hpp"
 #include "core/cpp/ops/concat.hpp"
+#include "core/cpp/ops/elementwise/relu.hpp"
 #include "core/cpp/ops/linear.hpp"
-#include "core/cpp/ops/relu.hpp"
 #include "core/cpp/ops/slice.hpp"
 
 namespace hugectr {

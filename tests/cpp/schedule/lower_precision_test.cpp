@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "core/cpp/ops/cast.hpp"
+#include "core/cpp/ops/elementwise/relu.hpp"
 #include "core/cpp/ops/loops/check_tensor.hpp"
-#include "core/cpp/ops/relu.hpp"
 #include "core/cpp/ops/reshape.hpp"
 #include "core/cpp/schedule/passes.hpp"
 

@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "core/cpp/ops/concat.hpp"
+#include "core/cpp/ops/elementwise/relu.hpp"
 #include "core/cpp/ops/linear.hpp"
-#include "core/cpp/ops/relu.hpp"
 #include "core/cpp/ops/reshape.hpp"
 #include "core/cpp/ops/slice.hpp"
 #include "core/cpp/schedule/passes.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "core/cpp/ops/relu.hpp"
+#include "core/cpp/ops/elementwise/relu.hpp"
 #include "core/cpp/schedule/passes.hpp"
 
 namespace hugectr {

@@ -8,10 +8,10 @@
 
 #include "core/cpp/device/resource_manager.hpp"
 #include "core/cpp/ops/concat.hpp"
+#include "core/cpp/ops/elementwise/relu.hpp"
 #include "core/cpp/ops/linear.hpp"
 #include "core/cpp/ops/loops/partial_sums.hpp"
 #include "core/cpp/ops/regularizer.hpp"
-#include "core/cpp/ops/relu.hpp"
 #include "core/cpp/ops/slice.hpp"
 #include "core/cpp/schedule/bound_schedule.hpp"
 #include "core/cpp/schedule/passes.hpp"

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import hugectr
+from hugectr.base.errors import DataError, InvalidArgument
 from hugectr.data import from_arrays, from_arrow, from_frame, write_file_list, write_norm
-from hugectr.errors import DataError, InvalidArgument
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 

@@ -11,10 +11,10 @@ import pytest
 from oracle.small_net import losses
 
 import hugectr
-from hugectr.cli import main
+from hugectr.command.cli import main
 from hugectr.data.criteo import DENSE, SLOTS, convert
 from hugectr.data.criteo_lines import parse
-from hugectr.enums import Check_t, DataReaderType_t
+from hugectr.spec.enums import Check_t, DataReaderType_t
 
 
 def make_lines(rng, n):
@@ -209,7 +209,7 @@ def test_a_damaged_line_is_named_or_left_out(rng, tmp_path, damage, words):
     path = tmp_path / "day"
     path.write_text("\n".join(lines) + "\n")
     offset = len("\n".join(lines[:37]).encode()) + 1
-    with pytest.raises(hugectr.errors.DataError) as caught:
+    with pytest.raises(hugectr.DataError) as caught:
         convert([str(path)], tmp_path / "out", progress=False, processes=1)
     for word in [*words, str(path), f"byte {offset}"]:
         assert word in str(caught.value)

@@ -16,7 +16,7 @@ from oracle.small_net import DENSE, SIZES, build, losses
 
 import hugectr
 from hugectr.data import Columns, from_arrow
-from hugectr.enums import DataReaderType_t
+from hugectr.spec.enums import DataReaderType_t
 from hugectr.tools import DataGenerator, DataGeneratorParams
 
 ROWS = 300
@@ -63,7 +63,7 @@ def attempt(source, **settings):
     """The curve of a Parquet source or None, and what was complained of."""
     try:
         return train(DataReaderType_t.Parquet, source, **settings)[0], ""
-    except (hugectr.errors.DataError, hugectr.InvalidArgument) as error:
+    except (hugectr.DataError, hugectr.InvalidArgument) as error:
         return None, str(error)
 
 
@@ -125,7 +125,7 @@ def test_150_raw_files_of_a_wrong_size(made, tmp_path, rng):
         path.write_bytes((original + b"\0" * 200)[:size])
         if size % sample == 0 and size == len(original):
             continue
-        with pytest.raises((hugectr.errors.DataError, hugectr.InvalidArgument)) as caught:
+        with pytest.raises((hugectr.DataError, hugectr.InvalidArgument)) as caught:
             train(DataReaderType_t.Raw, path, float_label_dense=True, num_samples=ROWS)
         assert "sample" in str(caught.value)
         assert str(path) in str(caught.value)
@@ -203,7 +203,7 @@ def test_a_bad_column_is_named_and_a_bad_row_can_be_skipped(tmp_path, change, wo
     memory = from_arrow(bad, label="label0", dense=COLUMNS.dense, sparse=COLUMNS.sparse)
     for source in (str(path), memory):
         settings = {"columns": COLUMNS, "slot_size_array": SIZES}
-        with pytest.raises(hugectr.errors.DataError) as caught:
+        with pytest.raises(hugectr.DataError) as caught:
             losses(build(DataReaderType_t.Parquet, source, **settings), 4)
         for word in words:
             assert word in str(caught.value)
@@ -217,7 +217,7 @@ def test_a_bad_column_is_named_and_a_bad_row_can_be_skipped(tmp_path, change, wo
 
 def test_missing_column_is_named_with_those_there(tmp_path):
     pq.write_table(table().drop_columns("slot2"), tmp_path / "a.parquet")
-    with pytest.raises(hugectr.errors.DataError, match=r"a\.parquet.*no column 'slot2'.*it has"):
+    with pytest.raises(hugectr.DataError, match=r"a\.parquet.*no column 'slot2'.*it has"):
         train(DataReaderType_t.Parquet, tmp_path / "a.parquet", columns=COLUMNS)
 
 
@@ -226,7 +226,7 @@ def test_negative_counts_of_integer_raw(tmp_path):
     words[123, 2] = -1
     path = tmp_path / "a.bin"
     words.tofile(path)
-    with pytest.raises(hugectr.errors.DataError, match=r"a\.bin.*sample 123.*dense value 1 is -1"):
+    with pytest.raises(hugectr.DataError, match=r"a\.bin.*sample 123.*dense value 1 is -1"):
         train(DataReaderType_t.Raw, path)
     model = build(
         DataReaderType_t.Raw, str(path), slot_size_array=SIZES, on_bad_data="skip", repeat=False
@@ -250,7 +250,7 @@ def test_a_file_that_shrinks_during_training(made, tmp_path, kind):
     assert len(losses(model, 2)) == 2
     with open(path, "r+b") as file:
         file.truncate(64)
-    with pytest.raises(hugectr.errors.DataError, match=r"a\.bin.*changed while it was read"):
+    with pytest.raises(hugectr.DataError, match=r"a\.bin.*changed while it was read"):
         losses(model, 50)
 
 
@@ -268,5 +268,5 @@ def test_a_parquet_file_that_vanishes_during_training(tmp_path):
     assert len(losses(model, 1)) == 1
     for name in names:
         name.unlink()
-    with pytest.raises(hugectr.errors.DataError, match=r"\.parquet"):
+    with pytest.raises(hugectr.DataError, match=r"\.parquet"):
         losses(model, 200)

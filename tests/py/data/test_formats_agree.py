@@ -7,7 +7,7 @@ from oracle.small_net import DENSE, SIZES, build, losses
 
 import hugectr
 from hugectr.data import Columns, Shuffle, from_arrow
-from hugectr.enums import Check_t, DataReaderType_t
+from hugectr.spec.enums import Check_t, DataReaderType_t
 from hugectr.tools import DataGenerator, DataGeneratorParams
 
 ROWS, EVAL_ROWS = 1500, 500

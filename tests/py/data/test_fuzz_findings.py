@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hugectr.arguments import check_float
-from hugectr.config import read_config
+from hugectr.base.arguments import check_float
+from hugectr.base.errors import DataError, InvalidArgument
+from hugectr.config.config_file import read_config
+from hugectr.config.graph import read_graph
 from hugectr.data.parquet import METADATA, ParquetBlocks, columns_of_metadata
-from hugectr.errors import DataError, InvalidArgument
-from hugectr.graph import read_graph
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -6,10 +6,10 @@ import json
 import numpy as np
 import pytest
 
-from hugectr.cli import main
+from hugectr.command.cli import main
 from hugectr.data.inspect import inspect
 from hugectr.data.inspect_columns import RawShape
-from hugectr.enums import DataReaderType_t
+from hugectr.spec.enums import DataReaderType_t
 from hugectr.tools import DataGenerator, DataGeneratorParams
 
 SIZES, NNZ = [40, 9, 300], [1, 3, 1]

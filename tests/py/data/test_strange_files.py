@@ -6,9 +6,9 @@ import os
 import pytest
 from oracle.small_net import DENSE, SIZES, build
 
+from hugectr.base.errors import DataError, InvalidArgument
 from hugectr.data import Columns
-from hugectr.enums import DataReaderType_t
-from hugectr.errors import DataError, InvalidArgument
+from hugectr.spec.enums import DataReaderType_t
 
 COLUMNS = Columns(
     "label0",

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 import hugectr
+from hugectr.base.errors import InvalidArgument
 from hugectr.data import from_arrow, from_frame, key_of
-from hugectr.errors import InvalidArgument
 
 N = 600
 
@@ -156,5 +156,5 @@ def test_what_is_no_table_is_refused():
 
 def test_uint32_solver_is_told_what_to_set(rng):
     data = from_frame(frame(rng), label="click", dense="age", categorical=CATEGORICAL)
-    with pytest.raises(hugectr.errors.DataError, match="i64_input_key"):
+    with pytest.raises(hugectr.DataError, match="i64_input_key"):
         train(data, i64_input_key=False)

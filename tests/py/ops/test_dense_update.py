@@ -7,7 +7,15 @@ from oracle.reals import BFLOAT16, HALVES
 from hugectr import _core
 
 NAMES = list(STATES)  # in the order of the core's enum
-SETTINGS = {"beta1": 0.8, "beta2": 0.95, "epsilon": 1e-4, "momentum_factor": 0.6}
+SETTINGS = {
+    "beta1": 0.8,
+    "beta2": 0.95,
+    "epsilon": 1e-4,
+    "momentum_factor": 0.6,
+    "beta": 0.3,
+    "lambda1": 0.4,
+    "lambda2": 0.2,
+}
 
 
 def run(name, w, g, states, lr, step, grad_scale, **more):
@@ -113,3 +121,41 @@ def test_dense_update_wants_a_lowered_copy_of_the_same_size():
     w = np.zeros(3, np.float32)
     with pytest.raises(ValueError, match=r"w_lowered has shape \(4\), must be contiguous \(3\)"):
         run("SGD", w, w, [], 0.1, 1, 1.0, w_lowered=np.zeros(4, np.float16))
+
+
+def test_dense_update_ftrl_of_a_learning_rate_of_zero_changes_nothing(rng):
+    """The rule divides by it; a schedule may end at 0."""
+    w, g = (rng.standard_normal(50).astype(np.float32) for _ in range(2))
+    states = [np.abs(rng.standard_normal(50)).astype(np.float32) for _ in range(2)]
+    before = [array.copy() for array in (w, *states)]
+    run("Ftrl", w, g, states, 0.0, 1, 1.0)
+    for found, wanted in zip((w, *states), before, strict=True):
+        np.testing.assert_array_equal(found, wanted)
+
+
+def test_dense_update_ftrl_makes_weights_exactly_zero(rng):
+    w = np.zeros(400, np.float32)
+    g = rng.uniform(-0.8, 0.8, 400).astype(np.float32)
+    run("Ftrl", w, g, [np.zeros(400, np.float32) for _ in range(2)], 0.1, 1, 1.0)
+    np.testing.assert_array_equal(w == 0, np.abs(g) <= np.float32(SETTINGS["lambda1"]))
+    assert 0 < np.count_nonzero(w) < 400
+
+
+def test_dense_update_ftrl_late_in_training_keeps_its_digits(rng, assert_close):
+    """The roots of n and n + g^2 share nearly all digits when n is large."""
+    w = rng.standard_normal(500).astype(np.float32)
+    g = rng.uniform(0.5, 1.0, 500).astype(np.float32)
+    n = np.full(500, 1e6, np.float32)  # exact sums: g^2 is a multiple of its unit no more
+    z = np.zeros(500, np.float32)
+    wanted = optimizer_step(
+        "Ftrl",
+        w.astype(np.float64),
+        g.astype(np.float64),
+        [n.astype(np.float64), z.astype(np.float64)],
+        np.float32(1e-4),
+        1,
+        **SETTINGS,
+    )
+    run("Ftrl", w, g, [n, z], 1e-4, 1, 1.0)
+    assert_close(z, wanted[1][1])
+    assert_close(w, wanted[0])

@@ -60,10 +60,11 @@ class Table:
         self.slots = rng.integers(0, SLOTS, ROWS, np.uint32)
         self.slots[300:303] = 0, 1, 1
         self.weights = rng.standard_normal((ROWS, d)).astype(np.float32)
-        self.states = [rng.random((ROWS, d)).astype(np.float32) for _ in range(states)]
+        widths = [d, 1, d][:states]  # a number a row is a state too
+        self.states = [rng.random((ROWS, width)).astype(np.float32) for width in widths]
         self.last_step = rng.integers(5, 99, ROWS)
         self.seed, self.table = (int(x) for x in rng.integers(0, 2**63, 2))
-        self.initial_state = float(rng.random())
+        self.initial_states = rng.random(states).tolist()
 
     def tensors(self, slots):
         return {
@@ -84,13 +85,15 @@ class Table:
             content = (self.seed, self.table, bounds)
             weights[part] = drawn(self.keys[part], used[part], weights.shape[1], *content)
         if "states" not in without:
-            for state in states:
-                state[part] = np.float32(self.initial_state)
+            for state, start in zip(states, self.initial_states, strict=True):
+                state[part] = np.float32(start)
         if "last_step" not in without:
             last_step[part] = 1
         inputs = self.keys.tobytes(), self.slots.tobytes()
         attributes = {"first": first, "count": count, "seed": self.seed, "table": self.table}
-        attributes.update(bounds=bounds, initial_state=self.initial_state)
+        attributes.update(bounds=bounds)
+        if "states" not in without:
+            attributes.update(initial_states=self.initial_states)
         tensors = {k: v for k, v in self.tensors(slots).items() if k not in without}
         _core.run_op("embedding_init", tensors, attributes)
         np.testing.assert_array_equal(bits_of(self.weights), bits_of(weights), "weights")
@@ -206,3 +209,56 @@ def test_embedding_init_refuses(change, attributes, text):
     with pytest.raises(_core.InvalidArgument, match=text):
         _core.run_op("embedding_init", tensors, {"count": 4, **attributes})
     np.testing.assert_array_equal(weights, 7)
+
+
+@pytest.mark.parametrize("number", [None, SLOTS], ids=["no-slots", "bound-a-slot"])
+@pytest.mark.parametrize("key", [np.uint32, np.int64])
+@pytest.mark.parametrize("d", [1, 4, 7, 128])
+def test_named_rows_get_what_rows_in_order_get(rng, d, key, number):
+    """And no other row changes; births are those of the call."""
+    table, slots = Table(rng, key, d), number is not None
+    twin = {k: v.copy() for k, v in table.tensors(slots).items() if k != "states"}
+    twin_states = [state.copy() for state in table.states]
+    rows = rng.permutation(ROWS)[:333].astype(np.uint32)
+    births = np.arange(ROWS, dtype=np.uint32)
+    attributes = {"seed": table.seed, "table": table.table, "bounds": some_bounds(rng, number or 1)}
+    attributes["initial_states"] = table.initial_states
+    before = [a.copy() for a in (table.weights, *table.states, table.last_step, births)]
+    _core.run_op(
+        "embedding_init", {**twin, "states": twin_states}, {**attributes, "first": 0, "count": ROWS}
+    )
+    _core.run_op(
+        "embedding_init",
+        {**table.tensors(slots), "rows": rows, "births": births},
+        {**attributes, "count": rows.size, "birth": 2**32 - 2},
+    )
+    twins = [twin["weights"], *twin_states, twin["last_step"], np.full(ROWS, 2**32 - 2, np.uint32)]
+    named = np.isin(np.arange(ROWS), rows)
+    after = [table.weights, *table.states, table.last_step, births]
+    for found, other, old in zip(after, twins, before, strict=True):
+        np.testing.assert_array_equal(found[named], other[named])
+        np.testing.assert_array_equal(found[~named], old[~named])
+
+
+def test_births_of_rows_in_order(rng):
+    table, births = Table(rng, np.int64, 4), np.full(ROWS, 9, np.uint32)
+    attributes = {"seed": 1, "table": 2, "bounds": [0.1], "first": 40, "count": 60, "birth": 5}
+    _core.run_op("embedding_init", {"row_keys": table.keys, "births": births}, attributes)
+    expected = np.full(ROWS, 9)
+    expected[40:100] = 5
+    np.testing.assert_array_equal(births, expected)
+
+
+def test_named_rows_are_checked(rng):
+    table = Table(rng, np.int64, 4)
+    attributes = {"seed": 1, "table": 2, "bounds": [0.1], "count": 3}
+    rows = np.arange(3, dtype=np.uint32)
+    for tensors, more, text in (
+        ({"rows": rows}, {"first": 1}, "first is 1 where rows are named"),
+        ({"rows": rows[:2]}, {}, "rows"),
+        ({"rows": rows, "births": np.zeros(ROWS - 1, np.uint32)}, {}, "births"),
+    ):
+        with pytest.raises(_core.InvalidArgument, match=text):
+            _core.run_op(
+                "embedding_init", {"row_keys": table.keys, **tensors}, {**attributes, **more}
+            )

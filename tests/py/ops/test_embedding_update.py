@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import numpy as np
 import pytest
-from oracle.optimizers import STATES, optimizer_step
+from oracle.optimizers import ROW_WISE, STATES, optimizer_step, state_shape
 from oracle.reals import REALS
 from oracle.tables import runs_of, strided
 
@@ -9,7 +9,15 @@ from hugectr import _core
 
 NAMES = list(STATES)  # in the order of the core's enum
 LOCAL, GLOBAL, LAZY_GLOBAL = range(3)
-SETTINGS = {"beta1": 0.8, "beta2": 0.95, "epsilon": 1e-4, "momentum_factor": 0.6}
+SETTINGS = {
+    "beta1": 0.8,
+    "beta2": 0.95,
+    "epsilon": 1e-4,
+    "momentum_factor": 0.6,
+    "beta": 0.3,
+    "lambda1": 0.4,
+    "lambda2": 0.2,
+}
 SAMPLES, SLOTS, ROWS, STEP = 700, 3, 400, 5
 
 
@@ -31,7 +39,8 @@ class Table:
         self.rows = batch_rows(rng)
         self.weights = rng.standard_normal((ROWS, d)).astype(np.float32)
         self.states = [
-            rng.uniform(0.1, 1.0, (ROWS, d)).astype(np.float32) for _ in range(STATES[name])
+            rng.uniform(0.1, 1.0, state_shape(name, (ROWS, d))).astype(np.float32)
+            for _ in range(STATES[name])
         ]
         self.scale = rng.random(self.rows.size).astype(np.float32)
         self.gradient = strided(real, rng.standard_normal((SAMPLES, SLOTS, d)), pad)
@@ -104,6 +113,58 @@ def test_embedding_update_applies_the_rule(rng, assert_close, name, d, real, uns
     table.update(unscale)
     for found, w in zip([table.weights, *table.states], wanted, strict=True):
         assert_close(found, w)
+
+
+@pytest.mark.parametrize("pad", [0, 3])
+@pytest.mark.parametrize("real", REALS, ids=lambda r: r.name)
+@pytest.mark.parametrize("d", [1, 2, 3, 8, 31, 32, 33, 129, 256, 500, 1021, 1024])
+@pytest.mark.parametrize("name", ROW_WISE)
+def test_embedding_update_of_one_number_a_row(rng, assert_close, name, d, real, pad):
+    """Rows of any length, held by one lane or by all of a warp, several numbers each."""
+    table = Table(rng, name, d, real, pad)
+    wanted = table.expected(0.5)
+    table.update(0.5)
+    for found, w in zip([table.weights, *table.states], wanted, strict=True):
+        assert_close(found, w)
+    untouched = np.setdiff1d(np.arange(ROWS), table.rows)
+    np.testing.assert_array_equal(table.states[0][untouched], wanted[1][untouched])
+
+
+@pytest.mark.parametrize("update_type", [GLOBAL, LAZY_GLOBAL])
+@pytest.mark.parametrize("name", ["SGD", "AdaGrad", "Ftrl", "RowWiseAdaGrad"])
+def test_embedding_update_type_does_not_matter_where_rows_stay(rng, name, update_type):
+    table = Table(rng, name, 16, REALS[0])
+    arrays = [table.weights, *table.states]
+    before = [a.copy() for a in arrays]
+    table.update()
+    wanted = [a.copy() for a in arrays]
+    for array, old in zip(arrays, before, strict=True):
+        array[...] = old
+    table.update(update_type=update_type)
+    for found, w in zip(arrays, wanted, strict=True):
+        np.testing.assert_array_equal(found, w)
+    sweep = {
+        "unique_rows": np.unique(table.rows).astype(np.uint32),
+        "run_count": np.array([np.unique(table.rows).size], np.int64),
+        "weights": table.weights,
+        "lr": np.array([0.01], np.float32),
+        "step": np.array([STEP], np.int64),
+        **({"states": table.states} if table.states else {}),
+    }
+    attributes = {**SETTINGS, "optimizer": NAMES.index(name), "update_type": update_type}
+    with pytest.raises(ValueError, match="leave untouched rows alone"):
+        _core.run_op("embedding_sweep", sweep, attributes)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_embedding_update_wants_states_of_the_right_width(rng, name):
+    if not STATES[name]:
+        pytest.skip("no states")
+    table = Table(rng, name, 16, REALS[0])
+    width = 16 if name in ROW_WISE else 1
+    table.states = [np.ones((ROWS, width), np.float32) for _ in table.states]
+    with pytest.raises(ValueError, match="a state"):
+        table.update()
 
 
 @pytest.mark.parametrize("real", REALS, ids=lambda r: r.name)

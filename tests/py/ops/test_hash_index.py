@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""hash_clear, hash_get, hash_get_insert and hash_insert.
+"""hash_clear, hash_get, hash_get_insert, hash_insert and hash_erase.
 
 The order of new rows depends on timing: what is asked of them is what holds in any order.
 """
@@ -361,3 +361,86 @@ def test_a_rebuild_refuses(keys, first, slots, text):
     with pytest.raises(_core.InvalidArgument, match=text):
         index.insert(keys, first, slots)
     np.testing.assert_array_equal(index.places, np.uint64(2**64 - 1))
+
+
+def empty_key(key):
+    return np.iinfo(key).max
+
+
+@pytest.mark.parametrize("slots", [False, True])
+@pytest.mark.parametrize("key", KEYS)
+def test_erased_rows_are_gone_from_a_rebuilt_index(rng, key, slots):
+    n = 3000
+    keys = distinct_keys(rng, key, n)
+    row_slots = rng.integers(0, 7, n, np.uint32) if slots else None
+    gone = rng.permutation(n)[:1100].astype(np.uint32)
+    row_keys = keys.copy()
+    _core.run_op("hash_erase", {"rows": gone, "row_keys": row_keys})
+    erased = np.isin(np.arange(n), gone)
+    np.testing.assert_array_equal(row_keys, np.where(erased, key(empty_key(key)), keys))
+    index = Index(key, capacity_for(n), n, slots)
+    assert index.insert(row_keys, slots=row_slots) == 0
+    buckets = {} if row_slots is None else {"buckets": row_slots, "slot_num": 7}
+    rows = index.get(keys, **buckets)
+    np.testing.assert_array_equal(rows, np.where(erased, NO_ROW, np.arange(n)))
+    assert np.count_nonzero(index.places[:, 0] != np.uint64(2**64 - 1)) == n - gone.size
+
+
+@pytest.mark.parametrize("fresh", [0, 1, 300, 301, 2000])
+@pytest.mark.parametrize("key", KEYS)
+def test_new_keys_take_free_numbers_from_the_end_first(rng, key, fresh):
+    """Numbers that never were come when no free one is left."""
+    n, free = 1000, 300
+    keys = distinct_keys(rng, key, n + fresh)
+    known, new = keys[:n], keys[n:]
+    gone = rng.permutation(n)[:free].astype(np.uint32)
+    index = Index(key, 8192, n + fresh)
+    index.row_keys[:n] = known
+    _core.run_op("hash_erase", {"rows": gone, "row_keys": index.row_keys})
+    index.insert(index.row_keys[:n].copy())
+    index.counter[0] = n - free
+    live = known[~np.isin(np.arange(n), gone)]
+    wanted = rng.permutation(np.concatenate([new, new, live]))
+    more = {"counter": index.counter, "free_rows": gone, "row_keys": index.row_keys}
+    rows = index.look("hash_get_insert", wanted, None, more, {"numbered": n})
+    assert index.report.tolist() == [-1, 0]
+    assert index.counter[0] == n - free + fresh
+    of_new = np.unique(rows[np.isin(wanted, new)])
+    used = np.sort(gone[free - min(fresh, free) :])
+    np.testing.assert_array_equal(of_new[of_new < n], used)
+    np.testing.assert_array_equal(of_new[of_new >= n], np.arange(n, n + max(0, fresh - free)))
+    np.testing.assert_array_equal(index.row_keys[rows], wanted)
+    np.testing.assert_array_equal(index.get(wanted), rows)
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_lookups_find_what_was_born_in_time(rng, key):
+    keys = distinct_keys(rng, key, 500)
+    index = Index(key, 1024, 500)
+    rows = index.get_insert(keys)
+    births = rng.integers(0, 2**32, 500, np.uint32)
+    births[:3] = 0, 7, 2**32 - 1
+    for birth, limit in ((0, 500), (7, 500), (2**31, 500), (2**32 - 1, 500), (2**31, 250)):
+        found = index.look(
+            "hash_get",
+            keys,
+            None,
+            {"births": births},
+            {"row_limit": limit, "birth_limit": birth},
+        )
+        there = (rows < limit) & (births[rows] <= birth)
+        np.testing.assert_array_equal(found, np.where(there, rows, NO_ROW))
+    with pytest.raises(_core.InvalidArgument, match="births must hold one uint32 for each of 501"):
+        index.look("hash_get", keys, None, {"births": births}, {"row_limit": 501})
+
+
+def test_free_rows_that_can_not_be_are_refused():
+    index = Index(np.uint32)
+    keys = np.zeros(3, np.uint32)
+    more = {"counter": index.counter, "row_keys": index.row_keys}
+    for free, numbered in ((np.zeros(4, np.uint32), 3), (np.zeros(4, np.uint32), 101)):
+        tensors = {**more, "free_rows": free}
+        with pytest.raises(_core.InvalidArgument, match="4 free rows of"):
+            index.look("hash_get_insert", keys, None, tensors, {"numbered": numbered})
+    with pytest.raises(_core.InvalidArgument, match="rows must hold uint32"):
+        _core.run_op("hash_erase", {"rows": np.zeros(2, np.int64), "row_keys": keys})

@@ -53,6 +53,12 @@ run(
     ["loss"],
 )
 run(
+    "log_loss_sums",
+    {"scores": draw(3000, 1), "labels": np.zeros((3000, 1), np.float32), "weights": weight,
+     "sums": np.zeros(2)},
+    ["sums"],
+)
+run(
     "regularizer_loss",
     {"w": draw(90_000), "inv_batch": np.ones(1, np.float32), "loss": draw(1),
      "partial": np.zeros(64)},

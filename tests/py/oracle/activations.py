@@ -17,9 +17,33 @@ def sigmoid(x: Array) -> Array:
     return np.exp(-np.logaddexp(0.0, -x))
 
 
+def elu(x: Array, alpha: float = 1.0) -> Array:
+    """x where x > 0, else alpha (e^x - 1)"""
+    return np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0.0)))
+
+
+def softplus(x: Array) -> Array:
+    """log(1 + e^x), without overflow."""
+    return np.logaddexp(0.0, x)
+
+
+#: Every activation of the catalogue, by layer type; fields are keyword arguments.
+ACTIVATIONS = {
+    "ReLU": relu,
+    "Sigmoid": sigmoid,
+    "ELU": elu,
+    "Tanh": np.tanh,
+    "Softplus": softplus,
+}
+
+
 def binary_cross_entropy(x: Array, y: Array) -> Array:
     """-y log(sigmoid(x)) - (1 - y) log(1 - sigmoid(x)), element by element."""
     return y * np.logaddexp(0.0, -x) + (1 - y) * np.logaddexp(0.0, x)
+
+
+#: Every loss of the catalogue, by layer type: of one logit and its label.
+LOSSES = {"BinaryCrossEntropyLoss": binary_cross_entropy}
 
 
 def batch_norm(x: Array, weight: Array, gamma: Array, beta: Array, eps: float) -> Array:

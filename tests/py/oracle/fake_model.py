@@ -2,15 +2,20 @@
 """A model that is nothing but its state: what checkpoints see of one, on one process of a job."""
 
 import os
+import secrets
 import weakref
 from types import SimpleNamespace
 
 import numpy as np
 
 import hugectr
-from hugectr._core import Turn
-from hugectr.errors import InvalidArgument, OutOfMemory
-from hugectr.model_files import ModelFiles
+from hugectr._core import Turn, serialised
+from hugectr.base.errors import InvalidArgument, OutOfMemory
+from hugectr.checkpoints.description import description_of
+from hugectr.model.checkpoints import Checkpoints
+from hugectr.model.handed_on import handed_on
+from hugectr.model.original_files import OriginalFiles
+from hugectr.processes.agreement import from_root
 
 DIM = 6
 
@@ -59,6 +64,9 @@ class FakeSession:
         slots = np.zeros(len(keys), np.uint64) if slot_ids is None else slot_ids
         found = [self.process_of(int(k), int(s)) for k, s in zip(keys, slots, strict=True)]
         return np.array(found, np.uint32)
+
+    def embedding_placement(self, index):
+        return "by_slot" if self.localized else "by_key"
 
     def put(self, slot, key, values):
         """Give a row of this job a value; owned by others: passed over."""
@@ -187,28 +195,105 @@ class FakeSession:
         assert state == self.loss_scaling_state()
 
 
-class FakeModel(ModelFiles):
-    """A model of one table on a process of a group.
+class FakeState:
+    """The ``TrainingState`` of one table on a process of a group, and what describes it.
 
     All of them are one run, as if each had gone on from what the one before had saved.
     """
 
-    _run_id = "f" * 32
+    model_name = "fake"
+    i64_keys = True
 
     def __init__(self, group, devices, localized=False):
-        self.processes = group
+        self.group = group
+        self.fit_epoch = 0
+        self.resumed_in = None
+        self.unusable = ""
+        self._run_id = "f" * 32
         self._session = FakeSession(group.rank, group.size, devices, localized)
-        self.solver = SimpleNamespace(
-            model_name="fake", i64_input_key=True, use_mixed_precision=False
-        )
+        self._frozen = set()
+        self.solver = SimpleNamespace(i64_input_key=True, use_mixed_precision=False)
         keys = hugectr.DataReaderSparseParam("keys", 1, True, 4)
         self.input = hugectr.Input(1, "label", 1, "dense", [keys])
         split = "Localized" if localized else "Distributed"
         kind = hugectr.Embedding_t[f"{split}SlotSparseEmbeddingHash"]
         self.embeddings = [hugectr.SparseEmbedding(kind, 1, DIM, "sum", "t", "keys")]
+        self.table_names = ["t"]
         self.opt_params = hugectr.CreateOptimizer()
-        self._frozen = set()
+
+    @property
+    def session(self):
+        if self.unusable:
+            raise InvalidArgument(self.unusable)
+        return self._session
+
+    @property
+    def run_id(self):
+        if self._run_id is None:
+            self._run_id = from_root(self.group, lambda: secrets.token_hex(16))
+        return self._run_id
+
+    @run_id.setter
+    def run_id(self, run):
+        self._run_id = run
+
+    def description(self):
+        return description_of(self)
+
+    def frozen(self):
+        return set(self._frozen)
+
+    def set_frozen(self, names):
+        self._frozen = set(names)
+
+
+@serialised
+class FakeModel:
+    """A model that is nothing but its state, saved and resumed as a Model is."""
+
+    def __init__(self, group, devices, localized=False):
+        self.state = FakeState(group, devices, localized)
+        self._come_along()
         _fakes.add(self)
+
+    def _come_along(self):
+        """It has no threads: after a fork the child uses its parent's."""
+        self._turn = Turn("model")
+        self._checkpoints = Checkpoints(self.state, self._turn)
+        self._original_files = OriginalFiles(self.state)
+
+    @property
+    def session(self):
+        return self.state.session
+
+    @property
+    def unusable(self):
+        return self.state.unusable
+
+    @property
+    def run_id(self):
+        return self.state.run_id
+
+    @run_id.setter
+    def run_id(self, run):
+        self.state.run_id = run
+
+    save = handed_on("_checkpoints", Checkpoints.save)
+    wait_for_save = handed_on("_checkpoints", Checkpoints.wait_for_save)
+    resume = handed_on("_checkpoints", Checkpoints.resume)
+    note_touched_rows = handed_on("_checkpoints", Checkpoints.note_touched_rows)
+    get_incremental_model = handed_on("_checkpoints", Checkpoints.get_incremental_model)
+    check_checkpoint_folder = handed_on("_checkpoints", Checkpoints.check_checkpoint_folder)
+    latest_checkpoint = handed_on("_checkpoints", Checkpoints.latest_checkpoint)
+    save_params_to_files = handed_on("_original_files", OriginalFiles.save_params_to_files)
+    load_dense_weights = handed_on("_original_files", OriginalFiles.load_dense_weights)
+    load_sparse_weights = handed_on("_original_files", OriginalFiles.load_sparse_weights)
+    load_dense_optimizer_states = handed_on(
+        "_original_files", OriginalFiles.load_dense_optimizer_states
+    )
+    load_sparse_optimizer_states = handed_on(
+        "_original_files", OriginalFiles.load_sparse_optimizer_states
+    )
 
     def train(self, rows, step):
         """Set rows {(slot, key): number} on their owners and go to a step."""
@@ -234,9 +319,9 @@ _fakes = weakref.WeakSet()
 
 
 def _come_along():
-    """A fake has no threads: faults of saving are made in children that use their parent's."""
+    """Faults of saving are made in children that use their parent's models."""
     for fake in list(_fakes):
-        fake._turn, fake._save_turn = Turn("model"), Turn("model")
+        fake._come_along()
 
 
 os.register_at_fork(after_in_child=_come_along)

@@ -7,7 +7,22 @@ import numpy.typing as npt
 Array = npt.NDArray[np.float64]
 
 #: Names in the order of the core's enum, with the number of state arrays.
-STATES = {"Adam": 2, "AdaGrad": 1, "MomentumSGD": 1, "Nesterov": 1, "SGD": 0}
+STATES = {
+    "Adam": 2,
+    "AdaGrad": 1,
+    "MomentumSGD": 1,
+    "Nesterov": 1,
+    "SGD": 0,
+    "Ftrl": 2,
+    "RowWiseAdaGrad": 1,
+}
+#: Those whose state is one number a row of a table.
+ROW_WISE = ("RowWiseAdaGrad",)
+
+
+def state_shape(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Shape of a state of rows of this shape."""
+    return (shape[0], 1) if name in ROW_WISE else shape
 
 
 def optimizer_step(
@@ -21,8 +36,14 @@ def optimizer_step(
     beta2: float = 0.999,
     epsilon: float = 1e-7,
     momentum_factor: float = 0.0,
+    beta: float = 0.0,
+    lambda1: float = 0.0,
+    lambda2: float = 0.0,
 ) -> tuple[Array, list[Array]]:
-    """Weights and states after update number `step` (from 1) with gradient `g`."""
+    """Weights and states after update number `step` (from 1) with gradient `g`.
+
+    Weights are rows of a table, (n, d), or dense ones, (n,), which are rows of their own.
+    """
     if name == "SGD":
         return w - lr * g, []
     if name == "MomentumSGD":
@@ -34,6 +55,14 @@ def optimizer_step(
     if name == "AdaGrad":
         a = states[0] + g * g
         return w - lr * g / (np.sqrt(a) + epsilon), [a]
+    if name == "RowWiseAdaGrad":
+        a = states[0] + ((g * g).mean(axis=1, keepdims=True) if g.ndim == 2 else g * g)
+        return w - lr * g / (np.sqrt(a) + epsilon), [a]
+    if name == "Ftrl":
+        n, tiny = states[0] + g * g, 2.0**-23
+        z = states[1] + g - (np.sqrt(n + tiny) - np.sqrt(states[0] + tiny)) * w / lr
+        root = np.sqrt(n + tiny) / lr + lambda2 + beta / lr
+        return np.where(np.abs(z) > lambda1, (lambda1 * np.sign(z) - z) / root, 0.0), [n, z]
     m = beta1 * states[0] + (1 - beta1) * g
     v = beta2 * states[1] + (1 - beta2) * g * g
     lr_t = lr * np.sqrt(1 - beta2**step) / (1 - beta1**step)

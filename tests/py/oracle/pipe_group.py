@@ -3,7 +3,7 @@
 
 import multiprocessing
 
-from hugectr.errors import CommError
+from hugectr.base.errors import CommError
 
 
 class PipeGroup:

@@ -3,7 +3,7 @@
 
 from oracle.small_net import DENSE, SIZES
 
-from hugectr.enums import DataReaderType_t
+from hugectr.spec.enums import DataReaderType_t
 from hugectr.tools import DataGenerator, DataGeneratorParams
 
 NAMES = {"Norm": "list.txt", "Raw": "a.bin", "Parquet": "list.txt"}

@@ -3,7 +3,7 @@
 
 import threading
 
-from hugectr.errors import CommError
+from hugectr.base.errors import CommError
 
 
 class _Job:

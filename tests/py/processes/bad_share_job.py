@@ -14,8 +14,8 @@ from faults.small_data import COLUMNS, arrays, table
 from oracle.small_net import build
 
 import hugectr
+from hugectr.base.errors import DataError
 from hugectr.data import write_file_list, write_norm
-from hugectr.errors import DataError
 from hugectr.processes import current
 
 kind, share, folder, out = sys.argv[1], float(sys.argv[2]), Path(sys.argv[3]), Path(sys.argv[4])

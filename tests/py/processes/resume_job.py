@@ -13,7 +13,7 @@ import numpy as np
 from oracle.small_net import SIZES, build
 
 from hugectr import checkpoints, processes
-from hugectr.enums import DataReaderType_t
+from hugectr.spec.enums import DataReaderType_t
 
 settings = json.loads(Path(sys.argv[1]).read_text())
 folder = Path(settings["folder"])

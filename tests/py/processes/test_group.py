@@ -4,7 +4,7 @@
 import pytest
 from processes import job
 
-from hugectr.errors import CommError
+from hugectr.base.errors import CommError
 from hugectr.processes.environment import first_host, place_of, started_by_mpi
 from hugectr.processes.solo import SoloGroup
 

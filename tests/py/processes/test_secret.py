@@ -9,7 +9,7 @@ import threading
 import pytest
 from processes import job
 
-from hugectr.errors import CommError
+from hugectr.base.errors import CommError
 from hugectr.processes import secret
 from hugectr.processes.environment import Place, place_of
 from hugectr.processes.rendezvous import _own_address

@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 from processes import job
 
-from hugectr import agreement
-from hugectr.errors import CommError, DataError
-from hugectr.processes import values
+from hugectr.base.errors import CommError, DataError
+from hugectr.processes import agreement, values
 from hugectr.processes.solo import SoloGroup
 
 VALUES = [

@@ -9,7 +9,7 @@ import numpy as np
 from oracle.small_net import build, losses
 
 from hugectr import processes
-from hugectr.enums import Check_t, DataReaderType_t
+from hugectr.spec.enums import Check_t, DataReaderType_t
 
 settings = json.loads(Path(sys.argv[1]).read_text())
 folder = Path(sys.argv[1]).parent

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/cpp/base/scalar_type.hpp"
+#include "core/cpp/embedding/placement/embedding_type.hpp"
+#include "core/cpp/optimizers/optimizers.hpp"
+
+namespace hugectr {
+
+enum class Combiner { Sum, Mean };
+/// How vectors of a training batch travel between devices: pooled by the owners of rows, or each
+/// distinct row once, pooled where it is used. Auto: rows where they are at most three quarters of
+/// the bytes, batch by batch.
+enum class ExchangeType { Auto, Pooled, Unique };
+
+/// One SparseEmbedding of a model: a table, and how its vectors are asked for.
+struct SparseEmbeddingHashParams {
+  std::string name;  ///< top name: what messages call the table
+  /// v3's type: what makes a row another row, and where rows are unless `placement` says so.
+  EmbeddingType type = EmbeddingType::DistributedSlotSparseEmbeddingHash;
+  std::optional<PlacementKind> placement;
+  Combiner combiner = Combiner::Sum;
+  ExchangeType exchange = ExchangeType::Auto;
+  std::size_t table_id = 0;  ///< position in the model; part of the seed of new rows
+  std::size_t slot_num = 0;
+  std::size_t embedding_vec_size = 0;  ///< d, 1..1024
+  bool i64_keys = false;
+  /// What exchange buffers are made for: forward()'s output and its gradient may hold float32,
+  /// float16 or bfloat16, of this size at most.
+  TensorScalarType output_type = TensorScalarType::Float32;
+  /// Rows a device may hold; 0 = as many as memory takes.
+  std::size_t max_vocabulary_size_per_gpu = 0;
+  /// Where slots are part of identity: slot k's new rows are uniform in +-sqrt(1/size[k]), else
+  /// +-0.05. The budget is then the sum over the device's slots, and wins over
+  /// max_vocabulary_size_per_gpu.
+  std::vector<std::size_t> slot_size_array;
+  OptParams opt_params;
+  std::size_t batch_size = 0;       ///< global, training
+  std::size_t batch_size_eval = 0;  ///< global
+
+  Identity identity() const { return identity_of(type); }
+  PlacementKind placement_kind() const { return placement.value_or(placement_of(type)); }
+  TensorScalarType key_type() const {
+    return i64_keys ? TensorScalarType::Int64 : TensorScalarType::UInt32;
+  }
+};
+
+}  // namespace hugectr

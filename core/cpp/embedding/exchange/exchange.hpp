@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/cpp/device/op.hpp"
+#include "core/cpp/device/resource_manager.hpp"
+#include "core/cpp/embedding/embedding_params.hpp"
+#include "core/cpp/embedding/lookup/lookup_plan.hpp"
+#include "core/cpp/embedding/placement/placement.hpp"
+#include "core/cpp/memory/general_buffer2.hpp"
+
+namespace hugectr {
+
+/// One table on one device, as an exchange sees it: who has which buckets, and memory for vectors
+/// on their way. What an exchange puts there has the type of the output it serves; the memory is
+/// made for the embedding's output type. No memory where there is one device only.
+class Route {
+ public:
+  Route(const SparseEmbeddingHashParams& params, const Placement& placement, GPUResource& gpu,
+        const std::string& owner);
+
+  const SparseEmbeddingHashParams& params() const { return params_; }
+  const Placement& placement() const { return placement_; }
+  std::size_t rank() const { return rank_; }
+  std::size_t device_count() const { return placement_.device_count(); }
+  std::size_t own_slots() const { return placement_.slots_of(rank_); }
+  /// Vectors of the larger of the two batches that are pooled on a device.
+  std::size_t pooled_vectors(std::size_t rank) const { return batch() * placement_.slots_of(rank); }
+  /// Vectors of a device's samples of that batch.
+  std::size_t packed_vectors() const { return batch() / device_count() * params_.slot_num; }
+
+  /// (samples, slots, d) of `type` at the beginning of: vectors as this device pools them.
+  TensorRef pooled(TensorScalarType type, std::size_t samples, std::size_t slots) const {
+    return vectors(pooled_.ref(), type, samples, slots);
+  }
+  /// ...: vectors of this device's samples, without gaps.
+  TensorRef packed(TensorScalarType type, std::size_t samples, std::size_t slots) const {
+    return vectors(packed_.ref(), type, samples, slots);
+  }
+  const std::shared_ptr<DeviceBuffer2>& arena() const { return arena_; }
+
+ private:
+  std::size_t batch() const { return std::max(params_.batch_size, params_.batch_size_eval); }
+  TensorRef vectors(const TensorRef& buffer, TensorScalarType type, std::size_t samples,
+                    std::size_t slots) const;
+
+  const SparseEmbeddingHashParams& params_;
+  const Placement& placement_;
+  std::size_t rank_;
+  std::shared_ptr<DeviceBuffer2> arena_;
+  TensorBag2 pooled_, packed_;
+};
+
+/// One table's part of an exchange.
+struct Shipment {
+  std::size_t table = 0;  ///< number in the group
+  const Route* route = nullptr;
+  const TablePlan* plan = nullptr;
+  /// Forward: the output (b, S, d), any row_stride. Backward: its gradient, in whose place comes
+  /// what the runs of the plan need, in memory of the route.
+  TensorRef vectors;
+};
+
+/// How vectors of a group of tables reach the devices whose samples need them, and how gradients
+/// come back. One object a device; both functions are collective, with the same tables in the same
+/// order everywhere.
+class Exchange {
+ public:
+  virtual ~Exchange() = default;
+  /// On the compute stream: rows of the plans -> outputs, which are overwritten.
+  virtual void forward(const OpContext& context, std::span<const Shipment> tables) const = 0;
+  /// On the stream that updates the tables.
+  virtual void backward(const OpContext& context, std::span<Shipment> tables) const = 0;
+};
+
+/// Owners send sums of whole buckets, or of their part of them. Also for a single device, where
+/// nothing travels.
+std::unique_ptr<Exchange> make_pooled_exchange();
+
+}  // namespace hugectr

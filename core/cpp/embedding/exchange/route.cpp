@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/embedding/exchange/exchange.hpp"
+
+namespace hugectr {
+
+Route::Route(const SparseEmbeddingHashParams& params, const Placement& placement, GPUResource& gpu,
+             const std::string& owner)
+    : params_(params), placement_(placement), rank_(gpu.get_global_id()) {
+  arena_ = DeviceBuffer2::create(owner + " exchange", DeviceAllocator(gpu.memory_resource()));
+  if (device_count() > 1) {
+    const std::size_t d = params.embedding_vec_size;
+    pooled_ = arena_->reserve({pooled_vectors(rank_), d}, params.output_type, "pooled vectors");
+    packed_ = arena_->reserve({packed_vectors(), d}, params.output_type, "packed vectors");
+  }
+  arena_->allocate();
+}
+
+TensorRef Route::vectors(const TensorRef& buffer, TensorScalarType type, std::size_t samples,
+                         std::size_t slots) const {
+  const std::size_t d = params_.embedding_vec_size;
+  HCTR_CHECK(samples * slots * d * size_of(type) <= buffer.size_in_bytes(), "a batch of ", samples,
+             " samples of ", to_string(type), " is larger than the exchange buffers were made for");
+  TensorRef ref = buffer;
+  ref.dtype = type;
+  ref.shape = {samples, slots, d};
+  ref.row_stride = slots * d;
+  return ref;
+}
+
+}  // namespace hugectr

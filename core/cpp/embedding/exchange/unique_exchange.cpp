@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/embedding/exchange/unique_exchange.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "core/cpp/comm/check_collective.hpp"
+#include "core/cpp/comm/communicator.hpp"
+#include "core/cpp/device/several.hpp"
+#include "core/cpp/embedding/exchange/request_counts.hpp"
+#include "core/cpp/ops/bucket_scale.hpp"
+#include "core/cpp/ops/embedding_gradient.hpp"
+#include "core/cpp/ops/embedding_lookup.hpp"
+#include "core/cpp/ops/expand_buckets.hpp"
+#include "core/cpp/ops/lookup_sort.hpp"
+#include "core/cpp/ops/row_requests.hpp"
+
+namespace hugectr {
+namespace {
+
+constexpr auto kU32 = TensorScalarType::UInt32;
+
+std::vector<std::size_t> times(std::vector<std::size_t> counts, std::size_t factor) {
+  for (std::size_t& count : counts) count *= factor;
+  return counts;
+}
+
+/// Sum of the first `count` numbers.
+std::size_t sum_of(const std::vector<std::size_t>& numbers, std::size_t count) {
+  return std::accumulate(numbers.begin(), numbers.begin() + static_cast<std::ptrdiff_t>(count),
+                         std::size_t{0});
+}
+
+/// Room for n numbers of one table, so that those of the next begin where vectors of them may.
+std::size_t padded(std::size_t n) { return (n + 63) / 64 * 64; }
+
+/// Elements begin .. begin + n - 1 of a buffer of uint32.
+TensorRef part_of(const TensorBag2& bag, std::size_t begin, std::size_t n) {
+  TensorRef ref = TablePlan::first(bag, n);
+  ref.data = ref.ptr<std::uint32_t>() + begin;
+  return ref;
+}
+
+/// Rows of the table that a request's number counts by.
+std::int64_t row_count_of(const TablePlan& plan) {
+  return static_cast<std::int64_t>(std::max<std::size_t>(plan.extent.rows, 1));
+}
+
+/// Of the buckets of a device's samples; empty: 1.
+TensorRef scale_of(const Shipment& table, std::size_t buckets) {
+  return table.route->params().combiner == Combiner::Mean
+             ? TablePlan::first(table.plan->unique.scale, buckets)
+             : TensorRef{};
+}
+
+}  // namespace
+
+/// A table whose rows travel, and its keys on their way: to each device, and from each owner.
+struct UniqueExchange::Chosen {
+  explicit Chosen(const PlannedLookup* lookup) : table(lookup) {}
+  const PlannedLookup* table;
+  std::vector<std::size_t> sent, taken;
+};
+
+UniqueExchange::UniqueExchange(GPUResource& gpu, std::string owner, std::size_t devices,
+                               std::size_t tables)
+    : gpu_(gpu), owner_(std::move(owner)), devices_(devices), rank_(gpu.get_global_id()) {
+  counts_arena_ =
+      DeviceBuffer2::create(owner_ + " request counts", DeviceAllocator(gpu.memory_resource()));
+  counts_ = counts_arena_->reserve({tables, 2, devices_}, TensorScalarType::Int64, "counts");
+  all_counts_ = counts_arena_->reserve({devices_, tables, 2, devices_}, TensorScalarType::Int64,
+                                       "all counts");
+  counts_arena_->allocate();
+  staging_arena_ =
+      DeviceBuffer2::create(owner_ + " request counts", DeviceAllocator(gpu.staging_resource()));
+  staging_arena_->reserve({devices_, tables, 2, devices_}, &counts_on_host_, "all counts");
+  staging_arena_->allocate();
+}
+
+void UniqueExchange::plan(std::span<const PlannedLookup> tables) {
+  const OpContext context = gpu_.plan_context();
+  request(context, tables);
+  exchange_counts(context, tables.size());
+  std::vector<Chosen> chosen;
+  for (std::size_t t = 0; t < tables.size(); ++t) {
+    const RequestCounts counts(counts_on_host_.get_ptr(), devices_, tables.size(), t);
+    UniquePlan& unique = tables[t].plan->unique;
+    unique.used = counts.complete() && worth_it(counts, tables[t]);
+    if (!unique.used) continue;
+    unique.asked = counts.each([&](std::size_t r) { return counts.rows(rank_, r); });
+    unique.given = counts.each([&](std::size_t r) { return counts.rows(r, rank_); });
+    Chosen& one = chosen.emplace_back(&tables[t]);
+    one.sent = counts.each([&](std::size_t r) { return counts.keys(rank_, r); });
+    one.taken = counts.each([&](std::size_t r) { return counts.keys(r, rank_); });
+    unique.keys = sum_of(one.taken, devices_);
+  }
+  if (chosen.empty()) return;
+  place(context, chosen);
+  sort_runs(context, chosen);
+  // A failure of what came from other devices must be known before a step is given these numbers.
+  context.stream->synchronize();
+}
+
+/// Which rows each device asks of this one, and how many. Uses the plans' runs for the requests.
+void UniqueExchange::request(const OpContext& context, std::span<const PlannedLookup> tables) {
+  std::vector<RequestRows> requests;
+  std::vector<LookupSort> sorts;
+  std::vector<CountRequests> counts;
+  const std::size_t width = 2 * devices_;
+  std::size_t keys = 0;
+  for (const PlannedLookup& table : tables) keys += padded(table.plan->key_count());
+  if (keys > request_keys_ || !request_arena_) reserve_request(keys);
+  std::size_t begin = 0;
+  for (std::size_t t = 0; t < tables.size(); ++t) {
+    TablePlan& plan = *tables[t].plan;
+    const std::size_t n = plan.key_count();
+    const std::int64_t row_count = row_count_of(plan);
+    TensorRef own_counts = counts_.ref();
+    own_counts.data = own_counts.ptr<std::int64_t>() + t * width;
+    own_counts.shape = {2, devices_};
+    own_counts.row_stride = devices_;
+    if (static_cast<std::uint64_t>(row_count) > 0xFFFFFFFFu / devices_) {
+      // Request numbers would not fit 32 bits: this device says so, and all go on with pooled
+      // vectors.
+      std::int64_t* const none = counts_on_host_.get_ptr() + t * width;
+      std::fill_n(none, width, std::int64_t{-1});
+      context.stream->copy(own_counts.data, none, own_counts.size_in_bytes());
+      continue;
+    }
+    if (!plan.unique.owner_fits(n)) {
+      context.stream->synchronize();
+      tables[t].released->synchronize();
+      plan.unique.reserve_owner(gpu_.memory_resource(), owner_ + " rows asked for", n);
+    }
+    const TensorRef own_requests = part_of(requests_, begin, n);
+    begin += padded(n);
+    requests.push_back({.rows = plan.key_rows(),
+                        .buckets = plan.key_buckets(),
+                        .requests = own_requests,
+                        .places = TablePlan::first(plan.unique.places, n + 1),
+                        .row_count = row_count,
+                        .buckets_per_device = static_cast<std::int64_t>(
+                            std::max<std::size_t>(plan.bucket_count() / devices_, 1))});
+    sorts.push_back({.rows = own_requests,
+                     .buckets = plan.own.places,
+                     .sorted_buckets = plan.sorted_buckets.ref(),
+                     .unique_rows = plan.unique_rows.ref(),
+                     .run_offsets = plan.run_offsets.ref(),
+                     .run_count = plan.run_count.ref(),
+                     .scratch = plan.scratch.ref(),
+                     .row_count = row_count * static_cast<std::int64_t>(devices_)});
+    counts.push_back({.requests = TablePlan::first(plan.unique_rows, n),
+                      .run_offsets = plan.run_offsets.ref(),
+                      .run_count = plan.run_count.ref(),
+                      .rows = plan.unique.rows.ref(),
+                      .counts = own_counts,
+                      .row_count = row_count});
+  }
+  run_several(context, std::move(requests));
+  run_several(context, std::move(sorts));
+  run_several(context, std::move(counts));
+}
+
+void UniqueExchange::exchange_counts(const OpContext& context, std::size_t tables) {
+  TensorRef own = counts_.ref(), all = all_counts_.ref();
+  own.shape = {tables, 2, devices_};
+  all.shape = {devices_, tables, 2, devices_};
+  all.row_stride = own.size();
+  context.communicator->all_gather(own, all, *context.stream);
+  context.stream->copy(counts_on_host_.get_ptr(), all.data, all.size_in_bytes());
+  context.stream->synchronize();
+}
+
+/// Whether rows fit the buffers of the exchange everywhere, and move less than pooled vectors
+/// would.
+bool UniqueExchange::worth_it(const RequestCounts& counts, const PlannedLookup& table) const {
+  const Route& route = *table.route;
+  const SparseEmbeddingHashParams& params = route.params();
+  const std::size_t samples = table.plan->samples / devices_;
+  // Sums of float16 gradients travel as float32.
+  const std::size_t width = params.output_type == TensorScalarType::Float16 ? 2 : 1;
+  std::size_t most = 0, most_keys = 0;
+  for (std::size_t device = 0; device < devices_; ++device) {
+    const std::size_t self = counts.rows(device, device);
+    const std::size_t asked = counts.sum(devices_, [&](auto r) { return counts.rows(device, r); });
+    const std::size_t given = counts.sum(devices_, [&](auto r) { return counts.rows(r, device); });
+    if (asked * width > route.pooled_vectors(device) || given * width > route.packed_vectors()) {
+      return false;
+    }
+    most = std::max({most, asked - self, given - self});
+    const std::size_t own = counts.keys(device, device);
+    most_keys = std::max(
+        {most_keys, counts.sum(devices_, [&](auto r) { return counts.keys(device, r); }) - own,
+         counts.sum(devices_, [&](auto r) { return counts.keys(r, device); }) - own});
+  }
+  if (params.exchange == ExchangeType::Unique) return true;
+  // Bytes there and back of the device that moves most, and 4 a key and row at planning time. Rows
+  // are gathered, and pooled by the device that asked: about one pass over the vectors more.
+  const std::size_t vector = params.embedding_vec_size * size_of(params.output_type);
+  const std::size_t pooled = (devices_ - 1) * samples * route.placement().slots_of(0) * 2 * vector;
+  const std::size_t unique = most * (1 + width) * vector + 4 * (most_keys + most);
+  return 4 * unique <= 3 * pooled;
+}
+
+/// Takes the runs that the owners have made of this device's keys.
+void UniqueExchange::place(const OpContext& context, std::span<const Chosen> chosen) {
+  std::vector<CollectiveCall> calls;
+  std::vector<RebaseOffsets> rebased;
+  std::vector<ExpandBuckets> expanded;
+  std::vector<PlaceRequests> placed;
+  std::vector<BucketScale> scales;
+  std::size_t keys = 0;
+  for (const Chosen& one : chosen) keys += padded(one.table->plan->unique.keys);
+  if (keys > placing_keys_ || !placing_arena_) reserve_placing(keys);
+  std::size_t begin = 0;
+  for (const Chosen& one : chosen) {
+    const SparseEmbeddingHashParams& params = one.table->route->params();
+    TablePlan& plan = *one.table->plan;
+    UniquePlan& unique = plan.unique;
+    const std::size_t asked = unique.asked_rows(), given = unique.given_rows(), n = unique.keys;
+    const std::size_t m = plan.samples / devices_ * params.slot_num;
+    if (!unique.asker_fits(n, m)) {
+      context.stream->synchronize();
+      one.table->released->synchronize();
+      unique.reserve_asker(gpu_.memory_resource(), owner_ + " rows that come", n, m);
+    }
+    const TensorRef own_keys = part_of(keys_, begin, n), buckets = part_of(buckets_, begin, n);
+    const TensorRef offsets = part_of(offsets_, begin, given);  // a row has a key
+    begin += padded(n);
+    calls.push_back({.collective = "all_to_all",
+                     .in = TablePlan::first(plan.sorted_buckets, plan.own.keys.size()),
+                     .out = own_keys,
+                     .send_counts = one.sent,
+                     .receive_counts = one.taken});
+    calls.push_back({.collective = "all_to_all",
+                     .in = TablePlan::first(plan.run_offsets, asked),
+                     .out = offsets,
+                     .send_counts = unique.asked,
+                     .receive_counts = unique.given});
+    TensorRef row_offsets = one.table->batch->row_offsets;
+    row_offsets.data = row_offsets.ptr<std::uint32_t>() + rank_ * m;
+    row_offsets.shape = {m + 1};
+    const TensorRef own_offsets = TablePlan::first(unique.row_offsets, m + 1);
+    rebased.push_back({.row_offsets = row_offsets, .own_offsets = own_offsets});
+    expanded.push_back({.row_offsets = own_offsets, .buckets = buckets});
+    PlaceRequests& requests = placed.emplace_back(
+        PlaceRequests{.offsets = offsets,
+                      .keys = own_keys,
+                      .row_offsets = row_offsets,
+                      .buckets = buckets,
+                      .run_offsets = TablePlan::first(unique.run_offsets, given + 1),
+                      .numbers = TablePlan::first(unique.given_places, n),
+                      .sorted_buckets = TablePlan::first(unique.sorted_buckets, n)});
+    for (std::size_t r = 0; r < devices_; ++r) {
+      requests.row_starts.push_back(static_cast<std::int64_t>(sum_of(unique.given, r)));
+      requests.key_starts.push_back(static_cast<std::int64_t>(sum_of(one.taken, r)));
+    }
+    if (params.combiner == Combiner::Mean) {
+      scales.push_back({.row_offsets = own_offsets, .scale = TablePlan::first(unique.scale, m)});
+    }
+  }
+  context.communicator->together(calls, *context.stream);
+  run_several(context, std::move(rebased));
+  run_several(context, std::move(expanded));
+  run_several(context, std::move(placed));
+  run_several(context, std::move(scales));
+}
+
+/// What comes back from the devices is a bucket each, in the order of the devices.
+void UniqueExchange::sort_runs(const OpContext& context, std::span<const Chosen> chosen) const {
+  std::vector<LookupSort> sorts;
+  for (const Chosen& one : chosen) {
+    const TablePlan& plan = *one.table->plan;
+    const std::size_t asked = plan.unique.asked_rows();
+    sorts.push_back({.rows = TablePlan::first(plan.unique.rows, asked),
+                     .buckets = TablePlan::first(plan.unique.places, asked),
+                     .sorted_buckets = plan.sorted_buckets.ref(),
+                     .unique_rows = plan.unique_rows.ref(),
+                     .run_offsets = plan.run_offsets.ref(),
+                     .run_count = plan.run_count.ref(),
+                     .scratch = plan.scratch.ref(),
+                     .row_count = row_count_of(plan)});
+  }
+  run_several(context, std::move(sorts));
+}
+
+/// Owners give the rows that were asked for; who asked pools them.
+void UniqueExchange::forward(const OpContext& context, std::span<const Shipment> tables) const {
+  std::vector<EmbeddingLookup> gathers, pools;
+  std::vector<CollectiveCall> calls;
+  for (const Shipment& table : tables) {
+    const UniquePlan& unique = table.plan->unique;
+    const TensorRef& output = table.vectors;
+    const std::size_t d = output.shape[2], buckets = output.shape[0] * output.shape[1];
+    const std::size_t asked = unique.asked_rows(), given = unique.given_rows();
+    const TensorRef rows = table.route->pooled(output.dtype, asked, 1);
+    TensorRef came = table.route->packed(output.dtype, given, 1);
+    if (asked > 0) {
+      gathers.push_back({.rows = table.plan->staged.of_keys,
+                         .row_offsets = TablePlan::first(unique.places, asked + 1),
+                         .weights = table.plan->staged.arrays.vectors,
+                         .out = rows});
+    }
+    calls.push_back({.collective = "all_to_all",
+                     .in = rows,
+                     .out = came,
+                     .send_counts = times(unique.asked, d),
+                     .receive_counts = times(unique.given, d)});
+    came.shape = {given, d};
+    pools.push_back({.rows = TablePlan::first(unique.given_places, unique.keys),
+                     .row_offsets = TablePlan::first(unique.row_offsets, buckets + 1),
+                     .weights = came,
+                     .scale = scale_of(table, buckets),
+                     .out = output});
+  }
+  run_several(context, std::move(gathers));
+  context.communicator->together(calls, *context.stream);
+  run_several(context, std::move(pools));
+}
+
+/// Who asked sums its gradients by row and gives the sums back.
+void UniqueExchange::backward(const OpContext& context, std::span<Shipment> tables) const {
+  std::vector<EmbeddingGradient> gradients;
+  std::vector<CollectiveCall> calls;
+  for (Shipment& table : tables) {
+    const UniquePlan& unique = table.plan->unique;
+    const TensorRef gradient = table.vectors;
+    const std::size_t d = gradient.shape[2];
+    const std::size_t asked = unique.asked_rows(), given = unique.given_rows();
+    // A key of every sample would leave the range of float16.
+    const TensorScalarType type =
+        gradient.dtype == TensorScalarType::Float16 ? TensorScalarType::Float32 : gradient.dtype;
+    TensorRef sums = table.route->packed(type, given, 1);
+    table.vectors = table.route->pooled(type, asked, 1);
+    sums.shape = {given, d};
+    gradients.push_back({.sorted_buckets = TablePlan::first(unique.sorted_buckets, unique.keys),
+                         .run_offsets = TablePlan::first(unique.run_offsets, given + 1),
+                         .gradient = gradient,
+                         .scale = scale_of(table, gradient.shape[0] * gradient.shape[1]),
+                         .sums = sums});
+    calls.push_back({.collective = "all_to_all",
+                     .in = sums,
+                     .out = table.vectors,
+                     .send_counts = times(unique.given, d),
+                     .receive_counts = times(unique.asked, d)});
+  }
+  run_several(context, std::move(gradients));
+  context.communicator->together(calls, *context.stream);
+}
+
+void UniqueExchange::reserve_request(std::size_t n) {
+  gpu_.plan_stream().synchronize();
+  const std::size_t size = TablePlan::with_reserve(n);
+  auto next = DeviceBuffer2::create(owner_ + " requests", DeviceAllocator(gpu_.memory_resource()));
+  requests_ = next->reserve({size}, kU32, "requests");
+  request_keys_ = 0;
+  next->allocate();
+  request_arena_ = std::move(next);
+  request_keys_ = size;
+}
+
+void UniqueExchange::reserve_placing(std::size_t n) {
+  gpu_.plan_stream().synchronize();
+  const std::size_t size = TablePlan::with_reserve(n);
+  auto next =
+      DeviceBuffer2::create(owner_ + " rows that come", DeviceAllocator(gpu_.memory_resource()));
+  keys_ = next->reserve({size}, kU32, "keys in the order of rows that come");
+  offsets_ = next->reserve({size}, kU32, "owners' runs");
+  buckets_ = next->reserve({size}, kU32, "bucket of each key");
+  placing_keys_ = 0;
+  next->allocate();
+  placing_arena_ = std::move(next);
+  placing_keys_ = size;
+}
+
+std::vector<MemoryReportEntry> UniqueExchange::memory_report() const {
+  std::vector<MemoryReportEntry> report;
+  for (const auto& arena : {counts_arena_, request_arena_, placing_arena_}) {
+    if (arena) report.insert(report.end(), arena->report().begin(), arena->report().end());
+  }
+  return report;
+}
+
+}  // namespace hugectr

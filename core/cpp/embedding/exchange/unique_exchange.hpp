@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/cpp/embedding/exchange/exchange.hpp"
+
+namespace hugectr {
+
+class RequestCounts;
+
+/// One table's part of a training batch that is being planned.
+struct PlannedLookup {
+  const Route* route = nullptr;
+  TablePlan* plan = nullptr;
+  const SparseTensor* batch = nullptr;
+  Event* released = nullptr;  ///< of the plan
+};
+
+/// Each distinct row of a device's samples travels to it once, and its gradient back once, summed
+/// over those samples. On keys of a power law that is about a sixth of the bytes that pooled
+/// vectors of one-hot slots take.
+///
+/// plan() counts what either exchange would move and chooses table by table, the same on all
+/// devices, from nothing but the keys of the batch: a run that is resumed chooses the same again.
+class UniqueExchange final : public Exchange {
+ public:
+  /// For at most `tables` tables at once on several devices.
+  UniqueExchange(GPUResource& gpu, std::string owner, std::size_t devices, std::size_t tables);
+
+  /// On the plan stream, once the plans' rows are known: of the tables whose rows are to travel
+  /// fills plan.unique (used is then true) and the plan's runs, and waits for them. One exchange of
+  /// counts for all tables. Collective.
+  void plan(std::span<const PlannedLookup> tables);
+  void forward(const OpContext& context, std::span<const Shipment> tables) const override;
+  /// A vector for each row that was asked for (asked_rows, 1, d), which are the buckets of the
+  /// plan's runs. float16 travels as float32.
+  void backward(const OpContext& context, std::span<Shipment> tables) const override;
+
+  std::vector<MemoryReportEntry> memory_report() const;
+
+ private:
+  struct Chosen;
+
+  void request(const OpContext& context, std::span<const PlannedLookup> tables);
+  void exchange_counts(const OpContext& context, std::size_t tables);
+  bool worth_it(const RequestCounts& counts, const PlannedLookup& table) const;
+  void place(const OpContext& context, std::span<const Chosen> chosen);
+  void sort_runs(const OpContext& context, std::span<const Chosen> chosen) const;
+  void reserve_request(std::size_t n);
+  void reserve_placing(std::size_t n);
+
+  GPUResource& gpu_;
+  std::string owner_;
+  std::size_t devices_, rank_;
+
+  // Used within one plan, by the plan stream alone; keys of one table after those of another.
+  std::shared_ptr<DeviceBuffer2> counts_arena_, staging_arena_, request_arena_, placing_arena_;
+  TensorBag2 counts_, all_counts_;  ///< (tables, 2, N), (N, tables, 2, N)
+  Tensor2<std::int64_t> counts_on_host_;
+  std::size_t request_keys_ = 0, placing_keys_ = 0;
+  TensorBag2 requests_;  ///< owner
+  /// Asker: keys in the order of the rows that come, where the owners' runs begin, the bucket of
+  /// each key.
+  TensorBag2 keys_, offsets_, buckets_;
+};
+
+}  // namespace hugectr

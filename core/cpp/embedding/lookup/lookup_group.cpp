@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/embedding/lookup/lookup_group.hpp"
+
+#include <exception>
+
+#include "core/cpp/base/log.hpp"
+#include "core/cpp/embedding/lookup/device_lookup.hpp"
+
+namespace hugectr {
+namespace {
+
+void check_params(const SparseEmbeddingHashParams& params, std::size_t device_count) {
+  const std::string& name = params.name;
+  HCTR_CHECK(params.slot_num >= 1, "embedding '", name, "' needs at least one slot");
+  HCTR_CHECK(params.embedding_vec_size >= 1 && params.embedding_vec_size <= 1024, "embedding '",
+             name, "' has embedding_vec_size ", params.embedding_vec_size,
+             ", allowed are 1 to 1024");
+  HCTR_CHECK(params.slot_size_array.empty() || params.slot_size_array.size() == params.slot_num,
+             "embedding '", name, "' has ", params.slot_num, " slots and a slot_size_array of ",
+             params.slot_size_array.size(), ": give one size a slot, or none");
+  const TensorScalarType type = params.output_type;
+  HCTR_CHECK(type == TensorScalarType::Float32 || type == TensorScalarType::Float16 ||
+                 type == TensorScalarType::BFloat16,
+             "embedding '", name, "' has output_type ", to_string(type),
+             ", allowed are float32, float16 and bfloat16");
+  HCTR_CHECK(params.batch_size % device_count == 0 && params.batch_size_eval % device_count == 0,
+             "embedding '", name, "': batch sizes ", params.batch_size, " and ",
+             params.batch_size_eval, " must be multiples of the ", device_count, " devices");
+  HCTR_CHECK(params.identity() == Identity::SlotAndKey || params.slot_num == 1 ||
+                 params.placement_kind() == PlacementKind::ByKey,
+             "embedding '", name, "': a key is one row in all of its ", params.slot_num,
+             " slots, so that it can not be placed by slot; place it by key");
+}
+
+}  // namespace
+
+bool may_travel_together(const SparseEmbeddingHashParams& a, const SparseEmbeddingHashParams& b) {
+  return a.i64_keys == b.i64_keys && a.output_type == b.output_type &&
+         a.opt_params.optimizer == b.opt_params.optimizer &&
+         a.opt_params.update_type == b.opt_params.update_type;
+}
+
+LookupGroup::LookupGroup(const std::vector<SparseEmbeddingHashParams>& tables,
+                         std::shared_ptr<ResourceManager> resources) {
+  HCTR_CHECK(!tables.empty(), "a lookup group needs a table");
+  for (const SparseEmbeddingHashParams& params : tables) {
+    check_params(params, resources->get_global_gpu_count());
+    tables_.push_back(std::make_unique<ShardedTable>(params, resources));
+  }
+  for (std::size_t id = 0; id < resources->get_local_gpu_count(); ++id) {
+    devices_.push_back(std::make_unique<DeviceLookup>(tables_, resources->get_local_gpu(id)));
+  }
+}
+
+LookupGroup::~LookupGroup() {
+  for (const auto& device : devices_) {
+    try {
+      device->gpu().plan_stream().synchronize();
+    } catch (const std::exception& e) {
+      log(LogLevel::Warning, concat(device->owner(), ": ", e.what()));
+    }
+  }
+}
+
+void LookupGroup::plan(std::size_t local_id, std::span<const SparseTensor> batch, PlanSlot slot,
+                       bool train) {
+  devices_.at(local_id)->plan(batch, slot, train);
+}
+
+void LookupGroup::wait_for_slot(std::size_t local_id, PlanSlot slot) {
+  devices_.at(local_id)->wait_for_slot(slot);
+}
+
+void LookupGroup::forward(std::size_t local_id, PlanSlot slot, std::span<const TensorRef> outputs) {
+  devices_.at(local_id)->forward(slot, outputs);
+}
+
+void LookupGroup::backward_and_update(std::size_t local_id, PlanSlot slot,
+                                      std::span<const TensorRef> gradients,
+                                      const UpdateScalars& scalars, bool beside) {
+  devices_.at(local_id)->backward_and_update(slot, gradients, scalars, beside);
+}
+
+void LookupGroup::drop_plan(PlanSlot slot) {
+  std::exception_ptr failed;
+  for (auto& device : devices_) {
+    try {
+      device->drop_plan(slot);
+    } catch (const std::exception&) {
+      failed = std::current_exception();
+    }
+  }
+  if (failed) std::rethrow_exception(failed);
+}
+
+std::vector<MemoryReportEntry> LookupGroup::memory_report() const {
+  std::vector<MemoryReportEntry> report;
+  for (const auto& device : devices_) device->report_memory(report);
+  return report;
+}
+
+}  // namespace hugectr

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/cpp/base/export.hpp"
+#include "core/cpp/data/data_reader.hpp"
+#include "core/cpp/embedding/sharded_table.hpp"
+
+namespace hugectr {
+
+class DeviceLookup;
+
+/// A training batch is planned one ahead: two plans are alive at once, and one for evaluation.
+enum class PlanSlot : int { Train0 = 0, Train1 = 1, Eval = 2 };
+
+/// Device scalars of an update.
+struct UpdateScalars {
+  TensorRef lr;       ///< (1) float32
+  TensorRef step;     ///< (1) int64
+  TensorRef unscale;  ///< (1) float32, or empty: 1
+};
+
+/// Tables that travel together: one plan a batch and one exchange each way for all of them, vector
+/// sizes, combiners and placements alike or not. Each table keeps its own index, rows, plan
+/// (TablePlan) and buffers, so that a table's numbers do not depend on who travels with it; what
+/// the group makes one is the work:
+///
+///   an op of all tables is one (several.hpp): on a GPU one launch with a list of tables, where
+///     launches, not bytes, are what small tables cost
+///   the host waits once for own keys of all tables, once for their rows, and once for what devices
+///     ask each other
+///   vectors of all tables that go by the same exchange travel in one collective
+///     (Communicator::together), each from and to its own buffers, so that nothing is packed
+///
+/// Any tables can be a group. may_travel_together() is what a model goes by.
+///
+/// The functions with local_id are called by that device's own thread, all devices at the same
+/// time; the others by one thread while nothing else runs. What they are given and write holds an
+/// entry a table, in the order of the tables.
+class HCTR_API LookupGroup {
+ public:
+  LookupGroup(const std::vector<SparseEmbeddingHashParams>& tables,
+              std::shared_ptr<ResourceManager> resources);
+  /// Waits for the plan streams: plan() leaves work there that uses this object's memory.
+  ~LookupGroup();
+
+  std::size_t size() const { return tables_.size(); }
+  ShardedTable& table(std::size_t i) { return *tables_.at(i); }
+  const ShardedTable& table(std::size_t i) const { return *tables_.at(i); }
+
+  /// Stage 2b, on the plan stream: filters this device's keys, looks them up (train: inserts),
+  /// makes room, writes new rows, sorts. Returns when the keys have been read and every error is
+  /// known; forward() waits for what is then left on the plan stream. Throws InvalidArgument for
+  /// the reserved key (sample, slot named), OutOfMemory for a full budget (table, device, rows
+  /// asked and allowed); the tables are then as before the call.
+  /// With several devices training plans are collective, unless every exchange is Pooled.
+  void plan(std::size_t local_id, std::span<const SparseTensor> batch, PlanSlot slot, bool train);
+  /// Makes the plan stream wait until nothing reads the slot's former plan. plan() does so itself:
+  /// this is for those who measure it.
+  void wait_for_slot(std::size_t local_id, PlanSlot slot);
+  /// Drops a training plan that will not train: rows it inserted are taken back.
+  void drop_plan(PlanSlot slot);
+  /// Stage 3, on the compute stream: outputs (b, S, d), any row_stride, are overwritten; float32,
+  /// float16 or bfloat16 (vectors travel between devices in that type). Collective.
+  void forward(std::size_t local_id, PlanSlot slot, std::span<const TensorRef> outputs);
+  /// gradients (b, S, d) of the outputs, any of their types -> every touched row updated; the
+  /// plan's new rows become visible to evaluation and dumps. An empty gradient leaves its table
+  /// out. `unscale` multiplies gradients; 0 leaves rows, states and their last step as they are.
+  /// Collective. Of a frozen table: only the visibility. `beside`: on the exchange stream, for who
+  /// makes it wait for the gradients, and the compute stream for its end.
+  void backward_and_update(std::size_t local_id, PlanSlot slot,
+                           std::span<const TensorRef> gradients, const UpdateScalars& scalars,
+                           bool beside = false);
+
+  std::vector<MemoryReportEntry> memory_report() const;
+
+ private:
+  std::vector<std::unique_ptr<ShardedTable>> tables_;
+  std::vector<std::unique_ptr<DeviceLookup>> devices_;
+};
+
+/// Whether two tables of a model are one group: keys of one type, one optimizer and update type,
+/// and vectors that travel in one type. Others would be no fewer launches.
+HCTR_API bool may_travel_together(const SparseEmbeddingHashParams& a,
+                                  const SparseEmbeddingHashParams& b);
+
+}  // namespace hugectr

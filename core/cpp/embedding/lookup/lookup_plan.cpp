@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/embedding/lookup/lookup_plan.hpp"
+
+#include <algorithm>
+
+namespace hugectr {
+void TablePlan::allocate(const std::shared_ptr<MemoryResource>& memory, const std::string& owner,
+                         std::size_t n, std::size_t bucket_count, bool sorted) {
+  const std::size_t keys = std::max(key_capacity, with_reserve(n));
+  const std::size_t bucket_max = std::max(bucket_capacity, bucket_count);
+  auto next = DeviceBuffer2::create(owner, DeviceAllocator(memory));
+  constexpr auto kU32 = TensorScalarType::UInt32;
+  buckets = next->reserve({keys}, kU32, "bucket of each key");
+  rows = next->reserve({keys}, kU32, "row of each key");
+  scale = next->reserve({bucket_max}, TensorScalarType::Float32, "scale of each bucket");
+  if (sorted) {
+    sorted_buckets = next->reserve({keys}, kU32, "sorted buckets");
+    unique_rows = next->reserve({keys}, kU32, "unique rows");
+    run_offsets = next->reserve({keys + 1}, kU32, "run offsets");
+    run_count = next->reserve({1}, TensorScalarType::Int64, "run count");
+    scratch = next->reserve({2 * keys}, TensorScalarType::UInt64, "sort scratch");
+  }
+  key_capacity = bucket_capacity = 0;
+  next->allocate();
+  arena = std::move(next);
+  key_capacity = keys;
+  bucket_capacity = bucket_max;
+}
+
+void TablePlan::allocate_filter(const std::shared_ptr<MemoryResource>& memory,
+                                const std::string& owner, TensorScalarType key_type, std::size_t n,
+                                std::size_t bucket_count, bool with_places) {
+  const std::size_t keys = std::max(filter_key_capacity, with_reserve(n));
+  const std::size_t bucket_max = std::max(filter_bucket_capacity, bucket_count);
+  auto next = DeviceBuffer2::create(owner, DeviceAllocator(memory));
+  own_keys = next->reserve({keys}, key_type, "own keys");
+  own_row_offsets = next->reserve({bucket_max + 1}, TensorScalarType::UInt32, "own row offsets");
+  if (with_places) own_places = next->reserve({keys}, TensorScalarType::UInt32, "own places");
+  filter_key_capacity = filter_bucket_capacity = 0;
+  next->allocate();
+  filter_arena = std::move(next);
+  filter_key_capacity = keys;
+  filter_bucket_capacity = bucket_max;
+}
+
+}  // namespace hugectr

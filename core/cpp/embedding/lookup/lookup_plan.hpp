@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/cpp/device/resource_manager.hpp"
+#include "core/cpp/embedding/exchange/unique_plan.hpp"
+#include "core/cpp/embedding/placement/placement.hpp"
+#include "core/cpp/embedding/table/table.hpp"
+#include "core/cpp/memory/general_buffer2.hpp"
+
+namespace hugectr {
+
+class Exchange;
+
+/// What forward, backward and update of one batch need to know of one table on one device. Made on
+/// the plan stream from keys alone; read on the compute stream.
+///
+/// The plan also fixes which rows the step may see, so that the table can grow under the next plan
+/// while this one trains.
+struct TablePlan {
+  /// Whether the buffers hold n own keys and as many buckets.
+  bool fits(std::size_t n, std::size_t bucket_count) const {
+    return arena && n <= key_capacity && bucket_count <= bucket_capacity;
+  }
+  /// New buffers, at least as large as the old ones; no stream may use those any more.
+  void allocate(const std::shared_ptr<MemoryResource>& memory, const std::string& owner,
+                std::size_t n, std::size_t bucket_count, bool sorted);
+  bool filter_fits(std::size_t n, std::size_t bucket_count) const {
+    return filter_arena && n <= filter_key_capacity && bucket_count <= filter_bucket_capacity;
+  }
+  void allocate_filter(const std::shared_ptr<MemoryResource>& memory, const std::string& owner,
+                       TensorScalarType key_type, std::size_t n, std::size_t bucket_count,
+                       bool with_places);
+
+  /// A little more than asked for, so that batches of varying size settle soon.
+  static std::size_t with_reserve(std::size_t n) { return n + n / 8 + 64; }
+  /// The first n elements of a buffer.
+  static TensorRef first(const TensorBag2& bag, std::size_t n) {
+    TensorRef ref = bag.ref();
+    ref.shape = {n};
+    ref.row_stride = 1;
+    return ref;
+  }
+
+  std::size_t key_count() const { return own.keys.size(); }
+  std::size_t bucket_count() const { return own.row_offsets.size() - 1; }
+  TensorRef key_buckets() const { return first(buckets, key_count()); }
+  TensorRef key_rows() const { return first(rows, key_count()); }
+
+  // Buffers, once a plan slot.
+  std::shared_ptr<DeviceBuffer2> arena, filter_arena;
+  std::size_t key_capacity = 0, bucket_capacity = 0;
+  std::size_t filter_key_capacity = 0, filter_bucket_capacity = 0;
+  TensorBag2 own_keys, own_row_offsets, own_places;                         // filter_keys
+  TensorBag2 buckets, rows, scale;                                          // every plan
+  TensorBag2 sorted_buckets, unique_rows, run_offsets, run_count, scratch;  // where rows are sorted
+
+  // The present plan.
+  FilterKeyStorage own;
+  std::size_t samples = 0;             ///< B
+  HashTable::State before;             ///< of the table when the plan was made
+  RowExtent extent;                    ///< rows of the table, with those it inserted
+  TensorRef reused;                    ///< of these the ones whose numbers were free
+  StagedRows staged;                   ///< where the rows of the plan lie
+  TensorRef bucket_scale;              ///< of the buckets of this device; empty: 1
+  TensorRef run_scale;                 ///< of the buckets of the runs; empty: 1
+  TensorRef stamps;                    ///< empty unless touched rows are noted
+  UniquePlan unique;                   ///< used: the runs are those of the rows asked for
+  const Exchange* exchange = nullptr;  ///< how its vectors travel
+  std::uint64_t generation = 0;        ///< of the table: a plan from before it is void
+  std::shared_ptr<const void> pin;     ///< while it waits to train
+};
+
+/// One batch, planned for all tables of a group on one device.
+struct LookupPlan {
+  enum class State { Empty, Planned, Trained };
+
+  bool waits_to_train() const { return train && state == State::Planned; }
+
+  State state = State::Empty;
+  bool train = false;
+  std::uint64_t number = 0;  ///< later plans have greater ones
+  std::vector<TablePlan> tables;
+  std::unique_ptr<Event> ready;     ///< plan stream: the plan is made
+  std::unique_ptr<Event> released;  ///< compute stream: nothing reads it any more
+};
+
+}  // namespace hugectr

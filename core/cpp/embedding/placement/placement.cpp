@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/embedding/placement/placement.hpp"
+
+#include <algorithm>
+
+#include "core/cpp/base/error.hpp"
+
+namespace hugectr {
+
+ColumnRange Placement::columns(std::size_t, std::size_t vec_size) const { return {0, vec_size}; }
+
+std::size_t Placement::sum_of_slots(std::size_t rank,
+                                    const std::vector<std::size_t>& of_slot) const {
+  const SlotOfBucket slot_of = slot_of_bucket(rank);
+  std::size_t sum = 0;
+  for (std::size_t i = 0; i < slots_of(rank); ++i) {
+    sum += of_slot.at(slot_of(static_cast<std::uint32_t>(i)));
+  }
+  return sum;
+}
+
+FilterKeys Placement::filter_keys(std::size_t rank, const SparseTensor& csr,
+                                  const FilterKeyStorage& own, bool by_slot) const {
+  return {.keys = csr.keys,
+          .row_offsets = csr.row_offsets,
+          .own_keys = own.keys,
+          .own_row_offsets = own.row_offsets,
+          .own_places = own.places,
+          .slot_num = static_cast<std::int64_t>(slot_num_),
+          .rank = static_cast<std::int64_t>(rank),
+          .device_count = static_cast<std::int64_t>(device_count_),
+          .by_slot = by_slot};
+}
+
+std::unique_ptr<Placement> make_placement(PlacementKind kind, std::size_t slot_num,
+                                          std::size_t device_count) {
+  return kind == PlacementKind::BySlot ? make_by_slot(slot_num, device_count)
+                                       : make_by_key(slot_num, device_count);
+}
+
+PlacementKind placement_named(const std::string& name) {
+  std::string known;
+  for (const PlacementKind kind : {PlacementKind::ByKey, PlacementKind::BySlot}) {
+    const std::string its = make_placement(kind, 1, 1)->name();
+    if (its == name) return kind;
+    known += (known.empty() ? "" : ", ") + its;
+  }
+  throw InvalidArgument(
+      concat("placement '", name, "' is unknown, this version has ", known, ": update hugectr"));
+}
+
+std::vector<std::uint32_t> row_owners(std::optional<PlacementKind> kind,
+                                      std::span<const std::int64_t> keys,
+                                      std::span<const std::uint64_t> slots,
+                                      std::size_t device_count) {
+  HCTR_CHECK(slots.empty() || slots.size() == keys.size(), "rows have ", keys.size(), " keys and ",
+             slots.size(), " slots");
+  HCTR_CHECK(device_count > 0, "owners of rows: no device");
+  const std::size_t slot_num =
+      slots.empty() ? 1 : *std::max_element(slots.begin(), slots.end()) + 1;
+  const Identity identity = slots.empty() ? Identity::Key : Identity::SlotAndKey;
+  const auto placement =
+      make_placement(kind.value_or(placement_of(identity)), slot_num, device_count);
+  std::vector<std::uint32_t> owners(keys.size());
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    // As saved: keys of uint32 were widened without sign already.
+    const auto widened = static_cast<std::uint64_t>(keys[i]);
+    const DeviceRange range = placement->owners(widened, slots.empty() ? 0 : slots[i]);
+    owners[i] = static_cast<std::uint32_t>(range.first);
+  }
+  return owners;
+}
+
+}  // namespace hugectr

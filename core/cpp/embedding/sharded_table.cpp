@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/embedding/sharded_table.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <utility>
+
+#include "core/cpp/embedding/table/row_erase.hpp"
+#include "core/cpp/embedding/table/row_load.hpp"
+#include "core/cpp/ops/stamp_rows.hpp"
+#include "core/cpp/optimizers/optimizers.hpp"
+
+namespace hugectr {
+namespace {
+
+constexpr double kInitialBound = 0.05f;
+
+std::uint64_t next_number() {
+  static std::atomic<std::uint64_t> count{0};
+  return ++count;
+}
+
+/// Whether slot sizes say how many rows there are, and how large new ones.
+bool sized_by_slot(const SparseEmbeddingHashParams& params) {
+  return params.identity() == Identity::SlotAndKey && !params.slot_size_array.empty();
+}
+
+TableSpec spec_of(const SparseEmbeddingHashParams& params, std::uint64_t seed) {
+  TableSpec spec;
+  spec.name = params.name;
+  spec.number = params.table_id;
+  spec.seed = seed;
+  spec.key_type = params.key_type();
+  spec.identity = params.identity();
+  spec.slot_num = params.slot_num;
+  spec.vec_size = params.embedding_vec_size;
+  spec.opt_params = params.opt_params;
+  if (!sized_by_slot(params)) {
+    spec.initial_bounds = {kInitialBound};
+    return spec;
+  }
+  for (const std::size_t size : params.slot_size_array) {
+    const auto keys = static_cast<double>(std::max<std::size_t>(size, 1));
+    spec.initial_bounds.push_back(std::sqrt(1.0 / keys));
+  }
+  return spec;
+}
+
+RowBudget budget_of(const SparseEmbeddingHashParams& params, const Placement& placement,
+                    std::size_t rank) {
+  if (sized_by_slot(params)) {
+    return {std::max<std::size_t>(placement.sum_of_slots(rank, params.slot_size_array), 1),
+            " (the sum of slot_size_array over its slots): raise the sizes or use more devices"};
+  }
+  return {params.max_vocabulary_size_per_gpu,
+          ": raise workspace_size_per_gpu_in_mb or max_vocabulary_size_per_gpu, or use more "
+          "devices"};
+}
+
+}  // namespace
+
+ShardedTable::ShardedTable(const SparseEmbeddingHashParams& params,
+                           std::shared_ptr<ResourceManager> resources)
+    : number_(next_number()),
+      params_(params),
+      resources_(std::move(resources)),
+      placement_(make_placement(params_.placement_kind(), params_.slot_num,
+                                resources_->get_global_gpu_count())),
+      spec_(spec_of(params_, resources_->seed())) {
+  for (std::size_t id = 0; id < resources_->get_local_gpu_count(); ++id) {
+    GPUResource& gpu = resources_->get_local_gpu(id);
+    const std::size_t rank = gpu.get_global_id();
+    TableSpec part = spec_;
+    part.vec_size = placement_->columns(rank, params_.embedding_vec_size).count;
+    parts_.push_back(
+        std::make_unique<Table>(std::move(part), budget_of(params_, *placement_, rank), gpu));
+  }
+}
+
+std::vector<std::size_t> ShardedTable::state_widths() const {
+  return hugectr::state_widths(params_.opt_params, params_.embedding_vec_size);
+}
+bool ShardedTable::has_last_step() const { return keeps_last_step(params_.opt_params); }
+
+RowOrder ShardedTable::order(RowMark since) {
+  HCTR_CHECK(since == 0 || knows_since(since), "embedding '", params_.name,
+             "' did not note which rows were touched since mark ", since, ": ask for all rows");
+  RowOrder order = order_of(parts_, resources_->pool(), all_touched_.load() >= since ? 0 : since);
+  order.table = number_;
+  return order;
+}
+
+void ShardedTable::read(const RowOrder& order, std::size_t begin, std::size_t end,
+                        const RowValues& values) {
+  HCTR_CHECK(order.table == number_, "embedding '", params_.name,
+             "': rows are to be read by the order of another table: ask this one for its order");
+  read_rows(parts_, order, begin, end, values);
+}
+
+BufferBag ShardedTable::dump(bool with_states) {
+  RowOrder rows = order(0);
+  const std::size_t n = rows.size(), d = params_.embedding_vec_size;
+  BufferBag bag;
+  bag.vec_size = d;
+  bag.vectors.resize(n * d);
+  RowValues values{.vectors = bag.vectors.data()};
+  if (with_states) {
+    for (const std::size_t width : state_widths()) bag.states.emplace_back(n * width);
+    for (auto& state : bag.states) values.states.push_back(state.data());
+    if (has_last_step()) bag.last_step.resize(n);
+    values.last_step = bag.last_step.data();
+  }
+  read(rows, 0, n, values);
+  bag.keys = std::move(rows.keys);
+  bag.slot_ids = std::move(rows.slot_ids);
+  return bag;
+}
+
+RowMark ShardedTable::mark() {
+  require_no_plan("mark");
+  if (now_ == 0) {
+    for (auto& table : parts_) table->keep_stamps();
+  }
+  return ++now_;
+}
+
+void ShardedTable::note_touched(const OpContext& context, const TensorRef& stamps,
+                                const TensorRef& rows, const TensorRef& count, std::size_t first,
+                                bool all) {
+  if (now_ == 0) return;
+  if (rows.size() > 0) {
+    run(context, StampRows{.rows = rows,
+                           .count = count,
+                           .stamps = stamps,
+                           .first = static_cast<std::int64_t>(first),
+                           .stamp = static_cast<std::int64_t>(now_)});
+  }
+  if (all) all_touched_.store(now_);
+}
+
+DeviceRange ShardedTable::owners(std::int64_t wide, std::size_t slot) const {
+  const std::string& name = params_.name;
+  HCTR_CHECK(slot < params_.slot_num, "embedding '", name, "' has ", params_.slot_num,
+             " slots, the rows to load name slot ", slot);
+  return with_key_type(spec_.key_type, [&]<class Key>(Key) {
+    const Key key = static_cast<Key>(wide);
+    HCTR_CHECK(static_cast<std::int64_t>(key) == wide && key != kEmptyKey<Key>, "embedding '", name,
+               "': key ", wide, " is not one of ", to_string(spec_.key_type),
+               " below the reserved ", kEmptyKey<Key>);
+    return placement_->owners(widen_key(key), slot);
+  });
+}
+
+template <class F>
+void ShardedTable::for_each_local_owner(std::int64_t key, std::size_t slot, const F& f) const {
+  const DeviceRange range = owners(key, slot);
+  for (std::size_t device = range.first; device < range.first + range.count; ++device) {
+    if (resources_->get_process_id_from_gpu_global_id(device) == resources_->get_process_id()) {
+      f(resources_->get_gpu_local_id_from_global_id(device));
+    }
+  }
+}
+
+std::vector<std::uint32_t> ShardedTable::row_processes(
+    const std::vector<std::int64_t>& keys, const std::vector<std::uint64_t>& slot_ids) const {
+  HCTR_CHECK(!has_slots() || slot_ids.size() == keys.size(), "embedding '", params_.name,
+             "' has a row for each slot and key: its rows need a slot id a key, got ",
+             slot_ids.size(), " for ", keys.size(), " keys");
+  std::vector<std::uint32_t> processes(keys.size());
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    const std::size_t device = owners(keys[i], has_slots() ? slot_ids[i] : 0).first;
+    processes[i] =
+        static_cast<std::uint32_t>(resources_->get_process_id_from_gpu_global_id(device));
+  }
+  return processes;
+}
+
+std::vector<RowLoad> ShardedTable::split(const RowView& rows) {
+  const std::size_t n = rows.size;
+  const std::string& name = params_.name;
+  HCTR_CHECK(rows.vec_size == params_.embedding_vec_size, "embedding '", name, "' has vectors of ",
+             params_.embedding_vec_size, ", the rows to load have ", rows.vec_size);
+  HCTR_CHECK(!has_slots() || n == 0 || rows.slot_ids, "embedding '", name,
+             "' has a row for each slot and key: the rows to load need a slot id a key, got none "
+             "for ",
+             n, " keys");
+  const std::vector<std::size_t> widths = state_widths();
+  HCTR_CHECK(rows.states.empty() || rows.states.size() == widths.size(), "embedding '", name,
+             "': its optimizer has ", widths.size(), " states, the rows to load have ",
+             rows.states.size());
+  for (std::size_t s = 0; n > 0 && s < rows.states.size(); ++s) {
+    const std::size_t found = rows.state_widths.empty() ? rows.vec_size : rows.state_widths.at(s);
+    HCTR_CHECK(found == widths[s], "embedding '", name, "': optimizer state ", s, " has ",
+               widths[s], " numbers a row, that of the rows to load ", found);
+  }
+  for (std::size_t i = 0; rows.last_step && i < n; ++i) {
+    HCTR_CHECK(rows.last_step[i] >= 1, "embedding '", name, "': last step ", rows.last_step[i],
+               " must be at least 1");
+  }
+
+  std::vector<RowLoad> loads;
+  for (const auto& table : parts_) loads.emplace_back(*table);
+  const bool alone = resources_->get_global_gpu_count() == 1;
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::size_t slot = has_slots() ? rows.slot_ids[i] : 0;
+    for_each_local_owner(rows.keys[i], slot, [&](std::size_t id) {
+      if (!alone) loads[id].take(i);
+    });
+  }
+  if (alone) loads.front().take_all(n);
+  return loads;
+}
+
+std::vector<std::vector<float>> ShardedTable::copy_own_rows(RowView& rows) const {
+  std::vector<std::vector<float>> copies;
+  const auto keep = [&](const float*& values, std::size_t width) {
+    const std::size_t count = rows.size * width;
+    const bool own = std::any_of(parts_.begin(), parts_.end(), [&](const auto& table) {
+      return table->store().overlaps(values, count * sizeof(float));
+    });
+    if (own) values = copies.emplace_back(values, values + count).data();
+  };
+  if (rows.size == 0) return copies;
+  keep(rows.vectors, params_.embedding_vec_size);
+  const std::vector<std::size_t> widths = state_widths();
+  for (std::size_t s = 0; s < rows.states.size(); ++s) keep(rows.states[s], widths[s]);
+  return copies;
+}
+
+void ShardedTable::load(const RowView& given) {
+  require_no_plan("load");
+  std::vector<RowLoad> loads = split(given);
+  // On a CPU what is loaded may be a view of the table.
+  for (auto& table : parts_) table->gpu().compute_stream().synchronize();
+  RowView rows = given;
+  const std::vector<std::vector<float>> copies = copy_own_rows(rows);
+  try {
+    for (RowLoad& load : loads) load.insert(rows);
+    for (RowLoad& load : loads) load.prepare();
+  } catch (...) {
+    for (RowLoad& load : loads) load.undo();
+    throw;
+  }
+  for (RowLoad& load : loads) load.write(rows, now_);
+}
+
+void ShardedTable::require_no_plan(const char* what) const {
+  for (const auto& table : parts_) {
+    HCTR_CHECK(!table->is_pinned(), "embedding '", params_.name, "': ", what,
+               " while a training batch is planned; drop_plan() first");
+  }
+}
+
+std::size_t ShardedTable::erase(const std::vector<std::int64_t>& keys,
+                                const std::vector<std::uint64_t>& slot_ids) {
+  require_no_plan("erase");
+  HCTR_CHECK(!has_slots() || slot_ids.size() == keys.size(), "embedding '", params_.name,
+             "' has a row for each slot and key: the rows to erase need a slot id a key, got ",
+             slot_ids.size(), " for ", keys.size(), " keys");
+  struct Share {
+    std::vector<std::int64_t> keys;
+    std::vector<std::uint32_t> slots;
+  };
+  std::vector<Share> shares(parts_.size());
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    const std::size_t slot = has_slots() ? slot_ids[i] : 0;
+    for_each_local_owner(keys[i], slot, [&](std::size_t id) {
+      shares[id].keys.push_back(keys[i]);
+      if (has_slots()) shares[id].slots.push_back(static_cast<std::uint32_t>(slot));
+    });
+  }
+  std::size_t erased = 0;
+  for (std::size_t id = 0; id < parts_.size(); ++id) {
+    erased += erase_rows(*parts_[id], shares[id].keys, shares[id].slots);
+  }
+  if (erased > 0) forgotten_ = now_;
+  return erased;
+}
+
+void ShardedTable::reset() {
+  require_no_plan("reset");
+  for (auto& table : parts_) table->reset();
+  forgotten_ = now_;
+}
+
+void ShardedTable::reset_optimizer() {
+  all_touched_.store(now_);
+  for (auto& table : parts_) {
+    // Rows of a plan that has not trained have their first states already.
+    const OpContext context = table->gpu().compute_context();
+    table->reset_states(context);
+    context.stream->synchronize();
+  }
+}
+
+TableStats ShardedTable::stats() const {
+  TableStats stats;
+  stats.unique_plans = unique_plans_.load();
+  for (const auto& table : parts_) {
+    stats.rows += table->visible().live;
+    stats.max_rows += table->has_budget() ? table->max_rows() : 0;
+    stats.index_slots += table->index_places();
+    stats.bytes += table->size_in_bytes();
+  }
+  return stats;
+}
+
+}  // namespace hugectr

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/cpp/base/export.hpp"
+#include "core/cpp/device/resource_manager.hpp"
+#include "core/cpp/embedding/embedding_params.hpp"
+#include "core/cpp/embedding/placement/placement.hpp"
+#include "core/cpp/embedding/table/row_order.hpp"
+
+namespace hugectr {
+
+class RowLoad;
+
+/// One embedding's table as a whole: its parts on the local devices and the placement that says
+/// which rows are where. Rows come in and go out here; steps go through the LookupGroup. Called by
+/// one thread while nothing else runs, and not while a training batch is planned where it changes
+/// rows.
+class HCTR_API ShardedTable {
+ public:
+  ShardedTable(const SparseEmbeddingHashParams& params, std::shared_ptr<ResourceManager> resources);
+
+  const SparseEmbeddingHashParams& params() const { return params_; }
+  const Placement& placement() const { return *placement_; }
+  Table& part(std::size_t local_id) { return *parts_.at(local_id); }
+
+  void freeze() { trainable_ = false; }
+  void unfreeze() { trainable_ = true; }
+  bool is_trainable() const { return trainable_; }
+
+  /// Rows of the local devices, trained ones only, sorted by (slot, key).
+  BufferBag dump(bool with_states);
+  /// The same rows in parts: their order (only those touched since a mark), then values of rows
+  /// [begin, end) of it, through a bounded piece of host memory.
+  RowOrder order(RowMark since);
+  void read(const RowOrder& order, std::size_t begin, std::size_t end, const RowValues& values);
+  /// Whether slots are part of identity; numbers a row of each optimizer state; whether rows keep
+  /// the step they were last brought up to.
+  bool has_slots() const { return spec_.has_slots(); }
+  std::vector<std::size_t> state_widths() const;
+  bool has_last_step() const;
+  /// A mark at this moment. The first call makes the table note from now on which rows training
+  /// and load() touch: 4 bytes a row and a small kernel a step, which nobody else pays for. Not
+  /// while a training batch is planned.
+  RowMark mark();
+  /// Whether order(since) tells all that changed: not when rows were forgotten in between.
+  bool knows_since(RowMark since) const { return since > forgotten_ && since <= now_; }
+  /// The process that owns each row.
+  std::vector<std::uint32_t> row_processes(const std::vector<std::int64_t>& keys,
+                                           const std::vector<std::uint64_t>& slot_ids) const;
+  /// Adds or overwrites rows: each goes to its owners; rows owned by other processes are passed
+  /// over. Throws OutOfMemory before anything has changed when a budget is too small.
+  void load(const RowView& rows);
+  /// Forgets the rows of these keys on the local devices; keys that are not there are passed over.
+  /// Returns how many rows went. A key that comes back begins anew. Ends what marks know.
+  std::size_t erase(const std::vector<std::int64_t>& keys,
+                    const std::vector<std::uint64_t>& slot_ids);
+  /// Forgets all rows and states.
+  void reset();
+  /// Zeroes the states, keeps the rows.
+  void reset_optimizer();
+  /// The rows of one local device without a copy. Not while a plan is being made.
+  TableRows rows(std::size_t local_id) const { return parts_.at(local_id)->rows(); }
+  TableStats stats() const;
+  /// One more training plan whose distinct rows travel.
+  void count_unique_plan() { ++unique_plans_; }
+
+  /// On the stream that updates: notes which rows a step has touched, of `rows` (count of them)
+  /// those from `first` on; all of the table's when `all`. Nothing unless there is a mark.
+  void note_touched(const OpContext& context, const TensorRef& stamps, const TensorRef& rows,
+                    const TensorRef& count, std::size_t first, bool all);
+
+ private:
+  /// Throws for a key or slot the table can not have.
+  DeviceRange owners(std::int64_t key, std::size_t slot) const;
+  /// f(local id) for each of the owners that this process has.
+  template <class F>
+  void for_each_local_owner(std::int64_t key, std::size_t slot, const F& f) const;
+  std::vector<RowLoad> split(const RowView& rows);
+  /// Replaces what lies in the table itself by copies, which it returns: they are overwritten.
+  std::vector<std::vector<float>> copy_own_rows(RowView& rows) const;
+  void require_no_plan(const char* what) const;
+
+  const std::uint64_t number_;  ///< of this table among all of the process, from 1
+  const SparseEmbeddingHashParams params_;
+  std::shared_ptr<ResourceManager> resources_;
+  std::unique_ptr<Placement> placement_;
+  TableSpec spec_;
+  TableParts parts_;
+  bool trainable_ = true;
+  RowMark now_ = 0;                      ///< the last mark; 0: rows are not noted
+  RowMark forgotten_ = 0;                ///< the last mark before rows were forgotten
+  std::atomic<RowMark> all_touched_{0};  ///< the last mark before an update touched every row
+  std::atomic<std::size_t> unique_plans_{0};
+};
+
+}  // namespace hugectr

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/embedding/table/hash_table.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "core/cpp/device/stream.hpp"
+#include "core/cpp/ops/hash_index.hpp"
+
+namespace hugectr {
+namespace {
+
+constexpr std::size_t kMinCapacity = 1024;
+/// Keys that go into the index at once; longer lists go in pieces.
+constexpr std::size_t kKeysAtOnce = std::size_t{1} << 26;
+
+/// Places for `rows` rows, of which `more` may come in one call: a load of three quarters at most
+/// before the call, of fifteen sixteenths at most after it.
+std::size_t capacity_for(std::size_t rows, std::size_t more) {
+  const std::size_t after = rows + more;
+  return std::bit_ceil(std::max({kMinCapacity, rows + rows / 3 + 1, after + after / 15 + 1}));
+}
+
+/// Elements at .. at + n - 1 of an array, or nothing of nothing.
+TensorRef piece(TensorRef array, std::size_t at, std::size_t n) {
+  if (array.empty()) return array;
+  array.data = static_cast<char*>(array.data) + at * size_of(array.dtype);
+  array.shape = {n};
+  return array;
+}
+
+}  // namespace
+
+HashTable::HashTable(std::shared_ptr<MemoryResource> memory, std::string name,
+                     TensorScalarType key_type, std::size_t max_rows, bool with_slots,
+                     std::shared_ptr<MemoryResource> staging)
+    : memory_(std::move(memory)),
+      name_(std::move(name)),
+      key_type_(key_type),
+      with_slots_(with_slots),
+      row_keys_(*memory_, key_type_, 1, max_rows, name_ + " row keys") {
+  HCTR_CHECK(max_rows < kNoRow, "'", name_, "' can not have ", max_rows,
+             " rows on a device: the largest number is ", kNoRow - 1);
+  if (with_slots_) {
+    row_slots_ =
+        GrowableTensor(*memory_, TensorScalarType::UInt32, 1, max_rows, name_ + " row slots");
+  }
+  // A call may ask for more rows than there may be: they are counted in the index too.
+  index_ = GrowableTensor(*memory_, TensorScalarType::UInt64, 2,
+                          capacity_for(max_rows, kKeysAtOnce), name_ + " index");
+  auto arena = DeviceBuffer2::create(name_ + " report", DeviceAllocator(memory_));
+  arena->reserve({1 + kReportSize}, &outcome_, "report");
+  arena->allocate();
+  auto host_arena = DeviceBuffer2::create(
+      name_ + " report on the host",
+      DeviceAllocator(staging ? std::move(staging) : make_host_memory_resource()));
+  host_arena->reserve({1 + kReportSize}, &host_outcome_, "report");
+  host_arena->allocate();
+}
+
+TensorRef HashTable::counter() const { return piece(outcome_.ref(), 0, 1); }
+
+TensorRef HashTable::report() const { return piece(outcome_.ref(), 1, kReportSize); }
+
+void HashTable::set_counter(const OpContext& context) {
+  const auto rows = static_cast<std::int64_t>(live());
+  context.stream->copy_scalars(outcome_.get_ptr(), &rows, sizeof rows);
+}
+
+void HashTable::rebuild(const OpContext& context) {
+  run(context, HashClear{.index = index()});
+  if (rows_ > 0) {
+    run(context, HashInsert{.row_keys = row_keys(rows_),
+                            .row_slots = row_slots(rows_),
+                            .index = index(),
+                            .report = report()});
+  }
+  set_counter(context);
+}
+
+void HashTable::reserve(const OpContext& context, std::size_t keys) {
+  const std::size_t rows = std::min(rows_ + keys, max_rows());
+  row_keys_.grow_to(rows);
+  if (with_slots_) row_slots_.grow_to(rows);
+  // All keys may turn out to be new, even those that the budget then refuses.
+  const std::size_t needed = capacity_for(rows_, keys);
+  if (needed <= capacity_) return;
+  index_.grow_to(needed);
+  capacity_ = needed;
+  rebuild(context);
+}
+
+void HashTable::read_outcome(const OpContext& context) {
+  context.stream->copy(host_outcome_.get_ptr(), outcome_.get_ptr(), outcome_.get_size_in_bytes());
+}
+
+HashTable::Result HashTable::outcome_on_host() const {
+  const std::int64_t* outcome = host_outcome_.get_ptr();
+  return {static_cast<std::size_t>(outcome[0]), outcome[1 + kReportedReserved]};
+}
+
+HashGetInsert HashTable::piece_to_insert(const OpContext& context, const TensorRef& keys,
+                                         const TensorRef& buckets, SlotOfBucket slot_of,
+                                         const TensorRef& rows) {
+  reserve(context, keys.size());
+  const std::size_t limit = std::min(rows_ + keys.size(), max_rows());
+  return {.keys = keys,
+          .buckets = buckets,
+          .index = index(),
+          .counter = counter(),
+          .free_rows = free_rows(),
+          .row_keys = row_keys(limit),
+          .row_slots = row_slots(limit),
+          .rows = rows,
+          .report = report(),
+          .numbered = static_cast<std::int64_t>(rows_),
+          .slot_num = slot_of.num,
+          .slot_stride = slot_of.stride,
+          .slot_first = slot_of.first};
+}
+
+HashGetInsert HashTable::to_get_insert(const OpContext& context, const TensorRef& keys,
+                                       const TensorRef& buckets, SlotOfBucket slot_of,
+                                       const TensorRef& rows) {
+  const std::size_t n = keys.size();
+  Begun begun;
+  const auto next = [&] {
+    begun.keys = std::min(kKeysAtOnce, n - begun.done);
+    HashGetInsert op = piece_to_insert(context, piece(keys, begun.done, begun.keys),
+                                       piece(buckets, begun.done, begun.keys), slot_of,
+                                       piece(rows, begun.done, begun.keys));
+    begun_ = begun;
+    return op;
+  };
+  HashGetInsert op = next();
+  while (begun.done + begun.keys < n) {
+    run(context, std::move(op));
+    read_outcome(context);
+    context.stream->synchronize();
+    const Result result = inserted(context);
+    begun.first_reserved = result.first_reserved;
+    if (result.rows > max_rows()) {  // refused in any case: the rest need not be tried
+      begun_ = Begun{begun.done + begun.keys, 0, begun.first_reserved};
+      return piece_to_insert(context, piece(keys, 0, 0), piece(buckets, 0, 0), slot_of,
+                             piece(rows, 0, 0));
+    }
+    begun.done += begun.keys;
+    op = next();
+  }
+  return op;
+}
+
+HashTable::Result HashTable::inserted(const OpContext& context) {
+  const Begun begun = *std::exchange(begun_, std::nullopt);
+  Result result = outcome_on_host();
+  if (const std::int64_t lost = host_outcome_.get_ptr()[1 + kReportedLost]; lost > 0) {
+    take_keys(context, free_rows());
+    rebuild(context);
+    throw DeviceError(concat("'", name_, "': the index of ", capacity_,
+                             " places had none left for ", lost, " of ", begun.keys, " keys; its ",
+                             rows_,
+                             " rows are as before. Use smaller batches, and report this: the table "
+                             "makes its index large enough for every call"));
+  }
+  const std::size_t live = std::min(result.rows, max_rows());
+  rows_ = std::max(rows_, live);
+  free_ = rows_ - live;
+  if (begun.first_reserved >= 0) {
+    result.first_reserved = begun.first_reserved;
+  } else if (result.first_reserved >= 0) {
+    result.first_reserved += static_cast<std::int64_t>(begun.done);
+  }
+  return result;
+}
+
+HashTable::Result HashTable::get_insert(const OpContext& context, const TensorRef& keys,
+                                        const TensorRef& buckets, SlotOfBucket slot_of,
+                                        const TensorRef& rows) {
+  run(context, to_get_insert(context, keys, buckets, slot_of, rows));
+  read_outcome(context);
+  context.stream->synchronize();
+  return inserted(context);
+}
+
+HashGet HashTable::to_get_mark(const OpContext& context, const TensorRef& keys,
+                               const TensorRef& buckets, SlotOfBucket slot_of, const Limit& limit,
+                               const TensorRef& rows) {
+  if (capacity() == 0) reserve(context, 0);
+  return {.keys = keys,
+          .buckets = buckets,
+          .index = index(),
+          .births = limit.births,
+          .rows = rows,
+          .report = report(),
+          .row_limit = static_cast<std::int64_t>(limit.rows),
+          .birth_limit = limit.birth,
+          .slot_num = slot_of.num,
+          .slot_stride = slot_of.stride,
+          .slot_first = slot_of.first};
+}
+
+HashTable::Result HashTable::get_mark(const OpContext& context, const TensorRef& keys,
+                                      const TensorRef& buckets, SlotOfBucket slot_of,
+                                      const Limit& limit, const TensorRef& rows) {
+  run(context, to_get_mark(context, keys, buckets, slot_of, limit, rows));
+  read_outcome(context);
+  context.stream->synchronize();
+  return marked();
+}
+
+void HashTable::get(const OpContext& context, const TensorRef& keys, const TensorRef& buckets,
+                    SlotOfBucket slot_of, const TensorRef& rows) {
+  get_mark(context, keys, buckets, slot_of, {.rows = rows_}, rows);
+  std::vector<std::uint32_t> host(rows.size());
+  context.stream->copy(host.data(), rows.data, rows.size_in_bytes());
+  context.stream->synchronize();
+  const auto missing = std::find(host.begin(), host.end(), kNoRow);
+  HCTR_CHECK(missing == host.end(), "'", name_, "' has no row for key number ",
+             missing - host.begin());
+}
+
+void HashTable::insert(const OpContext& context, const TensorRef& keys, const TensorRef& slots) {
+  const std::size_t n = keys.size();
+  if (n > max_rows() - rows_) {
+    throw OutOfMemory(concat("'", name_, "' has ", rows_, " rows and may have ", max_rows(), ": ",
+                             n, " more do not fit"));
+  }
+  HCTR_CHECK(keys.dtype == key_type_ && with_slots_ == !slots.empty() &&
+                 (!with_slots_ || slots.size() == n),
+             "'", name_, "': insert needs keys of its type and a slot a key if it keeps slots");
+  if (n == 0) return;
+  reserve(context, n);
+  Stream& stream = *context.stream;
+  const TensorRef new_keys = piece(row_keys(rows_ + n), rows_, n);
+  const TensorRef new_slots = piece(row_slots(rows_ + n), rows_, n);
+  stream.copy(new_keys.data, keys.data, n * size_of(key_type_));
+  if (with_slots_) stream.copy(new_slots.data, slots.data, n * sizeof(std::uint32_t));
+  run(context, HashInsert{.row_keys = new_keys,
+                          .row_slots = new_slots,
+                          .index = index(),
+                          .report = report(),
+                          .first = static_cast<std::int64_t>(rows_)});
+  rows_ += n;
+  set_counter(context);
+}
+
+void HashTable::set(const OpContext& context, const TensorRef& keys, const TensorRef& slots) {
+  clear(context);
+  insert(context, keys, slots);
+}
+
+void HashTable::copy_rows_to(const OpContext& context, TensorScalarType type, std::size_t rows,
+                             void* keys, std::uint32_t* slots) const {
+  HCTR_CHECK(type == key_type_, "'", name_, "' has ", to_string(key_type_), " keys, asked for as ",
+             to_string(type));
+  context.stream->copy(keys, row_keys(rows).data, rows * size_of(type));
+  if (with_slots_) {
+    context.stream->copy(slots, row_slots(rows).data, rows * sizeof(std::uint32_t));
+  }
+  context.stream->synchronize();
+}
+
+void HashTable::take_keys(const OpContext& context, const TensorRef& rows) {
+  if (rows.size() > 0) run(context, HashErase{.rows = rows, .row_keys = row_keys(rows_)});
+}
+
+void HashTable::take_back(const OpContext& context, const State& state) {
+  // What was begun may have given keys to any of the free rows.
+  if (std::exchange(begun_, std::nullopt)) take_keys(context, free_rows());
+  HCTR_CHECK(state.rows <= rows_ && state.free >= free_ && state.free <= state.rows, "'", name_,
+             "' has ", rows_, " rows, of which ", free_, " are free, and can not go back to ",
+             state.rows, " and ", state.free);
+  take_keys(context, reused_since(state));
+  rows_ = state.rows;
+  free_ = state.free;
+  if (capacity() > 0) rebuild(context);
+}
+
+void HashTable::clear(const OpContext& context) {
+  begun_.reset();
+  rows_ = free_ = 0;
+  if (capacity() > 0) rebuild(context);
+}
+
+void HashTable::erase(const OpContext& context, const TensorRef& rows) {
+  const std::size_t n = rows.size();
+  HCTR_CHECK(n <= live(), "'", name_, "' has ", live(), " rows, can not erase ", n);
+  if (n == 0) return;
+  if (free_rows_.max_rows() == 0) {
+    free_rows_ =
+        GrowableTensor(*memory_, TensorScalarType::UInt32, 1, max_rows(), name_ + " free rows");
+  }
+  free_rows_.grow_to(free_ + n);
+  const TensorRef freed = vector(free_rows_, free_, n);
+  context.stream->copy(freed.data, rows.data, rows.size_in_bytes());
+  take_keys(context, freed);
+  free_ += n;
+  rebuild(context);
+}
+
+std::size_t HashTable::size_in_bytes() const {
+  return row_keys_.size_in_bytes() + row_slots_.size_in_bytes() + index_.size_in_bytes() +
+         free_rows_.size_in_bytes();
+}
+
+}  // namespace hugectr

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/cpp/device/resource_manager.hpp"
+#include "core/cpp/embedding/identity.hpp"
+#include "core/cpp/embedding/table/hash_table.hpp"
+#include "core/cpp/embedding/table/row_bag.hpp"
+#include "core/cpp/embedding/table/row_store.hpp"
+#include "core/cpp/memory/growable_tensor.hpp"
+#include "core/cpp/ops/embedding_init.hpp"
+
+namespace hugectr {
+
+/// What a table is, on whatever devices its rows lie.
+struct TableSpec {
+  std::string name;          ///< what messages call it
+  std::uint64_t number = 0;  ///< position in the model; with the seed, what new rows are drawn by
+  std::uint64_t seed = 0;
+  TensorScalarType key_type = TensorScalarType::UInt32;
+  Identity identity = Identity::Key;
+  std::size_t slot_num = 1;
+  std::size_t vec_size = 0;            ///< of the rows on a device
+  std::vector<double> initial_bounds;  ///< of new rows: one, or one a slot
+  OptParams opt_params;
+
+  bool has_slots() const { return identity == Identity::SlotAndKey; }
+};
+
+/// Rows a device may hold.
+struct RowBudget {
+  std::size_t rows = 0;  ///< 0: as many as memory takes
+  std::string way_out;   ///< what a message says behind the number of rows
+};
+
+/// Rows that have numbers at a moment: what a plan may see, and what is visible to others.
+struct RowExtent {
+  std::size_t rows = 0;     ///< numbers below
+  std::size_t live = 0;     ///< of them with keys
+  std::uint32_t birth = 0;  ///< of the last
+};
+
+/// One device's rows of a table: index, rows, optimizer states, and which rows were touched when.
+/// It finds and holds what it is given and does not know which rows are elsewhere.
+///
+/// Who touches what: the index only the plan stream; rows that have not trained only the plan
+/// stream, the others only the stream that computes. That is why planning may overlap training.
+class Table {
+ public:
+  Table(TableSpec spec, RowBudget budget, GPUResource& gpu);
+
+  const TableSpec& spec() const { return spec_; }
+  GPUResource& gpu() const { return gpu_; }
+  const std::string& owner() const { return owner_; }  ///< table and device, for reports
+
+  // On the plan stream.
+
+  /// rows[i] := number of the row of keys[i]; a key that is not there gets a number. Waits. The new
+  /// rows are not rows yet: make_room() and begin_rows(), or take_back() to the state before.
+  HashTable::Result number(const OpContext& context, const TensorRef& keys,
+                           const TensorRef& buckets, SlotOfBucket slot_of, const TensorRef& rows) {
+    return index_.get_insert(context, keys, buckets, of_identity(slot_of), rows);
+  }
+  /// rows[i] := number of the row of keys[i], kNoRow where it is not there or has not trained.
+  /// Waits.
+  HashTable::Result find(const OpContext& context, const TensorRef& keys, const TensorRef& buckets,
+                         SlotOfBucket slot_of, const TensorRef& rows) {
+    return index_.get_mark(context, keys, buckets, of_identity(slot_of), limit(), rows);
+  }
+  // The same two in halves (hash_table.hpp): the op, then read_outcome(), and when the stream has
+  // been waited for what came of it.
+  HashGetInsert to_number(const OpContext& context, const TensorRef& keys, const TensorRef& buckets,
+                          SlotOfBucket slot_of, const TensorRef& rows) {
+    return index_.to_get_insert(context, keys, buckets, of_identity(slot_of), rows);
+  }
+  HashGet to_find(const OpContext& context, const TensorRef& keys, const TensorRef& buckets,
+                  SlotOfBucket slot_of, const TensorRef& rows) {
+    return index_.to_get_mark(context, keys, buckets, of_identity(slot_of), limit(), rows);
+  }
+  void read_outcome(const OpContext& context) { index_.read_outcome(context); }
+  HashTable::Result numbered(const OpContext& context) { return index_.inserted(context); }
+  HashTable::Result found() const { return index_.marked(); }
+  /// Memory for all rows that have numbers. `asked`: how many there would be. Throws OutOfMemory.
+  void make_room(std::size_t asked);
+  /// Writes the first content of rows numbered since `before`; without `vectors` only their states.
+  /// They are visible once what is returned, or what a later call returns, has been shown.
+  RowExtent begin_rows(const OpContext& context, const HashTable::State& before, bool vectors);
+  /// The same, but the ops that write are added to `ops` for who runs them.
+  RowExtent begin_rows(const HashTable::State& before, bool vectors,
+                       std::vector<EmbeddingInit>& ops);
+  /// Rows numbered since `before` never were, nor keys that found no room. Waits for nothing.
+  void take_back(const OpContext& context, const HashTable::State& before) {
+    index_.take_back(context, before);
+  }
+  /// Forgets all rows and states. Waits.
+  void reset();
+  /// Forgets these rows (n, uint32, on the device; each once, visible). Their numbers go to rows to
+  /// come. Not while a training batch is planned. Waits.
+  void erase(const TensorRef& rows);
+  /// First states for all visible rows, on the compute stream.
+  void reset_states(const OpContext& context) const;
+
+  HashTable::State state() const { return index_.state(); }
+  /// Of rows numbered since a state those whose numbers were free: (n) uint32, or empty.
+  TensorRef reused_since(const HashTable::State& state) const { return index_.reused_since(state); }
+  /// Rows that have trained: what evaluation and dumps may see.
+  RowExtent visible() const;
+  void show(const RowExtent& extent);
+  /// Whether some numbers below visible().rows are not of visible rows: then births tell.
+  bool has_gaps() const { return births_.max_rows() > 0; }
+  /// (rows) uint32: when rows were begun, as RowExtent::birth counts; empty without gaps.
+  TensorRef births(std::size_t rows) const {
+    return has_gaps() ? births_.ref(0, rows) : TensorRef{};
+  }
+  std::size_t size() const { return index_.size(); }
+  std::size_t max_rows() const { return index_.max_rows(); }
+  bool has_budget() const { return budget_.rows > 0; }
+
+  /// Held by who has planned a training batch: while anyone does, the table is not to be changed
+  /// from outside.
+  std::shared_ptr<const void> pin() const { return pins_; }
+  bool is_pinned() const { return pins_.use_count() > 1; }
+  /// Changes when rows are forgotten: what was planned before is void.
+  std::uint64_t generation() const { return generation_; }
+
+  const HashTable& index() const { return index_; }
+  RowStore& store() { return *store_; }
+  const RowStore& store() const { return *store_; }
+
+  /// From now on there is a stamp a row (uint32): the mark at which it was last touched.
+  void keep_stamps();
+  /// Stamps of the first rows; empty unless they are kept.
+  TensorRef stamps(std::size_t rows) const;
+
+  /// Its visible rows where they lie. Throws InvalidArgument while there are free numbers among
+  /// theirs, or numbers of rows that have not trained.
+  TableRows rows() const;
+  std::size_t index_places() const { return index_.capacity(); }
+  std::size_t size_in_bytes() const;
+  void report_memory(std::vector<MemoryReportEntry>& report) const;
+
+ private:
+  HashTable::Limit limit() const;
+  /// Content of the rows that are named, or else of [first, last).
+  EmbeddingInit content(const TensorRef& rows, std::size_t first, std::size_t last, bool vectors,
+                        const TensorRef& births) const;
+  void keep_births();
+  SlotOfBucket of_identity(SlotOfBucket slot_of) const {
+    return spec_.has_slots() ? slot_of : SlotOfBucket{};
+  }
+
+  const TableSpec spec_;
+  RowBudget budget_;
+  GPUResource& gpu_;
+  std::shared_ptr<MemoryResource> memory_;
+  std::string owner_;
+  HashTable index_;
+  std::unique_ptr<RowStore> store_;
+  GrowableTensor stamps_;
+  GrowableTensor births_;    ///< kept from the first erase() on: before, new rows are the last ones
+  std::uint32_t birth_ = 0;  ///< begin_rows() so far
+  mutable std::mutex shown_;
+  RowExtent visible_;  ///< guarded by shown_: steps show what plans ask for
+  std::shared_ptr<const void> pins_ = std::make_shared<int>(0);
+  std::uint64_t generation_ = 0;
+};
+
+}  // namespace hugectr

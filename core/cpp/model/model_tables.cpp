@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/model/model_tables.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <string_view>
+#include <utility>
+
+namespace hugectr {
+namespace {
+
+/// HUGECTR_GROUP=0: every table travels alone.
+bool grouping() {
+  const char* value = std::getenv("HUGECTR_GROUP");
+  return value == nullptr || std::string_view(value) != "0";
+}
+
+/// Numbers of the tables that travel together, in the order of the first of each group.
+std::vector<std::vector<std::size_t>> groups_of(
+    const std::vector<SparseEmbeddingHashParams>& embeddings) {
+  const bool together = grouping();
+  std::vector<std::vector<std::size_t>> groups;
+  for (std::size_t i = 0; i < embeddings.size(); ++i) {
+    const auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& members) {
+      return together && may_travel_together(embeddings[members.front()], embeddings[i]);
+    });
+    if (group == groups.end()) {
+      groups.push_back({i});
+    } else {
+      group->push_back(i);
+    }
+  }
+  return groups;
+}
+
+}  // namespace
+
+ModelTables::ModelTables(const std::vector<SparseEmbeddingHashParams>& embeddings,
+                         std::vector<std::size_t> sparse_inputs,
+                         const std::shared_ptr<ResourceManager>& resources)
+    : sparse_inputs_(std::move(sparse_inputs)) {
+  for (const std::vector<std::size_t>& members : groups_of(embeddings)) {
+    std::vector<SparseEmbeddingHashParams> params;
+    for (const std::size_t i : members) params.push_back(embeddings[i]);
+    groups_.push_back({std::make_unique<LookupGroup>(params, resources), members});
+  }
+  tables_.resize(embeddings.size());
+  for (const Group& group : groups_) {
+    for (std::size_t t = 0; t < group.members.size(); ++t) {
+      tables_[group.members[t]] = &group.lookup->table(t);
+    }
+  }
+}
+
+void ModelTables::plan(std::size_t local_id, const std::vector<SparseTensor>& inputs, PlanSlot slot,
+                       bool train) {
+  for (const Group& group : groups_) {
+    std::vector<SparseTensor> keys;
+    for (const std::size_t i : group.members) keys.push_back(inputs[sparse_inputs_[i]]);
+    group.lookup->plan(local_id, keys, slot, train);
+  }
+}
+
+void ModelTables::wait_for_slot(std::size_t local_id, PlanSlot slot) {
+  for (const Group& group : groups_) group.lookup->wait_for_slot(local_id, slot);
+}
+
+void ModelTables::drop_plan(PlanSlot slot) {
+  for (const Group& group : groups_) group.lookup->drop_plan(slot);
+}
+
+std::vector<TensorRef> ModelTables::vectors_of(const Group& group, const VectorsOf& vectors) {
+  std::vector<TensorRef> refs;
+  for (const std::size_t i : group.members) refs.push_back(vectors(i));
+  return refs;
+}
+
+void ModelTables::forward(std::size_t local_id, PlanSlot slot, const VectorsOf& output) {
+  for (const Group& group : groups_) {
+    group.lookup->forward(local_id, slot, vectors_of(group, output));
+  }
+}
+
+void ModelTables::backward_and_update(std::size_t local_id, PlanSlot slot,
+                                      const VectorsOf& gradient, const UpdateScalars& scalars,
+                                      bool beside) {
+  for (const Group& group : groups_) {
+    const std::vector<TensorRef> gradients = vectors_of(group, gradient);
+    const bool none = std::all_of(gradients.begin(), gradients.end(),
+                                  [](const TensorRef& ref) { return ref.empty(); });
+    if (none) continue;  // nothing of the loss depends on these tables
+    group.lookup->backward_and_update(local_id, slot, gradients, scalars, beside);
+  }
+}
+
+std::vector<MemoryReportEntry> ModelTables::memory_report() const {
+  std::vector<MemoryReportEntry> report;
+  for (const Group& group : groups_) {
+    const auto part = group.lookup->memory_report();
+    report.insert(report.end(), part.begin(), part.end());
+  }
+  return report;
+}
+
+}  // namespace hugectr

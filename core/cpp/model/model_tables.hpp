@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "core/cpp/embedding/lookup/lookup_group.hpp"
+
+namespace hugectr {
+
+/// The tables of a model, numbered as its embeddings are, in the groups they travel in: all that
+/// may travel together do, unless HUGECTR_GROUP=0 lets each go alone, with the same result. Callers
+/// name a table and need not know its group.
+class ModelTables {
+ public:
+  /// sparse_inputs[i]: which sparse input of a batch embedding i reads.
+  ModelTables(const std::vector<SparseEmbeddingHashParams>& embeddings,
+              std::vector<std::size_t> sparse_inputs,
+              const std::shared_ptr<ResourceManager>& resources);
+
+  std::size_t size() const { return tables_.size(); }
+  ShardedTable& operator[](std::size_t i) { return *tables_.at(i); }
+  const ShardedTable& operator[](std::size_t i) const { return *tables_.at(i); }
+
+  // As of a LookupGroup, for all groups.
+  void plan(std::size_t local_id, const std::vector<SparseTensor>& inputs, PlanSlot slot,
+            bool train);
+  void wait_for_slot(std::size_t local_id, PlanSlot slot);
+  void drop_plan(PlanSlot slot);
+  /// A table's vectors by its number.
+  using VectorsOf = std::function<TensorRef(std::size_t)>;
+  void forward(std::size_t local_id, PlanSlot slot, const VectorsOf& output);
+  void backward_and_update(std::size_t local_id, PlanSlot slot, const VectorsOf& gradient,
+                           const UpdateScalars& scalars, bool beside);
+
+  std::vector<MemoryReportEntry> memory_report() const;
+
+ private:
+  struct Group {
+    std::unique_ptr<LookupGroup> lookup;
+    std::vector<std::size_t> members;  ///< numbers of its tables
+  };
+  static std::vector<TensorRef> vectors_of(const Group& group, const VectorsOf& vectors);
+
+  std::vector<std::size_t> sparse_inputs_;
+  std::vector<Group> groups_;
+  std::vector<ShardedTable*> tables_;
+};
+
+}  // namespace hugectr

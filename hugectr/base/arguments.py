@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks of single values, shared by the Python arguments and the JSON configs."""
+
+import math
+import numbers
+from collections.abc import Sequence
+from enum import Enum
+from typing import Any, TypeVar
+
+from hugectr.base.errors import did_you_mean, rejected
+
+E = TypeVar("E", bound=Enum)
+
+
+def check_int(name: str, value: Any, minimum: int | None = None, maximum: int | None = None) -> int:
+    """An integer inside [minimum, maximum]; NumPy integers and whole floats such as 1e4 count."""
+    allowed = "an integer"
+    if minimum is not None and maximum is not None:
+        allowed += f" from {minimum} to {maximum}"
+    elif minimum is not None:
+        allowed += f" >= {minimum}"
+    elif maximum is not None:
+        allowed += f" <= {maximum}"
+    if isinstance(value, bool):
+        raise rejected(name, value, allowed)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if not isinstance(value, numbers.Integral):
+        raise rejected(name, value, allowed)
+    number = int(value)
+    if (minimum is not None and number < minimum) or (maximum is not None and number > maximum):
+        raise rejected(name, number, allowed)
+    return number
+
+
+def check_float(
+    name: str,
+    value: Any,
+    minimum: float | None = None,
+    maximum: float | None = None,
+    *,
+    exclusive: bool = False,
+) -> float:
+    """A finite number inside [minimum, maximum], or inside the open interval if ``exclusive``."""
+    allowed = "a number"
+    if minimum is not None:
+        allowed += f" {'>' if exclusive else '>='} {minimum:g}"
+    if maximum is not None:
+        allowed += f"{' and' if minimum is not None else ''} {'<' if exclusive else '<='} "
+        allowed += f"{maximum:g}"
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise rejected(name, value, allowed)
+    try:
+        number = float(value)
+    except OverflowError:  # an integer beyond all floats
+        number = math.inf
+    low = minimum is not None and (number <= minimum if exclusive else number < minimum)
+    high = maximum is not None and (number >= maximum if exclusive else number > maximum)
+    if not math.isfinite(number) or low or high:
+        raise rejected(name, value, allowed)
+    return number
+
+
+def check_bool(name: str, value: Any) -> bool:
+    """True or False; 0 and 1 count, since old scripts use them."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, numbers.Integral) and int(value) in (0, 1):
+        return bool(value)
+    raise rejected(name, value, "True or False")
+
+
+def check_str(name: str, value: Any, *, empty: bool = True) -> str:
+    """A string, by default possibly empty."""
+    if not isinstance(value, str) or (not empty and not value):
+        raise rejected(name, value, "a string" if empty else "a non-empty string")
+    return value
+
+
+def check_enum(name: str, value: Any, enum: type[E]) -> E:
+    """A member of ``enum``."""
+    if not isinstance(value, enum):
+        allowed = ", ".join(f"{enum.__name__}.{member.name}" for member in enum)
+        raise rejected(name, value, allowed)
+    return value
+
+
+def check_choice(name: str, value: Any, choices: Sequence[str]) -> str:
+    """One of a few words."""
+    if not isinstance(value, str) or value not in choices:
+        hint = did_you_mean(value, choices) if isinstance(value, str) else ""
+        raise rejected(name, value, ", ".join(repr(choice) for choice in choices) + hint)
+    return value
+
+
+def check_ints(name: str, value: Any, minimum: int | None = None) -> list[int]:
+    """A list of integers, possibly empty."""
+    if isinstance(value, str) or not hasattr(value, "__iter__"):
+        raise rejected(name, value, "a list of integers")
+    return [check_int(f"{name}[{i}]", item, minimum) for i, item in enumerate(value)]
+
+
+def check_names(name: str, value: Any) -> list[str]:
+    """A list of non-empty strings; a single string is a list of one."""
+    if isinstance(value, str):
+        value = [value]
+    if not isinstance(value, list | tuple):
+        raise rejected(name, value, "a string or a list of strings")
+    return [check_str(f"{name}[{i}]", item, empty=False) for i, item in enumerate(value)]

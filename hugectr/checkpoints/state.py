@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What checkpoints know of a model: its state, as they take and give it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from hugectr.checkpoints.description import Description
+from hugectr.processes.group import ProcessGroup
+
+if TYPE_CHECKING:
+    from hugectr._core import Session
+
+
+class TrainingState(Protocol):
+    """The state of a training: what it goes on from, and who has it.
+
+    Attributes
+    ----------
+    fit_epoch : int
+        Epoch that fit() is in (epoch mode).
+    resumed_in : Path or None
+        Folder of the checkpoint that the training went on from, without links in it.
+    unusable : str
+        Why nothing can be done with the state: it was replaced in part. Empty: it can.
+    """
+
+    fit_epoch: int
+    resumed_in: Path | None
+    unusable: str
+
+    @property
+    def session(self) -> Session:
+        """Weights, rows, states of optimizers, and the place in the data, in the core."""
+        ...
+
+    @property
+    def group(self) -> ProcessGroup:
+        """The processes that the state is spread over."""
+        ...
+
+    @property
+    def model_name(self) -> str:
+        """Name of the model; a checkpoint keeps it and compares it with nothing."""
+        ...
+
+    @property
+    def table_names(self) -> list[str]:
+        """Names of the tables, in the order of the session's."""
+        ...
+
+    @property
+    def i64_keys(self) -> bool:
+        """Whether keys are int64, else uint32."""
+        ...
+
+    @property
+    def run_id(self) -> str:
+        """Identity of the run: 32 hex characters. Made when first asked for, which is collective.
+
+        None set: the next that asks makes a new one.
+        """
+        ...
+
+    @run_id.setter
+    def run_id(self, run: str | None) -> None: ...
+
+    def description(self) -> Description:
+        """Of which model it is the state."""
+        ...
+
+    def frozen(self) -> set[str]:
+        """Names of the tables that are not trained; "" stands for the dense network."""
+        ...
+
+    def set_frozen(self, names: set[str]) -> None:
+        """Freeze these and nothing else."""
+        ...

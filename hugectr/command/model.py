@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``hugectr model``: look into saved models, check them, write them in other ways."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from hugectr.base.errors import DataError, InvalidArgument
+from hugectr.checkpoints import MANIFEST, published, verify
+
+
+def _checkpoint(path: str) -> Path:
+    """A native checkpoint, or the newest of a folder of them."""
+    place = Path(path)
+    if (place / MANIFEST).is_file():
+        return place
+    found = published(place)
+    if not found:
+        raise InvalidArgument(f"{place} is no native checkpoint and has none in it")
+    return found[-1][1]
+
+
+def _inspect(args: argparse.Namespace) -> int:
+    from hugectr.checkpoints.inspect import format_report, inspect_model
+
+    reports = inspect_model(args.path)
+    print(json.dumps(reports, indent=2) if args.json else format_report(reports))
+    return 1 if any(report["problems"] for report in reports) else 0
+
+
+def _verify(args: argparse.Namespace) -> int:
+    place = Path(args.path)
+    places = [place]
+    if not (place / MANIFEST).is_file():
+        places = [path for _, path in published(place)]
+        if not places and place.name.startswith("step-"):
+            places = [place]  # its manifest is missing: say so
+        if not places:
+            raise InvalidArgument(f"{place} is no native checkpoint and has none in it")
+    problems: dict[str, str | None] = {}
+    for path in places:
+        try:
+            verify(path)
+            problems[str(path)] = None
+        except DataError as error:
+            problems[str(path)] = str(error)
+    if args.json:
+        print(json.dumps(problems, indent=2))
+    else:
+        for name, problem in problems.items():
+            print(f"{name}: {problem or 'ok'}")
+    return 1 if any(problems.values()) else 0
+
+
+def _reshard(args: argparse.Namespace) -> int:
+    from hugectr.checkpoints.reshard import reshard
+
+    if args.shards < 1:
+        raise InvalidArgument(f"shards: found {args.shards}, allowed: 1 or more")
+    print(reshard(_checkpoint(args.path), Path(args.folder), args.shards))
+    return 0
+
+
+def _convert(args: argparse.Namespace) -> int:
+    from hugectr.checkpoints.export import to_numpy, to_safetensors
+    from hugectr.checkpoints.original_convert import from_original, to_original
+
+    if args.to == "native":
+        names = args.tables.split(",") if args.tables else []
+        source, target = Path(args.source), Path(args.target)
+        print(from_original(source, target, names, args.seed))
+        return 0
+    path = _checkpoint(args.source)
+    if args.to == "original":
+        print(to_original(path, args.target).dense)
+        return 0
+    if args.to == "safetensors":
+        to_safetensors(path, Path(args.target))
+    else:
+        to_numpy(path, Path(args.target))
+    print(args.target)
+    return 0
+
+
+def add_model_commands(actions: Any) -> None:
+    """Add the commands to the parser of ``hugectr model``."""
+    inspect = actions.add_parser("inspect", help="sizes, extremes and checks of saved files")
+    inspect.add_argument(
+        "path", help="a .model file, a table folder, a folder of such, or a native checkpoint"
+    )
+    inspect.add_argument("--json", action="store_true")
+    inspect.set_defaults(run=_inspect)
+
+    verify = actions.add_parser(
+        "verify", help="check every byte of native checkpoints; exit status 1 if any is damaged"
+    )
+    verify.add_argument("path", help="a checkpoint, or a folder of them: then all")
+    verify.add_argument("--json", action="store_true")
+    verify.set_defaults(run=_verify)
+
+    reshard = actions.add_parser(
+        "reshard", help="write a native checkpoint with another number of shards, a delta as full"
+    )
+    reshard.add_argument("path", help="a checkpoint, or a folder of them: then the newest")
+    reshard.add_argument("shards", type=int, help="number of shards to write")
+    reshard.add_argument("folder", help="folder of checkpoints to publish the new one in")
+    reshard.set_defaults(run=_reshard)
+
+    convert = actions.add_parser(
+        "convert", help="native <-> original layout, or for other programs"
+    )
+    convert.add_argument(
+        "source", help="a native checkpoint; with --to native: PREFIX_dense_ITERATION.model"
+    )
+    convert.add_argument("target", help="original: PREFIX; safetensors: a file; else a folder")
+    convert.add_argument(
+        "--to", choices=("native", "original", "safetensors", "numpy"), required=True
+    )
+    convert.add_argument("--tables", help="native: names of the model's tables, with commas")
+    convert.add_argument("--seed", type=int, help="native: seed of the model")
+    convert.set_defaults(run=_convert)

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ``optimizer`` object of a JSON config: the model's, or one table's."""
+
+from typing import Any
+
+from hugectr.base.errors import rejected
+from hugectr.config.json_reader import JsonObject
+from hugectr.spec.enums import Optimizer_t, Update_t
+from hugectr.spec.optimizer import OptParamsPy, Schedule, check_field, fields_of
+
+
+def _schedule(hparam: JsonObject) -> Schedule | None:
+    schedule = Schedule(
+        base_lr=hparam.number("learning_rate", 0.001, minimum=0.0),
+        warmup_steps=hparam.integer("warmup_steps", 1, minimum=1),
+        decay_start=hparam.integer("decay_start", 0, minimum=0),
+        decay_steps=hparam.integer("decay_steps", 1, minimum=1),
+        decay_power=hparam.number("decay_power", 2.0, minimum=1.0),
+        end_lr=hparam.number("end_lr", 0.0, minimum=0.0),
+    )
+    return schedule if "learning_rate" in hparam else None
+
+
+def parse_optimizer(optimizer: JsonObject) -> OptParamsPy:
+    """Read an ``optimizer`` object.
+
+    Returns
+    -------
+    OptParamsPy
+        With a schedule when the object gives a learning rate. A table's own learning rate is read
+        and not used: the model's schedule drives tables and dense network alike.
+    """
+    kinds = {kind.name: kind for kind in Optimizer_t}
+    kind = kinds[optimizer.choice("type", kinds)]
+    updates = {update.name: update for update in Update_t}
+    if "update_type" in optimizer and "global_update" in optimizer:
+        raise rejected(optimizer.where("global_update"), True, "only one of it and update_type")
+    update = updates[optimizer.choice("update_type", updates, "Local")]
+    if optimizer.boolean("global_update", False):
+        update = Update_t.Global
+    hparam = optimizer.object(kind.hparam, optional=True)
+    values = {
+        name: check_field(hparam.where(name), hparam.raw(name), name)
+        for name in fields_of(kind)
+        if name in hparam
+    }
+    atomic_update = True
+    if kind is Optimizer_t.SGD:
+        atomic_update = hparam.boolean("atomic_update", False)
+    schedule = _schedule(hparam)
+    hparam.finish()
+    optimizer.ignore(*(other.hparam for other in Optimizer_t))
+    optimizer.finish()
+    return OptParamsPy.of(kind, update, values, atomic_update=atomic_update, schedule=schedule)
+
+
+def optimizer_to_json(params: OptParamsPy) -> dict[str, Any]:
+    """The object that ``parse_optimizer`` reads back."""
+    kind = params.optimizer_type
+    hparam: dict[str, Any] = {name: getattr(params, name) for name in fields_of(kind)}
+    if kind is Optimizer_t.SGD:
+        hparam["atomic_update"] = params.atomic_update
+    return {
+        "type": kind.name,
+        "update_type": params.update_type.name,
+        kind.hparam: hparam,
+    }

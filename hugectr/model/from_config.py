@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The model that a config file describes."""
+
+from hugectr.base.errors import rejected
+from hugectr.config.config_file import Config
+from hugectr.config.json_reader import Nothing
+from hugectr.model.model import Model
+
+
+def build_model(config: Config) -> Model:
+    """A compiled model with the weights that the config's solver names loaded.
+
+    Raises
+    ------
+    InvalidArgument
+        When the config names no training data, or settings do not fit together.
+    """
+    reader = config.layers.reader
+    if reader is None:
+        raise rejected("layers[0].source", Nothing(), "the path of a file list")
+    settings = config.solver
+    solver = settings.to_solver(config.optimizer.schedule, config.model_name)
+    model = Model(solver, reader, config.optimizer)
+    model.add_all(config.layers)
+    model.compile()
+    if settings.model_file:
+        model.load_dense_weights(settings.model_file)
+    if settings.dense_opt_states_file:
+        model.load_dense_optimizer_states(settings.dense_opt_states_file)
+    if settings.embedding_files:
+        model.load_sparse_weights(settings.embedding_files)
+    if settings.sparse_opt_states_file:
+        model.load_sparse_optimizer_states(settings.sparse_opt_states_file)
+    return model

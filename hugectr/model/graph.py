@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Putting a model together: its parts, their names, the graph as JSON, compile()."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from hugectr import _core, processes
+from hugectr._core import Turn
+from hugectr.base import log
+from hugectr.base.errors import InvalidArgument, rejected
+from hugectr.config.graph import read_graph, write_graph
+from hugectr.config.layers import ParsedLayers
+from hugectr.model.summary import LayerSummary, format_summary
+from hugectr.spec.embedding import SparseEmbedding
+from hugectr.spec.layers import DenseLayer
+from hugectr.spec.optimizer import OptParamsPy
+from hugectr.spec.reader import DataReaderParams, Input
+from hugectr.spec.solver import Solver
+from hugectr.spec.tensor_names import TensorNames
+
+
+class Graph:
+    """What a model is made of: settings, input, tables, layers; compiled, the session in the core.
+
+    Parameters
+    ----------
+    solver, reader_params, opt_params, etc_params
+        Those of Model.
+    turn : Turn
+        Of the calls on the model.
+
+    Attributes
+    ----------
+    unusable : str
+        Why nothing can be done with the model: a resume() that failed half way. Empty: it can.
+    """
+
+    def __init__(
+        self,
+        solver: Solver,
+        reader_params: DataReaderParams,
+        opt_params: OptParamsPy,
+        etc_params: None,
+        turn: Turn,
+    ) -> None:
+        for name, value, kind, maker in (
+            ("solver", solver, Solver, "CreateSolver"),
+            ("reader_params", reader_params, DataReaderParams, "DataReaderParams"),
+            ("opt_params", opt_params, OptParamsPy, "CreateOptimizer"),
+        ):
+            if not isinstance(value, kind):
+                raise rejected(f"Model: {name}", value, f"what hugectr.{maker} returns")
+        if etc_params is not None:
+            raise rejected("Model: etc_params", etc_params, "None; tables grow in memory instead")
+        if opt_params.schedule is not None:
+            schedule = opt_params.schedule
+            solver = replace(
+                solver,
+                lr=schedule.base_lr,
+                warmup_steps=schedule.warmup_steps,
+                decay_start=schedule.decay_start,
+                decay_steps=schedule.decay_steps,
+                decay_power=schedule.decay_power,
+                end_lr=schedule.end_lr,
+            )
+        self.solver = solver
+        self.reader_params = reader_params
+        self.opt_params = opt_params
+        self.input: Input | None = None
+        self.embeddings: list[SparseEmbedding] = []
+        self.dense_layers: list[DenseLayer] = []
+        self._names = TensorNames()
+        self.processes = processes.current()
+        self.unusable = ""
+        self._turn = turn
+        self._session: _core.Session | None = None
+
+    @property
+    def compiled(self) -> _core.Session | None:
+        """The session, usable or not; None before compile()."""
+        return self._session
+
+    @property
+    def table_names(self) -> list[str]:
+        """Names of the tables, in the order in which they were added."""
+        return [embedding.sparse_embedding_name for embedding in self.embeddings]
+
+    def add(self, part: Input | SparseEmbedding | DenseLayer) -> None:
+        """Add the input, a table or a layer.
+
+        Raises
+        ------
+        InvalidArgument
+            When a bottom is unknown, a top is taken, or the order is wrong.
+        """
+        if self._session is not None:
+            raise InvalidArgument("Model.add: the model is compiled; add everything before")
+        if isinstance(part, Input):
+            self._add_input(part)
+        elif self.input is None:
+            raise rejected("Model.add", part, "a hugectr.Input first")
+        elif isinstance(part, SparseEmbedding):
+            where = f"SparseEmbedding {part.sparse_embedding_name!r}: "
+            self._names.read_sparse(where + "bottom_name", part.bottom_name)
+            self._names.define(where + "sparse_embedding_name", part.sparse_embedding_name)
+            self.embeddings.append(part)
+        elif isinstance(part, DenseLayer):
+            where = f"DenseLayer {part.layer_type.name} {part.name!r}: "
+            for name in part.bottom_names:
+                self._names.read(where + "bottom_names", name)
+            for name in part.top_names:
+                self._names.define(where + "top_names", name)
+            self.dense_layers.append(part)
+        else:
+            raise rejected("Model.add", part, "an Input, SparseEmbedding or DenseLayer")
+
+    def _add_input(self, part: Input) -> None:
+        if self.input is not None:
+            raise InvalidArgument("Model.add: the model has an Input already")
+        self._names.define("Input: label_name", part.label_name)
+        self._names.define("Input: dense_name", part.dense_name)
+        for param in part.sparse:
+            self._names.define("Input: top_name", param.top_name, sparse=True)
+        self.input = part
+
+    def compile(self) -> None:
+        """Build the model on its devices; nothing can be added after."""
+        if self._session is not None:
+            raise InvalidArgument("Model.compile: the model is compiled already")
+        if self.input is None:
+            raise InvalidArgument("Model.compile: no Input was added")
+        if not self.dense_layers or not self.dense_layers[-1].is_loss:
+            raise InvalidArgument(
+                "Model.compile: the last layer must be a loss, such as BinaryCrossEntropyLoss"
+            )
+        spec: _core.ModelSpec = {
+            "input": self.input.to_spec(),
+            "embeddings": [embedding.to_spec() for embedding in self.embeddings],
+            "layers": [layer.to_spec() for layer in self.dense_layers],
+            "opt_params": self.opt_params.to_spec(),
+        }
+        solver = self.solver.to_spec()
+        self._session = _core.Session(
+            solver, self.reader_params.to_spec(self.input), spec, self.processes, self._turn
+        )
+        processes.end_with_job(self._session)
+        self._log_compiled(solver["device"])
+
+    def _log_compiled(self, device: str) -> None:
+        log.info(f"Global seed is {self.session.seed()}")
+        for i in self.solver.vvgpu[0]:
+            log.info(f"Device {i}: {'CPU (virtual device)' if device == 'cpu' else 'CUDA'}")
+        log.info(f"num of DataReader workers: {self.reader_params.num_workers}")
+        for embedding in self.embeddings:
+            rows = embedding.rows_per_gpu or "unbounded"
+            log.info(f"max_vocabulary_size_per_gpu_={rows} ({embedding.sparse_embedding_name})")
+        if device == "cpu" and self.solver.use_mixed_precision:
+            log.warning(
+                f"use_mixed_precision: on the CPU {self.solver.mixed_precision_type} is computed "
+                "through float32 copies: correct, but slower than float32"
+            )
+        if device == "cpu" and self.solver.enable_tf32_compute:
+            log.info("enable_tf32_compute has no effect on the CPU: the training runs in float32")
+
+    @property
+    def session(self) -> _core.Session:
+        """The compiled model in the core."""
+        if self._session is None:
+            raise InvalidArgument("the model is not compiled: call Model.compile() before")
+        if self.unusable:
+            raise InvalidArgument(self.unusable)
+        return self._session
+
+    def summary(self) -> None:
+        """Print a table of the layers: type, inputs, outputs, output shapes."""
+        print(format_summary(self.layer_summary()))
+
+    def layer_summary(self) -> list[LayerSummary]:
+        """The rows of ``summary``: type, inputs, outputs, output shapes (None is the batch)."""
+        return [
+            (kind, bottoms, tops, [(None, *shape[1:]) for shape in shapes])
+            for kind, bottoms, tops, shapes in self.session.summary()
+        ]
+
+    def graph_to_json(self, graph_config_file: str | Path) -> None:
+        """Write the graph as JSON, with the Slice layers that compile() put in."""
+        if self.input is None:
+            raise InvalidArgument("Model.graph_to_json: no Input was added")
+        dense = self.dense_layers
+        if self._session is not None:
+            dense = [DenseLayer.from_spec(spec) for spec in self._session.layers()]
+        write_graph(
+            graph_config_file,
+            self.solver.model_name,
+            self.input,
+            self.reader_params,
+            self.embeddings,
+            dense,
+            self.opt_params,
+            self.solver.num_devices,
+        )
+
+    def add_all(self, parsed: ParsedLayers, include_dense_network: bool = True) -> None:
+        """Add the layers of a config or graph file."""
+        self.add(parsed.input)
+        for embedding in parsed.embeddings:
+            self.add(embedding)
+        if include_dense_network:
+            for layer in parsed.dense:
+                self.add(layer)
+
+    def construct_from_json(
+        self, graph_config_file: str | Path, include_dense_network: bool = True
+    ) -> None:
+        """Add the input and tables, and the dense network if asked for, that a graph file holds."""
+        parsed, _ = read_graph(graph_config_file)
+        self.add_all(parsed, include_dense_network)

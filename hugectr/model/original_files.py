@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of the original layout, written and read for a model."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+from hugectr.base import log
+from hugectr.base.arguments import check_int
+from hugectr.checkpoints import original_load, original_save
+from hugectr.checkpoints.original_files import (
+    Paths,
+    check_sparse_path,
+    read_statistics,
+    statistics_file,
+    table_paths,
+)
+from hugectr.checkpoints.state import TrainingState
+from hugectr.processes.agreement import from_root
+
+
+class OriginalFiles:
+    """Weights and optimizer states as files (``CheckpointFiles`` has their names).
+
+    In a job of several processes all of them make these calls; the files are the same.
+    """
+
+    def __init__(self, state: TrainingState) -> None:
+        self._state = state
+
+    def save_params_to_files(self, prefix: str, iter: int = 0) -> None:
+        """Write weights and optimizer states; ``CheckpointFiles`` has the file names."""
+        iteration = check_int("save_params_to_files: iter", iter, 0)
+        original_save.save_params(self._state, prefix, iteration, self._state.group)
+
+    def load_dense_weights(self, dense_model_file: str | Path) -> None:
+        """Load dense weights, and the running statistics of BatchNorm beside them."""
+        group = self._state.group
+        # All is read before anything is changed.
+        current = self._state.session.non_trainables()
+        there = bool(current) and from_root(group, statistics_file(dense_model_file).exists)
+        statistics = (
+            from_root(group, lambda: read_statistics(dense_model_file, current)) if there else []
+        )
+        count = self._state.session.dense_weights().size
+        self._state.session.set_dense_weights(
+            original_load.read_floats(dense_model_file, count, "dense weights", group)
+        )
+        if statistics:
+            self._state.session.set_non_trainables(statistics)
+        elif current:
+            log.warning(
+                f"{statistics_file(dense_model_file)} is not there: BatchNorm keeps the "
+                "running statistics it has"
+            )
+
+    def load_sparse_weights(self, sparse_embedding_files: Paths) -> None:
+        """Load tables: a path each in the model's order, or a dict of table name to path."""
+        for index, path in self._table_paths("load_sparse_weights", sparse_embedding_files):
+            name = f"load_sparse_weights: {self._state.table_names[index]!r}"
+            group = self._state.group
+            place = from_root(group, partial(check_sparse_path, name, path))
+            original_load.load_table(self._state.session, index, place, self._state.i64_keys, group)
+
+    def load_dense_optimizer_states(self, dense_opt_states_file: str | Path) -> None:
+        """Load the optimizer states of the dense weights."""
+        count = self._state.session.dense_optimizer_states().size
+        what = "dense optimizer states"
+        self._state.session.set_dense_optimizer_states(
+            original_load.read_floats(dense_opt_states_file, count, what, self._state.group)
+        )
+
+    def load_sparse_optimizer_states(self, sparse_opt_states_files: Paths) -> None:
+        """Load the optimizer states of tables, after their rows."""
+        for index, path in self._table_paths(
+            "load_sparse_optimizer_states", sparse_opt_states_files
+        ):
+            original_load.load_states(self._state.session, index, str(path), self._state.group)
+
+    def _table_paths(self, where: str, paths: Paths) -> list[tuple[int, str | Path]]:
+        return table_paths(where, paths, self._state.table_names)

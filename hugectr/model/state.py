@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The state of a model's training, as checkpoints see it."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+
+from hugectr import _core
+from hugectr.checkpoints.description import Description, description_of
+from hugectr.model.freezing import Freezing
+from hugectr.model.graph import Graph
+from hugectr.processes.agreement import from_root
+from hugectr.processes.group import ProcessGroup
+from hugectr.processes.solo import SoloGroup
+
+
+class ModelState:
+    """The ``TrainingState`` of a model."""
+
+    def __init__(self, graph: Graph, freezing: Freezing) -> None:
+        self._graph = graph
+        self.frozen = freezing.frozen
+        self.set_frozen = freezing.set_frozen
+        self.fit_epoch = 0
+        self.resumed_in: Path | None = None
+        self._run_id: str | None = None
+
+    @property
+    def session(self) -> _core.Session:
+        """The compiled model in the core."""
+        return self._graph.session
+
+    @property
+    def unusable(self) -> str:
+        """Why nothing can be done with the model; empty: it can."""
+        return self._graph.unusable
+
+    @unusable.setter
+    def unusable(self, why: str) -> None:
+        self._graph.unusable = why
+
+    @property
+    def group(self) -> ProcessGroup:
+        """The processes that the model is spread over."""
+        return self._graph.processes or SoloGroup()
+
+    @property
+    def model_name(self) -> str:
+        """The solver's ``model_name``."""
+        return self._graph.solver.model_name
+
+    @property
+    def table_names(self) -> list[str]:
+        """Names of the tables, in the order in which they were added."""
+        return self._graph.table_names
+
+    @property
+    def i64_keys(self) -> bool:
+        """Whether keys are int64, else uint32."""
+        return self._graph.solver.i64_input_key
+
+    @property
+    def run_id(self) -> str:
+        """Identity of the run; made when it is first asked for, which is collective."""
+        if self._run_id is None:
+            self._run_id = from_root(self.group, lambda: secrets.token_hex(16))
+        return self._run_id
+
+    @run_id.setter
+    def run_id(self, run: str | None) -> None:
+        self._run_id = run
+
+    def description(self) -> Description:
+        """What the compiled model is, for the manifest of its checkpoints."""
+        return description_of(self._graph)

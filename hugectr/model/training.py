@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training and evaluation of a model, step by step: batches, sources, learning rate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hugectr import _core
+from hugectr.base import log
+from hugectr.base.arguments import check_float, check_str
+from hugectr.base.errors import rejected
+from hugectr.model.graph import Graph
+from hugectr.spec.reader import one_source
+
+
+class ModelLearningRateScheduler:
+    """The schedule of a model, as ``Model.get_learning_rate_scheduler`` gives it."""
+
+    def __init__(self, session: _core.Session) -> None:
+        self._session = session
+
+    def get_next(self) -> float:
+        """Go on to the next step and return its learning rate."""
+        return self._session.get_next_lr()
+
+
+class Training:
+    """Steps of a compiled model."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    # --- batches --------------------------------------------------------------------------------
+
+    def start_data_reading(self) -> None:
+        """Start the reader threads; train() and eval() do so themselves when needed."""
+        self._graph.session.start_data_reading()
+
+    def train(self) -> bool:
+        """Train one batch; False at the end of the data (epoch mode), then nothing has trained.
+
+        Raises
+        ------
+        NonFiniteLoss
+            Within 20 steps after a loss that was NaN or infinite, and at the end of the data; on
+            all processes of a job in the same call, which has trained nothing. With loss scaling
+            (float16) single steps without a finite loss are skipped, and eight in a row count.
+            Weights are not rolled back: ``resume`` a checkpoint, or give up.
+        """
+        return self._graph.session.train()
+
+    def check_loss(self) -> None:
+        """Wait for all steps and raise ``NonFiniteLoss`` if one of them had no finite loss.
+
+        The same is raised when a dense weight is not finite. ``save`` and ``fit`` call this before
+        they write anything; in a job of several processes all of them call it.
+        """
+        self._graph.session.check_loss()
+
+    def eval(self) -> bool:
+        """Evaluate one batch; False at the end of the data, where it then starts over."""
+        if self._graph.session.eval():
+            return True
+        self._graph.session.set_eval_source("")
+        return False
+
+    def eval_batches(self) -> int:
+        """One evaluation: ``max_eval_batches`` batches, or all there are. Returns how many."""
+        if not self._graph.solver.repeat_dataset:
+            self.restart_evaluation_data()
+        batches = 0
+        while batches < self._graph.solver.max_eval_batches and self.eval():
+            batches += 1
+        return batches
+
+    def evaluate(self) -> dict[str, float]:
+        """Metrics of one evaluation; empty when the reader has no eval_source."""
+        if not self._graph.reader_params.has_eval_source:
+            log.info("No evaluation: the reader has no eval_source")
+            return {}
+        self.eval_batches()
+        return dict(self.get_eval_metrics())
+
+    def get_current_loss(self) -> float:
+        """Loss of the last trained batch, mean over its samples, regulariser included.
+
+        Evaluations in between do not change it.
+        """
+        return self._graph.session.get_current_loss()
+
+    def get_eval_metrics(self) -> list[tuple[str, float]]:
+        """Metrics over all eval() calls since this was last called."""
+        return self._graph.session.get_eval_metrics()
+
+    def set_source(self, source: str | Sequence[str], eval_source: str = "") -> None:
+        """Start over from file lists; an empty name keeps the one in use."""
+        name = one_source("set_source: source", source)
+        self.restart_training_data(check_str("set_source: source", name))
+        if self._graph.reader_params.has_eval_source or eval_source:
+            self.restart_evaluation_data(check_str("set_source: eval_source", eval_source))
+
+    def restart_training_data(self, source: str = "") -> None:
+        """Start the training data over."""
+        if source and not isinstance(self._graph.reader_params.source, str):
+            raise rejected("set_source: source", source, "'' for data in memory")
+        self._graph.session.set_source(source)
+
+    def restart_evaluation_data(self, source: str = "") -> None:
+        """Start the evaluation data over."""
+        if source and not isinstance(self._graph.reader_params.eval_source, str):
+            raise rejected("set_source: eval_source", source, "'' for data in memory")
+        self._graph.session.set_eval_source(source)
+
+    # --- learning rate --------------------------------------------------------------------------
+
+    def set_learning_rate(self, lr: float) -> None:
+        """Set the learning rate of the following steps."""
+        self._graph.session.set_learning_rate(check_float("set_learning_rate: lr", lr, 0.0))
+
+    def next_learning_rate(self) -> float:
+        """Go on in the schedule and use its rate for the next step."""
+        lr = self._graph.session.get_next_lr()
+        self._graph.session.set_learning_rate(lr)
+        return lr
+
+    def get_learning_rate_scheduler(self) -> ModelLearningRateScheduler:
+        """The schedule; its ``get_next()`` goes with ``set_learning_rate``."""
+        return ModelLearningRateScheduler(self._graph.session)
+
+    def reset_learning_rate_scheduler(
+        self,
+        base_lr: float,
+        warmup_steps: int = 1,
+        decay_start: int = 0,
+        decay_steps: int = 1,
+        decay_power: float = 2.0,
+        end_lr: float = 0.0,
+    ) -> None:
+        """Start a new schedule."""
+        self._graph.session.reset_learning_rate_scheduler(
+            base_lr, warmup_steps, decay_start, decay_steps, decay_power, end_lr
+        )

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which parameters each dense layer type reads, what they may be, and where JSON keeps them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from hugectr._core import activations, losses
+from hugectr.base.arguments import check_bool, check_enum, check_float, check_int, check_ints
+from hugectr.base.catalogue import check_field
+from hugectr.base.errors import rejected
+from hugectr.spec.enums import Initializer_t, Layer_t, Regularizer_t
+
+if TYPE_CHECKING:
+    from hugectr._core_specs import LayerEntry
+
+
+@dataclass(frozen=True)
+class LayerParameter:
+    """A parameter of a layer type.
+
+    Parameters
+    ----------
+    name : str
+        Argument of DenseLayer, and the name the core reads it by.
+    json_path : tuple of str
+        Keys below the layer's JSON object.
+    check : callable
+        (what messages call it, value) -> checked value.
+    """
+
+    name: str
+    json_path: tuple[str, ...]
+    check: Callable[[str, Any], Any]
+
+
+def _at_least(minimum: int) -> Callable[[str, Any], int]:
+    return lambda name, value: check_int(name, value, minimum)
+
+
+def _initializer(name: str, value: Any) -> Initializer_t:
+    return check_enum(name, value, Initializer_t)
+
+
+def _regularizer(name: str, value: Any) -> Regularizer_t:
+    return check_enum(name, value, Regularizer_t)
+
+
+def _rate(name: str, value: Any) -> float:
+    return check_float(name, value, 0.0, 1.0, exclusive=True)
+
+
+def _not_negative(name: str, value: Any) -> float:
+    return check_float(name, value, 0.0)
+
+
+def _weight_dims(name: str, value: Any) -> list[int]:
+    dims = check_ints(name, value, 1)
+    if len(dims) != 2:
+        raise rejected(name, value, "two integers, [slots, embedding_vec_size]")
+    return dims
+
+
+def _slots(name: str, value: Any) -> list[int]:
+    return check_ints(name, value, 0)
+
+
+def _ranges(name: str, value: Any) -> list[tuple[int, int]]:
+    allowed = "a non-empty list of [begin, end) column pairs with begin < end"
+    if not isinstance(value, list | tuple) or not value:
+        raise rejected(name, value, allowed)
+    ranges = []
+    for i, pair in enumerate(value):
+        bounds = check_ints(f"{name}[{i}]", pair, 0)
+        if len(bounds) != 2 or bounds[0] >= bounds[1]:
+            raise rejected(f"{name}[{i}]", pair, allowed)
+        ranges.append((bounds[0], bounds[1]))
+    return ranges
+
+
+def _inits(group: tuple[str, ...], *names: str) -> tuple[LayerParameter, ...]:
+    return tuple(
+        LayerParameter(f"{name}_init_type", (*group, f"{name}_init"), _initializer)
+        for name in names
+    )
+
+
+_LOSS = (
+    LayerParameter("use_regularizer", (), check_bool),
+    LayerParameter("regularizer_type", ("regularizer",), _regularizer),
+    LayerParameter("lambda", ("lambda",), _not_negative),
+)
+
+#: What the core says of activations and losses, by layer type.
+CATALOGUE: dict[str, LayerEntry] = {**activations(), **losses()}
+
+
+def _fields_of(entry: LayerEntry) -> tuple[LayerParameter, ...]:
+    """The fields of an entry under the names that layers and JSON give them."""
+    op = entry["op"]
+    return tuple(
+        LayerParameter(f"{op}_{name}", (f"{op}_param", name), partial(check_field, field=field))
+        for name, field in entry["fields"].items()
+    )
+
+
+#: The types this version has, with the parameters they read.
+LAYER_PARAMETERS: dict[Layer_t, tuple[LayerParameter, ...]] = {
+    Layer_t.Add: (),
+    Layer_t.BatchNorm: (
+        LayerParameter("factor", ("bn_param", "factor"), _not_negative),
+        LayerParameter("eps", ("bn_param", "eps"), _not_negative),
+        *_inits(("bn_param",), "gamma", "beta"),
+    ),
+    Layer_t.Cast: (),
+    Layer_t.Concat: (LayerParameter("axis", ("axis",), _at_least(1)),),
+    Layer_t.DotProduct: (),
+    Layer_t.Dropout: (LayerParameter("dropout_rate", ("rate",), _rate),),
+    Layer_t.ElementwiseMultiply: (),
+    Layer_t.FmOrder2: (LayerParameter("out_dim", ("out_dim",), _at_least(1)),),
+    Layer_t.InnerProduct: (
+        LayerParameter("num_output", ("fc_param", "num_output"), _at_least(1)),
+        *_inits(("fc_param",), "weight", "bias"),
+    ),
+    Layer_t.Interaction: (),
+    Layer_t.MultiCross: (
+        LayerParameter("num_layers", ("mc_param", "num_layers"), _at_least(1)),
+        LayerParameter("projection_dim", ("mc_param", "projection_dim"), _at_least(0)),
+        *_inits(("mc_param",), "weight", "bias"),
+    ),
+    Layer_t.ReduceSum: (LayerParameter("axis", ("axis",), _at_least(0)),),
+    Layer_t.Reshape: (
+        LayerParameter("leading_dim", ("leading_dim",), _at_least(1)),
+        LayerParameter("time_step", ("time_step",), _at_least(0)),
+        LayerParameter("selected", (), check_bool),
+        LayerParameter("selected_slots", ("selected",), _slots),
+    ),
+    Layer_t.Slice: (LayerParameter("ranges", ("ranges",), _ranges),),
+    Layer_t.WeightMultiply: (
+        LayerParameter("weight_dims", ("weight_dims",), _weight_dims),
+        *_inits((), "weight"),
+    ),
+    **{Layer_t[name]: _fields_of(entry) for name, entry in activations().items()},
+    **{Layer_t[name]: (*_LOSS, *_fields_of(entry)) for name, entry in losses().items()},
+}
+
+LOSSES = frozenset(Layer_t[name] for name in losses())
+
+_WAY_OUT = {
+    Layer_t.FusedInnerProduct: "use InnerProduct followed by ReLU, which is fused by itself",
+    Layer_t.CrossEntropyLoss: "use BinaryCrossEntropyLoss with one logit",
+    Layer_t.ReLUHalf: "use ReLU",
+}
+
+
+def check_layer_type(name: str, value: Any) -> Layer_t:
+    """A layer type this version has.
+
+    Raises
+    ------
+    InvalidArgument
+        Lists the supported types and, where there is one, the way out.
+    """
+    kind = check_enum(name, value, Layer_t)
+    if kind not in LAYER_PARAMETERS:
+        allowed = ", ".join(sorted(supported.name for supported in LAYER_PARAMETERS))
+        if kind in _WAY_OUT:
+            allowed += f"; {_WAY_OUT[kind]}"
+        raise rejected(name, kind, allowed)
+    return kind

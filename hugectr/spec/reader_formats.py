@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What each data format needs of the reader's settings, as the core reads it."""
+
+from __future__ import annotations
+
+import glob
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hugectr.base.errors import DataError, InvalidArgument, rejected
+from hugectr.data.arrays import MemoryDataset
+from hugectr.data.columns import prefix_sums
+from hugectr.data.parquet import ParquetBlocks, columns_of_metadata
+from hugectr.data.tables import IN_MEMORY, TableBlocks, TableDataset
+from hugectr.spec.enums import Alignment_t, DataReaderType_t
+
+if TYPE_CHECKING:
+    from hugectr._core import RawReading, ReaderSpec
+    from hugectr.spec.reader import DataReaderParams, Input
+
+
+@dataclass(frozen=True)
+class AsyncParam:
+    """Settings of the RawAsync reader.
+
+    Parameters
+    ----------
+    num_threads : int
+        Threads that read blocks ahead, past the page cache where the file system can.
+    io_block_size : int
+        Bytes of a block, about: a block holds whole samples.
+    shuffle : bool
+        Whether blocks change places (``DataReaderParams.shuffle`` says more).
+    keep_resident_mb : int
+        Data no larger than this stay in memory after their first reading; 0: never.
+    num_batches_per_thread, io_depth, io_alignment, aligned_type
+        Of the original's reader; accepted and not used.
+    """
+
+    num_threads: int = 16
+    num_batches_per_thread: int = 4
+    io_block_size: int = 512000
+    io_depth: int = 4
+    io_alignment: int = 512
+    shuffle: bool = False
+    aligned_type: Alignment_t = Alignment_t.Non
+    keep_resident_mb: int = 0
+
+
+def format_spec(params: DataReaderParams, inputs: Input) -> ReaderSpec:
+    """The part of the ReaderSpec that depends on the format of ``source`` and ``eval_source``."""
+    tables = [s for s in (params.source, params.eval_source) if isinstance(s, TableDataset)]
+    if tables:
+        return _table_spec(params, inputs, tables)
+    if all(s == "" or isinstance(s, MemoryDataset) for s in (params.source, params.eval_source)):
+        return {"format": "Norm"}  # of no meaning: there is no file
+    if params.data_reader_type is DataReaderType_t.Parquet:
+        return _parquet_spec(params, inputs)
+    if params.data_reader_type in (DataReaderType_t.Raw, DataReaderType_t.RawAsync):
+        return _raw_spec(params)
+    return {"format": "Norm"}
+
+
+def _tops(inputs: Input) -> dict[str, int]:
+    return {param.top_name: param.slot_num for param in inputs.sparse}
+
+
+def _table_spec(params: DataReaderParams, inputs: Input, tables: list[TableDataset]) -> ReaderSpec:
+    for name in ("source", "eval_source"):
+        source = getattr(params, name)
+        if source != "" and not isinstance(source, TableDataset):
+            raise rejected(f"DataReaderParams: {name}", source, "a table like the other source")
+    if any(table.columns != tables[0].columns for table in tables):
+        raise InvalidArgument(
+            "DataReaderParams: source and eval_source are tables with different columns"
+        )
+    spec: ReaderSpec = {
+        "format": "Arrow",
+        "columns": tables[0].columns.to_spec(_tops(inputs), prefix_sums(params.slot_size_array)),
+    }
+    if isinstance(params.source, TableDataset):
+        spec["source"], spec["arrow"] = IN_MEMORY, TableBlocks(params.source)
+    if isinstance(params.eval_source, TableDataset):
+        spec["eval_source"], spec["eval_arrow"] = IN_MEMORY, TableBlocks(params.eval_source)
+    return spec
+
+
+def _parquet_spec(params: DataReaderParams, inputs: Input) -> ReaderSpec:
+    tops = _tops(inputs)
+    columns = params.columns or columns_of_metadata(str(params.source), tops)
+    mapping = columns.to_spec(tops, prefix_sums(params.slot_size_array))
+    spec: ReaderSpec = {"format": "Arrow", "columns": mapping}
+    spec["arrow"] = ParquetBlocks(columns.all)
+    spec["eval_arrow"] = ParquetBlocks(columns.all)
+    return spec
+
+
+def _raw_paths(source: str) -> str:
+    """Paths of a Raw source, separated by newlines."""
+    if any(c in source for c in "*?["):
+        found = sorted(glob.glob(source, recursive=True))
+        if not found:
+            raise DataError(f"source {source!r}: no file matches the pattern")
+        return "\n".join(found)
+    return source
+
+
+def _raw_spec(params: DataReaderParams) -> ReaderSpec:
+    direct = params.data_reader_type is DataReaderType_t.RawAsync
+    spec: ReaderSpec = {"format": "Raw"}
+    for prefix, samples in (("", params.num_samples), ("eval_", params.eval_num_samples)):
+        raw: RawReading = {
+            "num_samples": samples,
+            "float_label_dense": params.float_label_dense,
+            "slot_offsets": prefix_sums(params.slot_size_array),
+            "direct": direct,
+            "on_bad_data": params.on_bad_data,
+        }
+        if direct:
+            raw["block_bytes"] = max(params.async_param.io_block_size, 1)
+            raw["keep_bytes"] = params.async_param.keep_resident_mb << 20
+        spec[prefix + "raw"] = raw  # type: ignore[literal-required]
+        source = getattr(params, prefix + "source")
+        if isinstance(source, str) and source:
+            spec[prefix + "source"] = _raw_paths(source)  # type: ignore[literal-required]
+    if direct:
+        spec["decode_threads"] = params.async_param.num_threads
+    return spec

@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Settings of a training run: ``CreateSolver``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from hugectr import _core, processes
+from hugectr.base import log
+from hugectr.base.arguments import (
+    check_bool,
+    check_choice,
+    check_enum,
+    check_float,
+    check_int,
+    check_str,
+)
+from hugectr.base.errors import rejected
+from hugectr.spec.enums import AllReduceAlgo, DeviceLayout, LrPolicy_t, MetricsType
+from hugectr.spec.metrics import check_metrics_spec, metric_names
+from hugectr.spec.precision import check_precision
+
+DEVICES = ("auto", "cpu", "cuda")
+# Tuning switches of the original: fusion, overlap and capture are the schedule's own business here.
+_UNUSED_SWITCHES = (
+    "async_mlp_wgrad",
+    "gen_loss_summary",
+    "overlap_lr",
+    "overlap_init_wgrad",
+    "overlap_ar_a2a",
+    "use_holistic_cuda_graph",
+    "use_overlapped_pipeline",
+    "grouped_all_reduce",
+    "is_dlrm",
+)
+_UNUSED = (*_UNUSED_SWITCHES, "all_reduce_algo", "num_iterations_statistics", "kafka_brockers")
+
+
+def check_vvgpu(name: str, value: Any) -> list[list[int]]:
+    """A list of device ids per process, e.g. ``[[0, 1], [0, 1]]``; ids differ inside a process."""
+    allowed = "a non-empty list of non-empty lists of device ids, e.g. [[0, 1]]"
+    if not isinstance(value, list | tuple) or not value:
+        raise rejected(name, value, allowed)
+    rows: list[list[int]] = []
+    for i, row in enumerate(value):
+        if not isinstance(row, list | tuple) or not row:
+            raise rejected(f"{name}[{i}]", row, allowed)
+        ids = [check_int(f"{name}[{i}][{j}]", device, 0) for j, device in enumerate(row)]
+        if len(set(ids)) != len(ids):
+            raise rejected(f"{name}[{i}]", row, "device ids that differ from each other")
+        rows.append(ids)
+    return rows
+
+
+def check_batchsize(name: str, value: Any, devices: int) -> int:
+    """A global batch size: a multiple of the number of devices."""
+    size = check_int(name, value, 1)
+    if size % devices != 0:
+        raise rejected(name, size, f"a multiple of {devices}, the number of devices in vvgpu")
+    return size
+
+
+@dataclass(frozen=True)
+class Solver:
+    """Settings of a training run, read-only once made.
+
+    Parameters
+    ----------
+    model_name : str
+        Stored in the dumped graph.
+    seed : int
+        0 draws one; the one in use is logged as ``Global seed is``.
+    lr_policy : LrPolicy_t
+        ``fixed`` is the only one.
+    lr, warmup_steps, decay_start, decay_steps, decay_power, end_lr
+        Learning-rate schedule: linear warm-up to ``lr``, plateau, then from step ``decay_start``
+        (0: never) a polynomial decay to ``end_lr`` over ``decay_steps`` steps.
+    max_eval_batches : int
+        Batches of one evaluation.
+    batchsize_eval, batchsize : int
+        Global, over all devices; multiples of the number of devices.
+    vvgpu : list of list of int
+        Device ids of each process. With device "cpu" the ids name virtual devices. The default is
+        one device in every process: on CUDA the GPU of the process's number on its machine.
+    repeat_dataset : bool
+        True counts iterations and wraps around the data, False counts epochs.
+    use_mixed_precision : bool
+        The dense network computes in 16 bits (``mixed_precision_type``). Weights, tables, their
+        gradients, optimizer states and all files stay float32. On the CPU this is correct but
+        slower than float32: it is for trying things out.
+    scaler : float
+        Loss scale of float16: 128, 256, 512 or 1024. bfloat16 and dynamic_loss_scaling do not
+        read it.
+    enable_tf32_compute : bool
+        Excludes use_mixed_precision; has no effect on the CPU.
+    metrics_spec : dict of MetricsType to float
+        Metrics of an evaluation (``MetricsType``) and their thresholds; AUC above its threshold
+        ends fit().
+    i64_input_key : bool
+        Keys are int64 instead of uint32.
+    use_cuda_graph : bool
+        Submit the dense part of a step to a GPU as one CUDA graph; False: kernel by kernel.
+    use_algorithm_search : bool
+        Let matrix products on a GPU choose, at their first call, the fastest of the algorithms that
+        give the same bits.
+    async_mlp_wgrad, gen_loss_summary, overlap_lr, overlap_init_wgrad, \
+ overlap_ar_a2a, use_holistic_cuda_graph, use_overlapped_pipeline, \
+all_reduce_algo, grouped_all_reduce, num_iterations_statistics, is_dlrm, kafka_brockers
+        Accepted for old scripts and without effect: the step schedule decides these things.
+    device_layout : DeviceLayout
+        Order of global device ids over processes.
+    device : {"auto", "cpu", "cuda"}
+        "auto" takes CUDA when it is available.
+    drop_incomplete_batch : bool
+        Epoch mode: True drops the last, incomplete batch of a pass of training; False trains on its
+        real samples. Evaluation counts all samples either way.
+    mixed_precision_type : {"float16", "bfloat16"}
+        16-bit numbers of use_mixed_precision.
+    dynamic_loss_scaling : bool
+        float16: the scale is halved when a gradient overflows and doubled after 2000 steps
+        without; the step that overflowed is skipped and counted.
+
+    Raises
+    ------
+    InvalidArgument
+        A ValueError that names the argument, what was found and what is allowed.
+    """
+
+    model_name: str = ""
+    seed: int = 0
+    lr_policy: LrPolicy_t = LrPolicy_t.fixed
+    lr: float = 0.001
+    warmup_steps: int = 1
+    decay_start: int = 0
+    decay_steps: int = 1
+    decay_power: float = 2.0
+    end_lr: float = 0.0
+    max_eval_batches: int = 100
+    batchsize_eval: int = 2048
+    batchsize: int = 2048
+    vvgpu: list[list[int]] = field(default_factory=lambda: [[0]])
+    repeat_dataset: bool = True
+    use_mixed_precision: bool = False
+    scaler: float = 1.0
+    enable_tf32_compute: bool = False
+    metrics_spec: Mapping[MetricsType, float] = field(
+        default_factory=lambda: {MetricsType.AUC: 1.0}
+    )
+    i64_input_key: bool = False
+    use_algorithm_search: bool = True
+    use_cuda_graph: bool = True
+    async_mlp_wgrad: bool = False
+    gen_loss_summary: bool = True
+    overlap_lr: bool = False
+    overlap_init_wgrad: bool = False
+    overlap_ar_a2a: bool = False
+    device_layout: DeviceLayout = DeviceLayout.LocalFirst
+    use_holistic_cuda_graph: bool = False
+    use_overlapped_pipeline: bool = False
+    all_reduce_algo: AllReduceAlgo = AllReduceAlgo.NCCL
+    grouped_all_reduce: bool = False
+    num_iterations_statistics: int = 20
+    is_dlrm: bool = False
+    kafka_brockers: str = ""
+    device: str = "auto"
+    drop_incomplete_batch: bool = False
+    mixed_precision_type: str = "float16"
+    dynamic_loss_scaling: bool = False
+
+    def __post_init__(self) -> None:
+        def checked(name: str, value: object) -> None:
+            object.__setattr__(self, name, value)
+
+        where = "CreateSolver: "
+        checked("model_name", check_str(where + "model_name", self.model_name))
+        checked("seed", check_int(where + "seed", self.seed, 0, 2**64 - 1))
+        check_enum(where + "lr_policy", self.lr_policy, LrPolicy_t)
+        checked("lr", check_float(where + "lr", self.lr, 0.0))
+        checked("warmup_steps", check_int(where + "warmup_steps", self.warmup_steps, 1))
+        checked("decay_start", check_int(where + "decay_start", self.decay_start, 0))
+        checked("decay_steps", check_int(where + "decay_steps", self.decay_steps, 1))
+        checked("decay_power", check_float(where + "decay_power", self.decay_power, 1.0))
+        checked("end_lr", check_float(where + "end_lr", self.end_lr, 0.0))
+        checked("max_eval_batches", check_int(where + "max_eval_batches", self.max_eval_batches, 0))
+        check_choice(where + "device", self.device, DEVICES)
+        rows = check_vvgpu(where + "vvgpu", self.vvgpu)
+        if rows == [[0]]:
+            rows = processes.default_vvgpu(self.resolved_device())
+        checked("vvgpu", rows)
+        for name in ("batchsize", "batchsize_eval"):
+            checked(name, check_batchsize(where + name, getattr(self, name), self.num_devices))
+        for name in (
+            "repeat_dataset",
+            "use_mixed_precision",
+            "enable_tf32_compute",
+            "i64_input_key",
+            "drop_incomplete_batch",
+            "dynamic_loss_scaling",
+            "use_cuda_graph",
+            "use_algorithm_search",
+            *_UNUSED_SWITCHES,
+        ):
+            checked(name, check_bool(where + name, getattr(self, name)))
+        checked("scaler", check_float(where + "scaler", self.scaler, 0.0, exclusive=True))
+        check_precision(
+            where,
+            self.use_mixed_precision,
+            self.scaler,
+            self.enable_tf32_compute,
+            self.mixed_precision_type,
+            self.dynamic_loss_scaling,
+        )
+        checked("metrics_spec", check_metrics_spec(where + "metrics_spec", self.metrics_spec))
+        check_enum(where + "device_layout", self.device_layout, DeviceLayout)
+        check_enum(where + "all_reduce_algo", self.all_reduce_algo, AllReduceAlgo)
+        check_int(where + "num_iterations_statistics", self.num_iterations_statistics, 1)
+        check_str(where + "kafka_brockers", self.kafka_brockers)
+        self._log_unused()
+
+    def _log_unused(self) -> None:
+        defaults = {item.name: item.default for item in fields(self)}
+        given = [f"{n}={getattr(self, n)}" for n in _UNUSED if getattr(self, n) != defaults[n]]
+        if given:
+            log.debug(f"CreateSolver: accepted and without effect: {', '.join(given)}")
+
+    @property
+    def num_devices(self) -> int:
+        """Number of devices over all processes."""
+        return sum(len(row) for row in self.vvgpu)
+
+    @property
+    def compute_dtype(self) -> str:
+        """Numbers the dense network computes in: "float32", "float16" or "bfloat16"."""
+        return self.mixed_precision_type if self.use_mixed_precision else "float32"
+
+    @property
+    def scales_dynamically(self) -> bool:
+        """Whether the loss scale of float16 follows the overflows."""
+        return self.compute_dtype == "float16" and self.dynamic_loss_scaling
+
+    @property
+    def loss_scale(self) -> float:
+        """Static loss scale of float16; 0 when there is none."""
+        static = self.compute_dtype == "float16" and not self.dynamic_loss_scaling
+        return self.scaler if static else 0.0
+
+    def resolved_device(self) -> str:
+        """``device`` with "auto" decided: "cuda" or "cpu"."""
+        if self.device != "auto":
+            return self.device
+        return "cuda" if _core.device_count("cuda") > 0 else "cpu"
+
+    def to_spec(self) -> _core.SolverSpec:
+        """The settings as the core reads them."""
+        return {
+            "model_name": self.model_name,
+            "seed": self.seed,
+            "batchsize": self.batchsize,
+            "batchsize_eval": self.batchsize_eval,
+            "max_eval_batches": self.max_eval_batches,
+            "vvgpu": self.vvgpu,
+            "device": self.resolved_device(),
+            "device_layout": self.device_layout.name,
+            "repeat_dataset": self.repeat_dataset,
+            "drop_incomplete_batch": self.drop_incomplete_batch,
+            "lr": self.lr,
+            "warmup_steps": self.warmup_steps,
+            "decay_start": self.decay_start,
+            "decay_steps": self.decay_steps,
+            "decay_power": self.decay_power,
+            "end_lr": self.end_lr,
+            "i64_input_key": self.i64_input_key,
+            "metrics": metric_names(self.metrics_spec),
+            "compute_dtype": self.compute_dtype,
+            "loss_scale": self.loss_scale,
+            "dynamic_loss_scale": self.scales_dynamically,
+            "tf32": self.enable_tf32_compute,
+            "use_cuda_graph": self.use_cuda_graph,
+            "use_algorithm_search": self.use_algorithm_search,
+        }
+
+
+#: The name scripts use.
+CreateSolver = Solver

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The names of a model's tensors while its graph is put together."""
+
+from hugectr.base.errors import did_you_mean, rejected
+
+
+class TensorNames:
+    """Knows which names exist and how often each is read."""
+
+    def __init__(self) -> None:
+        self._readers: dict[str, int] = {}
+        self._sparse: set[str] = set()
+
+    def define(self, where: str, name: str, *, sparse: bool = False) -> None:
+        """A new tensor; an error when the name is taken."""
+        if name in self._readers or name in self._sparse:
+            raise rejected(where, name, "a name that no other tensor of the model has")
+        if sparse:
+            self._sparse.add(name)
+        else:
+            self._readers[name] = 0
+
+    def read(self, where: str, name: str) -> None:
+        """A layer reads a dense tensor; an error when there is none of that name."""
+        if name in self._sparse:
+            raise rejected(where, name, "a dense tensor; a sparse input needs a SparseEmbedding")
+        if name not in self._readers:
+            raise rejected(where, name, self._allowed(name, sorted(self._readers)))
+        self._readers[name] += 1
+
+    def read_sparse(self, where: str, name: str) -> None:
+        """An embedding reads a sparse input; an error when there is none of that name."""
+        if name not in self._sparse:
+            raise rejected(where, name, self._allowed(name, sorted(self._sparse)))
+
+    def _allowed(self, name: str, known: list[str]) -> str:
+        return f"a tensor made before: {', '.join(known) or 'none yet'}{did_you_mean(name, known)}"

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/metrics/eval_metrics.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <set>
+
+#include "core/cpp/metrics/metrics.hpp"
+#include "tests/cpp/metrics/evaluation.hpp"
+
+namespace hugectr {
+namespace {
+
+const std::vector<std::string> kOfSamples = {"AUC", "LogLoss", "Calibration"};
+
+void expect_close(const MetricValues& found, const MetricValues& wanted) {
+  ASSERT_EQ(found.size(), wanted.size());
+  EXPECT_EQ(found.at("AUC"), wanted.at("AUC"));  // counts: exact
+  for (const char* const name : {"LogLoss", "Calibration"}) {
+    EXPECT_NEAR(found.at(name), wanted.at(name), 1e-6 * wanted.at(name)) << name;
+  }
+}
+
+class OnDevices : public testing::TestWithParam<std::size_t> {};
+
+TEST_P(OnDevices, MetricsAreThoseOfAllSamples) {
+  const auto resources = test_resources(DeviceType::Cpu, GetParam());
+  EvalMetrics metrics(kOfSamples, GetParam());
+  const std::uint64_t seed = std::random_device()();
+  SCOPED_TRACE(seed);
+  // Rows of several blocks of kept samples; then fewer, of one; then more again.
+  for (const std::size_t n : {600'000u, 1000u, 300'000u}) {
+    const TestSamples samples = test_samples(n, seed + n);
+    evaluate(metrics, *resources, samples, 7001);
+    expect_close(taken(metrics, *resources), expected_metrics(samples));
+  }
+}
+
+TEST_P(OnDevices, NothingIsNotANumber) {
+  const auto resources = test_resources(DeviceType::Cpu, GetParam());
+  EvalMetrics metrics(kOfSamples, GetParam());
+  for (const bool had_some : {false, true}) {
+    for (const auto& [name, value] : taken(metrics, *resources)) {
+      EXPECT_TRUE(std::isnan(value)) << name << " " << had_some;
+    }
+    evaluate(metrics, *resources, test_samples(100, 1), 50);
+    taken(metrics, *resources);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(EvalMetrics, OnDevices, testing::Values(1, 2, 5));
+
+TEST(EvalMetrics, OneClassOnly) {
+  const auto resources = test_resources(DeviceType::Cpu, 1);
+  EvalMetrics metrics(kOfSamples, 1);
+  TestSamples samples = test_samples(100, 1);
+  samples.labels.assign(samples.size(), 0.0f);
+  evaluate(metrics, *resources, samples, 100);
+  const MetricValues values = taken(metrics, *resources);
+  EXPECT_TRUE(std::isnan(values.at("AUC")));
+  EXPECT_GT(values.at("LogLoss"), 0.0);
+  EXPECT_TRUE(std::isinf(values.at("Calibration")));
+}
+
+TEST(EvalMetrics, AverageLossWeighsBatchesByTheirSamples) {
+  const auto resources = test_resources(DeviceType::Cpu, 1);
+  EvalMetrics metrics({"AverageLoss"}, 1);
+  metrics.add_batch(0.5, 3.0);
+  metrics.add_batch(1.5, 1.0);
+  EXPECT_EQ(taken(metrics, *resources).at("AverageLoss"), 0.75);
+  EXPECT_TRUE(std::isnan(taken(metrics, *resources).at("AverageLoss")));
+}
+
+TEST(EvalMetrics, AreTakenInTheOrderOfTheCatalogue) {
+  const auto resources = test_resources(DeviceType::Cpu, 1);
+  EvalMetrics metrics({"Calibration", "AUC", "Calibration"}, 1);
+  const auto values = metrics.take(*resources);
+  ASSERT_EQ(values.size(), 2u);
+  EXPECT_EQ(values[0].first, "AUC");
+  EXPECT_EQ(values[1].first, "Calibration");
+}
+
+TEST(EvalMetrics, UnknownNamesAreRefused) {
+  try {
+    EvalMetrics({"AUC", "Auk"}, 1);
+    FAIL() << "accepted";
+  } catch (const InvalidArgument& error) {
+    EXPECT_NE(std::string(error.what()).find("'Auk', allowed: 'AUC', 'AverageLoss'"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(Metrics, NamesAreUniqueAndDocumented) {
+  std::set<std::string> names;
+  for (const EntryDescription& entry : describe_metrics()) {
+    EXPECT_TRUE(names.insert(entry.name).second) << entry.name;
+    EXPECT_FALSE(entry.doc.empty()) << entry.name;
+  }
+}
+
+}  // namespace
+}  // namespace hugectr

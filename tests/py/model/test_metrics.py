@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Metrics of a model against its own predictions in float64, on one and several devices."""
+
+import numpy as np
+import pytest
+from model.test_auc_of_logits import BATCH, SAMPLES, dataset, model_of
+from oracle.metrics import calibration, log_loss
+from oracle.reals import BFLOAT16, FLOAT16, FLOAT32
+
+import hugectr
+from hugectr.data.planted import auc
+
+ALL = {metric: 1.0 for metric in (*hugectr.MetricsType,) if metric.name != "HitRate"}
+
+
+def mixed(real):
+    if real is FLOAT32:
+        return {}
+    return {"use_mixed_precision": True, "mixed_precision_type": real.name, "scaler": 1024}
+
+
+@pytest.mark.parametrize("devices", [1, 2, 4])
+@pytest.mark.parametrize("real", [FLOAT32, FLOAT16, BFLOAT16], ids=lambda r: r.name)
+def test_metrics_are_those_of_the_samples(rng, real, devices):
+    """The last batch is not full; the second evaluation counts for itself."""
+    logits = rng.uniform(-4, 2, SAMPLES).astype(np.float32)
+    data, label = dataset(rng, logits)
+    model = model_of(
+        data,
+        device="cpu",
+        vvgpu=[list(range(devices))],
+        repeat_dataset=False,
+        metrics_spec=ALL,
+        **mixed(real),
+    )
+    computed = real.values(real.store(logits))
+    y, ones = label.astype(np.float64), np.ones(SAMPLES)
+    wanted = {
+        "AUC": auc(label, computed),
+        "AverageLoss": log_loss(computed, y, ones),  # of this model: nothing else is in its loss
+        "LogLoss": log_loss(computed, y, ones),
+        "Calibration": calibration(computed, y, ones),
+    }
+    for _ in range(2):
+        found = model.evaluate()
+        assert list(found) == list(wanted)
+        assert found["AUC"] == pytest.approx(wanted["AUC"], rel=1e-12)
+        for name in ("AverageLoss", "LogLoss", "Calibration"):
+            assert found[name] == pytest.approx(wanted[name], rel=1e-6)
+
+
+@pytest.mark.parametrize("metric", ["LogLoss", "Calibration"])
+def test_a_metric_alone(rng, metric):
+    data, _ = dataset(rng, rng.uniform(-4, 2, BATCH).astype(np.float32))
+    spec = {hugectr.MetricsType[metric]: 1.0}
+    model = model_of(data, device="cpu", repeat_dataset=False, metrics_spec=spec)
+    assert list(model.evaluate()) == [metric]
+
+
+def test_log_loss_leaves_the_regularizer_out(rng):
+    """AverageLoss is what training minimises, LogLoss what it is worth."""
+    data, _ = dataset(rng, rng.uniform(-2, 2, SAMPLES).astype(np.float32))
+    model = model_of(data, device="cpu", repeat_dataset=False, metrics_spec=ALL, l2=0.5)
+    found = model.evaluate()
+    assert found["AverageLoss"] > found["LogLoss"] + 1e-4
+
+
+def test_help_describes_metrics():
+    text = hugectr.MetricsType.__doc__
+    assert "``MetricsType.Calibration``: mean prediction / mean label" in text
