@@ -273,7 +273,7 @@ cdef class Network:
             spec.name = name
             spec.shape = shape
             spec.needs_gradient = name not in (no_gradient or [])
-            spec.lowers = True
+            spec.may_be_16_bits = True
             specs.push_back(spec)
         self._it = new CppSingleNetwork(
             specs, _layer_specs(layers), <cbool>train, <uint64_t>seed, _device_type(device),

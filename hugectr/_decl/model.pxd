@@ -337,7 +337,7 @@ cdef extern from "core/cpp/model/network_graph.hpp" namespace "hugectr" nogil:
     cdef cppclass CppNetworkInput "hugectr::NetworkInput":
         string name
         vector[size_t] shape
-        cbool needs_gradient, lowers
+        cbool needs_gradient, may_be_16_bits
     cdef cppclass CppNetworkGraph "hugectr::NetworkGraph":
         const vector[CppParameter]& parameters()
 

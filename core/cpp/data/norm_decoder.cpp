@@ -68,7 +68,8 @@ std::size_t NormDecoder::decode_rows(const NormRange& range, std::size_t first, 
                                      std::size_t at, CSRChunk& chunk) const {
   std::size_t skipped = 0;
   for (std::size_t done = 0; done < count; done += kNormTile) {
-    const std::size_t n = std::min(kNormTile, count - done), record = first + done, sample = at + done;
+    const std::size_t n = std::min(kNormTile, count - done), record = first + done,
+                      sample = at + done;
     skipped += layout_.i64_keys ? decode_keyed<std::int64_t>(range, record, n, sample, chunk)
                                 : decode_keyed<std::uint32_t>(range, record, n, sample, chunk);
     skipped += screen_samples(layout_, on_bad_data_, sample, n, chunk,

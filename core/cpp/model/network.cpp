@@ -44,8 +44,8 @@ Network::Network(std::shared_ptr<const NetworkGraph> graph, GPUResource& gpu)
   const std::string owner = concat("network on ", to_string(gpu_.device()));
   buffer_ = DeviceBuffer2::create(owner, DeviceAllocator(gpu_.memory_resource()));
   buffer_->reserve({count}, &weights_, "dense weights");
-  if (options.lowered()) {
-    lowered_memory_ = buffer_->reserve({count}, options.compute_dtype, "16-bit dense weights");
+  if (options.in_16_bits()) {
+    memory_16_ = buffer_->reserve({count}, options.compute_dtype, "16-bit dense weights");
   }
   buffer_->reserve({count}, &wgrad_, "dense gradients");
   buffer_->reserve({graph_->state_count(), count}, &states_, "dense optimizer states");
@@ -64,10 +64,10 @@ Network::Network(std::shared_ptr<const NetworkGraph> graph, GPUResource& gpu)
     buffer_->reserve({1}, &skipped_steps_, "skipped steps");
   }
   buffer_->allocate();
-  if (options.lowered()) {
-    lowered_weights_ = weights_.ref();
-    lowered_weights_.data = lowered_memory_.get_ptr();
-    lowered_weights_.dtype = options.compute_dtype;
+  if (options.in_16_bits()) {
+    weights_16_ = weights_.ref();
+    weights_16_.data = memory_16_.get_ptr();
+    weights_16_.dtype = options.compute_dtype;
   }
 
   Stream& stream = gpu_.compute_stream();
@@ -76,7 +76,7 @@ Network::Network(std::shared_ptr<const NetworkGraph> graph, GPUResource& gpu)
                                weight_.ref(), weight_eval_.ref()}) {
     stream.fill_zero(ref.data, ref.size_in_bytes());
   }
-  refresh_lowered_weights();
+  round_weights_to_16_bits();
   const auto scale = static_cast<float>(options.loss_scale);
   if (scales_loss()) {
     stream.copy(loss_scale_.get_ptr(), &scale, sizeof(scale));
@@ -125,7 +125,7 @@ std::map<std::string, TensorRef> Network::external(bool train) const {
       {names::kWeights, weights_.ref()},
       {names::kWgrad, wgrad()},
   };
-  if (!lowered_weights_.empty()) refs[names::kLoweredWeights] = lowered_weights_;
+  if (!weights_16_.empty()) refs[names::kWeights16] = weights_16_;
   const std::size_t count = graph_->layout().flat_size();
   if (scales_loss()) {
     refs[names::kLossScale] = loss_scale_.ref();
@@ -141,8 +141,8 @@ std::map<std::string, TensorRef> Network::external(bool train) const {
     const std::size_t offset = graph_->layout().offsets()[i];
     refs[parameter.name] = part(weights_.ref(), offset, parameter.shape);
     refs[parameter.name + "@grad"] = part(wgrad_.ref(), offset, parameter.shape);
-    if (!lowered_weights_.empty()) {
-      refs[lowered_name(parameter.name)] = part(lowered_weights_, offset, parameter.shape);
+    if (!weights_16_.empty()) {
+      refs[name_in_16_bits(parameter.name)] = part(weights_16_, offset, parameter.shape);
     }
   }
   std::size_t offset = 0;

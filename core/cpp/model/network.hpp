@@ -85,7 +85,7 @@ class HCTR_API Network {
   /// Mixed precision: rounds the weights into the copy that 16-bit ops read. For who writes
   /// weights() directly; set_dense_weights() and update_params() keep the copy up to date
   /// themselves.
-  void refresh_lowered_weights();
+  void round_weights_to_16_bits();
   /// Waits for the compute stream.
   bool weights_are_finite() const;
   /// Fills the optimizer states with their start value.
@@ -108,8 +108,8 @@ class HCTR_API Network {
       weight_eval_, loss_scale_, unscale_, overflow_, not_finite_;
   Tensor2<std::int64_t> good_steps_, skipped_steps_;
   TensorBag2 scalars_;  ///< StepScalars
-  TensorBag2 lowered_memory_;
-  TensorRef lowered_weights_;           ///< empty without mixed precision
+  TensorBag2 memory_16_;
+  TensorRef weights_16_;                ///< empty without mixed precision
   std::unique_ptr<ExchangeLane> lane_;  ///< null when there is one device
   std::unique_ptr<BoundSchedule> train_, eval_;
   bool watches_inputs_ = false;

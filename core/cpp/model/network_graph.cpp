@@ -79,7 +79,7 @@ void NetworkGraph::build(StepSchedule& schedule, bool train) {
     Shape shape = input.shape;
     shape[0] = batch;
     const TensorRef ref = schedule.add_tensor(input.name, shape);
-    if (input.lowers) schedule.let_lower(ref);
+    if (input.may_be_16_bits) schedule.let_be_16_bits(ref);
     schedule.keep(input.name);
     if (!input.needs_gradient) builder.mark_no_gradient(input.name);
   }
@@ -119,7 +119,7 @@ void NetworkGraph::build(StepSchedule& schedule, bool train) {
     }
   }
   schedule.order_by_phase();
-  if (options_.lowered()) lower_precision(schedule, options_.compute_dtype);
+  if (options_.in_16_bits()) cast_to_16_bits(schedule, options_.compute_dtype);
   optimize(schedule);
   if (train && options_.devices > 1 && layout_.count() > 0) exchange_while_backward(schedule);
 }
@@ -212,9 +212,9 @@ void NetworkGraph::append_update(StepSchedule& schedule) {
         schedule.add_tensor(names::kState1, {layout_.flat_size()}, TensorRole::External);
   }
   if (scales_loss()) update.unscale = schedule.ref(names::kUnscale);
-  if (options_.lowered()) {
-    update.w_lowered = schedule.add_tensor(names::kLoweredWeights, {layout_.flat_size()},
-                                           TensorRole::External, options_.compute_dtype);
+  if (options_.in_16_bits()) {
+    update.w_16 = schedule.add_tensor(names::kWeights16, {layout_.flat_size()},
+                                      TensorRole::External, options_.compute_dtype);
   }
   update.params = options_.opt_params;
   schedule.add(Phase::Update, update, "update_params");

@@ -20,13 +20,13 @@ struct NetworkInput {
   std::string name;
   Shape shape;  ///< one device's training batch: dimension 0 is the local batch
   bool needs_gradient = false;
-  bool lowers = true;  ///< 16 bits in mixed precision; labels stay float32
+  bool may_be_16_bits = true;  ///< 16 bits in mixed precision; labels stay float32
 };
 
 /// Names, beside schedule_names, of the flat buffers that whole-network records work on.
 namespace schedule_names {
 inline constexpr const char* kWeights = "@weights";
-inline constexpr const char* kLoweredWeights = "@weights16";  ///< what 16-bit ops read
+inline constexpr const char* kWeights16 = "@weights16";  ///< what 16-bit ops read
 inline constexpr const char* kWgrad = "@wgrad";
 inline constexpr const char* kOverflow = "@overflow";  ///< (1)
 inline constexpr const char* kUnscale = "@unscale";
@@ -45,7 +45,7 @@ struct NetworkOptions {
   /// Float16 or BFloat16: mixed precision. Weights, their gradients and optimizer states stay
   /// float32.
   TensorScalarType compute_dtype = TensorScalarType::Float32;
-  bool lowered() const { return compute_dtype != TensorScalarType::Float32; }
+  bool in_16_bits() const { return compute_dtype != TensorScalarType::Float32; }
   /// Float16: gradients are computed times this (where dynamic scaling begins). 0: no loss scaling.
   double loss_scale = 0.0;
   bool dynamic_loss_scale = false;

@@ -24,7 +24,7 @@ void Network::set_dense_weights(const std::vector<float>& values) {
   HCTR_CHECK(values.size() == layout.count(), "dense weights: ", values.size(),
              " values given, the model has ", layout.count());
   to_device(gpu_.compute_stream(), weights(), layout.spread(values));
-  refresh_lowered_weights();
+  round_weights_to_16_bits();
 }
 
 LossScalingState Network::loss_scaling_state() const {
@@ -66,9 +66,9 @@ bool Network::weights_are_finite() const {
   return to_host(gpu_.compute_stream(), not_finite_.ref()).front() == 0.0f;
 }
 
-void Network::refresh_lowered_weights() {
-  if (lowered_weights_.empty() || lowered_weights_.size() == 0) return;
-  run(gpu_.compute_context(), Cast{.x = weights(), .y = lowered_weights_});
+void Network::round_weights_to_16_bits() {
+  if (weights_16_.empty() || weights_16_.size() == 0) return;
+  run(gpu_.compute_context(), Cast{.x = weights(), .y = weights_16_});
 }
 
 std::vector<float> Network::dense_optimizer_states() const {

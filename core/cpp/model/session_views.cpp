@@ -93,7 +93,7 @@ void Session::set_weight(const std::string& name, const TensorView& values) {
           .order_streams(native_stream_of(values), native_stream_of(to));
     }
     copy_rows(*to.stream, from, to.ref);
-    impl_->networks[id]->refresh_lowered_weights();
+    impl_->networks[id]->round_weights_to_16_bits();
   }
   for (std::size_t id = 0; id < impl_->devices(); ++id) weight_view(name, id).stream->synchronize();
 }
@@ -106,7 +106,7 @@ void Session::wait_for_stream(void* stream) {
     GPUResource& gpu = impl_->resources->get_local_gpu(id);
     // Every device has default streams of its own.
     backend.order_streams({gpu.device(), stream}, {gpu.device(), gpu.compute_stream().native()});
-    impl_->networks[id]->refresh_lowered_weights();  // weights may have been written
+    impl_->networks[id]->round_weights_to_16_bits();  // weights may have been written
   }
 }
 

@@ -17,7 +17,7 @@ constexpr auto kBrain = TensorScalarType::BFloat16;
 /// An op that works in 16 bits but for its statistics, and adds to a third tensor.
 struct Mix {
   static constexpr const char* kName = "mix_for_test";
-  static constexpr std::string_view kLowered = "x w y sum";
+  static constexpr std::string_view k16BitFields = "x w y sum";
   TensorRef x, w, y, sum, statistics;
   void visit(OpVisitor& v) {
     v.tensor("x", Access::In, x);
@@ -40,10 +40,10 @@ struct Plain {
   void check() const {}
 };
 
-TensorRef lowering(StepSchedule& s, const std::string& name, const Shape& shape = {4, 8},
-                   TensorRole role = TensorRole::Activation) {
+TensorRef in_16_bits(StepSchedule& s, const std::string& name, const Shape& shape = {4, 8},
+                     TensorRole role = TensorRole::Activation) {
   const TensorRef ref = s.add_tensor(name, shape, role);
-  s.let_lower(ref);
+  s.let_be_16_bits(ref);
   return ref;
 }
 
@@ -69,15 +69,15 @@ std::vector<std::string> text(const StepSchedule& s) {
 
 using Lines = std::vector<std::string>;
 
-TEST(LowerPrecision, ALoweredChainNeedsNoCasts) {
+TEST(CastTo16Bits, AChainIn16BitsNeedsNoCasts) {
   StepSchedule s;
-  const TensorRef x = lowering(s, "x"), h = lowering(s, "h"), y = lowering(s, "y");
-  const TensorRef dy = lowering(s, "y@grad", {4, 8}, TensorRole::Gradient);
-  const TensorRef dh = lowering(s, "h@grad", {4, 8}, TensorRole::Gradient);
+  const TensorRef x = in_16_bits(s, "x"), h = in_16_bits(s, "h"), y = in_16_bits(s, "y");
+  const TensorRef dy = in_16_bits(s, "y@grad", {4, 8}, TensorRole::Gradient);
+  const TensorRef dh = in_16_bits(s, "h@grad", {4, 8}, TensorRole::Gradient);
   s.add(Phase::Forward, Mix{.x = x, .y = h}, "a");
   s.add(Phase::Forward, ReluFwd{.x = h, .y = y}, "b");
   s.add(Phase::Backward, ReluBwd{.y = y, .dy = dy, .dx = dh}, "b");
-  lower_precision(s, kBrain);
+  cast_to_16_bits(s, kBrain);
   EXPECT_EQ(text(s),
             (Lines{"mix_for_test: x -> h", "relu_fwd: h -> y", "relu_bwd: y y@grad -> h@grad"}));
   for (const char* name : {"x", "h", "y", "y@grad", "h@grad"}) {
@@ -85,13 +85,13 @@ TEST(LowerPrecision, ALoweredChainNeedsNoCasts) {
   }
 }
 
-TEST(LowerPrecision, OpsOfFloat32AloneGetCastsOnBothSides) {
+TEST(CastTo16Bits, OpsOfFloat32AloneGetCastsOnBothSides) {
   StepSchedule s;
-  const TensorRef x = lowering(s, "x"), h = lowering(s, "h"), y = lowering(s, "y");
+  const TensorRef x = in_16_bits(s, "x"), h = in_16_bits(s, "h"), y = in_16_bits(s, "y");
   s.add(Phase::Forward, ReluFwd{.x = x, .y = h}, "a");
   s.add(Phase::Forward, Plain{.x = h, .y = y}, "b");
-  s.add(Phase::Forward, ReluFwd{.x = y, .y = lowering(s, "z")}, "c");
-  lower_precision(s, kHalf);
+  s.add(Phase::Forward, ReluFwd{.x = y, .y = in_16_bits(s, "z")}, "c");
+  cast_to_16_bits(s, kHalf);
   ASSERT_EQ(s.records().size(), 5u);
   const Lines lines = text(s);
   EXPECT_EQ(lines[1].substr(0, 18), "cast: h -> h@float");
@@ -101,19 +101,19 @@ TEST(LowerPrecision, OpsOfFloat32AloneGetCastsOnBothSides) {
   EXPECT_EQ(tensor(s, "y").dtype, kHalf);
 }
 
-TEST(LowerPrecision, WhatNoLoweredFieldUsesStaysFloat32) {
+TEST(CastTo16Bits, WhatNo16BitFieldUsesStaysFloat32) {
   StepSchedule s;
-  const TensorRef x = lowering(s, "x"), h = lowering(s, "h"), y = lowering(s, "y");
+  const TensorRef x = in_16_bits(s, "x"), h = in_16_bits(s, "h"), y = in_16_bits(s, "y");
   s.add(Phase::Forward, Plain{.x = x, .y = h}, "a");
   s.add(Phase::Forward, Plain{.x = h, .y = y}, "b");
-  lower_precision(s, kHalf);
+  cast_to_16_bits(s, kHalf);
   EXPECT_EQ(text(s), (Lines{"plain_for_test: x -> h", "plain_for_test: h -> y"}));
   EXPECT_EQ(tensor(s, "h").dtype, kFloat);
 }
 
-TEST(LowerPrecision, ACastServesAllReadersOfAPhaseUntilTheTensorIsWrittenAgain) {
+TEST(CastTo16Bits, ACastServesAllReadersOfAPhaseUntilTheTensorIsWrittenAgain) {
   StepSchedule s;
-  const TensorRef x = lowering(s, "x"), h = lowering(s, "h");
+  const TensorRef x = in_16_bits(s, "x"), h = in_16_bits(s, "h");
   const TensorRef a = s.add_tensor("a", {4, 8}), b = s.add_tensor("b", {4, 8});
   s.add(Phase::Forward, ReluFwd{.x = x, .y = h}, "relu");
   s.add(Phase::Forward, Plain{.x = h, .y = a}, "a");
@@ -121,18 +121,18 @@ TEST(LowerPrecision, ACastServesAllReadersOfAPhaseUntilTheTensorIsWrittenAgain) 
   s.add(Phase::Forward, ReluFwd{.x = x, .y = h}, "again");
   s.add(Phase::Forward, Plain{.x = h, .y = a}, "c");
   s.add(Phase::Backward, Plain{.x = h, .y = b}, "d");
-  lower_precision(s, kBrain);
+  cast_to_16_bits(s, kBrain);
   int casts = 0;
   for (const OpRecord& record : s.records()) casts += record.op.get_if<Cast>() ? 1 : 0;
   EXPECT_EQ(casts, 3);  // for a and b, for c, for the backward of d
 }
 
-TEST(LowerPrecision, WhatIsReadAndWrittenIsCastBothWays) {
+TEST(CastTo16Bits, WhatIsReadAndWrittenIsCastBothWays) {
   StepSchedule s;
-  const TensorRef x = lowering(s, "x"), y = lowering(s, "y");
+  const TensorRef x = in_16_bits(s, "x"), y = in_16_bits(s, "y");
   const TensorRef fixed = s.add_tensor("fixed", {4, 8}, TensorRole::Gradient);
   s.add(Phase::Forward, Mix{.x = x, .y = y, .sum = fixed}, "a");
-  lower_precision(s, kBrain);
+  cast_to_16_bits(s, kBrain);
   const Lines lines = text(s);
   ASSERT_EQ(lines.size(), 3u);
   EXPECT_EQ(lines[0], "cast: fixed -> fixed@bfloat16_3");
@@ -141,14 +141,14 @@ TEST(LowerPrecision, WhatIsReadAndWrittenIsCastBothWays) {
   EXPECT_EQ(tensor(s, "fixed").dtype, kFloat);
 }
 
-TEST(LowerPrecision, ParametersKeepTheirMastersAndStatisticsTheirType) {
+TEST(CastTo16Bits, ParametersKeepTheirMastersAndStatisticsTheirType) {
   StepSchedule s;
-  const TensorRef x = lowering(s, "x"), y = lowering(s, "y"), z = lowering(s, "z");
-  const TensorRef w = lowering(s, "w", {8}, TensorRole::External);
+  const TensorRef x = in_16_bits(s, "x"), y = in_16_bits(s, "y"), z = in_16_bits(s, "z");
+  const TensorRef w = in_16_bits(s, "w", {8}, TensorRole::External);
   const TensorRef mean = s.add_tensor("mean", {8}, TensorRole::External);
   s.add(Phase::Forward, Mix{.x = x, .w = w, .y = y, .statistics = mean}, "a");
   s.add(Phase::Forward, Plain{.x = w, .y = z}, "b");
-  lower_precision(s, kHalf);
+  cast_to_16_bits(s, kHalf);
   EXPECT_EQ(text(s), (Lines{"mix_for_test: x w@16 mean -> y", "plain_for_test: w -> z"}));
   EXPECT_EQ(tensor(s, "w").dtype, kFloat);
   EXPECT_EQ(tensor(s, "w@16").dtype, kHalf);
@@ -156,36 +156,36 @@ TEST(LowerPrecision, ParametersKeepTheirMastersAndStatisticsTheirType) {
   EXPECT_EQ(tensor(s, "mean").dtype, kFloat);
 }
 
-TEST(LowerPrecision, WhatReadsALabelStaysFloat32) {
+TEST(CastTo16Bits, WhatReadsALabelStaysFloat32) {
   StepSchedule s;
   const TensorRef label = s.add_tensor("label", {4, 8});
-  const TensorRef part = lowering(s, "part"), h = lowering(s, "h");
+  const TensorRef part = in_16_bits(s, "part"), h = in_16_bits(s, "h");
   s.add(Phase::Forward, ReshapeFwd{.x = label, .y = part}, "slice");
   s.add(Phase::Forward, ReluFwd{.x = label, .y = h}, "relu");
-  lower_precision(s, kHalf);
+  cast_to_16_bits(s, kHalf);
   EXPECT_EQ(text(s), (Lines{"reshape_fwd: label -> part", "relu_fwd: label -> h"}));
 }
 
-TEST(LowerPrecision, ACastLayerTakesTensorsAsTheyAre) {
+TEST(CastTo16Bits, ACastLayerTakesTensorsAsTheyAre) {
   StepSchedule s;
-  const TensorRef x = lowering(s, "x"), h = lowering(s, "h");
+  const TensorRef x = in_16_bits(s, "x"), h = in_16_bits(s, "h");
   const TensorRef wide = s.add_tensor("wide", {4, 8});
   s.add(Phase::Forward, ReluFwd{.x = x, .y = h}, "relu");
   s.add(Phase::Forward, Cast{.x = h, .y = wide}, "cast");
-  lower_precision(s, kHalf);
+  cast_to_16_bits(s, kHalf);
   EXPECT_EQ(text(s), (Lines{"relu_fwd: x -> h", "cast: h -> wide"}));
   EXPECT_EQ(tensor(s, "wide").dtype, kFloat);
 }
 
-TEST(LowerPrecision, OddRowsAreAligned) {
+TEST(CastTo16Bits, OddRowsAreAligned) {
   StepSchedule s;
-  const TensorRef odd = lowering(s, "odd", {4, 13}), out = lowering(s, "out", {4, 13});
-  const TensorRef narrow = lowering(s, "narrow", {4, 3}), n2 = lowering(s, "n2", {4, 3});
-  const TensorRef steps = lowering(s, "steps", {4, 3, 5}), s2 = lowering(s, "s2", {4, 3, 5});
+  const TensorRef odd = in_16_bits(s, "odd", {4, 13}), out = in_16_bits(s, "out", {4, 13});
+  const TensorRef narrow = in_16_bits(s, "narrow", {4, 3}), n2 = in_16_bits(s, "n2", {4, 3});
+  const TensorRef steps = in_16_bits(s, "steps", {4, 3, 5}), s2 = in_16_bits(s, "s2", {4, 3, 5});
   s.add(Phase::Forward, ReluFwd{.x = odd, .y = out}, "odd");
   s.add(Phase::Forward, ReluFwd{.x = narrow, .y = n2}, "narrow");
   s.add(Phase::Forward, ReluFwd{.x = steps, .y = s2}, "steps");
-  lower_precision(s, kHalf);
+  cast_to_16_bits(s, kHalf);
   EXPECT_EQ(tensor(s, "odd").row_stride, 16u);
   EXPECT_EQ(s.ref("odd").row_stride, 16u);
   EXPECT_EQ(memory_elements(tensor(s, "odd")), 64u);
@@ -196,10 +196,10 @@ TEST(LowerPrecision, OddRowsAreAligned) {
   EXPECT_EQ(s.records()[0].op.get_if<ReluFwd>()->y.row_stride, 16u);
 }
 
-TEST(LowerPrecision, OnlyTwoTypes) {
+TEST(CastTo16Bits, OnlyTwoTypes) {
   StepSchedule s;
-  EXPECT_THROW(lower_precision(s, kFloat), InvalidArgument);
-  EXPECT_THROW(lower_precision(s, TensorScalarType::Int32), InvalidArgument);
+  EXPECT_THROW(cast_to_16_bits(s, kFloat), InvalidArgument);
+  EXPECT_THROW(cast_to_16_bits(s, TensorScalarType::Int32), InvalidArgument);
 }
 
 }  // namespace

@@ -26,14 +26,15 @@ struct Twin {
 };
 using Twins = std::map<std::pair<int, TensorScalarType>, Twin>;
 
-class Lowering {
+class CastTo16Bits {
  public:
-  Lowering(StepSchedule& schedule, TensorScalarType dtype) : schedule_(schedule), dtype_(dtype) {
+  CastTo16Bits(StepSchedule& schedule, TensorScalarType dtype)
+      : schedule_(schedule), dtype_(dtype) {
     for (const ScheduleTensor& tensor : schedule.tensors()) declared_.push_back(tensor.dtype);
   }
 
   void run() {
-    lower_tensors();
+    cast_tensors();
     align_rows();
     std::vector<OpRecord> records = std::move(schedule_.records());
     schedule_.records().clear();
@@ -44,29 +45,30 @@ class Lowering {
  private:
   ScheduleTensor& at(int id) { return schedule_.tensors()[static_cast<std::size_t>(id)]; }
 
-  /// Calls f(field, access, tensor id) for what the op lowers.
+  /// Calls f(field, access, tensor id) for what the op takes in 16 bits.
   template <class F>
-  void for_each_lowered(const AnyOp& op, const F& f) const {
+  void for_each_16_bit_field(const AnyOp& op, const F& f) const {
     op.for_each_tensor([&](const char* field, Access access, const TensorRef& ref) {
-      if (ref.id >= 0 && op.lowers(field)) f(field, access, ref.id);
+      if (ref.id >= 0 && op.takes_16_bits(field)) f(field, access, ref.id);
     });
   }
 
   /// An op that reads what must stay float32 (labels, what a Cast layer made) computes in float32.
-  bool lowers(const AnyOp& op) {
+  bool runs_in_16_bits(const AnyOp& op) {
     bool stays = false;
-    for_each_lowered(op, [&](const char*, Access access, int id) {
-      stays |= access == Access::In && at(id).role != TensorRole::External && !at(id).lowers &&
+    for_each_16_bit_field(op, [&](const char*, Access access, int id) {
+      stays |= access == Access::In && at(id).role != TensorRole::External &&
+               !at(id).may_be_16_bits &&
                declared_[static_cast<std::size_t>(id)] == TensorScalarType::Float32;
     });
     return !stays;
   }
 
-  void lower_tensors() {
+  void cast_tensors() {
     for (const OpRecord& record : std::as_const(schedule_).records()) {
-      if (!lowers(record.op)) continue;
-      for_each_lowered(record.op, [&](const char*, Access, int id) {
-        if (at(id).lowers && at(id).role != TensorRole::External) at(id).dtype = dtype_;
+      if (!runs_in_16_bits(record.op)) continue;
+      for_each_16_bit_field(record.op, [&](const char*, Access, int id) {
+        if (at(id).may_be_16_bits && at(id).role != TensorRole::External) at(id).dtype = dtype_;
       });
     }
   }
@@ -83,8 +85,8 @@ class Lowering {
 
   /// The type an op asks of a tensor in one of its fields.
   TensorScalarType wanted(const AnyOp& op, const char* field, int id) {
-    if (!op.lowers(field)) return declared_[static_cast<std::size_t>(id)];
-    return lowers(op) ? dtype_ : TensorScalarType::Float32;
+    if (!op.takes_16_bits(field)) return declared_[static_cast<std::size_t>(id)];
+    return runs_in_16_bits(op) ? dtype_ : TensorScalarType::Float32;
   }
 
   void rewrite(OpRecord& record) {
@@ -122,10 +124,10 @@ class Lowering {
 
   /// Makes the twin, and fills it before the record when the record reads it.
   void provide(int id, TensorScalarType type, const OpRecord& record, Twin& twin) {
-    if (at(id).role == TensorRole::External && at(id).lowers) {
+    if (at(id).role == TensorRole::External && at(id).may_be_16_bits) {
       HCTR_CHECK(!twin.written, "layer '", record.layer, "': '", record.op.name(), "' writes '",
                  at(id).name, "', a parameter, in 16 bits");
-      const std::string name = lowered_name(at(id).name);
+      const std::string name = name_in_16_bits(at(id).name);
       twin.id = schedule_.has(name) ? schedule_.id(name)
                                     : add(name, at(id).shape, TensorRole::External, type);
       return;
@@ -171,12 +173,12 @@ class Lowering {
 
 }  // namespace
 
-std::string lowered_name(const std::string& parameter) { return parameter + "@16"; }
+std::string name_in_16_bits(const std::string& parameter) { return parameter + "@16"; }
 
-void lower_precision(StepSchedule& schedule, TensorScalarType dtype) {
+void cast_to_16_bits(StepSchedule& schedule, TensorScalarType dtype) {
   HCTR_CHECK(dtype == TensorScalarType::Float16 || dtype == TensorScalarType::BFloat16,
              "mixed precision computes in float16 or bfloat16, not in ", to_string(dtype));
-  Lowering(schedule, dtype).run();
+  CastTo16Bits(schedule, dtype).run();
 }
 
 }  // namespace hugectr
