@@ -37,6 +37,7 @@ class RepeatedRows:
     """A table of any size whose rows repeat a few megabytes: nothing but writing costs time."""
 
     name = "table"
+    placement = "by_key"
 
     def __init__(self, rows: int) -> None:
         rng = np.random.default_rng(1)
