@@ -10,6 +10,7 @@ from libc.string cimport memcpy
 from libcpp cimport bool as cbool
 from libcpp.map cimport map as cmap
 from libcpp.memory cimport make_shared, shared_ptr, unique_ptr
+from libcpp.optional cimport optional
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
@@ -42,6 +43,7 @@ from hugectr._decl.ops cimport (
     CppThreadPool,
     run_on_host_tensors,
 )
+from hugectr._decl.specs cimport *
 
 import _thread
 import atexit
@@ -252,6 +254,9 @@ cdef class LearningRateScheduler:
 include "_decl/interop.pxi"
 include "_decl/rows.pxi"
 include "_decl/session.pxi"
+include "_decl/table.pxi"
+include "_decl/network.pxi"
+include "_decl/reader.pxi"
 include "_decl/program_end.pxi"
 
 
@@ -333,4 +338,6 @@ cdef class Network:
 
 # Session.leave ends the waits of the others.
 serialised(Session, but={"leave", "has_left"})
+for _part in (SessionTable, SessionNetwork, SessionReader):
+    serialised(_part)
 serialised(Network)

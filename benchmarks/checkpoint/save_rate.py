@@ -198,15 +198,15 @@ def model_figures(gigabytes: float, folder: Path, how: str) -> dict[str, float]:
         values = np.full((count, 16), 0.5, np.float32)
         keys = np.arange(begin, begin + count) * 7919
         bag = {"keys": keys, "slot_ids": None, "vectors": values, "states": [values, values]}
-        model.session.load_embedding(0, bag)
+        model.session.table(0).load(bag)
     before, begin = forget_peak(), time.perf_counter()
     if how == "dump":
-        model.session.dump_embedding(0, True)
+        model.session.table(0).dump(True)
     elif how == "original":
         model.save_params_to_files(str(folder / "m"))
     elif how == "from original":
         model.save_params_to_files(str(folder / "m"))
-        model.session.reset_embedding(0)
+        model.session.table(0).reset()
         before, begin = forget_peak(), time.perf_counter()
         model.load_sparse_weights([folder / "m0_sparse_0.model"])
         model.load_sparse_optimizer_states([folder / "m0_opt_sparse_0.model"])

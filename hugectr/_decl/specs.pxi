@@ -214,6 +214,7 @@ cdef CppModelSpec _model_spec(fields) except *:
     m.input = _input_spec(f.take("input", {}))
     m.opt_params = _opt_params(f.take("opt_params", {}))
     m.layers = _layer_specs(f.take("layers", []))
+    m.trains = f.take("trains", True)
     for entry in f.take("embeddings", []):
         g = _Fields("embedding", entry)
         e = CppSparseEmbeddingSpec()

@@ -47,19 +47,6 @@ void Network::set_loss_scaling_state(const LossScalingState& state) {
   stream.synchronize();
 }
 
-float Network::loss_scale() const {
-  return scales_loss() ? to_host(gpu_.compute_stream(), loss_scale_.ref()).front() : 1.0f;
-}
-
-std::int64_t Network::skipped_steps() const {
-  std::int64_t count = 0;
-  if (scales_loss()) {
-    gpu_.compute_stream().copy(&count, skipped_steps_.ref().data, sizeof(count));
-    gpu_.compute_stream().synchronize();
-  }
-  return count;
-}
-
 bool Network::weights_are_finite() const {
   if (graph_->layout().count() == 0) return true;
   run(gpu_.compute_context(), FindOverflow{.xs = {weights()}, .overflow = not_finite_.ref()});
@@ -72,6 +59,7 @@ void Network::round_weights_to_16_bits() {
 }
 
 std::vector<float> Network::dense_optimizer_states() const {
+  if (graph_->state_count() == 0) return {};
   return graph_->layout().pack(to_host(gpu_.compute_stream(), states()));
 }
 
@@ -80,6 +68,7 @@ void Network::set_dense_optimizer_states(const std::vector<float>& values) {
   const std::size_t count = graph_->state_count() * layout.count();
   HCTR_CHECK(values.size() == count, "dense optimizer states: ", values.size(),
              " values given, the model has ", count);
+  if (count == 0) return;
   to_device(gpu_.compute_stream(), states(), layout.spread(values));
 }
 
