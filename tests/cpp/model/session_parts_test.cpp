@@ -179,8 +179,7 @@ TEST(SessionParts, WithoutTrainingOrReaderItTakesRowsAndWeights) {
   EXPECT_TRUE(says(refusal([&] { session.table(0).load(rows); }), "0 states"));
   // Only the training data is named: there is nothing to read.
   const ReaderSpec reader{.num_workers = 1, .memory = random_data(24, 1)};
-  const std::string refused =
-      refusal([&] { const Session other(small_solver(1), reader, model); });
+  const std::string refused = refusal([&] { const Session other(small_solver(1), reader, model); });
   EXPECT_TRUE(says(refused, "eval_source")) << refused;
 }
 
