@@ -338,6 +338,7 @@ cdef class Network:
 
 # Session.leave ends the waits of the others.
 serialised(Session, but={"leave", "has_left"})
-for _part in (SessionTable, SessionNetwork, SessionReader):
-    serialised(_part)
+serialised(SessionTable)
+serialised(SessionNetwork)
+serialised(SessionReader)
 serialised(Network)

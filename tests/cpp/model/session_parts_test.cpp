@@ -189,6 +189,8 @@ TEST(SessionParts, ErasedRowsAreGoneAndTheBatchAheadIsPlannedAnew) {
                     small_model(kLocalized, Optimizer::SGD));
     losses(session, 4);
     const BufferBag before = session.table(0).dump(false);
+    losses(session, 1);
+    session.table(0).stats();  // waits for the plan of the next batch
     const std::vector<std::int64_t> keys{before.keys[0], before.keys[5], 1 << 20};
     const std::vector<std::uint64_t> slots{before.slot_ids[0], before.slot_ids[5], 1};
     EXPECT_EQ(session.table(0).erase(keys, slots), 2u);

@@ -296,9 +296,9 @@ def test_an_interruption_leaves_the_model_as_it_was(saved, monkeypatch, error):
     before = state(model)
     real = restore.load_table
 
-    def interrupted(session, index, reader, group):
-        real(session, index, reader, group)
-        if index == 1:
+    def interrupted(table, reader, group):
+        real(table, reader, group)
+        if table.name() == "two":
             raise error
 
     monkeypatch.setattr(restore, "load_table", interrupted)
