@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hugectr.base.errors import DataError
 from hugectr.data.arrays import Csr, MemoryDataset
 from hugectr.data.schema.counts import Categories
 from hugectr.data.schema.fields import (
@@ -24,6 +23,7 @@ from hugectr.data.schema.fields import (
     WeightField,
 )
 from hugectr.data.schema.fit import DENSE_WAY_OUT, LABEL_WAY_OUT
+from hugectr.data.schema.groups import group_ids
 from hugectr.data.schema.keys import FieldKeys, category_keys
 from hugectr.data.schema.lists import list_keys
 from hugectr.data.schema.moments import Moments, signed_log
@@ -33,7 +33,6 @@ from hugectr.data.schema.values import (
     as_numbers,
     bad_value,
     one_array,
-    plain,
     without_gaps,
 )
 
@@ -138,18 +137,7 @@ class _Block:
     def group(self) -> Int64s | None:
         for field in self._schema.of_kind(GroupField):
             array = self._array(field.name)
-            missing = np.asarray(array.is_null()) | (len(array) * [pa.types.is_null(array.type)])
-            if missing.any():
-                row = self._first + int(missing.argmax())
-                raise DataError(
-                    f"column {field.name!r}, row {row} (from 0): the group is missing; give each "
-                    "row one"
-                )
-            array = plain(array)
-            if pa.types.is_integer(array.type) and not pa.types.is_uint64(array.type):
-                return np.asarray(array.cast(pa.int64()))
-            own = FieldKeys.of(field.name, self._schema.seed)
-            return category_keys(field.name, array, self._first, "text", own)
+            return group_ids(field.name, array, self._first, self._schema.seed)
         return None
 
     def timestamps(self) -> dict[str, Int64s]:

@@ -95,8 +95,8 @@ class CategoricalField(Field):
     name : str
         Name of the column.
     values : {"text", "numbers"} or None
-        What a value is compared as; None: as fit() finds the column. As text, 7 is "7"; as numbers,
-        "7" is 7, and text that is no number is an error.
+        What a value is compared as; None: as fit() finds the column, which of CSV is text. As text,
+        7 is "7"; as numbers, "7" is 7, and text that is no number is an error.
     min_count : int
         Categories seen at least so often in fit() get a row of their own. With 1 no row is trained
         for categories that come later.

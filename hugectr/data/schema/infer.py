@@ -26,6 +26,7 @@ from hugectr.data.schema.fields import (
 from hugectr.data.schema.fit import DENSE_WAY_OUT
 from hugectr.data.schema.keys import FieldKeys, category_keys, values_of_type
 from hugectr.data.schema.sources import BLOCK_ROWS, Source, blocks, joined_tables
+from hugectr.data.schema.times import nanoseconds
 from hugectr.data.schema.values import (
     Float64s,
     as_numbers,
@@ -47,6 +48,7 @@ FEW_VALUES, ROWS_A_VALUE = 10, 50
 FAR = 10.0
 
 _INTEGER = r"^-?(0|[1-9][0-9]{0,17})$"  # 007 is a code, not a number
+_DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 _TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}|$)"
 
 
@@ -73,9 +75,10 @@ def typed(text: pa.Array) -> pa.Array:
             pass
     if _all_match(trimmed, _TIME):
         try:
-            return trimmed.cast(pa.timestamp("ns"))
-        except pa.ArrowInvalid:
-            pass
+            times = pa.array(nanoseconds(TimestampField("time"), trimmed, 0), pa.timestamp("ns"))
+        except DataError:
+            return text
+        return times.cast(pa.date32()) if _all_match(trimmed, _DATE) else times
     return text
 
 

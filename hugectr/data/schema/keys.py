@@ -21,7 +21,8 @@ Keys = npt.NDArray[np.int64]
 
 #: The greatest key a value can have; the one above is reserved by the tables.
 LARGEST_KEY = 2**63 - 2
-_INTEGER = r"^[+-]?[0-9]{1,18}$"
+#: Integers of text that int64 holds for certain.
+INTEGER = r"^[+-]?[0-9]{1,18}$"
 _LIST_WAY_OUT = "call it a ListField, or make it one value a row"
 
 
@@ -118,7 +119,7 @@ def _number_keys(
         return _hash(array, own, known)
     # An integer of text keeps all its digits, whatever stands in the other rows.
     text = pc.utf8_trim_whitespace(plain(array))
-    whole = pc.fill_null(pc.match_substring_regex(text, _INTEGER), True)
+    whole = pc.fill_null(pc.match_substring_regex(text, INTEGER), True)
     if pc.all(whole).as_py() is not False:
         return _hash(text.cast(pa.int64()), own, known)
     nothing = pa.scalar(None, text.type)

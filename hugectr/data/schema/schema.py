@@ -10,16 +10,16 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from hugectr.base.arguments import check_int, check_names
-from hugectr.base.errors import DataError, InvalidArgument, did_you_mean, rejected
+from hugectr.base.errors import InvalidArgument, did_you_mean, rejected
 from hugectr.data.schema.counts import Categories
-from hugectr.data.schema.encode import ONE_HOT, EncodedData, encode_table, joined
+from hugectr.data.schema.encode import ONE_HOT, EncodedData
+from hugectr.data.schema.encode_source import encode_all, encode_in_batches
 from hugectr.data.schema.fields import (
     CategoricalField,
     DenseField,
     Field,
     GroupField,
     IgnoredField,
-    LabelField,
     ListField,
     TimestampField,
     WeightField,
@@ -28,7 +28,7 @@ from hugectr.data.schema.fit import State, fit_fields, learns
 from hugectr.data.schema.infer import infer_fields
 from hugectr.data.schema.input_layer import InputLayer, input_layer
 from hugectr.data.schema.show import as_html, as_text
-from hugectr.data.schema.sources import BLOCK_ROWS, Source, blocks, open_source
+from hugectr.data.schema.sources import BLOCK_ROWS, blocks, open_source
 from hugectr.data.schema.vocabulary import key_of, value_of
 
 _F = TypeVar("_F", bound=Field)
@@ -49,7 +49,7 @@ class Schema:
     Raises
     ------
     InvalidArgument
-        When a column has two fields, or two fields the role that only one can have.
+        When a column has two fields, or two fields a role of which there is one.
 
     Examples
     --------
@@ -133,7 +133,7 @@ class Schema:
         InvalidArgument
             When an argument can not be right.
         DataError
-            When data is damaged or can not have the role; names column, row and value.
+            When data can not have its role; names column, row and value.
 
         Notes
         -----
@@ -172,8 +172,6 @@ class Schema:
         schema = cls(found, seed=seed)
         return schema._fit_tables(tables) if fit else schema
 
-    # -- what it is --------------------------------------------------------------------------------
-
     @property
     def fields(self) -> tuple[Field, ...]:
         """The fields in the order of their columns."""
@@ -187,7 +185,7 @@ class Schema:
     @property
     def state(self) -> dict[str, State]:
         """What fit() has learnt, by column; empty before it."""
-        return dict(self._state)
+        return self._state
 
     @property
     def fitted(self) -> bool:
@@ -230,8 +228,8 @@ class Schema:
         known = {field.name: field for field in self._fields}
         for field in fields:
             if field.name not in known:
-                hint = did_you_mean(field.name, known)
-                raise rejected(f"Schema.replace: column{hint}", field.name, f"one of {[*known]}")
+                allowed = f"one of {[*known]}{did_you_mean(field.name, known)}"
+                raise rejected("Schema.replace: column", field.name, allowed)
             known[field.name] = field
         return Schema(list(known.values()), seed=self._seed)
 
@@ -245,8 +243,6 @@ class Schema:
         """
         self._need_fit("input_layer")
         return input_layer(self)
-
-    # -- fit and encode ----------------------------------------------------------------------------
 
     def fit(self, data: Any) -> Schema:
         """Learn means, medians, categories and the like, in one pass and bounded memory.
@@ -268,7 +264,11 @@ class Schema:
             When a column is missing, or a value is not what its field says.
         """
         source = open_source(data)
-        names = [field.name for field in self._fields if learns(field)]
+        used = [field for field in self._fields if not isinstance(field, IgnoredField)]
+        if not used:
+            raise InvalidArgument("Schema.fit: the schema has no fields but ignored ones")
+        # Where nothing is to be learnt, that there are rows.
+        names = [field.name for field in [f for f in used if learns(f)] or used[:1]]
         source.check(names)
         return self._fit_tables(blocks(source.tables(names)))
 
@@ -290,9 +290,8 @@ class Schema:
         Returns
         -------
         EncodedData
-            A MemoryDataset, usable as ``source`` of DataReaderParams; keys are int64
-            (``CreateSolver(i64_input_key=True)``). A row's numbers depend on that row and the
-            schema alone.
+            A MemoryDataset, usable as ``source`` of DataReaderParams, with int64 keys. A row's
+            numbers depend on that row and the schema alone.
 
         Raises
         ------
@@ -301,11 +300,8 @@ class Schema:
         DataError
             When a column is missing, a value is not what its field says, or there are no rows.
         """
-        source = self._opened(data, labels, "encode")
-        # Whole tables: cutting one in memory would only make copies of its parts.
-        return joined(
-            list(self._encoded(source, source.tables(self._needed(source, labels)), labels))
-        )
+        self._need_fit("encode")
+        return encode_all(self, data, labels)
 
     def encode_batches(
         self, data: Any, rows: int = BLOCK_ROWS, labels: bool = True
@@ -324,45 +320,12 @@ class Schema:
         EncodedData
         """
         check_int("Schema.encode_batches: rows", rows, 1)
-        source = self._opened(data, labels, "encode_batches")
-        tables = blocks(source.tables(self._needed(source, labels)), rows)
-        return self._encoded(source, tables, labels)
-
-    def _encoded(
-        self, source: Source, tables: Iterator[pa.Table], labels: bool
-    ) -> Iterator[EncodedData]:
-        row = 0
-        for table in tables:
-            if table.num_rows:
-                yield encode_table(self, table, row, labels)
-            row += table.num_rows
-        if row == 0:
-            raise DataError(f"{source.what} has no rows; at least one is needed")
-
-    def _opened(self, data: Any, labels: bool, call: str) -> Source:
-        self._need_fit(call)
-        source = open_source(data)
-        source.check(self._needed(source, labels))
-        return source
-
-    def _needed(self, source: Source, labels: bool) -> list[str]:
-        needed = []
-        for field in self._fields:
-            if isinstance(field, IgnoredField):
-                continue
-            if not labels and isinstance(field, LabelField | WeightField):
-                continue
-            # A group is of use at prediction too, where there is one.
-            if not labels and isinstance(field, GroupField) and field.name not in source.names:
-                continue
-            needed.append(field.name)
-        return needed
+        self._need_fit("encode_batches")
+        return encode_in_batches(self, data, labels, rows)
 
     def _need_fit(self, call: str) -> None:
         if not self._fitted:
             raise InvalidArgument(f"Schema.{call}: the schema is not fitted; call fit(data) first")
-
-    # -- keys and values ---------------------------------------------------------------------------
 
     def key_of(self, column: str, value: Any) -> int:
         """The key of a category, as it is encoded; None has the key of what is missing.
@@ -385,8 +348,6 @@ class Schema:
         """
         self._need_fit("value_of")
         return value_of(self, column, key)
-
-    # -- files and shapes --------------------------------------------------------------------------
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the schema into a folder, which is made where it is not there.

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from hugectr.base.errors import DataError, InvalidArgument, did_you_mean, rejected
 from hugectr.data.parquet import parquet_files
+from hugectr.data.regular_file import open_regular
 from hugectr.data.schema.frames import from_mapping, from_pandas, is_pandas, pandas_names
 from hugectr.data.schema.text_files import (
     csv_names,
@@ -161,7 +162,7 @@ def _of_path(path: str) -> Source:
     if bare.endswith((".jsonl", ".ndjson", ".json")):
         return _of_json(path)
     if os.path.isfile(path) and not path.endswith((".parquet", ".txt", ".list")):
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             if file.read(4) != b"PAR1":
                 raise rejected(
                     "path of data", path, "a file called *.csv, *.tsv, *.jsonl or *.parquet"

@@ -19,21 +19,28 @@ _HOUR = 3_600_000_000_000
 _NANOSECONDS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 
 
-def _from_text(text: pa.Array) -> pa.Array:
-    """ISO 8601, with or without a zone; each value for itself."""
+def _from_text(text: pa.Array, unit: str) -> pa.Array:
+    """ISO 8601 with or without a zone, or an integer; each value for itself."""
+    nothing = pa.scalar(None, text.type)
+    number = pc.match_substring_regex(text, "^-?[0-9]+$")
+    counted = pc.if_else(number, text, nothing).cast(pa.int64())
+    text = pc.if_else(number, nothing, text)
     zoned = pc.match_substring_regex(text, r"(Z|[+-][0-9]{2}:?[0-9]{2})$")
     # The day of a date without a time ends like a zone.
     zoned = pc.and_(zoned, pc.match_substring_regex(text, "[T ][0-9]{2}"))
-    nothing = pa.scalar(None, text.type)
     with_zone = pc.if_else(zoned, text, nothing).cast(pa.timestamp("ns", "UTC"))
     without = pc.if_else(zoned, nothing, text).cast(pa.timestamp("ns"))
-    return pc.coalesce(with_zone.cast(pa.int64()), without.cast(pa.int64()))
+    return pc.coalesce(
+        pc.multiply_checked(counted, _NANOSECONDS[unit]),
+        with_zone.cast(pa.int64()),
+        without.cast(pa.int64()),
+    )
 
 
 def _nanoseconds(field: TimestampField, array: pa.Array) -> pa.Array:
     kind = array.type
     if is_text(kind):
-        return _from_text(pc.utf8_trim_whitespace(array))
+        return _from_text(pc.utf8_trim_whitespace(array), field.unit)
     if pa.types.is_timestamp(kind):  # with a zone it holds UTC all the same
         return array.cast(pa.timestamp("ns", kind.tz)).cast(pa.int64())
     if pa.types.is_date(kind):
