@@ -57,7 +57,7 @@ def _all_match(text: pa.Array, pattern: str) -> bool:
 
 
 def typed(text: pa.Array) -> pa.Array:
-    """Text of a format without types, as booleans, integers, floats or times if all of it is."""
+    """Text of a format without types, as booleans, integers or floats if all of it is."""
     if text.null_count == len(text):
         return pa.nulls(len(text))
     trimmed = pc.utf8_trim_whitespace(text)
@@ -73,13 +73,19 @@ def typed(text: pa.Array) -> pa.Array:
             return parse_numbers("", trimmed, 0, "")
         except DataError:
             pass
-    if _all_match(trimmed, _TIME):
-        try:
-            times = pa.array(nanoseconds(TimestampField("time"), trimmed, 0), pa.timestamp("ns"))
-        except DataError:
-            return text
-        return times.cast(pa.date32()) if _all_match(trimmed, _DATE) else times
     return text
+
+
+def _times(text: pa.Array) -> pa.Array | None:
+    """ISO 8601 text as times or dates, None when it is something else."""
+    trimmed = pc.utf8_trim_whitespace(plain(text))
+    if not _all_match(trimmed, _TIME):
+        return None
+    try:
+        times = pa.array(nanoseconds(TimestampField("time"), trimmed, 0), pa.timestamp("ns"))
+    except DataError:
+        return None
+    return times.cast(pa.date32()) if _all_match(trimmed, _DATE) else times
 
 
 def _distinct(name: str, array: pa.Array, values: str) -> tuple[int, int]:
@@ -146,6 +152,9 @@ def infer_field(name: str, array: pa.Array) -> Field:
     if pa.types.is_boolean(kind):
         return CategoricalField(name)
     if is_text(kind):
+        times = _times(array)
+        if times is not None:
+            return _time_field(name, times)
         return _category(name, array, "text")
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         return _time_field(name, array)

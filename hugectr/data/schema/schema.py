@@ -142,9 +142,9 @@ class Schema:
         1. no value at all: ignored;
         2. dictionary-encoded (pandas ``category``) or boolean: categorical;
         3. lists of text, integers or booleans: list; other lists: ignored;
-        4. text and integers (also floats that are integers with gaps) of which each of at least 100
+        4. timestamps, dates and ISO 8601 text: timestamp, with hour and weekday as dense features;
+        5. text and integers (also floats that are integers with gaps) of which each of at least 100
            values comes once: ignored as an id; other text: categorical;
-        5. timestamps and dates: timestamp, with hour and weekday as dense features;
         6. integers (also as floats with gaps) of at most 10 different values that come twice on
            average, or with one different value in 50 rows or more: categorical;
         7. other numbers: dense, scaled to mean 0 and deviation 1, gaps filled with the mean and
@@ -152,8 +152,8 @@ class Schema:
            over 10 standard deviations from the mean;
         8. everything else: ignored.
 
-        Columns of CSV are text in which the sample is looked for booleans (true, false), integers
-        (007 is text), floats and ISO 8601 times first.
+        Columns of CSV are text, in which the sample is looked for booleans (true, false), integers
+        (007 is text) and floats first.
         """
         found, tables = infer_fields(
             open_source(data),

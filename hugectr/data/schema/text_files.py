@@ -94,6 +94,40 @@ def _whole_lines(path: str) -> Iterator[bytes]:
         yield rest
 
 
+def _told(kind: pa.DataType) -> pa.DataType:
+    """The type to read again as: text stays text, also where all of a block looks like times."""
+    if pa.types.is_timestamp(kind):
+        return pa.string()
+    if not pa.types.is_list(kind):
+        return kind
+    of = kind.value_type
+    return pa.list_(pa.string() if pa.types.is_null(of) else _told(of))
+
+
+def _json_block(block: bytes) -> pa.Table:
+    """A block of JSON lines as a table.
+
+    Read once to find its types, and once more where these types would lose something: text that
+    looks like times, and lists whose first one begins with null, which pyarrow loses when it infers
+    the type (github.com/apache/arrow/issues/51305).
+    """
+    from pyarrow import json
+
+    # One piece, so that Arrow's own blocks do not depend on where ours end.
+    options = json.ReadOptions(use_threads=False, block_size=len(block) + 1)
+    table = json.read_json(io.BytesIO(block), read_options=options)
+    types = [_told(kind) for kind in table.schema.types]
+    lists = any(pa.types.is_list(kind) for kind in types)
+    times = any(pa.types.is_timestamp(kind) for kind in table.schema.types)
+    if not lists and not times:
+        return table
+    schema = pa.schema(zip(table.column_names, types, strict=True))
+    told = json.ParseOptions(explicit_schema=schema)
+    table = json.read_json(io.BytesIO(block), read_options=options, parse_options=told)
+    table.validate(full=True)
+    return table
+
+
 def json_tables(path: str) -> Iterator[pa.Table]:
     """All columns of a file of JSON objects, one a line.
 
@@ -102,15 +136,11 @@ def json_tables(path: str) -> Iterator[pa.Table]:
     DataError
         When it is none, or values of a column have different types.
     """
-    from pyarrow import json
-
     try:
         for block in _whole_lines(path):
             if not block.strip():
                 continue
-            # One piece, so that Arrow's own blocks do not depend on where ours end.
-            options = json.ReadOptions(use_threads=False, block_size=len(block) + 1)
-            yield json.read_json(io.BytesIO(block), read_options=options)
+            yield _json_block(block)
     except (OSError, pa.ArrowException) as error:
         raise _damaged(path, error) from error
 

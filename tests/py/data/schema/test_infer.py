@@ -50,6 +50,9 @@ NUMBERS = np.random.default_rng(3).permutation(ROWS)
         (pa.array(NUMBERS, pa.timestamp("s")), "timestamp"),
         (pa.array(NUMBERS.astype("datetime64[D]")), "timestamp"),
         (pa.array(NUMBERS, pa.duration("s")), "ignored"),
+        (repeated(["2024-05-31 10:00", None, "2024-06-01T11:30:00Z"]), "timestamp"),
+        (repeated(["2024-05-31", "2024-06-01"]), "timestamp"),
+        (repeated(["2024-05-31", "soon"]), "categorical"),
     ],
 )
 def test_rules(values, kind):
