@@ -18,7 +18,7 @@ Float64s = npt.NDArray[np.float64]
 
 def bad_value(column: str, row: int, value: object, what: str, way_out: str) -> DataError:
     """The error for a value; ``row`` counts from 0 through all of the data."""
-    shown = repr(value)
+    shown = repr(value.item() if isinstance(value, np.generic) else value)
     if len(shown) > 80:
         shown = shown[:77] + "..."
     return DataError(f"column {column!r}, row {row} (from 0): {shown} {what}; {way_out}")
