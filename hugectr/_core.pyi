@@ -87,6 +87,22 @@ def run_op(
     Axis 0 may be strided. On "cuda" the arrays are copied to device 0 and back.
     """
 
+def xxh64(data: bytes, seed: int = 0) -> int:
+    """XXH64 of some bytes (``core/cpp/data/key_hash.hpp``)."""
+
+def hash_keys(
+    array: Any,
+    seed: int,
+    missing: int,
+    known: npt.NDArray[np.int64] | None = None,
+    rare: int = 0,
+) -> npt.NDArray[np.int64]:
+    """The key of every value of an Arrow array (``__arrow_c_array__``): text, numbers, booleans.
+
+    ``seed`` is the field's own; nulls and NaN have the key ``missing``. With ``known``, which is
+    ascending, keys that are not in it become ``rare``.
+    """
+
 def work_counts() -> dict[str, int]:
     """Ops, collectives and kernel launches of this process so far (``work_counts.hpp``)."""
 

@@ -205,11 +205,20 @@ cdef CppOpAttribute _op_attribute(value) except *:
     return CppOpAttribute(doubles)
 
 
-def run_op(str name, dict tensors, dict attributes=None, str device="cpu"):
+cdef CppThreadPool* _shared_pool() except NULL:
+    """The pool of what belongs to no model; a forked child makes its own."""
     global _pool, _pool_generation
     if not _pool or _pool_generation != fork_generation():
         _pool_generation = fork_generation()
         _pool.reset(new CppThreadPool(<size_t>0))
+    return _pool.get()
+
+
+include "_decl/keys.pxi"
+
+
+def run_op(str name, dict tensors, dict attributes=None, str device="cpu"):
+    cdef CppThreadPool* pool = _shared_pool()
     cdef unique_ptr[CppOpByName] op
     op.reset(new CppOpByName(<string>name))
     cdef vector[CppTensorRef] refs
@@ -230,7 +239,7 @@ def run_op(str name, dict tensors, dict attributes=None, str device="cpu"):
     where.index = 0
     cdef CppAnyOp call = deref(op).take()
     with nogil:
-        run_on_host_tensors(call, where, deref(_pool))
+        run_on_host_tensors(call, where, deref(pool))
 
 
 cdef class LearningRateScheduler:

@@ -86,7 +86,7 @@ cdef extern from "core/cpp/data/arrow_callbacks.hpp" namespace "hugectr" nogil:
     cdef cppclass CppArrowSchema "ArrowSchema":
         pass
     cdef cppclass CppArrowArray "ArrowArray":
-        pass
+        int64_t length
     cdef cppclass CppArrowSource "hugectr::ArrowSource":
         vector[string] files
         vector[CppBlockInfo] blocks
