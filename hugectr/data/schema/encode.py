@@ -44,6 +44,7 @@ Int64s = npt.NDArray[np.int64]
 
 #: Name of the sparse input of all categorical fields: one slot each, one key a slot.
 ONE_HOT = "categories"
+_LEAST_SPREAD = 1e-30
 _FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 
@@ -79,13 +80,17 @@ def _fill(field: DenseField, moments: Moments) -> float:
 
 def _scaling(field: DenseField, moments: Moments) -> tuple[float, float]:
     """What is subtracted, and what then divides."""
+    if field.scaling == "none":
+        return 0.0, 1.0
+    ends = np.array([moments.minimum, moments.maximum])
+    low, high = (float(end) for end in (signed_log(ends) if field.log else ends))
     if field.scaling == "standard":
-        return moments.mean_scaled, moments.deviation or 1.0
-    if field.scaling == "min-max":
-        ends = np.array([moments.minimum, moments.maximum])
-        low, high = signed_log(ends) if field.log else ends
-        return float(low), float(high - low) or 1.0
-    return 0.0, 1.0
+        low, spread = moments.mean_scaled, moments.deviation
+    else:
+        spread = high - low
+    # By less, an ordinary value that comes later would leave float32.
+    least = max(_LEAST_SPREAD, 1e-13 * abs(high))
+    return low, spread if least < spread < np.inf else 1.0
 
 
 def _dense(field: DenseField, moments: Moments, values: Float64s, first_row: int) -> Float64s:

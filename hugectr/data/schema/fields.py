@@ -61,7 +61,8 @@ class DenseField(Field):
         Whether a second dense feature, ``<name> is missing``, says 1 where the value is missing.
     scaling : {"standard", "min-max", "none"}
         ``(x - mean) / standard deviation``, or ``(x - min) / (max - min)``, of what fit() saw;
-        later values may lie outside. A column of one value becomes 0.
+        later values may lie outside. A column of one value becomes 0, and values later differ
+        from 0 by as much as from that one.
     log : bool
         Signed logarithm, ``sign(x) log(1 + |x|)``: for numbers of very different size.
     """

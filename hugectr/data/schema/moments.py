@@ -7,6 +7,7 @@ Blocks have a fixed number of rows whatever the source, so results do not depend
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -48,6 +49,16 @@ def signed_log(values: Float64s) -> Float64s:
     return logs
 
 
+def _finite(value: float | np.floating[Any]) -> float:
+    """A sum of numbers near the end of float64 may have left it; files hold none that have."""
+    return float(np.nan_to_num(value))
+
+
+def _median(values: Float64s) -> float:
+    with np.errstate(over="ignore"):
+        return _finite(np.median(values))
+
+
 class _Spread:
     """Mean and variance of blocks: Chan, Golub, LeVeque, "Updating formulae and a pairwise
     algorithm for computing sample variances", 1979."""
@@ -57,8 +68,8 @@ class _Spread:
 
     def add(self, values: Float64s) -> None:
         count = self.count + len(values)
-        mean = float(values.mean())
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean = float(values.mean())
             squares = float(np.square(values - mean).sum())
             apart = mean - self.mean
             self.mean += apart * (len(values) / count)
@@ -131,8 +142,8 @@ class MomentsFit:
             self._missing,
             low,
             high,
-            low if constant else self._raw.mean,
-            None if self._sample is None else float(np.median(self._sample.values)),
-            float(ends[0]) if constant else scaled.mean,
-            0.0 if constant else float(np.sqrt(scaled.squares / scaled.count)),
+            low if constant else _finite(self._raw.mean),
+            None if self._sample is None else _median(self._sample.values),
+            float(ends[0]) if constant else _finite(scaled.mean),
+            0.0 if constant else _finite(np.sqrt(scaled.squares / scaled.count)),
         )

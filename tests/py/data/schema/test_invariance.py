@@ -10,7 +10,7 @@ from oracle.random_frames import ROWS, assert_same, fitted, seeded, table_of
 from hugectr.data import Schema
 from hugectr.data.schema.encode import joined
 
-QUICK = settings(max_examples=40, deadline=None, derandomize=True)
+QUICK = settings(max_examples=25, deadline=None, derandomize=True)
 
 
 @QUICK

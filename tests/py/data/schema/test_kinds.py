@@ -70,6 +70,13 @@ def test_a_column_of_one_value_or_none_becomes_zero(values, scaling):
     assert (data.dense == 0).all()
 
 
+@pytest.mark.parametrize("values", [[0.0, 5e-324], [7.0, 7.0 + 1e-15]])
+@pytest.mark.parametrize("scaling", ["standard", "min-max"])
+def test_a_spread_next_to_nothing_is_none(values, scaling):
+    _, data = encoded(DenseField("x", scaling=scaling), values, [1000.0])
+    assert 990 < data.dense[0, 0] < 1001
+
+
 def test_statistics_of_many_rows_are_those_of_numpy(rng):
     values = rng.standard_normal(200_000) * 3 + 1e6
     schema, _ = encoded(DenseField("x", fill="median"), values, [1.0])

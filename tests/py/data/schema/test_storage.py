@@ -53,6 +53,16 @@ def test_one_that_is_not_fitted(tmp_path):
     assert again.fields == (DenseField("x", fill=2.5), IgnoredField("i"))
 
 
+@pytest.mark.parametrize("values", [[1e308, 1e308, -1e308, 1e308], [1e200, 0.0]])
+def test_numbers_at_the_end_of_float64_are_learnt_and_saved(tmp_path, values):
+    schema = Schema([DenseField("x", fill="median"), DenseField("y", log=True)])
+    schema.fit({"x": values, "y": values}).save(tmp_path)
+    again = Schema.load(tmp_path)
+    assert again.state == schema.state
+    made = again.encode({"x": [None], "y": values[:1]}, labels=False)
+    assert np.isfinite(made.dense).all()
+
+
 def test_a_second_save_replaces_the_first_and_leaves_other_files(tmp_path):
     (tmp_path / "mine.npy").write_bytes(b"mine")
     fitted(TABLE).save(tmp_path)
