@@ -132,13 +132,14 @@ def _of_parquet(source: str) -> Source:
 
     def tables(names: Sequence[str]) -> Iterator[pa.Table]:
         for path in paths:
-            with opened(path) as file:
-                Source(repr(path), list(file.schema_arrow.names), tables).check(names)
-                try:
-                    for batch in file.iter_batches(BLOCK_ROWS, columns=list(names)):
-                        yield pa.Table.from_batches([batch]).select(list(names))
-                except (OSError, pa.ArrowException, ValueError) as error:
-                    raise DataError(f"{path!r} can not be read: {error}") from error
+            file = opened(path)  # closed when it goes: a generator holds no `with`
+            Source(repr(path), list(file.schema_arrow.names), tables).check(names)
+            try:
+                for batch in file.iter_batches(BLOCK_ROWS, columns=list(names)):
+                    yield pa.Table.from_batches([batch]).select(list(names))
+            except (OSError, pa.ArrowException, ValueError) as error:
+                raise DataError(f"{path!r} can not be read: {error}") from error
+            file.close()
 
     with opened(paths[0]) as first:
         return Source(repr(source), list(first.schema_arrow.names), tables)

@@ -20,6 +20,7 @@ from hugectr.data.regular_file import open_regular, regular_file_size
 #: What stands for a missing value in CSV, unless it is in quotes.
 NULLS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "<NA>")
 _BLOCK_BYTES = 16 << 20
+_LONGEST_LINE = 256 << 20
 _COMPRESSED = {".gz": "gzip", ".zst": "zstd"}
 
 
@@ -82,14 +83,17 @@ def csv_tables(path: str, names: Sequence[str]) -> Iterator[pa.Table]:
 def _whole_lines(path: str) -> Iterator[bytes]:
     """A file in blocks that end with a line."""
     rest = b""
-    with _open(path) as file:
-        while piece := file.read(_BLOCK_BYTES):
-            end = piece.rfind(b"\n") + 1
-            if end == 0:
-                rest += piece
-                continue
-            yield rest + piece[:end]
-            rest = piece[end:]
+    file = _open(path)  # closed when it goes: a generator holds no `with`
+    while piece := file.read(_BLOCK_BYTES):
+        end = piece.rfind(b"\n") + 1
+        if end == 0:
+            rest += piece
+            if len(rest) > _LONGEST_LINE:
+                raise DataError(f"{path!r} has a line of more than {_LONGEST_LINE} bytes")
+            continue
+        yield rest + piece[:end]
+        rest = piece[end:]
+    file.close()
     if rest.strip():
         yield rest
 

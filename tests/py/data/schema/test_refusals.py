@@ -16,6 +16,7 @@ from hugectr.data import (
     TimestampField,
     WeightField,
 )
+from hugectr.data.schema import text_files
 
 GOOD = {
     "y": [0.0, 1.0, 1.0],
@@ -225,3 +226,14 @@ def test_a_fit_that_fails_leaves_what_was_learnt():
 def test_bad_settings(make, text):
     with pytest.raises(InvalidArgument, match=text):
         make()
+
+
+def test_a_line_without_end_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(text_files, "_BLOCK_BYTES", 64)
+    monkeypatch.setattr(text_files, "_LONGEST_LINE", 256)
+    path = tmp_path / "long.jsonl"
+    path.write_text('{"x": "' + "a" * 1000 + '"}\n')
+    with pytest.raises(DataError, match="a line of more than 256 bytes"):
+        Schema.infer(str(path))
+    monkeypatch.setattr(text_files, "_LONGEST_LINE", 4096)
+    assert [field.name for field in Schema.infer(str(path)).fields] == ["x"]
