@@ -10,6 +10,7 @@ from libc.string cimport memcpy
 from libcpp cimport bool as cbool
 from libcpp.map cimport map as cmap
 from libcpp.memory cimport make_shared, shared_ptr, unique_ptr
+from libcpp.optional cimport optional
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
@@ -42,6 +43,7 @@ from hugectr._decl.ops cimport (
     CppThreadPool,
     run_on_host_tensors,
 )
+from hugectr._decl.specs cimport *
 
 import _thread
 import atexit
@@ -203,11 +205,20 @@ cdef CppOpAttribute _op_attribute(value) except *:
     return CppOpAttribute(doubles)
 
 
-def run_op(str name, dict tensors, dict attributes=None, str device="cpu"):
+cdef CppThreadPool* _shared_pool() except NULL:
+    """The pool of what belongs to no model; a forked child makes its own."""
     global _pool, _pool_generation
     if not _pool or _pool_generation != fork_generation():
         _pool_generation = fork_generation()
         _pool.reset(new CppThreadPool(<size_t>0))
+    return _pool.get()
+
+
+include "_decl/keys.pxi"
+
+
+def run_op(str name, dict tensors, dict attributes=None, str device="cpu"):
+    cdef CppThreadPool* pool = _shared_pool()
     cdef unique_ptr[CppOpByName] op
     op.reset(new CppOpByName(<string>name))
     cdef vector[CppTensorRef] refs
@@ -228,7 +239,7 @@ def run_op(str name, dict tensors, dict attributes=None, str device="cpu"):
     where.index = 0
     cdef CppAnyOp call = deref(op).take()
     with nogil:
-        run_on_host_tensors(call, where, deref(_pool))
+        run_on_host_tensors(call, where, deref(pool))
 
 
 cdef class LearningRateScheduler:
@@ -252,6 +263,9 @@ cdef class LearningRateScheduler:
 include "_decl/interop.pxi"
 include "_decl/rows.pxi"
 include "_decl/session.pxi"
+include "_decl/table.pxi"
+include "_decl/network.pxi"
+include "_decl/reader.pxi"
 include "_decl/program_end.pxi"
 
 
@@ -273,7 +287,7 @@ cdef class Network:
             spec.name = name
             spec.shape = shape
             spec.needs_gradient = name not in (no_gradient or [])
-            spec.lowers = True
+            spec.may_be_16_bits = True
             specs.push_back(spec)
         self._it = new CppSingleNetwork(
             specs, _layer_specs(layers), <cbool>train, <uint64_t>seed, _device_type(device),
@@ -333,4 +347,7 @@ cdef class Network:
 
 # Session.leave ends the waits of the others.
 serialised(Session, but={"leave", "has_left"})
+serialised(SessionTable)
+serialised(SessionNetwork)
+serialised(SessionReader)
 serialised(Network)

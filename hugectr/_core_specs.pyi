@@ -65,6 +65,7 @@ class ModelSpec(TypedDict, total=False):
     embeddings: list[EmbeddingSpec]
     layers: list[LayerSpec]
     opt_params: OptParams
+    trains: bool  # False: nothing of training is built
 
 class SolverSpec(TypedDict, total=False):
     model_name: str

@@ -81,7 +81,7 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "cuda": {"_core", "base"},
     "interop": {"_core", "base"},
     "processes": {"_core", "base"},
-    "data": {"base", "interop"},
+    "data": {"_core", "base", "interop"},
     "spec": {"_core", "base", "processes", "data"},
     "optimizer": {"spec"},
     "config": {"base", "data", "spec"},

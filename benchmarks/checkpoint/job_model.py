@@ -82,7 +82,7 @@ def fill(model: hugectr.Model, dim: int, gigabytes: float) -> None:
     rank = processes.current().rank
     for begin in range(0, rows, CHUNK):
         keys = np.arange(begin, min(begin + CHUNK, rows)) * step % rows
-        keys = keys[model.session.row_processes(0, keys) == rank]
+        keys = keys[model.session.table(0).row_processes(keys) == rank]
         own = values[: len(keys)]
         bag = {"keys": keys, "slot_ids": None, "vectors": own, "states": [own, own]}
-        model.session.load_embedding(0, bag)
+        model.session.table(0).load(bag)

@@ -16,7 +16,7 @@
 #include "core/cpp/base/error.hpp"
 #include "core/cpp/base/random.hpp"
 #include "core/cpp/data/data_reader.hpp"
-#include "core/cpp/data/norm_source.hpp"
+#include "core/cpp/data/make_source.hpp"
 
 namespace {
 
@@ -89,7 +89,7 @@ void measure(const Options& options, Check check) {
   std::vector<int> ids;
   for (std::size_t i = 0; i < options.devices; ++i) ids.push_back(static_cast<int>(i));
   const auto reader = hugectr::make_data_reader(
-      hugectr::make_norm_source(list, layout, check, true, hugectr::OnBadData::Error), layout,
+      hugectr::make_source({.source = list, .check = check}, layout, true, true), layout,
       options.batch, options.workers, hugectr::ResourceManager::create({ids}, 1));
   const auto read = [&](std::size_t batches) {
     for (std::size_t i = 0; i < batches; ++i) {

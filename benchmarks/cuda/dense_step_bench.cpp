@@ -36,11 +36,11 @@ void time_updates(OpTimer& timer, std::size_t n, Optimizer optimizer, const char
       op.lr = timer.random(kFloat32, {1});
       op.step = timer.random(TensorScalarType::Int64, {1});
       op.unscale = timer.random(kFloat32, {1});
-      if (lowered) op.w_lowered = timer.random(dtype, {n});
+      if (lowered) op.w_16 = timer.random(dtype, {n});
       sets.emplace_back(op);
     }
     timer.print(concat("\"op\": \"dense_update\", \"optimizer\": \"", name, "\", \"weights\": ", n,
-                       ", \"w_lowered\": ", lowered ? "true" : "false"),
+                       ", \"w_16\": ", lowered ? "true" : "false"),
                 static_cast<double>(bytes), timer.time(std::move(sets)));
     timer.reset();
   }

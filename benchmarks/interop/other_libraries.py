@@ -88,7 +88,7 @@ def with_torch(torch: Any, model: hugectr.Model, lowered: hugectr.Model) -> None
         assert keys.dtype == torch.int64
         assert torch.unique(keys).numel() == len(table)
         norms = torch.linalg.vector_norm(torch.from_dlpack(table.vectors), dim=1)
-        wanted = np.linalg.norm(model.session.dump_embedding(0)["vectors"], axis=1)
+        wanted = np.linalg.norm(model.session.table(0).dump()["vectors"], axis=1)
         order = torch.argsort(keys).cpu().numpy()
         np.testing.assert_allclose(norms.cpu().numpy()[order], wanted, rtol=1e-5)
 

@@ -35,8 +35,7 @@ _COMBINERS = {"sum": <int>CppCombiner.Sum, "mean": <int>CppCombiner.Mean}
 _EXCHANGES = {"auto": <int>CppExchangeType.Auto, "pooled": <int>CppExchangeType.Pooled,
               "unique": <int>CppExchangeType.Unique}
 _CHECKS = {"Sum": <int>CppCheck.Sum, "None": <int>CheckNone}
-_FORMATS = {"Norm": <int>CppDataFormat.Norm, "Raw": <int>CppDataFormat.Raw,
-            "Arrow": <int>CppDataFormat.Arrow}
+_FORMATS = {name: number for number, name in enumerate(cpp_data_format_names())}
 _BAD_DATA = {"error": <int>CppOnBadData.Error, "skip": <int>CppOnBadData.Skip}
 _LAYOUTS = {"LocalFirst": <int>CppDeviceLayout.LocalFirst,
             "NodeFirst": <int>CppDeviceLayout.NodeFirst}
@@ -215,6 +214,7 @@ cdef CppModelSpec _model_spec(fields) except *:
     m.input = _input_spec(f.take("input", {}))
     m.opt_params = _opt_params(f.take("opt_params", {}))
     m.layers = _layer_specs(f.take("layers", []))
+    m.trains = f.take("trains", True)
     for entry in f.take("embeddings", []):
         g = _Fields("embedding", entry)
         e = CppSparseEmbeddingSpec()

@@ -69,7 +69,7 @@ def description_of(model: Described) -> Description:
             for table in model.embeddings
         ],
         # The compiled layers: those that compile() puts in are in a graph file too.
-        "layers": [_layer(spec) for spec in model.session.layers()],
+        "layers": [_layer(spec) for spec in model.session.network.layers()],
     }
     plain: Description = json.loads(json.dumps(found))  # as it comes back from a file
     return plain

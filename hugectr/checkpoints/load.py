@@ -122,9 +122,7 @@ class ChunksAhead:
         return values
 
 
-def load_table(
-    session: _core.Session, index: int, reader: TableReader, group: ProcessGroup
-) -> None:
+def load_table(table: _core.SessionTable, reader: TableReader, group: ProcessGroup) -> None:
     """Give a table the rows of a checkpoint, on top of those it has. Collective.
 
     Raises
@@ -138,34 +136,34 @@ def load_table(
     if group.size == 1:
         with reader.ahead(reader.units) as chunks:
             for values in chunks:
-                session.load_embedding(index, bag_of(values))
+                table.load(bag_of(values))
         return
     with reader.ahead(reader.block(group.rank, group.size)) as chunks:
         rounds = Rounds(group)
 
         def outgoing() -> list[bytearray]:
-            return addressed(session, index, next(chunks, None), group.size)
+            return addressed(table, next(chunks, None), group.size)
 
         for _ in range(-(-len(reader.units) // group.size)):
             received = rounds.exchange(outgoing)
-            rounds.use(lambda received=received: load(session, index, received, reader.parts))  # type: ignore[misc]
+            rounds.use(lambda received=received: load(table, received, reader.parts))  # type: ignore[misc]
         rounds.finish()
 
 
-def load(session: _core.Session, index: int, received: Sequence[memoryview], parts: Parts) -> None:
+def load(table: _core.SessionTable, received: Sequence[memoryview], parts: Parts) -> None:
     """Give a table the rows that came from all processes."""
     for data in received:
         if len(data):
-            session.load_embedding(index, bag_of(unpack(data, parts)))
+            table.load(bag_of(unpack(data, parts)))
 
 
 def addressed(
-    session: _core.Session, index: int, values: dict[str, Array] | None, size: int
+    table: _core.SessionTable, values: dict[str, Array] | None, size: int
 ) -> list[bytearray]:
     """The message to each process: rows that its devices own."""
     if values is None:
         return [bytearray()] * size
-    processes = session.row_processes(index, values["key"], values.get("slot"))
+    processes = table.row_processes(values["key"], values.get("slot"))
     order = np.argsort(processes, kind="stable")
     bounds = np.searchsorted(processes[order], np.arange(size + 1))
     messages = []

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from hugectr.checkpoints.schema import (
+from hugectr.base.json_form import (
     UINT32,
     UINT64,
     Check,

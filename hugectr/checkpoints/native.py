@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hugectr.base import log
-from hugectr.base.errors import CommError
+from hugectr.base.errors import CommError, InvalidArgument
 from hugectr.base.threads import start_thread
 from hugectr.checkpoints.delta import Base, chain_fields
 from hugectr.checkpoints.folder import Snapshot, held, write
@@ -47,30 +47,30 @@ def take(state: TrainingState, copy: bool = True, marks: Sequence[int] | None = 
             "model": state.model_name,
             "step": session.step(),
             "seed": session.seed(),
-            "data_position": session.data_position(),
+            # None, without a reader: the place is not the model's to know.
+            "data_position": session.reader.position() if session.has_reader() else None,
             "learning_rate": session.learning_rate_state(),
-            "loss_scaling": session.loss_scaling_state(),
+            "loss_scaling": session.network.loss_scaling_state(),
             "frozen": sorted(state.frozen()),
             "fit_epoch": state.fit_epoch,
             "description": state.description(),
         }
     )
-    snapshot.dense["dense.weights"] = session.dense_weights()
-    snapshot.dense["dense.states"] = session.dense_optimizer_states()
+    network = session.network
+    snapshot.dense["dense.weights"] = network.dense_weights()
+    snapshot.dense["dense.states"] = network.dense_optimizer_states()
     statistics = []
-    for name, mean, var in session.non_trainables():
+    for name, mean, var in network.non_trainables():
         statistics.append(name)
         snapshot.dense[f"statistics{len(statistics) - 1}.mean"] = mean
         snapshot.dense[f"statistics{len(statistics) - 1}.var"] = var
     snapshot.fields["statistics"] = statistics
     snapshot.fields["dense_tensors"] = [
-        {"name": name, "shape": list(session.weight_view(name, 0).shape)}
-        for name in session.weight_names()
+        {"name": name, "shape": list(network.weight_view(name, 0).shape)}
+        for name in network.weight_names()
     ]
-    for index, name in enumerate(state.table_names):
-        since = marks[index] if marks is not None else 0
-        rows = ModelRows(session, index, name, since)
-        snapshot.tables.append(rows)
+    for index, table in enumerate(session.tables()):
+        snapshot.tables.append(ModelRows(table, marks[index] if marks is not None else 0))
     return held(snapshot) if copy else snapshot
 
 
@@ -122,6 +122,11 @@ class Saver:
         An error of an earlier save in the background is raised here.
         """
         self.wait()
+        if not state.session.trains():
+            raise InvalidArgument(
+                "save: the model does not train and has nothing to go on from: save the one that "
+                "trained its weights and rows"
+            )
         group = state.group
         marks = base.marks if base is not None else None
         if self.background and self.channel is None:
@@ -175,8 +180,8 @@ class Saver:
 
 
 def _say_when_all_was_touched(state: TrainingState, snapshot: Snapshot) -> None:
-    for table, stats in zip(snapshot.tables, state.session.table_stats(), strict=True):
-        if 0 < table.rows == stats["rows"]:
+    for table, own in zip(snapshot.tables, state.session.tables(), strict=True):
+        if 0 < table.rows == own.stats()["rows"]:
             log.info(
                 f"The delta has all {table.rows} rows of table {table.name!r} of this process: "
                 "each was touched since (update_type Global of an optimizer with moments updates "

@@ -17,11 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from hugectr.base.errors import DataError, InvalidArgument, did_you_mean, rejected
+from hugectr.base.json_form import list_of, number, record
 from hugectr.base.regular_file import read_bounded
 from hugectr.checkpoints.chunks import Array, bytes_of
 from hugectr.checkpoints.manifest import row_bytes
 from hugectr.checkpoints.rows import Parts
-from hugectr.checkpoints.schema import list_of, number, record
 
 Paths = str | Path | Sequence[str | Path] | Mapping[str, str | Path]
 NonTrainables = list[tuple[str, npt.NDArray[np.float64], npt.NDArray[np.float32]]]

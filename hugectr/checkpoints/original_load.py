@@ -118,9 +118,7 @@ class SavedTable:
         return values
 
 
-def load_table(
-    session: _core.Session, index: int, path: str, i64_keys: bool, group: ProcessGroup
-) -> None:
+def load_table(table: _core.SessionTable, path: str, i64_keys: bool, group: ProcessGroup) -> None:
     """Replace a table's rows by saved ones. Collective.
 
     Raises
@@ -128,26 +126,23 @@ def load_table(
     DataError, OutOfMemory
         The same on all processes; the table is as it was.
     """
-    parts: Parts = {
-        part: kind for part, kind in session.embedding_parts(index).items() if part in TABLE_FILES
-    }
+    parts: Parts = {part: kind for part, kind in table.parts().items() if part in TABLE_FILES}
     rows = from_root(group, lambda: SavedTable(path, parts, i64_keys).rows)
     readers = group.size if all(together(group, lambda: Path(path).exists())) else 1
-    before = jointly(group, lambda: session.dump_embedding(index, True), LONG)
+    before = jointly(group, lambda: table.dump(True), LONG)
     try:
-        jointly(group, lambda: session.reset_embedding(index))
-        _load_rows(session, index, path, parts, i64_keys, rows, group, readers)
+        jointly(group, table.reset)
+        _load_rows(table, path, parts, i64_keys, rows, group, readers)
     except BaseException as error:
         # Of an interrupted job nobody knows where the others are.
         if group.size == 1 or isinstance(error, Exception):
-            session.reset_embedding(index)
-            session.load_embedding(index, before)
+            table.reset()
+            table.load(before)
         raise
 
 
 def _load_rows(
-    session: _core.Session,
-    index: int,
+    table: _core.SessionTable,
     path: str,
     parts: Parts,
     i64_keys: bool,
@@ -159,7 +154,7 @@ def _load_rows(
     blocks = [(rank * rows // readers, (rank + 1) * rows // readers) for rank in range(readers)]
     begin, end = blocks[group.rank] if group.rank < readers else (0, 0)
     longest = max(last - first for first, last in blocks)
-    table = jointly(
+    saved = jointly(
         group, lambda: SavedTable(path, parts, i64_keys) if group.rank < readers else None
     )
     rounds = Rounds(group)
@@ -167,15 +162,15 @@ def _load_rows(
         first, last = begin + offset, min(begin + offset + step, end)
 
         def outgoing(first: int = first, last: int = last) -> list[bytearray]:
-            values = table.read(first, last) if table is not None and first < last else None
-            return addressed(session, index, values, group.size)
+            values = saved.read(first, last) if saved is not None and first < last else None
+            return addressed(table, values, group.size)
 
         received = rounds.exchange(outgoing)
-        rounds.use(lambda received=received: load(session, index, received, parts))  # type: ignore[misc]
+        rounds.use(lambda received=received: load(table, received, parts))  # type: ignore[misc]
     rounds.finish()
 
 
-def load_states(session: _core.Session, index: int, path: str, group: ProcessGroup) -> None:
+def load_states(table: _core.SessionTable, path: str, group: ProcessGroup) -> None:
     """Give rows the optimizer states of a file, in the order of (slot, key). Collective.
 
     Raises
@@ -183,12 +178,12 @@ def load_states(session: _core.Session, index: int, path: str, group: ProcessGro
     DataError
         When it does not fit the table's rows: load those first.
     """
-    parts = session.embedding_parts(index)
+    parts = table.parts()
     states: Parts = {part: kind for part, kind in parts.items() if part.startswith("state")}
     if not states:
         return
     row = bytes_a_row(states)
-    rows = spread_rows(session, index, group, max(1, CHUNK // bytes_a_row(parts)))
+    rows = spread_rows(table, group, max(1, CHUNK // bytes_a_row(parts)))
     what = f"optimizer states of {rows.total} embedding rows (load the sparse weights first)"
     from_root(group, lambda: _size(Path(path), rows.total * row, what))
     readers = group.size if all(together(group, lambda: Path(path).is_file())) else 1
@@ -196,13 +191,12 @@ def load_states(session: _core.Session, index: int, path: str, group: ProcessGro
     rounds = Rounds(group)
     for number in range(max(map(len, blocks))):
         turn = [block[number] if number < len(block) else None for block in blocks]
-        _load_states_of(session, index, Path(path), rows, states, turn, group, rounds)
+        _load_states_of(table, Path(path), rows, states, turn, group, rounds)
     rounds.finish()
 
 
 def _load_states_of(
-    session: _core.Session,
-    index: int,
+    table: _core.SessionTable,
     path: Path,
     rows: SpreadRows,
     states: Parts,
@@ -212,11 +206,7 @@ def _load_states_of(
 ) -> None:
     """One round: who has rows says which, who reads answers with their states."""
     own = turn[group.rank]
-    names: Parts = {
-        part: kind
-        for part, kind in session.embedding_parts(index).items()
-        if part in ("key", "slot")
-    }
+    names: Parts = {part: kind for part, kind in table.parts().items() if part in ("key", "slot")}
 
     def ask() -> list[bytearray]:
         asked = []
@@ -225,7 +215,7 @@ def _load_states_of(
                 asked.append(bytearray())
                 continue
             piece = rows.intervals[number]
-            asked.append(pack(identities(session, index, rows.order, piece.begin, piece.end)))
+            asked.append(pack(identities(table, rows.order, piece.begin, piece.end)))
         return asked
 
     questions = rounds.exchange(ask)
@@ -257,10 +247,10 @@ def _load_states_of(
             if number is None or not len(data):
                 continue
             piece = rows.intervals[number]
-            bag = session.read_embedding(index, rows.order, piece.begin, piece.end, True)
+            bag = table.read(rows.order, piece.begin, piece.end, True)
             found = unpack(data, {"key": ("int64", ()), **states})
             bag["states"] = [found[part] for part in states]
-            session.load_embedding(index, bag)
+            table.load(bag)
 
     rounds.use(give)
 

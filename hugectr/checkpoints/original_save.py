@@ -32,42 +32,39 @@ def save_params(state: TrainingState, prefix: str, iteration: int, group: Proces
     OSError
         The same on all processes, with the rank of the first it happened to.
     """
-    session, names = state.session, CheckpointFiles(prefix, iteration)
+    network, names = state.session.network, CheckpointFiles(prefix, iteration)
 
     def dense() -> None:
         Path(names.dense).parent.mkdir(parents=True, exist_ok=True)
-        session.dense_weights().tofile(names.dense)
-        session.dense_optimizer_states().tofile(names.dense_optimizer)
-        write_statistics(names.dense, session.non_trainables())
+        network.dense_weights().tofile(names.dense)
+        network.dense_optimizer_states().tofile(names.dense_optimizer)
+        write_statistics(names.dense, network.non_trainables())
 
     from_root(group, dense)
     shared = all(together(group, lambda: Path(names.dense).is_file()))
-    for index in range(len(state.table_names)):
-        files = TableFiles(
-            session.embedding_parts(index), names.sparse(index), names.sparse_optimizer(index)
-        )
-        save_table(session, index, files, group, group.size if shared else 1)
+    for index, table in enumerate(state.session.tables()):
+        files = TableFiles(table.parts(), names.sparse(index), names.sparse_optimizer(index))
+        save_table(table, files, group, group.size if shared else 1)
 
 
 def save_table(
-    session: _core.Session, index: int, files: TableFiles, group: ProcessGroup, writers: int
+    table: _core.SessionTable, files: TableFiles, group: ProcessGroup, writers: int
 ) -> None:
     """Write one table; the first ``writers`` processes write. Collective."""
     from_root(group, files.create)
-    rows = spread_rows(session, index, group, max(1, CHUNK // bytes_a_row(files.parts)))
+    rows = spread_rows(table, group, max(1, CHUNK // bytes_a_row(files.parts)))
     try:
         if group.rank < writers:
             jointly(group, files.open)
         else:
             jointly(group, lambda: None)
-        _write_intervals(session, index, rows, files, group, writers)
+        _write_intervals(table, rows, files, group, writers)
     finally:
         files.close()
 
 
 def _write_intervals(
-    session: _core.Session,
-    index: int,
+    table: _core.SessionTable,
     rows: SpreadRows,
     files: TableFiles,
     group: ProcessGroup,
@@ -79,7 +76,7 @@ def _write_intervals(
         turn = [block[number] if number < len(block) else None for block in blocks]
 
         def outgoing(turn: list[int | None] = turn) -> list[bytearray]:
-            return [_rows_of(session, index, rows, files.parts, interval) for interval in turn]
+            return [_rows_of(table, rows, files.parts, interval) for interval in turn]
 
         received = rounds.exchange(outgoing)
 
@@ -95,12 +92,12 @@ def _write_intervals(
 
 
 def _rows_of(
-    session: _core.Session, index: int, rows: SpreadRows, parts: Parts, number: int | None
+    table: _core.SessionTable, rows: SpreadRows, parts: Parts, number: int | None
 ) -> bytearray:
     """This process's rows of an interval, as a message."""
     if number is None or rows.intervals[number].begin == rows.intervals[number].end:
         return bytearray()
     interval = rows.intervals[number]
-    bag = session.read_embedding(index, rows.order, interval.begin, interval.end, True)
+    bag = table.read(rows.order, interval.begin, interval.end, True)
     values = parts_of(bag)
     return pack({part: values[part] for part in parts})

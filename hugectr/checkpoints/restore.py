@@ -105,10 +105,7 @@ def _copy(state: TrainingState, group: ProcessGroup) -> Undo | None:
     session = state.session
 
     def bytes_of_rows() -> int:
-        return sum(
-            int(stats["rows"]) * bytes_a_row(session.embedding_parts(index))
-            for index, stats in enumerate(session.table_stats())
-        )
+        return sum(table.stats()["rows"] * bytes_a_row(table.parts()) for table in session.tables())
 
     if max(together(group, bytes_of_rows)) > UNDONE:
         return None
@@ -121,33 +118,39 @@ def _give_back(state: TrainingState, undo: Undo, group: ProcessGroup) -> None:
     session = state.session
 
     def work() -> None:
-        for index, table in enumerate(tables):
-            session.reset_embedding(index)
+        for own, table in zip(session.tables(), tables, strict=True):
+            own.reset()
             if table.rows:
-                session.load_embedding(index, bag_of(table.read(0, table.rows)))
+                own.load(bag_of(table.read(0, table.rows)))
         _set_rest(state, plan)
-        session.set_data_position(plan.data_position)
+        if plan.data_position is not None and _reads_training_data(state):
+            session.reader.set_position(plan.data_position)
 
     jointly(group, work, LONG)
 
 
+def _reads_training_data(state: TrainingState) -> bool:
+    return state.session.has_reader() and state.session.trains()
+
+
 def _moved(state: TrainingState, plan: Plan, group: ProcessGroup, strict: bool) -> Plan:
     """Go on reading where the checkpoint does; it is the last thing that may be refused."""
-    session, position = state.session, plan.data_position
-    if position is None:
+    position = plan.data_position
+    if position is None or not _reads_training_data(state):
         return plan
-    start = session.data_position()
+    reader = state.session.reader
+    start = reader.position()
     here: list[bool] = []
 
     def move() -> None:
-        session.set_data_position(position)
+        reader.set_position(position)
         here.append(True)
 
     try:
         jointly(group, move)
     except BaseException as error:
         if here:  # refused by another process, whose data is its own
-            session.set_data_position(start)
+            reader.set_position(start)
         if strict or not isinstance(error, InvalidArgument):
             raise
         return replace(plan, data_position=None, left=[*plan.left, f"data position: {error}"])
@@ -159,11 +162,12 @@ def _fill(state: TrainingState, plan: Plan, links: list[Link], group: ProcessGro
     session = state.session
     try:
         for table in plan.tables:
-            jointly(group, lambda index=table.own: session.reset_embedding(index))  # type: ignore[misc]
+            own = session.table(table.own)
+            jointly(group, own.reset)
             for place, link in links:
                 reader = TableReader(place, link, table.saved)
                 reader.parts = {part: reader.parts[part] for part in table.parts}
-                load_table(session, table.own, reader, group)
+                load_table(own, reader, group)
         jointly(group, lambda: _set_rest(state, plan))
     except InvalidArgument as error:
         raise DataError(f"{links[-1][0]} does not fit the model: {error}") from error
@@ -171,15 +175,17 @@ def _fill(state: TrainingState, plan: Plan, links: list[Link], group: ProcessGro
 
 def _set_rest(state: TrainingState, plan: Plan) -> None:
     session = state.session
-    session.set_dense_weights(plan.weights)
-    session.set_dense_optimizer_states(plan.states)
+    network = session.network
+    network.set_dense_weights(plan.weights)
+    if session.trains():
+        network.set_dense_optimizer_states(plan.states)
     if plan.statistics:
-        session.set_non_trainables(plan.statistics)
+        network.set_non_trainables(plan.statistics)
     session.set_step(plan.step)
     # What the checkpoint does not know (None) stays as the model has it.
     if plan.learning_rate is not None:
         session.set_learning_rate_state(plan.learning_rate)
     if plan.loss_scaling is not None:
-        session.set_loss_scaling_state(plan.loss_scaling)
+        network.set_loss_scaling_state(plan.loss_scaling)
     state.set_frozen(set(plan.frozen))
     state.fit_epoch = plan.fit_epoch

@@ -84,6 +84,12 @@ def _because(saved: Description | None, why: str) -> str:
     return why if saved is not None else "the checkpoint does not say what it was saved with"
 
 
+def _without_states(state: TrainingState, saved: Description | None) -> str:
+    if not state.session.trains():
+        return "the model does not train"
+    return _because(saved, "the model has another optimizer")
+
+
 def _dense(
     state: TrainingState,
     manifest: Manifest,
@@ -93,8 +99,8 @@ def _dense(
     account: _Account,
 ) -> tuple[Array, Array]:
     """The model's weights and states with those of the checkpoint that fit."""
-    weights = state.session.dense_weights().copy()
-    states = state.session.dense_optimizer_states().copy()
+    weights = state.session.network.dense_weights().copy()
+    states = state.session.network.dense_optimizer_states().copy()
     theirs = _places(
         {tensor["name"]: tuple(tensor["shape"]) for tensor in manifest.get("dense_tensors", [])}
     )
@@ -119,10 +125,7 @@ def _dense(
         if name not in theirs and "dense_tensors" in manifest:
             account.say(f"dense tensor {name!r} {shape}", "the checkpoint has none of this name")
     if len(their_states):
-        account.say(
-            "dense optimizer states",
-            "" if with_states else _because(saved, "the model has another optimizer"),
-        )
+        account.say("dense optimizer states", "" if with_states else _without_states(state, saved))
     return weights, our_states.reshape(-1) if len(our_states) else states
 
 
@@ -158,7 +161,7 @@ def _tables(
             account.say(what, "the model has no such table")
             continue
         index = ours[name]
-        a, b = saved_parts(manifest, number), state.session.embedding_parts(index)
+        a, b = saved_parts(manifest, number), state.session.table(index).parts()
         against = ""
         if a["vector"] != b["vector"]:
             against = f"vectors of {a['vector'][1][0]}, the model's are of {b['vector'][1][0]}"
@@ -176,7 +179,7 @@ def _tables(
         if states:
             account.say(
                 f"optimizer states of table {name!r}",
-                "" if with_states else _because(saved, "the model has another optimizer"),
+                "" if with_states else _without_states(state, saved),
             )
         found.append(
             TablePlan(index, number, [part for part in a if with_states or part not in states])
@@ -197,7 +200,7 @@ def _table_optimizer(of: Description | None, name: str) -> tuple[Any, Any] | Non
 def _statistics(
     state: TrainingState, manifest: Manifest, dense: Mapping[str, Array], account: _Account
 ) -> Statistics:
-    own = {name: (mean, var) for name, mean, var in state.session.non_trainables()}
+    own = {name: (mean, var) for name, mean, var in state.session.network.non_trainables()}
     names = manifest["statistics"]
     for index, name in enumerate(names):
         mean, var = (dense[f"statistics{index}.{kind}"] for kind in ("mean", "var"))

@@ -108,7 +108,8 @@ def strict_plan(state: TrainingState, links: Sequence[Link], dense: Mapping[str,
             f"{path} is of another model ({count}):\n  {lines}\nbuild the model that was saved, or "
             "take what fits with resume(path, strict=False)"
         )
-    own = [name for name, _, _ in state.session.non_trainables()]
+    session = state.session
+    own = [name for name, _, _ in session.network.non_trainables()]
     plan = plan_of(manifest, dense)
     # The original layout does not name them (None): by order.
     named = [
@@ -116,9 +117,10 @@ def strict_plan(state: TrainingState, links: Sequence[Link], dense: Mapping[str,
         for ours, (name, mean, var) in zip(own, plan.statistics, strict=True)
     ]
     tables = [
-        TablePlan(index, index, table["parts"]) for index, table in enumerate(manifest["tables"])
+        TablePlan(index, index, list(table.parts())) for index, table in enumerate(session.tables())
     ]
-    return replace(plan, statistics=named, tables=tables, taken=["everything"])
+    taken = "everything" if session.trains() else "everything but what only training needs"
+    return replace(plan, statistics=named, tables=tables, taken=[taken])
 
 
 def _say_what_is_unknown(path: Path) -> None:
@@ -138,20 +140,29 @@ def layout_differences(state: TrainingState, manifest: Manifest) -> list[str]:
         found.append(f"tables: checkpoint {theirs}, model {ours}")
     else:
         for index, table in enumerate(manifest["tables"]):
-            a, b = saved_parts(manifest, index), session.embedding_parts(index)
+            a, b = saved_parts(manifest, index), session.table(index).parts()
+            if not session.trains():
+                a = without_states(a)
             if a != b:
                 found.append(
                     f"rows of table {table['name']!r}: checkpoint {_shown(a)}, model {_shown(b)}"
                 )
     found += _tensor_differences(manifest.get("dense_tensors"), own_tensors(state))
-    for what, values in (
-        ("dense.weights", session.dense_weights()),
-        ("dense.states", session.dense_optimizer_states()),
-    ):
+    dense = {"dense.weights": session.network.dense_weights()}
+    if session.trains():
+        dense["dense.states"] = session.network.dense_optimizer_states()
+    for what, values in dense.items():
         (count,) = manifest["files"][what]["shape"]
         if count != values.size:
             found.append(f"{what}: checkpoint {count} values, model {values.size}")
     return found + _statistics_differences(state, manifest)
+
+
+def without_states(
+    parts: Mapping[str, tuple[str, tuple[int, ...]]],
+) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """What a model that does not train has of these parts of a row."""
+    return {part: kind for part, kind in parts.items() if part in ("key", "slot", "vector")}
 
 
 def saved_parts(manifest: Manifest, index: int) -> dict[str, tuple[str, tuple[int, ...]]]:
@@ -162,8 +173,8 @@ def saved_parts(manifest: Manifest, index: int) -> dict[str, tuple[str, tuple[in
 
 def own_tensors(state: TrainingState) -> dict[str, tuple[int, ...]]:
     """Names and shapes of the dense weights of a model."""
-    session = state.session
-    return {name: tuple(session.weight_view(name, 0).shape) for name in session.weight_names()}
+    network = state.session.network
+    return {name: tuple(network.weight_view(name, 0).shape) for name in network.weight_names()}
 
 
 def _shown(parts: Mapping[str, tuple[str, tuple[int, ...]]]) -> str:
@@ -192,7 +203,7 @@ def _tensor_differences(
 
 
 def _statistics_differences(state: TrainingState, manifest: Manifest) -> list[str]:
-    own = state.session.non_trainables()
+    own = state.session.network.non_trainables()
     saved = manifest["statistics"]
     sizes = [manifest["files"][f"statistics{i}.mean"]["shape"][0] for i in range(len(saved))]
     if len(saved) != len(own):

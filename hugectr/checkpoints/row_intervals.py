@@ -66,22 +66,18 @@ class SpreadRows:
         return list(range(rank * count // workers, (rank + 1) * count // workers))
 
 
-def spread_rows(
-    session: _core.Session, index: int, group: ProcessGroup, rows_each: int
-) -> SpreadRows:
+def spread_rows(table: _core.SessionTable, group: ProcessGroup, rows_each: int) -> SpreadRows:
     """Cut a table into intervals. Collective.
 
     Parameters
     ----------
-    session : Session
-    index : int
-        Of the table.
+    table : SessionTable
     group : ProcessGroup
     rows_each : int
         Rows of an interval, about: at most twice as many.
     """
-    order = session.embedding_order(index)
-    own = identities(session, index, order, 0, len(order))
+    order = table.order()
+    own = identities(table, order, 0, len(order))
     step = max(1, rows_each // (_SAMPLES * group.size))
     sample = np.stack([_slots(own)[step - 1 :: step], own["key"][step - 1 :: step]])
     gathered = [
@@ -105,11 +101,11 @@ def spread_rows(
 
 
 def identities(
-    session: _core.Session, index: int, order: _core.RowOrder, begin: int, end: int
+    table: _core.SessionTable, order: _core.RowOrder, begin: int, end: int
 ) -> dict[str, Array]:
     """Keys, and slots where the table has them, of rows of an order."""
     found: dict[str, Array] = {"key": order.keys(begin, end)}
-    if "slot" in session.embedding_parts(index):
+    if "slot" in table.parts():
         found["slot"] = order.slot_ids(begin, end)
     return found
 

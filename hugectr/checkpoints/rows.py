@@ -84,20 +84,17 @@ class ModelRows:
 
     Parameters
     ----------
-    session : Session
-    index : int
-        Of the table.
-    name : str
+    table : SessionTable
     since : int
         Only the rows touched since this mark; 0: all.
     """
 
-    def __init__(self, session: _core.Session, index: int, name: str, since: int = 0) -> None:
-        self.name = name
-        self.parts: Parts = session.embedding_parts(index)
-        self.placement: str | None = session.embedding_placement(index)
-        self._session, self._index = session, index
-        self._order = session.embedding_order(index, since)
+    def __init__(self, table: _core.SessionTable, since: int = 0) -> None:
+        self.name = table.name()
+        self.parts: Parts = table.parts()
+        self.placement: str | None = table.placement()
+        self._table = table
+        self._order = table.order(since)
         self.rows = len(self._order)
 
     def read(
@@ -107,7 +104,7 @@ class ModelRows:
         if into is None:
             into = row_memory(self.parts, end - begin)
         values = {part: array[: end - begin] for part, array in into.items()}
-        self._session.read_embedding(self._index, self._order, begin, end, True, bag_of(values))
+        self._table.read(self._order, begin, end, True, bag_of(values))
         return values
 
 

@@ -5,14 +5,42 @@ from hugectr.data.arrays import MemoryDataset, from_arrays
 from hugectr.data.columns import Columns, Shuffle
 from hugectr.data.norm import NormHeader, read_norm_header, write_file_list, write_norm
 from hugectr.data.parquet import write_metadata
+from hugectr.data.schema import (
+    CategoricalField,
+    DenseField,
+    EncodedData,
+    GroupField,
+    IgnoredField,
+    InputLayer,
+    LabelField,
+    ListField,
+    Schema,
+    SequenceField,
+    SparseInput,
+    TimestampField,
+    WeightField,
+)
 from hugectr.data.tables import TableDataset, from_arrow, from_frame, key_of
 
 __all__ = [
+    "CategoricalField",
     "Columns",
+    "DenseField",
+    "EncodedData",
+    "GroupField",
+    "IgnoredField",
+    "InputLayer",
+    "LabelField",
+    "ListField",
     "MemoryDataset",
     "NormHeader",
+    "Schema",
+    "SequenceField",
     "Shuffle",
+    "SparseInput",
     "TableDataset",
+    "TimestampField",
+    "WeightField",
     "from_arrays",
     "from_arrow",
     "from_frame",

@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import functools
 import json
-import multiprocessing
 import os
 import shutil
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -26,6 +24,7 @@ from rich.progress import track
 
 from hugectr.base.arguments import check_choice, check_int
 from hugectr.base.errors import InvalidArgument, rejected
+from hugectr.base.worker_processes import map_in_processes
 from hugectr.data.criteo_categories import Counts, CountTotal, Encoding, count
 from hugectr.data.criteo_lines import CATEGORIES, INTEGERS, Lines, Part, cut, parse, read_part
 from hugectr.data.norm import write_file_list, write_norm
@@ -181,14 +180,10 @@ def _open_state(folder: Path, settings: Settings) -> Path:
 def _run_all(
     work: Callable[[Any], T], items: Sequence[Any], title: str, *, processes: int, progress: bool
 ) -> list[T]:
-    def shown(results: Iterable[T]) -> list[T]:
-        return list(track(results, title, total=len(items), transient=True, disable=not progress))
+    def shown(results: Iterable[T]) -> Iterable[T]:
+        return track(results, title, total=len(items), transient=True, disable=not progress)
 
-    if processes == 1 or len(items) <= 1:
-        return shown(map(work, items))
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes, context) as pool:
-        return shown(pool.map(work, items))
+    return map_in_processes(work, items, processes, shown)
 
 
 def _done_file(state: Path, stage: str, part: Part) -> Path:

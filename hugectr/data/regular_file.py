@@ -78,6 +78,17 @@ def read_text(path: Path) -> str:
             raise DataError(f"{os.fspath(path)!r} can not be read: {error.strerror}") from None
 
 
+def _table_in_text(line: str) -> str:
+    """A hint, when a line looks like one of a CSV file."""
+    if "," not in line and "\t" not in line:
+        return ""
+    return (
+        "; this looks like a table in text (CSV): read it, with pyarrow.csv.read_csv or "
+        "pandas.read_csv, and give DataReaderParams what hugectr.data.from_arrow or from_frame "
+        "makes of it"
+    )
+
+
 def read_file_list(path: Path) -> list[str]:
     """Read a text file that lists data files: their number, then one path a line.
 
@@ -97,6 +108,6 @@ def read_file_list(path: Path) -> list[str]:
     if count < 1 or len(paths) < count or "\0" in text:
         raise DataError(
             f"file list {os.fspath(path)!r}: line 1 must be the number of files, then one path a "
-            f"line; found {number[:40]!r} and {len(paths)} paths"
+            f"line; found {number[:40]!r} and {len(paths)} paths{_table_in_text(number)}"
         )
     return paths[:count]

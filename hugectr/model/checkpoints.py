@@ -150,9 +150,7 @@ class Checkpoints:
         self._notes_rows = True
 
     def _mark_rows(self) -> tuple[int, ...]:
-        return tuple(
-            self._state.session.mark_embedding(i) for i in range(len(self._state.table_names))
-        )
+        return tuple(table.mark() for table in self._state.session.tables())
 
     def _base_for(self, folder: Path) -> Base | None:
         """What a delta in this folder can build on."""
@@ -170,8 +168,8 @@ class Checkpoints:
         return base if all(together(self._state.group, usable)) else None
 
     def _know_since(self, marks: Sequence[int]) -> bool:
-        known = self._state.session.embedding_knows_since
-        return all(known(index, mark) for index, mark in enumerate(marks))
+        tables = self._state.session.tables()
+        return all(table.knows_since(mark) for table, mark in zip(tables, marks, strict=True))
 
     def get_incremental_model(
         self,
@@ -200,9 +198,9 @@ class Checkpoints:
         known = bool(self._incremental) and self._know_since(self._incremental)
         since = self._incremental if known else (0,) * len(self._state.table_names)
         found = []
-        for index, mark in enumerate(since):
-            order = self._state.session.embedding_order(index, mark)
-            bag = self._state.session.read_embedding(index, order, 0, len(order), False)
+        for table, mark in zip(self._state.session.tables(), since, strict=True):
+            order = table.order(mark)
+            bag = table.read(order, 0, len(order), False)
             found.append((bag["keys"], bag["vectors"]))
         self._incremental = self._mark_rows()
         return found

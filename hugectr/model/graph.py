@@ -135,18 +135,21 @@ class Graph:
             raise InvalidArgument(
                 "Model.compile: the last layer must be a loss, such as BinaryCrossEntropyLoss"
             )
-        spec: _core.ModelSpec = {
+        solver, reader = self.solver.to_spec(), self.reader_params.to_spec(self.input)
+        self._session = _core.Session(solver, reader, self.to_spec(), self.processes, self._turn)
+        processes.end_with_job(self._session)
+        self._log_compiled(solver["device"])
+
+    def to_spec(self) -> _core.ModelSpec:
+        """What was added, as the core takes it."""
+        if self.input is None:
+            raise InvalidArgument("Model.compile: no Input was added")
+        return {
             "input": self.input.to_spec(),
             "embeddings": [embedding.to_spec() for embedding in self.embeddings],
             "layers": [layer.to_spec() for layer in self.dense_layers],
             "opt_params": self.opt_params.to_spec(),
         }
-        solver = self.solver.to_spec()
-        self._session = _core.Session(
-            solver, self.reader_params.to_spec(self.input), spec, self.processes, self._turn
-        )
-        processes.end_with_job(self._session)
-        self._log_compiled(solver["device"])
 
     def _log_compiled(self, device: str) -> None:
         log.info(f"Global seed is {self.session.seed()}")
@@ -190,7 +193,7 @@ class Graph:
             raise InvalidArgument("Model.graph_to_json: no Input was added")
         dense = self.dense_layers
         if self._session is not None:
-            dense = [DenseLayer.from_spec(spec) for spec in self._session.layers()]
+            dense = [DenseLayer.from_spec(spec) for spec in self._session.network.layers()]
         write_graph(
             graph_config_file,
             self.solver.model_name,

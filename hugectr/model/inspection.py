@@ -25,7 +25,7 @@ class Inspection:
         The original returned gradients for ``Tensor_t.Train``; here it is the value.
         """
         kind = check_enum("check_out_tensor: tensor_type", tensor_type, Tensor_t)
-        return self._graph.session.check_out_tensor(tensor_name, kind is Tensor_t.Train)
+        return self._graph.session.network.check_out_tensor(tensor_name, kind is Tensor_t.Train)
 
     def table_stats(self) -> list[dict[str, int]]:
         """Rows, budget, index places and bytes of each table; planned batches whose
@@ -33,15 +33,15 @@ class Inspection:
 
         See ``exchange`` of :class:`hugectr.SparseEmbedding` for the last, ``unique_plans``.
         """
-        return self._graph.session.table_stats()
+        return [table.stats() for table in self._graph.session.tables()]
 
     def loss_scale(self) -> float:
         """float16: what the gradients of the next step are multiplied by; 1 without scaling."""
-        return self._graph.session.loss_scale()
+        return self._graph.session.network.loss_scaling_state()["scale"]
 
     def skipped_steps(self) -> int:
         """Steps that changed nothing because a gradient overflowed float16."""
-        return self._graph.session.skipped_steps()
+        return int(self._graph.session.network.loss_scaling_state()["skipped_steps"])
 
     def memory_report(self) -> list[tuple[str, str, int]]:
         """Who holds how much memory: owner, name, bytes."""
@@ -52,4 +52,4 @@ class Inspection:
         sizes = [embedding.embedding_vec_size for embedding in self._graph.embeddings]
         rows = [stats["rows"] for stats in self.table_stats()]
         sparse = sum(n * d for n, d in zip(rows, sizes, strict=True))
-        return int(self._graph.session.dense_weights().size) + sparse
+        return int(self._graph.session.network.dense_weights().size) + sparse

@@ -16,7 +16,7 @@ from hugectr.model.graph import Graph
 from hugectr.spec.enums import Optimizer_t
 
 if TYPE_CHECKING:
-    from hugectr._core import BufferBag
+    from hugectr._core import BufferBag, SessionTable
 
 
 #: What an optimizer keeps for every dense weight, in the order of the files.
@@ -91,11 +91,13 @@ class Memory:
         where = self._place("Model.tensor", device)
         wanted = check_str("Model.tensor: name", name)
         train = check_bool("Model.tensor: train", train)
-        return self._handed_out(self._graph.session.tensor_view(wanted, train, where), stream)
+        return self._handed_out(
+            self._graph.session.network.tensor_view(wanted, train, where), stream
+        )
 
     def dense_weight_names(self) -> list[str]:
         """Names of the dense weights in the order of the files, such as ``fc1.weight``."""
-        return self._graph.session.weight_names()
+        return self._graph.session.network.weight_names()
 
     def dense_weight(self, name: str, *, device: int = 0, stream: Any = None) -> TensorView:
         """Show a dense weight, float32, that training updates in place.
@@ -115,7 +117,7 @@ class Memory:
         """
         where = self._place("Model.dense_weight", device)
         wanted = check_str("Model.dense_weight: name", name)
-        return self._handed_out(self._graph.session.weight_view(wanted, where), stream)
+        return self._handed_out(self._graph.session.network.weight_view(wanted, where), stream)
 
     def set_dense_weight(self, name: str, values: Any, *, stream: Any = None) -> None:
         """Copy values into a dense weight on every device.
@@ -132,7 +134,9 @@ class Memory:
         view = as_view(values, stream=stream)
         if view.device == "cpu" and view.dtype != "float32":
             view = as_view(np.asarray(view, np.float32))
-        self._graph.session.set_weight(check_str("Model.set_dense_weight: name", name), view)
+        self._graph.session.network.set_weight(
+            check_str("Model.set_dense_weight: name", name), view
+        )
 
     def dense_state_names(self) -> list[str]:
         """Names of the states that the optimizer keeps for every dense weight.
@@ -172,14 +176,14 @@ class Memory:
         if state not in states:
             optimizer = self._graph.opt_params.optimizer_type.name
             raise rejected("Model.dense_state: state", state, f"one of {states} ({optimizer})")
-        view = self._graph.session.state_view(wanted, states.index(state), where)
+        view = self._graph.session.network.state_view(wanted, states.index(state), where)
         return self._handed_out(view, stream)
 
     def running_statistics(self) -> dict[str, RunningStatistics]:
         """Running mean and variance of the BatchNorm layers, by the name of their top: copies."""
         return {
             layer: RunningStatistics(mean, var)
-            for layer, mean, var in self._graph.session.non_trainables()
+            for layer, mean, var in self._graph.session.network.non_trainables()
         }
 
     def set_running_statistics(self, layer: str, mean: Any, var: Any) -> None:
@@ -212,7 +216,9 @@ class Memory:
                 where = f"Model.set_running_statistics: {what}[{at}] of {layer!r}"
                 raise rejected(where, float(values[at]), "a finite number, of var >= 0")
         known[layer] = new
-        self._graph.session.set_non_trainables([(name, *values) for name, values in known.items()])
+        self._graph.session.network.set_non_trainables(
+            [(name, *values) for name, values in known.items()]
+        )
 
     def set_dense_weights(self, values: Any, *, stream: Any = None) -> None:
         """Set all dense weights from one flat array (any array library), in the order of the files.
@@ -222,7 +228,7 @@ class Memory:
         InvalidArgument
             When the number of values is not the model's.
         """
-        self._graph.session.set_dense_weights(to_numpy(values, stream=stream))
+        self._graph.session.network.set_dense_weights(to_numpy(values, stream=stream))
 
     def table(self, embedding: str, *, device: int = 0, stream: Any = None) -> TableRows:
         """Show the trained rows of a table on one device.
@@ -241,7 +247,7 @@ class Memory:
             writes other rows into the same memory.
         """
         where = self._place("Model.table", device)
-        views = self._graph.session.table_view(self._table_index("Model.table", embedding), where)
+        views = self._table("Model.table", embedding).view(where)
         rows = TableRows(views["keys"], views["slot_ids"], views["vectors"], tuple(views["states"]))
         self._handed_out(rows.vectors, stream)
         return rows
@@ -270,7 +276,7 @@ class Memory:
         OutOfMemory
             When the rows do not fit the table's budget or the device; nothing has changed then.
         """
-        index = self._table_index("Model.set_table_rows", embedding)
+        table = self._table("Model.set_table_rows", embedding)
         slots = None if slot_ids is None else to_numpy(slot_ids, stream=stream)
         rows = to_numpy(keys, stream=stream)
         for name, array in (("keys", rows), ("slot_ids", slots)):
@@ -289,14 +295,14 @@ class Memory:
             "states": [],
             "last_step": None,
         }
-        self._graph.session.load_embedding(index, bag)
+        table.load(bag)
 
-    def _table_index(self, where: str, embedding: str) -> int:
+    def _table(self, where: str, embedding: str) -> SessionTable:
         names = self._graph.table_names
         if embedding not in names:
             near = did_you_mean(str(embedding), names)
             raise rejected(f"{where}: embedding", embedding, f"one of {names}{near}")
-        return names.index(embedding)
+        return self._graph.session.table(names.index(embedding))
 
     def wait_for_stream(self, stream: Any) -> None:
         """Make the model's next work wait for all that a CUDA stream holds now.

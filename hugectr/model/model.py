@@ -40,7 +40,7 @@ class ModelDataReader:
 
     def is_eof(self) -> bool:
         """Whether the last train() found no more data (training reader, epoch mode)."""
-        return self._train and self._model.session.train_data_at_end()
+        return self._train and self._model.session.reader.at_end()
 
 
 @serialised

@@ -38,17 +38,18 @@ class OriginalFiles:
         """Load dense weights, and the running statistics of BatchNorm beside them."""
         group = self._state.group
         # All is read before anything is changed.
-        current = self._state.session.non_trainables()
+        current = self._state.session.network.non_trainables()
         there = bool(current) and from_root(group, statistics_file(dense_model_file).exists)
         statistics = (
             from_root(group, lambda: read_statistics(dense_model_file, current)) if there else []
         )
-        count = self._state.session.dense_weights().size
-        self._state.session.set_dense_weights(
+        network = self._state.session.network
+        count = network.dense_weights().size
+        network.set_dense_weights(
             original_load.read_floats(dense_model_file, count, "dense weights", group)
         )
         if statistics:
-            self._state.session.set_non_trainables(statistics)
+            network.set_non_trainables(statistics)
         elif current:
             log.warning(
                 f"{statistics_file(dense_model_file)} is not there: BatchNorm keeps the "
@@ -61,13 +62,14 @@ class OriginalFiles:
             name = f"load_sparse_weights: {self._state.table_names[index]!r}"
             group = self._state.group
             place = from_root(group, partial(check_sparse_path, name, path))
-            original_load.load_table(self._state.session, index, place, self._state.i64_keys, group)
+            table = self._state.session.table(index)
+            original_load.load_table(table, place, self._state.i64_keys, group)
 
     def load_dense_optimizer_states(self, dense_opt_states_file: str | Path) -> None:
         """Load the optimizer states of the dense weights."""
-        count = self._state.session.dense_optimizer_states().size
+        count = self._state.session.network.dense_optimizer_states().size
         what = "dense optimizer states"
-        self._state.session.set_dense_optimizer_states(
+        self._state.session.network.set_dense_optimizer_states(
             original_load.read_floats(dense_opt_states_file, count, what, self._state.group)
         )
 
@@ -76,7 +78,8 @@ class OriginalFiles:
         for index, path in self._table_paths(
             "load_sparse_optimizer_states", sparse_opt_states_files
         ):
-            original_load.load_states(self._state.session, index, str(path), self._state.group)
+            table = self._state.session.table(index)
+            original_load.load_states(table, str(path), self._state.group)
 
     def _table_paths(self, where: str, paths: Paths) -> list[tuple[int, str | Path]]:
         return table_paths(where, paths, self._state.table_names)

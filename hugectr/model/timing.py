@@ -51,7 +51,7 @@ class Timing:
             of ``chunks``; ``ahead_depth``, that of batches waiting on the devices, out of
             ``slots``. Depths are taken whenever a batch leaves the queue.
         """
-        metrics = self._graph.session.reader_metrics(train)
+        metrics = self._graph.session.reader.metrics(train)
         if not train:
             return metrics
         earlier, self._logged_metrics = self._logged_metrics, {}
@@ -59,7 +59,7 @@ class Timing:
 
     def reader_metrics_to_log(self) -> dict[str, float]:
         """Those of the training reader since the last log line; they count in reader_metrics()."""
-        metrics = self._graph.session.reader_metrics(True)
+        metrics = self._graph.session.reader.metrics(True)
         self._logged_metrics = merge(self._logged_metrics, metrics)
         return metrics
 

@@ -34,7 +34,7 @@ class Training:
 
     def start_data_reading(self) -> None:
         """Start the reader threads; train() and eval() do so themselves when needed."""
-        self._graph.session.start_data_reading()
+        self._graph.session.reader.start()
 
     def train(self) -> bool:
         """Train one batch; False at the end of the data (epoch mode), then nothing has trained.
@@ -61,7 +61,7 @@ class Training:
         """Evaluate one batch; False at the end of the data, where it then starts over."""
         if self._graph.session.eval():
             return True
-        self._graph.session.set_eval_source("")
+        self._graph.session.reader.set_eval_source("")
         return False
 
     def eval_batches(self) -> int:
@@ -103,13 +103,13 @@ class Training:
         """Start the training data over."""
         if source and not isinstance(self._graph.reader_params.source, str):
             raise rejected("set_source: source", source, "'' for data in memory")
-        self._graph.session.set_source(source)
+        self._graph.session.reader.set_source(source)
 
     def restart_evaluation_data(self, source: str = "") -> None:
         """Start the evaluation data over."""
         if source and not isinstance(self._graph.reader_params.eval_source, str):
             raise rejected("set_source: eval_source", source, "'' for data in memory")
-        self._graph.session.set_eval_source(source)
+        self._graph.session.reader.set_eval_source(source)
 
     # --- learning rate --------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hugectr.base import log
 from hugectr.base.arguments import check_enum, check_int, check_ints, check_str
 from hugectr.base.errors import rejected
+from hugectr.base.keywords import named_keywords
 from hugectr.spec.enums import CommunicationType, Embedding_t, HybridEmbeddingType
 from hugectr.spec.optimizer import OptParamsPy
 
@@ -60,6 +61,7 @@ def check_embedding_type(name: str, value: Any) -> Embedding_t:
     return kind
 
 
+@named_keywords("SparseEmbedding")
 class SparseEmbedding:
     """A table of vectors: looks keys up and combines the vectors of each slot.
 

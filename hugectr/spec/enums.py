@@ -4,10 +4,25 @@
 ``Non`` stands where ``None`` is meant, which Python reserves.
 """
 
-from enum import Enum
+from enum import Enum, EnumMeta
+
+from hugectr.base.errors import did_you_mean
 
 
-class _NamedEnum(Enum):
+class _NamedEnumMeta(EnumMeta):
+    """A member that there is not names the near one and all."""
+
+    def __getattr__(cls, name: str) -> object:
+        if name.startswith("_"):  # what Python itself looks for
+            raise AttributeError(name)
+        members = list(cls.__members__)
+        raise AttributeError(
+            f"{cls.__name__} has no member {name!r}{did_you_mean(name, members)}; "
+            f"it has: {', '.join(members)}"
+        )
+
+
+class _NamedEnum(Enum, metaclass=_NamedEnumMeta):
     """Prints as ``Check_t.Sum``, short enough for error messages."""
 
     def __repr__(self) -> str:

@@ -17,6 +17,7 @@ from hugectr.base.arguments import (
     check_str,
 )
 from hugectr.base.errors import InvalidArgument, rejected
+from hugectr.base.keywords import named_keywords
 from hugectr.data.arrays import MemoryDataset
 from hugectr.data.columns import Columns, Shuffle, check_shuffle
 from hugectr.data.tables import TableDataset
@@ -47,6 +48,7 @@ def one_source(name: str, value: Any) -> Source:
     return value
 
 
+@named_keywords("DataReaderParams")
 @dataclass(frozen=True)
 class DataReaderParams:
     """How the training and evaluation data are read.
@@ -195,6 +197,7 @@ class DataReaderParams:
         return spec
 
 
+@named_keywords("DataReaderSparseParam")
 class DataReaderSparseParam:
     """One sparse input: some slots that are read, and usually looked up, together.
 

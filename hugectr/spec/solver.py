@@ -18,6 +18,7 @@ from hugectr.base.arguments import (
     check_str,
 )
 from hugectr.base.errors import rejected
+from hugectr.base.keywords import named_keywords
 from hugectr.spec.enums import AllReduceAlgo, DeviceLayout, LrPolicy_t, MetricsType
 from hugectr.spec.metrics import check_metrics_spec, metric_names
 from hugectr.spec.precision import check_precision
@@ -62,6 +63,7 @@ def check_batchsize(name: str, value: Any, devices: int) -> int:
     return size
 
 
+@named_keywords("CreateSolver")
 @dataclass(frozen=True)
 class Solver:
     """Settings of a training run, read-only once made.

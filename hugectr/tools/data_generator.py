@@ -4,11 +4,9 @@
 from __future__ import annotations
 
 import functools
-import multiprocessing
 import os
 import secrets
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 from rich.progress import track
@@ -22,6 +20,7 @@ from hugectr.base.arguments import (
     check_str,
 )
 from hugectr.base.errors import rejected
+from hugectr.base.worker_processes import map_in_processes
 from hugectr.spec.enums import Check_t, DataReaderType_t, Distribution_t, PowerLaw_t
 from hugectr.tools.generated_files import begin_sets, finish_sets, plan_pieces, write_piece
 from hugectr.tools.key_distribution import power_law_alpha
@@ -209,13 +208,5 @@ class DataGenerator:
             disable=not progress,
             total=len(pieces),
         )
-        if processes == 1:
-            for piece in shown(pieces):
-                write(piece)
-        else:
-            # spawn: a fork would copy the threads' locks of whoever trains in this process.
-            context = multiprocessing.get_context("spawn")
-            with ProcessPoolExecutor(processes, context) as pool:
-                for _ in shown(pool.map(write, pieces)):
-                    pass
+        map_in_processes(write, pieces, processes, shown)
         finish_sets(params, pieces)

@@ -122,7 +122,7 @@ def enter(model: hugectr.Model, fault: Fault) -> None:
             raise FalseSuccess("set_table_rows took vectors that are not finite")
         if fault.more is not FLOAT16:  # where steps are skipped, rows can not come to this
             bag = {"keys": keys, "slot_ids": None, "vectors": vectors, "states": []}
-            model.session.load_embedding(0, bag | {"last_step": None})
+            model.session.table(0).load(bag | {"last_step": None})
     if fault.place == "weight":
         name = model.dense_weight_names()[-1]  # behind all activations
         values = np.full(model.dense_weight(name).shape, fault.value, np.float32)
@@ -242,9 +242,9 @@ def check_checkpoint(model: hugectr.Model, fault: Fault, folder: Path) -> None:
             raise Lost(f"no checkpoint, though step {fault.saves} was saved before the fault")
         return
     model.resume(path)
-    if not np.isfinite(model.session.dense_weights()).all():
+    if not np.isfinite(model.session.network.dense_weights()).all():
         raise FalseSuccess(f"{path.name} was published with weights that are not finite")
-    rows = model.session.dump_embedding(0, True)
+    rows = model.session.table(0).dump(True)
     if not all(np.isfinite(values).all() for values in (rows["vectors"], *rows["states"])):
         raise FalseSuccess(f"{path.name} was published with rows that are not finite")
     before = int(path.name.removeprefix("step-"))

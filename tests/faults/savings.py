@@ -42,8 +42,8 @@ def place_for(folder: Path) -> Iterator[Path]:
 def state_of(models: list[FakeModel]) -> State:
     """All that a job is."""
     session = models[0].session
-    dense = session.dense_weights().tolist()
-    return session.step(), dense, session.data_position(), all_rows(models)
+    dense = session.network.dense_weights().tolist()
+    return session.step(), dense, session.reader.position(), all_rows(models)
 
 
 def solo(step: int, rows: dict[tuple[int, int], int]) -> FakeModel:

@@ -100,7 +100,7 @@ def calls(model, folder):
         "set_table_rows": lambda: model.set_table_rows("emb", keys, vectors),
         "layer_summary": model.layer_summary,
         "graph_to_json": lambda: model.graph_to_json(folder / "graph.json"),
-        "session_dump": lambda: model.session.dump_embedding(0),
+        "session_dump": lambda: model.session.table(0).dump(),
     }
 
 

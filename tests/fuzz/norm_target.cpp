@@ -3,9 +3,10 @@
 
 #include "core/cpp/base/error.hpp"
 #include "core/cpp/base/log.hpp"
+#include "core/cpp/data/block_source.hpp"
 #include "core/cpp/data/file_list.hpp"
-#include "core/cpp/data/norm_file.hpp"
-#include "core/cpp/data/norm_source.hpp"
+#include "core/cpp/data/norm_format.hpp"
+#include "core/cpp/data/norm_record.hpp"
 #include "tests/fuzz/fuzz_case.hpp"
 
 namespace hugectr::fuzzing {
@@ -33,9 +34,16 @@ std::uint64_t fuzz_norm(std::string_view input) {
   const std::string file = memory_file(0, made.data);
   // The same file twice, so that a batch reaches over the end of one.
   const std::string list = memory_file(1, "2\n" + file + "\n" + file + "\n");
+  BlockReading reading;
+  reading.repeat = made.repeat;
+  reading.on_bad_data = made.on_bad_data;
+  // Blocks of a record to such that hold everything.
+  const std::uint64_t range_bytes = std::uint64_t{1} << (made.data.size() % 13);
   return read_case(made, [&] {
-    return make_norm_source(list, made.layout, made.checksums ? Check::Sum : Check::None,
-                            made.repeat, made.on_bad_data);
+    return make_block_source(
+        make_norm_format(list, made.layout, made.checksums ? Check::Sum : Check::None,
+                         made.on_bad_data, nullptr, range_bytes),
+        made.layout, reading);
   });
 }
 

@@ -38,7 +38,7 @@ def test_a_run_repeats_bit_for_bit(update):
     first, model = train("cuda", "Adam", 60, update=update)
     second, again = train("cuda", "Adam", 60, update=update)
     np.testing.assert_array_equal(first, second)
-    a, b = model.session.dump_embedding(0, True), again.session.dump_embedding(0, True)
+    a, b = model.session.table(0).dump(True), again.session.table(0).dump(True)
     np.testing.assert_array_equal(a["keys"], b["keys"])
     np.testing.assert_array_equal(a["vectors"], b["vectors"])
 

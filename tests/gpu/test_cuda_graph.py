@@ -25,9 +25,9 @@ def test_graph_and_launches_give_the_same_bits(optimizer):
     with_graph, model = train("cuda", optimizer, 40)
     without, other = train("cuda", optimizer, 40, use_cuda_graph=False)
     np.testing.assert_array_equal(with_graph, without)
-    assert model.session.captured_pieces() > 0
-    assert other.session.captured_pieces() == 0
-    a, b = model.session.dump_embedding(0, True), other.session.dump_embedding(0, True)
+    assert model.session.network.captured_pieces() > 0
+    assert other.session.network.captured_pieces() == 0
+    a, b = model.session.table(0).dump(True), other.session.table(0).dump(True)
     np.testing.assert_array_equal(a["vectors"], b["vectors"])
 
 

@@ -71,7 +71,7 @@ def test_tensors(model, driver):
 def test_dense_weights(model, driver):
     names = model.dense_weight_names()
     parts = [through_the_interface(driver, model.dense_weight(name)).ravel() for name in names]
-    np.testing.assert_array_equal(np.concatenate(parts), model.session.dense_weights())
+    np.testing.assert_array_equal(np.concatenate(parts), model.session.network.dense_weights())
     values = np.random.default_rng().standard_normal((SLOTS * 8 + 3, 16)).astype(np.float32)
     stream = driver.stream()
     array = Array(driver, values, stream)
@@ -89,7 +89,7 @@ def test_dense_weights(model, driver):
 
 def test_table_rows(model, driver):
     rows = model.table("table")
-    bag = model.session.dump_embedding(0, True)
+    bag = model.session.table(0).dump(True)
     keys = through_the_interface(driver, rows.keys)
     order = np.argsort(keys)
     np.testing.assert_array_equal(keys[order], bag["keys"])

@@ -29,8 +29,8 @@ def test_loss_curve_and_table(devices, embedding, exchange, optimizer, tolerance
     )
     assert (many_model.table_stats()[0]["unique_plans"] > 90) == (exchange == "unique")
     np.testing.assert_allclose(many, one, rtol=tolerance)
-    a = one_model.session.dump_embedding(0, False)
-    b = many_model.session.dump_embedding(0, False)
+    a = one_model.session.table(0).dump(False)
+    b = many_model.session.table(0).dump(False)
     np.testing.assert_array_equal(a["keys"], b["keys"])
     assert np.linalg.norm(a["vectors"] - b["vectors"]) <= 1e-5 * np.linalg.norm(a["vectors"])
 

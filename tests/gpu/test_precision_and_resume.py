@@ -82,12 +82,12 @@ def test_base_and_deltas_are_exact(tmp_path, embedding):
         b = checkpoints.take(again._state)
         for name, values in a.arrays.items():
             np.testing.assert_array_equal(values, b.arrays[name], err_msg=name)
-    before = model.session.dump_embedding(0)
+    before = model.session.table(0).dump()
     model.get_incremental_model()
     model.train()
     ((keys, vectors),) = model.get_incremental_model()
     assert 0 < len(keys) < len(before["keys"])
-    after = model.session.dump_embedding(0)
+    after = model.session.table(0).dump()
     known = {key: i for i, key in enumerate(before["keys"].tolist())}
     where = {key: i for i, key in enumerate(after["keys"].tolist())}
     for key, vector in zip(keys.tolist(), vectors, strict=True):

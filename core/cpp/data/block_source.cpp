@@ -1,28 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/data/block_source.hpp"
 
-#include <algorithm>
-#include <optional>
+#include <atomic>
 #include <utility>
 
 #include "core/cpp/base/error.hpp"
-#include "core/cpp/data/block_cache.hpp"
+#include "core/cpp/data/block_feed.hpp"
 #include "core/cpp/data/damage_log.hpp"
 #include "core/cpp/data/process_agreement.hpp"
 
 namespace hugectr {
 namespace {
-
-/// Rows [first, first + count) of a visited block.
-struct VisitRun {
-  std::uint64_t visit = 0, first = 0, count = 0;
-  std::uint64_t sample = 0;  ///< where they begin in the batch
-};
-
-struct BlockRawBatch final : RawBatch {
-  std::uint64_t number = 0;  ///< of the claim, from 1 on
-  std::vector<VisitRun> runs;
-};
 
 class BlockSource final : public IBatchSource {
  public:
@@ -34,46 +22,36 @@ class BlockSource final : public IBatchSource {
   }
 
   std::unique_ptr<RawBatch> make_raw_batch() const override {
-    return std::make_unique<BlockRawBatch>();
+    return std::make_unique<BlockBatch>();
   }
 
   bool claim(RawBatch& raw, std::size_t batch) override {
-    auto& mine = static_cast<BlockRawBatch&>(raw);
+    auto& mine = static_cast<BlockBatch&>(raw);
+    feed_->finished(mine.number);  // if nobody parsed it
     mine.runs.clear();
     mine.samples = 0;
     mine.lost = 0;
-    cache_->finished(mine.number);  // if nobody parsed it
+    mine.damage.clear();
     mine.number = ++claims_;
-    while (mine.samples < batch) {
-      if (position_.sample == order_->rows()) {
-        if (!std::exchange(end_counted_, true)) mine.lost += format_->lost_at_end();
-        if (!reading_.repeat) break;
-        end_counted_ = false;
-        order_->start_epoch(++position_.epoch);
-        position_.sample = 0;
-      }
-      claim_rows(mine, batch);
-    }
-    mine.next = position_;
-    if (!reading_.shuffle.any()) format_->locate(mine.next, mine.samples < batch);
+    feed_->claim(mine, batch);
     return mine.samples > 0;
   }
 
   void parse(const RawBatch& raw, std::size_t batch, CSRChunk& chunk) const override {
-    const auto& mine = static_cast<const BlockRawBatch&>(raw);
-    const Parsing parsing{*cache_, mine.number};
+    const auto& mine = static_cast<const BlockBatch&>(raw);
+    const Parsing parsing{*feed_, mine.number};
     chunk.samples = mine.samples;
     chunk.skipped = 0;
     chunk.lost = mine.lost;
-    chunk.first_damage.clear();
+    chunk.first_damage = mine.damage;
     chunk.runs.clear();
-    std::vector<VisitRun> runs;
-    for (const VisitRun& run : mine.runs) {
+    std::vector<BlockRun> runs;
+    for (const BlockRun& run : mine.runs) {
       if (reading_.shard.owns(run.visit)) runs.push_back(run);
       if (reading_.shard.count > 1) append_owner(run, chunk.runs);
     }
     std::vector<std::shared_ptr<const IBlock>> blocks;
-    for (const VisitRun& run : runs) {
+    for (const BlockRun& run : runs) {
       placed(run.sample,
              [&] { blocks.push_back(block_of(run, blocks, runs, mine.number, chunk)); });
     }
@@ -92,7 +70,7 @@ class BlockSource final : public IBatchSource {
     }
     std::size_t at = 0;
     for (std::size_t r = 0; r < blocks.size(); ++r) {
-      const VisitRun& run = runs[r];
+      const BlockRun& run = runs[r];
       // All blocks are there before the first row is looked at, in whichever process.
       placed(batch + run.sample, [&] {
         chunk.skipped += blocks[r] ? blocks[r]->copy_rows(run.first, run.count, at, chunk)
@@ -100,7 +78,7 @@ class BlockSource final : public IBatchSource {
       });
       at += run.count;
       blocks[r].reset();  // before its bytes count as free
-      cache_->done(run.visit, run.count);
+      feed_->done(run);
     }
     damage_samples_ += chunk.skipped;
     if (reading_.shard.count == 1) pad_samples(layout_, at, batch, chunk);
@@ -109,9 +87,9 @@ class BlockSource final : public IBatchSource {
   std::size_t sharing_processes() const override { return reading_.shard.count; }
 
   void set_source(const std::string& source) override {
-    // The cache's threads decode blocks of the old files: they end before those go.
-    decoded_before_ += cache_->decoded_rows();
-    cache_.reset();
+    decoded_before_ = rows_decoded();
+    lost_before_ = lost_samples();
+    feed_.reset();  // its threads decode blocks of the old files: they end before those go
     try {
       format_->set_source(source);
     } catch (...) {
@@ -122,90 +100,43 @@ class BlockSource final : public IBatchSource {
   }
 
   void seek(const ReadPosition& position) override {
-    HCTR_CHECK(position.sample <= order_->rows() && (position.epoch == 0 || reading_.repeat),
-               "the data has ", order_->rows(), " samples", reading_.repeat ? "" : " and one epoch",
-               "; there is no sample ", position.sample, " of epoch ", position.epoch,
-               ": is this the data that was trained on?");
-    ReadPosition here{.epoch = position.epoch, .sample = position.sample};
-    if (!reading_.shuffle.any() && position.record > 0) {
-      format_->locate(here, false);
-      HCTR_CHECK(here.file == position.file && here.record == position.record, "sample ",
-                 position.sample, " of the data is record ", here.record, " of its file ",
-                 here.file, ", not record ", position.record, " of file ", position.file,
-                 ": is this the data that was trained on?");
-    }
-    position_ = {.epoch = position.epoch, .sample = position.sample};
-    end_counted_ = false;
-    order_->start_epoch(position.epoch);
-    restart_cache();
+    HCTR_CHECK(feed_ != nullptr, "the source was refused: set one that has samples");
+    feed_->seek(position);
   }
 
-  std::uint64_t rows_decoded() const override { return decoded_before_ + cache_->decoded_rows(); }
-  std::uint64_t bad_samples() const override { return damage_samples_ + format_->bad_samples(); }
+  // There is no feed behind a source that was refused.
+  std::uint64_t rows_decoded() const override {
+    return decoded_before_ + (feed_ ? feed_->rows_decoded() : 0);
+  }
+  std::uint64_t bad_samples() const override {
+    return damage_samples_ + format_->bad_samples() + lost_samples();
+  }
 
  private:
   /// However parsing ends, the next batch is the oldest then.
   struct Parsing {
-    BlockCache& cache;
+    IBlockFeed& feed;
     std::uint64_t number;
-    ~Parsing() { cache.finished(number); }
+    ~Parsing() { feed.finished(number); }
   };
 
+  std::uint64_t lost_samples() const { return lost_before_ + (feed_ ? feed_->lost_samples() : 0); }
+
   void begin() {
-    order_.emplace(format_->blocks(), reading_.shuffle);
-    HCTR_CHECK(order_->rows() > 0 || !reading_.repeat, "the data has no samples (",
-               format_->files().size(), " files), so there is nothing to repeat");
-    position_ = {};
-    end_counted_ = false;
-    cache_ =
-        std::make_unique<BlockCache>(*format_, reading_.shuffle, reading_.decode_threads,
-                                     reading_.read_ahead_bytes, reading_.repeat, reading_.shard);
-    restart_cache();
-  }
-
-  /// With a window, samples of a block are claimed out of order: all blocks of the present windows
-  /// are needed whole, so the cache may keep a few rows that never come until it is restarted.
-  void restart_cache() {
-    const std::uint64_t blocks = format_->blocks().size();
-    if (blocks == 0) return;
-    const auto& starts = order_->block_starts();
-    std::uint64_t sample = position_.sample;
-    const std::uint64_t window = reading_.shuffle.window;
-    if (window > 1) sample -= sample % window;
-    const auto place = static_cast<std::uint64_t>(
-        std::upper_bound(starts.begin(), starts.end(), sample) - starts.begin() - 1);
-    const std::uint64_t gone = window > 1 || place == blocks ? 0 : sample - starts[place];
-    cache_->restart(position_.epoch * blocks + place, gone);
-  }
-
-  void claim_rows(BlockRawBatch& mine, std::size_t batch) {
-    const std::uint64_t count =
-        std::min<std::uint64_t>(batch - mine.samples, order_->rows() - position_.sample);
-    runs_.clear();
-    order_->append_runs(position_.sample, count, runs_);
-    const std::uint64_t first_visit = position_.epoch * format_->blocks().size();
-    std::uint64_t last = 0, sample = mine.samples;
-    for (const RowRun& run : runs_) {
-      const BlockInfo& block = format_->blocks()[order_->block_order()[run.place]];
-      if (run.first == 0) mine.lost += block.lost_before;
-      if (run.first + run.count == block.rows) mine.lost += block.lost_behind;
-      mine.runs.push_back({first_visit + run.place, run.first, run.count, sample});
-      sample += run.count;
-      last = std::max(last, first_visit + run.place);
-    }
-    cache_->claimed(last, mine.number);
-    mine.samples += count;
-    position_.sample += count;
+    auto walk = format_->walk({});
+    feed_ = walk ? make_walked_blocks(*format_, std::move(walk), reading_)
+                 : make_listed_blocks(*format_, reading_);
   }
 
   /// The decoded block of a run, or nullptr when it is damaged and to be skipped.
-  std::shared_ptr<const IBlock> block_of(const VisitRun& run,
+  std::shared_ptr<const IBlock> block_of(const BlockRun& run,
                                          const std::vector<std::shared_ptr<const IBlock>>& before,
-                                         const std::vector<VisitRun>& runs, std::uint64_t batch,
+                                         const std::vector<BlockRun>& runs, std::uint64_t batch,
                                          CSRChunk& chunk) const {
+    if (run.block) return run.block;
     if (!before.empty() && runs[before.size() - 1].visit == run.visit) return before.back();
     try {
-      return cache_->get(run.visit, batch);
+      return feed_->block(run, batch);
     } catch (const DataError& error) {
       if (reading_.on_bad_data == OnBadData::Error) throw;
       if (chunk.first_damage.empty()) chunk.first_damage = error.what();
@@ -225,13 +156,13 @@ class BlockSource final : public IBatchSource {
     }
   }
 
-  void append_owner(const VisitRun& run, std::vector<BatchRun>& runs) const {
+  void append_owner(const BlockRun& run, std::vector<BatchRun>& runs) const {
     const std::size_t owner = reading_.shard.owner(run.visit);
     if (runs.empty() || runs.back().process != owner) runs.push_back({owner, 0});
     runs.back().samples += run.count;
   }
 
-  std::size_t skip_rows(const VisitRun& run, std::size_t at, CSRChunk& chunk) const {
+  std::size_t skip_rows(const BlockRun& run, std::size_t at, CSRChunk& chunk) const {
     // Padding and skipped samples look the same; what follows overwrites what is too much.
     pad_samples(layout_, at, at + run.count, chunk);
     return run.count;
@@ -240,13 +171,9 @@ class BlockSource final : public IBatchSource {
   std::unique_ptr<IBlockFormat> format_;
   const InputLayout layout_;
   const BlockReading reading_;
-  std::optional<BlockOrder> order_;
-  std::unique_ptr<BlockCache> cache_;
-  std::uint64_t decoded_before_ = 0;  ///< rows, by the caches of former sources
-  ReadPosition position_;
+  std::unique_ptr<IBlockFeed> feed_;
+  std::uint64_t decoded_before_ = 0, lost_before_ = 0;  ///< rows and samples, by former feeds
   std::uint64_t claims_ = 0;
-  bool end_counted_ = false;  ///< of this pass: what was lost behind the last block
-  std::vector<RowRun> runs_;
   mutable DamageLog damage_;
   mutable std::atomic<std::uint64_t> damage_samples_{0};
 };

@@ -77,7 +77,11 @@ std::vector<std::string> read_file_list(const std::string& path) {
   long long count = 0;
   const auto parsed = std::from_chars(number.data(), number.data() + number.size(), count);
   if (parsed.ec != std::errc() || parsed.ptr != number.data() + number.size() || count < 1) {
-    fail("line 1 is '", number.substr(0, 40), "', must be the number of files, 1 or more");
+    const bool table = number.find_first_of(",\t") != std::string::npos;
+    fail("line 1 is '", number.substr(0, 40), "', must be the number of files, 1 or more",
+         table ? "; this looks like a table in text (CSV): read it and give the reader what "
+                 "hugectr.data.from_arrow or from_frame makes of it"
+               : "");
   }
   std::vector<std::string> paths;
   std::size_t surplus = 0;

@@ -44,14 +44,14 @@ std::string ends_inside_record(const NormFile& file, std::uint64_t record) {
   return concat("the file ends inside record ", record, " of ", file.records());
 }
 
-NormSurplus norm_surplus(const NormFile& file, const NormRecordShape& shape,
-                         const InputLayout& layout, std::uint64_t end_of_records) {
+NormLoss norm_surplus(const NormFile& file, const NormRecordShape& shape, const InputLayout& layout,
+                      std::uint64_t end_of_records) {
   const std::uint64_t surplus = file.size() - end_of_records;
   const std::uint64_t most = shape.max_payload + shape.frame_bytes();
   return {norm_message(*file.path(), end_of_records,
                        concat(surplus, " bytes follow the last of the ", file.records(),
                               " records that the header promises", file.key_width_hint(layout))),
-          std::max<std::uint64_t>(1, surplus / most)};
+          std::max<std::uint64_t>(1, surplus / most), true};
 }
 
 std::string no_norm_samples(const std::string& file_list, std::size_t files,

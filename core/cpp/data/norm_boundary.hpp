@@ -22,13 +22,15 @@ RecordFit fit_record(const NormRecordShape& shape, const std::uint8_t* p, std::s
 
 std::string ends_inside_record(const NormFile& file, std::uint64_t record);
 
-/// Bytes behind the last record.
-struct NormSurplus {
+/// What can not be read of a file from some place on.
+struct NormLoss {
   std::string message;
-  std::uint64_t samples;  ///< that are lost in them, at least
+  std::uint64_t samples;  ///< that are lost, at least
+  bool surplus;           ///< bytes follow the last record; else a record is damaged
 };
-NormSurplus norm_surplus(const NormFile& file, const NormRecordShape& shape,
-                         const InputLayout& layout, std::uint64_t end_of_records);
+/// Bytes behind the last record.
+NormLoss norm_surplus(const NormFile& file, const NormRecordShape& shape, const InputLayout& layout,
+                      std::uint64_t end_of_records);
 
 /// For a file list from which nothing at all can be read.
 std::string no_norm_samples(const std::string& file_list, std::size_t files,

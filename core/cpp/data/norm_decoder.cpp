@@ -2,10 +2,9 @@
 #include "core/cpp/data/norm_decoder.hpp"
 
 #include <algorithm>
-#include <limits>
 
 #include "core/cpp/base/error.hpp"
-#include "core/cpp/base/log.hpp"
+#include "core/cpp/data/norm_boundary.hpp"
 #include "core/cpp/data/norm_file.hpp"
 #include "core/cpp/data/sample_screen.hpp"
 
@@ -17,7 +16,7 @@ constexpr std::size_t kNormTile = 256;
 
 /// Keys that are copied at once, wanted or not.
 constexpr std::size_t kShort = NormDecoder::kKeySlack;
-static_assert(kShort * sizeof(std::int64_t) <= NormRawBatch::kSlack);
+static_assert(kShort * sizeof(std::int64_t) <= NormRange::kSlack);
 
 /// Where the next keys and offsets of one sparse input go.
 template <class Key>
@@ -65,59 +64,25 @@ const std::uint8_t* decode_slots(const std::uint8_t* p, const std::uint8_t* end,
 
 }  // namespace
 
-const NormRawBatch::Run& NormRawBatch::run_of(std::size_t sample) const {
-  const auto after =
-      std::upper_bound(runs.begin(), runs.end(), sample,
-                       [](std::size_t s, const Run& run) { return s < run.first_sample; });
-  return *(after - 1);
-}
-
-void NormDecoder::decode(const NormRawBatch& raw, std::size_t batch, CSRChunk& chunk) const {
-  chunk.samples = raw.samples;
-  chunk.runs.clear();
-  chunk.lost = raw.lost;
-  chunk.first_damage = raw.damage;
-  reserve_keys(raw, chunk);
-  for (HostCsr& csr : chunk.sparse) {
-    csr.nnz = 0;
-    csr.row_offsets.as<offset_t>()[0] = 0;
-  }
-  chunk.skipped = decode_rows(raw, 0, raw.samples, 0, chunk);
-  pad_samples(layout_, raw.samples, batch, chunk);
-}
-
-std::size_t NormDecoder::decode_rows(const NormRawBatch& raw, std::size_t first, std::size_t count,
+std::size_t NormDecoder::decode_rows(const NormRange& range, std::size_t first, std::size_t count,
                                      std::size_t at, CSRChunk& chunk) const {
   std::size_t skipped = 0;
   for (std::size_t done = 0; done < count; done += kNormTile) {
     const std::size_t n = std::min(kNormTile, count - done), record = first + done,
                       sample = at + done;
-    skipped += layout_.i64_keys ? decode_keyed<std::int64_t>(raw, record, n, sample, chunk)
-                                : decode_keyed<std::uint32_t>(raw, record, n, sample, chunk);
+    skipped += layout_.i64_keys ? decode_keyed<std::int64_t>(range, record, n, sample, chunk)
+                                : decode_keyed<std::uint32_t>(range, record, n, sample, chunk);
     skipped += screen_samples(layout_, on_bad_data_, sample, n, chunk,
                               [&](std::size_t i, const BadValue& value) {
                                 const std::size_t bad = record + (i - sample);
-                                refuse(raw, bad, explain(raw, bad, value), chunk);
+                                refuse(range, explain(range, bad, value), chunk);
                               });
   }
   return skipped;
 }
 
-void NormDecoder::reserve_keys(const NormRawBatch& raw, CSRChunk& chunk) const {
-  std::size_t keys = 0;
-  for (const NormRawBatch::Record& record : raw.records) {
-    keys += (record.payload_bytes - shape_.min_payload) / shape_.key_bytes;
-  }
-  HCTR_CHECK(keys < std::numeric_limits<offset_t>::max(), "a batch of ", raw.samples,
-             " samples has ", keys, " keys, allowed are fewer than 2^32; use a smaller batch");
-  for (std::size_t i = 0; i < chunk.sparse.size(); ++i) {
-    const std::size_t most = std::min(keys, raw.samples * shape_.inputs[i].most);
-    chunk.sparse[i].keys.reserve((most + kShort) * shape_.key_bytes);
-  }
-}
-
 template <class Key>
-std::size_t NormDecoder::decode_keyed(const NormRawBatch& raw, std::size_t first, std::size_t count,
+std::size_t NormDecoder::decode_keyed(const NormRange& range, std::size_t first, std::size_t count,
                                       std::size_t at, CSRChunk& chunk) const {
   std::size_t skipped = 0;
   std::vector<CsrCursor<Key>> cursors;
@@ -131,11 +96,11 @@ std::size_t NormDecoder::decode_keyed(const NormRawBatch& raw, std::size_t first
   float* dense = chunk.dense.as<float>() + at * dense_dim;
   float* weight = chunk.weight.as<float>() + at;
   std::vector<std::size_t> nnz_before(cursors.size());
-  for (std::size_t sample = first; sample < first + count; ++sample) {
-    const NormRawBatch::Record& record = raw.records[sample];
-    const std::uint8_t* p = raw.bytes.as<std::uint8_t>() + record.begin + (shape_.framed ? 4 : 0);
-    const std::uint8_t* const end = p + record.payload_bytes;
-    bool good = !shape_.framed || byte_sum(p, record.payload_bytes) == *end;
+  const std::uint8_t* const bytes = range.bytes.as<std::uint8_t>();
+  for (std::size_t row = first; row < first + count; ++row) {
+    const std::uint8_t* p = bytes + range.begins[row] + (shape_.framed ? 4 : 0);
+    const std::uint8_t* const end = bytes + range.begins[row + 1] - (shape_.framed ? 1 : 0);
+    bool good = !shape_.framed || byte_sum(p, static_cast<std::size_t>(end - p)) == *end;
     if (good) {
       std::memcpy(label, p, label_dim * sizeof(float));
       std::memcpy(dense, p + label_dim * sizeof(float), dense_dim * sizeof(float));
@@ -148,7 +113,7 @@ std::size_t NormDecoder::decode_keyed(const NormRawBatch& raw, std::size_t first
       }
     }
     if (!good) {
-      refuse(raw, sample, explain(raw, sample), chunk);
+      refuse(range, explain(range, row), chunk);
       ++skipped;
       std::fill_n(label, label_dim, 0.0f);
       std::fill_n(dense, dense_dim, 0.0f);
@@ -165,36 +130,31 @@ std::size_t NormDecoder::decode_keyed(const NormRawBatch& raw, std::size_t first
   return skipped;
 }
 
-void NormDecoder::refuse(const NormRawBatch& raw, std::size_t sample, const std::string& message,
+void NormDecoder::refuse(const NormRange& range, const std::string& message,
                          CSRChunk& chunk) const {
-  if (on_bad_data_ == OnBadData::Error) {
-    throw DataError(message + "; restore the file, or read with on_bad_data=\"skip\"");
-  }
+  if (on_bad_data_ == OnBadData::Error) throw DataError(message + kNormWayOut);
   if (chunk.first_damage.empty()) chunk.first_damage = message;
-  damage_.add(*raw.run_of(sample).path, message, 1);
+  damage_.add(*range.path, message, 1);
 }
 
-std::string NormDecoder::explain(const NormRawBatch& raw, std::size_t sample,
+std::string NormDecoder::explain(const NormRange& range, std::size_t row,
                                  const BadValue& value) const {
-  const NormRawBatch::Run& run = raw.run_of(sample);
-  const std::size_t record = raw.records[sample].begin;
-  std::uint64_t offset = run.file_offset + (record - run.begin) + (shape_.framed ? 4 : 0);
+  std::uint64_t offset = range.byte + range.begins[row] + (shape_.framed ? 4 : 0);
   if (value.part != BadValue::Part::Key) {
     offset += 4 * (value.part == BadValue::Part::Label ? 0 : layout_.label_dim);
     offset += 4 * value.index;
   }
-  return norm_message(*run.path, offset, value.text(layout_));
+  return norm_message(*range.path, offset, value.text(layout_));
 }
 
-std::string NormDecoder::explain(const NormRawBatch& raw, std::size_t sample) const {
-  const NormRawBatch::Run& run = raw.run_of(sample);
-  const NormRawBatch::Record& record = raw.records[sample];
-  const std::uint64_t offset = run.file_offset + (record.begin - run.begin);
+std::string NormDecoder::explain(const NormRange& range, std::size_t row) const {
+  const std::uint64_t offset = range.byte + range.begins[row];
   const std::uint64_t payload = offset + (shape_.framed ? 4 : 0);
-  const std::uint8_t* p = raw.bytes.as<std::uint8_t>() + record.begin + (shape_.framed ? 4 : 0);
-  const std::size_t size = record.payload_bytes;
+  const std::uint8_t* p =
+      range.bytes.as<std::uint8_t>() + range.begins[row] + (shape_.framed ? 4 : 0);
+  const std::size_t size = range.begins[row + 1] - range.begins[row] - shape_.frame_bytes();
   if (shape_.framed && byte_sum(p, size) != p[size]) {
-    return norm_message(*run.path, offset,
+    return norm_message(*range.path, offset,
                         concat("checksum of the record is ", int(byte_sum(p, size)),
                                ", the file says ", int(p[size])));
   }
@@ -204,10 +164,10 @@ std::string NormDecoder::explain(const NormRawBatch& raw, std::size_t sample) co
   const std::string hint = other_fits ? other_key_width_hint(layout_.i64_keys) : std::string();
   const NormWalk walk = walk_payload(shape_, p, size, true);
   if (walk.end == NormWalk::End::BadNnz) {
-    return norm_message(*run.path, payload + walk.bytes, walk.what + hint);
+    return norm_message(*range.path, payload + walk.bytes, walk.what + hint);
   }
   return norm_message(
-      *run.path, offset,
+      *range.path, offset,
       concat("length of the record is ", size, ", its content takes ",
              walk.end == NormWalk::End::Complete ? "" : "more than ", walk.bytes, hint));
 }

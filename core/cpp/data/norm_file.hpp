@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/cpp/data/norm_format.hpp"
+#include "core/cpp/data/norm_record.hpp"
 
 namespace hugectr {
 

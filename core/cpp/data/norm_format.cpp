@@ -1,100 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/data/norm_format.hpp"
 
-#include <algorithm>
+#include <limits>
+#include <utility>
 
-#include "core/cpp/base/error.hpp"
+#include "core/cpp/data/norm_pass.hpp"
+#include "core/cpp/data/norm_ranges.hpp"
 
 namespace hugectr {
-
-std::uint8_t byte_sum(const std::uint8_t* p, std::size_t n) {
-  // Eight sums side by side in the bytes of words: even and odd bytes apart, so nothing overflows
-  // into a neighbour before the words are folded.
-  constexpr std::uint64_t kEven = 0x00ff00ff00ff00ffull;
-  std::uint64_t total = 0;
-  while (n >= 8) {
-    const std::size_t words = std::min<std::size_t>(n / 8, 128);
-    std::uint64_t sum = 0;
-    for (std::size_t i = 0; i < words; ++i) {
-      const auto word = load<std::uint64_t>(p + 8 * i);
-      sum += (word & kEven) + ((word >> 8) & kEven);
-    }
-    total += (sum & 0xffff) + ((sum >> 16) & 0xffff) + ((sum >> 32) & 0xffff) + (sum >> 48);
-    p += 8 * words;
-    n -= 8 * words;
-  }
-  for (std::size_t i = 0; i < n; ++i) total += p[i];
-  return static_cast<std::uint8_t>(total);
-}
-
-NormRecordShape::NormRecordShape(const InputLayout& layout, bool is_framed, std::size_t key_width)
-    : framed(is_framed),
-      key_bytes(key_width),
-      float_bytes(4 * (layout.label_dim + layout.dense_dim)),
-      min_payload(float_bytes + 4 * layout.total_slots()),
-      max_payload(min_payload),
-      total_slots(layout.total_slots()) {
-  for (const SparseInput& input : layout.sparse) {
-    Slots slots;
-    slots.name = input.top_name;
-    slots.count = input.slot_num;
-    slots.most = input.max_feature_num();
-    if (input.is_fixed_length) slots.exact = input.nnz_per_slot;
-    slots.one_hot_allowed =
-        slots.most >= slots.count &&
-        std::all_of(slots.exact.begin(), slots.exact.end(), [](int nnz) { return nnz == 1; });
-    max_payload += slots.most * key_bytes;
-    inputs.push_back(std::move(slots));
-  }
-}
-
 namespace {
 
-std::string describe_nnz(const NormRecordShape::Slots& slots, std::size_t slot, std::int32_t nnz,
-                         std::size_t before) {
-  if (!slots.exact.empty()) {
-    return concat("nnz ", nnz, " in slot ", slot, " of '", slots.name, "', allowed is exactly ",
-                  slots.exact[slot], " (is_fixed_length)");
+/// One process: its blocks are found as they are read.
+class NormFormat final : public IBlockFormat {
+ public:
+  NormFormat(const std::string& file_list, const InputLayout& layout, bool framed,
+             OnBadData on_bad_data, std::uint64_t range_bytes)
+      : reading_(layout, framed, on_bad_data, range_bytes) {
+    set_source(file_list);
   }
-  if (nnz > 0 && static_cast<std::size_t>(nnz) <= slots.most) {
-    return concat("nnz ", nnz, " in slot ", slot, " of '", slots.name, "' makes ",
-                  before + static_cast<std::size_t>(nnz), " keys in the sample, allowed are 0 to ",
-                  slots.most, " (sum of nnz_per_slot)");
+
+  const std::vector<std::string>& files() const override { return files_.paths; }
+  std::unique_ptr<IBlockWalk> walk(const ReadPosition& from) override {
+    return std::make_unique<NormPass>(reading_, files_, from);
   }
-  return concat("nnz ", nnz, " in slot ", slot, " of '", slots.name, "', allowed are 0 to ",
-                slots.most, " (sum of nnz_per_slot)");
-}
+  void set_source(const std::string& source) override { files_ = files_.other(source); }
+
+ private:
+  NormReading reading_;
+  NormFiles files_;
+};
 
 }  // namespace
 
-NormWalk walk_payload(const NormRecordShape& shape, const std::uint8_t* p, std::size_t available,
-                      bool describe) {
-  using End = NormWalk::End;
-  std::size_t at = shape.float_bytes;
-  if (at > available) return {End::OutOfBytes, 0, {}};
-  const std::size_t stride = 4 + shape.key_bytes;
-  for (const NormRecordShape::Slots& slots : shape.inputs) {
-    if (slots.one_hot_allowed && available - at >= slots.count * stride &&
-        is_one_hot(p + at, slots.count, shape.key_bytes)) {
-      at += slots.count * stride;
-      continue;
-    }
-    std::size_t sum = 0;
-    for (std::size_t s = 0; s < slots.count; ++s) {
-      if (available - at < 4) return {End::OutOfBytes, at, {}};
-      const auto nnz = load<std::int32_t>(p + at);
-      const bool fits = nnz >= 0 && sum + static_cast<std::size_t>(nnz) <= slots.most &&
-                        (slots.exact.empty() || nnz == slots.exact[s]);
-      if (!fits) {
-        return {End::BadNnz, at, describe ? describe_nnz(slots, s, nnz, sum) : std::string()};
-      }
-      sum += static_cast<std::size_t>(nnz);
-      const std::size_t bytes = 4 + static_cast<std::size_t>(nnz) * shape.key_bytes;
-      if (available - at < bytes) return {End::OutOfBytes, at, {}};
-      at += bytes;
-    }
+std::unique_ptr<IBlockFormat> make_norm_format(const std::string& file_list,
+                                               const InputLayout& layout, Check check,
+                                               OnBadData on_bad_data,
+                                               std::shared_ptr<IProcessGroup> processes,
+                                               std::uint64_t range_bytes) {
+  const bool framed = check == Check::Sum;
+  const std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+  if (range_bytes == 0) range_bytes = processes ? std::uint64_t{1} << 20 : most;
+  if (!processes) {
+    return std::make_unique<NormFormat>(file_list, layout, framed, on_bad_data, range_bytes);
   }
-  return {End::Complete, at, {}};
+  return make_norm_ranges(file_list, layout, framed, on_bad_data, range_bytes,
+                          std::move(processes));
 }
 
 }  // namespace hugectr

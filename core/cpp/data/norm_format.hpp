@@ -1,79 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <cstddef>
 #include <cstdint>
-#include <cstring>
+#include <memory>
 #include <string>
-#include <vector>
 
-#include "core/cpp/data/csr_chunk.hpp"
+#include "core/cpp/comm/process_group.hpp"
+#include "core/cpp/data/batch_source.hpp"
+#include "core/cpp/data/block_format.hpp"
 
 namespace hugectr {
 
-/// First 64 bytes of a Norm file (framed like a record when the file has checksums).
-struct NormHeader {
-  std::int64_t error_check;  ///< 0 none, 1 sum
-  std::int64_t number_of_records;
-  std::int64_t label_dim;
-  std::int64_t dense_dim;
-  std::int64_t slot_num;  ///< of all sparse inputs together
-  std::int64_t reserved[3];
-};
-static_assert(sizeof(NormHeader) == 64);
+enum class Check { Sum, None };
 
-/// Reads a T from any address.
-template <class T>
-T load(const std::uint8_t* p) {
-  T value;
-  std::memcpy(&value, p, sizeof(T));
-  return value;
-}
-
-/// Sum of the bytes modulo 256.
-std::uint8_t byte_sum(const std::uint8_t* p, std::size_t n);
-
-/// True when `slots` slots from p on hold exactly one key each.
-inline bool is_one_hot(const std::uint8_t* p, std::size_t slots, std::size_t key_bytes) {
-  std::uint32_t difference = 0;
-  for (std::size_t s = 0; s < slots; ++s) {
-    difference |= load<std::uint32_t>(p + s * (4 + key_bytes)) ^ 1u;
-  }
-  return difference == 0;
-}
-
-/// What a record must look like for a model; sizes in bytes, without the frame.
-struct NormRecordShape {
-  struct Slots {
-    std::string name;       ///< of the sparse input
-    std::size_t count = 0;  ///< slots
-    std::size_t most = 0;   ///< keys of a slot, and of all slots of a sample together
-    bool one_hot_allowed = false;
-    std::vector<int> exact;  ///< keys each slot must have; empty when that is free
-  };
-  NormRecordShape(const InputLayout& layout, bool framed, std::size_t key_bytes);
-
-  bool framed;
-  std::size_t key_bytes;
-  std::size_t float_bytes;  ///< label and dense
-  std::size_t min_payload;  ///< no keys at all
-  std::size_t max_payload;  ///< as many keys as the model's Input allows
-  std::size_t total_slots;
-  std::vector<Slots> inputs;
-
-  std::size_t frame_bytes() const { return framed ? 5 : 0; }
-};
-
-/// How far a payload could be followed from nnz to nnz.
-struct NormWalk {
-  enum class End { Complete, OutOfBytes, BadNnz };
-  End end = End::Complete;
-  std::size_t bytes = 0;  ///< Complete: size of the payload; else where the walk stopped
-  std::string what;       ///< BadNnz: what was found and what is allowed
-};
-
-/// Size of the payload at p, looking at no more than `available` bytes. The text of `what` is made
-/// only when describe is true.
-NormWalk walk_payload(const NormRecordShape& shape, const std::uint8_t* p, std::size_t available,
-                      bool describe);
+/// The Norm format: a file list (line 1 the count, then one path a line, relative to the working
+/// directory) of files with a 64-byte header and label | dense | (nnz, keys) a slot per sample;
+/// with Check::Sum every record is framed as int32 length | payload | int8 sum of bytes.
+/// Files are read with pread, so that a file that shrinks is an error, not a signal.
+///
+/// A slot may hold 0 to max_feature_num keys of its sparse input, all slots of a sample together no
+/// more than that; with is_fixed_length exactly its nnz_per_slot. Everything else is damage: a
+/// DataError with file and byte offset, or with OnBadData::Skip
+/// - a wrong checksum or content: the sample keeps its place with weight 0 and counts as bad;
+/// - a lost record boundary: the rest of the file is dropped and counted by the header's number;
+/// - a header that is damaged or does not fit the model: the file is dropped and counts as one.
+/// A file list that is damaged, or of whose files nothing at all can be read, is always an error.
+///
+/// Blocks are ranges of records of at most about `range_bytes` (0: 1 MiB in a job, else what a
+/// batch takes), but at least a record. One process (`processes` is null) finds them as it reads;
+/// those of a job that share the reading (a group of its own) make an index of all files together
+/// first, each scanning its part once. Samples, errors and positions are the same; only a list of
+/// whose files nothing can be read is refused by a job when it is set, by one process when its
+/// first batch is asked for. In a job set_source() is collective, "" makes a new index when a file
+/// has changed.
+HCTR_API std::unique_ptr<IBlockFormat> make_norm_format(const std::string& file_list,
+                                                        const InputLayout& layout, Check check,
+                                                        OnBadData on_bad_data,
+                                                        std::shared_ptr<IProcessGroup> processes,
+                                                        std::uint64_t range_bytes = 0);
 
 }  // namespace hugectr

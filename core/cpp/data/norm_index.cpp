@@ -11,67 +11,10 @@
 
 #include "core/cpp/base/error.hpp"
 #include "core/cpp/base/random.hpp"
-#include "core/cpp/data/norm_boundary.hpp"
-#include "core/cpp/data/norm_file.hpp"
+#include "core/cpp/data/norm_file_walk.hpp"
 
 namespace hugectr {
 namespace {
-
-constexpr std::size_t kIndexReadBytes = 1 << 20;
-
-/// Walks the records of one file from boundary to boundary.
-class Scan {
- public:
-  Scan(const NormFile& file, const NormRecordShape& shape) : file_(file), shape_(shape) {}
-
-  /// Fills records, end_byte and ranges. Returns what is wrong with the record behind the last one
-  /// reached, or nothing.
-  std::string run(std::uint64_t range_bytes, NormFileIndex& index) {
-    index.end_byte = base_ = file_.first_record();
-    for (; index.records < file_.records(); ++index.records) {
-      std::size_t payload = 0;
-      std::string what = find_end(index.records, &payload);
-      if (!what.empty()) return what;
-      const std::uint64_t begin = base_ + cursor_;
-      if (index.ranges.empty() || begin - index.ranges.back().byte >= range_bytes) {
-        index.ranges.push_back({index.records, begin});
-      }
-      cursor_ += payload + shape_.frame_bytes();
-      index.end_byte = base_ + cursor_;
-    }
-    return {};
-  }
-
- private:
-  std::string find_end(std::uint64_t record, std::size_t* payload) {
-    while (true) {
-      std::size_t needed = 0;
-      std::string what;
-      const RecordFit fit =
-          fit_record(shape_, bytes_.data() + cursor_, filled_ - cursor_, payload, &needed, &what);
-      if (fit == RecordFit::Whole) return {};
-      if (fit == RecordFit::Lost) return what;
-      if (!read_more(needed)) return ends_inside_record(file_, record);
-    }
-  }
-
-  bool read_more(std::size_t needed) {
-    const std::size_t left = filled_ - cursor_;
-    std::memmove(bytes_.data(), bytes_.data() + cursor_, left);
-    base_ += cursor_;
-    cursor_ = 0;
-    bytes_.resize(std::max({bytes_.size(), kIndexReadBytes, needed}));
-    const std::size_t got = file_.read(base_ + left, bytes_.data() + left, bytes_.size() - left);
-    filled_ = left + got;
-    return got > 0;
-  }
-
-  const NormFile& file_;
-  const NormRecordShape& shape_;
-  std::vector<std::uint8_t> bytes_ = std::vector<std::uint8_t>(kIndexReadBytes);
-  std::uint64_t base_ = 0;  ///< where bytes_ begin in the file
-  std::size_t cursor_ = 0, filled_ = 0;
-};
 
 /// Size and time of change; zeros when there is no such file.
 std::pair<std::uint64_t, std::int64_t> stamp_of(const std::string& path) {
@@ -156,22 +99,23 @@ bool still_true(const std::vector<std::string>& paths, const std::vector<NormFil
 
 }  // namespace
 
-NormFileIndex index_norm_file(const std::string& path, const NormRecordShape& shape,
-                              const InputLayout& layout, std::uint64_t range_bytes) {
+NormFileIndex index_norm_file(const std::string& path, const NormReading& reading) {
   NormFileIndex index;
   std::tie(index.size, index.changed) = stamp_of(path);
   try {
-    const NormFile file(std::make_shared<const std::string>(path), shape, layout);
-    index.promised = file.records();
-    const std::string what = Scan(file, shape).run(range_bytes, index);
-    if (!what.empty()) {
-      index.damage = norm_message(path, index.end_byte, what + file.key_width_hint(layout));
-      index.lost = index.promised - index.records;
-    } else if (index.end_byte < file.size()) {
-      const NormSurplus surplus = norm_surplus(file, shape, layout, index.end_byte);
-      index.surplus = true;
-      index.damage = surplus.message;
-      index.lost = surplus.samples;
+    NormFileWalk walk(std::make_shared<const std::string>(path), reading.shape, reading.layout);
+    index.promised = walk.file().records();
+    index.end_byte = walk.byte();
+    const std::shared_ptr<NormRange> range = reading.ranges->take();
+    while (walk.next(*range, reading.range_bytes)) {
+      index.ranges.push_back({index.records, range->byte});
+      index.records = walk.record();
+      index.end_byte = walk.byte();
+    }
+    if (const auto loss = walk.loss()) {
+      index.surplus = loss->surplus;
+      index.damage = loss->message;
+      index.lost = loss->samples;
     }
   } catch (const DataError& error) {
     // How many samples are lost nobody can say when the header is.
@@ -182,13 +126,12 @@ NormFileIndex index_norm_file(const std::string& path, const NormRecordShape& sh
 }
 
 std::vector<NormFileIndex> index_norm_files(const std::vector<std::string>& paths,
-                                            const NormRecordShape& shape, const InputLayout& layout,
-                                            std::uint64_t range_bytes, IProcessGroup& processes,
+                                            const NormReading& reading, IProcessGroup& processes,
                                             const std::vector<NormFileIndex>& known) {
   if (still_true(paths, known, processes)) return known;
   std::vector<char> mine;
   for (std::size_t f = processes.rank(); f < paths.size(); f += processes.size()) {
-    write(index_norm_file(paths[f], shape, layout, range_bytes), mine);
+    write(index_norm_file(paths[f], reading), mine);
   }
   const std::vector<std::vector<char>> all = processes.all_gather_any(mine);
   std::vector<const char*> cursors;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/cpp/comm/process_group.hpp"
-#include "core/cpp/data/norm_format.hpp"
+#include "core/cpp/data/norm_reading.hpp"
 
 namespace hugectr {
 
@@ -26,19 +26,17 @@ struct NormFileIndex {
   std::string damage;          ///< what the first damage is; empty: none
   std::uint64_t size = 0;      ///< of the file when it was scanned
   std::int64_t changed = 0;    ///< its time of change then, in nanoseconds
-  std::vector<Range> ranges;   ///< of about range_bytes each, 16 bytes of memory a range
+  std::vector<Range> ranges;   ///< as NormFileWalk finds them, 16 bytes of memory a range
 };
 
 /// Scans one file. A file that can not be read has damage and no records.
-NormFileIndex index_norm_file(const std::string& path, const NormRecordShape& shape,
-                              const InputLayout& layout, std::uint64_t range_bytes);
+NormFileIndex index_norm_file(const std::string& path, const NormReading& reading);
 
 /// The index of all files, the same on all processes, each file scanned by one of them (the f-th by
 /// process f % size). Collective. Files that have not changed keep what `known` (of the same paths,
 /// or empty) says when that is true of all of them, on all processes.
 std::vector<NormFileIndex> index_norm_files(const std::vector<std::string>& paths,
-                                            const NormRecordShape& shape, const InputLayout& layout,
-                                            std::uint64_t range_bytes, IProcessGroup& processes,
+                                            const NormReading& reading, IProcessGroup& processes,
                                             const std::vector<NormFileIndex>& known);
 
 }  // namespace hugectr

@@ -7,90 +7,24 @@
 #include <utility>
 
 #include "core/cpp/base/error.hpp"
-#include "core/cpp/data/file_list.hpp"
-#include "core/cpp/data/norm_boundary.hpp"
-#include "core/cpp/data/norm_decoder.hpp"
+#include "core/cpp/data/norm_block.hpp"
+#include "core/cpp/data/norm_file_walk.hpp"
 #include "core/cpp/data/norm_index.hpp"
 #include "core/cpp/data/process_agreement.hpp"
 
 namespace hugectr {
 namespace {
 
-/// Bytes of one range and where its records lie in them; a record is decoded when it is copied.
-class NormBlock final : public IBlock {
- public:
-  NormBlock(const InputLayout& layout, const NormRecordShape& shape, const NormDecoder& decoder)
-      : layout_(layout), shape_(shape), decoder_(decoder) {}
-
-  /// Reads `rows` records, which end at `end` (or before, when `cut`). Throws DataError when they
-  /// do not any more.
-  void read(const std::shared_ptr<const std::string>& path, std::uint64_t byte, std::uint64_t end,
-            bool cut, std::uint64_t rows) {
-    const NormFile file(path, shape_, layout_);
-    const std::size_t size = end - byte;
-    raw_.bytes.reserve(size + NormRawBatch::kSlack);
-    const auto* const bytes = raw_.bytes.as<std::uint8_t>();
-    raw_.used = file.read(byte, raw_.bytes.as<std::uint8_t>(), size);
-    raw_.runs.push_back({0, 0, byte, path});
-    std::size_t cursor = 0;
-    for (; raw_.samples < rows; ++raw_.samples) {
-      NormRawBatch::Record record{cursor, 0};
-      std::size_t needed = 0;
-      std::string what;
-      if (fit_record(shape_, bytes + cursor, raw_.used - cursor, &record.payload_bytes, &needed,
-                     &what) != RecordFit::Whole) {
-        break;
-      }
-      raw_.records.push_back(record);
-      cursor += record.payload_bytes + shape_.frame_bytes();
-    }
-    if (raw_.samples == rows && (cut || cursor == size)) return;
-    throw DataError(norm_message(
-        *path, byte + cursor, "the file has changed since it was indexed; set the source again"));
-  }
-
-  std::size_t key_count(std::size_t input, std::size_t first, std::size_t count) const override {
-    std::size_t keys = 0;
-    for (std::size_t row = first; row < first + count; ++row) {
-      keys += (raw_.records[row].payload_bytes - shape_.min_payload) / shape_.key_bytes;
-    }
-    return std::min(keys, count * shape_.inputs[input].most) + NormDecoder::kKeySlack;
-  }
-
-  std::size_t copy_rows(std::size_t first, std::size_t count, std::size_t at,
-                        CSRChunk& chunk) const override {
-    return decoder_.decode_rows(raw_, first, count, at, chunk);
-  }
-
-  std::uint64_t byte_behind(std::size_t rows) const override {
-    const NormRawBatch::Record& last = raw_.records[rows - 1];
-    return raw_.runs[0].file_offset + last.begin + last.payload_bytes + shape_.frame_bytes();
-  }
-
- private:
-  const InputLayout& layout_;
-  const NormRecordShape& shape_;
-  const NormDecoder& decoder_;
-  NormRawBatch raw_;
-};
-
 class NormRanges final : public IBlockFormat {
  public:
-  NormRanges(const std::string& file_list, const InputLayout& layout, Check check,
-             OnBadData on_bad_data, std::shared_ptr<IProcessGroup> processes,
-             std::uint64_t range_bytes)
-      : layout_(layout),
-        shape_(layout_, check == Check::Sum, layout.i64_keys ? 8 : 4),
-        on_bad_data_(on_bad_data),
-        range_bytes_(range_bytes),
-        processes_(std::move(processes)),
-        decoder_(layout_, shape_, on_bad_data, damage_) {
-    layout_.check();
-    HCTR_CHECK(shape_.min_payload > 0, "Norm data: the model's Input has no label, dense or slot");
+  NormRanges(const std::string& file_list, const InputLayout& layout, bool framed,
+             OnBadData on_bad_data, std::uint64_t range_bytes,
+             std::shared_ptr<IProcessGroup> processes)
+      : reading_(layout, framed, on_bad_data, range_bytes), processes_(std::move(processes)) {
     set_source(file_list);
   }
 
-  const std::vector<std::string>& files() const override { return paths_; }
+  const std::vector<std::string>& files() const override { return files_.paths; }
   const std::vector<BlockInfo>& blocks() const override { return blocks_; }
   /// The threads that ask read and walk: what follows, the decoding, is the greater part.
   bool decodes_ahead() const override { return false; }
@@ -101,31 +35,24 @@ class NormRanges final : public IBlockFormat {
     if (place.damaged) throw DataError(damage_text(file));
     const auto [first, last] = losses_.equal_range(block);
     for (auto loss = first; loss != last; ++loss) lose(loss->second);
-    auto result = std::make_shared<NormBlock>(layout_, shape_, decoder_);
-    result->read(std::make_shared<const std::string>(paths_[blocks_[block].file]), place.byte,
-                 place.end, place.cut, blocks_[block].rows);
-    return result;
+    return read(place, blocks_[block]);
   }
 
   void set_source(const std::string& source) override {
-    std::vector<std::string> paths = paths_;
-    together(processes_.get(), [&] {
-      if (!source.empty()) paths = read_file_list(source);
-      HCTR_CHECK(!paths.empty(), "Norm data: no source is set; pass the path of a file list");
-    });
+    NormFiles files;
+    together(processes_.get(), [&] { files = files_.other(source); });
     static const std::vector<NormFileIndex> kNothing;
     std::vector<NormFileIndex> index = index_norm_files(
-        paths, shape_, layout_, range_bytes_, *processes_, paths == paths_ ? index_ : kNothing);
-    check_any_samples(source.empty() ? file_list_ : source, index);
-    if (!source.empty()) file_list_ = source;
-    paths_ = std::move(paths);
+        files.paths, reading_, *processes_, files.paths == files_.paths ? index_ : kNothing);
+    check_any_samples(files, index);
+    files_ = std::move(files);
     index_ = std::move(index);
     cut_blocks();
   }
 
   void locate(ReadPosition& position, bool at_end) const override {
     if (at_end) {
-      position.file = paths_.size();
+      position.file = files_.paths.size();
       return;
     }
     if (position.sample == 0) return;
@@ -141,25 +68,40 @@ class NormRanges final : public IBlockFormat {
 
  private:
   struct Place {
+    std::uint64_t record = 0;  ///< the first one's number in its file
     std::uint64_t byte = 0, end = 0;
     bool cut = false;      ///< a record before `end` is left out
     bool damaged = false;  ///< stands for the sample at which OnBadData::Error stops
   };
 
-  std::string damage_text(const NormFileIndex& file) const {
+  std::shared_ptr<const IBlock> read(const Place& place, const BlockInfo& block) {
+    NormFileWalk walk(std::make_shared<const std::string>(files_.paths[block.file]), reading_.shape,
+                      reading_.layout);
+    walk.seek(place.record, place.byte);
+    std::shared_ptr<NormRange> range = reading_.ranges->take();
+    walk.next(*range, place.end - place.byte, block.rows);
+    if (range->rows() != block.rows || (!place.cut && walk.byte() != place.end)) {
+      throw DataError(
+          norm_message(*range->path, walk.byte(),
+                       "the file has changed since it was indexed; set the source again"));
+    }
+    return std::make_shared<NormBlock>(reading_, std::move(range));
+  }
+
+  static std::string damage_text(const NormFileIndex& file) {
     // A header has a way out of its own, and no promise to break.
     return file.promised > 0 || file.surplus ? file.damage + kNormWayOut : file.damage;
   }
 
-  void check_any_samples(const std::string& list, const std::vector<NormFileIndex>& index) const {
+  void check_any_samples(const NormFiles& files, const std::vector<NormFileIndex>& index) const {
     std::string first_damage;
     for (const NormFileIndex& file : index) {
       if (file.records > 0) return;
       if (file.damage.empty()) continue;
-      if (on_bad_data_ == OnBadData::Error) return;  // that file's own error says more
+      if (reading_.on_bad_data == OnBadData::Error) return;  // that file's own error says more
       if (first_damage.empty()) first_damage = file.damage;
     }
-    throw DataError(no_norm_samples(list, index.size(), first_damage));
+    throw DataError(no_norm_samples(files.list, index.size(), first_damage));
   }
 
   void cut_blocks() {
@@ -178,11 +120,13 @@ class NormRanges final : public IBlockFormat {
         blocks_.push_back({.file = f,
                            .rows = end - range.first_record,
                            .lost_before = std::exchange(lost_at_end_, 0)});
-        places_.push_back({range.byte, last ? file.end_byte : file.ranges[r + 1].byte});
+        places_.push_back({.record = range.first_record,
+                           .byte = range.byte,
+                           .end = last ? file.end_byte : file.ranges[r + 1].byte});
       }
       samples += file.records;
       if (!file.damage.empty()) {
-        if (on_bad_data_ == OnBadData::Error) {
+        if (reading_.on_bad_data == OnBadData::Error) {
           samples += stop_at_damage(f);
         } else {
           // Where one process would find it: bytes behind the last record at once, all else when it
@@ -222,18 +166,12 @@ class NormRanges final : public IBlockFormat {
 
   void lose(std::size_t file) {
     lost_samples_ += index_[file].lost;
-    damage_.add(paths_[file], index_[file].damage, 0);
+    reading_.damage.add(files_.paths[file], index_[file].damage, 0);
   }
 
-  const InputLayout layout_;
-  const NormRecordShape shape_;
-  const OnBadData on_bad_data_;
-  const std::uint64_t range_bytes_;
-  std::shared_ptr<IProcessGroup> processes_;
-  DamageLog damage_;
-  NormDecoder decoder_;
-  std::string file_list_;
-  std::vector<std::string> paths_;
+  NormReading reading_;
+  const std::shared_ptr<IProcessGroup> processes_;
+  NormFiles files_;
   std::vector<NormFileIndex> index_;
   std::vector<BlockInfo> blocks_;
   std::vector<Place> places_;
@@ -246,13 +184,11 @@ class NormRanges final : public IBlockFormat {
 }  // namespace
 
 std::unique_ptr<IBlockFormat> make_norm_ranges(const std::string& file_list,
-                                               const InputLayout& layout, Check check,
-                                               OnBadData on_bad_data,
-                                               std::shared_ptr<IProcessGroup> processes,
-                                               std::uint64_t range_bytes) {
-  HCTR_CHECK(processes != nullptr, "Norm ranges: no process group");
-  return std::make_unique<NormRanges>(file_list, layout, check, on_bad_data, std::move(processes),
-                                      range_bytes);
+                                               const InputLayout& layout, bool framed,
+                                               OnBadData on_bad_data, std::uint64_t range_bytes,
+                                               std::shared_ptr<IProcessGroup> processes) {
+  return std::make_unique<NormRanges>(file_list, layout, framed, on_bad_data, range_bytes,
+                                      std::move(processes));
 }
 
 }  // namespace hugectr

@@ -47,12 +47,12 @@ DeviceBackend& open_cuda_plugin() {
   const std::string path = plugin_path();
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) {
-    throw DeviceError(concat(
-        "CUDA devices need the plug-in ", kPluginName,
-        ", which is not part of this build (looked for ", path,
-        "): install a hugectr wheel with CUDA support (pip install \"hugectr[cuda13]\"), build ",
-        "with -DHUGECTR_CUDA=ON where nvcc 13 is, or name the file in HUGECTR_CUDA_PLUGIN; until ",
-        "then use device \"cpu\""));
+    throw DeviceError(
+        concat("CUDA devices need the plug-in ", kPluginName,
+               ", which is not part of this build (looked for ", path,
+               "): build with -DHUGECTR_CUDA=ON where nvcc 13 is (pip install . -C "
+               "cmake.define.HUGECTR_CUDA=ON), or ",
+               "name the file in HUGECTR_CUDA_PLUGIN; until then use device \"cpu\""));
   }
   if (dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL) == nullptr) {
     const char* reason = dlerror();

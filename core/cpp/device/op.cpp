@@ -91,8 +91,8 @@ void AnyOp::for_each_tensor(
   model_->visit(visitor);  // reads only
 }
 
-bool AnyOp::lowers(std::string_view field) const {
-  std::string_view fields = model_ ? model_->lowered() : std::string_view{};
+bool AnyOp::takes_16_bits(std::string_view field) const {
+  std::string_view fields = model_ ? model_->fields_of_16_bits() : std::string_view{};
   while (!fields.empty()) {
     const std::size_t end = std::min(fields.find(' '), fields.size());
     if (fields.substr(0, end) == field) return true;

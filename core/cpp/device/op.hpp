@@ -28,7 +28,7 @@
 ///   static constexpr bool kSubmits = true;
 /// and is called in the caller's thread instead of as a task of the stream.
 /// An op that works in 16 bits too names the fields that are then float16 or bfloat16 with
-///   static constexpr std::string_view kLowered = "x w y";
+///   static constexpr std::string_view k16BitFields = "x w y";
 /// All of them have one dtype; its other float fields stay float32. CUDA kernels compute in float32
 /// and round once, at the store. CPU kernels see float32 only: the op reaches them through float32
 /// copies (float32_copies.cpp).
@@ -148,8 +148,8 @@ class HCTR_API AnyOp {
   void for_each_tensor(const std::function<void(const char*, Access, TensorRef&)>& f);
   void for_each_tensor(const std::function<void(const char*, Access, const TensorRef&)>& f) const;
 
-  /// Whether the op takes 16-bit tensors in this field (kLowered).
-  bool lowers(std::string_view field) const;
+  /// Whether the op takes 16-bit tensors in this field (k16BitFields).
+  bool takes_16_bits(std::string_view field) const;
 
   /// The op as its own type, or nullptr.
   template <Operation Op>
@@ -173,7 +173,7 @@ class HCTR_API AnyOp {
     virtual void visit(OpVisitor& visitor) = 0;
     virtual void check() const = 0;
     virtual bool submits() const = 0;
-    virtual std::string_view lowered() const = 0;
+    virtual std::string_view fields_of_16_bits() const = 0;
     virtual std::shared_ptr<Base> clone() const = 0;
     virtual void call(OpTable::AnyKernel kernel, const OpContext& context) const = 0;
   };
@@ -190,9 +190,9 @@ class HCTR_API AnyOp {
         return false;
       }
     }
-    std::string_view lowered() const override {
-      if constexpr (requires { Op::kLowered; }) {
-        return Op::kLowered;
+    std::string_view fields_of_16_bits() const override {
+      if constexpr (requires { Op::k16BitFields; }) {
+        return Op::k16BitFields;
       } else {
         return {};
       }
@@ -200,7 +200,7 @@ class HCTR_API AnyOp {
     std::shared_ptr<Base> clone() const override { return std::make_shared<Model>(op); }
     void call(OpTable::AnyKernel kernel, const OpContext& context) const override {
       const auto typed = reinterpret_cast<void (*)(const OpContext&, const Op&)>(kernel);
-      if constexpr (requires { Op::kLowered; }) {
+      if constexpr (requires { Op::k16BitFields; }) {
         if (context.device.type == DeviceType::Cpu && detail::holds_16_bits(op)) {
           Op in_float32 = op;
           detail::Float32Copies copies;

@@ -16,17 +16,17 @@ namespace hugectr {
 namespace detail {
 
 template <class Op>
-struct SeveralLowered {};
+struct Several16BitFields {};
 template <class Op>
-  requires requires { Op::kLowered; }
-struct SeveralLowered<Op> {
-  static constexpr std::string_view kLowered = Op::kLowered;
+  requires requires { Op::k16BitFields; }
+struct Several16BitFields<Op> {
+  static constexpr std::string_view k16BitFields = Op::k16BitFields;
 };
 
 }  // namespace detail
 
 template <Operation Op>
-struct Several : detail::SeveralLowered<Op> {
+struct Several : detail::Several16BitFields<Op> {
   static constexpr const char* kName = Op::kSeveralName;
   std::vector<Op> ops;
 

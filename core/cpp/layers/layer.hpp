@@ -6,60 +6,17 @@
 #include <memory>
 #include <set>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "core/cpp/base/error.hpp"
 #include "core/cpp/base/export.hpp"
 #include "core/cpp/base/label_range.hpp"
+#include "core/cpp/layers/layer_spec.hpp"
 #include "core/cpp/schedule/step_schedule.hpp"
 
 /// How a dense layer is written. A layer never runs anything and never sees a device: build()
 /// declares parameters and tops and appends forward records; backward() appends backward records.
 namespace hugectr {
-
-enum class Initializer { Default, Uniform, XavierNorm, XavierUniform, Zero };
-
-/// A parameter value of a layer as users write it.
-using AttributeValue = std::variant<bool, std::int64_t, double, std::string,
-                                    std::vector<std::int64_t>, std::vector<double>>;
-
-/// Named parameters of one layer. Names a layer does not read are ignored: the Python DenseLayer
-/// and JSON give every layer type the same set.
-class HCTR_API Attributes {
- public:
-  Attributes() = default;
-  Attributes(std::map<std::string, AttributeValue> values)
-      : values_(std::move(values)) {}  // NOLINT
-  Attributes(std::initializer_list<std::pair<const std::string, AttributeValue>> values)
-      : values_(values) {}
-
-  bool has(const std::string& name) const { return values_.count(name) != 0; }
-  void set(const std::string& name, AttributeValue value) { values_[name] = std::move(value); }
-  void erase(const std::string& name) { values_.erase(name); }
-  const std::map<std::string, AttributeValue>& values() const { return values_; }
-
-  /// The value or the default; a value of the wrong kind throws InvalidArgument naming it.
-  bool get_bool(const std::string& name, bool fallback) const;
-  std::int64_t get_int(const std::string& name, std::int64_t fallback) const;
-  double get_double(const std::string& name, double fallback) const;
-  std::string get_string(const std::string& name, const std::string& fallback) const;
-  std::vector<std::int64_t> get_ints(const std::string& name) const;
-  std::vector<double> get_doubles(const std::string& name) const;
-  /// "Default", "Uniform", "XavierNorm", "XavierUniform", "Zero".
-  Initializer get_initializer(const std::string& name) const;
-
- private:
-  std::map<std::string, AttributeValue> values_;
-};
-
-/// One node of the dense network as users write it.
-struct DenseLayerSpec {
-  std::string type;  ///< "InnerProduct", "ReLU", ... (Layer_t names)
-  std::vector<std::string> bottoms;
-  std::vector<std::string> tops;
-  Attributes attributes;
-};
 
 /// A trainable tensor. Offsets into the flat parameter buffer are given in the order of add().
 struct Parameter {

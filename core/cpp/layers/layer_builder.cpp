@@ -10,7 +10,7 @@ std::string gradient_name(const std::string& tensor_name) { return tensor_name +
 
 TensorRef LayerBuilder::top(const std::string& name, const Shape& shape) {
   const TensorRef ref = schedule_.add_tensor(name, shape);
-  schedule_.let_lower(ref);
+  schedule_.let_be_16_bits(ref);
   return ref;
 }
 
@@ -20,7 +20,7 @@ TensorRef LayerBuilder::top(const std::string& name, const Shape& shape, TensorS
 
 TensorRef LayerBuilder::scratch(const std::string& name, const Shape& shape) {
   const TensorRef ref = schedule_.add_tensor(name, shape, TensorRole::Gradient);
-  schedule_.let_lower(ref);
+  schedule_.let_be_16_bits(ref);
   return ref;
 }
 
@@ -32,7 +32,7 @@ TensorRef LayerBuilder::scratch(const std::string& name, const Shape& shape,
 
 TensorRef LayerBuilder::parameter(Parameter parameter) {
   const TensorRef ref = schedule_.add_tensor(parameter.name, parameter.shape, TensorRole::External);
-  schedule_.let_lower(ref);
+  schedule_.let_be_16_bits(ref);
   parameters_.push_back(std::move(parameter));
   return ref;
 }
@@ -57,7 +57,8 @@ TensorRef LayerBuilder::gradient(const std::string& tensor_name) {
   const TensorRef tensor = schedule_.ref(tensor_name);
   const TensorRef ref =
       schedule_.add_tensor(name, tensor.shape, TensorRole::Gradient, tensor.dtype);
-  if (schedule_.tensors()[static_cast<std::size_t>(tensor.id)].lowers) schedule_.let_lower(ref);
+  if (schedule_.tensors()[static_cast<std::size_t>(tensor.id)].may_be_16_bits)
+    schedule_.let_be_16_bits(ref);
   return ref;
 }
 

@@ -41,7 +41,7 @@ template <class Entry>
 struct HCTR_API PointwiseLoss : LossTensors {
   static constexpr auto kNameText = entry_op_name<Entry>("_loss");
   static constexpr const char* kName = kNameText.data();
-  static constexpr std::string_view kLowered = "logits dlogits";
+  static constexpr std::string_view k16BitFields = "logits dlogits";
   double grad_scale = 1.0;
   Entry entry;
   void visit(OpVisitor& v) {

@@ -20,7 +20,7 @@ template <class Entry>
 struct HCTR_API SampleSums {
   static constexpr auto kNameText = entry_op_name<Entry>("_sums");
   static constexpr const char* kName = kNameText.data();
-  static constexpr std::string_view kLowered = "scores";
+  static constexpr std::string_view k16BitFields = "scores";
   TensorRef scores, labels, weights, sums;
   Entry entry;
   void visit(OpVisitor& v) {

@@ -3,8 +3,7 @@
 
 #include <set>
 
-#include "core/cpp/data/norm_ranges.hpp"
-#include "core/cpp/data/process_agreement.hpp"
+#include "core/cpp/model/build.hpp"
 
 namespace hugectr {
 
@@ -44,103 +43,22 @@ void check_model(const ModelSpec& model) {
                  ", must be > 0");
     }
   }
-  HCTR_CHECK(!model.layers.empty(), "the model has no dense layer; the last one must be a loss");
+  HCTR_CHECK(!model.layers.empty(), "the model has no dense layer");
 }
 
-InputLayout input_layout(const SolverSpec& solver, const InputSpec& input) {
-  InputLayout layout;
-  layout.label_dim = input.label_dim;
-  layout.dense_dim = input.dense_dim;
-  layout.i64_keys = solver.i64_input_key;
-  layout.sparse = input.sparse;
-  return layout;
-}
-
-std::size_t sparse_input_of(const SparseEmbeddingSpec& spec, const InputSpec& input) {
-  std::string known;
-  for (std::size_t i = 0; i < input.sparse.size(); ++i) {
-    if (input.sparse[i].top_name == spec.bottom) return i;
-    known += (i ? ", '" : "'") + input.sparse[i].top_name + "'";
-  }
-  throw InvalidArgument(
-      concat("embedding '", spec.name, "': bottom '", spec.bottom,
-             "' is not a sparse input of the model; there are: ", known.empty() ? "none" : known));
-}
-
-SparseEmbeddingHashParams embedding_params(const SolverSpec& solver, const ModelSpec& model,
-                                           std::size_t index) {
-  const SparseEmbeddingSpec& spec = model.embeddings[index];
-  HCTR_CHECK(spec.embedding_vec_size >= 1 && spec.embedding_vec_size <= 1024, "embedding '",
-             spec.name, "': embedding_vec_size ", spec.embedding_vec_size,
-             " must lie between 1 and 1024");
-  SparseEmbeddingHashParams params;
-  params.name = spec.name;
-  params.type = spec.type;
-  params.combiner = spec.combiner;
-  params.exchange = spec.exchange;
-  params.table_id = index;
-  params.slot_num = model.input.sparse[sparse_input_of(spec, model.input)].slot_num;
-  params.embedding_vec_size = spec.embedding_vec_size;
-  params.i64_keys = solver.i64_input_key;
-  params.max_vocabulary_size_per_gpu = spec.max_vocabulary_size_per_gpu;
-  if (spec.workspace_size_per_gpu_in_mb > 0) {
-    const std::size_t bytes = spec.workspace_size_per_gpu_in_mb * 1024 * 1024;
-    params.max_vocabulary_size_per_gpu = bytes / (sizeof(float) * spec.embedding_vec_size);
-    HCTR_CHECK(params.max_vocabulary_size_per_gpu > 0, "embedding '", spec.name,
-               "': workspace_size_per_gpu_in_mb ", spec.workspace_size_per_gpu_in_mb,
-               " does not hold one row of ", spec.embedding_vec_size, " float32");
-  }
-  params.slot_size_array = spec.slot_size_array;
-  HCTR_CHECK(spec.slot_size_array.empty() || spec.slot_size_array.size() == params.slot_num,
-             "embedding '", spec.name, "': slot_size_array has ", spec.slot_size_array.size(),
-             " entries, its input has ", params.slot_num, " slots");
-  params.opt_params = spec.opt_params.value_or(model.opt_params);
-  params.batch_size = solver.batchsize;
-  params.batch_size_eval = solver.batchsize_eval;
-  return params;
-}
-
-namespace {
-
-/// `processes`: null, or those that share the decoding.
-std::unique_ptr<IBatchSource> make_one_source(const ReaderSpec& reader, const InputLayout& layout,
-                                              bool repeat, bool train,
-                                              const std::shared_ptr<IProcessGroup>& processes) {
-  const auto& memory = train ? reader.memory : reader.eval_memory;
-  if (memory) return make_memory_source(memory, layout, repeat, reader.on_bad_data);
-  const std::string& source = train ? reader.source : reader.eval_source;
-  if (reader.format == DataFormat::Norm && !processes) {
-    return make_norm_source(source, layout, reader.check, repeat, reader.on_bad_data);
-  }
-  BlockReading reading;
-  reading.repeat = repeat;
-  reading.on_bad_data = reader.on_bad_data;
-  if (processes) reading.shard = {processes->rank(), processes->size()};
-  if (reader.format == DataFormat::Norm) {
-    return make_block_source(make_norm_ranges(source, layout, reader.check, reader.on_bad_data,
-                                              processes->duplicate("norm index")),
-                             layout, reading);
-  }
-  if (train) reading.shuffle = reader.shuffle;
-  reading.decode_threads = reader.decode_threads > 0 ? reader.decode_threads : reader.num_workers;
-  reading.read_ahead_bytes = reader.read_ahead_bytes;
-  auto format = reader.format == DataFormat::Raw
-                    ? make_raw_format(source, layout, train ? reader.raw : reader.eval_raw)
-                    : make_arrow_format(source, train ? reader.arrow : reader.eval_arrow,
-                                        reader.columns, layout, reader.on_bad_data);
-  return make_block_source(std::move(format), layout, reading);
-}
-
-}  // namespace
-
-std::unique_ptr<IBatchSource> make_source(const ReaderSpec& reader, const InputLayout& layout,
-                                          bool repeat, bool train,
-                                          const std::shared_ptr<IProcessGroup>& processes) {
-  const auto sharing = reader.replicated ? nullptr : processes;
-  std::unique_ptr<IBatchSource> source;
-  together(processes.get(),
-           [&] { source = make_one_source(reader, layout, repeat, train, sharing); });
-  return source;
+void check_parts(const SolverSpec& solver, const std::optional<ReaderSpec>& reader,
+                 const ModelSpec& model) {
+  HCTR_CHECK(has_loss(model) || solver.metrics.empty(), "solver.metrics: found '",
+             solver.metrics.empty() ? "" : solver.metrics.front(),
+             "', but the model has no loss, whose scores and labels metrics are made from: give no "
+             "metrics, or make a loss the last layer");
+  if (!reader) return;
+  HCTR_CHECK(trains(model) || has_eval_data(*reader),
+             "the model does not train and its reader has no eval_source: give it one, or build "
+             "the model without a reader");
+  HCTR_CHECK(reader->resident_batches == 0 || solver.repeat_dataset,
+             "resident_batches needs repeat_dataset: it serves ", reader->resident_batches,
+             " batches again and again");
 }
 
 }  // namespace hugectr

@@ -44,18 +44,20 @@ Network::Network(std::shared_ptr<const NetworkGraph> graph, GPUResource& gpu)
   const std::string owner = concat("network on ", to_string(gpu_.device()));
   buffer_ = DeviceBuffer2::create(owner, DeviceAllocator(gpu_.memory_resource()));
   buffer_->reserve({count}, &weights_, "dense weights");
-  if (options.lowered()) {
-    lowered_memory_ = buffer_->reserve({count}, options.compute_dtype, "16-bit dense weights");
+  if (options.in_16_bits()) {
+    memory_16_ = buffer_->reserve({count}, options.compute_dtype, "16-bit dense weights");
   }
-  buffer_->reserve({count}, &wgrad_, "dense gradients");
-  buffer_->reserve({graph_->state_count(), count}, &states_, "dense optimizer states");
   buffer_->reserve({untrained}, &non_trainables_, "running statistics");
   scalars_ = buffer_->reserve({sizeof(StepScalars)}, TensorScalarType::UInt8, "step scalars");
-  buffer_->reserve({1}, &loss_, "loss");
   buffer_->reserve({1}, &loss_eval_, "evaluation loss");
-  buffer_->reserve({options.local_batch}, &weight_, "sample weights");
   buffer_->reserve({options.local_batch_eval}, &weight_eval_, "evaluation sample weights");
   buffer_->reserve({1}, &not_finite_, "flag of weights that are not finite");
+  if (graph_->trains()) {
+    buffer_->reserve({count}, &wgrad_, "dense gradients");
+    buffer_->reserve({graph_->state_count(), count}, &states_, "dense optimizer states");
+    buffer_->reserve({1}, &loss_, "loss");
+    buffer_->reserve({options.local_batch}, &weight_, "sample weights");
+  }
   if (scales_loss()) {
     buffer_->reserve({1}, &loss_scale_, "loss scale");
     buffer_->reserve({1}, &unscale_, "1 / loss scale");
@@ -64,19 +66,19 @@ Network::Network(std::shared_ptr<const NetworkGraph> graph, GPUResource& gpu)
     buffer_->reserve({1}, &skipped_steps_, "skipped steps");
   }
   buffer_->allocate();
-  if (options.lowered()) {
-    lowered_weights_ = weights_.ref();
-    lowered_weights_.data = lowered_memory_.get_ptr();
-    lowered_weights_.dtype = options.compute_dtype;
+  if (options.in_16_bits()) {
+    weights_16_ = weights_.ref();
+    weights_16_.data = memory_16_.get_ptr();
+    weights_16_.dtype = options.compute_dtype;
   }
 
   Stream& stream = gpu_.compute_stream();
   const WaitForStream wait(stream);
   for (const TensorRef& ref : {weights_.ref(), wgrad_.ref(), loss_.ref(), loss_eval_.ref(),
                                weight_.ref(), weight_eval_.ref()}) {
-    stream.fill_zero(ref.data, ref.size_in_bytes());
+    if (!ref.empty()) stream.fill_zero(ref.data, ref.size_in_bytes());
   }
-  refresh_lowered_weights();
+  round_weights_to_16_bits();
   const auto scale = static_cast<float>(options.loss_scale);
   if (scales_loss()) {
     stream.copy(loss_scale_.get_ptr(), &scale, sizeof(scale));
@@ -92,18 +94,20 @@ Network::Network(std::shared_ptr<const NetworkGraph> graph, GPUResource& gpu)
   reset_optimizer();
   set_scalars({});
 
-  if (options.devices > 1) {
-    lane_ = std::make_unique<ExchangeLane>(gpu_.exchange_context(), gpu_.create_event(),
-                                           gpu_.create_event());
+  if (graph_->trains()) {
+    if (options.devices > 1) {
+      lane_ = std::make_unique<ExchangeLane>(gpu_.exchange_context(), gpu_.create_event(),
+                                             gpu_.create_event());
+    }
+    train_ = std::make_unique<BoundSchedule>(graph_->train_schedule(), gpu_.compute_context(),
+                                             gpu_.memory_resource(), owner + ", training",
+                                             external(true), options.capture, lane_.get());
+    std::vector<std::string> gradients;
+    for (const NetworkInput& input : graph_->inputs()) {
+      if (train_->has(input.name + "@grad")) gradients.push_back(input.name + "@grad");
+    }
+    watches_inputs_ = train_->watch(gradients);
   }
-  train_ = std::make_unique<BoundSchedule>(graph_->train_schedule(), gpu_.compute_context(),
-                                           gpu_.memory_resource(), owner + ", training",
-                                           external(true), options.capture, lane_.get());
-  std::vector<std::string> gradients;
-  for (const NetworkInput& input : graph_->inputs()) {
-    if (train_->has(input.name + "@grad")) gradients.push_back(input.name + "@grad");
-  }
-  watches_inputs_ = train_->watch(gradients);
   if (graph_->has_eval()) {
     eval_ = std::make_unique<BoundSchedule>(graph_->eval_schedule(), gpu_.compute_context(),
                                             gpu_.memory_resource(), owner + ", evaluation",
@@ -123,9 +127,9 @@ std::map<std::string, TensorRef> Network::external(bool train) const {
       {names::kLearningRate, lr()},
       {names::kLoss, loss(train)},
       {names::kWeights, weights_.ref()},
-      {names::kWgrad, wgrad()},
   };
-  if (!lowered_weights_.empty()) refs[names::kLoweredWeights] = lowered_weights_;
+  if (train) refs[names::kWgrad] = wgrad();
+  if (!weights_16_.empty()) refs[names::kWeights16] = weights_16_;
   const std::size_t count = graph_->layout().flat_size();
   if (scales_loss()) {
     refs[names::kLossScale] = loss_scale_.ref();
@@ -140,9 +144,9 @@ std::map<std::string, TensorRef> Network::external(bool train) const {
     const Parameter& parameter = graph_->parameters()[i];
     const std::size_t offset = graph_->layout().offsets()[i];
     refs[parameter.name] = part(weights_.ref(), offset, parameter.shape);
-    refs[parameter.name + "@grad"] = part(wgrad_.ref(), offset, parameter.shape);
-    if (!lowered_weights_.empty()) {
-      refs[lowered_name(parameter.name)] = part(lowered_weights_, offset, parameter.shape);
+    if (train) refs[parameter.name + "@grad"] = part(wgrad_.ref(), offset, parameter.shape);
+    if (!weights_16_.empty()) {
+      refs[name_in_16_bits(parameter.name)] = part(weights_16_, offset, parameter.shape);
     }
   }
   std::size_t offset = 0;
@@ -155,6 +159,8 @@ std::map<std::string, TensorRef> Network::external(bool train) const {
 
 TensorRef Network::tensor(const std::string& name, bool train) const {
   HCTR_CHECK(train || eval_, "the model has no evaluation network");
+  HCTR_CHECK(!train || train_, "the model does not train: it has no training network, ask for '",
+             name, "' of the evaluation network");
   return (train ? train_ : eval_)->tensor(name);
 }
 
@@ -196,6 +202,7 @@ void Network::backward() {
 }
 
 void Network::reset_optimizer() {
+  if (graph_->state_count() == 0) return;
   std::vector<float> values;
   for (const float start : state_starts(graph_->options().opt_params)) {
     values.insert(values.end(), graph_->layout().count(), start);
@@ -213,7 +220,7 @@ std::vector<MemoryReportEntry> Network::memory_report() const {
 }
 
 std::size_t Network::captured_pieces() const {
-  return train_->captured_pieces() + (eval_ ? eval_->captured_pieces() : 0);
+  return (train_ ? train_->captured_pieces() : 0) + (eval_ ? eval_->captured_pieces() : 0);
 }
 
 std::vector<std::string> Network::op_names(bool train) const {

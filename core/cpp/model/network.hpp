@@ -25,7 +25,8 @@ struct StepScalars {
 };
 
 /// The dense network on one device: replicated parameters, gradients, optimizer states and the
-/// bound schedules. All functions enqueue on the device's compute stream and return.
+/// bound schedules. All functions enqueue on the device's compute stream and return. Where the
+/// graph does not train there is nothing of training: no gradients, no states, no schedule.
 class HCTR_API Network {
  public:
   Network(std::shared_ptr<const NetworkGraph> graph, GPUResource& gpu);
@@ -65,11 +66,7 @@ class HCTR_API Network {
   /// when it overflowed and is skipped; exchange_wgrad() writes it. Empty without loss scaling.
   TensorRef unscale() const { return unscale_.ref(); }
   bool scales_loss() const { return graph_->scales_loss(); }
-  /// The loss scale of the next step (1 without) and the number of steps skipped. Wait for the
-  /// compute stream.
-  float loss_scale() const;
-  std::int64_t skipped_steps() const;
-  /// All of loss scaling, to save and to go on from. Both wait for the compute stream.
+  /// The loss scale of the next step and what it goes on from. Both wait for the compute stream.
   LossScalingState loss_scaling_state() const;
   void set_loss_scaling_state(const LossScalingState& state);
   /// Optimizer states, one array after the other.
@@ -85,7 +82,7 @@ class HCTR_API Network {
   /// Mixed precision: rounds the weights into the copy that 16-bit ops read. For who writes
   /// weights() directly; set_dense_weights() and update_params() keep the copy up to date
   /// themselves.
-  void refresh_lowered_weights();
+  void round_weights_to_16_bits();
   /// Waits for the compute stream.
   bool weights_are_finite() const;
   /// Fills the optimizer states with their start value.
@@ -108,10 +105,10 @@ class HCTR_API Network {
       weight_eval_, loss_scale_, unscale_, overflow_, not_finite_;
   Tensor2<std::int64_t> good_steps_, skipped_steps_;
   TensorBag2 scalars_;  ///< StepScalars
-  TensorBag2 lowered_memory_;
-  TensorRef lowered_weights_;           ///< empty without mixed precision
-  std::unique_ptr<ExchangeLane> lane_;  ///< null when there is one device
-  std::unique_ptr<BoundSchedule> train_, eval_;
+  TensorBag2 memory_16_;
+  TensorRef weights_16_;                         ///< empty without mixed precision
+  std::unique_ptr<ExchangeLane> lane_;           ///< null when there is one device
+  std::unique_ptr<BoundSchedule> train_, eval_;  ///< null: the graph has none
   bool watches_inputs_ = false;
 };
 

@@ -59,7 +59,8 @@ NetworkGraph::NetworkGraph(const std::vector<NetworkInput>& inputs,
     if (!input.needs_gradient) shared.insert(input.name);
   }
   layers_ = insert_slices(layers, shared);
-  build(train_, true);
+  HCTR_CHECK(trains() || has_eval(), "a network without a batch to train or to evaluate");
+  if (trains()) build(train_, true);
   if (has_eval()) build(eval_, false);
 }
 
@@ -79,7 +80,7 @@ void NetworkGraph::build(StepSchedule& schedule, bool train) {
     Shape shape = input.shape;
     shape[0] = batch;
     const TensorRef ref = schedule.add_tensor(input.name, shape);
-    if (input.lowers) schedule.let_lower(ref);
+    if (input.may_be_16_bits) schedule.let_be_16_bits(ref);
     schedule.keep(input.name);
     if (!input.needs_gradient) builder.mark_no_gradient(input.name);
   }
@@ -88,40 +89,54 @@ void NetworkGraph::build(StepSchedule& schedule, bool train) {
     built.push_back(make_layer(spec));
     built.back()->forward(builder);
   }
+  if (train || !trains()) describe(schedule, builder, built);
+  schedule.add_tensor(names::kWeights, {layout_.flat_size()}, TensorRole::External);
   if (train) {
-    layers_.clear();  // forward() has filled in what was not known before shapes were
-    for (const auto& layer : built) {
-      layers_.push_back(layer->spec());
-      if (layer->is_loss()) labels_ = layer->labels();
-    }
-    parameters_ = builder.parameters();
-    non_trainables_ = builder.non_trainables();
-    for (const Parameter& parameter : parameters_) layout_.add(num_elements(parameter.shape));
-    for (const ScheduleTensor& tensor : schedule.tensors()) top_shapes_[tensor.name] = tensor.shape;
-    schedule.add_tensor(names::kWeights, {layout_.flat_size()}, TensorRole::External);
-    schedule.add_tensor(names::kWgrad, {layout_.flat_size()}, TensorRole::External);
-    append_regularizers(schedule);
-    for (auto layer = built.rbegin(); layer != built.rend(); ++layer) (*layer)->backward(builder);
-    if (scales_loss()) append_loss_scaling(schedule);
-    append_update(schedule);
-    for (const NetworkInput& input : inputs_) {
-      if (schedule.has(input.name + "@grad")) schedule.keep(input.name + "@grad");
-    }
-    keep_unwritten_gradients(schedule);
+    append_training(schedule, builder, built);
   } else {
-    schedule.add_tensor(names::kWeights, {layout_.flat_size()}, TensorRole::External);
-    append_regularizers(schedule);
-    for (const auto& layer : built) {
-      if (!layer->is_loss()) continue;
-      score_ = layer->spec().bottoms.front();
-      schedule.keep(score_);
-      schedule.keep(layer->name() + "@prediction");
-    }
+    append_evaluation(schedule, built);
   }
   schedule.order_by_phase();
-  if (options_.lowered()) lower_precision(schedule, options_.compute_dtype);
+  if (options_.in_16_bits()) cast_to_16_bits(schedule, options_.compute_dtype);
   optimize(schedule);
   if (train && options_.devices > 1 && layout_.count() > 0) exchange_while_backward(schedule);
+}
+
+void NetworkGraph::describe(const StepSchedule& schedule, const LayerBuilder& builder,
+                            const std::vector<std::unique_ptr<Layer>>& built) {
+  layers_.clear();  // forward() has filled in what was not known before shapes were
+  for (const auto& layer : built) {
+    layers_.push_back(layer->spec());
+    if (layer->is_loss()) labels_ = layer->labels();
+  }
+  parameters_ = builder.parameters();
+  non_trainables_ = builder.non_trainables();
+  for (const Parameter& parameter : parameters_) layout_.add(num_elements(parameter.shape));
+  for (const ScheduleTensor& tensor : schedule.tensors()) top_shapes_[tensor.name] = tensor.shape;
+}
+
+void NetworkGraph::append_training(StepSchedule& schedule, LayerBuilder& builder,
+                                   const std::vector<std::unique_ptr<Layer>>& built) {
+  schedule.add_tensor(names::kWgrad, {layout_.flat_size()}, TensorRole::External);
+  append_regularizers(schedule);
+  for (auto layer = built.rbegin(); layer != built.rend(); ++layer) (*layer)->backward(builder);
+  if (scales_loss()) append_loss_scaling(schedule);
+  append_update(schedule);
+  for (const NetworkInput& input : inputs_) {
+    if (schedule.has(input.name + "@grad")) schedule.keep(input.name + "@grad");
+  }
+  keep_unwritten_gradients(schedule);
+}
+
+void NetworkGraph::append_evaluation(StepSchedule& schedule,
+                                     const std::vector<std::unique_ptr<Layer>>& built) {
+  for (const auto& layer : built) {
+    if (!layer->is_loss()) continue;
+    score_ = layer->spec().bottoms.front();
+    schedule.keep(score_);
+    schedule.keep(layer->name() + "@prediction");
+  }
+  if (!score_.empty()) append_regularizers(schedule);
 }
 
 void NetworkGraph::exchange_while_backward(StepSchedule& schedule) const {
@@ -212,15 +227,17 @@ void NetworkGraph::append_update(StepSchedule& schedule) {
         schedule.add_tensor(names::kState1, {layout_.flat_size()}, TensorRole::External);
   }
   if (scales_loss()) update.unscale = schedule.ref(names::kUnscale);
-  if (options_.lowered()) {
-    update.w_lowered = schedule.add_tensor(names::kLoweredWeights, {layout_.flat_size()},
-                                           TensorRole::External, options_.compute_dtype);
+  if (options_.in_16_bits()) {
+    update.w_16 = schedule.add_tensor(names::kWeights16, {layout_.flat_size()},
+                                      TensorRole::External, options_.compute_dtype);
   }
   update.params = options_.opt_params;
   schedule.add(Phase::Update, update, "update_params");
 }
 
-std::size_t NetworkGraph::state_count() const { return num_states(options_.opt_params); }
+std::size_t NetworkGraph::state_count() const {
+  return trains() ? num_states(options_.opt_params) : 0;
+}
 
 std::vector<float> NetworkGraph::initial_parameters() const {
   std::vector<float> all, values;

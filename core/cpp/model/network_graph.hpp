@@ -18,15 +18,15 @@ namespace hugectr {
 /// A tensor the network gets from outside: the dense features, the label, an embedding's output.
 struct NetworkInput {
   std::string name;
-  Shape shape;  ///< one device's training batch: dimension 0 is the local batch
+  Shape shape;  ///< on one device: dimension 0 is the local batch of each schedule
   bool needs_gradient = false;
-  bool lowers = true;  ///< 16 bits in mixed precision; labels stay float32
+  bool may_be_16_bits = true;  ///< 16 bits in mixed precision; labels stay float32
 };
 
 /// Names, beside schedule_names, of the flat buffers that whole-network records work on.
 namespace schedule_names {
 inline constexpr const char* kWeights = "@weights";
-inline constexpr const char* kLoweredWeights = "@weights16";  ///< what 16-bit ops read
+inline constexpr const char* kWeights16 = "@weights16";  ///< what 16-bit ops read
 inline constexpr const char* kWgrad = "@wgrad";
 inline constexpr const char* kOverflow = "@overflow";  ///< (1)
 inline constexpr const char* kUnscale = "@unscale";
@@ -37,7 +37,7 @@ inline constexpr const char* kState1 = "@state1";
 }  // namespace schedule_names
 
 struct NetworkOptions {
-  std::size_t local_batch = 0;
+  std::size_t local_batch = 0;       ///< 0: no training schedule
   std::size_t local_batch_eval = 0;  ///< 0: no evaluation schedule
   std::size_t devices = 1;           ///< of the whole job
   std::uint64_t seed = 0;
@@ -45,7 +45,7 @@ struct NetworkOptions {
   /// Float16 or BFloat16: mixed precision. Weights, their gradients and optimizer states stay
   /// float32.
   TensorScalarType compute_dtype = TensorScalarType::Float32;
-  bool lowered() const { return compute_dtype != TensorScalarType::Float32; }
+  bool in_16_bits() const { return compute_dtype != TensorScalarType::Float32; }
   /// Float16: gradients are computed times this (where dynamic scaling begins). 0: no loss scaling.
   double loss_scale = 0.0;
   bool dynamic_loss_scale = false;
@@ -54,12 +54,14 @@ struct NetworkOptions {
 
 class HCTR_API NetworkGraph {
  public:
-  /// Inserts automatic Slice layers, builds layers, fuses. Throws InvalidArgument naming the layer.
+  /// Inserts automatic Slice layers, builds layers, fuses. Throws InvalidArgument naming the layer,
+  /// or when there is to be no schedule at all.
   NetworkGraph(const std::vector<NetworkInput>& inputs, const std::vector<DenseLayerSpec>& layers,
                const NetworkOptions& options);
 
   const StepSchedule& train_schedule() const { return train_; }
   const StepSchedule& eval_schedule() const { return eval_; }
+  bool trains() const { return options_.local_batch > 0; }
   bool has_eval() const { return options_.local_batch_eval > 0; }
   const NetworkOptions& options() const { return options_; }
   const std::vector<NetworkInput>& inputs() const { return inputs_; }
@@ -69,7 +71,7 @@ class HCTR_API NetworkGraph {
   const ParameterLayout& layout() const { return layout_; }
   bool scales_loss() const { return options_.loss_scale > 0.0; }
   const std::vector<NonTrainable>& non_trainables() const { return non_trainables_; }
-  /// Optimizer state arrays: 0 (SGD), 1, or 2 (Adam).
+  /// Optimizer state arrays: 0 (SGD, or nothing trains), 1, or 2 (Adam).
   std::size_t state_count() const;
   /// First values of the parameters in file order, the same on every device and for every device
   /// count.
@@ -80,9 +82,11 @@ class HCTR_API NetworkGraph {
   /// Name of the tensor whose order ranks the samples, (b, 1) in the evaluation schedule: the
   /// logit, because probabilities of logits above 17 are one float32. "" without loss.
   const std::string& score_name() const { return score_; }
+  bool has_score() const { return !score_.empty(); }
   /// The labels that the loss takes.
   const LabelRange& labels() const { return labels_; }
-  /// Shape of a layer's top before fusion (dimension 0: local training batch); empty for a loss.
+  /// Shape of a layer's top before fusion (dimension 0: the local batch of training, if there is
+  /// any, else of evaluation); empty for a loss.
   Shape top_shape(const std::string& name) const {
     const auto found = top_shapes_.find(name);
     return found == top_shapes_.end() ? Shape{} : found->second;
@@ -90,6 +94,12 @@ class HCTR_API NetworkGraph {
 
  private:
   void build(StepSchedule& schedule, bool train);
+  /// What all schedules have in common, from one in which there is nothing but layers' forward.
+  void describe(const StepSchedule& schedule, const LayerBuilder& builder,
+                const std::vector<std::unique_ptr<Layer>>& built);
+  void append_training(StepSchedule& schedule, LayerBuilder& builder,
+                       const std::vector<std::unique_ptr<Layer>>& built);
+  void append_evaluation(StepSchedule& schedule, const std::vector<std::unique_ptr<Layer>>& built);
   void append_regularizers(StepSchedule& schedule);
   void append_loss_scaling(StepSchedule& schedule);
   void append_update(StepSchedule& schedule);

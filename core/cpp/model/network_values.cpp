@@ -24,7 +24,7 @@ void Network::set_dense_weights(const std::vector<float>& values) {
   HCTR_CHECK(values.size() == layout.count(), "dense weights: ", values.size(),
              " values given, the model has ", layout.count());
   to_device(gpu_.compute_stream(), weights(), layout.spread(values));
-  refresh_lowered_weights();
+  round_weights_to_16_bits();
 }
 
 LossScalingState Network::loss_scaling_state() const {
@@ -47,31 +47,19 @@ void Network::set_loss_scaling_state(const LossScalingState& state) {
   stream.synchronize();
 }
 
-float Network::loss_scale() const {
-  return scales_loss() ? to_host(gpu_.compute_stream(), loss_scale_.ref()).front() : 1.0f;
-}
-
-std::int64_t Network::skipped_steps() const {
-  std::int64_t count = 0;
-  if (scales_loss()) {
-    gpu_.compute_stream().copy(&count, skipped_steps_.ref().data, sizeof(count));
-    gpu_.compute_stream().synchronize();
-  }
-  return count;
-}
-
 bool Network::weights_are_finite() const {
   if (graph_->layout().count() == 0) return true;
   run(gpu_.compute_context(), FindOverflow{.xs = {weights()}, .overflow = not_finite_.ref()});
   return to_host(gpu_.compute_stream(), not_finite_.ref()).front() == 0.0f;
 }
 
-void Network::refresh_lowered_weights() {
-  if (lowered_weights_.empty() || lowered_weights_.size() == 0) return;
-  run(gpu_.compute_context(), Cast{.x = weights(), .y = lowered_weights_});
+void Network::round_weights_to_16_bits() {
+  if (weights_16_.empty() || weights_16_.size() == 0) return;
+  run(gpu_.compute_context(), Cast{.x = weights(), .y = weights_16_});
 }
 
 std::vector<float> Network::dense_optimizer_states() const {
+  if (graph_->state_count() == 0) return {};
   return graph_->layout().pack(to_host(gpu_.compute_stream(), states()));
 }
 
@@ -80,6 +68,7 @@ void Network::set_dense_optimizer_states(const std::vector<float>& values) {
   const std::size_t count = graph_->state_count() * layout.count();
   HCTR_CHECK(values.size() == count, "dense optimizer states: ", values.size(),
              " values given, the model has ", count);
+  if (count == 0) return;
   to_device(gpu_.compute_stream(), states(), layout.spread(values));
 }
 

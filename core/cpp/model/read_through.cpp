@@ -3,6 +3,7 @@
 
 #include <chrono>
 
+#include "core/cpp/model/build.hpp"
 #include "core/cpp/model/model_check.hpp"
 
 namespace hugectr {
@@ -24,8 +25,7 @@ std::uint64_t bytes_of(const Batch& batch) {
 ReadThrough read_through(const SolverSpec& solver, const ReaderSpec& reader, const InputSpec& input,
                          std::size_t batches) {
   check_solver(solver);
-  const auto resources =
-      ResourceManager::create(solver.vvgpu, solver.seed, solver.device, solver.device_layout);
+  const auto resources = make_devices(solver, nullptr);
   const InputLayout layout = input_layout(solver, input);
   const auto data = make_data_reader(
       make_source(reader, layout, solver.repeat_dataset, true, resources->processes()), layout,

@@ -3,7 +3,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/cpp/model/session.hpp"
+#include "core/cpp/base/export.hpp"
+#include "core/cpp/data/data_reader.hpp"
+#include "core/cpp/data/make_source.hpp"
+#include "core/cpp/model/spec.hpp"
 
 namespace hugectr {
 

@@ -5,7 +5,6 @@
 #include <thread>
 
 #include "core/cpp/base/fork.hpp"
-#include "core/cpp/device/float_values.hpp"
 #include "core/cpp/model/session_state.hpp"
 
 namespace hugectr {
@@ -20,26 +19,31 @@ struct BatchReturn {
 
 }  // namespace
 
-Session::Session(const SolverSpec& solver, const ReaderSpec& reader, const ModelSpec& model,
-                 std::shared_ptr<IProcessGroup> processes)
-    : impl_(new Impl(solver, reader, model, std::move(processes)), DeleteWhereMade()) {}
+Session::Session(const SolverSpec& solver, const std::optional<ReaderSpec>& reader,
+                 const ModelSpec& model, std::shared_ptr<IProcessGroup> processes)
+    : state_(new SessionState(solver, reader, model, std::move(processes)), DeleteWhereMade()),
+      network_(*state_) {
+  for (std::size_t i = 0; i < state_->tables->size(); ++i) tables_.emplace_back(*state_, i);
+  if (reader) reader_.emplace(*state_);
+}
 
 Session::~Session() = default;
 
-void Session::start_data_reading() {
-  const Impl::Call call(*impl_);
-  impl_->train_reader->start();
-  if (impl_->eval_reader) impl_->eval_reader->start();
+SessionTable& Session::table(std::size_t index) {
+  HCTR_CHECK(index < tables_.size(), "there is no table ", index, ": the model has ",
+             tables_.size());
+  return tables_[index];
 }
 
-void Session::stop_data_reading() {
-  impl_->planner->settle();
-  impl_->train_reader->close();
-  if (impl_->eval_reader) impl_->eval_reader->close();
+SessionReader& Session::reader() {
+  state_->check_has_reader("reader()");
+  return *reader_;
 }
+
+bool Session::trains() const { return state_->graph->trains(); }
 
 void Session::end(double seconds) noexcept {
-  Impl& s = *impl_;
+  SessionState& s = *state_;
   if (s.ended.exchange(true)) return;
   const auto limit = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
   while (s.calls > 0) {
@@ -47,18 +51,22 @@ void Session::end(double seconds) noexcept {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   try {
-    stop_data_reading();
+    s.stop_reading();
     s.resources->synchronize();
   } catch (const std::exception&) {  // nobody is left to hear of a device or process that is broken
   }
 }
 
 bool Session::train() {
-  return impl_->in_job([&] { return impl_->train(); });
+  if (!state_->train_reader) {
+    state_->check_trains("train()");
+    state_->check_has_reader("train()");
+  }
+  return state_->in_job([&] { return state_->train(); });
 }
 
-bool Session::Impl::train() {
-  Impl& s = *this;
+bool SessionState::train() {
+  SessionState& s = *this;
   // A step only queues its work: what went wrong with an earlier one ends the training here.
   for (std::size_t id = 0; id < devices(); ++id) {
     GPUResource& gpu = resources->get_local_gpu(id);
@@ -96,90 +104,63 @@ bool Session::Impl::train() {
 }
 
 bool Session::eval() {
-  HCTR_CHECK(impl_->eval_reader, "eval(): the reader has no eval_source");
-  return impl_->in_job([&] { return impl_->eval(); });
+  if (!state_->eval_reader) {
+    state_->check_has_reader("eval()");
+    throw InvalidArgument("eval(): the reader has no eval_source");
+  }
+  return state_->in_job([&] { return state_->eval(); });
 }
 
-bool Session::Impl::eval() {
-  Impl& s = *this;
+bool SessionState::eval() {
+  SessionState& s = *this;
   s.eval_reader->start();
   // A training plan under way shares the plan streams and the hash tables.
-  s.planner->settle();
+  s.wait_for_plan();
   Batch* batch = s.eval_reader->acquire();
   if (!batch) return false;
   const BatchReturn give_back{*s.eval_reader, batch};
   s.resources->for_each_device_planning([&](std::size_t id) { s.plan_eval_on(id, *batch); });
   s.resources->for_each_device([&](std::size_t id) { s.eval_on(id, *batch); });
-  s.metrics->add_batch(s.read_loss(false), batch->weight_sum);
+  if (s.graph->has_score()) s.metrics->add_batch(s.read_loss(false), batch->weight_sum);
   return true;
 }
 
 void Session::leave(const std::string& reason) noexcept {
-  impl_->resources->leave(reason);
+  state_->resources->leave(reason);
   left_ = true;
 }
 
 float Session::get_current_loss() {
-  return static_cast<float>(impl_->in_job([&] { return impl_->read_loss(true); }));
+  if (!trains()) state_->check_trains("get_current_loss()");
+  return static_cast<float>(state_->in_job([&] { return state_->read_loss(true); }));
 }
 
 void Session::check_loss() {
-  impl_->in_job([&] { impl_->check_loss(); });
+  state_->in_job([&] { state_->check_loss(); });
 }
 
 std::vector<std::pair<std::string, double>> Session::get_eval_metrics() {
-  return impl_->in_job([&] { return impl_->metrics->take(*impl_->resources); });
+  return state_->in_job([&] { return state_->metrics->take(*state_->resources); });
 }
 
-float Session::loss_scale() const { return impl_->networks.front()->loss_scale(); }
-std::int64_t Session::skipped_steps() const { return impl_->networks.front()->skipped_steps(); }
+LearningRateScheduler& Session::learning_rate_scheduler() { return state_->scheduler; }
+void Session::set_learning_rate(float lr) { state_->lr = lr; }
+float Session::learning_rate() const { return state_->lr; }
 
-void Session::set_source(const std::string& source) {
-  const Impl::Call call(*impl_);
-  impl_->planner->discard();
-  impl_->train_reader->set_source(source);
-  impl_->at_end = false;
-  impl_->trained_to = {};
+std::int64_t Session::step() const { return state_->step; }
+void Session::set_step(std::int64_t step) {
+  state_->step = step;
+  if (state_->loss_watch) state_->loss_watch->forget(step);
 }
-
-ReadPosition Session::data_position() const { return impl_->trained_to; }
-
-void Session::set_data_position(const ReadPosition& position) {
-  const Impl::Call call(*impl_);
-  impl_->planner->discard();
-  try {
-    impl_->train_reader->seek(position);
-  } catch (...) {
-    const std::exception_ptr refused = std::current_exception();
-    try {
-      impl_->train_reader->seek(impl_->trained_to);
-    } catch (...) {  // the data is gone: reading says so
-    }
-    std::rethrow_exception(refused);
-  }
-  impl_->at_end = false;
-  impl_->trained_to = position;
-}
-
-void Session::set_eval_source(const std::string& source) {
-  const Impl::Call call(*impl_);
-  HCTR_CHECK(impl_->eval_reader, "set_eval_source: the model was built without an eval_source");
-  impl_->eval_reader->set_source(source);
-}
-
-bool Session::train_data_at_end() const { return impl_->at_end; }
-
-LearningRateScheduler& Session::learning_rate_scheduler() { return impl_->scheduler; }
-void Session::set_learning_rate(float lr) { impl_->lr = lr; }
 
 void Session::set_trainable(const std::string& embedding, bool trainable) {
   if (embedding.empty()) {
-    impl_->dense_trainable = trainable;
+    state_->dense_trainable = trainable;
     return;
   }
   std::string known;
-  for (std::size_t i = 0; i < num_embeddings(); ++i) {
-    ShardedTable& table = (*impl_->tables)[i];
+  for (std::size_t i = 0; i < num_tables(); ++i) {
+    ShardedTable& table = (*state_->tables)[i];
     const std::string& name = table.params().name;
     if (name == embedding) return trainable ? table.unfreeze() : table.freeze();
     known += (known.empty() ? "'" : ", '") + name + "'";
@@ -187,24 +168,8 @@ void Session::set_trainable(const std::string& embedding, bool trainable) {
   throw InvalidArgument(concat("there is no embedding '", embedding, "'; the model has: ", known));
 }
 
-std::size_t Session::num_embeddings() const { return impl_->tables->size(); }
-
-std::vector<float> Session::check_out_tensor(const std::string& name, bool train, Shape* shape) {
-  Impl& s = *impl_;
-  std::vector<float> values;
-  for (std::size_t id = 0; id < s.devices(); ++id) {
-    const TensorRef ref = s.networks[id]->tensor(name, train);
-    const std::vector<float> part =
-        float_values(s.resources->get_local_gpu(id).compute_stream(), ref);
-    values.insert(values.end(), part.begin(), part.end());
-    if (shape) *shape = ref.shape;
-  }
-  if (shape && !shape->empty()) (*shape)[0] *= s.devices();
-  return values;
-}
-
 std::vector<LayerSummary> Session::summary() const {
-  const Impl& s = *impl_;
+  const SessionState& s = *state_;
   std::vector<LayerSummary> rows;
   LayerSummary data{"Data", {}, {}, {}};
   for (const NetworkInput& input : s.graph->inputs()) {
@@ -214,7 +179,7 @@ std::vector<LayerSummary> Session::summary() const {
   }
   for (const SparseInput& sparse : s.model.input.sparse) {
     data.tops.push_back(sparse.top_name);
-    data.top_shapes.push_back({s.graph->options().local_batch, sparse.slot_num});
+    data.top_shapes.push_back({s.graph->inputs().front().shape[0], sparse.slot_num});
   }
   rows.push_back(data);
   for (const SparseEmbeddingSpec& spec : s.model.embeddings) {
@@ -229,32 +194,18 @@ std::vector<LayerSummary> Session::summary() const {
   return rows;
 }
 
-const std::vector<DenseLayerSpec>& Session::layers() const { return impl_->graph->layers(); }
-
-std::vector<TableStats> Session::table_stats() const {
-  std::vector<TableStats> stats;
-  impl_->planner->settle();
-  for (std::size_t i = 0; i < num_embeddings(); ++i) stats.push_back((*impl_->tables)[i].stats());
-  return stats;
-}
-
-ReaderMetrics Session::reader_metrics(bool train) {
-  HCTR_CHECK(train || impl_->eval_reader, "the model was built without an eval_source");
-  return (train ? impl_->train_reader : impl_->eval_reader)->metrics();
-}
-
 std::vector<std::pair<std::string, double>> Session::stage_seconds() {
-  auto stages = impl_->clock.take();
-  stages.emplace_back("plan", impl_->planner->take_seconds());
-  stages.emplace_back("wait_for_plan", impl_->acquire_seconds);
-  impl_->acquire_seconds = 0.0;
+  auto stages = state_->clock.take();
+  stages.emplace_back("plan", state_->planner ? state_->planner->take_seconds() : 0.0);
+  stages.emplace_back("wait_for_plan", state_->acquire_seconds);
+  state_->acquire_seconds = 0.0;
   return stages;
 }
 
 void Session::set_profiling(bool on, bool alone) {
-  Impl& s = *impl_;
+  SessionState& s = *state_;
   s.plan_when_done = on && alone;
-  s.planner->settle();
+  s.wait_for_plan();
   s.resources->synchronize();
   GPUResource& gpu = s.resources->get_local_gpu(0);
   std::shared_ptr<TimeMark> origin = gpu.compute_stream().create_time_mark();
@@ -266,15 +217,9 @@ void Session::set_profiling(bool on, bool alone) {
   }
 }
 
-std::size_t Session::captured_pieces() const {
-  std::size_t pieces = 0;
-  for (const auto& network : impl_->networks) pieces += network->captured_pieces();
-  return pieces;
-}
-
 std::vector<OpTime> Session::take_op_times() {
-  Impl& s = *impl_;
-  s.planner->settle();
+  SessionState& s = *state_;
+  s.wait_for_plan();
   GPUResource& gpu = s.resources->get_local_gpu(0);
   std::vector<OpTime> times;
   for (Stream* stream : {&gpu.compute_stream(), &gpu.plan_stream(), &gpu.exchange_stream()}) {
@@ -286,15 +231,27 @@ std::vector<OpTime> Session::take_op_times() {
 
 std::vector<MemoryReportEntry> Session::memory_report() const {
   std::vector<MemoryReportEntry> report;
-  for (const auto& network : impl_->networks) {
+  for (const auto& network : state_->networks) {
     const auto part = network->memory_report();
     report.insert(report.end(), part.begin(), part.end());
   }
-  const auto part = impl_->tables->memory_report();
+  const auto part = state_->tables->memory_report();
   report.insert(report.end(), part.begin(), part.end());
   return report;
 }
 
-ResourceManager& Session::resources() { return *impl_->resources; }
+void Session::wait_for_stream(void* stream) {
+  HCTR_CHECK(state_->resources->device_type() == DeviceType::Cuda,
+             "a model on the CPU waits for no stream: its tensors are read by the host");
+  DeviceBackend& backend = DeviceBackend::get(DeviceType::Cuda);
+  for (std::size_t id = 0; id < state_->devices(); ++id) {
+    GPUResource& gpu = state_->resources->get_local_gpu(id);
+    // Every device has default streams of its own.
+    backend.order_streams({gpu.device(), stream}, {gpu.device(), gpu.compute_stream().native()});
+    state_->networks[id]->round_weights_to_16_bits();  // weights may have been written
+  }
+}
+
+ResourceManager& Session::resources() { return *state_->resources; }
 
 }  // namespace hugectr

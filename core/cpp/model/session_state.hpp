@@ -3,32 +3,39 @@
 #include <atomic>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/cpp/base/error.hpp"
+#include "core/cpp/data/make_source.hpp"
+#include "core/cpp/device/tensor_view.hpp"
 #include "core/cpp/metrics/eval_metrics.hpp"
 #include "core/cpp/model/loss_watch.hpp"
 #include "core/cpp/model/network.hpp"
 #include "core/cpp/model/non_finite_loss.hpp"
 #include "core/cpp/model/plan_ahead.hpp"
-#include "core/cpp/model/session.hpp"
+#include "core/cpp/model/spec.hpp"
 #include "core/cpp/model/stage_clock.hpp"
 
 namespace hugectr {
 
-/// What a Session is made of. Members are destroyed in reverse order: plans before tables,
-/// tables before readers, all before the devices.
-struct Session::Impl {
-  Impl(const SolverSpec& solver, const ReaderSpec& reader, const ModelSpec& model,
-       std::shared_ptr<IProcessGroup> processes);
-  Impl(const SolverSpec& solver, const ModelSpec& model);
-  ~Impl();
+/// What a Session is made of, and what its parts (SessionTable, SessionNetwork, SessionReader) work
+/// on. Members are destroyed in reverse order: plans before tables, tables before readers, all
+/// before the devices. Owned by a shared_ptr: views keep it.
+struct SessionState : std::enable_shared_from_this<SessionState> {
+  SessionState(const SolverSpec& solver, const std::optional<ReaderSpec>& reader,
+               const ModelSpec& model, std::shared_ptr<IProcessGroup> processes);
+  SessionState(const SolverSpec& solver, const ModelSpec& model);
+  ~SessionState();
 
   /// Makes the parts; the destructor waits for what they do already when one of them fails.
-  void build(const ReaderSpec& reader, std::shared_ptr<IProcessGroup> processes);
+  void build(const std::optional<ReaderSpec>& reader, std::shared_ptr<IProcessGroup> processes);
   bool train();
   bool eval();
+  /// Throws the InvalidArgument that says what is missing and the way out, if something is.
+  void check_trains(const char* call) const;
+  void check_has_reader(const char* call) const;
   /// Enqueues one training step of one device.
   void train_on(std::size_t local_id, const PlannedBatch& planned);
   /// Looks the keys of an evaluation batch up on one device: what its data can make fail.
@@ -49,13 +56,21 @@ struct Session::Impl {
   void check_loss();
   /// All work done, tables hold trained rows only: before anything outside a step looks at them.
   void settle();
+  /// No plan is being made any more; what is planned stays.
+  void wait_for_plan() const {
+    if (planner) planner->settle();
+  }
+  /// Ends the threads that read. Collective.
+  void stop_reading();
+  /// A tensor of a local device that shares the whole model: streams, events and pages go with it.
+  TensorView view(std::size_t local_id, const TensorRef& ref);
   std::size_t devices() const { return resources->get_local_gpu_count(); }
   /// A call under way. Refused once the program ends.
   class Call {
    public:
-    explicit Call(Impl& impl) : calls_(impl.calls) {
+    explicit Call(SessionState& session) : calls_(session.calls) {
       ++calls_;
-      if (!impl.ended) return;
+      if (!session.ended) return;
       --calls_;
       throw InvalidArgument("the program is ending, and the model with it: no more calls");
     }
@@ -91,11 +106,13 @@ struct Session::Impl {
   ModelSpec model;
   std::shared_ptr<ResourceManager> resources;
   std::shared_ptr<const NetworkGraph> graph;
-  std::unique_ptr<IDataReader> train_reader, eval_reader;
+  bool has_reader = false;
+  std::unique_ptr<IDataReader> train_reader;  ///< null without a reader, or when nothing trains
+  std::unique_ptr<IDataReader> eval_reader;   ///< null without evaluation data
   std::unique_ptr<ModelTables> tables;
   std::vector<std::unique_ptr<Network>> networks;
-  std::unique_ptr<LossWatch> loss_watch;
-  std::unique_ptr<PlanAhead> planner;
+  std::unique_ptr<LossWatch> loss_watch;  ///< null when nothing trains
+  std::unique_ptr<PlanAhead> planner;     ///< null without a train_reader
   LearningRateScheduler scheduler;
   std::unique_ptr<EvalMetrics> metrics;
   StageClock clock{{"input", "embedding_forward", "dense", "exchange_update", "embedding_update"}};

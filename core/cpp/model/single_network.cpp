@@ -35,7 +35,7 @@ void SingleNetwork::set(const std::string& name, const std::vector<float>& value
   HCTR_CHECK(values.size() == ref.size(), "'", name, "' has ", ref.size(), " elements, got ",
              values.size());
   set_float_values(resources_->get_local_gpu(0).compute_stream(), ref, values);
-  network_->refresh_lowered_weights();  // it may have been a parameter
+  network_->round_weights_to_16_bits();  // it may have been a parameter
 }
 
 std::vector<float> SingleNetwork::get(const std::string& name, Shape* shape) {

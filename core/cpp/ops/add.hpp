@@ -14,7 +14,7 @@ namespace hugectr {
 /// backward is reshape_fwd, once an input: every dx is a copy of dy (and becomes a view of it).
 struct HCTR_API AddFwd {
   static constexpr const char* kName = "add_fwd";
-  static constexpr std::string_view kLowered = "xs y";
+  static constexpr std::string_view k16BitFields = "xs y";
   std::vector<TensorRef> xs;
   TensorRef y;
 

@@ -70,7 +70,7 @@ HCTR_HD inline void batch_norm_update_var(double value, double factor, float& va
 /// sums: (n + 1) float64, overwritten. partial: (partial_rows(batch), n + 1) float64 scratch.
 struct HCTR_API BatchNormSums {
   static constexpr const char* kName = "batch_norm_sums";
-  static constexpr std::string_view kLowered = "x";
+  static constexpr std::string_view k16BitFields = "x";
   TensorRef x, weight, sums, partial;
   void visit(OpVisitor& v) {
     v.tensor("x", Access::In, x);
@@ -85,7 +85,7 @@ struct HCTR_API BatchNormSums {
 /// squares: (n) float64, overwritten. partial: (partial_rows(batch), n) float64 scratch.
 struct HCTR_API BatchNormSquares {
   static constexpr const char* kName = "batch_norm_squares";
-  static constexpr std::string_view kLowered = "x";
+  static constexpr std::string_view k16BitFields = "x";
   TensorRef x, weight, sums, squares, partial;
   void visit(OpVisitor& v) {
     v.tensor("x", Access::In, x);
@@ -122,7 +122,7 @@ struct HCTR_API BatchNormStatistics {
 /// y = gamma (x - mean) / sqrt(var + eps) + beta. Overwrites y, which may be x.
 struct HCTR_API BatchNormFwd {
   static constexpr const char* kName = "batch_norm_fwd";
-  static constexpr std::string_view kLowered = "x y";
+  static constexpr std::string_view k16BitFields = "x y";
   TensorRef x, mean, mean_low, var, gamma, beta, y;
   double eps = 1e-5;
   void visit(OpVisitor& v) {
@@ -143,7 +143,7 @@ struct HCTR_API BatchNormFwd {
 /// dsums: (2 n) float64, overwritten. partial: (partial_rows(batch), 2 n) float64 scratch.
 struct HCTR_API BatchNormBwdSums {
   static constexpr const char* kName = "batch_norm_bwd_sums";
-  static constexpr std::string_view kLowered = "x dy";
+  static constexpr std::string_view k16BitFields = "x dy";
   TensorRef x, mean, mean_low, var, dy, dsums, dgamma, dbeta, partial;
   double eps = 1e-5;
   void visit(OpVisitor& v) {
@@ -165,7 +165,7 @@ struct HCTR_API BatchNormBwdSums {
 /// with count = sums[n]. Overwrites dx, which may be dy.
 struct HCTR_API BatchNormBwd {
   static constexpr const char* kName = "batch_norm_bwd";
-  static constexpr std::string_view kLowered = "x dy dx";
+  static constexpr std::string_view k16BitFields = "x dy dx";
   TensorRef x, weight, mean, mean_low, var, gamma, dy, sums, dsums, dx;
   double eps = 1e-5;
   void visit(OpVisitor& v) {

@@ -18,7 +18,7 @@ namespace hugectr {
 /// become views. Its backward is slice_fwd: dxs are ranges of dy.
 struct HCTR_API ConcatFwd {
   static constexpr const char* kName = "concat_fwd";
-  static constexpr std::string_view kLowered = "xs y";
+  static constexpr std::string_view k16BitFields = "xs y";
   std::vector<TensorRef> xs;
   TensorRef y;
   std::int64_t axis = 1;

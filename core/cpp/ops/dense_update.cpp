@@ -23,11 +23,10 @@ void DenseUpdate::check() const {
   if (states >= 1) check_packed_float(kName, "state0", state0, w.shape);
   if (states >= 2) check_packed_float(kName, "state1", state1, w.shape);
   if (!unscale.empty()) check_packed_float(kName, "unscale", unscale, {1});
-  if (!w_lowered.empty()) {
-    check_real(kName, "w_lowered", w_lowered);
-    HCTR_CHECK(w_lowered.shape == w.shape && w_lowered.contiguous(), kName,
-               ": w_lowered has shape ", to_string(w_lowered.shape), ", must be contiguous ",
-               to_string(w.shape));
+  if (!w_16.empty()) {
+    check_real(kName, "w_16", w_16);
+    HCTR_CHECK(w_16.shape == w.shape && w_16.contiguous(), kName, ": w_16 has shape ",
+               to_string(w_16.shape), ", must be contiguous ", to_string(w.shape));
   }
 }
 
@@ -61,9 +60,9 @@ void update_all(const OpContext& ctx, const DenseUpdate& op, const Rule& given) 
         single_step(rule, own_rate, w[i], s0[i], s1[i], gradient);
       }
     }
-    if (op.w_lowered.empty()) return;
-    float* lowered = op.w_lowered.ptr<float>() + begin;  // op.hpp rounds it
-    std::copy(w, w + n, lowered);
+    if (op.w_16.empty()) return;
+    float* rounded = op.w_16.ptr<float>() + begin;  // op.hpp rounds it
+    std::copy(w, w + n, rounded);
   });
 }
 

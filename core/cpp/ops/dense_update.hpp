@@ -8,18 +8,18 @@ namespace hugectr {
 
 /// One optimizer step on flat dense parameters: w, states = rule(w, unscale g / grad_scale,
 /// states), by the rules of core/cpp/optimizers (every weight is touched in every step, so all
-/// update types are one; a weight is a row of its own); w_lowered = w rounded to 16 bits.
+/// update types are one; a weight is a row of its own); w_16 = w rounded to 16 bits.
 ///
 /// w, g: (n) float32, contiguous. state0, state1: the optimizer's states, (n), as
 /// many as num_states() says. lr: (1) float32. step: (1) int64, the number
 /// of this update from 1. unscale: (1) float32, 1 when absent; 0 skips the
-/// step: w, states and w_lowered stay as they are, whatever g holds. w_lowered: (n) float16 or
+/// step: w, states and w_16 stay as they are, whatever g holds. w_16: (n) float16 or
 /// bfloat16, contiguous, may be absent: the copy of the weights that 16-bit ops read. Updates w and
-/// the states, overwrites w_lowered. Deterministic.
+/// the states, overwrites w_16. Deterministic.
 struct HCTR_API DenseUpdate {
   static constexpr const char* kName = "dense_update";
-  static constexpr std::string_view kLowered = "w_lowered";
-  TensorRef w, g, state0, state1, lr, step, unscale, w_lowered;
+  static constexpr std::string_view k16BitFields = "w_16";
+  TensorRef w, g, state0, state1, lr, step, unscale, w_16;
   OptParams params;
   double grad_scale = 1.0;
   void visit(OpVisitor& v) {
@@ -30,7 +30,7 @@ struct HCTR_API DenseUpdate {
     v.tensor("lr", Access::In, lr);
     v.tensor("step", Access::In, step);
     v.optional("unscale", Access::In, unscale);
-    v.optional("w_lowered", Access::InOut, w_lowered);  // a skipped step keeps it
+    v.optional("w_16", Access::InOut, w_16);  // a skipped step keeps it
     visit_opt_params(v, params);
     v.attribute("grad_scale", grad_scale);
   }

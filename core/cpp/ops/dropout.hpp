@@ -36,7 +36,7 @@ HCTR_HD inline std::uint32_t dropout_threshold(double rate) {
 /// Deterministic.
 struct HCTR_API DropoutFwd {
   static constexpr const char* kName = "dropout_fwd";
-  static constexpr std::string_view kLowered = "x y";
+  static constexpr std::string_view k16BitFields = "x y";
   TensorRef x, step, first_sample, y;
   double rate = 0.5;
   std::uint64_t seed = 0;
@@ -58,7 +58,7 @@ struct HCTR_API DropoutFwd {
 /// dy, dx as x, y of DropoutFwd; overwrites dx, which may be dy. Deterministic.
 struct HCTR_API DropoutBwd {
   static constexpr const char* kName = "dropout_bwd";
-  static constexpr std::string_view kLowered = "dy dx";
+  static constexpr std::string_view k16BitFields = "dy dx";
   TensorRef dy, step, first_sample, dx;
   double rate = 0.5;
   std::uint64_t seed = 0;

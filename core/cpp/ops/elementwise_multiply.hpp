@@ -14,7 +14,7 @@ namespace hugectr {
 /// of xs, element for element, and overlaps no x otherwise. Multiplied in float32: deterministic.
 struct HCTR_API ElementwiseMultiplyFwd {
   static constexpr const char* kName = "elementwise_multiply_fwd";
-  static constexpr std::string_view kLowered = "xs y";
+  static constexpr std::string_view k16BitFields = "xs y";
   std::vector<TensorRef> xs;
   TensorRef y;
 
@@ -32,7 +32,7 @@ struct HCTR_API ElementwiseMultiplyFwd {
 /// shape. Overwrites dxs; a dx overlaps no other tensor. Deterministic. CUDA: at most 500 inputs.
 struct HCTR_API ElementwiseMultiplyBwd {
   static constexpr const char* kName = "elementwise_multiply_bwd";
-  static constexpr std::string_view kLowered = "xs dy dxs";
+  static constexpr std::string_view k16BitFields = "xs dy dxs";
   std::vector<TensorRef> xs;
   TensorRef dy;
   std::vector<TensorRef> dxs;

@@ -15,7 +15,7 @@ namespace hugectr {
 struct HCTR_API EmbeddingGradient {
   static constexpr const char* kName = "embedding_gradient";
   static constexpr const char* kSeveralName = "several_embedding_gradient";
-  static constexpr std::string_view kLowered = "gradient sums";
+  static constexpr std::string_view k16BitFields = "gradient sums";
   TensorRef sorted_buckets, run_offsets, gradient, scale, sums;
 
   void visit(OpVisitor& v) {

@@ -19,7 +19,7 @@ namespace hugectr {
 struct HCTR_API EmbeddingLookup {
   static constexpr const char* kName = "embedding_lookup";
   static constexpr const char* kSeveralName = "several_embedding_lookup";
-  static constexpr std::string_view kLowered = "out";  // no schedule lowers a table's weights
+  static constexpr std::string_view k16BitFields = "out";  // a table's weights stay float32
   TensorRef rows, row_offsets, weights, scale, out;
 
   void visit(OpVisitor& v) {

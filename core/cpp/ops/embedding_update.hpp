@@ -21,7 +21,7 @@ namespace hugectr {
 struct HCTR_API EmbeddingUpdate {
   static constexpr const char* kName = "embedding_update";
   static constexpr const char* kSeveralName = "several_embedding_update";
-  static constexpr std::string_view kLowered = "gradient";
+  static constexpr std::string_view k16BitFields = "gradient";
   TensorRef sorted_buckets, unique_rows, run_offsets, run_count, gradient, scale, weights,
       last_step, lr, step, unscale;
   std::vector<TensorRef> states;

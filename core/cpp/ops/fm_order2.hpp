@@ -18,7 +18,7 @@ namespace hugectr {
 /// not overlap x. Deterministic.
 struct HCTR_API FmOrder2Fwd {
   static constexpr const char* kName = "fm_order2_fwd";
-  static constexpr std::string_view kLowered = "x y";
+  static constexpr std::string_view k16BitFields = "x y";
   TensorRef x, y;
 
   void visit(OpVisitor& v) {
@@ -34,7 +34,7 @@ struct HCTR_API FmOrder2Fwd {
 /// Deterministic.
 struct HCTR_API FmOrder2Bwd {
   static constexpr const char* kName = "fm_order2_bwd";
-  static constexpr std::string_view kLowered = "x dy dx";
+  static constexpr std::string_view k16BitFields = "x dy dx";
   TensorRef x, dy, dx;
 
   void visit(OpVisitor& v) {

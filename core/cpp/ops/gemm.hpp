@@ -20,7 +20,7 @@ namespace hugectr {
 
 struct HCTR_API Gemm {
   static constexpr const char* kName = "gemm";
-  static constexpr std::string_view kLowered = "a b c";
+  static constexpr std::string_view k16BitFields = "a b c";
   TensorRef a, b, c;
   bool transpose_a = false;
   bool transpose_b = false;

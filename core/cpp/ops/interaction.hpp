@@ -26,7 +26,7 @@ HCTR_HD inline std::size_t interaction_width(std::size_t slots, std::size_t widt
 /// FLOPs a sample, summed in float32.
 struct HCTR_API InteractionFwd {
   static constexpr const char* kName = "interaction_fwd";
-  static constexpr std::string_view kLowered = "mlp emb y";
+  static constexpr std::string_view k16BitFields = "mlp emb y";
   TensorRef mlp, emb, y;
 
   void visit(OpVisitor& v) {
@@ -44,7 +44,7 @@ struct HCTR_API InteractionFwd {
 /// nothing. Deterministic. 2 T T w FLOPs a sample.
 struct HCTR_API InteractionBwd {
   static constexpr const char* kName = "interaction_bwd";
-  static constexpr std::string_view kLowered = "mlp emb dy dmlp demb";
+  static constexpr std::string_view k16BitFields = "mlp emb dy dmlp demb";
   TensorRef mlp, emb, dy, dmlp, demb;
 
   void visit(OpVisitor& v) {

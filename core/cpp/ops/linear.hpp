@@ -18,7 +18,7 @@ enum class Activation { Non, Relu };
 /// padded: x's rows go on with zeros up to a multiple of 8 elements; kernels may read them.
 struct HCTR_API LinearFwd {
   static constexpr const char* kName = "linear_fwd";
-  static constexpr std::string_view kLowered = "x w addend b y";
+  static constexpr std::string_view k16BitFields = "x w addend b y";
   TensorRef x, w, addend, b, y;
   Activation activation = Activation::Non;
   bool padded = false;
@@ -49,7 +49,7 @@ struct HCTR_API LinearFwd {
 /// dx_padded: dx's rows go on up to a multiple of 8 elements; kernels may write there.
 struct HCTR_API LinearBwd {
   static constexpr const char* kName = "linear_bwd";
-  static constexpr std::string_view kLowered = "x w y dy dz dx";
+  static constexpr std::string_view k16BitFields = "x w y dy dz dx";
   TensorRef x, w, y, dy, dz, dx, dw, db, partial, db_below, partial_below;
   Activation activation = Activation::Non;
   Activation below = Activation::Non;

@@ -42,7 +42,7 @@ HCTR_HD inline float cross_scale_next(float c, float dot, float offset) {
 /// element) and 2nL + 2n FLOPs a sample (layer by layer it would be 3 neL bytes and more).
 struct HCTR_API MultiCrossFwd {
   static constexpr const char* kName = "multi_cross_fwd";
-  static constexpr std::string_view kLowered = "x y";
+  static constexpr std::string_view k16BitFields = "x y";
   TensorRef x;
   std::vector<TensorRef> ws, bs;
   TensorRef y, dots;
@@ -67,7 +67,7 @@ struct HCTR_API MultiCrossFwd {
 /// accumulates into dws and dbs. Deterministic. Moves 3 ne + 4L bytes and 4nL + 4n FLOPs a sample.
 struct HCTR_API MultiCrossBwd {
   static constexpr const char* kName = "multi_cross_bwd";
-  static constexpr std::string_view kLowered = "x dy dx";
+  static constexpr std::string_view k16BitFields = "x dy dx";
   TensorRef x;
   std::vector<TensorRef> ws, bs;
   TensorRef dots, dy, dx;

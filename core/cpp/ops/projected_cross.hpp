@@ -14,7 +14,7 @@ namespace hugectr {
 /// float32, float16 or bfloat16. Overwrites h, z and y, which overlap nothing. Deterministic.
 struct HCTR_API ProjectedCrossFwd {
   static constexpr const char* kName = "projected_cross_fwd";
-  static constexpr std::string_view kLowered = "x0 x u v bias h z y";
+  static constexpr std::string_view k16BitFields = "x0 x u v bias h z y";
   TensorRef x0, x, u, v, bias, h, z, y;
 
   void visit(OpVisitor& visitor) {
@@ -39,7 +39,7 @@ struct HCTR_API ProjectedCrossFwd {
 /// Accumulates into du, dv, dbias. Deterministic.
 struct HCTR_API ProjectedCrossBwd {
   static constexpr const char* kName = "projected_cross_bwd";
-  static constexpr std::string_view kLowered = "x0 x u v h z dy dx0 dx dz dh";
+  static constexpr std::string_view k16BitFields = "x0 x u v h z dy dx0 dx dz dh";
   TensorRef x0, x, u, v, h, z, dy, dx0, dx, du, dv, dbias, dz, dh, partial;
   bool accumulate = false;
   bool x_is_x0 = false;

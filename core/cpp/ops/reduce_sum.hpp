@@ -15,7 +15,7 @@ namespace hugectr {
 /// float16 or bfloat16; sums are float32. Overwrites y; y does not overlap x. Deterministic.
 struct HCTR_API ReduceSumFwd {
   static constexpr const char* kName = "reduce_sum_fwd";
-  static constexpr std::string_view kLowered = "x y";
+  static constexpr std::string_view k16BitFields = "x y";
   TensorRef x, y;
   std::int64_t axis = 1;
 
@@ -31,7 +31,7 @@ struct HCTR_API ReduceSumFwd {
 /// in the forward. Overwrites dx.
 struct HCTR_API ReduceSumBwd {
   static constexpr const char* kName = "reduce_sum_bwd";
-  static constexpr std::string_view kLowered = "dy dx";
+  static constexpr std::string_view k16BitFields = "dy dx";
   TensorRef dy, dx;
   std::int64_t axis = 1;
 

@@ -15,7 +15,7 @@ namespace hugectr {
 /// dx), and the backward of add_fwd.
 struct HCTR_API ReshapeFwd {
   static constexpr const char* kName = "reshape_fwd";
-  static constexpr std::string_view kLowered = "x y";
+  static constexpr std::string_view k16BitFields = "x y";
   TensorRef x, y;
 
   void visit(OpVisitor& v) {

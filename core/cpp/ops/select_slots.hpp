@@ -16,7 +16,7 @@ namespace hugectr {
 /// allowed. y: (b, k * d), of the dtype of x. Overwrites y; y does not overlap x. Deterministic.
 struct HCTR_API SelectSlotsFwd {
   static constexpr const char* kName = "select_slots_fwd";
-  static constexpr std::string_view kLowered = "x y";
+  static constexpr std::string_view k16BitFields = "x y";
   TensorRef x, y;
   std::vector<std::int64_t> slots;
 
@@ -33,7 +33,7 @@ struct HCTR_API SelectSlotsFwd {
 /// CUDA rounds 16-bit sums after every fourth pick of one slot.
 struct HCTR_API SelectSlotsBwd {
   static constexpr const char* kName = "select_slots_bwd";
-  static constexpr std::string_view kLowered = "dy dx";
+  static constexpr std::string_view k16BitFields = "dy dx";
   TensorRef dy, dx;
   std::vector<std::int64_t> slots;
 

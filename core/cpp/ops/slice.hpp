@@ -19,7 +19,7 @@ namespace hugectr {
 /// dxs).
 struct HCTR_API SliceFwd {
   static constexpr const char* kName = "slice_fwd";
-  static constexpr std::string_view kLowered = "x ys";
+  static constexpr std::string_view k16BitFields = "x ys";
   TensorRef x;
   std::vector<TensorRef> ys;
   std::vector<std::int64_t> begins;
@@ -44,7 +44,7 @@ struct HCTR_API SliceFwd {
 /// covers a column. Ranges that part axis 1 exactly need no sum: there concat_fwd does.
 struct HCTR_API SliceBwd {
   static constexpr const char* kName = "slice_bwd";
-  static constexpr std::string_view kLowered = "dys dx";
+  static constexpr std::string_view k16BitFields = "dys dx";
   std::vector<TensorRef> dys;
   TensorRef dx;
   std::vector<std::int64_t> begins;

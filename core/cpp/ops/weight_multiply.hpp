@@ -13,7 +13,7 @@ namespace hugectr {
 /// Overwrites y; y overlaps nothing. Deterministic.
 struct HCTR_API WeightMultiplyFwd {
   static constexpr const char* kName = "weight_multiply_fwd";
-  static constexpr std::string_view kLowered = "x y";
+  static constexpr std::string_view k16BitFields = "x y";
   TensorRef x, w, y;
 
   void visit(OpVisitor& v) {
@@ -32,7 +32,7 @@ struct HCTR_API WeightMultiplyFwd {
 /// order: deterministic.
 struct HCTR_API WeightMultiplyBwd {
   static constexpr const char* kName = "weight_multiply_bwd";
-  static constexpr std::string_view kLowered = "x dy dx";
+  static constexpr std::string_view k16BitFields = "x dy dx";
   TensorRef x, w, dy, dx, dw, partial;
 
   void visit(OpVisitor& v) {

@@ -16,14 +16,15 @@ inline constexpr std::size_t kRowAlign = 8;
 
 /// Mixed precision: lets ops work in `dtype` (float16 or bfloat16) where they can.
 ///
-/// A tensor that lowers becomes `dtype` when a record has it in a field its op lowers; 2-D ones of
-/// odd width get rows of a multiple of 8 elements, so that every row begins at 16 bytes. A
-/// parameter (External) that lowers stays float32; ops that lower the field read "<name>@16"
-/// instead, an External tensor of `dtype`. Everything else a record asks for in another type than
-/// the tensor has goes through a twin and a Cast record. Runs on records in their final order.
-HCTR_API void lower_precision(StepSchedule& schedule, TensorScalarType dtype);
+/// A tensor that may be 16 bits becomes `dtype` when a record has it in a field that its op takes
+/// in 16 bits; 2-D ones of odd width get rows of a multiple of 8 elements, so that every row begins
+/// at 16 bytes. A parameter (External) that may be 16 bits stays float32; ops that take the field
+/// in 16 bits read "<name>@16" instead, an External tensor of `dtype`. Everything else a record
+/// asks for in another type than the tensor has goes through a twin and a Cast record. Runs on
+/// records in their final order.
+HCTR_API void cast_to_16_bits(StepSchedule& schedule, TensorScalarType dtype);
 /// Name of a parameter's 16-bit copy.
-HCTR_API std::string lowered_name(const std::string& parameter);
+HCTR_API std::string name_in_16_bits(const std::string& parameter);
 
 /// linear_fwd + relu_fwd -> linear_fwd with Activation::Relu, and the backward pair likewise.
 HCTR_API void fuse_linear_activation(StepSchedule& schedule);
@@ -42,7 +43,7 @@ HCTR_API void fuse_linear_activation(StepSchedule& schedule);
 /// its products, forwards and backwards, would go through an aligned copy. The price is that s is
 /// written and read once for every part but the first; together those have no more columns than the
 /// parts off 16 bytes. What other ops write needs no alignment and is no reason to split.
-/// After lower_precision, which knows what 16 bytes are, and fuse_linear_activation; before
+/// After cast_to_16_bits, which knows what 16 bytes are, and fuse_linear_activation; before
 /// fuse_linear_backward, which then joins the linear of a part with the one that made the part.
 HCTR_API void split_linear_over_concat(StepSchedule& schedule);
 

@@ -31,11 +31,11 @@ struct ScheduleTensor {
   Shape shape;  ///< per device; dimension 0 of an activation is the local batch
   TensorScalarType dtype = TensorScalarType::Float32;
   TensorRole role = TensorRole::Activation;
-  int base = -1;               ///< View: the tensor whose memory this is (never itself a View)
-  std::size_t offset = 0;      ///< View: first element inside a row of base
-  std::size_t row_stride = 0;  ///< elements between rows; 0 = contiguous
-  bool kept = false;           ///< written before or read after the records: never shares memory
-  bool lowers = false;         ///< takes 16 bits when the ops that use it do (lower_precision)
+  int base = -1;                ///< View: the tensor whose memory this is (never itself a View)
+  std::size_t offset = 0;       ///< View: first element inside a row of base
+  std::size_t row_stride = 0;   ///< elements between rows; 0 = contiguous
+  bool kept = false;            ///< written before or read after the records: never shares memory
+  bool may_be_16_bits = false;  ///< takes 16 bits when the ops that use it do (cast_to_16_bits)
 };
 
 /// Elements of memory a tensor that owns its memory takes, the ends of its rows included.
@@ -75,8 +75,8 @@ class HCTR_API StepSchedule {
   void keep(const std::string& name) { tensors_[static_cast<std::size_t>(id(name))].kept = true; }
 
   /// Lets a float32 tensor take 16 bits in a network that computes in them.
-  void let_lower(const TensorRef& ref) {
-    tensors_.at(static_cast<std::size_t>(ref.id)).lowers = true;
+  void let_be_16_bits(const TensorRef& ref) {
+    tensors_.at(static_cast<std::size_t>(ref.id)).may_be_16_bits = true;
   }
 
   /// Gives the records the shapes, strides and roles tensors() has now. Passes call this last.

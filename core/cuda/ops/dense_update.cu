@@ -8,12 +8,12 @@
 namespace hugectr::cuda {
 namespace {
 
-// Everything but the rule; what is absent is null. T is the type of w_lowered, float when there
+// Everything but the rule; what is absent is null. T is the type of w_16, float when there
 // is none.
 template <class T>
 struct Parameters {
   float *w, *state0, *state1;
-  T* lowered;
+  T* rounded;
   const float *g, *lr, *unscale;
   const std::int64_t* step;
   std::size_t n;
@@ -38,11 +38,11 @@ __device__ void update_group(const Parameters<T>& p, const Rule& rule, float rat
   reinterpret_cast<Group*>(p.w)[i] = w;
   if constexpr (kStates >= 1) reinterpret_cast<Group*>(p.state0)[i] = s0;
   if constexpr (kStates >= 2) reinterpret_cast<Group*>(p.state1)[i] = s1;
-  if constexpr (!std::is_same_v<T, float>) store_narrowed<kVec>(p.lowered + i * kVec, w);
+  if constexpr (!std::is_same_v<T, float>) store_narrowed<kVec>(p.rounded + i * kVec, w);
 }
 
-// Floor: reads g, reads and writes w and the states, writes w_lowered: 12 + 8 * states bytes a
-// weight, 2 more with w_lowered.
+// Floor: reads g, reads and writes w and the states, writes w_16: 12 + 8 * states bytes a
+// weight, 2 more with w_16.
 template <class T, class Rule>
 __global__ void __launch_bounds__(kThreads)
     update_kernel(Parameters<T> p, Rule rule, bool aligned) {
@@ -69,7 +69,7 @@ void update_all(const OpContext& context, const DenseUpdate& op) {
   const Parameters<T> p{.w = op.w.ptr<float>(),
                         .state0 = op.state0.empty() ? nullptr : op.state0.ptr<float>(),
                         .state1 = op.state1.empty() ? nullptr : op.state1.ptr<float>(),
-                        .lowered = op.w_lowered.empty() ? nullptr : op.w_lowered.ptr<T>(),
+                        .rounded = op.w_16.empty() ? nullptr : op.w_16.ptr<T>(),
                         .g = op.g.ptr<float>(),
                         .lr = op.lr.ptr<float>(),
                         .unscale = op.unscale.empty() ? nullptr : op.unscale.ptr<float>(),
@@ -78,7 +78,7 @@ void update_all(const OpContext& context, const DenseUpdate& op) {
                         .inv_scale = static_cast<float>(1.0 / op.grad_scale)};
   if (p.n == 0) return;
   const bool aligned = aligned_16(p.w) && aligned_16(p.g) && aligned_16(p.state0) &&
-                       aligned_16(p.state1) && aligned_16(p.lowered);
+                       aligned_16(p.state1) && aligned_16(p.rounded);
   with_optimizer(op.params, [&]<class Rule>(const Rule& rule) {
     launch(context, "dense_update", dim3(grid_for(p.n, 4 * kThreads)), dim3(kThreads), 0,
            &update_kernel<T, Rule>, p, rule, aligned);
@@ -86,7 +86,7 @@ void update_all(const OpContext& context, const DenseUpdate& op) {
 }
 
 void dense_update_kernel(const OpContext& context, const DenseUpdate& op) {
-  const auto dtype = op.w_lowered.empty() ? TensorScalarType::Float32 : op.w_lowered.dtype;
+  const auto dtype = op.w_16.empty() ? TensorScalarType::Float32 : op.w_16.dtype;
   with_real_type(dtype, [&]<class T>(T) { update_all<T>(context, op); });
 }
 

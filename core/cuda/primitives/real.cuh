@@ -49,7 +49,7 @@ __device__ void store_narrowed(T* p, const Pack<float, V>& wide) {
   store_pack<V>(p, raw);
 }
 
-/// Calls f(T{}) with the element type of a kLowered field.
+/// Calls f(T{}) with the element type of a k16BitFields field.
 template <class F>
 void with_real_type(TensorScalarType dtype, const F& f) {
   switch (dtype) {

@@ -72,8 +72,10 @@ class DamagedNorm : public ::testing::TestWithParam<Check> {
     testing::write_bytes(folder_ / "damaged", bytes);
     const std::string list =
         testing::write_list(folder_, {folder_ / "good", folder_ / "damaged", folder_ / "good"});
-    const auto reader = make_data_reader(make_norm_source(list, layout_, GetParam(), false, policy),
-                                         layout_, 16, workers, devices_);
+    const auto reader = make_data_reader(
+        testing::norm_source(list, layout_, GetParam(), false, policy,
+                             testing::kRangeBytes[random_() % std::size(testing::kRangeBytes)]),
+        layout_, 16, workers, devices_);
     Outcome outcome;
     try {
       testing::HostBatch batch;

@@ -52,8 +52,8 @@ class DataReaderTest : public ::testing::Test {
   std::unique_ptr<IDataReader> reader(const std::string& list, std::size_t batch,
                                       std::size_t workers, bool repeat, int devices = 1,
                                       OnBadData policy = OnBadData::Error) {
-    return make_data_reader(make_norm_source(list, layout_, Check::Sum, repeat, policy), layout_,
-                            batch, workers, make_devices(devices));
+    return make_data_reader(testing::norm_source(list, layout_, Check::Sum, repeat, policy),
+                            layout_, batch, workers, make_devices(devices));
   }
 };
 
@@ -186,7 +186,7 @@ TEST_F(DataReaderTest, ABatchIsNotOverwrittenBeforeItsConsumersAreDone) {
   const std::string list = write({4000});
   const auto devices = make_devices(2);
   const auto data =
-      make_data_reader(make_norm_source(list, layout_, Check::Sum, false, OnBadData::Error),
+      make_data_reader(testing::norm_source(list, layout_, Check::Sum, false, OnBadData::Error),
                        layout_, 40, 4, devices);
   std::atomic<int> wrong{0};
   std::size_t sequence = 0;

@@ -3,7 +3,19 @@
 
 #include <stdexcept>
 
+#include "core/cpp/data/block_source.hpp"
+
 namespace hugectr::testing {
+
+std::unique_ptr<IBatchSource> norm_source(const std::string& list, const InputLayout& layout,
+                                          Check check, bool repeat, OnBadData policy,
+                                          std::uint64_t range_bytes) {
+  BlockReading reading;
+  reading.repeat = repeat;
+  reading.on_bad_data = policy;
+  return make_block_source(make_norm_format(list, layout, check, policy, nullptr, range_bytes),
+                           layout, reading);
+}
 
 HostBatch copy_batch(const Batch& batch) {
   HostBatch result;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/cpp/data/data_reader.hpp"
-#include "core/cpp/data/norm_source.hpp"
+#include "core/cpp/data/norm_format.hpp"
 
 namespace hugectr::testing {
 
@@ -129,6 +129,14 @@ inline std::vector<Sample> make_samples(const InputLayout& layout, std::size_t c
   }
   return samples;
 }
+
+/// Norm files as one process reads them, in blocks of at most about `range_bytes`.
+std::unique_ptr<IBatchSource> norm_source(const std::string& list, const InputLayout& layout,
+                                          Check check, bool repeat, OnBadData policy,
+                                          std::uint64_t range_bytes = 0);
+
+/// Sizes of blocks that change nothing of what is read: a record, a few, what a batch takes.
+inline constexpr std::uint64_t kRangeBytes[] = {1, 200, 0};
 
 /// A batch as every device together received it, copied back for comparison.
 struct HostBatch {

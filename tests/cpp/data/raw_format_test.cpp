@@ -67,5 +67,29 @@ TEST(raw_format, skipped_samples_leave_no_keys) {
   }
 }
 
+TEST(raw_format, a_refused_source_can_be_replaced) {
+  const testing::TempFolder folder;
+  testing::write_bytes(folder / "raw.bin", damaged_samples());
+  testing::write_bytes(folder / "empty.bin", "");
+  InputLayout layout = testing::make_layout(1, 1, false, {{2, 1}});
+  layout.sparse[0].is_fixed_length = true;
+  RawReading raw;
+  raw.on_bad_data = OnBadData::Skip;
+  const auto reader =
+      make_data_reader(make_block_source(make_raw_format(folder / "raw.bin", layout, raw), layout,
+                                         {.on_bad_data = OnBadData::Skip}),
+                       layout, 5, 1, ResourceManager::create({{0}}, 1));
+  testing::HostBatch first, again;
+  ASSERT_TRUE(testing::next_batch(*reader, &first));
+  // Nothing to repeat. Whoever looks at the numbers, or moves on, is answered all the same.
+  EXPECT_THROW(reader->set_source(folder / "empty.bin"), InvalidArgument);
+  EXPECT_GE(reader->metrics().rows_decoded, 5u);
+  EXPECT_THROW(reader->seek({}), InvalidArgument);
+  EXPECT_THROW(reader->acquire(), InvalidArgument);
+  reader->set_source(folder / "raw.bin");
+  ASSERT_TRUE(testing::next_batch(*reader, &again));
+  EXPECT_TRUE(first == again);
+}
+
 }  // namespace
 }  // namespace hugectr

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/cpp/base/error.hpp"
-#include "core/cpp/data/norm_source.hpp"
+#include "core/cpp/data/norm_format.hpp"
 #include "tests/cpp/data/norm_data.hpp"
 
 namespace hugectr {
@@ -23,8 +23,9 @@ class ResidentReaderTest : public ::testing::Test {
     return testing::write_list(folder_, {folder_ / name}, name + ".txt");
   }
   std::unique_ptr<IDataReader> plain(const std::string& list, bool repeat = true) {
-    return make_data_reader(make_norm_source(list, layout_, Check::Sum, repeat, OnBadData::Error),
-                            layout_, kBatch, 2, devices_);
+    return make_data_reader(
+        testing::norm_source(list, layout_, Check::Sum, repeat, OnBadData::Error), layout_, kBatch,
+        2, devices_);
   }
   std::unique_ptr<IDataReader> resident(const std::string& list, std::size_t batches,
                                         bool repeat = true) {

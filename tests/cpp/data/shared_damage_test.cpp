@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "core/cpp/base/error.hpp"
-#include "core/cpp/data/norm_ranges.hpp"
+#include "core/cpp/data/norm_format.hpp"
 #include "core/cpp/data/process_agreement.hpp"
 #include "tests/cpp/data/shared_data.hpp"
 
@@ -31,6 +31,7 @@ class SharedNormDamage : public ::testing::TestWithParam<Check> {
   std::mt19937 random_{seed_};
   TempFolder folder_;
   std::vector<std::string> files_;
+  std::uint64_t range_bytes_ = 0;  ///< of one process
 
   void SetUp() override { ::setenv("HUGECTR_LOG_LEVEL", "4", 1); }
 
@@ -82,12 +83,14 @@ class SharedNormDamage : public ::testing::TestWithParam<Check> {
     return testing::read_job(
         processes, 1, workers, 24, layout_,
         [&](const JobProcess& process) -> std::unique_ptr<IBatchSource> {
-          if (!process.group) return make_norm_source(list, layout_, GetParam(), repeat, policy);
+          if (!process.group) {
+            return testing::norm_source(list, layout_, GetParam(), repeat, policy, range_bytes_);
+          }
           BlockReading reading;
           reading.repeat = repeat;
           reading.on_bad_data = policy;
           reading.shard = {process.rank, process.size};
-          return make_block_source(make_norm_ranges(list, layout_, GetParam(), policy,
+          return make_block_source(make_norm_format(list, layout_, GetParam(), policy,
                                                     process.group->duplicate("norm"), 200),
                                    layout_, reading);
         },
@@ -99,6 +102,7 @@ TEST_P(SharedNormDamage, EndsAsItDoesForOneProcess) {
   SCOPED_TRACE(concat("seed ", seed_));
   for (int round = 0; round < 60; ++round) {
     const std::string list = write_files();
+    range_bytes_ = testing::kRangeBytes[random_() % std::size(testing::kRangeBytes)];
     for (const OnBadData policy : {OnBadData::Error, OnBadData::Skip}) {
       const bool repeat = round % 3 == 0;
       const ProcessRead expected = read(list, 1, 2, repeat, policy)[0];
@@ -145,7 +149,7 @@ TEST_P(SharedNormDamage, AChangedFileIsIndexedAnew) {
     reading.shard = {process.rank, process.size};
     const auto barrier = process.group->duplicate("barrier");
     const auto reader = make_data_reader(
-        make_block_source(make_norm_ranges(list, layout_, GetParam(), OnBadData::Error,
+        make_block_source(make_norm_format(list, layout_, GetParam(), OnBadData::Error,
                                            process.group->duplicate("norm"), 200),
                           layout_, reading),
         layout_, 16, 2, process.resources);

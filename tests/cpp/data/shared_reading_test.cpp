@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "core/cpp/base/error.hpp"
-#include "core/cpp/data/memory_source.hpp"
-#include "core/cpp/data/norm_ranges.hpp"
+#include "core/cpp/data/make_source.hpp"
+#include "core/cpp/data/norm_format.hpp"
 #include "core/cpp/data/raw_format.hpp"
 #include "core/cpp/data/resident_reader.hpp"
 #include "tests/cpp/data/shared_data.hpp"
@@ -68,9 +68,9 @@ class SharedReading : public ::testing::TestWithParam<Kind> {
     reading.shard = {process.rank, process.size};
     if (GetParam() == Kind::Norm) {
       if (!process.group) {
-        return make_norm_source(list_, layout_, Check::Sum, repeat, OnBadData::Error);
+        return testing::norm_source(list_, layout_, Check::Sum, repeat, OnBadData::Error);
       }
-      return make_block_source(make_norm_ranges(list_, layout_, Check::Sum, OnBadData::Error,
+      return make_block_source(make_norm_format(list_, layout_, Check::Sum, OnBadData::Error,
                                                 process.group->duplicate("norm"), 9000),
                                layout_, reading);
     }
@@ -275,7 +275,7 @@ TEST(SharedReadingOfMemory, EveryProcessHasAllOfIt) {
   }
   const auto read = [&](std::size_t processes) {
     return testing::read_job(processes, 1, 2, 16, layout, [&](const JobProcess&) {
-      return make_memory_source(data, layout, false);
+      return make_source({.memory = data}, layout, false, true);
     });
   };
   const std::vector<ProcessRead> both = read(2);

@@ -16,7 +16,7 @@ namespace {
 struct Twice {
   static constexpr const char* kName = "test_twice";
   static constexpr const char* kSeveralName = "several_test_twice";
-  static constexpr std::string_view kLowered = "to";
+  static constexpr std::string_view k16BitFields = "to";
   TensorRef from, to;
   void visit(OpVisitor& v) {
     v.tensor("from", Access::In, from);

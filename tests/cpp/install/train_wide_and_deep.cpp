@@ -122,7 +122,7 @@ int main(int argc, char** argv) try {
   reader.num_workers = 2;
 
   hugectr::Session session(solver, reader, make_model());
-  session.start_data_reading();
+  session.reader().start();
   for (int step = 1; step <= 200; ++step) {
     session.learning_rate_scheduler().get_next();
     if (!session.train()) return 1;

@@ -53,8 +53,8 @@ std::vector<Outcome> train(const Rows& vvgpu, EmbeddingType type, Optimizer opti
     while (session.eval()) {
     }
     outcome.metrics = session.get_eval_metrics();
-    outcome.dense = session.dense_weights();
-    const BufferBag bag = session.dump_embedding(0, false);
+    outcome.dense = session.network().dense_weights();
+    const BufferBag bag = session.table(0).dump(false);
     for (std::size_t i = 0; i < bag.size(); ++i) {
       outcome.keys.emplace_back(bag.slot_ids.empty() ? 0 : bag.slot_ids[i], bag.keys[i]);
     }

@@ -41,10 +41,10 @@ TEST(Session, EpochModeTrainsTheIncompleteBatchAndEnds) {
     int steps = 0;
     while (session.train()) ++steps;
     EXPECT_EQ(steps, 4);
-    EXPECT_TRUE(session.train_data_at_end());
+    EXPECT_TRUE(session.reader().at_end());
     EXPECT_FALSE(session.train());
-    session.set_source("");
-    EXPECT_FALSE(session.train_data_at_end());
+    session.reader().set_source("");
+    EXPECT_FALSE(session.reader().at_end());
   }
 }
 
@@ -70,12 +70,12 @@ TEST(Session, EvaluationSeesTrainedRowsOnly) {
   session.train();
   const std::set<std::int64_t> trained(data->sparse[0].keys.begin(),
                                        data->sparse[0].keys.begin() + 24 * 3);
-  EXPECT_EQ(session.dump_embedding(0, false).size(), trained.size());
+  EXPECT_EQ(session.table(0).dump(false).size(), trained.size());
   EXPECT_TRUE(session.eval());
   EXPECT_TRUE(session.eval());
-  EXPECT_EQ(session.table_stats()[0].rows, trained.size());
+  EXPECT_EQ(session.table(0).stats().rows, trained.size());
   session.train();  // the plan that was taken back is made anew
-  EXPECT_GT(session.dump_embedding(0, false).size(), trained.size());
+  EXPECT_GT(session.table(0).dump(false).size(), trained.size());
 }
 
 TEST(Session, AFullBudgetIsAnErrorBeforeTheBatchTrainsAndTheSessionLives) {
@@ -87,7 +87,7 @@ TEST(Session, AFullBudgetIsAnErrorBeforeTheBatchTrainsAndTheSessionLives) {
     std::vector<float> before;
     bool thrown = false;
     for (int i = 0; i < 4 && !thrown; ++i) {
-      before = session.dense_weights();
+      before = session.network().dense_weights();
       try {
         session.train();
       } catch (const OutOfMemory& e) {
@@ -96,8 +96,8 @@ TEST(Session, AFullBudgetIsAnErrorBeforeTheBatchTrainsAndTheSessionLives) {
       }
     }
     EXPECT_TRUE(thrown);
-    EXPECT_EQ(session.dense_weights(), before);
-    const BufferBag rows = session.dump_embedding(0, false);
+    EXPECT_EQ(session.network().dense_weights(), before);
+    const BufferBag rows = session.table(0).dump(false);
     EXPECT_LE(rows.size(), 60u);
     for (const float value : rows.vectors) EXPECT_TRUE(std::isfinite(value));
   }
@@ -107,18 +107,18 @@ TEST(Session, FrozenPartsStay) {
   const ReaderSpec reader{.num_workers = 1, .memory = random_data(24, 1)};
   Session session(small_solver(1), reader, small_model(kDistributed, Optimizer::SGD));
   session.train();
-  const auto rows = session.dump_embedding(0, false).vectors;
-  const auto dense = session.dense_weights();
+  const auto rows = session.table(0).dump(false).vectors;
+  const auto dense = session.network().dense_weights();
   session.set_trainable("emb", false);
   session.train();
-  EXPECT_EQ(session.dump_embedding(0, false).vectors, rows);
-  EXPECT_NE(session.dense_weights(), dense);
+  EXPECT_EQ(session.table(0).dump(false).vectors, rows);
+  EXPECT_NE(session.network().dense_weights(), dense);
   session.set_trainable("emb", true);
   session.set_trainable("", false);
-  const auto dense_now = session.dense_weights();
+  const auto dense_now = session.network().dense_weights();
   session.train();
-  EXPECT_NE(session.dump_embedding(0, false).vectors, rows);
-  EXPECT_EQ(session.dense_weights(), dense_now);
+  EXPECT_NE(session.table(0).dump(false).vectors, rows);
+  EXPECT_EQ(session.network().dense_weights(), dense_now);
   EXPECT_THROW(session.set_trainable("nobody", true), InvalidArgument);
 }
 
@@ -138,9 +138,9 @@ TEST(Session, MetricsAndTensors) {
   EXPECT_LT(metrics[1].second, 0.5);
   EXPECT_TRUE(std::isnan(session.get_eval_metrics()[0].second));  // taken: starts anew
   Shape shape;
-  EXPECT_EQ(session.check_out_tensor("relu1", true, &shape).size(), 24u * 8u);
+  EXPECT_EQ(session.network().check_out_tensor("relu1", true, &shape).size(), 24u * 8u);
   EXPECT_EQ(shape, (Shape{24, 8}));
-  EXPECT_THROW(session.check_out_tensor("nobody", true, &shape), InvalidArgument);
+  EXPECT_THROW(session.network().check_out_tensor("nobody", true, &shape), InvalidArgument);
 }
 
 TEST(Session, WrongModelsAreNamed) {

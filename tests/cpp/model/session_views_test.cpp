@@ -28,19 +28,19 @@ TEST(SessionViews, ShowWhatTheSessionHolds) {
   Session session(small_solver(2), reader, small_model(kLocalized, Optimizer::Adam));
   losses(session, 5);
   std::vector<float> weights, tensor;
-  for (const std::string& name : session.weight_names()) {
-    const auto part = values_of(session.weight_view(name, 1));
+  for (const std::string& name : session.network().weight_names()) {
+    const auto part = values_of(session.network().weight_view(name, 1));
     weights.insert(weights.end(), part.begin(), part.end());
   }
-  EXPECT_EQ(weights, session.dense_weights());
+  EXPECT_EQ(weights, session.network().dense_weights());
   for (const std::size_t device : {0, 1}) {
-    const auto part = values_of(session.tensor_view("relu1", true, device));
+    const auto part = values_of(session.network().tensor_view("relu1", true, device));
     tensor.insert(tensor.end(), part.begin(), part.end());
   }
-  EXPECT_EQ(tensor, session.check_out_tensor("relu1", true, nullptr));
-  EXPECT_THROW(session.tensor_view("relu1", true, 2), InvalidArgument);
-  EXPECT_THROW(session.weight_view("fc1", 0), InvalidArgument);
-  EXPECT_THROW(session.table_view(1, 0), InvalidArgument);
+  EXPECT_EQ(tensor, session.network().check_out_tensor("relu1", true, nullptr));
+  EXPECT_THROW(session.network().tensor_view("relu1", true, 2), InvalidArgument);
+  EXPECT_THROW(session.network().weight_view("fc1", 0), InvalidArgument);
+  EXPECT_THROW(session.table(1).view(0), InvalidArgument);
   EXPECT_THROW(session.wait_for_stream(nullptr), InvalidArgument);
 }
 
@@ -49,9 +49,9 @@ TEST(SessionViews, TheLastViewTakesTheModelAlongInAnyThread) {
   std::optional<Session> session(std::in_place, small_solver(2), reader,
                                  small_model(kLocalized, Optimizer::Adam));
   losses(*session, 3);
-  const TableViews table = session->table_view(0, 0);
+  const TableViews table = session->table(0).view(0);
   const std::vector<float> vectors = values_of(table.vectors);
-  TensorView view = session->tensor_view("relu1", true, 0);
+  TensorView view = session->network().tensor_view("relu1", true, 0);
   dlpack::DLManagedTensor* const shared = dlpack::export_tensor(view.ref, view.owner);
   session->train();  // leaves work queued and a plan under way
   view = {};
@@ -68,15 +68,17 @@ TEST(SessionViews, TheLastViewTakesTheModelAlongInAnyThread) {
 TEST(SessionViews, AWeightIsSetOnEveryDevice) {
   const ReaderSpec reader{.num_workers = 1, .memory = random_data(24 * 4, 1)};
   Session session(small_solver(3), reader, small_model(kLocalized, Optimizer::SGD));
-  const TensorRef weight = session.weight_view("fc1.weight", 0).ref;
+  const TensorRef weight = session.network().weight_view("fc1.weight", 0).ref;
   std::vector<float> values(weight.size());
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = 0.25f * static_cast<float>(i);
-  session.set_weight("fc1.weight", {make_ref(values.data(), weight.shape), nullptr, nullptr});
+  session.network().set_weight("fc1.weight",
+                               {make_ref(values.data(), weight.shape), nullptr, nullptr});
   for (const std::size_t device : {0, 1, 2}) {
-    EXPECT_EQ(values_of(session.weight_view("fc1.weight", device)), values);
+    EXPECT_EQ(values_of(session.network().weight_view("fc1.weight", device)), values);
   }
-  EXPECT_THROW(session.set_weight("fc1.weight", {make_ref(values.data(), {1}), nullptr, nullptr}),
-               InvalidArgument);
+  EXPECT_THROW(
+      session.network().set_weight("fc1.weight", {make_ref(values.data(), {1}), nullptr, nullptr}),
+      InvalidArgument);
 }
 
 }  // namespace

@@ -197,14 +197,14 @@ TEST(SplitLinearOverConcat, OnlyWhereItPays) {
   for (const TensorRef& ref : {in_16_bits.cross, in_16_bits.z, in_16_bits.deep, in_16_bits.both,
                                in_16_bits.y, in_16_bits.w0, in_16_bits.b0, in_16_bits.w1,
                                in_16_bits.b1, in_16_bits.s.ref("both@grad")}) {
-    in_16_bits.s.let_lower(ref);
+    in_16_bits.s.let_be_16_bits(ref);
   }
-  in_16_bits.s.let_lower(in_16_bits.x);
-  in_16_bits.s.let_lower(in_16_bits.s.ref("given"));
-  lower_precision(in_16_bits.s, TensorScalarType::BFloat16);
+  in_16_bits.s.let_be_16_bits(in_16_bits.x);
+  in_16_bits.s.let_be_16_bits(in_16_bits.s.ref("given"));
+  cast_to_16_bits(in_16_bits.s, TensorScalarType::BFloat16);
   EXPECT_TRUE(splits(in_16_bits.s));
   const auto last = records_of<LinearFwd>(in_16_bits.s).back();
-  expect_rows(in_16_bits.s, last.w, in_16_bits.s.ref(lowered_name("w1")), 12, 24);
+  expect_rows(in_16_bits.s, last.w, in_16_bits.s.ref(name_in_16_bits("w1")), 12, 24);
 }
 
 TEST(SplitLinearOverConcat, NotWhereOthersSeeTheWholeOrItsGradient) {

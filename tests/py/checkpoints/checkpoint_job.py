@@ -41,7 +41,7 @@ elif settings["action"] == "resume":
     model.save_params_to_files(str(folder / settings["again"] / "m"), 11)
     curve = losses(model, 4)
     ((keys, _),) = model.get_incremental_model()
-    assert len(keys) == len(model.session.dump_embedding(0)["keys"])
+    assert len(keys) == len(model.session.table(0).dump()["keys"])
 elif settings["action"] == "refused":  # what the model is goes on as if nothing had been asked
     curve = losses(model, 2)
     said = ""

@@ -129,7 +129,7 @@ def test_a_place_that_the_data_has_not_is_refused_before_anything_changes(saved,
     with pytest.raises(hugectr.InvalidArgument, match="there is no sample 24"):
         other.resume(saved[0])
     assert state(other) == before
-    assert other.session.train_data_at_end() == at_end
+    assert other.session.reader.at_end() == at_end
     assert other.train() == twin.train()
     assert other.get_current_loss() == twin.get_current_loss()
 
@@ -171,10 +171,10 @@ def test_what_fits_is_taken_and_what_does_not_is_left(saved):
     assert len(found.left) == 3
     assert "rows of table 'two'" in found.taken
     # The states of what was taken came along, those of the rest are new.
-    states = model.session.dense_optimizer_states().reshape(2, -1)
+    states = model.session.network.dense_optimizer_states().reshape(2, -1)
     size = b["hidden.weight"].size
     assert not states[:, :size].any()
-    theirs = old.session.dense_optimizer_states().reshape(2, -1)
+    theirs = old.session.network.dense_optimizer_states().reshape(2, -1)
     np.testing.assert_array_equal(states[:, size:], theirs[:, a["hidden.weight"].size :])
     train(model, 2)
 
@@ -192,18 +192,18 @@ def test_states_of_another_optimizer_are_left(saved):
     start = np.full(4, 0.1, np.float32).tobytes().hex()  # initial_accu_value
     for key, row in rows(model.session, 0).items():
         assert row == {"vector": rows(old.session, 0)[key]["vector"], "state0": start}
-    assert (model.session.dense_optimizer_states() == np.float32(0.1)).all()
+    assert (model.session.network.dense_optimizer_states() == np.float32(0.1)).all()
     train(model, 2)
 
 
 def test_a_place_that_the_data_has_not_is_left(saved):
     model = build(**ADAM, norm=True, source=fewer_samples())
     train(model, 1)
-    place = model.session.data_position()
+    place = model.session.reader.position()
     found = model.resume(saved[0], strict=False)
     assert [line for line in found.left if "there is no sample 24" in line] == list(found.left)
     assert len(found.left) == 1
-    assert model.session.data_position() == place
+    assert model.session.reader.position() == place
     assert rows(model.session, 0) == rows(saved[1].session, 0)
     train(model, 1)
 
@@ -296,9 +296,9 @@ def test_an_interruption_leaves_the_model_as_it_was(saved, monkeypatch, error):
     before = state(model)
     real = restore.load_table
 
-    def interrupted(session, index, reader, group):
-        real(session, index, reader, group)
-        if index == 1:
+    def interrupted(table, reader, group):
+        real(table, reader, group)
+        if table.name() == "two":
             raise error
 
     monkeypatch.setattr(restore, "load_table", interrupted)
@@ -367,11 +367,11 @@ def test_a_place_refused_by_one_process_moves_none(tmp_path):
     def resume(group):
         models[group.rank] = model = FakeModel(group, 3)
         if group.rank == 1:
-            model.session.last_sample = 20
+            model.session.reader.last_sample = 20
         model.resume(tmp_path)
 
     for _, error in run_job(3, resume):
         assert isinstance(error, hugectr.InvalidArgument)
         assert "process 1: there is no sample 70" in str(error)
-    assert [model.session.data_position()["sample"] for model in models.values()] == [0, 0, 0]
+    assert [model.session.reader.position()["sample"] for model in models.values()] == [0, 0, 0]
     assert all_rows(models.values()) == {}

@@ -230,7 +230,7 @@ def test_the_same_step_again_is_there_at_every_moment(tmp_path, monkeypatch, has
     assert names(tmp_path) == ["step-0000000001"]
     model = model_at(0, {})
     model.resume(tmp_path)
-    assert list(model.session.rows) == [(0, 7)]
+    assert list(model.session.table(0).rows) == [(0, 7)]
 
 
 def test_who_resumes_from_a_half_way_exchange_builds_no_delta_on_its_name(tmp_path):

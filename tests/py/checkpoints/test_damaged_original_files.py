@@ -139,11 +139,11 @@ def test_files_that_fit_take_no_memory_for_others(prefix):
     with pytest.raises(hugectr.DataError, match="key has 137438953472 rows"):
         fresh.load_sparse_weights({"one": f"{prefix}0_sparse_2.model"})
     assert rows(fresh.session, 0) == {}
-    assert np.isfinite(fresh.session.dense_weights()).all()
+    assert np.isfinite(fresh.session.network.dense_weights()).all()
 
 
 def test_rows_over_the_budget_leave_the_table_alone(model, tmp_path):
-    parts = model.session.embedding_parts(0)
+    parts = model.session.table(0).parts()
     rows_before, count = rows(model.session, 0), 65536 + 1
     assert rows_before
     folder = tmp_path / "large"

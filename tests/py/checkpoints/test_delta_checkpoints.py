@@ -93,9 +93,9 @@ def test_what_can_not_be_a_delta_is_full(tmp_path):
     losses(model, 2)
     elsewhere = model.save(tmp_path / "b", delta=True)
     losses(model, 2)
-    bag = model.session.dump_embedding(0, True)
-    model.session.reset_embedding(0)  # forgets rows
-    model.session.load_embedding(0, bag)
+    bag = model.session.table(0).dump(True)
+    model.session.table(0).reset()  # forgets rows
+    model.session.table(0).load(bag)
     forgotten = model.save(tmp_path / "b", delta=True)
     for path in (first, same, elsewhere, forgotten):
         assert "chain" not in read_manifest(path)
@@ -108,8 +108,8 @@ def test_rows_that_a_caller_loads_are_in_the_delta(tmp_path):
     model = make()
     losses(model, 2)
     model.save(tmp_path, delta=True)
-    model.session.load_embedding(
-        0, {"keys": [10**9], "slot_ids": None, "vectors": np.ones((1, 4), np.float32)}
+    model.session.table(0).load(
+        {"keys": [10**9], "slot_ids": None, "vectors": np.ones((1, 4), np.float32)}
     )
     losses(model, 1)
     model.save(tmp_path, delta=True)
@@ -215,7 +215,7 @@ def test_a_job_of_any_size_replays_a_chain(tmp_path, localized):
 def test_get_incremental_model():
     model = make(devices=2)
     losses(model, 3)
-    before = model.session.dump_embedding(0)
+    before = model.session.table(0).dump()
     ((keys, vectors),) = model.get_incremental_model()
     np.testing.assert_array_equal(keys, before["keys"])
     np.testing.assert_array_equal(vectors, before["vectors"])
@@ -229,15 +229,15 @@ def test_get_incremental_model():
         assert keys.dtype == np.int64
         assert len(keys) < len(server)
         server |= dict(zip(keys.tolist(), vectors, strict=True))
-        after = model.session.dump_embedding(0)
+        after = model.session.table(0).dump()
         np.testing.assert_array_equal(
             np.array([server[key] for key in after["keys"].tolist()]), after["vectors"]
         )
         assert len(server) == len(after["keys"])
-    model.session.reset_embedding(0)
+    model.session.table(0).reset()
     losses(model, 1)
     ((keys, _),) = model.get_incremental_model()  # rows were forgotten: all
-    np.testing.assert_array_equal(keys, model.session.dump_embedding(0)["keys"])
+    np.testing.assert_array_equal(keys, model.session.table(0).dump()["keys"])
 
 
 def test_an_update_of_all_rows_makes_a_delta_of_all_rows(tmp_path, capfd):
@@ -245,6 +245,6 @@ def test_an_update_of_all_rows_makes_a_delta_of_all_rows(tmp_path, capfd):
     for _ in range(2):
         losses(model, 2)
         path = model.save(tmp_path, delta=True)
-    assert read_manifest(path)["tables"][0]["rows"] == len(model.session.dump_embedding(0)["keys"])
+    assert read_manifest(path)["tables"][0]["rows"] == len(model.session.table(0).dump()["keys"])
     assert "update_type Global" in capfd.readouterr().out
     assert json.loads((path / "manifest.json").read_text())["chain"]

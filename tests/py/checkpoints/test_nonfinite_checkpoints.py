@@ -26,10 +26,10 @@ def spoil(model, where, value):
     """Put a value where it must not be, on the process that has the row."""
     if where == "dense":
         model.session.values["dense"][4] = value
-    elif (0, 137) in model.session.rows:
-        row = np.array(model.session.rows[0, 137])
+    elif (0, 137) in model.session.table(0).rows:
+        row = np.array(model.session.table(0).rows[0, 137])
         row[0 if where == "vector" else 1, DIM - 1] = value
-        model.session.rows[0, 137] = row
+        model.session.table(0).rows[0, 137] = row
 
 
 @pytest.mark.parametrize("background", [False, True])
@@ -69,7 +69,7 @@ def test_it_is_refused_named_and_saved_only_on_demand(
 
 def test_the_slot_is_named_too(tmp_path):
     model = model_at(1, localized=True)
-    model.session.rows[0, 7] = np.full((2, DIM), np.inf)
+    model.session.table(0).rows[0, 7] = np.full((2, DIM), np.inf)
     with pytest.raises(DataError, match="first of key 7 of slot 0"):
         model.save(tmp_path)
     assert list(tmp_path.iterdir()) == []

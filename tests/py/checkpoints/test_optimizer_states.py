@@ -44,7 +44,7 @@ def _setup(optimizer: str, devices: int = 1, embedding: str = TYPES[0], d: int =
 
 
 def _rows(model: hugectr.Model) -> dict[str, npt.NDArray[np.generic]]:
-    bag = model.session.dump_embedding(0, True)
+    bag = model.session.table(0).dump(True)
     return {"keys": bag["keys"], "vectors": bag["vectors"]} | {
         f"state{i}": state for i, state in enumerate(bag["states"])
     }
@@ -93,7 +93,8 @@ def test_resume_is_exact(optimizer: str, devices: int, tmp_path: Path) -> None:
     np.testing.assert_array_equal(losses(second, 25), wanted[15:])
     _assert_same(_rows(second), _rows(whole))
     np.testing.assert_array_equal(
-        second.session.dense_optimizer_states(), whole.session.dense_optimizer_states()
+        second.session.network.dense_optimizer_states(),
+        whole.session.network.dense_optimizer_states(),
     )
     assert checkpoints.verify(path)["step"] == 15
 
@@ -132,7 +133,8 @@ def test_original_layout_round_trip(optimizer: str, d: int, tmp_path: Path) -> N
         fresh.load_sparse_optimizer_states([str(tmp_path / "m0_opt_sparse_10.model")])
         _assert_same(_rows(fresh), rows)
         np.testing.assert_array_equal(
-            fresh.session.dense_optimizer_states(), model.session.dense_optimizer_states()
+            fresh.session.network.dense_optimizer_states(),
+            model.session.network.dense_optimizer_states(),
         )
 
     converted = from_original(tmp_path / "m_dense_10.model", tmp_path / "native", ["emb"])
@@ -157,7 +159,7 @@ def test_the_files_of_a_job_are_those_of_one_process(
     fresh = make_model(replace(_setup(optimizer, 3, TYPES[1]), seed=99))
     fresh.load_sparse_weights([str(tmp_path / "job0_sparse_10.model")])
     states = str(tmp_path / "job0_opt_sparse_10.model")
-    original_load.load_states(fresh.session, 0, states, SoloGroup())
+    original_load.load_states(fresh.session.table(0), states, SoloGroup())
     _assert_same(_rows(fresh), _rows(model))
 
 
@@ -194,11 +196,11 @@ def test_states_of_another_width_are_refused(tmp_path: Path) -> None:
             model.load_sparse_optimizer_states([str(tmp_path / f"{other}0_opt_sparse_3.model")])
         with pytest.raises(hugectr.InvalidArgument, match=r"state0 \(one number a row\)"):
             model.resume(tmp_path / f"{other}_native")
-        bag = model.session.dump_embedding(0, True)
+        bag = model.session.table(0).dump(True)
         width = bag["states"][0].shape[1]
         bag["states"] = [np.ones((len(bag["keys"]), D if width == 1 else 1), np.float32)]
         with pytest.raises(hugectr.InvalidArgument, match="numbers a row"):
-            model.session.load_embedding(0, bag)
+            model.session.table(0).load(bag)
         _assert_same(_rows(model), before)
 
 
@@ -221,9 +223,9 @@ def test_rows_and_dense_weights_begin_with_the_start_value(optimizer: str) -> No
     model.add(layer(t.InnerProduct, ["flat"], ["logit"], num_output=1))
     model.add(layer(t.BinaryCrossEntropyLoss, ["logit", "label"], ["loss"]))
     model.compile()
-    assert (model.session.dense_optimizer_states() == np.float32(0.75)).all()
+    assert (model.session.network.dense_optimizer_states() == np.float32(0.75)).all()
     model.set_table_rows("emb", np.array([5, 10**6]), np.ones((2, D), np.float32))
-    (state,) = model.session.dump_embedding(0, True)["states"]
+    (state,) = model.session.table(0).dump(True)["states"]
     assert state.shape == (2, 1 if optimizer in ROW_WISE else D)
     assert (state == np.float32(0.75)).all()
 
@@ -235,11 +237,11 @@ def test_one_number_a_row_is_seen_in_views_and_in_memory() -> None:
     rows = row_wise.table("emb")
     (state,) = rows.states
     assert tuple(state.shape) == (len(rows.keys), 1)
-    dumped = row_wise.session.dump_embedding(0, True)
+    dumped = row_wise.session.table(0).dump(True)
     np.testing.assert_array_equal(
         np.sort(np.from_dlpack(state).ravel()), np.sort(dumped["states"][0].ravel())
     )
-    assert row_wise.session.embedding_parts(0)["state0"] == ("float32", (1,))
+    assert row_wise.session.table(0).parts()["state0"] == ("float32", (1,))
     keys = np.arange(10**6, 10**6 + 30_000)
     bytes_of = []
     for model in (plain, row_wise):
@@ -253,11 +255,13 @@ def test_one_number_a_row_is_seen_in_views_and_in_memory() -> None:
 def test_the_dense_network_follows_the_rule(optimizer: str) -> None:
     """A dense weight is a row of its own."""
     model = make_model(_setup(optimizer))
-    before = model.session.dense_weights().astype(np.float64)
+    before = model.session.network.dense_weights().astype(np.float64)
     states = [np.zeros_like(before) for _ in range(STATES[optimizer])]
     assert model.train()
-    after = model.session.dense_weights()
-    found = model.session.dense_optimizer_states().reshape(len(states), -1).astype(np.float64)
+    after = model.session.network.dense_weights()
+    found = (
+        model.session.network.dense_optimizer_states().reshape(len(states), -1).astype(np.float64)
+    )
     # The gradient is what the state says: its square (sign lost), or z with w known.
     size = np.sqrt(found[0])
     sign = -np.sign(after - before) if optimizer == "RowWiseAdaGrad" else None

@@ -85,7 +85,7 @@ def test_any_number_of_processes_loads(tmp_path, saving, loading, localized):
     loaded, _ = load(tmp_path, loading, loading, localized)
     assert all_rows(loaded) == all_rows(saved)
     for model in loaded:
-        assert model.session.dense_weights().tolist() == [3] * 5
+        assert model.session.network.dense_weights().tolist() == [3] * 5
 
 
 @pytest.mark.parametrize("localized", [False, True])
@@ -168,12 +168,12 @@ def test_errors_reach_all_and_the_table_stays(tmp_path, monkeypatch):
     def loading(group):
         model = FakeModel(group, 3)
         model.train({(0, k): 1 for k in range(30)}, 0)
-        model.session.budget = 40 if group.rank == 1 else None
-        before = dict(model.session.rows)
+        model.session.table(0).budget = 40 if group.rank == 1 else None
+        before = dict(model.session.table(0).rows)
         try:
             model.load_sparse_weights([table])
         finally:
-            assert model.session.rows.keys() == before.keys()
+            assert model.session.table(0).rows.keys() == before.keys()
 
     for _, error in run_job(3, loading):
         assert isinstance(error, OutOfMemory)

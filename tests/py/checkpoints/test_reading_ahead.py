@@ -49,9 +49,10 @@ def test_an_error_in_the_middle_leaves_no_thread(tmp_path, monkeypatch, processe
     def load(group):
         model = FakeModel(group, 2)
         if how == "full":
-            model.session.budget = 40
+            model.session.table(0).budget = 40
         if how == "interrupted":
-            real = model.session.load_embedding
+            table = model.session.table(0)
+            real = table.load
 
             def interrupted(*arguments):
                 calls.append(1)
@@ -59,7 +60,7 @@ def test_an_error_in_the_middle_leaves_no_thread(tmp_path, monkeypatch, processe
                     raise KeyboardInterrupt
                 real(*arguments)
 
-            model.session.load_embedding = interrupted
+            table.load = interrupted
         model.resume(tmp_path)
 
     gc.disable()  # what is left to it stays

@@ -58,8 +58,8 @@ def test_any_number_of_processes_to_any_other(tmp_path, saving, loading, localiz
     assert len(all_rows(saved)) == len(ROWS)
     for model in loaded:
         assert model.session.step() == 7
-        assert model.session.data_position() == place(70)
-        assert model.session.dense_weights().tolist() == [7] * 5
+        assert model.session.reader.position() == place(70)
+        assert model.session.network.dense_weights().tolist() == [7] * 5
     path = checkpoints.latest(tmp_path)
     manifest = checkpoints.verify(path)
     assert len(manifest["tables"][0]["shards"]) == saving
@@ -250,7 +250,7 @@ def test_a_table_that_is_full_on_one_process_fails_all(tmp_path):
 
     def work(group):
         model = FakeModel(group, 3)
-        model.session.budget = 5 if group.rank == 2 else None
+        model.session.table(0).budget = 5 if group.rank == 2 else None
         model.resume(tmp_path)
 
     for _, error in run_job(3, work):
@@ -263,7 +263,7 @@ def test_an_empty_table_and_one_process_without_rows(tmp_path):
     assert all_rows(resume(tmp_path, 3, 3)[0]) == {}
     rows = {(0, key): key for key in range(0, 20, 2)}
     saved = save(tmp_path, 2, 2, rows=rows, step=8)
-    assert len(saved[1].session.rows) == 0
+    assert len(saved[1].session.table(0).rows) == 0
     assert all_rows(resume(tmp_path, 1, 1)[0]) == all_rows(saved)
 
 

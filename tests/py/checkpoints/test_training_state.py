@@ -38,13 +38,13 @@ def state(rows=(), step=0, **kind):
     """A state that has trained so many rows."""
     made = FakeState(SoloGroup(), 2, **kind)
     for key in rows:
-        made.session.put(key % 3, key, np.full((2, DIM), key + step))
+        made.session.table(0).put(key % 3, key, np.full((2, DIM), key + step))
     made.session.set_step(step)
     return made
 
 
 def rows_of(one):
-    return {row: values.tolist() for row, values in one.session.rows.items()}
+    return {row: values.tolist() for row, values in one.session.table(0).rows.items()}
 
 
 def test_what_is_asked_of_a_state():
@@ -110,8 +110,8 @@ def test_an_unusable_state_is_not_saved(tmp_path):
 
 def test_a_part_of_the_state_is_taken_by_marks():
     one = state(range(5), 2)
-    mark = one.session.mark_embedding(0)
-    one.session.put(1, 40, np.ones((2, DIM)))
+    mark = one.session.table(0).mark()
+    one.session.table(0).put(1, 40, np.ones((2, DIM)))
     snapshot = take(OnlyTheProtocol(one), marks=[mark])
     assert snapshot.tables[0].rows == 1
     assert inspect.signature(take).parameters["state"].annotation == "TrainingState"

@@ -109,12 +109,12 @@ def test_model_inspect(saved):
     assert done.returncode == 0, done.stdout
     found = {report["path"].rsplit("/", 1)[1]: report for report in json.loads(done.stdout)}
     table = found["m0_sparse_4.model"]
-    bag = model.session.dump_embedding(0)
+    bag = model.session.table(0).dump()
     assert (table["rows"], table["vec_size"]) == (len(bag["keys"]), 8)
     assert sum(table["slots"].values()) == table["rows"]
     assert table["maximum"] == pytest.approx(float(bag["vectors"].max()))
     dense = found["m_dense_4.model"]
-    assert dense["values"] == model.session.dense_weights().size
+    assert dense["values"] == model.session.network.dense_weights().size
     assert dense["batch_norm_layers"] == [16]
     assert "rows x 8, 4 slots" in hctr("model", "inspect", folder).stdout
 

@@ -62,7 +62,7 @@ def test_inspect_of_a_checkpoint(saved):
     done = hctr("model", "inspect", path, "--json")
     assert done.returncode == 0, done.stderr
     (report,) = json.loads(done.stdout)
-    rows = len(model.session.dump_embedding(0)["keys"])
+    rows = len(model.session.table(0).dump()["keys"])
     assert report["step"] == 4
     assert report["tables"][0]["rows"] == rows
     assert f"{rows:,} rows x 8, 1 shards" in hctr("model", "inspect", path.parent).stdout
@@ -129,7 +129,7 @@ def test_to_the_original_layout_and_back(saved, make_model):
 
 def test_export(saved):
     folder, model, path = saved
-    bag = model.session.dump_embedding(0)
+    bag = model.session.table(0).dump()
     dense = {name: np.array(model.dense_weight(name)) for name in model.dense_weight_names()}
     table = {"vectors.key": bag["keys"], "vectors.vector": bag["vectors"]}
     if bag["slot_ids"] is not None:
@@ -168,4 +168,4 @@ def test_a_checkpoint_that_names_no_tensors_is_exported_flat(saved):
     manifest = checkpoints.verify(path) | {"dense_tensors": []}
     (name,) = dense_tensors((path, manifest)).keys()
     assert name == "dense"
-    assert model.session.dense_weights().size > 0
+    assert model.session.network.dense_weights().size > 0

@@ -138,7 +138,9 @@ def test_graph_round_trip_gives_the_same_model(make_model, tmp_path):
     for each in (model, again):
         for _ in range(5):
             each.train()
-    np.testing.assert_array_equal(model.session.dense_weights(), again.session.dense_weights())
+    np.testing.assert_array_equal(
+        model.session.network.dense_weights(), again.session.network.dense_weights()
+    )
 
 
 @pytest.mark.parametrize(

@@ -212,7 +212,7 @@ def test_a_bad_column_is_named_and_a_bad_row_can_be_skipped(tmp_path, change, wo
         settings["on_bad_data"] = "skip"
         model = build(DataReaderType_t.Parquet, str(path), repeat=False, **settings)
         assert len(losses(model, 10)) == -(-ROWS // 96)
-        assert model.session.reader_metrics(True)["bad_samples"] == 1
+        assert model.session.reader.metrics(True)["bad_samples"] == 1
 
 
 def test_missing_column_is_named_with_those_there(tmp_path):
@@ -232,7 +232,7 @@ def test_negative_counts_of_integer_raw(tmp_path):
         DataReaderType_t.Raw, str(path), slot_size_array=SIZES, on_bad_data="skip", repeat=False
     )
     losses(model, 10)
-    assert model.session.reader_metrics(True)["bad_samples"] == 1
+    assert model.session.reader.metrics(True)["bad_samples"] == 1
 
 
 @pytest.mark.parametrize("kind", ["Raw", "RawAsync"])

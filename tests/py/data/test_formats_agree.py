@@ -87,7 +87,7 @@ def test_an_epoch_is_every_row_once(data, name):
     model = model_of(data, name, repeat=False, num_workers=3)
     found = losses(model, 1000)
     assert len(found) == -(-ROWS // 96)
-    assert model.session.reader_metrics(True)["rows_decoded"] == ROWS
+    assert model.session.reader.metrics(True)["rows_decoded"] == ROWS
 
 
 @pytest.mark.parametrize("name", list(NAMES))
@@ -95,19 +95,19 @@ def test_a_position_is_exact(data, wanted, name):
     for steps in (1, 7, 20):
         first = model_of(data, name)
         losses(first, steps)
-        position = first.session.data_position()
+        position = first.session.reader.position()
         second = model_of(data, name, num_workers=2)
-        second.session.set_data_position(position)
+        second.session.reader.set_position(position)
         fresh = model_of(data, name)
         fresh.start_data_reading()
         # The same untrained model over the rest of the data of the one and the other.
         rest = losses(second, 5)
         skipped = model_of(data, name)
-        skipped.session.set_data_position({**position})
+        skipped.session.reader.set_position({**position})
         assert losses(skipped, 5) == rest
         for _ in range(steps):
             fresh.train()
-        assert fresh.session.data_position() == position
+        assert fresh.session.reader.position() == position
     assert position["epoch"] == 1
 
 

@@ -122,10 +122,10 @@ def reserved_key(device: str, i64: bool, devices: tuple[int, ...] = (0,)) -> Non
     place = ("'table'", "sample 5, slot 3", str(RESERVED[i64]), "give this key another number")
     model = build(device, dataset(keys), devices=devices, i64=i64)
     train(model, 2)
-    before = model.session.dump_embedding(0, True)
+    before = model.session.table(0).dump(True)
     with error(hugectr.InvalidArgument, *place):
         model.train()
-    after = model.session.dump_embedding(0, True)
+    after = model.session.table(0).dump(True)
     for name in ("keys", "vectors"):
         np.testing.assert_array_equal(after[name], before[name])
     assert np.isfinite(train(model, 5)).all()
@@ -194,7 +194,7 @@ def growing_runs_out(
     data = dataset(keys.reshape(-1, SLOTS))
     calm = build(device, data, vec=vec, batch=batch)
     expected = train(calm, steps)
-    rows = calm.session.dump_embedding(0, True)
+    rows = calm.session.table(0).dump(True)
     del calm
 
     model = build(device, data, vec=vec, batch=batch)
@@ -212,6 +212,6 @@ def growing_runs_out(
     assert 3 <= len(losses) < steps
     losses += train(model, steps - len(losses))
     np.testing.assert_array_equal(losses, expected)
-    again = model.session.dump_embedding(0, True)
+    again = model.session.table(0).dump(True)
     for name in ("keys", "vectors", "states"):
         np.testing.assert_array_equal(again[name], rows[name])

@@ -45,9 +45,9 @@ def model_of(data, l2=0.0, **solver):
     }
     model.add(layer(t.BinaryCrossEntropyLoss, ["logit", "label"], ["loss"], **penalty))
     model.compile()
-    weights = np.zeros_like(model.session.dense_weights())
+    weights = np.zeros_like(model.session.network.dense_weights())
     weights[0] = 1
-    model.session.set_dense_weights(weights)
+    model.session.network.set_dense_weights(weights)
     return model
 
 

@@ -218,9 +218,9 @@ def test_target_in_epoch_mode(make_model, capsys):
 def test_a_loss_that_is_no_number_ends_the_training(make_model):
     model = make_model()
     model.compile()
-    weights = model.session.dense_weights()
+    weights = model.session.network.dense_weights()
     weights[:] = math.nan
-    model.session.set_dense_weights(weights)
+    model.session.network.set_dense_weights(weights)
     with pytest.raises(RuntimeError, match="Loss cannot converge"):
         model.fit(max_iter=10, display=2, eval_interval=0, snapshot=0)
 

@@ -135,10 +135,10 @@ def outcome(model: hugectr.Model, steps: int = 10) -> dict[str, np.ndarray]:
         assert model.train()
         losses.append(model.get_current_loss())
     assert model.eval()
-    found = {"losses": np.array(losses), "weights": model.session.dense_weights()}
+    found = {"losses": np.array(losses), "weights": model.session.network.dense_weights()}
     found["evaluated"] = np.array([value for _, value in model.get_eval_metrics()])
-    for i in range(model.session.num_embeddings()):
-        bag = model.session.dump_embedding(i, True)
+    for i, table in enumerate(model.session.tables()):
+        bag = table.dump(True)
         for name in ("keys", "slot_ids", "vectors"):
             if bag[name] is not None:
                 found[f"table {i} {name}"] = bag[name]

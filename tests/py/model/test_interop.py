@@ -78,7 +78,7 @@ def test_evaluation_tensors(model):
 def test_dense_weights_can_be_read_and_written(model):
     names = model.dense_weight_names()
     assert {"fc1.weight", "fc1.bias"} <= set(names)
-    flat = model.session.dense_weights()
+    flat = model.session.network.dense_weights()
     parts = [np.asarray(model.dense_weight(name)).ravel() for name in names]
     np.testing.assert_array_equal(np.concatenate(parts), flat)
     weight = np.asarray(model.dense_weight("fc1.weight"))
@@ -97,11 +97,11 @@ def test_dense_weights_can_be_read_and_written(model):
             np.testing.assert_array_equal(shown, values)
     flat = rng.standard_normal(flat.size).astype(np.float32)
     model.set_dense_weights(Foreign(flat))
-    np.testing.assert_array_equal(model.session.dense_weights(), flat)
+    np.testing.assert_array_equal(model.session.network.dense_weights(), flat)
 
 
 def test_table_rows(model):
-    bag = model.session.dump_embedding(0, True)
+    bag = model.session.table(0).dump(True)
     stored = {
         (slot, key): (vector, [state[i] for state in bag["states"]])
         for i, (slot, key, vector) in enumerate(
@@ -147,7 +147,7 @@ def test_a_view_stays_good_while_the_table_grows(make_model):
     np.testing.assert_array_equal(np.asarray(grown.vectors)[len(first) :], vectors[order])
     model.train()
     shown = np.asarray(first.vectors)
-    bag = model.session.dump_embedding(0)
+    bag = model.session.table(0).dump()
     by_key = dict(zip(zip(bag["slot_ids"], bag["keys"], strict=True), bag["vectors"], strict=True))
     for slot_id, key, vector in zip(np.asarray(first.slot_ids), keys, shown, strict=True):
         np.testing.assert_array_equal(by_key[slot_id, key], vector)
@@ -367,7 +367,7 @@ def test_rows_may_be_views_of_the_table_itself(model):
         keys, slots = (np.array(part) for part in (table.keys, table.slot_ids))
         wanted = np.array(table.vectors)[::-1]
         model.set_table_rows("vectors", keys[::-1], table.vectors, slots[::-1])
-        bag = model.session.dump_embedding(0, True)
+        bag = model.session.table(0).dump(True)
         found = dict(
             zip(zip(bag["slot_ids"], bag["keys"], strict=True), bag["vectors"], strict=True)
         )
@@ -389,8 +389,8 @@ def test_rows_may_lie_anywhere(model):
     wide = np.repeat(vectors, 2, axis=1)[:, ::2]
     for given in (shifted(vectors), wide, vectors.astype(np.float64)):
         bag = {"keys": shifted(keys), "slot_ids": shifted(slots), "vectors": given, "states": []}
-        model.session.load_embedding(0, bag)
-        found = model.session.dump_embedding(0)
+        model.session.table(0).load(bag)
+        found = model.session.table(0).dump()
         at = np.isin(found["keys"], keys)
         order = np.argsort(found["keys"][at])
         np.testing.assert_array_equal(found["vectors"][at][order], vectors)
@@ -398,7 +398,7 @@ def test_rows_may_lie_anywhere(model):
 
 
 def test_bad_rows_change_nothing(model):
-    before = model.session.dump_embedding(0, True)
+    before = model.session.table(0).dump(True)
     vectors = np.ones((2, VEC), np.float32)
     with pytest.raises(hugectr.InvalidArgument, match=rf"has {SLOTS} slots.*slot {SLOTS}"):
         model.set_table_rows("vectors", [5, 6], vectors, [0, SLOTS])
@@ -410,7 +410,7 @@ def test_bad_rows_change_nothing(model):
         model.set_table_rows("vectors", [5, 0xFFFFFFFF], vectors, [0, 1])
     with pytest.raises(hugectr.InvalidArgument, match="dtype of keys"):
         model.set_table_rows("vectors", [5.5, 6.0], vectors, [0, 1])
-    after = model.session.dump_embedding(0, True)
+    after = model.session.table(0).dump(True)
     for name in ("keys", "slot_ids", "vectors"):
         np.testing.assert_array_equal(after[name], before[name])
     model.train()
@@ -456,9 +456,9 @@ def test_training_data_from_any_array():
 def test_rows_that_are_not_finite_are_refused(model, value):
     vectors = np.ones((3, VEC), np.float32)
     vectors[1, 2] = value
-    before = model.session.dump_embedding(0)
+    before = model.session.table(0).dump()
     with pytest.raises(hugectr.InvalidArgument, match=r"row 1, of key 8: .*finite numbers"):
         model.set_table_rows("vectors", [7, 8, 9], vectors, [0, 0, 0])
-    after = model.session.dump_embedding(0)
+    after = model.session.table(0).dump()
     for name in ("keys", "vectors"):
         np.testing.assert_array_equal(before[name], after[name])

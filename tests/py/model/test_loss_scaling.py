@@ -34,10 +34,10 @@ def model(more: dict[str, Any], sample: int = 5, **setup: Any) -> hugectr.Model:
 def content(compiled: hugectr.Model) -> tuple[list[Any], dict[int, list[Any]]]:
     """Dense weights and states, and the rows by key."""
     session = compiled.session
-    bag = session.dump_embedding(0, True)
+    bag = session.table(0).dump(True)
     columns = [bag["vectors"], *bag["states"]]
     rows = {int(key): [c[i].copy() for c in columns] for i, key in enumerate(bag["keys"])}
-    return [session.dense_weights(), session.dense_optimizer_states()], rows
+    return [session.network.dense_weights(), session.network.dense_optimizer_states()], rows
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_exactly_the_step_that_overflows_is_skipped(
 
     assert np.isfinite(losses(compiled, AFTER)).all()
     assert compiled.skipped_steps() == 1
-    assert (compiled.session.dense_weights() != dense[0]).any()
+    assert (compiled.session.network.dense_weights() != dense[0]).any()
     found = content(compiled)
     assert all(np.isfinite(a).all() for a in found[0])
     assert all(np.isfinite(c).all() for columns in found[1].values() for c in columns)
@@ -80,13 +80,13 @@ def test_running_statistics_survive_a_skipped_step() -> None:
     setup = Setup("batch_norm", memory, memory, SLOTS, DENSE, batch=BATCH, lr=0.01, more=STATIC)
     compiled = make_model(setup)
     losses(compiled, GOOD)
-    (_, *before), *_ = compiled.session.non_trainables()
+    (_, *before), *_ = compiled.session.network.non_trainables()
     losses(compiled, 1)
-    (_, *after), *_ = compiled.session.non_trainables()
+    (_, *after), *_ = compiled.session.network.non_trainables()
     assert compiled.skipped_steps() == 1
     np.testing.assert_array_equal(before, after)
     losses(compiled, 1)
-    (_, *later), *_ = compiled.session.non_trainables()
+    (_, *later), *_ = compiled.session.network.non_trainables()
     assert np.isfinite(later).all()
     assert (np.asarray(later) != before).any()
 

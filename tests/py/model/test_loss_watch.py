@@ -129,7 +129,7 @@ def test_training_goes_on_from_a_checkpoint(tmp_path: Any) -> None:
     for _ in range(10):
         compiled.train()
     path = compiled.save(tmp_path)
-    weights = compiled.session.dense_weights()
+    weights = compiled.session.network.dense_weights()
     assert np.isfinite(weights).all()
     for _ in range(4):
         compiled.train()
@@ -138,7 +138,7 @@ def test_training_goes_on_from_a_checkpoint(tmp_path: Any) -> None:
     assert compiled.latest_checkpoint(tmp_path) == path
     for step in (1, 2, 7):  # noticed or not by then
         compiled.resume(path)
-        np.testing.assert_array_equal(compiled.session.dense_weights(), weights)
+        np.testing.assert_array_equal(compiled.session.network.dense_weights(), weights)
         for _ in range(step):
             compiled.train()
     compiled.resume(path)

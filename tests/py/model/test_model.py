@@ -20,7 +20,7 @@ def trained(make_model, steps=6, **settings):
 
 
 def table(model):
-    bag = model.session.dump_embedding(0)
+    bag = model.session.table(0).dump()
     return bag["keys"], bag["slot_ids"], bag["vectors"]
 
 
@@ -41,7 +41,9 @@ def test_save_and_load(make_model, tmp_path):
     other.load_dense_optimizer_states(files.dense_optimizer)
     other.load_sparse_optimizer_states({"vectors": files.sparse_optimizer(0)})
     assert other.evaluate()["AUC"] == pytest.approx(auc, abs=1e-6)
-    np.testing.assert_array_equal(model.session.dense_weights(), other.session.dense_weights())
+    np.testing.assert_array_equal(
+        model.session.network.dense_weights(), other.session.network.dense_weights()
+    )
     for ours, theirs in zip(table(model), table(other), strict=True):
         np.testing.assert_array_equal(ours, theirs)
     again = make_model(batch_norm=True)
@@ -85,20 +87,20 @@ def test_statistics_left_behind_are_reported(make_model, tmp_path, capsys):
 def test_freezing(make_model):
     model = trained(make_model)
     model.freeze_embedding("vectors")
-    dense, rows = model.session.dense_weights(), table(model)[2]
+    dense, rows = model.session.network.dense_weights(), table(model)[2]
     assert model.trainable() == (False, True)
     model.train()
     np.testing.assert_array_equal(table(model)[2], rows)
-    assert np.any(model.session.dense_weights() != dense)
+    assert np.any(model.session.network.dense_weights() != dense)
     model.unfreeze_embedding()
     model.freeze_dense()
-    dense = model.session.dense_weights()
+    dense = model.session.network.dense_weights()
     model.train()
     assert np.any(table(model)[2] != rows)
-    np.testing.assert_array_equal(model.session.dense_weights(), dense)
+    np.testing.assert_array_equal(model.session.network.dense_weights(), dense)
     model.unfreeze_dense()
     model.train()
-    assert np.any(model.session.dense_weights() != dense)
+    assert np.any(model.session.network.dense_weights() != dense)
     with pytest.raises(hugectr.InvalidArgument, match="vectors"):
         model.freeze_embedding("x")
 
@@ -107,9 +109,9 @@ def test_freezing_before_compile(make_model):
     model = make_model()
     model.freeze_dense()
     model.compile()
-    before = model.session.dense_weights()
+    before = model.session.network.dense_weights()
     model.train()
-    np.testing.assert_array_equal(model.session.dense_weights(), before)
+    np.testing.assert_array_equal(model.session.network.dense_weights(), before)
 
 
 def test_learning_rate(make_model):
@@ -120,9 +122,9 @@ def test_learning_rate(make_model):
     model.reset_learning_rate_scheduler(1.0, warmup_steps=4)
     assert schedule.get_next() == pytest.approx(0.25)
     model.set_learning_rate(0.0)
-    before = model.session.dense_weights()
+    before = model.session.network.dense_weights()
     model.train()
-    np.testing.assert_array_equal(model.session.dense_weights(), before)
+    np.testing.assert_array_equal(model.session.network.dense_weights(), before)
     with pytest.raises(hugectr.InvalidArgument, match="lr"):
         model.set_learning_rate(-1)
 

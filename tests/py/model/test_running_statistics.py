@@ -156,7 +156,7 @@ def test_dense_optimizer_states_by_name(samples, optimizer, names):
         for device in (1,)
         for weight in weights
     ]
-    states = model.session.dense_optimizer_states()
+    states = model.session.network.dense_optimizer_states()
     np.testing.assert_array_equal(np.concatenate([*flat, np.zeros(0)]), states)
     assert not names or states.any()
     for state in names:

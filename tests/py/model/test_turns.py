@@ -175,9 +175,15 @@ def test_every_public_call_takes_turns_or_says_that_it_does_not():
         if not name.startswith("_") and not hasattr(value, "__wrapped__")
     }
     assert free == {"exclusive", "fit", "save", "save_is_under_way", "wait_for_save"}
-    raw = {n for n, v in vars(_core.Session).items() if callable(v) and n[0] != "_"}
-    free = {n for n in raw if not hasattr(getattr(_core.Session, n), "__wrapped__")}
-    assert free == {"leave", "has_left"}
+    for part, without in (
+        (_core.Session, {"leave", "has_left"}),
+        (_core.SessionTable, set()),
+        (_core.SessionNetwork, set()),
+        (_core.SessionReader, set()),
+    ):
+        raw = {n for n, v in vars(part).items() if callable(v) and n[0] != "_"}
+        assert raw
+        assert {n for n in raw if not hasattr(getattr(part, n), "__wrapped__")} == without
 
 
 def test_signatures_and_documentation_are_those_of_the_calls():
@@ -190,7 +196,8 @@ def test_signatures_and_documentation_are_those_of_the_calls():
 
 @pytest.mark.parametrize("duplicate", [pickle.dumps, copy.copy, copy.deepcopy])
 def test_a_copy_is_refused_with_the_way_out(model, duplicate):
-    for thing in (model, model.session):
+    session = model.session
+    for thing in (model, session, session.table(0), session.network, session.reader):
         with pytest.raises(TypeError, match=r"save\(\).*load.*resume\(\)"):
             duplicate(thing)
 
@@ -232,10 +239,10 @@ from faults.two_threads_job import make
 from hugectr import _core
 model = make(); model.train()
 session, view = model.session, model.tensor("relu1")
-order = session.embedding_order(0)
+order = session.table(0).order()
 odd = [None, -1, 0, 10**6, "x", "", b"x", [], {}, 1.5, np.zeros(3), order, view, object()]
-skipped = {"stop_data_reading", "leave"}
-for thing in (session, view, order):
+skipped = {"stop", "leave"}
+for thing in (session, session.table(0), session.network, session.reader, view, order):
     for name in dir(type(thing)):
         if name.startswith("_") or name in skipped:
             continue
@@ -264,7 +271,8 @@ def test_objects_that_were_never_made_are_refused_not_used(tmp_path):
     done = run_child(tmp_path, UNMADE)
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.endswith("over\n")
-    for name in ("Session", "Network", "TensorView", "LearningRateScheduler", "Turn"):
+    parts = ("SessionTable", "SessionNetwork", "SessionReader")
+    for name in ("Session", *parts, "Network", "TensorView", "LearningRateScheduler", "Turn"):
         assert f"{name} refused" in done.stdout, done.stdout
 
 
@@ -278,14 +286,14 @@ def test_odd_arguments_are_errors(tmp_path):
 def test_rows_are_not_read_by_the_order_of_another_model(model):
     other = make_model(model_setup())
     other.train()
-    order = model.session.embedding_order(0)
+    order = model.session.table(0).order()
     with pytest.raises(hugectr.InvalidArgument, match="the order of another table"):
-        other.session.read_embedding(0, order, 0, len(order))
-    assert len(model.session.read_embedding(0, order, 0, len(order))["keys"]) == len(order)
+        other.session.table(0).read(order, 0, len(order))
+    assert len(model.session.table(0).read(order, 0, len(order))["keys"]) == len(order)
 
 
 def test_a_second_init_changes_nothing(model):
     session = model.session
     session.__init__(1, 2, 3)
-    assert session.num_embeddings() == 1
+    assert len(session.tables()) == 1
     assert model.train()

@@ -75,14 +75,14 @@ def test_dense_update_wants_exactly_its_states(name):
 @pytest.mark.parametrize("n", [1, 37, 4096])
 @pytest.mark.parametrize("real", HALVES, ids=lambda r: r.name)
 @pytest.mark.parametrize("name", NAMES)
-def test_dense_update_writes_the_lowered_copy(rng, name, real, n):
+def test_dense_update_writes_the_16_bit_copy(rng, name, real, n):
     w, g = (rng.standard_normal(n).astype(np.float32) for _ in range(2))
     states = [np.full(n, 0.1, np.float32) for _ in range(STATES[name])]
-    lowered = real.empty((n,))
+    rounded = real.empty((n,))
     before = w.copy()
-    run(name, w, g, states, 0.1, 1, 1.0, w_lowered=lowered)
+    run(name, w, g, states, 0.1, 1, 1.0, w_16=rounded)
     assert (w != before).any()
-    np.testing.assert_array_equal(real.values(lowered), real.values(real.store(w)))
+    np.testing.assert_array_equal(real.values(rounded), real.values(real.store(w)))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -102,14 +102,14 @@ def test_dense_update_divides_the_loss_scale_out(rng, assert_close, name):
     assert_close(w, w64)
 
 
-@pytest.mark.parametrize("lowered", [False, True])
+@pytest.mark.parametrize("rounded", [False, True])
 @pytest.mark.parametrize("name", NAMES)
-def test_dense_update_skips_a_step(rng, name, lowered):
+def test_dense_update_skips_a_step(rng, name, rounded):
     w = rng.standard_normal(50).astype(np.float32)
     g = np.full(50, np.inf, np.float32)
     g[::3] = np.nan
     states = [np.full(50, 0.1, np.float32) for _ in range(STATES[name])]
-    more = {"w_lowered": BFLOAT16.store(w)} if lowered else {}
+    more = {"w_16": BFLOAT16.store(w)} if rounded else {}
     arrays = [w, *states, *more.values()]
     before = [array.copy() for array in arrays]
     run(name, w, g, states, 0.1, 1, 1.0, unscale=np.zeros(1, np.float32), **more)
@@ -117,10 +117,10 @@ def test_dense_update_skips_a_step(rng, name, lowered):
         np.testing.assert_array_equal(found, wanted)
 
 
-def test_dense_update_wants_a_lowered_copy_of_the_same_size():
+def test_dense_update_wants_a_16_bit_copy_of_the_same_size():
     w = np.zeros(3, np.float32)
-    with pytest.raises(ValueError, match=r"w_lowered has shape \(4\), must be contiguous \(3\)"):
-        run("SGD", w, w, [], 0.1, 1, 1.0, w_lowered=np.zeros(4, np.float16))
+    with pytest.raises(ValueError, match=r"w_16 has shape \(4\), must be contiguous \(3\)"):
+        run("SGD", w, w, [], 0.1, 1, 1.0, w_16=np.zeros(4, np.float16))
 
 
 def test_dense_update_ftrl_of_a_learning_rate_of_zero_changes_nothing(rng):

@@ -8,7 +8,7 @@ import pytest
 
 from hugectr import _core
 
-#: Need a group: tests/cpp/comm and tests/cuda/communicator_test.cpp.
+#: Need a group: tests/cpp/comm and tests/cuda/comm/communicator_test.cpp.
 ELSEWHERE = {"all_reduce"}
 #: An op of several tables in one: tests/{cpp/device/several,cuda/grouped_tables}_test.cpp.
 SEVERAL = "several_"

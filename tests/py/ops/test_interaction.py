@@ -49,7 +49,7 @@ def test_interaction_bwd(rows, assert_close, batch, slots, width, wanted_gradien
 
 
 # Tensor cores take widths that are multiples of 8 and up to 63 slots; the last five are for others.
-LOWERED_SHAPES = [
+SHAPES_16 = [
     (5, 1, 8),
     (4, 3, 16),
     (33, 26, 16),
@@ -85,7 +85,7 @@ def gradients(mlp, emb, dy):
 
 
 @pytest.mark.parametrize("real", HALVES, ids=lambda r: r.name)
-@pytest.mark.parametrize(("batch", "slots", "width"), LOWERED_SHAPES)
+@pytest.mark.parametrize(("batch", "slots", "width"), SHAPES_16)
 def test_interaction_in_16_bits(rng, assert_close, lay_out, real, batch, slots, width):
     mlp = lay_out(real.store(rng.standard_normal((batch, width))))
     emb = lay_out(real.store(rng.standard_normal((batch, slots, width))))

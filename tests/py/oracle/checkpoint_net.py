@@ -150,7 +150,7 @@ def statistic_bits(values):
 
 def rows(session, index):
     """``slot:key`` -> vector, states and last step of a row, as bits."""
-    bag = session.dump_embedding(index, True)
+    bag = session.table(index).dump(True)
     found = {}
     for number, key in enumerate(bag["keys"]):
         slot = 0 if bag["slot_ids"] is None else int(bag["slot_ids"][number])
@@ -168,15 +168,15 @@ def everything(model):
     return {
         "step": session.step(),
         "seed": session.seed(),
-        "weights": bits(session.dense_weights()),
-        "states": bits(session.dense_optimizer_states()),
+        "weights": bits(session.network.dense_weights()),
+        "states": bits(session.network.dense_optimizer_states()),
         "statistics": [
             [name, statistic_bits(mean), statistic_bits(var)]
-            for name, mean, var in session.non_trainables()
+            for name, mean, var in session.network.non_trainables()
         ],
         "learning_rate": session.learning_rate_state(),
-        "loss_scaling": session.loss_scaling_state(),
-        "data_position": session.data_position(),
+        "loss_scaling": session.network.loss_scaling_state(),
+        "data_position": session.reader.position(),
         "frozen": sorted(model.frozen()),
         "fit_epoch": model.fit_epoch,
     }

@@ -35,8 +35,8 @@ class FakeOrder(list):
         return np.array([slot for slot, _ in self[begin:end]], np.uint64)
 
 
-class FakeSession:
-    """Tables as dicts of (slot, key) to rows; owners by the rules of the facts.
+class FakeTable:
+    """A table as a dict of (slot, key) to rows; owners by the rules of the facts.
 
     Parameters
     ----------
@@ -52,20 +52,20 @@ class FakeSession:
         self.stamps = {}
         self.now = self.forgotten = 0
         self.budget = None
-        self.last_sample = 1 << 40
-        self.values = {"step": 0, "dense": np.zeros(5, np.float32), "position": place(0)}
 
-    # rows
+    def name(self):
+        return "t"
+
     def process_of(self, key, slot):
         device = slot % self.devices if self.localized else (key % 2**64) % self.devices
         return device * self.processes // self.devices
 
-    def row_processes(self, index, keys, slot_ids=None):
+    def row_processes(self, keys, slot_ids=None):
         slots = np.zeros(len(keys), np.uint64) if slot_ids is None else slot_ids
         found = [self.process_of(int(k), int(s)) for k, s in zip(keys, slots, strict=True)]
         return np.array(found, np.uint32)
 
-    def embedding_placement(self, index):
+    def placement(self):
         return "by_slot" if self.localized else "by_key"
 
     def put(self, slot, key, values):
@@ -74,7 +74,7 @@ class FakeSession:
             self.rows[slot if self.localized else 0, key] = np.asarray(values)
             self.stamps[slot if self.localized else 0, key] = self.now
 
-    def embedding_parts(self, index):
+    def parts(self):
         parts = {"key": ("int64", ())}
         if self.localized:
             parts["slot"] = ("uint64", ())
@@ -84,12 +84,12 @@ class FakeSession:
             "last_step": ("int64", ()),
         }
 
-    def embedding_order(self, index, since=0):
+    def order(self, since=0):
         return FakeOrder(
             sorted(row for row in self.rows if since == 0 or self.stamps[row] >= since)
         )
 
-    def read_embedding(self, index, order, begin, end, with_states=True, out=None):
+    def read(self, order, begin, end, with_states=True, out=None):
         rows = order[begin:end]
         table = np.array([self.rows[row] for row in rows], np.float32).reshape(len(rows), 2, DIM)
         bag = {
@@ -105,11 +105,11 @@ class FakeSession:
             out["states"][0][...] = bag["states"][0]
         return bag
 
-    def dump_embedding(self, index, with_states=False):
-        order = self.embedding_order(index)
-        return self.read_embedding(index, order, 0, len(order))
+    def dump(self, with_states=False):
+        order = self.order()
+        return self.read(order, 0, len(order))
 
-    def load_embedding(self, index, bag):
+    def load(self, bag):
         slots = bag["slot_ids"] if self.localized else np.zeros(len(bag["keys"]), int)
         if bag["last_step"] is not None:
             assert np.array_equal(bag["last_step"], bag["keys"] % 7 + 1)
@@ -120,31 +120,25 @@ class FakeSession:
                 raise OutOfMemory("table is full")
             self.put(int(slot), int(key), np.stack([bag["vectors"][i], states[0][i]]))
 
-    def reset_embedding(self, index):
+    def reset(self):
         self.rows, self.stamps, self.forgotten = {}, {}, self.now
 
-    def mark_embedding(self, index):
+    def mark(self):
         self.now += 1
         return self.now
 
-    def embedding_knows_since(self, index, mark):
+    def knows_since(self, mark):
         return self.forgotten < mark <= self.now
 
-    def table_stats(self):
-        return [{"rows": len(self.rows)}]
+    def stats(self):
+        return {"rows": len(self.rows)}
 
-    # everything else
-    def check_loss(self):
-        pass
 
-    def step(self):
-        return self.values["step"]
+class FakeNetwork:
+    """Five dense weights with four states."""
 
-    def set_step(self, step):
-        self.values["step"] = step
-
-    def seed(self):
-        return 3
+    def __init__(self, values):
+        self.values = values
 
     def layers(self):
         return []
@@ -174,25 +168,67 @@ class FakeSession:
         assert values[0][0] == "norm"
         assert values[0][2].tolist() == [3, 3]
 
-    def data_position(self):
+    def loss_scaling_state(self):
+        return {"scale": 1.0, "good_steps": 0, "skipped_steps": 0}
+
+    def set_loss_scaling_state(self, state):
+        assert state == self.loss_scaling_state()
+
+
+class FakeReader:
+    """A place in the data, and how far that goes."""
+
+    def __init__(self, values):
+        self.values = values
+        self.last_sample = 1 << 40
+
+    def position(self):
         return self.values["position"]
 
-    def set_data_position(self, position):
+    def set_position(self, position):
         if position["sample"] > self.last_sample:
             raise InvalidArgument(f"there is no sample {position['sample']}")
         self.values["position"] = position
+
+
+class FakeSession:
+    """One table, a network and a reader, as the core's Session has them."""
+
+    def __init__(self, *owners):
+        self.values = {"step": 0, "dense": np.zeros(5, np.float32), "position": place(0)}
+        self._tables = [FakeTable(*owners)]
+        self.network = FakeNetwork(self.values)
+        self.reader = FakeReader(self.values)
+
+    def table(self, index):
+        return self._tables[index]
+
+    def tables(self):
+        return self._tables
+
+    def has_reader(self):
+        return True
+
+    def trains(self):
+        return True
+
+    def check_loss(self):
+        pass
+
+    def step(self):
+        return self.values["step"]
+
+    def set_step(self, step):
+        self.values["step"] = step
+
+    def seed(self):
+        return 3
 
     def learning_rate_state(self):
         return {"step": 1, "lr": 0.5}
 
     def set_learning_rate_state(self, state):
         assert state == {"step": 1, "lr": 0.5}
-
-    def loss_scaling_state(self):
-        return {"scale": 1.0, "good_steps": 0, "skipped_steps": 0}
-
-    def set_loss_scaling_state(self, state):
-        assert state == self.loss_scaling_state()
 
 
 class FakeState:
@@ -298,7 +334,7 @@ class FakeModel:
     def train(self, rows, step):
         """Set rows {(slot, key): number} on their owners and go to a step."""
         for (slot, key), number in rows.items():
-            self.session.put(slot, key, np.full((2, DIM), number) + np.array([[0], [0.5]]))
+            self.session.table(0).put(slot, key, np.full((2, DIM), number) + np.array([[0], [0.5]]))
         self.session.values |= {
             "step": step,
             "dense": np.full(5, step, np.float32),
@@ -310,8 +346,8 @@ def all_rows(models):
     """(slot, key) -> vector and state, over all processes; no row is on two of them."""
     found = {}
     for model in models:
-        assert not found.keys() & model.session.rows.keys()
-        found |= {row: values.tolist() for row, values in model.session.rows.items()}
+        assert not found.keys() & model.session.table(0).rows.keys()
+        found |= {row: values.tolist() for row, values in model.session.table(0).rows.items()}
     return found
 
 

@@ -22,7 +22,7 @@ try:
         time.sleep(4.0)  # hangs, as the other process must think
         group.barrier()
     model.train()
-    model.session.dense_weights()  # waits for the step
+    model.session.network.dense_weights()  # waits for the step
 except hugectr.CommError as error:
     print(f"process {group.rank} caught: {error}", flush=True)
 time.sleep(4.0)

@@ -33,15 +33,15 @@ model = build(
 )
 curve = losses(model, settings["steps"])
 metrics = dict(model.evaluate())
-bag = model.session.dump_embedding(0, True)
+bag = model.session.table(0).dump(True)
 slots = bag["slot_ids"] if bag["slot_ids"] is not None else np.zeros(0)
 np.savez(
     folder / f"{settings['name']}-{processes.current().rank}.npz",
     losses=np.array(curve),
     metrics=np.array([metrics["AUC"]]),
-    dense=model.session.dense_weights(),
+    dense=model.session.network.dense_weights(),
     keys=bag["keys"],
     slots=slots,
     vectors=bag["vectors"],
-    decoded=np.array([model.session.reader_metrics(True)["rows_decoded"]]),
+    decoded=np.array([model.session.reader.metrics(True)["rows_decoded"]]),
 )

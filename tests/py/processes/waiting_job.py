@@ -21,9 +21,9 @@ for turn in range(4):
     for _ in range(10):
         model.train()
         model.table_stats()
-        model.session.dense_weights()
+        model.session.network.dense_weights()
         model.session.stage_seconds()
-        model.session.reader_metrics(True)
+        model.session.reader.metrics(True)
     del model  # a batch is being planned; the view keeps the model
     gc.collect()
     del view

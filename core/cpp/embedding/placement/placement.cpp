@@ -2,10 +2,22 @@
 #include "core/cpp/embedding/placement/placement.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "core/cpp/base/error.hpp"
 
 namespace hugectr {
+namespace {
+
+struct Kind {
+  PlacementKind kind;
+  std::unique_ptr<Placement> (*make)(std::size_t slot_num, std::size_t device_count);
+};
+
+constexpr std::array kKinds{Kind{PlacementKind::ByKey, &make_by_key},
+                            Kind{PlacementKind::BySlot, &make_by_slot}};
+
+}  // namespace
 
 ColumnRange Placement::columns(std::size_t, std::size_t vec_size) const { return {0, vec_size}; }
 
@@ -34,15 +46,16 @@ FilterKeys Placement::filter_keys(std::size_t rank, const SparseTensor& csr,
 
 std::unique_ptr<Placement> make_placement(PlacementKind kind, std::size_t slot_num,
                                           std::size_t device_count) {
-  return kind == PlacementKind::BySlot ? make_by_slot(slot_num, device_count)
-                                       : make_by_key(slot_num, device_count);
+  const auto* const found = std::ranges::find(kKinds, kind, &Kind::kind);
+  HCTR_CHECK(found != kKinds.end(), "placement ", static_cast<int>(kind), " has no class");
+  return found->make(slot_num, device_count);
 }
 
 PlacementKind placement_named(const std::string& name) {
   std::string known;
-  for (const PlacementKind kind : {PlacementKind::ByKey, PlacementKind::BySlot}) {
-    const std::string its = make_placement(kind, 1, 1)->name();
-    if (its == name) return kind;
+  for (const Kind& one : kKinds) {
+    const std::string its = one.make(1, 1)->name();
+    if (its == name) return one.kind;
     known += (known.empty() ? "" : ", ") + its;
   }
   throw InvalidArgument(

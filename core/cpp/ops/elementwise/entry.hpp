@@ -23,7 +23,7 @@
 /// JSON. forward makes no number of a NaN, so that a broken run is seen.
 namespace hugectr {
 
-/// Throws InvalidArgument unless all tensors are kLowered ones of one dtype and shape.
+/// Throws InvalidArgument unless all tensors are k16BitFields ones of one dtype and shape.
 HCTR_API void check_activation(const char* op, const char* first_name, const TensorRef& first,
                                const char* second_name, const TensorRef& second);
 
@@ -35,7 +35,7 @@ template <class Entry>
 struct HCTR_API ActivationFwd {
   static constexpr auto kNameText = entry_op_name<Entry>("_fwd");
   static constexpr const char* kName = kNameText.data();
-  static constexpr std::string_view kLowered = "x y";
+  static constexpr std::string_view k16BitFields = "x y";
   TensorRef x, y;
   Entry entry;
   void visit(OpVisitor& v) {
@@ -57,7 +57,7 @@ template <class Entry>
 struct HCTR_API ActivationBwd {
   static constexpr auto kNameText = entry_op_name<Entry>("_bwd");
   static constexpr const char* kName = kNameText.data();
-  static constexpr std::string_view kLowered = "y dy dx";
+  static constexpr std::string_view k16BitFields = "y dy dx";
   TensorRef y, dy, dx;
   Entry entry;
   void visit(OpVisitor& v) {

@@ -29,7 +29,7 @@ inline void check_packed_float(const char* op, const char* name, const TensorRef
 }
 
 /// Throws InvalidArgument unless the tensor holds float32, float16 or bfloat16: a field of
-/// kLowered.
+/// k16BitFields.
 inline void check_real(const char* op, const char* name, const TensorRef& ref) {
   HCTR_CHECK(ref.dtype == TensorScalarType::Float32 || ref.dtype == TensorScalarType::Float16 ||
                  ref.dtype == TensorScalarType::BFloat16,
@@ -38,7 +38,8 @@ inline void check_real(const char* op, const char* name, const TensorRef& ref) {
   HCTR_CHECK(!ref.shape.empty(), op, ": ", name, " is a scalar, must have a batch dimension");
 }
 
-/// Throws InvalidArgument unless the tensor has this dtype and shape: all other kLowered fields.
+/// Throws InvalidArgument unless the tensor has this dtype and shape: all other k16BitFields
+/// fields.
 inline void check_real(const char* op, const char* name, const TensorRef& ref,
                        TensorScalarType dtype, const Shape& wanted) {
   HCTR_CHECK(ref.dtype == dtype, op, ": ", name, " holds ", to_string(ref.dtype), ", must hold ",
@@ -47,7 +48,7 @@ inline void check_real(const char* op, const char* name, const TensorRef& ref,
              ", must have ", to_string(wanted));
 }
 
-/// The same for a kLowered parameter, whose rows must lie one after the other.
+/// The same for a k16BitFields parameter, whose rows must lie one after the other.
 inline void check_packed_real(const char* op, const char* name, const TensorRef& ref,
                               TensorScalarType dtype, const Shape& wanted) {
   check_real(op, name, ref, dtype, wanted);

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/data/memory_format.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "core/cpp/base/error.hpp"
+#include "core/cpp/data/damage_log.hpp"
+#include "core/cpp/data/sample_screen.hpp"
+
+namespace hugectr {
+namespace {
+
+/// Samples from `first_sample` on, copied when a batch takes them.
+class MemoryBlock final : public IBlock {
+ public:
+  MemoryBlock(const MemoryData& data, const InputLayout& layout, std::size_t first_sample,
+              OnBadData on_bad_data, DamageLog& damage)
+      : data_(data),
+        layout_(layout),
+        first_sample_(first_sample),
+        on_bad_data_(on_bad_data),
+        damage_(damage) {}
+
+  std::size_t key_count(std::size_t input, std::size_t first, std::size_t count) const override {
+    const auto& offsets = data_.sparse[input].row_offsets;
+    const std::size_t slots = layout_.sparse[input].slot_num, begin = first_sample_ + first;
+    return offsets[(begin + count) * slots] - offsets[begin * slots];
+  }
+
+  std::size_t copy_rows(std::size_t first, std::size_t count, std::size_t at,
+                        CSRChunk& chunk) const override {
+    std::size_t bad = 0;
+    for (std::size_t done = 0; done < count; done += kTile) {
+      const std::size_t n = std::min(kTile, count - done), to = at + done;
+      const std::size_t from = first_sample_ + first + done;
+      copy_tile(from, n, to, chunk);
+      bad += screen_samples(layout_, on_bad_data_, to, n, chunk,
+                            [&](std::size_t i, const BadValue& value) {
+                              refuse(from + (i - to), value.text(layout_), chunk);
+                            });
+    }
+    return bad;
+  }
+
+ private:
+  static constexpr std::size_t kTile = 1024;  ///< samples that stay in the cache for the screen
+
+  /// Throws, or notes the first sample of a chunk.
+  void refuse(std::size_t sample, const std::string& what, CSRChunk& chunk) const {
+    const std::string message = concat("data in memory, sample ", sample, ": ", what);
+    if (on_bad_data_ == OnBadData::Error) {
+      throw DataError(message + "; clean the data, or read with on_bad_data=\"skip\"");
+    }
+    if (!chunk.first_damage.empty()) return;
+    chunk.first_damage = message;
+    damage_.add("memory", message, 0);
+  }
+
+  template <class Key>
+  static void copy_keys(const std::int64_t* from, std::size_t count, Key* to) {
+    for (std::size_t k = 0; k < count; ++k) to[k] = static_cast<Key>(from[k]);
+  }
+
+  /// Copies samples [first, first + count) of the data to samples [at, at + count) of the chunk.
+  void copy_tile(std::size_t first, std::size_t count, std::size_t at, CSRChunk& chunk) const {
+    const auto copy = [&](const std::vector<float>& from, std::size_t width, StagingArray& to) {
+      std::copy_n(from.data() + first * width, count * width, to.as<float>() + at * width);
+    };
+    copy(data_.label, layout_.label_dim, chunk.label);
+    copy(data_.dense, layout_.dense_dim, chunk.dense);
+    std::fill_n(chunk.weight.as<float>() + at, count, 1.0f);
+    for (std::size_t i = 0; i < layout_.sparse.size(); ++i) {
+      const auto& [keys, offsets] = data_.sparse[i];
+      const std::size_t slots = layout_.sparse[i].slot_num;
+      HostCsr& csr = chunk.sparse[i];
+      const std::uint64_t begin = offsets[first * slots];
+      const std::size_t nnz = offsets[(first + count) * slots] - begin;
+      offset_t* rows = csr.row_offsets.as<offset_t>() + at * slots;
+      for (std::size_t row = 0; row <= count * slots; ++row) {
+        rows[row] = static_cast<offset_t>(csr.nnz + offsets[first * slots + row] - begin);
+      }
+      if (layout_.i64_keys) {
+        copy_keys(keys.data() + begin, nnz, csr.keys.as<std::int64_t>() + csr.nnz);
+      } else {
+        copy_keys(keys.data() + begin, nnz, csr.keys.as<std::uint32_t>() + csr.nnz);
+      }
+      csr.nnz += nnz;
+    }
+  }
+
+  const MemoryData& data_;
+  const InputLayout& layout_;
+  const std::size_t first_sample_;
+  const OnBadData on_bad_data_;
+  DamageLog& damage_;
+};
+
+class MemoryFormat final : public IBlockFormat {
+ public:
+  MemoryFormat(std::shared_ptr<const MemoryData> data, const InputLayout& layout, bool repeat,
+               OnBadData on_bad_data)
+      : data_(std::move(data)), layout_(layout), repeat_(repeat), on_bad_data_(on_bad_data) {
+    check();
+    for (std::size_t first = 0; first < data_->samples; first += kBlockSamples) {
+      blocks_.push_back({.rows = std::min(kBlockSamples, data_->samples - first)});
+    }
+  }
+
+  const std::vector<std::string>& files() const override { return files_; }
+  const std::vector<BlockInfo>& blocks() const override { return blocks_; }
+  bool decodes_ahead() const override { return false; }
+
+  std::shared_ptr<const IBlock> decode(std::size_t block) override {
+    return std::make_shared<MemoryBlock>(*data_, layout_, block * kBlockSamples, on_bad_data_,
+                                         damage_);
+  }
+
+  void set_source(const std::string& source) override {
+    HCTR_CHECK(source.empty(), "data in memory has no source to change to ('", source,
+               "'); pass \"\" to start over");
+  }
+
+  /// The end of a pass is the beginning of the next one.
+  void locate(ReadPosition& position, bool /*at_end*/) const override {
+    if (repeat_ && position.sample == data_->samples) position = {.epoch = position.epoch + 1};
+  }
+
+ private:
+  static constexpr std::size_t kBlockSamples = 4096;  ///< a block costs next to nothing
+
+  void check() const {
+    HCTR_CHECK(data_ != nullptr, "memory source: no data");
+    layout_.check();
+    const std::size_t n = data_->samples;
+    HCTR_CHECK(n > 0 || !repeat_, "memory source: no samples, so there is nothing to repeat");
+    HCTR_CHECK(data_->label.size() == n * layout_.label_dim, "memory source: ", data_->label.size(),
+               " labels, need samples * label_dim = ", n, " * ", layout_.label_dim);
+    HCTR_CHECK(data_->dense.size() == n * layout_.dense_dim, "memory source: ", data_->dense.size(),
+               " dense values, need samples * dense_dim = ", n, " * ", layout_.dense_dim);
+    HCTR_CHECK(data_->sparse.size() == layout_.sparse.size(),
+               "memory source: ", data_->sparse.size(), " sparse inputs, the model has ",
+               layout_.sparse.size());
+    for (std::size_t i = 0; i < layout_.sparse.size(); ++i) check_sparse(i);
+  }
+
+  void check_sparse(std::size_t index) const {
+    const SparseInput& input = layout_.sparse[index];
+    const auto& [keys, offsets] = data_->sparse[index];
+    const std::string& name = input.top_name;
+    const std::size_t rows = data_->samples * input.slot_num;
+    HCTR_CHECK(offsets.size() == rows + 1, "sparse input '", name, "': ", offsets.size(),
+               " row offsets, need samples * slot_num + 1 = ", rows + 1);
+    HCTR_CHECK(offsets.front() == 0 && offsets.back() == keys.size(), "sparse input '", name,
+               "': row offsets run from ", offsets.front(), " to ", offsets.back(),
+               ", need 0 to the number of keys ", keys.size());
+    for (std::size_t row = 0; row < rows; ++row) {
+      const std::size_t slot = row % input.slot_num;
+      const auto most = static_cast<std::uint64_t>(input.nnz_per_slot[slot]);
+      HCTR_CHECK(offsets[row] <= offsets[row + 1], "sparse input '", name,
+                 "': row offsets fall at row ", row);
+      const std::uint64_t nnz = offsets[row + 1] - offsets[row];
+      HCTR_CHECK(nnz <= most && (!input.is_fixed_length || nnz == most), "sparse input '", name,
+                 "', sample ", row / input.slot_num, ", slot ", slot, ": ", nnz, " keys, allowed ",
+                 input.is_fixed_length ? "exactly " : "at most ", most, " (nnz_per_slot)");
+    }
+    if (layout_.i64_keys) return;
+    for (const std::int64_t key : keys) {
+      HCTR_CHECK(key >= 0 && key <= std::numeric_limits<std::uint32_t>::max(), "sparse input '",
+                 name, "': key ", key, " does not fit uint32; set i64_input_key to use it");
+    }
+  }
+
+  const std::shared_ptr<const MemoryData> data_;
+  const InputLayout layout_;
+  const bool repeat_;
+  const OnBadData on_bad_data_;
+  DamageLog damage_;
+  const std::vector<std::string> files_;  ///< none
+  std::vector<BlockInfo> blocks_;
+};
+
+}  // namespace
+
+std::unique_ptr<IBlockFormat> make_memory_format(std::shared_ptr<const MemoryData> data,
+                                                 const InputLayout& layout, bool repeat,
+                                                 OnBadData on_bad_data) {
+  return std::make_unique<MemoryFormat>(std::move(data), layout, repeat, on_bad_data);
+}
+
+}  // namespace hugectr

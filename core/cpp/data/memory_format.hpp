@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "core/cpp/data/batch_source.hpp"
+#include "core/cpp/data/block_format.hpp"
+
+namespace hugectr {
+
+/// Samples held in memory; what tests, benchmarks and embedding programs feed.
+struct MemoryData {
+  std::size_t samples = 0;
+  std::vector<float> label;  ///< (samples, label_dim)
+  std::vector<float> dense;  ///< (samples, dense_dim)
+  struct Sparse {
+    std::vector<std::int64_t> keys;          ///< all keys, widened
+    std::vector<std::uint64_t> row_offsets;  ///< samples * slot_num + 1
+  };
+  std::vector<Sparse> sparse;  ///< one a SparseInput
+};
+
+/// Blocks of samples that lie in memory; nothing is copied before a batch takes them. `repeat`: as
+/// the data will be read. Throws InvalidArgument when sizes do not fit the layout, a key does not
+/// fit the key type, or a slot holds more keys than nnz_per_slot allows. Values that nothing can be
+/// computed with are damage, as in files.
+HCTR_API std::unique_ptr<IBlockFormat> make_memory_format(std::shared_ptr<const MemoryData> data,
+                                                          const InputLayout& layout, bool repeat,
+                                                          OnBadData on_bad_data);
+
+}  // namespace hugectr

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <initializer_list>
+#include <map>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "core/cpp/base/export.hpp"
+
+/// Dense layers as users write them.
+namespace hugectr {
+
+enum class Initializer { Default, Uniform, XavierNorm, XavierUniform, Zero };
+
+/// A parameter value of a layer as users write it.
+using AttributeValue = std::variant<bool, std::int64_t, double, std::string,
+                                    std::vector<std::int64_t>, std::vector<double>>;
+
+/// Named parameters of one layer. Names a layer does not read are ignored: the Python DenseLayer
+/// and JSON give every layer type the same set.
+class HCTR_API Attributes {
+ public:
+  Attributes() = default;
+  Attributes(std::map<std::string, AttributeValue> values)
+      : values_(std::move(values)) {}  // NOLINT
+  Attributes(std::initializer_list<std::pair<const std::string, AttributeValue>> values)
+      : values_(values) {}
+
+  bool has(const std::string& name) const { return values_.count(name) != 0; }
+  void set(const std::string& name, AttributeValue value) { values_[name] = std::move(value); }
+  void erase(const std::string& name) { values_.erase(name); }
+  const std::map<std::string, AttributeValue>& values() const { return values_; }
+
+  /// The value or the default; a value of the wrong kind throws InvalidArgument naming it.
+  bool get_bool(const std::string& name, bool fallback) const;
+  std::int64_t get_int(const std::string& name, std::int64_t fallback) const;
+  double get_double(const std::string& name, double fallback) const;
+  std::string get_string(const std::string& name, const std::string& fallback) const;
+  std::vector<std::int64_t> get_ints(const std::string& name) const;
+  std::vector<double> get_doubles(const std::string& name) const;
+  /// "Default", "Uniform", "XavierNorm", "XavierUniform", "Zero".
+  Initializer get_initializer(const std::string& name) const;
+
+ private:
+  std::map<std::string, AttributeValue> values_;
+};
+
+/// One node of the dense network as users write it.
+struct DenseLayerSpec {
+  std::string type;  ///< "InnerProduct", "ReLU", ... (Layer_t names)
+  std::vector<std::string> bottoms;
+  std::vector<std::string> tops;
+  Attributes attributes;
+};
+
+}  // namespace hugectr

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/model/build.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/cpp/data/resident_reader.hpp"
+#include "core/cpp/layers/layer.hpp"
+#include "core/cpp/ops/loss_scale.hpp"
+
+namespace hugectr {
+namespace {
+
+/// Which sparse input an embedding reads (by its bottom's name).
+std::size_t sparse_input_of(const SparseEmbeddingSpec& spec, const InputSpec& input) {
+  std::string known;
+  for (std::size_t i = 0; i < input.sparse.size(); ++i) {
+    if (input.sparse[i].top_name == spec.bottom) return i;
+    known += (i ? ", '" : "'") + input.sparse[i].top_name + "'";
+  }
+  throw InvalidArgument(
+      concat("embedding '", spec.name, "': bottom '", spec.bottom,
+             "' is not a sparse input of the model; there are: ", known.empty() ? "none" : known));
+}
+
+SparseEmbeddingHashParams embedding_params(const SolverSpec& solver, const ModelSpec& model,
+                                           std::size_t index) {
+  const SparseEmbeddingSpec& spec = model.embeddings[index];
+  HCTR_CHECK(spec.embedding_vec_size >= 1 && spec.embedding_vec_size <= 1024, "embedding '",
+             spec.name, "': embedding_vec_size ", spec.embedding_vec_size,
+             " must lie between 1 and 1024");
+  SparseEmbeddingHashParams params;
+  params.name = spec.name;
+  params.type = spec.type;
+  params.combiner = spec.combiner;
+  params.exchange = spec.exchange;
+  params.table_id = index;
+  params.slot_num = model.input.sparse[sparse_input_of(spec, model.input)].slot_num;
+  params.embedding_vec_size = spec.embedding_vec_size;
+  params.i64_keys = solver.i64_input_key;
+  params.max_vocabulary_size_per_gpu = spec.max_vocabulary_size_per_gpu;
+  if (spec.workspace_size_per_gpu_in_mb > 0) {
+    const std::size_t bytes = spec.workspace_size_per_gpu_in_mb * 1024 * 1024;
+    params.max_vocabulary_size_per_gpu = bytes / (sizeof(float) * spec.embedding_vec_size);
+    HCTR_CHECK(params.max_vocabulary_size_per_gpu > 0, "embedding '", spec.name,
+               "': workspace_size_per_gpu_in_mb ", spec.workspace_size_per_gpu_in_mb,
+               " does not hold one row of ", spec.embedding_vec_size, " float32");
+  }
+  params.slot_size_array = spec.slot_size_array;
+  HCTR_CHECK(spec.slot_size_array.empty() || spec.slot_size_array.size() == params.slot_num,
+             "embedding '", spec.name, "': slot_size_array has ", spec.slot_size_array.size(),
+             " entries, its input has ", params.slot_num, " slots");
+  params.batch_size_eval = solver.batchsize_eval;
+  if (trains(model)) {
+    params.opt_params = spec.opt_params.value_or(model.opt_params);
+    params.batch_size = solver.batchsize;
+  } else {
+    params.opt_params.optimizer = Optimizer::SGD;  // the one that keeps nothing of a row
+    params.exchange = ExchangeType::Pooled;        // as all evaluation
+  }
+  return params;
+}
+
+/// The type vectors and their gradients travel in: 16 bits when the network takes all of them so.
+TensorScalarType output_type(const NetworkGraph& graph, const std::string& table) {
+  for (const StepSchedule* schedule : {&graph.train_schedule(), &graph.eval_schedule()}) {
+    for (const std::string& name : {table, table + "@grad"}) {
+      if (schedule->has(name) && schedule->ref(name).dtype == TensorScalarType::Float32) {
+        return TensorScalarType::Float32;
+      }
+    }
+  }
+  return graph.options().compute_dtype;
+}
+
+}  // namespace
+
+bool has_loss(const ModelSpec& model) {
+  return std::ranges::any_of(
+      model.layers, [](const DenseLayerSpec& layer) { return make_layer(layer)->is_loss(); });
+}
+
+bool trains(const ModelSpec& model) { return model.trains && has_loss(model); }
+
+bool has_eval_data(const ReaderSpec& reader) {
+  return reader.eval_memory || !reader.eval_source.empty();
+}
+
+bool reads_together(const ReaderSpec& reader, const ModelSpec& model,
+                    const ResourceManager& resources) {
+  const bool in_memory = (trains(model) ? reader.memory : reader.eval_memory) != nullptr;
+  return resources.processes() && !reader.replicated && !in_memory;
+}
+
+std::shared_ptr<ResourceManager> make_devices(const SolverSpec& solver,
+                                              std::shared_ptr<IProcessGroup> processes) {
+  return ResourceManager::create(solver.vvgpu, solver.seed, solver.device, solver.device_layout,
+                                 std::move(processes));
+}
+
+std::shared_ptr<const NetworkGraph> make_graph(const SolverSpec& solver, const ModelSpec& model,
+                                               const ResourceManager& resources, bool with_eval) {
+  const std::size_t devices = resources.get_global_gpu_count();
+  const bool with_training = trains(model);
+  NetworkOptions options;
+  options.local_batch = with_training ? solver.batchsize / devices : 0;
+  options.local_batch_eval = with_eval ? solver.batchsize_eval / devices : 0;
+  options.devices = devices;
+  options.seed = resources.seed();
+  options.opt_params = model.opt_params;
+  options.compute_dtype = solver.compute_dtype;
+  if (with_training) {
+    options.dynamic_loss_scale = solver.dynamic_loss_scale;
+    options.loss_scale = solver.loss_scale;
+    if (solver.dynamic_loss_scale && solver.loss_scale == 0.0) {
+      options.loss_scale = kFirstDynamicLossScale;
+    }
+  }
+  options.capture = solver.use_cuda_graph;
+  const std::size_t b = with_training ? options.local_batch : options.local_batch_eval;
+  std::vector<NetworkInput> inputs;
+  inputs.push_back({model.input.label_name, {b, model.input.label_dim}, false, false});
+  if (model.input.dense_dim > 0) {
+    inputs.push_back({model.input.dense_name, {b, model.input.dense_dim}, false});
+  }
+  for (std::size_t i = 0; i < model.embeddings.size(); ++i) {
+    const auto params = embedding_params(solver, model, i);
+    inputs.push_back({params.name, {b, params.slot_num, params.embedding_vec_size}, true});
+  }
+  return std::make_shared<NetworkGraph>(inputs, model.layers, options);
+}
+
+std::unique_ptr<ModelTables> make_tables(const SolverSpec& solver, const ModelSpec& model,
+                                         const NetworkGraph& graph,
+                                         const std::shared_ptr<ResourceManager>& resources) {
+  std::vector<SparseEmbeddingHashParams> embeddings;
+  std::vector<std::size_t> sparse_inputs;
+  for (std::size_t i = 0; i < model.embeddings.size(); ++i) {
+    sparse_inputs.push_back(sparse_input_of(model.embeddings[i], model.input));
+    embeddings.push_back(embedding_params(solver, model, i));
+    embeddings.back().output_type = output_type(graph, embeddings.back().name);
+  }
+  return std::make_unique<ModelTables>(embeddings, std::move(sparse_inputs), resources);
+}
+
+std::vector<std::unique_ptr<Network>> make_networks(
+    const SolverSpec& solver, const std::shared_ptr<const NetworkGraph>& graph,
+    ResourceManager& resources) {
+  std::vector<std::unique_ptr<Network>> networks(resources.get_local_gpu_count());
+  resources.for_each_device([&](std::size_t id) {
+    GPUResource& gpu = resources.get_local_gpu(id);
+    gpu.set_tf32(solver.tf32);
+    gpu.set_algorithm_search(solver.use_algorithm_search);
+    networks[id] = std::make_unique<Network>(graph, gpu);
+  });
+  // After the devices have found room for them: a network too large for one is refused at once.
+  const std::vector<float> initial = graph->initial_parameters();
+  resources.for_each_device([&](std::size_t id) { networks[id]->set_dense_weights(initial); });
+  return networks;
+}
+
+InputLayout input_layout(const SolverSpec& solver, const InputSpec& input) {
+  InputLayout layout;
+  layout.label_dim = input.label_dim;
+  layout.dense_dim = input.dense_dim;
+  layout.i64_keys = solver.i64_input_key;
+  layout.sparse = input.sparse;
+  return layout;
+}
+
+std::unique_ptr<IDataReader> make_train_reader(const SolverSpec& solver, const ReaderSpec& reader,
+                                               const InputLayout& layout,
+                                               const std::shared_ptr<ResourceManager>& resources) {
+  const auto make = [solver, reader, layout, resources] {
+    return make_data_reader(
+        make_source(reader, layout, solver.repeat_dataset, true, resources->processes()), layout,
+        solver.batchsize, reader.num_workers, resources, reader.max_bad_share);
+  };
+  return reader.resident_batches > 0
+             ? make_resident_reader(make, reader.resident_batches, resources)
+             : make();
+}
+
+std::unique_ptr<IDataReader> make_eval_reader(const SolverSpec& solver, const ReaderSpec& reader,
+                                              const InputLayout& layout,
+                                              const std::shared_ptr<ResourceManager>& resources) {
+  return make_data_reader(
+      make_source(reader, layout, solver.repeat_dataset, false, resources->processes()), layout,
+      solver.batchsize_eval, reader.num_workers, resources, reader.max_bad_share);
+}
+
+}  // namespace hugectr

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+# A table of a Session: its rows in and out.
+
+
+cdef class SessionTable:
+    """See ``_core.pyi``."""
+
+    cdef CppSessionTable* _it
+    cdef Session _session  # keeps it: it is a part of that
+    cdef readonly object _turn
+
+    def __cinit__(self, Session session not None, size_t index):
+        self._it = &session._it.table(index)
+        self._session = session
+        self._turn = session._turn
+
+    def name(self):
+        return self._it.name()
+
+    def dump(self, with_states=False):
+        order = self.order()
+        return self.read(order, 0, len(order), with_states)
+
+    def order(self, uint32_t since=0):
+        order = RowOrder()
+        with nogil:
+            order._it = self._it.order(since)
+        return order
+
+    def read(self, RowOrder order not None, size_t begin, size_t end, with_states=True, out=None):
+        # The core writes straight into the arrays: a table is not held twice.
+        cdef CppRowValues values
+        parts = self.parts()
+        states = [s for part, (_, s) in parts.items() if with_states and part.startswith("state")]
+        if begin > end or end > order._it.size():
+            raise InvalidArgument(f"rows {begin} to {end} of an order of {len(order)}")
+        n, shape = end - begin, parts["vector"][1]
+        last_step = with_states and "last_step" in parts
+        if out is None:
+            out = {
+                "keys": np.empty(n, dtype=np.int64),
+                "slot_ids": np.empty(n, dtype=np.uint64) if "slot" in parts else None,
+                "vectors": np.empty((n, *shape), dtype=np.float32),
+                "states": [np.empty((n, *width), dtype=np.float32) for width in states],
+                "last_step": np.empty(n, dtype=np.int64) if last_step else None,
+            }
+        if len(out["states"]) != len(states):
+            raise InvalidArgument(f"rows have {len(states)} states, out has {len(out['states'])}")
+        order.copy_keys(begin, end, _place("keys", out["keys"], n, (), np.int64))
+        if "slot" in parts:
+            order.copy_slot_ids(begin, end, _place("slot_ids", out["slot_ids"], n, (), np.uint64))
+        values.vectors = <float*><size_t>_place("vectors", out["vectors"], n, shape, np.float32)
+        values.last_step = NULL
+        for array, width in zip(out["states"], states, strict=True):
+            state = _place("states", array, n, width, np.float32)
+            values.states.push_back(<float*><size_t>state)
+        if last_step:
+            steps = _place("last_step", out["last_step"], n, (), np.int64)
+            values.last_step = <int64_t*><size_t>steps
+        with nogil:
+            self._it.read(order._it, begin, end, values)
+        return out
+
+    def mark(self):
+        cdef uint32_t mark
+        with nogil:
+            mark = self._it.mark()
+        return mark
+
+    def knows_since(self, uint32_t mark):
+        return bool(self._it.knows_since(mark))
+
+    def parts(self):
+        d = self._it.vec_size()
+        parts = {"key": ("int64", ())}
+        if self._it.has_slots():
+            parts["slot"] = ("uint64", ())
+        parts["vector"] = ("float32", (d,))
+        for i, width in enumerate(self._it.state_widths()):
+            parts[f"state{i}"] = ("float32", (width,))
+        if self._it.has_last_step():
+            parts["last_step"] = ("int64", ())
+        return parts
+
+    def row_processes(self, keys, slot_ids=None):
+        cdef vector[int64_t] all_keys = _int64s(keys)
+        cdef vector[uint64_t] slots
+        cdef vector[uint32_t] found
+        if slot_ids is not None:
+            slots = _uint64s(slot_ids)
+        with nogil:
+            found = self._it.row_processes(all_keys, slots)
+        return _uint32_array(found)
+
+    def placement(self):
+        return self._it.placement()
+
+    def load(self, rows):
+        cdef CppRowView view
+        arrays = _row_arrays(rows)  # the view has no memory of its own
+        _view_rows(arrays, &view)
+        with nogil:
+            self._it.load(view)
+
+    def erase(self, keys, slot_ids=None):
+        cdef vector[int64_t] all_keys = _int64s(keys)
+        cdef vector[uint64_t] slots
+        cdef size_t erased
+        if slot_ids is not None:
+            slots = _uint64s(slot_ids)
+        with nogil:
+            erased = self._it.erase(all_keys, slots)
+        return erased
+
+    def reset(self):
+        with nogil:
+            self._it.reset()
+
+    def view(self, size_t device):
+        cdef CppTableViews views
+        with nogil:
+            views = self._it.view(device)
+        return {
+            "keys": _view(views.keys),
+            "slot_ids": None if views.slots.ref.shape.empty() else _view(views.slots),
+            "vectors": _view(views.vectors),
+            "states": [_view(state) for state in views.states],
+        }
+
+    def stats(self):
+        cdef CppTableStats t
+        with nogil:
+            t = self._it.stats()
+        return dict(rows=t.rows, max_rows=t.max_rows, index_slots=t.index_slots, bytes=t.bytes,
+                    unique_plans=t.unique_plans)

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Data of any kind as samples: opened, checked for the columns of a schema, encoded in pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from hugectr.base.errors import DataError, InvalidArgument
+from hugectr.data.schema.encode import EncodedData, encode_table, joined
+from hugectr.data.schema.fields import GroupField, IgnoredField, LabelField, WeightField
+from hugectr.data.schema.sources import Source, blocks, open_source
+
+if TYPE_CHECKING:
+    from hugectr.data.schema.schema import Schema
+
+
+def _needed(schema: Schema, source: Source, labels: bool) -> list[str]:
+    """The columns to read; a group is of use without labels too, where there is one."""
+    needed = []
+    for field in schema.fields:
+        if isinstance(field, IgnoredField):
+            continue
+        if not labels and isinstance(field, LabelField | WeightField):
+            continue
+        if not labels and isinstance(field, GroupField) and field.name not in source.names:
+            continue
+        needed.append(field.name)
+    return needed
+
+
+def _encoded(
+    schema: Schema, what: str, tables: Iterator[pa.Table], labels: bool
+) -> Iterator[EncodedData]:
+    row = 0
+    for table in tables:
+        if table.num_rows:
+            yield encode_table(schema, table, row, labels)
+        row += table.num_rows
+    if row == 0:
+        raise DataError(f"{what} has no rows; at least one is needed")
+
+
+def encode_in_batches(
+    schema: Schema, data: Any, labels: bool, rows: int | None
+) -> Iterator[EncodedData]:
+    """See ``Schema.encode_batches``; without ``rows`` in the pieces that the data comes in.
+
+    Columns are looked for now, not when the first batch is asked for.
+    """
+    source = open_source(data)
+    names = _needed(schema, source, labels)
+    if not names:
+        raise InvalidArgument("Schema.encode: the schema has no fields to encode but labels")
+    source.check(names)
+    tables = source.tables(names)
+    if rows is not None:
+        tables = blocks(tables, rows)
+    return _encoded(schema, source.what, tables, labels)
+
+
+def encode_all(schema: Schema, data: Any, labels: bool) -> EncodedData:
+    """See ``Schema.encode``. A table in memory is encoded whole: to cut it would only copy."""
+    return joined(list(encode_in_batches(schema, data, labels, None)))

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the columns of a table are likely to be. The rules are in the docstring of Schema.infer."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hugectr.base.arguments import check_str
+from hugectr.base.errors import DataError, rejected
+from hugectr.data.schema.fields import (
+    CategoricalField,
+    DenseField,
+    Field,
+    GroupField,
+    IgnoredField,
+    LabelField,
+    ListField,
+    TimestampField,
+    WeightField,
+)
+from hugectr.data.schema.fit import DENSE_WAY_OUT
+from hugectr.data.schema.keys import FieldKeys, category_keys, values_of_type
+from hugectr.data.schema.sources import BLOCK_ROWS, Source, blocks, joined_tables
+from hugectr.data.schema.times import nanoseconds
+from hugectr.data.schema.values import (
+    Float64s,
+    as_numbers,
+    is_list,
+    is_text,
+    one_array,
+    parse_numbers,
+    plain,
+)
+
+#: Arguments of Schema.infer to the columns they name.
+Roles = Mapping[str, Sequence[str]]
+
+#: Rows from which on a value of its own in every row makes a column an id.
+ID_ROWS = 100
+#: Integers with so few different values are categories, or with one in so many rows.
+FEW_VALUES, ROWS_A_VALUE = 10, 50
+#: Standard deviations that the farthest value lies from the mean where logarithms help.
+FAR = 10.0
+
+_INTEGER = r"^-?(0|[1-9][0-9]{0,17})$"  # 007 is a code, not a number
+_DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
+_TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}|$)"
+
+
+def _all_match(text: pa.Array, pattern: str) -> bool:
+    return pc.all(pc.match_substring_regex(text, pattern)).as_py() is True
+
+
+def typed(text: pa.Array) -> pa.Array:
+    """Text of a format without types, as booleans, integers or floats if all of it is."""
+    if text.null_count == len(text):
+        return pa.nulls(len(text))
+    trimmed = pc.utf8_trim_whitespace(text)
+    words = pc.utf8_lower(trimmed)
+    if pc.all(pc.is_in(words, pa.array(["true", "false"]), skip_nulls=True)).as_py() and (
+        text.null_count == 0
+    ):
+        return pc.equal(words, "true")
+    if _all_match(trimmed, _INTEGER):
+        return trimmed.cast(pa.int64())
+    if not pc.any(pc.match_substring_regex(trimmed, "^-?0[0-9]")).as_py():
+        try:
+            return parse_numbers("", trimmed, 0, "")
+        except DataError:
+            pass
+    return text
+
+
+def _times(text: pa.Array) -> pa.Array | None:
+    """ISO 8601 text as times or dates, None when it is something else."""
+    trimmed = pc.utf8_trim_whitespace(plain(text))
+    if not _all_match(trimmed, _TIME):
+        return None
+    try:
+        times = pa.array(nanoseconds(TimestampField("time"), trimmed, 0), pa.timestamp("ns"))
+    except DataError:
+        return None
+    return times.cast(pa.date32()) if _all_match(trimmed, _DATE) else times
+
+
+def _distinct(name: str, array: pa.Array, values: str) -> tuple[int, int]:
+    """Different values, and values that are there."""
+    own = FieldKeys.of(name, 0)
+    keys = category_keys(name, array, 0, values, own)
+    there = keys[keys != own.missing]
+    return len(pc.unique(pa.array(there))), len(there)
+
+
+def _is_id(distinct: int, there: int) -> bool:
+    return there >= ID_ROWS and distinct == there
+
+
+def _id(name: str, there: int) -> IgnoredField:
+    return IgnoredField(name, f"an id: {there} rows have {there} values")
+
+
+def _dense(name: str, values: Float64s) -> DenseField:
+    there = values[~np.isnan(values)]
+    gaps = len(there) < len(values)
+    log = False
+    if len(there):
+        far, spread = float(np.abs(there - there.mean()).max()), float(there.std())
+        log = far > FAR * spread > 0
+    return DenseField(name, indicator=gaps, log=log)
+
+
+def _category(name: str, array: pa.Array, values: str) -> Field:
+    distinct, there = _distinct(name, array, values)
+    return _id(name, there) if _is_id(distinct, there) else CategoricalField(name)
+
+
+def _numbers(name: str, array: pa.Array) -> Field:
+    values = as_numbers(name, array, 0, DENSE_WAY_OUT)
+    there = values[~np.isnan(values)]
+    whole = bool((there == np.floor(there)).all())
+    if whole and len(there):
+        distinct, rows = _distinct(name, plain(array), "numbers")
+        # Floats without a fraction are as often measured as counted; only integers are ids.
+        integers = pa.types.is_integer(array.type) or len(there) < len(values)
+        if integers and _is_id(distinct, rows):
+            return _id(name, rows)
+        few = distinct <= FEW_VALUES and 2 * distinct <= rows
+        if integers and (few or distinct * ROWS_A_VALUE <= rows):
+            return CategoricalField(name)
+    return _dense(name, values)
+
+
+def infer_field(name: str, array: pa.Array) -> Field:
+    """The field that a column is likely to be, by its type and its values."""
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    kind = array.type
+    if array.null_count == len(array) or pa.types.is_null(kind):
+        return IgnoredField(name, "no row has a value")
+    if pa.types.is_dictionary(kind):
+        return CategoricalField(name)
+    if is_list(kind):
+        of = kind.value_type
+        if is_text(of) or pa.types.is_integer(of) or pa.types.is_boolean(of):
+            return ListField(name)
+        return IgnoredField(name, f"lists of {of} are no categories")
+    if pa.types.is_boolean(kind):
+        return CategoricalField(name)
+    if is_text(kind):
+        times = _times(array)
+        if times is not None:
+            return _time_field(name, times)
+        return _category(name, array, "text")
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        return _time_field(name, array)
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return _numbers(name, array)
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return _category(name, array, "text")
+    return IgnoredField(name, f"Arrow type {kind} is none of a feature")
+
+
+def _time_field(name: str, array: pa.Array) -> TimestampField:
+    cyclic = ("weekday",) if pa.types.is_date(array.type) else ("hour", "weekday")
+    return TimestampField(name, cyclic)
+
+
+def _of_values(field: Field, array: pa.Array, untyped: bool) -> Field:
+    """The field, compared as what was found where the format itself has text alone."""
+    if untyped and isinstance(field, CategoricalField) and field.values is None:
+        return type(field)(field.name, values=values_of_type(array.type) or "text")
+    return field
+
+
+def _with_role(role: str, name: str, array: pa.Array) -> Field:
+    if role == "label":
+        return LabelField(name)
+    if role == "weight":
+        return WeightField(name)
+    if role == "group":
+        return GroupField(name)
+    if role == "timestamp":
+        return _time_field(name, array)
+    if role == "dense":
+        return _dense(name, as_numbers(name, array, 0, DENSE_WAY_OUT))
+    return CategoricalField(name) if role == "categorical" else infer_field(name, array)
+
+
+def _roles_of(roles: Roles, given: Mapping[str, Field]) -> dict[str, str]:
+    """The role of each column that was given one; a column has one."""
+    found: dict[str, str] = {}
+    for role, names in [*roles.items(), ("fields", list(given))]:
+        for name in names:
+            check_str(f"Schema.infer: {role}", name, empty=False)
+            if name in found:
+                both = f"{found[name]} and {role}"
+                raise rejected(f"Schema.infer: column {name!r}", both, "one of the two")
+            found[name] = role
+    return found
+
+
+def infer_fields(
+    source: Source, roles: Roles, given: Mapping[str, Field], sample_rows: int
+) -> tuple[list[Field], Iterator[pa.Table]]:
+    """A field for each column of a source.
+
+    Parameters
+    ----------
+    source : Source
+        Read once, and only so far as the sample goes.
+    roles : mapping of str to sequence of str
+        Arguments of ``Schema.infer`` to names of columns.
+    given : mapping of str to Field
+        Fields that were written down.
+    sample_rows : int
+        Rows that are looked at.
+
+    Returns
+    -------
+    tuple of (list of Field, iterator of pyarrow.Table)
+        And all rows in blocks, those of the sample included, without ignored columns.
+    """
+    role_of = _roles_of(roles, given)
+    source.check(list(role_of))
+    source.check(source.names)
+    wanted = [name for name in source.names if role_of.get(name) != "ignore"]
+    rows = blocks(source.tables(wanted))
+    parts = list(itertools.islice(rows, -(-sample_rows // BLOCK_ROWS)))
+    if not parts:
+        raise DataError(f"{source.what} has no rows; a schema is inferred from at least one")
+    sample = joined_tables(parts).slice(0, sample_rows)
+    fields: list[Field] = []
+    for name in source.names:
+        if name in given:
+            fields.append(given[name])
+        elif role_of.get(name) == "ignore":
+            fields.append(IgnoredField(name, "said so"))
+        else:
+            array = one_array(sample.column(name))
+            if source.untyped and is_text(array.type):
+                array = typed(array)
+            field = _with_role(role_of.get(name, ""), name, array)
+            fields.append(_of_values(field, array, source.untyped))
+    return fields, itertools.chain(parts, rows)

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keys of categories: which number stands for a value in an embedding table.
+
+A value is brought into the one form in which the field compares values, text or numbers, and the
+core hashes the bytes of that (``core/cpp/data/key_hash.hpp``), salted with the field's name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hugectr import _core
+from hugectr.data.schema.values import bad_type, is_list, is_text, parse_numbers, plain
+
+Keys = npt.NDArray[np.int64]
+
+#: The greatest key a value can have; the one above is reserved by the tables.
+LARGEST_KEY = 2**63 - 2
+#: Integers of text that int64 holds for certain.
+INTEGER = r"^[+-]?[0-9]{1,18}$"
+_LIST_WAY_OUT = "call it a ListField, or make it one value a row"
+
+
+def _special_key(seed: int, word: bytes) -> int:
+    # Another seed than that of values, so that no value is this word.
+    return min(_core.xxh64(word, seed ^ 0x5A5A5A5A5A5A5A5A) >> 1, LARGEST_KEY)
+
+
+@dataclass(frozen=True)
+class FieldKeys:
+    """The numbers that are a field's own, functions of the schema's seed and its name.
+
+    Attributes
+    ----------
+    seed : int
+        64 bits, the seed of the hash of its values.
+    missing, rare : int
+        Keys of what is missing, and of rare and unseen categories.
+    """
+
+    seed: int
+    missing: int
+    rare: int
+
+    @classmethod
+    def of(cls, name: str, seed: int) -> FieldKeys:
+        """Those of the field of this name."""
+        own = _core.xxh64(name.encode(), seed)
+        return cls(own, _special_key(own, b"missing"), _special_key(own, b"rare"))
+
+
+def values_of_type(kind: pa.DataType) -> str | None:
+    """How a column of this type is compared; None for one of nulls, which says nothing."""
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    if is_list(kind):
+        kind = kind.value_type
+        return values_of_type(kind)
+    if pa.types.is_null(kind):
+        return None
+    numbers = (
+        pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_boolean(kind)
+        or pa.types.is_decimal(kind)
+    )
+    return "numbers" if numbers else "text"
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    types = pa.types
+    return bool(types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind))
+
+
+def _float_texts(array: pa.Array) -> pa.Array:
+    """Floats as text, whole ones as that of the integer; NaN becomes null."""
+    values = array.cast(pa.float64())
+    floats = values.to_numpy(zero_copy_only=False)
+    whole = (floats == np.floor(floats)) & (np.abs(floats) < 2.0**63)
+    integers = pa.array(np.where(whole, floats, 0).astype(np.int64)).cast(pa.string())
+    texts = pc.if_else(pa.array(whole), integers, values.cast(pa.string()))
+    return pc.if_else(pa.array(np.isnan(floats)), pa.scalar(None, pa.string()), texts)
+
+
+def as_texts(column: str, array: pa.Array) -> pa.Array:
+    """A column as text, in which 7, 7.0 and "7" are the same."""
+    kind = array.type
+    if is_text(kind) or _is_bytes(kind) or pa.types.is_null(kind):
+        return array
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return _float_texts(array)
+    if is_list(kind) or pa.types.is_nested(kind):
+        raise bad_type(column, kind, "one category a row", _LIST_WAY_OUT)
+    return array.cast(pa.string())
+
+
+def _hash(array: pa.Array, own: FieldKeys, known: Keys | None) -> Keys:
+    return _core.hash_keys(array, own.seed, own.missing, known, own.rare)
+
+
+def _number_keys(
+    column: str, array: pa.Array, first_row: int, own: FieldKeys, known: Keys | None
+) -> Keys:
+    kind = array.type
+    if pa.types.is_decimal(kind) or pa.types.is_float16(kind):
+        array = array.cast(pa.float64())
+    if not is_text(kind):
+        if is_list(kind) or pa.types.is_nested(kind):
+            raise bad_type(column, kind, "one category a row", _LIST_WAY_OUT)
+        if pa.types.is_temporal(kind) or _is_bytes(kind):
+            raise bad_type(
+                column, kind, "numbers", "fit the schema to it, or CategoricalField(values='text')"
+            )
+        return _hash(array, own, known)
+    # An integer of text keeps all its digits, whatever stands in the other rows.
+    text = pc.utf8_trim_whitespace(plain(array))
+    whole = pc.fill_null(pc.match_substring_regex(text, INTEGER), True)
+    if pc.all(whole).as_py() is not False:
+        return _hash(text.cast(pa.int64()), own, known)
+    nothing = pa.scalar(None, text.type)
+    keys = _hash(pc.if_else(whole, text, nothing).cast(pa.int64()), own, known)
+    others = parse_numbers(
+        column,
+        pc.if_else(whole, nothing, text),
+        first_row,
+        "the field has numbers: correct it, or fit a CategoricalField(values='text')",
+    )
+    return np.where(np.asarray(whole), keys, _hash(others, own, known))
+
+
+def category_keys(
+    column: str,
+    array: pa.Array,
+    first_row: int,
+    values: str,
+    own: FieldKeys,
+    known: Keys | None = None,
+) -> Keys:
+    """The key of every value.
+
+    Parameters
+    ----------
+    column : str
+        Name of the column, for complaints.
+    array : pyarrow.Array
+    first_row : int
+        Number of its first row in all of the data.
+    values : {"text", "numbers"}
+        What values are compared as.
+    own : FieldKeys
+    known : ndarray of int64 or None
+        Ascending; other keys become ``own.rare``. None: all stay as they are.
+
+    Returns
+    -------
+    ndarray of int64, (rows,)
+
+    Raises
+    ------
+    DataError
+        For lists, and for text that is no number where values are numbers.
+    """
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    if pa.types.is_dictionary(array.type):  # hashed once a category, not once a row
+        of_words = category_keys(column, array.dictionary, first_row, values, own, known)
+        places = array.indices.fill_null(len(of_words)).to_numpy(zero_copy_only=False)
+        return np.append(of_words, own.missing)[places.astype(np.int64)]
+    if values == "numbers":
+        return _number_keys(column, array, first_row, own, known)
+    texts = as_texts(column, array)
+    return _hash(texts, own, known)

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a schema reads: frames, Arrow data and files, all as tables one after the other."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hugectr.base.errors import DataError, InvalidArgument, did_you_mean, rejected
+from hugectr.data.parquet import parquet_files
+from hugectr.data.regular_file import open_regular
+from hugectr.data.schema.frames import from_mapping, from_pandas, is_pandas, pandas_names
+from hugectr.data.schema.text_files import (
+    csv_names,
+    csv_tables,
+    json_names,
+    json_tables,
+    with_columns,
+)
+
+#: Rows that are looked at together.
+BLOCK_ROWS = 65_536
+_ALLOWED = (
+    "a pandas or polars DataFrame, Arrow data (Table, RecordBatch, RecordBatchReader, Dataset, "
+    "__arrow_c_stream__), a dict of arrays, a list of dicts, or paths of CSV, Parquet or JSON lines"
+)
+
+
+@dataclass(frozen=True)
+class Source:
+    """Data with named columns.
+
+    Attributes
+    ----------
+    what : str
+        What it is, for complaints.
+    names : list of str
+        All its columns.
+    tables : callable
+        Names of columns to an iterator of tables with these.
+    untyped : bool
+        Whether columns are text because the format has no types.
+    """
+
+    what: str
+    names: list[str]
+    tables: Callable[[Sequence[str]], Iterator[pa.Table]]
+    untyped: bool = False
+
+    def check(self, wanted: Sequence[str]) -> None:
+        """Complains about a wanted column that is not there, or there twice.
+
+        Raises
+        ------
+        DataError
+            With a column of a name like it.
+        """
+        there = Counter(self.names)
+        for name in wanted:
+            if there[name] > 1:
+                raise DataError(
+                    f"{self.what} has {there[name]} columns {name!r}: rename all but one"
+                )
+            if name not in there:
+                hint = did_you_mean(name, there)
+                some = ", ".join(map(repr, self.names[:12])) + (", ..." * (len(self.names) > 12))
+                raise DataError(
+                    f"{self.what} has no column {name!r}{hint}; it has: {some}. Add it (with nulls "
+                    "where it is not known)"
+                )
+
+
+def _of_table(what: str, table: pa.Table) -> Source:
+    return Source(what, table.column_names, lambda names: iter([table.select(list(names))]))
+
+
+def _of_pandas(frame: Any) -> Source:
+    return Source(
+        "the DataFrame",
+        pandas_names(frame),
+        lambda names: iter([from_pandas(frame, names)]),
+    )
+
+
+def _of_mapping(columns: Mapping[str, Any]) -> Source:
+    names = [str(name) for name in columns]
+    return Source("the dict", names, lambda wanted: iter([from_mapping(columns, wanted)]))
+
+
+def _of_reader(what: str, reader: pa.RecordBatchReader) -> Source:
+    used = False
+
+    def tables(names: Sequence[str]) -> Iterator[pa.Table]:
+        nonlocal used
+        if used:
+            raise InvalidArgument(f"{what} has been read to its end already; make it anew")
+        used = True
+        try:
+            for batch in reader:
+                yield pa.Table.from_batches([batch]).select(list(names))
+        except (OSError, pa.ArrowException) as error:
+            raise DataError(f"{what} can not be read: {error}") from error
+
+    return Source(what, list(reader.schema.names), tables)
+
+
+def _of_dataset(dataset: Any) -> Source:
+    def tables(names: Sequence[str]) -> Iterator[pa.Table]:
+        try:
+            for batch in dataset.to_batches(columns=list(names)):
+                yield pa.Table.from_batches([batch])
+        except (OSError, pa.ArrowException) as error:
+            raise DataError(f"the dataset can not be read: {error}") from error
+
+    return Source("the dataset", list(dataset.schema.names), tables)
+
+
+def _of_parquet(source: str) -> Source:
+    filesystem, paths, _ = parquet_files(source)
+
+    def opened(path: str) -> pq.ParquetFile:
+        try:
+            return pq.ParquetFile(filesystem.open_input_file(path), page_checksum_verification=True)
+        except (OSError, pa.ArrowException, ValueError) as error:
+            raise DataError(f"{path!r} is no readable Parquet file: {error}") from error
+
+    def tables(names: Sequence[str]) -> Iterator[pa.Table]:
+        for path in paths:
+            file = opened(path)  # closed when it goes: a generator holds no `with`
+            Source(repr(path), list(file.schema_arrow.names), tables).check(names)
+            try:
+                for batch in file.iter_batches(BLOCK_ROWS, columns=list(names)):
+                    yield pa.Table.from_batches([batch]).select(list(names))
+            except (OSError, pa.ArrowException, ValueError) as error:
+                raise DataError(f"{path!r} can not be read: {error}") from error
+            file.close()
+
+    with opened(paths[0]) as first:
+        return Source(repr(source), list(first.schema_arrow.names), tables)
+
+
+def _of_csv(path: str) -> Source:
+    return Source(repr(path), csv_names(path), lambda names: csv_tables(path, names), untyped=True)
+
+
+def _of_json(path: str) -> Source:
+    def tables(names: Sequence[str]) -> Iterator[pa.Table]:
+        return (with_columns(table, names) for table in json_tables(path))
+
+    return Source(repr(path), json_names(path), tables)
+
+
+def _of_path(path: str) -> Source:
+    bare = path.removesuffix(".gz").removesuffix(".zst")
+    if bare.endswith((".csv", ".tsv")):
+        return _of_csv(path)
+    if bare.endswith((".jsonl", ".ndjson", ".json")):
+        return _of_json(path)
+    if os.path.isfile(path) and not path.endswith((".parquet", ".txt", ".list")):
+        with open_regular(path) as file:
+            if file.read(4) != b"PAR1":
+                raise rejected(
+                    "path of data", path, "a file called *.csv, *.tsv, *.jsonl or *.parquet"
+                )
+    return _of_parquet(path)
+
+
+def _of_paths(paths: Sequence[str]) -> Source:
+    sources = [_of_path(path) for path in paths]
+
+    def tables(names: Sequence[str]) -> Iterator[pa.Table]:
+        for source in sources:
+            source.check(names)
+            yield from source.tables(names)
+
+    what = f"{sources[0].what} and {len(sources) - 1} more" if sources[1:] else sources[0].what
+    return Source(what, sources[0].names, tables, any(source.untyped for source in sources))
+
+
+def open_source(data: Any) -> Source:
+    """Data of any kind as a Source.
+
+    Raises
+    ------
+    InvalidArgument
+        When it is of no kind that is known.
+    DataError
+        When it can not be read.
+    """
+    if isinstance(data, pa.Table):
+        return _of_table("the table", data)
+    if isinstance(data, pa.RecordBatch):
+        return _of_table("the record batch", pa.Table.from_batches([data]))
+    if isinstance(data, pa.RecordBatchReader):
+        return _of_reader("the reader", data)
+    if is_pandas(data):
+        return _of_pandas(data)
+    if hasattr(data, "__arrow_c_stream__"):
+        what = f"the {type(data).__name__}"
+        return _of_reader(what, pa.RecordBatchReader.from_stream(data))
+    if hasattr(data, "to_batches") and hasattr(data, "schema"):  # pyarrow.dataset.Dataset
+        return _of_dataset(data)
+    if isinstance(data, Mapping):
+        return _of_mapping(data)
+    if isinstance(data, str | os.PathLike):
+        return _of_path(os.fspath(data))
+    if isinstance(data, list | tuple) and data:
+        if all(isinstance(one, str | os.PathLike) for one in data):
+            return _of_paths([os.fspath(one) for one in data])
+        if all(isinstance(one, Mapping) for one in data):
+            names = dict.fromkeys(name for one in data for name in one)
+            return _of_mapping({name: [one.get(name) for one in data] for name in names})
+    raise rejected("data", f"{type(data).__name__}: {data!r:.80}", _ALLOWED)
+
+
+def joined_tables(parts: Sequence[pa.Table]) -> pa.Table:
+    """Tables one below the other; columns of nulls, or of narrower numbers, take a wider type.
+
+    Raises
+    ------
+    DataError
+        When a column has types that do not go together.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    try:
+        return pa.concat_tables(parts, promote_options="permissive")
+    except (pa.ArrowException, TypeError) as error:
+        raise DataError(f"a column changes its type on the way: {error}") from error
+
+
+def blocks(tables: Iterator[pa.Table], rows: int = BLOCK_ROWS) -> Iterator[pa.Table]:
+    """The same rows in tables of exactly so many, but for the last; none when there are none."""
+    parts: list[pa.Table] = []
+    held = 0
+    for table in tables:
+        begin = 0
+        while begin < table.num_rows:
+            part = table.slice(begin, rows - held)
+            begin += part.num_rows
+            held += part.num_rows
+            parts.append(part)
+            if held == rows:
+                yield joined_tables(parts)
+                parts, held = [], 0
+    if parts:
+        yield joined_tables(parts)

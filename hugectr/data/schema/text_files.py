@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CSV and JSON lines as tables, block by block.
+
+Columns of CSV are read as text: what a value means its field says, so that it does not depend on
+which block of a file a row is in.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+
+from hugectr.base.errors import DataError
+from hugectr.data.regular_file import open_regular, regular_file_size
+
+#: What stands for a missing value in CSV, unless it is in quotes.
+NULLS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "<NA>")
+_BLOCK_BYTES = 16 << 20
+_LONGEST_LINE = 256 << 20
+_COMPRESSED = {".gz": "gzip", ".zst": "zstd"}
+
+
+def _open(path: str) -> pa.NativeFile | BinaryIO:
+    regular_file_size(path)
+    file = open_regular(path)
+    compression = _COMPRESSED.get(os.path.splitext(path)[1])
+    return pa.input_stream(file, compression=compression) if compression else file
+
+
+def _damaged(path: str, error: Exception) -> DataError:
+    return DataError(f"{path!r} can not be read: {error}")
+
+
+def _csv_reader(path: str, names: Sequence[str] | None) -> Any:
+    from pyarrow import csv
+
+    bare = path.removesuffix(".gz").removesuffix(".zst")
+    types = {name: pa.string() for name in names or ()}
+    try:
+        return csv.open_csv(
+            _open(path),
+            csv.ReadOptions(block_size=_BLOCK_BYTES),
+            csv.ParseOptions(
+                delimiter="\t" if bare.endswith(".tsv") else ",", newlines_in_values=True
+            ),
+            csv.ConvertOptions(
+                column_types=types,
+                include_columns=list(names) if names else None,
+                null_values=list(NULLS),
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+            ),
+        )
+    except (OSError, pa.ArrowException) as error:
+        raise _damaged(path, error) from error
+
+
+def csv_names(path: str) -> list[str]:
+    """The names in the first line of a CSV file."""
+    return list(_csv_reader(path, None).schema.names)
+
+
+def csv_tables(path: str, names: Sequence[str]) -> Iterator[pa.Table]:
+    """These columns of a CSV file, as text.
+
+    Raises
+    ------
+    DataError
+        When it is no CSV of UTF-8, or a line has another number of values.
+    """
+    reader = _csv_reader(path, names)
+    try:
+        for batch in reader:
+            yield pa.Table.from_batches([batch])
+    except (OSError, pa.ArrowException) as error:
+        raise _damaged(path, error) from error
+
+
+def _whole_lines(path: str) -> Iterator[bytes]:
+    """A file in blocks that end with a line."""
+    rest = b""
+    file = _open(path)  # closed when it goes: a generator holds no `with`
+    while piece := file.read(_BLOCK_BYTES):
+        end = piece.rfind(b"\n") + 1
+        if end == 0:
+            rest += piece
+            if len(rest) > _LONGEST_LINE:
+                raise DataError(f"{path!r} has a line of more than {_LONGEST_LINE} bytes")
+            continue
+        yield rest + piece[:end]
+        rest = piece[end:]
+    file.close()
+    if rest.strip():
+        yield rest
+
+
+def _told(kind: pa.DataType) -> pa.DataType:
+    """The type to read again as: text stays text, also where all of a block looks like times."""
+    if pa.types.is_timestamp(kind):
+        return pa.string()
+    if not pa.types.is_list(kind):
+        return kind
+    of = kind.value_type
+    return pa.list_(pa.string() if pa.types.is_null(of) else _told(of))
+
+
+def _json_block(block: bytes) -> pa.Table:
+    """A block of JSON lines as a table.
+
+    Read once to find its types, and once more where these types would lose something: text that
+    looks like times, and lists whose first one begins with null, which pyarrow loses when it infers
+    the type (github.com/apache/arrow/issues/51305).
+    """
+    from pyarrow import json
+
+    # One piece, so that Arrow's own blocks do not depend on where ours end.
+    options = json.ReadOptions(use_threads=False, block_size=len(block) + 1)
+    table = json.read_json(io.BytesIO(block), read_options=options)
+    types = [_told(kind) for kind in table.schema.types]
+    lists = any(pa.types.is_list(kind) for kind in types)
+    times = any(pa.types.is_timestamp(kind) for kind in table.schema.types)
+    if not lists and not times:
+        return table
+    schema = pa.schema(zip(table.column_names, types, strict=True))
+    told = json.ParseOptions(explicit_schema=schema)
+    table = json.read_json(io.BytesIO(block), read_options=options, parse_options=told)
+    table.validate(full=True)
+    return table
+
+
+def json_tables(path: str) -> Iterator[pa.Table]:
+    """All columns of a file of JSON objects, one a line.
+
+    Raises
+    ------
+    DataError
+        When it is none, or values of a column have different types.
+    """
+    try:
+        for block in _whole_lines(path):
+            if not block.strip():
+                continue
+            yield _json_block(block)
+    except (OSError, pa.ArrowException) as error:
+        raise _damaged(path, error) from error
+
+
+def json_names(path: str) -> list[str]:
+    """Names in the first block of a file of JSON lines."""
+    for table in json_tables(path):
+        return list(table.column_names)
+    return []
+
+
+def with_columns(table: pa.Table, names: Sequence[str]) -> pa.Table:
+    """These columns of a table; one that no object of a block has is missing there."""
+    arrays = [
+        table.column(name) if name in table.column_names else pa.nulls(table.num_rows)
+        for name in names
+    ]
+    return pa.table(arrays, names=list(names)) if arrays else table.select([])

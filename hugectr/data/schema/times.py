@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Points in time as int64 nanoseconds, and the hours and weekdays of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hugectr.data.schema.fields import CYCLES, TimestampField
+from hugectr.data.schema.values import bad_type, bad_value, first_failing, is_text, plain
+
+Int64s = npt.NDArray[np.int64]
+
+#: What stands for a missing time: NaT of NumPy.
+MISSING_TIME = -(2**63)
+_HOUR = 3_600_000_000_000
+_NANOSECONDS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+
+
+def _from_text(text: pa.Array, unit: str) -> pa.Array:
+    """ISO 8601 with or without a zone, or an integer; each value for itself."""
+    nothing = pa.scalar(None, text.type)
+    number = pc.match_substring_regex(text, "^-?[0-9]+$")
+    counted = pc.if_else(number, text, nothing).cast(pa.int64())
+    text = pc.if_else(number, nothing, text)
+    zoned = pc.match_substring_regex(text, r"(Z|[+-][0-9]{2}:?[0-9]{2})$")
+    # The day of a date without a time ends like a zone.
+    zoned = pc.and_(zoned, pc.match_substring_regex(text, "[T ][0-9]{2}"))
+    with_zone = pc.if_else(zoned, text, nothing).cast(pa.timestamp("ns", "UTC"))
+    without = pc.if_else(zoned, nothing, text).cast(pa.timestamp("ns"))
+    return pc.coalesce(
+        pc.multiply_checked(counted, _NANOSECONDS[unit]),
+        with_zone.cast(pa.int64()),
+        without.cast(pa.int64()),
+    )
+
+
+def _nanoseconds(field: TimestampField, array: pa.Array) -> pa.Array:
+    kind = array.type
+    if is_text(kind):
+        return _from_text(pc.utf8_trim_whitespace(array), field.unit)
+    if pa.types.is_timestamp(kind):  # with a zone it holds UTC all the same
+        return array.cast(pa.timestamp("ns", kind.tz)).cast(pa.int64())
+    if pa.types.is_date(kind):
+        return array.cast(pa.timestamp("ns")).cast(pa.int64())
+    if pa.types.is_floating(kind):  # integers with gaps
+        array = pc.if_else(pc.is_nan(array), pa.scalar(None, kind), array)
+    return pc.multiply_checked(array.cast(pa.int64()), _NANOSECONDS[field.unit])
+
+
+def nanoseconds(field: TimestampField, array: pa.Array, first_row: int) -> Int64s:
+    """A column of times as int64 nanoseconds since 1970 in UTC.
+
+    Raises
+    ------
+    DataError
+        For text that is no ISO 8601, times beyond 1677 to 2262, and other types.
+    """
+    array = plain(array)
+    kind = array.type
+    if pa.types.is_null(kind):
+        return np.full(len(array), MISSING_TIME)
+    known = (
+        is_text(kind)
+        or pa.types.is_timestamp(kind)
+        or pa.types.is_date(kind)
+        or pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+    )
+    if not known:
+        raise bad_type(field.name, kind, "times", "give timestamps, ISO 8601 text or numbers")
+    if is_text(kind) and not pa.types.is_large_string(kind):
+        array = array.cast(pa.large_string())
+    try:
+        found = _nanoseconds(field, array)
+    except pa.ArrowInvalid:
+        place = first_failing(array, lambda part: _nanoseconds(field, part))
+        raise bad_value(
+            field.name,
+            first_row + place,
+            array[place].as_py(),
+            "is no time from 1677 to 2262",
+            "write 2024-05-31 12:30:00, or say with TimestampField(unit=...) what numbers count",
+        ) from None
+    result: Int64s = pc.fill_null(found, MISSING_TIME).to_numpy(zero_copy_only=False)
+    return result
+
+
+def _cycle(length: int) -> npt.NDArray[np.float32]:
+    """Sine and cosine of each step round a cycle, (length, 2)."""
+    angle = 2 * np.pi * np.arange(length) / length
+    return np.stack([np.sin(angle), np.cos(angle)], axis=1).astype(np.float32)
+
+
+def cyclic_features(field: TimestampField, times: Int64s) -> npt.NDArray[np.float32]:
+    """Sines and cosines, (rows, 2 * cycles); zeros where the time is missing."""
+    parts = []
+    for cycle in field.cyclic:
+        hours = times // _HOUR
+        steps = hours % 24 if cycle == "hour" else (hours // 24 + 3) % 7  # 1970 began on Thursday
+        features = _cycle(CYCLES[cycle])[steps]
+        features[times == MISSING_TIME] = 0
+        parts.append(features)
+    return np.concatenate(parts, axis=1) if parts else np.zeros((len(times), 0), np.float32)

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Columns as arrays of one kind of value; what does not fit is named by column, row and value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hugectr.base.errors import DataError
+
+Float64s = npt.NDArray[np.float64]
+
+
+def bad_value(column: str, row: int, value: object, what: str, way_out: str) -> DataError:
+    """The error for a value; ``row`` counts from 0 through all of the data."""
+    shown = repr(value.item() if isinstance(value, np.generic) else value)
+    if len(shown) > 80:
+        shown = shown[:77] + "..."
+    return DataError(f"column {column!r}, row {row} (from 0): {shown} {what}; {way_out}")
+
+
+def bad_type(column: str, kind: pa.DataType, wanted: str, way_out: str) -> DataError:
+    """The error for a column of a type that can not be what it should be."""
+    return DataError(f"column {column!r} has Arrow type {kind}, not {wanted}; {way_out}")
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether a type is text of any layout."""
+    return bool(
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    )
+
+
+def is_list(kind: pa.DataType) -> bool:
+    """Whether a type is lists of any layout."""
+    of_kind = pa.types
+    return bool(
+        of_kind.is_list(kind)
+        or of_kind.is_large_list(kind)
+        or of_kind.is_fixed_size_list(kind)
+        or of_kind.is_list_view(kind)
+        or of_kind.is_large_list_view(kind)
+    )
+
+
+def one_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    """The chunks of a column as one array; copied only when there are several."""
+    if isinstance(column, pa.Array):
+        return column
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    if column.num_chunks == 0:
+        return pa.array([], column.type)
+    if pa.types.is_dictionary(column.type):
+        column = column.unify_dictionaries()
+    return pa.concat_arrays(column.chunks)
+
+
+def plain(array: pa.Array) -> pa.Array:
+    """The array without a dictionary and without extension types; text that kernels take."""
+    if isinstance(array, pa.ExtensionArray):
+        return plain(array.storage)
+    if pa.types.is_dictionary(array.type):
+        return plain(array.dictionary_decode())
+    if pa.types.is_string_view(array.type):
+        return array.cast(pa.large_string())
+    return array
+
+
+def first_failing(array: pa.Array, convert: Callable[[pa.Array], Any]) -> int:
+    """The first place whose value ``convert`` refuses, of an array that it refuses."""
+    begin, end = 0, len(array)
+    while end - begin > 1:
+        middle = (begin + end) // 2
+        try:
+            convert(array.slice(begin, middle - begin))
+            begin = middle
+        except pa.ArrowInvalid:
+            end = middle
+    return begin
+
+
+def _parsed(text: pa.Array) -> pa.Array:
+    """Text as float64; true and false are 1 and 0."""
+    trimmed = pc.utf8_trim_whitespace(text)
+    try:
+        return trimmed.cast(pa.float64())
+    except pa.ArrowInvalid:
+        words = pc.utf8_lower(trimmed)
+        trimmed = pc.if_else(pc.equal(words, "true"), "1", trimmed)
+        trimmed = pc.if_else(pc.equal(words, "false"), "0", trimmed)
+        return trimmed.cast(pa.float64())
+
+
+def parse_numbers(column: str, text: pa.Array, first_row: int, way_out: str) -> pa.Array:
+    """Text of numbers as float64; null stays null.
+
+    Raises
+    ------
+    DataError
+        Naming the first value that is no number.
+    """
+    try:
+        return _parsed(text)
+    except pa.ArrowInvalid:
+        place = first_failing(text, _parsed)
+        raise bad_value(
+            column, first_row + place, text[place].as_py(), "is no number", way_out
+        ) from None
+
+
+def as_numbers(column: str, array: pa.Array, first_row: int, way_out: str) -> Float64s:
+    """A column of numbers as float64, NaN where one is missing.
+
+    Parameters
+    ----------
+    column : str
+        Its name, for complaints.
+    array : pyarrow.Array
+    first_row : int
+        Number of its first row in all of the data.
+    way_out : str
+        What to do about text.
+
+    Raises
+    ------
+    DataError
+        For text that is no number, values that are infinite, and other types.
+    """
+    array = plain(array)
+    kind = array.type
+    if pa.types.is_null(kind):
+        return np.full(len(array), np.nan)
+    if is_text(kind):
+        array = parse_numbers(column, array, first_row, way_out)
+    elif is_list(kind):
+        raise bad_type(column, kind, "one number a row", "flatten it, or call it a ListField")
+    elif not (
+        pa.types.is_boolean(kind)
+        or pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_decimal(kind)
+    ):
+        raise bad_type(column, kind, "numbers", way_out)
+    if pa.types.is_boolean(kind):
+        array = array.cast(pa.uint8())
+    values: Float64s = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    infinite = np.isinf(values)
+    if infinite.any():
+        row = int(infinite.argmax())
+        raise bad_value(
+            column, first_row + row, values[row], "is infinite", "clip it, or make it missing"
+        )
+    return values
+
+
+def without_gaps(column: str, values: Float64s, first_row: int, what: str) -> Float64s:
+    """The values, of which none may be missing.
+
+    Raises
+    ------
+    DataError
+        Naming the first row without a value.
+    """
+    gaps = np.isnan(values)
+    if gaps.any():
+        row = first_row + int(gaps.argmax())
+        raise DataError(
+            f"column {column!r}, row {row} (from 0): {what} is missing; drop the rows without one"
+        )
+    return values
