@@ -31,18 +31,6 @@ from hugectr.tools import DataGenerator, DataGeneratorParams
 
 DIM, POOL_ROWS, BLOCK = 64, 1 << 16, 16 << 20
 GB = 1e9
-#: Of a manifest; nothing of it costs time.
-FIELDS = {
-    "model": "save_rate",
-    "step": 1,
-    "seed": None,
-    "data_position": None,
-    "learning_rate": None,
-    "loss_scaling": None,
-    "frozen": [],
-    "fit_epoch": 0,
-    "statistics": [],
-}
 
 
 class RepeatedRows:
@@ -94,7 +82,7 @@ class QueueGroup:
 
 
 def _save(rank: int, queues: list, folder: Path, rows: int) -> None:
-    snapshot = Snapshot(FIELDS)
+    snapshot = Snapshot.of_values("save_rate", 1)
     snapshot.dense["dense.weights"] = np.zeros(1000, np.float32)
     snapshot.dense["dense.states"] = np.zeros(0, np.float32)
     snapshot.tables.append(RepeatedRows(rows))

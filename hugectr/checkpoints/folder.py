@@ -68,6 +68,13 @@ class Snapshot:
     tables: list[RowSource] = field(default_factory=list)
     crc32: int | None = None
 
+    @classmethod
+    def of_values(cls, model: str, step: int, seed: int | None = None) -> Snapshot:
+        """One of weights and rows alone: of how they were trained it knows nothing."""
+        unknown = dict.fromkeys(("data_position", "learning_rate", "loss_scaling"))
+        known = {"model": model, "step": step, "seed": seed}
+        return cls(known | unknown | {"frozen": [], "fit_epoch": 0, "statistics": []})
+
     @property
     def arrays(self) -> dict[str, Array]:
         """Everything as arrays: ``dense.weights``, ..., ``table0.key``, ..."""

@@ -194,19 +194,7 @@ def from_original(
             f"{dense_file} has {there} tables beside it: give --tables with a name for each, found "
             f"{list(tables)}"
         )
-    snapshot = Snapshot(
-        {
-            "model": Path(found[1]).name,
-            "step": names.iteration,
-            "seed": seed,
-            "data_position": None,
-            "learning_rate": None,
-            "loss_scaling": None,
-            "frozen": [],
-            "fit_epoch": 0,
-            "statistics": [],
-        }
-    )
+    snapshot = Snapshot.of_values(Path(found[1]).name, names.iteration, seed)
     snapshot.dense["dense.weights"] = _map(dense_file)
     snapshot.dense["dense.states"] = _map(Path(names.dense_optimizer))
     if statistics_file(names.dense).exists():

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hugectr import _core
+from hugectr.base.errors import DataError
 from hugectr.data.schema.values import bad_type, is_list, is_text, parse_numbers, plain
 
 Keys = npt.NDArray[np.int64]
@@ -168,7 +169,10 @@ def category_keys(
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     if pa.types.is_dictionary(array.type):  # hashed once a category, not once a row
-        of_words = category_keys(column, array.dictionary, first_row, values, own, known)
+        try:
+            of_words = category_keys(column, array.dictionary, first_row, values, own, known)
+        except DataError:  # of a word that no row may have, and whose place is no row's
+            return category_keys(column, plain(array), first_row, values, own, known)
         places = array.indices.fill_null(len(of_words)).to_numpy(zero_copy_only=False)
         return np.append(of_words, own.missing)[places.astype(np.int64)]
     if values == "numbers":

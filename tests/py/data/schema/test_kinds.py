@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from oracle.xxh64 import key, xxh64
 
-from hugectr.base.errors import InvalidArgument
+from hugectr.base.errors import DataError, InvalidArgument
 from hugectr.data import (
     CategoricalField,
     DenseField,
@@ -247,6 +247,20 @@ def test_labels_weights_and_groups():
     assert bare.samples == 2
     assert bare.weight is None
     assert bare.group is None
+
+
+def test_words_of_a_dictionary_that_no_row_has_do_not_count():
+    schema = Schema([CategoricalField("c", values="numbers", min_count=1)])
+    schema = schema.fit({"c": ["1", "2"]})
+    words = pa.array(["1", "2", "x"])
+    rows = pa.DictionaryArray.from_arrays(pa.array([1, 0, None], pa.int32()), words)
+    found, plain = (
+        schema.encode({"c": c}).sparse["categories"][0] for c in (rows, ["2", "1", None])
+    )
+    np.testing.assert_array_equal(found, plain)
+    bad = pa.DictionaryArray.from_arrays(pa.array([1, 0, 0, 0, 2], pa.int32()), words)
+    with pytest.raises(DataError, match=r"column 'c', row 4 .*'x' is no number"):
+        schema.encode({"c": bad})
 
 
 @pytest.mark.parametrize("values", [["7", "x", "7"], pa.array(["7", "x", "7"]).dictionary_encode()])
