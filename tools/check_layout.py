@@ -95,8 +95,8 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     },
     "tools": {"base", "data", "spec"},
     "hugectr": {
-        "_core", "base", "cuda", "interop", "data", "spec", "optimizer", "config", "model", "serving",
-        "tools",
+        "_core", "base", "cuda", "interop", "data", "spec", "optimizer", "config", "model",
+        "serving", "tools",
     },
     "report": set(),
     "demo": {"hugectr", "data", "model", "report"},
