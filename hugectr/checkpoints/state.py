@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -68,6 +69,19 @@ class TrainingState(Protocol):
 
     def description(self) -> Description:
         """Of which model it is the state."""
+        ...
+
+    @property
+    def batchsize_eval(self) -> int:
+        """Rows of an evaluation's batch; a checkpoint keeps it and compares it with nothing."""
+        ...
+
+    def schema_files(self) -> Mapping[str, bytes]:
+        """Files of the schema of the training data, by name; none: it has none."""
+        ...
+
+    def keep_schema(self, files: Mapping[str, bytes], path: Path) -> None:
+        """Keep the files of a checkpoint's schema, where there is none of its own."""
         ...
 
     def frozen(self) -> set[str]:
