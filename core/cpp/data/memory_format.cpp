@@ -2,6 +2,7 @@
 #include "core/cpp/data/memory_format.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -40,6 +41,7 @@ class MemoryBlock final : public IBlock {
                             [&](std::size_t i, const BadValue& value) {
                               refuse(from + (i - to), value.text(layout_), chunk);
                             });
+      weigh(from, n, to, chunk);  // behind the screen, which does not look at what weighs nothing
     }
     return bad;
   }
@@ -56,6 +58,12 @@ class MemoryBlock final : public IBlock {
     if (!chunk.first_damage.empty()) return;
     chunk.first_damage = message;
     damage_.add("memory", message, 0);
+  }
+
+  void weigh(std::size_t first, std::size_t count, std::size_t at, CSRChunk& chunk) const {
+    if (data_.weight.empty()) return;
+    float* weight = chunk.weight.as<float>() + at;
+    for (std::size_t i = 0; i < count; ++i) weight[i] *= data_.weight[first + i];
   }
 
   template <class Key>
@@ -139,10 +147,21 @@ class MemoryFormat final : public IBlockFormat {
                " labels, need samples * label_dim = ", n, " * ", layout_.label_dim);
     HCTR_CHECK(data_->dense.size() == n * layout_.dense_dim, "memory source: ", data_->dense.size(),
                " dense values, need samples * dense_dim = ", n, " * ", layout_.dense_dim);
+    check_weight();
     HCTR_CHECK(data_->sparse.size() == layout_.sparse.size(),
                "memory source: ", data_->sparse.size(), " sparse inputs, the model has ",
                layout_.sparse.size());
     for (std::size_t i = 0; i < layout_.sparse.size(); ++i) check_sparse(i);
+  }
+
+  void check_weight() const {
+    const std::vector<float>& weight = data_->weight;
+    HCTR_CHECK(weight.empty() || weight.size() == data_->samples, "memory source: ", weight.size(),
+               " weights of samples, need ", data_->samples, ", one a sample, or none");
+    for (std::size_t i = 0; i < weight.size(); ++i) {
+      HCTR_CHECK(weight[i] >= 0.0f && std::isfinite(weight[i]), "memory source: sample ", i,
+                 " has the weight ", weight[i], ", which must be a finite number from 0 on");
+    }
   }
 
   void check_sparse(std::size_t index) const {
