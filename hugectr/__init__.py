@@ -17,7 +17,7 @@ from hugectr.base.blas_threads import loaded_without_threads
 with loaded_without_threads():
     from hugectr._core import version as _version
 
-from hugectr import cuda, data, interop, tools
+from hugectr import callbacks, cuda, data, interop, tools
 from hugectr.base.errors import (
     CommError,
     DataError,
@@ -127,6 +127,7 @@ __all__ = [
     "TrainPSType_t",
     "Update_t",
     "__version__",
+    "callbacks",
     "cuda",
     "data",
     "get_learning_rate_scheduler",

@@ -85,13 +85,16 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "spec": {"_core", "base", "processes", "data"},
     "optimizer": {"spec"},
     "config": {"base", "data", "spec"},
+    "callbacks": {"base"},
     "checkpoints": {"_core", "base", "processes", "spec", "config"},
     "model": {
-        "_core", "base", "interop", "processes", "data", "spec", "config", "checkpoints",
+        "_core", "base", "interop", "processes", "data", "spec", "config", "callbacks",
+        "checkpoints",
     },
     "tools": {"base", "data", "spec"},
     "hugectr": {
-        "_core", "base", "cuda", "interop", "data", "spec", "optimizer", "config", "model", "tools",
+        "_core", "base", "callbacks", "cuda", "interop", "data", "spec", "optimizer", "config",
+        "model", "tools",
     },
     "report": set(),
     "demo": {"hugectr", "data", "model", "report"},

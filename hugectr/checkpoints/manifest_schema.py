@@ -141,10 +141,11 @@ def _schema(version: int) -> Check:
         "chain_crc32": list_of(integer(0, UINT32)),
         "run": optional(text("[0-9a-f]{32}")),
         "description": optional(_DESCRIPTION),
+        "callbacks": mapping(_NAME, mapping(_NAME, _LEAF)),
         "finite": optional(boolean),  # false: saved with values that are not
     }
     # Converted from the original layout there are no names of tensors; a full one has no chain.
-    lacking = ("dense_tensors", "chain", "chain_crc32", "run", "description", "finite")
+    lacking = ("dense_tensors", "chain", "chain_crc32", "run", "description", "callbacks", "finite")
     return record(fields, may_lack=lacking)
 
 
