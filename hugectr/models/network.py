@@ -104,10 +104,12 @@ class Network:
         return logits
 
     def factors(self, part: str) -> tuple[str, list[str]]:
-        """A vector for each feature, (batch, features * d), and weights of categories.
+        """A vector for each category, (batch, slots * d), and weights of categories.
 
-        Vector and weight of a category are one row of a table: one lookup finds both. A dense
-        feature's vector is multiplied by its value.
+        Vector and weight of a category are one row of a table: one lookup finds both. Dense
+        features have no vectors, but where there is nothing else (then value times vector): their
+        products with all others grow with their values, and what they add is learnt by heart
+        (benchmarks/users: 200,000 planted rows .749 with, .758 without; 8,000 of Criteo .736, .743).
         """
         d, vectors, weights = self.sizes.vec_size, [], []
         for name, slots in self.lookups(d + 1, part):
@@ -119,7 +121,7 @@ class Network:
             flat = self.layer("Reshape", [tops[0]], f"{name}/vs", leading_dim=slots * d)
             vectors.append(flat)
             weights.append(self.layer("Reshape", [tops[1]], f"{name}/ws", leading_dim=slots))
-        if self.dense:
+        if self.dense and not self.slots:
             dims = [len(self.inputs.dense), d]
             vectors.append(
                 self.layer("WeightMultiply", [self.dense], f"{part}/dense_v", weight_dims=dims)
