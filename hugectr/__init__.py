@@ -17,7 +17,7 @@ from hugectr.base.blas_threads import loaded_without_threads
 with loaded_without_threads():
     from hugectr._core import version as _version
 
-from hugectr import callbacks, cuda, data, interop, tools
+from hugectr import callbacks, cuda, data, interop, models, tools
 from hugectr.base.errors import (
     CommError,
     DataError,
@@ -27,8 +27,11 @@ from hugectr.base.errors import (
     OutOfMemory,
 )
 from hugectr.config.config_file import SolverParser, get_learning_rate_scheduler
+from hugectr.estimator.classifier import CTRClassifier
 from hugectr.model.model import Model
 from hugectr.model.session import Session
+from hugectr.serving.load import load
+from hugectr.serving.prediction_model import PredictionModel
 from hugectr.spec import optimizer
 from hugectr.spec.embedding import HybridEmbeddingParam, SparseEmbedding
 from hugectr.spec.enums import (
@@ -81,6 +84,7 @@ __all__ = [
     "Alignment_t",
     "AllReduceAlgo",
     "AsyncParam",
+    "CTRClassifier",
     "Check_t",
     "CommError",
     "CommunicationType",
@@ -115,6 +119,7 @@ __all__ = [
     "OptParamsPy",
     "Optimizer_t",
     "OutOfMemory",
+    "PredictionModel",
     "PowerLaw_t",
     "Regularizer_t",
     "Session",
@@ -132,6 +137,8 @@ __all__ = [
     "data",
     "get_learning_rate_scheduler",
     "interop",
+    "models",
+    "load",
     "optimizer",
     "solver_parser_helper",
     "tools",

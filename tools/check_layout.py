@@ -32,6 +32,9 @@ ALLOWED_INCLUDES: dict[str, set[str]] = {
         "base", "optimizers", "memory", "device", "comm", "ops", "losses", "metrics", "schedule",
         "data", "layers", "embedding",
     },
+    "serving": {
+        "base", "memory", "device", "ops", "metrics", "data", "embedding", "model",
+    },
 }  # fmt: skip
 
 #: Parts of a room -> what of the room they may include besides their own: other parts, or single
@@ -87,20 +90,25 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "config": {"base", "data", "spec"},
     "callbacks": {"base"},
     "checkpoints": {"_core", "base", "processes", "spec", "config"},
+    "serving": {"_core", "base", "processes", "data", "spec", "checkpoints"},
     "model": {
         "_core", "base", "interop", "processes", "data", "spec", "config", "callbacks",
-        "checkpoints",
+        "checkpoints", "serving",
+    },
+    "models": {"base", "data", "spec", "model"},
+    "estimator": {
+        "base", "interop", "data", "spec", "callbacks", "serving", "model", "models",
     },
     "tools": {"base", "data", "spec"},
     "hugectr": {
-        "_core", "base", "callbacks", "cuda", "interop", "data", "spec", "optimizer", "config",
-        "model", "tools",
+        "_core", "base", "callbacks", "cuda", "estimator", "interop", "data", "spec", "optimizer",
+        "config", "model", "models", "serving", "tools",
     },
     "report": set(),
     "demo": {"hugectr", "data", "model", "report"},
     "command": {
         "_core", "hugectr", "base", "cuda", "processes", "data", "spec", "config", "checkpoints",
-        "model", "tools", "demo",
+        "model", "models", "serving", "estimator", "tools", "demo",
     },
     "__main__": {"command"},
 }  # fmt: skip

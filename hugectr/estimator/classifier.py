@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from hugectr.base.arguments import check_bool, check_float, check_int
 from hugectr.base.errors import InvalidArgument
-from hugectr.callbacks import Callback
+from hugectr.callbacks.callback import Callback
 from hugectr.data.schema import EncodedData, Schema
 from hugectr.estimator.fitted import Fitted
 from hugectr.estimator.features import Features, features_of, labels_of, weights_of

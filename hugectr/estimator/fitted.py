@@ -13,13 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from hugectr.base.errors import DataError, InvalidArgument
-from hugectr.callbacks import History
+from hugectr.callbacks.history import History
 from hugectr.data.schema import LabelField, Schema
 from hugectr.estimator.archive import KeptFolder, from_bytes, to_bytes
 from hugectr.estimator.features import check_columns, source_of
 from hugectr.estimator.parameters import not_fitted
 from hugectr.estimator.training import Training
-from hugectr.serving import PredictionModel, load
+from hugectr.serving.load import load
+from hugectr.serving.prediction_model import PredictionModel
 
 #: Beside the checkpoint, in a folder of ``save``.
 DESCRIPTION = "classifier.json"
@@ -144,7 +145,12 @@ class Fitted:
             if said["version"] > _VERSION:
                 raise DataError(f"{file}: version {said['version']} is of a later hugectr")
             known = cls().get_params()  # type: ignore[attr-defined]
-            self = cls(**{n: v for n, v in said["params"].items() if n in known and n != "device"})
+            params = {
+                name: tuple(value) if isinstance(value, list) else value  # JSON has no tuples
+                for name, value in said["params"].items()
+                if name in known and name != "device"
+            }
+            self = cls(**params)
             self.device = device
             self.classes_ = np.array(said["classes"])
             if self.classes_.shape != (2,):

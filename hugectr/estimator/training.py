@@ -11,7 +11,9 @@ from typing import Any
 
 from hugectr import models
 from hugectr.base import log
-from hugectr.callbacks import Callback, EarlyStopping, History
+from hugectr.callbacks.callback import Callback
+from hugectr.callbacks.early_stopping import EarlyStopping
+from hugectr.callbacks.history import History
 from hugectr.data.arrays import MemoryDataset
 from hugectr.data.columns import Shuffle
 from hugectr.data.schema import Schema
