@@ -12,6 +12,7 @@ from hugectr.base.arguments import check_choice, check_int
 from hugectr.base.errors import InvalidArgument
 from hugectr.checkpoints.description import Description
 from hugectr.checkpoints.manifest import Manifest
+from hugectr.checkpoints.state import CallbackStates
 from hugectr.data.schema.storage import restored
 from hugectr.processes.group import ProcessGroup
 from hugectr.processes.solo import SoloGroup
@@ -53,6 +54,9 @@ class _LoadedState:
 
     def keep_schema(self, files: Mapping[str, bytes], path: Path) -> None:
         pass
+
+    def callback_states(self) -> CallbackStates:
+        return {}
 
     def frozen(self) -> set[str]:
         return set()
