@@ -85,11 +85,12 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "spec": {"_core", "base", "processes", "data"},
     "optimizer": {"spec"},
     "config": {"base", "data", "spec"},
+    "analysis": {"base", "data"},
     "callbacks": {"base"},
     "checkpoints": {"_core", "base", "processes", "spec", "config"},
     "model": {
-        "_core", "base", "interop", "processes", "data", "spec", "config", "callbacks",
-        "checkpoints",
+        "_core", "base", "interop", "processes", "data", "spec", "config", "analysis", "callbacks",
+        "checkpoints", "report",
     },
     "tools": {"base", "data", "spec"},
     "hugectr": {

@@ -13,6 +13,7 @@ from hugectr.model.handed_on import handed_on
 from hugectr.model.inspection import Inspection
 from hugectr.model.memory import Memory
 from hugectr.model.original_files import OriginalFiles
+from hugectr.model.reporting import Reporting
 from hugectr.model.state import ModelState
 from hugectr.model.timing import Timing
 from hugectr.model.training import Training
@@ -83,6 +84,7 @@ class Model:
         self._checkpoints = Checkpoints(self._state, self._turn)
         self._original_files = OriginalFiles(self._state)
         self._fitting = Fitting(self, self._state)
+        self._reporting = Reporting(self, self._fitting, self._timing)
 
     @unserialised
     def exclusive(self) -> Turn:
@@ -204,6 +206,8 @@ class Model:
     skipped_steps = handed_on("_inspection", Inspection.skipped_steps)
     memory_report = handed_on("_inspection", Inspection.memory_report)
     get_params_num = handed_on("_inspection", Inspection.get_params_num)
+
+    report = handed_on("_reporting", Reporting.report)
 
     # --- time -------------------------------------------------------------------------------------
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fits the small net in a job with callbacks; what came out in files: callbacks_job.py FOLDER DATA."""
+"""Fits the small net in a job with callbacks: callbacks_job.py FOLDER DATA."""
 
 import json
 import sys
