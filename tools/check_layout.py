@@ -32,6 +32,9 @@ ALLOWED_INCLUDES: dict[str, set[str]] = {
         "base", "optimizers", "memory", "device", "comm", "ops", "losses", "metrics", "schedule",
         "data", "layers", "embedding",
     },
+    "serving": {
+        "base", "memory", "device", "ops", "metrics", "data", "embedding", "model",
+    },
 }  # fmt: skip
 
 #: Parts of a room -> what of the room they may include besides their own: other parts, or single
@@ -88,14 +91,15 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "analysis": {"base", "data"},
     "callbacks": {"base"},
     "checkpoints": {"_core", "base", "processes", "spec", "config"},
+    "serving": {"_core", "base", "processes", "data", "spec", "checkpoints"},
     "model": {
         "_core", "base", "interop", "processes", "data", "spec", "config", "analysis", "callbacks",
-        "checkpoints", "report",
+        "checkpoints", "report", "serving",
     },
     "tools": {"base", "data", "spec"},
     "hugectr": {
         "_core", "base", "callbacks", "cuda", "interop", "data", "spec", "optimizer", "config",
-        "model", "tools",
+        "model", "serving", "tools",
     },
     "report": set(),
     "demo": {"hugectr", "data", "model", "report"},

@@ -78,6 +78,15 @@ class TrainingState(Protocol):
         """What the callbacks of fit() want kept."""
         ...
 
+    @property
+    def batchsize_eval(self) -> int:
+        """Rows of an evaluation's batch; a checkpoint keeps it and compares it with nothing."""
+        ...
+
+    def schema_files(self) -> Mapping[str, bytes]:
+        """Files of the schema of the training data, by name; none: it has none."""
+        ...
+
     def frozen(self) -> set[str]:
         """Names of the tables that are not trained; "" stands for the dense network."""
         ...

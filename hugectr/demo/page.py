@@ -12,6 +12,7 @@ from hugectr.demo.wide_and_deep import BATCH
 from hugectr.model.report_cards import layers_card, queues_bars, smooth, stages_bars, tables_card
 from hugectr.report import Chart, KeyFigure, Series, TrainingReport
 
+
 def demo_report(
     model: hugectr.Model,
     files: AdultFiles,

@@ -129,9 +129,8 @@ def tables_card(model: Model) -> Table:
             ]
         )
         if budget:
-            shares.append(
-                Share(f"{name}: rows of budget", count, budget, f"{count:,} of {budget:,}")
-            )
+            text = f"{count:,} of {budget:,}"
+            shares.append(Share(f"{name}: rows of budget", count, budget, text))
         shares.append(Share(f"{name}: index places", count, places, f"{count:,} of {places:,}"))
     head = ["table", "rows", "floats a row", "row budget", "index places", "memory"]
     note = (

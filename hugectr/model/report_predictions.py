@@ -195,7 +195,7 @@ def _importance_bars(found: Sequence[Importance], rows: int) -> tuple[str, list[
         for one in shown
     ]
     note = (
-        f"How much the log loss rises, and the AUC falls, when a field's values go to other samples "
-        f"(one permutation of {rows:,} samples)."
+        "How much the log loss rises, and the AUC falls, when a field's values go to other "
+        f"samples (one permutation of {rows:,} samples)."
     )
     return ("Loss by field removed", shares, note)

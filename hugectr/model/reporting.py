@@ -86,8 +86,8 @@ class Reporting:
         history = joined(self._fitting.histories)
         report = TrainingReport(
             title or model.solver.model_name or "A training",
-            f"Trained on {source_name(model.reader_params.source)}, batch {model.solver.batchsize}, "
-            f"{model.opt_params.optimizer_type.name}.",
+            f"Trained on {source_name(model.reader_params.source)}, batch "
+            f"{model.solver.batchsize}, {model.opt_params.optimizer_type.name}.",
             figures(model, history),
             [
                 cards.loss_chart(history),
