@@ -8,11 +8,12 @@ WERROR ?= OFF
 export VENV PYTHON
 python := $(VENV)/bin/python
 
-.PHONY: help setup build demo test faults lint format bench sanitize wheel clean
+.PHONY: help setup build demo test check-all faults lint format bench sanitize wheel clean
 
 help:
 	@echo "make demo       train Wide & Deep on the Adult data and write a report"
 	@echo "make test       linters, C++ tests, Python tests"
+	@echo "make check-all  what takes long or needs more packages (docs/check-all.md): PARTS=\"docs wheels\" for some"
 	@echo "make faults     every case of faults (docs/reliability.md); a short part is in make test"
 	@echo "make lint       linters only          make format   repairs what they can"
 	@echo "make bench      benchmarks            make sanitize C++ tests under ASan, UBSan, TSan"
@@ -31,6 +32,9 @@ test:
 	@tools/setup.sh tests
 	@tools/build.sh cpu -DHUGECTR_TESTS=ON -DHUGECTR_WERROR=$(WERROR)
 	@$(python) tools/run_tests.py build/cpu
+
+check-all: build
+	@$(python) tools/check_all.py $(PARTS)
 
 faults: build
 	@$(python) tests/faults/run.py --full
