@@ -29,6 +29,7 @@ RECORD = ROOT / "docs/check-all.md"
 
 #: What runs, in this order: what is quick first. A name more and its file is a part more.
 PARTS = (
+    "size_and_import",
     "extras",
     "faults",
 )
@@ -54,7 +55,8 @@ def run_inside(name: str, counts: Path) -> int:
         sys.path.insert(0, str(ROOT / "tools"))
         # By its path: a part may be called like a package that it uses.
         spec = importlib.util.spec_from_file_location(f"check_{name}", path)
-        assert spec is not None and spec.loader is not None
+        assert spec
+        assert spec.loader
         module = importlib.util.module_from_spec(spec)
         sys.modules[spec.name] = module
         spec.loader.exec_module(module)

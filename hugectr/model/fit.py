@@ -14,7 +14,7 @@ from hugectr.base import log
 from hugectr.base.arguments import check_bool, check_int, check_str
 from hugectr.base.errors import DataError, rejected
 from hugectr.data.arrays import MemoryDataset
-from hugectr.data.tables import TableDataset
+from hugectr.data.table_dataset import TableDataset
 from hugectr.model.pipeline import pipeline_line
 from hugectr.spec.metrics import target_reached
 
