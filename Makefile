@@ -8,7 +8,7 @@ WERROR ?= OFF
 export VENV PYTHON
 python := $(VENV)/bin/python
 
-.PHONY: help setup build demo test check-all faults lint format bench sanitize wheel clean
+.PHONY: help setup build demo test check-all faults lint format bench sanitize wheel wheel-cuda13 clean
 
 help:
 	@echo "make demo       train Wide & Deep on the Adult data and write a report"
@@ -17,7 +17,9 @@ help:
 	@echo "make faults     every case of faults (docs/reliability.md); a short part is in make test"
 	@echo "make lint       linters only          make format   repairs what they can"
 	@echo "make bench      benchmarks            make sanitize C++ tests under ASan, UBSan, TSan"
-	@echo "make wheel      a wheel in dist/      make clean    removes everything made here"
+	@echo "make wheel      manylinux wheel of hugectr in dist/"
+	@echo "make wheel-cuda13  that of the CUDA plug-in: half an hour of processor time"
+	@echo "make clean      removes everything made here"
 
 setup:
 	@tools/setup.sh
@@ -53,9 +55,11 @@ sanitize:
 	@tools/sanitize.sh
 
 wheel: setup
-	@mkdir -p build && $(python) -m build --wheel --no-isolation --outdir dist . >build/wheel.log 2>&1 || { cat build/wheel.log; exit 1; }
-	@ls -1 dist/*.whl
+	@tools/wheel.sh hugectr
+
+wheel-cuda13: setup
+	@tools/wheel.sh cuda13
 
 clean:
-	rm -rf build dist hugectr/*.so hugectr/include hugectr/lib $(VENV)
+	rm -rf build dist hugectr/*.so hugectr/include hugectr/lib $(VENV) .venv-extras
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 
 #: Extras that other machines need: CUDA's libraries are of no use to a check without a GPU.
-LEFT_OUT = {"cuda13"}
+LEFT_OUT = {"cuda13", "cuda13-libraries"}
 
 
 def requirements(pyproject: Path) -> list[str]:

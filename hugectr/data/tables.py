@@ -223,7 +223,13 @@ def from_frame(
                 f"from_frame: column {column!r} has {values.null_count} missing values; fill or "
                 "drop them"
             )
-        arrays[column] = values.cast(pa.float32(), safe=False)
+        try:
+            arrays[column] = values.cast(pa.float32(), safe=False)
+        except pa.ArrowException as error:
+            raise InvalidArgument(
+                f"from_frame: column {column!r} is of type {values.type} and not all of it are "
+                f"numbers ({error}); correct it, or name it in categorical"
+            ) from error
     for column in categorical:
         arrays[column] = _encode(column, table.column(column))
     return TableDataset(pa.table(arrays), columns)
