@@ -32,6 +32,9 @@ ALLOWED_INCLUDES: dict[str, set[str]] = {
         "base", "optimizers", "memory", "device", "comm", "ops", "losses", "metrics", "schedule",
         "data", "layers", "embedding",
     },
+    "serving": {
+        "base", "memory", "device", "ops", "metrics", "data", "embedding", "model",
+    },
 }  # fmt: skip
 
 #: Parts of a room -> what of the room they may include besides their own: other parts, or single
@@ -86,12 +89,14 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "optimizer": {"spec"},
     "config": {"base", "data", "spec"},
     "checkpoints": {"_core", "base", "processes", "spec", "config"},
+    "serving": {"_core", "base", "processes", "data", "spec", "checkpoints"},
     "model": {
-        "_core", "base", "interop", "processes", "data", "spec", "config", "checkpoints",
+        "_core", "base", "interop", "processes", "data", "spec", "config", "checkpoints", "serving",
     },
     "tools": {"base", "data", "spec"},
     "hugectr": {
-        "_core", "base", "cuda", "interop", "data", "spec", "optimizer", "config", "model", "tools",
+        "_core", "base", "cuda", "interop", "data", "spec", "optimizer", "config", "model", "serving",
+        "tools",
     },
     "report": set(),
     "demo": {"hugectr", "data", "model", "report"},

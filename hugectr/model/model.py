@@ -5,6 +5,8 @@ from pathlib import Path
 
 from hugectr import _core
 from hugectr._core import Turn, serialised, unserialised
+from hugectr.base.errors import rejected
+from hugectr.data.schema.schema import Schema
 from hugectr.model.checkpoints import Checkpoints
 from hugectr.model.fit import CheckpointSettings, Fit
 from hugectr.model.freezing import Freezing
@@ -13,6 +15,7 @@ from hugectr.model.handed_on import handed_on
 from hugectr.model.inspection import Inspection
 from hugectr.model.memory import Memory
 from hugectr.model.original_files import OriginalFiles
+from hugectr.model.prediction import Prediction
 from hugectr.model.state import ModelState
 from hugectr.model.timing import Timing
 from hugectr.model.training import Training
@@ -81,6 +84,7 @@ class Model:
         self._timing = Timing(self._graph)
         self._state = ModelState(self._graph, self._freezing)
         self._checkpoints = Checkpoints(self._state, self._turn)
+        self._prediction = Prediction(self._graph, self._state)
         self._original_files = OriginalFiles(self._state)
 
     @unserialised
@@ -314,6 +318,26 @@ class Model:
     check_checkpoint_folder = handed_on("_checkpoints", Checkpoints.check_checkpoint_folder)
     latest_checkpoint = handed_on("_checkpoints", Checkpoints.latest_checkpoint)
     resume = handed_on("_checkpoints", Checkpoints.resume)
+    load_weights = handed_on("_checkpoints", Checkpoints.load_weights)
+
+    # --- prediction -------------------------------------------------------------------------------
+
+    predict = handed_on("_prediction", Prediction.predict)
+
+    @property
+    def schema(self) -> Schema | None:
+        """What the data is encoded with; saved with every native checkpoint.
+
+        That of the training data (``Schema.encode``), unless another is set; a model without one
+        has that of the checkpoint it was resumed from. None: there is none.
+        """
+        return self._state.schema
+
+    @schema.setter
+    def schema(self, schema: Schema | None) -> None:
+        if schema is not None and not isinstance(schema, Schema):
+            raise rejected("Model.schema", schema, "a hugectr.data.Schema or None")
+        self._state.schema = schema
 
     @property
     def fit_epoch(self) -> int:
