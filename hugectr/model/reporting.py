@@ -16,7 +16,6 @@ from hugectr.data.arrays import MemoryDataset
 from hugectr.model import report_cards as cards
 from hugectr.model.fit_lines import source_name
 from hugectr.model.fitting import Fitting
-from hugectr.model.report_predictions import add_predictions
 from hugectr.model.timing import Timing
 from hugectr.report.html import KeyFigure, TrainingReport, write_html
 
@@ -72,6 +71,8 @@ class Reporting:
         InvalidArgument
             For data without a schema that is no MemoryDataset.
         """
+        from hugectr.model.report_predictions import add_predictions  # Arrow, with it
+
         check_str("report: title", title)
         check_int("report: seed", seed, 0)
         model = self._model
