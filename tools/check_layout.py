@@ -88,12 +88,13 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "spec": {"_core", "base", "processes", "data"},
     "optimizer": {"spec"},
     "config": {"base", "data", "spec"},
+    "analysis": {"base", "data"},
     "callbacks": {"base"},
     "checkpoints": {"_core", "base", "processes", "spec", "config"},
     "serving": {"_core", "base", "processes", "data", "spec", "checkpoints"},
     "model": {
-        "_core", "base", "interop", "processes", "data", "spec", "config", "callbacks",
-        "checkpoints", "serving",
+        "_core", "base", "interop", "processes", "data", "spec", "config", "analysis", "callbacks",
+        "checkpoints", "report", "serving",
     },
     "models": {"base", "data", "spec", "model"},
     "estimator": {

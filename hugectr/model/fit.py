@@ -13,7 +13,7 @@ from hugectr.callbacks.history import History
 from hugectr.callbacks.learning_rate import Rates
 from hugectr.checkpoints.kept import copy_learnt, give_learnt
 from hugectr.data.arrays import MemoryDataset
-from hugectr.data.tables import TableDataset
+from hugectr.data.table_dataset import TableDataset
 from hugectr.model.fit_checkpoints import FitCheckpoints
 from hugectr.model.fit_curve import Curve
 from hugectr.model.fit_events import Events, StepLogs
