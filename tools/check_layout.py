@@ -88,21 +88,27 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "spec": {"_core", "base", "processes", "data"},
     "optimizer": {"spec"},
     "config": {"base", "data", "spec"},
+    "callbacks": {"base"},
     "checkpoints": {"_core", "base", "processes", "spec", "config"},
     "serving": {"_core", "base", "processes", "data", "spec", "checkpoints"},
     "model": {
-        "_core", "base", "interop", "processes", "data", "spec", "config", "checkpoints", "serving",
+        "_core", "base", "interop", "processes", "data", "spec", "config", "callbacks",
+        "checkpoints", "serving",
+    },
+    "models": {"base", "data", "spec", "model"},
+    "estimator": {
+        "base", "interop", "data", "spec", "callbacks", "serving", "model", "models",
     },
     "tools": {"base", "data", "spec"},
     "hugectr": {
-        "_core", "base", "cuda", "interop", "data", "spec", "optimizer", "config", "model", "serving",
-        "tools",
+        "_core", "base", "callbacks", "cuda", "estimator", "interop", "data", "spec", "optimizer",
+        "config", "model", "models", "serving", "tools",
     },
     "report": set(),
     "demo": {"hugectr", "data", "model", "report"},
     "command": {
         "_core", "hugectr", "base", "cuda", "processes", "data", "spec", "config", "checkpoints",
-        "model", "tools", "demo",
+        "model", "models", "serving", "estimator", "tools", "demo",
     },
     "__main__": {"command"},
 }  # fmt: skip

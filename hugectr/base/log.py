@@ -1,6 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Log lines of the Python side, in the form and at the levels of the core's own log."""
+"""Log lines of the Python side: the logger ``hugectr``, and the form of the core's own log.
 
+Its one handler writes v3's lines. A program that logs in a way of its own takes it off::
+
+    logger = logging.getLogger("hugectr")
+    logger.handlers.clear()
+    logger.propagate = True
+"""
+
+import logging
 import os
 import sys
 import time
@@ -9,23 +17,43 @@ from hugectr import _core
 
 DEBUG, INFO, WARNING, ERROR, SILENT = range(5)
 _NAMES = ("DEBUG", "INFO", "WARNING", "ERROR", "SILENT")
-_level: int | None = None
+#: The same as ``logging`` counts; nothing is above CRITICAL.
+_LEVELS = (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL + 1)
 _rank = 0  # of this process in its job
+
+logger = logging.getLogger("hugectr")
+
+
+class LineHandler(logging.Handler):
+    """Writes v3's lines: progress to standard output, from process 0 alone, the rest to errors."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one."""
+        if _rank > 0 and logging.INFO <= record.levelno < logging.WARNING:
+            return
+        stream = sys.stdout if record.levelno < logging.WARNING else sys.stderr
+        stamp = time.strftime("%H:%M:%S", time.localtime(record.created))
+        head = f"[HCTR][{stamp}][{record.levelname}][RK{_rank}][main]: "
+        try:
+            stream.write(f"{head}{record.getMessage()}\n")
+            stream.flush()
+        except (OSError, RecursionError):  # `head` has seen enough: the program says so
+            raise
+        except Exception:
+            self.handleError(record)
 
 
 def _level_from_environment() -> int:
     text = os.environ.get("HUGECTR_LOG_LEVEL", "").strip().upper()
     if text in _NAMES:
         return _NAMES.index(text)
-    return int(text) if text.isdigit() else INFO
+    return min(int(text), SILENT) if text.isdigit() else INFO
 
 
 def level() -> int:
     """The lowest level that is written; ``HUGECTR_LOG_LEVEL`` sets the first value."""
-    global _level
-    if _level is None:
-        _level = _level_from_environment()
-    return _level
+    effective = logger.getEffectiveLevel()
+    return next((i for i, value in enumerate(_LEVELS) if effective <= value), SILENT)
 
 
 def set_level(value: int) -> None:
@@ -36,8 +64,7 @@ def set_level(value: int) -> None:
     value : int
         0 debug, 1 info, 2 warnings, 3 errors, 4 nothing.
     """
-    global _level
-    _level = value
+    logger.setLevel(_LEVELS[min(value, SILENT)])
     _core.set_log_level(value)
 
 
@@ -48,25 +75,23 @@ def set_rank(rank: int) -> None:
     _core.set_log_rank(rank)
 
 
-def _write(severity: int, message: str) -> None:
-    if severity < level() or (_rank > 0 and severity == INFO):
-        return
-    stream = sys.stdout if severity < WARNING else sys.stderr
-    stamp = time.strftime("%H:%M:%S")
-    stream.write(f"[HCTR][{stamp}][{_NAMES[severity]}][RK{_rank}][main]: {message}\n")
-    stream.flush()
-
-
 def debug(message: str) -> None:
     """Write a line that only a closer look needs."""
-    _write(DEBUG, message)
+    logger.debug("%s", message)
 
 
 def info(message: str) -> None:
     """Write a line of progress."""
-    _write(INFO, message)
+    logger.info("%s", message)
 
 
 def warning(message: str) -> None:
     """Write a line that the user should act on."""
-    _write(WARNING, message)
+    logger.warning("%s", message)
+
+
+if not logger.handlers:  # a program that has set the logger up already knows what it wants
+    logger.addHandler(LineHandler())
+    logger.propagate = False
+if logger.level == logging.NOTSET:
+    logger.setLevel(_LEVELS[_level_from_environment()])

@@ -54,6 +54,7 @@ def take(state: TrainingState, copy: bool = True, marks: Sequence[int] | None = 
             "frozen": sorted(state.frozen()),
             "fit_epoch": state.fit_epoch,
             "description": state.description(),
+            "callbacks": state.callback_states(),
             "batchsize_eval": state.batchsize_eval,
         }
     )

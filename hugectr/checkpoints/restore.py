@@ -150,7 +150,7 @@ def _give_back(state: TrainingState, undo: Undo, group: ProcessGroup) -> None:
             own.reset()
             if table.rows:
                 own.load(bag_of(table.read(0, table.rows)))
-        _set_rest(state, plan)
+        set_rest(state, plan)
         if plan.data_position is not None and _reads_training_data(state):
             session.reader.set_position(plan.data_position)
 
@@ -198,12 +198,13 @@ def _fill(
                 reader = TableReader(place, link, table.saved, mapped)
                 reader.parts = {part: reader.parts[part] for part in table.parts}
                 load_table(own, reader, group)
-        jointly(group, lambda: _set_rest(state, plan))
+        jointly(group, lambda: set_rest(state, plan))
     except InvalidArgument as error:
         raise DataError(f"{links[-1][0]} does not fit the model: {error}") from error
 
 
-def _set_rest(state: TrainingState, plan: Plan) -> None:
+def set_rest(state: TrainingState, plan: Plan) -> None:
+    """Give the model all of a plan but rows and the place in the data."""
     session = state.session
     network = session.network
     network.set_dense_weights(plan.weights)

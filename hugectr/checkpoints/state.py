@@ -5,13 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from hugectr.checkpoints.description import Description
 from hugectr.processes.group import ProcessGroup
 
 if TYPE_CHECKING:
     from hugectr._core import Session
+
+#: Callback -> plain values by name.
+CallbackStates = Mapping[str, Mapping[str, Any]]
 
 
 class TrainingState(Protocol):
@@ -69,6 +72,10 @@ class TrainingState(Protocol):
 
     def description(self) -> Description:
         """Of which model it is the state."""
+        ...
+
+    def callback_states(self) -> CallbackStates:
+        """What the callbacks of fit() want kept."""
         ...
 
     @property

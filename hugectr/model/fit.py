@@ -1,193 +1,213 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The training loop behind ``Model.fit``: when what happens, and the lines it logs."""
+"""The training loop behind ``Model.fit``: what happens when."""
 
-import contextlib
-import math
-import sys
+from __future__ import annotations
+
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
-from hugectr.base import log
-from hugectr.base.arguments import check_bool, check_int, check_str
-from hugectr.base.errors import DataError, rejected
+from hugectr.base.errors import DataError
+from hugectr.callbacks.callback import Callback
+from hugectr.callbacks.history import History
+from hugectr.callbacks.learning_rate import Rates
+from hugectr.checkpoints.kept import copy_learnt, give_learnt
 from hugectr.data.arrays import MemoryDataset
 from hugectr.data.table_dataset import TableDataset
-from hugectr.model.pipeline import pipeline_line
+from hugectr.model.fit_checkpoints import FitCheckpoints
+from hugectr.model.fit_curve import Curve
+from hugectr.model.fit_events import Events, StepLogs
+from hugectr.model.fit_lines import lines_of
+from hugectr.model.fit_progress import NoBar, progress_bar
+from hugectr.model.fit_settings import SHORT, FitSettings
+from hugectr.model.state import ModelState
 from hugectr.spec.metrics import target_reached
 
 if TYPE_CHECKING:
     from hugectr.model.model import Model
 
-Advance = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class CheckpointSettings:
-    """What ``Model.fit`` does about native checkpoints; arguments as there."""
-
-    folder: str | Path
-    interval: int
-    keep_last: int
-    background: bool
-    resume: bool
-    deltas: int = 0
-
-    def __post_init__(self) -> None:
-        check_int("fit: checkpoint_interval", self.interval, 0)
-        check_int("fit: keep_last", self.keep_last, 0)
-        check_int("fit: checkpoint_deltas", self.deltas, 0)
-        if not self.folder and (self.interval or self.resume):
-            raise rejected("fit: checkpoint_dir", self.folder, "a folder to save to or resume from")
-
 
 class Fit:
-    """One call of ``Model.fit``.
+    """One call of ``Model.fit``; what callbacks see of it is ``callbacks.callback.RunningFit``.
 
-    Iterations count from 0. Events come after the step, at iterations other than 0, in the order
-    display, evaluation, snapshot. So ``max_iter=2300, eval_interval=1000`` evaluates twice.
+    Iterations count from 0. Events come after the step: the callbacks' step, then at iterations
+    other than 0 reading the loss, evaluation, snapshot; then the native checkpoint. So
+    ``max_iter=2300, eval_interval=1000`` evaluates twice on the way, and at the end.
+
+    Parameters
+    ----------
+    model : Model
+    state : ModelState
+        Of the model.
+    settings : FitSettings
+    callbacks : iterable of Callback
     """
 
     def __init__(
         self,
-        model: "Model",
-        num_epochs: int,
-        max_iter: int,
-        display: int,
-        eval_interval: int,
-        snapshot: int,
-        snapshot_prefix: str,
-        progress: bool,
-        checkpoints: CheckpointSettings,
-        show_pipeline: bool = False,
+        model: Model,
+        state: ModelState,
+        settings: FitSettings,
+        callbacks: Iterable[Callback] = (),
     ) -> None:
         self.model = model
-        self.checkpoints = checkpoints
-        self.show_pipeline = check_bool("fit: show_pipeline", show_pipeline)
+        self.settings = settings
         self.solver = model.solver
-        self.repeat = model.solver.repeat_dataset
-        self.num_epochs = check_int("fit: num_epochs", num_epochs, 0)
-        self.max_iter = check_int("fit: max_iter", max_iter, 0)
-        if self.repeat and self.max_iter < 1:
-            raise rejected("fit: max_iter", max_iter, "an integer >= 1 with repeat_dataset=True")
-        if not self.repeat:
-            self.num_epochs = max(1, self.num_epochs)
-        self.display = check_int("fit: display", display, 0)
-        self.eval_interval = check_int("fit: eval_interval", eval_interval, 0)
-        self.snapshot = check_int("fit: snapshot", snapshot, 0)
-        self.snapshot_prefix = check_str("fit: snapshot_prefix", snapshot_prefix)
-        self.progress = progress and sys.stdout.isatty()
-        self.evaluates = (
-            self.eval_interval > 0
-            and self.solver.max_eval_batches > 0
-            and model.reader_params.has_eval_source
-        )
-        self.scales_loss = self.solver.compute_dtype == "float16"
-        self.skipped = 0
-        self.saved_at = -1
-        self.saves = 0
+        self.history = History(batchsize=model.solver.batchsize)
+        self.step = 0
         self.epoch = 0
-        self.start = self.mark = 0.0
+        self.rates: Rates | None = None
+        self.error: BaseException | None = None
+        can_evaluate = self.solver.max_eval_batches > 0 and model.reader_params.has_eval_source
+        self.evaluates = can_evaluate and (settings.eval_interval > 0 or settings.eval_epochs)
+        self._state = state
+        self._lines = lines_of(model, settings)
+        self._curve = Curve(model, settings, self.history, self._lines)
+        self._events = Events(callbacks, model, self, state.group)
+        self._checkpoints = FitCheckpoints(model, state, settings.checkpoints)
+        self._bar: NoBar = NoBar()
+        self._target_hit = False
+        self._evaluated_at = -1
 
-    def run(self) -> None:
-        """Train until the iterations or epochs are done or the AUC target is hit."""
-        self._log_start()
-        self.skipped = self.model.skipped_steps()
-        first = self._resume()
-        if self.checkpoints.folder:  # not after hours of training
-            self.model.check_checkpoint_folder(self.checkpoints.folder)
-        if self.show_pipeline:
-            self.model.reader_metrics_to_log()  # what was before counts in no line
-        self.start = self.mark = time.perf_counter()
-        total = self.max_iter - first if self.repeat else None
-        with self._bar(total) as advance:
-            iterate = self._iterations if self.repeat else self._epochs
-            iterations = iterate(advance, first)
-        self._warn_of_skipped_steps()
-        self.model.check_loss()  # also of the last steps
-        if self.checkpoints.folder and self.saved_at != self.model.session.step():
-            self._save()
-        self.model.wait_for_save()
-        if iterations is None:
-            return
-        seconds = time.perf_counter() - self.start
-        size = self.solver.batchsize
-        self._show_stages(iterations)
-        if self.show_pipeline and (rest := self.model.reader_metrics_to_log())["acquired"]:
-            log.info(pipeline_line(rest))
-        if self.repeat:
-            log.info(f"Finish {iterations} iterations with batchsize: {size} in {seconds:.2f}s.")
-        else:
-            log.info(
-                f"Finish {self.num_epochs} epochs {iterations} global iterations with batchsize: "
-                f"{size} in {seconds:.2f}s."
-            )
+    # --- what callbacks ask for -------------------------------------------------------------------
 
-    def _show_stages(self, iterations: int) -> None:
-        stages = self.model.stage_seconds_to_log()
-        parts = [f"{name} {1e3 * s / max(1, iterations):.3f}" for name, s in stages.items()]
-        log.info(f"Stages, ms a step: {', '.join(parts)}")
+    @property
+    def is_root(self) -> bool:
+        """Whether this process writes the files of the job."""
+        return self._state.group.rank == 0
 
-    def _resume(self) -> int:
-        """Go on from the newest checkpoint; returns the first iteration to train."""
-        settings = self.checkpoints
-        found = self.model.latest_checkpoint(settings.folder) if settings.resume else None
-        if found is None:
-            self.model.fit_epoch = 0
-            return 0
-        return self.model.resume(found)
+    def stop(self, reason: str) -> None:
+        """End the fit after this step."""
+        self.history.stopped = self.history.stopped or reason or "a callback said so"
 
-    def _save(self) -> None:
+    def copy_state(self) -> object:
+        """A copy in host memory of weights, rows and optimizer states. Collective."""
+        return copy_learnt(self._state)
+
+    def restore_state(self, state: Any) -> None:
+        """Give the model what ``copy_state`` copied; step and place in the data stay."""
+        give_learnt(self._state, state)
+        self._checkpoints.forget()
+
+    # --- the run ----------------------------------------------------------------------------------
+
+    def run(self) -> History:
+        """Train until the iterations or epochs are done, or somebody stops."""
+        self._lines.begin()
+        first, resumed = self._checkpoints.resume()
+        self._checkpoints.check_folder()
+        self.step = self.model.session.step()
+        self._state.callback_states = self._events.states
+        try:
+            self._events.begin(resumed)
+            total = self._total_steps(first)
+            self._curve.begin(total)
+            with progress_bar(self.settings.progress, total) as self._bar:
+                iterate = self._iterations if self.solver.repeat_dataset else self._epochs
+                iterations = iterate(first)
+                self._curve.warn_of_skipped_steps()
+                self.model.check_loss()  # also of the last steps
+                self.history.train_seconds = self._curve.training_seconds()
+                aside = self._end_training(iterations)
+            self._finish(iterations, aside)
+        except BaseException as error:
+            self.error = error
+            self.history.stopped = f"{type(error).__name__}: {error}"
+            self._end_after(error)
+            raise
+        return self.history
+
+    def _end_training(self, iterations: int) -> float:
+        """Last reading and evaluation, the end of the callbacks; the seconds that it took."""
         begin = time.perf_counter()
-        settings = self.checkpoints
-        if settings.deltas > 0:
-            self.model.note_touched_rows()
-        self.model.save(
-            settings.folder,
-            keep_last=settings.keep_last,
-            background=settings.background,
-            delta=self.saves % (settings.deltas + 1) != 0,
-        )
-        self.saves += 1
-        self.saved_at = self.model.session.step()
-        self.mark += time.perf_counter() - begin
+        self._lines.trained(iterations)
+        with self.model.exclusive():
+            self._curve.end(self.step)
+            if self.evaluates and self._evaluated_at != self.step:
+                values = self._evaluate()[0]
+                if not self._shown(values):
+                    self._lines.last_evaluation(self.step, values)
+            self._events.end(self._last_logs())
+        return time.perf_counter() - begin
 
-    def _iterations(self, advance: Advance, first: int) -> int | None:
+    def _finish(self, iterations: int, aside: float) -> None:
+        """The last checkpoint and the last lines."""
+        self._checkpoints.save_last()
+        if self._target_hit:
+            return
+        if self.history.stopped:
+            self._lines.stopped(self.step, self.history.stopped)
+        seconds = self._curve.since_start() - aside
+        self._curve.show_rest_of_pipeline()
+        self._lines.finished(iterations, self.history.trained_steps, seconds)
+
+    def _end_after(self, error: BaseException) -> None:
+        """Tell the callbacks, and let nothing write on; the first error is the one that counts."""
+        for work in (lambda: self._events.end(self._last_logs()), self.model.wait_for_save):
+            try:
+                work()
+            except Exception as another:
+                error.add_note(f"and then: {type(another).__name__}: {another}")
+
+    def _last_logs(self) -> dict[str, Any]:
+        last = self.history.evaluations[-1] if self.history.evaluations else {}
+        return {
+            **{name: value for name, value in last.items() if name not in ("step", "epoch")},
+            "steps": self.history.trained_steps,
+            "seconds": self.history.train_seconds,
+            "stopped": self.history.stopped,
+        }
+
+    def _total_steps(self, first: int) -> int | None:
+        """Steps of this fit; None: the data does not say before it was read."""
+        if self.solver.repeat_dataset:
+            return max(0, self.settings.max_iter - first)
+        source = self.model.reader_params.source
+        if first or not isinstance(source, MemoryDataset | TableDataset):
+            return None
+        size = self.solver.batchsize
+        drop = self.solver.drop_incomplete_batch
+        batches = source.samples // size if drop else -(-source.samples // size)
+        return self.settings.num_epochs * batches
+
+    # --- steps ------------------------------------------------------------------------------------
+
+    def _iterations(self, first: int) -> int:
         self.model.start_data_reading()
-        for iteration in range(first, self.max_iter):
+        for iteration in range(first, self.settings.max_iter):
             with self.model.exclusive():
                 lr = self._step()
                 if lr is None:
                     raise DataError(
-                        f"fit: the training data ended after {iteration} of {self.max_iter} "
-                        "iterations, although repeat_dataset=True"
+                        f"fit: the training data ended after {iteration} of "
+                        f"{self.settings.max_iter} iterations, although repeat_dataset=True"
                     )
-                if self._after(iteration, lr):
-                    return None
-            advance(f"iteration {iteration}")
-        return self.max_iter
+                self._after(iteration, lr)
+            if self.history.stopped:
+                return iteration + 1
+            self._bar.advance(f"iteration {iteration}")
+        return self.settings.max_iter
 
-    def _epochs(self, advance: Advance, first: int) -> int | None:
+    def _epochs(self, first: int) -> int:
         iteration, resumed = first, self.model.fit_epoch
-        for epoch in range(self.model.fit_epoch, self.num_epochs):
+        for epoch in range(self.model.fit_epoch, self.settings.num_epochs):
             self.epoch = self.model.fit_epoch = epoch
             if first == 0 or epoch != resumed:  # else at the place the checkpoint was at
                 self.model.restart_training_data()
-            log.info(
-                f"-----------------------------------Epoch {self.epoch}"
-                "-----------------------------------"
-            )
+            self._lines.epoch(epoch)
             while True:
                 with self.model.exclusive():
                     lr = self._step()
                     if lr is None:
+                        self._after_epoch(iteration - 1)
                         break
-                    if self._after(iteration, lr):
-                        return None
-                advance(f"epoch {self.epoch}, iteration {iteration}")
+                    self._after(iteration, lr)
                 iteration += 1
+                if self.history.stopped:
+                    break
+                self._bar.advance(f"epoch {epoch}, iteration {iteration - 1}")
+            if self.history.stopped:
+                break
         return iteration
 
     def _step(self) -> float | None:
@@ -201,132 +221,78 @@ class Fit:
         lr = self.model.next_learning_rate()
         trained = False
         try:
+            if self.rates is not None:
+                lr = self.rates(self.step + 1)
+                self.model.set_learning_rate(lr)
             trained = self.model.train()
         finally:
             if not trained:
                 session.set_learning_rate_state(before)
-        return lr if trained else None
+        if not trained:
+            return None
+        self.step += 1
+        self.history.trained_steps += 1
+        return lr
 
-    def _after(self, iteration: int, lr: float) -> bool:
-        """What follows a step; True when the target is hit."""
-        interval = self.checkpoints.interval
-        if interval > 0 and (iteration + 1) % interval == 0:
-            self._save()
-        if iteration == 0:
-            return False
-        if self.display > 0 and iteration % self.display == 0:
-            self._show(iteration, lr)
-        if self.evaluates and iteration % self.eval_interval == 0 and self._evaluate(iteration):
-            return True
-        if self.snapshot > 0 and iteration % self.snapshot == 0:
+    def _after(self, iteration: int, lr: float) -> None:
+        """What follows a step."""
+        settings, told = self.settings, self._events.want_steps
+        if told:
+            self._events.step(self.step, StepLogs(self.model, lr))
+        if iteration > 0:
+            if self._curve.due(iteration):
+                self._curve.read(iteration, self.step, lr)
+            every = settings.eval_interval
+            if every > 0 and self.evaluates and iteration % every == 0:
+                self._evaluation(iteration)
+                told = True
+            if settings.snapshot > 0 and iteration % settings.snapshot == 0:
+                begin = time.perf_counter()
+                self.model.check_loss()
+                self.model.save_params_to_files(settings.snapshot_prefix, iteration)
+                self._curve.set_apart(begin)
+        if self._checkpoints.due(iteration):
             begin = time.perf_counter()
-            self.model.check_loss()
-            self.model.save_params_to_files(self.snapshot_prefix, iteration)
-            self.mark += time.perf_counter() - begin
-        return False
+            self._checkpoints.save()
+            self._curve.set_apart(begin)
+        if told:
+            self.history.stopped = self._events.agreed(self.history.stopped)
 
-    def _show(self, iteration: int, lr: float) -> None:
-        loss = self.model.get_current_loss()
-        now = time.perf_counter()
-        log.info(
-            f"Iter: {iteration} Time({self.display} iters): {now - self.mark:g}s "
-            f"Loss: {loss:g} lr:{lr:g}"
-        )
-        if self.show_pipeline:
-            log.info(pipeline_line(self.model.reader_metrics_to_log()))
-        self.mark = now
-        self._warn_of_skipped_steps()
-        if not math.isfinite(loss):
-            self.model.check_loss()
+    def _after_epoch(self, iteration: int) -> None:
+        if self.settings.eval_epochs and self.evaluates and self._evaluated_at != self.step:
+            self._evaluation(iteration)
+        if self._events:
+            found = self.history.evaluations
+            self._events.epoch(self.epoch, dict(found[-1]) if found else {})
+            self.history.stopped = self._events.agreed(self.history.stopped)
 
-    def _warn_of_skipped_steps(self) -> None:
-        """Say how many steps were skipped since the last call."""
-        if not self.scales_loss:
-            return
-        total = self.model.skipped_steps()
-        new, self.skipped = total - self.skipped, total
-        if new > 0:
-            advice = (
-                f"the loss scale is now {self.model.loss_scale():g}"
-                if self.solver.dynamic_loss_scaling
-                else f"a smaller scaler than {self.solver.scaler:g}, dynamic_loss_scaling=True or "
-                'mixed_precision_type="bfloat16" may help'
-            )
-            log.warning(
-                f"steps that changed nothing because a gradient overflowed float16: {new} ({total} "
-                f"in all); {advice}"
-            )
+    # --- evaluations ------------------------------------------------------------------------------
 
-    def _evaluate(self, iteration: int) -> bool:
+    def _evaluate(self) -> tuple[dict[str, float], int, float]:
+        """Evaluate and tell the callbacks: metrics, batches, seconds."""
         begin = time.perf_counter()
         batches = self.model.eval_batches()
         values = dict(self.model.get_eval_metrics())
         seconds = time.perf_counter() - begin
-        for name, value in values.items():
-            log.info(f"Evaluation, {name}: {value:g}")
-        log.info(f"Eval Time for {batches} iters: {seconds:g}s")
-        self.mark += time.perf_counter() - begin
+        self._evaluated_at = self.step
+        self.history.evaluations.append({"step": self.step, "epoch": self.epoch, **values})
+        self._events.evaluated(self.step, values)
+        return values, batches, seconds
+
+    def _shown(self, values: dict[str, float]) -> bool:
+        """Show metrics in the progress bar; whether they need no lines then."""
+        self._bar.evaluation(self.step, values)
+        return self._bar.shows_evaluations and self.settings.verbose == SHORT
+
+    def _evaluation(self, iteration: int) -> None:
+        """An evaluation between two steps; the fit ends when its target is hit."""
+        begin = time.perf_counter()
+        values, batches, seconds = self._evaluate()
+        if not self._shown(values):
+            self._lines.evaluation(self.step, values, batches, seconds)
+        self._curve.set_apart(begin)
         auc = target_reached(self.solver.metrics_spec, values)
-        if auc is None:
-            return False
-        total = time.perf_counter() - self.start
-        done = (iteration + 1) * self.solver.batchsize
-        place = (
-            f"{iteration} / {self.max_iter} iterations"
-            if self.repeat
-            else f"{self.epoch} / {self.num_epochs} epochs {iteration} global iterations"
-        )
-        log.info(
-            f"Hit target accuracy AUC {auc:f} at {place} with batchsize {self.solver.batchsize} "
-            f"in {total:.2f}s. Average speed {done / total:f} records/s."
-        )
-        return True
-
-    @contextlib.contextmanager
-    def _bar(self, total: int | None) -> Iterator[Advance]:
-        if not self.progress:
-            yield lambda text: None
-            return
-        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-        columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
-        with Progress(*columns, transient=True) as bar:
-            task = bar.add_task("training", total=total)
-            yield lambda text: bar.update(task, advance=1, description=text)
-
-    def _log_start(self) -> None:
-        solver, reader = self.solver, self.model.reader_params
-        if self.repeat:
-            log.info(f"Use non-epoch mode with number of iterations: {self.max_iter}")
-            if self.num_epochs:
-                log.warning("fit: num_epochs has no effect with repeat_dataset=True")
-        else:
-            log.info(f"Use epoch mode with number of epochs: {self.num_epochs}")
-        log.info(
-            f"Training batchsize: {solver.batchsize}, evaluation batchsize: {solver.batchsize_eval}"
-        )
-        log.info(f"Evaluation interval: {self.eval_interval}, snapshot interval: {self.snapshot}")
-        sparse, dense = self.model.trainable()
-        log.info(f"Sparse embedding trainable: {sparse:d}, dense network trainable: {dense:d}")
-        log.info(
-            f"Use mixed precision: {solver.use_mixed_precision:d}, scaler: {solver.scaler:f}, "
-            f"use cuda graph: {solver.use_cuda_graph:d}"
-        )
-        log.info(
-            f"lr: {solver.lr:f}, warmup_steps: {solver.warmup_steps}, end_lr: {solver.end_lr:f}"
-        )
-        log.info(
-            f"decay_start: {solver.decay_start}, decay_steps: {solver.decay_steps}, "
-            f"decay_power: {solver.decay_power:f}"
-        )
-        log.info(f"Training source file: {_source_name(reader.source)}")
-        if reader.has_eval_source:
-            log.info(f"Evaluation source file: {_source_name(reader.eval_source)}")
-        else:
-            log.info("No evaluation: the reader has no eval_source")
-
-
-def _source_name(source: object) -> str:
-    if isinstance(source, MemoryDataset | TableDataset):
-        return f"{source.samples} samples in memory"
-    return str(source)
+        if auc is not None:
+            self._target_hit = True
+            self.stop(f"AUC {auc:g} is above its threshold in metrics_spec")
+            self._lines.target(auc, iteration, self.epoch, self._curve.since_start())

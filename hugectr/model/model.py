@@ -8,7 +8,7 @@ from hugectr._core import Turn, serialised, unserialised
 from hugectr.base.errors import rejected
 from hugectr.data.schema.schema import Schema
 from hugectr.model.checkpoints import Checkpoints
-from hugectr.model.fit import CheckpointSettings, Fit
+from hugectr.model.fitting import Fitting
 from hugectr.model.freezing import Freezing
 from hugectr.model.graph import Graph
 from hugectr.model.handed_on import handed_on
@@ -86,6 +86,7 @@ class Model:
         self._checkpoints = Checkpoints(self._state, self._turn)
         self._prediction = Prediction(self._graph, self._state)
         self._original_files = OriginalFiles(self._state)
+        self._fitting = Fitting(self, self._state)
 
     @unserialised
     def exclusive(self) -> Turn:
@@ -161,84 +162,7 @@ class Model:
 
     # --- training ---------------------------------------------------------------------------------
 
-    @unserialised  # takes a turn a step
-    def fit(
-        self,
-        num_epochs: int = 0,
-        max_iter: int = 2000,
-        display: int = 200,
-        eval_interval: int = 1000,
-        snapshot: int = 10000,
-        snapshot_prefix: str = "",
-        *,
-        progress: bool = False,
-        checkpoint_dir: str | Path = "",
-        checkpoint_interval: int = 0,
-        keep_last: int = 2,
-        background_save: bool = True,
-        resume: bool = False,
-        checkpoint_deltas: int = 0,
-        show_pipeline: bool = False,
-    ) -> None:
-        """Train. Between two steps other threads' calls get their turn.
-
-        Parameters
-        ----------
-        num_epochs : int
-            Epoch mode (``repeat_dataset=False``): passes over the data, at least 1.
-        max_iter : int
-            Iteration mode: steps.
-        display, eval_interval, snapshot : int
-            Steps between log lines, evaluations and checkpoints; 0: never.
-        snapshot_prefix : str
-            Start of the checkpoint file names.
-        progress : bool
-            Show a progress bar when standard output is a terminal.
-        checkpoint_dir : path
-            Folder of native checkpoints (see ``save``), of this run alone; empty: none are written.
-        checkpoint_interval : int
-            Steps between them; 0: one at the end.
-        keep_last : int
-            How many are kept there; 0: all.
-        background_save : bool
-            Write them while training goes on.
-        resume : bool
-            Go on from the newest checkpoint of ``checkpoint_dir`` if there is one; iterations and
-            epochs then count on from its own.
-        checkpoint_deltas : int
-            Checkpoints with only the rows touched since the one before, between two full ones.
-        show_pipeline : bool
-            With every log line one about reading: time and queue depth of its stages, and who waits
-            for whom.
-
-        Raises
-        ------
-        NonFiniteLoss
-            ``Loss cannot converge``: as in ``train``, and before anything is saved.
-        InvalidArgument
-            Before the first step, when ``checkpoint_dir`` has checkpoints of another run, or later
-            ones than the model's step.
-        """
-        Fit(
-            self,
-            num_epochs,
-            max_iter,
-            display,
-            eval_interval,
-            snapshot,
-            snapshot_prefix,
-            progress,
-            CheckpointSettings(
-                checkpoint_dir,
-                checkpoint_interval,
-                keep_last,
-                background_save,
-                resume,
-                checkpoint_deltas,
-            ),
-            show_pipeline,
-        ).run()
-
+    fit = handed_on("_fitting", Fitting.fit)
     start_data_reading = handed_on("_training", Training.start_data_reading)
     train = handed_on("_training", Training.train)
     check_loss = handed_on("_training", Training.check_loss)

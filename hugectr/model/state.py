@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from hugectr import _core
 from hugectr.checkpoints.description import Description, description_of
+from hugectr.checkpoints.state import CallbackStates
 from hugectr.data.arrays import MemoryDataset
 from hugectr.data.schema.schema import Schema
 from hugectr.data.schema.storage import content, restored
@@ -27,6 +28,8 @@ class ModelState:
         self.frozen = freezing.frozen
         self.set_frozen = freezing.set_frozen
         self.fit_epoch = 0
+        #: Of the callbacks of the fit under way, or of the last one.
+        self.callback_states: Callable[[], CallbackStates] = dict
         self.resumed_in: Path | None = None
         self._run_id: str | None = None
         self._schema: Schema | None = None  # what the user set

@@ -16,10 +16,12 @@ LIST = Path(__file__).with_name("public_names.txt")
 #: Modules that README.md, docs/ and examples/ name, and scripts written for the original import.
 MODULES = (
     "hugectr",
+    "hugectr.callbacks",
     "hugectr.cuda",
     "hugectr.data",
     "hugectr.data.planted",
     "hugectr.interop",
+    "hugectr.models",
     "hugectr.optimizer",
     "hugectr.processes",
     "hugectr.tools",

@@ -276,6 +276,9 @@ class FakeState:
     def description(self):
         return description_of(self)
 
+    def callback_states(self):
+        return {}
+
     def frozen(self):
         return set(self._frozen)
 

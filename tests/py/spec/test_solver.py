@@ -95,9 +95,13 @@ def test_mixed_precision_names_the_type_the_network_computes_in(arguments, dtype
     assert solver.to_spec()["compute_dtype"] == dtype
 
 
-def test_switches_without_effect_make_one_debug_line(monkeypatch, capsys):
-    monkeypatch.setattr(log, "_level", log.DEBUG)
-    hugectr.CreateSolver(async_mlp_wgrad=True, use_cuda_graph=False, is_dlrm=True)
+def test_switches_without_effect_make_one_debug_line(capsys):
+    before = log.logger.level
+    log.logger.setLevel("DEBUG")
+    try:
+        hugectr.CreateSolver(async_mlp_wgrad=True, use_cuda_graph=False, is_dlrm=True)
+    finally:
+        log.logger.setLevel(before)
     lines = [line for line in capsys.readouterr().out.splitlines() if "without effect" in line]
     assert len(lines) == 1
     assert "async_mlp_wgrad=True, is_dlrm=True" in lines[0]

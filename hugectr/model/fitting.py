@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``Model.fit`` as it is called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hugectr._core import unserialised
+from hugectr.callbacks.callback import Callback
+from hugectr.callbacks.history import History
+from hugectr.model.fit import Fit
+from hugectr.model.fit_settings import CheckpointSettings, fit_settings
+from hugectr.model.state import ModelState
+
+if TYPE_CHECKING:
+    from hugectr.model.model import Model
+
+
+class Fitting:
+    """Trains a model from the first step to the last.
+
+    Parameters
+    ----------
+    model : Model
+    state : ModelState
+        Of the model.
+    """
+
+    def __init__(self, model: Model, state: ModelState) -> None:
+        self._model, self._state = model, state
+
+    @unserialised  # takes a turn a step
+    def fit(
+        self,
+        num_epochs: int = 0,
+        max_iter: int = 2000,
+        display: int | None = None,
+        eval_interval: int | str = 1000,
+        snapshot: int | None = None,
+        snapshot_prefix: str = "",
+        *,
+        progress: bool | None = None,
+        checkpoint_dir: str | Path = "",
+        checkpoint_interval: int = 0,
+        keep_last: int = 2,
+        background_save: bool = True,
+        resume: bool = False,
+        checkpoint_deltas: int = 0,
+        show_pipeline: bool = False,
+        callbacks: Iterable[Callback] = (),
+        verbose: int | None = None,
+    ) -> History:
+        """Train. Between two steps other threads' calls get their turn.
+
+        Parameters
+        ----------
+        num_epochs : int
+            Epoch mode (``repeat_dataset=False``): passes over the data, at least 1.
+        max_iter : int
+            Iteration mode: steps.
+        display : int, optional
+            Steps between two readings of the loss; 0: never. None: 200, or with short output as
+            many as make a curve of about 100.
+        eval_interval : int or "epoch"
+            Steps between two evaluations; "epoch": one at the end of every epoch. There is always
+            one after the last step. 0: never any.
+        snapshot : int, optional
+            Steps between two checkpoints in the original layout; 0: never. None: 10000.
+        snapshot_prefix : str
+            Start of their file names.
+        progress : bool, optional
+            Show a progress bar on a terminal or in a notebook. None: with short output.
+        checkpoint_dir : path
+            Folder of native checkpoints (see ``save``), of this run alone; empty: none are written.
+        checkpoint_interval : int
+            Steps between them; 0: one at the end.
+        keep_last : int
+            How many are kept there; 0: all.
+        background_save : bool
+            Write them while training goes on.
+        resume : bool
+            Go on from the newest checkpoint of ``checkpoint_dir`` if there is one; iterations and
+            epochs then count on from its own.
+        checkpoint_deltas : int
+            Checkpoints with only the rows touched since the one before, between two full ones.
+        show_pipeline : bool
+            With every reading of the loss a line about the data: time and queue depth of the
+            stages, and who waits for whom.
+        callbacks : iterable of Callback
+            Told what happens (``hugectr.callbacks``); in all processes
+            of a job the same.
+        verbose : int, optional
+            0: warnings alone. 1: a line an evaluation and one at the end. 2: the lines of v3.
+            None: 2 where display, snapshot or snapshot_prefix is given, as scripts of v3 do, else
+            1.
+
+        Returns
+        -------
+        History
+            Loss, learning rate and metrics by step, and why the fit ended early if it did.
+
+        Raises
+        ------
+        NonFiniteLoss
+            ``Loss cannot converge``: as in ``train``, and before anything is saved.
+        InvalidArgument
+            Before the first step, when ``checkpoint_dir`` has checkpoints of another run, or later
+            ones than the model's step.
+        Exception
+            Whatever a callback raises ends the fit, as it is.
+        """
+        checkpoints = CheckpointSettings(
+            checkpoint_dir,
+            checkpoint_interval,
+            keep_last,
+            background_save,
+            resume,
+            checkpoint_deltas,
+        )
+        settings = fit_settings(
+            self._model.solver.repeat_dataset,
+            num_epochs,
+            max_iter,
+            display,
+            eval_interval,
+            snapshot,
+            snapshot_prefix,
+            progress,
+            show_pipeline,
+            verbose,
+            checkpoints,
+        )
+        return Fit(self._model, self._state, settings, callbacks).run()
