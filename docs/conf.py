@@ -18,6 +18,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "command_help",
     "diagrams",
+    "model_pictures",
     "public_names",
     "repository_links",
 ]
