@@ -94,6 +94,16 @@ class SessionTable:
         with_states: bool = True,
         out: BufferBag | None = None,
     ) -> BufferBag: ...
+    def lookup(
+        self, keys: Any, slot_ids: Any = None
+    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
+        """Vectors (n, d) of keys, and which of them this process's devices have; zeros else."""
+
+    def nearest(
+        self, query: Any, k: int, metric: str, but: tuple[int, int] | None = None
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64] | None, npt.NDArray[np.float64]]:
+        """Keys, slots and scores of the k rows nearest to a vector, but that of a (key, slot)."""
+
     def mark(self) -> int: ...
     def knows_since(self, mark: int) -> bool: ...
     def row_processes(self, keys: Any, slot_ids: Any = None) -> npt.NDArray[Any]: ...

@@ -85,9 +85,11 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "spec": {"_core", "base", "processes", "data"},
     "optimizer": {"spec"},
     "config": {"base", "data", "spec"},
-    "checkpoints": {"_core", "base", "processes", "spec", "config"},
+    "vectors": {"base", "processes", "data", "spec"},
+    "checkpoints": {"_core", "base", "processes", "spec", "config", "vectors"},
     "model": {
-        "_core", "base", "interop", "processes", "data", "spec", "config", "checkpoints",
+        "_core", "base", "interop", "processes", "data", "spec", "config", "vectors",
+        "checkpoints",
     },
     "tools": {"base", "data", "spec"},
     "hugectr": {

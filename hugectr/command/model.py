@@ -65,7 +65,7 @@ def _reshard(args: argparse.Namespace) -> int:
 
 
 def _convert(args: argparse.Namespace) -> int:
-    from hugectr.checkpoints.export import to_numpy, to_safetensors
+    from hugectr.checkpoints.export import to_numpy, to_parquet, to_safetensors
     from hugectr.checkpoints.original_convert import from_original, to_original
 
     if args.to == "native":
@@ -79,6 +79,8 @@ def _convert(args: argparse.Namespace) -> int:
         return 0
     if args.to == "safetensors":
         to_safetensors(path, Path(args.target))
+    elif args.to == "parquet":
+        to_parquet(path, Path(args.target))
     else:
         to_numpy(path, Path(args.target))
     print(args.target)
@@ -117,7 +119,7 @@ def add_model_commands(actions: Any) -> None:
     )
     convert.add_argument("target", help="original: PREFIX; safetensors: a file; else a folder")
     convert.add_argument(
-        "--to", choices=("native", "original", "safetensors", "numpy"), required=True
+        "--to", choices=("native", "original", "safetensors", "numpy", "parquet"), required=True
     )
     convert.add_argument("--tables", help="native: names of the model's tables, with commas")
     convert.add_argument("--seed", type=int, help="native: seed of the model")

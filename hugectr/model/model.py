@@ -5,6 +5,7 @@ from pathlib import Path
 
 from hugectr import _core
 from hugectr._core import Turn, serialised, unserialised
+from hugectr.data.schema.schema import Schema
 from hugectr.model.checkpoints import Checkpoints
 from hugectr.model.fit import CheckpointSettings, Fit
 from hugectr.model.freezing import Freezing
@@ -14,6 +15,7 @@ from hugectr.model.inspection import Inspection
 from hugectr.model.memory import Memory
 from hugectr.model.original_files import OriginalFiles
 from hugectr.model.state import ModelState
+from hugectr.model.table_source import TablesOfModel
 from hugectr.model.timing import Timing
 from hugectr.model.training import Training
 from hugectr.processes.group import ProcessGroup
@@ -22,6 +24,7 @@ from hugectr.spec.layers import DenseLayer
 from hugectr.spec.optimizer import OptParamsPy
 from hugectr.spec.reader import DataReaderParams, Input
 from hugectr.spec.solver import Solver
+from hugectr.vectors.vectors import EmbeddingVectors
 
 
 class ModelDataReader:
@@ -82,6 +85,7 @@ class Model:
         self._state = ModelState(self._graph, self._freezing)
         self._checkpoints = Checkpoints(self._state, self._turn)
         self._original_files = OriginalFiles(self._state)
+        self._vectors = EmbeddingVectors(TablesOfModel(self._state, self._graph))
 
     @unserialised
     def exclusive(self) -> Turn:
@@ -126,6 +130,15 @@ class Model:
     def dense_layers(self) -> list[DenseLayer]:
         """The layers, in the order in which they were added."""
         return self._graph.dense_layers
+
+    @property
+    def schema(self) -> Schema | None:
+        """What the keys of the tables are of; None: not known."""
+        return self._graph.schema
+
+    @schema.setter
+    def schema(self, schema: Schema | None) -> None:
+        self._graph.schema = schema
 
     @property
     def processes(self) -> ProcessGroup | None:
@@ -303,6 +316,12 @@ class Model:
     table = handed_on("_memory", Memory.table)
     set_table_rows = handed_on("_memory", Memory.set_table_rows)
     wait_for_stream = handed_on("_memory", Memory.wait_for_stream)
+
+    # --- embedding vectors -----------------------------------------------------------------------
+
+    embedding = handed_on("_vectors", EmbeddingVectors.embedding)
+    nearest = handed_on("_vectors", EmbeddingVectors.nearest)
+    export_table = handed_on("_vectors", EmbeddingVectors.export_table)
 
     # --- checkpoints ------------------------------------------------------------------------------
 
