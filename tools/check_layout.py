@@ -85,12 +85,14 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "spec": {"_core", "base", "processes", "data"},
     "optimizer": {"spec"},
     "config": {"base", "data", "spec"},
+    "plan": {"base"},
     "vectors": {"base", "processes", "data", "spec"},
     "checkpoints": {"_core", "base", "processes", "spec", "config", "vectors"},
     "model": {
-        "_core", "base", "interop", "processes", "data", "spec", "config", "vectors",
+        "_core", "base", "interop", "processes", "data", "spec", "config", "plan", "vectors",
         "checkpoints",
     },
+    "export": {"base", "vectors"},
     "tools": {"base", "data", "spec"},
     "hugectr": {
         "_core", "base", "cuda", "interop", "data", "spec", "optimizer", "config", "model", "tools",
@@ -99,7 +101,7 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "demo": {"hugectr", "data", "model", "report"},
     "command": {
         "_core", "hugectr", "base", "cuda", "processes", "data", "spec", "config", "checkpoints",
-        "model", "tools", "demo",
+        "export", "model", "tools", "demo",
     },
     "__main__": {"command"},
 }  # fmt: skip

@@ -173,7 +173,7 @@ cdef extern from "core/cpp/model/session.hpp" namespace "hugectr" nogil:
         vector[pair[string, double]] stage_seconds() except +translate_error
         void set_profiling(cbool, cbool) except +translate_error
         vector[CppOpTime] take_op_times() except +translate_error
-        vector[CppMemoryReportEntry] memory_report() except +translate_error
+        vector[CppMemoryReportEntry] memory_report(cbool) except +translate_error
         CppResourceManager& resources()
         void wait_for_stream(void*) except +translate_error
         void end(double)
@@ -213,3 +213,17 @@ cdef extern from "core/cpp/model/read_through.hpp" namespace "hugectr" nogil:
     CppReadThrough cpp_read_through "hugectr::read_through"(
         const CppSolverSpec&, const CppReaderSpec&, const CppInputSpec&,
         size_t) except +translate_error
+
+cdef extern from "core/cpp/model/footprint.hpp" namespace "hugectr" nogil:
+    cdef cppclass CppFootprintEntry "hugectr::FootprintEntry":
+        size_t process, bytes
+        string device, owner, part
+    cdef cppclass CppTableFootprint "hugectr::TableFootprint":
+        string name
+        size_t rows, max_rows, row_bytes
+    cdef cppclass CppFootprint "hugectr::Footprint":
+        vector[CppFootprintEntry] entries
+        vector[CppTableFootprint] tables
+    CppFootprint cpp_footprint "hugectr::footprint"(
+        const CppSolverSpec&, const optional[CppReaderSpec]&, const CppModelSpec&,
+        const vector[optional[size_t]]&) except +translate_error

@@ -292,6 +292,7 @@ class Model:
     loss_scale = handed_on("_inspection", Inspection.loss_scale)
     skipped_steps = handed_on("_inspection", Inspection.skipped_steps)
     memory_report = handed_on("_inspection", Inspection.memory_report)
+    plan = handed_on("_inspection", Inspection.plan)
     get_params_num = handed_on("_inspection", Inspection.get_params_num)
 
     # --- time -------------------------------------------------------------------------------------

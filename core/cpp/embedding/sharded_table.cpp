@@ -29,7 +29,9 @@ bool sized_by_slot(const SparseEmbeddingHashParams& params) {
   return params.identity() == Identity::SlotAndKey && !params.slot_size_array.empty();
 }
 
-TableSpec spec_of(const SparseEmbeddingHashParams& params, std::uint64_t seed) {
+}  // namespace
+
+TableSpec table_spec(const SparseEmbeddingHashParams& params, std::uint64_t seed) {
   TableSpec spec;
   spec.name = params.name;
   spec.number = params.table_id;
@@ -50,7 +52,7 @@ TableSpec spec_of(const SparseEmbeddingHashParams& params, std::uint64_t seed) {
   return spec;
 }
 
-RowBudget budget_of(const SparseEmbeddingHashParams& params, const Placement& placement,
+RowBudget row_budget(const SparseEmbeddingHashParams& params, const Placement& placement,
                     std::size_t rank) {
   if (sized_by_slot(params)) {
     return {std::max<std::size_t>(placement.sum_of_slots(rank, params.slot_size_array), 1),
@@ -61,8 +63,6 @@ RowBudget budget_of(const SparseEmbeddingHashParams& params, const Placement& pl
           "devices"};
 }
 
-}  // namespace
-
 ShardedTable::ShardedTable(const SparseEmbeddingHashParams& params,
                            std::shared_ptr<ResourceManager> resources)
     : number_(next_number()),
@@ -70,14 +70,14 @@ ShardedTable::ShardedTable(const SparseEmbeddingHashParams& params,
       resources_(std::move(resources)),
       placement_(make_placement(params_.placement_kind(), params_.slot_num,
                                 resources_->get_global_gpu_count())),
-      spec_(spec_of(params_, resources_->seed())) {
+      spec_(table_spec(params_, resources_->seed())) {
   for (std::size_t id = 0; id < resources_->get_local_gpu_count(); ++id) {
     GPUResource& gpu = resources_->get_local_gpu(id);
     const std::size_t rank = gpu.get_global_id();
     TableSpec part = spec_;
     part.vec_size = placement_->columns(rank, params_.embedding_vec_size).count;
     parts_.push_back(
-        std::make_unique<Table>(std::move(part), budget_of(params_, *placement_, rank), gpu));
+        std::make_unique<Table>(std::move(part), row_budget(params_, *placement_, rank), gpu));
   }
 }
 

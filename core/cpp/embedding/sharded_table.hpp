@@ -18,6 +18,11 @@ namespace hugectr {
 
 class RowLoad;
 
+/// What such a table is on any device, and how many rows the device `rank` may hold.
+TableSpec table_spec(const SparseEmbeddingHashParams& params, std::uint64_t seed);
+RowBudget row_budget(const SparseEmbeddingHashParams& params, const Placement& placement,
+                     std::size_t rank);
+
 /// One embedding's table as a whole: its parts on the local devices and the placement that says
 /// which rows are where. Rows come in and go out here; steps go through the LookupGroup. Called by
 /// one thread while nothing else runs, and not while a training batch is planned where it changes
