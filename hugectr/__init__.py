@@ -29,6 +29,8 @@ from hugectr.base.errors import (
 from hugectr.config.config_file import SolverParser, get_learning_rate_scheduler
 from hugectr.model.model import Model
 from hugectr.model.session import Session
+from hugectr.serving.load import load
+from hugectr.serving.prediction_model import PredictionModel
 from hugectr.spec import optimizer
 from hugectr.spec.embedding import HybridEmbeddingParam, SparseEmbedding
 from hugectr.spec.enums import (
@@ -116,6 +118,7 @@ __all__ = [
     "Optimizer_t",
     "OutOfMemory",
     "PowerLaw_t",
+    "PredictionModel",
     "Regularizer_t",
     "Session",
     "SessionSolver",
@@ -131,6 +134,7 @@ __all__ = [
     "data",
     "get_learning_rate_scheduler",
     "interop",
+    "load",
     "optimizer",
     "solver_parser_helper",
     "tools",

@@ -43,6 +43,7 @@ from hugectr._decl.ops cimport (
     CppThreadPool,
     run_on_host_tensors,
 )
+from hugectr._decl.serving cimport *
 from hugectr._decl.specs cimport *
 
 import _thread
@@ -267,6 +268,7 @@ include "_decl/footprint.pxi"
 include "_decl/table.pxi"
 include "_decl/network.pxi"
 include "_decl/reader.pxi"
+include "_decl/serving.pxi"
 include "_decl/program_end.pxi"
 
 
@@ -351,4 +353,5 @@ serialised(Session, but={"leave", "has_left"})
 serialised(SessionTable)
 serialised(SessionNetwork)
 serialised(SessionReader)
+serialised(LivePredictor)
 serialised(Network)

@@ -127,6 +127,9 @@ class SessionNetwork:
         """Empty where the model does not train."""
 
     def set_dense_optimizer_states(self, values: npt.NDArray[np.float32]) -> None: ...
+    def reset_dense_optimizer_states(self) -> None:
+        """As they are before the first step."""
+
     def non_trainables(
         self,
     ) -> list[tuple[str, npt.NDArray[np.float64], npt.NDArray[np.float32]]]: ...

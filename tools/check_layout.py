@@ -32,6 +32,9 @@ ALLOWED_INCLUDES: dict[str, set[str]] = {
         "base", "optimizers", "memory", "device", "comm", "ops", "losses", "metrics", "schedule",
         "data", "layers", "embedding",
     },
+    "serving": {
+        "base", "memory", "device", "ops", "metrics", "data", "embedding", "model",
+    },
 }  # fmt: skip
 
 #: Parts of a room -> what of the room they may include besides their own: other parts, or single
@@ -88,14 +91,16 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "plan": {"base"},
     "vectors": {"base", "processes", "data", "spec"},
     "checkpoints": {"_core", "base", "processes", "spec", "config", "vectors"},
+    "serving": {"_core", "base", "processes", "data", "spec", "vectors", "checkpoints"},
     "model": {
         "_core", "base", "interop", "processes", "data", "spec", "config", "plan", "vectors",
-        "checkpoints",
+        "checkpoints", "serving",
     },
     "export": {"base", "vectors"},
     "tools": {"base", "data", "spec"},
     "hugectr": {
-        "_core", "base", "cuda", "interop", "data", "spec", "optimizer", "config", "model", "tools",
+        "_core", "base", "cuda", "interop", "data", "spec", "optimizer", "config", "model", "serving",
+        "tools",
     },
     "report": set(),
     "demo": {"hugectr", "data", "model", "report"},

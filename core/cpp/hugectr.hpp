@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Everything a C++ program needs to build, train and save a model:
+/// Everything a C++ program needs to build, train and save a model, and to predict with one:
 ///   #include <hugectr/hugectr.hpp>
 /// with find_package(hugectr) and the target hugectr::hugectr. See tests/cpp/install for a program.
 #include "core/cpp/base/error.hpp"
@@ -9,3 +9,4 @@
 #include "core/cpp/data/memory_format.hpp"
 #include "core/cpp/device/device_backend.hpp"
 #include "core/cpp/model/session.hpp"
+#include "core/cpp/serving/predictor.hpp"

@@ -115,6 +115,7 @@ cdef extern from "core/cpp/model/session_network.hpp" namespace "hugectr" nogil:
         void set_dense_weights(const vector[float]&) except +translate_error
         vector[float] dense_optimizer_states() except +translate_error
         void set_dense_optimizer_states(const vector[float]&) except +translate_error
+        void reset_dense_optimizer_states() except +translate_error
         vector[CppNonTrainableValues] non_trainables() except +translate_error
         void set_non_trainables(const vector[CppNonTrainableValues]&) except +translate_error
         CppLossScalingState loss_scaling_state() except +translate_error

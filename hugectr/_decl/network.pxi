@@ -42,6 +42,10 @@ cdef class SessionNetwork:
         with nogil:
             self._it.set_dense_optimizer_states(floats)
 
+    def reset_dense_optimizer_states(self):
+        with nogil:
+            self._it.reset_dense_optimizer_states()
+
     def non_trainables(self):
         cdef vector[CppNonTrainableValues] values
         with nogil:

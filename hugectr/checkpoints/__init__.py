@@ -16,9 +16,15 @@ The original layout: ``original_files`` names its files and writes them; ``origi
 
 from hugectr.checkpoints.delta import Base
 from hugectr.checkpoints.folder import Snapshot, verify, write
-from hugectr.checkpoints.manifest import MANIFEST, published, read_manifest, step_folder
+from hugectr.checkpoints.manifest import (
+    MANIFEST,
+    checkpoint_at,
+    published,
+    read_manifest,
+    step_folder,
+)
 from hugectr.checkpoints.native import Saver, latest, take
-from hugectr.checkpoints.restore import give
+from hugectr.checkpoints.restore import give, give_weights
 from hugectr.checkpoints.state import TrainingState
 
 __all__ = [
@@ -27,7 +33,9 @@ __all__ = [
     "Saver",
     "Snapshot",
     "TrainingState",
+    "checkpoint_at",
     "give",
+    "give_weights",
     "latest",
     "published",
     "read_manifest",

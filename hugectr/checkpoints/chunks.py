@@ -8,6 +8,8 @@ threads in any order; CRC, writing and syncing of one overlap with those of the 
 from __future__ import annotations
 
 import contextlib
+import mmap
+import os
 import threading
 import zlib
 from collections import deque
@@ -194,7 +196,37 @@ def read_range(path: Path, begin: int, end: int) -> bytearray:
     return data
 
 
-def check_sum(path: Path, begin: int, data: bytearray, wanted: int) -> None:
+def mapped_range(path: Path, begin: int, end: int) -> memoryview:
+    """Bytes [begin, end) of a file, mapped into memory as long as somebody has them.
+
+    The file must not be cut short meanwhile, as nothing does to a published checkpoint.
+
+    Raises
+    ------
+    DataError
+        When the file is shorter, or can not be read.
+    """
+    if begin == end:
+        return memoryview(b"")
+    first = begin - begin % mmap.ALLOCATIONGRANULARITY
+    try:
+        with open_regular(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            if size < end:
+                raise DataError(
+                    f"{path} ends at byte {size}, bytes up to {end} are expected: take another "
+                    "checkpoint"
+                )
+            # Its pages all at once: the checksum looks at every one.
+            flags = mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0)
+            length = end - first
+            pages = mmap.mmap(file.fileno(), length, flags, mmap.PROT_READ, offset=first)
+    except OSError as error:
+        raise DataError(f"{path} can not be read ({error}): take another checkpoint") from error
+    return memoryview(pages)[begin - first :]
+
+
+def check_sum(path: Path, begin: int, data: bytearray | memoryview, wanted: int) -> None:
     """Compare the checksum of a chunk.
 
     Raises

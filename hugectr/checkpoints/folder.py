@@ -12,6 +12,7 @@ import contextlib
 import math
 import os
 from collections import deque
+from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import Any
 
 from hugectr.base import log
 from hugectr.base.errors import DataError, InvalidArgument
+from hugectr.checkpoints import schema_files
 from hugectr.checkpoints.chunks import (
     CHUNK,
     Array,
@@ -31,6 +33,7 @@ from hugectr.checkpoints.delta import chain_of
 from hugectr.checkpoints.finite import NonFinite
 from hugectr.checkpoints.manifest import (
     Manifest,
+    all_files,
     check_sizes,
     read_manifest,
     row_bytes,
@@ -59,6 +62,8 @@ class Snapshot:
         Content of the files that all processes share; only process 0's counts.
     tables : list of RowSource
         This process's rows of each table.
+    schema : dict of str to bytes
+        Files of the schema of the data, none where there is none; only process 0's count.
     crc32 : int or None
         Checksum of the manifest, on process 0 when the snapshot is published.
     """
@@ -66,6 +71,7 @@ class Snapshot:
     fields: dict[str, Any]
     dense: dict[str, Array] = field(default_factory=dict)
     tables: list[RowSource] = field(default_factory=list)
+    schema: Mapping[str, bytes] = field(default_factory=dict)
     crc32: int | None = None
 
     @classmethod
@@ -181,15 +187,24 @@ def _write_shard(work: Path, snapshot: Snapshot, group: ProcessGroup) -> dict[st
             for name, values in snapshot.dense.items():
                 file = write_file(work / name, values, writer)
                 files[name] = file, str(values.dtype), values.shape
+            schema = schema_files.write(work, snapshot.schema, writer)
+        else:
+            schema = {}
         for index, table in enumerate(snapshot.tables):
             names = {part: shard_file(index, part, group.rank, group.size) for part in table.parts}
             files |= _write_table(work, table, names, writer)
             tables.append({"rows": table.rows, "files": names})
         writer.finish()
+        schema_files.sync(work, schema)
         entries = {name: file.entry(dtype, shape) for name, (file, dtype, shape) in files.items()}
         bad = {name: file.nonfinite for name, (file, _, _) in files.items() if file.nonfinite}
     found = [_in_words(snapshot, tables, name, bad[name]) for name in bad]
-    return {"tables": tables, "files": entries, "nonfinite": found}
+    return {
+        "tables": tables,
+        "files": entries,
+        "nonfinite": found,
+        "schema": schema_files.entries(schema),
+    }
 
 
 def _in_words(snapshot: Snapshot, tables: list[dict[str, Any]], name: str, bad: NonFinite) -> str:
@@ -248,9 +263,12 @@ def _manifest(snapshot: Snapshot, shards: list[dict[str, Any]]) -> Manifest:
                 "shards": parts,
             }
         )
+    schema: dict[str, Any] = {}
     for shard in shards:
         files |= shard["files"]
-    return snapshot.fields | {"tables": tables, "files": files}
+        schema |= shard["schema"]
+    of_schema = {"schema": schema} if schema else {}
+    return snapshot.fields | {"tables": tables, "files": files} | of_schema
 
 
 def verify(path: str | os.PathLike[str]) -> Manifest:
@@ -270,7 +288,7 @@ def verify(path: str | os.PathLike[str]) -> Manifest:
     for link in chain_of(Path(path)):
         manifest = read_manifest(link)
         check_sizes(link, manifest)
-        for name, entry in manifest["files"].items():
+        for name, entry in all_files(manifest):
             for _ in checked_chunks(link / name, entry):
                 pass
     return manifest
@@ -282,4 +300,4 @@ def held(snapshot: Snapshot) -> Snapshot:
         HeldRows(table.name, table.read(0, table.rows), table.placement)
         for table in snapshot.tables
     ]
-    return Snapshot(snapshot.fields, snapshot.dense, tables)
+    return Snapshot(snapshot.fields, snapshot.dense, tables, snapshot.schema)

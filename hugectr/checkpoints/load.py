@@ -18,7 +18,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hugectr.base.threads import Workers
-from hugectr.checkpoints.chunks import Array, check_sum, checked_chunks, chunk_sums, read_range
+from hugectr.checkpoints.chunks import (
+    Array,
+    check_sum,
+    checked_chunks,
+    chunk_sums,
+    mapped_range,
+    read_range,
+)
 from hugectr.checkpoints.manifest import Manifest, RowUnit, row_bytes, row_shape, row_units
 from hugectr.checkpoints.rows import Parts, bag_of, pack, unpack
 from hugectr.processes.agreement import LONG, Rounds, jointly
@@ -38,10 +45,14 @@ class TableReader:
     manifest : dict
     index : int
         Of the table.
+    mapped : bool
+        Whether rows stay in the files, mapped, instead of being copied out of them: for who uses
+        each chunk once, before it asks for the next.
     """
 
-    def __init__(self, path: Path, manifest: Manifest, index: int) -> None:
+    def __init__(self, path: Path, manifest: Manifest, index: int, mapped: bool = False) -> None:
         self.path = path
+        self._range = mapped_range if mapped else read_range
         self.files = manifest["files"]
         self.table = manifest["tables"][index]
         self.parts: Parts = {
@@ -56,7 +67,7 @@ class TableReader:
             name = self.table["shards"][unit.shard]["files"][part]
             size = row_bytes(dtype, shape)
             begin, end = unit.begin * size, unit.end * size
-            data = read_range(self.path / name, begin, end)
+            data = self._range(self.path / name, begin, end)
             entry = self.files[name]
             if not isinstance(entry["crc32"], int):
                 step, sums = chunk_sums(entry)

@@ -20,12 +20,14 @@ from typing import Any
 
 import numpy as np
 
-from hugectr.base.errors import DataError
+from hugectr.base.errors import DataError, InvalidArgument
 from hugectr.base.regular_file import read_bounded
 from hugectr.checkpoints.manifest_schema import FORMATS, Manifest, checked, shard_file
 
 FORMAT = FORMATS[-1]
 MANIFEST = "manifest.json"
+#: Folder of the schema of the data, in a checkpoint that has one.
+SCHEMA = "schema"
 #: After the name of a step that is saved again, while it takes the place of the one before.
 AGAIN = ".again"
 _STEP = re.compile(r"step-([0-9]{10})(\.again)?")
@@ -57,6 +59,23 @@ def latest(folder: Path) -> Path | None:
     """The newest published checkpoint of a folder, or None."""
     found = published(folder)
     return found[-1][1] if found else None
+
+
+def checkpoint_at(path: Path, where: str) -> Path:
+    """The checkpoint that a path names: itself, or the newest of a folder of them.
+
+    Raises
+    ------
+    InvalidArgument
+        When there is none; ``where`` is the call.
+    """
+    if (path / MANIFEST).is_file():
+        return path
+    newest = latest(path)
+    if newest is None:
+        kind = "is no checkpoint and has none in it" if path.exists() else "is not there"
+        raise InvalidArgument(f"{where}: {path} {kind}")
+    return newest
 
 
 def manifest_sum(manifest: Manifest) -> int:
@@ -104,9 +123,16 @@ def read_manifest(path: Path) -> Manifest:
         raise DataError(f"{file} can not be read ({error}): take another checkpoint") from error
 
 
+def all_files(manifest: Manifest) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Name and entry of every file of a checkpoint but the manifest itself."""
+    yield from manifest["files"].items()
+    for name, entry in manifest.get("schema", {}).items():
+        yield f"{SCHEMA}/{name}", entry
+
+
 def check_sizes(path: Path, manifest: Manifest) -> None:
     """Whether every file is there and as long as the manifest says."""
-    for name, entry in manifest["files"].items():
+    for name, entry in all_files(manifest):
         file = path / name
         try:
             known = file.stat()
@@ -162,9 +188,12 @@ def row_bytes(dtype: str, shape: tuple[int, ...]) -> int:
 __all__ = [
     "FORMAT",
     "MANIFEST",
+    "SCHEMA",
     "Manifest",
     "RowUnit",
+    "all_files",
     "check_sizes",
+    "checkpoint_at",
     "latest",
     "manifest_sum",
     "manifest_text",

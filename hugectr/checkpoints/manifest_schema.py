@@ -97,6 +97,18 @@ def _file(version: int) -> Check:
     return record(fields)
 
 
+#: A file of the schema of the data: its name in the folder ``schema``.
+_SCHEMA_FILE = text(r"schema\.json|[0-9]{1,9}\.(known|offsets|text)\.[0-9a-f]{8}\.npy")
+_SCHEMA_ENTRY = record(
+    {
+        "bytes": _BYTES,
+        "chunk_bytes": integer(1, 2**62),
+        "crc32": list_of(integer(0, UINT32)),
+    },
+    exact=True,
+)
+
+
 def _table(version: int) -> Check:
     fields: dict[str, Check] = {
         "name": _NAME,
@@ -142,9 +154,13 @@ def _schema(version: int) -> Check:
         "run": optional(text("[0-9a-f]{32}")),
         "description": optional(_DESCRIPTION),
         "finite": optional(boolean),  # false: saved with values that are not
+        # Later members of format 3, which earlier versions do not look at.
+        "schema": mapping(_SCHEMA_FILE, _SCHEMA_ENTRY),
+        "batchsize_eval": optional(integer(1, 2**31)),
     }
     # Converted from the original layout there are no names of tensors; a full one has no chain.
     lacking = ("dense_tensors", "chain", "chain_crc32", "run", "description", "finite")
+    lacking += ("schema", "batchsize_eval")
     return record(fields, may_lack=lacking)
 
 
@@ -169,6 +185,7 @@ def checked(manifest: Manifest, version: int) -> Manifest:
     for index, table in enumerate(manifest["tables"]):
         _check_table(f"tables[{index}]", index, table, version)
     _check_files(manifest, version)
+    _check_schema(manifest.get("schema", {}))
     _check_dense(manifest)
     chain, sums = manifest.get("chain", []), manifest.get("chain_crc32", [])
     if len(chain) != len(sums):
@@ -259,6 +276,13 @@ def _check_files(manifest: Manifest, version: int) -> None:
                 raise Unfit(f"{where}.crc32", entry["crc32"], f"{-(-size // step)} checksums")
     if len(files) > len(known):
         raise Unfit("files", sorted(set(files) - known), "files of the tables and layers alone")
+
+
+def _check_schema(files: dict[str, Any]) -> None:
+    for name, entry in files.items():
+        wanted = -(-entry["bytes"] // entry["chunk_bytes"])
+        if len(entry["crc32"]) != wanted:
+            raise Unfit(f"schema.{name}.crc32", entry["crc32"], f"{wanted} checksums")
 
 
 def _check_dense(manifest: Manifest) -> None:

@@ -54,6 +54,7 @@ def take(state: TrainingState, copy: bool = True, marks: Sequence[int] | None = 
             "frozen": sorted(state.frozen()),
             "fit_epoch": state.fit_epoch,
             "description": state.description(),
+            "batchsize_eval": state.batchsize_eval,
         }
     )
     network = session.network
@@ -69,6 +70,7 @@ def take(state: TrainingState, copy: bool = True, marks: Sequence[int] | None = 
         {"name": name, "shape": list(network.weight_view(name, 0).shape)}
         for name in network.weight_names()
     ]
+    snapshot.schema = state.schema_files()
     for index, table in enumerate(session.tables()):
         snapshot.tables.append(ModelRows(table, marks[index] if marks is not None else 0))
     return held(snapshot) if copy else snapshot

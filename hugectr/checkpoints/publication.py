@@ -29,6 +29,7 @@ from hugectr.checkpoints.manifest import (
     FORMAT,
     MANIFEST,
     Manifest,
+    all_files,
     manifest_sum,
     manifest_text,
     published,
@@ -209,7 +210,7 @@ class Publication:
 
     def _check_files(self, manifest: Manifest) -> None:
         """Whether the files of all processes are there with all their bytes."""
-        for name, entry in manifest["files"].items():
+        for name, entry in all_files(manifest):
             try:
                 found = os.stat(name, dir_fd=self._work, follow_symlinks=False)
                 size = found.st_size if stat.S_ISREG(found.st_mode) else None

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from hugectr._core import row_owners
+from hugectr.checkpoints import schema_files
 from hugectr.checkpoints.chunks import (
     CHUNK,
     Array,
@@ -128,6 +129,7 @@ def _write_files(links: list[Link], work: Path, shards: int) -> dict[str, Any]:
     manifest = links[-1][1]
     with ChunkWriter() as writer:
         plain = _copy_dense(links[-1], work, writer)
+        schema = schema_files.write(work, schema_files.read(*links[-1]), writer)
         tables = [
             _write_table(
                 MergedRows(links, index), table.get("placement"), work, index, shards, writer
@@ -135,6 +137,7 @@ def _write_files(links: list[Link], work: Path, shards: int) -> dict[str, Any]:
             for index, table in enumerate(manifest["tables"])
         ]
         writer.finish()
+        schema_files.sync(work, schema)
         files: dict[str, Any] = {
             name: file.entry(manifest["files"][name]["dtype"], manifest["files"][name]["shape"])
             for name, file in plain.items()

@@ -10,17 +10,19 @@ it refuses to be used until a resume succeeds.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from hugectr.base.errors import DataError, InvalidArgument
+from hugectr.checkpoints import schema_files
 from hugectr.checkpoints.chunks import Array, read_array
 from hugectr.checkpoints.load import TableReader, load_table
 from hugectr.checkpoints.manifest import Manifest
 from hugectr.checkpoints.merge import Link, links_of
 from hugectr.checkpoints.native import take
 from hugectr.checkpoints.restore_partial import partial_plan
-from hugectr.checkpoints.restore_plan import Plan, plan_of, strict_plan
+from hugectr.checkpoints.restore_plan import Plan, plan_of, strict_plan, weights_plan
 from hugectr.checkpoints.rows import RowSource, bag_of, bytes_a_row
 from hugectr.checkpoints.state import TrainingState
 from hugectr.processes.agreement import LONG, from_root, jointly, together
@@ -55,19 +57,48 @@ def give(state: TrainingState, path: Path, strict: bool = True) -> Plan:
         When files are missing or damaged, or rows do not fit. The model is as it was; one that had
         more than ``UNDONE`` bytes of rows refuses to be used when rows were being replaced.
     """
+    plan, manifest = _give(state, path, strict_plan if strict else partial_plan, strict)
+    # What is not all of a checkpoint goes on as a run of its own.
+    if not plan.left and manifest.get("run") is not None:
+        state.run_id = manifest["run"]
+    return plan
+
+
+def give_weights(state: TrainingState, path: Path) -> Plan:
+    """Give a model the dense weights, running statistics and rows of a checkpoint. Collective.
+
+    What training goes on from stays the model's own: step, learning rate, frozen parts, the place
+    in the data. Optimizer states, which are of other weights, begin anew; those of the checkpoint
+    are not read. Rows are checked where the files are mapped.
+
+    Raises
+    ------
+    InvalidArgument, DataError, OutOfMemory
+        As ``give``.
+    """
+    return _give(state, path, weights_plan, True)[0]
+
+
+PlanMaker = Callable[["TrainingState", "Sequence[Link]", Mapping[str, Array]], Plan]
+
+
+def _give(
+    state: TrainingState, path: Path, make: PlanMaker, strict: bool
+) -> tuple[Plan, Manifest]:
     group = state.group
     links = from_root(group, lambda: links_of(path))
     place, manifest = links[-1]
+    with_states = make is not weights_plan
     # A model that an earlier call left unusable can be used by this one.
     unusable, state.unusable = state.unusable, ""
     try:
-        dense = from_root(group, lambda: _read_dense(place, manifest))
-        make = strict_plan if strict else partial_plan
-        plan = jointly(group, lambda: make(state, links, dense))
+        dense = from_root(group, lambda: _read_dense(place, manifest, with_states))
+        schema = from_root(group, lambda: schema_files.read(place, manifest))
+        plan = replace(jointly(group, lambda: make(state, links, dense)), schema=schema)
         undo = _copy(state, group)
         plan = _moved(state, plan, group, strict)
         try:
-            _fill(state, plan, links, group)
+            _fill(state, plan, links, group, mapped=not with_states)
         except BaseException as error:
             before, unusable = unusable, _half_resumed(place, error)
             if undo is not None and (group.size == 1 or isinstance(error, Exception)):
@@ -77,14 +108,11 @@ def give(state: TrainingState, path: Path, strict: bool = True) -> Plan:
         unusable = ""
     finally:
         state.unusable = unusable
-    # What is not all of a checkpoint goes on as a run of its own.
-    if not plan.left and manifest.get("run") is not None:
-        state.run_id = manifest["run"]
-    return plan
+    return plan, manifest
 
 
-def _read_dense(path: Path, manifest: Manifest) -> dict[str, Array]:
-    names = ["dense.weights", "dense.states"]
+def _read_dense(path: Path, manifest: Manifest, with_states: bool) -> dict[str, Array]:
+    names = ["dense.weights", *(["dense.states"] if with_states else [])]
     for index in range(len(manifest["statistics"])):
         names += [f"statistics{index}.mean", f"statistics{index}.var"]
     return {name: read_array(path / name, manifest["files"][name]) for name in names}
@@ -157,7 +185,9 @@ def _moved(state: TrainingState, plan: Plan, group: ProcessGroup, strict: bool) 
     return plan
 
 
-def _fill(state: TrainingState, plan: Plan, links: list[Link], group: ProcessGroup) -> None:
+def _fill(
+    state: TrainingState, plan: Plan, links: list[Link], group: ProcessGroup, mapped: bool
+) -> None:
     """Replace what the model has. What does not fit now is a fault of the files."""
     session = state.session
     try:
@@ -165,7 +195,7 @@ def _fill(state: TrainingState, plan: Plan, links: list[Link], group: ProcessGro
             own = session.table(table.own)
             jointly(group, own.reset)
             for place, link in links:
-                reader = TableReader(place, link, table.saved)
+                reader = TableReader(place, link, table.saved, mapped)
                 reader.parts = {part: reader.parts[part] for part in table.parts}
                 load_table(own, reader, group)
         jointly(group, lambda: _set_rest(state, plan))
@@ -177,8 +207,10 @@ def _set_rest(state: TrainingState, plan: Plan) -> None:
     session = state.session
     network = session.network
     network.set_dense_weights(plan.weights)
-    if session.trains():
+    if session.trains() and plan.states is not None:
         network.set_dense_optimizer_states(plan.states)
+    elif session.trains():
+        network.reset_dense_optimizer_states()
     if plan.statistics:
         network.set_non_trainables(plan.statistics)
     session.set_step(plan.step)

@@ -36,8 +36,10 @@ class Plan:
 
     Attributes
     ----------
-    weights, states : ndarray
-        Dense weights and their optimizer states.
+    weights : ndarray
+        Dense weights.
+    states : ndarray or None
+        Their optimizer states; None: as they begin.
     statistics : list of (layer, mean, var)
         Of every layer that has some.
     step, fit_epoch : int
@@ -47,10 +49,12 @@ class Plan:
     tables : list of TablePlan
     taken, left : list of str
         What is taken of a checkpoint, and what is not, with the reason.
+    schema : dict of str to bytes
+        Files of the checkpoint's schema of the data; none: it has none.
     """
 
     weights: Array
-    states: Array
+    states: Array | None
     statistics: Statistics
     step: int
     learning_rate: Any
@@ -61,6 +65,7 @@ class Plan:
     tables: Sequence[TablePlan] = ()
     taken: Sequence[str] = field(default_factory=list)
     left: Sequence[str] = field(default_factory=list)
+    schema: Mapping[str, bytes] = field(default_factory=dict)
 
 
 def plan_of(fields: Mapping[str, Any], dense: Mapping[str, Array], **changes: Any) -> Plan:
@@ -101,26 +106,72 @@ def strict_plan(state: TrainingState, links: Sequence[Link], dense: Mapping[str,
             f"it was trained with seed {seed}, the model has seed {state.session.seed()}: new rows "
             "and dropout would not go on as they would have"
         )
-    if found:
-        count = "1 difference" if len(found) == 1 else f"{len(found)} differences"
-        lines = "\n  ".join(dict.fromkeys(found))
-        raise InvalidArgument(
-            f"{path} is of another model ({count}):\n  {lines}\nbuild the model that was saved, or "
-            "take what fits with resume(path, strict=False)"
-        )
+    _refuse(
+        found,
+        f"{path} is of another model",
+        "build the model that was saved, or take what fits with resume(path, strict=False)",
+    )
     session = state.session
     own = [name for name, _, _ in session.network.non_trainables()]
     plan = plan_of(manifest, dense)
-    # The original layout does not name them (None): by order.
-    named = [
-        (ours if name is None else name, mean, var)
-        for ours, (name, mean, var) in zip(own, plan.statistics, strict=True)
-    ]
+    named = _named(own, plan.statistics)
     tables = [
         TablePlan(index, index, list(table.parts())) for index, table in enumerate(session.tables())
     ]
     taken = "everything" if session.trains() else "everything but what only training needs"
     return replace(plan, statistics=named, tables=tables, taken=[taken])
+
+
+def weights_plan(state: TrainingState, links: Sequence[Link], dense: Mapping[str, Array]) -> Plan:
+    """The plan to take weights, running statistics and rows, and nothing of a training.
+
+    Raises
+    ------
+    InvalidArgument
+        When names, shapes or sizes of them differ from the model's; lists every difference.
+    """
+    path, manifest = links[-1]
+    _refuse(
+        layout_differences(state, manifest, with_states=False),
+        f"{path} has other weights than the model",
+        "build a model with the same layers and tables",
+    )
+    session = state.session
+    own = [name for name, _, _ in session.network.non_trainables()]
+    saved = plan_of(manifest, {"dense.states": None, **dense})
+    return Plan(
+        weights=saved.weights,
+        states=None,
+        statistics=_named(own, saved.statistics),
+        step=session.step(),
+        learning_rate=None,
+        loss_scaling=None,
+        data_position=None,
+        frozen=sorted(state.frozen()),
+        fit_epoch=state.fit_epoch,
+        tables=[
+            TablePlan(index, index, list(without_states(table.parts())))
+            for index, table in enumerate(session.tables())
+        ],
+        taken=["weights, running statistics and rows"],
+    )
+
+
+def _named(own: Sequence[str], saved: Statistics) -> Statistics:
+    """Running statistics by layer; the original layout does not name them (None): by order."""
+    return [
+        (ours if name is None else name, mean, var)
+        for ours, (name, mean, var) in zip(own, saved, strict=True)
+    ]
+
+
+def _refuse(found: Sequence[str], what: str, way_out: str) -> None:
+    """Raise the InvalidArgument that lists differences, if there are some."""
+    if not found:
+        return
+    count = "1 difference" if len(found) == 1 else f"{len(found)} differences"
+    lines = "\n  ".join(dict.fromkeys(found))
+    raise InvalidArgument(f"{what} ({count}):\n  {lines}\n{way_out}")
 
 
 def _say_what_is_unknown(path: Path) -> None:
@@ -130,9 +181,15 @@ def _say_what_is_unknown(path: Path) -> None:
     )
 
 
-def layout_differences(state: TrainingState, manifest: Manifest) -> list[str]:
-    """What the sizes, names and shapes of a checkpoint say against its being of a model."""
+def layout_differences(
+    state: TrainingState, manifest: Manifest, with_states: bool = True
+) -> list[str]:
+    """What the sizes, names and shapes of a checkpoint say against its being of a model.
+
+    Optimizer states count where the model trains, unless told otherwise.
+    """
     session = state.session
+    with_states = with_states and session.trains()
     found = []
     ours = state.table_names
     theirs = [table["name"] for table in manifest["tables"]]
@@ -141,15 +198,15 @@ def layout_differences(state: TrainingState, manifest: Manifest) -> list[str]:
     else:
         for index, table in enumerate(manifest["tables"]):
             a, b = saved_parts(manifest, index), session.table(index).parts()
-            if not session.trains():
-                a = without_states(a)
+            if not with_states:
+                a, b = without_states(a), without_states(b)
             if a != b:
                 found.append(
                     f"rows of table {table['name']!r}: checkpoint {_shown(a)}, model {_shown(b)}"
                 )
     found += _tensor_differences(manifest.get("dense_tensors"), own_tensors(state))
     dense = {"dense.weights": session.network.dense_weights()}
-    if session.trains():
+    if with_states:
         dense["dense.states"] = session.network.dense_optimizer_states()
     for what, values in dense.items():
         (count,) = manifest["files"][what]["shape"]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -68,6 +69,15 @@ class TrainingState(Protocol):
 
     def description(self) -> Description:
         """Of which model it is the state."""
+        ...
+
+    @property
+    def batchsize_eval(self) -> int:
+        """Rows of an evaluation's batch; a checkpoint keeps it and compares it with nothing."""
+        ...
+
+    def schema_files(self) -> Mapping[str, bytes]:
+        """Files of the schema of the training data, by name; none: it has none."""
         ...
 
     def frozen(self) -> set[str]:

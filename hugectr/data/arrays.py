@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Samples held in memory, given to a reader instead of files."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from hugectr.base.errors import rejected
 from hugectr.interop import to_numpy
+
+if TYPE_CHECKING:
+    from hugectr.data.schema.schema import Schema
 
 Csr = tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]
 
@@ -24,11 +29,14 @@ class MemoryDataset:
     dense : ndarray of float32, (n, dense_dim)
     sparse : dict of str to (ndarray of int64, ndarray of uint64)
         For each sparse input all keys, and n * slots + 1 row offsets, sample-major.
+    schema : Schema or None
+        What made them of a user's data (``Schema.encode``): a model that trains on them keeps it.
     """
 
     label: npt.NDArray[np.float32]
     dense: npt.NDArray[np.float32]
     sparse: dict[str, Csr]
+    schema: Schema | None = field(default=None, kw_only=True, repr=False, compare=False)
 
     @property
     def samples(self) -> int:

@@ -110,7 +110,9 @@ def source_of(image: ModelImage) -> str:
     inputs = [*([image.dense] if image.dense else []), *(keys.name for keys in image.keys)]
     shown = "{" + ", ".join(f"{name!r}: ..." for name in inputs) + "}"
     head = _HEAD.replace("{inputs}", shown.replace("\\", "\\\\").replace('"""', ""))
-    runtime = Path(__file__).with_name("torch_runtime.py").read_text().split("# --- cut ---\n", 1)[1]
+    runtime = (
+        Path(__file__).with_name("torch_runtime.py").read_text().split("# --- cut ---\n", 1)[1]
+    )
     lines = [f"        {line}\n" for line in _forward(image, {})]
     return head + runtime.rstrip("\n") + "\n" + _NETWORK + "".join(lines) + _LOAD
 

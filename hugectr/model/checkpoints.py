@@ -15,8 +15,7 @@ from hugectr import checkpoints
 from hugectr._core import Turn, unserialised
 from hugectr.base import log
 from hugectr.base.arguments import check_bool, check_int
-from hugectr.base.errors import InvalidArgument
-from hugectr.checkpoints import MANIFEST, Base, TrainingState, step_folder
+from hugectr.checkpoints import Base, TrainingState, step_folder
 from hugectr.checkpoints.manifest import AGAIN
 from hugectr.checkpoints.ownership import Writer, check_not_behind, check_owner
 from hugectr.processes.agreement import from_root, together
@@ -281,6 +280,7 @@ class Checkpoints:
         place, run, crc32 = from_root(self._state.group, lambda: _checkpoint_at(Path(path)))
         plan = checkpoints.give(self._state, place, strict)
         self._base = None
+        self._state.keep_schema(plan.schema, place)
         # What was taken in part is a run of its own.
         self._state.run_id = None if plan.left else run
         self._state.resumed_in = None if plan.left else place.resolve().parent
@@ -296,12 +296,38 @@ class Checkpoints:
         return Resumed(self._state.session.step(), plan.taken, plan.left)
 
 
-def _checkpoint_at(place: Path) -> tuple[Path, str | None, int]:
+    def load_weights(self, path: str | os.PathLike[str]) -> None:
+        """Take the dense weights, running statistics and rows of a checkpoint, and nothing else.
+
+        For fine-tuning: step, learning rate, frozen parts and the place in the data stay as they
+        are, optimizer states begin anew, and what is then saved is a run of its own. Optimizers,
+        seed, precision and settings such as a dropout rate may be others than the checkpoint's.
+
+        Parameters
+        ----------
+        path : path-like
+            A checkpoint, or a folder of them: then the newest.
+
+        Raises
+        ------
+        InvalidArgument
+            When there is none, or weights or tables of other names, shapes or sizes (every
+            difference is listed). The model is as before.
+        DataError, OutOfMemory
+            As of ``resume``.
+        """
+        self.wait_for_save()
+        place = from_root(self._state.group, lambda: checkpoints.checkpoint_at(Path(path), "load_weights"))
+        plan = checkpoints.give_weights(self._state, place)
+        self._base = None
+        self._state.keep_schema(plan.schema, place)
+        self._state.run_id = None
+        self._state.resumed_in = None
+        log.info(f"Loaded weights and tables from {place}")
+
+
+def _checkpoint_at(path: Path) -> tuple[Path, str | None, int]:
     """The checkpoint itself, or the newest of a folder; its run, and checksum of its manifest."""
-    if not (place / MANIFEST).is_file():
-        newest = checkpoints.latest(place)
-        if newest is None:
-            raise InvalidArgument(f"resume: {place} is no checkpoint and has none in it")
-        place = newest
+    place = checkpoints.checkpoint_at(path, "resume")
     manifest = checkpoints.read_manifest(place)
     return place, manifest.get("run"), manifest["crc32"]

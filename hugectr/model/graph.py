@@ -12,7 +12,6 @@ from hugectr.base import log
 from hugectr.base.errors import InvalidArgument, rejected
 from hugectr.config.graph import read_graph, write_graph
 from hugectr.config.layers import ParsedLayers
-from hugectr.data.schema.schema import Schema
 from hugectr.model.summary import LayerSummary, format_summary
 from hugectr.spec.embedding import SparseEmbedding
 from hugectr.spec.layers import DenseLayer
@@ -36,8 +35,6 @@ class Graph:
     ----------
     unusable : str
         Why nothing can be done with the model: a resume() that failed half way. Empty: it can.
-    schema : Schema or None
-        What the keys of the tables are of.
     """
 
     def __init__(
@@ -71,7 +68,6 @@ class Graph:
         self.solver = solver
         self.reader_params = reader_params
         self.opt_params = opt_params
-        self.schema: Schema | None = None
         self.input: Input | None = None
         self.embeddings: list[SparseEmbedding] = []
         self.dense_layers: list[DenseLayer] = []

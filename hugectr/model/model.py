@@ -5,15 +5,17 @@ from pathlib import Path
 
 from hugectr import _core
 from hugectr._core import Turn, serialised, unserialised
+from hugectr.base.errors import rejected
+from hugectr.base.handed_on import handed_on
 from hugectr.data.schema.schema import Schema
 from hugectr.model.checkpoints import Checkpoints
 from hugectr.model.fit import CheckpointSettings, Fit
 from hugectr.model.freezing import Freezing
 from hugectr.model.graph import Graph
-from hugectr.model.handed_on import handed_on
 from hugectr.model.inspection import Inspection
 from hugectr.model.memory import Memory
 from hugectr.model.original_files import OriginalFiles
+from hugectr.model.prediction import Prediction
 from hugectr.model.state import ModelState
 from hugectr.model.table_source import TablesOfModel
 from hugectr.model.timing import Timing
@@ -84,8 +86,9 @@ class Model:
         self._timing = Timing(self._graph)
         self._state = ModelState(self._graph, self._freezing)
         self._checkpoints = Checkpoints(self._state, self._turn)
+        self._prediction = Prediction(self._graph, self._state)
         self._original_files = OriginalFiles(self._state)
-        self._vectors = EmbeddingVectors(TablesOfModel(self._state, self._graph))
+        self._vectors = EmbeddingVectors(TablesOfModel(self._state, self._graph), self._state.group)
 
     @unserialised
     def exclusive(self) -> Turn:
@@ -130,15 +133,6 @@ class Model:
     def dense_layers(self) -> list[DenseLayer]:
         """The layers, in the order in which they were added."""
         return self._graph.dense_layers
-
-    @property
-    def schema(self) -> Schema | None:
-        """What the keys of the tables are of; None: not known."""
-        return self._graph.schema
-
-    @schema.setter
-    def schema(self, schema: Schema | None) -> None:
-        self._graph.schema = schema
 
     @property
     def processes(self) -> ProcessGroup | None:
@@ -334,6 +328,26 @@ class Model:
     check_checkpoint_folder = handed_on("_checkpoints", Checkpoints.check_checkpoint_folder)
     latest_checkpoint = handed_on("_checkpoints", Checkpoints.latest_checkpoint)
     resume = handed_on("_checkpoints", Checkpoints.resume)
+    load_weights = handed_on("_checkpoints", Checkpoints.load_weights)
+
+    # --- prediction -------------------------------------------------------------------------------
+
+    predict = handed_on("_prediction", Prediction.predict)
+
+    @property
+    def schema(self) -> Schema | None:
+        """What the data is encoded with; saved with every native checkpoint.
+
+        That of the training data (``Schema.encode``), unless another is set; a model without one
+        has that of the checkpoint it was resumed from. None: there is none.
+        """
+        return self._state.schema
+
+    @schema.setter
+    def schema(self, schema: Schema | None) -> None:
+        if schema is not None and not isinstance(schema, Schema):
+            raise rejected("Model.schema", schema, "a hugectr.data.Schema or None")
+        self._state.schema = schema
 
     @property
     def fit_epoch(self) -> int:

@@ -4,10 +4,14 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping
 from pathlib import Path
 
 from hugectr import _core
 from hugectr.checkpoints.description import Description, description_of
+from hugectr.data.arrays import MemoryDataset
+from hugectr.data.schema.schema import Schema
+from hugectr.data.schema.storage import content, restored
 from hugectr.model.freezing import Freezing
 from hugectr.model.graph import Graph
 from hugectr.processes.agreement import from_root
@@ -25,6 +29,9 @@ class ModelState:
         self.fit_epoch = 0
         self.resumed_in: Path | None = None
         self._run_id: str | None = None
+        self._schema: Schema | None = None  # what the user set
+        self._saved_schema: Mapping[str, bytes] = {}  # of the checkpoint resumed from
+        self._saved_in = Path()
 
     @property
     def session(self) -> _core.Session:
@@ -70,6 +77,45 @@ class ModelState:
     @run_id.setter
     def run_id(self, run: str | None) -> None:
         self._run_id = run
+
+    @property
+    def batchsize_eval(self) -> int:
+        """Rows of an evaluation's batch."""
+        return self._graph.solver.batchsize_eval
+
+    @property
+    def schema(self) -> Schema | None:
+        """What was set, else what the training data was encoded with, else the checkpoint's."""
+        if self._schema is not None:
+            return self._schema
+        source = self._graph.reader_params.source
+        if isinstance(source, MemoryDataset) and source.schema is not None:
+            return source.schema
+        if self._saved_schema:
+            where = f"the schema of the checkpoint that was taken from {self._saved_in}"
+            self._schema = restored(where, self._saved_schema)
+        return self._schema
+
+    @schema.setter
+    def schema(self, schema: Schema | None) -> None:
+        self._schema = schema
+
+    def keep_schema(self, files: Mapping[str, bytes], path: Path) -> None:
+        """Keep that of a checkpoint, for a model without one of its own.
+
+        It is read when it is asked for: one of a later version goes on as it is.
+        """
+        if files:
+            self._saved_schema, self._saved_in = files, path
+
+    def schema_files(self) -> Mapping[str, bytes]:
+        """Files of the schema, for checkpoints."""
+        source = self._graph.reader_params.source
+        of_data = isinstance(source, MemoryDataset) and source.schema is not None
+        if self._schema is None and not of_data:
+            return self._saved_schema
+        schema = self.schema
+        return content(schema) if schema is not None and schema.fitted else {}
 
     def description(self) -> Description:
         """What the compiled model is, for the manifest of its checkpoints."""

@@ -7,7 +7,6 @@ from hugectr import _core
 from hugectr.data.schema.schema import Schema
 from hugectr.model.graph import Graph
 from hugectr.model.state import ModelState
-from hugectr.processes.group import ProcessGroup
 from hugectr.spec.embedding import SparseEmbedding
 
 
@@ -31,9 +30,4 @@ class TablesOfModel:
     @property
     def schema(self) -> Schema | None:
         """What the keys are of."""
-        return self._graph.schema
-
-    @property
-    def group(self) -> ProcessGroup:
-        """The processes that the model is spread over."""
-        return self._state.group
+        return self._state.schema

@@ -188,7 +188,8 @@ class DataReaderParams:
         }
         for prefix, source in (("", self.source), ("eval_", self.eval_source)):
             if isinstance(source, MemoryDataset):
-                spec[prefix + "memory"] = inputs.memory_data(prefix + "source", source)  # type: ignore[literal-required]
+                where = f"DataReaderParams: {prefix}source"
+                spec[prefix + "memory"] = inputs.memory_data(where, source)  # type: ignore[literal-required]
             else:
                 spec[prefix + "source"] = source if isinstance(source, str) else ""  # type: ignore[literal-required]
         spec |= format_spec(self, inputs)
@@ -343,11 +344,19 @@ class Input:
         """The sparse input of that name."""
         return next((param for param in self.sparse if param.top_name == top_name), None)
 
-    def memory_data(self, name: str, data: MemoryDataset) -> MemoryData:
-        """Data in memory, in the order of this input and checked against it."""
+    def memory_data(self, where: str, data: MemoryDataset, labels: bool = True) -> MemoryData:
+        """Data in memory, in the order of this input and checked against it.
+
+        Parameters
+        ----------
+        where : str
+            What the data is, for messages.
+        data : MemoryDataset
+        labels : bool
+            Whether they are needed.
+        """
         tops = [param.top_name for param in self.sparse]
-        where = f"DataReaderParams: {name}"
-        if data.label.shape[1] != self.label_dim:
+        if labels and data.label.shape[1] != self.label_dim:
             raise rejected(f"{where}: label columns", data.label.shape[1], str(self.label_dim))
         if data.dense.shape[1] != self.dense_dim:
             raise rejected(f"{where}: dense columns", data.dense.shape[1], str(self.dense_dim))

@@ -16,6 +16,7 @@ from hugectr.base.arguments import check_choice, check_int
 from hugectr.base.errors import InvalidArgument, did_you_mean, rejected
 from hugectr.processes.agreement import together
 from hugectr.processes.group import ProcessGroup
+from hugectr.processes.solo import SoloGroup
 from hugectr.vectors.names import TableNames, need_names
 from hugectr.vectors.table_files import FORMATS, Parts, format_of, write_rows
 
@@ -50,11 +51,6 @@ class VectorSource(Protocol):
         """Which columns and categories the keys are of; None: not known."""
         ...
 
-    @property
-    def group(self) -> ProcessGroup:
-        """The processes that the tables are spread over."""
-        ...
-
 
 @dataclass(frozen=True)
 class Neighbours:
@@ -85,10 +81,17 @@ class EmbeddingVectors:
     """Looks into the tables of a model; copies, not their memory.
 
     In a job of several processes every call is collective, and its result the same on all.
+
+    Parameters
+    ----------
+    source : VectorSource
+    group : ProcessGroup, optional
+        The processes that the tables are spread over; none: this one.
     """
 
-    def __init__(self, source: VectorSource) -> None:
+    def __init__(self, source: VectorSource, group: ProcessGroup | None = None) -> None:
         self._source = source
+        self._group = group or SoloGroup()
 
     @overload
     def embedding(
@@ -196,9 +199,7 @@ class EmbeddingVectors:
             raise InvalidArgument(f"nearest: key {key!r} has no row in table {table!r}")
         own = int(keys[0]), 0 if slots is None else int(slots[0])
         handle = self._table(index)
-        parts = together(
-            self._source.group, lambda: list(handle.nearest(vectors[0], k, metric, own))
-        )
+        parts = together(self._group, lambda: list(handle.nearest(vectors[0], k, metric, own)))
         found, places, scores = _merged(parts, k, metric)
         names = self._names(index)
         if names is None:
@@ -238,7 +239,7 @@ class EmbeddingVectors:
             When it can not be written.
         """
         index = self._index("export_table", table)
-        if self._source.group.size > 1:
+        if self._group.size > 1:
             raise InvalidArgument(
                 "export_table: the rows lie in several processes; save a checkpoint and use "
                 "'hugectr model convert --to parquet' on it"
@@ -304,7 +305,7 @@ class EmbeddingVectors:
         slots: npt.NDArray[np.uint64] | None,
     ) -> tuple[Vectors, Found]:
         handle = self._table(index)
-        parts = together(self._source.group, lambda: list(handle.lookup(keys, slots)))
+        parts = together(self._group, lambda: list(handle.lookup(keys, slots)))
         vectors, there = (np.array(part) for part in parts[0])
         for more, more_there in parts[1:]:
             vectors[more_there] = more[more_there]

@@ -97,12 +97,73 @@ class MemoryBlock final : public IBlock {
   DamageLog& damage_;
 };
 
+void check_sparse(const MemoryData& data, const InputLayout& layout, std::size_t index) {
+  const SparseInput& input = layout.sparse[index];
+  const auto& [keys, offsets] = data.sparse[index];
+  const std::string& name = input.top_name;
+  const std::size_t rows = data.samples * input.slot_num;
+  HCTR_CHECK(offsets.size() == rows + 1, "sparse input '", name, "': ", offsets.size(),
+             " row offsets, need samples * slot_num + 1 = ", rows + 1);
+  HCTR_CHECK(offsets.front() == 0 && offsets.back() == keys.size(), "sparse input '", name,
+             "': row offsets run from ", offsets.front(), " to ", offsets.back(),
+             ", need 0 to the number of keys ", keys.size());
+  for (std::size_t row = 0; row < rows; ++row) {
+    const std::size_t slot = row % input.slot_num;
+    const auto most = static_cast<std::uint64_t>(input.nnz_per_slot[slot]);
+    HCTR_CHECK(offsets[row] <= offsets[row + 1], "sparse input '", name,
+               "': row offsets fall at row ", row);
+    const std::uint64_t nnz = offsets[row + 1] - offsets[row];
+    HCTR_CHECK(nnz <= most && (!input.is_fixed_length || nnz == most), "sparse input '", name,
+               "', sample ", row / input.slot_num, ", slot ", slot, ": ", nnz, " keys, allowed ",
+               input.is_fixed_length ? "exactly " : "at most ", most, " (nnz_per_slot)");
+  }
+  if (layout.i64_keys) return;
+  for (const std::int64_t key : keys) {
+    HCTR_CHECK(key >= 0 && key <= std::numeric_limits<std::uint32_t>::max(), "sparse input '", name,
+               "': key ", key, " does not fit uint32; set i64_input_key to use it");
+  }
+}
+
+}  // namespace
+
+void check_memory_data(const MemoryData& data, const InputLayout& layout) {
+  layout.check();
+  const std::size_t n = data.samples;
+  HCTR_CHECK(layout.label_dim == 0 || data.label.size() == n * layout.label_dim,
+             "memory source: ", data.label.size(), " labels, need samples * label_dim = ", n, " * ",
+             layout.label_dim);
+  HCTR_CHECK(data.dense.size() == n * layout.dense_dim, "memory source: ", data.dense.size(),
+             " dense values, need samples * dense_dim = ", n, " * ", layout.dense_dim);
+  HCTR_CHECK(data.sparse.size() == layout.sparse.size(), "memory source: ", data.sparse.size(),
+             " sparse inputs, the model has ", layout.sparse.size());
+  for (std::size_t i = 0; i < layout.sparse.size(); ++i) check_sparse(data, layout, i);
+}
+
+void copy_to_chunk(const MemoryData& data, const InputLayout& layout, std::size_t first,
+                   std::size_t count, std::size_t batch, CSRChunk& chunk) {
+  DamageLog damage;
+  const MemoryBlock block(data, layout, 0, OnBadData::Error, damage);
+  const std::size_t key_bytes = layout.i64_keys ? sizeof(std::int64_t) : sizeof(std::uint32_t);
+  for (std::size_t i = 0; i < layout.sparse.size(); ++i) {
+    chunk.sparse[i].nnz = 0;
+    chunk.sparse[i].keys.reserve(block.key_count(i, first, count) * key_bytes);
+  }
+  chunk.samples = count;
+  block.copy_rows(first, count, 0, chunk);
+  pad_samples(layout, count, batch, chunk);
+}
+
+namespace {
+
 class MemoryFormat final : public IBlockFormat {
  public:
   MemoryFormat(std::shared_ptr<const MemoryData> data, const InputLayout& layout, bool repeat,
                OnBadData on_bad_data)
       : data_(std::move(data)), layout_(layout), repeat_(repeat), on_bad_data_(on_bad_data) {
-    check();
+    HCTR_CHECK(data_ != nullptr, "memory source: no data");
+    HCTR_CHECK(data_->samples > 0 || !repeat_,
+               "memory source: no samples, so there is nothing to repeat");
+    check_memory_data(*data_, layout_);
     for (std::size_t first = 0; first < data_->samples; first += kBlockSamples) {
       blocks_.push_back({.rows = std::min(kBlockSamples, data_->samples - first)});
     }
@@ -129,48 +190,6 @@ class MemoryFormat final : public IBlockFormat {
 
  private:
   static constexpr std::size_t kBlockSamples = 4096;  ///< a block costs next to nothing
-
-  void check() const {
-    HCTR_CHECK(data_ != nullptr, "memory source: no data");
-    layout_.check();
-    const std::size_t n = data_->samples;
-    HCTR_CHECK(n > 0 || !repeat_, "memory source: no samples, so there is nothing to repeat");
-    HCTR_CHECK(data_->label.size() == n * layout_.label_dim, "memory source: ", data_->label.size(),
-               " labels, need samples * label_dim = ", n, " * ", layout_.label_dim);
-    HCTR_CHECK(data_->dense.size() == n * layout_.dense_dim, "memory source: ", data_->dense.size(),
-               " dense values, need samples * dense_dim = ", n, " * ", layout_.dense_dim);
-    HCTR_CHECK(data_->sparse.size() == layout_.sparse.size(),
-               "memory source: ", data_->sparse.size(), " sparse inputs, the model has ",
-               layout_.sparse.size());
-    for (std::size_t i = 0; i < layout_.sparse.size(); ++i) check_sparse(i);
-  }
-
-  void check_sparse(std::size_t index) const {
-    const SparseInput& input = layout_.sparse[index];
-    const auto& [keys, offsets] = data_->sparse[index];
-    const std::string& name = input.top_name;
-    const std::size_t rows = data_->samples * input.slot_num;
-    HCTR_CHECK(offsets.size() == rows + 1, "sparse input '", name, "': ", offsets.size(),
-               " row offsets, need samples * slot_num + 1 = ", rows + 1);
-    HCTR_CHECK(offsets.front() == 0 && offsets.back() == keys.size(), "sparse input '", name,
-               "': row offsets run from ", offsets.front(), " to ", offsets.back(),
-               ", need 0 to the number of keys ", keys.size());
-    for (std::size_t row = 0; row < rows; ++row) {
-      const std::size_t slot = row % input.slot_num;
-      const auto most = static_cast<std::uint64_t>(input.nnz_per_slot[slot]);
-      HCTR_CHECK(offsets[row] <= offsets[row + 1], "sparse input '", name,
-                 "': row offsets fall at row ", row);
-      const std::uint64_t nnz = offsets[row + 1] - offsets[row];
-      HCTR_CHECK(nnz <= most && (!input.is_fixed_length || nnz == most), "sparse input '", name,
-                 "', sample ", row / input.slot_num, ", slot ", slot, ": ", nnz, " keys, allowed ",
-                 input.is_fixed_length ? "exactly " : "at most ", most, " (nnz_per_slot)");
-    }
-    if (layout_.i64_keys) return;
-    for (const std::int64_t key : keys) {
-      HCTR_CHECK(key >= 0 && key <= std::numeric_limits<std::uint32_t>::max(), "sparse input '",
-                 name, "': key ", key, " does not fit uint32; set i64_input_key to use it");
-    }
-  }
 
   const std::shared_ptr<const MemoryData> data_;
   const InputLayout layout_;

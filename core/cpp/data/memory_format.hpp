@@ -5,6 +5,7 @@
 
 #include "core/cpp/data/batch_source.hpp"
 #include "core/cpp/data/block_format.hpp"
+#include "core/cpp/data/csr_chunk.hpp"
 
 namespace hugectr {
 
@@ -20,10 +21,20 @@ struct MemoryData {
   std::vector<Sparse> sparse;  ///< one a SparseInput
 };
 
+/// Throws InvalidArgument when sizes do not fit the layout, a key does not fit the key type, or a
+/// slot holds more keys than nnz_per_slot allows. Without labels in the layout those of the data
+/// are not looked at.
+HCTR_API void check_memory_data(const MemoryData& data, const InputLayout& layout);
+
+/// Samples [first, first + count) of checked data as a chunk of `batch` of them, the rest padding;
+/// its arrays of keys grow as they must. Throws DataError, naming the sample, for a value that
+/// nothing can be computed with.
+HCTR_API void copy_to_chunk(const MemoryData& data, const InputLayout& layout, std::size_t first,
+                            std::size_t count, std::size_t batch, CSRChunk& chunk);
+
 /// Blocks of samples that lie in memory; nothing is copied before a batch takes them. `repeat`: as
-/// the data will be read. Throws InvalidArgument when sizes do not fit the layout, a key does not
-/// fit the key type, or a slot holds more keys than nnz_per_slot allows. Values that nothing can be
-/// computed with are damage, as in files.
+/// the data will be read. Throws as check_memory_data(). Values that nothing can be computed with
+/// are damage, as in files.
 HCTR_API std::unique_ptr<IBlockFormat> make_memory_format(std::shared_ptr<const MemoryData> data,
                                                           const InputLayout& layout, bool repeat,
                                                           OnBadData on_bad_data);

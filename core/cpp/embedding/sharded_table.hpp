@@ -81,6 +81,8 @@ class HCTR_API ShardedTable {
   /// The rows of one local device without a copy. Not while a plan is being made.
   TableRows rows(std::size_t local_id) const { return parts_.at(local_id)->rows(); }
   TableStats stats() const;
+  /// Throws the InvalidArgument for a batch in which this slot of this sample has the reserved key.
+  [[noreturn]] void refuse_reserved(std::size_t sample, std::size_t slot) const;
   /// One more training plan whose distinct rows travel.
   void count_unique_plan() { ++unique_plans_; }
 

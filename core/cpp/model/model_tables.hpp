@@ -19,6 +19,8 @@ class ModelTables {
               const std::shared_ptr<ResourceManager>& resources);
 
   std::size_t size() const { return tables_.size(); }
+  /// Number of the sparse input that a table reads.
+  std::size_t input_of(std::size_t i) const { return sparse_inputs_.at(i); }
   ShardedTable& operator[](std::size_t i) { return *tables_.at(i); }
   const ShardedTable& operator[](std::size_t i) const { return *tables_.at(i); }
 

@@ -116,20 +116,32 @@ Network::Network(std::shared_ptr<const NetworkGraph> graph, GPUResource& gpu)
   stream.synchronize();  // `initial` and `scale` go out of scope
 }
 
+std::map<std::string, TensorRef> Network::parameter_refs() const {
+  namespace names = schedule_names;
+  std::map<std::string, TensorRef> refs = {{names::kWeights, weights_.ref()}};
+  if (!weights_16_.empty()) refs[names::kWeights16] = weights_16_;
+  for (std::size_t i = 0; i < graph_->parameters().size(); ++i) {
+    const Parameter& parameter = graph_->parameters()[i];
+    const std::size_t offset = graph_->layout().offsets()[i];
+    refs[parameter.name] = part(weights_.ref(), offset, parameter.shape);
+    if (!weights_16_.empty()) {
+      refs[name_in_16_bits(parameter.name)] = part(weights_16_, offset, parameter.shape);
+    }
+  }
+  std::size_t offset = 0;
+  for (const NonTrainable& tensor : graph_->non_trainables()) {
+    refs[tensor.name] = part(non_trainables_.ref(), offset, tensor.shape);
+    offset += num_elements(tensor.shape);
+  }
+  return refs;
+}
+
 std::map<std::string, TensorRef> Network::external(bool train) const {
   namespace names = schedule_names;
-  constexpr TensorScalarType kFloat = TensorScalarType::Float32;
-  std::map<std::string, TensorRef> refs = {
-      {names::kSampleWeight, sample_weight(train)},
-      {names::kInvWeightSum, scalar(offsetof(StepScalars, inv_weight_sum), kFloat)},
-      {names::kStep, step()},
-      {names::kFirstSample, scalar(offsetof(StepScalars, first_sample), TensorScalarType::Int64)},
-      {names::kLearningRate, lr()},
-      {names::kLoss, loss(train)},
-      {names::kWeights, weights_.ref()},
-  };
-  if (train) refs[names::kWgrad] = wgrad();
-  if (!weights_16_.empty()) refs[names::kWeights16] = weights_16_;
+  std::map<std::string, TensorRef> refs = parameter_refs();
+  refs.merge(step_scalar_refs(scalars_.ref()));
+  refs[names::kSampleWeight] = sample_weight(train);
+  refs[names::kLoss] = loss(train);
   const std::size_t count = graph_->layout().flat_size();
   if (scales_loss()) {
     refs[names::kLossScale] = loss_scale_.ref();
@@ -140,19 +152,12 @@ std::map<std::string, TensorRef> Network::external(bool train) const {
   }
   if (graph_->state_count() > 0) refs[names::kState0] = part(states_.ref(), 0, {count});
   if (graph_->state_count() > 1) refs[names::kState1] = part(states_.ref(), count, {count});
+  if (!train) return refs;
+  refs[names::kWgrad] = wgrad();
   for (std::size_t i = 0; i < graph_->parameters().size(); ++i) {
     const Parameter& parameter = graph_->parameters()[i];
-    const std::size_t offset = graph_->layout().offsets()[i];
-    refs[parameter.name] = part(weights_.ref(), offset, parameter.shape);
-    if (train) refs[parameter.name + "@grad"] = part(wgrad_.ref(), offset, parameter.shape);
-    if (!weights_16_.empty()) {
-      refs[name_in_16_bits(parameter.name)] = part(weights_16_, offset, parameter.shape);
-    }
-  }
-  std::size_t offset = 0;
-  for (const NonTrainable& tensor : graph_->non_trainables()) {
-    refs[tensor.name] = part(non_trainables_.ref(), offset, tensor.shape);
-    offset += num_elements(tensor.shape);
+    refs[parameter.name + "@grad"] =
+        part(wgrad_.ref(), graph_->layout().offsets()[i], parameter.shape);
   }
   return refs;
 }
@@ -171,15 +176,6 @@ bool Network::has_tensor(const std::string& name, bool train) const {
 
 void Network::set_scalars(const StepScalars& scalars) {
   gpu_.compute_stream().copy_scalars(scalars_.get_ptr(), &scalars, sizeof scalars);
-}
-
-TensorRef Network::scalar(std::size_t offset, TensorScalarType dtype) const {
-  TensorRef ref = scalars_.ref();
-  ref.data = static_cast<char*>(ref.data) + offset;
-  ref.dtype = dtype;
-  ref.shape = {1};
-  ref.row_stride = 1;
-  return ref;
 }
 
 void Network::train(bool with_sums, const std::function<void()>& update_inputs) {

@@ -11,18 +11,11 @@
 #include "core/cpp/memory/general_buffer2.hpp"
 #include "core/cpp/model/loss_scaling_state.hpp"
 #include "core/cpp/model/network_graph.hpp"
+#include "core/cpp/model/step_scalars.hpp"
 #include "core/cpp/schedule/bound_schedule.hpp"
 #include "core/cpp/schedule/exchange_lane.hpp"
 
 namespace hugectr {
-
-/// Scalars of one step, written before its records run, all with one copy.
-struct StepScalars {
-  std::int64_t step = 1;          ///< update number, from 1
-  std::int64_t first_sample = 0;  ///< global row of this device's first row
-  float lr = 0.0f;
-  float inv_weight_sum = 0.0f;  ///< 1 / samples of the global batch that count
-};
 
 /// The dense network on one device: replicated parameters, gradients, optimizer states and the
 /// bound schedules. All functions enqueue on the device's compute stream and return. Where the
@@ -57,8 +50,12 @@ class HCTR_API Network {
 
   TensorRef weights() const { return weights_.ref(); }
   TensorRef wgrad() const { return wgrad_.ref(); }
-  TensorRef lr() const { return scalar(offsetof(StepScalars, lr), TensorScalarType::Float32); }
-  TensorRef step() const { return scalar(offsetof(StepScalars, step), TensorScalarType::Int64); }
+  TensorRef lr() const {
+    return step_scalar(scalars_.ref(), offsetof(StepScalars, lr), TensorScalarType::Float32);
+  }
+  TensorRef step() const {
+    return step_scalar(scalars_.ref(), offsetof(StepScalars, step), TensorScalarType::Int64);
+  }
   /// This device's share of the loss of the last training (or evaluation) batch.
   TensorRef loss(bool train) const { return train ? loss_.ref() : loss_eval_.ref(); }
   TensorRef sample_weight(bool train) const { return train ? weight_.ref() : weight_eval_.ref(); }
@@ -77,6 +74,9 @@ class HCTR_API Network {
   void set_dense_weights(const std::vector<float>& values);
   std::vector<float> dense_optimizer_states() const;
   void set_dense_optimizer_states(const std::vector<float>& values);
+  /// Weights, their 16-bit copies and running statistics by their names in a schedule: what a
+  /// ForwardNetwork shares. They stay where they are as long as the network lives.
+  std::map<std::string, TensorRef> parameter_refs() const;
   /// Values of all non-trainable tensors, in the graph's order.
   TensorRef non_trainables() const { return non_trainables_.ref(); }
   /// Mixed precision: rounds the weights into the copy that 16-bit ops read. For who writes
@@ -97,8 +97,6 @@ class HCTR_API Network {
 
  private:
   std::map<std::string, TensorRef> external(bool train) const;
-  /// A field of the StepScalars on the device.
-  TensorRef scalar(std::size_t offset, TensorScalarType dtype) const;
 
   std::shared_ptr<const NetworkGraph> graph_;
   GPUResource& gpu_;

@@ -61,6 +61,8 @@ class HCTR_API Session {
   SessionNetwork& network() { return network_; }
   bool has_reader() const { return reader_.has_value(); }
   SessionReader& reader();
+  /// What it is made of: for who works on its parts in a way of their own (core/cpp/serving).
+  const std::shared_ptr<SessionState>& state() const { return state_; }
   /// Whether train() trains: the model is to, and has a loss to train by.
   bool trains() const;
 

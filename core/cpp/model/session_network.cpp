@@ -61,6 +61,10 @@ void SessionNetwork::set_dense_optimizer_states(const std::vector<float>& values
   for (const auto& network : session_.networks) network->set_dense_optimizer_states(values);
 }
 
+void SessionNetwork::reset_dense_optimizer_states() {
+  for (const auto& network : session_.networks) network->reset_optimizer();
+}
+
 std::vector<NonTrainableValues> SessionNetwork::non_trainables() {
   const std::vector<float> flat = to_host(session_.resources->get_local_gpu(0).compute_stream(),
                                           session_.networks[0]->non_trainables());

@@ -37,6 +37,8 @@ class HCTR_API SessionNetwork {
   void set_dense_weights(const std::vector<float>& values);
   std::vector<float> dense_optimizer_states();
   void set_dense_optimizer_states(const std::vector<float>& values);
+  /// As they are before the first step.
+  void reset_dense_optimizer_states();
   std::vector<NonTrainableValues> non_trainables();
   void set_non_trainables(const std::vector<NonTrainableValues>& values);
   /// The scale of the next step (1 without loss scaling), and how many steps were skipped because a

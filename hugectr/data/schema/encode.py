@@ -225,10 +225,12 @@ def encode_table(schema: Schema, table: pa.Table, first_row: int, labels: bool) 
         weight=block.weight() if labels else None,
         group=block.group() if grouped else None,
         timestamps=times,
+        schema=schema,
     )
 
 
-def _joined_csr(parts: Sequence[Csr]) -> Csr:
+def joined_csr(parts: Sequence[Csr]) -> Csr:
+    """Keys and row offsets of samples one after the other."""
     keys = np.concatenate([keys for keys, _ in parts])
     begins = np.cumsum([0, *(len(keys) for keys, _ in parts)], dtype=np.uint64)
     ends = [offsets[1:] + begin for (_, offsets), begin in zip(parts, begins[:-1], strict=True)]
@@ -245,11 +247,12 @@ def joined(parts: Sequence[EncodedData]) -> EncodedData:
     return EncodedData(
         label=np.concatenate([part.label for part in parts]),
         dense=np.concatenate([part.dense for part in parts]),
-        sparse={name: _joined_csr([part.sparse[name] for part in parts]) for name in first.sparse},
+        sparse={name: joined_csr([part.sparse[name] for part in parts]) for name in first.sparse},
         weight=np.concatenate(weights) if weights else None,
         group=np.concatenate(groups) if groups else None,
         timestamps={
             name: np.concatenate([part.timestamps[name] for part in parts])
             for name in first.timestamps
         },
+        schema=first.schema,
     )

@@ -32,21 +32,22 @@ def _needed(schema: Schema, source: Source, labels: bool) -> list[str]:
 
 
 def _encoded(
-    schema: Schema, what: str, tables: Iterator[pa.Table], labels: bool
+    schema: Schema, what: str, tables: Iterator[pa.Table], labels: bool, may_be_empty: bool
 ) -> Iterator[EncodedData]:
     row = 0
     for table in tables:
         if table.num_rows:
             yield encode_table(schema, table, row, labels)
         row += table.num_rows
-    if row == 0:
+    if row == 0 and not may_be_empty:
         raise DataError(f"{what} has no rows; at least one is needed")
 
 
 def encode_in_batches(
-    schema: Schema, data: Any, labels: bool, rows: int | None
+    schema: Schema, data: Any, labels: bool, rows: int | None, may_be_empty: bool = False
 ) -> Iterator[EncodedData]:
-    """See ``Schema.encode_batches``; without ``rows`` in the pieces that the data comes in.
+    """See ``Schema.encode_batches``; without ``rows`` in the pieces that the data comes in. Data
+    without rows is an error unless it ``may_be_empty``.
 
     Columns are looked for now, not when the first batch is asked for.
     """
@@ -58,7 +59,7 @@ def encode_in_batches(
     tables = source.tables(names)
     if rows is not None:
         tables = blocks(tables, rows)
-    return _encoded(schema, source.what, tables, labels)
+    return _encoded(schema, source.what, tables, labels, may_be_empty)
 
 
 def encode_all(schema: Schema, data: Any, labels: bool) -> EncodedData:

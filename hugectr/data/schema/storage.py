@@ -12,6 +12,7 @@ import itertools
 import json
 import os
 import zlib
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields as dataclass_fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -191,17 +192,25 @@ def _write(path: Path, content: bytes) -> None:
         os.fsync(file.fileno())
 
 
+def content(schema: Schema) -> dict[str, bytes]:
+    """The files of a schema by name, ``schema.json`` last: what ``restored`` takes."""
+    files: _Files = {}
+    description = _described(schema, files)
+    text = json.dumps(description | {"crc32": _sum(description)}, indent=1)
+    return files | {DESCRIPTION: text.encode()}
+
+
 def save(schema: Schema, folder: str | os.PathLike[str]) -> None:
     """Write a schema; the description comes last and takes the place of the one before at once."""
     place = Path(folder)
-    files: _Files = {}
+    files = content(schema)
+    description = files.pop(DESCRIPTION)
     place.mkdir(parents=True, exist_ok=True)
-    description = _described(schema, files)
     before = {path.name for path in place.glob("*.npy")}
     for name, content in files.items():
         _write(place / name, content)
     temporary = place / (DESCRIPTION + ".tmp")
-    _write(temporary, json.dumps(description | {"crc32": _sum(description)}, indent=1).encode())
+    _write(temporary, description)
     temporary.replace(place / DESCRIPTION)
     for name in before - set(files):
         try:
@@ -211,11 +220,16 @@ def save(schema: Schema, folder: str | os.PathLike[str]) -> None:
             continue  # not one of ours, or gone
 
 
+#: A file of a schema by its name, of at most so many bytes; ValueError or OSError for one that is
+#: not there or has more.
+_Read = Callable[[str, int], bytes]
+
+
 class _Folder:
     """The files of a saved schema."""
 
-    def __init__(self, place: Path, files: dict[str, dict[str, int]]) -> None:
-        self._place, self._files = place, files
+    def __init__(self, read: _Read, files: dict[str, dict[str, int]]) -> None:
+        self._read, self._files = read, files
 
     def array(self, name: str, dtype: type[np.generic]) -> npt.NDArray[Any]:
         """The vector of a file, of which each byte is checked.
@@ -228,12 +242,9 @@ class _Folder:
         if name not in self._files:
             raise Unfit("files", sorted(self._files), f"an object with {name!r}")
         entry = self._files[name]
-        path = self._place / name
-        if os.stat(path).st_size != entry["bytes"]:
-            raise ValueError(
-                f"{name} has {os.stat(path).st_size} bytes, {DESCRIPTION} says {entry['bytes']}"
-            )
-        content = read_bounded(path, entry["bytes"])
+        content = self._read(name, entry["bytes"])
+        if len(content) != entry["bytes"]:
+            raise ValueError(f"{name} has {len(content)} bytes, {DESCRIPTION} says {entry['bytes']}")
         if zlib.crc32(content) != entry["crc32"]:
             raise ValueError(f"the checksum of {name} is wrong")
         # The header is that of a vector of what is left of the file, or it is refused unread.
@@ -296,12 +307,39 @@ def _restored(field: dict[str, Any], folder: _Folder) -> tuple[Field, State | No
 
 def load(folder: str | os.PathLike[str]) -> Schema:
     """Read a schema; see ``Schema.load``."""
+    place = Path(folder)
+
+    def read(name: str, most: int) -> bytes:
+        size = os.stat(place / name).st_size
+        if name != DESCRIPTION and size != most:
+            raise ValueError(f"{name} has {size} bytes, {DESCRIPTION} says {most}")
+        return read_bounded(place / name, most)
+
+    return _read_schema(f"the schema in {os.fspath(folder)!r}", read)
+
+
+def restored(where: str, files: Mapping[str, bytes]) -> Schema:
+    """The schema of files that ``content`` gave; checked as those of a folder are.
+
+    Raises
+    ------
+    DataError
+        When they are damaged, or of a later version; ``where`` says whose they are.
+    """
+
+    def read(name: str, most: int) -> bytes:
+        if name not in files:
+            raise ValueError(f"{name} is missing")
+        return bytes(files[name])
+
+    return _read_schema(where, read)
+
+
+def _read_schema(where: str, read: _Read) -> Schema:
     from hugectr.data.schema.schema import Schema
 
-    place = Path(folder)
-    path = place / DESCRIPTION
     try:
-        description = json.loads(read_bounded(path, _LARGEST))
+        description = json.loads(read(DESCRIPTION, _LARGEST))
         if type(description) is not dict or type(description.get("version")) is not int:
             raise ValueError("it is no object with a version")
         if description["version"] != VERSION:
@@ -312,7 +350,7 @@ def load(folder: str | os.PathLike[str]) -> Schema:
         if _sum(description) != description.get("crc32"):
             raise ValueError("its checksum is wrong")
         _DESCRIPTION("", description)
-        files = _Folder(place, description["files"])
+        files = _Folder(read, description["files"])
         found = [_restored(field, files) for field in description["fields"]]
         state = {field.name: learnt for field, learnt in found if learnt is not None}
         fields = [field for field, _ in found]
@@ -323,6 +361,5 @@ def load(folder: str | os.PathLike[str]) -> Schema:
         )
     except (OSError, ValueError, RecursionError, MemoryError, InvalidArgument) as error:
         raise DataError(
-            f"the schema in {os.fspath(folder)!r} can not be read ({error}): take a copy of it, or "
-            "fit it again"
+            f"{where} can not be read ({error}): take a copy of it, or fit it again"
         ) from error

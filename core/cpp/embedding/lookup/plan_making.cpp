@@ -241,14 +241,8 @@ void DeviceLookup::check_reserved(const Part& part, const TablePlan& own,
   stream.copy(&bucket, own.buckets.ref().ptr<std::uint32_t>() + first_reserved, sizeof bucket);
   stream.synchronize();
   const Route& route = part.route;
-  const std::int64_t key = with_key_type(part.rows.spec().key_type, [](auto zero) {
-    return static_cast<std::int64_t>(kEmptyKey<decltype(zero)>);
-  });
-  throw InvalidArgument(concat(
-      "embedding '", part.table.params().name, "': sample ", bucket / route.own_slots(), ", slot ",
-      route.placement().slot_of_bucket(route.rank())(bucket), " of the batch has the key ", key,
-      ", which is reserved (it marks free places of the hash table): give this key another "
-      "number"));
+  part.table.refuse_reserved(bucket / route.own_slots(),
+                             route.placement().slot_of_bucket(route.rank())(bucket));
 }
 
 }  // namespace hugectr

@@ -190,13 +190,19 @@ HashTable::Result HashTable::get_insert(const OpContext& context, const TensorRe
 HashGet HashTable::to_get_mark(const OpContext& context, const TensorRef& keys,
                                const TensorRef& buckets, SlotOfBucket slot_of, const Limit& limit,
                                const TensorRef& rows) {
-  if (capacity() == 0) reserve(context, 0);
+  make_index(context);
+  return to_read(keys, buckets, slot_of, limit, rows, report());
+}
+
+HashGet HashTable::to_read(const TensorRef& keys, const TensorRef& buckets, SlotOfBucket slot_of,
+                           const Limit& limit, const TensorRef& rows,
+                           const TensorRef& report) const {
   return {.keys = keys,
           .buckets = buckets,
           .index = index(),
           .births = limit.births,
           .rows = rows,
-          .report = report(),
+          .report = report,
           .row_limit = static_cast<std::int64_t>(limit.rows),
           .birth_limit = limit.birth,
           .slot_num = slot_of.num,

@@ -70,6 +70,15 @@ class HCTR_API HashTable {
                               const TensorRef& rows);
   HashGet to_get_mark(const OpContext& context, const TensorRef& keys, const TensorRef& buckets,
                       SlotOfBucket slot_of, const Limit& limit, const TensorRef& rows);
+  /// The second of them for those who only read, several at once and on any stream, when there is
+  /// an index (make_index()): what is found goes to a `report` of the caller's (kReportSize int64,
+  /// on the device).
+  HashGet to_read(const TensorRef& keys, const TensorRef& buckets, SlotOfBucket slot_of,
+                  const Limit& limit, const TensorRef& rows, const TensorRef& report) const;
+  /// An index, if only of no rows.
+  void make_index(const OpContext& context) {
+    if (capacity() == 0) reserve(context, 0);
+  }
   void read_outcome(const OpContext& context);
   Result inserted(const OpContext& context);
   Result marked() const { return outcome_on_host(); }

@@ -81,6 +81,12 @@ class Table {
                   SlotOfBucket slot_of, const TensorRef& rows) {
     return index_.to_get_mark(context, keys, buckets, of_identity(slot_of), limit(), rows);
   }
+  /// find() for those who only read, several at once and on any stream; after make_index().
+  HashGet to_read(const TensorRef& keys, const TensorRef& buckets, SlotOfBucket slot_of,
+                  const TensorRef& rows, const TensorRef& report) const {
+    return index_.to_read(keys, buckets, of_identity(slot_of), limit(), rows, report);
+  }
+  void make_index(const OpContext& context) { index_.make_index(context); }
   void read_outcome(const OpContext& context) { index_.read_outcome(context); }
   HashTable::Result numbered(const OpContext& context) { return index_.inserted(context); }
   HashTable::Result found() const { return index_.marked(); }

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "core/cpp/memory/tensor_ref.hpp"
+#include "core/cpp/layers/layer.hpp"
+
+namespace hugectr {
+
+/// Scalars of one step, written before its records run, all with one copy.
+struct StepScalars {
+  std::int64_t step = 1;          ///< update number, from 1
+  std::int64_t first_sample = 0;  ///< global row of this device's first row
+  float lr = 0.0f;
+  float inv_weight_sum = 0.0f;  ///< 1 / samples of the global batch that count
+};
+
+/// A field of StepScalars that lie on the device in `scalars`.
+inline TensorRef step_scalar(TensorRef scalars, std::size_t offset, TensorScalarType dtype) {
+  scalars.data = static_cast<char*>(scalars.data) + offset;
+  scalars.dtype = dtype;
+  scalars.shape = {1};
+  scalars.row_stride = 1;
+  return scalars;
+}
+
+/// The fields as the records of a schedule know them.
+inline std::map<std::string, TensorRef> step_scalar_refs(const TensorRef& scalars) {
+  namespace names = schedule_names;
+  constexpr auto kFloat = TensorScalarType::Float32, kInt = TensorScalarType::Int64;
+  return {
+      {names::kInvWeightSum,
+       step_scalar(scalars, offsetof(StepScalars, inv_weight_sum), kFloat)},
+      {names::kStep, step_scalar(scalars, offsetof(StepScalars, step), kInt)},
+      {names::kFirstSample, step_scalar(scalars, offsetof(StepScalars, first_sample), kInt)},
+      {names::kLearningRate, step_scalar(scalars, offsetof(StepScalars, lr), kFloat)},
+  };
+}
+
+}  // namespace hugectr

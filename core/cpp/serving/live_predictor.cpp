@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/serving/live_predictor.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/cpp/device/float_values.hpp"
+#include "core/cpp/metrics/eval_metrics.hpp"
+#include "core/cpp/model/build.hpp"
+#include "core/cpp/model/forward_network.hpp"
+#include "core/cpp/model/session_state.hpp"
+#include "core/cpp/ops/cast.hpp"
+#include "core/cpp/serving/execution.hpp"
+#include "core/cpp/serving/outputs.hpp"
+#include "core/cpp/serving/predictor.hpp"
+
+namespace hugectr {
+namespace {
+
+/// Gives a batch back however its prediction ends.
+struct PredictedBatch {
+  IDataReader& reader;
+  Batch* batch;
+  ~PredictedBatch() { reader.release(batch); }
+};
+
+/// What every device of the job has of something, in the order of their global ids: `own` has room
+/// for all of it, and this process's part filled in.
+template <class T>
+void gather_over_processes(const ResourceManager& resources, std::vector<T>& own) {
+  const auto& processes = resources.processes();
+  if (!processes) return;
+  const std::size_t devices = resources.get_global_gpu_count(), part = own.size() / devices;
+  std::vector<T> all(own.size() * processes->size());
+  processes->all_gather(own.data(), own.size() * sizeof(T), all.data());
+  for (std::size_t id = 0; id < devices; ++id) {
+    const std::size_t from =
+        resources.get_process_id_from_gpu_global_id(id) * own.size() + id * part;
+    std::copy_n(all.begin() + static_cast<std::ptrdiff_t>(from), part,
+                own.begin() + static_cast<std::ptrdiff_t>(id * part));
+  }
+}
+
+}  // namespace
+
+LivePredictor::LivePredictor(Session& session, std::size_t batch_size)
+    : session_(session.state()), solver_(session_->solver) {
+  SessionState& s = *session_;
+  const std::size_t devices = s.resources->get_global_gpu_count();
+  const std::size_t most = std::max(s.solver.batchsize, s.solver.batchsize_eval);
+  HCTR_CHECK(batch_size > 0 && batch_size % devices == 0, "batch_size ", batch_size,
+             " must be a positive multiple of the number of devices, ", devices);
+  HCTR_CHECK(devices == 1 || batch_size <= most, "batch_size ", batch_size,
+             " must be at most ", most, ", what the model's ", devices,
+             " devices can exchange at once");
+  solver_.batchsize_eval = batch_size;
+  solver_.repeat_dataset = false;
+  ModelSpec model = s.model;
+  model.trains = false;
+  const auto graph = make_graph(solver_, model, *s.resources, true);
+  networks_.resize(s.devices());
+  s.resources->for_each_device([&](std::size_t id) {
+    GPUResource& gpu = s.resources->get_local_gpu(id);
+    networks_[id] = std::make_unique<ForwardNetwork>(
+        graph, *s.networks[id], gpu.compute_context(), gpu.memory_resource(),
+        concat("predictions on ", to_string(gpu.device())));
+  });
+}
+
+LivePredictor::~LivePredictor() {
+  try {
+    session_->resources->synchronize();
+  } catch (const std::exception&) {  // whoever asked for it has been told
+  }
+}
+
+void LivePredictor::for_each_batch(
+    std::shared_ptr<const MemoryData> samples, const InputLayout& layout,
+    const std::function<void(std::size_t, Batch&)>& forward,
+    const std::function<void(const Batch&)>& done) {
+  SessionState& s = *session_;
+  ReaderSpec source;
+  source.num_workers = 1;
+  source.eval_memory = std::move(samples);
+  const auto reader = make_eval_reader(solver_, source, layout, s.resources);
+  reader->start();
+  // A training plan under way shares the plan streams and the hash tables.
+  s.wait_for_plan();
+  while (Batch* batch = reader->acquire()) {
+    const PredictedBatch give_back{*reader, batch};
+    s.resources->for_each_device_planning([&](std::size_t id) { s.plan_eval_on(id, *batch); });
+    s.resources->for_each_device([&](std::size_t id) {
+      DeviceBatch& part = batch->devices[id];
+      Stream& stream = s.resources->get_local_gpu(id).compute_stream();
+      stream.wait(*part.ready);
+      write_dense(id, part);
+      s.tables->forward(id, PlanSlot::Eval, [&](std::size_t table) {
+        return networks_[id]->tensor((*s.tables)[table].params().name);
+      });
+      forward(id, *batch);
+      stream.record(*part.consumed);
+    });
+    done(*batch);
+  }
+}
+
+void LivePredictor::write_dense(std::size_t local_id, const DeviceBatch& batch) {
+  const InputSpec& input = session_->model.input;
+  if (input.dense_dim == 0 || !networks_[local_id]->has_tensor(input.dense_name)) return;
+  run(session_->resources->get_local_gpu(local_id).compute_context(),
+      Cast{.x = batch.dense, .y = networks_[local_id]->tensor(input.dense_name)});
+}
+
+std::vector<float> LivePredictor::gathered(const std::string& tensor, std::size_t width) const {
+  const ResourceManager& resources = *session_->resources;
+  std::vector<float> all(solver_.batchsize_eval * width);
+  for (std::size_t id = 0; id < networks_.size(); ++id) {
+    GPUResource& gpu = session_->resources->get_local_gpu(id);
+    const std::vector<float> part =
+        float_values(gpu.compute_stream(), networks_[id]->tensor(tensor));
+    std::copy(part.begin(), part.end(),
+              all.begin() + static_cast<std::ptrdiff_t>(gpu.get_global_id() * part.size()));
+  }
+  gather_over_processes(resources, all);
+  return all;
+}
+
+std::vector<float> LivePredictor::predict(std::shared_ptr<const MemoryData> samples,
+                                          const std::string& output) {
+  SessionState& s = *session_;
+  const std::string tensor = tensor_of(output, score());
+  const std::size_t width = num_elements(sample_shape(output));
+  InputLayout layout = input_layout(solver_, s.model.input);
+  layout.label_dim = 0;  // nothing here needs labels
+  std::vector<float> values;
+  values.reserve(samples->samples * width);
+  s.in_job([&] {
+    for_each_batch(
+        samples, layout, [&](std::size_t id, Batch&) { networks_[id]->forward(); },
+        [&](const Batch& batch) {
+          const std::vector<float> rows = gathered(tensor, width);
+          values.insert(values.end(), rows.begin(),
+                        rows.begin() + static_cast<std::ptrdiff_t>(batch.samples * width));
+        });
+  });
+  if (output == Predictor::kProbability) to_probabilities(values);
+  return values;
+}
+
+std::vector<std::pair<std::string, double>> LivePredictor::evaluate(
+    std::shared_ptr<const MemoryData> samples, const std::vector<std::string>& names) {
+  SessionState& s = *session_;
+  HCTR_CHECK(!score().empty(), "evaluate: the model has no loss, whose scores and labels "
+                                   "metrics are made from");
+  EvalMetrics metrics(names, s.devices());
+  InputLayout layout = input_layout(solver_, s.model.input);
+  layout.labels = s.graph->labels();
+  const auto forward = [&](std::size_t id, Batch& batch) {
+    GPUResource& gpu = s.resources->get_local_gpu(id);
+    ForwardNetwork& network = *networks_[id];
+    const DeviceBatch& part = batch.devices[id];
+    StepScalars scalars;
+    scalars.inv_weight_sum =
+        batch.weight_sum > 0 ? static_cast<float>(1.0 / batch.weight_sum) : 0.0f;
+    network.set_scalars(scalars);
+    const TensorRef label = network.tensor(s.model.input.label_name);
+    run(gpu.compute_context(), Cast{.x = part.label, .y = label});
+    const TensorRef weight = network.sample_weight();
+    gpu.compute_stream().copy(weight.data, part.sample_weight.data, weight.size_in_bytes());
+    network.forward_and_loss();
+    metrics.add(gpu, {.scores = network.tensor(score()),
+                      .labels = label,
+                      .weights = weight});
+  };
+  return s.in_job([&] {
+    for_each_batch(samples, layout, forward,
+                   [&](const Batch& batch) { metrics.add_batch(loss(), batch.weight_sum); });
+    return metrics.take(*s.resources);
+  });
+}
+
+double LivePredictor::loss() const {
+  std::vector<float> shares(session_->resources->get_global_gpu_count());
+  for (std::size_t id = 0; id < networks_.size(); ++id) {
+    GPUResource& gpu = session_->resources->get_local_gpu(id);
+    shares[gpu.get_global_id()] =
+        float_values(gpu.compute_stream(), networks_[id]->loss()).front();
+  }
+  gather_over_processes(*session_->resources, shares);
+  return std::accumulate(shares.begin(), shares.end(), 0.0);
+}
+
+const std::string& LivePredictor::score() const { return networks_.front()->graph().score_name(); }
+
+Shape LivePredictor::sample_shape(const std::string& output) const {
+  return sample_tensor(*networks_.front(), tensor_of(output, score())).shape;
+}
+
+}  // namespace hugectr

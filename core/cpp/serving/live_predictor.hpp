@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/cpp/base/export.hpp"
+#include "core/cpp/base/shape.hpp"
+#include "core/cpp/data/memory_format.hpp"
+#include "core/cpp/model/session.hpp"
+
+namespace hugectr {
+
+class ForwardNetwork;
+
+/// Predictions and metrics of samples in memory by a session as it is: on all of its devices and
+/// processes, between two steps of a training, which goes on afterwards as if nothing had been. It
+/// has networks of its own; the session's evaluation, its tensors and its data are left alone.
+///
+/// One thread at a time, as all calls of the session. In a job of several processes all of them
+/// make the same calls with the same samples, and all get the results of all samples.
+class HCTR_API LivePredictor {
+ public:
+  /// batch_size: global, a multiple of the number of devices; with several devices at most the
+  /// larger of the session's batch sizes, which its exchange buffers are made for.
+  LivePredictor(Session& session, std::size_t batch_size);
+  ~LivePredictor();
+  LivePredictor(const LivePredictor&) = delete;
+  LivePredictor& operator=(const LivePredictor&) = delete;
+
+  /// As of a Predictor, in batches of the one size.
+  std::vector<float> predict(std::shared_ptr<const MemoryData> samples, const std::string& output);
+  /// Metrics by name of the catalogue, over samples with labels.
+  std::vector<std::pair<std::string, double>> evaluate(std::shared_ptr<const MemoryData> samples,
+                                                       const std::vector<std::string>& metrics);
+  Shape sample_shape(const std::string& output) const;
+
+ private:
+  /// Looks the samples of each batch up, calls `forward` on every device, then `done`.
+  void for_each_batch(std::shared_ptr<const MemoryData> samples, const InputLayout& layout,
+                      const std::function<void(std::size_t local_id, Batch& batch)>& forward,
+                      const std::function<void(const Batch& batch)>& done);
+  void write_dense(std::size_t local_id, const DeviceBatch& batch);
+  /// Rows of a tensor of the whole batch, in the order of its samples.
+  std::vector<float> gathered(const std::string& tensor, std::size_t width) const;
+  double loss() const;
+  const std::string& score() const;  ///< input of the loss; "" without one
+
+  std::shared_ptr<SessionState> session_;
+  SolverSpec solver_;  ///< the session's, with the batch size
+  std::vector<std::unique_ptr<ForwardNetwork>> networks_;  ///< one a local device
+};
+
+}  // namespace hugectr

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/serving/predictor.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/cpp/model/build.hpp"
+#include "core/cpp/model/session_state.hpp"
+#include "core/cpp/serving/execution.hpp"
+#include "core/cpp/serving/outputs.hpp"
+
+namespace hugectr {
+
+/// An execution that goes back into the pool. One that failed does not: its stream may have.
+struct Predictor::Lease {
+  const Predictor& owner;
+  Key key;
+  std::unique_ptr<Execution> execution;
+  bool intact = false;
+
+  ~Lease() {
+    const std::lock_guard lock(owner.mutex_);
+    if (intact) {
+      owner.idle_[key].push_back(std::move(execution));
+    } else {
+      --owner.executions_;
+    }
+  }
+};
+
+Predictor::Predictor(Session& session)
+    : session_(session.state()), no_threads_(std::make_unique<ThreadPool>(1)) {
+  SessionState& s = *session_;
+  HCTR_CHECK(s.resources->get_global_gpu_count() == 1,
+             "a Predictor is of a session with one device, this one has ",
+             s.resources->get_global_gpu_count(), ": build the session with one");
+  layout_ = input_layout(s.solver, s.model.input);
+  layout_.label_dim = 0;  // nothing here needs labels
+  score_ = graph_of(1)->score_name();
+  s.settle();
+  const OpContext context = s.resources->get_local_gpu(0).plan_context();
+  for (std::size_t t = 0; t < s.tables->size(); ++t) (*s.tables)[t].part(0).make_index(context);
+  context.stream->synchronize();
+}
+
+Predictor::~Predictor() = default;
+
+const std::vector<std::size_t>& Predictor::sizes() {
+  static const std::vector<std::size_t> all{1, 4, 16, 64, 256, 1024};
+  return all;
+}
+
+std::size_t Predictor::executions() const {
+  const std::lock_guard lock(mutex_);
+  return executions_;
+}
+
+std::shared_ptr<const NetworkGraph> Predictor::graph_of(std::size_t batch) const {
+  const std::lock_guard lock(mutex_);
+  auto& graph = graphs_[batch];
+  if (!graph) {
+    SolverSpec solver = session_->solver;
+    solver.batchsize_eval = batch;
+    ModelSpec model = session_->model;
+    model.trains = false;
+    graph = make_graph(solver, model, *session_->resources, true);
+  }
+  return graph;
+}
+
+std::unique_ptr<Execution> Predictor::take(const Key& key) const {
+  {
+    const std::lock_guard lock(mutex_);
+    ++executions_;
+    auto& idle = idle_[key];
+    if (!idle.empty()) {
+      --executions_;
+      std::unique_ptr<Execution> found = std::move(idle.back());
+      idle.pop_back();
+      return found;
+    }
+  }
+  try {
+    ThreadPool& pool = key.alone ? *no_threads_ : session_->resources->pool();
+    return std::make_unique<Execution>(*session_, graph_of(key.batch), layout_, pool);
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    --executions_;
+    throw;
+  }
+}
+
+std::vector<float> Predictor::predict(const MemoryData& samples, const std::string& output,
+                                      std::size_t batch_size) const {
+  const SessionState::Call call(*session_);
+  check_memory_data(samples, layout_);
+  const std::string tensor = tensor_of(output, score_);
+  const std::size_t n = samples.samples;
+  const std::size_t width = num_elements(sample_shape(output));
+  std::vector<float> values(n * width);
+  const auto run_piece = [&](const Key& key, std::size_t first, std::size_t count) {
+    Lease lease{*this, key, take(key)};
+    lease.execution->run(samples, first, count, tensor, values.data() + first * width);
+    lease.intact = true;
+  };
+  const std::size_t batch = batch_size > 0 ? batch_size : session_->solver.batchsize_eval;
+  const std::size_t whole = batch_size > 0 ? (n + batch - 1) / batch : n / batch;
+  if (whole == 1) {
+    run_piece({batch, false}, 0, std::min(n, batch));
+  } else if (whole > 1) {
+    // Batches side by side share the cores better than the loops of one.
+    session_->resources->pool().run_chunks(whole, [&](std::size_t i) {
+      run_piece({batch, true}, i * batch, std::min(batch, n - i * batch));
+    });
+  }
+  if (const std::size_t done = std::min(n, whole * batch); done < n) {
+    const auto next = std::ranges::lower_bound(sizes(), n - done);
+    const std::size_t size = next == sizes().end() || *next > batch ? batch : *next;
+    run_piece({size, size == 1}, done, n - done);
+  }
+  if (output == kProbability) to_probabilities(values);
+  return values;
+}
+
+Shape Predictor::sample_shape(const std::string& output) const {
+  const std::string tensor = tensor_of(output, score_);
+  const Key key{1, true};
+  Lease lease{*this, key, take(key)};
+  const Shape shape = lease.execution->shape_of(tensor);
+  lease.intact = true;
+  return shape;
+}
+
+}  // namespace hugectr

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/cpp/base/export.hpp"
+#include "core/cpp/base/shape.hpp"
+#include "core/cpp/data/memory_format.hpp"
+#include "core/cpp/model/session.hpp"
+
+namespace hugectr {
+
+class Execution;
+class NetworkGraph;
+
+/// Predictions of a model whose weights and rows are there, as often and from as many threads as
+/// wanted: the evaluation graph and look-ups that only read. No reader, no optimizer, nothing is
+/// inserted; a key that the model has never trained reads zeros, as in evaluation.
+///
+/// Layers are built for a batch size, so there is a network for each of a few sizes, all of them on
+/// the session's weights, running statistics and tables. A batch is filled up to the next size.
+/// Whoever predicts takes an execution (activations, streams) of that size out of a pool, or has
+/// one made, and puts it back: there are as many as threads have predicted at once. On the CPU a
+/// prediction runs in the thread that asks for it; large ones take the session's thread pool too.
+///
+/// With evaluation's batch size the numbers are evaluation's, bit for bit; the rounding of another
+/// size is its own. Which other samples are in a batch changes nothing.
+///
+///   hugectr::Session session(solver, std::nullopt, model);   // model.trains = false
+///   ... load weights and rows ...
+///   const hugectr::Predictor predictor(session);
+///   std::vector<float> probabilities = predictor.predict(samples);
+class HCTR_API Predictor {
+ public:
+  /// What predict() gives without being told: sigmoid of the loss's input. And that input.
+  static constexpr const char* kProbability = "probability";
+  static constexpr const char* kLogit = "logit";
+
+  /// Of a session with one device, in one process (InvalidArgument). It keeps what it needs of the
+  /// session; while it predicts, nothing may change weights, statistics or rows.
+  explicit Predictor(Session& session);
+  ~Predictor();
+  Predictor(const Predictor&) = delete;
+  Predictor& operator=(const Predictor&) = delete;
+
+  /// One output a sample, in the order of the samples; their labels are not looked at.
+  ///
+  /// output: kProbability, kLogit, or a tensor of the evaluation graph with a row, or several, a
+  /// sample. batch_size: every batch has it, the last one is filled up; 0: batches of the solver's
+  /// batchsize_eval, and fewer samples go by the next of the sizes. From any threads at once.
+  /// Throws InvalidArgument for an output that is none and for samples that do not fit the model's
+  /// Input, DataError for values that nothing can be computed with; both name the place.
+  std::vector<float> predict(const MemoryData& samples, const std::string& output = kProbability,
+                             std::size_t batch_size = 0) const;
+  /// Shape of an output of one sample; (1) for a single value.
+  Shape sample_shape(const std::string& output) const;
+
+  /// Networks are there for these sizes, and whatever sizes were asked for.
+  static const std::vector<std::size_t>& sizes();
+  /// Executions that there are now, at work or not.
+  std::size_t executions() const;
+
+ private:
+  struct Lease;
+  struct Key {
+    std::size_t batch;
+    bool alone;  ///< its loops take no other thread
+    auto operator<=>(const Key&) const = default;
+  };
+  std::unique_ptr<Execution> take(const Key& key) const;
+  std::shared_ptr<const NetworkGraph> graph_of(std::size_t batch) const;
+
+  std::shared_ptr<SessionState> session_;
+  InputLayout layout_;
+  std::string score_;  ///< input of the loss; "" without one
+  std::unique_ptr<ThreadPool> no_threads_;  ///< of loops that the calling thread does by itself
+  mutable std::mutex mutex_;
+  mutable std::map<std::size_t, std::shared_ptr<const NetworkGraph>> graphs_;
+  mutable std::map<Key, std::vector<std::unique_ptr<Execution>>> idle_;
+  mutable std::size_t executions_ = 0;
+};
+
+}  // namespace hugectr

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+# Predictions.
+from libcpp.memory cimport shared_ptr
+from libcpp.pair cimport pair
+from libcpp.string cimport string
+from libcpp.vector cimport vector
+
+from hugectr._decl.errors cimport translate_error
+from hugectr._decl.model cimport CppSession
+from hugectr._decl.specs cimport CppMemoryData, CppMemoryPtr
+
+cdef extern from "core/cpp/serving/predictor.hpp" namespace "hugectr" nogil:
+    cdef cppclass CppPredictor "hugectr::Predictor":
+        CppPredictor(CppSession&) except +translate_error
+        vector[float] predict(const CppMemoryData&, const string&, size_t) except +translate_error
+        vector[size_t] sample_shape(const string&) except +translate_error
+        size_t executions()
+
+cdef extern from "core/cpp/serving/live_predictor.hpp" namespace "hugectr" nogil:
+    cdef cppclass CppLivePredictor "hugectr::LivePredictor":
+        CppLivePredictor(CppSession&, size_t) except +translate_error
+        vector[float] predict(CppMemoryPtr, const string&) except +translate_error
+        vector[pair[string, double]] evaluate(CppMemoryPtr,
+                                              const vector[string]&) except +translate_error
+        vector[size_t] sample_shape(const string&) except +translate_error

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+# Predictions: from any number of threads of a model that is only read, and of one that trains.
+
+
+cdef shared_ptr[CppMemoryData] _samples(size_t count, dense, sparse, label) except *:
+    """Samples in memory; keys and offsets of each sparse input in the model's order."""
+    cdef shared_ptr[CppMemoryData] data = make_shared[CppMemoryData]()
+    cdef CppMemorySparse one
+    data.get().samples = count
+    data.get().dense = _floats(dense)
+    if label is not None:
+        data.get().label = _floats(label)
+    for keys, offsets in sparse:
+        one.keys = _int64s(keys)
+        one.row_offsets = _uint64s(offsets)
+        data.get().sparse.push_back(one)
+    return data
+
+
+cdef object _outputs(const vector[float]& values, size_t count, const vector[size_t]& shape):
+    """One value a sample as (n), several as (n, ...)."""
+    of_one = tuple(shape)
+    return _float_array(values).reshape((count,) if of_one == (1,) else (count, *of_one))
+
+
+cdef class Predictor:
+    """See ``_core.pyi``."""
+
+    cdef CppPredictor* _it
+    cdef readonly Session session
+
+    def __cinit__(self, Session session not None):
+        self._it = NULL
+        self.session = session
+        with nogil:
+            self._it = new CppPredictor(deref(session._it))
+
+    def __dealloc__(self):
+        if (<Turn>self.session._turn).made_here():  # else its memory is the parent's
+            del self._it
+
+    def predict(self, size_t count, dense, sparse, str output="probability", size_t batch_size=0):
+        (<Turn>self.session._turn).check()
+        cdef shared_ptr[CppMemoryData] data = _samples(count, dense, sparse, None)
+        cdef string name = output
+        cdef vector[float] values
+        cdef vector[size_t] shape
+        with nogil:
+            values = self._it.predict(deref(data), name, batch_size)
+            shape = self._it.sample_shape(name)
+        return _outputs(values, count, shape)
+
+    def executions(self):
+        return self._it.executions()
+
+
+cdef class LivePredictor:
+    """See ``_core.pyi``."""
+
+    cdef CppLivePredictor* _it
+    cdef readonly object _turn
+    cdef readonly Session session
+
+    def __cinit__(self, Session session not None, size_t batch_size):
+        self._it = NULL
+        self.session = session
+        self._turn = session._turn
+        with nogil:
+            self._it = new CppLivePredictor(deref(session._it), batch_size)
+
+    def __dealloc__(self):
+        cdef CppLivePredictor* it = self._it
+        if (<Turn>self._turn).made_here():
+            with nogil:
+                del it
+
+    def predict(self, size_t count, dense, sparse, str output="probability"):
+        cdef CppMemoryPtr data = <CppMemoryPtr>_samples(count, dense, sparse, None)
+        cdef string name = output
+        cdef vector[float] values
+        cdef vector[size_t] shape
+        with nogil:
+            values = self._it.predict(data, name)
+            shape = self._it.sample_shape(name)
+        return _outputs(values, count, shape)
+
+    def evaluate(self, size_t count, label, dense, sparse, metrics):
+        cdef CppMemoryPtr data = <CppMemoryPtr>_samples(count, dense, sparse, label)
+        cdef vector[string] names = metrics
+        cdef vector[pair[string, double]] values
+        with nogil:
+            values = self._it.evaluate(data, names)
+        return [(item.first, item.second) for item in values]

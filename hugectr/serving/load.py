@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A checkpoint as a model for prediction."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from hugectr import _core, checkpoints
+from hugectr.base.arguments import check_choice, check_int
+from hugectr.base.errors import InvalidArgument
+from hugectr.checkpoints.description import Description
+from hugectr.checkpoints.manifest import Manifest
+from hugectr.data.schema.storage import restored
+from hugectr.processes.group import ProcessGroup
+from hugectr.processes.solo import SoloGroup
+from hugectr.serving.prediction_model import PredictionModel
+from hugectr.serving.rebuilt import BATCH, layer_specs, parts_of
+from hugectr.spec.solver import DEVICES
+
+
+class _LoadedState:
+    """What checkpoints ask of a model that has only been built: weights and tables, no training."""
+
+    def __init__(self, session: _core.Session, manifest: Manifest, description: Description) -> None:
+        self.session = session
+        self.model_name = manifest["model"]
+        self.table_names = [table["name"] for table in description["tables"]]
+        self.i64_keys = description["keys"] == "int64"
+        self.batchsize_eval = BATCH
+        self.group: ProcessGroup = SoloGroup()
+        self.fit_epoch = 0
+        self.resumed_in: Path | None = None
+        self.unusable = ""
+        self.run_id = ""
+        self._description = description
+
+    def description(self) -> Description:
+        return self._description
+
+    def schema_files(self) -> Mapping[str, bytes]:
+        return {}
+
+    def frozen(self) -> set[str]:
+        return set()
+
+    def set_frozen(self, names: set[str]) -> None:
+        pass
+
+
+def load(
+    path: str | os.PathLike[str], *, device: str = "cpu", batch_size: int | None = None
+) -> PredictionModel:
+    """Load a checkpoint for prediction: graph, weights, running statistics, tables, schema.
+
+    The model is built from what the checkpoint says of it, and nothing else is needed. Every byte
+    that is read is checked; optimizer states are not read. Tables come out of the mapped files
+    chunk by chunk, so that memory holds them once.
+
+    Parameters
+    ----------
+    path : path-like
+        What ``Model.save`` returned, or the folder of checkpoints that it was given: then the
+        newest. Of a delta all that it builds on is read.
+    device : {"cpu", "cuda", "auto"}
+        "auto" takes CUDA when it is available. One device holds all tables.
+    batch_size : int or None
+        Rows of a batch where ``predict`` is not told; None: ``batchsize_eval`` of the model that
+        saved (2048 where the checkpoint is older and does not say).
+
+    Returns
+    -------
+    PredictionModel
+
+    Raises
+    ------
+    InvalidArgument
+        When there is no checkpoint, or one that does not describe its model: of format 1 or 2, or
+        converted from the original layout. Build that model and use its ``load_weights``.
+    DataError
+        When a file is missing or damaged, or of a later version.
+    OutOfMemory
+        When the device has no room for the tables.
+
+    Examples
+    --------
+    >>> model = hugectr.load("run")  # doctest: +SKIP
+    >>> model.predict({"city": ["Rome"], "age": [31]})  # doctest: +SKIP
+    array([0.23], dtype=float32)
+    """
+    check_choice("load: device", device, DEVICES)
+    if batch_size is not None:
+        check_int("load: batch_size", batch_size, 1)
+    place = checkpoints.checkpoint_at(Path(path), "load")
+    manifest = checkpoints.read_manifest(place)
+    description = manifest.get("description")
+    if description is None:
+        raise InvalidArgument(
+            f"load: {place} does not describe its model (it was written by an earlier version, or "
+            "comes from the original layout): build the model and take its weights with "
+            "Model.load_weights"
+        )
+    batch = batch_size or manifest.get("batchsize_eval") or BATCH
+    parts = parts_of(str(place), description, device, batch)
+    session = parts.session(layer_specs(description))
+    plan = checkpoints.give_weights(_LoadedState(session, manifest, description), place)
+    schema = restored(f"the schema of {place}", plan.schema) if plan.schema else None
+    return PredictionModel(parts, session, description, manifest["step"], schema)

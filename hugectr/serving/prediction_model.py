@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A model for prediction, as users hold it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hugectr import _core
+from hugectr.base.arguments import check_int, check_str
+from hugectr.base.handed_on import handed_on
+from hugectr.checkpoints.description import Description
+from hugectr.data.schema.schema import Schema
+from hugectr.serving.rebuilt import Parts
+from hugectr.serving.samples import Samples, joined, samples_in_pieces, whole
+from hugectr.serving.settings import batch_size_of, metric_list
+from hugectr.spec.embedding import SparseEmbedding
+from hugectr.spec.layers import DenseLayer
+from hugectr.spec.optimizer import OptParamsPy
+from hugectr.spec.reader import Input
+from hugectr.spec.solver import Solver
+from hugectr.vectors.vectors import EmbeddingVectors
+
+METRICS = ("AUC", "LogLoss", "AverageLoss")
+
+
+class PredictionModel:
+    """A model for prediction, which ``hugectr.load`` makes: graph, weights, tables, schema.
+
+    No reader, no optimizer, nothing that changes: any number of threads may call ``predict`` at
+    once, and each call runs in its own thread.
+
+    Attributes
+    ----------
+    schema : Schema or None
+        What the data of the model's training was encoded with; None: it was trained without one.
+    step : int
+        Updates that its weights have seen.
+    description : dict
+        What it is, as in the manifest of the checkpoint.
+    input : Input
+    embeddings : list of SparseEmbedding
+    dense_layers : list of DenseLayer
+    solver : Solver
+        Of its settings those that matter here: numbers, keys, device, ``batchsize_eval``.
+    session : _core.Session
+        The model in the core: ``table(i)``, ``network``.
+    """
+
+    def __init__(
+        self,
+        parts: Parts,
+        session: _core.Session,
+        description: Description,
+        step: int,
+        schema: Schema | None,
+    ) -> None:
+        self._parts = parts
+        self.session = session
+        self.description = description
+        self.step = step
+        self.schema = schema
+        self._predictor = _core.Predictor(session)
+        self._evaluators: dict[int, _core.LivePredictor] = {}
+        self._evaluating = threading.Lock()
+        self._vectors = EmbeddingVectors(self)
+
+    @property
+    def solver(self) -> Solver:
+        """Settings; see the class."""
+        return self._parts.solver
+
+    @property
+    def input(self) -> Input:
+        """What a sample holds."""
+        return self._parts.input
+
+    @property
+    def embeddings(self) -> list[SparseEmbedding]:
+        """The tables, in the order of ``session.tables()``."""
+        return self._parts.embeddings
+
+    @property
+    def dense_layers(self) -> list[DenseLayer]:
+        """The layers; automatic Slice layers are among them."""
+        return self._parts.dense_layers
+
+    @property
+    def opt_params(self) -> OptParamsPy:
+        """Of no meaning: nothing trains."""
+        return self._parts.opt_params
+
+    def predict(
+        self, data: Any, batch_size: int | None = None, *, output: str = "probability"
+    ) -> npt.NDArray[np.float32]:
+        """Predict.
+
+        Parameters
+        ----------
+        data
+            With a schema whatever ``Schema.encode`` takes: a DataFrame, Arrow data, dict, list of
+            dicts, path; labels need not be there. Or what ``hugectr.data.from_arrays`` and
+            ``Schema.encode`` return; without a schema also a dict of arrays by the names of the
+            model's inputs.
+        batch_size : int or None
+            Rows of every batch; the last one is filled up. None: the solver's ``batchsize_eval``,
+            and less for fewer rows.
+        output : str
+            "probability": sigmoid of the loss's input. "logit": that input. Else the name of a
+            tensor of the evaluation graph.
+
+        Returns
+        -------
+        ndarray of float32
+            In the order of the rows, (n,), or (n, ...) where a row has several values. Empty for
+            empty data.
+
+        Raises
+        ------
+        InvalidArgument
+            When arrays do not fit the model's inputs, or there is no such output.
+        DataError
+            When a column is missing or a value is not what its field says.
+
+        Notes
+        -----
+        With evaluation's batch size the values are evaluation's, bit for bit; others differ from
+        them by rounding. A key that training never saw reads zeros. Nothing is inserted.
+        """
+        batch = 0 if batch_size is None else check_int("predict: batch_size", batch_size, 1)
+        check_str("predict: output", output)
+        return joined(
+            self._predictor.predict(part.count, part.dense, part.sparse, output, batch)
+            for part in samples_in_pieces("predict", data, self.input, self.schema, False)
+        )
+
+    def evaluate(
+        self, data: Any, batch_size: int | None = None, metrics: Sequence[str] = METRICS
+    ) -> dict[str, float]:
+        """Metrics of data with labels.
+
+        Parameters
+        ----------
+        data
+            As of ``predict``, with labels.
+        batch_size : int or None
+            Rows of a batch; None: the solver's ``batchsize_eval``.
+        metrics : sequence of str
+            Names of ``MetricsType``.
+
+        Returns
+        -------
+        dict of str to float
+            As ``Model.evaluate`` gives them for the same data and batch size.
+
+        Raises
+        ------
+        InvalidArgument, DataError
+            As of ``predict``; a metric that is none; no rows.
+        """
+        batch = batch_size_of("evaluate", batch_size, self.solver.batchsize_eval)
+        names = metric_list(metrics)
+        samples = whole(samples_in_pieces("evaluate", data, self.input, self.schema, True))
+        with self._evaluating:
+            if batch not in self._evaluators:
+                self._evaluators = {batch: _core.LivePredictor(self.session, batch)}
+            evaluator = self._evaluators[batch]
+        return _evaluated(evaluator, samples, names)
+
+    embedding = handed_on("_vectors", EmbeddingVectors.embedding)
+    nearest = handed_on("_vectors", EmbeddingVectors.nearest)
+    export_table = handed_on("_vectors", EmbeddingVectors.export_table)
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "a PredictionModel can not be pickled or copied: load its checkpoint again with "
+            "hugectr.load"
+        )
+
+
+def _evaluated(
+    evaluator: _core.LivePredictor, samples: Samples, names: list[str]
+) -> dict[str, float]:
+    """Metrics in the order they were asked for."""
+    found = dict(
+        evaluator.evaluate(samples.count, samples.label, samples.dense, samples.sparse, names)
+    )
+    return {name: found[name] for name in names}

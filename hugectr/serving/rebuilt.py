@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parts of a model out of the description in a checkpoint's manifest, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hugectr import _core
+from hugectr.base.errors import DataError, InvalidArgument
+from hugectr.checkpoints.description import Description
+from hugectr.spec.embedding import SparseEmbedding
+from hugectr.spec.enums import Embedding_t, MetricsType, Optimizer_t
+from hugectr.spec.layers import DenseLayer
+from hugectr.spec.optimizer import CreateOptimizer, OptParamsPy
+from hugectr.spec.reader import DataReaderSparseParam, Input
+from hugectr.spec.solver import Solver
+
+if TYPE_CHECKING:
+    from hugectr._core import LayerSpec
+
+#: Keys of a slot at most: how many there may be was a setting of the reader's.
+_MOST_KEYS = 1 << 20
+#: Rows of a batch where the checkpoint does not say what the model was evaluated with.
+BATCH = 2048
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a model for prediction is made of.
+
+    Attributes
+    ----------
+    solver : Solver
+    input : Input
+    embeddings : list of SparseEmbedding
+    dense_layers : list of DenseLayer
+        As compiled: automatic Slice layers are among them.
+    opt_params : OptParamsPy
+        Of no meaning: nothing trains.
+    """
+
+    solver: Solver
+    input: Input
+    embeddings: list[SparseEmbedding]
+    dense_layers: list[DenseLayer]
+    opt_params: OptParamsPy
+
+    def session(self, layers: Sequence[LayerSpec]) -> _core.Session:
+        """The model in the core, with a device of this process alone and no weights yet."""
+        embeddings = [embedding.to_spec() for embedding in self.embeddings]
+        for spec in embeddings:
+            # They are a budget of rows too, which was that of the training.
+            spec["slot_size_array"] = []
+        return _core.Session(
+            self.solver.to_spec() | {"vvgpu": [[0]], "metrics": []},
+            None,
+            {
+                "input": self.input.to_spec(),
+                "embeddings": embeddings,
+                "layers": list(layers),
+                "opt_params": self.opt_params.to_spec(),
+                "trains": False,
+            },
+        )
+
+
+def layer_specs(description: Description) -> list[LayerSpec]:
+    """The compiled layers as the core takes them."""
+    return [
+        {
+            "type": layer["type"],
+            "bottoms": layer["inputs"],
+            "tops": layer["outputs"],
+            "attributes": layer["parameters"],
+        }
+        for layer in description["layers"]
+    ]
+
+
+def parts_of(where: str, description: Description, device: str, batch_size: int) -> Parts:
+    """The parts that a description names.
+
+    Parameters
+    ----------
+    where : str
+        Of the checkpoint, for messages.
+    description : dict
+    device : {"auto", "cpu", "cuda"}
+    batch_size : int
+        Rows of an evaluation's batch.
+
+    Raises
+    ------
+    DataError
+        When this version does not have what it names.
+    """
+    precision = description["precision"]
+    mixed = precision != "float32"
+    solver = Solver(
+        batchsize=batch_size,
+        batchsize_eval=batch_size,
+        device=device,
+        i64_input_key=description["keys"] == "int64",
+        use_mixed_precision=mixed,
+        mixed_precision_type=precision if mixed else "float16",
+        dynamic_loss_scaling=precision == "float16",  # of no meaning, as all of training
+        metrics_spec={MetricsType.AUC: 2.0},
+        seed=1,
+    )
+    try:
+        label, dense = description["label"], description["dense"]
+        sparse = [
+            DataReaderSparseParam(one["name"], _MOST_KEYS, False, one["slots"])
+            for one in description["inputs"]
+        ]
+        return Parts(
+            solver,
+            Input(label["dim"], label["name"], dense["dim"], dense["name"], sparse),
+            [_embedding(table) for table in description["tables"]],
+            [DenseLayer.from_spec(spec) for spec in layer_specs(description)],
+            CreateOptimizer(Optimizer_t.SGD),
+        )
+    except (InvalidArgument, KeyError, TypeError) as error:
+        raise DataError(
+            f"{where} is of a model that this version can not build ({error}): load it with the "
+            "version that saved it"
+        ) from error
+
+
+def _embedding(table: dict[str, object]) -> SparseEmbedding:
+    kinds = {
+        "Distributed": Embedding_t.DistributedSlotSparseEmbeddingHash,
+        "Localized": Embedding_t.LocalizedSlotSparseEmbeddingHash,
+    }
+    return SparseEmbedding(
+        kinds[str(table["type"])],
+        embedding_vec_size=table["vec_size"],  # type: ignore[arg-type]
+        combiner=table["combiner"],  # type: ignore[arg-type]
+        sparse_embedding_name=str(table["name"]),
+        bottom_name=str(table["input"]),
+        slot_size_array=table["slot_sizes"],  # type: ignore[arg-type]
+    )
