@@ -17,7 +17,7 @@ from hugectr.base.blas_threads import loaded_without_threads
 with loaded_without_threads():
     from hugectr._core import version as _version
 
-from hugectr import cuda, data, interop, tools
+from hugectr import cuda, data, export, interop, tools
 from hugectr.base.errors import (
     CommError,
     DataError,
@@ -132,6 +132,7 @@ __all__ = [
     "__version__",
     "cuda",
     "data",
+    "export",
     "get_learning_rate_scheduler",
     "interop",
     "load",

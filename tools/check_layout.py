@@ -99,8 +99,8 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "export": {"base", "vectors"},
     "tools": {"base", "data", "spec"},
     "hugectr": {
-        "_core", "base", "cuda", "interop", "data", "spec", "optimizer", "config", "model", "serving",
-        "tools",
+        "_core", "base", "cuda", "interop", "data", "spec", "optimizer", "config", "export", "model",
+        "serving", "tools",
     },
     "report": set(),
     "demo": {"hugectr", "data", "model", "report"},

@@ -31,6 +31,7 @@ from hugectr.base.errors import (
     OutOfMemory,
     rejected,
 )
+from hugectr.command.export import add_export_command
 from hugectr.command.model import add_model_commands
 from hugectr.config.config_file import read_config
 from hugectr.model.from_config import build_model
@@ -277,6 +278,7 @@ def _parser() -> argparse.ArgumentParser:
     model = commands.add_parser("model", help="look into saved models, check, convert")
     actions = model.add_subparsers(dest="model_command", metavar="COMMAND", required=True)
     add_model_commands(actions)
+    add_export_command(commands)
     return parser
 
 

@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from hugectr import _core
-from hugectr.data.schema.schema import Schema
 from hugectr.model.graph import Graph
 from hugectr.model.state import ModelState
 from hugectr.spec.embedding import SparseEmbedding
+
+if TYPE_CHECKING:
+    from hugectr.data.schema.schema import Schema
 
 
 class TablesOfModel:

@@ -5,14 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from hugectr.base.errors import InvalidArgument, did_you_mean, rejected
-from hugectr.data.schema.counts import Categories
-from hugectr.data.schema.schema import Schema
+
+if TYPE_CHECKING:
+    from hugectr.data.schema.schema import Schema
 
 Keys = npt.NDArray[np.int64]
 Slots = npt.NDArray[np.uint64]
@@ -63,8 +64,7 @@ class TableNames:
         columns: list[str | None] = [None] * len(keys)
         words: list[str | None] = [None] * len(keys)
         for slot, column in enumerate(self.columns):
-            state = self.schema.state[column]
-            assert isinstance(state, Categories)
+            state: Any = self.schema.state[column]  # Categories, of a field that is an input
             if state.known is None or state.words is None or not len(state.known):
                 continue
             places = np.minimum(np.searchsorted(state.known, keys), len(state.known) - 1)

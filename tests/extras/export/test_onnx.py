@@ -18,7 +18,8 @@ def answers(path, inputs):
     """What onnxruntime makes of a file, by name of the output."""
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     wanted = {one.name: inputs[one.name] for one in session.get_inputs()}
-    return dict(zip([o.name for o in session.get_outputs()], session.run(None, wanted), strict=True))
+    names = [one.name for one in session.get_outputs()]
+    return dict(zip(names, session.run(names, wanted), strict=True))
 
 
 def check(found, case):

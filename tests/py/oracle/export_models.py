@@ -73,7 +73,9 @@ def _data(rng, most, first_key):
     """Samples and the same keys as a padded array; keys from `first_key` on are unseen ones."""
     label = rng.integers(0, 2, (BATCH, 1)).astype(np.float32)
     dense = rng.normal(3, 2, (BATCH, DENSE)).astype(np.float32)
-    counts = np.ones((BATCH, SLOTS), int) if most == 1 else rng.integers(0, most + 1, (BATCH, SLOTS))
+    counts = (
+        np.ones((BATCH, SLOTS), int) if most == 1 else rng.integers(0, most + 1, (BATCH, SLOTS))
+    )
     padded = rng.integers(first_key, first_key + 40, (BATCH, SLOTS, most))
     padded[np.arange(most) >= counts[..., None]] = -1
     offsets = np.concatenate([[0], counts.reshape(-1).cumsum()])
