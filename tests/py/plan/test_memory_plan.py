@@ -69,9 +69,7 @@ def model_of(
                 max_vocabulary_size_per_gpu=0 if sizes else budget, exchange=exchange,
             )
         )  # fmt: skip
-        model.add(
-            layer(t.Reshape, [f"emb{table}"], [f"flat{table}"], leading_dim=slots * (d + table))
-        )
+        model.add(layer(t.Reshape, [f"emb{table}"], [f"flat{table}"], leading_dim=size))
     parts = [*(f"flat{table}" for table in range(tables)), "dense"]
     model.add(layer(t.Concat, parts, ["x"]))
     model.add(layer(t.InnerProduct, ["x"], ["fc"], num_output=width))
