@@ -19,7 +19,7 @@ with loaded_without_threads():
 
 from typing import TYPE_CHECKING
 
-from hugectr import callbacks, cuda, data, interop, tools
+from hugectr import callbacks, cuda, data, export, interop, tools
 from hugectr.base.errors import (
     CommError,
     DataError,
@@ -152,6 +152,7 @@ __all__ = [
     "callbacks",
     "cuda",
     "data",
+    "export",
     "get_learning_rate_scheduler",
     "interop",
     "load",

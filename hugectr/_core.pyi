@@ -5,7 +5,7 @@ Structs travel as dicts with exactly the field names given here; a missing key t
 an unknown key is a ``ValueError``.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypedDict, TypeVar
 
 import numpy as np
@@ -122,6 +122,16 @@ def row_owners(
     devices: int,
 ) -> npt.NDArray[np.uint32]:
     """The device of ``devices`` that owns each row, by the placement's name (None: none)."""
+
+def footprint(
+    solver: SolverSpec,
+    reader: ReaderSpec | None,
+    model: ModelSpec,
+    rows: Sequence[int | None] = (),
+) -> tuple[list[tuple[int, str, str, str, int]], list[tuple[str, int, int, int]]]:
+    """Bytes of every part of a model: process, device, owner, part, bytes; of every table its
+    name, rows counted, rows it may have (0: no bound), bytes a row.
+    """
 
 class BufferBag(TypedDict):
     keys: npt.NDArray[np.int64]  # (n,)

@@ -264,6 +264,7 @@ cdef class LearningRateScheduler:
 include "_decl/interop.pxi"
 include "_decl/rows.pxi"
 include "_decl/session.pxi"
+include "_decl/footprint.pxi"
 include "_decl/table.pxi"
 include "_decl/network.pxi"
 include "_decl/reader.pxi"

@@ -64,7 +64,8 @@ class Session:
     def take_op_times(
         self,
     ) -> list[tuple[str, str, str, float, float]]: ...  # stream, layer, op, begin, seconds
-    def memory_report(self) -> list[tuple[str, str, int]]: ...  # owner, name, bytes
+    # owner, name, bytes; those of tensors that share memory overlap unless they are one entry
+    def memory_report(self, by_tensor: bool = True) -> list[tuple[str, str, int]]: ...
     def seed(self) -> int: ...
     def wait_for_stream(self, stream: int) -> None: ...
     def has_left(self) -> bool: ...
@@ -94,6 +95,16 @@ class SessionTable:
         with_states: bool = True,
         out: BufferBag | None = None,
     ) -> BufferBag: ...
+    def lookup(
+        self, keys: Any, slot_ids: Any = None
+    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
+        """Vectors (n, d) of keys, and which of them this process's devices have; zeros else."""
+
+    def nearest(
+        self, query: Any, k: int, metric: str, but: tuple[int, int] | None = None
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64] | None, npt.NDArray[np.float64]]:
+        """Keys, slots and scores of the k rows nearest to a vector, but that of a (key, slot)."""
+
     def mark(self) -> int: ...
     def knows_since(self, mark: int) -> bool: ...
     def row_processes(self, keys: Any, slot_ids: Any = None) -> npt.NDArray[Any]: ...

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The Session with its parts, and the single network of the layer tests.
-from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libcpp cimport bool as cbool
 from libcpp.memory cimport shared_ptr
 from libcpp.optional cimport optional
@@ -65,6 +65,18 @@ cdef extern from "core/cpp/embedding/table/row_bag.hpp" namespace "hugectr" nogi
     cdef cppclass CppTableStats "hugectr::TableStats":
         size_t rows, max_rows, index_slots, bytes, unique_plans
 
+cdef extern from "core/cpp/embedding/table/nearest.hpp" namespace "hugectr" nogil:
+    cdef cppclass CppSimilarity "hugectr::Similarity":
+        pass
+    cdef cppclass CppRowName "hugectr::RowName":
+        int64_t key
+        uint64_t slot
+    cdef cppclass CppNeighbours "hugectr::Neighbours":
+        vector[int64_t] keys
+        vector[uint64_t] slot_ids
+        vector[double] scores
+    CppSimilarity similarity_named(const string&) except +translate_error
+
 cdef extern from "core/cpp/model/session_table.hpp" namespace "hugectr" nogil:
     cdef cppclass CppTableViews "hugectr::TableViews":
         CppTensorView keys, slots, vectors
@@ -78,6 +90,10 @@ cdef extern from "core/cpp/model/session_table.hpp" namespace "hugectr" nogil:
         cbool has_last_step()
         CppRowOrder order(uint32_t) except +translate_error
         void read(const CppRowOrder&, size_t, size_t, const CppRowValues&) except +translate_error
+        vector[uint8_t] lookup(const vector[int64_t]&, const vector[uint64_t]&,
+                               float*) except +translate_error
+        CppNeighbours nearest(const vector[float]&, size_t, CppSimilarity,
+                              const optional[CppRowName]&) except +translate_error
         uint32_t mark() except +translate_error
         cbool knows_since(uint32_t)
         vector[uint32_t] row_processes(const vector[int64_t]&,
@@ -158,7 +174,7 @@ cdef extern from "core/cpp/model/session.hpp" namespace "hugectr" nogil:
         vector[pair[string, double]] stage_seconds() except +translate_error
         void set_profiling(cbool, cbool) except +translate_error
         vector[CppOpTime] take_op_times() except +translate_error
-        vector[CppMemoryReportEntry] memory_report() except +translate_error
+        vector[CppMemoryReportEntry] memory_report(cbool) except +translate_error
         CppResourceManager& resources()
         void wait_for_stream(void*) except +translate_error
         void end(double)
@@ -198,3 +214,17 @@ cdef extern from "core/cpp/model/read_through.hpp" namespace "hugectr" nogil:
     CppReadThrough cpp_read_through "hugectr::read_through"(
         const CppSolverSpec&, const CppReaderSpec&, const CppInputSpec&,
         size_t) except +translate_error
+
+cdef extern from "core/cpp/model/footprint.hpp" namespace "hugectr" nogil:
+    cdef cppclass CppFootprintEntry "hugectr::FootprintEntry":
+        size_t process, bytes
+        string device, owner, part
+    cdef cppclass CppTableFootprint "hugectr::TableFootprint":
+        string name
+        size_t rows, max_rows, row_bytes
+    cdef cppclass CppFootprint "hugectr::Footprint":
+        vector[CppFootprintEntry] entries
+        vector[CppTableFootprint] tables
+    CppFootprint cpp_footprint "hugectr::footprint"(
+        const CppSolverSpec&, const optional[CppReaderSpec]&, const CppModelSpec&,
+        const vector[optional[size_t]]&) except +translate_error

@@ -133,8 +133,8 @@ cdef class Session:
             times = self._it.take_op_times()
         return [(t.stream, t.layer, t.op, t.begin, t.seconds) for t in times]
 
-    def memory_report(self):
-        return [(e.owner, e.name, e.bytes) for e in self._it.memory_report()]
+    def memory_report(self, cbool by_tensor=True):
+        return [(e.owner, e.name, e.bytes) for e in self._it.memory_report(by_tensor)]
 
     def seed(self):
         return self._it.resources().seed()

@@ -61,6 +61,32 @@ cdef class SessionTable:
             self._it.read(order._it, begin, end, values)
         return out
 
+    def lookup(self, keys, slot_ids=None):
+        cdef vector[int64_t] all_keys = _int64s(keys)
+        cdef vector[uint64_t] slots
+        cdef vector[uint8_t] there
+        if slot_ids is not None:
+            slots = _uint64s(slot_ids)
+        vectors = np.zeros((all_keys.size(), self._it.vec_size()), dtype=np.float32)
+        cdef float* out = <float*><size_t>vectors.ctypes.data
+        with nogil:
+            there = self._it.lookup(all_keys, slots, out)
+        return vectors, np.array(there, dtype=np.uint8).astype(bool)
+
+    def nearest(self, query, size_t k, metric, but=None):
+        cdef vector[float] values = np.asarray(query, np.float32)
+        cdef CppSimilarity similarity = similarity_named(metric)
+        cdef CppRowName own
+        cdef optional[CppRowName] left_out
+        cdef CppNeighbours found
+        if but is not None:
+            own.key, own.slot = but
+            left_out = own
+        with nogil:
+            found = self._it.nearest(values, k, similarity, left_out)
+        slots = np.array(found.slot_ids, np.uint64) if "slot" in self.parts() else None
+        return np.array(found.keys, np.int64), slots, np.array(found.scores, np.float64)
+
     def mark(self):
         cdef uint32_t mark
         with nogil:

@@ -32,6 +32,7 @@ from hugectr.base.errors import (
     rejected,
 )
 from hugectr.command.data_files import add_commands, add_train_arguments, is_data, run_train
+from hugectr.command.export import add_export_command
 from hugectr.command.model import add_model_commands
 from hugectr.config.config_file import read_config
 from hugectr.model.from_config import build_model
@@ -283,6 +284,7 @@ def _parser() -> argparse.ArgumentParser:
     model = commands.add_parser("model", help="look into saved models, check, convert")
     actions = model.add_subparsers(dest="model_command", metavar="COMMAND", required=True)
     add_model_commands(actions)
+    add_export_command(commands)
     return parser
 
 

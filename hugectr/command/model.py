@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from hugectr.base.errors import DataError, InvalidArgument
 from hugectr.checkpoints import MANIFEST, published, verify
+from hugectr.spec.solver import DEVICES
 
 
 def _checkpoint(path: str) -> Path:
@@ -65,7 +67,7 @@ def _reshard(args: argparse.Namespace) -> int:
 
 
 def _convert(args: argparse.Namespace) -> int:
-    from hugectr.checkpoints.export import to_numpy, to_safetensors
+    from hugectr.checkpoints.export import to_numpy, to_parquet, to_safetensors
     from hugectr.checkpoints.original_convert import from_original, to_original
 
     if args.to == "native":
@@ -79,14 +81,50 @@ def _convert(args: argparse.Namespace) -> int:
         return 0
     if args.to == "safetensors":
         to_safetensors(path, Path(args.target))
+    elif args.to == "parquet":
+        to_parquet(path, Path(args.target))
     else:
         to_numpy(path, Path(args.target))
     print(args.target)
     return 0
 
 
+def _rows(text: str) -> tuple[str, int]:
+    """``table=1000000``."""
+    name, _, count = text.rpartition("=")
+    return name, int(float(count))
+
+
+def _plan(args: argparse.Namespace) -> int:
+    from hugectr.config.config_file import read_config
+    from hugectr.model.from_config import describe_model
+
+    config = read_config(Path(args.config))
+    if args.device:
+        config.solver = replace(config.solver, device=args.device)
+    plan = describe_model(config).plan(dict(args.rows))
+    print(json.dumps(plan.memory.to_dict(), indent=2) if args.json else plan)
+    return 0
+
+
 def add_model_commands(actions: Any) -> None:
     """Add the commands to the parser of ``hugectr model``."""
+    plan = actions.add_parser(
+        "plan", help="memory that the model of a config will take, before it is built"
+    )
+    plan.add_argument("config", metavar="CONFIG.json")
+    plan.add_argument("--device", choices=DEVICES, help="where it is to train")
+    plan.add_argument(
+        "--rows",
+        type=_rows,
+        action="append",
+        default=[],
+        metavar="TABLE=N",
+        help="rows to count of a table, instead of all that its budget allows",
+    )
+    plan.add_argument("--json", action="store_true")
+    plan.set_defaults(run=_plan)
+
     inspect = actions.add_parser("inspect", help="sizes, extremes and checks of saved files")
     inspect.add_argument(
         "path", help="a .model file, a table folder, a folder of such, or a native checkpoint"
@@ -117,7 +155,7 @@ def add_model_commands(actions: Any) -> None:
     )
     convert.add_argument("target", help="original: PREFIX; safetensors: a file; else a folder")
     convert.add_argument(
-        "--to", choices=("native", "original", "safetensors", "numpy"), required=True
+        "--to", choices=("native", "original", "safetensors", "numpy", "parquet"), required=True
     )
     convert.add_argument("--tables", help="native: names of the model's tables, with commas")
     convert.add_argument("--seed", type=int, help="native: seed of the model")

@@ -7,8 +7,8 @@ from hugectr.config.json_reader import Nothing
 from hugectr.model.model import Model
 
 
-def build_model(config: Config) -> Model:
-    """A compiled model with the weights that the config's solver names loaded.
+def describe_model(config: Config) -> Model:
+    """The model before compile().
 
     Raises
     ------
@@ -18,10 +18,21 @@ def build_model(config: Config) -> Model:
     reader = config.layers.reader
     if reader is None:
         raise rejected("layers[0].source", Nothing(), "the path of a file list")
-    settings = config.solver
-    solver = settings.to_solver(config.optimizer.schedule, config.model_name)
+    solver = config.solver.to_solver(config.optimizer.schedule, config.model_name)
     model = Model(solver, reader, config.optimizer)
     model.add_all(config.layers)
+    return model
+
+
+def build_model(config: Config) -> Model:
+    """A compiled model with the weights that the config's solver names loaded.
+
+    Raises
+    ------
+    InvalidArgument
+        When the config names no training data, or settings do not fit together.
+    """
+    model, settings = describe_model(config), config.solver
     model.compile()
     if settings.model_file:
         model.load_dense_weights(settings.model_file)

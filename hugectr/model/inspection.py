@@ -3,11 +3,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import numpy.typing as npt
 
-from hugectr.base.arguments import check_enum
+from hugectr import _core
+from hugectr.base.arguments import check_bool, check_enum, check_int
+from hugectr.base.errors import did_you_mean, rejected
 from hugectr.model.graph import Graph
+from hugectr.plan.memory import MemoryPlan
+from hugectr.plan.plan import Plan
 from hugectr.spec.enums import Tensor_t
 
 
@@ -43,9 +49,46 @@ class Inspection:
         """Steps that changed nothing because a gradient overflowed float16."""
         return int(self._graph.session.network.loss_scaling_state()["skipped_steps"])
 
-    def memory_report(self) -> list[tuple[str, str, int]]:
-        """Who holds how much memory: owner, name, bytes."""
-        return self._graph.session.memory_report()
+    def memory_report(self, by_tensor: bool = True) -> list[tuple[str, str, int]]:
+        """Who holds how much memory on this process's devices: owner, name, bytes.
+
+        Tensors of the network share memory, and their entries overlap: without ``by_tensor`` all of
+        a network's are one entry, and the sum of all is what the model holds.
+        """
+        return self._graph.session.memory_report(check_bool("memory_report: by_tensor", by_tensor))
+
+    def plan(self, rows: Mapping[str, int] | None = None) -> Plan:
+        """What the model takes, before compile() and without its devices.
+
+        Parameters
+        ----------
+        rows : mapping of str to int, optional
+            Rows to count of a table, by its name, all devices together. Without, all rows that its
+            budget allows; where it has none, no rows, and ``memory.tables`` says what each costs.
+
+        Returns
+        -------
+        Plan
+            ``print(model.plan().memory)`` shows it.
+
+        Raises
+        ------
+        InvalidArgument
+            When no Input was added, what was added can not be a model, or there is no such table.
+        """
+        graph = self._graph
+        spec = graph.to_spec()  # names a missing Input
+        assert graph.input is not None
+        for name in rows or {}:
+            if name not in graph.table_names:
+                near = did_you_mean(str(name), graph.table_names)
+                raise rejected("plan: rows", name, f"one of {graph.table_names}{near}")
+        counts = [
+            None if rows is None or name not in rows else check_int("plan: rows", rows[name], 0)
+            for name in graph.table_names
+        ]
+        reader = graph.reader_params.to_spec(graph.input)
+        return Plan(MemoryPlan.of(*_core.footprint(graph.solver.to_spec(), reader, spec, counts)))
 
     def get_params_num(self) -> int:
         """Number of trainable values: dense weights and the rows that tables hold."""

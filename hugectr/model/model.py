@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from hugectr import _core
 from hugectr._core import Turn, serialised, unserialised
 from hugectr.base.errors import rejected
+from hugectr.base.handed_on import handed_on
 from hugectr.model.checkpoints import Checkpoints
 from hugectr.model.fitting import Fitting
 from hugectr.model.freezing import Freezing
 from hugectr.model.graph import Graph
-from hugectr.model.handed_on import handed_on
 from hugectr.model.inspection import Inspection
 from hugectr.model.memory import Memory
 from hugectr.model.original_files import OriginalFiles
@@ -21,6 +21,7 @@ from hugectr.model.prediction import Prediction
 from hugectr.model.reporting import Reporting
 from hugectr.model.shown_in_notebooks import model_html
 from hugectr.model.state import ModelState
+from hugectr.model.table_source import TablesOfModel
 from hugectr.model.timing import Timing
 from hugectr.model.training import Training
 from hugectr.processes.group import ProcessGroup
@@ -29,6 +30,7 @@ from hugectr.spec.layers import DenseLayer
 from hugectr.spec.optimizer import OptParamsPy
 from hugectr.spec.reader import DataReaderParams, Input
 from hugectr.spec.solver import Solver
+from hugectr.vectors.vectors import EmbeddingVectors
 
 if TYPE_CHECKING:
     from hugectr.data.schema.schema import Schema
@@ -95,6 +97,7 @@ class Model:
         self._original_files = OriginalFiles(self._state)
         self._fitting = Fitting(self, self._state)
         self._reporting = Reporting(self, self._fitting, self._timing)
+        self._vectors = EmbeddingVectors(TablesOfModel(self._state, self._graph), self._state.group)
 
     @unserialised
     def exclusive(self) -> Turn:
@@ -219,6 +222,7 @@ class Model:
     loss_scale = handed_on("_inspection", Inspection.loss_scale)
     skipped_steps = handed_on("_inspection", Inspection.skipped_steps)
     memory_report = handed_on("_inspection", Inspection.memory_report)
+    plan = handed_on("_inspection", Inspection.plan)
     get_params_num = handed_on("_inspection", Inspection.get_params_num)
 
     report = handed_on("_reporting", Reporting.report)
@@ -245,6 +249,12 @@ class Model:
     table = handed_on("_memory", Memory.table)
     set_table_rows = handed_on("_memory", Memory.set_table_rows)
     wait_for_stream = handed_on("_memory", Memory.wait_for_stream)
+
+    # --- embedding vectors -----------------------------------------------------------------------
+
+    embedding = handed_on("_vectors", EmbeddingVectors.embedding)
+    nearest = handed_on("_vectors", EmbeddingVectors.nearest)
+    export_table = handed_on("_vectors", EmbeddingVectors.export_table)
 
     # --- checkpoints ------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from hugectr import _core
 from hugectr.base.arguments import check_int, check_str
+from hugectr.base.handed_on import handed_on
 from hugectr.checkpoints.description import Description
 from hugectr.data.schema.schema import Schema
 from hugectr.serving.rebuilt import Parts
@@ -22,6 +23,7 @@ from hugectr.spec.layers import DenseLayer
 from hugectr.spec.optimizer import OptParamsPy
 from hugectr.spec.reader import Input
 from hugectr.spec.solver import Solver
+from hugectr.vectors.vectors import EmbeddingVectors
 
 METRICS = ("AUC", "LogLoss", "AverageLoss")
 
@@ -65,6 +67,7 @@ class PredictionModel:
         self._predictor = _core.Predictor(session)
         self._evaluators: dict[int, _core.LivePredictor] = {}
         self._evaluating = threading.Lock()
+        self._vectors = EmbeddingVectors(self)
 
     @property
     def solver(self) -> Solver:
@@ -168,6 +171,10 @@ class PredictionModel:
                 self._evaluators = {batch: _core.LivePredictor(self.session, batch)}
             evaluator = self._evaluators[batch]
         return _evaluated(evaluator, samples, names)
+
+    embedding = handed_on("_vectors", EmbeddingVectors.embedding)
+    nearest = handed_on("_vectors", EmbeddingVectors.nearest)
+    export_table = handed_on("_vectors", EmbeddingVectors.export_table)
 
     def __reduce__(self) -> Any:
         raise TypeError(

@@ -21,10 +21,41 @@ TensorRef view(const StagingArray& array, TensorScalarType dtype, DeviceId devic
 
 }  // namespace
 
+BatchSlot::DeviceArrays::DeviceArrays(const InputLayout& layout, std::size_t batch_size,
+                                      std::size_t devices,
+                                      const std::shared_ptr<MemoryResource>& memory) {
+  const auto array = [&](std::size_t bytes) {
+    StagingArray result(memory);
+    result.reserve(std::max<std::size_t>(bytes, 1));
+    return result;
+  };
+  const std::size_t local_batch = batch_size / devices;
+  label = array(local_batch * layout.label_dim * sizeof(float));
+  dense = array(local_batch * layout.dense_dim * sizeof(float));
+  weight = array(local_batch * sizeof(float));
+  for (const SparseInput& input : layout.sparse) {
+    const std::size_t of_sample = input.is_fixed_length ? input.max_feature_num() : input.slot_num;
+    keys.push_back(array(batch_size * of_sample * (layout.i64_keys ? 8 : 4)));
+    row_offsets.push_back(array((batch_size * input.slot_num + 1) * sizeof(offset_t)));
+  }
+}
+
+std::size_t BatchSlot::DeviceArrays::bytes() const {
+  std::size_t sum = label.capacity() + dense.capacity() + weight.capacity();
+  for (const StagingArray& array : keys) sum += array.capacity();
+  for (const StagingArray& array : row_offsets) sum += array.capacity();
+  return sum;
+}
+
 BatchSlots::BatchSlots(const InputLayout& layout, std::size_t batch_size,
                        ResourceManager& resources)
     : slots_(IDataReader::kSlots) {
   for (BatchSlot& slot : slots_) make_slot(slot, layout, batch_size, resources);
+  for (std::size_t id = 0; id < resources.get_local_gpu_count(); ++id) {
+    const std::size_t bytes = slots_.size() * slots_.front().arrays[id].bytes();
+    held_by_device_.push_back(
+        {to_string(resources.get_local_gpu(id).device()), "batches", 0, bytes});
+  }
   for (auto* places : {&free_, &published_, &held_}) places->reserve(slots_.size());
   for (BatchSlot& slot : slots_) free_.push_back(&slot);
 }
@@ -38,37 +69,25 @@ BatchSlots::~BatchSlots() {
 
 void BatchSlots::make_slot(BatchSlot& slot, const InputLayout& layout, std::size_t batch_size,
                            ResourceManager& resources) {
-  const std::size_t local_batch = batch_size / resources.get_global_gpu_count();
+  const std::size_t devices = resources.get_global_gpu_count();
+  const std::size_t local_batch = batch_size / devices;
   for (std::size_t id = 0; id < resources.get_local_gpu_count(); ++id) {
     GPUResource& gpu = resources.get_local_gpu(id);
-    const auto memory = gpu.memory_resource();
-    const auto array = [&](std::size_t bytes) {
-      StagingArray result(memory);
-      result.reserve(std::max<std::size_t>(bytes, 1));
-      return result;
-    };
-    BatchSlot::DeviceArrays arrays;
+    BatchSlot::DeviceArrays arrays(layout, batch_size, devices, gpu.memory_resource());
     DeviceBatch device;
-    const auto floats = [&](StagingArray& store, Shape shape) {
-      store = array(num_elements(shape) * sizeof(float));
+    const auto floats = [&](const StagingArray& store, Shape shape) {
       return view(store, TensorScalarType::Float32, gpu.device(), std::move(shape));
     };
     device.label = floats(arrays.label, {local_batch, layout.label_dim});
     device.dense = floats(arrays.dense, {local_batch, layout.dense_dim});
     device.sample_weight = floats(arrays.weight, {local_batch});
-    for (const SparseInput& input : layout.sparse) {
-      // One key a slot to begin with, unless more is known; the collector grows it when needed.
-      const std::size_t keys =
-          batch_size * (input.is_fixed_length ? input.max_feature_num() : input.slot_num);
-      const std::size_t rows = batch_size * input.slot_num + 1;
-      arrays.keys.push_back(array(keys * (layout.i64_keys ? 8 : 4)));
-      arrays.row_offsets.push_back(array(rows * sizeof(offset_t)));
+    for (std::size_t i = 0; i < layout.sparse.size(); ++i) {
       SparseTensor sparse;
-      sparse.keys = view(arrays.keys.back(),
+      sparse.keys = view(arrays.keys[i],
                          layout.i64_keys ? TensorScalarType::Int64 : TensorScalarType::UInt32,
                          gpu.device(), {0});
-      sparse.row_offsets =
-          view(arrays.row_offsets.back(), TensorScalarType::UInt32, gpu.device(), {rows});
+      sparse.row_offsets = view(arrays.row_offsets[i], TensorScalarType::UInt32, gpu.device(),
+                                {batch_size * layout.sparse[i].slot_num + 1});
       device.sparse.push_back(std::move(sparse));
     }
     device.ready = gpu.create_event();
@@ -140,6 +159,13 @@ std::size_t BatchSlots::published() const {
 bool BatchSlots::at_end() const {
   const std::lock_guard lock(mutex_);
   return end_seen_;
+}
+
+void BatchSlots::report_memory(const std::string& name,
+                               std::vector<MemoryReportEntry>& report) const {
+  for (const MemoryReportEntry& device : held_by_device_) {
+    report.push_back({concat(name, " on ", device.owner), device.name, 0, device.bytes});
+  }
 }
 
 void BatchSlots::check_none_held() const {

@@ -17,6 +17,13 @@ struct BatchSlot {
   struct DeviceArrays {
     StagingArray label, dense, weight;
     std::vector<StagingArray> keys, row_offsets;  ///< one a sparse input
+
+    DeviceArrays() = default;
+    /// Of a device's part of a global batch; keys of all of it. One key a slot to begin with,
+    /// unless more is known; the collector grows them when needed.
+    DeviceArrays(const InputLayout& layout, std::size_t batch_size, std::size_t devices,
+                 const std::shared_ptr<MemoryResource>& memory);
+    std::size_t bytes() const;
   };
   Batch batch;
   std::vector<DeviceArrays> arrays;  ///< one a local device
@@ -44,6 +51,8 @@ class BatchSlots {
   /// Batches that acquire() would give at once.
   std::size_t published() const;
   bool at_end() const;
+  /// As of IDataReader.
+  void report_memory(const std::string& name, std::vector<MemoryReportEntry>& report) const;
   /// Throws InvalidArgument while a batch is held.
   void check_none_held() const;
 
@@ -60,6 +69,8 @@ class BatchSlots {
   mutable std::mutex mutex_;
   std::condition_variable free_changed_, published_changed_;
   std::vector<BatchSlot> slots_;
+  /// To begin with: the collector, in its thread, may make room for more keys.
+  std::vector<MemoryReportEntry> held_by_device_;
   // With room for all slots: to hand one on needs no memory.
   std::vector<BatchSlot*> free_, published_, held_;
   std::exception_ptr error_;

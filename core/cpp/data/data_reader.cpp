@@ -113,6 +113,10 @@ class DataReader final : public IDataReader {
     return metrics;
   }
   std::size_t batch_size() const override { return batch_size_; }
+  void report_memory(const std::string& name,
+                     std::vector<MemoryReportEntry>& report) const override {
+    slots_.report_memory(name, report);
+  }
 
  private:
   /// Drops what was read ahead; `move` changes where the source stands.

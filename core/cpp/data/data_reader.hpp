@@ -9,6 +9,7 @@
 #include "core/cpp/data/bad_data_limit.hpp"
 #include "core/cpp/data/batch_source.hpp"
 #include "core/cpp/device/resource_manager.hpp"
+#include "core/cpp/memory/general_buffer2.hpp"
 
 namespace hugectr {
 
@@ -86,6 +87,10 @@ class HCTR_API IDataReader {
   virtual bool is_eof() const = 0;
   virtual ReaderMetrics metrics() = 0;
   virtual std::size_t batch_size() const = 0;
+  /// Adds what its batches take on each local device, as "<name> on <device>"; where the number of
+  /// keys varies, before any has made room for more. For any thread.
+  virtual void report_memory(const std::string& name,
+                             std::vector<MemoryReportEntry>& report) const = 0;
 
   /// Batches on the devices at once: one training, one planned, one being copied.
   static constexpr std::size_t kSlots = 3;

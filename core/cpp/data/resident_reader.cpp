@@ -26,7 +26,10 @@ class ResidentReader final : public IDataReader {
         make_reader_(std::move(make_reader)),
         wanted_(batches),
         inner_(make_reader_()),
-        batch_size_(inner_->batch_size()) {}
+        batch_size_(inner_->batch_size()) {
+    inner_->report_memory("", held_by_device_);
+    for (MemoryReportEntry& device : held_by_device_) device.bytes = device.bytes / kSlots * wanted_;
+  }
 
   ~ResidentReader() override {
     try {
@@ -85,6 +88,13 @@ class ResidentReader final : public IDataReader {
 
   bool is_eof() const override { return false; }
   std::size_t batch_size() const override { return batch_size_; }
+
+  void report_memory(const std::string& name,
+                     std::vector<MemoryReportEntry>& report) const override {
+    for (const MemoryReportEntry& device : held_by_device_) {
+      report.push_back({name + device.owner, device.name, 0, device.bytes});
+    }
+  }
 
   ReaderMetrics metrics() override {
     const std::lock_guard lock(mutex_);
@@ -165,6 +175,7 @@ class ResidentReader final : public IDataReader {
   std::vector<std::unique_ptr<ResidentBatch>> batches_;
   std::unique_ptr<IDataReader> inner_;  ///< until the batches are read
   const std::size_t batch_size_;
+  std::vector<MemoryReportEntry> held_by_device_;
   std::mutex mutex_;  ///< of what follows: one thread acquires, another releases
   std::vector<Batch*> held_;
   std::size_t served_ = 0;

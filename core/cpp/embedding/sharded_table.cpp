@@ -7,7 +7,10 @@
 #include <utility>
 
 #include "core/cpp/embedding/table/row_erase.hpp"
+#include "core/cpp/embedding/table/row_find.hpp"
 #include "core/cpp/embedding/table/row_load.hpp"
+#include "core/cpp/embedding/table/row_transfer.hpp"
+#include "core/cpp/ops/loops/hash_probe.hpp"
 #include "core/cpp/ops/stamp_rows.hpp"
 #include "core/cpp/optimizers/optimizers.hpp"
 
@@ -26,7 +29,9 @@ bool sized_by_slot(const SparseEmbeddingHashParams& params) {
   return params.identity() == Identity::SlotAndKey && !params.slot_size_array.empty();
 }
 
-TableSpec spec_of(const SparseEmbeddingHashParams& params, std::uint64_t seed) {
+}  // namespace
+
+TableSpec table_spec(const SparseEmbeddingHashParams& params, std::uint64_t seed) {
   TableSpec spec;
   spec.name = params.name;
   spec.number = params.table_id;
@@ -47,7 +52,7 @@ TableSpec spec_of(const SparseEmbeddingHashParams& params, std::uint64_t seed) {
   return spec;
 }
 
-RowBudget budget_of(const SparseEmbeddingHashParams& params, const Placement& placement,
+RowBudget row_budget(const SparseEmbeddingHashParams& params, const Placement& placement,
                     std::size_t rank) {
   if (sized_by_slot(params)) {
     return {std::max<std::size_t>(placement.sum_of_slots(rank, params.slot_size_array), 1),
@@ -58,8 +63,6 @@ RowBudget budget_of(const SparseEmbeddingHashParams& params, const Placement& pl
           "devices"};
 }
 
-}  // namespace
-
 ShardedTable::ShardedTable(const SparseEmbeddingHashParams& params,
                            std::shared_ptr<ResourceManager> resources)
     : number_(next_number()),
@@ -67,14 +70,14 @@ ShardedTable::ShardedTable(const SparseEmbeddingHashParams& params,
       resources_(std::move(resources)),
       placement_(make_placement(params_.placement_kind(), params_.slot_num,
                                 resources_->get_global_gpu_count())),
-      spec_(spec_of(params_, resources_->seed())) {
+      spec_(table_spec(params_, resources_->seed())) {
   for (std::size_t id = 0; id < resources_->get_local_gpu_count(); ++id) {
     GPUResource& gpu = resources_->get_local_gpu(id);
     const std::size_t rank = gpu.get_global_id();
     TableSpec part = spec_;
     part.vec_size = placement_->columns(rank, params_.embedding_vec_size).count;
     parts_.push_back(
-        std::make_unique<Table>(std::move(part), budget_of(params_, *placement_, rank), gpu));
+        std::make_unique<Table>(std::move(part), row_budget(params_, *placement_, rank), gpu));
   }
 }
 
@@ -252,30 +255,63 @@ void ShardedTable::require_no_plan(const char* what) const {
   }
 }
 
-std::size_t ShardedTable::erase(const std::vector<std::int64_t>& keys,
-                                const std::vector<std::uint64_t>& slot_ids) {
-  require_no_plan("erase");
+std::vector<ShardedTable::Share> ShardedTable::shares(
+    const std::vector<std::int64_t>& keys, const std::vector<std::uint64_t>& slot_ids) const {
   HCTR_CHECK(!has_slots() || slot_ids.size() == keys.size(), "embedding '", params_.name,
-             "' has a row for each slot and key: the rows to erase need a slot id a key, got ",
+             "' has a row for each slot and key: its rows need a slot id a key, got ",
              slot_ids.size(), " for ", keys.size(), " keys");
-  struct Share {
-    std::vector<std::int64_t> keys;
-    std::vector<std::uint32_t> slots;
-  };
   std::vector<Share> shares(parts_.size());
   for (std::size_t i = 0; i < keys.size(); ++i) {
     const std::size_t slot = has_slots() ? slot_ids[i] : 0;
     for_each_local_owner(keys[i], slot, [&](std::size_t id) {
       shares[id].keys.push_back(keys[i]);
       if (has_slots()) shares[id].slots.push_back(static_cast<std::uint32_t>(slot));
+      shares[id].places.push_back(i);
     });
   }
+  return shares;
+}
+
+std::size_t ShardedTable::erase(const std::vector<std::int64_t>& keys,
+                                const std::vector<std::uint64_t>& slot_ids) {
+  require_no_plan("erase");
+  const std::vector<Share> shares = this->shares(keys, slot_ids);
   std::size_t erased = 0;
   for (std::size_t id = 0; id < parts_.size(); ++id) {
     erased += erase_rows(*parts_[id], shares[id].keys, shares[id].slots);
   }
   if (erased > 0) forgotten_ = now_;
   return erased;
+}
+
+std::vector<std::uint8_t> ShardedTable::lookup(const std::vector<std::int64_t>& keys,
+                                               const std::vector<std::uint64_t>& slot_ids,
+                                               float* vectors) {
+  const std::vector<Share> shares = this->shares(keys, slot_ids);
+  std::vector<std::uint8_t> there(keys.size(), 0);
+  for (std::size_t id = 0; id < parts_.size(); ++id) {
+    Table& table = *parts_[id];
+    std::vector<std::uint32_t> rows;
+    std::vector<std::size_t> places;
+    const std::vector<std::uint32_t> found = find_rows(table, shares[id].keys, shares[id].slots);
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      if (found[i] == kNoRow) continue;
+      rows.push_back(found[i]);
+      places.push_back(shares[id].places[i]);
+      there[places.back()] = 1;
+    }
+    if (rows.empty()) continue;
+    RowTransfer transfer(table.gpu(), table.gpu().compute_context(), table.owner(), rows, places,
+                         widest_part(table.spec().vec_size),
+                         table.gpu().device().type != DeviceType::Cpu);
+    transfer.read(table.store().whole(table.visible().rows).vectors, vectors);
+  }
+  return there;
+}
+
+Neighbours ShardedTable::nearest(std::span<const float> query, std::size_t k, Similarity similarity,
+                                 const std::optional<RowName>& but) {
+  return nearest_rows(parts_, resources_->pool(), query, k, similarity, but);
 }
 
 void ShardedTable::reset() {

@@ -3,17 +3,25 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "core/cpp/base/export.hpp"
 #include "core/cpp/device/resource_manager.hpp"
 #include "core/cpp/embedding/embedding_params.hpp"
 #include "core/cpp/embedding/placement/placement.hpp"
+#include "core/cpp/embedding/table/nearest.hpp"
 #include "core/cpp/embedding/table/row_order.hpp"
 
 namespace hugectr {
 
 class RowLoad;
+
+/// What such a table is on any device, and how many rows the device `rank` may hold.
+TableSpec table_spec(const SparseEmbeddingHashParams& params, std::uint64_t seed);
+RowBudget row_budget(const SparseEmbeddingHashParams& params, const Placement& placement,
+                     std::size_t rank);
 
 /// One embedding's table as a whole: its parts on the local devices and the placement that says
 /// which rows are where. Rows come in and go out here; steps go through the LookupGroup. Called by
@@ -37,6 +45,14 @@ class HCTR_API ShardedTable {
   /// [begin, end) of it, through a bounded piece of host memory.
   RowOrder order(RowMark since);
   void read(const RowOrder& order, std::size_t begin, std::size_t end, const RowValues& values);
+  /// The vectors of these keys (slot_ids: one a key, where slots are part of identity) that the
+  /// local devices have, into vectors (n * vec_size); the others stay as they are. Returns 1 for
+  /// each that was there, else 0. Throws for a key or slot the table can not have.
+  std::vector<std::uint8_t> lookup(const std::vector<std::int64_t>& keys,
+                                   const std::vector<std::uint64_t>& slot_ids, float* vectors);
+  /// Rows of the local devices that are nearest to a vector (nearest_rows()).
+  Neighbours nearest(std::span<const float> query, std::size_t k, Similarity similarity,
+                     const std::optional<RowName>& but);
   /// Whether slots are part of identity; numbers a row of each optimizer state; whether rows keep
   /// the step they were last brought up to.
   bool has_slots() const { return spec_.has_slots(); }
@@ -85,6 +101,14 @@ class HCTR_API ShardedTable {
   /// Replaces what lies in the table itself by copies, which it returns: they are overwritten.
   std::vector<std::vector<float>> copy_own_rows(RowView& rows) const;
   void require_no_plan(const char* what) const;
+  /// Keys by the local device that owns them, with their places among all.
+  struct Share {
+    std::vector<std::int64_t> keys;
+    std::vector<std::uint32_t> slots;  ///< where slots are part of identity
+    std::vector<std::size_t> places;
+  };
+  std::vector<Share> shares(const std::vector<std::int64_t>& keys,
+                            const std::vector<std::uint64_t>& slot_ids) const;
 
   const std::uint64_t number_;  ///< of this table among all of the process, from 1
   const SparseEmbeddingHashParams params_;

@@ -100,13 +100,18 @@ std::shared_ptr<ResourceManager> make_devices(const SolverSpec& solver,
 
 std::shared_ptr<const NetworkGraph> make_graph(const SolverSpec& solver, const ModelSpec& model,
                                                const ResourceManager& resources, bool with_eval) {
-  const std::size_t devices = resources.get_global_gpu_count();
+  return make_graph(solver, model, resources.get_global_gpu_count(), resources.seed(), with_eval);
+}
+
+std::shared_ptr<const NetworkGraph> make_graph(const SolverSpec& solver, const ModelSpec& model,
+                                               std::size_t devices, std::uint64_t seed,
+                                               bool with_eval) {
   const bool with_training = trains(model);
   NetworkOptions options;
   options.local_batch = with_training ? solver.batchsize / devices : 0;
   options.local_batch_eval = with_eval ? solver.batchsize_eval / devices : 0;
   options.devices = devices;
-  options.seed = resources.seed();
+  options.seed = seed;
   options.opt_params = model.opt_params;
   options.compute_dtype = solver.compute_dtype;
   if (with_training) {
@@ -130,17 +135,30 @@ std::shared_ptr<const NetworkGraph> make_graph(const SolverSpec& solver, const M
   return std::make_shared<NetworkGraph>(inputs, model.layers, options);
 }
 
-std::unique_ptr<ModelTables> make_tables(const SolverSpec& solver, const ModelSpec& model,
-                                         const NetworkGraph& graph,
-                                         const std::shared_ptr<ResourceManager>& resources) {
+std::vector<SparseEmbeddingHashParams> table_params(const SolverSpec& solver,
+                                                    const ModelSpec& model,
+                                                    const NetworkGraph& graph) {
   std::vector<SparseEmbeddingHashParams> embeddings;
-  std::vector<std::size_t> sparse_inputs;
   for (std::size_t i = 0; i < model.embeddings.size(); ++i) {
-    sparse_inputs.push_back(sparse_input_of(model.embeddings[i], model.input));
     embeddings.push_back(embedding_params(solver, model, i));
     embeddings.back().output_type = output_type(graph, embeddings.back().name);
   }
-  return std::make_unique<ModelTables>(embeddings, std::move(sparse_inputs), resources);
+  return embeddings;
+}
+
+std::vector<std::size_t> sparse_inputs_of(const ModelSpec& model) {
+  std::vector<std::size_t> inputs;
+  for (const SparseEmbeddingSpec& embedding : model.embeddings) {
+    inputs.push_back(sparse_input_of(embedding, model.input));
+  }
+  return inputs;
+}
+
+std::unique_ptr<ModelTables> make_tables(const SolverSpec& solver, const ModelSpec& model,
+                                         const NetworkGraph& graph,
+                                         const std::shared_ptr<ResourceManager>& resources) {
+  return std::make_unique<ModelTables>(table_params(solver, model, graph), sparse_inputs_of(model),
+                                       resources);
 }
 
 std::vector<std::unique_ptr<Network>> make_networks(

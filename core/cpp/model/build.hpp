@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -29,8 +30,17 @@ std::shared_ptr<ResourceManager> make_devices(const SolverSpec& solver,
 /// The dense network: its training schedule if the model trains, and one for evaluation.
 std::shared_ptr<const NetworkGraph> make_graph(const SolverSpec& solver, const ModelSpec& model,
                                                const ResourceManager& resources, bool with_eval);
-/// Their vectors travel in the type that the network takes them in. Tables of a model that does not
-/// train hold no optimizer states.
+/// The same before there are devices: for so many in the whole job.
+std::shared_ptr<const NetworkGraph> make_graph(const SolverSpec& solver, const ModelSpec& model,
+                                               std::size_t devices, std::uint64_t seed,
+                                               bool with_eval);
+/// What its tables are, in their order. Their vectors travel in the type that the network takes
+/// them in. Tables of a model that does not train hold no optimizer states.
+std::vector<SparseEmbeddingHashParams> table_params(const SolverSpec& solver,
+                                                    const ModelSpec& model,
+                                                    const NetworkGraph& graph);
+/// Number of the sparse input that each table reads.
+std::vector<std::size_t> sparse_inputs_of(const ModelSpec& model);
 std::unique_ptr<ModelTables> make_tables(const SolverSpec& solver, const ModelSpec& model,
                                          const NetworkGraph& graph,
                                          const std::shared_ptr<ResourceManager>& resources);

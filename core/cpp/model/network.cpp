@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "core/cpp/model/network_arrays.hpp"
+
 namespace hugectr {
 namespace {
 
@@ -36,35 +38,33 @@ class WaitForStream {
 Network::Network(std::shared_ptr<const NetworkGraph> graph, GPUResource& gpu)
     : graph_(std::move(graph)), gpu_(gpu) {
   const NetworkOptions& options = graph_->options();
-  const std::size_t count = graph_->layout().flat_size();
-  std::size_t untrained = 0;
-  for (const NonTrainable& tensor : graph_->non_trainables())
-    untrained += num_elements(tensor.shape);
-
   const std::string owner = concat("network on ", to_string(gpu_.device()));
   buffer_ = DeviceBuffer2::create(owner, DeviceAllocator(gpu_.memory_resource()));
-  buffer_->reserve({count}, &weights_, "dense weights");
-  if (options.in_16_bits()) {
-    memory_16_ = buffer_->reserve({count}, options.compute_dtype, "16-bit dense weights");
+  std::map<std::string, TensorBag2> arrays;
+  for (const NetworkArray& array : network_arrays(*graph_)) {
+    arrays[array.name] = buffer_->reserve(array.shape, array.dtype, array.name);
   }
-  buffer_->reserve({untrained}, &non_trainables_, "running statistics");
-  scalars_ = buffer_->reserve({sizeof(StepScalars)}, TensorScalarType::UInt8, "step scalars");
-  buffer_->reserve({1}, &loss_eval_, "evaluation loss");
-  buffer_->reserve({options.local_batch_eval}, &weight_eval_, "evaluation sample weights");
-  buffer_->reserve({1}, &not_finite_, "flag of weights that are not finite");
-  if (graph_->trains()) {
-    buffer_->reserve({count}, &wgrad_, "dense gradients");
-    buffer_->reserve({graph_->state_count(), count}, &states_, "dense optimizer states");
-    buffer_->reserve({1}, &loss_, "loss");
-    buffer_->reserve({options.local_batch}, &weight_, "sample weights");
-  }
-  if (scales_loss()) {
-    buffer_->reserve({1}, &loss_scale_, "loss scale");
-    buffer_->reserve({1}, &unscale_, "1 / loss scale");
-    buffer_->reserve({1}, &overflow_, "overflow flag");
-    buffer_->reserve({1}, &good_steps_, "steps without overflow");
-    buffer_->reserve({1}, &skipped_steps_, "skipped steps");
-  }
+  const auto take = [&]<class T>(const char* name, Tensor2<T>& tensor) {
+    const auto found = arrays.find(name);
+    if (found != arrays.end()) tensor = Tensor2<T>::stretch_from(found->second);
+  };
+  namespace names = network_array_names;
+  take(names::kWeights, weights_);
+  take(names::kStatistics, non_trainables_);
+  take(names::kLossEval, loss_eval_);
+  take(names::kSampleWeightEval, weight_eval_);
+  take(names::kNotFinite, not_finite_);
+  take(names::kWgrad, wgrad_);
+  take(names::kStates, states_);
+  take(names::kLoss, loss_);
+  take(names::kSampleWeight, weight_);
+  take(names::kLossScale, loss_scale_);
+  take(names::kUnscale, unscale_);
+  take(names::kOverflow, overflow_);
+  take(names::kGoodSteps, good_steps_);
+  take(names::kSkippedSteps, skipped_steps_);
+  scalars_ = arrays.at(names::kScalars);
+  if (options.in_16_bits()) memory_16_ = arrays.at(names::kWeights16);
   buffer_->allocate();
   if (options.in_16_bits()) {
     weights_16_ = weights_.ref();
@@ -206,11 +206,12 @@ void Network::reset_optimizer() {
   set_dense_optimizer_states(values);
 }
 
-std::vector<MemoryReportEntry> Network::memory_report() const {
+std::vector<MemoryReportEntry> Network::memory_report(bool by_tensor) const {
   std::vector<MemoryReportEntry> report = buffer_->report();
   for (const auto* schedule : {train_.get(), eval_.get()}) {
     if (!schedule) continue;
-    report.insert(report.end(), schedule->memory_report().begin(), schedule->memory_report().end());
+    const auto& part = by_tensor ? schedule->memory_report() : schedule->arena_report();
+    report.insert(report.end(), part.begin(), part.end());
   }
   return report;
 }

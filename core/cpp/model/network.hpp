@@ -88,7 +88,9 @@ class HCTR_API Network {
   /// Fills the optimizer states with their start value.
   void reset_optimizer();
 
-  std::vector<MemoryReportEntry> memory_report() const;
+  /// Tensors of a schedule share memory, and their entries overlap; without `by_tensor` there is
+  /// one for all of them.
+  std::vector<MemoryReportEntry> memory_report(bool by_tensor = true) const;
   std::vector<std::string> op_names(bool train) const;
   /// Pieces of both schedules that are replayed as a whole by now.
   std::size_t captured_pieces() const;

@@ -229,14 +229,16 @@ std::vector<OpTime> Session::take_op_times() {
   return times;
 }
 
-std::vector<MemoryReportEntry> Session::memory_report() const {
+std::vector<MemoryReportEntry> Session::memory_report(bool by_tensor) const {
   std::vector<MemoryReportEntry> report;
   for (const auto& network : state_->networks) {
-    const auto part = network->memory_report();
+    const auto part = network->memory_report(by_tensor);
     report.insert(report.end(), part.begin(), part.end());
   }
   const auto part = state_->tables->memory_report();
   report.insert(report.end(), part.begin(), part.end());
+  if (state_->train_reader) state_->train_reader->report_memory("training batches", report);
+  if (state_->eval_reader) state_->eval_reader->report_memory("evaluation batches", report);
   return report;
 }
 

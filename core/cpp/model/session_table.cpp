@@ -30,6 +30,19 @@ void SessionTable::read(const RowOrder& order, std::size_t begin, std::size_t en
   table_.read(order, begin, end, values);
 }
 
+std::vector<std::uint8_t> SessionTable::lookup(const std::vector<std::int64_t>& keys,
+                                               const std::vector<std::uint64_t>& slot_ids,
+                                               float* vectors) {
+  session_.settle();
+  return table_.lookup(keys, slot_ids, vectors);
+}
+
+Neighbours SessionTable::nearest(const std::vector<float>& query, std::size_t k,
+                                 Similarity similarity, const std::optional<RowName>& but) {
+  session_.settle();
+  return table_.nearest(query, k, similarity, but);
+}
+
 RowMark SessionTable::mark() {
   session_.settle();
   return table_.mark();

@@ -2,11 +2,13 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/cpp/base/export.hpp"
 #include "core/cpp/device/tensor_view.hpp"
+#include "core/cpp/embedding/table/nearest.hpp"
 #include "core/cpp/embedding/table/row_bag.hpp"
 
 namespace hugectr {
@@ -48,6 +50,12 @@ class HCTR_API SessionTable {
   void read(const RowOrder& order, std::size_t begin, std::size_t end, const RowValues& values);
   RowMark mark();
   bool knows_since(RowMark since) const;
+  /// Vectors of keys, and the rows nearest to a vector, as in ShardedTable: trained rows of this
+  /// process's devices.
+  std::vector<std::uint8_t> lookup(const std::vector<std::int64_t>& keys,
+                                   const std::vector<std::uint64_t>& slot_ids, float* vectors);
+  Neighbours nearest(const std::vector<float>& query, std::size_t k, Similarity similarity,
+                     const std::optional<RowName>& but);
   /// The process that owns each row.
   std::vector<std::uint32_t> row_processes(const std::vector<std::int64_t>& keys,
                                            const std::vector<std::uint64_t>& slot_ids) const;

@@ -42,6 +42,8 @@ class HCTR_API BoundSchedule {
   bool has(const std::string& name) const { return tensors_.count(name) != 0; }
   /// Who holds how much of the arena; the entries of tensors that share memory overlap.
   const std::vector<MemoryReportEntry>& memory_report() const { return report_; }
+  /// What the arena takes, in one entry.
+  const std::vector<MemoryReportEntry>& arena_report() const { return arena_->report(); }
   /// Names of the op records in the order they run.
   std::vector<std::string> op_names() const;
   /// Pieces of the step that are replayed as a whole by now.

@@ -11,9 +11,9 @@ import numpy as np
 import hugectr
 from hugectr._core import Turn, serialised
 from hugectr.base.errors import InvalidArgument, OutOfMemory
+from hugectr.base.handed_on import handed_on
 from hugectr.checkpoints.description import description_of
 from hugectr.model.checkpoints import Checkpoints
-from hugectr.model.handed_on import handed_on
 from hugectr.model.original_files import OriginalFiles
 from hugectr.processes.agreement import from_root
 

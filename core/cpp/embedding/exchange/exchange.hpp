@@ -20,8 +20,9 @@ namespace hugectr {
 /// made for the embedding's output type. No memory where there is one device only.
 class Route {
  public:
-  Route(const SparseEmbeddingHashParams& params, const Placement& placement, GPUResource& gpu,
-        const std::string& owner);
+  /// `rank`: global id of the device, `memory`: its own.
+  Route(const SparseEmbeddingHashParams& params, const Placement& placement, std::size_t rank,
+        const std::shared_ptr<MemoryResource>& memory, const std::string& owner);
 
   const SparseEmbeddingHashParams& params() const { return params_; }
   const Placement& placement() const { return placement_; }

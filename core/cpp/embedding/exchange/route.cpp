@@ -3,10 +3,10 @@
 
 namespace hugectr {
 
-Route::Route(const SparseEmbeddingHashParams& params, const Placement& placement, GPUResource& gpu,
-             const std::string& owner)
-    : params_(params), placement_(placement), rank_(gpu.get_global_id()) {
-  arena_ = DeviceBuffer2::create(owner + " exchange", DeviceAllocator(gpu.memory_resource()));
+Route::Route(const SparseEmbeddingHashParams& params, const Placement& placement, std::size_t rank,
+             const std::shared_ptr<MemoryResource>& memory, const std::string& owner)
+    : params_(params), placement_(placement), rank_(rank) {
+  arena_ = DeviceBuffer2::create(owner + " exchange", DeviceAllocator(memory));
   if (device_count() > 1) {
     const std::size_t d = params.embedding_vec_size;
     pooled_ = arena_->reserve({pooled_vectors(rank_), d}, params.output_type, "pooled vectors");

@@ -79,16 +79,20 @@ void HashTable::rebuild(const OpContext& context) {
   set_counter(context);
 }
 
-void HashTable::reserve(const OpContext& context, std::size_t keys) {
-  const std::size_t rows = std::min(rows_ + keys, max_rows());
-  row_keys_.grow_to(rows);
-  if (with_slots_) row_slots_.grow_to(rows);
+bool HashTable::make_places(std::size_t rows, std::size_t keys) {
+  const std::size_t most = std::min(rows + keys, max_rows());
+  row_keys_.grow_to(most);
+  if (with_slots_) row_slots_.grow_to(most);
   // All keys may turn out to be new, even those that the budget then refuses.
-  const std::size_t needed = capacity_for(rows_, keys);
-  if (needed <= capacity_) return;
+  const std::size_t needed = capacity_for(rows, keys);
+  if (needed <= capacity_) return false;
   index_.grow_to(needed);
   capacity_ = needed;
-  rebuild(context);
+  return true;
+}
+
+void HashTable::reserve(const OpContext& context, std::size_t keys) {
+  if (make_places(rows_, keys)) rebuild(context);
 }
 
 void HashTable::read_outcome(const OpContext& context) {

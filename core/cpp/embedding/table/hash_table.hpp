@@ -105,6 +105,10 @@ class HCTR_API HashTable {
   /// Rows (n, uint32, on the device; each once, with keys) are free from now on.
   void erase(const OpContext& context, const TensorRef& rows);
 
+  /// Memory for so many rows and a call with as many keys more; returns whether the index is
+  /// another one than before, and lacks the rows.
+  bool make_places(std::size_t rows, std::size_t keys);
+
   State state() const { return {rows_, free_}; }
   /// Rows that were free in a state and have keys since; good until rows are erased.
   TensorRef reused_since(const State& state) const {

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/embedding/lookup/lookup_size.hpp"
+
+#include <numeric>
+
+#include "core/cpp/embedding/exchange/exchange.hpp"
+#include "core/cpp/embedding/lookup/lookup_plan.hpp"
+
+namespace hugectr {
+namespace {
+
+std::size_t bytes_of(const std::shared_ptr<DeviceBuffer2>& arena) {
+  return arena ? arena->size_in_bytes() : 0;
+}
+
+std::size_t all_keys(const BatchKeys& keys, std::size_t samples) {
+  return samples * std::accumulate(keys.of_slot.begin(), keys.of_slot.end(), std::size_t{0});
+}
+
+}  // namespace
+
+std::size_t own_keys(const Placement& placement, std::size_t rank, const BatchKeys& keys,
+                     std::size_t samples) {
+  if (placement.whole_buckets()) return samples * placement.sum_of_slots(rank, keys.of_slot);
+  const std::size_t devices = placement.device_count();
+  return (all_keys(keys, samples) + devices - 1) / devices;
+}
+
+LookupSize size_of_lookup(const SparseEmbeddingHashParams& params, const Placement& placement,
+                          std::size_t rank, const BatchKeys& keys,
+                          const std::shared_ptr<MemoryResource>& memory) {
+  const std::size_t devices = placement.device_count(), slots = placement.slots_of(rank);
+  const bool may_send_rows = devices > 1 && params.exchange != ExchangeType::Pooled;
+  const auto plan_bytes = [&](std::size_t samples, bool train) {
+    TablePlan plan;
+    const std::size_t own = own_keys(placement, rank, keys, samples), buckets = samples * slots;
+    plan.allocate(memory, "", own, buckets, train);
+    if (devices > 1) {
+      plan.allocate_filter(memory, "", params.key_type(), all_keys(keys, samples), buckets,
+                           train && may_send_rows);
+    }
+    if (train && may_send_rows) {
+      plan.unique.reserve_owner(memory, "", own);
+      plan.unique.reserve_asker(memory, "", all_keys(keys, samples) / devices,
+                                samples / devices * params.slot_num);
+    }
+    return bytes_of(plan.arena) + bytes_of(plan.filter_arena) + bytes_of(plan.unique.owner_arena) +
+           bytes_of(plan.unique.asker_arena);
+  };
+  LookupSize size;
+  constexpr std::size_t kTrainPlans = 2;  // one that trains, one that is made
+  if (params.batch_size > 0) size.train_plans = kTrainPlans * plan_bytes(params.batch_size, true);
+  if (keys.evaluates) size.eval_plan = plan_bytes(params.batch_size_eval, false);
+  size.exchange = bytes_of(Route(params, placement, rank, memory, "").arena());
+  if (may_send_rows && params.batch_size > 0) {
+    // Of all tables of a group together (UniqueExchange): requests of own keys, and where those of
+    // the device's samples come.
+    const std::size_t own = own_keys(placement, rank, keys, params.batch_size);
+    const std::size_t come = all_keys(keys, params.batch_size) / devices;
+    size.exchange += sizeof(std::uint32_t) *
+                     (TablePlan::with_reserve(own) + 3 * TablePlan::with_reserve(come));
+  }
+  return size;
+}
+
+}  // namespace hugectr

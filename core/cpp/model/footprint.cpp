@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/model/footprint.hpp"
+
+#include <algorithm>
+
+#include "core/cpp/data/batch_slots.hpp"
+#include "core/cpp/device/device_map.hpp"
+#include "core/cpp/embedding/lookup/lookup_size.hpp"
+#include "core/cpp/embedding/sharded_table.hpp"
+#include "core/cpp/embedding/table/table_size.hpp"
+#include "core/cpp/memory/counting_resource.hpp"
+#include "core/cpp/model/build.hpp"
+#include "core/cpp/model/model_check.hpp"
+#include "core/cpp/model/network_arrays.hpp"
+#include "core/cpp/schedule/passes.hpp"
+
+namespace hugectr {
+namespace {
+
+/// Everything of one device.
+class DeviceFootprint {
+ public:
+  DeviceFootprint(std::size_t process, DeviceId device, std::vector<FootprintEntry>& entries)
+      : process_(process),
+        device_(device),
+        memory_(make_counting_resource(device)),
+        entries_(entries) {}
+
+  void add(const std::string& owner, const std::string& part, std::size_t bytes) {
+    if (bytes > 0) entries_.push_back({process_, to_string(device_), owner, part, bytes});
+  }
+
+  void add_network(const NetworkGraph& graph) {
+    auto arena = DeviceBuffer2::create("network", DeviceAllocator(memory_));
+    for (const NetworkArray& array : network_arrays(graph)) {
+      arena->reserve(array.shape, array.dtype, array.name);
+    }
+    for (const MemoryReportEntry& entry : arena->report()) add("network", entry.name, entry.bytes);
+    const auto activations = [](const StepSchedule& schedule) {
+      return plan_memory(schedule, fusion_enabled()).bytes;
+    };
+    if (graph.trains()) {
+      add("network", "training activations and gradients", activations(graph.train_schedule()));
+    }
+    if (graph.has_eval()) {
+      add("network", "evaluation activations", activations(graph.eval_schedule()));
+    }
+  }
+
+  void add_table(const SparseEmbeddingHashParams& params, const Placement& placement,
+                 std::size_t rank, const BatchKeys& keys, std::size_t rows) {
+    TableSpec spec = table_spec(params, 0);
+    spec.vec_size = placement.columns(rank, params.embedding_vec_size).count;
+    const std::size_t max_rows = row_budget(params, placement, rank).rows;
+    const bool trains = params.batch_size > 0;
+    const std::size_t batch_keys = trains ? own_keys(placement, rank, keys, params.batch_size) : 0;
+    const TableSize size = size_of_table(spec, max_rows, rows, batch_keys, memory_);
+    add(params.name, "index", size.index);
+    add(params.name, "vectors", size.vectors);
+    add(params.name, "optimizer states", size.states);
+    const LookupSize lookup = size_of_lookup(params, placement, rank, keys, memory_);
+    add(params.name, "training plans", lookup.train_plans);
+    add(params.name, "evaluation plan", lookup.eval_plan);
+    add(params.name, "exchange", lookup.exchange);
+  }
+
+  void add_batches(const std::string& part, const InputLayout& layout, std::size_t batch_size,
+                   std::size_t devices, std::size_t batches) {
+    const BatchSlot::DeviceArrays arrays(layout, batch_size, devices, memory_);
+    add("batches", part, batches * arrays.bytes());
+  }
+
+ private:
+  std::size_t process_;
+  DeviceId device_;
+  std::shared_ptr<MemoryResource> memory_;
+  std::vector<FootprintEntry>& entries_;
+};
+
+/// Rows of a table on each device when it has so many, or all that it may have.
+std::vector<std::size_t> rows_by_device(const SparseEmbeddingHashParams& params,
+                                        const Placement& placement,
+                                        const std::optional<std::size_t>& rows) {
+  const std::size_t devices = placement.device_count();
+  std::vector<std::size_t> budgets, shares;
+  for (std::size_t rank = 0; rank < devices; ++rank) {
+    budgets.push_back(row_budget(params, placement, rank).rows);
+    // By slot a device has as large a part of the rows as of the slots.
+    const std::size_t whole = placement.whole_buckets() ? params.slot_num : devices;
+    const std::size_t part = placement.whole_buckets() ? placement.slots_of(rank) : 1;
+    shares.push_back((rows.value_or(0) * part + whole - 1) / whole);
+  }
+  if (!rows) return budgets;
+  for (std::size_t rank = 0; rank < devices; ++rank) {
+    if (budgets[rank] > 0) shares[rank] = std::min(shares[rank], budgets[rank]);
+  }
+  return shares;
+}
+
+BatchKeys keys_of(const SparseInput& input, bool evaluates) {
+  BatchKeys keys{{}, evaluates};
+  for (const int most : input.nnz_per_slot) keys.of_slot.push_back(static_cast<std::size_t>(most));
+  keys.of_slot.resize(input.slot_num, keys.of_slot.empty() ? 1 : keys.of_slot.back());
+  return keys;
+}
+
+std::size_t row_bytes(const SparseEmbeddingHashParams& params) {
+  const RowParts parts = parts_of_row(params.embedding_vec_size, params.opt_params);
+  std::size_t bytes = size_of(params.key_type()) + parts.vec_size * sizeof(float);
+  if (params.identity() == Identity::SlotAndKey) bytes += sizeof(std::uint32_t);
+  for (const std::size_t width : parts.states) bytes += width * sizeof(float);
+  return bytes + (parts.last_step ? sizeof(std::int64_t) : 0);
+}
+
+}  // namespace
+
+Footprint footprint(const SolverSpec& solver, const std::optional<ReaderSpec>& reader,
+                    const ModelSpec& model, const std::vector<std::optional<std::size_t>>& rows) {
+  check_solver(solver);
+  check_model(model);
+  check_parts(solver, reader, model);
+  HCTR_CHECK(rows.empty() || rows.size() == model.embeddings.size(), "footprint: rows of ",
+             rows.size(), " tables were given, the model has ", model.embeddings.size());
+  const std::size_t devices = DeviceMap(solver.vvgpu, 0, solver.device_layout).size();
+  const bool evaluates = !reader || has_eval_data(*reader);
+  const auto graph = make_graph(solver, model, devices, 1, evaluates);
+  const auto params = table_params(solver, model, *graph);
+  const auto inputs = sparse_inputs_of(model);
+  const InputLayout layout = input_layout(solver, model.input);
+
+  Footprint result;
+  std::vector<std::unique_ptr<Placement>> placements;
+  std::vector<std::vector<std::size_t>> counted;
+  for (std::size_t t = 0; t < params.size(); ++t) {
+    placements.push_back(make_placement(params[t].placement_kind(), params[t].slot_num, devices));
+    counted.push_back(
+        rows_by_device(params[t], *placements[t], rows.empty() ? std::nullopt : rows[t]));
+    TableFootprint& table = result.tables.emplace_back();
+    table.name = params[t].name;
+    table.row_bytes = row_bytes(params[t]);
+    for (std::size_t rank = 0; rank < devices; ++rank) {
+      table.rows += counted[t][rank];
+      table.max_rows += row_budget(params[t], *placements[t], rank).rows;
+    }
+  }
+  for (std::size_t process = 0; process < solver.vvgpu.size(); ++process) {
+    const DeviceMap map(solver.vvgpu, process, solver.device_layout);
+    for (std::size_t id = 0; id < map.get_local_size(); ++id) {
+      const std::size_t rank = map.get_global_id(id);
+      DeviceFootprint device(process, {solver.device, map.get_device_list()[id]}, result.entries);
+      device.add_network(*graph);
+      for (std::size_t t = 0; t < params.size(); ++t) {
+        const BatchKeys keys = keys_of(model.input.sparse[inputs[t]], evaluates);
+        device.add_table(params[t], *placements[t], rank, keys, counted[t][rank]);
+      }
+      if (!reader) continue;
+      if (graph->trains()) {
+        const std::size_t batches =
+            reader->resident_batches > 0 ? reader->resident_batches : IDataReader::kSlots;
+        device.add_batches("training", layout, solver.batchsize, devices, batches);
+      }
+      if (graph->has_eval()) {
+        device.add_batches("evaluation", layout, solver.batchsize_eval, devices,
+                           IDataReader::kSlots);
+      }
+    }
+  }
+  return result;
+}
+
+}  // namespace hugectr

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What of a model goes into an export: evaluation's layers and weights, inputs, tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from hugectr.base.errors import InvalidArgument
+from hugectr.export.layers import Layer, write_layer
+from hugectr.export.program import Array, Program, Shape
+from hugectr.vectors.vectors import TableSnapshot
+
+if TYPE_CHECKING:
+    from hugectr._core import LayerSpec, Session
+    from hugectr.spec.embedding import SparseEmbedding
+    from hugectr.spec.reader import Input
+
+#: Of a loss: what makes its logit a probability.
+_PROBABILITY = {"BinaryCrossEntropyLoss": "sigmoid"}
+#: Key of an element that is not there, where samples have less than the most keys.
+PADDING = -1
+
+
+class Exportable(Protocol):
+    """A compiled model, or one that was loaded."""
+
+    @property
+    def session(self) -> Session:
+        """Weights and rows, in the core."""
+        ...
+
+    @property
+    def input(self) -> Input | None:
+        """Label, dense features and sparse inputs."""
+        ...
+
+    @property
+    def embeddings(self) -> list[SparseEmbedding]:
+        """The tables, in the order of the session's."""
+        ...
+
+
+@dataclass(frozen=True)
+class KeyInput:
+    """A sparse input: int64 (batch, slots), or (batch, slots, most) padded with ``PADDING``.
+
+    Attributes
+    ----------
+    name : str
+    slots, most : int
+        Slots of a sample, and the most keys of one of them.
+    """
+
+    name: str
+    slots: int
+    most: int
+
+    @property
+    def shape(self) -> Shape:
+        """Without the batch."""
+        return (self.slots,) if self.most == 1 else (self.slots, self.most)
+
+
+@dataclass(frozen=True)
+class TableImage:
+    """A table: its rows sorted by (slot, key), and how a sample's vectors are combined.
+
+    Attributes
+    ----------
+    name : str
+        Also of its output, (batch, slots, d).
+    keys : KeyInput
+        What it is asked for.
+    size : int
+        Of a vector: d.
+    mean : bool
+        Whether the vectors of a slot are averaged, else added up.
+    rows : TableSnapshot
+    """
+
+    name: str
+    keys: KeyInput
+    size: int
+    mean: bool
+    rows: TableSnapshot
+
+    @property
+    def has_slots(self) -> bool:
+        """Whether a row is of a slot and a key."""
+        return "slot" in self.rows.parts
+
+    def arrays(self) -> dict[str, Array]:
+        """All rows in memory: ``key``, ``vector`` and, where there is one, ``slot``."""
+        blocks = list(self.rows.blocks())
+        parts = self.rows.parts
+        whole = {
+            part: np.concatenate(
+                [np.empty((0, *shape), dtype), *(block[part] for block in blocks)]
+            ).astype(dtype)
+            for part, (dtype, shape) in parts.items()
+        }
+        if (whole["key"] == PADDING).any():
+            raise InvalidArgument(
+                f"export: table {self.name!r} has the key {PADDING}, which stands for no key in an "
+                "export; give it another number"
+            )
+        return whole
+
+    def vector_bytes(self) -> int:
+        """Of all of its vectors."""
+        return 4 * self.size * self.rows.count()
+
+
+@dataclass(frozen=True)
+class ModelImage:
+    """The evaluation of a model.
+
+    Attributes
+    ----------
+    program : Program
+        From dense features and the tables' outputs to ``logit`` and, where the loss tells how,
+        ``probability``; nothing in it that these do not need.
+    dense : str or None
+        Name of the dense features, where the program reads them.
+    logit, probability : str or None
+        Names of the outputs.
+    tables : tuple of TableImage
+        Those the program reads.
+    """
+
+    program: Program
+    dense: str | None
+    logit: str
+    probability: str | None
+    tables: tuple[TableImage, ...]
+
+    @property
+    def keys(self) -> list[KeyInput]:
+        """The sparse inputs, each once."""
+        return list({table.keys.name: table.keys for table in self.tables}.values())
+
+    @property
+    def outputs(self) -> list[str]:
+        """Names of the outputs."""
+        return [self.logit, *([self.probability] if self.probability else [])]
+
+
+def _needed(layers: list[LayerSpec], output: str) -> tuple[list[LayerSpec], set[str]]:
+    """The layers that an output is made by, and the names they read."""
+    wanted, kept = {output}, []
+    for layer in reversed(layers):
+        if wanted & set(layer["tops"]):
+            kept.append(layer)
+            wanted |= set(layer["bottoms"])
+    return kept[::-1], wanted
+
+
+def _weights(session: Session) -> dict[str, Array]:
+    network = session.network
+    weights: dict[str, Array] = {
+        name: network.weight_view(name, 0).copy_to_host() for name in network.weight_names()
+    }
+    for layer, mean, var in network.non_trainables():
+        weights |= {f"{layer}.mean": np.asarray(mean), f"{layer}.var": np.asarray(var)}
+    return weights
+
+
+def _key_inputs(model: Exportable) -> Mapping[str, KeyInput]:
+    assert model.input is not None
+    inputs = {}
+    for sparse in model.input.to_spec()["sparse"]:
+        name, slots = sparse["top_name"], sparse["slot_num"]
+        inputs[name] = KeyInput(name, slots, max([1, *sparse["nnz_per_slot"]]))
+    return inputs
+
+
+def image_of(model: Exportable) -> ModelImage:
+    """The evaluation of a model, in float32 whatever it trains in.
+
+    Parameters
+    ----------
+    model : Model or PredictionModel
+
+    Raises
+    ------
+    InvalidArgument
+        When the model is not compiled, has no loss, or a layer that can not be exported.
+    """
+    session = model.session
+    if model.input is None:
+        raise InvalidArgument("export: the model has no Input")
+    layers = session.network.layers()
+    losses = [layer for layer in layers if layer["type"].endswith("Loss")]
+    if not losses:
+        raise InvalidArgument(
+            "export: the model has no loss, so that nothing says what it predicts"
+        )
+    loss = losses[-1]
+    logit = loss["bottoms"][0]
+    needed, names = _needed([layer for layer in layers if layer not in losses], logit)
+
+    keys = _key_inputs(model)
+    described = model.input.to_spec()
+    inputs: dict[str, Shape] = {}
+    dense = described["dense_name"] if described["dense_dim"] > 0 else None
+    if dense in names:
+        inputs[str(dense)] = (described["dense_dim"],)
+    tables = []
+    for index, embedding in enumerate(model.embeddings):
+        name = embedding.sparse_embedding_name
+        if name not in names:
+            continue
+        read = keys[embedding.bottom_name]
+        size = embedding.embedding_vec_size
+        inputs[name] = (read.slots, size)
+        rows = TableSnapshot(session.table(index), name)
+        tables.append(TableImage(name, read, size, embedding.combiner == "mean", rows))
+
+    program, weights = Program(inputs), _weights(session)
+    for layer in needed:
+        write_layer(
+            Layer(
+                layer["type"],
+                tuple(layer["bottoms"]),
+                tuple(layer["tops"]),
+                layer.get("attributes", {}),
+                weights,
+                program,
+            )
+        )
+    probability = None
+    if op := _PROBABILITY.get(loss["type"]):
+        taken: Any = {*program.shapes, *keys}
+        probability = "probability" if "probability" not in taken else "probability of the loss"
+        program.emit(op, probability, program.shapes[logit], logit)
+    return ModelImage(
+        program, str(dense) if dense in names else None, logit, probability, tuple(tables)
+    )

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Layers that move elements and change none."""
+
+from __future__ import annotations
+
+from math import prod
+
+from hugectr.export.layers.layer import Layer
+
+
+def concat(layer: Layer) -> None:
+    """The bottoms side by side."""
+    axis = int(layer.attributes.get("axis", 1))
+    shape = list(layer.shape())
+    shape[axis - 1] = sum(layer.shape(i)[axis - 1] for i in range(len(layer.bottoms)))
+    layer.result("concat", tuple(shape), *layer.bottoms, axis=axis)
+
+
+def slice_(layer: Layer) -> None:
+    """A top for every range of axis 1."""
+    ranges = layer.attributes["ranges"]
+    for top, begin, end in zip(layer.tops, ranges[::2], ranges[1::2], strict=True):
+        shape = (end - begin, *layer.shape()[1:])
+        whole = (begin, end) == (0, layer.shape()[0])
+        if whole:
+            layer.program.emit("identity", top, shape, layer.bottoms[0])
+        else:
+            layer.program.emit("slice", top, shape, layer.bottoms[0], axis=1, begin=begin, end=end)
+
+
+def reshape(layer: Layer) -> None:
+    """Another shape, or some slots of vectors side by side."""
+    attributes = layer.attributes
+    selected = attributes.get("selected")
+    if selected is not None and selected is not False:
+        slots = list(attributes["selected_slots"] if selected is True else selected)
+        width = layer.shape()[1]
+        taken = layer.emit(
+            "take", "slots", (len(slots), width), layer.bottoms[0], axis=1, indices=slots
+        )
+        flat = (len(slots) * width,)
+        layer.result("reshape", flat, taken, sizes=flat)
+        return
+    steps = int(attributes.get("time_step", 0))
+    size = int(attributes.get("leading_dim", 0)) or prod(layer.shape()) // max(1, steps)
+    shape = tuple(int(n) for n in attributes.get("shape", ())[1:])
+    shape = shape or ((steps, size) if steps > 0 else (size,))
+    layer.result("reshape", shape, layer.bottoms[0], sizes=shape)
+
+
+def reduce_sum(layer: Layer) -> None:
+    """Sum along an axis, which stays with size 1."""
+    axis = int(layer.attributes.get("axis", 1))
+    shape = list(layer.shape())
+    shape[axis - 1] = 1
+    layer.result("sum", tuple(shape), layer.bottoms[0], axis=axis)

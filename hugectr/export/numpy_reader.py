@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads the tables of an export of hugectr: keys in, vectors out. Needs NumPy and nothing else.
+
+>>> tables = Tables("folder")                                                  # doctest: +SKIP
+>>> tables.vectors({"keys": keys})       # table -> float32 (batch, slots, d)  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+
+class Tables:
+    """The tables of a folder; keys in memory, vectors mapped.
+
+    Parameters
+    ----------
+    folder : path
+        With ``tables.json`` and, for each table, ``<table>.key.npy`` and ``<table>.vector.npy``.
+    """
+
+    def __init__(self, folder: Any) -> None:
+        folder = Path(folder)
+        described = json.loads((folder / "tables.json").read_text())
+        if described["version"] != 1:
+            raise ValueError(f"{folder}: tables of version {described['version']}, known is 1")
+        self.padding = described["padding"]
+        self.tables = described["tables"]
+        self._rows: dict[str, dict[str, Any]] = {}
+        for name, table in self.tables.items():
+            parts = ["key", "slot"] if table["rows_of_slots"] else ["key"]
+            arrays = {p: np.load(folder / f"{name}.{p}.npy", allow_pickle=False) for p in parts}
+            # An empty file can not be mapped.
+            file = folder / f"{name}.vector.npy"
+            mapped: Any = "r" if table["rows"] else None
+            arrays["vector"] = np.load(file, mmap_mode=mapped, allow_pickle=False)
+            self._rows[name] = arrays
+
+    def vectors(self, keys: dict[str, Any]) -> dict[str, Any]:
+        """What each table gives for a batch.
+
+        Parameters
+        ----------
+        keys : dict
+            Name of a sparse input -> ints (batch, slots), or (batch, slots, most) padded with -1.
+
+        Returns
+        -------
+        dict
+            Table -> float32 (batch, slots, d): sum or mean of each slot's vectors, zeros for keys
+            without a row.
+        """
+        return {name: self.lookup(name, keys[table["keys"]]) for name, table in self.tables.items()}
+
+    def lookup(self, name: str, keys: Any) -> Any:
+        """What one table gives, as ``vectors``."""
+        table = self.tables[name]
+        asked = np.asarray(keys, np.int64)
+        if asked.ndim not in (2, 3) or asked.shape[1] != table["slots"]:
+            raise ValueError(
+                f"table {name!r}: keys must have shape (batch, {table['slots']}) or "
+                f"(batch, {table['slots']}, most), found {asked.shape}"
+            )
+        asked = asked.reshape(*asked.shape[:2], -1)
+        rows, found = self.rows(name, asked)
+        vectors = np.zeros((*asked.shape, table["size"]), np.float32)
+        vectors[found] = self._rows[name]["vector"][rows[found]]
+        total = vectors.sum(axis=2, dtype=np.float32)
+        if table["combiner"] == "mean":
+            total /= np.maximum((asked != self.padding).sum(axis=2), 1)[..., None]
+        return total.astype(np.float32)
+
+    def rows(self, name: str, keys: Any) -> tuple[Any, Any]:
+        """Row numbers of keys (batch, slots, most), and which of them have a row."""
+        own = self._rows[name]
+        rows, found = np.zeros(keys.shape, np.int64), np.zeros(keys.shape, bool)
+        count = keys.shape[1]
+        ranges = [(slice(None), 0, len(own["key"]))]
+        if "slot" in own:
+            bounds = np.searchsorted(own["slot"], np.arange(count + 1, dtype=np.uint64))
+            ranges = [(slice(i, i + 1), int(bounds[i]), int(bounds[i + 1])) for i in range(count)]
+        for place, first, last in ranges:
+            if first == last:
+                continue
+            part, asked = own["key"][first:last], keys[:, place]
+            at = np.minimum(np.searchsorted(part, asked), last - first - 1)
+            rows[:, place], found[:, place] = first + at, part[at] == asked
+        return rows, found

@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ONNX files: the dense network, with the tables in it or beside it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hugectr.base.arguments import check_choice
+from hugectr.base.errors import InvalidArgument
+from hugectr.export.image import Exportable, ModelImage, image_of
+from hugectr.export.onnx_tables import add_table
+from hugectr.export.program import Program, Step
+from hugectr.export.tables_beside import write_tables_beside
+from hugectr.vectors.table_files import whole_file
+
+#: The operators of this and later versions of ONNX.
+_OPSET, _ML_OPSET, _IR_VERSION = 17, 2, 8
+#: An ONNX file can not be larger than 2 GiB.
+_MOST_INSIDE = 1 << 30
+TABLES = ("auto", "inside", "beside")
+
+_SAME_NAME = {
+    "add": "Add",
+    "subtract": "Sub",
+    "multiply": "Mul",
+    "matmul": "MatMul",
+    "identity": "Identity",
+    "relu": "Relu",
+    "sigmoid": "Sigmoid",
+    "tanh": "Tanh",
+    "softplus": "Softplus",
+}
+
+
+class OnnxGraph:
+    """An ONNX graph under way: nodes and the constants they need."""
+
+    def __init__(self) -> None:
+        import onnx  # type: ignore[import-not-found]
+
+        self._onnx = onnx
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+
+    def constant(self, name: str, values: Any) -> str:
+        """A constant; its name must be new."""
+        self.constants.append(self._onnx.numpy_helper.from_array(np.asarray(values), name))
+        return name
+
+    def node(self, op: str, inputs: list[str], output: str, domain: str = "", **values: Any) -> str:
+        """An operator with one output."""
+        make = self._onnx.helper.make_node
+        self.nodes.append(make(op, inputs, [output], name=output, domain=domain, **values))
+        return output
+
+
+def _concat(graph: OnnxGraph, step: Step, program: Program) -> None:
+    graph.node("Concat", list(step.inputs), step.output, axis=step.attributes["axis"])
+
+
+def _slice(graph: OnnxGraph, step: Step, program: Program) -> None:
+    places = [
+        graph.constant(f"{step.output}:{what}", np.array([step.attributes[what]], np.int64))
+        for what in ("begin", "end", "axis")
+    ]
+    graph.node("Slice", [*step.inputs, *places], step.output)
+
+
+def _take(graph: OnnxGraph, step: Step, program: Program) -> None:
+    indices = np.array(step.attributes["indices"], np.int64)
+    name = graph.constant(f"{step.output}:indices", indices)
+    graph.node("Gather", [*step.inputs, name], step.output, axis=step.attributes["axis"])
+
+
+def _reshape(graph: OnnxGraph, step: Step, program: Program) -> None:
+    shape = np.array([-1, *step.attributes["sizes"]], np.int64)
+    name = graph.constant(f"{step.output}:shape", shape)
+    graph.node("Reshape", [*step.inputs, name], step.output)
+
+
+def _sum(graph: OnnxGraph, step: Step, program: Program) -> None:
+    axes = graph.constant(f"{step.output}:axes", np.array([step.attributes["axis"]], np.int64))
+    graph.node("ReduceSum", [*step.inputs, axes], step.output, keepdims=1)
+
+
+def _sum_before(graph: OnnxGraph, step: Step, program: Program) -> None:
+    axis = graph.constant(f"{step.output}:axis", np.array(1, np.int64))
+    graph.node("CumSum", [*step.inputs, axis], step.output, exclusive=1)
+
+
+def _pad(graph: OnnxGraph, step: Step, program: Program) -> None:
+    dims = len(program.shapes[step.output]) + 1
+    pads = np.zeros(2 * dims, np.int64)
+    pads[-1] = step.attributes["count"]
+    graph.node("Pad", [*step.inputs, graph.constant(f"{step.output}:pads", pads)], step.output)
+
+
+def _transpose(graph: OnnxGraph, step: Step, program: Program) -> None:
+    order = list(range(len(program.shapes[step.output]) + 1))
+    order[-2:] = order[-1], order[-2]
+    graph.node("Transpose", list(step.inputs), step.output, perm=order)
+
+
+def _elu(graph: OnnxGraph, step: Step, program: Program) -> None:
+    graph.node("Elu", list(step.inputs), step.output, alpha=step.attributes["alpha"])
+
+
+#: Operation of a program -> what writes it.
+OPERATORS: dict[str, Callable[[OnnxGraph, Step, Program], None]] = {
+    "concat": _concat,
+    "elu": _elu,
+    "pad": _pad,
+    "reshape": _reshape,
+    "slice": _slice,
+    "sum": _sum,
+    "sum_before": _sum_before,
+    "take": _take,
+    "transpose": _transpose,
+}
+
+
+def _add_program(graph: OnnxGraph, program: Program) -> None:
+    for name, values in program.constants.items():
+        graph.constant(name, values)
+    for step in program.steps:
+        if step.op in _SAME_NAME:
+            graph.node(_SAME_NAME[step.op], list(step.inputs), step.output)
+        else:
+            OPERATORS[step.op](graph, step, program)
+
+
+def _model(image: ModelImage, inside: bool) -> Any:
+    import onnx
+    from onnx import TensorProto, helper
+
+    graph, program = OnnxGraph(), image.program
+    inputs = []
+    if image.dense:
+        shape = ["batch", *program.inputs[image.dense]]
+        inputs.append(helper.make_tensor_value_info(image.dense, TensorProto.FLOAT, shape))
+    if inside:
+        for keys in image.keys:
+            shape = ["batch", *keys.shape]
+            inputs.append(helper.make_tensor_value_info(keys.name, TensorProto.INT64, shape))
+        for table in image.tables:
+            add_table(graph, table)
+    else:
+        for table in image.tables:
+            shape = ["batch", *program.inputs[table.name]]
+            inputs.append(helper.make_tensor_value_info(table.name, TensorProto.FLOAT, shape))
+    _add_program(graph, program)
+    outputs = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", *program.shapes[name]])
+        for name in image.outputs
+    ]
+    made = helper.make_model(
+        helper.make_graph(graph.nodes, "hugectr", inputs, outputs, graph.constants),
+        opset_imports=[
+            helper.make_opsetid("", _OPSET),
+            helper.make_opsetid("ai.onnx.ml", _ML_OPSET),
+        ],
+        producer_name="hugectr",
+        ir_version=_IR_VERSION,
+    )
+    onnx.checker.check_model(made)
+    return made
+
+
+def _need_onnx() -> None:
+    try:
+        import onnx  # noqa: F401
+    except ImportError as error:
+        raise InvalidArgument(
+            "export to ONNX needs the package onnx: pip install 'hugectr[onnx]'"
+        ) from error
+
+
+def to_onnx(model: Exportable, path: str | os.PathLike[str], tables: str = "auto") -> Path:
+    """Write a model's evaluation as ONNX, in float32.
+
+    Parameters
+    ----------
+    model : Model or PredictionModel
+    path : path
+        The file; where tables lie beside it, a folder.
+    tables : {"auto", "inside", "beside"}
+        ``"inside"``: one file, which takes keys: int64 (batch, slots), or (batch, slots, most)
+        padded with -1 where a slot may have several. ``"beside"``: a folder with ``dense.onnx``,
+        which takes each table's vectors, the tables as ``.npy``, and ``reader.py``, which needs
+        NumPy alone and turns keys into those vectors. ``"auto"``: inside up to 1 GiB of vectors.
+
+    Returns
+    -------
+    Path
+        The file, or the folder.
+
+    Raises
+    ------
+    InvalidArgument
+        When the package onnx is missing, the model has no loss or a layer that can not be exported,
+        or its tables do not fit into a file.
+    OSError
+        When it can not be written.
+
+    Notes
+    -----
+    Outputs are the logit, under the name of its tensor, and ``probability``. Keys without a row,
+    padding too, count as zeros, as in evaluation.
+    """
+    _need_onnx()
+    check_choice("to_onnx: tables", tables, TABLES)
+    image, target = image_of(model), Path(path)
+    size = sum(table.vector_bytes() for table in image.tables)
+    if tables == "inside" and size > _MOST_INSIDE:
+        raise InvalidArgument(
+            f"to_onnx: the tables have {size:,} bytes of vectors, and an ONNX file holds 2 GiB at "
+            "most: take tables='beside'"
+        )
+    inside = tables == "inside" or (tables == "auto" and size <= _MOST_INSIDE)
+    data = _model(image, inside).SerializeToString()
+    file = target if inside else target / "dense.onnx"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(file) as partial:
+        partial.write_bytes(data)
+    if not inside:
+        write_tables_beside(target, image)
+    return target

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables beside a network: NumPy's files, a description, and a reader."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from hugectr.export import numpy_reader
+from hugectr.export.image import PADDING, ModelImage
+from hugectr.vectors.table_files import whole_file, write_numpy
+
+DESCRIPTION = "tables.json"
+
+
+def write_tables_beside(folder: Path, image: ModelImage) -> None:
+    """Write ``<table>.<part>.npy``, ``tables.json`` and ``reader.py`` into a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    described = {}
+    for table in image.tables:
+        write_numpy(folder, table.rows)
+        described[table.name] = {
+            "keys": table.keys.name,
+            "slots": table.keys.slots,
+            "size": table.size,
+            "combiner": "mean" if table.mean else "sum",
+            "rows": table.rows.count(),
+            "rows_of_slots": table.has_slots,
+        }
+    text = json.dumps({"version": 1, "padding": PADDING, "tables": described}, indent=2)
+    with whole_file(folder / DESCRIPTION) as partial:
+        partial.write_text(text)
+    with whole_file(folder / "reader.py") as partial:
+        partial.write_text(Path(numpy_reader.__file__).read_text())

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+# mypy: ignore-errors
+"""What every exported PyTorch module begins with, below the cut: it is copied, never imported."""
+
+# --- cut ---
+import json
+from itertools import pairwise
+from pathlib import Path  # noqa: F401 - what is written below uses it
+
+import numpy as np
+import torch
+from torch.nn import functional  # noqa: F401
+
+
+def softplus(x):
+    """log(1 + e^x) without overflow, and without the straight line of torch's above 20."""
+    return x.clamp(min=0) + torch.log1p(torch.exp(-x.abs()))
+
+
+class Table(torch.nn.Module):
+    """Keys (batch, slots[, most]), padded with -1, -> vectors (batch, slots, d) of each slot."""
+
+    def __init__(self, described, padding, key, vector, slot=None):
+        super().__init__()
+        self.mean, self.padding = described["combiner"] == "mean", padding
+        self.ranges = [(0, len(key))]
+        if slot is not None:
+            numbers = np.arange(described["slots"] + 1, dtype=np.uint64)
+            bounds = np.searchsorted(slot, numbers).tolist()
+            self.ranges = list(pairwise(bounds))
+        self.register_buffer("keys", torch.from_numpy(np.array(key)))
+        nothing = np.zeros((1, described["size"]), np.float32)  # of keys without a row
+        whole = torch.from_numpy(np.concatenate([vector, nothing]))
+        self.vectors = torch.nn.Embedding.from_pretrained(whole, freeze=False, padding_idx=len(key))
+
+    def rows(self, keys, first, last):
+        """Row numbers of keys among rows first .. last - 1; that of zeros where there is none."""
+        none = torch.full_like(keys, len(self.keys))
+        if first == last:
+            return none
+        own = self.keys[first:last]
+        at = torch.searchsorted(own, keys.contiguous()).clamp(max=last - first - 1)
+        return torch.where(own[at] == keys, at + first, none)
+
+    def forward(self, keys):
+        asked = keys.reshape(keys.shape[0], keys.shape[1], -1)
+        if len(self.ranges) == 1 and asked.shape[1] != 1:
+            rows = self.rows(asked, *self.ranges[0])
+        else:
+            parts = [self.rows(asked[:, i : i + 1], *r) for i, r in enumerate(self.ranges)]
+            rows = torch.cat(parts, 1)
+        total = self.vectors(rows).sum(2)
+        if not self.mean:
+            return total
+        return total / (asked != self.padding).sum(2, keepdim=True).clamp(min=1)
+
+
+class Model(torch.nn.Module):
+    """Dense features (float32) and keys (int64) by name -> outputs by name."""
+
+    def __init__(self, network, tables, dense):
+        super().__init__()
+        self.network, self.dense = network, dense
+        self.names = list(tables)
+        self.tables = torch.nn.ModuleList([module for _, module in tables.values()])
+        self.asked = [keys for keys, _ in tables.values()]
+
+    def forward(self, inputs):
+        values = {} if self.dense is None else {self.dense: inputs[self.dense]}
+        for name, keys, table in zip(self.names, self.asked, self.tables, strict=True):
+            values[name] = table(inputs[keys])
+        return self.network(values)
+
+
+def read_model(folder, make_network):
+    """The model of a folder, in evaluation mode."""
+    described = json.loads((folder / "network.json").read_text())
+    with np.load(folder / "weights.npz", allow_pickle=False) as weights:
+        network = make_network([weights[f"w{i}"] for i in range(len(described["weights"]))])
+    told = json.loads((folder / "tables.json").read_text())
+    tables = {}
+    for name, table in told["tables"].items():
+        parts = ["key", "vector", *(["slot"] if table["rows_of_slots"] else [])]
+        arrays = {p: np.load(folder / f"{name}.{p}.npy", allow_pickle=False) for p in parts}
+        tables[name] = (table["keys"], Table(table, told["padding"], **arrays))
+    return Model(network, tables, described["dense"]).eval()

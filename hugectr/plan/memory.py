@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bytes of a model, by device and by what they are for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class MemoryEntry:
+    """Bytes of one part on one device.
+
+    Attributes
+    ----------
+    process : int
+        Of the job, whose device it is.
+    device : str
+        As it is called there: ``"cuda:0"``.
+    owner : str
+        A table's name, ``"network"`` or ``"batches"``.
+    part : str
+        Of it: ``"index"``, ``"vectors"``, ``"optimizer states"``, ``"dense weights"``, ...
+    bytes : int
+    """
+
+    process: int
+    device: str
+    owner: str
+    part: str
+    bytes: int
+
+
+@dataclass(frozen=True)
+class TableRows:
+    """The rows of a table that are counted.
+
+    Attributes
+    ----------
+    name : str
+    rows : int
+        Counted, all devices together.
+    max_rows : int or None
+        That it may have, all devices together; None: as many as memory takes.
+    row_bytes : int
+        Of each: key, vector, optimizer states; its place in the index is 16 to 43 bytes more.
+    """
+
+    name: str
+    rows: int
+    max_rows: int | None
+    row_bytes: int
+
+
+@dataclass(frozen=True)
+class MemoryPlan:
+    """Bytes that a model takes for itself on its devices.
+
+    Counted by the code that takes them. Not in it: what a GPU's driver and libraries take for
+    themselves (some hundred MiB a device), memory of the host that reading needs, and copies while
+    a checkpoint is written. A table that grows may hold an eighth more than its rows need, but
+    never more than its budget.
+
+    Attributes
+    ----------
+    entries : tuple of MemoryEntry
+    tables : tuple of TableRows
+    """
+
+    entries: tuple[MemoryEntry, ...]
+    tables: tuple[TableRows, ...]
+
+    @classmethod
+    def of(
+        cls,
+        entries: Iterable[tuple[int, str, str, str, int]],
+        tables: Iterable[tuple[str, int, int, int]],
+    ) -> MemoryPlan:
+        """From what the core has counted."""
+        return cls(
+            tuple(MemoryEntry(*entry) for entry in entries),
+            tuple(TableRows(name, rows, most or None, size) for name, rows, most, size in tables),
+        )
+
+    @property
+    def bytes(self) -> int:
+        """All of them, on all devices."""
+        return sum(entry.bytes for entry in self.entries)
+
+    @property
+    def by_device(self) -> dict[str, int]:
+        """Bytes of each device; in a job of several processes ``"0/cuda:1"`` is of process 0."""
+        return self._sums(self._place)
+
+    @property
+    def by_owner(self) -> dict[str, int]:
+        """Bytes of each table, of the network and of batches, on all devices."""
+        return self._sums(lambda entry: entry.owner)
+
+    def by_part(self, owner: str) -> dict[str, int]:
+        """Bytes of the parts of one owner, on all devices."""
+        own = [entry for entry in self.entries if entry.owner == owner]
+        return _sums(own, lambda entry: entry.part)
+
+    def _place(self, entry: MemoryEntry) -> str:
+        several = any(other.process > 0 for other in self.entries)
+        return f"{entry.process}/{entry.device}" if several else entry.device
+
+    def _sums(self, name: Any) -> dict[str, int]:
+        return _sums(self.entries, name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values."""
+        return {
+            "bytes": self.bytes,
+            "by_device": self.by_device,
+            "entries": [asdict(entry) for entry in self.entries],
+            "tables": [asdict(table) for table in self.tables],
+        }
+
+    def __str__(self) -> str:
+        """A table of owners and parts, then the devices, then what is known of rows."""
+        lines = []
+        for owner, total in self.by_owner.items():
+            lines.append((owner, total))
+            lines += [(f"  {part}", size) for part, size in self.by_part(owner).items()]
+        several = len(self.by_device) > 1
+        lines.append(("all devices" if several else next(iter(self.by_device)), self.bytes))
+        if several:
+            lines += [(f"  {device}", size) for device, size in self.by_device.items()]
+        wide = max(len(name) for name, _ in lines)
+        text = [f"{name.ljust(wide)}  {_size(size):>10}" for name, size in lines]
+        for table in self.tables:
+            known = f"table {table.name!r}: {table.rows:,} rows of {table.row_bytes} bytes counted"
+            most = "no bound" if table.max_rows is None else f"at most {table.max_rows:,}"
+            text.append(f"{known}, {most}")
+        return "\n".join(text)
+
+
+def _sums(entries: Iterable[MemoryEntry], name: Any) -> dict[str, int]:
+    sums: dict[str, int] = {}
+    for entry in entries:
+        sums[name(entry)] = sums.get(name(entry), 0) + entry.bytes
+    return sums
+
+
+def _size(count: int) -> str:
+    """Bytes for people."""
+    size = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024:
+            return f"{size:.0f} B" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.2f} TiB"

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models of every layer type with random weights, what evaluation says of a batch, and its keys."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+import hugectr
+from hugectr.data import MemoryDataset
+
+SLOTS, DENSE, SIZE, BATCH = 3, 5, 6, 48
+
+#: type, bottoms, tops, parameters; each net ends in "logit" and reads "emb" and "dense".
+EVERY_LAYER = [
+    ("Reshape", ["emb"], ["flat"], {"leading_dim": SLOTS * SIZE}),
+    ("Reshape", ["emb"], ["picked"], {"selected": True, "selected_slots": [2, 0]}),
+    ("Reshape", ["flat"], ["steps"], {"time_step": SLOTS, "leading_dim": SIZE}),
+    ("InnerProduct", ["steps"], ["by_step"], {"num_output": 4}),
+    ("ReduceSum", ["by_step"], ["over_steps"], {"axis": 1}),
+    ("Reshape", ["over_steps"], ["step_sum"], {"leading_dim": 4}),
+    ("BatchNorm", ["dense"], ["norm"], {"factor": 0.3, "eps": 1e-4}),
+    ("WeightMultiply", ["norm"], ["weighted"], {"weight_dims": [DENSE, SIZE]}),
+    ("FmOrder2", ["weighted"], ["pairs"], {"out_dim": SIZE}),
+    ("InnerProduct", ["norm"], ["bottom"], {"num_output": SIZE}),
+    ("ELU", ["bottom"], ["bottom_elu"], {"elu_alpha": 0.7}),
+    ("Interaction", ["bottom_elu", "emb"], ["crossed"], {}),
+    ("Concat", ["flat", "norm"], ["both"], {}),
+    ("Slice", ["both"], ["left", "right"], {"ranges": [(0, 9), (6, 23)]}),
+    ("MultiCross", ["left"], ["cross"], {"num_layers": 3}),
+    ("MultiCross", ["right"], ["cross2"], {"num_layers": 2, "projection_dim": 4}),
+    ("Tanh", ["cross"], ["cross_tanh"], {}),
+    ("Softplus", ["cross2"], ["cross2_soft"], {}),
+    ("Dropout", ["cross2_soft"], ["dropped"], {"dropout_rate": 0.4}),
+    ("Cast", ["dropped"], ["cast"], {}),
+    ("Sigmoid", ["crossed"], ["gate"], {}),
+    ("DotProduct", ["crossed", "gate"], ["gated"], {}),
+    ("ElementwiseMultiply", ["pairs", "bottom_elu", "bottom"], ["product"], {}),
+    ("ReLU", ["picked"], ["picked_relu"], {}),
+    ("Concat", ["gated", "cross_tanh", "cast", "product", "picked_relu", "step_sum"], ["all"], {}),
+    ("InnerProduct", ["all"], ["deep"], {"num_output": 1}),
+    ("ReduceSum", ["product"], ["wide"], {"axis": 1}),
+    ("Add", ["deep", "wide"], ["logit"], {}),
+]
+TOWER = [
+    ("Reshape", ["emb"], ["flat"], {"leading_dim": SLOTS * SIZE}),
+    ("Concat", ["flat", "dense"], ["x"], {}),
+    ("InnerProduct", ["x"], ["fc"], {"num_output": 8}),
+    ("ReLU", ["fc"], ["relu"], {}),
+    ("InnerProduct", ["relu"], ["logit"], {"num_output": 1}),
+]
+
+
+@dataclass
+class Example:
+    """A trained model, a batch for its exports, and what evaluation makes of it."""
+
+    model: hugectr.Model
+    keys: np.ndarray  # (batch, slots), or (batch, slots, most) padded with -1
+    dense: np.ndarray
+    logit: np.ndarray
+    vectors: np.ndarray  # (batch, slots, size) of table "emb"
+
+    @property
+    def probability(self):
+        return 1 / (1 + np.exp(-self.logit.astype(np.float64)))
+
+    @property
+    def inputs(self):
+        return {"dense": self.dense, "keys": self.keys}
+
+
+def _data(rng, most, first_key):
+    """Samples and the same keys as a padded array; keys from `first_key` on are unseen ones."""
+    label = rng.integers(0, 2, (BATCH, 1)).astype(np.float32)
+    dense = rng.normal(3, 2, (BATCH, DENSE)).astype(np.float32)
+    counts = (
+        np.ones((BATCH, SLOTS), int) if most == 1 else rng.integers(0, most + 1, (BATCH, SLOTS))
+    )
+    padded = rng.integers(first_key, first_key + 40, (BATCH, SLOTS, most))
+    padded[np.arange(most) >= counts[..., None]] = -1
+    offsets = np.concatenate([[0], counts.reshape(-1).cumsum()])
+    sparse = {"keys": (padded[padded != -1], offsets)}
+    keys = padded[..., 0] if most == 1 else padded
+    return MemoryDataset(label, dense, sparse), keys
+
+
+def example(layers, embedding="Distributed", most=1, combiner="sum", seed=0, steps=4, i64=True):
+    """Train a few steps, evaluate one batch in which some keys were never seen."""
+    rng = np.random.default_rng(seed)
+    train, _ = _data(rng, most, 0)
+    test, keys = _data(rng, most, 20)
+    solver = hugectr.CreateSolver(
+        batchsize=BATCH, batchsize_eval=BATCH, max_eval_batches=1, lr=0.02, seed=seed + 1,
+        i64_input_key=i64, vvgpu=[[0]],
+    )  # fmt: skip
+    reader = hugectr.DataReaderParams(hugectr.DataReaderType_t.Norm, train, eval_source=test)
+    optimizer = hugectr.CreateOptimizer(hugectr.Optimizer_t.Adam, hugectr.Update_t.Local)
+    model = hugectr.Model(solver, reader, optimizer)
+    sparse = hugectr.DataReaderSparseParam("keys", most, most == 1, SLOTS)
+    model.add(hugectr.Input(1, "label", DENSE, "dense", [sparse]))
+    kind = hugectr.Embedding_t[f"{embedding}SlotSparseEmbeddingHash"]
+    model.add(hugectr.SparseEmbedding(kind, 1, SIZE, combiner, "emb", "keys"))
+    for name, bottoms, tops, parameters in layers:
+        model.add(hugectr.DenseLayer(hugectr.Layer_t[name], bottoms, tops, **parameters))
+    loss = hugectr.Layer_t.BinaryCrossEntropyLoss
+    model.add(hugectr.DenseLayer(loss, ["logit", "label"], ["loss"]))
+    model.compile()
+    weights = np.asarray(model.session.network.dense_weights())
+    model.set_dense_weights((weights + rng.normal(0, 0.2, weights.shape)).astype(np.float32))
+    for _ in range(steps):
+        model.train()
+    model.eval()
+    evaluation = hugectr.Tensor_t.Evaluate
+    return Example(
+        model,
+        keys,
+        np.asarray(test.dense),
+        model.check_out_tensor("logit", evaluation),
+        model.check_out_tensor("emb", evaluation),
+    )

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs of hugectr.export, run with NumPy: what any of their formats must give."""
+
+import numpy as np
+
+
+def _pad(x, count):
+    return np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, count)])
+
+
+OPERATIONS = {
+    "add": lambda a, b: a + b,
+    "subtract": lambda a, b: a - b,
+    "multiply": lambda a, b: a * b,
+    "matmul": lambda a, b: a @ b,
+    "transpose": lambda x: x.swapaxes(-1, -2),
+    "concat": lambda *xs, axis: np.concatenate(xs, axis),
+    "slice": lambda x, axis, begin, end: x.take(np.arange(begin, end), axis),
+    "take": lambda x, axis, indices: x.take(indices, axis),
+    "reshape": lambda x, sizes: x.reshape(-1, *sizes),
+    "sum": lambda x, axis: x.sum(axis, keepdims=True),
+    "sum_before": lambda x: np.cumsum(x, 1) - x,
+    "pad": _pad,
+    "identity": lambda x: x,
+    "relu": lambda x: np.maximum(x, 0),
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "tanh": np.tanh,
+    "softplus": lambda x: np.logaddexp(x, 0),
+    "elu": lambda x, alpha: np.where(x > 0, x, alpha * np.expm1(x)),
+}
+
+
+def run(program, inputs):
+    """Every tensor of a program by name, in float64."""
+    values = {name: np.asarray(inputs[name], np.float64) for name in program.inputs}
+    values |= {name: array.astype(np.float64) for name, array in program.constants.items()}
+    for step in program.steps:
+        made = OPERATIONS[step.op](*(values[name] for name in step.inputs), **step.attributes)
+        assert made.shape[1:] == program.shapes[step.output], step
+        values[step.output] = made
+    return values
