@@ -82,7 +82,7 @@ class TrainingSizes:
 
 
 #: Batches of an epoch that a batch size aims at, and its bounds. Fewer steps leave weights far from
-#: where they end; in batches below 128 a step costs more than its samples, and beyond 8,192 Adam
+#: where they end; in batches below 64 a step costs more than its samples, and beyond 8,192 Adam
 #: needs another learning rate.
 _STEPS, _LEAST_BATCH, _MOST_BATCH = 128, 64, 8192
 #: Rows below which an evaluation an epoch is enough. Above, the best model often lies within the

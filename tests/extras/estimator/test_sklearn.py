@@ -29,7 +29,7 @@ EXPECTED_TO_FAIL = {
 }
 #: What scikit-learn itself leaves out here.
 SKIPPED = {"check_array_api_input"}  # SCIPY_ARRAY_API is not set
-QUICK: dict[str, Any] = {"random_state": 1, "epochs": 4, "hidden": (16,)}
+QUICK: dict[str, Any] = {"random_state": 1, "epochs": 4, "hidden": (16,), "learning_rate": 0.01}
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +116,7 @@ def test_columns_of_pandas(frame: pd.DataFrame, kind: str) -> None:
 def test_polars(frame: pd.DataFrame) -> None:
     import polars
 
-    x = polars.DataFrame({"city": frame["city"].tolist(), "age": frame["age"].tolist()})
+    x = polars.DataFrame({"city": [v if isinstance(v, str) else None for v in frame["city"]], "age": frame["age"].tolist()})
     plain = CTRClassifier(**QUICK).fit({c: frame[c].tolist() for c in x.columns}, frame["clicked"])
     model = CTRClassifier(**QUICK).fit(x, frame["clicked"])
     assert model.predict_proba(x).tobytes() == plain.predict_proba(x).tobytes()

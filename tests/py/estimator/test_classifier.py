@@ -20,7 +20,7 @@ from hugectr.estimator.archive import from_bytes
 
 COLUMNS = clicks(2400)
 TRAIN, TEST = part(COLUMNS, 0, 2000), part(COLUMNS, 2000, 2400)
-QUICK: dict[str, Any] = {"random_state": 3, "epochs": 6, "hidden": (16,)}
+QUICK: dict[str, Any] = {"random_state": 3, "epochs": 6, "hidden": (16,), "learning_rate": 0.01}
 
 
 @pytest.fixture(scope="module")
