@@ -14,7 +14,6 @@ from hugectr.base.arguments import check_bool, check_float, check_int
 from hugectr.base.errors import InvalidArgument
 from hugectr.callbacks.callback import Callback
 from hugectr.data.schema import EncodedData, Schema
-from hugectr.estimator.fitted import Fitted
 from hugectr.estimator.features import (
     Features,
     check_columns,
@@ -22,6 +21,7 @@ from hugectr.estimator.features import (
     labels_of,
     weights_of,
 )
+from hugectr.estimator.fitted import Fitted
 from hugectr.estimator.labels import class_weights, classes_of, held_out, positives
 from hugectr.estimator.parameters import Parameters, not_fitted, seed_of
 from hugectr.estimator.schemas import check_schema, inferred
@@ -356,9 +356,7 @@ def _product(one: Floats | None, other: Floats | None) -> Floats | None:
     return one * other
 
 
-def _weighed(
-    data: EncodedData, weight: Floats | None, rows: npt.NDArray[np.bool_]
-) -> EncodedData:
+def _weighed(data: EncodedData, weight: Floats | None, rows: npt.NDArray[np.bool_]) -> EncodedData:
     if weight is None:
         return data
     return replace(data, weight=_product(weight[rows], data.weight))

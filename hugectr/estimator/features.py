@@ -161,7 +161,9 @@ def _without_views(table: pa.Table) -> pa.Table:
     return table
 
 
-def labels_of(where: str, labels: Any, features: Features) -> tuple[npt.NDArray[Any], str, Features]:
+def labels_of(
+    where: str, labels: Any, features: Features
+) -> tuple[npt.NDArray[Any], str, Features]:
     """Labels by row, the name of their column, and the features without it.
 
     Parameters

@@ -46,9 +46,7 @@ class Network:
                 "schema to see why); name some as categorical= or dense="
             )
         sparse = [
-            DataReaderSparseParam(
-                one.name, one.nnz_per_slot, one.is_fixed_length, len(one.fields)
-            )
+            DataReaderSparseParam(one.name, one.nnz_per_slot, one.is_fixed_length, len(one.fields))
             for one in inputs.sparse
         ]
         model.add(Input(1, "label", len(inputs.dense), "dense", sparse))
@@ -115,9 +113,7 @@ class Network:
         for name, slots in self.lookups(d + 1, part):
             rows = self.layer("Reshape", [name], f"{name}/rows", leading_dim=d + 1)
             tops = [f"{name}/v", f"{name}/w"]
-            self._model.add(
-                DenseLayer(Layer_t.Slice, [rows], tops, ranges=[(0, d), (d, d + 1)])
-            )
+            self._model.add(DenseLayer(Layer_t.Slice, [rows], tops, ranges=[(0, d), (d, d + 1)]))
             flat = self.layer("Reshape", [tops[0]], f"{name}/vs", leading_dim=slots * d)
             vectors.append(flat)
             weights.append(self.layer("Reshape", [tops[1]], f"{name}/ws", leading_dim=slots))

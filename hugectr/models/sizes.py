@@ -89,7 +89,7 @@ _STEPS, _LEAST_BATCH, _MOST_BATCH = 128, 64, 8192
 #: first two epochs (embeddings of rare categories begin to be learnt by heart in the second).
 _ROWS_OF_ONE_EVALUATION = 50_000
 #: Adam's usual rate; twice of it is as good and ends sooner where an epoch has steps enough.
-_FEW_ROWS, _RATE_OF_FEW, _RATE = 20_000, 0.001, 0.002
+_FEW_ROWS, _RATE_OF_FEW, _RATE = 50_000, 0.001, 0.002
 #: Steps that small data need at least to be learnt: their epochs are short.
 _MOST_STEPS, _MOST_EPOCHS, _LEAST_EPOCHS = 20_000, 100, 10
 

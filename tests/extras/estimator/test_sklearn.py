@@ -116,7 +116,12 @@ def test_columns_of_pandas(frame: pd.DataFrame, kind: str) -> None:
 def test_polars(frame: pd.DataFrame) -> None:
     import polars
 
-    x = polars.DataFrame({"city": [v if isinstance(v, str) else None for v in frame["city"]], "age": frame["age"].tolist()})
+    x = polars.DataFrame(
+        {
+            "city": [v if isinstance(v, str) else None for v in frame["city"]],
+            "age": frame["age"].tolist(),
+        }
+    )
     plain = CTRClassifier(**QUICK).fit({c: frame[c].tolist() for c in x.columns}, frame["clicked"])
     model = CTRClassifier(**QUICK).fit(x, frame["clicked"])
     assert model.predict_proba(x).tobytes() == plain.predict_proba(x).tobytes()

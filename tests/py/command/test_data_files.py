@@ -74,7 +74,9 @@ def test_pieces_are_written_in_order(folder: Path, monkeypatch: pytest.MonkeyPat
     assert found.column("age").equals(given.column("age"))
     classifier = hugectr.CTRClassifier.load(folder / "model")
     np.testing.assert_allclose(
-        found.column("logit").to_numpy(), classifier.decision_function(folder / "test.csv"), atol=1e-5
+        found.column("logit").to_numpy(),
+        classifier.decision_function(folder / "test.csv"),
+        atol=1e-5,
     )
 
 

@@ -36,7 +36,7 @@ def test_a_frame_of_text_gaps_and_lists_is_learnt(fitted: CTRClassifier) -> None
     assert fitted.classes_.tolist() == [0, 1]
     assert fitted.n_features_in_ == 3
     assert fitted.feature_names_in_.tolist() == ["city", "age", "tags"]
-    assert 0 < len(fitted.history_.evaluations)
+    assert len(fitted.history_.evaluations) > 0
     assert fitted.n_iter_ > 0
     logits = fitted.decision_function(TEST)
     np.testing.assert_allclose(1 / (1 + np.exp(-logits)), chances[:, 1], atol=1e-6)
@@ -134,9 +134,7 @@ def test_training_stops_early_and_keeps_the_best_weights() -> None:
 def test_evaluations_see_the_same_rows_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """More rows than an evaluation batch, and not a multiple of it."""
     monkeypatch.setattr("hugectr.estimator.training._BATCH_EVAL", 300)
-    model = CTRClassifier(**{**QUICK, "learning_rate": 1e-30}).fit(
-        TRAIN, "clicked", eval_set=TEST
-    )
+    model = CTRClassifier(**{**QUICK, "learning_rate": 1e-30}).fit(TRAIN, "clicked", eval_set=TEST)
     values = {one["AUC"] for one in model.history_.evaluations}
     assert len(model.history_.evaluations) > 1
     assert len(values) == 1
