@@ -160,8 +160,8 @@ def _schema(version: int) -> Check:
         "batchsize_eval": optional(integer(1, 2**31)),
     }
     # Converted from the original layout there are no names of tensors; a full one has no chain.
-    lacking = ("dense_tensors", "chain", "chain_crc32", "run", "description", "callbacks", "finite")
-    lacking += ("schema", "batchsize_eval")
+    of_training = ("dense_tensors", "chain", "chain_crc32", "run", "description", "finite")
+    lacking = (*of_training, "callbacks", "schema", "batchsize_eval")
     return record(fields, may_lack=lacking)
 
 
