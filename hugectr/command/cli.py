@@ -47,7 +47,7 @@ def _print_json(value: Any) -> None:
 def _train(args: argparse.Namespace) -> int:
     path = Path(args.file)
     if path.suffix == ".py":
-        return _train_script(path, args.script_arguments)
+        return _train_script(path, args.script_arguments, args.report)
     # With --json standard output belongs to the result.
     with contextlib.redirect_stdout(sys.stderr if args.json else sys.stdout):
         result = _train_config(path, args)
@@ -76,6 +76,8 @@ def _train_config(path: Path, args: argparse.Namespace) -> dict[str, Any]:
         progress=not args.no_progress,
     )
     seconds = time.perf_counter() - begin
+    if args.report:
+        print(f"report: {model.report(args.report)}")
     if not args.json:
         return {}
     return {
@@ -87,14 +89,16 @@ def _train_config(path: Path, args: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _train_script(path: Path, arguments: Sequence[str]) -> int:
+def _train_script(path: Path, arguments: Sequence[str], report: str) -> int:
     if not path.is_file():
         raise InvalidArgument(f"{path}: there is no such script")
     before = sys.argv, list(sys.path)
     sys.argv = [str(path), *arguments]
     sys.path.insert(0, str(path.resolve().parent))
     try:
-        runpy.run_path(str(path), run_name="__main__")
+        left = runpy.run_path(str(path), run_name="__main__")
+        if report:
+            _report_of_script(path, left, report)
     except _OWN_ERRORS as error:
         # The user needs the line of the script, not the way through this package.
         lines = [
@@ -111,6 +115,16 @@ def _train_script(path: Path, arguments: Sequence[str]) -> int:
     finally:
         sys.argv, sys.path[:] = before
     return 0
+
+
+def _report_of_script(path: Path, left: dict[str, Any], report: str) -> None:
+    """Write a report of the last model among the variables that a script leaves."""
+    models = [value for value in left.values() if isinstance(value, hugectr.Model)]
+    if not models:
+        raise InvalidArgument(
+            f"--report: {path} leaves no hugectr.Model in its variables; let it call Model.report"
+        )
+    print(f"report: {models[-1].report(report)}")
 
 
 def _launch(args: argparse.Namespace) -> int:
@@ -254,6 +268,9 @@ def _parser() -> argparse.ArgumentParser:
     train.add_argument("--max-iter", type=int, help="config: train this many iterations")
     train.add_argument("--no-progress", action="store_true", help="config: no progress bar")
     train.add_argument("--json", action="store_true", help="config: print the result as JSON")
+    train.add_argument(
+        "--report", default="", metavar="FILE.html", help="write a report of the run there"
+    )
     train.set_defaults(run=_train)
 
     commands.add_parser("demo", help="train Wide & Deep on the Census Income data", add_help=False)
