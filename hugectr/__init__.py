@@ -17,7 +17,7 @@ from hugectr.base.blas_threads import loaded_without_threads
 with loaded_without_threads():
     from hugectr._core import version as _version
 
-from hugectr import callbacks, cuda, data, interop, tools
+from hugectr import callbacks, cuda, data, interop, models, tools
 from hugectr.base.errors import (
     CommError,
     DataError,
@@ -27,6 +27,7 @@ from hugectr.base.errors import (
     OutOfMemory,
 )
 from hugectr.config.config_file import SolverParser, get_learning_rate_scheduler
+from hugectr.estimator.classifier import CTRClassifier
 from hugectr.model.model import Model
 from hugectr.model.session import Session
 from hugectr.serving.load import load
@@ -83,6 +84,7 @@ __all__ = [
     "Alignment_t",
     "AllReduceAlgo",
     "AsyncParam",
+    "CTRClassifier",
     "Check_t",
     "CommError",
     "CommunicationType",
@@ -135,6 +137,7 @@ __all__ = [
     "data",
     "get_learning_rate_scheduler",
     "interop",
+    "models",
     "load",
     "optimizer",
     "solver_parser_helper",

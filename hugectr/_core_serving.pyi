@@ -50,4 +50,5 @@ class LivePredictor:
         dense: npt.NDArray[np.float32],
         sparse: Sequence[Csr],
         metrics: Sequence[str],
+        weight: npt.NDArray[np.float32] | None = None,
     ) -> list[tuple[str, Any]]: ...

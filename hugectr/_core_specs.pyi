@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Structs of the core as the dicts that they travel in: fields and types."""
 
-from typing import Any, Protocol, TypeAlias, TypedDict
+from typing import Any, NotRequired, Protocol, TypeAlias, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -97,6 +97,7 @@ class MemoryData(TypedDict):
     label: npt.NDArray[np.float32]  # (n, label_dim)
     dense: npt.NDArray[np.float32]  # (n, dense_dim)
     sparse: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]]  # keys, row offsets
+    weight: NotRequired[npt.NDArray[np.float32] | None]  # (n,); None: each counts 1
 
 class ArrowDecoder(Protocol):
     """What hands record batches to the core; called from its threads."""

@@ -96,16 +96,20 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
         "_core", "base", "interop", "processes", "data", "spec", "config", "analysis", "callbacks",
         "checkpoints", "report", "serving",
     },
+    "models": {"base", "data", "spec", "model"},
+    "estimator": {
+        "base", "interop", "data", "spec", "callbacks", "serving", "model", "models",
+    },
     "tools": {"base", "data", "spec"},
     "hugectr": {
-        "_core", "base", "callbacks", "cuda", "interop", "data", "spec", "optimizer", "config",
-        "model", "serving", "tools",
+        "_core", "base", "callbacks", "cuda", "estimator", "interop", "data", "spec", "optimizer",
+        "config", "model", "models", "serving", "tools",
     },
     "report": set(),
     "demo": {"hugectr", "data", "model", "report"},
     "command": {
         "_core", "hugectr", "base", "cuda", "processes", "data", "spec", "config", "checkpoints",
-        "model", "tools", "demo",
+        "model", "models", "serving", "estimator", "tools", "demo",
     },
     "__main__": {"command"},
 }  # fmt: skip

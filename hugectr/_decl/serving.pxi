@@ -2,7 +2,8 @@
 # Predictions: from any number of threads of a model that is only read, and of one that trains.
 
 
-cdef shared_ptr[CppMemoryData] _samples(size_t count, dense, sparse, label) except *:
+cdef shared_ptr[CppMemoryData] _samples(
+        size_t count, dense, sparse, label, weight=None) except *:
     """Samples in memory; keys and offsets of each sparse input in the model's order."""
     cdef shared_ptr[CppMemoryData] data = make_shared[CppMemoryData]()
     cdef CppMemorySparse one
@@ -10,6 +11,8 @@ cdef shared_ptr[CppMemoryData] _samples(size_t count, dense, sparse, label) exce
     data.get().dense = _floats(dense)
     if label is not None:
         data.get().label = _floats(label)
+    if weight is not None:
+        data.get().weight = _floats(weight)
     for keys, offsets in sparse:
         one.keys = _int64s(keys)
         one.row_offsets = _uint64s(offsets)
@@ -84,8 +87,8 @@ cdef class LivePredictor:
             shape = self._it.sample_shape(name)
         return _outputs(values, count, shape)
 
-    def evaluate(self, size_t count, label, dense, sparse, metrics):
-        cdef CppMemoryPtr data = <CppMemoryPtr>_samples(count, dense, sparse, label)
+    def evaluate(self, size_t count, label, dense, sparse, metrics, weight=None):
+        cdef CppMemoryPtr data = <CppMemoryPtr>_samples(count, dense, sparse, label, weight)
         cdef vector[string] names = metrics
         cdef vector[pair[string, double]] values
         with nogil:

@@ -49,7 +49,7 @@ cdef extern from "core/cpp/data/memory_format.hpp" namespace "hugectr" nogil:
         vector[uint64_t] row_offsets
     cdef cppclass CppMemoryData "hugectr::MemoryData":
         size_t samples
-        vector[float] label, dense
+        vector[float] label, dense, weight
         vector[CppMemorySparse] sparse
     ctypedef const CppMemoryData ConstMemoryData
     ctypedef shared_ptr[ConstMemoryData] CppMemoryPtr "std::shared_ptr<const hugectr::MemoryData>"

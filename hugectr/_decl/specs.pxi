@@ -179,6 +179,9 @@ cdef CppMemoryPtr _memory_data(fields) except *:
     data.get().samples = len(label)
     data.get().label = _floats(label)
     data.get().dense = _floats(dense)
+    weight = f.take("weight", None)
+    if weight is not None:
+        data.get().weight = _floats(weight)
     for keys, offsets in f.take("sparse", []):
         sparse.keys = _int64s(keys)
         sparse.row_offsets = _uint64s(offsets)

@@ -31,6 +31,7 @@ from hugectr.base.errors import (
     OutOfMemory,
     rejected,
 )
+from hugectr.command.data_files import add_commands, add_train_arguments, is_data, run_train
 from hugectr.command.model import add_model_commands
 from hugectr.config.config_file import read_config
 from hugectr.model.from_config import build_model
@@ -48,6 +49,8 @@ def _train(args: argparse.Namespace) -> int:
     path = Path(args.file)
     if path.suffix == ".py":
         return _train_script(path, args.script_arguments, args.report)
+    if is_data(args.file, args.label):
+        return run_train(args)
     # With --json standard output belongs to the result.
     with contextlib.redirect_stdout(sys.stderr if args.json else sys.stdout):
         result = _train_config(path, args)
@@ -260,18 +263,21 @@ def _parser() -> argparse.ArgumentParser:
 
     train = commands.add_parser(
         "train",
-        help="train a JSON config, or run a training script",
+        help="train on a file of data, train a JSON config, or run a training script",
         epilog="What follows SCRIPT.py is passed to the script.",
     )
-    train.add_argument("file", metavar="CONFIG.json|SCRIPT.py")
-    train.add_argument("--device", choices=DEVICES, help="config: where to train")
+    train.add_argument("file", metavar="DATA.csv|CONFIG.json|SCRIPT.py")
+    train.add_argument("--device", choices=DEVICES, help="where to train")
+    train.add_argument("--no-progress", action="store_true", help="no progress bar")
+    train.add_argument("--json", action="store_true", help="print the result as JSON")
+    add_train_arguments(train)
     train.add_argument("--max-iter", type=int, help="config: train this many iterations")
-    train.add_argument("--no-progress", action="store_true", help="config: no progress bar")
-    train.add_argument("--json", action="store_true", help="config: print the result as JSON")
     train.add_argument(
         "--report", default="", metavar="FILE.html", help="write a report of the run there"
     )
     train.set_defaults(run=_train)
+
+    add_commands(commands)
 
     commands.add_parser("demo", help="train Wide & Deep on the Census Income data", add_help=False)
 

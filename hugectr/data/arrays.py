@@ -29,6 +29,8 @@ class MemoryDataset:
     dense : ndarray of float32, (n, dense_dim)
     sparse : dict of str to (ndarray of int64, ndarray of uint64)
         For each sparse input all keys, and n * slots + 1 row offsets, sample-major.
+    weight : ndarray of float32, (n,), or None
+        How much each sample counts, from 0 on; None: each counts 1.
     schema : Schema or None
         What made them of a user's data (``Schema.encode``): a model that trains on them keeps it.
     """
@@ -36,6 +38,7 @@ class MemoryDataset:
     label: npt.NDArray[np.float32]
     dense: npt.NDArray[np.float32]
     sparse: dict[str, Csr]
+    weight: npt.NDArray[np.float32] | None = None
     schema: Schema | None = field(default=None, kw_only=True, repr=False, compare=False)
 
     @property
@@ -87,7 +90,22 @@ def _csr(name: str, value: Any, samples: int) -> Csr:
     )
 
 
-def from_arrays(label: Any, dense: Any, sparse: Mapping[str, Any]) -> MemoryDataset:
+def _weights(value: Any, samples: int) -> npt.NDArray[np.float32]:
+    weight = _rows("weight", value, samples)
+    if weight.shape[1] != 1:
+        raise rejected("from_arrays: weight", weight.shape, "one number a sample")
+    bad = ~((weight >= 0) & np.isfinite(weight)).ravel()
+    if bad.any():
+        row = int(bad.argmax())
+        raise rejected(
+            f"from_arrays: weight[{row}]", float(weight[row, 0]), "a finite number from 0 on"
+        )
+    return weight.ravel()
+
+
+def from_arrays(
+    label: Any, dense: Any, sparse: Mapping[str, Any], *, weight: Any = None
+) -> MemoryDataset:
     """Make a source of samples from arrays.
 
     Parameters
@@ -100,6 +118,10 @@ def from_arrays(label: Any, dense: Any, sparse: Mapping[str, Any]) -> MemoryData
     sparse : mapping of str to array_like or tuple
         For each sparse input by name: an integer (n, slots) array with one key a slot, or a tuple
         (keys, row_offsets) with n * slots + 1 offsets, sample-major.
+    weight : array_like of float, (n,), or None
+        How much each sample counts, from 0 on, in the loss, in batch statistics and in metrics;
+        None: each counts 1. The loss of a batch is the weighted sum divided by its samples, not by
+        its weights, so that a sample pulls as hard whatever else is in its batch.
 
     Returns
     -------
@@ -127,4 +149,18 @@ def from_arrays(label: Any, dense: Any, sparse: Mapping[str, Any]) -> MemoryData
         labels,
         _rows("dense", dense, samples),
         {name: _csr(name, value, samples) for name, value in sparse.items()},
+        None if weight is None else _weights(weight, samples),
+    )
+
+
+def first_samples(data: MemoryDataset, count: int) -> MemoryDataset:
+    """The first samples of a dataset, as views; count must not reach beyond its end."""
+    sparse = {}
+    for name, (keys, offsets) in data.sparse.items():
+        slots = (len(offsets) - 1) // data.samples
+        rows = offsets[: count * slots + 1]
+        sparse[name] = (keys[: int(rows[-1])], rows)
+    weight = None if data.weight is None else data.weight[:count]
+    return MemoryDataset(
+        data.label[:count], data.dense[:count], sparse, weight, schema=data.schema
     )

@@ -12,6 +12,7 @@ from hugectr.base.arguments import check_choice, check_int
 from hugectr.base.errors import InvalidArgument
 from hugectr.checkpoints.description import Description
 from hugectr.checkpoints.manifest import Manifest
+from hugectr.checkpoints.state import CallbackStates
 from hugectr.data.schema.storage import restored
 from hugectr.processes.group import ProcessGroup
 from hugectr.processes.solo import SoloGroup
@@ -42,7 +43,7 @@ class _LoadedState:
     def schema_files(self) -> Mapping[str, bytes]:
         return {}
 
-    def callback_states(self) -> Mapping[str, Mapping[str, object]]:
+    def callback_states(self) -> CallbackStates:
         return {}
 
     def frozen(self) -> set[str]:

@@ -180,6 +180,8 @@ def _evaluated(
 ) -> dict[str, float]:
     """Metrics in the order they were asked for."""
     found = dict(
-        evaluator.evaluate(samples.count, samples.label, samples.dense, samples.sparse, names)
+        evaluator.evaluate(
+            samples.count, samples.label, samples.dense, samples.sparse, names, samples.weight
+        )
     )
     return {name: found[name] for name in names}

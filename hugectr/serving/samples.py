@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,12 +29,15 @@ class Samples:
     dense : ndarray of float32, (count, dense_dim)
     sparse : list of (ndarray of int64, ndarray of uint64)
         Keys and count * slots + 1 row offsets of each sparse input, in the order of the model's.
+    weight : ndarray of float32, (count,), or None
+        How much each counts in metrics; None: each counts 1.
     """
 
     count: int
     label: npt.NDArray[np.float32]
     dense: npt.NDArray[np.float32]
     sparse: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]]
+    weight: npt.NDArray[np.float32] | None = None
 
 
 def samples_in_pieces(
@@ -72,7 +75,7 @@ def samples_in_pieces(
 def _fitting(where: str, data: MemoryDataset, inputs: Input, labels: bool) -> Samples:
     """Checked against the model's inputs."""
     found = inputs.memory_data(where, data, labels)
-    return Samples(data.samples, found["label"], found["dense"], found["sparse"])
+    return Samples(data.samples, found["label"], found["dense"], found["sparse"], data.weight)
 
 
 def _of_arrays(where: str, data: Any, inputs: Input, labels: bool) -> MemoryDataset:
@@ -148,4 +151,14 @@ def whole(pieces: Iterable[Samples]) -> Samples:
             joined_csr([piece.sparse[place] for piece in found])
             for place in range(len(found[0].sparse))
         ],
+        _weights(found),
+    )
+
+
+def _weights(pieces: Sequence[Samples]) -> npt.NDArray[np.float32] | None:
+    if all(piece.weight is None for piece in pieces):
+        return None
+    ones = [np.ones(piece.count, np.float32) for piece in pieces]
+    return np.concatenate(
+        [one if p.weight is None else p.weight for p, one in zip(pieces, ones, strict=True)]
     )

@@ -93,7 +93,7 @@ class DataReaderParams:
     columns : Columns or None
         Parquet: which column is what; None: as ``_metadata.json`` beside the files says.
     shuffle : bool or Shuffle
-        Whether and how training samples change places; not for Norm and ``from_arrays``.
+        Whether and how training samples change places; not for Norm.
     read_ahead_mb : int
         Parquet, RawAsync: decoded data held in memory, in MB. Beyond it nothing is decoded ahead;
         what the next batch needs always is, so that a row group larger than this is still read.
@@ -158,16 +158,9 @@ class DataReaderParams:
         shuffle = check_shuffle(where + "shuffle", self.shuffle)
         if self.data_reader_type is DataReaderType_t.RawAsync and self.async_param.shuffle:
             shuffle = shuffle or Shuffle()
-        in_order = isinstance(source, MemoryDataset) or (
-            isinstance(source, str) and self.data_reader_type is DataReaderType_t.Norm
-        )
-        if shuffle and in_order:
-            raise rejected(
-                where + "shuffle",
-                self.shuffle,
-                "False for Norm files and from_arrays, which are "
-                "read in order; use Raw, Parquet or from_frame",
-            )
+        if shuffle and isinstance(source, str) and self.data_reader_type is DataReaderType_t.Norm:
+            allowed = "False for Norm files, which are read in order; use Raw or Parquet"
+            raise rejected(where + "shuffle", self.shuffle, allowed)
         checked("shuffle", shuffle)
 
     @property
@@ -374,7 +367,12 @@ class Input:
                     f"{data.samples} samples * {param.slot_num} slots + 1 of them",
                 )
             sparse.append((keys, offsets))
-        return {"label": data.label, "dense": data.dense, "sparse": sparse}
+        return {
+            "label": data.label,
+            "dense": data.dense,
+            "sparse": sparse,
+            "weight": data.weight,
+        }
 
     def to_spec(self) -> InputSpec:
         """The input as the core reads it."""

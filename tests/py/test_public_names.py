@@ -21,6 +21,7 @@ MODULES = (
     "hugectr.data",
     "hugectr.data.planted",
     "hugectr.interop",
+    "hugectr.models",
     "hugectr.optimizer",
     "hugectr.processes",
     "hugectr.tools",

@@ -68,7 +68,7 @@ struct CSRChunk {
   std::vector<BatchRun> runs;
   StagingArray label;   ///< float32 (B, label_dim)
   StagingArray dense;   ///< float32 (B, dense_dim)
-  StagingArray weight;  ///< float32 (B): 1 or 0
+  StagingArray weight;  ///< float32 (B): 1 where the data has no weights, 0 for what does not count
   std::vector<HostCsr> sparse;
 };
 

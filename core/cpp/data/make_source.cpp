@@ -15,6 +15,7 @@ std::unique_ptr<IBlockFormat> make_format(const ReaderSpec& reader, const InputL
                                           BlockReading& reading) {
   if (const auto& memory = train ? reader.memory : reader.eval_memory) {
     reading.shard = {};
+    if (train) reading.shuffle = reader.shuffle;
     return make_memory_format(memory, layout, reading.repeat, reader.on_bad_data);
   }
   const std::string& source = train ? reader.source : reader.eval_source;

@@ -2,6 +2,7 @@
 #include "core/cpp/data/memory_format.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -40,6 +41,7 @@ class MemoryBlock final : public IBlock {
                             [&](std::size_t i, const BadValue& value) {
                               refuse(from + (i - to), value.text(layout_), chunk);
                             });
+      weigh(from, n, to, chunk);  // behind the screen, which does not look at what weighs nothing
     }
     return bad;
   }
@@ -56,6 +58,12 @@ class MemoryBlock final : public IBlock {
     if (!chunk.first_damage.empty()) return;
     chunk.first_damage = message;
     damage_.add("memory", message, 0);
+  }
+
+  void weigh(std::size_t first, std::size_t count, std::size_t at, CSRChunk& chunk) const {
+    if (data_.weight.empty()) return;
+    float* weight = chunk.weight.as<float>() + at;
+    for (std::size_t i = 0; i < count; ++i) weight[i] *= data_.weight[first + i];
   }
 
   template <class Key>
@@ -124,6 +132,16 @@ void check_sparse(const MemoryData& data, const InputLayout& layout, std::size_t
   }
 }
 
+void check_weight(const MemoryData& data) {
+  const std::vector<float>& weight = data.weight;
+  HCTR_CHECK(weight.empty() || weight.size() == data.samples, "memory source: ", weight.size(),
+             " weights of samples, need ", data.samples, ", one a sample, or none");
+  for (std::size_t i = 0; i < weight.size(); ++i) {
+    HCTR_CHECK(weight[i] >= 0.0f && std::isfinite(weight[i]), "memory source: sample ", i,
+               " has the weight ", weight[i], ", which must be a finite number from 0 on");
+  }
+}
+
 }  // namespace
 
 void check_memory_data(const MemoryData& data, const InputLayout& layout) {
@@ -134,6 +152,7 @@ void check_memory_data(const MemoryData& data, const InputLayout& layout) {
              layout.label_dim);
   HCTR_CHECK(data.dense.size() == n * layout.dense_dim, "memory source: ", data.dense.size(),
              " dense values, need samples * dense_dim = ", n, " * ", layout.dense_dim);
+  check_weight(data);
   HCTR_CHECK(data.sparse.size() == layout.sparse.size(), "memory source: ", data.sparse.size(),
              " sparse inputs, the model has ", layout.sparse.size());
   for (std::size_t i = 0; i < layout.sparse.size(); ++i) check_sparse(data, layout, i);

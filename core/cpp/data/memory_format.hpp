@@ -14,6 +14,9 @@ struct MemoryData {
   std::size_t samples = 0;
   std::vector<float> label;  ///< (samples, label_dim)
   std::vector<float> dense;  ///< (samples, dense_dim)
+  /// (samples) or empty: each counts 1. How much each counts in the loss, in the statistics of a
+  /// batch and in metrics; from 0 on.
+  std::vector<float> weight;
   struct Sparse {
     std::vector<std::int64_t> keys;          ///< all keys, widened
     std::vector<std::uint64_t> row_offsets;  ///< samples * slot_num + 1

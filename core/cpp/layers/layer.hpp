@@ -49,7 +49,7 @@ struct BuildInfo {
 /// Names under which every schedule has these External tensors.
 namespace schedule_names {
 inline constexpr const char* kSampleWeight =
-    "@sample_weight";  ///< (b) float32: 1, or 0 for padding
+    "@sample_weight";  ///< (b) float32: the data's, 0 for padding
 inline constexpr const char* kInvWeightSum =
     "@inv_weight_sum";                         ///< (1) float32: 1 / samples of the global batch
 inline constexpr const char* kStep = "@step";  ///< (1) int64: training step, from 1

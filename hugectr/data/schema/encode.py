@@ -60,12 +60,12 @@ class EncodedData(MemoryDataset):
     sparse : dict of str to (ndarray of int64, ndarray of uint64)
         As of MemoryDataset: ``"categories"``, and one input for each list.
     weight : ndarray of float32, (n,), or None
+        As of MemoryDataset, of the WeightField.
     group : ndarray of int64, (n,), or None
     timestamps : dict of str to ndarray of int64, (n,)
         Nanoseconds since 1970 in UTC of each timestamp field; -2**63 where it is missing.
     """
 
-    weight: Float32s | None = None
     group: Int64s | None = None
     timestamps: dict[str, Int64s] = dataclass_field(default_factory=dict)
 

@@ -193,6 +193,8 @@ def open_source(data: Any) -> Source:
     DataError
         When it can not be read.
     """
+    if isinstance(data, Source):
+        return data
     if isinstance(data, pa.Table):
         return _of_table("the table", data)
     if isinstance(data, pa.RecordBatch):

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A folder of a checkpoint as bytes and back, for pickle."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+
+from hugectr.base.errors import DataError
+
+
+class KeptFolder:
+    """A temporary folder that goes when the object does."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="hugectr-"))
+        self._end = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+
+
+def to_bytes(folder: Path) -> dict[str, bytes]:
+    """All files of a folder, by their path in it."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def from_bytes(files: Mapping[str, bytes], folder: Path) -> None:
+    """Write them into a folder; their content is for its reader to check.
+
+    Raises
+    ------
+    DataError
+        When a path leads out of the folder, or is none.
+    """
+    for name, content in files.items():
+        path = PurePosixPath(name)
+        if path.is_absolute() or ".." in path.parts or not path.parts:
+            raise DataError(f"archive of a model: {name!r} is no file of a checkpoint")
+        target = folder.joinpath(*path.parts)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content)

@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What users give an estimator, as one Arrow table: frames, arrays, files; and their labels."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hugectr.base.errors import DataError, InvalidArgument, rejected
+from hugectr.data.schema.frames import is_pandas
+from hugectr.data.schema.infer import typed
+from hugectr.data.schema.sources import Source, joined_tables, open_source
+from hugectr.data.schema.values import is_text, one_array
+from hugectr.estimator.parameters import warn_of_conversion
+from hugectr.interop import to_numpy
+
+
+@dataclass(frozen=True)
+class Features:
+    """Columns to predict from.
+
+    Attributes
+    ----------
+    what : str
+        What they were given as, for complaints.
+    table : pyarrow.Table
+    untyped : bool
+        Whether columns are text because the format has no types.
+    array : bool
+        Whether they were columns of an array, which has no names.
+    """
+
+    what: str
+    table: pa.Table
+    untyped: bool = False
+    array: bool = False
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return int(self.table.num_rows)
+
+    @property
+    def source(self) -> Source:
+        """As a schema reads it."""
+        table = self.table
+        return Source(
+            self.what, table.column_names, lambda n: iter([table.select(list(n))]), self.untyped
+        )
+
+    def take(self, rows: npt.NDArray[np.int64]) -> Features:
+        """Some rows."""
+        return replace(self, table=self.table.take(pa.array(rows)))
+
+    def without(self, column: str) -> Features:
+        """All columns but one."""
+        return replace(self, table=self.table.drop_columns([column]))
+
+    def with_label(self, name: str, values: npt.NDArray[np.float32]) -> Features:
+        """And a column of labels."""
+        return replace(self, table=self.table.append_column(name, pa.array(values)))
+
+
+def array_names(columns: int) -> list[str]:
+    """Names of the columns of an array."""
+    return [f"x{i}" for i in range(columns)]
+
+
+#: What tables have and arrays have not.
+_TABLES = ("columns", "__arrow_c_stream__", "to_batches", "keys")
+
+
+def _is_array(data: Any) -> bool:
+    if isinstance(data, np.ndarray) or hasattr(data, "__dlpack__"):
+        return True
+    if hasattr(data, "__array__") and not any(hasattr(data, name) for name in _TABLES):
+        return True
+    if isinstance(data, list | tuple) and data and not isinstance(data[0], str | os.PathLike):
+        return not isinstance(data[0], dict)
+    return False
+
+
+def _of_array(where: str, data: Any) -> Features:
+    array = to_numpy(data) if hasattr(data, "__dlpack__") else np.asarray(data)
+    if array.ndim != 2:
+        raise InvalidArgument(
+            f"{where}: X has shape {array.shape}, expected 2 dimensions, (rows, columns). Reshape "
+            "your data: X.reshape(-1, 1) if it is one column, X.reshape(1, -1) if it is one row"
+        )
+    if array.shape[0] == 0:
+        raise InvalidArgument(f"{where}: Found array with 0 sample(s), at least one is required")
+    if array.shape[1] == 0:
+        raise InvalidArgument(
+            f"{where}: Found array with 0 feature(s) (shape={array.shape}) while a minimum of 1 is "
+            "required."
+        )
+    if array.dtype.kind == "c":
+        raise InvalidArgument(f"{where}: Complex data not supported\n{array!r:.80}")
+    if array.dtype.kind in "biuf":
+        array = array.astype(np.float64)
+        if np.isinf(array).any():
+            raise InvalidArgument(f"{where}: X has infinity in it; gaps (NaN) are all right")
+    names, columns = array_names(array.shape[1]), []
+    for place, name in enumerate(names):
+        try:
+            columns.append(pa.array(array[:, place], from_pandas=True))
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            raise DataError(f"{where}: column {name} is no column of values: {error}") from error
+    return Features("the array", pa.table(columns, names=names), array=True)
+
+
+def source_of(where: str, data: Any) -> tuple[Source, bool]:
+    """Columns to read, whatever they are in, and whether that is an array.
+
+    Raises
+    ------
+    InvalidArgument
+        When it is nothing that has columns.
+    DataError
+        When it can not be read.
+    """
+    if hasattr(data, "toarray") and hasattr(data, "nnz"):
+        raise TypeError(f"{where}: X is a sparse matrix; give an array, a frame or lists")
+    if _is_array(data):
+        return _of_array(where, data).source, True
+    if is_pandas(data) and not all(isinstance(name, str) for name in data.columns):
+        data = data.rename(columns=str)  # as pandas numbers columns that have no names
+    return open_source(data), False
+
+
+def features_of(where: str, data: Any) -> Features:
+    """All rows of a frame, array, dict or file.
+
+    Raises
+    ------
+    InvalidArgument
+        When it is nothing that has columns.
+    DataError
+        When it can not be read, or has no rows.
+    """
+    source, array = source_of(where, data)
+    source.check(source.names)
+    parts = list(source.tables(source.names))
+    if not parts or not sum(part.num_rows for part in parts):
+        raise DataError(f"{where}: {source.what} has no rows")
+    return Features(source.what, joined_tables(parts), source.untyped, array)
+
+
+def labels_of(where: str, labels: Any, features: Features) -> tuple[npt.NDArray[Any], str, Features]:
+    """Labels by row, the name of their column, and the features without it.
+
+    Parameters
+    ----------
+    where : str
+        The call, for complaints.
+    labels
+        The name of a column of the features, or one value a row.
+    features : Features
+    """
+    if labels is None:
+        raise InvalidArgument(
+            f"{where}: requires y to be passed, but the target y is None: give the labels, or the "
+            "name of their column"
+        )
+    if isinstance(labels, str):
+        features.source.check([labels])
+        column = one_array(features.table.column(labels))
+        if features.untyped and is_text(column.type):
+            column = typed(column)
+        if column.null_count:
+            row = int(np.asarray(column.is_null()).argmax())
+            raise DataError(f"{where}: the label {labels!r} is missing in row {row}; drop the row")
+        values = column.to_numpy(zero_copy_only=False)
+        return values, labels, features.without(labels)
+    name = getattr(labels, "name", None)
+    values = _label_array(labels)
+    if values.ndim == 2 and values.shape[1] == 1:
+        warn_of_conversion(f"A column-vector y was passed when a 1d array was expected ({where})")
+        values = values[:, 0]
+    if values.ndim != 1:
+        raise rejected(f"{where}: y", values.shape, "one label a row: y should be a 1d array")
+    if len(values) != features.rows:
+        raise InvalidArgument(
+            f"{where}: inconsistent numbers of samples: X has {features.rows} rows, y has "
+            f"{len(values)}"
+        )
+    bad = np.array([v is None or v != v for v in values]) if values.dtype.kind in "fO" else None
+    if bad is not None and bad.any():
+        row = int(bad.argmax())
+        raise InvalidArgument(f"{where}: y contains NaN (row {row}); drop the rows without label")
+    if values.dtype.kind == "f" and np.isinf(values).any():
+        raise InvalidArgument(f"{where}: y contains infinity")
+    taken = set(features.table.column_names)
+    name = name if isinstance(name, str) and name else "label"
+    while name in taken:
+        name += "_"
+    return values, name, features
+
+
+def _label_array(labels: Any) -> npt.NDArray[Any]:
+    if hasattr(labels, "combine_chunks"):
+        labels = labels.combine_chunks()
+    if isinstance(labels, pa.Array | pa.ChunkedArray):
+        return labels.to_numpy(zero_copy_only=False)
+    return np.asarray(labels)
+
+
+def weights_of(where: str, weights: Any, rows: int) -> npt.NDArray[np.float32] | None:
+    """Weights of samples as float32, (rows,); None where none are given."""
+    if weights is None:
+        return None
+    array = np.asarray(weights, dtype=np.float64)
+    if array.ndim == 0:
+        array = np.full(rows, float(array))
+    if array.shape != (rows,):
+        raise rejected(f"{where}: sample_weight", array.shape, f"one number a row, {rows}")
+    if not (np.isfinite(array) & (array >= 0)).all():
+        raise rejected(f"{where}: sample_weight", weights, "finite numbers from 0 on")
+    if not (array > 0).any():
+        raise InvalidArgument(f"{where}: sample_weight: every weight is zero, so no row counts")
+    return array.astype(np.float32)
+
+
+def check_columns(where: str, names: Sequence[str], expected: int) -> None:
+    """Complains where an array has another number of columns than the one of fit()."""
+    if len(names) != expected:
+        raise InvalidArgument(
+            f"{where}: X has {len(names)} features, but CTRClassifier is expecting {expected} "
+            "features as input"
+        )

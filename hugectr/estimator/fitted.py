@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a fitted estimator holds: a model for prediction, and how it is kept in files and pickles."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from hugectr.base.errors import DataError, InvalidArgument
+from hugectr.callbacks.history import History
+from hugectr.data.schema import LabelField, Schema
+from hugectr.estimator.archive import KeptFolder, from_bytes, to_bytes
+from hugectr.estimator.features import check_columns, source_of
+from hugectr.estimator.parameters import not_fitted
+from hugectr.estimator.training import Training
+from hugectr.serving.load import load
+from hugectr.serving.prediction_model import PredictionModel
+
+#: Beside the checkpoint, in a folder of ``save``.
+DESCRIPTION = "classifier.json"
+_VERSION = 1
+#: Rows that are encoded and predicted together.
+_ROWS = 65_536
+
+
+class Fitted:
+    """The trained model of an estimator: its checkpoint, in a temporary folder, and loaded."""
+
+    _kept: KeptFolder | None = None
+    _loaded: PredictionModel | None = None
+    device: str
+
+    def _train(self, training: Training) -> History:
+        kept = KeptFolder()
+        history = training.run(kept.path)
+        self._hold(kept)
+        return history
+
+    def _hold(self, kept: KeptFolder) -> None:
+        self._loaded = load(kept.path, device=self.device)
+        self._kept = kept
+
+    def _forget_names(self) -> None:
+        self.__dict__.pop("feature_names_in_", None)
+
+    def _model(self, call: str) -> PredictionModel:
+        if self._loaded is None:
+            raise not_fitted(self, call)
+        return self._loaded
+
+    @property
+    def schema_(self) -> Schema:
+        """What the columns are, and what was learnt of each."""
+        return self._schema()
+
+    def _schema(self) -> Schema:
+        schema = self._model("schema_").schema
+        assert schema is not None
+        return schema
+
+    @property
+    def label_name_(self) -> str:
+        """The column that is predicted, as the schema calls it."""
+        return self._schema().of_kind(LabelField)[0].name
+
+    def _outputs(self, call: str, X: Any, output: str) -> npt.NDArray[np.float32]:
+        """A number a row, in row order; what is in files is read piece by piece."""
+        model = self._model(call)
+        where = f"{type(self).__name__}.{call}"
+        source, array = source_of(where, X)
+        if array:
+            check_columns(where, source.names, self.n_features_in_)
+        pieces = [
+            model.predict(batch, output=output).reshape(-1)
+            for batch in self._schema().encode_batches(source, _ROWS, labels=False)
+        ]
+        return np.concatenate(pieces)
+
+    # --- files and pickles ------------------------------------------------------------------------
+
+    n_features_in_: int
+    classes_: npt.NDArray[Any]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write model and parameters into a folder: for ``load``, ``hugectr.load`` and C++.
+
+        Parameters
+        ----------
+        path : path-like
+            A folder that is not there, is empty, or has such a classifier, which is replaced.
+
+        Raises
+        ------
+        InvalidArgument
+            When the folder has something else in it.
+        OSError
+            When it can not be written.
+        """
+        self._model("save")
+        assert self._kept is not None
+        folder = Path(path)
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            if not (folder / DESCRIPTION).is_file():
+                raise InvalidArgument(f"CTRClassifier.save: {folder} is there and no classifier")
+        beside = folder.with_name(f".{folder.name}.{os.getpid()}")
+        shutil.rmtree(beside, ignore_errors=True)
+        shutil.copytree(self._kept.path, beside)
+        (beside / DESCRIPTION).write_text(json.dumps(self._described(), indent=1))
+        if folder.exists():
+            old = folder.with_name(f".{folder.name}.{os.getpid()}.old")
+            folder.rename(old)
+            beside.rename(folder)
+            shutil.rmtree(old)
+        else:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            beside.rename(folder)
+
+    def _described(self) -> dict[str, Any]:
+        params = self.get_params()  # type: ignore[attr-defined]
+        names = getattr(self, "feature_names_in_", None)
+        return {
+            "version": _VERSION,
+            "params": {name: value for name, value in params.items() if _is_plain(value)},
+            "classes": self.classes_.tolist(),
+            "n_features": self.n_features_in_,
+            "features": None if names is None else names.tolist(),
+        }
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, device: str = "auto") -> Self:
+        """A classifier that ``save`` wrote; nothing in it is run, and all of it is checked.
+
+        Raises
+        ------
+        DataError
+            When it is none, damaged, or of a later version.
+        """
+        file = Path(path) / DESCRIPTION
+        try:
+            said = json.loads(file.read_text())
+            if said["version"] > _VERSION:
+                raise DataError(f"{file}: version {said['version']} is of a later hugectr")
+            known = cls().get_params()  # type: ignore[attr-defined]
+            params = {
+                name: tuple(value) if isinstance(value, list) else value  # JSON has no tuples
+                for name, value in said["params"].items()
+                if name in known and name != "device"
+            }
+            self = cls(**params)
+            self.device = device
+            self.classes_ = np.array(said["classes"])
+            if self.classes_.shape != (2,):
+                raise DataError(f"{file}: found classes {said['classes']!r}, need two")
+            self.n_features_in_ = int(said["n_features"])
+            if said["features"] is not None:
+                names = [str(name) for name in said["features"]]
+                self.feature_names_in_ = np.array(names, dtype=object)
+        except DataError:
+            raise
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise DataError(f"{file} is no description of a classifier: {error!r}") from error
+        kept = KeptFolder()
+        shutil.copytree(path, kept.path, dirs_exist_ok=True)
+        (kept.path / DESCRIPTION).unlink()
+        self._hold(kept)
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = {n: v for n, v in self.__dict__.items() if n not in ("_kept", "_loaded")}
+        if self._kept is not None:
+            state["_checkpoint"] = to_bytes(self._kept.path)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        files = state.pop("_checkpoint", None)
+        self.__dict__.update(state)
+        if files is not None:
+            kept = KeptFolder()
+            from_bytes(files, kept.path)
+            self._hold(kept)
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, bool | int | float | str)
+

@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A catalogue of models, each made for the data at hand from ``schema.input_layer()``."""
+
+from hugectr.models.catalogue import NAMES, add, description
+from hugectr.models.sizes import Sizes
+
+__all__ = ["NAMES", "Sizes", "add", "description"]
