@@ -108,8 +108,8 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "report": set(),
     "demo": {"hugectr", "data", "model", "report"},
     "command": {
-        "_core", "hugectr", "base", "cuda", "processes", "data", "spec", "config", "checkpoints",
-        "model", "models", "serving", "estimator", "tools", "demo",
+        "_core", "hugectr", "base", "callbacks", "cuda", "processes", "data", "spec", "config",
+        "checkpoints", "model", "models", "serving", "estimator", "tools", "demo",
     },
     "__main__": {"command"},
 }  # fmt: skip
