@@ -31,6 +31,8 @@ RECORD = ROOT / "docs/check-all.md"
 PARTS = (
     "size_and_import",
     "extras",
+    "notebooks",
+    "screenshots",
     "faults",
 )
 
