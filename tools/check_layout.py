@@ -89,7 +89,7 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "optimizer": {"spec"},
     "config": {"base", "data", "spec"},
     "analysis": {"base", "data"},
-    "callbacks": {"base"},
+    "callbacks": {"base", "report"},
     "checkpoints": {"_core", "base", "processes", "spec", "config"},
     "serving": {"_core", "base", "processes", "data", "spec", "checkpoints"},
     "model": {
@@ -106,7 +106,7 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
         "config", "model", "models", "serving", "tools",
     },
     "report": set(),
-    "demo": {"hugectr", "data", "model", "report"},
+    "demo": {"hugectr", "callbacks", "data", "model", "report"},
     "command": {
         "_core", "hugectr", "base", "callbacks", "cuda", "processes", "data", "spec", "config",
         "checkpoints", "model", "models", "serving", "estimator", "tools", "demo",

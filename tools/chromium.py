@@ -25,14 +25,14 @@ iframe{{border:0;display:block;width:{width}px;height:{height}px}}</style>
 <iframe srcdoc="{page}"></iframe><script>
 document.querySelector("iframe").addEventListener("load", (event) => {{
   const page = event.target.contentDocument, root = page.documentElement;
+  const overflow = (node) => event.target.contentWindow.getComputedStyle(node).overflowX;
   const scrolls = (node) => node && node !== root && (
-    ["auto", "scroll", "hidden"].includes(event.target.contentWindow.getComputedStyle(node).overflowX)
-    || scrolls(node.parentElement));
+    ["auto", "scroll", "hidden"].includes(overflow(node)) || scrolls(node.parentElement));
   const wide = [...page.body.querySelectorAll("*")].filter((node) =>
     node.getBoundingClientRect().right > root.clientWidth + 1
     && !node.closest("svg") && !scrolls(node.parentElement));
-  const small = [...page.querySelectorAll("svg text")].map((node) => node.getBoundingClientRect().height)
-    .filter((height) => height > 0);
+  const small = [...page.querySelectorAll("svg text")]
+    .map((node) => node.getBoundingClientRect().height).filter((height) => height > 0);
   document.body.dataset.found = JSON.stringify({{
     scroll: root.scrollWidth, client: root.clientWidth, height: root.scrollHeight,
     wide: wide.slice(0, 5).map((node) => node.tagName + "." + node.className),

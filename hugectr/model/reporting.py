@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from hugectr import _core
 from hugectr.base.arguments import check_int, check_str
 from hugectr.base.errors import InvalidArgument
+from hugectr.callbacks import curves
 from hugectr.callbacks.history import History
 from hugectr.data.arrays import MemoryDataset
 from hugectr.model import report_cards as cards
@@ -103,9 +104,9 @@ class Reporting:
             f"{model.solver.batchsize}, {model.opt_params.optimizer_type.name}.",
             figures(model, history),
             [
-                cards.loss_chart(history),
-                *cards.metric_charts(history, reachable_targets(model)),
-                cards.rate_chart(history),
+                curves.loss_chart(history),
+                *curves.metric_charts(history, reachable_targets(model)),
+                curves.rate_chart(history),
             ],
             [cards.stages_bars(stages, reader), cards.queues_bars(reader)],
             [cards.tables_card(model), cards.layers_card(model)],

@@ -70,7 +70,8 @@ def run() -> tuple[int, int]:
             continue
         if not committed:
             print(f"{path.name}: committed without outputs")
-        different = list(difflib.unified_diff(committed, found, "committed", "now", lineterm="", n=0))
+        lines = difflib.unified_diff(committed, found, "committed", "now", lineterm="", n=0)
+        different = list(lines)
         print(f"{path.name}: {'ok' if committed and not different else 'differs'}")
         print("\n".join(line[:300] for line in different))
         good = bool(committed) and not different

@@ -98,3 +98,14 @@ def test_a_bar_without_an_end(total):
     shown = []
     NotebookBar(lambda content, display_id: shown.append(content) or Handle(shown), str, total)
     assert "<progress" not in shown[0]
+
+
+def test_a_history_has_curves(make_model):
+    model = make_model()
+    model.compile()
+    history = model.fit(max_iter=20, eval_interval=8, verbose=0)
+    page = Page(history._repr_html_())
+    assert page.tags >= {"svg", "polyline", "style"}
+    assert f"AUC {history.evaluations[-1]['AUC']:.4g}" in page.texts
+    assert "step 20" in page.texts
+    assert "svg" not in Page(hugectr.callbacks.History()._repr_html_()).tags

@@ -71,7 +71,7 @@ def test_long_curves_have_no_more_strips_than_fingers_hit():
     svg = chart_svg(Chart("t", "step", "loss", [Series("a", x, x)]))
     strips = of_class(svg, "strip")
     assert 50 <= len(strips) <= 61
-    assert [t.text for t in strips[-1].iter(f"{SVG}text")][0] == "step 4999"
+    assert next(t.text for t in strips[-1].iter(f"{SVG}text")) == "step 4999"
 
 
 @pytest.mark.parametrize("y", [[1.0], [2.0, 2.0], [math.nan, 1.0], [1e-300, 1e300], [-5.0, 1e6]])
