@@ -8,15 +8,18 @@ WERROR ?= OFF
 export VENV PYTHON
 python := $(VENV)/bin/python
 
-.PHONY: help setup build demo test faults lint format bench sanitize wheel clean
+.PHONY: help setup build demo test check-all faults lint format bench sanitize wheel wheel-cuda13 clean
 
 help:
 	@echo "make demo       train Wide & Deep on the Adult data and write a report"
 	@echo "make test       linters, C++ tests, Python tests"
+	@echo "make check-all  what takes long or needs more packages (docs/check-all.md): PARTS=\"docs wheels\" for some"
 	@echo "make faults     every case of faults (docs/reliability.md); a short part is in make test"
 	@echo "make lint       linters only          make format   repairs what they can"
 	@echo "make bench      benchmarks            make sanitize C++ tests under ASan, UBSan, TSan"
-	@echo "make wheel      a wheel in dist/      make clean    removes everything made here"
+	@echo "make wheel      manylinux wheel of hugectr in dist/"
+	@echo "make wheel-cuda13  that of the CUDA plug-in: half an hour of processor time"
+	@echo "make clean      removes everything made here"
 
 setup:
 	@tools/setup.sh
@@ -31,6 +34,9 @@ test:
 	@tools/setup.sh tests
 	@tools/build.sh cpu -DHUGECTR_TESTS=ON -DHUGECTR_WERROR=$(WERROR)
 	@$(python) tools/run_tests.py build/cpu
+
+check-all: build
+	@$(python) tools/check_all.py $(PARTS)
 
 faults: build
 	@$(python) tests/faults/run.py --full
@@ -49,9 +55,11 @@ sanitize:
 	@tools/sanitize.sh
 
 wheel: setup
-	@mkdir -p build && $(python) -m build --wheel --no-isolation --outdir dist . >build/wheel.log 2>&1 || { cat build/wheel.log; exit 1; }
-	@ls -1 dist/*.whl
+	@tools/wheel.sh hugectr
+
+wheel-cuda13: setup
+	@tools/wheel.sh cuda13
 
 clean:
-	rm -rf build dist hugectr/*.so hugectr/include hugectr/lib $(VENV)
+	rm -rf build dist hugectr/*.so hugectr/include hugectr/lib $(VENV) .venv-extras
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,5 +1,5 @@
-# The CUDA plug-in (core/cuda) is built when it is asked for, or when it can be (AUTO). It needs
-# nvcc 13: from a toolkit on the machine or from pip wheels in the interpreter's site-packages.
+# The CUDA plug-in (core/cuda) is built when it is asked for, with AUTO when it can be. It needs nvcc
+# 13: from a toolkit on the machine or from pip wheels in the interpreter's site-packages.
 
 if(NOT HUGECTR_CUDA MATCHES "^(AUTO|ON|OFF)$")
   message(FATAL_ERROR "HUGECTR_CUDA is \"${HUGECTR_CUDA}\"; allowed are AUTO, ON and OFF.")
@@ -39,8 +39,8 @@ else()
   if(nvcc)
     message(STATUS "CUDA plug-in: on, ${nvcc}")
     set(default_archs 90)
-    if(SKBUILD)  # a wheel serves Ampere, Hopper and Blackwell
-      set(default_archs 80 90 100)
+    if(SKBUILD)  # a wheel serves Ampere, Hopper and Blackwell, and what comes by the PTX of the last
+      set(default_archs 80-real 90-real 100)
     endif()
     set(HUGECTR_CUDA_ARCHS "${default_archs}" CACHE STRING
         "Compute capabilities the CUDA plug-in holds code for, e.g. 80;90;100")

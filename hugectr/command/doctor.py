@@ -21,6 +21,7 @@ _PACKAGES = (
     "matplotlib",
     "jinja2",
     "mpi4py",
+    "hugectr-cuda13",
     "nvidia-cublas",
     "nvidia-nccl-cu13",
 )
@@ -70,10 +71,10 @@ def _blas() -> dict[str, Any]:
     }
 
 
-def _missing_libraries(libraries: dict[str, str]) -> list[str]:
-    """What a machine with GPUs lacks; NCCL only matters where there are several."""
-    needed = ["cuBLASLt"] + (["NCCL"] if cuda.device_count() > 1 else [])
-    return [text for name in needed if (text := libraries.get(name, "")).startswith("can not open")]
+def _missing(name: str, libraries: dict[str, str]) -> list[str]:
+    """Why a library can not be opened, or nothing."""
+    text = libraries.get(name, "")
+    return [text] if text.startswith("can not open") else []
 
 
 def _library_lines(libraries: dict[str, str]) -> list[str]:
@@ -94,7 +95,8 @@ def examine() -> dict[str, Any]:
     -------
     dict
         ``ok`` is False when a part is missing that training needs on the CPU, or on a GPU that is
-        there; ``problems`` says which. The rest is plain data that ``json.dumps`` takes.
+        there; ``problems`` says which, ``notes`` what only some work would need. The rest is plain
+        data that ``json.dumps`` takes.
     """
     folder = Path(__file__).resolve().parents[1]
     cpu = _cpu_info()
@@ -102,6 +104,8 @@ def examine() -> dict[str, Any]:
     parts = []
     for name, file in _PARTS.items():
         path = folder / file
+        if name == "CUDA plug-in" and not path.exists():
+            path = folder.parent / "hugectr_cuda13" / file  # of its own wheel
         size = path.stat().st_size if path.is_file() else None
         parts.append({"name": name, "path": str(path), "present": path.exists(), "bytes": size})
     problems = [f"the processor lacks {feature}" for feature in missing]
@@ -117,11 +121,16 @@ def examine() -> dict[str, Any]:
     ]
     available = cuda.is_available()
     libraries = cuda.libraries()
+    notes: list[str] = []
     if available:
-        problems += _missing_libraries(libraries)
+        problems += _missing("cuBLASLt", libraries)
+        # One process on one GPU trains without; whoever starts several must have read it here.
+        without_nccl = problems if cuda.device_count() > 1 else notes
+        without_nccl += _missing("NCCL", libraries)
     return {
         "ok": not problems,
         "problems": problems,
+        "notes": notes,
         "hugectr": _core.version(),
         "python": platform.python_version(),
         "platform": platform.platform(),
@@ -174,5 +183,8 @@ def format_report(found: dict[str, Any]) -> str:
     ]
     lines += [f"set       {name}={value}" for name, value in found["environment"].items()]
     lines += [f"problem   {text.splitlines()[0]}" for text in found["problems"]]
-    lines.append("all right" if found["ok"] else "not usable as it is, see above")
+    for text in found["notes"]:
+        lines.append(f"note      several GPUs or processes need it: {text.splitlines()[0]}")
+    fine = "all right for one GPU, see the note" if found["notes"] else "all right"
+    lines.append(fine if found["ok"] else "not usable as it is, see above")
     return "\n".join(lines)

@@ -82,6 +82,7 @@ class DataReport:
     slots: list[SlotReport]
     bad_checksums: int
     warnings: list[str]
+    notes: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain data, for JSON."""
@@ -171,7 +172,8 @@ def _report(path: str, kind: str, table: Table, slot_sizes: Sequence[int]) -> Da
     labels, dense = columns[: len(table.labels)], columns[len(table.labels) :]
     if slot_sizes and len(slot_sizes) != len(slots):
         raise ValueError(f"{len(slot_sizes)} slot sizes for data of {len(slots)} slots")
-    warnings = _warnings(labels, dense, slots, 0)
+    notes = [] if slot_sizes else _slots_from_zero(slots)
+    warnings = _warnings(labels, dense, slots, 0, overlaps=not notes)
     for slot, size in zip(slots, slot_sizes, strict=False):
         if slot.key_max is not None and slot.key_max >= size:
             warnings.append(
@@ -192,6 +194,7 @@ def _report(path: str, kind: str, table: Table, slot_sizes: Sequence[int]) -> Da
         slots=slots,
         bad_checksums=0,
         warnings=warnings,
+        notes=notes,
     )
 
 
@@ -297,8 +300,29 @@ def _slots(
     return reports
 
 
+def _slots_from_zero(slots: list[SlotReport]) -> list[str]:
+    """What to do where every slot has keys of its own from 0 on, as the reader can take them."""
+    if not any(slot.overlaps for slot in slots):
+        return []
+    lowest = min((slot.key_min for slot in slots if slot.key_min is not None), default=0)
+    sizes = [0 if slot.key_max is None else slot.key_max + 1 for slot in slots]
+    if lowest < 0 or sum(sizes) > np.iinfo(np.uint32).max:
+        return []
+    text = ",".join(map(str, sizes))
+    return [
+        "slots share keys, as they do where each counts from 0: give the reader "
+        f"slot_size_array=[{text.replace(',', ', ')}] or larger sizes, and this command "
+        f"--slot-sizes {text}; otherwise they share rows in a Distributed embedding"
+    ]
+
+
 def _warnings(
-    labels: list[ColumnReport], dense: list[ColumnReport], slots: list[SlotReport], bad: int
+    labels: list[ColumnReport],
+    dense: list[ColumnReport],
+    slots: list[SlotReport],
+    bad: int,
+    *,
+    overlaps: bool = True,
 ) -> list[str]:
     found = []
     for column in labels + dense:
@@ -313,11 +337,17 @@ def _warnings(
             )
     for slot in slots:
         later = [other for other in slot.overlaps if other > slot.index]
-        if later:
+        if later and overlaps:
             found.append(
                 f"slot {slot.index} shares keys with slot{'s' if len(later) > 1 else ''} "
                 f"{', '.join(map(str, later))}: in a Distributed embedding they would share rows; "
                 "add an offset to the keys of each slot"
+            )
+        if slot.key_min is not None and slot.key_min < 0:
+            found.append(
+                f"slot {slot.index} has negative keys, from {slot.key_min} on: each is a category, "
+                "none means missing (that is a list without keys), and with slot_size_array they "
+                "are damage"
             )
         if slot.keys == 0:
             found.append(f"slot {slot.index} is empty")
@@ -358,5 +388,6 @@ def format_report(report: DataReport) -> str:
     widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
     for row in cells:
         lines.append("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)))
+    lines += [f"note: {text}" for text in report.notes]
     lines += [f"warning: {text}" for text in report.warnings] or ["no warnings"]
     return "\n".join(lines)

@@ -115,11 +115,11 @@ def read_parquet(path: str, limit: int) -> Table:
         dense = [n for n in others if pa.types.is_floating(table.schema.field(n).type)]
         kinds = ([first], dense, [n for n in others if n not in dense])
     labels, dense, slots = kinds
-    floats = [_floats(table.column(n)) for n in (*labels, *dense)]
+    floats = [_floats(n, table.column(n)) for n in (*labels, *dense)]
     values = np.stack(floats, axis=1) if floats else np.zeros((read, 0), np.float32)
     counts, keys, wide = [], [], False
     for name in slots:
-        count, values_of = _keys(table.column(name))
+        count, values_of = _keys(name, table.column(name))
         wide |= table.schema.field(name).type not in (pa.uint32(), pa.int32())
         counts.append(count)
         keys.append(values_of)
@@ -132,13 +132,25 @@ def _one(column: pa.ChunkedArray) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
 
 
-def _floats(column: pa.ChunkedArray) -> npt.NDArray[np.float32]:
+def _cast(name: str, array: pa.Array, kind: pa.DataType) -> pa.Array:
+    try:
+        return array.cast(kind, safe=False)
+    except pa.ArrowException as error:
+        raise ValueError(
+            f"column {name!r} is of type {array.type}, not of numbers: leave it out, or encode its "
+            "categories first (hugectr.data.Schema reads such files)"
+        ) from error
+
+
+def _floats(name: str, column: pa.ChunkedArray) -> npt.NDArray[np.float32]:
     """Numbers of a column, NaN where null."""
-    array = _one(column).cast(pa.float32(), safe=False)
+    array = _cast(name, _one(column), pa.float32())
     return np.asarray(array.to_numpy(zero_copy_only=False), np.float32)
 
 
-def _keys(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _keys(
+    name: str, column: pa.ChunkedArray
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Keys a row, and all of them; a null counts as no key."""
     array = _one(column)
     if pa.types.is_fixed_size_list(array.type):
@@ -148,5 +160,5 @@ def _keys(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], npt.NDArray[n
         array = array.flatten()
     else:
         counts = np.asarray(array.is_valid()).astype(np.int64)
-    values = array.drop_null().cast(pa.int64(), safe=False)
+    values = _cast(name, array.drop_null(), pa.int64())
     return counts, np.asarray(values.to_numpy(zero_copy_only=False), np.int64)

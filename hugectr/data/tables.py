@@ -6,7 +6,6 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,48 +15,7 @@ import pyarrow.compute as pc
 
 from hugectr.base.errors import InvalidArgument, rejected
 from hugectr.data.columns import Columns
-
-IN_MEMORY = "table in memory"  # what stands for the path
-BLOCK_ROWS = 65536  # rows of a block: what is shuffled, and handed to a worker, in one piece
-
-
-@dataclass(frozen=True)
-class TableDataset:
-    """A table in memory as a source, made by ``from_frame`` or ``from_arrow``.
-
-    Parameters
-    ----------
-    table : pyarrow.Table
-        Its columns are read where they lie.
-    columns : Columns
-        Which column is what.
-    """
-
-    table: pa.Table
-    columns: Columns
-
-    @property
-    def samples(self) -> int:
-        """Number of samples."""
-        return int(self.table.num_rows)
-
-
-class TableBlocks:
-    """Hands the record batches of a table to the core, uncopied."""
-
-    def __init__(self, dataset: TableDataset) -> None:
-        table = dataset.table.select(dataset.columns.all)
-        self._batches = [b for b in table.to_batches(max_chunksize=BLOCK_ROWS) if b.num_rows]
-
-    def open(self, source: str) -> tuple[list[str], list[tuple[int, int, int]]]:
-        """All batches, which take no memory of their own; no other source to change to."""
-        if source not in ("", IN_MEMORY):
-            raise InvalidArgument(f"a table in memory has no source to change to ({source!r})")
-        return [IN_MEMORY], [(0, batch.num_rows, 0) for batch in self._batches]
-
-    def decode(self, block: int, schema: int, array: int) -> None:
-        """Export a batch to the addresses of an ArrowSchema and an ArrowArray."""
-        self._batches[block]._export_to_c(array, schema)
+from hugectr.data.table_dataset import TableDataset
 
 
 def from_arrow(
@@ -265,7 +223,13 @@ def from_frame(
                 f"from_frame: column {column!r} has {values.null_count} missing values; fill or "
                 "drop them"
             )
-        arrays[column] = values.cast(pa.float32(), safe=False)
+        try:
+            arrays[column] = values.cast(pa.float32(), safe=False)
+        except pa.ArrowException as error:
+            raise InvalidArgument(
+                f"from_frame: column {column!r} is of type {values.type} and not all of it are "
+                f"numbers ({error}); correct it, or name it in categorical"
+            ) from error
     for column in categorical:
         arrays[column] = _encode(column, table.column(column))
     return TableDataset(pa.table(arrays), columns)

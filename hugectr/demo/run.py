@@ -175,7 +175,7 @@ def _write_report(
     try:
         return write_html(demo_report(model, files, history, settings, TARGET_AUC), path)
     except ImportError as error:
-        console.print(f"no report: {error}")
+        console.print(f"no report: {error}", markup=False, soft_wrap=True)  # "[report]" is text
         return None
 
 

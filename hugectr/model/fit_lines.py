@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from hugectr.base import log
 from hugectr.data.arrays import MemoryDataset
-from hugectr.data.tables import TableDataset
+from hugectr.data.table_dataset import TableDataset
 from hugectr.model.fit_settings import FULL, SHORT, FitSettings
 
 if TYPE_CHECKING:

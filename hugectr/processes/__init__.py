@@ -20,6 +20,7 @@ from hugectr.base.errors import CommError, InvalidArgument
 from hugectr.processes.environment import place_of, started_by_mpi
 from hugectr.processes.failure import limit_from_environment
 from hugectr.processes.group import ProcessGroup
+from hugectr.processes.joining import say_that_it_follows
 from hugectr.processes.solo import SoloGroup
 
 __all__ = ["ProcessGroup", "current", "default_vvgpu", "end_with_job", "report"]
@@ -152,4 +153,7 @@ def report(error: BaseException) -> bool:
     if failure.reason is None:
         _group.abort(f"process {_group.rank}: {type(error).__name__}: {error}")
     known = isinstance(error, CommError) or str(error) in failure.reason
-    return not (failure.remote and known)
+    if failure.remote and known:
+        say_that_it_follows(_group.rank)
+        return False
+    return True

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ``hugectr launch`` learns of its processes while they find each other.
+"""What ``hugectr launch`` learns of its processes: how they find each other, and who follows whom.
 
 A process that ends well before it has joined is no failure of its own, but the others would wait
-for it. So each says when it begins to meet the others and when all have met, through a pipe.
+for it. So each says when it begins to meet the others and when all have met, through a pipe. One
+that ends because another one failed says that too: it may be gone before the one with the cause.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import os
 import stat
 
 _VARIABLE = "HUGECTR_LAUNCHER_PIPE"
-_MEETS, _MET = b"+", b"="
+_MEETS, _MET, _FOLLOWS = b"+", b"=", b"-"
 
 
 def say_that_it_meets(rank: int) -> None:
@@ -23,6 +24,11 @@ def say_that_it_meets(rank: int) -> None:
 def say_that_it_met(rank: int) -> None:
     """Tell the launcher, if there is one, that this process has joined."""
     _say(rank, _MET)
+
+
+def say_that_it_follows(rank: int) -> None:
+    """Tell the launcher, if there is one, that another process has the cause why this one ends."""
+    _say(rank, _FOLLOWS)
 
 
 def _say(rank: int, word: bytes) -> None:
@@ -44,6 +50,7 @@ class Joining:
         self._buffer = b""
         self._meeting: set[int] = set()
         self._met: set[int] = set()
+        self._following: set[int] = set()
 
     def variables(self) -> dict[str, str]:
         """What the processes must find in their environment."""
@@ -56,14 +63,22 @@ class Joining:
 
     def waits_in_vain(self, ended: set[int]) -> int | None:
         """A process that has ended without joining while another one waits for it, or None."""
+        self._read_words()
+        missing = ended - self._met
+        return min(missing) if missing and self._meeting - self._met - ended else None
+
+    def follows(self, rank: int) -> bool:
+        """Whether a process that has ended said that another one has the cause."""
+        self._read_words()
+        return rank in self._following
+
+    def _read_words(self) -> None:
         with contextlib.suppress(BlockingIOError):
             self._buffer += os.read(self._read, 1 << 16)
         *lines, self._buffer = self._buffer.split(b"\n")
+        sets = {_MEETS: self._meeting, _MET: self._met, _FOLLOWS: self._following}
         for line in lines:
-            where = self._meeting if line[-1:] == _MEETS else self._met
-            where.add(int(line[:-1]))
-        missing = ended - self._met
-        return min(missing) if missing and self._meeting - self._met - ended else None
+            sets[line[-1:]].add(int(line[:-1]))
 
     def close(self) -> None:
         """Close both ends."""

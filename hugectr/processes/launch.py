@@ -107,17 +107,27 @@ def _end_with_parent() -> None:
 def _wait(children: list[subprocess.Popen[bytes]], joining: Joining) -> int:
     running = dict(enumerate(children))
     ended: set[int] = set()
+    follower: tuple[int, int] | None = None  # the first, and its status; the cause is still to end
+    patience = 0.0
     while running:
         for rank, child in list(running.items()):
             status = child.poll()
             if status is None:
                 continue
             del running[rank]
+            if status != 0 and joining.follows(rank):
+                if follower is None:
+                    follower, patience = (rank, status), time.monotonic() + GRACE_SECONDS
+                continue
             if status != 0:
                 _end(list(running.values()), GRACE_SECONDS)
                 _say(rank, status, len(children) - 1)
                 return status if status > 0 else 128 - status
             ended.add(rank)
+        if follower is not None and (not running or time.monotonic() > patience):
+            _end(list(running.values()), 0.0)
+            _say(*follower, len(children) - 1)
+            return follower[1] if follower[1] > 0 else 128 - follower[1]
         missing = joining.waits_in_vain(ended)
         if missing is not None:
             _end(list(running.values()), 0.0)

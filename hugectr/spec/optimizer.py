@@ -199,15 +199,15 @@ def _described() -> str:
             f"{state} (one number a row)" if width == "row" else state
             for state, width in entry["states"].items()
         ]
-        lines.append(f"    ``Optimizer_t.{name}``: {entry['doc']}.")
-        lines.append(f"    Kept beside a weight: {', '.join(states) or 'nothing'}.")
+        lines.append(f"    ``Optimizer_t.{name}``: ``{entry['doc']}``.")
+        lines += [f"    Kept beside a weight: {', '.join(states) or 'nothing'}.", ""]
         for field, about in entry["fields"].items():
             below = f", < {about['below']:g}" if math.isfinite(about["below"]) else ""
             lines.append(
                 f"        ``{field}`` = {about['default']:g} (>= {about['minimum']:g}{below}): "
                 f"{about['doc']}."
             )
-        lines.append("")
+            lines.append("")
     return "\n" + "\n".join(lines)
 
 

@@ -20,7 +20,7 @@ from hugectr.base.errors import InvalidArgument, rejected
 from hugectr.base.keywords import named_keywords
 from hugectr.data.arrays import MemoryDataset
 from hugectr.data.columns import Columns, Shuffle, check_shuffle
-from hugectr.data.tables import TableDataset
+from hugectr.data.table_dataset import TableDataset
 from hugectr.spec.enums import Check_t, DataReaderSparse_t, DataReaderType_t
 from hugectr.spec.reader_formats import AsyncParam, format_spec
 

@@ -16,16 +16,31 @@ bool is_integer(ArrowType type) {
   return type != ArrowType::Float && type != ArrowType::Double && type != ArrowType::Bool;
 }
 
-/// Whether a key, with its slot's offset, is one of the key type and not the reserved one.
+/// Keys that a slot may have once its offset is added.
+struct KeyRange {
+  std::int64_t low, high;
+};
+
+/// Those of the key type. Where slots count from 0 they are no lower than the offset: a negative
+/// key would meet a key of the slot before.
+KeyRange keys_allowed(std::int64_t offset, bool from_zero, bool i64_keys) {
+  using Wide = std::numeric_limits<std::int64_t>;
+  return {from_zero  ? offset
+          : i64_keys ? Wide::min()
+                     : 0,
+          i64_keys ? Wide::max() : std::numeric_limits<std::uint32_t>::max()};
+}
+
+/// Whether a key, with its slot's offset, is one of those that are allowed.
 template <class T>
-bool fits(T value, std::int64_t offset, bool i64_keys) {
+bool fits(T value, std::int64_t offset, KeyRange allowed) {
   if constexpr (std::is_same_v<T, std::uint64_t>) {
     if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) return false;
   }
   if constexpr (std::is_integral_v<T>) {
     std::int64_t key = 0;
     if (__builtin_add_overflow(static_cast<std::int64_t>(value), offset, &key)) return false;
-    return i64_keys || (key >= 0 && key <= std::numeric_limits<std::uint32_t>::max());
+    return key >= allowed.low && key <= allowed.high;
   }
   return false;
 }
@@ -69,7 +84,8 @@ ArrowBlock::ArrowBlock(std::unique_ptr<ArrowBatch> batch, const ArrowMapping& ma
         throw DataError(concat(where_, ", column '", c.name(),
                                "' does not hold integers; keys must be (encode categories first)"));
       }
-      slots.push_back({std::move(c), offset, static_cast<std::size_t>(nnz), input.is_fixed_length});
+      slots.push_back({std::move(c), offset, !mapping.slot_offsets.empty(),
+                       static_cast<std::size_t>(nnz), input.is_fixed_length});
     }
     inputs_.push_back(std::move(slots));
   }
@@ -125,19 +141,19 @@ std::vector<std::uint8_t> ArrowBlock::bad_rows(std::size_t first, std::size_t co
 void ArrowBlock::find_bad_keys(const Slot& slot, std::size_t first,
                                std::vector<std::uint8_t>& bad) const {
   const std::size_t count = bad.size();
-  const bool wide = layout_.i64_keys;
   const std::int64_t offset = slot.offset;
+  const KeyRange allowed = keys_allowed(offset, slot.from_zero, layout_.i64_keys);
   with_arrow_values(slot.column, [&](const auto& get) {
     if (!slot.column.is_list() && slot.most >= 1) {
       std::uint8_t any = 0;
-      for (std::size_t i = 0; i < count; ++i) any |= fits(get(first + i), offset, wide) ? 0 : 1;
+      for (std::size_t i = 0; i < count; ++i) any |= fits(get(first + i), offset, allowed) ? 0 : 1;
       if (any == 0) return;
     }
     for (std::size_t i = 0; i < count; ++i) {
       const std::size_t begin = slot.column.begin(first + i), end = slot.column.end(first + i);
       const std::size_t nnz = end - begin;
       bool ok = nnz <= slot.most && (!slot.exactly || nnz == slot.most);
-      for (std::size_t k = begin; ok && k < end; ++k) ok = fits(get(k), offset, wide);
+      for (std::size_t k = begin; ok && k < end; ++k) ok = fits(get(k), offset, allowed);
       if (!ok) bad[i] = 1;
     }
   });
@@ -160,14 +176,32 @@ std::string ArrowBlock::explain(std::size_t row) const {
       }
       std::vector<std::uint8_t> bad(1, 0);
       find_bad_keys(slot, row, bad);
-      if (bad[0] != 0) {
-        return concat(column, " has a key that is no ",
-                      layout_.i64_keys ? "int64" : "uint32 (set i64_input_key for others)",
-                      slot.offset != 0 ? " once the slot's offset is added" : "");
-      }
+      if (bad[0] != 0) return column + explain_key(slot, row);
     }
   }
   return "the row is damaged";
+}
+
+std::string ArrowBlock::explain_key(const Slot& slot, std::size_t row) const {
+  const KeyRange allowed = keys_allowed(slot.offset, slot.from_zero, layout_.i64_keys);
+  std::string text;
+  with_arrow_values(slot.column, [&](const auto& get) {
+    std::size_t k = slot.column.begin(row);
+    while (k + 1 < slot.column.end(row) && fits(get(k), slot.offset, allowed)) ++k;
+    const auto key = +get(k);  // no character
+    bool negative = false;
+    if constexpr (std::is_signed_v<decltype(+get(k))>) negative = key < 0;
+    if (slot.from_zero && negative) {
+      text = concat(" has key ", key,
+                    ": with slot_size_array the keys of a slot count from 0 (a row without a "
+                    "category has a list without keys)");
+      return;
+    }
+    text = concat(" has key ", key, ", which is no ",
+                  layout_.i64_keys ? "int64" : "uint32 (set i64_input_key for others)",
+                  slot.offset != 0 ? " once the slot's offset is added" : "");
+  });
+  return text;
 }
 
 std::string ArrowBlock::explain(const BadValue& value) const {

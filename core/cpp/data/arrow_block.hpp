@@ -28,6 +28,7 @@ class ArrowBlock final : public IBlock {
   struct Slot {
     ArrowColumn column;
     std::int64_t offset;  ///< added to its keys
+    bool from_zero;       ///< its keys count from 0: there are slot sizes
     std::size_t most;     ///< nnz_per_slot
     bool exactly;         ///< is_fixed_length
   };
@@ -37,6 +38,7 @@ class ArrowBlock final : public IBlock {
   void find_bad_keys(const Slot& slot, std::size_t first, std::vector<std::uint8_t>& bad) const;
   /// Why a row that bad_rows() found can not be a sample.
   std::string explain(std::size_t row) const;
+  std::string explain_key(const Slot& slot, std::size_t row) const;
   std::string explain(const BadValue& value) const;
   /// Throws, or notes the first row of a chunk.
   void refuse(std::size_t row, const std::string& what, CSRChunk& chunk) const;

@@ -87,7 +87,14 @@ ArrowColumn::ArrowColumn(const ArrowSchema& schema, const ArrowArray& array, std
 void ArrowColumn::open_values(const ArrowSchema& schema, const ArrowArray& array) {
   const std::optional<ArrowType> type = number_type(schema.format);
   if (!type || schema.dictionary) {
-    fail(concat("has Arrow type \"", schema.format ? schema.format : "",
+    const std::string_view format = schema.format ? schema.format : "";
+    if (schema.dictionary || format == "u" || format == "U" || format == "vu") {
+      fail(
+          "holds text; columns of numbers, or of lists of numbers, can be read: encode its "
+          "categories first (hugectr.data.Schema or hugectr.data.from_frame does), or if they are "
+          "numbers, cast them");
+    }
+    fail(concat("has Arrow type \"", format,
                 "\"; columns of numbers, or of lists of numbers, can be read"));
   }
   type_ = *type;

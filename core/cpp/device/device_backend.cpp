@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <mutex>
+#include <string_view>
 
 #include "core/cpp/base/error.hpp"
 #include "core/cpp/device/cpu_backend.hpp"
@@ -27,7 +28,8 @@ Registry& registry() {
   return *object;
 }
 
-/// HUGECTR_CUDA_PLUGIN, or the plug-in's place beside this library.
+/// HUGECTR_CUDA_PLUGIN; or the plug-in's place beside this library, where a build with CUDA puts
+/// it; or, beside this library's package, that of the wheel hugectr-cuda13.
 std::string plugin_path() {
   if (const char* path = std::getenv("HUGECTR_CUDA_PLUGIN"); path != nullptr && *path != '\0') {
     return path;
@@ -36,7 +38,27 @@ std::string plugin_path() {
   if (dladdr(reinterpret_cast<const void*>(&registry), &info) == 0 || info.dli_fname == nullptr) {
     return kPluginName;
   }
-  return (std::filesystem::path(info.dli_fname).parent_path() / kPluginName).string();
+  std::error_code ignored;
+  const auto package = std::filesystem::absolute(info.dli_fname, ignored).parent_path();
+  const auto of_wheel = package.parent_path() / "hugectr_cuda13" / kPluginName;
+  const auto beside = package / kPluginName;
+  const bool take_wheel =
+      !std::filesystem::exists(beside, ignored) && std::filesystem::exists(of_wheel, ignored);
+  return (take_wheel ? of_wheel : beside).string();
+}
+
+/// Throws DeviceError unless the plug-in says that it is of this version: between two of them the
+/// layout of what both use may differ.
+void check_version(void* plugin, const std::string& path) {
+  using Version = const char* (*)();
+  const auto version = reinterpret_cast<Version>(dlsym(plugin, "hugectr_plugin_version"));
+  const std::string_view found = version != nullptr ? version() : "unknown";
+  if (found == HUGECTR_VERSION) return;
+  throw DeviceError(
+      concat("the CUDA plug-in ", path, " is of version ", found,
+             ", hugectr itself of version " HUGECTR_VERSION
+             ": install the two together (pip install \"hugectr[cuda13]==" HUGECTR_VERSION
+             "\"), or use device \"cpu\""));
 }
 
 DeviceBackend& open_cuda_plugin() {
@@ -47,25 +69,28 @@ DeviceBackend& open_cuda_plugin() {
   const std::string path = plugin_path();
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) {
-    throw DeviceError(
-        concat("CUDA devices need the plug-in ", kPluginName,
-               ", which is not part of this build (looked for ", path,
-               "): build with -DHUGECTR_CUDA=ON where nvcc 13 is (pip install . -C "
-               "cmake.define.HUGECTR_CUDA=ON), or ",
-               "name the file in HUGECTR_CUDA_PLUGIN; until then use device \"cpu\""));
+    throw DeviceError(concat(
+        "CUDA devices need the plug-in ", kPluginName,
+        ", which is not part of this build (looked for ", path,
+        "): add its wheel hugectr-cuda13 (made by make wheel-cuda13), or build with it where "
+        "nvcc 13 is (HUGECTR_CUDA=ON pip install .), or name the file in "
+        "HUGECTR_CUDA_PLUGIN; until then use device \"cpu\""));
   }
-  if (dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL) == nullptr) {
+  void* const plugin = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (plugin == nullptr) {
     const char* reason = dlerror();
     throw DeviceError(concat("can not open the CUDA plug-in ", path, ": ",
                              reason != nullptr ? reason : "unknown reason",
                              "; check that it is from the same hugectr build and that the CUDA 13 "
                              "driver is installed, or use device \"cpu\""));
   }
-  DeviceBackend* const backend = place.load();
+  DeviceBackend* const backend = place.exchange(nullptr);  // back when it may be used
+  check_version(plugin, path);
   if (backend == nullptr) {
     throw DeviceError(concat("the CUDA plug-in ", path, " was opened but registered no device ",
                              "backend: it is not from this hugectr build, install both together"));
   }
+  place.store(backend);
   return *backend;
 }
 

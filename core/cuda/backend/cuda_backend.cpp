@@ -217,3 +217,6 @@ DeviceBackend& cuda_backend() {
 }
 
 }  // namespace hugectr::cuda
+
+/// What libhugectr compares with its own version before it uses anything else of this plug-in.
+extern "C" HCTR_API const char* hugectr_plugin_version() { return HUGECTR_VERSION; }

@@ -53,9 +53,18 @@ def test_a_library_that_training_needs_is_a_problem(machine, gpus, name):
     assert lines[tried - 1].startswith(f"  {name}")
 
 
-@pytest.mark.parametrize(("gpus", "name"), [(0, "cuBLASLt"), (0, "NCCL"), (1, "NCCL")])
+@pytest.mark.parametrize(("gpus", "name"), [(0, "cuBLASLt"), (0, "NCCL")])
 def test_a_library_that_nobody_needs_is_none(machine, gpus, name):
     found, lines = machine(gpus, **{name: MISSING.replace("{}", name)})
     assert found["ok"]
     assert lines[-1] == "all right"
     assert ("CUDA      no driver; use the CPU" in lines) == (gpus == 0)
+
+
+def test_one_gpu_without_nccl_is_said(machine):
+    """It trains; several GPUs or processes would not."""
+    found, lines = machine(1, NCCL=MISSING.replace("{}", "libnccl.so.2"))
+    assert found["ok"]
+    assert found["problems"] == []
+    assert lines[-2].startswith("note      several GPUs or processes need it: can not open libnccl")
+    assert lines[-1] == "all right for one GPU, see the note"

@@ -2,12 +2,15 @@
 """The same samples look the same in every format, and what will hurt is said."""
 
 import json
+import re
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from hugectr.command.cli import main
-from hugectr.data.inspect import inspect
+from hugectr.data.inspect import format_report, inspect
 from hugectr.data.inspect_columns import RawShape
 from hugectr.spec.enums import DataReaderType_t
 from hugectr.tools import DataGenerator, DataGeneratorParams
@@ -64,9 +67,36 @@ def test_formats_look_alike(sources):
     assert [column.name for column in parquet.dense] == ["dense0", "dense1"]
 
 
-def test_what_will_hurt_is_said(sources):
-    overlapping = inspect(sources["Parquet"])
+def test_slots_that_count_from_0_each_are_no_fault_of_the_data(sources):
+    """Which is what `data generate` makes in these formats; the reader has a setting for it."""
+    for name, raw in (("Parquet", None), ("Raw", RawShape(1, 2, tuple(NNZ)))):
+        report = inspect(sources[name], raw=raw)
+        assert report.warnings == []
+        (note,) = report.notes
+        found = re.search(r"slot_size_array=\[(.*?)\].*--slot-sizes (\S+);", note)
+        sizes = [int(text) for text in found[1].split(", ")]
+        assert [slot.key_max + 1 for slot in report.slots] == sizes
+        assert found[2] == ",".join(map(str, sizes))
+        assert "no warnings" in format_report(report)
+        assert inspect(sources[name], raw=raw, slot_sizes=SIZES).notes == []
+
+
+def test_negative_keys_and_text_are_named(tmp_path):
+    columns = {"label": np.zeros(3, np.float32), "shop": [4, -1, 2]}
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+    (warning,) = (text for text in inspect(tmp_path / "a.parquet").warnings if "slot" in text)
+    assert "slot 0 has negative keys, from -1 on" in warning
+    pq.write_table(pa.table(columns | {"shop": ["a", "b", "c"]}), tmp_path / "b.parquet")
+    with pytest.raises(ValueError, match="column 'shop' is of type string, not of numbers"):
+        inspect(tmp_path / "b.parquet")
+
+
+def test_what_will_hurt_is_said(sources, tmp_path):
+    hashed = {"label": np.zeros(4, np.float32)} | {f"s{i}": np.arange(4) << 31 for i in range(2)}
+    pq.write_table(pa.table(hashed), tmp_path / "hashed.parquet")
+    overlapping = inspect(tmp_path / "hashed.parquet")
     assert any("shares keys" in text for text in overlapping.warnings)
+    assert overlapping.notes == []
     beyond = inspect(sources["Parquet"], slot_sizes=[40, 5, 300])
     assert any("slot 1" in text and "beyond its size 5" in text for text in beyond.warnings)
     with pytest.raises(ValueError, match=r"2 slot sizes.*3 slots"):

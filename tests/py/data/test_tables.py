@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import hugectr
-from hugectr.base.errors import InvalidArgument
+from hugectr.base.errors import DataError, InvalidArgument
 from hugectr.data import from_arrow, from_frame, key_of
 
 N = 600
@@ -32,12 +32,14 @@ def frame(rng):
 CATEGORICAL = ["city", "user", "tags", "words"]
 
 
-def train(data, steps=60, **solver):
+def train(data, steps=60, reader=None, **solver):
     settings = {"batchsize": 64, "batchsize_eval": 64, "lr": 0.05, "seed": 2, "device": "cpu"}
     settings |= {"i64_input_key": True, "max_eval_batches": 10, **solver}
     model = hugectr.Model(
         hugectr.CreateSolver(**settings),
-        hugectr.DataReaderParams(hugectr.DataReaderType_t.Parquet, data, eval_source=data),
+        hugectr.DataReaderParams(
+            hugectr.DataReaderType_t.Parquet, data, eval_source=data, **(reader or {})
+        ),
         hugectr.CreateOptimizer(hugectr.Optimizer_t.Adam, hugectr.Update_t.Local),
     )
     slots = len(data.columns.sparse["categories"])
@@ -158,3 +160,34 @@ def test_uint32_solver_is_told_what_to_set(rng):
     data = from_frame(frame(rng), label="click", dense="age", categorical=CATEGORICAL)
     with pytest.raises(hugectr.DataError, match="i64_input_key"):
         train(data, i64_input_key=False)
+
+
+def test_text_where_numbers_are_said_to_be_names_the_column():
+    with pytest.raises(InvalidArgument, match=r"column 'age' is of type string.*categorical"):
+        from_frame({"click": [0, 1], "age": ["old", "young"]}, label="click", dense="age")
+    table = pa.table({"click": [0.0, 1.0], "age": ["old", "young"], "city": [1, 2]})
+    data = from_arrow(table, label="click", dense="age", sparse={"categories": ["city"]})
+    with pytest.raises(DataError, match=r"column 'age' holds text.*hugectr\.data\.Schema"):
+        train(data, steps=1)
+
+
+@pytest.mark.parametrize("wide", [True, False])
+@pytest.mark.parametrize("column", ["city", "user"])
+def test_a_negative_key_never_meets_the_slot_before(wide, column):
+    """With slot sizes; -1 in the second slot would be the last key of the first."""
+    columns = {"click": [0.0, 1.0] * 32, "age": [1.0] * 64, "city": [1] * 64, "user": [2] * 64}
+    columns[column] = [2] * 63 + [-1]
+    sparse = {"categories": ["city", "user"]}
+    data = from_arrow(pa.table(columns), label="click", dense="age", sparse=sparse)
+    with pytest.raises(DataError, match=rf"row 63, column '{column}' has key -1: with slot_size_"):
+        train(data, steps=1, i64_input_key=wide, reader={"slot_size_array": [10, 10]})
+
+
+def test_a_negative_key_is_a_category_without_slot_sizes_and_no_uint32(tmp_path):
+    columns = {"click": [0.0, 1.0] * 32, "age": [1.0] * 64, "city": [-5, 5] * 32}
+    data = from_arrow(
+        pa.table(columns), label="click", dense="age", sparse={"categories": ["city"]}
+    )
+    assert keys_of(train(data, steps=1), tmp_path) == {-5, 5}
+    with pytest.raises(DataError, match=r"'city' has key -5, which is no uint32 \(set i64_input"):
+        train(data, steps=1, i64_input_key=False)

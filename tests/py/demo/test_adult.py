@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Wide & Deep on real data reaches its target, and its checkpoint gives the identical AUC."""
 
+import io
 from functools import partial
 from pathlib import Path
 
 import pytest
 from oracle.reals import HALVES, Real
+from rich.console import Console
 
 import hugectr
 from hugectr.data.adult import (
@@ -15,7 +17,7 @@ from hugectr.data.adult import (
     write_adult_norm,
 )
 from hugectr.data.inspect import inspect_norm
-from hugectr.demo import TARGET_AUC, run_demo
+from hugectr.demo import TARGET_AUC, run, run_demo
 from hugectr.demo.training import train
 from hugectr.demo.wide_and_deep import wide_and_deep
 
@@ -65,3 +67,17 @@ def test_adult_in_16_bits(real: Real, tmp_path: Path, monkeypatch: pytest.Monkey
     print(f"Adult, {real.name}: AUC {reached[1]:.5f}, float32 {reached[0]:.5f}")
     assert reached[0] > 0.915
     assert 0 < abs(reached[1] - reached[0]) <= 0.001
+
+
+def test_how_to_have_a_report_is_printed_as_it_is_typed(monkeypatch) -> None:
+    """The name of the extra is in brackets, which rich would take for markup."""
+    error = ImportError("the report needs jinja2: pip install 'hugectr[report]'")
+
+    def missing(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("hugectr.demo.page.demo_report", missing)
+    out = io.StringIO()
+    console = Console(file=out, width=40)
+    assert run._write_report(Path("x"), None, None, None, {}, console) is None  # type: ignore[arg-type]
+    assert out.getvalue() == f"no report: {error}\n"

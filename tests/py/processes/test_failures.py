@@ -162,6 +162,24 @@ def test_who_ends_well_before_joining_is_not_waited_for(tmp_path, first):
     assert "Traceback" not in err
 
 
+def test_the_launcher_names_the_process_with_the_cause(tmp_path):
+    """Also when those that end because of it are gone first."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import atexit, time\n"
+        "from hugectr import processes\n"
+        "group = processes.current()\n"
+        "if group.rank == 2:\n"
+        "    atexit.register(time.sleep, 1.5)\n"
+        "    raise ValueError('two is bad')\n"
+        "group.all_gather(b'')\n"
+    )
+    status, out, err = job.run("launch", 4, script, hangs_after=40)
+    assert status == 1, out + err
+    assert err.count("ValueError: two is bad") == 1, err
+    assert "hugectr launch: process 2 ended with status 1; the other 3 have ended too" in err
+
+
 def test_processes_that_never_meet_may_end_as_they_like(tmp_path):
     script = tmp_path / "script.py"
     script.write_text("import os, time\ntime.sleep(0.3 * int(os.environ['RANK']))\n")

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs what ``make test`` leaves out because it takes long or needs more than the base packages.
+
+Run: python tools/check_all.py [PART ...]        without names: every part, and a record of them
+
+A part is ``tools/checks/NAME.py`` with ``run() -> (passed, failed)``; it prints what failed and
+why. Every part is a process of its own in ``.venv-extras``, which has the extras of
+pyproject.toml, so that one that crashes leaves the others alone. What a part needs and does not
+find (a package, Chromium) is a failure that names what to install: nothing is skipped. The record
+of a whole run is ``docs/check-all.md``; the output of a part is ``build/check-all/NAME.log``. The
+exit code is 0 only when nothing failed.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import time
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+LOGS = ROOT / "build/check-all"
+RECORD = ROOT / "docs/check-all.md"
+
+#: What runs, in this order: what is quick first. A name more and its file is a part more.
+PARTS = (
+    "size_and_import",
+    "extras",
+    "notebooks",
+    "screenshots",
+    "faults",
+)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one part ended."""
+
+    name: str
+    passed: int
+    failed: int
+    seconds: float
+
+
+def run_inside(name: str, counts: Path) -> int:
+    """Runs one part in this process and writes its counts; an exception is one failure."""
+    passed, failed = 0, 1
+    try:
+        path = ROOT / f"tools/checks/{name}.py"
+        if not path.exists():
+            raise FileNotFoundError(f"{path.relative_to(ROOT)} is missing")
+        sys.path.insert(0, str(ROOT / "tools"))
+        # By its path: a part may be called like a package that it uses.
+        spec = importlib.util.spec_from_file_location(f"check_{name}", path)
+        assert spec
+        assert spec.loader
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[spec.name] = module
+        spec.loader.exec_module(module)
+        passed, failed = module.run()
+        if passed + failed == 0:
+            print(f"{name} checked nothing, which is a failure")
+            failed = 1
+    except Exception:
+        traceback.print_exc()
+    counts.write_text(json.dumps([passed, failed]))
+    return 1 if failed else 0
+
+
+def run_part(python: Path, name: str) -> Outcome:
+    """Runs one part in a process of its own, its output in a log that is shown if it failed."""
+    LOGS.mkdir(parents=True, exist_ok=True)
+    counts, log = LOGS / f"{name}.json", LOGS / f"{name}.log"
+    counts.unlink(missing_ok=True)
+    print(f"==> {name}", flush=True)
+    start = time.monotonic()
+    with log.open("w") as out:
+        subprocess.run(
+            [str(python), "-u", __file__, "--inside", name, str(counts)],
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+    passed, failed = json.loads(counts.read_text()) if counts.exists() else (0, 1)
+    outcome = Outcome(name, passed, failed, time.monotonic() - start)
+    if failed:
+        print(log.read_text(errors="replace").rstrip())
+    print(f"    {passed} passed, {failed} failed ({outcome.seconds:.0f} s)", flush=True)
+    return outcome
+
+
+def git(*arguments: str) -> str:
+    """What git prints, or an empty string outside a clone."""
+    result = subprocess.run(
+        ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    return result.stdout.strip()
+
+
+def record(outcomes: list[Outcome]) -> str:
+    """The page that a whole run leaves: commit, date, counts."""
+    # The record itself does not count as a change.
+    changed = git("status", "--porcelain", "--", ".", f":!{RECORD.relative_to(ROOT)}")
+    commit = git("rev-parse", "--short", "HEAD") or "unknown"
+    lines = [
+        "# The last run of `make check-all`",
+        "",
+        "Written by `tools/check_all.py`; what a part checks is said at the top of its file in",
+        "`tools/checks`.",
+        "",
+        f"Commit {commit}{' with changes that are in no commit' if changed else ''}, "
+        f"{time.strftime('%Y-%m-%d')}, Python {sys.version.split()[0]}, "
+        f"{os.cpu_count()} cores.",
+        "",
+        "| part | passed | failed | seconds |",
+        "|---|---|---|---|",
+        *(f"| {o.name} | {o.passed} | {o.failed} | {o.seconds:.0f} |" for o in outcomes),
+        f"| all | {sum(o.passed for o in outcomes)} | {sum(o.failed for o in outcomes)} "
+        f"| {sum(o.seconds for o in outcomes):.0f} |",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def main(arguments: list[str]) -> int:
+    """Runs the named parts, or all of them."""
+    if arguments[:1] == ["--inside"]:
+        return run_inside(arguments[1], Path(arguments[2]))
+    unknown = [name for name in arguments if name not in PARTS]
+    if unknown:
+        print(f"no such part: {', '.join(unknown)}; there are {', '.join(PARTS)}")
+        return 2
+    from extras_environment import extras_python
+
+    python = extras_python()
+    outcomes = [run_part(python, name) for name in arguments or PARTS]
+    if not arguments:
+        RECORD.write_text(record(outcomes))
+    print()
+    for outcome in outcomes:
+        print(f"{outcome.name}: {outcome.passed} passed, {outcome.failed} failed")
+    failed = sum(outcome.failed for outcome in outcomes)
+    print(f"{sum(outcome.passed for outcome in outcomes)} passed, {failed} failed", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
