@@ -9,8 +9,8 @@ Run: python benchmarks/users/first_day.py [--peer PYTHON] [--criteo FOLDER] [--r
 2. The same by three commands.
 3. With ``--peer``, an interpreter with lightgbm and pandas: the same by LightGBM's default
    (``lightgbm_peer.py``), in the same run.
-4. AUC beside LightGBM's on the Census Income data, and with ``--criteo`` (a folder with the sample's
-   criteo_*.csv, which the package does not ship) on five random splits of its 8,000 rows.
+4. AUC beside LightGBM's on the Census Income data, and with ``--criteo`` (a folder with the
+   sample's criteo_*.csv, which the package does not ship) on five random splits of its 8,000 rows.
 
 Nothing is tuned to a data set: both sides run with their defaults.
 """

@@ -23,8 +23,8 @@ from hugectr import CTRClassifier
 #: Checks that do not hold, and why.
 EXPECTED_TO_FAIL = {
     "check_sample_weight_equivalence_on_dense_data": (
-        "a row of weight 2 is in one batch, and two copies of it are in two: steps of the optimizer "
-        "differ, in scikit-learn's own networks and boosting too"
+        "a row of weight 2 is in one batch, and two copies of it are in two: the optimizer's steps "
+        "differ"
     ),
 }
 #: What scikit-learn itself leaves out here.

@@ -83,7 +83,7 @@ def test_arrays_have_dense_columns() -> None:
     assert model.score(x, y) > 0.85
     assert not hasattr(model, "feature_names_in_")
     assert model.schema_.input_layer().sparse == ()
-    with pytest.raises(hugectr.InvalidArgument, match="X has 3 features.* expecting 4"):
+    with pytest.raises(hugectr.InvalidArgument, match=r"X has 3 features.* expecting 4"):
         model.predict(x[:, :3])
     named = CTRClassifier("mlp", random_state=1, epochs=1, categorical=["x3"])
     assert named.fit(x.round(), y).schema_.input_layer().sparse[0].fields == ("x3",)
