@@ -32,6 +32,8 @@ PARTS = (
     "size_and_import",
     "docs",
     "extras",
+    "notebooks",
+    "screenshots",
     "wheels",
     "faults",
 )

@@ -89,7 +89,7 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "optimizer": {"spec"},
     "config": {"base", "data", "spec"},
     "analysis": {"base", "data"},
-    "callbacks": {"base"},
+    "callbacks": {"base", "report"},
     "plan": {"base"},
     "vectors": {"base", "processes", "data", "spec"},
     "checkpoints": {"_core", "base", "processes", "spec", "config", "vectors"},
@@ -109,10 +109,10 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
         "optimizer", "config", "model", "models", "serving", "tools",
     },
     "report": set(),
-    "demo": {"hugectr", "data", "model", "report"},
+    "demo": {"hugectr", "callbacks", "data", "model", "report"},
     "command": {
-        "_core", "hugectr", "base", "cuda", "processes", "data", "spec", "config", "checkpoints",
-        "export", "model", "models", "serving", "estimator", "tools", "demo",
+        "_core", "hugectr", "base", "callbacks", "cuda", "processes", "data", "spec", "config",
+        "checkpoints", "export", "model", "models", "serving", "estimator", "tools", "demo",
     },
     "__main__": {"command"},
 }  # fmt: skip

@@ -66,10 +66,17 @@ def make(rows: int, seed: int) -> tuple[pa.Table, npt.NDArray[np.float64]]:
     hour = rng.uniform(0, 24, rows)
     logit += 0.7 * np.exp(-(((age - 30) / 9) ** 2)) - 0.4 * (age > 62)
     logit += np.where(price < 6, 0.5, np.where(price > 60, -0.6, 0.0))
-    logit += 0.25 * np.log1p(visits) * rng.choice([-1.0, 1.0], CATEGORIES["topic"][0])[index["topic"]]
+    logit += (
+        0.25 * np.log1p(visits) * rng.choice([-1.0, 1.0], CATEGORIES["topic"][0])[index["topic"]]
+    )
     logit += 0.4 * np.sin(2 * np.pi * (hour - 15) / 24)
-    numbers = {"age": age.round(), "price": price.round(2), "visits": visits,
-               "dwell": dwell.round(1), "hour": hour.round(2)}
+    numbers = {
+        "age": age.round(),
+        "price": price.round(2),
+        "visits": visits,
+        "dwell": dwell.round(1),
+        "hour": hour.round(2),
+    }
     for name, gaps in (("age", 0.12), ("price", 0.03), ("dwell", 0.2)):
         missing = rng.random(rows) < gaps
         logit[missing] -= 0.1

@@ -22,8 +22,6 @@ class Slice:
     ----------
     feature : Feature
     key : int
-    row : int
-        One of its samples.
     rows : int
     auc, predicted, observed : float
         AUC among them; mean prediction; share of positive labels.
@@ -31,7 +29,6 @@ class Slice:
 
     feature: Feature
     key: int
-    row: int
     rows: int
     auc: float
     predicted: float
@@ -64,9 +61,7 @@ def slices_of(
         keys = single_keys(data, feature)
         if keys is None:
             continue
-        values, first, inverse, counts = np.unique(
-            keys, return_index=True, return_inverse=True, return_counts=True
-        )
+        values, inverse, counts = np.unique(keys, return_inverse=True, return_counts=True)
         frequent = np.argsort(-counts, kind="stable")[:most_each]
         for i in frequent[counts[frequent] >= least_rows]:
             rows = inverse == i
@@ -77,7 +72,6 @@ def slices_of(
                 Slice(
                     feature,
                     int(values[i]),
-                    int(first[i]),
                     int(counts[i]),
                     area,
                     float(predicted[rows].mean()),

@@ -8,7 +8,7 @@ from html import escape
 
 #: Cells of a text: more would push the rest off the page.
 _WIDEST = 120
-_CELL = "style='text-align:left;overflow-wrap:anywhere'"
+_CELL = "style='text-align:left;white-space:nowrap'"
 
 
 def _cell(kind: str, value: object) -> str:

@@ -46,6 +46,11 @@ class History:
     #: What ``best`` goes by: EarlyStopping's metric, else the first that has a better and a worse.
     better: Better | None = None
 
+    def _repr_html_(self) -> str:
+        from hugectr.callbacks.curves import history_html
+
+        return history_html(self)
+
     @property
     def best(self) -> dict[str, Any] | None:
         """The best evaluation; None when there is none, or no metric that says which is."""

@@ -160,8 +160,8 @@ def _schema(version: int) -> Check:
         "callbacks": mapping(_NAME, mapping(_NAME, _LEAF)),  # of fit()
     }
     # Converted from the original layout there are no names of tensors; a full one has no chain.
-    of_training = ("dense_tensors", "chain", "chain_crc32", "run", "description", "callbacks")
-    lacking = (*of_training, "finite", "schema", "batchsize_eval")
+    of_training = ("dense_tensors", "chain", "chain_crc32", "run", "description", "finite")
+    lacking = (*of_training, "callbacks", "schema", "batchsize_eval")
     return record(fields, may_lack=lacking)
 
 

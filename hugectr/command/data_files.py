@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 import hugectr
 from hugectr import models
 from hugectr.base.errors import DataError, InvalidArgument, rejected
+from hugectr.callbacks.report import Report
 from hugectr.data.schema.sources import blocks, open_source
 from hugectr.estimator.classifier import CTRClassifier
 from hugectr.estimator.fitted import DESCRIPTION
@@ -89,7 +90,8 @@ def run_train(args: argparse.Namespace) -> int:
         verbose=0 if args.json or args.no_progress else 1,
     )
     begin = time.perf_counter()
-    classifier.fit(args.file, args.label, eval_set=args.eval)
+    report = [Report(args.report, names=args.file)] if args.report else []
+    classifier.fit(args.file, args.label, eval_set=args.eval, callbacks=report)
     classifier.save(folder)
     seconds = time.perf_counter() - begin
     history = classifier.history_
@@ -112,6 +114,8 @@ def run_train(args: argparse.Namespace) -> int:
     where = args.eval or "rows held out"
     shown = ", ".join(f"{name} {value:.4f}" for name, value in best.items())
     print(f"{shown} on {where}" if best else "too few rows to hold some out: not evaluated")
+    if args.report:
+        print(f"report: {args.report}")
     print(f"{args.model} saved in {folder} after {seconds:.1f} s")
     print(f"next: hugectr predict {folder} DATA.csv -o predictions.csv")
     return 0

@@ -161,6 +161,4 @@ def first_samples(data: MemoryDataset, count: int) -> MemoryDataset:
         rows = offsets[: count * slots + 1]
         sparse[name] = (keys[: int(rows[-1])], rows)
     weight = None if data.weight is None else data.weight[:count]
-    return MemoryDataset(
-        data.label[:count], data.dense[:count], sparse, weight, schema=data.schema
-    )
+    return MemoryDataset(data.label[:count], data.dense[:count], sparse, weight, schema=data.schema)

@@ -6,10 +6,11 @@ from __future__ import annotations
 import platform
 
 import hugectr
+from hugectr.callbacks.curves import smooth
 from hugectr.data.adult import AdultFiles
 from hugectr.demo.training import History
 from hugectr.demo.wide_and_deep import BATCH
-from hugectr.model.report_cards import layers_card, queues_bars, smooth, stages_bars, tables_card
+from hugectr.model.report_cards import layers_card, queues_bars, stages_bars, tables_card
 from hugectr.report import Chart, KeyFigure, Series, TrainingReport
 
 

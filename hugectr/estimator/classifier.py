@@ -14,16 +14,14 @@ from hugectr.base.arguments import check_bool, check_float, check_int
 from hugectr.base.errors import InvalidArgument
 from hugectr.callbacks.callback import Callback
 from hugectr.data.schema import EncodedData, Schema
-from hugectr.estimator.fitted import Fitted
 from hugectr.estimator.features import (
-    Features,
-    check_columns,
     features_of,
     labels_of,
     weights_of,
 )
 from hugectr.estimator.labels import class_weights, classes_of, held_out, positives
-from hugectr.estimator.parameters import Parameters, not_fitted, seed_of
+from hugectr.estimator.parameters import Parameters, seed_of
+from hugectr.estimator.predicting import Predicting, product, weighed
 from hugectr.estimator.schemas import check_schema, inferred
 from hugectr.estimator.training import Training
 from hugectr.models.catalogue import check_model
@@ -34,7 +32,7 @@ Floats = npt.NDArray[np.float32]
 _LEAST_TO_HOLD_OUT = 50
 
 
-class CTRClassifier(Fitted, Parameters):
+class CTRClassifier(Predicting, Parameters):
     """Two classes from columns of any kind, by a model of the catalogue.
 
     What the columns are is found out (``hugectr.data.Schema.infer``), sizes are taken from the
@@ -155,8 +153,8 @@ class CTRClassifier(Fitted, Parameters):
         Parameters
         ----------
         X : DataFrame, Arrow data, dict, ndarray or path
-            pandas, polars, Arrow; a dict of columns; an array of (rows, columns); the path of a CSV,
-            JSON lines or Parquet file. All of it is in memory.
+            pandas, polars, Arrow; a dict of columns; an array of (rows, columns); the path of a
+            CSV, JSON lines or Parquet file. All of it is in memory.
         y : array_like, (rows,), or str
             Labels of two classes, or the name of their column in X.
         sample_weight : array_like, (rows,), or None
@@ -183,7 +181,7 @@ class CTRClassifier(Fitted, Parameters):
         values, name, features = labels_of(where, y, features)
         classes = classes_of(where, values)
         label = positives(where, values, classes)
-        weight = _product(
+        weight = product(
             weights_of(where, sample_weight, features.rows),
             class_weights(where, self.class_weight, label, classes),
         )
@@ -201,13 +199,13 @@ class CTRClassifier(Fitted, Parameters):
         schema = self.schema
         if schema is None or not schema.fitted:
             schema = inferred(training, name, schema, self.categorical, self.dense, self.ignore)
-        data = _weighed(schema.encode(training.source), weight, stays)
+        data = weighed(schema.encode(training.source), weight, stays)
         evaluated = None
         if eval_set is not None:
             evaluated = _eval_data(where, eval_set, y, classes, name, schema)
         elif not stays.all():
             rest = features.take(np.flatnonzero(~stays)).with_label(name, label[~stays])
-            evaluated = _weighed(schema.encode(rest.source), weight, ~stays)
+            evaluated = weighed(schema.encode(rest.source), weight, ~stays)
         run = self._training(where, schema, data, evaluated, seed, callbacks)
         self.history_ = self._train(run)
         self.n_iter_ = self.history_.trained_steps
@@ -267,67 +265,6 @@ class CTRClassifier(Fitted, Parameters):
             callbacks=callbacks,
         )
 
-    # --- prediction -------------------------------------------------------------------------------
-
-    def decision_function(self, X: Any) -> Floats:
-        """Log-odds of the positive class, (rows,)."""
-        return self._outputs("decision_function", X, "logit")
-
-    def predict_proba(self, X: Any) -> Floats:
-        """Probabilities of both classes, (rows, 2), in the order of ``classes_`` and of the rows.
-
-        Parameters
-        ----------
-        X
-            As of ``fit``; without label. Files are read piece by piece.
-        """
-        positive = self._outputs("predict_proba", X, "probability")
-        return np.stack([1.0 - positive, positive], axis=1)
-
-    def predict_log_proba(self, X: Any) -> Floats:
-        """Logarithms of ``predict_proba``."""
-        return np.asarray(np.log(self.predict_proba(X)))
-
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """The likelier class of each row, (rows,)."""
-        return np.asarray(self.classes_of("predict")[(self.decision_function(X) > 0).astype(int)])
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Share of rows whose class is right, as scikit-learn's classifiers say it."""
-        values, features = self._labelled("score", X, y)
-        right = self.predict(features.source) == values
-        weight = weights_of("CTRClassifier.score", sample_weight, len(values))
-        return float(np.average(right, weights=weight))
-
-    def evaluate(self, X: Any, y: Any, sample_weight: Any = None) -> dict[str, float]:
-        """Metrics: ``AUC``, ``LogLoss``, ``AverageLoss``, by the data's weights.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            As of ``fit``.
-        """
-        where = "CTRClassifier.evaluate"
-        values, features = self._labelled("evaluate", X, y)
-        label = positives(where, values, self.classes_)
-        weight = weights_of(where, sample_weight, len(values))
-        data = self._schema().encode(features.with_label(self.label_name_, label).source)
-        return self._model("evaluate").evaluate(_weighed(data, weight, np.ones(len(label), bool)))
-
-    def _labelled(self, call: str, X: Any, y: Any) -> tuple[npt.NDArray[Any], Features]:
-        self.classes_of(call)
-        where = f"CTRClassifier.{call}"
-        values, _, features = labels_of(where, y, features_of(where, X))
-        if features.array:
-            check_columns(where, features.table.column_names, self.n_features_in_)
-        return values, features
-
-    def classes_of(self, call: str) -> npt.NDArray[Any]:
-        """The classes; an error before ``fit``."""
-        if not hasattr(self, "classes_"):
-            raise not_fitted(self, call)
-        return self.classes_
-
     # --- scikit-learn -----------------------------------------------------------------------------
 
     _estimator_type = "classifier"
@@ -350,20 +287,6 @@ class CTRClassifier(Fitted, Parameters):
         return hasattr(self, "classes_")
 
 
-def _product(one: Floats | None, other: Floats | None) -> Floats | None:
-    if one is None or other is None:
-        return other if one is None else one
-    return one * other
-
-
-def _weighed(
-    data: EncodedData, weight: Floats | None, rows: npt.NDArray[np.bool_]
-) -> EncodedData:
-    if weight is None:
-        return data
-    return replace(data, weight=_product(weight[rows], data.weight))
-
-
 def _eval_data(
     where: str,
     eval_set: Any,
@@ -381,8 +304,8 @@ def _eval_data(
         features, labels = eval_set, y
     else:
         raise InvalidArgument(
-            f"{where}: eval_set: found {type(eval_set).__name__}, allowed: (X, y), or a list of one "
-            "such pair"
+            f"{where}: eval_set: found {type(eval_set).__name__}, allowed: (X, y), or a list "
+            "of one such pair"
         )
     values, _, columns = labels_of(f"{where}: eval_set", labels, features_of(where, features))
     label = positives(f"{where}: eval_set", values, classes)

@@ -149,10 +149,21 @@ def features_of(where: str, data: Any) -> Features:
     parts = list(source.tables(source.names))
     if not parts or not sum(part.num_rows for part in parts):
         raise DataError(f"{where}: {source.what} has no rows")
-    return Features(source.what, joined_tables(parts), source.untyped, array)
+    return Features(source.what, _without_views(joined_tables(parts)), source.untyped, array)
 
 
-def labels_of(where: str, labels: Any, features: Features) -> tuple[npt.NDArray[Any], str, Features]:
+def _without_views(table: pa.Table) -> pa.Table:
+    """Text that polars hands on as views, of which Arrow can not take rows, as plain text."""
+    for place, field in enumerate(table.schema):
+        if pa.types.is_string_view(field.type):
+            column = table.column(place).cast(pa.large_string())
+            table = table.set_column(place, field.name, column)
+    return table
+
+
+def labels_of(
+    where: str, labels: Any, features: Features
+) -> tuple[npt.NDArray[Any], str, Features]:
     """Labels by row, the name of their column, and the features without it.
 
     Parameters

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a fitted estimator holds: a model for prediction, and how it is kept in files and pickles."""
+"""What a fitted estimator holds: a model for prediction, kept in files and pickles too."""
 
 from __future__ import annotations
 
@@ -105,9 +105,9 @@ class Fitted:
         self._model("save")
         assert self._kept is not None
         folder = Path(path)
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            if not (folder / DESCRIPTION).is_file():
-                raise InvalidArgument(f"CTRClassifier.save: {folder} is there and no classifier")
+        something = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
+        if something and not (folder / DESCRIPTION).is_file():
+            raise InvalidArgument(f"CTRClassifier.save: {folder} is there and no classifier")
         beside = folder.with_name(f".{folder.name}.{os.getpid()}")
         shutil.rmtree(beside, ignore_errors=True)
         shutil.copytree(self._kept.path, beside)
@@ -190,4 +190,3 @@ def _is_plain(value: Any) -> bool:
     if isinstance(value, list | tuple):
         return all(map(_is_plain, value))
     return value is None or isinstance(value, bool | int | float | str)
-

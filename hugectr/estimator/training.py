@@ -26,6 +26,8 @@ from hugectr.spec.solver import CreateSolver
 
 #: Rows of an evaluation batch at most: large ones are quicker, and their buffers are still small.
 _BATCH_EVAL = 32_768
+#: Steps between two evaluations at least: in fewer a model does not move, and patience runs out.
+_LEAST_INTERVAL = 64
 #: Above all values of AUC: it never ends a training.
 _NO_TARGET = 1.1
 
@@ -78,7 +80,7 @@ class Training:
             per_epoch = -(-self.data.samples // self.plan.batch_size)
             history = model.fit(
                 max_iter=self.plan.epochs * per_epoch,
-                eval_interval=max(1, per_epoch // self.plan.evaluations),
+                eval_interval=max(_LEAST_INTERVAL, per_epoch // self.plan.evaluations),
                 callbacks=[*self._stopping(), *self.callbacks],
                 verbose=self.verbose,
                 snapshot=0,

@@ -1,31 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cards of a report about a model and its run: curves, tables, layers, where the time goes."""
+"""Cards of a report about a model: tables, layers, where the time goes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from hugectr.callbacks.history import History
 from hugectr.model.pipeline import who_waits
-from hugectr.report.html import Chart, Series, Share, Table
+from hugectr.report.html import Share, Table
 
 if TYPE_CHECKING:
     from hugectr.model.model import Model
 
 Bars = tuple[str, list[Share], str]
-
-
-def smooth(values: Sequence[float], width: int) -> list[float]:
-    """Mean over a window that shrinks at the start and looks back only."""
-    if not len(values):
-        return []
-    sums = np.concatenate([[0.0], np.cumsum(values)])
-    last = np.arange(1, len(values) + 1)
-    first = np.maximum(0, last - width)
-    return [float(v) for v in (sums[last] - sums[first]) / (last - first)]
 
 
 def bytes_text(count: float) -> str:
@@ -35,49 +22,6 @@ def bytes_text(count: float) -> str:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
         count /= 1024
     return f"{count:.1f} GiB"
-
-
-def loss_chart(history: History) -> Chart:
-    """Loss over steps; noisy batches behind their mean."""
-    series = [Series("loss", history.steps, history.loss, "line")]
-    if len(history.loss) >= 20:
-        width = max(2, len(history.loss) // 10)
-        series = [
-            Series("batch", history.steps, history.loss, "faint"),
-            Series(f"mean of {width} readings", history.steps, smooth(history.loss, width)),
-        ]
-    return Chart("Training loss", "step", "loss", series)
-
-
-def metric_charts(history: History, thresholds: Mapping[str, float]) -> list[Chart]:
-    """A chart a metric of the evaluations.
-
-    Parameters
-    ----------
-    history : History
-    thresholds : mapping
-        Metric -> value at which it ends the training, where it can be reached.
-    """
-    found = history.evaluations
-    names = [name for name in (found[0] if found else {}) if name not in ("step", "epoch")]
-    steps = [evaluation["step"] for evaluation in found]
-    return [
-        Chart(
-            f"Evaluation: {name}",
-            "step",
-            name,
-            [Series(name, steps, [evaluation[name] for evaluation in found], "points")],
-            (thresholds[name], f"target {thresholds[name]:g}") if name in thresholds else None,
-        )
-        for name in names
-    ]
-
-
-def rate_chart(history: History) -> Chart:
-    """Learning rate over steps; empty where it never changes."""
-    changes = len(set(history.lr)) > 1
-    steps, rates = (history.steps, history.lr) if changes else ([], [])
-    return Chart("Learning rate", "step", "rate", [Series("rate", steps, rates)])
 
 
 def stages_bars(stages: Mapping[str, float], reader: Mapping[str, float]) -> Bars:

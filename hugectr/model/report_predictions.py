@@ -14,9 +14,8 @@ from hugectr.analysis.fields import features_of, rows_of
 from hugectr.analysis.importance import Importance, importance_of
 from hugectr.analysis.slices import Slice, slices_of
 from hugectr.data.arrays import MemoryDataset
-from hugectr.data.schema.keys import FieldKeys
 from hugectr.data.schema.schema import Schema
-from hugectr.data.schema.sources import open_source
+from hugectr.model.report_names import CategoryNames
 from hugectr.report.html import Chart, KeyFigure, Series, Share, Table, TrainingReport
 from hugectr.spec.enums import Layer_t, Tensor_t
 
@@ -29,7 +28,12 @@ _SLICES_SHOWN = 15
 
 
 def add_predictions(
-    report: TrainingReport, model: Model, schema: Schema | None, data: Any, seed: int
+    report: TrainingReport,
+    model: Model,
+    schema: Schema | None,
+    data: Any,
+    names: Any,
+    seed: int,
 ) -> None:
     """Put the cards that the model and the data allow onto a page.
 
@@ -41,16 +45,18 @@ def add_predictions(
         Of the model.
     data
         Samples in memory, what the schema encodes, or None: the model's evaluation data.
+    names
+        Own data in which categories have their names; None: ``data``, if it is such.
     seed : int
         Of the samples and the permutation that the importance of fields is measured with.
     """
     if not _is_binary(model):
         return
-    raw = data
     if data is None:
         data = model.reader_params.eval_source
     elif not isinstance(data, MemoryDataset):
         assert schema is not None, "checked by the caller"
+        names = data if names is None else names
         data = schema.encode(data)
     if not isinstance(data, MemoryDataset):
         label, predicted = _of_evaluation(model)
@@ -62,7 +68,7 @@ def add_predictions(
     _add_calibration(report, label, predicted)
     features = features_of(data, schema)
     found = slices_of(data, features, label, predicted, max(100, data.samples // 200))
-    report.tables.insert(0, _slices_card(found, _Names(schema, None if raw is data else raw)))
+    report.tables.insert(0, _slices_card(found, CategoryNames(schema, names)))
     rows = np.arange(data.samples)
     if data.samples > _IMPORTANCE_ROWS:
         rows = np.sort(np.random.default_rng(seed).choice(rows, _IMPORTANCE_ROWS, replace=False))
@@ -108,37 +114,6 @@ def _of_evaluation(model: Model) -> tuple[Floats, Floats]:
     return np.concatenate(labels), 1.0 / (1.0 + np.exp(-scores))
 
 
-class _Names:
-    """Categories by name, where somebody knows them: the vocabulary, or the data itself."""
-
-    def __init__(self, schema: Schema | None, raw: Any) -> None:
-        self._schema, self._raw = schema, raw
-        self._columns: dict[str, list[Any]] = {}
-
-    def name(self, one: Slice) -> str:
-        """Of a slice's category."""
-        column = one.feature.name
-        if self._schema is None:
-            return str(one.key)
-        special = FieldKeys.of(column, self._schema.seed)
-        if one.key == special.missing:
-            return "(missing)"
-        if one.key == special.rare:
-            return "(rare or new)"
-        if self._raw is not None:
-            return str(self._column(column)[one.row])
-        try:
-            return str(self._schema.value_of(column, one.key))
-        except ValueError:  # no vocabulary
-            return f"key {one.key:#x}"
-
-    def _column(self, name: str) -> list[Any]:
-        if name not in self._columns:
-            parts = [table[name].to_pylist() for table in open_source(self._raw).tables([name])]
-            self._columns[name] = [value for part in parts for value in part]
-        return self._columns[name]
-
-
 def _add_calibration(report: TrainingReport, label: Floats, predicted: Floats) -> None:
     if not _is_of_two(label) or label.min() == label.max():
         return
@@ -167,11 +142,11 @@ def _calibration_chart(found: Calibration) -> Chart:
     )
 
 
-def _slices_card(found: Sequence[Slice], names: _Names) -> Table:
+def _slices_card(found: Sequence[Slice], names: CategoryNames) -> Table:
     worst = sorted(found, key=lambda one: one.auc)[:_SLICES_SHOWN]
     rows = [
         [
-            f"{one.feature.name} = {names.name(one)}",
+            f"{one.feature.name} = {names.name(one.feature, one.key)}",
             f"{one.rows:,}",
             f"{one.auc:.4f}",
             f"{one.predicted:.4f}",

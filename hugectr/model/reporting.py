@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from hugectr import _core
 from hugectr.base.arguments import check_int, check_str
 from hugectr.base.errors import InvalidArgument
+from hugectr.callbacks import curves
 from hugectr.callbacks.history import History
 from hugectr.data.arrays import MemoryDataset
 from hugectr.model import report_cards as cards
@@ -38,7 +39,14 @@ class Reporting:
         self._model, self._fitting, self._timing = model, fitting, timing
 
     def report(
-        self, path: str | os.PathLike[str], data: Any = None, *, title: str = "", seed: int = 0
+        self,
+        path: str | os.PathLike[str],
+        data: Any = None,
+        *,
+        names: Any = None,
+        title: str = "",
+        seed: int = 0,
+        history: History | None = None,
     ) -> Path:
         """Write a report of the model and its training as one HTML file, which needs nothing else.
 
@@ -53,12 +61,17 @@ class Reporting:
             Of the file; its folder is made.
         data
             What predictions are looked at on: samples in memory, or with a schema whatever
-            ``Schema.encode`` takes, labels included: categories then go by their names. None: the
-            evaluation data; of files only the calibration can be told.
+            ``Schema.encode`` takes, labels included. None: the evaluation data; of files only the
+            calibration can be told.
+        names
+            Own data that the schema encodes, such as the training data: categories go by the names
+            they have in its first rows, if the schema keeps none. None: those of ``data``.
         title : str
             None given: the model's name.
         seed : int
             Of the samples and the permutation behind the loss by field.
+        history : History, optional
+            The curves that are shown; None: those of all fits of this model.
 
         Returns
         -------
@@ -84,16 +97,16 @@ class Reporting:
             )
         stages = self._timing.stage_seconds_so_far()
         reader = self._timing.reader_metrics_so_far()
-        history = joined(self._fitting.histories)
+        history = joined(self._fitting.histories if history is None else [history])
         report = TrainingReport(
             title or model.solver.model_name or "A training",
             f"Trained on {source_name(model.reader_params.source)}, batch "
             f"{model.solver.batchsize}, {model.opt_params.optimizer_type.name}.",
             figures(model, history),
             [
-                cards.loss_chart(history),
-                *cards.metric_charts(history, reachable_targets(model)),
-                cards.rate_chart(history),
+                curves.loss_chart(history),
+                *curves.metric_charts(history, reachable_targets(model)),
+                curves.rate_chart(history),
             ],
             [cards.stages_bars(stages, reader), cards.queues_bars(reader)],
             [cards.tables_card(model), cards.layers_card(model)],
@@ -105,7 +118,7 @@ class Reporting:
                 f"seed {model.session.seed()}",
             ],
         )
-        add_predictions(report, model, schema, data, seed)
+        add_predictions(report, model, schema, data, names, seed)
         processes = model.processes
         if processes is not None and processes.rank > 0:
             return Path(path)

@@ -23,9 +23,7 @@ from hugectr.models.wdl import wdl
 #: Adds what is between Input and loss; returns the name of the logit.
 Build = Callable[[Network], str]
 
-MODELS: dict[str, Build] = {
-    one.__name__: one for one in (lr, fm, deepfm, wdl, dcn, dlrm, mlp)
-}
+MODELS: dict[str, Build] = {one.__name__: one for one in (lr, fm, deepfm, wdl, dcn, dlrm, mlp)}
 NAMES = tuple(MODELS)
 
 

@@ -46,9 +46,7 @@ class Network:
                 "schema to see why); name some as categorical= or dense="
             )
         sparse = [
-            DataReaderSparseParam(
-                one.name, one.nnz_per_slot, one.is_fixed_length, len(one.fields)
-            )
+            DataReaderSparseParam(one.name, one.nnz_per_slot, one.is_fixed_length, len(one.fields))
             for one in inputs.sparse
         ]
         model.add(Input(1, "label", len(inputs.dense), "dense", sparse))
@@ -109,15 +107,13 @@ class Network:
         Vector and weight of a category are one row of a table: one lookup finds both. Dense
         features have no vectors, but where there is nothing else (then value times vector): their
         products with all others grow with their values, and what they add is learnt by heart
-        (benchmarks/users: 200,000 planted rows .749 with, .758 without; 8,000 of Criteo .736, .743).
+        (benchmarks/users: AUC on 200,000 planted rows .749, without them .758; Criteo .736, .743).
         """
         d, vectors, weights = self.sizes.vec_size, [], []
         for name, slots in self.lookups(d + 1, part):
             rows = self.layer("Reshape", [name], f"{name}/rows", leading_dim=d + 1)
             tops = [f"{name}/v", f"{name}/w"]
-            self._model.add(
-                DenseLayer(Layer_t.Slice, [rows], tops, ranges=[(0, d), (d, d + 1)])
-            )
+            self._model.add(DenseLayer(Layer_t.Slice, [rows], tops, ranges=[(0, d), (d, d + 1)]))
             flat = self.layer("Reshape", [tops[0]], f"{name}/vs", leading_dim=slots * d)
             vectors.append(flat)
             weights.append(self.layer("Reshape", [tops[1]], f"{name}/ws", leading_dim=slots))

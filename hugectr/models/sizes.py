@@ -82,14 +82,14 @@ class TrainingSizes:
 
 
 #: Batches of an epoch that a batch size aims at, and its bounds. Fewer steps leave weights far from
-#: where they end; in batches below 128 a step costs more than its samples, and beyond 8,192 Adam
+#: where they end; in batches below 64 a step costs more than its samples, and beyond 8,192 Adam
 #: needs another learning rate.
 _STEPS, _LEAST_BATCH, _MOST_BATCH = 128, 64, 8192
 #: Rows below which an evaluation an epoch is enough. Above, the best model often lies within the
 #: first two epochs (embeddings of rare categories begin to be learnt by heart in the second).
 _ROWS_OF_ONE_EVALUATION = 50_000
 #: Adam's usual rate; twice of it is as good and ends sooner where an epoch has steps enough.
-_FEW_ROWS, _RATE_OF_FEW, _RATE = 20_000, 0.001, 0.002
+_FEW_ROWS, _RATE_OF_FEW, _RATE = 50_000, 0.001, 0.002
 #: Steps that small data need at least to be learnt: their epochs are short.
 _MOST_STEPS, _MOST_EPOCHS, _LEAST_EPOCHS = 20_000, 100, 10
 

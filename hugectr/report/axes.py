@@ -9,12 +9,22 @@ from collections.abc import Sequence
 _PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
-def number(value: float) -> str:
-    """A number in at most about five characters: 0.4312, 12.5k, 3e-07."""
+def number(value: float, digits: int = 4) -> str:
+    """A number with so many digits at most: 0.4312, 12.5k, 3e-07."""
     for size, letter in _PREFIXES:
         if abs(value) >= 10 * size or (abs(value) >= size and size > 1e3):
-            return f"{value / size:.4g}{letter}"
-    return f"{value:.4g}"
+            return f"{value / size:.{digits}g}{letter}"
+    return f"{value:.{digits}g}"
+
+
+def labels(values: Sequence[float]) -> list[str]:
+    """Numbers with as many digits as tell them apart."""
+    texts: list[str] = []
+    for digits in range(4, 10):
+        texts = [number(value, digits) for value in values]
+        if len(set(texts)) == len(values):
+            break
+    return texts
 
 
 def ticks(low: float, high: float, wanted: int, whole: bool = False) -> list[float]:

@@ -11,16 +11,16 @@ import html
 import math
 from collections.abc import Iterator
 
-from hugectr.report.axes import number, span, ticks
+from hugectr.report.axes import labels, number, span, ticks
 from hugectr.report.html import Chart, Series, shown
 
 # In user units; as wide as a card of a phone, so that the text is not smaller there.
 WIDTH, HEIGHT = 420.0, 250.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 46.0, 10.0, 24.0, 40.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 56.0, 10.0, 26.0, 42.0
 #: Strips that show values: a finger can hit no more.
 _STRIPS = 60
-_CHARACTER = 6.1  # width of one in a tip, about
-_LINE = 14.0
+# Of a tip, with the larger letters that the page has on a phone.
+_CHARACTER, _LINE = 9.2, 17.0
 
 
 class _Frame:
@@ -60,14 +60,16 @@ def _places(frame: _Frame, series: Series) -> list[tuple[float, float]]:
 
 
 def _axes(frame: _Frame, chart: Chart) -> Iterator[str]:
-    for value in ticks(*frame.y, 4):
+    heights = ticks(*frame.y, 5)
+    for value, label in zip(heights, labels(heights), strict=True):
         y = frame.up(value)
         yield f'<line class="rule" x1="{_LEFT}" x2="{WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
-        yield _text(_LEFT - 6, y + 4, number(value), "tick", "end")
-    for value in ticks(*frame.x, 6, frame.whole_x):
-        yield _text(frame.across(value), HEIGHT - _BOTTOM + 16, number(value), "tick", "middle")
+        yield _text(_LEFT - 6, y + 4, label, "tick", "end")
+    places = ticks(*frame.x, 5, frame.whole_x)
+    for value, label in zip(places, labels(places), strict=True):
+        yield _text(frame.across(value), HEIGHT - _BOTTOM + 17, label, "tick", "middle")
     yield _text((WIDTH + _LEFT) / 2, HEIGHT - 6, chart.x_label, "tick", "middle")
-    yield _text(4, 12, chart.y_label, "tick")
+    yield _text(4, 13, chart.y_label, "tick")
 
 
 def _lines(frame: _Frame, chart: Chart) -> Iterator[str]:

@@ -121,6 +121,7 @@ def write_html(report: TrainingReport, path: str | os.PathLike[str]) -> Path:
     ImportError
         When jinja2 is missing; the message says how to install it.
     """
+    from hugectr.report.chart_style import STYLE
     from hugectr.report.charts import chart_svg
 
     try:
@@ -139,7 +140,9 @@ def write_html(report: TrainingReport, path: str | os.PathLike[str]) -> Path:
     )
     report = without_empty_cards(report)
     charts = [(chart, chart_svg(chart)) for chart in report.charts]
-    page = environment.from_string(source).render(report=report, charts=charts)
+    page = environment.from_string(source).render(
+        report=report, charts=charts, chart_style=STYLE.strip()
+    )
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(page, encoding="utf-8")

@@ -128,9 +128,7 @@ def test_data_in_memory_is_shuffled_anew_every_epoch() -> None:
     rows = 64
     data = from_arrays(np.zeros(rows), np.arange(rows, dtype=np.float32), {})
     model = hugectr.Model(
-        hugectr.CreateSolver(
-            batchsize=8, batchsize_eval=8, max_eval_batches=1, device="cpu"
-        ),
+        hugectr.CreateSolver(batchsize=8, batchsize_eval=8, max_eval_batches=1, device="cpu"),
         hugectr.DataReaderParams(
             hugectr.DataReaderType_t.Norm, data, shuffle=Shuffle(seed=1, window=rows)
         ),

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``hugectr train``, ``predict`` and ``evaluate`` on files of data."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+from oracle.clicks import clicks, part, without
+
+import hugectr
+from hugectr.command import data_files
+from hugectr.command.cli import main
+
+COLUMNS = without(clicks(1500), "tags") | {
+    "liked": ["yes" if clicked else "no" for clicked in clicks(1500)["clicked"]]
+}
+
+
+def table(begin: int, end: int, label: str) -> pa.Table:
+    other = "liked" if label == "clicked" else "clicked"
+    return pa.table(without(part(COLUMNS, begin, end), other))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of CSV with labels 0 and 1, and test data in three formats."""
+    folder = tmp_path_factory.mktemp("clicks")
+    pa.csv.write_csv(table(0, 1200, "clicked"), folder / "train.csv")
+    test = table(1200, 1500, "clicked")
+    pa.csv.write_csv(test, folder / "test.csv")
+    pq.write_table(test, folder / "test.parquet")
+    (folder / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in test.to_pylist()))
+    train = ["train", str(folder / "train.csv"), "--label", "clicked", "--epochs", "5"]
+    assert main([*train, "--no-progress", "-o", str(folder / "model")]) == 0
+    return folder
+
+
+def test_train_says_how_good_it_is_and_what_comes_next(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    train = ["train", str(folder / "train.csv"), "--label", "clicked", "--epochs", "1"]
+    eval_set = ["--eval", str(folder / "test.csv"), "-o", str(folder / "again")]
+    assert main([*train, *eval_set, "--model", "lr", "--no-progress"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("AUC 0.")
+    assert lines[0].endswith("test.csv")
+    assert lines[-1] == f"next: hugectr predict {folder / 'again'} DATA.csv -o predictions.csv"
+    assert main([*train, *eval_set, "--json"]) == 0
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_every_format_is_predicted_the_same(folder: Path, ending: str) -> None:
+    out = folder / f"{ending}.out.parquet"
+    assert main(["predict", str(folder / "model"), f"{folder}/test.{ending}", "-o", str(out)]) == 0
+    expected = hugectr.CTRClassifier.load(folder / "model").predict_proba(
+        table(1200, 1500, "clicked")
+    )
+    np.testing.assert_array_equal(
+        pq.read_table(out).column("probability").to_numpy(), expected[:, 1]
+    )
+
+
+def test_pieces_are_written_in_order(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(data_files, "ROWS", 7)
+    out = folder / "pieces.csv"
+    arguments = ["predict", str(folder / "model"), str(folder / "test.csv"), "-o", str(out)]
+    assert main([*arguments, "--keep", "age,city", "--logit"]) == 0
+    found, given = pa.csv.read_csv(out), pa.csv.read_csv(folder / "test.csv")
+    assert found.column_names == ["age", "city", "logit"]
+    assert found.column("age").equals(given.column("age"))
+    classifier = hugectr.CTRClassifier.load(folder / "model")
+    np.testing.assert_allclose(
+        found.column("logit").to_numpy(),
+        classifier.decision_function(folder / "test.csv"),
+        atol=1e-5,
+    )
+
+
+def test_without_a_file_predictions_are_printed(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["predict", str(folder / "model"), str(folder / "test.csv")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 301
+    assert lines[0] == '"probability"'
+
+
+def test_a_failure_leaves_no_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "bad.csv").write_text("age,clicked\n31,1\n")
+    out = folder / "bad.out.csv"
+    assert main(["predict", str(folder / "model"), str(folder / "bad.csv"), "-o", str(out)]) != 0
+    assert "no column 'city'" in capsys.readouterr().err
+    assert not list(folder.glob("bad.out*"))
+    assert main(["predict", str(folder / "model"), str(folder / "test.csv"), "-o", "x.txt"]) == 2
+
+
+def test_evaluate(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["evaluate", str(folder / "model"), str(folder / "test.csv"), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    classifier = hugectr.CTRClassifier.load(folder / "model")
+    assert found == classifier.evaluate(table(1200, 1500, "clicked"), "clicked")
+    assert found["AUC"] > 0.6
+    assert main(["evaluate", str(folder / "model"), str(folder / "test.csv")]) == 0
+    assert capsys.readouterr().out.startswith("AUC ")
+
+
+def test_labels_may_be_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pa.csv.write_csv(table(0, 1200, "liked"), tmp_path / "train.csv")
+    pa.csv.write_csv(table(1200, 1500, "liked"), tmp_path / "test.csv")
+    train = ["train", str(tmp_path / "train.csv"), "--label", "liked", "--epochs", "5"]
+    assert main([*train, "--no-progress", "-o", str(tmp_path / "model")]) == 0
+    capsys.readouterr()
+    assert main(["evaluate", str(tmp_path / "model"), str(tmp_path / "test.csv"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["AUC"] > 0.6
+
+
+def test_what_is_missing_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", str(folder / "train.csv")]) == 2
+    assert "--label" in capsys.readouterr().err
+    assert main(["train", str(folder / "train.csv"), "--label", "clickd"]) != 0
+    assert "did you mean 'clicked'" in capsys.readouterr().err
