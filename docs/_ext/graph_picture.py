@@ -7,6 +7,7 @@ passes, an order of each row that keeps neighbours near, then places.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from html import escape
 
@@ -90,7 +91,7 @@ def place(rows: list[list[int]], ways: dict[Edge, list[int]], boxes: int) -> dic
     above: dict[int, list[int]] = {}
     below: dict[int, list[int]] = {}
     for way in ways.values():
-        for one, other in zip(way, way[1:], strict=False):
+        for one, other in itertools.pairwise(way):
             below.setdefault(one, []).append(other)
             above.setdefault(other, []).append(one)
     middle: dict[int, float] = {}
@@ -136,7 +137,7 @@ def svg_of(boxes: list[Box], title: str) -> str:
     ]
     for way in ways.values():
         path = f"M{middle[way[0]]:.1f} {top[way[0]] + HEIGHT}"
-        for before, after in zip(way, way[1:], strict=False):
+        for before, after in itertools.pairwise(way):
             x1, x2, y2 = middle[before], middle[after], top[after]
             bend = y2 - GAP_Y / 2
             path += f"C{x1:.1f} {bend:.1f} {x2:.1f} {bend:.1f} {x2:.1f} {y2}"

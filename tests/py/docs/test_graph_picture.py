@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pictures of models: a row for each step, no box on another, no edge through one."""
 
+import itertools
 import random
 import sys
 import xml.etree.ElementTree as ET
@@ -10,8 +11,7 @@ import pytest
 
 import hugectr
 
-ROOT = Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(ROOT / "docs/_ext"))
+sys.path.append(str(Path(__file__).resolve().parents[3] / "docs/_ext"))
 
 from graph_picture import (  # found through the line above
     GAP_X,
@@ -23,6 +23,8 @@ from graph_picture import (  # found through the line above
     svg_of,
     width_of,
 )
+
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def random_boxes(seed):
@@ -50,7 +52,7 @@ def test_a_random_graph(seed):
         assert [level[item] for item in way] == list(range(depth[before], depth[after] + 1))
     middle = place(rows, ways, len(boxes))
     for row in rows:
-        for left, right in zip(row, row[1:], strict=False):
+        for left, right in itertools.pairwise(row):
             halves = (width_of(left, len(boxes)) + width_of(right, len(boxes))) / 2
             assert middle[right] - middle[left] >= halves + GAP_X - 1e-6
 
