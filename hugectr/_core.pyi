@@ -11,8 +11,7 @@ from typing import Any, TypedDict, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from hugectr._core_serving import LivePredictor as LivePredictor
-from hugectr._core_serving import Predictor as Predictor
+from hugectr._core_serving import LivePredictor as LivePredictor, Predictor as Predictor
 from hugectr._core_session import (
     Session as Session,
     SessionNetwork as SessionNetwork,

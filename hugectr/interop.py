@@ -42,6 +42,7 @@ import numpy.typing as npt
 from hugectr import _core
 from hugectr._core import TensorView
 from hugectr.base.errors import rejected
+from hugectr.base.html_table import html_table
 
 __all__ = ["TableRows", "TensorView", "as_view", "stream_handle", "to_numpy"]
 
@@ -69,6 +70,16 @@ class TableRows:
 
     def __len__(self) -> int:
         return len(self.keys)
+
+    def _repr_html_(self) -> str:
+        views = {"keys": self.keys, "slot_ids": self.slot_ids, "vectors": self.vectors}
+        views |= {f"states[{i}]": state for i, state in enumerate(self.states)}
+        rows = [
+            [name, " x ".join(map(str, view.shape)), view.dtype, view.device]
+            for name, view in views.items()
+            if view is not None
+        ]
+        return html_table(f"{len(self):,} rows of a table", ["", "shape", "type", "where"], rows)
 
 
 def stream_handle(stream: Any) -> int:

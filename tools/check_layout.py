@@ -88,12 +88,13 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "spec": {"_core", "base", "processes", "data"},
     "optimizer": {"spec"},
     "config": {"base", "data", "spec"},
+    "analysis": {"base", "data"},
     "callbacks": {"base"},
     "checkpoints": {"_core", "base", "processes", "spec", "config"},
     "serving": {"_core", "base", "processes", "data", "spec", "checkpoints"},
     "model": {
-        "_core", "base", "interop", "processes", "data", "spec", "config", "callbacks",
-        "checkpoints", "serving",
+        "_core", "base", "interop", "processes", "data", "spec", "config", "analysis", "callbacks",
+        "checkpoints", "report", "serving",
     },
     "models": {"base", "data", "spec", "model"},
     "estimator": {
@@ -107,8 +108,8 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "report": set(),
     "demo": {"hugectr", "data", "model", "report"},
     "command": {
-        "_core", "hugectr", "base", "cuda", "processes", "data", "spec", "config", "checkpoints",
-        "model", "models", "serving", "estimator", "tools", "demo",
+        "_core", "hugectr", "base", "callbacks", "cuda", "processes", "data", "spec", "config",
+        "checkpoints", "model", "models", "serving", "estimator", "tools", "demo",
     },
     "__main__": {"command"},
 }  # fmt: skip

@@ -18,6 +18,7 @@ from hugectr.callbacks.early_stopping import EarlyStopping
 from hugectr.callbacks.history import History
 from hugectr.callbacks.learning_rate import LearningRate
 from hugectr.callbacks.plateau import Plateau
+from hugectr.callbacks.report import Report
 from hugectr.callbacks.schedules import Cosine, Step, WarmUp
 from hugectr.callbacks.tensorboard import TensorBoard
 
@@ -29,6 +30,7 @@ __all__ = [
     "History",
     "LearningRate",
     "Plateau",
+    "Report",
     "Step",
     "TensorBoard",
     "WarmUp",

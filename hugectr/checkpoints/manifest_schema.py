@@ -153,15 +153,17 @@ def _schema(version: int) -> Check:
         "chain_crc32": list_of(integer(0, UINT32)),
         "run": optional(text("[0-9a-f]{32}")),
         "description": optional(_DESCRIPTION),
-        "callbacks": mapping(_NAME, mapping(_NAME, _LEAF)),
         "finite": optional(boolean),  # false: saved with values that are not
         # Later members of format 3, which earlier versions do not look at.
         "schema": mapping(_SCHEMA_FILE, _SCHEMA_ENTRY),
         "batchsize_eval": optional(integer(1, 2**31)),
+        "callbacks": mapping(_NAME, mapping(_NAME, _LEAF)),  # of fit()
     }
     # Converted from the original layout there are no names of tensors; a full one has no chain.
-    lacking = ("dense_tensors", "chain", "chain_crc32", "run", "description", "callbacks", "finite")
-    lacking += ("schema", "batchsize_eval")
+    lacking = (
+        *("dense_tensors", "chain", "chain_crc32", "run", "description", "finite"),
+        *("schema", "batchsize_eval", "callbacks"),
+    )
     return record(fields, may_lack=lacking)
 
 

@@ -82,9 +82,7 @@ def give_weights(state: TrainingState, path: Path) -> Plan:
 PlanMaker = Callable[["TrainingState", "Sequence[Link]", Mapping[str, Array]], Plan]
 
 
-def _give(
-    state: TrainingState, path: Path, make: PlanMaker, strict: bool
-) -> tuple[Plan, Manifest]:
+def _give(state: TrainingState, path: Path, make: PlanMaker, strict: bool) -> tuple[Plan, Manifest]:
     group = state.group
     links = from_root(group, lambda: links_of(path))
     place, manifest = links[-1]

@@ -10,10 +10,8 @@ import argparse
 import contextlib
 import json
 import os
-import runpy
 import sys
 import time
-import traceback
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -22,22 +20,14 @@ from typing import Any
 import hugectr
 from hugectr import processes
 from hugectr.base import log
-from hugectr.base.errors import (
-    CommError,
-    DataError,
-    DeviceError,
-    InvalidArgument,
-    NonFiniteLoss,
-    OutOfMemory,
-    rejected,
-)
+from hugectr.base.errors import InvalidArgument, rejected
+from hugectr.command.data_files import add_commands, add_train_arguments, is_data, run_train
 from hugectr.command.model import add_model_commands
+from hugectr.command.script import OWN_ERRORS, train_script
 from hugectr.config.config_file import read_config
 from hugectr.model.from_config import build_model
 from hugectr.spec.enums import Check_t, DataReaderType_t, Distribution_t
 from hugectr.spec.solver import DEVICES
-
-_OWN_ERRORS = (InvalidArgument, OutOfMemory, DeviceError, DataError, CommError, NonFiniteLoss)
 
 
 def _print_json(value: Any) -> None:
@@ -47,7 +37,9 @@ def _print_json(value: Any) -> None:
 def _train(args: argparse.Namespace) -> int:
     path = Path(args.file)
     if path.suffix == ".py":
-        return _train_script(path, args.script_arguments)
+        return train_script(path, args.script_arguments, args.report)
+    if is_data(args.file, args.label):
+        return run_train(args)
     # With --json standard output belongs to the result.
     with contextlib.redirect_stdout(sys.stderr if args.json else sys.stdout):
         result = _train_config(path, args)
@@ -76,6 +68,8 @@ def _train_config(path: Path, args: argparse.Namespace) -> dict[str, Any]:
         progress=not args.no_progress,
     )
     seconds = time.perf_counter() - begin
+    if args.report:
+        print(f"report: {model.report(args.report)}")
     if not args.json:
         return {}
     return {
@@ -85,32 +79,6 @@ def _train_config(path: Path, args: argparse.Namespace) -> dict[str, Any]:
         "metrics": model.evaluate(),
         "parameters": model.get_params_num(),
     }
-
-
-def _train_script(path: Path, arguments: Sequence[str]) -> int:
-    if not path.is_file():
-        raise InvalidArgument(f"{path}: there is no such script")
-    before = sys.argv, list(sys.path)
-    sys.argv = [str(path), *arguments]
-    sys.path.insert(0, str(path.resolve().parent))
-    try:
-        runpy.run_path(str(path), run_name="__main__")
-    except _OWN_ERRORS as error:
-        # The user needs the line of the script, not the way through this package.
-        lines = [
-            frame.lineno
-            for frame in traceback.extract_tb(error.__traceback__)
-            if Path(frame.filename) == path
-        ]
-        place = f"{path}:{lines[-1]}: " if lines else ""
-        raise type(error)(f"{place}{error}") from error
-    except Exception as error:
-        if processes.report(error):
-            traceback.print_exc()
-        return 1
-    finally:
-        sys.argv, sys.path[:] = before
-    return 0
 
 
 def _launch(args: argparse.Namespace) -> int:
@@ -246,15 +214,21 @@ def _parser() -> argparse.ArgumentParser:
 
     train = commands.add_parser(
         "train",
-        help="train a JSON config, or run a training script",
+        help="train on a file of data, train a JSON config, or run a training script",
         epilog="What follows SCRIPT.py is passed to the script.",
     )
-    train.add_argument("file", metavar="CONFIG.json|SCRIPT.py")
-    train.add_argument("--device", choices=DEVICES, help="config: where to train")
+    train.add_argument("file", metavar="DATA.csv|CONFIG.json|SCRIPT.py")
+    train.add_argument("--device", choices=DEVICES, help="where to train")
+    train.add_argument("--no-progress", action="store_true", help="no progress bar")
+    train.add_argument("--json", action="store_true", help="print the result as JSON")
+    add_train_arguments(train)
     train.add_argument("--max-iter", type=int, help="config: train this many iterations")
-    train.add_argument("--no-progress", action="store_true", help="config: no progress bar")
-    train.add_argument("--json", action="store_true", help="config: print the result as JSON")
+    train.add_argument(
+        "--report", default="", metavar="FILE.html", help="write a report of the run there"
+    )
     train.set_defaults(run=_train)
+
+    add_commands(commands)
 
     commands.add_parser("demo", help="train Wide & Deep on the Census Income data", add_help=False)
 
@@ -374,7 +348,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("hugectr: interrupted", file=sys.stderr)
         return 130
-    except (*_OWN_ERRORS, ValueError, OSError, RuntimeError, MemoryError) as error:
+    except (*OWN_ERRORS, ValueError, OSError, RuntimeError, MemoryError) as error:
         if not processes.report(error):  # another process of the job has the cause
             return 1
         if debug:

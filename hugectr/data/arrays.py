@@ -151,3 +151,16 @@ def from_arrays(
         {name: _csr(name, value, samples) for name, value in sparse.items()},
         None if weight is None else _weights(weight, samples),
     )
+
+
+def first_samples(data: MemoryDataset, count: int) -> MemoryDataset:
+    """The first samples of a dataset, as views; count must not reach beyond its end."""
+    sparse = {}
+    for name, (keys, offsets) in data.sparse.items():
+        slots = (len(offsets) - 1) // data.samples
+        rows = offsets[: count * slots + 1]
+        sparse[name] = (keys[: int(rows[-1])], rows)
+    weight = None if data.weight is None else data.weight[:count]
+    return MemoryDataset(
+        data.label[:count], data.dense[:count], sparse, weight, schema=data.schema
+    )

@@ -15,7 +15,13 @@ from hugectr.base.errors import InvalidArgument
 from hugectr.callbacks.callback import Callback
 from hugectr.data.schema import EncodedData, Schema
 from hugectr.estimator.fitted import Fitted
-from hugectr.estimator.features import Features, features_of, labels_of, weights_of
+from hugectr.estimator.features import (
+    Features,
+    check_columns,
+    features_of,
+    labels_of,
+    weights_of,
+)
 from hugectr.estimator.labels import class_weights, classes_of, held_out, positives
 from hugectr.estimator.parameters import Parameters, not_fitted, seed_of
 from hugectr.estimator.schemas import check_schema, inferred
@@ -305,13 +311,15 @@ class CTRClassifier(Fitted, Parameters):
         values, features = self._labelled("evaluate", X, y)
         label = positives(where, values, self.classes_)
         weight = weights_of(where, sample_weight, len(values))
-        data = self._schema().encode(features.with_label(self._label_name(), label).source)
+        data = self._schema().encode(features.with_label(self.label_name_, label).source)
         return self._model("evaluate").evaluate(_weighed(data, weight, np.ones(len(label), bool)))
 
     def _labelled(self, call: str, X: Any, y: Any) -> tuple[npt.NDArray[Any], Features]:
         self.classes_of(call)
         where = f"CTRClassifier.{call}"
         values, _, features = labels_of(where, y, features_of(where, X))
+        if features.array:
+            check_columns(where, features.table.column_names, self.n_features_in_)
         return values, features
 
     def classes_of(self, call: str) -> npt.NDArray[Any]:

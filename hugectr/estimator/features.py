@@ -13,9 +13,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hugectr.base.errors import DataError, InvalidArgument, rejected
+from hugectr.data.schema.frames import is_pandas
 from hugectr.data.schema.infer import typed
 from hugectr.data.schema.sources import Source, joined_tables, open_source
 from hugectr.data.schema.values import is_text, one_array
+from hugectr.estimator.parameters import warn_of_conversion
 from hugectr.interop import to_numpy
 
 
@@ -70,8 +72,14 @@ def array_names(columns: int) -> list[str]:
     return [f"x{i}" for i in range(columns)]
 
 
+#: What tables have and arrays have not.
+_TABLES = ("columns", "__arrow_c_stream__", "to_batches", "keys")
+
+
 def _is_array(data: Any) -> bool:
     if isinstance(data, np.ndarray) or hasattr(data, "__dlpack__"):
+        return True
+    if hasattr(data, "__array__") and not any(hasattr(data, name) for name in _TABLES):
         return True
     if isinstance(data, list | tuple) and data and not isinstance(data[0], str | os.PathLike):
         return not isinstance(data[0], dict)
@@ -79,7 +87,7 @@ def _is_array(data: Any) -> bool:
 
 
 def _of_array(where: str, data: Any) -> Features:
-    array = np.asarray(data) if isinstance(data, list | tuple) else to_numpy(data)
+    array = to_numpy(data) if hasattr(data, "__dlpack__") else np.asarray(data)
     if array.ndim != 2:
         raise InvalidArgument(
             f"{where}: X has shape {array.shape}, expected 2 dimensions, (rows, columns). Reshape "
@@ -121,6 +129,8 @@ def source_of(where: str, data: Any) -> tuple[Source, bool]:
         raise TypeError(f"{where}: X is a sparse matrix; give an array, a frame or lists")
     if _is_array(data):
         return _of_array(where, data).source, True
+    if is_pandas(data) and not all(isinstance(name, str) for name in data.columns):
+        data = data.rename(columns=str)  # as pandas numbers columns that have no names
     return open_source(data), False
 
 
@@ -170,7 +180,9 @@ def labels_of(where: str, labels: Any, features: Features) -> tuple[npt.NDArray[
         return values, labels, features.without(labels)
     name = getattr(labels, "name", None)
     values = _label_array(labels)
-    values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+    if values.ndim == 2 and values.shape[1] == 1:
+        warn_of_conversion(f"A column-vector y was passed when a 1d array was expected ({where})")
+        values = values[:, 0]
     if values.ndim != 1:
         raise rejected(f"{where}: y", values.shape, "one label a row: y should be a 1d array")
     if len(values) != features.rows:
@@ -211,7 +223,7 @@ def weights_of(where: str, weights: Any, rows: int) -> npt.NDArray[np.float32] |
     if not (np.isfinite(array) & (array >= 0)).all():
         raise rejected(f"{where}: sample_weight", weights, "finite numbers from 0 on")
     if not (array > 0).any():
-        raise rejected(f"{where}: sample_weight", weights, "a weight above 0 for some row")
+        raise InvalidArgument(f"{where}: sample_weight: every weight is zero, so no row counts")
     return array.astype(np.float32)
 
 

@@ -64,7 +64,9 @@ class Fitted:
         assert schema is not None
         return schema
 
-    def _label_name(self) -> str:
+    @property
+    def label_name_(self) -> str:
+        """The column that is predicted, as the schema calls it."""
         return self._schema().of_kind(LabelField)[0].name
 
     def _outputs(self, call: str, X: Any, output: str) -> npt.NDArray[np.float32]:

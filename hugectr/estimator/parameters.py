@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import inspect
+import numbers
 import sys
+import warnings
 from typing import Any, Self
 
 from hugectr.base.errors import InvalidArgument, did_you_mean
@@ -77,6 +79,16 @@ def not_fitted(estimator: object, call: str) -> Exception:
     return InvalidArgument(text)
 
 
+def warn_of_conversion(text: str) -> None:
+    """Warn that data was taken for other data; scikit-learn's own warning where that is in use."""
+    kind: type[Warning] = UserWarning
+    if "sklearn" in sys.modules:
+        from sklearn.exceptions import DataConversionWarning
+
+        kind = DataConversionWarning
+    warnings.warn(text, kind, stacklevel=4)
+
+
 def seed_of(random_state: Any) -> int | None:
     """A seed from an int, a NumPy generator or RandomState; None: another one each time.
 
@@ -85,8 +97,6 @@ def seed_of(random_state: Any) -> int | None:
     InvalidArgument
         When it is none of these.
     """
-    import numbers
-
     if random_state is None:
         return None
     if isinstance(random_state, numbers.Integral) and int(random_state) >= 0:

@@ -14,7 +14,7 @@ from hugectr.base import log
 from hugectr.callbacks.callback import Callback
 from hugectr.callbacks.early_stopping import EarlyStopping
 from hugectr.callbacks.history import History
-from hugectr.data.arrays import MemoryDataset
+from hugectr.data.arrays import MemoryDataset, first_samples
 from hugectr.data.columns import Shuffle
 from hugectr.data.schema import Schema
 from hugectr.model.model import Model
@@ -24,8 +24,8 @@ from hugectr.spec.optimizer import CreateOptimizer
 from hugectr.spec.reader import DataReaderParams
 from hugectr.spec.solver import CreateSolver
 
-#: Rows of an evaluation batch: large ones are quicker, and their buffers are still small.
-_BATCH_EVAL = 8192
+#: Rows of an evaluation batch at most: large ones are quicker, and their buffers are still small.
+_BATCH_EVAL = 32_768
 #: Above all values of AUC: it never ends a training.
 _NO_TARGET = 1.1
 
@@ -92,15 +92,14 @@ class Training:
         return [EarlyStopping(self.metric, self.patience)]
 
     def _model(self) -> Model:
-        evaluated = self.held_out.samples if self.held_out is not None else 0
-        batch_eval = max(1, min(_BATCH_EVAL, evaluated or self.plan.batch_size))
+        held_out, batch_eval = _in_whole_batches(self.held_out)
         solver = CreateSolver(
             model_name=self.name,
             seed=self.seed,
             lr=self.plan.learning_rate,
             batchsize=self.plan.batch_size,
             batchsize_eval=batch_eval,
-            max_eval_batches=-(-evaluated // batch_eval),
+            max_eval_batches=held_out.samples // batch_eval if held_out is not None else 0,
             i64_input_key=True,
             device=self.device,
             metrics_spec={MetricsType.AUC: _NO_TARGET, MetricsType.LogLoss: 0.0},
@@ -108,7 +107,7 @@ class Training:
         reader = DataReaderParams(
             DataReaderType_t.Norm,
             self.data,
-            eval_source=self.held_out if self.held_out is not None else "",
+            eval_source=held_out if held_out is not None else "",
             shuffle=Shuffle(seed=self.seed, window=max(2, self.data.samples)),
             num_workers=2,
         )
@@ -117,6 +116,19 @@ class Training:
         model.schema = self.schema
         model.compile()
         return model
+
+
+def _in_whole_batches(data: MemoryDataset | None) -> tuple[MemoryDataset | None, int]:
+    """Samples for evaluation, and the size of its batches.
+
+    Data that is read again and again goes on where it was: for each evaluation to see the same
+    samples they must be whole batches. Fewer samples than there are batches are left out for that.
+    """
+    if data is None:
+        return None, _BATCH_EVAL
+    batches = -(-data.samples // _BATCH_EVAL)
+    size = data.samples // batches
+    return (data if size * batches == data.samples else first_samples(data, size * batches)), size
 
 
 @contextlib.contextmanager

@@ -66,6 +66,7 @@ class Fit:
         self._events = Events(callbacks, model, self, state.group)
         self._checkpoints = FitCheckpoints(model, state, settings.checkpoints)
         self._bar: NoBar = NoBar()
+        self._lr = self.solver.lr  # of the last step
         self._target_hit = False
         self._evaluated_at = -1
 
@@ -122,7 +123,7 @@ class Fit:
         begin = time.perf_counter()
         self._lines.trained(iterations)
         with self.model.exclusive():
-            self._curve.end(self.step)
+            self._curve.end(self.step, self._lr)
             if self.evaluates and self._evaluated_at != self.step:
                 values = self._evaluate()[0]
                 if not self._shown(values):
@@ -231,6 +232,7 @@ class Fit:
         if not trained:
             return None
         self.step += 1
+        self._lr = lr
         self.history.trained_steps += 1
         return lr
 

@@ -88,10 +88,9 @@ class Curve:
         if not math.isfinite(loss):
             self._model.check_loss()
 
-    def end(self, step: int) -> None:
+    def end(self, step: int, lr: float) -> None:
         """Read the last loss, unless nobody wants any."""
         if self._display and self._history.trained_steps and step not in self._history.steps[-1:]:
-            lr = self._model.session.learning_rate_state()["lr"]
             self._note(step, self._model.get_current_loss(), lr)
 
     def show_rest_of_pipeline(self) -> None:

@@ -30,6 +30,8 @@ class Fitting:
 
     def __init__(self, model: Model, state: ModelState) -> None:
         self._model, self._state = model, state
+        #: Of all fits so far that came to their end.
+        self.histories: list[History] = []
 
     @unserialised  # takes a turn a step
     def fit(
@@ -132,4 +134,6 @@ class Fitting:
             verbose,
             checkpoints,
         )
-        return Fit(self._model, self._state, settings, callbacks).run()
+        history = Fit(self._model, self._state, settings, callbacks).run()
+        self.histories.append(history)
+        return history

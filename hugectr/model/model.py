@@ -18,6 +18,8 @@ from hugectr.model.inspection import Inspection
 from hugectr.model.memory import Memory
 from hugectr.model.original_files import OriginalFiles
 from hugectr.model.prediction import Prediction
+from hugectr.model.reporting import Reporting
+from hugectr.model.shown_in_notebooks import model_html
 from hugectr.model.state import ModelState
 from hugectr.model.timing import Timing
 from hugectr.model.training import Training
@@ -92,6 +94,7 @@ class Model:
         self._prediction = Prediction(self._graph, self._state)
         self._original_files = OriginalFiles(self._state)
         self._fitting = Fitting(self, self._state)
+        self._reporting = Reporting(self, self._fitting, self._timing)
 
     @unserialised
     def exclusive(self) -> Turn:
@@ -161,6 +164,10 @@ class Model:
         self._freezing.apply()
 
     summary = handed_on("_graph", Graph.summary)
+
+    def _repr_html_(self) -> str:
+        return model_html(self, self._graph.compiled is not None and not self.unusable)
+
     layer_summary = handed_on("_graph", Graph.layer_summary)
     graph_to_json = handed_on("_graph", Graph.graph_to_json)
     construct_from_json = handed_on("_graph", Graph.construct_from_json)
@@ -213,6 +220,8 @@ class Model:
     skipped_steps = handed_on("_inspection", Inspection.skipped_steps)
     memory_report = handed_on("_inspection", Inspection.memory_report)
     get_params_num = handed_on("_inspection", Inspection.get_params_num)
+
+    report = handed_on("_reporting", Reporting.report)
 
     # --- time -------------------------------------------------------------------------------------
 

@@ -37,6 +37,11 @@ class Timing:
             self._logged_stages[name] = self._logged_stages.get(name, 0.0) + value
         return seconds
 
+    def stage_seconds_so_far(self) -> dict[str, float]:
+        """What stage_seconds() would return, which still counts there."""
+        self.stage_seconds_to_log()
+        return dict(self._logged_stages)
+
     def reader_metrics(self, train: bool = True) -> dict[str, float]:
         """Counters of the training or evaluation reader since the last call.
 
@@ -62,6 +67,11 @@ class Timing:
         metrics = self._graph.session.reader.metrics(True)
         self._logged_metrics = merge(self._logged_metrics, metrics)
         return metrics
+
+    def reader_metrics_so_far(self) -> dict[str, float]:
+        """What reader_metrics() would return, which still counts there."""
+        self.reader_metrics_to_log()
+        return dict(self._logged_metrics)
 
     def profile(self, steps: int = 1, alone: bool = True) -> list[dict[str, str | float]]:
         """Train ``steps`` batches and time every op of the first device.

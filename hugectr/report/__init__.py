@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reports of a training run as one HTML file that needs nothing else.
 
-Needs matplotlib and jinja2: ``pip install hugectr[report]``.
+Needs jinja2: ``pip install hugectr[report]``.
 """
 
 from hugectr.report.html import Chart, KeyFigure, Series, Share, Table, TrainingReport, write_html

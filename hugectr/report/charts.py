@@ -1,120 +1,164 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Line charts as SVG that takes its colours and its font from the page around it."""
+"""Line charts as SVG: colours and font are the page's, values show under the pointer.
+
+There is no script: a strip of the chart that the pointer (or a finger) is on shows a group of its
+own, by the page's style sheet.
+"""
 
 from __future__ import annotations
 
 import html
-import io
-import re
-from typing import Any
+import math
+from collections.abc import Iterator
 
-import matplotlib as mpl
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import EngFormatter, MaxNLocator
+from hugectr.report.axes import labels, number, span, ticks
+from hugectr.report.html import Chart, Series, shown
 
-from hugectr.report.html import Chart, shown
-
-# Colours nobody else uses stand in for the page's CSS variables until the SVG is text: so one
-# drawing serves light and dark.
-_VARIABLES = {
-    "#010203": "var(--ink)",
-    "#020304": "var(--grid)",
-    "#030405": "var(--accent)",
-    "#040506": "var(--target)",
-    "#050607": "var(--muted)",
-}
-_INK, _GRID, _ACCENT, _TARGET, _MUTED = _VARIABLES
-
-_STYLE: dict[Any, Any] = {
-    "svg.fonttype": "none",
-    "text.parse_math": False,  # names are shown as they are, dollar signs and all
-    "font.size": 11,
-    "axes.edgecolor": _GRID,
-    "axes.labelcolor": _MUTED,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.spines.left": False,
-    "axes.grid": True,
-    "axes.grid.axis": "y",
-    "grid.color": _GRID,
-    "grid.linewidth": 0.8,
-    "xtick.color": _GRID,
-    "xtick.labelcolor": _MUTED,
-    "ytick.color": _GRID,
-    "ytick.labelcolor": _MUTED,
-    "ytick.left": False,
-    "text.color": _INK,
-    "legend.frameon": False,
-    "path.simplify_threshold": 0.5,
-}
+# In user units; as wide as a card of a phone, so that the text is not smaller there.
+WIDTH, HEIGHT = 420.0, 250.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 56.0, 10.0, 26.0, 42.0
+#: Strips that show values: a finger can hit no more.
+_STRIPS = 60
+# Of a tip, with the larger letters that the page has on a phone.
+_CHARACTER, _LINE = 9.2, 17.0
 
 
-def chart_svg(chart: Chart, name: str) -> str:
+class _Frame:
+    """From values to places."""
+
+    def __init__(self, chart: Chart) -> None:
+        drawn = [s for s in chart.series if len(s.x)]
+        self.x = span([float(v) for s in drawn for v in s.x])
+        heights = [float(v) for s in drawn for v in s.y]
+        if chart.target is not None:
+            heights.append(chart.target[0])
+        self.y = span(heights, 0.06)
+        if heights and min(heights) >= 0 and max(heights) >= 1000:
+            self.y = 0.0, self.y[1]
+        self.whole_x = all(float(v).is_integer() for s in drawn for v in s.x)
+
+    def across(self, x: float) -> float:
+        low, high = self.x
+        return _LEFT + (x - low) / (high - low) * (WIDTH - _LEFT - _RIGHT)
+
+    def up(self, y: float) -> float:
+        low, high = self.y
+        return HEIGHT - _BOTTOM - (y - low) / (high - low) * (HEIGHT - _TOP - _BOTTOM)
+
+
+def _text(x: float, y: float, text: str, kind: str, anchor: str = "start") -> str:
+    words = html.escape(shown(text))
+    return f'<text x="{x:.1f}" y="{y:.1f}" class="{kind}" text-anchor="{anchor}">{words}</text>'
+
+
+def _places(frame: _Frame, series: Series) -> list[tuple[float, float]]:
+    return [
+        (frame.across(float(x)), frame.up(float(y)))
+        for x, y in zip(series.x, series.y, strict=True)
+        if math.isfinite(x) and math.isfinite(y)
+    ]
+
+
+def _axes(frame: _Frame, chart: Chart) -> Iterator[str]:
+    heights = ticks(*frame.y, 5)
+    for value, label in zip(heights, labels(heights), strict=True):
+        y = frame.up(value)
+        yield f'<line class="rule" x1="{_LEFT}" x2="{WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
+        yield _text(_LEFT - 6, y + 4, label, "tick", "end")
+    places = ticks(*frame.x, 5, frame.whole_x)
+    for value, label in zip(places, labels(places), strict=True):
+        yield _text(frame.across(value), HEIGHT - _BOTTOM + 17, label, "tick", "middle")
+    yield _text((WIDTH + _LEFT) / 2, HEIGHT - 6, chart.x_label, "tick", "middle")
+    yield _text(4, 13, chart.y_label, "tick")
+
+
+def _lines(frame: _Frame, chart: Chart) -> Iterator[str]:
+    colour = 0
+    for series in chart.series:
+        places = _places(frame, series)
+        kind = series.style
+        if series.style in ("line", "points"):
+            kind = f"line c{colour % 4}"
+            colour += 1
+        points = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+        yield f'<polyline class="{kind}" points="{points}"/>'
+        if series.style == "points" or len(places) == 1:
+            yield from (
+                f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="3"/>' for x, y in places
+            )
+    if chart.target is not None:
+        y = frame.up(chart.target[0])
+        yield f'<line class="target" x1="{_LEFT}" x2="{WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
+        yield _text(WIDTH - _RIGHT, y - 5, chart.target[1], "goal", "end")
+
+
+def _legend(chart: Chart) -> Iterator[str]:
+    named = [series for series in chart.series if series.style in ("line", "points")]
+    if len(named) < 2:
+        return
+    x = WIDTH - _RIGHT
+    for i in reversed(range(len(named))):
+        name = shown(named[i].name)
+        yield _text(x, 12, name, "tick", "end")
+        x -= 10 + _CHARACTER * len(name)
+        yield f'<circle class="line c{i % 4}" cx="{x + 4:.1f}" cy="8" r="3.5"/>'
+        x -= 12
+
+
+def _tip(x: float, lines: list[str]) -> str:
+    """A line where the pointer is, and what is there."""
+    width = 12 + _CHARACTER * max(len(line) for line in lines)
+    left = min(x + 8, WIDTH - width) if x < WIDTH / 2 else max(0.0, x - 8 - width)
+    height = 8 + _LINE * len(lines)
+    words = "".join(
+        _text(left + 6, _TOP + _LINE * (i + 1), line, "said") for i, line in enumerate(lines)
+    )
+    return (
+        f'<g class="tip"><line class="rule" x1="{x:.1f}" x2="{x:.1f}" y1="{_TOP}" '
+        f'y2="{HEIGHT - _BOTTOM}"/><rect class="box" x="{left:.1f}" y="{_TOP}" width="{width:.1f}" '
+        f'height="{height:.1f}" rx="4"/>{words}</g>'
+    )
+
+
+def _strips(frame: _Frame, chart: Chart) -> Iterator[str]:
+    """Invisible strips that each show the values of one place."""
+    values: dict[float, list[tuple[str, float]]] = {}
+    for series in chart.series:
+        if series.style == "reference":
+            continue
+        for x, y in zip(series.x, series.y, strict=True):
+            if math.isfinite(x) and math.isfinite(y):
+                values.setdefault(float(x), []).append((series.name, float(y)))
+    all_x = sorted(values)
+    step = max(1, -(-len(all_x) // _STRIPS))
+    chosen = all_x[step - 1 :: step]
+    if all_x and all_x[-1] not in chosen:
+        chosen.append(all_x[-1])
+    places = [frame.across(x) for x in chosen]
+    for i, x in enumerate(chosen):
+        left = _LEFT if i == 0 else (places[i - 1] + places[i]) / 2
+        right = WIDTH - _RIGHT if i + 1 == len(places) else (places[i] + places[i + 1]) / 2
+        lines = [f"{chart.x_label} {number(x)}"]
+        lines += [f"{name} {number(y)}" for name, y in values[x]]
+        yield (
+            f'<g class="strip"><rect class="bare" x="{left:.1f}" y="{_TOP}" '
+            f'width="{right - left:.1f}" height="{HEIGHT - _TOP - _BOTTOM}"/>'
+            f"{_tip(places[i], [shown(line) for line in lines])}</g>"
+        )
+
+
+def chart_svg(chart: Chart) -> str:
     """Draw a chart.
 
     Parameters
     ----------
     chart : Chart
-    name : str
-        Prefix of all element ids, unique in the page.
+        With at least one point.
     """
-    with mpl.rc_context({**_STYLE, "svg.hashsalt": name}):
-        figure = Figure(figsize=(6.4, 3.3), layout="constrained")
-        figure.patch.set_visible(False)
-        axes = figure.add_subplot()
-        axes.patch.set_visible(False)
-        _draw(axes, chart)
-        out = io.StringIO()
-        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
-    svg = out.getvalue()
-    svg = svg[svg.index("<svg") :]
-    for left_out in (r"<metadata>.*?</metadata>", r"<!--.*?-->"):
-        svg = re.sub(left_out, "", svg, flags=re.DOTALL)
-
-    def of_the_page(tag: re.Match[str]) -> str:
-        text = tag[0]
-        for colour, variable in _VARIABLES.items():
-            text = text.replace(colour, variable)
-        text = re.sub(r'\bid="', f'id="{name}-', text)
-        text = re.sub(r'href="#', f'href="#{name}-', text)
-        return text.replace("url(#", f"url(#{name}-")
-
-    # Only in tags: what a user's names hold lies between them, and stays as it is.
-    svg = re.sub(r"<[^>]*>", of_the_page, svg)
-    # Width and height come from the page; the view box keeps the proportions.
-    svg = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", svg, count=1)
-    svg = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", svg, count=1)
+    frame = _Frame(chart)
+    parts = [*_axes(frame, chart), *_lines(frame, chart), *_legend(chart), *_strips(frame, chart)]
     label = html.escape(shown(chart.title), quote=True)
-    return svg.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)
-
-
-def _draw(axes: Axes, chart: Chart) -> None:
-    for series in chart.series:
-        if series.style == "faint":
-            axes.plot(series.x, series.y, color=_MUTED, linewidth=0.8, alpha=0.45)
-        elif series.style == "points":
-            axes.plot(series.x, series.y, color=_ACCENT, linewidth=1.8, marker="o", markersize=4.5)
-        else:
-            axes.plot(series.x, series.y, color=_ACCENT, linewidth=2)
-    if chart.target is not None:
-        value, text = chart.target[0], shown(chart.target[1])
-        axes.axhline(value, color=_TARGET, linewidth=1.2, linestyle=(0, (5, 4)))
-        axes.annotate(
-            text,
-            (1, value),
-            xycoords=("axes fraction", "data"),
-            xytext=(0, 4),
-            textcoords="offset points",
-            ha="right",
-            color=_TARGET,
-        )
-    axes.set_xlabel(shown(chart.x_label))
-    axes.set_ylabel(shown(chart.y_label))
-    axes.margins(x=0.02)
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=7, integer=True))
-    axes.yaxis.set_major_locator(MaxNLocator(nbins=5))
-    largest = max((max(s.y) for s in chart.series if len(s.y)), default=0.0)
-    if largest >= 1000:
-        axes.yaxis.set_major_formatter(EngFormatter(sep=""))
-        axes.set_ylim(bottom=0)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH:g} {HEIGHT:g}" role="img" '
+        f'aria-label="{label}">{"".join(parts)}</svg>'
+    )

@@ -17,10 +17,11 @@ class Series:
     Attributes
     ----------
     name : str
-        Shown in the legend when the chart has more than one line.
+        Shown under the pointer, and in the legend when the chart has more than one line.
     x, y : sequence of float
-    style : {"line", "faint", "points"}
-        "faint" is for raw values behind a smoothed line, "points" marks every value.
+    style : {"line", "faint", "points", "reference"}
+        "faint" is for raw values behind a smoothed line, "points" marks every value, "reference" is
+        a dashed line without values of its own.
     """
 
     name: str
@@ -81,7 +82,7 @@ class Table:
 
 @dataclass
 class TrainingReport:
-    """Everything on the page, in the order it is shown."""
+    """Everything on the page, in the order it is shown; what has nothing in it is left out."""
 
     title: str
     subtitle: str
@@ -99,18 +100,31 @@ def shown(text: str) -> str:
     )
 
 
+def without_empty_cards(report: TrainingReport) -> TrainingReport:
+    """The same without figures, charts, bars and tables that have nothing to show."""
+    return TrainingReport(
+        report.title,
+        report.subtitle,
+        [figure for figure in report.figures if figure.value],
+        [chart for chart in report.charts if any(len(series.x) for series in chart.series)],
+        [bar for bar in report.bars if bar[1]],
+        [table for table in report.tables if table.rows or table.shares],
+        [line for line in report.footer if line],
+    )
+
+
 def write_html(report: TrainingReport, path: str | os.PathLike[str]) -> Path:
     """Write the report as one file without links to anything outside it.
 
     Raises
     ------
     ImportError
-        When matplotlib or jinja2 is missing; the message says how to install them.
+        When jinja2 is missing; the message says how to install it.
     """
+    from hugectr.report.charts import chart_svg
+
     try:
         import jinja2
-
-        from hugectr.report.charts import chart_svg
     except ImportError as error:
         raise ImportError(
             f"the report needs {error.name}, which is not installed: pip install 'hugectr[report]'"
@@ -123,7 +137,8 @@ def write_html(report: TrainingReport, path: str | os.PathLike[str]) -> Path:
         lstrip_blocks=True,
         finalize=lambda value: shown(value) if type(value) is str else value,
     )
-    charts = [(chart, chart_svg(chart, f"c{i}")) for i, chart in enumerate(report.charts)]
+    report = without_empty_cards(report)
+    charts = [(chart, chart_svg(chart)) for chart in report.charts]
     page = environment.from_string(source).render(report=report, charts=charts)
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hugectr.base import log
 from hugectr.base.arguments import check_enum, check_int, check_ints, check_str
 from hugectr.base.errors import rejected
+from hugectr.base.html_table import html_table
 from hugectr.base.keywords import named_keywords
 from hugectr.spec.enums import CommunicationType, Embedding_t, HybridEmbeddingType
 from hugectr.spec.optimizer import OptParamsPy
@@ -162,6 +163,16 @@ class SparseEmbedding:
         if self.workspace_size_per_gpu_in_mb:
             return self.workspace_size_per_gpu_in_mb * 1024 * 1024 // (4 * self.embedding_vec_size)
         return self.max_vocabulary_size_per_gpu
+
+    def _repr_html_(self) -> str:
+        rows: list[list[object]] = [
+            ["keys of", self.bottom_name],
+            ["split", "by slot" if self.is_localized else "by key"],
+            ["floats a row", self.embedding_vec_size],
+            ["combiner", self.combiner],
+            ["rows a device", f"{self.rows_per_gpu:,}" if self.rows_per_gpu else "unbounded"],
+        ]
+        return html_table(f"Embedding table {self.sparse_embedding_name}", [], rows)
 
     def to_spec(self) -> EmbeddingSpec:
         """The table as the core reads it."""

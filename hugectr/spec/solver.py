@@ -18,6 +18,7 @@ from hugectr.base.arguments import (
     check_str,
 )
 from hugectr.base.errors import rejected
+from hugectr.base.html_table import html_table
 from hugectr.base.keywords import named_keywords
 from hugectr.spec.enums import AllReduceAlgo, DeviceLayout, LrPolicy_t, MetricsType
 from hugectr.spec.metrics import check_metrics_spec, metric_names
@@ -253,6 +254,16 @@ all_reduce_algo, grouped_all_reduce, num_iterations_statistics, is_dlrm, kafka_b
         if self.device != "auto":
             return self.device
         return "cuda" if _core.device_count("cuda") > 0 else "cpu"
+
+    def _repr_html_(self) -> str:
+        default = Solver()
+        rows = [
+            [item.name, getattr(self, item.name), getattr(default, item.name)]
+            for item in fields(self)
+            if item.name not in _UNUSED
+        ]
+        rows.sort(key=lambda row: row[1] == row[2])  # what was chosen first
+        return html_table("Solver", ["setting", "value", "default"], rows)
 
     def to_spec(self) -> _core.SolverSpec:
         """The settings as the core reads them."""

@@ -138,3 +138,28 @@ def test_model_inspect_finds_damage(saved):
     vectors.write_bytes(vectors.read_bytes()[:-4])
     assert "do not fit" in hctr("model", "inspect", table).stdout
     assert hctr("model", "inspect", folder / "none").returncode == 2
+
+
+def test_train_with_a_report(config, write_json, tmp_path):
+    path = write_json(config)
+    page = tmp_path / "out" / "report.html"
+    done = hctr("train", "--report", page, path)
+    assert done.returncode == 0, done.stderr
+    assert f"report: {page}" in done.stdout
+    assert "<h2>Training loss</h2>" in page.read_text("utf-8")
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import hugectr\n"
+        "from hugectr.config.config_file import read_config\n"
+        "from hugectr.model.from_config import build_model\n"
+        f"model = build_model(read_config({str(path)!r}))\n"
+        "model.fit(max_iter=5)\n"
+    )
+    page = tmp_path / "script.html"
+    done = hctr("train", "--report", page, script)
+    assert done.returncode == 0, done.stderr
+    assert "<h2>Evaluation: AUC</h2>" in page.read_text("utf-8")
+    script.write_text("pass\n")
+    done = hctr("train", "--report", page, script)
+    assert done.returncode == 2
+    assert "leaves no hugectr.Model" in done.stderr

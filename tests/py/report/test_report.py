@@ -7,7 +7,6 @@ from xml.etree import ElementTree
 
 import pytest
 
-pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
 
 from hugectr.report import Chart, KeyFigure, Series, Share, Table, TrainingReport, write_html

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``hugectr train``, ``predict`` and ``evaluate`` on files of data, without a script."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+import hugectr
+from hugectr import models
+from hugectr.base.errors import DataError, InvalidArgument, rejected
+from hugectr.callbacks.report import Report
+from hugectr.data.schema.sources import blocks, open_source
+from hugectr.estimator.classifier import CTRClassifier
+from hugectr.estimator.fitted import DESCRIPTION
+from hugectr.spec.solver import DEVICES
+
+#: Rows that are read, predicted and written together.
+ROWS = 65_536
+_DATA = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
+
+
+def is_data(path: str, label: str | None) -> bool:
+    """Whether ``hugectr train`` was given data: by its ending, or since a label was named."""
+    bare = path.removesuffix(".gz").removesuffix(".zst")
+    return label is not None or bare.endswith(_DATA)
+
+
+def add_train_arguments(train: argparse.ArgumentParser) -> None:
+    """What ``hugectr train`` takes when it is given data."""
+    train.add_argument("--label", metavar="COLUMN", help="data: what is predicted, two classes")
+    train.add_argument(
+        "--model", choices=models.NAMES, default="deepfm", help="data: the model (deepfm)"
+    )
+    train.add_argument("-o", "--output", metavar="FOLDER", help="data: where to save (model)")
+    train.add_argument("--eval", metavar="DATA", help="data: evaluate on this, not on a tenth")
+    for kind in ("categorical", "dense", "ignore"):
+        train.add_argument(f"--{kind}", metavar="COLUMNS", help=f"data: {kind} columns, A,B")
+    train.add_argument("--epochs", type=int, help="data: passes over the data, at most")
+    train.add_argument("--seed", type=int, default=0, help="data: the same seed, the same model")
+
+
+def add_commands(commands: Any) -> None:
+    """``hugectr predict`` and ``hugectr evaluate``."""
+    predict = commands.add_parser("predict", help="probabilities for the rows of a data file")
+    predict.add_argument("-o", "--output", metavar="FILE", help="*.csv or *.parquet; else printed")
+    predict.add_argument("--logit", action="store_true", help="log-odds, not probabilities")
+    predict.add_argument("--keep", metavar="COLUMNS", help="write these columns of the data too")
+    predict.set_defaults(run=run_predict)
+    evaluate = commands.add_parser("evaluate", help="metrics of a model on a data file with labels")
+    evaluate.add_argument("--json", action="store_true")
+    evaluate.set_defaults(run=run_evaluate)
+    for parser in (predict, evaluate):
+        parser.add_argument("model", metavar="MODEL", help="folder of a model or of checkpoints")
+        parser.add_argument("data", metavar="DATA", help="CSV, JSON lines or Parquet")
+        parser.add_argument("--device", choices=DEVICES, default="cpu", help="where (cpu)")
+
+
+def _columns(text: str | None) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",")) if text else ()
+
+
+def run_train(args: argparse.Namespace) -> int:
+    """Train on a file of data, save, say how good it is and what comes next."""
+    if not args.label:
+        names = open_source(args.file).names
+        raise rejected("hugectr train: --label", None, f"the column to predict, one of {names}")
+    folder = Path(args.output or "model")
+    classifier = CTRClassifier(
+        args.model,
+        epochs=args.epochs,
+        categorical=_columns(args.categorical),
+        dense=_columns(args.dense),
+        ignore=_columns(args.ignore),
+        random_state=args.seed,
+        device=args.device or "auto",
+        verbose=0 if args.json or args.no_progress else 1,
+    )
+    begin = time.perf_counter()
+    report = [Report(args.report, names=args.file)] if args.report else []
+    classifier.fit(args.file, args.label, eval_set=args.eval, callbacks=report)
+    classifier.save(folder)
+    seconds = time.perf_counter() - begin
+    history = classifier.history_
+    best = {k: v for k, v in (history.best or {}).items() if k not in ("step", "epoch")}
+    if args.json:
+        print(
+            json.dumps(
+                {
+                    "model": str(folder),
+                    "steps": classifier.n_iter_,
+                    "seconds": seconds,
+                    "metrics": best,
+                    "stopped": history.stopped,
+                },
+                indent=2,
+            ),
+            file=sys.__stdout__,
+        )
+        return 0
+    where = args.eval or "rows held out"
+    shown = ", ".join(f"{name} {value:.4f}" for name, value in best.items())
+    print(f"{shown} on {where}" if best else "too few rows to hold some out: not evaluated")
+    if args.report:
+        print(f"report: {args.report}")
+    print(f"{args.model} saved in {folder} after {seconds:.1f} s")
+    print(f"next: hugectr predict {folder} DATA.csv -o predictions.csv")
+    return 0
+
+
+def run_predict(args: argparse.Namespace) -> int:
+    """Predict a file, piece by piece."""
+    model = hugectr.load(args.model, device=args.device)
+    if model.schema is None:
+        raise InvalidArgument(
+            f"{args.model}: the model was trained without a schema, which says what columns are; "
+            "use hugectr.load(...).predict on arrays"
+        )
+    output = "logit" if args.logit else "probability"
+    keep = _columns(args.keep)
+    source = open_source(args.data)
+    source.check(list(keep))
+    kept = blocks(open_source(args.data).tables(list(keep)), ROWS) if keep else None
+    rows, begin = 0, time.perf_counter()
+    with _writer(args.output) as write:
+        for samples in model.schema.encode_batches(args.data, ROWS, labels=False):
+            values = model.predict(samples, output=output)
+            write(_table(output, values, next(kept) if kept is not None else None))
+            rows += len(values)
+    if args.output:
+        seconds = time.perf_counter() - begin
+        print(f"{args.output}: {rows:,} rows in {seconds:.1f} s ({rows / seconds:,.0f} a second)")
+    return 0
+
+
+def _table(output: str, values: npt.NDArray[np.float32], kept: pa.Table | None) -> pa.Table:
+    if kept is None:
+        return pa.table({output: values})
+    if output in kept.column_names:
+        raise InvalidArgument(f"--keep: there is a column {output!r} already; rename it")
+    return kept.append_column(output, pa.array(values))
+
+
+@contextlib.contextmanager
+def _writer(path: str | None) -> Iterator[Any]:
+    """What writes tables one after the other; a file is there when all of it is."""
+    if path is None:
+        first = True
+
+        def to_stdout(table: pa.Table) -> None:
+            nonlocal first
+            text = pa.BufferOutputStream()
+            pa.csv.write_csv(table, text, pa.csv.WriteOptions(include_header=first))
+            sys.stdout.write(text.getvalue().to_pybytes().decode())
+            first = False
+
+        yield to_stdout
+        return
+    if not path.endswith((".csv", ".parquet")):
+        raise rejected("hugectr predict: -o", path, "a file called *.csv or *.parquet")
+    partial = Path(f"{path}.{os.getpid()}.part")
+    opened: Any = None
+
+    def to_file(table: pa.Table) -> None:
+        nonlocal opened
+        if opened is None:
+            opened = (
+                pa.csv.CSVWriter(str(partial), table.schema)
+                if path.endswith(".csv")
+                else pq.ParquetWriter(str(partial), table.schema)
+            )
+        opened.write_table(table)
+
+    try:
+        yield to_file
+        if opened is None:
+            raise DataError("there are no rows to predict")
+        opened.close()
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def run_evaluate(args: argparse.Namespace) -> int:
+    """Metrics of a file with labels."""
+    if (Path(args.model) / DESCRIPTION).is_file():
+        classifier = CTRClassifier.load(args.model, device=args.device)
+        found = classifier.evaluate(args.data, classifier.label_name_)
+    else:
+        found = hugectr.load(args.model, device=args.device).evaluate(args.data)
+    if args.json:
+        print(json.dumps(found, indent=2))
+    else:
+        for name, value in found.items():
+            print(f"{name:12} {value:.6g}")
+    return 0

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cards of a report about a model and its run: curves, tables, layers, where the time goes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hugectr.callbacks.history import History
+from hugectr.model.pipeline import who_waits
+from hugectr.report.html import Chart, Series, Share, Table
+
+if TYPE_CHECKING:
+    from hugectr.model.model import Model
+
+Bars = tuple[str, list[Share], str]
+
+
+def smooth(values: Sequence[float], width: int) -> list[float]:
+    """Mean over a window that shrinks at the start and looks back only."""
+    if not len(values):
+        return []
+    sums = np.concatenate([[0.0], np.cumsum(values)])
+    last = np.arange(1, len(values) + 1)
+    first = np.maximum(0, last - width)
+    return [float(v) for v in (sums[last] - sums[first]) / (last - first)]
+
+
+def bytes_text(count: float) -> str:
+    """A number of bytes as people write it."""
+    for unit in ("B", "KiB", "MiB"):
+        if count < 1024:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} GiB"
+
+
+def loss_chart(history: History) -> Chart:
+    """Loss over steps; noisy batches behind their mean."""
+    series = [Series("loss", history.steps, history.loss, "line")]
+    if len(history.loss) >= 20:
+        width = max(2, len(history.loss) // 10)
+        series = [
+            Series("batch", history.steps, history.loss, "faint"),
+            Series(f"mean of {width} readings", history.steps, smooth(history.loss, width)),
+        ]
+    return Chart("Training loss", "step", "loss", series)
+
+
+def metric_charts(history: History, thresholds: Mapping[str, float]) -> list[Chart]:
+    """A chart a metric of the evaluations.
+
+    Parameters
+    ----------
+    history : History
+    thresholds : mapping
+        Metric -> value at which it ends the training, where it can be reached.
+    """
+    found = history.evaluations
+    names = [name for name in (found[0] if found else {}) if name not in ("step", "epoch")]
+    steps = [evaluation["step"] for evaluation in found]
+    return [
+        Chart(
+            f"Evaluation: {name}",
+            "step",
+            name,
+            [Series(name, steps, [evaluation[name] for evaluation in found], "points")],
+            (thresholds[name], f"target {thresholds[name]:g}") if name in thresholds else None,
+        )
+        for name in names
+    ]
+
+
+def rate_chart(history: History) -> Chart:
+    """Learning rate over steps; empty where it never changes."""
+    changes = len(set(history.lr)) > 1
+    steps, rates = (history.steps, history.lr) if changes else ([], [])
+    return Chart("Learning rate", "step", "rate", [Series("rate", steps, rates)])
+
+
+def stages_bars(stages: Mapping[str, float], reader: Mapping[str, float]) -> Bars:
+    """Seconds of the stages of a step and of reading."""
+    seconds = dict(stages)
+    seconds.setdefault("read: parse", float(reader["parse_seconds"]))
+    seconds.setdefault("read: step waits for data", float(reader["acquire_seconds"]))
+    longest = max(seconds.values(), default=0.0)
+    shares = [
+        Share(name.replace("_", " "), value, longest, f"{value:.2f} s")
+        for name, value in sorted(seconds.items(), key=lambda item: -item[1])
+    ]
+    note = "Stages overlap: reading and planning of the next batches run beside the step."
+    if not longest:
+        shares = []
+    return ("Time per stage", shares, f"{note} Here {who_waits(reader)}.")
+
+
+def queues_bars(reader: Mapping[str, float]) -> Bars:
+    """Depths of the queues between files and step."""
+    depths = [
+        ("parsed chunks", "ready_depth", "chunks"),
+        ("free chunks", "credit_depth", "chunks"),
+        ("batches ahead on the devices", "ahead_depth", "slots"),
+    ]
+    shares = [
+        Share(name, reader[depth], reader[room], f"{reader[depth]:.1f} of {reader[room]:.0f}")
+        for name, depth, room in depths
+        if reader[room] and reader["batches"]
+    ]
+    note = "Mean depth of each queue between the files and the step, whenever a batch left it."
+    return ("Queues of the reader", shares, note)
+
+
+def tables_card(model: Model) -> Table:
+    """Sizes of the tables, and how full they are."""
+    rows, shares = [], []
+    for embedding, table in zip(model.embeddings, model.table_stats(), strict=True):
+        name = embedding.sparse_embedding_name
+        count, budget, places = table["rows"], table["max_rows"], table["index_slots"]
+        rows.append(
+            [
+                name,
+                f"{count:,}",
+                str(embedding.embedding_vec_size),
+                f"{budget:,}" if budget else "none",
+                f"{places:,}",
+                bytes_text(table["bytes"]),
+            ]
+        )
+        if budget:
+            text = f"{count:,} of {budget:,}"
+            shares.append(Share(f"{name}: rows of budget", count, budget, text))
+        shares.append(Share(f"{name}: index places", count, places, f"{count:,} of {places:,}"))
+    head = ["table", "rows", "floats a row", "row budget", "index places", "memory"]
+    note = (
+        "Memory: rows, optimizer states and index, as mapped. "
+        "Tables start small and grow up to their budget."
+    )
+    return Table("Embedding tables", head, rows, note, shares=shares)
+
+
+def layers_card(model: Model) -> Table:
+    """The layers with their inputs and outputs."""
+    rows = []
+    for kind, bottoms, tops, shapes in model.layer_summary():
+        dims = [" x ".join(["batch", *(str(d) for d in shape[1:])]) for shape in shapes]
+        rows.append([kind, ", ".join(bottoms), ", ".join(tops), ", ".join(dims)])
+    return Table("Model", ["layer", "input", "output", "output shape"], rows, words=True)
