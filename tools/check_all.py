@@ -32,6 +32,7 @@ PARTS = (
     "size_and_import",
     "docs",
     "extras",
+    "screenshots",
     "wheels",
     "faults",
 )
