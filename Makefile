@@ -8,12 +8,13 @@ WERROR ?= OFF
 export VENV PYTHON
 python := $(VENV)/bin/python
 
-.PHONY: help setup build demo test check-all faults lint format bench sanitize wheel wheel-cuda13 clean
+.PHONY: help setup build demo test check-all docs faults lint format bench sanitize wheel wheel-cuda13 clean
 
 help:
 	@echo "make demo       train Wide & Deep on the Adult data and write a report"
 	@echo "make test       linters, C++ tests, Python tests"
 	@echo "make check-all  what takes long or needs more packages (docs/check-all.md): PARTS=\"docs wheels\" for some"
+	@echo "make docs       the site, in build/docs"
 	@echo "make faults     every case of faults (docs/reliability.md); a short part is in make test"
 	@echo "make lint       linters only          make format   repairs what they can"
 	@echo "make bench      benchmarks            make sanitize C++ tests under ASan, UBSan, TSan"
@@ -37,6 +38,9 @@ test:
 
 check-all: build
 	@$(python) tools/check_all.py $(PARTS)
+
+docs: build
+	@$(python) tools/check_all.py --site
 
 faults: build
 	@$(python) tests/faults/run.py --full

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The site that ``make docs`` builds with Sphinx: these pages, and the reference from docstrings."""
+"""The site that ``make docs`` builds with Sphinx: pages, and the reference from docstrings."""
 
 import sys
 from pathlib import Path
@@ -18,6 +18,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "command_help",
     "diagrams",
+    "model_pictures",
     "public_names",
     "repository_links",
 ]

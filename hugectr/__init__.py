@@ -17,7 +17,9 @@ from hugectr.base.blas_threads import loaded_without_threads
 with loaded_without_threads():
     from hugectr._core import version as _version
 
-from hugectr import callbacks, cuda, data, interop, models, tools
+from typing import TYPE_CHECKING
+
+from hugectr import callbacks, cuda, data, interop, tools
 from hugectr.base.errors import (
     CommError,
     DataError,
@@ -26,12 +28,10 @@ from hugectr.base.errors import (
     NonFiniteLoss,
     OutOfMemory,
 )
+from hugectr.base.lazy import lazy_names
 from hugectr.config.config_file import SolverParser, get_learning_rate_scheduler
-from hugectr.estimator.classifier import CTRClassifier
 from hugectr.model.model import Model
 from hugectr.model.session import Session
-from hugectr.serving.load import load
-from hugectr.serving.prediction_model import PredictionModel
 from hugectr.spec import optimizer
 from hugectr.spec.embedding import HybridEmbeddingParam, SparseEmbedding
 from hugectr.spec.enums import (
@@ -76,6 +76,23 @@ from hugectr.spec.reader import (
 from hugectr.spec.reader_formats import AsyncParam
 from hugectr.spec.session_solver import SessionSolver, solver_parser_helper
 from hugectr.spec.solver import CreateSolver, Solver
+
+if TYPE_CHECKING:
+    from hugectr import models
+    from hugectr.estimator.classifier import CTRClassifier
+    from hugectr.serving.load import load
+    from hugectr.serving.prediction_model import PredictionModel
+
+# What needs the schema, and pyarrow with it, is loaded when it is used.
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "hugectr.models": (),
+        "hugectr.estimator.classifier": ("CTRClassifier",),
+        "hugectr.serving.load": ("load",),
+        "hugectr.serving.prediction_model": ("PredictionModel",),
+    },
+)
 
 __version__ = _version()
 
@@ -137,8 +154,8 @@ __all__ = [
     "data",
     "get_learning_rate_scheduler",
     "interop",
-    "models",
     "load",
+    "models",
     "optimizer",
     "solver_parser_helper",
     "tools",

@@ -30,9 +30,11 @@ RECORD = ROOT / "docs/check-all.md"
 #: What runs, in this order: what is quick first. A name more and its file is a part more.
 PARTS = (
     "size_and_import",
+    "docs",
     "extras",
     "notebooks",
     "screenshots",
+    "wheels",
     "faults",
 )
 
@@ -129,9 +131,15 @@ def record(outcomes: list[Outcome]) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Runs the named parts, or all of them."""
+    """Runs the named parts, or all of them; ``--site`` only builds the documentation."""
     if arguments[:1] == ["--inside"]:
         return run_inside(arguments[1], Path(arguments[2]))
+    if arguments == ["--site"]:
+        from extras_environment import extras_python
+
+        site = [str(extras_python()), str(ROOT / "tools/checks/docs.py")]
+        paths = {**os.environ, "PYTHONPATH": str(ROOT / "tools")}
+        return subprocess.run(site, cwd=ROOT, env=paths, check=False).returncode
     unknown = [name for name in arguments if name not in PARTS]
     if unknown:
         print(f"no such part: {', '.join(unknown)}; there are {', '.join(PARTS)}")

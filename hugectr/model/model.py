@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """A model as scripts know it: one class, whose calls its parts carry out."""
 
+from __future__ import annotations
+
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hugectr import _core
 from hugectr._core import Turn, serialised, unserialised
 from hugectr.base.errors import rejected
-from hugectr.data.schema.schema import Schema
 from hugectr.model.checkpoints import Checkpoints
 from hugectr.model.fitting import Fitting
 from hugectr.model.freezing import Freezing
@@ -27,6 +29,9 @@ from hugectr.spec.layers import DenseLayer
 from hugectr.spec.optimizer import OptParamsPy
 from hugectr.spec.reader import DataReaderParams, Input
 from hugectr.spec.solver import Solver
+
+if TYPE_CHECKING:
+    from hugectr.data.schema.schema import Schema
 
 
 class ModelDataReader:
@@ -268,6 +273,9 @@ class Model:
 
     @schema.setter
     def schema(self, schema: Schema | None) -> None:
+        # Who has a schema has loaded pyarrow; other models do without.
+        from hugectr.data.schema.schema import Schema
+
         if schema is not None and not isinstance(schema, Schema):
             raise rejected("Model.schema", schema, "a hugectr.data.Schema or None")
         self._state.schema = schema

@@ -6,18 +6,20 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hugectr import _core
 from hugectr.checkpoints.description import Description, description_of
 from hugectr.checkpoints.state import CallbackStates
 from hugectr.data.arrays import MemoryDataset
-from hugectr.data.schema.schema import Schema
-from hugectr.data.schema.storage import content, restored
 from hugectr.model.freezing import Freezing
 from hugectr.model.graph import Graph
 from hugectr.processes.agreement import from_root
 from hugectr.processes.group import ProcessGroup
 from hugectr.processes.solo import SoloGroup
+
+if TYPE_CHECKING:
+    from hugectr.data.schema.schema import Schema
 
 
 class ModelState:
@@ -95,6 +97,9 @@ class ModelState:
         if isinstance(source, MemoryDataset) and source.schema is not None:
             return source.schema
         if self._saved_schema:
+            # Here: pyarrow comes with it.
+            from hugectr.data.schema.storage import restored
+
             where = f"the schema of the checkpoint that was taken from {self._saved_in}"
             self._schema = restored(where, self._saved_schema)
         return self._schema
@@ -118,7 +123,11 @@ class ModelState:
         if self._schema is None and not of_data:
             return self._saved_schema
         schema = self.schema
-        return content(schema) if schema is not None and schema.fitted else {}
+        if schema is None or not schema.fitted:
+            return {}
+        from hugectr.data.schema.storage import content
+
+        return content(schema)
 
     def description(self) -> Description:
         """What the compiled model is, for the manifest of its checkpoints."""

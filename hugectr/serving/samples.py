@@ -5,17 +5,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from hugectr.base.errors import InvalidArgument, rejected
 from hugectr.data.arrays import MemoryDataset, from_arrays
-from hugectr.data.schema.encode import joined_csr
-from hugectr.data.schema.encode_source import encode_in_batches
-from hugectr.data.schema.schema import Schema
 from hugectr.spec.reader import Input
+
+if TYPE_CHECKING:
+    from hugectr.data.schema.schema import Schema
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,9 @@ def samples_in_pieces(
     if isinstance(data, MemoryDataset):
         yield _fitting(where, data, inputs, labels)
     elif schema is not None:
+        # Here, and below: arrays need neither schema nor pyarrow.
+        from hugectr.data.schema.encode_source import encode_in_batches
+
         for part in encode_in_batches(schema, data, labels, None, may_be_empty=True):
             yield _fitting(where, part, inputs, labels)
     else:
@@ -143,6 +146,8 @@ def whole(pieces: Iterable[Samples]) -> Samples:
         raise InvalidArgument("evaluate: the data has no rows; metrics need at least one")
     if len(found) == 1:
         return found[0]
+    from hugectr.data.schema.encode import joined_csr
+
     return Samples(
         sum(piece.count for piece in found),
         np.concatenate([piece.label for piece in found]),

@@ -207,8 +207,8 @@ def save(schema: Schema, folder: str | os.PathLike[str]) -> None:
     description = files.pop(DESCRIPTION)
     place.mkdir(parents=True, exist_ok=True)
     before = {path.name for path in place.glob("*.npy")}
-    for name, content in files.items():
-        _write(place / name, content)
+    for name, values in files.items():
+        _write(place / name, values)
     temporary = place / (DESCRIPTION + ".tmp")
     _write(temporary, description)
     temporary.replace(place / DESCRIPTION)
