@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The site that ``make docs`` builds with Sphinx: these pages, and the reference from docstrings."""
+"""The site that ``make docs`` builds with Sphinx: pages, and the reference from docstrings."""
 
 import sys
 from pathlib import Path

@@ -147,7 +147,10 @@ SKIPPED = {"__pycache__", ".git", ".venv"}
 
 def sources(root: Path) -> Iterator[tuple[str, Path]]:
     """Yields (path relative to root, path) of every source file of the project."""
-    for top in ("core", "hugectr", "tests", "benchmarks", "examples", "scripts", "tools"):
+    for top in (
+            "core", "hugectr", "tests", "benchmarks", "examples", "scripts", "tools", "docs",
+            "packages",
+    ):  # fmt: skip
         for path in sorted((root / top).rglob("*")):
             name = path.relative_to(root).as_posix()
             if path.suffix not in CPP | CUDA | PYTHON or not path.is_file():

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The directive ``model-picture NAME``: a model of the catalogue, drawn from the graph it builds.
 
+And ``model-about NAME``: what it is called, by its docstring.
+
 The graph is that of a small table (two categories, a list, two numbers); sizes are the defaults.
 """
 
@@ -19,6 +21,7 @@ from sphinx.util.docutils import SphinxDirective
 import hugectr
 from hugectr.data import Schema
 
+VIEWS = {"Reshape", "Slice"}
 FRAME = {
     "user": ["ann", "bob", "cleo", "dan"] * 40,
     "item": ["cup", "hat", "pen", "jar"] * 40,
@@ -68,18 +71,27 @@ def _detail(layer: dict[str, Any]) -> str:
 
 
 def boxes_of(graph: dict[str, Any]) -> list[Box]:
-    """A box a layer, with what it reads and writes; each input of the data is a box too."""
+    """A box a layer, with what it reads and writes; each input of the data is a box too.
+
+    Layers that only say how tensors are looked at (Reshape, Slice) are left out: what reads from
+    them reads from what they read.
+    """
     boxes = []
+    same: dict[str, str] = {}  # a view -> the tensor it looks at
     for layer in graph["layers"]:
         if layer["type"] == "Data":
             for kind in ("label", "dense", "sparse"):
                 for name in _names(layer.get(kind, [])):
-                    boxes.append(Box(name, "input", (), (name,)))
+                    boxes.append(Box(name, "input", (), (name,), "input"))
             continue
-        kind = layer["type"].removesuffix("SparseEmbeddingHash").removesuffix("Slot")
-        title = "Embedding table" if kind in ("Distributed", "Localized") else kind
-        reads, writes = _names(layer["bottom"]), _names(layer["top"])
-        boxes.append(Box(title, _detail(layer), tuple(reads), tuple(writes)))
+        reads = tuple(same.get(name, name) for name in _names(layer["bottom"]))
+        writes = tuple(_names(layer["top"]))
+        if layer["type"] in VIEWS:
+            same |= dict.fromkeys(writes, reads[0])
+        elif layer["type"].endswith("SparseEmbeddingHash"):
+            boxes.append(Box("Embedding table", _detail(layer), reads, writes, "table"))
+        else:
+            boxes.append(Box(layer["type"], _detail(layer), reads, writes))
     return boxes
 
 
@@ -96,8 +108,21 @@ class ModelPicture(SphinxDirective):
         return [nodes.raw("", f'<div class="model-picture">{picture}</div>', format="html")]
 
 
+class ModelAbout(SphinxDirective):
+    """``model-about NAME``: what the catalogue says of a model."""
+
+    required_arguments = 1
+    option_spec: ClassVar = {}
+
+    def run(self) -> list[nodes.Node]:
+        """The first paragraph of its docstring: which model it is, and whose."""
+        text = hugectr.models.description(self.arguments[0]).split("\n\n")[0]
+        return [nodes.paragraph(text=" ".join(text.split()))]
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Called by Sphinx."""
     app.add_directive("model-picture", ModelPicture)
+    app.add_directive("model-about", ModelAbout)
     app.add_css_file("pictures.css")
     return {"parallel_read_safe": True}

@@ -19,7 +19,7 @@ LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((\.\./[^)#\s]*)(#[^)\s]*)?\)")
 
 
 def replace_links(_app: Sphinx, name: str, source: list[str]) -> None:
-    """Rewrites the text of a page before it is parsed; a link to nowhere stays, and is a warning."""
+    """Rewrites a page before it is parsed; a link to nowhere stays, and is a warning."""
 
     def rewritten(match: re.Match[str]) -> str:
         text, target, anchor = match[1], match[2], match[3] or ""

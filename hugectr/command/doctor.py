@@ -18,7 +18,6 @@ _PACKAGES = (
     "scipy-openblas32",
     "pyarrow",
     "rich",
-    "matplotlib",
     "jinja2",
     "mpi4py",
     "hugectr-cuda13",

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 class ModelDataReader:
     """The training or evaluation reader of a model."""
 
-    def __init__(self, model: "Model", train: bool) -> None:
+    def __init__(self, model: Model, train: bool) -> None:
         self._model = model
         self._train = train
 

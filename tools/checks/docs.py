@@ -22,7 +22,9 @@ def pages() -> list[Path]:
     """Every page with code that runs."""
     found = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     found += [ROOT / "examples/README.md", ROOT / "CONTRIBUTING.md"]
-    return [path for path in found if path.name not in WITHOUT_CODE and any(blocks(path.read_text()))]
+    return [
+        path for path in found if path.name not in WITHOUT_CODE and any(blocks(path.read_text()))
+    ]
 
 
 def build_site() -> str:

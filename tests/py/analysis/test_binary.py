@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AUC, log loss and calibration against their definitions; slices and importance of a known rule."""
+"""AUC, log loss, calibration against their definitions; slices and importance of a known rule."""
 
+import itertools
 import math
 
 import numpy as np
@@ -63,7 +64,7 @@ def ragged(samples):
 def lists(data, name):
     keys, offsets = data.sparse[name]
     cut = offsets.astype(int)
-    found = [tuple(keys[a:b]) for a, b in zip(cut[:-1], cut[1:], strict=True)]
+    found = [tuple(keys[a:b]) for a, b in itertools.pairwise(cut)]
     slots = len(found) // data.samples
     return [found[i * slots : (i + 1) * slots] for i in range(data.samples)]
 
