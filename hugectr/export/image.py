@@ -16,6 +16,7 @@ from hugectr.vectors.vectors import TableSnapshot
 
 if TYPE_CHECKING:
     from hugectr._core import LayerSpec, Session
+    from hugectr.data.schema.schema import Schema
     from hugectr.spec.embedding import SparseEmbedding
     from hugectr.spec.reader import Input
 
@@ -43,26 +44,33 @@ class Exportable(Protocol):
         """The tables, in the order of the session's."""
         ...
 
+    @property
+    def schema(self) -> Schema | None:
+        """What the keys are of; None: not known."""
+        ...
+
 
 @dataclass(frozen=True)
 class KeyInput:
-    """A sparse input: int64 (batch, slots), or (batch, slots, most) padded with ``PADDING``.
+    """A sparse input: int64 (batch, slots), or (batch, slots, any number) padded with ``PADDING``.
 
     Attributes
     ----------
     name : str
-    slots, most : int
-        Slots of a sample, and the most keys of one of them.
+    slots : int
+        Of a sample.
+    several : bool
+        Whether a slot may have several keys, or none.
     """
 
     name: str
     slots: int
-    most: int
+    several: bool
 
     @property
-    def shape(self) -> Shape:
-        """Without the batch."""
-        return (self.slots,) if self.most == 1 else (self.slots, self.most)
+    def shape(self) -> tuple[int | str, ...]:
+        """Without the batch; a name for what may be of any size."""
+        return (self.slots, "most") if self.several else (self.slots,)
 
 
 @dataclass(frozen=True)
@@ -171,10 +179,16 @@ def _weights(session: Session) -> dict[str, Array]:
 
 def _key_inputs(model: Exportable) -> Mapping[str, KeyInput]:
     assert model.input is not None
+    one_hot = set()
+    if model.schema is not None and model.schema.fitted:
+        described = model.schema.input_layer().sparse
+        one_hot = {one.name for one in described if one.is_fixed_length and one.nnz_per_slot == 1}
     inputs = {}
     for sparse in model.input.to_spec()["sparse"]:
-        name, slots = sparse["top_name"], sparse["slot_num"]
-        inputs[name] = KeyInput(name, slots, max([1, *sparse["nnz_per_slot"]]))
+        # A checkpoint does not keep how many keys a slot may have, but it keeps the schema.
+        name = sparse["top_name"]
+        several = name not in one_hot and max([1, *sparse["nnz_per_slot"]]) > 1
+        inputs[name] = KeyInput(name, sparse["slot_num"], several)
     return inputs
 
 

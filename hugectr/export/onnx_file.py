@@ -145,8 +145,8 @@ def _model(image: ModelImage, inside: bool) -> Any:
         inputs.append(helper.make_tensor_value_info(image.dense, TensorProto.FLOAT, shape))
     if inside:
         for keys in image.keys:
-            shape = ["batch", *keys.shape]
-            inputs.append(helper.make_tensor_value_info(keys.name, TensorProto.INT64, shape))
+            sizes = ["batch", *keys.shape]
+            inputs.append(helper.make_tensor_value_info(keys.name, TensorProto.INT64, sizes))
         for table in image.tables:
             add_table(graph, table)
     else:
@@ -190,7 +190,8 @@ def to_onnx(model: Exportable, path: str | os.PathLike[str], tables: str = "auto
         The file; where tables lie beside it, a folder.
     tables : {"auto", "inside", "beside"}
         ``"inside"``: one file, which takes keys: int64 (batch, slots), or (batch, slots, most)
-        padded with -1 where a slot may have several. ``"beside"``: a folder with ``dense.onnx``,
+        padded with -1 where a slot may have several (or where nothing says that it has one: a
+        loaded model without a schema). ``"beside"``: a folder with ``dense.onnx``,
         which takes each table's vectors, the tables as ``.npy``, and ``reader.py``, which needs
         NumPy alone and turns keys into those vectors. ``"auto"``: inside up to 1 GiB of vectors.
 

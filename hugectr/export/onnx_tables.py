@@ -25,7 +25,7 @@ def add_table(graph: OnnxGraph, table: TableImage) -> None:
     vectors = np.concatenate([arrays["vector"], np.zeros((1, table.size), np.float32)])
     graph.constant(f"{name}:vectors", vectors)
     rows = _rows(graph, table, arrays["key"], arrays.get("slot"))
-    several = table.keys.most > 1
+    several = table.keys.several
     found = graph.node("Gather", [f"{name}:vectors", rows], f"{name}:found" if several else name)
     if not several:
         return

@@ -23,7 +23,7 @@ from hugectr.spec.layers import DenseLayer
 from hugectr.spec.optimizer import OptParamsPy
 from hugectr.spec.reader import Input
 from hugectr.spec.solver import Solver
-from hugectr.vectors.vectors import EmbeddingVectors
+from hugectr.vectors.vectors import EmbeddingVectors, LoadedTables
 
 METRICS = ("AUC", "LogLoss", "AverageLoss")
 
@@ -67,7 +67,8 @@ class PredictionModel:
         self._predictor = _core.Predictor(session)
         self._evaluators: dict[int, _core.LivePredictor] = {}
         self._evaluating = threading.Lock()
-        self._vectors = EmbeddingVectors(self)
+        # Not of the model itself: that would be a circle, and leave its memory to the collector.
+        self._vectors = EmbeddingVectors(LoadedTables(session, parts.embeddings, schema))
 
     @property
     def solver(self) -> Solver:

@@ -53,6 +53,15 @@ class VectorSource(Protocol):
 
 
 @dataclass(frozen=True)
+class LoadedTables:
+    """The ``VectorSource`` of a model that only predicts."""
+
+    session: Session
+    embeddings: list[SparseEmbedding]
+    schema: Schema | None
+
+
+@dataclass(frozen=True)
 class Neighbours:
     """Rows of a table that are near to another one, the nearest first.
 

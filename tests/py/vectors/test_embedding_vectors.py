@@ -211,3 +211,18 @@ def test_what_can_not_be_is_refused(call, message):
 def test_a_table_of_slots_wants_the_slot():
     with pytest.raises(hugectr.InvalidArgument, match="give the slot of each key"):
         built("Localized", steps=1).embedding("table", [1])
+
+
+@pytest.mark.parametrize("embedding", ["Distributed", "Localized"])
+def test_a_loaded_model_says_the_same(tmp_path, embedding):
+    model = built(embedding)
+    model.save(tmp_path / "saved")
+    loaded = hugectr.load(tmp_path / "saved")
+    keys, slots, vectors = rows_of(model)
+    assert np.array_equal(loaded.embedding("table", keys, slots=slots), vectors)
+    slot = None if slots is None else int(slots[2])
+    one, other = (m.nearest("table", int(keys[2]), 4, slot=slot) for m in (model, loaded))
+    assert np.array_equal(one.keys, other.keys)
+    assert np.array_equal(one.scores, other.scores)
+    files = [m.export_table("table", tmp_path / "t.parquet").read_bytes() for m in (model, loaded)]
+    assert files[0] == files[1]
