@@ -48,7 +48,8 @@ def load_training_benchmark() -> Any:
     """The module that builds the model."""
     path = HERE.parent / "models" / "deepfm_cpu.py"
     spec = importlib.util.spec_from_file_location("deepfm_cpu", path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -114,7 +115,10 @@ def time_callers(call: Callable[[], object], callers: int = 8, calls: int = 300)
 
 def run(command: list[str], threads: int) -> dict[str, Any]:
     """The JSON that a process prints last."""
-    environment = os.environ | {"HUGECTR_NUM_THREADS": str(threads), "OMP_NUM_THREADS": str(threads)}
+    environment = os.environ | {
+        "HUGECTR_NUM_THREADS": str(threads),
+        "OMP_NUM_THREADS": str(threads),
+    }
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr}")

@@ -9,6 +9,7 @@ Threads are those of OMP_NUM_THREADS. It imports nothing of hugectr.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import sys
@@ -50,7 +51,7 @@ def torch_call(rows: int, threads: int) -> Callable[[Any, Any], object]:
             self.wide = nn.EmbeddingBag(SLOTS * rows, 1, mode="sum", include_last_offset=True)
             widths = [SLOTS * DIM + DENSE, TOWER, TOWER, TOWER]
             layers: list[nn.Module] = []
-            for n, m in zip(widths, widths[1:], strict=False):
+            for n, m in itertools.pairwise(widths):
                 layers += [nn.Linear(n, m), nn.ReLU()]
             self.deep = nn.Sequential(*layers, nn.Linear(TOWER, 1))
 
@@ -109,7 +110,11 @@ def onnx_call(rows: int, threads: int) -> Callable[[Any, Any], object]:
     ]
     widths = [SLOTS * DIM + DENSE, TOWER, TOWER, TOWER, 1]
     for i in range(4):
-        bottoms = [f"relu{i}", weights(f"w{i}", widths[i], widths[i + 1]), weights(f"b{i}", widths[i + 1])]
+        bottoms = [
+            f"relu{i}",
+            weights(f"w{i}", widths[i], widths[i + 1]),
+            weights(f"b{i}", widths[i + 1]),
+        ]
         nodes.append(node("Gemm", bottoms, [f"fc{i + 1}"]))
         nodes.append(node("Relu", [f"fc{i + 1}"], [f"relu{i + 1}"]))
     nodes.pop()  # the last is the logit's

@@ -8,9 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from oracle.checkpoint_net import CASES
-from oracle.checkpoint_net import build as build_net
-from oracle.checkpoint_net import data as net_data
+from oracle.checkpoint_net import CASES, build as build_net, data as net_data
 from oracle.framed_model import BATCH, VEC, build, evaluated, fitted, frame, trained
 
 import hugectr
