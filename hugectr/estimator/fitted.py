@@ -85,6 +85,7 @@ class Fitted:
     # --- files and pickles ------------------------------------------------------------------------
 
     n_features_in_: int
+    feature_names_in_: npt.NDArray[Any]
     classes_: npt.NDArray[Any]
 
     def save(self, path: str | os.PathLike[str]) -> None:

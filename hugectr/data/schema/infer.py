@@ -32,8 +32,8 @@ from hugectr.data.schema.values import (
     as_numbers,
     is_list,
     is_text,
+    numbers_of,
     one_array,
-    parse_numbers,
     plain,
 )
 
@@ -69,10 +69,8 @@ def typed(text: pa.Array) -> pa.Array:
     if _all_match(trimmed, _INTEGER):
         return trimmed.cast(pa.int64())
     if not pc.any(pc.match_substring_regex(trimmed, "^-?0[0-9]")).as_py():
-        try:
-            return parse_numbers("", trimmed, 0, "")
-        except DataError:
-            pass
+        numbers = numbers_of(trimmed)
+        return text if numbers is None else numbers
     return text
 
 

@@ -72,6 +72,10 @@ def plain(array: pa.Array) -> pa.Array:
     return array
 
 
+#: Rows of a column that are tried before all of it.
+_FIRST = 256
+
+
 def first_failing(array: pa.Array, convert: Callable[[pa.Array], Any]) -> int:
     """The first place whose value ``convert`` refuses, of an array that it refuses."""
     begin, end = 0, len(array)
@@ -112,6 +116,15 @@ def parse_numbers(column: str, text: pa.Array, first_row: int, way_out: str) -> 
         raise bad_value(
             column, first_row + place, text[place].as_py(), "is no number", way_out
         ) from None
+
+
+def numbers_of(text: pa.Array) -> pa.Array | None:
+    """Text of numbers as float64, None where a value is none: of most columns one of the first."""
+    try:
+        _parsed(text.slice(0, _FIRST))
+        return _parsed(text)
+    except pa.ArrowInvalid:
+        return None
 
 
 def as_numbers(column: str, array: pa.Array, first_row: int, way_out: str) -> Float64s:
