@@ -160,10 +160,8 @@ def _schema(version: int) -> Check:
         "callbacks": mapping(_NAME, mapping(_NAME, _LEAF)),  # of fit()
     }
     # Converted from the original layout there are no names of tensors; a full one has no chain.
-    lacking = (
-        *("dense_tensors", "chain", "chain_crc32", "run", "description", "finite"),
-        *("schema", "batchsize_eval", "callbacks"),
-    )
+    of_training = ("dense_tensors", "chain", "chain_crc32", "run", "description", "finite")
+    lacking = (*of_training, "schema", "batchsize_eval", "callbacks")
     return record(fields, may_lack=lacking)
 
 

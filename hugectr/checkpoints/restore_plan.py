@@ -72,7 +72,7 @@ def plan_of(fields: Mapping[str, Any], dense: Mapping[str, Array], **changes: An
     """All that a manifest and its dense files say, but for ``changes``."""
     values: dict[str, Any] = {
         "weights": dense["dense.weights"],
-        "states": dense["dense.states"],
+        "states": dense.get("dense.states"),
         "statistics": [
             (name, dense[f"statistics{i}.mean"], dense[f"statistics{i}.var"])
             for i, name in enumerate(fields["statistics"])
@@ -138,7 +138,7 @@ def weights_plan(state: TrainingState, links: Sequence[Link], dense: Mapping[str
     )
     session = state.session
     own = [name for name, _, _ in session.network.non_trainables()]
-    saved = plan_of(manifest, {"dense.states": None, **dense})
+    saved = plan_of(manifest, dense)
     return Plan(
         weights=saved.weights,
         states=None,

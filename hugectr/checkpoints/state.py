@@ -87,6 +87,10 @@ class TrainingState(Protocol):
         """Files of the schema of the training data, by name; none: it has none."""
         ...
 
+    def keep_schema(self, files: Mapping[str, bytes], path: Path) -> None:
+        """Keep the files of a checkpoint's schema, where there is none of its own."""
+        ...
+
     def frozen(self) -> set[str]:
         """Names of the tables that are not trained; "" stands for the dense network."""
         ...

@@ -295,7 +295,6 @@ class Checkpoints:
                 log.warning(f"resume: left: {what}")
         return Resumed(self._state.session.step(), plan.taken, plan.left)
 
-
     def load_weights(self, path: str | os.PathLike[str]) -> None:
         """Take the dense weights, running statistics and rows of a checkpoint, and nothing else.
 
@@ -317,7 +316,9 @@ class Checkpoints:
             As of ``resume``.
         """
         self.wait_for_save()
-        place = from_root(self._state.group, lambda: checkpoints.checkpoint_at(Path(path), "load_weights"))
+        place = from_root(
+            self._state.group, lambda: checkpoints.checkpoint_at(Path(path), "load_weights")
+        )
         plan = checkpoints.give_weights(self._state, place)
         self._base = None
         self._state.keep_schema(plan.schema, place)

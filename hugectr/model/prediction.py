@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from hugectr import _core
 from hugectr.base.arguments import check_str
-from hugectr.base.errors import InvalidArgument
 from hugectr.model.graph import Graph
 from hugectr.model.state import ModelState
 from hugectr.serving.samples import joined, samples_in_pieces

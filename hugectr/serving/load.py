@@ -24,7 +24,9 @@ from hugectr.spec.solver import DEVICES
 class _LoadedState:
     """What checkpoints ask of a model that has only been built: weights and tables, no training."""
 
-    def __init__(self, session: _core.Session, manifest: Manifest, description: Description) -> None:
+    def __init__(
+        self, session: _core.Session, manifest: Manifest, description: Description
+    ) -> None:
         self.session = session
         self.model_name = manifest["model"]
         self.table_names = [table["name"] for table in description["tables"]]
@@ -34,8 +36,15 @@ class _LoadedState:
         self.fit_epoch = 0
         self.resumed_in: Path | None = None
         self.unusable = ""
-        self.run_id = ""
         self._description = description
+
+    @property
+    def run_id(self) -> str:
+        return ""
+
+    @run_id.setter
+    def run_id(self, run: str | None) -> None:
+        pass
 
     def description(self) -> Description:
         return self._description
@@ -45,6 +54,9 @@ class _LoadedState:
 
     def callback_states(self) -> CallbackStates:
         return {}
+
+    def keep_schema(self, files: Mapping[str, bytes], path: Path) -> None:
+        pass
 
     def frozen(self) -> set[str]:
         return set()

@@ -125,8 +125,9 @@ class PredictionModel:
 
         Notes
         -----
-        With evaluation's batch size the values are evaluation's, bit for bit; others differ from
-        them by rounding. A key that training never saw reads zeros. Nothing is inserted.
+        With evaluation's batch size the values are evaluation's of the same rows in the same order,
+        bit for bit. With another, or at another place in a batch, a row may be rounded otherwise in
+        its last bits. A key that training never saw reads zeros. Nothing is inserted.
         """
         batch = 0 if batch_size is None else check_int("predict: batch_size", batch_size, 1)
         check_str("predict: output", output)

@@ -298,11 +298,11 @@ void ShardedTable::refuse_reserved(std::size_t sample, std::size_t slot) const {
   const std::int64_t key = with_key_type(spec_.key_type, [](auto zero) {
     return static_cast<std::int64_t>(kEmptyKey<decltype(zero)>);
   });
-  throw InvalidArgument(concat(
-      "embedding '", params_.name, "': sample ", sample, ", slot ", slot,
-      " of the batch has the key ", key,
-      ", which is reserved (it marks free places of the hash table): give this key another "
-      "number"));
+  throw InvalidArgument(
+      concat("embedding '", params_.name, "': sample ", sample, ", slot ", slot,
+             " of the batch has the key ", key,
+             ", which is reserved (it marks free places of the hash table): give this key another "
+             "number"));
 }
 
 TableStats ShardedTable::stats() const {

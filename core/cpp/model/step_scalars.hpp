@@ -5,8 +5,8 @@
 #include <map>
 #include <string>
 
-#include "core/cpp/memory/tensor_ref.hpp"
 #include "core/cpp/layers/layer.hpp"
+#include "core/cpp/memory/tensor_ref.hpp"
 
 namespace hugectr {
 
@@ -32,8 +32,7 @@ inline std::map<std::string, TensorRef> step_scalar_refs(const TensorRef& scalar
   namespace names = schedule_names;
   constexpr auto kFloat = TensorScalarType::Float32, kInt = TensorScalarType::Int64;
   return {
-      {names::kInvWeightSum,
-       step_scalar(scalars, offsetof(StepScalars, inv_weight_sum), kFloat)},
+      {names::kInvWeightSum, step_scalar(scalars, offsetof(StepScalars, inv_weight_sum), kFloat)},
       {names::kStep, step_scalar(scalars, offsetof(StepScalars, step), kInt)},
       {names::kFirstSample, step_scalar(scalars, offsetof(StepScalars, first_sample), kInt)},
       {names::kLearningRate, step_scalar(scalars, offsetof(StepScalars, lr), kFloat)},

@@ -43,7 +43,8 @@ Execution::Execution(SessionState& session, std::shared_ptr<const NetworkGraph> 
       stream_(make_caller_stream(session.resources->get_local_gpu(0).device(), "predict")),
       context_(context_on(session.resources->get_local_gpu(0), *stream_, pool)),
       reads_host_(context_.device.type == DeviceType::Cpu),
-      chunk_(make_csr_chunk(layout, batch_, session.resources->get_local_gpu(0).staging_resource())),
+      chunk_(
+          make_csr_chunk(layout, batch_, session.resources->get_local_gpu(0).staging_resource())),
       network_(std::move(graph), *session.networks.front(), context_,
                session.resources->get_local_gpu(0).memory_resource(),
                owner_of(session.resources->get_local_gpu(0), batch_)),
@@ -59,7 +60,7 @@ Execution::Execution(SessionState& session, std::shared_ptr<const NetworkGraph> 
 
 Execution::~Execution() {
   try {
-    stream_->synchronize();  // what is queued uses the members
+    stream_->synchronize();          // what is queued uses the members
   } catch (const std::exception&) {  // whoever asked for it has been told
   }
 }
@@ -98,10 +99,9 @@ void Execution::bring(const MemoryData& data, std::size_t first, std::size_t cou
     stream_->copy(dense_.as<void>(), dense, bytes);
     dense = dense_.as<void>();
   }
-  hugectr::run(context_,
-               Cast{.x = array_on(dense, TensorScalarType::Float32, context_.device,
-                                  {batch_, layout_.dense_dim}),
-                    .y = network_.tensor(name)});
+  hugectr::run(context_, Cast{.x = array_on(dense, TensorScalarType::Float32, context_.device,
+                                            {batch_, layout_.dense_dim}),
+                              .y = network_.tensor(name)});
 }
 
 void Execution::check_reserved() const {

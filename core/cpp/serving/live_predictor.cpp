@@ -50,9 +50,8 @@ LivePredictor::LivePredictor(Session& session, std::size_t batch_size)
   const std::size_t most = std::max(s.solver.batchsize, s.solver.batchsize_eval);
   HCTR_CHECK(batch_size > 0 && batch_size % devices == 0, "batch_size ", batch_size,
              " must be a positive multiple of the number of devices, ", devices);
-  HCTR_CHECK(devices == 1 || batch_size <= most, "batch_size ", batch_size,
-             " must be at most ", most, ", what the model's ", devices,
-             " devices can exchange at once");
+  HCTR_CHECK(devices == 1 || batch_size <= most, "batch_size ", batch_size, " must be at most ",
+             most, ", what the model's ", devices, " devices can exchange at once");
   solver_.batchsize_eval = batch_size;
   solver_.repeat_dataset = false;
   ModelSpec model = s.model;
@@ -74,10 +73,10 @@ LivePredictor::~LivePredictor() {
   }
 }
 
-void LivePredictor::for_each_batch(
-    std::shared_ptr<const MemoryData> samples, const InputLayout& layout,
-    const std::function<void(std::size_t, Batch&)>& forward,
-    const std::function<void(const Batch&)>& done) {
+void LivePredictor::for_each_batch(std::shared_ptr<const MemoryData> samples,
+                                   const InputLayout& layout,
+                                   const std::function<void(std::size_t, Batch&)>& forward,
+                                   const std::function<void(const Batch&)>& done) {
   SessionState& s = *session_;
   ReaderSpec source;
   source.num_workers = 1;
@@ -150,8 +149,9 @@ std::vector<float> LivePredictor::predict(std::shared_ptr<const MemoryData> samp
 std::vector<std::pair<std::string, double>> LivePredictor::evaluate(
     std::shared_ptr<const MemoryData> samples, const std::vector<std::string>& names) {
   SessionState& s = *session_;
-  HCTR_CHECK(!score().empty(), "evaluate: the model has no loss, whose scores and labels "
-                                   "metrics are made from");
+  HCTR_CHECK(!score().empty(),
+             "evaluate: the model has no loss, whose scores and labels "
+             "metrics are made from");
   EvalMetrics metrics(names, s.devices());
   InputLayout layout = input_layout(solver_, s.model.input);
   layout.labels = s.graph->labels();
@@ -168,9 +168,7 @@ std::vector<std::pair<std::string, double>> LivePredictor::evaluate(
     const TensorRef weight = network.sample_weight();
     gpu.compute_stream().copy(weight.data, part.sample_weight.data, weight.size_in_bytes());
     network.forward_and_loss();
-    metrics.add(gpu, {.scores = network.tensor(score()),
-                      .labels = label,
-                      .weights = weight});
+    metrics.add(gpu, {.scores = network.tensor(score()), .labels = label, .weights = weight});
   };
   return s.in_job([&] {
     for_each_batch(samples, layout, forward,
@@ -183,8 +181,7 @@ double LivePredictor::loss() const {
   std::vector<float> shares(session_->resources->get_global_gpu_count());
   for (std::size_t id = 0; id < networks_.size(); ++id) {
     GPUResource& gpu = session_->resources->get_local_gpu(id);
-    shares[gpu.get_global_id()] =
-        float_values(gpu.compute_stream(), networks_[id]->loss()).front();
+    shares[gpu.get_global_id()] = float_values(gpu.compute_stream(), networks_[id]->loss()).front();
   }
   gather_over_processes(*session_->resources, shares);
   return std::accumulate(shares.begin(), shares.end(), 0.0);

@@ -50,7 +50,7 @@ class HCTR_API LivePredictor {
   const std::string& score() const;  ///< input of the loss; "" without one
 
   std::shared_ptr<SessionState> session_;
-  SolverSpec solver_;  ///< the session's, with the batch size
+  SolverSpec solver_;                                      ///< the session's, with the batch size
   std::vector<std::unique_ptr<ForwardNetwork>> networks_;  ///< one a local device
 };
 

@@ -27,8 +27,9 @@ class NetworkGraph;
 /// one made, and puts it back: there are as many as threads have predicted at once. On the CPU a
 /// prediction runs in the thread that asks for it; large ones take the session's thread pool too.
 ///
-/// With evaluation's batch size the numbers are evaluation's, bit for bit; the rounding of another
-/// size is its own. Which other samples are in a batch changes nothing.
+/// With evaluation's batch size the numbers are evaluation's of the same samples in the same order,
+/// bit for bit. Which other samples are in a batch changes nothing; where in it a sample is, and
+/// its size, may change how matrix products round the sample's last bit.
 ///
 ///   hugectr::Session session(solver, std::nullopt, model);   // model.trains = false
 ///   ... load weights and rows ...
@@ -76,7 +77,7 @@ class HCTR_API Predictor {
 
   std::shared_ptr<SessionState> session_;
   InputLayout layout_;
-  std::string score_;  ///< input of the loss; "" without one
+  std::string score_;                       ///< input of the loss; "" without one
   std::unique_ptr<ThreadPool> no_threads_;  ///< of loops that the calling thread does by itself
   mutable std::mutex mutex_;
   mutable std::map<std::size_t, std::shared_ptr<const NetworkGraph>> graphs_;

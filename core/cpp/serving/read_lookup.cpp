@@ -16,7 +16,8 @@ ReadLookup::ReadLookup(ModelTables& tables, GPUResource& gpu, std::string owner)
       memory_(gpu.memory_resource()),
       owner_(std::move(owner)),
       parts_(tables.size()) {
-  auto staging = DeviceBuffer2::create(owner_ + ", report", DeviceAllocator(gpu.staging_resource()));
+  auto staging =
+      DeviceBuffer2::create(owner_ + ", report", DeviceAllocator(gpu.staging_resource()));
   staging->reserve({tables.size()}, &reserved_, "reserved keys");
   staging->allocate();
 }

@@ -242,17 +242,17 @@ class _Folder:
         if name not in self._files:
             raise Unfit("files", sorted(self._files), f"an object with {name!r}")
         entry = self._files[name]
-        content = self._read(name, entry["bytes"])
-        if len(content) != entry["bytes"]:
-            raise ValueError(f"{name} has {len(content)} bytes, {DESCRIPTION} says {entry['bytes']}")
-        if zlib.crc32(content) != entry["crc32"]:
+        found = self._read(name, entry["bytes"])
+        if len(found) != entry["bytes"]:
+            raise ValueError(f"{name} has {len(found)} bytes, {DESCRIPTION} says {entry['bytes']}")
+        if zlib.crc32(found) != entry["crc32"]:
             raise ValueError(f"the checksum of {name} is wrong")
         # The header is that of a vector of what is left of the file, or it is refused unread.
         width = np.dtype(dtype).itemsize
         header = len(_npy(np.empty(0, dtype)))
-        count = max(len(content) - header, 0) // width
-        values = np.frombuffer(content[header : header + count * width], dtype)
-        if _npy(values) != content:
+        count = max(len(found) - header, 0) // width
+        values = np.frombuffer(found[header : header + count * width], dtype)
+        if _npy(values) != found:
             raise ValueError(f"{name} is no .npy file of one row of {np.dtype(dtype).name}")
         return values
 

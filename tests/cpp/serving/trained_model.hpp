@@ -29,7 +29,8 @@ std::unique_ptr<Session> for_prediction(Session& from, const SolverSpec& solver,
 std::vector<float> evaluated(Session& session, const std::string& tensor, std::size_t samples);
 
 /// Samples in another order: sample i of what is returned was order[i].
-std::shared_ptr<MemoryData> reordered(const MemoryData& data, const std::vector<std::size_t>& order);
+std::shared_ptr<MemoryData> reordered(const MemoryData& data,
+                                      const std::vector<std::size_t>& order);
 
 /// What `call` is refused with; empty: it is not.
 template <class F>

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``hugectr.load``: what a checkpoint says is enough, all that is read is checked, no more is read."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from oracle.checkpoint_net import CASES
+from oracle.checkpoint_net import build as build_net
+from oracle.checkpoint_net import data as net_data
+from oracle.framed_model import BATCH, VEC, build, evaluated, fitted, frame, trained
+
+import hugectr
+from hugectr import checkpoints
+from hugectr.checkpoints.manifest import manifest_text, read_manifest
+
+FIXTURES = Path(__file__).parents[2] / "fixtures" / "checkpoints"
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_checkpoints_of_earlier_versions_load(case):
+    folder = FIXTURES / "be4a3b8" / case
+    loaded = hugectr.load(folder)
+    manifest = read_manifest(checkpoints.latest(folder))
+    assert loaded.schema is None
+    assert loaded.step == manifest["step"]
+    assert loaded.description == manifest["description"]
+    assert loaded.solver.batchsize_eval == 2048  # it does not say
+    model = build_net(**CASES[case] | {"processes": 1})
+    model.resume(folder)
+    assert loaded.predict(net_data(), 16).tobytes() == model.predict(net_data(), 16).tobytes()
+    for one, two in zip(loaded.session.tables(), model.session.tables(), strict=True):
+        a, b = (t.read(t.order(0), 0, len(t.order(0)), False) for t in (one, two))
+        assert a["keys"].tobytes() == b["keys"].tobytes()
+        assert a["vectors"].tobytes() == b["vectors"].tobytes()
+        assert not set(one.parts()) - {"key", "slot", "vector"}
+    assert loaded.session.network.dense_optimizer_states().size == 0
+
+
+def test_every_link_of_a_chain_loads():
+    for step, path in checkpoints.published(FIXTURES / "be4a3b8" / "deltas"):
+        model = build_net(**CASES["deltas"])
+        model.resume(path)
+        loaded = hugectr.load(path)
+        assert loaded.step == step
+        assert loaded.predict(net_data(), 16).tobytes() == model.predict(net_data(), 16).tobytes()
+
+
+def test_parts_are_those_of_the_model(tmp_path):
+    model = trained()
+    loaded = hugectr.load(model.save(tmp_path))
+    assert loaded.solver.batchsize_eval == BATCH
+    assert repr(loaded.input.sparse[0].top_name) == repr(model.input.sparse[0].top_name)
+    names = [table.sparse_embedding_name for table in model.embeddings]
+    assert [table.sparse_embedding_name for table in loaded.embeddings] == names
+    assert {layer.name for layer in model.dense_layers} <= {
+        layer.name for layer in loaded.dense_layers
+    }
+    assert repr(loaded.schema) == repr(model.schema)
+    with pytest.raises(TypeError, match=r"hugectr\.load"):
+        import pickle
+
+        pickle.dumps(loaded)
+
+
+def test_saved_on_several_devices_and_as_deltas(tmp_path):
+    model = trained(devices=2, kind="Localized")
+    model.save(tmp_path, delta=True)
+    for _ in range(3):
+        model.train()
+    path = model.save(tmp_path, delta=True)
+    assert read_manifest(path)["chain"]
+    loaded = hugectr.load(tmp_path)
+    np.testing.assert_allclose(
+        loaded.predict(frame(), BATCH, output="logit"), evaluated(model).ravel(), rtol=0, atol=1e-6
+    )
+    assert loaded.schema is not None
+
+
+# --- what is refused ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def saved(tmp_path):
+    return trained().save(tmp_path / "run")
+
+
+def test_no_checkpoint(tmp_path):
+    with pytest.raises(hugectr.InvalidArgument, match=r"load: .* is no checkpoint and has none"):
+        hugectr.load(tmp_path)
+    with pytest.raises(hugectr.InvalidArgument, match=r"load: .* is not there"):
+        hugectr.load(tmp_path / "nothing")
+    with pytest.raises(hugectr.InvalidArgument, match="load: device"):
+        hugectr.load(tmp_path, device="tpu")
+
+
+def flip(path, place=-1):
+    content = bytearray(path.read_bytes())
+    content[place] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    "name", ["dense.weights", "table0.key.1-of-1", "table1.vector.1-of-1", "statistics0.mean"]
+)
+def test_damage_is_found(saved, name):
+    flip(saved / name)
+    with pytest.raises(hugectr.DataError, match=f"{name} is damaged in bytes"):
+        hugectr.load(saved)
+
+
+def test_optimizer_states_are_not_read(saved):
+    wanted = hugectr.load(saved).predict(frame())
+    for name in ("dense.states", "table0.state0.1-of-1", "table1.state1.1-of-1"):
+        flip(saved / name)
+    with pytest.raises(hugectr.DataError):
+        checkpoints.verify(saved)
+    assert hugectr.load(saved).predict(frame()).tobytes() == wanted.tobytes()
+
+
+def test_a_schema_is_checked(saved):
+    names = [path.name for path in (saved / "schema").iterdir()]
+    assert "schema.json" in names
+    assert len(names) > 1
+    for name in names:
+        flip(saved / "schema" / name)
+        with pytest.raises(hugectr.DataError, match=f"schema/{name} is damaged"):
+            hugectr.load(saved)
+        with pytest.raises(hugectr.DataError, match=f"schema/{name} is damaged"):
+            checkpoints.verify(saved)
+        flip(saved / "schema" / name)
+    (saved / "schema" / names[0]).unlink()
+    with pytest.raises(hugectr.DataError, match=f"schema/{names[0]} is missing"):
+        hugectr.load(saved)
+
+
+def rewritten(saved, **changes):
+    manifest = json.loads((saved / "manifest.json").read_text()) | changes
+    (saved / "manifest.json").write_bytes(manifest_text(manifest))
+
+
+def test_a_later_version_and_one_without_a_description(saved):
+    rewritten(saved, format=4)
+    with pytest.raises(hugectr.DataError, match=r"format 4, this version reads 1 to 3: update"):
+        hugectr.load(saved)
+    rewritten(saved, format=3, description=None)
+    with pytest.raises(hugectr.InvalidArgument, match=r"does not describe.*Model\.load_weights"):
+        hugectr.load(saved)
+
+
+def test_a_layer_that_this_version_has_not(saved):
+    description = read_manifest(saved)["description"]
+    description["layers"][-2]["type"] = "Transformer"
+    rewritten(saved, description=description)
+    with pytest.raises(hugectr.DataError, match=r"can not build .*Transformer"):
+        hugectr.load(saved)
+
+
+def test_names_outside_the_folder_are_refused(saved):
+    schema = read_manifest(saved)["schema"]
+    rewritten(saved, schema={"../../schema.json": schema["schema.json"]})
+    with pytest.raises(hugectr.DataError, match=r"a name in schema"):
+        hugectr.load(saved)
+
+
+# --- memory ---------------------------------------------------------------------------------------
+
+SCRIPT = """
+import resource, sys
+import hugectr
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+hugectr.load(sys.argv[1])
+before = peak()
+model = hugectr.load(sys.argv[2])
+print(peak() - before, sum(t.stats()["bytes"] for t in model.session.tables()) >> 20)
+"""
+
+
+def test_memory_holds_the_tables_once(saved, tmp_path):
+    """100 MB of index and rows; as many bytes of states as of vectors, which are not read."""
+    schema = fitted()
+    model = build(schema.encode(frame()), schema, optimizer="AdaGrad")
+    rows = 1_500_000
+    vectors = np.random.default_rng(1).random((rows, VEC), np.float32)
+    model.session.table(0).load(
+        {
+            "keys": np.arange(rows),
+            "slot_ids": None,
+            "vectors": vectors,
+            "states": [vectors],
+            "last_step": None,
+        }
+    )
+    large = model.save(tmp_path / "large")
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(saved), str(large)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    grown, tables = map(int, done.stdout.split())
+    assert tables > 60
+    # Beside the tables two chunks of 16 MB are mapped, and the allocator has its slack.
+    assert grown < tables + 64, (grown, tables)
