@@ -186,7 +186,8 @@ class Fit:
                 self._after(iteration, lr)
             if self.history.stopped:
                 return iteration + 1
-            self._bar.advance(f"iteration {iteration}")
+            if self._bar.shows_steps:
+                self._bar.advance(f"iteration {iteration}")
         return self.settings.max_iter
 
     def _epochs(self, first: int) -> int:
@@ -206,7 +207,8 @@ class Fit:
                 iteration += 1
                 if self.history.stopped:
                     break
-                self._bar.advance(f"epoch {epoch}, iteration {iteration - 1}")
+                if self._bar.shows_steps:
+                    self._bar.advance(f"epoch {epoch}, iteration {iteration - 1}")
             if self.history.stopped:
                 break
         return iteration

@@ -17,8 +17,8 @@ _PAUSE = 0.2
 class NoBar:
     """Nothing is shown."""
 
-    #: Whether it shows evaluations itself, so that they need no lines.
-    shows_evaluations = False
+    #: Whether there is something to see; and evaluations too, so that they need no lines.
+    shows_steps = shows_evaluations = False
 
     def advance(self, text: str) -> None:
         """A step was trained."""
@@ -36,6 +36,8 @@ class TerminalBar(NoBar):
     total : int or None
         Steps; None: not known.
     """
+
+    shows_steps = True
 
     def __init__(self, bar: Any, total: int | None) -> None:
         self._bar = bar
@@ -59,7 +61,7 @@ class NotebookBar(NoBar):
         Steps; None: not known.
     """
 
-    shows_evaluations = True
+    shows_steps = shows_evaluations = True
 
     def __init__(self, show: Any, kind: Any, total: int | None) -> None:
         self._kind, self._total = kind, total
