@@ -52,8 +52,9 @@ class Inspection:
     def memory_report(self, by_tensor: bool = True) -> list[tuple[str, str, int]]:
         """Who holds how much memory on this process's devices: owner, name, bytes.
 
-        Tensors of the network share memory, and their entries overlap: without ``by_tensor`` all of
-        a network's are one entry, and the sum of all is what the model holds.
+        Tensors of the network share memory, and their entries overlap. Without ``by_tensor`` all of
+        a network's are one entry, batches that wait on the devices are there too, and the sum is
+        what the model holds: what ``plan`` counts.
         """
         return self._graph.session.memory_report(check_bool("memory_report: by_tensor", by_tensor))
 

@@ -83,9 +83,9 @@ void BatchSlots::make_slot(BatchSlot& slot, const InputLayout& layout, std::size
     device.sample_weight = floats(arrays.weight, {local_batch});
     for (std::size_t i = 0; i < layout.sparse.size(); ++i) {
       SparseTensor sparse;
-      sparse.keys = view(arrays.keys[i],
-                         layout.i64_keys ? TensorScalarType::Int64 : TensorScalarType::UInt32,
-                         gpu.device(), {0});
+      sparse.keys =
+          view(arrays.keys[i], layout.i64_keys ? TensorScalarType::Int64 : TensorScalarType::UInt32,
+               gpu.device(), {0});
       sparse.row_offsets = view(arrays.row_offsets[i], TensorScalarType::UInt32, gpu.device(),
                                 {batch_size * layout.sparse[i].slot_num + 1});
       device.sparse.push_back(std::move(sparse));

@@ -28,7 +28,8 @@ class ResidentReader final : public IDataReader {
         inner_(make_reader_()),
         batch_size_(inner_->batch_size()) {
     inner_->report_memory("", held_by_device_);
-    for (MemoryReportEntry& device : held_by_device_) device.bytes = device.bytes / kSlots * wanted_;
+    for (MemoryReportEntry& device : held_by_device_)
+      device.bytes = device.bytes / kSlots * wanted_;
   }
 
   ~ResidentReader() override {

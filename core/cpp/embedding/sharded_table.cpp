@@ -53,7 +53,7 @@ TableSpec table_spec(const SparseEmbeddingHashParams& params, std::uint64_t seed
 }
 
 RowBudget row_budget(const SparseEmbeddingHashParams& params, const Placement& placement,
-                    std::size_t rank) {
+                     std::size_t rank) {
   if (sized_by_slot(params)) {
     return {std::max<std::size_t>(placement.sum_of_slots(rank, params.slot_size_array), 1),
             " (the sum of slot_size_array over its slots): raise the sizes or use more devices"};

@@ -237,6 +237,7 @@ std::vector<MemoryReportEntry> Session::memory_report(bool by_tensor) const {
   }
   const auto part = state_->tables->memory_report();
   report.insert(report.end(), part.begin(), part.end());
+  if (by_tensor) return report;
   if (state_->train_reader) state_->train_reader->report_memory("training batches", report);
   if (state_->eval_reader) state_->eval_reader->report_memory("evaluation batches", report);
   return report;

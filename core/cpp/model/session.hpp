@@ -101,8 +101,9 @@ class HCTR_API Session {
   void set_profiling(bool on, bool alone = false);
   /// The ops since the last call; empty when profiling is off.
   std::vector<OpTime> take_op_times();
-  /// Who holds how much on this process's devices. The entries of tensors that share memory
-  /// overlap; without `by_tensor` there is one for all of them, and the sum is what is held.
+  /// Who holds how much on this process's devices, readers left out; entries of tensors that share
+  /// memory overlap. Without `by_tensor` there is one for all of those, the batches of the readers
+  /// are there too, and the sum is what is held.
   std::vector<MemoryReportEntry> memory_report(bool by_tensor = true) const;
   ResourceManager& resources();
   /// The model's next work waits for all that a stream of another library (NativeStream::handle)

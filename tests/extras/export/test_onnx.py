@@ -88,3 +88,13 @@ def test_tables_that_are_too_large_go_beside(tmp_path, monkeypatch):
     assert (folder / "dense.onnx").is_file()
     with pytest.raises(hugectr.InvalidArgument, match="beside"):
         to_onnx(case.model, tmp_path / "model.onnx", tables="inside")
+
+
+@pytest.mark.parametrize("combiner", ["sum", "mean"])
+def test_a_loaded_model_that_no_schema_describes_takes_any_number_of_keys(tmp_path, combiner):
+    case = example(TOWER, "Distributed", 3, combiner)
+    case.model.save(tmp_path / "saved")
+    path = to_onnx(hugectr.load(tmp_path / "saved"), tmp_path / "model.onnx")
+    check(answers(path, case.inputs), case)
+    longer = np.concatenate([case.keys, np.full_like(case.keys, -1)], 2)
+    check(answers(path, {**case.inputs, "keys": longer}), case)

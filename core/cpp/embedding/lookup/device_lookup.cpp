@@ -29,11 +29,10 @@ DeviceLookup::DeviceLookup(const std::vector<std::unique_ptr<ShardedTable>>& tab
     const SparseEmbeddingHashParams& params = table->params();
     devices = table->placement().device_count();
     const bool may_send_rows = devices > 1 && params.exchange != ExchangeType::Pooled;
-    parts_.push_back(
-        {*table, rows,
-         Route(params, table->placement(), gpu.get_global_id(), gpu.memory_resource(),
-               rows.owner()),
-         may_send_rows});
+    parts_.push_back({*table, rows,
+                      Route(params, table->placement(), gpu.get_global_id(), gpu.memory_resource(),
+                            rows.owner()),
+                      may_send_rows});
     sending_rows += may_send_rows ? 1 : 0;
   }
   owner_ = parts_.front().rows.owner();

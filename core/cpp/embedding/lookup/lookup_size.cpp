@@ -57,8 +57,8 @@ LookupSize size_of_lookup(const SparseEmbeddingHashParams& params, const Placeme
     // the device's samples come.
     const std::size_t own = own_keys(placement, rank, keys, params.batch_size);
     const std::size_t come = all_keys(keys, params.batch_size) / devices;
-    size.exchange += sizeof(std::uint32_t) *
-                     (TablePlan::with_reserve(own) + 3 * TablePlan::with_reserve(come));
+    size.exchange +=
+        sizeof(std::uint32_t) * (TablePlan::with_reserve(own) + 3 * TablePlan::with_reserve(come));
   }
   return size;
 }
