@@ -114,7 +114,10 @@ def time_callers(call: Callable[[], object], callers: int = 8, calls: int = 300)
 
 def run(command: list[str], threads: int) -> dict[str, Any]:
     """The JSON that a process prints last."""
-    environment = os.environ | {"HUGECTR_NUM_THREADS": str(threads), "OMP_NUM_THREADS": str(threads)}
+    environment = os.environ | {
+        "HUGECTR_NUM_THREADS": str(threads),
+        "OMP_NUM_THREADS": str(threads),
+    }
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr}")

@@ -109,7 +109,11 @@ def onnx_call(rows: int, threads: int) -> Callable[[Any, Any], object]:
     ]
     widths = [SLOTS * DIM + DENSE, TOWER, TOWER, TOWER, 1]
     for i in range(4):
-        bottoms = [f"relu{i}", weights(f"w{i}", widths[i], widths[i + 1]), weights(f"b{i}", widths[i + 1])]
+        bottoms = [
+            f"relu{i}",
+            weights(f"w{i}", widths[i], widths[i + 1]),
+            weights(f"b{i}", widths[i + 1]),
+        ]
         nodes.append(node("Gemm", bottoms, [f"fc{i + 1}"]))
         nodes.append(node("Relu", [f"fc{i + 1}"], [f"relu{i + 1}"]))
     nodes.pop()  # the last is the logit's

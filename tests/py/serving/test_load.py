@@ -8,9 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from oracle.checkpoint_net import CASES
-from oracle.checkpoint_net import build as build_net
-from oracle.checkpoint_net import data as net_data
+from oracle.checkpoint_net import CASES, build as build_net, data as net_data
 from oracle.framed_model import BATCH, VEC, build, evaluated, fitted, frame, trained
 
 import hugectr
@@ -91,7 +89,7 @@ def saved(tmp_path):
 def test_no_checkpoint(tmp_path):
     with pytest.raises(hugectr.InvalidArgument, match=r"load: .* is no checkpoint and has none"):
         hugectr.load(tmp_path)
-    with pytest.raises(hugectr.InvalidArgument, match=r"load: .* is not there"):
+    with pytest.raises(hugectr.InvalidArgument, match=r"load: .*no such folder"):
         hugectr.load(tmp_path / "nothing")
     with pytest.raises(hugectr.InvalidArgument, match="load: device"):
         hugectr.load(tmp_path, device="tpu")
