@@ -78,7 +78,7 @@ def time_ours(a: argparse.Namespace) -> dict[str, Any]:
     model = hugectr.load(a.model)
     found: dict[str, Any] = {"load_s": round(time.perf_counter() - begin, 2)}
     rng = np.random.default_rng(5)
-    for batch in BATCHES:
+    for batch in a.batches:
         keys = rng.integers(0, a.rows, (batch, 26)) + np.arange(26) * a.rows
         offsets = np.arange(batch * 26 + 1, dtype=np.uint64)
         dense = rng.random((batch, 13), np.float32)
@@ -145,6 +145,7 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=100_000, help="rows of a slot")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--batches", type=int, nargs="+", default=list(BATCHES))
     parser.add_argument("--model", default="", help=argparse.SUPPRESS)
     a = parser.parse_args()
     if a.model:
@@ -153,7 +154,7 @@ def main() -> int:
     result: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
         save_model(a, Path(folder))
-        rows = ["--rows", str(a.rows)]
+        rows = ["--rows", str(a.rows), "--batches", *map(str, a.batches)]
         commands = {"ours": [sys.executable, __file__, "--model", folder, *rows]}
         if a.peer_python:
             for peer in ("onnxruntime", "torch"):

@@ -149,12 +149,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("peer", choices=("torch", "onnxruntime"))
     parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--batches", type=int, nargs="+", default=list(BATCHES))
     a = parser.parse_args()
     threads = int(os.environ.get("OMP_NUM_THREADS", "1"))
     call = (torch_call if a.peer == "torch" else onnx_call)(a.rows, threads)
     rng = np.random.default_rng(5)
     found = {}
-    for batch in BATCHES:
+    for batch in a.batches:
         keys = rng.integers(0, a.rows, (batch, SLOTS)) + np.arange(SLOTS) * a.rows
         dense = rng.random((batch, DENSE), np.float32)
         p50, p90 = median_ms(lambda keys=keys, dense=dense: call(keys, dense), batch)

@@ -101,7 +101,7 @@ def test_other_shapes_are_refused_and_the_model_is_as_it_was(saved, tmp_path):
     with pytest.raises(hugectr.InvalidArgument, match=r"other weights than the model") as refused:
         model.load_weights(path)
     assert "dense tensor 'hidden.weight'" in str(refused.value)
-    with pytest.raises(hugectr.InvalidArgument, match="load_weights: .* is no checkpoint"):
+    with pytest.raises(hugectr.InvalidArgument, match=r"load_weights: .* is no checkpoint"):
         model.load_weights(tmp_path)
     assert state_of(model) == before
 
