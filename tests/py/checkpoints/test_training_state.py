@@ -49,9 +49,9 @@ def rows_of(one):
 
 def test_what_is_asked_of_a_state():
     assert {
-        "batchsize_eval", "callback_states", "description", "fit_epoch", "frozen", "group", "i64_keys",
-        "keep_schema", "model_name", "resumed_in", "run_id", "schema_files", "session", "set_frozen",
-        "table_names", "unusable",
+        "batchsize_eval", "callback_states", "description", "fit_epoch", "frozen", "group",
+        "i64_keys", "keep_schema", "model_name", "resumed_in", "run_id", "schema_files",
+        "session", "set_frozen", "table_names", "unusable",
     } == ASKED_OF_A_STATE  # fmt: skip
     missing = ASKED_OF_A_STATE - set(dir(ModelState)) - set(vars(ModelState(None, state())))
     assert not missing
