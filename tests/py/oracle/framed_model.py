@@ -52,7 +52,7 @@ def build(source, schema, *, devices=1, vvgpu=None, precision="", kind="Distribu
             batchsize_eval=BATCH,
             max_eval_batches=-(-ROWS // BATCH),
             i64_input_key=True,
-            device="cpu",
+            device=more.get("device", "cpu"),
             seed=5,
             lr=0.02,
             repeat_dataset=more.get("repeat", True),
