@@ -16,10 +16,12 @@ language is an error here, so that none is left out by mistake.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,42 +75,79 @@ def blocks(text: str) -> Iterator[Block]:
             file = raises = ""
 
 
-def run_python(page: str, block: Block, names: dict[str, object]) -> None:
-    """Runs a block with the names of those before it; lines of errors are those of the page."""
-    code = compile("\n" * (block.line - 1) + block.code, page, "exec")
-    try:
-        exec(code, names)
-    except Exception as error:
-        if block.raises and block.raises in str(error):
-            return
-        raise
-    if block.raises:
-        raise AssertionError(f"{page}:{block.line}: nothing raised {block.raises!r}")
+def write(file: str, code: str) -> None:
+    """Writes a file that a page shows."""
+    Path(file).parent.mkdir(parents=True, exist_ok=True)
+    Path(file).write_text(code)
 
 
-def run_page(path: Path) -> int:
-    """Runs all blocks; returns how many there were."""
-    names: dict[str, object] = {"__name__": "__main__"}
-    # `python` and `hugectr` of the shell are those that run this.
+def shell(code: str, line: int) -> None:
+    """Runs a block of the shell; its ``python`` and ``hugectr`` are those that run this."""
+    sys.stdout.flush()
     search = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    command = ["bash", "-euo", "pipefail", "-c", code]
+    status = subprocess.run(
+        command, env={**os.environ, "PATH": search}, stdin=subprocess.DEVNULL, check=False
+    ).returncode
+    if status != 0:
+        raise SystemExit(f"line {line}: ended with status {status}")
+
+
+@contextlib.contextmanager
+def raises(text: str) -> Iterator[None]:
+    """Around a block that must end with an error of this text."""
+    try:
+        yield
+    except Exception as error:
+        if text not in str(error):
+            raise
+    else:
+        raise AssertionError(f"nothing raised {text!r}")
+
+
+def script_of(text: str) -> tuple[str, int]:
+    """A page as a Python script, line for line, and how many blocks it has.
+
+    What is not Python stands on the line before its block, where the page has the fence.
+    """
+    lines = [""] * (text.count("\n") + 2)
     count = 0
-    for block in blocks(path.read_text()):
+    for block in blocks(text):
         count += 1
+        before = block.line - 2
         if block.file:
-            Path(block.file).parent.mkdir(parents=True, exist_ok=True)
-            Path(block.file).write_text(block.code)
+            lines[before] = f"write({block.file!r}, {block.code!r})"
         elif block.language in ("bash", "sh"):
-            command = ["bash", "-euo", "pipefail", "-c", block.code]
-            done = subprocess.run(
-                command, env={**os.environ, "PATH": search}, stdin=subprocess.DEVNULL, check=False
-            )
-            if done.returncode != 0:
-                raise SystemExit(f"{path}:{block.line}: ended with status {done.returncode}")
+            lines[before] = f"shell({block.code!r}, {block.line})"
         else:
-            run_python(str(path), block, names)
-        sys.stdout.flush()
-    return count
+            code = block.code.splitlines()
+            if block.raises:
+                lines[before] = f"with raises({block.raises!r}):"
+                code = [f" {line}" for line in code]
+            lines[block.line - 1 : block.line - 1 + len(code)] = code
+    first = "from run_page import raises, shell, write"
+    lines[0] = f"{first}; {lines[0]}" if lines[0] else first
+    return "\n".join(lines), count
+
+
+def run_page(page: Path) -> int:
+    """Runs the code of a page in the current folder; returns the exit status."""
+    script, count = script_of(page.read_text())
+    with tempfile.TemporaryDirectory(prefix="hctr-page-") as folder:
+        # Its name is in tracebacks, with the lines of the page.
+        path = Path(folder) / f"{page.name}.py"
+        path.write_text(script)
+        paths = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+        status = subprocess.run(
+            [sys.executable, str(path)],
+            env={**os.environ, "PYTHONPATH": paths.rstrip(os.pathsep)},
+            stdin=subprocess.DEVNULL,
+            check=False,
+        ).returncode
+    if status == 0:
+        print(f"{count} blocks ran")
+    return status
 
 
 if __name__ == "__main__":
-    print(f"{run_page(Path(sys.argv[1]).resolve())} blocks ran")
+    sys.exit(run_page(Path(sys.argv[1])))

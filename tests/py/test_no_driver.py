@@ -15,9 +15,12 @@ import pytest
 
 import hugectr
 
-PLUGIN = Path(hugectr.__file__).with_name("libhugectr_cuda.so")
+PACKAGE = Path(hugectr.__file__).parent
+PLUGINS = [folder / "libhugectr_cuda.so" for folder in (PACKAGE, PACKAGE.parent / "hugectr_cuda13")]
 
-pytestmark = pytest.mark.skipif(not PLUGIN.exists(), reason="this build has no CUDA plug-in")
+pytestmark = pytest.mark.skipif(
+    not any(path.exists() for path in PLUGINS), reason="this build has no CUDA plug-in"
+)
 
 # The few functions that the run-time asks a driver for before it finds it too old.
 OLD_DRIVER = """

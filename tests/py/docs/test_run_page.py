@@ -45,8 +45,8 @@ def test_blocks_share_names_files_and_the_interpreter(tmp_path):
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("text\n\n```python\nok = 1\nmissing\n```\n", 'page.md", line 5'),
-        ("```bash\nfalse | true\n```\n", "page.md:2: ended with status 1"),
+        ("text\n\n```python\nok = 1\nmissing\n```\n", 'page.md.py", line 5'),
+        ("```bash\nfalse | true\n```\n", "line 2: ended with status 1"),
         ("```\nprint(1)\n```\n", "line 1: a block of language ''"),
         ("```pyton\nprint(1)\n```\n", "a block of language 'pyton'"),
         ("<!-- raises: no such -->\n```python\nok = 1\n```\n", "nothing raised 'no such'"),
