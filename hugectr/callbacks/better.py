@@ -34,8 +34,8 @@ class Better:
     min_delta: float = 0.0
 
     def than(self, value: float, best: float | None) -> bool:
-        """Whether a value is better than the best before; NaN never is."""
-        if math.isnan(value):
+        """Whether a value is better than the best before; what is not finite never is."""
+        if not math.isfinite(value):
             return False
         if best is None:
             return True

@@ -104,7 +104,10 @@ class Callback:
         """
 
     def state(self) -> dict[str, Any]:
-        """What native checkpoints keep of this callback: plain values. Empty: nothing."""
+        """What native checkpoints keep of this callback. Empty: nothing.
+
+        Values are str, bool, int or finite float, by name; numpy's are not.
+        """
         return {}
 
     def set_state(self, state: dict[str, Any]) -> None:

@@ -45,6 +45,8 @@ _SIBLING = r"(?!\.{1,2}$)[^/\0]{1,255}"
 _LEAF = any_of(text(), boolean, integer(-(2**63)), number(-1e300, 1e300))
 _VALUE = any_of(_LEAF, list_of(any_of(_LEAF, list_of(_LEAF))))
 _OPTIMIZER = mapping(text(), _LEAF)
+#: What callbacks of fit() keep: plain values by name, by callback.
+CALLBACKS = mapping(_NAME, mapping(_NAME, _LEAF))
 _INPUT = record({"name": text(), "dim": integer()})
 
 #: What ``description.description_of`` returns.
@@ -157,7 +159,7 @@ def _schema(version: int) -> Check:
         # Later members of format 3, which earlier versions do not look at.
         "schema": mapping(_SCHEMA_FILE, _SCHEMA_ENTRY),
         "batchsize_eval": optional(integer(1, 2**31)),
-        "callbacks": mapping(_NAME, mapping(_NAME, _LEAF)),  # of fit()
+        "callbacks": CALLBACKS,
     }
     # Converted from the original layout there are no names of tensors; a full one has no chain.
     of_training = ("dense_tensors", "chain", "chain_crc32", "run", "description", "finite")

@@ -6,8 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hugectr.base.errors import rejected
+from hugectr.base.errors import InvalidArgument, rejected
+from hugectr.base.json_form import Unfit
 from hugectr.callbacks.callback import Callback, Logs, RunningFit
+from hugectr.checkpoints.manifest_schema import CALLBACKS
 from hugectr.processes.agreement import together
 from hugectr.processes.group import ProcessGroup
 
@@ -85,6 +87,7 @@ class Events:
         for name, callback in self._named():
             if name in resumed:
                 callback.set_state(dict(resumed[name]))
+        self.states()  # what is not plain is said now, not when a checkpoint is due
 
     def _named(self) -> Iterator[tuple[str, Callback]]:
         """Names that checkpoints know callbacks by: the class, with a number from the second on."""
@@ -97,7 +100,12 @@ class Events:
     def states(self) -> dict[str, dict[str, Any]]:
         """What checkpoints keep of the callbacks."""
         found = {name: callback.state() for name, callback in self._named()}
-        return {name: state for name, state in found.items() if state}
+        found = {name: state for name, state in found.items() if state}
+        try:
+            CALLBACKS("state()", found)  # or nobody could read the checkpoint
+        except Unfit as error:
+            raise InvalidArgument(f"fit: what a callback keeps is not plain: {error}") from None
+        return found
 
     def step(self, step: int, logs: Logs) -> None:
         """A step was trained."""

@@ -100,7 +100,8 @@ def fit_settings(
         from_v3 = display is not None or snapshot is not None or snapshot_prefix != ""
         verbose = FULL if from_v3 else SHORT
     else:
-        verbose = check_int("fit: verbose", int(verbose), QUIET, FULL)
+        given = int(verbose) if isinstance(verbose, bool) else verbose
+        verbose = check_int("fit: verbose", given, QUIET, FULL)
     if display is not None:
         display = check_int("fit: display", display, 0)
     elif verbose == FULL:

@@ -204,3 +204,49 @@ def test_silence(make_model, capsys):
     capsys.readouterr()
     assert len(model.fit(max_iter=4, verbose=0).evaluations) == 1
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("value", [float("nan"), np.float64(1), [1], None])
+def test_a_state_that_no_checkpoint_could_keep(make_model, value):
+    class Keeps(Callback):
+        def state(self):
+            return {"mine": value}
+
+    with pytest.raises(hugectr.InvalidArgument, match=r"Keeps\.mine"):
+        compiled(make_model).fit(max_iter=3, callbacks=[Keeps()])
+
+
+def test_states_come_back_to_callbacks_of_one_class(make_model, tmp_path):
+    class Counts(Callback):
+        def __init__(self, start):
+            self.count = start
+
+        def state(self):
+            return {"count": self.count, "name": "a text", "flag": True, "share": 0.5}
+
+        def set_state(self, state):
+            assert state == {"count": state["count"], "name": "a text", "flag": True, "share": 0.5}
+            self.count = state["count"]
+
+        def on_step(self, step, logs):
+            self.count += 1
+
+    def run(steps, *callbacks):
+        model = compiled(make_model)
+        model.fit(
+            max_iter=steps,
+            eval_interval=0,
+            callbacks=callbacks,
+            checkpoint_dir=tmp_path,
+            resume=True,
+        )
+        return [callback.count for callback in callbacks]
+
+    assert run(4, Counts(0), Counts(100)) == [4, 104]
+    assert run(7, Counts(0), Counts(0), Counts(1)) == [7, 107, 4]
+
+
+@pytest.mark.parametrize("verbose", ["loud", 3, -1, 1.5])
+def test_a_verbosity_that_is_none(make_model, verbose):
+    with pytest.raises(hugectr.InvalidArgument, match="fit: verbose"):
+        compiled(make_model).fit(max_iter=3, verbose=verbose)
