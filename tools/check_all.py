@@ -31,6 +31,7 @@ RECORD = ROOT / "docs/check-all.md"
 PARTS = (
     "size_and_import",
     "extras",
+    "first_day",
     "notebooks",
     "screenshots",
     "faults",
