@@ -32,6 +32,7 @@ PARTS = (
     "size_and_import",
     "docs",
     "extras",
+    "first_day",
     "notebooks",
     "screenshots",
     "wheels",
