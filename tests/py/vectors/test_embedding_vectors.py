@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Vectors of keys and their neighbours, against NumPy in float64, on one and several devices."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
+from oracle.thread_group import results_of
 
 import hugectr
 from hugectr.data import CategoricalField, MemoryDataset, Schema
+from hugectr.vectors.vectors import EmbeddingVectors, LoadedTables
 
 SLOTS, D, ROWS = 3, 6, 200
 
@@ -226,3 +230,48 @@ def test_a_loaded_model_says_the_same(tmp_path, embedding):
     assert np.array_equal(one.scores, other.scores)
     files = [m.export_table("table", tmp_path / "t.parquet").read_bytes() for m in (model, loaded)]
     assert files[0] == files[1]
+
+
+class PartOfTable:
+    """The rows of one process, as the core answers for them."""
+
+    def __init__(self, keys, vectors):
+        self.rows = dict(zip(keys, vectors, strict=True))
+
+    def parts(self):
+        return {"key": ("int64", ()), "vector": ("float32", (D,))}
+
+    def lookup(self, keys, slots):
+        there = np.array([int(key) in self.rows for key in keys])
+        found = [self.rows.get(int(key), np.zeros(D, np.float32)) for key in keys]
+        return np.array(found, np.float32), there
+
+    def nearest(self, query, k, metric, but):
+        keys = np.array([key for key in self.rows if key != but[0]], np.int64)
+        vectors = np.array([self.rows[int(key)] for key in keys])
+        scores = np.abs(vectors.astype(np.float64) - query).sum(1)  # any will do
+        scores = scores if metric == "l2" else -scores
+        order = np.lexsort([keys, scores if metric == "l2" else -scores])[:k]
+        return keys[order], None, scores[order]
+
+
+@pytest.mark.parametrize("metric", ["l2", "dot"])
+def test_rows_of_all_processes_are_looked_at(metric):
+    rng = np.random.default_rng(2)
+    vectors = rng.normal(size=(30, D)).astype(np.float32)
+    whole = PartOfTable(range(30), vectors)
+    description = SimpleNamespace(sparse_embedding_name="table", bottom_name="keys")
+
+    def of(group, part):
+        session = SimpleNamespace(table=lambda index: part)
+        return EmbeddingVectors(LoadedTables(session, [description], None), group)
+
+    parts = [PartOfTable(range(r, 30, 3), vectors[r::3]) for r in range(3)]
+    found = results_of(3, lambda group: of(group, parts[group.rank]).embedding("table", [4, 99, 8]))
+    near = results_of(3, lambda group: of(group, parts[group.rank]).nearest("table", 4, 7, metric))
+    alone = of(None, whole)
+    for one in found:
+        assert np.array_equal(one, alone.embedding("table", [4, 99, 8]))
+    for one in near:
+        assert np.array_equal(one.keys, alone.nearest("table", 4, 7, metric).keys)
+        assert np.array_equal(one.scores, alone.nearest("table", 4, 7, metric).scores)
