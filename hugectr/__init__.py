@@ -19,7 +19,7 @@ with loaded_without_threads():
 
 from typing import TYPE_CHECKING
 
-from hugectr import callbacks, cuda, data, export, interop, tools
+from hugectr import callbacks, cuda, data, interop, tools
 from hugectr.base.errors import (
     CommError,
     DataError,
@@ -78,7 +78,7 @@ from hugectr.spec.session_solver import SessionSolver, solver_parser_helper
 from hugectr.spec.solver import CreateSolver, Solver
 
 if TYPE_CHECKING:
-    from hugectr import models
+    from hugectr import export, models
     from hugectr.estimator.classifier import CTRClassifier
     from hugectr.serving.load import load
     from hugectr.serving.prediction_model import PredictionModel
@@ -87,6 +87,7 @@ if TYPE_CHECKING:
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
+        "hugectr.export": (),
         "hugectr.models": (),
         "hugectr.estimator.classifier": ("CTRClassifier",),
         "hugectr.serving.load": ("load",),
