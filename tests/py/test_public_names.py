@@ -20,6 +20,7 @@ MODULES = (
     "hugectr.cuda",
     "hugectr.data",
     "hugectr.data.planted",
+    "hugectr.export",
     "hugectr.interop",
     "hugectr.models",
     "hugectr.optimizer",
