@@ -48,7 +48,8 @@ def load_training_benchmark() -> Any:
     """The module that builds the model."""
     path = HERE.parent / "models" / "deepfm_cpu.py"
     spec = importlib.util.spec_from_file_location("deepfm_cpu", path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -77,7 +78,7 @@ def time_ours(a: argparse.Namespace) -> dict[str, Any]:
     model = hugectr.load(a.model)
     found: dict[str, Any] = {"load_s": round(time.perf_counter() - begin, 2)}
     rng = np.random.default_rng(5)
-    for batch in BATCHES:
+    for batch in a.batches:
         keys = rng.integers(0, a.rows, (batch, 26)) + np.arange(26) * a.rows
         offsets = np.arange(batch * 26 + 1, dtype=np.uint64)
         dense = rng.random((batch, 13), np.float32)
@@ -114,7 +115,10 @@ def time_callers(call: Callable[[], object], callers: int = 8, calls: int = 300)
 
 def run(command: list[str], threads: int) -> dict[str, Any]:
     """The JSON that a process prints last."""
-    environment = os.environ | {"HUGECTR_NUM_THREADS": str(threads), "OMP_NUM_THREADS": str(threads)}
+    environment = os.environ | {
+        "HUGECTR_NUM_THREADS": str(threads),
+        "OMP_NUM_THREADS": str(threads),
+    }
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr}")
@@ -141,6 +145,7 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=100_000, help="rows of a slot")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--batches", type=int, nargs="+", default=list(BATCHES))
     parser.add_argument("--model", default="", help=argparse.SUPPRESS)
     a = parser.parse_args()
     if a.model:
@@ -149,7 +154,7 @@ def main() -> int:
     result: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
         save_model(a, Path(folder))
-        rows = ["--rows", str(a.rows)]
+        rows = ["--rows", str(a.rows), "--batches", *map(str, a.batches)]
         commands = {"ours": [sys.executable, __file__, "--model", folder, *rows]}
         if a.peer_python:
             for peer in ("onnxruntime", "torch"):

@@ -14,6 +14,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,7 @@ def torch_call(rows: int, threads: int) -> Callable[[Any, Any], object]:
             self.wide = nn.EmbeddingBag(SLOTS * rows, 1, mode="sum", include_last_offset=True)
             widths = [SLOTS * DIM + DENSE, TOWER, TOWER, TOWER]
             layers: list[nn.Module] = []
-            for n, m in zip(widths, widths[1:], strict=False):
+            for n, m in pairwise(widths):
                 layers += [nn.Linear(n, m), nn.ReLU()]
             self.deep = nn.Sequential(*layers, nn.Linear(TOWER, 1))
 
@@ -109,7 +110,11 @@ def onnx_call(rows: int, threads: int) -> Callable[[Any, Any], object]:
     ]
     widths = [SLOTS * DIM + DENSE, TOWER, TOWER, TOWER, 1]
     for i in range(4):
-        bottoms = [f"relu{i}", weights(f"w{i}", widths[i], widths[i + 1]), weights(f"b{i}", widths[i + 1])]
+        bottoms = [
+            f"relu{i}",
+            weights(f"w{i}", widths[i], widths[i + 1]),
+            weights(f"b{i}", widths[i + 1]),
+        ]
         nodes.append(node("Gemm", bottoms, [f"fc{i + 1}"]))
         nodes.append(node("Relu", [f"fc{i + 1}"], [f"relu{i + 1}"]))
     nodes.pop()  # the last is the logit's
@@ -144,12 +149,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("peer", choices=("torch", "onnxruntime"))
     parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--batches", type=int, nargs="+", default=list(BATCHES))
     a = parser.parse_args()
     threads = int(os.environ.get("OMP_NUM_THREADS", "1"))
     call = (torch_call if a.peer == "torch" else onnx_call)(a.rows, threads)
     rng = np.random.default_rng(5)
     found = {}
-    for batch in BATCHES:
+    for batch in a.batches:
         keys = rng.integers(0, a.rows, (batch, SLOTS)) + np.arange(SLOTS) * a.rows
         dense = rng.random((batch, DENSE), np.float32)
         p50, p90 = median_ms(lambda keys=keys, dense=dense: call(keys, dense), batch)

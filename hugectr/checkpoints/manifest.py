@@ -73,8 +73,8 @@ def checkpoint_at(path: Path, where: str) -> Path:
         return path
     newest = latest(path)
     if newest is None:
-        kind = "is no checkpoint and has none in it" if path.exists() else "is not there"
-        raise InvalidArgument(f"{where}: {path} {kind}")
+        why = "" if path.exists() else "; there is no such folder"
+        raise InvalidArgument(f"{where}: {path} is no checkpoint and has none in it{why}")
     return newest
 
 

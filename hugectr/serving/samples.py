@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Users' data as the samples of a model: encoded by its schema, or arrays as training takes them."""
+"""Users' data as the samples of a model: encoded by its schema, or arrays as for training."""
 
 from __future__ import annotations
 

@@ -69,6 +69,16 @@ def program(tmp_path_factory):
     return build / "train_wide_and_deep"
 
 
+def test_the_program_of_the_page_on_predictions(program):
+    """It is printed there as it is here, and learns its three samples."""
+    text = (PROGRAM / "predict.cpp").read_text().partition("\n")[2].rstrip("\n")
+    page = (PROGRAM.parents[2] / "docs/prediction.md").read_text()
+    assert f"```cpp\n{text}\n```" in page
+    found = [float(line) for line in run(program.with_name("predict"), cwd=program.parent).split()]
+    assert len(found) == 3
+    assert found[0] < 0.3 < 0.7 < min(found[1:])
+
+
 def check_training(output):
     losses = [float(loss) for loss in re.findall(r"^step \d+ loss (\S+)$", output, re.MULTILINE)]
     assert len(losses) == 5

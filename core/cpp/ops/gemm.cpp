@@ -118,17 +118,33 @@ struct MatrixVector {
     for (std::size_t i = begin; i < end; ++i) store(i, dot(matrix + i * stride, x, depth));
   }
 
-  // Reads the stored rows one after the other; blocks of rows keep long sums accurate.
+  // Reads the stored rows one after the other; blocks of rows keep long sums accurate. Four rows at
+  // a time: the sums, each in the order of the rows, go through memory a quarter as often.
   void rows_by_columns(std::size_t begin, std::size_t end) const {
     constexpr std::size_t kBlock = 256;
-    std::vector<float> block(end - begin), total(end - begin, 0.0f);
+    const std::size_t n = end - begin;
+    std::vector<float> block(n), total(n, 0.0f);
     float* __restrict sums = block.data();
     for (std::size_t p = 0; p < depth;) {
       std::fill(block.begin(), block.end(), 0.0f);
-      for (const std::size_t stop = std::min(depth, p + kBlock); p < stop; ++p) {
+      const std::size_t stop = std::min(depth, p + kBlock);
+      for (; p + 4 <= stop; p += 4) {
+        const float* __restrict row0 = matrix + p * stride + begin;
+        const float* __restrict row1 = row0 + stride, * __restrict row2 = row1 + stride, * __restrict row3 = row2 + stride;
+        const float x0 = x[p], x1 = x[p + 1], x2 = x[p + 2], x3 = x[p + 3];
+        for (std::size_t j = 0; j < n; ++j) {
+          float sum = sums[j];
+          sum += x0 * row0[j];
+          sum += x1 * row1[j];
+          sum += x2 * row2[j];
+          sum += x3 * row3[j];
+          sums[j] = sum;
+        }
+      }
+      for (; p < stop; ++p) {
         const float* __restrict row = matrix + p * stride + begin;
         const float factor = x[p];
-        for (std::size_t j = 0; j < end - begin; ++j) sums[j] += factor * row[j];
+        for (std::size_t j = 0; j < n; ++j) sums[j] += factor * row[j];
       }
       for (std::size_t j = 0; j < end - begin; ++j) total[j] += sums[j];
     }
@@ -168,7 +184,9 @@ void gemm_one_row(ThreadPool& pool, const FloatProduct& g, const GemmEpilogue& e
   const std::vector<float> x = gather(g.a, g.k, g.transpose_a ? g.a_stride : 1);
   const MatrixVector product{g.b,      g.b_stride, !g.transpose_b, g.n, g.k,
                              x.data(), g.alpha,    g.beta,         g.c, 1};
-  parallel_for(pool, g.n, product.grain(), [&](std::size_t begin, std::size_t end) {
+  // One thread reads whole rows of b, which lie in a line. Where it is cut changes no sum.
+  const std::size_t grain = pool.size() == 1 ? g.n : product.grain();
+  parallel_for(pool, g.n, grain, [&](std::size_t begin, std::size_t end) {
     product.run(begin, end);
     if (epilogue) epilogue(0, 1, begin, end);
   });

@@ -46,7 +46,7 @@ Predictor::Predictor(Session& session)
 Predictor::~Predictor() = default;
 
 const std::vector<std::size_t>& Predictor::sizes() {
-  static const std::vector<std::size_t> all{1, 4, 16, 64, 256, 1024};
+  static const std::vector<std::size_t> all{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024};
   return all;
 }
 

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from oracle.framed_model import BATCH, build, fitted, frame, trained
 from oracle.small_data import generate
-from oracle.small_net import SIZES
-from oracle.small_net import build as build_small
+from oracle.small_net import SIZES, build as build_small
 
 import hugectr
 from hugectr.checkpoints.manifest import manifest_text
@@ -59,7 +58,9 @@ def test_weights_and_rows_come_and_nothing_of_the_training(saved):
     place, step = model.session.reader.position(), model.session.step()
     run = model.run_id
     model.load_weights(path)
-    assert model.predict(frame(), BATCH).tobytes() == trained_model.predict(frame(), BATCH).tobytes()
+    assert (
+        model.predict(frame(), BATCH).tobytes() == trained_model.predict(frame(), BATCH).tobytes()
+    )
     assert (model.session.reader.position(), model.session.step()) == (place, step)
     assert not model.session.network.dense_optimizer_states().any()  # Adam begins at 0
     for mine, theirs in zip(rows_of(model), rows_of(trained_model), strict=True):
@@ -100,7 +101,7 @@ def test_other_shapes_are_refused_and_the_model_is_as_it_was(saved, tmp_path):
     with pytest.raises(hugectr.InvalidArgument, match=r"other weights than the model") as refused:
         model.load_weights(path)
     assert "dense tensor 'hidden.weight'" in str(refused.value)
-    with pytest.raises(hugectr.InvalidArgument, match="load_weights: .* is no checkpoint"):
+    with pytest.raises(hugectr.InvalidArgument, match=r"load_weights: .* is no checkpoint"):
         model.load_weights(tmp_path)
     assert state_of(model) == before
 

@@ -46,7 +46,7 @@ def test_a_checkpoint_has_the_schema_of_the_training_data(tmp_path):
     path = model.save(tmp_path)
     assert repr(Schema.load(path / "schema")) == repr(model.schema)
     entries = read_manifest(path)["schema"]
-    assert {name for name in entries} == {one.name for one in (path / "schema").iterdir()}
+    assert set(entries) == {one.name for one in (path / "schema").iterdir()}
     assert all(entry["bytes"] > 0 for entry in entries.values())
     checkpoints.verify(path)
 

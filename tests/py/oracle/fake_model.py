@@ -239,8 +239,10 @@ class FakeState:
 
     model_name = "fake"
     i64_keys = True
+    batchsize_eval = 8
 
     def __init__(self, group, devices, localized=False):
+        self.schema = {}
         self.group = group
         self.fit_epoch = 0
         self.resumed_in = None
@@ -275,6 +277,12 @@ class FakeState:
 
     def description(self):
         return description_of(self)
+
+    def schema_files(self):
+        return self.schema
+
+    def keep_schema(self, files, path):
+        self.schema = self.schema or files
 
     def frozen(self):
         return set(self._frozen)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A loaded model against its formula in float64, from the files of the checkpoint alone."""
 
+from itertools import pairwise
+
 import numpy as np
 from oracle.framed_model import VEC, fitted, frame, trained
 
@@ -18,7 +20,7 @@ def vectors_of(session, index):
 def pooled(table, keys, offsets, mean):
     """Sums (or means) of the vectors of each bucket; unseen keys are zeros that count."""
     found = np.zeros((len(offsets) - 1, VEC))
-    for bucket, (begin, end) in enumerate(zip(offsets[:-1], offsets[1:], strict=True)):
+    for bucket, (begin, end) in enumerate(pairwise(offsets)):
         for key in keys[int(begin) : int(end)].tolist():
             found[bucket] += table.get(key, 0.0)
         if mean and end > begin:
