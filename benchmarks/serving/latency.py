@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Time of a prediction on the CPU, ours beside onnxruntime and PyTorch, as JSON.
+"""Time of a prediction, ours beside onnxruntime and PyTorch, as JSON.
 
-    python benchmarks/serving/latency.py [--peer-python PYTHON] [--rounds 3]
+    python benchmarks/serving/latency.py [--peer-python PYTHON] [--rounds 3] [--device cuda]
 
 The net is the DeepFM of ``benchmarks/models/deepfm_cpu.py``. Ours looks keys up in hash tables that
 hold all rows; the peers index an array (``nn.EmbeddingBag``, Gather). Every round runs all of them
 in processes of their own, one after the other, so that a machine that is busy now is busy for all.
-A number is the median of a round's calls, and of those the best round counts. PYTHON has torch,
+On a GPU the peer is PyTorch; samples come from the host, and
+predictions go there. A number is the median of a round's calls, and of those the best round counts. PYTHON has torch,
 onnxruntime and onnx: ``python3 -m venv peers && peers/bin/pip install torch onnxruntime onnx``.
 """
 
@@ -75,7 +76,7 @@ def time_ours(a: argparse.Namespace) -> dict[str, Any]:
     from hugectr.data import MemoryDataset
 
     begin = time.perf_counter()
-    model = hugectr.load(a.model)
+    model = hugectr.load(a.model, device=a.device)
     found: dict[str, Any] = {"load_s": round(time.perf_counter() - begin, 2)}
     rng = np.random.default_rng(5)
     for batch in a.batches:
@@ -146,6 +147,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--batches", type=int, nargs="+", default=list(BATCHES))
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--model", default="", help=argparse.SUPPRESS)
     a = parser.parse_args()
     if a.model:
@@ -154,10 +156,10 @@ def main() -> int:
     result: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
         save_model(a, Path(folder))
-        rows = ["--rows", str(a.rows), "--batches", *map(str, a.batches)]
+        rows = ["--rows", str(a.rows), "--device", a.device, "--batches", *map(str, a.batches)]
         commands = {"ours": [sys.executable, __file__, "--model", folder, *rows]}
         if a.peer_python:
-            for peer in ("onnxruntime", "torch"):
+            for peer in ("onnxruntime", "torch") if a.device == "cpu" else ("torch",):
                 commands[peer] = [a.peer_python, str(HERE / "latency_peers.py"), peer, *rows]
         for threads in a.threads:
             found: dict[str, list[dict[str, Any]]] = {name: [] for name in commands}

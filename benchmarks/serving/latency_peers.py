@@ -36,7 +36,7 @@ def median_ms(call: Callable[[], object], batch: int) -> tuple[float, float]:
     return 1e3 * float(np.median(times)), 1e3 * float(np.quantile(times, 0.9))
 
 
-def torch_call(rows: int, threads: int) -> Callable[[Any, Any], object]:
+def torch_call(rows: int, threads: int, device: str) -> Callable[[Any, Any], object]:
     """The net with nn.EmbeddingBag, one key a bag."""
     import torch
     from torch import nn
@@ -64,11 +64,16 @@ def torch_call(rows: int, threads: int) -> Callable[[Any, Any], object]:
             deep = self.deep(torch.cat([vectors.reshape(batch, -1), dense], 1))
             return torch.sigmoid(deep + second + first)
 
-    model = DeepFM().eval()
+    model = DeepFM().eval().to(device)
 
     def call(keys: Any, dense: Any) -> object:
-        offsets = torch.arange(keys.size + 1)
-        return model(torch.from_numpy(keys.ravel()), offsets, torch.from_numpy(dense)).numpy()
+        offsets = torch.arange(keys.size + 1, device=device)
+        inputs = (
+            torch.from_numpy(keys.ravel()).to(device),
+            offsets,
+            torch.from_numpy(dense).to(device),
+        )
+        return model(*inputs).cpu().numpy()
 
     return call
 
@@ -149,10 +154,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("peer", choices=("torch", "onnxruntime"))
     parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--batches", type=int, nargs="+", default=list(BATCHES))
     a = parser.parse_args()
     threads = int(os.environ.get("OMP_NUM_THREADS", "1"))
-    call = (torch_call if a.peer == "torch" else onnx_call)(a.rows, threads)
+    if a.peer == "torch":
+        call = torch_call(a.rows, threads, a.device)
+    else:
+        call = onnx_call(a.rows, threads)
     rng = np.random.default_rng(5)
     found = {}
     for batch in a.batches:
