@@ -6,9 +6,9 @@
 The net is the DeepFM of ``benchmarks/models/deepfm_cpu.py``. Ours looks keys up in hash tables that
 hold all rows; the peers index an array (``nn.EmbeddingBag``, Gather). Every round runs all of them
 in processes of their own, one after the other, so that a machine that is busy now is busy for all.
-On a GPU the peer is PyTorch; samples come from the host, and
-predictions go there. A number is the median of a round's calls, and of those the best round counts. PYTHON has torch,
-onnxruntime and onnx: ``python3 -m venv peers && peers/bin/pip install torch onnxruntime onnx``.
+On a GPU the peer is PyTorch; samples come from the host, and predictions go there. A number is the
+median of a round's calls, and of those the best round counts. PYTHON has torch, onnxruntime and
+onnx: ``python3 -m venv peers && peers/bin/pip install torch onnxruntime onnx``.
 """
 
 from __future__ import annotations
