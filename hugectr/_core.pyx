@@ -3,6 +3,7 @@
 # cython: c_string_type=str, c_string_encoding=utf8
 """The compiled module: Python's view of libhugectr. Signatures are in ``_core.pyi``."""
 
+from cython cimport no_gc_clear
 from cpython.ref cimport PyObject, Py_XDECREF, Py_XINCREF
 from cython.operator cimport dereference as deref, preincrement
 from libc.stdint cimport int64_t, uint32_t, uint64_t, uintptr_t
@@ -25,6 +26,7 @@ from hugectr._decl.base cimport (
     cpp_memory_shortage,
     cpp_thread_shortage,
     cpp_work_counts,
+    delete_outside_of_groups,
     fork_generation,
     make_opt_params,
 )

@@ -20,6 +20,7 @@ cdef extern from "core/cpp/base/fork.hpp" namespace "hugectr" nogil:
     uint64_t fork_generation() noexcept
 
 cdef extern from "core/cpp/base/thread_group.hpp" namespace "hugectr" nogil:
+    void delete_outside_of_groups[T](T* it) noexcept
     string cpp_thread_shortage "hugectr::thread_shortage"(const string&, const string&) except +
     string cpp_memory_shortage "hugectr::memory_shortage"(const string&) except +
 

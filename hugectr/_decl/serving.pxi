@@ -26,21 +26,26 @@ cdef object _outputs(const vector[float]& values, size_t count, const vector[siz
     return _float_array(values).reshape((count,) if of_one == (1,) else (count, *of_one))
 
 
+@no_gc_clear  # in a circle its parts have to be there when it goes
 cdef class Predictor:
     """See ``_core.pyi``."""
 
     cdef CppPredictor* _it
+    cdef readonly object _turn
     cdef readonly Session session
 
     def __cinit__(self, Session session not None):
         self._it = NULL
         self.session = session
+        self._turn = session._turn
         with nogil:
             self._it = new CppPredictor(deref(session._it))
 
     def __dealloc__(self):
-        if (<Turn>self.session._turn).made_here():  # else its memory is the parent's
-            del self._it
+        cdef CppPredictor* it = self._it
+        if (<Turn>self._turn).made_here():  # else its memory is the parent's
+            with nogil:
+                delete_outside_of_groups(it)
 
     def predict(self, size_t count, dense, sparse, str output="probability", size_t batch_size=0):
         (<Turn>self.session._turn).check()
@@ -57,6 +62,7 @@ cdef class Predictor:
         return self._it.executions()
 
 
+@no_gc_clear
 cdef class LivePredictor:
     """See ``_core.pyi``."""
 
@@ -75,7 +81,7 @@ cdef class LivePredictor:
         cdef CppLivePredictor* it = self._it
         if (<Turn>self._turn).made_here():
             with nogil:
-                del it
+                delete_outside_of_groups(it)
 
     def predict(self, size_t count, dense, sparse, str output="probability"):
         cdef CppMemoryPtr data = <CppMemoryPtr>_samples(count, dense, sparse, None)

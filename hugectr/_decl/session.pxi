@@ -27,7 +27,7 @@ cdef class Session:
         # Without the GIL: the destructor joins threads, and one of them might be waiting for it.
         cdef CppSession* it = self._it
         with nogil:
-            del it
+            delete_outside_of_groups(it)
 
     def table(self, size_t index):
         return SessionTable(self, index)

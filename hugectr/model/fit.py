@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from hugectr.callbacks.callback import Callback
 from hugectr.callbacks.history import History
 from hugectr.callbacks.learning_rate import Rates
 from hugectr.checkpoints.kept import copy_learnt, give_learnt
+from hugectr.checkpoints.state import CallbackStates
 from hugectr.data.arrays import MemoryDataset
 from hugectr.data.table_dataset import TableDataset
 from hugectr.model.fit_checkpoints import FitCheckpoints
@@ -116,7 +118,18 @@ class Fit:
             self.history.stopped = f"{type(error).__name__}: {error}"
             self._end_after(error)
             raise
+        finally:
+            self._let_go()
         return self.history
+
+    def _let_go(self) -> None:
+        """Of all that leads back here and to the model: circles leave memory to the collector."""
+        states: CallbackStates = {}
+        with contextlib.suppress(Exception):  # it has been said, unless another error came first
+            states = self._events.states()
+        self._state.callback_states = lambda: states
+        self.error = self.rates = None
+        del self._events
 
     def _end_training(self, iterations: int) -> float:
         """Last reading and evaluation, the end of the callbacks; the seconds that it took."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
+from weakref import ref
 
 from hugectr._core import unserialised
 from hugectr.callbacks.callback import Callback
@@ -29,9 +30,16 @@ class Fitting:
     """
 
     def __init__(self, model: Model, state: ModelState) -> None:
-        self._model, self._state = model, state
+        # Not the model itself: that would be a circle, and leave its memory to the collector.
+        self._of, self._state = ref(model), state
         #: Of all fits so far that came to their end.
         self.histories: list[History] = []
+
+    @property
+    def _model(self) -> Model:
+        model = self._of()
+        assert model is not None, "it is the model that calls"
+        return model
 
     @unserialised  # takes a turn a step
     def fit(

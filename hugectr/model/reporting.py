@@ -7,6 +7,7 @@ import os
 import platform
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 from hugectr import _core
 from hugectr.base.arguments import check_int, check_str
@@ -36,7 +37,14 @@ class Reporting:
     """
 
     def __init__(self, model: Model, fitting: Fitting, timing: Timing) -> None:
-        self._model, self._fitting, self._timing = model, fitting, timing
+        self._of = ref(model)  # as in Fitting
+        self._fitting, self._timing = fitting, timing
+
+    @property
+    def _model(self) -> Model:
+        model = self._of()
+        assert model is not None, "it is the model that calls"
+        return model
 
     def report(
         self,

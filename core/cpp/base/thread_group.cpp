@@ -17,7 +17,10 @@
 namespace hugectr {
 namespace {
 
+thread_local bool in_group = false;
+
 HCTR_MAY_BE_UNWOUND void run(const std::string& name, const std::function<void()>& body) {
+  in_group = true;
   try {
     body();
   }
@@ -88,6 +91,15 @@ void ThreadGroup::join() {
   stop_();
   for (std::thread& thread : threads_) thread.join();
   threads_.clear();
+}
+
+void run_outside_of_groups(std::function<void()> end) noexcept {
+  if (!in_group) return end();
+  try {
+    std::thread(std::move(end)).detach();
+  } catch (const std::exception& error) {  // it stays in memory, which harms nobody else
+    std::fprintf(stderr, "hugectr: what a thread let go of stays: %s\n", error.what());
+  }
 }
 
 std::string thread_shortage(const std::string& what, const std::string& cause) {

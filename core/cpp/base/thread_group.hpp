@@ -39,6 +39,15 @@ class HCTR_API ThreadGroup {
   std::vector<std::thread> threads_;
 };
 
+/// Runs `end`, which may join groups: here, or, in a thread that a group has started, which can not
+/// wait for itself, in a thread of its own. A garbage collector calls destructors in whatever
+/// thread asks for memory, those that read in Python among them.
+HCTR_API void run_outside_of_groups(std::function<void()> end) noexcept;
+template <class T>
+void delete_outside_of_groups(T* it) noexcept {
+  run_outside_of_groups([it] { delete it; });
+}
+
 /// Why `what` could not be started, with what this process uses of the limits that it may have met.
 HCTR_API std::string thread_shortage(const std::string& what, const std::string& cause);
 /// The same for memory that `what` did not get.

@@ -7,8 +7,10 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <filesystem>
+#include <future>
 #include <iterator>
 #include <mutex>
 #include <stdexcept>
@@ -135,6 +137,22 @@ TEST(ThreadGroup, AForkedChildWaitsForNobody) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+TEST(ThreadGroup, AnOwnerMayBeLetGoOfInItsOwnThread) {
+  std::promise<void> gone;
+  struct Owner {
+    explicit Owner(std::promise<void>& promise) : gone(promise) {}
+    ~Owner() {
+      threads.join();
+      gone.set_value();
+    }
+    std::promise<void>& gone;
+    ThreadGroup threads{[] {}};
+  };
+  auto* owner = new Owner(gone);
+  owner->threads.start("last", [owner] { delete_outside_of_groups(owner); });
+  ASSERT_EQ(gone.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);
 }
 
 }  // namespace
