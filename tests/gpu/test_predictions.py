@@ -100,7 +100,7 @@ def test_vectors_and_neighbours_are_those_of_the_cpu(saved):
 
 @pytest.mark.parametrize("shape", [name for name in SHAPES if "devices" not in SHAPES[name]])
 def test_memory_is_what_was_planned(shape):
-    model = model_of(**SHAPES[shape])
+    model = model_of(**SHAPES[shape], device="cuda")
     planned = model.plan().memory.bytes
     run(model, evaluate=SHAPES[shape].get("evaluate", True))
     assert sum(held(model).values()) == pytest.approx(planned, rel=0.05)

@@ -40,13 +40,14 @@ def model_of(
     batch_norm=False,
     sizes=(),
     resident=0,
+    device="cpu",
 ):
     """Not compiled; with a budget of rows a device that training fills."""
     train = data(slots, keys)
     more = {"use_mixed_precision": True, "scaler": 128} if mixed else {}
     solver = hugectr.CreateSolver(
         batchsize=BATCH, batchsize_eval=BATCH // 2, max_eval_batches=1, lr=0.01, seed=1,
-        i64_input_key=True, vvgpu=[[*range(devices)]], **more,
+        i64_input_key=True, vvgpu=[[*range(devices)]], device=device, **more,
     )  # fmt: skip
     reader = hugectr.DataReaderParams(
         hugectr.DataReaderType_t.Norm,

@@ -31,6 +31,7 @@ def built(embedding="Distributed", devices=1, data=None, steps=6, d=D):
         seed=3,
         i64_input_key=True,
         vvgpu=[[*range(devices)]],
+        device="cpu",
     )
     data = samples() if data is None else data
     slots = (len(data.sparse["keys"][1]) - 1) // ROWS
