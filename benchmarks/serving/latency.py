@@ -27,22 +27,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from latency_peers import BATCHES, median_ms
 
 HERE = Path(__file__).resolve().parent
-BATCHES = (1, 32, 1024, 65_536)
-
-
-def median_ms(call: Callable[[], object], batch: int) -> tuple[float, float]:
-    """Median and ninth decile of the calls of about a second, in milliseconds."""
-    for _ in range(3):
-        call()
-    times: list[float] = []
-    end = time.perf_counter() + (1.0 if batch < 65_536 else 3.0)
-    while time.perf_counter() < end or len(times) < 3:
-        begin = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - begin)
-    return 1e3 * float(np.median(times)), 1e3 * float(np.quantile(times, 0.9))
 
 
 def load_training_benchmark() -> Any:

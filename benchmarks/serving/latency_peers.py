@@ -3,7 +3,7 @@
 
     python benchmarks/serving/latency_peers.py {torch,onnxruntime} [--rows N]
 
-Threads are those of OMP_NUM_THREADS. It imports nothing of hugectr.
+Threads are those of OMP_NUM_THREADS. It imports nothing of hugectr, which PYTHON need not have.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SLOTS, DENSE, DIM, TOWER = 26, 13, 16, 400
 
 
 def median_ms(call: Callable[[], object], batch: int) -> tuple[float, float]:
-    """As of ``latency.py``, which this process does not import."""
+    """Median and ninth decile of the calls of about a second, in milliseconds."""
     for _ in range(3):
         call()
     times: list[float] = []

@@ -34,6 +34,14 @@ def _tables(links: list[Link]) -> list[MergedRows]:
     return [MergedRows(links, index, ["vector"]) for index in range(count)]
 
 
+def _dense_written(path: Path, folder: Path) -> list[MergedRows]:
+    """Write ``dense.npz`` into a folder, which is made; what is left to write are the tables."""
+    links = links_of(path)
+    folder.mkdir(parents=True, exist_ok=True)
+    _write_npz(folder / "dense.npz", dense_tensors(links[-1]))
+    return _tables(links)
+
+
 def to_safetensors(path: Path, file: Path) -> None:
     """Write one safetensors file, a table's rows at a time as they are read.
 
@@ -65,10 +73,7 @@ def to_numpy(path: Path, folder: Path) -> None:
     folder : Path
         Made when it is not there.
     """
-    links = links_of(path)
-    folder.mkdir(parents=True, exist_ok=True)
-    _write_npz(folder / "dense.npz", dense_tensors(links[-1]))
-    for rows in _tables(links):
+    for rows in _dense_written(path, folder):
         write_numpy(folder, rows)
 
 
@@ -82,8 +87,5 @@ def to_parquet(path: Path, folder: Path) -> None:
     folder : Path
         Made when it is not there.
     """
-    links = links_of(path)
-    folder.mkdir(parents=True, exist_ok=True)
-    _write_npz(folder / "dense.npz", dense_tensors(links[-1]))
-    for rows in _tables(links):
+    for rows in _dense_written(path, folder):
         write_parquet(folder / f"{rows.name}.parquet", rows)

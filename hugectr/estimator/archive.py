@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A folder of a checkpoint as bytes and back, for pickle."""
+"""A folder of a checkpoint: copied, or as bytes and back, which the state of an estimator holds."""
 
 from __future__ import annotations
 
@@ -18,6 +18,23 @@ class KeptFolder:
     def __init__(self) -> None:
         self.path = Path(tempfile.mkdtemp(prefix="hugectr-"))
         self._end = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+
+
+def copy(folder: Path, target: Path) -> None:
+    """Copy the files of a folder that somebody may have given us, for their reader to check.
+
+    Raises
+    ------
+    DataError
+        When there is something other than files and folders in it: links, devices, pipes.
+    """
+    for path in sorted(folder.rglob("*")):
+        if path.is_symlink() or not (path.is_file() or path.is_dir()):
+            raise DataError(f"{path} is neither a file nor a folder, which a checkpoint is made of")
+        if path.is_file():
+            copied = target / path.relative_to(folder)
+            copied.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, copied)
 
 
 def to_bytes(folder: Path) -> dict[str, bytes]:

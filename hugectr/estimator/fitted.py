@@ -15,7 +15,7 @@ import numpy.typing as npt
 from hugectr.base.errors import DataError, InvalidArgument
 from hugectr.callbacks.history import History
 from hugectr.data.schema import LabelField, Schema
-from hugectr.estimator.archive import KeptFolder, from_bytes, to_bytes
+from hugectr.estimator.archive import KeptFolder, copy, from_bytes, to_bytes
 from hugectr.estimator.features import check_columns, source_of
 from hugectr.estimator.parameters import not_fitted
 from hugectr.estimator.training import Training
@@ -167,7 +167,7 @@ class Fitted:
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise DataError(f"{file} is no description of a classifier: {error!r}") from error
         kept = KeptFolder()
-        shutil.copytree(path, kept.path, dirs_exist_ok=True)
+        copy(Path(path), kept.path)
         (kept.path / DESCRIPTION).unlink()
         self._hold(kept)
         return self

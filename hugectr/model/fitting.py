@@ -36,7 +36,8 @@ class Fitting:
         self.histories: list[History] = []
 
     @property
-    def _model(self) -> Model:
+    def model(self) -> Model:
+        """What it trains."""
         model = self._of()
         assert model is not None, "it is the model that calls"
         return model
@@ -130,7 +131,7 @@ class Fitting:
             checkpoint_deltas,
         )
         settings = fit_settings(
-            self._model.solver.repeat_dataset,
+            self.model.solver.repeat_dataset,
             num_epochs,
             max_iter,
             display,
@@ -142,6 +143,6 @@ class Fitting:
             verbose,
             checkpoints,
         )
-        history = Fit(self._model, self._state, settings, callbacks).run()
+        history = Fit(self.model, self._state, settings, callbacks).run()
         self.histories.append(history)
         return history

@@ -96,7 +96,7 @@ class Model:
         self._prediction = Prediction(self._graph, self._state)
         self._original_files = OriginalFiles(self._state)
         self._fitting = Fitting(self, self._state)
-        self._reporting = Reporting(self, self._fitting, self._timing)
+        self._reporting = Reporting(self._fitting, self._timing)
         self._vectors = EmbeddingVectors(TablesOfModel(self._state, self._graph), self._state.group)
 
     @unserialised

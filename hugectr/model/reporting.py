@@ -7,7 +7,6 @@ import os
 import platform
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from weakref import ref
 
 from hugectr import _core
 from hugectr.base.arguments import check_int, check_str
@@ -30,21 +29,13 @@ class Reporting:
 
     Parameters
     ----------
-    model : Model
     fitting : Fitting
-        Has the histories of its fits.
+        Has the model, and the histories of its fits.
     timing : Timing
     """
 
-    def __init__(self, model: Model, fitting: Fitting, timing: Timing) -> None:
-        self._of = ref(model)  # as in Fitting
+    def __init__(self, fitting: Fitting, timing: Timing) -> None:
         self._fitting, self._timing = fitting, timing
-
-    @property
-    def _model(self) -> Model:
-        model = self._of()
-        assert model is not None, "it is the model that calls"
-        return model
 
     def report(
         self,
@@ -96,7 +87,7 @@ class Reporting:
 
         check_str("report: title", title)
         check_int("report: seed", seed, 0)
-        model = self._model
+        model = self._fitting.model
         schema = model.schema
         if data is not None and not isinstance(data, MemoryDataset) and schema is None:
             raise InvalidArgument(

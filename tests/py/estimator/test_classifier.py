@@ -2,6 +2,7 @@
 """CTRClassifier without scikit-learn: labels, weights, early stopping, seeds, pickles, files."""
 
 import json
+import os
 import pickle
 import subprocess
 import sys
@@ -194,6 +195,18 @@ def test_what_is_damaged_is_refused(fitted: CTRClassifier, tmp_path: Path) -> No
         file.write_text(json.dumps({**said, **change}))
         with pytest.raises(hugectr.DataError, match=r"classifier\.json"):
             CTRClassifier.load(tmp_path / "model")
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe"])
+def test_links_and_pipes_are_not_followed(fitted: CTRClassifier, tmp_path: Path, kind: str) -> None:
+    fitted.save(tmp_path / "model")
+    strange = next((tmp_path / "model").glob("step-*")) / "more"
+    if kind == "link":
+        strange.symlink_to("/dev/zero")
+    else:
+        os.mkfifo(strange)
+    with pytest.raises(hugectr.DataError, match="more is neither a file nor a folder"):
+        CTRClassifier.load(tmp_path / "model")
 
 
 def test_a_schema_of_ones_own() -> None:
