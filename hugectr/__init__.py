@@ -62,6 +62,7 @@ from hugectr.spec.enums import (
     TrainPSType_t,
     Update_t,
 )
+from hugectr.spec.layer_parameters import DenseLayerComputeConfig
 from hugectr.spec.layers import DenseLayer, GroupDenseLayer
 from hugectr.spec.optimizer import (
     CreateOptimizer,
@@ -114,6 +115,7 @@ __all__ = [
     "DataReaderSparse_t",
     "DataReaderType_t",
     "DenseLayer",
+    "DenseLayerComputeConfig",
     "DeviceError",
     "DeviceLayout",
     "Distribution_t",

@@ -10,8 +10,8 @@ from hugectr.config.json_reader import read_json
 from hugectr.config.layers import ParsedLayers, parse_layers
 from hugectr.config.optimizer import optimizer_to_json
 from hugectr.spec.embedding import SparseEmbedding
-from hugectr.spec.enums import Check_t, Initializer_t, Layer_t, Regularizer_t
-from hugectr.spec.layer_parameters import LAYER_PARAMETERS
+from hugectr.spec.enums import Check_t, Initializer_t, Layer_t
+from hugectr.spec.layer_parameters import LAYER_PARAMETERS, json_word
 from hugectr.spec.layers import DenseLayer
 from hugectr.spec.optimizer import OptParamsPy
 from hugectr.spec.reader import DataReaderParams, Input
@@ -73,6 +73,10 @@ def _embedding_entry(
     }
 
 
+#: Lists that say something only when they are not empty.
+_LEFT_OUT = ("activations", "biases")
+
+
 def _dense_entry(layer: DenseLayer) -> dict[str, Any]:
     def ends(names: list[str]) -> str | list[str]:
         return names[0] if len(names) == 1 else names
@@ -87,12 +91,11 @@ def _dense_entry(layer: DenseLayer) -> dict[str, Any]:
         value = layer.parameters.get(parameter.name)
         if value is None or not parameter.json_path:
             continue
-        if isinstance(value, Initializer_t):
-            if value is Initializer_t.Default:
-                continue
-            value = value.name
-        elif isinstance(value, Regularizer_t):
-            value = value.name
+        if value is Initializer_t.Default or (parameter.name in _LEFT_OUT and not value):
+            continue
+        if parameter.words is not None:
+            listed = isinstance(value, list)
+            value = [json_word(member) for member in value] if listed else json_word(value)
         elif layer.layer_type is Layer_t.Reshape and parameter.name == "time_step" and value == 0:
             continue
         owner = entry

@@ -4,6 +4,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from hugectr.base.arguments import check_choice
 from hugectr.base.errors import rejected
 from hugectr.config.json_reader import JsonObject
 from hugectr.config.optimizer import parse_optimizer
@@ -18,17 +19,21 @@ from hugectr.spec.enums import (
     Check_t,
     DataReaderType_t,
     Embedding_t,
-    Initializer_t,
     Layer_t,
-    Regularizer_t,
 )
-from hugectr.spec.layer_parameters import LAYER_PARAMETERS, LayerParameter, check_layer_type
+from hugectr.spec.layer_parameters import (
+    LAYER_PARAMETERS,
+    LayerParameter,
+    check_layer_type,
+    json_word,
+    member_of,
+)
 from hugectr.spec.layers import DenseLayer
 from hugectr.spec.reader import MOST_SLOTS, DataReaderParams, DataReaderSparseParam, Input
 from hugectr.spec.tensor_names import TensorNames
 
 _ALIASES = {"Multiply": Layer_t.WeightMultiply}
-_REQUIRED = {"num_output", "num_layers", "out_dim", "weight_dims", "ranges", "leading_dim"}
+_REQUIRED = {"num_output", "num_outputs", "num_layers", "out_dim", "weight_dims", "ranges", "leading_dim"}
 
 
 @dataclass
@@ -152,10 +157,16 @@ def _embedding(layer: JsonObject, kind: Embedding_t, names: TensorNames) -> Spar
 
 
 def _parameter(owner: JsonObject, key: str, parameter: LayerParameter) -> Any:
-    if parameter.name.endswith("_init_type"):
-        return Initializer_t[owner.choice(key, [kind.name for kind in Initializer_t])]
-    if parameter.name == "regularizer_type":
-        return Regularizer_t[owner.choice(key, [kind.name for kind in Regularizer_t])]
+    if parameter.words is not None:
+        words = [json_word(member) for member in parameter.words]
+        if isinstance(owner.raw(key), list):
+            listed = [
+                check_choice(f"{owner.where(key)}[{i}]", word, words)
+                for i, word in enumerate(owner.raw(key))
+            ]
+            members = [member_of(parameter.words, word) for word in listed]
+            return parameter.check(owner.where(key), members)
+        return member_of(parameter.words, owner.choice(key, words))
     return parameter.check(owner.where(key), owner.raw(key))
 
 
@@ -182,6 +193,7 @@ def _dense(layer: JsonObject, kind: Layer_t, names: TensorNames) -> DenseLayer:
         if len(path) == 2 and path[0] not in groups:
             groups[path[0]] = layer.object(path[0], optional=True)
         owner, key = (groups[path[0]], path[1]) if len(path) == 2 else (layer, path[0])
+        key = next((other for other in parameter.other_keys if other in owner), key)
         required = parameter.name in _REQUIRED and not (parameter.name == "leading_dim" and selects)
         if required or key in owner:
             values[parameter.name] = _parameter(owner, key, parameter)
@@ -195,7 +207,7 @@ def _dense(layer: JsonObject, kind: Layer_t, names: TensorNames) -> DenseLayer:
             raise rejected(layer.where("lambda"), layer.raw("lambda"), "a number >= 0")
     for group in groups.values():
         group.finish()
-    layer.ignore("name")
+    layer.ignore("name", *(["compute_config"] if kind is Layer_t.MLP else []))
     layer.finish()
     return DenseLayer(kind, ends["bottom"], ends["top"], **values)
 

@@ -110,13 +110,24 @@ def _elu(graph: OnnxGraph, step: Step, program: Program) -> None:
     graph.node("Elu", list(step.inputs), step.output, alpha=step.attributes["alpha"])
 
 
+def _layer_norm(graph: OnnxGraph, step: Step, program: Program) -> None:
+    eps = step.attributes["eps"]
+    graph.node("LayerNormalization", list(step.inputs), step.output, axis=-1, epsilon=eps)
+
+
+def _softmax(graph: OnnxGraph, step: Step, program: Program) -> None:
+    graph.node("Softmax", list(step.inputs), step.output, axis=-1)
+
+
 #: Operation of a program -> what writes it.
 OPERATORS: dict[str, Callable[[OnnxGraph, Step, Program], None]] = {
     "concat": _concat,
     "elu": _elu,
+    "layer_norm": _layer_norm,
     "pad": _pad,
     "reshape": _reshape,
     "slice": _slice,
+    "softmax": _softmax,
     "sum": _sum,
     "sum_before": _sum_before,
     "take": _take,

@@ -49,6 +49,8 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
     "tanh": (),
     "softplus": (),
     "elu": ("alpha",),
+    "layer_norm": ("eps",),  # of x by scale and shift, along the last dimension
+    "softmax": (),  # along the last dimension
 }
 
 

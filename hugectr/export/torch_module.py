@@ -41,6 +41,10 @@ EXPRESSIONS: dict[str, Callable[[Step, Names], str]] = {
     **{op: _call(name) for op, name in _FUNCTIONS.items()},
     "identity": lambda s, x: x[0],
     "elu": lambda s, x: f"functional.elu({x[0]}, {s.attributes['alpha']!r})",
+    "layer_norm": lambda s, x: (
+        f"functional.layer_norm({x[0]}, {x[1]}.shape, {x[1]}, {x[2]}, {s.attributes['eps']!r})"
+    ),
+    "softmax": lambda s, x: f"torch.softmax({x[0]}, -1)",
     "transpose": lambda s, x: f"{x[0]}.transpose(-1, -2)",
     "concat": lambda s, x: f"torch.cat([{', '.join(x)}], {s.attributes['axis']})",
     "slice": lambda s, x: (

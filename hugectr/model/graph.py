@@ -14,7 +14,7 @@ from hugectr.config.graph import read_graph, write_graph
 from hugectr.config.layers import ParsedLayers
 from hugectr.model.summary import LayerSummary, format_summary
 from hugectr.spec.embedding import SparseEmbedding
-from hugectr.spec.layers import DenseLayer
+from hugectr.spec.layers import DenseLayer, GroupDenseLayer
 from hugectr.spec.optimizer import OptParamsPy
 from hugectr.spec.reader import DataReaderParams, Input
 from hugectr.spec.solver import Solver
@@ -87,8 +87,8 @@ class Graph:
         """Names of the tables, in the order in which they were added."""
         return [embedding.sparse_embedding_name for embedding in self.embeddings]
 
-    def add(self, part: Input | SparseEmbedding | DenseLayer) -> None:
-        """Add the input, a table or a layer.
+    def add(self, part: Input | SparseEmbedding | DenseLayer | GroupDenseLayer) -> None:
+        """Add the input, a table, a layer or a group of layers.
 
         Raises
         ------
@@ -113,8 +113,12 @@ class Graph:
             for name in part.top_names:
                 self._names.define(where + "top_names", name)
             self.dense_layers.append(part)
+        elif isinstance(part, GroupDenseLayer):
+            for layer in part.layers:
+                self.add(layer)
         else:
-            raise rejected("Model.add", part, "an Input, SparseEmbedding or DenseLayer")
+            allowed = "an Input, SparseEmbedding, DenseLayer or GroupDenseLayer"
+            raise rejected("Model.add", part, allowed)
 
     def _add_input(self, part: Input) -> None:
         if self.input is not None:

@@ -298,3 +298,5 @@ class Layer_t(_NamedEnum):
     ElementwiseMultiply = 32
     Tanh = 33
     Softplus = 34
+    LayerNorm = 40
+    MLP = 41

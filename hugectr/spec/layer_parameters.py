@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,13 @@ from hugectr._core import activations, losses
 from hugectr.base.arguments import check_bool, check_enum, check_float, check_int, check_ints
 from hugectr.base.catalogue import check_field
 from hugectr.base.errors import rejected
-from hugectr.spec.enums import Initializer_t, Layer_t, Regularizer_t
+from hugectr.spec.enums import (
+    Activation_t,
+    FcPosition_t,
+    Initializer_t,
+    Layer_t,
+    Regularizer_t,
+)
 
 if TYPE_CHECKING:
     from hugectr._core_specs import LayerEntry
@@ -30,23 +37,55 @@ class LayerParameter:
         Keys below the layer's JSON object.
     check : callable
         (what messages call it, value) -> checked value.
+    words : enum type, optional
+        Where the value is a member of it, or a list of members: JSON and the core have words.
+    other_keys : tuple of str
+        What JSON may call it besides the last of ``json_path``.
     """
 
     name: str
     json_path: tuple[str, ...]
     check: Callable[[str, Any], Any]
+    words: type[Enum] | None = None
+    other_keys: tuple[str, ...] = ()
+
+
+def json_word(member: Enum) -> str:
+    """What JSON calls a member of an enum."""
+    return "None" if member.name == "Non" else member.name
+
+
+def member_of(words: type[Enum], word: str) -> Enum:
+    """The member that JSON calls so."""
+    return words["Non" if word == "None" else word]
 
 
 def _at_least(minimum: int) -> Callable[[str, Any], int]:
     return lambda name, value: check_int(name, value, minimum)
 
 
-def _initializer(name: str, value: Any) -> Initializer_t:
-    return check_enum(name, value, Initializer_t)
+def _word(name: str, json_path: tuple[str, ...], words: type[Enum]) -> LayerParameter:
+    """A parameter that is a member of an enum."""
+    return LayerParameter(name, json_path, partial(check_enum, enum=words), words)
 
 
-def _regularizer(name: str, value: Any) -> Regularizer_t:
-    return check_enum(name, value, Regularizer_t)
+def _activations(name: str, value: Any) -> list[Activation_t]:
+    if not isinstance(value, list | tuple):
+        raise rejected(name, value, "a list of Activation_t")
+    return [check_enum(f"{name}[{i}]", item, Activation_t) for i, item in enumerate(value)]
+
+
+def _bools(name: str, value: Any) -> list[bool]:
+    if not isinstance(value, list | tuple):
+        raise rejected(name, value, "a list of True and False")
+    return [check_bool(f"{name}[{i}]", item) for i, item in enumerate(value)]
+
+
+def _sizes(name: str, value: Any) -> list[int]:
+    sizes = check_ints(name, value, 1)
+    if not sizes:
+        raise rejected(name, value, "at least one integer >= 1")
+    return sizes
 
 
 def _rate(name: str, value: Any) -> float:
@@ -55,6 +94,10 @@ def _rate(name: str, value: Any) -> float:
 
 def _not_negative(name: str, value: Any) -> float:
     return check_float(name, value, 0.0)
+
+
+def _number(name: str, value: Any) -> float:
+    return check_float(name, value)
 
 
 def _weight_dims(name: str, value: Any) -> list[int]:
@@ -83,14 +126,40 @@ def _ranges(name: str, value: Any) -> list[tuple[int, int]]:
 
 def _inits(group: tuple[str, ...], *names: str) -> tuple[LayerParameter, ...]:
     return tuple(
-        LayerParameter(f"{name}_init_type", (*group, f"{name}_init"), _initializer)
-        for name in names
+        _word(f"{name}_init_type", (*group, f"{name}_init"), Initializer_t) for name in names
     )
+
+
+@dataclass(frozen=True)
+class DenseLayerComputeConfig:
+    """How the weights' gradients of an MLP are computed.
+
+    Accepted for scripts that set it and without effect: gradients of weights run beside their
+    exchange, and bias gradients are fused where that is faster.
+
+    Parameters
+    ----------
+    async_wgrad, fuse_wb : bool
+    """
+
+    async_wgrad: bool = False
+    fuse_wb: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("async_wgrad", "fuse_wb"):
+            check_bool(f"DenseLayerComputeConfig: {name}", getattr(self, name))
+
+
+def check_compute_config(name: str, value: Any) -> DenseLayerComputeConfig:
+    """A DenseLayerComputeConfig."""
+    if not isinstance(value, DenseLayerComputeConfig):
+        raise rejected(name, value, "a hugectr.DenseLayerComputeConfig")
+    return value
 
 
 _LOSS = (
     LayerParameter("use_regularizer", (), check_bool),
-    LayerParameter("regularizer_type", ("regularizer",), _regularizer),
+    _word("regularizer_type", ("regularizer",), Regularizer_t),
     LayerParameter("lambda", ("lambda",), _not_negative),
 )
 
@@ -121,15 +190,42 @@ LAYER_PARAMETERS: dict[Layer_t, tuple[LayerParameter, ...]] = {
     Layer_t.Dropout: (LayerParameter("dropout_rate", ("rate",), _rate),),
     Layer_t.ElementwiseMultiply: (),
     Layer_t.FmOrder2: (LayerParameter("out_dim", ("out_dim",), _at_least(1)),),
+    Layer_t.FusedInnerProduct: (
+        LayerParameter("num_output", ("fc_param", "num_output"), _at_least(1)),
+        *_inits(("fc_param",), "weight", "bias"),
+        _word("pos_type", ("position",), FcPosition_t),
+        _word("act_type", ("activation",), Activation_t),
+    ),
     Layer_t.InnerProduct: (
         LayerParameter("num_output", ("fc_param", "num_output"), _at_least(1)),
         *_inits(("fc_param",), "weight", "bias"),
     ),
     Layer_t.Interaction: (),
+    Layer_t.LayerNorm: (
+        LayerParameter("eps", ("ln_param", "eps"), _not_negative),
+        *_inits(("ln_param",), "gamma", "beta"),
+    ),
+    Layer_t.MLP: (
+        LayerParameter("num_outputs", ("mlp_param", "num_outputs"), _sizes),
+        _word("act_type", ("mlp_param", "activation"), Activation_t),
+        LayerParameter(
+            "activations", ("mlp_param", "activations"), _activations, words=Activation_t
+        ),
+        LayerParameter("use_bias", ("mlp_param", "use_bias"), check_bool),
+        LayerParameter("biases", ("mlp_param", "biases"), _bools),
+        *_inits(("mlp_param",), "weight", "bias"),
+        LayerParameter("compute_config", (), check_compute_config),
+    ),
     Layer_t.MultiCross: (
         LayerParameter("num_layers", ("mc_param", "num_layers"), _at_least(1)),
         LayerParameter("projection_dim", ("mc_param", "projection_dim"), _at_least(0)),
         *_inits(("mc_param",), "weight", "bias"),
+    ),
+    Layer_t.PReLU_Dice: (
+        LayerParameter(
+            "elu_alpha", ("prelu_dice_param", "elu_alpha"), _number, other_keys=("alpha",)
+        ),
+        LayerParameter("eps", ("prelu_dice_param", "eps"), _not_negative),
     ),
     Layer_t.ReduceSum: (LayerParameter("axis", ("axis",), _at_least(0)),),
     Layer_t.Reshape: (
@@ -139,6 +235,7 @@ LAYER_PARAMETERS: dict[Layer_t, tuple[LayerParameter, ...]] = {
         LayerParameter("selected_slots", ("selected",), _slots),
     ),
     Layer_t.Slice: (LayerParameter("ranges", ("ranges",), _ranges),),
+    Layer_t.Softmax: (),
     Layer_t.WeightMultiply: (
         LayerParameter("weight_dims", ("weight_dims",), _weight_dims),
         *_inits((), "weight"),
@@ -150,7 +247,6 @@ LAYER_PARAMETERS: dict[Layer_t, tuple[LayerParameter, ...]] = {
 LOSSES = frozenset(Layer_t[name] for name in losses())
 
 _WAY_OUT = {
-    Layer_t.FusedInnerProduct: "use InnerProduct followed by ReLU, which is fused by itself",
     Layer_t.CrossEntropyLoss: "use BinaryCrossEntropyLoss with one logit",
     Layer_t.ReLUHalf: "use ReLU",
 }

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from enum import Enum
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from hugectr.base import log
-from hugectr.base.arguments import check_enum, check_names
+from hugectr.base.arguments import check_enum, check_ints, check_names
 from hugectr.base.catalogue import described
 from hugectr.base.errors import InvalidArgument, did_you_mean, rejected
 from hugectr.spec.enums import (
@@ -18,7 +20,13 @@ from hugectr.spec.enums import (
     Layer_t,
     Regularizer_t,
 )
-from hugectr.spec.layer_parameters import CATALOGUE, LAYER_PARAMETERS, LOSSES, check_layer_type
+from hugectr.spec.layer_parameters import (
+    CATALOGUE,
+    LAYER_PARAMETERS,
+    LOSSES,
+    DenseLayerComputeConfig,
+    check_layer_type,
+)
 
 if TYPE_CHECKING:
     from hugectr._core import LayerSpec
@@ -60,6 +68,11 @@ DEFAULTS: dict[str, Any] = {
     "pos_type": FcPosition_t.Non,
     "act_type": Activation_t.Relu,
     "projection_dim": 0,
+    "num_outputs": [],
+    "use_bias": True,
+    "activations": [],
+    "biases": [],
+    "compute_config": DenseLayerComputeConfig(),
 }
 
 
@@ -72,11 +85,22 @@ class DenseLayer:
     bottom_names, top_names : str or list of str
         Tensors the layer reads and makes.
     num_output, weight_init_type, bias_init_type
-        InnerProduct.
+        InnerProduct, FusedInnerProduct.
+    pos_type, act_type
+        FusedInnerProduct: where it stands in its stack, and what follows the product (Relu, or Non).
+        Head and Body may name four tops, y and the helpers mask, dRelu and db; Body and Tail may
+        name those of the layer before as bottoms. Helpers are names only.
+    num_outputs, act_type, activations, use_bias, biases, weight_init_type, bias_init_type
+        MLP, a stack of products: ``activations`` and ``biases`` are one a product, ``act_type`` and
+        ``use_bias`` for all.
+    compute_config : DenseLayerComputeConfig
+        MLP; without effect.
     num_layers, projection_dim, weight_init_type, bias_init_type
         MultiCross; a projection_dim k > 0 makes each cross weight a product of (n, k) and (k, n).
     factor, eps, gamma_init_type, beta_init_type
-        BatchNorm: running = running * (1 - factor) + batch * factor.
+        BatchNorm: running = running * (1 - factor) + batch * factor. LayerNorm has no factor.
+    elu_alpha, eps
+        PReLU_Dice: the slope where its gate is closed; added to the variance.
     dropout_rate : float
         Dropout: the probability of dropping, between 0 and 1.
     leading_dim, time_step
@@ -94,8 +118,8 @@ class DenseLayer:
     use_regularizer, regularizer_type, lambda
         Losses; ``lambda`` is a word of Python, so pass ``**{"lambda": x}``.
     elu_alpha : float
-        ELU.
-    batchsize, SeqLength, vector_size, indices, target_weight_vec, pos_type, act_type
+        ELU, too.
+    batchsize, SeqLength, vector_size, indices, target_weight_vec
         Of layer types this version does not have.
 
     Raises
@@ -137,11 +161,16 @@ class DenseLayer:
         pos_type: FcPosition_t = FcPosition_t.Non,
         act_type: Activation_t = Activation_t.Relu,
         projection_dim: int = 0,
+        num_outputs: Sequence[int] = (),
+        use_bias: bool = True,
+        activations: Sequence[Activation_t] = (),
+        biases: Sequence[bool] = (),
+        compute_config: DenseLayerComputeConfig = DEFAULTS["compute_config"],
         **more: Any,
     ) -> None:
         values = {name: value for name, value in locals().items() if name in DEFAULTS} | more
-        for name in ("selected_slots", "ranges", "indices", "weight_dims", "target_weight_vec"):
-            if isinstance(values[name], tuple):
+        for name, default in DEFAULTS.items():
+            if isinstance(default, list) and isinstance(values.get(name), tuple):
                 values[name] = list(values[name])
         for name in more:
             if name != "lambda" and name not in _FIELDS:
@@ -187,12 +216,16 @@ class DenseLayer:
     def to_spec(self) -> LayerSpec:
         """The layer as the core reads it."""
         attributes: dict[str, Any] = {}
+        words = self._words(self.layer_type)
         for name, value in self.parameters.items():
             if name == "ranges":
                 attributes[name] = [bound for pair in value for bound in pair]
-            elif isinstance(value, Initializer_t | Regularizer_t):
-                attributes[name] = value.name
-            else:
+            elif name in words:
+                members = value if isinstance(value, list) else [value]
+                attributes[name] = " ".join(member.name for member in members)
+            elif name == "biases":
+                attributes[name] = [int(bias) for bias in value]
+            elif name != "compute_config":
                 attributes[name] = value
         return {
             "type": self.layer_type.name,
@@ -204,16 +237,21 @@ class DenseLayer:
     @classmethod
     def from_spec(cls, spec: LayerSpec) -> DenseLayer:
         """The layer that a core's spec stands for."""
+        kind = Layer_t[spec["type"]]
         values = dict(spec.get("attributes", {}))
         if "ranges" in values:
             flat = list(values["ranges"])
             values["ranges"] = list(zip(flat[::2], flat[1::2], strict=True))
-        for name, value in values.items():
-            if name.endswith("_init_type"):
-                values[name] = Initializer_t[value]
-            elif name == "regularizer_type":
-                values[name] = Regularizer_t[value]
-        return cls(Layer_t[spec["type"]], spec["bottoms"], spec["tops"], **values)
+        for name, words in cls._words(kind).items():
+            if name in values:
+                members = [words[word] for word in values[name].split()]
+                values[name] = members if name == "activations" else members[0]
+        return cls(kind, spec["bottoms"], spec["tops"], **values)
+
+    @staticmethod
+    def _words(kind: Layer_t) -> dict[str, type[Enum]]:
+        """The parameters that the core has as words, and what the words are of."""
+        return {p.name: p.words for p in LAYER_PARAMETERS[kind] if p.words is not None}
 
     def __repr__(self) -> str:
         return f"DenseLayer({self.layer_type!r}, {self.bottom_names}, {self.top_names})"
@@ -224,7 +262,25 @@ if DenseLayer.__doc__:  # none under python -OO
 
 
 class GroupDenseLayer:
-    """A group of fused layers; separate layers are fused by themselves here, so it only says so."""
+    """Products one after the other, as FusedInnerProduct layers: a Head, Bodies and a Tail.
+
+    Parameters
+    ----------
+    group_layer_type : GroupLayer_t
+    bottom_name : str
+    top_name_list : list of str
+        A top a layer, two or more. All but the last have helpers, ``<top>_mask``, ``<top>_dRelu``
+        and ``<top>_db``.
+    num_outputs : list of int
+        A width a layer.
+    last_act_type : Activation_t
+        Of the last layer; the others have Relu.
+
+    Attributes
+    ----------
+    layers : list of DenseLayer
+        What ``Model.add`` adds, and what JSON has.
+    """
 
     def __init__(
         self,
@@ -235,8 +291,30 @@ class GroupDenseLayer:
         last_act_type: Activation_t = Activation_t.Relu,
     ) -> None:
         check_enum("GroupDenseLayer: group_layer_type", group_layer_type, GroupLayer_t)
-        raise InvalidArgument(
-            "GroupDenseLayer: this version has no layer groups; add one InnerProduct and one ReLU "
-            f"DenseLayer for each of the {len(num_outputs)} outputs instead, they are fused by "
-            "themselves"
-        )
+        check_enum("GroupDenseLayer: last_act_type", last_act_type, Activation_t)
+        bottoms = check_names("GroupDenseLayer: bottom_name", bottom_name)
+        tops = check_names("GroupDenseLayer: top_name_list", top_name_list)
+        sizes = check_ints("GroupDenseLayer: num_outputs", num_outputs, 1)
+        if len(tops) < 2:
+            raise rejected("GroupDenseLayer: top_name_list", tops, "two names or more")
+        if len(sizes) != len(tops):
+            allowed = f"one for each of {len(tops)} tops"
+            raise rejected("GroupDenseLayer: num_outputs", sizes, allowed)
+        helped = [[top, f"{top}_mask", f"{top}_dRelu", f"{top}_db"] for top in tops[:-1]]
+        ends = list(pairwise([bottoms, *helped, tops[-1:]]))
+        body = [FcPosition_t.Body] * (len(tops) - 2)
+        positions = [FcPosition_t.Head, *body, FcPosition_t.Tail]
+        activations = [*[Activation_t.Relu] * len(helped), last_act_type]
+        self.layers = [
+            DenseLayer(
+                Layer_t.FusedInnerProduct,
+                bottom,
+                top,
+                num_output=size,
+                pos_type=position,
+                act_type=activation,
+            )
+            for (bottom, top), size, position, activation in zip(
+                ends, sizes, positions, activations, strict=True
+            )
+        ]

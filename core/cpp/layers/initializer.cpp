@@ -74,4 +74,14 @@ FillValues bias_values(Initializer kind, std::size_t out) {
   return xavier(kind, count / 2.0);
 }
 
+TensorRef declare_scale(const Layer& layer, LayerBuilder& builder, const std::string& what,
+                        float standard, std::size_t n) {
+  const Initializer kind = layer.spec().attributes.get_initializer(what + "_init_type");
+  return builder.parameter({.name = layer.name() + "." + what,
+                            .layer = layer.name(),
+                            .shape = {n},
+                            .initialize = kind == Initializer::Default ? fill_constant(standard)
+                                                                       : bias_values(kind, n)});
+}
+
 }  // namespace hugectr

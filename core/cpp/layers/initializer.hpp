@@ -29,4 +29,9 @@ FillValues weight_values(Initializer kind, Initializer fallback, std::size_t in,
 /// XavierUniform +-sqrt(3/avg), XavierNorm N(0, sqrt(1/avg)/0.8796), Zero.
 FillValues bias_values(Initializer kind, std::size_t out);
 
+/// Declares "<layer>.<what>" (n), the scale or shift of a normalisation: all `standard`, unless the
+/// layer's "<what>_init_type" says otherwise.
+TensorRef declare_scale(const Layer& layer, LayerBuilder& builder, const std::string& what,
+                        float standard, std::size_t n);
+
 }  // namespace hugectr

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/layers/bottoms.hpp"
-#include "core/cpp/layers/initializer.hpp"
+#include "core/cpp/layers/linear_part.hpp"
 #include "core/cpp/layers/registry.hpp"
-#include "core/cpp/ops/linear.hpp"
-#include "core/cpp/ops/loops/partial_sums.hpp"
 
 namespace hugectr {
 namespace {
@@ -18,49 +16,19 @@ class InnerProductLayer final : public Layer {
   void forward(LayerBuilder& builder) override {
     expect(1, 1, 1);
     const TensorRef x = builder.bottom(spec().bottoms[0]);
-    check_bottom(*this, 0, x, x.shape.size() == 2 || x.shape.size() == 3,
-                 "(batch, columns) or (batch, steps, columns)");
-    const std::int64_t num_output = spec().attributes.get_int("num_output", 1);
-    HCTR_CHECK(num_output > 0, "InnerProduct layer \"", name(), "\": num_output is ", num_output,
-               ", must be at least 1");
-    declare_parameters(builder, x.shape.back(), static_cast<std::size_t>(num_output));
-    Shape shape = x.shape;
-    shape.back() = static_cast<std::size_t>(num_output);
-    const TensorRef y = builder.top(name(), shape);
-    builder.forward(LinearFwd{.x = x, .w = weight_, .b = bias_, .y = y}, name());
+    check_linear_bottom(*this, x);
+    const std::size_t outputs = read_num_output(*this);
+    linear_.forward(builder, *this, {.outputs = outputs}, x,
+                    builder.top(name(), linear_shape(x, outputs)));
   }
 
   void backward(LayerBuilder& builder) override {
-    const TensorRef x = builder.bottom(spec().bottoms[0]);
-    const TensorRef partial = builder.scratch(
-        name() + "@partial", {partial_rows(x.size() / x.shape.back()), bias_.size()});
-    builder.backward(LinearBwd{.x = x,
-                               .w = weight_,
-                               .dy = builder.gradient(name()),
-                               .dx = gradient_if_needed(builder, spec().bottoms[0]),
-                               .dw = builder.parameter_gradient(weight_),
-                               .db = builder.parameter_gradient(bias_),
-                               .partial = partial},
-                     name());
+    linear_.backward(builder, builder.gradient(name()),
+                     gradient_if_needed(builder, spec().bottoms[0]));
   }
 
  private:
-  void declare_parameters(LayerBuilder& builder, std::size_t in, std::size_t out) {
-    const Attributes& attributes = spec().attributes;
-    weight_ = builder.parameter(
-        {.name = name() + ".weight",
-         .layer = name(),
-         .shape = {in, out},
-         .initialize = weight_values(attributes.get_initializer("weight_init_type"),
-                                     Initializer::XavierNorm, in, out)});
-    bias_ = builder.parameter(
-        {.name = name() + ".bias",
-         .layer = name(),
-         .shape = {out},
-         .initialize = bias_values(attributes.get_initializer("bias_init_type"), out)});
-  }
-
-  TensorRef weight_, bias_;
+  LinearPart linear_;
 };
 
 }  // namespace

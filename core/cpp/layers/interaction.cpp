@@ -7,13 +7,14 @@
 namespace hugectr {
 namespace {
 
-/// DLRM's pairwise dot products: bottoms (b, w) and (b, S, w), top (b, w + S(S+1)/2 + 1).
+/// DLRM's pairwise dot products: bottoms (b, w) and (b, S, w), top (b, w + S(S+1)/2 + 1). A second
+/// top is a helper, which a FusedInnerProduct may take as its second bottom.
 class InteractionLayer final : public Layer {
  public:
   using Layer::Layer;
 
   void forward(LayerBuilder& builder) override {
-    expect(2, 2, 1);
+    expect(2, 2, spec().tops.size() == 2 ? 2 : 1);
     const TensorRef mlp = builder.bottom(spec().bottoms[0]);
     const TensorRef emb = builder.bottom(spec().bottoms[1]);
     check_bottom(*this, 0, mlp, mlp.shape.size() == 2, "(batch, width)");
@@ -23,6 +24,7 @@ class InteractionLayer final : public Layer {
                  "(" + std::to_string(mlp.shape[0]) + ", slots, " + std::to_string(width) +
                      "), vectors as wide as bottom \"" + spec().bottoms[0] + "\"");
     const TensorRef y = builder.top(name(), {mlp.shape[0], interaction_width(emb.shape[1], width)});
+    if (spec().tops.size() == 2) builder.helper(spec().tops[1], y.shape);
     pass_on_no_gradient(*this, builder);
     builder.forward(InteractionFwd{.mlp = mlp, .emb = emb, .y = y}, name());
   }

@@ -68,11 +68,15 @@ class HCTR_API LayerBuilder {
 
   const BuildInfo& info() const { return info_; }
   /// A tensor that another layer or the input made.
-  TensorRef bottom(const std::string& name) const { return schedule_.ref(name); }
+  TensorRef bottom(const std::string& name) const;
   /// Declares a top: float32, or 16 bits in mixed precision where the ops take them.
   TensorRef top(const std::string& name, const Shape& shape);
   /// Declares a top of exactly this type.
   TensorRef top(const std::string& name, const Shape& shape, TensorScalarType dtype);
+  /// Declares a top that is a name and a shape only: models of the original hand such tops from one
+  /// fused layer to the next. Nothing writes it, it takes no memory, and bottom() refuses it.
+  void helper(const std::string& name, const Shape& shape);
+  bool is_helper(const std::string& name) const { return helpers_.count(name) != 0; }
   /// Declares scratch of this layer that lives until its backward has run. The name is
   /// "<first top>@<what>"; the memory is shared with tensors that are not alive at the same time.
   /// The type is that of a top.
@@ -115,7 +119,7 @@ class HCTR_API LayerBuilder {
   BuildInfo info_;
   std::vector<Parameter> parameters_;
   std::vector<NonTrainable> non_trainables_;
-  std::set<std::string> no_gradient_;
+  std::set<std::string> no_gradient_, helpers_;
 };
 
 class HCTR_API Layer {

@@ -8,6 +8,17 @@ std::string gradient_name(const std::string& tensor_name) { return tensor_name +
 
 }  // namespace
 
+TensorRef LayerBuilder::bottom(const std::string& name) const {
+  HCTR_CHECK(!is_helper(name), "tensor \"", name,
+             "\" is a helper top: only a FusedInnerProduct may name it, behind its first bottom");
+  return schedule_.ref(name);
+}
+
+void LayerBuilder::helper(const std::string& name, const Shape& shape) {
+  schedule_.add_tensor(name, shape);
+  helpers_.insert(name);
+}
+
 TensorRef LayerBuilder::top(const std::string& name, const Shape& shape) {
   const TensorRef ref = schedule_.add_tensor(name, shape);
   schedule_.let_be_16_bits(ref);

@@ -19,12 +19,17 @@ std::vector<LayerFactory> all_layers() {
       {"Dropout", &make_dropout},
       {"ElementwiseMultiply", &make_elementwise_multiply},
       {"FmOrder2", &make_fm_order2},
+      {"FusedInnerProduct", &make_fused_inner_product},
       {"InnerProduct", &make_inner_product},
       {"Interaction", &make_interaction},
+      {"LayerNorm", &make_layer_norm},
+      {"MLP", &make_mlp},
       {"MultiCross", &make_multi_cross},
+      {"PReLU_Dice", &make_prelu_dice},
       {"ReduceSum", &make_reduce_sum},
       {"Reshape", &make_reshape},
       {"Slice", &make_slice},
+      {"Softmax", &make_softmax},
       {"WeightMultiply", &make_weight_multiply},
   };
   std::ranges::copy(activation_layers(), std::back_inserter(all));

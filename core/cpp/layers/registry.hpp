@@ -31,12 +31,17 @@ std::unique_ptr<Layer> make_dot_product(const DenseLayerSpec& spec);
 std::unique_ptr<Layer> make_dropout(const DenseLayerSpec& spec);
 std::unique_ptr<Layer> make_elementwise_multiply(const DenseLayerSpec& spec);
 std::unique_ptr<Layer> make_fm_order2(const DenseLayerSpec& spec);
+std::unique_ptr<Layer> make_fused_inner_product(const DenseLayerSpec& spec);
 std::unique_ptr<Layer> make_inner_product(const DenseLayerSpec& spec);
 std::unique_ptr<Layer> make_interaction(const DenseLayerSpec& spec);
+std::unique_ptr<Layer> make_layer_norm(const DenseLayerSpec& spec);
+std::unique_ptr<Layer> make_mlp(const DenseLayerSpec& spec);
 std::unique_ptr<Layer> make_multi_cross(const DenseLayerSpec& spec);
+std::unique_ptr<Layer> make_prelu_dice(const DenseLayerSpec& spec);
 std::unique_ptr<Layer> make_reduce_sum(const DenseLayerSpec& spec);
 std::unique_ptr<Layer> make_reshape(const DenseLayerSpec& spec);
 std::unique_ptr<Layer> make_slice(const DenseLayerSpec& spec);
+std::unique_ptr<Layer> make_softmax(const DenseLayerSpec& spec);
 std::unique_ptr<Layer> make_weight_multiply(const DenseLayerSpec& spec);
 
 }  // namespace hugectr

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cmath>
+#include <cstddef>
 
 #include "core/cpp/base/export.hpp"
 #include "core/cpp/device/op.hpp"
@@ -13,10 +14,11 @@
 /// pass, in double, so that a large mean costs no digits; for the same reason a mean is two
 /// numbers, mean + mean_low (SplitMean), 48 bits in all.
 ///
-/// In all of them: x, y, dy, dx are (batch, n), all float32, float16 or bfloat16, with strided rows
-/// (more dimensions count as n); the rest is float32 or wider whatever they are. weight is (batch),
-/// 0 for padding samples, which take no part in statistics and get no gradient from them; mean,
-/// mean_low, var, gamma, beta are (n). Deterministic.
+/// In all of them: x, y, dy, dx are (batch, n) with strided rows, or (b, .., n) contiguous, which
+/// counts as rows of n; all float32, float16 or bfloat16; the rest is float32 or wider whatever
+/// they are. weight is (samples), each of as many neighbouring rows, 0 for padding samples, which
+/// take no part in statistics and get no gradient from them; mean, mean_low, var, gamma, beta are
+/// (n). Deterministic.
 namespace hugectr {
 
 /// A mean rounded to float32, and the rest. x - high is exact where x is near the mean.
@@ -46,24 +48,49 @@ HCTR_HD inline float batch_norm_inv_deviation(float var, double eps) {
   return static_cast<float>(1.0 / sqrt(static_cast<double>(var) + eps));
 }
 
-/// The batch's mean, and the running one updated with it where it is finite.
-HCTR_HD inline void batch_norm_update_mean(double value, double factor, float& mean, float& low,
-                                           float& running, float& running_low) {
-  const SplitMean batch = split_mean(value);
-  mean = batch.high;
-  low = batch.low;
-  if (mean - mean != 0.0f) return;
-  const double old = static_cast<double>(running) + static_cast<double>(running_low);
-  const SplitMean next = split_mean(old * (1.0 - factor) + value * factor);
-  running = next.high;
-  running_low = next.low;
+/// What batch_norm_statistics reads and writes; the running ones may be null, all three.
+struct BatchNormArrays {
+  const double *sums, *squares;
+  float *mean, *mean_low, *var, *running_mean, *running_mean_low, *running_var;
+  double factor;
+  std::size_t n;
+};
+
+/// The running mean moves towards `value` where that is finite.
+HCTR_HD inline void batch_norm_update_mean(const BatchNormArrays& a, std::size_t j, double value) {
+  if (a.mean[j] - a.mean[j] != 0.0f) return;
+  const double old =
+      static_cast<double>(a.running_mean[j]) + static_cast<double>(a.running_mean_low[j]);
+  const SplitMean next = split_mean(old * (1.0 - a.factor) + value * a.factor);
+  a.running_mean[j] = next.high;
+  a.running_mean_low[j] = next.low;
 }
 
 /// The same for the variance, whose digits float32 holds.
-HCTR_HD inline void batch_norm_update_var(double value, double factor, float& var, float& running) {
-  var = static_cast<float>(value);
-  if (var - var != 0.0f) return;
-  running = static_cast<float>(static_cast<double>(running) * (1.0 - factor) + value * factor);
+HCTR_HD inline void batch_norm_update_var(const BatchNormArrays& a, std::size_t j, double value) {
+  if (a.var[j] - a.var[j] != 0.0f) return;
+  const auto old = static_cast<double>(a.running_var[j]);
+  a.running_var[j] = static_cast<float>(old * (1.0 - a.factor) + value * a.factor);
+}
+
+/// Column j of batch_norm_statistics.
+HCTR_HD inline void batch_norm_statistics_of(const BatchNormArrays& a, std::size_t j) {
+  const double count = a.sums[a.n];
+  const bool runs = a.running_mean != nullptr;
+  if (count <= 0.0) {  // a batch of padding only has no statistics; keep what was learned
+    a.mean[j] = runs ? a.running_mean[j] : 0.0f;
+    a.mean_low[j] = runs ? a.running_mean_low[j] : 0.0f;
+    a.var[j] = runs ? a.running_var[j] : 1.0f;
+    return;
+  }
+  const double mean = a.sums[j] / count, var = a.squares[j] / count;
+  const SplitMean batch = split_mean(mean);
+  a.mean[j] = batch.high;
+  a.mean_low[j] = batch.low;
+  a.var[j] = static_cast<float>(var);
+  if (!runs) return;
+  batch_norm_update_mean(a, j, mean);
+  batch_norm_update_var(a, j, var);
 }
 
 /// sums[j] = sum_i weight_i x_ij for j < n;  sums[n] = sum_i weight_i.
@@ -101,6 +128,7 @@ struct HCTR_API BatchNormSquares {
 /// running = running (1 - factor) + batch factor, for mean and var.
 /// mean, mean_low, var are overwritten, the running ones updated, all (n) float32. A statistic that
 /// is not finite (a batch that overflowed 16 bits, whose step is skipped) leaves the running one.
+/// The running ones may be absent, all three; a batch of padding only then has mean 0, variance 1.
 struct HCTR_API BatchNormStatistics {
   static constexpr const char* kName = "batch_norm_statistics";
   TensorRef sums, squares, mean, mean_low, var, running_mean, running_mean_low, running_var;
@@ -111,12 +139,26 @@ struct HCTR_API BatchNormStatistics {
     v.tensor("mean", Access::Out, mean);
     v.tensor("mean_low", Access::Out, mean_low);
     v.tensor("var", Access::Out, var);
-    v.tensor("running_mean", Access::InOut, running_mean);
-    v.tensor("running_mean_low", Access::InOut, running_mean_low);
-    v.tensor("running_var", Access::InOut, running_var);
+    v.optional("running_mean", Access::InOut, running_mean);
+    v.optional("running_mean_low", Access::InOut, running_mean_low);
+    v.optional("running_var", Access::InOut, running_var);
     v.attribute("factor", factor);
   }
   void check() const;
+
+  BatchNormArrays arrays() const {
+    const bool runs = !running_mean.empty();
+    return {sums.ptr<double>(),
+            squares.ptr<double>(),
+            mean.ptr<float>(),
+            mean_low.ptr<float>(),
+            var.ptr<float>(),
+            runs ? running_mean.ptr<float>() : nullptr,
+            runs ? running_mean_low.ptr<float>() : nullptr,
+            runs ? running_var.ptr<float>() : nullptr,
+            factor,
+            squares.size()};
+  }
 };
 
 /// y = gamma (x - mean) / sqrt(var + eps) + beta. Overwrites y, which may be x.

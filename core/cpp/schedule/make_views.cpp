@@ -2,14 +2,31 @@
 #include <utility>
 #include <vector>
 
+#include "core/cpp/ops/batch_norm.hpp"
 #include "core/cpp/ops/concat.hpp"
+#include "core/cpp/ops/dice.hpp"
+#include "core/cpp/ops/layer_norm.hpp"
 #include "core/cpp/ops/linear.hpp"
 #include "core/cpp/ops/reshape.hpp"
 #include "core/cpp/ops/slice.hpp"
+#include "core/cpp/ops/softmax.hpp"
 #include "core/cpp/schedule/passes.hpp"
 
 namespace hugectr {
 namespace {
+
+template <class... Ops>
+bool is_one_of(const AnyOp& op) {
+  return (op.get_if<Ops>() || ...);
+}
+
+/// Ops that take a tensor of more dimensions as one matrix, rows along its last axis: no gaps
+/// between samples.
+bool takes_rows_of_last_axis(const AnyOp& op) {
+  return is_one_of<BatchNormBwd, BatchNormBwdSums, BatchNormFwd, BatchNormSquares, BatchNormSums,
+                   DiceBwd, DiceBwdSums, DiceFwd, LayerNormBwd, LayerNormFwd, LinearBwd, LinearFwd,
+                   SoftmaxBwd, SoftmaxFwd>(op);
+}
 
 /// Turns pure copies into views. A tensor either owns its memory (a root) or lies in a root at an
 /// offset with a row stride; placing a root inside another tensor moves all that lies in it.
@@ -21,9 +38,8 @@ class Viewer {
         tensors_(schedule.tensors()),
         pinned_(tensors_.size(), false),
         packed_(tensors_.size(), false) {
-    // linear takes a 3-D tensor as one matrix of (batch, step) rows: no gaps between samples.
     for (OpRecord& record : schedule.records()) {
-      if (!record.op.get_if<LinearFwd>() && !record.op.get_if<LinearBwd>()) continue;
+      if (!takes_rows_of_last_axis(record.op)) continue;
       std::as_const(record.op).for_each_tensor([&](const char*, Access, const TensorRef& ref) {
         if (ref.id >= 0 && ref.shape.size() > 2) packed_[static_cast<std::size_t>(ref.id)] = true;
       });

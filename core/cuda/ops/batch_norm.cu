@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/ops/batch_norm.hpp"
+#include "core/cpp/ops/loops/last_axis.hpp"
+#include "core/cuda/primitives/batch_columns.cuh"
 #include "core/cuda/primitives/column_tiles.cuh"
 #include "core/cuda/primitives/row_tail.cuh"
 
@@ -17,7 +19,7 @@ struct WeightedSums {
     float weight;
   };
   Rows<const T> x;
-  const float* weight;
+  RowWeights weight;
   std::size_t n, packs;
   double* partial;
   std::size_t partial_stride;
@@ -64,7 +66,7 @@ struct WeightedSquares {
     double mean[kVec];
   };
   Rows<const T> x;
-  const float* weight;
+  RowWeights weight;
   const double* totals;
   std::size_t n;
   double* partial;
@@ -100,33 +102,6 @@ struct WeightedSquares {
     }
   }
 };
-
-// What a thread keeps of the columns it normalises; zeros behind the last one.
-template <int kVec>
-struct Normal {
-  SplitMean mean[kVec];
-  float scale[kVec];
-  __device__ float hat(float x, int i) const { return batch_norm_hat(x, mean[i], scale[i]); }
-};
-
-struct Means {
-  explicit Means(const TensorRef& mean, const TensorRef& mean_low)
-      : high(mean.ptr<float>()), low(mean_low.ptr<float>()) {}
-  const float *high, *low;
-};
-
-template <int kVec>
-__device__ Normal<kVec> normal(const Means& means, const float* var, double eps, std::size_t column,
-                               std::size_t n) {
-  Normal<kVec> result{};
-#pragma unroll
-  for (int i = 0; i < kVec; ++i) {
-    if (column + i >= n) break;
-    result.mean[i] = {means.high[column + i], means.low[column + i]};
-    result.scale[i] = batch_norm_inv_deviation(var[column + i], eps);
-  }
-  return result;
-}
 
 template <class T, int kVec>
 struct GradientSums {
@@ -214,16 +189,13 @@ struct Backward {
   };
   Rows<const T> x, dy;
   Rows<T> dx;
-  const float* weight;
+  RowWeights weight;
   Means means;
   const float *var, *gamma;
   const double *sums, *dsums;
   std::size_t n;
   double eps;
 
-  __device__ float mean_of(double sum, double count) const {
-    return count > 0.0 ? static_cast<float>(sum / count) : 0.0f;
-  }
   __device__ Columns columns(std::size_t group) const {
     Columns result{normal<kVec>(means, var, eps, group * kVec, n), {}, {}, {}};
     const double count = sums[n];
@@ -232,8 +204,8 @@ struct Backward {
       const std::size_t column = group * kVec + i;
       if (column >= n) break;
       result.gain[i] = gamma[column] * result.normal.scale[i];
-      result.mean_dy[i] = mean_of(dsums[column], count);
-      result.mean_dy_hat[i] = mean_of(dsums[n + column], count);
+      result.mean_dy[i] = batch_mean(dsums[column], count);
+      result.mean_dy_hat[i] = batch_mean(dsums[n + column], count);
     }
     return result;
   }
@@ -250,11 +222,6 @@ struct Backward {
   }
 };
 
-struct Overwrite {
-  double* target;
-  __device__ void operator()(std::size_t column, double sum) const { target[column] = sum; }
-};
-
 struct OverwriteAndAdd {
   double* dsums;
   float *dbeta, *dgamma;
@@ -266,53 +233,40 @@ struct OverwriteAndAdd {
   }
 };
 
-struct Statistics {
-  const double *sums, *squares;
-  float *mean, *mean_low, *var, *running_mean, *running_mean_low, *running_var;
-  double factor;
-  std::size_t n;
-};
-
 constexpr unsigned kStatisticsThreads = 128;
 
-__global__ void __launch_bounds__(kStatisticsThreads) statistics_kernel(Statistics op) {
+__global__ void __launch_bounds__(kStatisticsThreads) statistics_kernel(BatchNormArrays arrays) {
   const std::size_t j = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (j >= op.n) return;
-  const double count = op.sums[op.n];
-  if (count <= 0.0) {  // a batch of padding only has no statistics; keep what was learned
-    op.mean[j] = op.running_mean[j];
-    op.mean_low[j] = op.running_mean_low[j];
-    op.var[j] = op.running_var[j];
-    return;
-  }
-  batch_norm_update_mean(op.sums[j] / count, op.factor, op.mean[j], op.mean_low[j],
-                         op.running_mean[j], op.running_mean_low[j]);
-  batch_norm_update_var(op.squares[j] / count, op.factor, op.var[j], op.running_var[j]);
+  if (j < arrays.n) batch_norm_statistics_of(arrays, j);
 }
 
 void batch_norm_sums_kernel(const OpContext& ctx, const BatchNormSums& op) {
-  const std::size_t n = op.x.row_size();
+  const TensorRef x = last_axis_rows(op.x);
+  const std::size_t n = x.row_size();
+  const RowWeights weight(op.weight, x.rows());
   with_packs(
       [&]<class T, int kVec>(T, std::integral_constant<int, kVec>) {
         const std::size_t packs = packs_of(n, kVec);
-        const WeightedSums<T, kVec> body{rows_of<const T>(op.x),   op.weight.ptr<float>(), n, packs,
+        const WeightedSums<T, kVec> body{rows_of<const T>(x),   weight, n, packs,
                                          op.partial.ptr<double>(), op.partial.row_stride};
-        sum_tiles(ctx, BatchNormSums::kName, op.x.rows(), packs + 1, body);
+        sum_tiles(ctx, BatchNormSums::kName, x.rows(), packs + 1, body);
       },
-      op.x);
+      x);
   finish_tiles<double>(ctx, BatchNormSums::kName, op.partial, Overwrite{op.sums.ptr<double>()});
 }
 
 void batch_norm_squares_kernel(const OpContext& ctx, const BatchNormSquares& op) {
-  const std::size_t n = op.x.row_size();
+  const TensorRef x = last_axis_rows(op.x);
+  const std::size_t n = x.row_size();
+  const RowWeights weight(op.weight, x.rows());
   with_packs(
       [&]<class T, int kVec>(T, std::integral_constant<int, kVec>) {
-        const WeightedSquares<T, kVec> body{rows_of<const T>(op.x),   op.weight.ptr<float>(),
+        const WeightedSquares<T, kVec> body{rows_of<const T>(x),   weight,
                                             op.sums.ptr<double>(),    n,
                                             op.partial.ptr<double>(), op.partial.row_stride};
-        sum_tiles(ctx, BatchNormSquares::kName, op.x.rows(), packs_of(n, kVec), body);
+        sum_tiles(ctx, BatchNormSquares::kName, x.rows(), packs_of(n, kVec), body);
       },
-      op.x);
+      x);
   finish_tiles<double>(ctx, BatchNormSquares::kName, op.partial,
                        Overwrite{op.squares.ptr<double>()});
 }
@@ -321,56 +275,59 @@ void batch_norm_statistics_kernel(const OpContext& ctx, const BatchNormStatistic
   const std::size_t n = op.squares.size();
   const auto grid = static_cast<unsigned>((n + kStatisticsThreads - 1) / kStatisticsThreads);
   launch(ctx, "batch_norm_statistics", dim3(grid), dim3(kStatisticsThreads), 0, &statistics_kernel,
-         Statistics{op.sums.ptr<double>(), op.squares.ptr<double>(), op.mean.ptr<float>(),
-                    op.mean_low.ptr<float>(), op.var.ptr<float>(), op.running_mean.ptr<float>(),
-                    op.running_mean_low.ptr<float>(), op.running_var.ptr<float>(), op.factor, n});
+         op.arrays());
 }
 
 void batch_norm_fwd_kernel(const OpContext& ctx, const BatchNormFwd& op) {
-  const std::size_t n = op.x.row_size();
+  const TensorRef x = last_axis_rows(op.x), y = last_axis_rows(op.y);
+  const std::size_t n = x.row_size();
   with_packs(
       [&]<class T, int kVec>(T, std::integral_constant<int, kVec>) {
-        const Forward<T, kVec> body{rows_of<const T>(op.x),
-                                    rows_of<T>(op.y),
+        const Forward<T, kVec> body{rows_of<const T>(x),
+                                    rows_of<T>(y),
                                     Means(op.mean, op.mean_low),
                                     op.var.ptr<float>(),
                                     op.gamma.ptr<float>(),
                                     op.beta.ptr<float>(),
                                     op.eps,
                                     n};
-        for_each_row(ctx, BatchNormFwd::kName, op.x.rows(), packs_of(n, kVec), body);
+        for_each_row(ctx, BatchNormFwd::kName, x.rows(), packs_of(n, kVec), body);
       },
-      op.x, op.y);
+      x, y);
 }
 
 void batch_norm_bwd_sums_kernel(const OpContext& ctx, const BatchNormBwdSums& op) {
-  const std::size_t n = op.x.row_size();
+  const TensorRef x = last_axis_rows(op.x), dy = last_axis_rows(op.dy);
+  const std::size_t n = x.row_size();
   with_packs(
       [&]<class T, int kVec>(T, std::integral_constant<int, kVec>) {
-        const GradientSums<T, kVec> body{rows_of<const T>(op.x),
-                                         rows_of<const T>(op.dy),
+        const GradientSums<T, kVec> body{rows_of<const T>(x),
+                                         rows_of<const T>(dy),
                                          Means(op.mean, op.mean_low),
                                          op.var.ptr<float>(),
                                          op.eps,
                                          n,
                                          op.partial.ptr<double>(),
                                          op.partial.row_stride};
-        sum_tiles(ctx, BatchNormBwdSums::kName, op.x.rows(), packs_of(n, kVec), body);
+        sum_tiles(ctx, BatchNormBwdSums::kName, x.rows(), packs_of(n, kVec), body);
       },
-      op.x, op.dy);
+      x, dy);
   finish_tiles<double>(
       ctx, BatchNormBwdSums::kName, op.partial,
       OverwriteAndAdd{op.dsums.ptr<double>(), op.dbeta.ptr<float>(), op.dgamma.ptr<float>(), n});
 }
 
 void batch_norm_bwd_kernel(const OpContext& ctx, const BatchNormBwd& op) {
-  const std::size_t n = op.x.row_size();
+  const TensorRef x = last_axis_rows(op.x), dy = last_axis_rows(op.dy);
+  const TensorRef dx = last_axis_rows(op.dx);
+  const std::size_t n = x.row_size();
+  const RowWeights weight(op.weight, x.rows());
   with_packs(
       [&]<class T, int kVec>(T, std::integral_constant<int, kVec>) {
-        const Backward<T, kVec> body{rows_of<const T>(op.x),
-                                     rows_of<const T>(op.dy),
-                                     rows_of<T>(op.dx),
-                                     op.weight.ptr<float>(),
+        const Backward<T, kVec> body{rows_of<const T>(x),
+                                     rows_of<const T>(dy),
+                                     rows_of<T>(dx),
+                                     weight,
                                      Means(op.mean, op.mean_low),
                                      op.var.ptr<float>(),
                                      op.gamma.ptr<float>(),
@@ -378,9 +335,9 @@ void batch_norm_bwd_kernel(const OpContext& ctx, const BatchNormBwd& op) {
                                      op.dsums.ptr<double>(),
                                      n,
                                      op.eps};
-        for_each_row(ctx, BatchNormBwd::kName, op.x.rows(), packs_of(n, kVec), body);
+        for_each_row(ctx, BatchNormBwd::kName, x.rows(), packs_of(n, kVec), body);
       },
-      op.x, op.dy, op.dx);
+      x, dy, dx);
 }
 
 const OpRegistration<BatchNormSums> sums_cuda{DeviceType::Cuda, &batch_norm_sums_kernel};

@@ -67,3 +67,22 @@ def batch_norm(layer: Layer) -> None:
     x = layer.emit("subtract", "centred_low", shape, x, names["mean_low"])
     x = layer.emit("multiply", "scaled", shape, x, names["scale"])
     layer.result("add", shape, x, names["beta"])
+
+
+def layer_norm(layer: Layer) -> None:
+    """Rows of the last axis to mean beta and deviation gamma."""
+    eps = float(layer.attributes.get("eps", 1e-5))
+    scale, shift = layer.weight("gamma"), layer.weight("beta")
+    layer.result("layer_norm", layer.shape(), layer.bottoms[0], scale, shift, eps=eps)
+
+
+def softmax(layer: Layer) -> None:
+    """Softmax along the last axis; a second bottom is a mask, 1 keeps and 0 takes out."""
+    x, shape = layer.bottoms[0], layer.shape()
+    if len(layer.bottoms) == 2:
+        one = layer.program.constant(f"{layer.top}/one", [1.0])
+        depth = layer.program.constant(f"{layer.top}/depth", [10000.0])
+        mask = layer.emit("subtract", "kept", layer.shape(1), layer.bottoms[1], one)
+        mask = layer.emit("multiply", "pushed", layer.shape(1), mask, depth)
+        x = layer.emit("add", "masked", shape, x, mask)
+    layer.result("softmax", shape, x)

@@ -6,12 +6,42 @@ from __future__ import annotations
 from hugectr.export.layers.layer import Layer
 
 
+def _linear(layer: Layer, x: str, output: str, number: str = "", *, relu: bool = False) -> str:
+    """``act(x w + b)``; no bias where the layer has none."""
+    weight = layer.weight(f"weight{number}")
+    shape = (*layer.program.shapes[x][:-1], layer.program.constants[weight].shape[1])
+    steps: list[tuple[str, list[str]]] = [("matmul", [weight])]
+    if f"{layer.top}.bias{number}" in layer.weights:
+        steps.append(("add", [layer.weight(f"bias{number}")]))
+    if relu:
+        steps.append(("relu", []))
+    names = {"matmul": f"product{number}", "add": f"sum{number}"}
+    for op, constants in steps[:-1]:
+        x = layer.emit(op, names[op], shape, x, *constants)
+    op, constants = steps[-1]
+    return layer.emit(op, output, shape, x, *constants)
+
+
 def inner_product(layer: Layer) -> None:
     """``x w + b``."""
-    weight, bias = layer.weight("weight"), layer.weight("bias")
-    shape = (*layer.shape()[:-1], layer.program.constants[weight].shape[1])
-    product = layer.emit("matmul", "product", shape, layer.bottoms[0], weight)
-    layer.result("add", shape, product, bias)
+    _linear(layer, layer.bottoms[0], "")
+
+
+def fused_inner_product(layer: Layer) -> None:
+    """``act(x w + b)``; bottoms behind the first and tops behind it are names only."""
+    relu = layer.attributes.get("act_type", "Relu") == "Relu"
+    _linear(layer, layer.bottoms[0], "", relu=relu)
+
+
+def mlp(layer: Layer) -> None:
+    """Products one after the other."""
+    count = len(layer.attributes["num_outputs"])
+    words = layer.attributes.get("activations", "").split()
+    words = words or [layer.attributes.get("act_type", "Relu")] * count
+    x = layer.bottoms[0]
+    for number, word in enumerate(words):
+        output = "" if number + 1 == count else f"y{number}"
+        x = _linear(layer, x, output, str(number), relu=word == "Relu")
 
 
 def weight_multiply(layer: Layer) -> None:

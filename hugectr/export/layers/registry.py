@@ -19,17 +19,26 @@ LAYERS: dict[str, Callable[[Layer], None]] = {
     "ELU": elementwise.elu,
     "ElementwiseMultiply": elementwise.multiply,
     "FmOrder2": products.fm_order2,
+    "FusedInnerProduct": products.fused_inner_product,
     "InnerProduct": products.inner_product,
     "Interaction": products.interaction,
+    "LayerNorm": elementwise.layer_norm,
+    "MLP": products.mlp,
     "MultiCross": products.multi_cross,
     "ReLU": elementwise.activation("relu"),
     "ReduceSum": shapes.reduce_sum,
     "Reshape": shapes.reshape,
     "Sigmoid": elementwise.activation("sigmoid"),
     "Slice": shapes.slice_,
+    "Softmax": elementwise.softmax,
     "Softplus": elementwise.activation("softplus"),
     "Tanh": elementwise.activation("tanh"),
     "WeightMultiply": products.weight_multiply,
+}
+
+#: Types that no program can hold, and why.
+_REFUSED = {
+    "PReLU_Dice": "it takes the statistics of the batch that it evaluates",
 }
 
 
@@ -41,6 +50,11 @@ def write_layer(layer: Layer) -> None:
     InvalidArgument
         When this version can not export its type.
     """
+    if layer.type in _REFUSED:
+        raise InvalidArgument(
+            f"export: layer {layer.top!r} is of type {layer.type}, which can not be exported: "
+            f"{_REFUSED[layer.type]}"
+        )
     if layer.type not in LAYERS:
         raise InvalidArgument(
             f"export: layer {layer.top!r} is of type {layer.type}, which can not be exported; "

@@ -2,6 +2,7 @@
 """Putting a graph together: what is refused and how, and the way through JSON and back."""
 
 import json
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import pytest
 import hugectr
 
 KIND, LAYER = hugectr.Layer_t, hugectr.DenseLayer
+GROUP = partial(hugectr.GroupDenseLayer, hugectr.GroupLayer_t.GroupFusedInnerProduct)
 HASH = hugectr.Embedding_t.DistributedSlotSparseEmbeddingHash
 
 
@@ -56,14 +58,19 @@ def test_order_of_building(make_model):
     ("make", "words"),
     [
         (lambda: LAYER(KIND.GRU, ["a"], ["b"]), ["Layer_t.GRU", "InnerProduct, Interaction"]),
-        (lambda: LAYER(KIND.FusedInnerProduct, ["a"], ["b"]), ["InnerProduct followed by ReLU"]),
         (lambda: LAYER(KIND.InnerProduct, ["a"], ["b"], num_output=0), ["'b'", "num_output"]),
         (lambda: LAYER(KIND.Dropout, ["a"], ["b"], dropout_rate=1), ["dropout_rate", "< 1"]),
         (lambda: LAYER(KIND.Slice, ["a"], ["b"], ranges=[(3, 2)]), ["ranges[0]", "(3, 2)"]),
         (lambda: LAYER(KIND.FmOrder2, ["a"], ["b"]), ["out_dim", "found 0"]),
         (lambda: LAYER(KIND.ReLU, "a", "b", lamda=1), ["'lamda'", "did you mean 'lambda'"]),
         (lambda: LAYER(KIND.Reshape, "a", "b", selected=True), ["selected_slots", "[]"]),
-        (lambda: hugectr.GroupDenseLayer(num_outputs=[8, 4]), ["one InnerProduct and one ReLU"]),
+        (lambda: hugectr.GroupDenseLayer(num_outputs=[8, 4]), ["bottom_name[0]", "non-empty"]),
+        (lambda: GROUP("a", ["b"], [8]), ["top_name_list", "two names or more"]),
+        (lambda: GROUP("a", ["b", "c"], [8]), ["num_outputs", "one for each of 2 tops"]),
+        (lambda: LAYER(KIND.MLP, ["a"], ["b"]), ["num_outputs", "at least one integer"]),
+        (lambda: LAYER(KIND.MLP, "a", "b", num_outputs=[2], activations=[1]), ["activations[0]"]),
+        (lambda: LAYER(KIND.MLP, "a", "b", num_outputs=[2], biases=["no"]), ["biases[0]"]),
+        (lambda: LAYER(KIND.MLP, "a", "b", num_outputs=[2], compute_config=1), ["compute_config"]),
         (lambda: hugectr.SparseEmbedding(HASH, 1, 0, "sum", "e", "k"), ["embedding_vec_size"]),
         (lambda: hugectr.SparseEmbedding(HASH, 1, 4, "max", "e", "k"), ["combiner", "'max'"]),
         (

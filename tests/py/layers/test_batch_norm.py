@@ -21,6 +21,28 @@ def test_batch_norm(check_layer, attributes):
     assert network.parameters() == [("y.gamma", (4,)), ("y.beta", (4,))]
 
 
+def test_columns_of_three_dimensions(check_layer):
+    """Statistics of a column are over all but the last dimension."""
+
+    def formula(x, gamma, beta):
+        flat = batch_norm(x.reshape(15, 4), np.ones(15), gamma, beta, 1e-5)
+        return flat.reshape(x.shape)
+
+    network = check_layer(layer(), {"x": (5, 3, 4)}, formula)
+    assert network.parameters() == [("y.gamma", (4,)), ("y.beta", (4,))]
+
+
+def test_steps_have_the_weight_of_their_sample(rng, assert_close):
+    x = rng.standard_normal((8, 3, 2)).astype(np.float32)
+    weight = np.array([1, 1, 0, 1, 1, 1, 1, 0], np.float32)
+    network = _core.Network({"x": x.shape}, [layer()])
+    network.forward({"x": x}, sample_weight=weight)
+    wanted = batch_norm(
+        x.reshape(24, 2).astype(np.float64), np.repeat(weight, 3), np.ones(2), np.zeros(2), 1e-5
+    )
+    assert_close(network.tensor("y"), wanted.reshape(x.shape))
+
+
 def test_batch_norm_weights_samples(rng, assert_close):
     x = rng.standard_normal((8, 3)).astype(np.float32)
     weight = np.array([1, 1, 0, 1, 1, 1, 1, 0], np.float32)

@@ -86,6 +86,22 @@ def dropout_tower(slots: int, d: int) -> tuple[dict[str, int], Layers]:
     return tables, layers
 
 
+def normalised(slots: int, d: int) -> tuple[dict[str, int], Layers]:
+    """Layers that normalise rows, or columns over the batch and its slots."""
+    return {"emb": d}, [
+        ("BatchNorm", ["emb"], "columns", {"factor": 0.1}),
+        ("LayerNorm", ["columns"], "vectors", {}),
+        ("InnerProduct", ["vectors"], "scores", {"num_output": d}),
+        ("PReLU_Dice", ["scores"], "bent", {"elu_alpha": 0.2, "eps": 1e-3}),
+        ("Softmax", ["bent"], "shares", {}),
+        ("Reshape", ["shares"], "flat", {"leading_dim": slots * d}),
+        ("Concat", ["flat", "dense"], "x0", {}),
+        ("MLP", ["x0"], "logit", {"num_outputs": [16, 1], "activations": [_RELU, _NON]}),
+    ]
+
+
+_RELU, _NON = hugectr.Activation_t.Relu, hugectr.Activation_t.Non
+
 NETS = {
     "deepfm": deepfm,
     "dcn": dcn,
@@ -93,6 +109,7 @@ NETS = {
     "tower": tower,
     "batch_norm": batch_norm_tower,
     "dropout": dropout_tower,
+    "normalised": normalised,
 }
 
 

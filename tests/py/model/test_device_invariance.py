@@ -107,7 +107,7 @@ def test_regularizer(tmp_path: Path) -> None:
     _check_all_device_counts(_setup(l2=0.5), tmp_path)
 
 
-@pytest.mark.parametrize("net", ["batch_norm", "dropout"])
+@pytest.mark.parametrize("net", ["batch_norm", "dropout", "normalised"])
 def test_layers_that_look_at_the_whole_batch(net: str, tmp_path: Path) -> None:
     _check_all_device_counts(_setup(net=net), tmp_path)
 

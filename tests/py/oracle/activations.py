@@ -56,3 +56,24 @@ def batch_statistics(x: Array, weight: Array) -> tuple[Array, Array]:
     """Weighted mean and population variance of the columns."""
     mean = weight @ x / weight.sum()
     return mean, weight @ (x - mean) ** 2 / weight.sum()
+
+
+def layer_norm(x: Array, gamma: Array, beta: Array, eps: float) -> Array:
+    """Rows of the last axis normalised by mean and population variance."""
+    centred = x - x.mean(-1, keepdims=True)
+    return gamma * centred / np.sqrt((centred**2).mean(-1, keepdims=True) + eps) + beta
+
+
+def softmax(x: Array, mask: Array | None = None) -> Array:
+    """e^x over its sum along the last axis; a mask of 0 takes 10,000 off x."""
+    pushed = x if mask is None else x - (1 - mask) * 10000
+    powers = np.exp(pushed - pushed.max(-1, keepdims=True))
+    return powers / powers.sum(-1, keepdims=True)
+
+
+def dice(x: Array, weight: Array, alpha: float, eps: float) -> Array:
+    """p x + (1 - p) alpha x with p = sigmoid((x - mean) / sqrt(var + eps)), of columns."""
+    rows = x.reshape(-1, x.shape[-1])
+    mean, var = batch_statistics(rows, np.repeat(weight, len(rows) // len(weight)))
+    p = sigmoid((x - mean) / np.sqrt(var + eps))
+    return p * x + (1 - p) * alpha * x

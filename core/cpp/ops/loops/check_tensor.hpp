@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <initializer_list>
+#include <utility>
+
 #include "core/cpp/base/error.hpp"
 #include "core/cpp/memory/tensor_ref.hpp"
 
@@ -26,6 +29,20 @@ inline void check_packed_float(const char* op, const char* name, const TensorRef
                                const Shape& wanted) {
   check_float(op, name, ref, wanted);
   HCTR_CHECK(ref.contiguous(), op, ": rows of ", name, " must be contiguous");
+}
+
+/// The same for parameters and statistics of n columns, by their names.
+inline void check_columns(const char* op, std::size_t n,
+                          std::initializer_list<std::pair<const char*, const TensorRef*>> tensors) {
+  for (const auto& [name, ref] : tensors) check_packed_float(op, name, *ref, {n});
+}
+
+/// The same for sums in float64.
+inline void check_packed_double(const char* op, const char* name, const TensorRef& ref,
+                                const Shape& wanted) {
+  HCTR_CHECK(ref.dtype == TensorScalarType::Float64 && ref.shape == wanted && ref.contiguous(), op,
+             ": ", name, " must be contiguous float64 of shape ", to_string(wanted), ", found ",
+             to_string(ref.dtype), " ", to_string(ref.shape));
 }
 
 /// Throws InvalidArgument unless the tensor holds float32, float16 or bfloat16: a field of
