@@ -7,15 +7,16 @@ from hugectr import _core
 LAYER = {"type": "MatrixMultiply", "bottoms": ["a", "b"], "tops": ["y"], "attributes": {}}
 
 
+# The first dimension is the batch of both, also where it is not that of products.
 @pytest.mark.parametrize(
     ("a", "b"),
     [
-        ((6, 5), (5, 7)),
-        ((8, 16), (16, 8)),
+        ((6, 6), (6, 7)),
+        ((8, 8), (8, 16)),
         ((4, 3, 5), (4, 5, 2)),
         ((3, 8, 16), (3, 16, 8)),
-        ((3, 5), (4, 5, 2)),
-        ((4, 3, 5), (5, 2)),
+        ((4, 5), (4, 5, 2)),
+        ((4, 3, 4), (4, 2)),
         ((2, 3, 4, 5), (2, 3, 5, 2)),
         ((1, 3, 5), (1, 5, 2)),
     ],
@@ -32,8 +33,8 @@ def test_a_factor_without_gradient(check_layer, constant):
 @pytest.mark.parametrize(
     ("a", "b", "message"),
     [
-        ((6, 5), (4, 7), "of 5 rows"),
-        ((3, 6, 5), (4, 5, 7), "2-D, or of the dimensions of bottom"),
+        ((6, 5), (6, 7), "of 5 rows"),
+        ((3, 2, 6, 5), (3, 4, 5, 7), "2-D, or of the dimensions of bottom"),
     ],
 )
 def test_wrong_shapes_are_named(a, b, message):
@@ -45,11 +46,14 @@ def test_wrong_shapes_are_named(a, b, message):
 @pytest.mark.parametrize(("m", "k", "n"), [(1, 1, 1), (33, 70, 40), (50, 16, 65)])
 def test_transposes_and_odd_sizes(rng, transposed, m, k, n):
     a, b = rng.standard_normal((3, m, k)), rng.standard_normal((3, k, n))
-    stored = [x.swapaxes(1, 2) if flag else x for x, flag in zip((a, b), transposed, strict=True)]
+    stored = [
+        np.ascontiguousarray(x.swapaxes(1, 2) if flag else x, np.float32)
+        for x, flag in zip((a, b), transposed, strict=True)
+    ]
     c = np.full((3, m, n), np.nan, np.float32)
     _core.run_op(
         "batched_gemm",
-        {"a": stored[0].astype(np.float32), "b": stored[1].astype(np.float32), "c": c},
+        {"a": stored[0], "b": stored[1], "c": c},
         {"transpose_a": transposed[0], "transpose_b": transposed[1]},
     )
     np.testing.assert_allclose(c, a @ b, rtol=1e-4, atol=1e-4)
