@@ -40,20 +40,3 @@ def test_a_factor_without_gradient(check_layer, constant):
 def test_wrong_shapes_are_named(a, b, message):
     with pytest.raises(_core.InvalidArgument, match=message):
         _core.Network({"a": a, "b": b}, [LAYER])
-
-
-@pytest.mark.parametrize("transposed", [(False, False), (True, False), (False, True), (True, True)])
-@pytest.mark.parametrize(("m", "k", "n"), [(1, 1, 1), (33, 70, 40), (50, 16, 65)])
-def test_transposes_and_odd_sizes(rng, transposed, m, k, n):
-    a, b = rng.standard_normal((3, m, k)), rng.standard_normal((3, k, n))
-    stored = [
-        np.ascontiguousarray(x.swapaxes(1, 2) if flag else x, np.float32)
-        for x, flag in zip((a, b), transposed, strict=True)
-    ]
-    c = np.full((3, m, n), np.nan, np.float32)
-    _core.run_op(
-        "batched_gemm",
-        {"a": stored[0], "b": stored[1], "c": c},
-        {"transpose_a": transposed[0], "transpose_b": transposed[1]},
-    )
-    np.testing.assert_allclose(c, a @ b, rtol=1e-4, atol=1e-4)

@@ -3,8 +3,7 @@
 
 import numpy as np
 import pytest
-from oracle.attention import attention, attention_gradients, sequence_mask
-from oracle.reals import REALS
+from oracle.attention import attention, sequence_mask
 from oracle.row_layouts import assert_near
 
 from hugectr import _core
@@ -53,60 +52,6 @@ def test_one_bottom_without_gradient(check_layer):
     check_layer(
         layer(1), shapes, lambda q, k, v: attention(q, k, v, 1), no_gradient=["k"]
     )
-
-
-SIZES = [
-    (3, 1, 1, 16, 1),
-    (2, 17, 50, 64, 4),
-    (2, 50, 17, 64, 2),
-    (1, 200, 200, 32, 2),
-    (2, 33, 40, 64, 1),
-    (2, 20, 70, 40, 2),  # heads of 20: no tensor-core shape
-    (1, 7, 600, 128, 2),
-]
-
-
-@pytest.mark.parametrize("masked", [False, True])
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("real", REALS, ids=lambda real: real.name)
-def test_ops_of_many_shapes(rng, size, masked, real):
-    samples, queries, keys, width, heads = size
-    shapes = {"q": (samples, queries, width)} | dict.fromkeys("kv", (samples, keys, width))
-    tensors = {name: real.store(rng.standard_normal(shape)) for name, shape in shapes.items()}
-    if masked:
-        lengths = rng.integers(1, keys + 1, samples)
-        every = np.full(samples, queries)
-        tensors["mask"] = real.store(sequence_mask(every, lengths, queries, keys))
-    q, k, v, *mask = (real.values(tensor) for tensor in tensors.values())
-    wanted = attention(q, k, v, heads, *mask)
-    o, lse = real.empty(wanted.shape), np.full((samples, heads, queries), np.nan, np.float32)
-    _core.run_op("attention_fwd", {**tensors, "o": o, "lse": lse}, {"heads": heads})
-    assert_near(real.values(o), wanted, real.tolerance)
-
-    dy = real.store(rng.standard_normal(wanted.shape))
-    gradients = {f"d{name}": real.empty(shape) for name, shape in shapes.items()}
-    _core.run_op(
-        "attention_bwd",
-        {**tensors, "o": o, "lse": lse, "dy": dy, **gradients, "delta": np.zeros_like(lse)},
-        {"heads": heads},
-    )
-    expected = attention_gradients(q, k, v, heads, real.values(dy), *mask)
-    for found, gradient in zip(gradients.values(), expected, strict=True):
-        assert_near(real.values(found), gradient, 2 * real.tolerance, np.linalg.norm(wanted))
-
-
-@pytest.mark.parametrize("sizes", [(3, 4), (1, 1), (70, 5)])
-def test_sequence_mask(rng, sizes):
-    lengths = {
-        name: rng.integers(0, size + 1, (6, 1)).astype(np.float32)
-        for name, size in zip(("from", "to"), sizes, strict=True)
-    }
-    network = _core.Network(
-        {"from": (6, 1), "to": (6, 1)}, [mask_layer(*sizes)], no_gradient=list(lengths)
-    )
-    network.forward(lengths)
-    wanted = sequence_mask(lengths["from"][:, 0], lengths["to"][:, 0], *sizes)
-    np.testing.assert_array_equal(network.tensor("mask"), wanted)
 
 
 def test_attention_under_a_sequence_mask(rng):

@@ -44,13 +44,3 @@ def test_select(check_layer, shape, dim, index):
 def test_what_is_wrong_is_named(kind, attributes, message):
     with pytest.raises(_core.InvalidArgument, match=message):
         _core.Network({"x": (6, 9)}, [layer(kind, **attributes)])
-
-
-def test_a_gradient_sums_what_was_picked_twice(rng):
-    dy = rng.standard_normal((700, 3)).astype(np.float32)
-    indices = rng.integers(0, 4, 700)
-    dx = np.full((4, 3), np.nan, np.float32)
-    _core.run_op("take_bwd", {"dy": dy, "dx": dx}, {"indices": indices.tolist(), "axis": 0})
-    wanted = np.zeros((4, 3))
-    np.add.at(wanted, indices, dy.astype(np.float64))
-    np.testing.assert_allclose(dx, wanted, rtol=1e-5, atol=1e-4)

@@ -64,11 +64,16 @@ def _sigmoid(x: Array64) -> Array64:
 
 def gru(x: Array64, w: Array64, r: Array64, bias: Array64) -> Array64:
     """States (b, t, h) of x (b, t, n); w (3 h, n), r (3 h, h), bias (3 h): reset, update, new."""
+    return gru_states(x @ w.T, r, bias)
+
+
+def gru_states(inputs: Array64, r: Array64, bias: Array64) -> Array64:
+    """The same of inputs (b, t, 3 h) that are projected."""
     h = r.shape[1]
-    state = np.zeros((x.shape[0], h))
+    state = np.zeros((inputs.shape[0], h))
     states = []
-    for t in range(x.shape[1]):
-        a, s = x[:, t] @ w.T + bias, state @ r.T
+    for t in range(inputs.shape[1]):
+        a, s = inputs[:, t] + bias, state @ r.T
         reset, update = _sigmoid(a[:, :h] + s[:, :h]), _sigmoid(a[:, h : 2 * h] + s[:, h : 2 * h])
         new = np.tanh(a[:, 2 * h :] + reset * s[:, 2 * h :])
         state = (1 - update) * new + update * state
