@@ -300,3 +300,6 @@ class Layer_t(_NamedEnum):
     Softplus = 34
     LayerNorm = 40
     MLP = 41
+    MultiHeadAttention = 42
+    Select = 43
+    SequenceMask = 44

@@ -24,21 +24,32 @@ LAYERS: dict[str, Callable[[Layer], None]] = {
     "Interaction": products.interaction,
     "LayerNorm": elementwise.layer_norm,
     "MLP": products.mlp,
+    "MatrixMultiply": products.matrix_multiply,
     "MultiCross": products.multi_cross,
     "ReLU": elementwise.activation("relu"),
+    "ReduceMean": shapes.reduce_mean,
     "ReduceSum": shapes.reduce_sum,
     "Reshape": shapes.reshape,
+    "Scale": shapes.scale,
+    "Select": shapes.select,
     "Sigmoid": elementwise.activation("sigmoid"),
     "Slice": shapes.slice_,
     "Softmax": elementwise.softmax,
     "Softplus": elementwise.activation("softplus"),
+    "Sub": elementwise.subtract,
     "Tanh": elementwise.activation("tanh"),
     "WeightMultiply": products.weight_multiply,
 }
 
 #: Types that no program can hold, and why.
-_REFUSED = {
+REFUSED: dict[str, str] = {
+    "FusedReshapeConcat": "it makes several rows of a sample",
+    "FusedReshapeConcatGeneral": "it makes several rows of a sample",
+    "GRU": "it goes through the steps of a sequence",
+    "Gather": "it picks rows of a batch",
+    "MultiHeadAttention": "programs have no softmax of several dimensions",
     "PReLU_Dice": "it takes the statistics of the batch that it evaluates",
+    "SequenceMask": "programs have no comparisons",
 }
 
 
@@ -50,10 +61,10 @@ def write_layer(layer: Layer) -> None:
     InvalidArgument
         When this version can not export its type.
     """
-    if layer.type in _REFUSED:
+    if layer.type in REFUSED:
         raise InvalidArgument(
             f"export: layer {layer.top!r} is of type {layer.type}, which can not be exported: "
-            f"{_REFUSED[layer.type]}"
+            f"{REFUSED[layer.type]}"
         )
     if layer.type not in LAYERS:
         raise InvalidArgument(
