@@ -184,8 +184,12 @@ class MetricsType(_NamedEnum):
     AUC = 0
     AverageLoss = 1
     HitRate = 2
+    NDCG = 3
+    SMAPE = 4
     LogLoss = 5
     Calibration = 6
+    GAUC = 7
+    MSE = 8
 
 
 class MetricsRawType(_NamedEnum):
@@ -298,3 +302,5 @@ class Layer_t(_NamedEnum):
     ElementwiseMultiply = 32
     Tanh = 33
     Softplus = 34
+    MSELoss = 60
+    HuberLoss = 61

@@ -88,7 +88,14 @@ def _inits(group: tuple[str, ...], *names: str) -> tuple[LayerParameter, ...]:
     )
 
 
+def _weights(name: str, value: Any) -> list[float]:
+    if isinstance(value, str) or not hasattr(value, "__iter__"):
+        raise rejected(name, value, "a list of numbers, one a label")
+    return [check_float(f"{name}[{i}]", item, 0.0) for i, item in enumerate(value)]
+
+
 _LOSS = (
+    LayerParameter("loss_weight", ("loss_weight",), _not_negative),
     LayerParameter("use_regularizer", (), check_bool),
     LayerParameter("regularizer_type", ("regularizer",), _regularizer),
     LayerParameter("lambda", ("lambda",), _not_negative),
@@ -146,12 +153,14 @@ LAYER_PARAMETERS: dict[Layer_t, tuple[LayerParameter, ...]] = {
     **{Layer_t[name]: _fields_of(entry) for name, entry in activations().items()},
     **{Layer_t[name]: (*_LOSS, *_fields_of(entry)) for name, entry in losses().items()},
 }
+LAYER_PARAMETERS[Layer_t.MultiCrossEntropyLoss] += (
+    LayerParameter("target_weight_vec", ("target_weight",), _weights),
+)
 
 LOSSES = frozenset(Layer_t[name] for name in losses())
 
 _WAY_OUT = {
     Layer_t.FusedInnerProduct: "use InnerProduct followed by ReLU, which is fused by itself",
-    Layer_t.CrossEntropyLoss: "use BinaryCrossEntropyLoss with one logit",
     Layer_t.ReLUHalf: "use ReLU",
 }
 
