@@ -28,6 +28,7 @@ class LayerEntry(CatalogueEntry):
 
 class LossEntry(LayerEntry):
     labels: tuple[float, float]  # least and most
+    prediction: str  # "sigmoid" | "identity" | "softmax" of the logits
 
 class LayerSpec(TypedDict, total=False):
     type: str
@@ -46,6 +47,8 @@ class InputSpec(TypedDict, total=False):
     dense_name: str
     label_dim: int
     dense_dim: int
+    labels: list[tuple[str, int]]  # name and columns of each, where there are several
+    group_name: str  # the label whose values are the groups of GAUC; "": none
     sparse: list[SparseInputSpec]
 
 class EmbeddingSpec(TypedDict, total=False):

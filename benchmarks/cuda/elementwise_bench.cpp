@@ -78,7 +78,7 @@ int main(int argc, char** argv) {
     dropout.y = b;
     dropout.step = dropout.first_sample = step;
     report("dropout_fwd", 2, dropout);
-    PointwiseLoss<BinaryCrossEntropy> loss;
+    CatalogueLoss<BinaryCrossEntropy> loss;
     loss.logits = timer.random(dtype, {batch, 1});
     loss.dlogits = timer.random(dtype, {batch, 1});
     loss.labels = timer.random(TensorScalarType::Float32, {batch, 1});

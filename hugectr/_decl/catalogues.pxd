@@ -28,7 +28,7 @@ cdef extern from "core/cpp/ops/elementwise/activations.hpp" namespace "hugectr" 
 
 cdef extern from "core/cpp/losses/losses.hpp" namespace "hugectr" nogil:
     cdef cppclass CppLossDescription "hugectr::LossDescription"(CppEntryDescription):
-        string op
+        string op, prediction
         float least_label, most_label
     vector[CppLossDescription] describe_losses() except +
 

@@ -33,6 +33,7 @@ def activations():
 def losses():
     """See ``_core.pyi``."""
     return {entry.name: {"op": entry.op, "labels": (entry.least_label, entry.most_label),
+                         "prediction": entry.prediction,
                          **_entry(entry)} for entry in describe_losses()}
 
 

@@ -162,6 +162,7 @@ cdef extern from "core/cpp/model/session.hpp" namespace "hugectr" nogil:
         cbool train() except +translate_error
         cbool eval() except +translate_error
         float get_current_loss() except +translate_error
+        vector[pair[string, float]] get_current_losses() except +translate_error
         void check_loss() except +translate_error
         vector[pair[string, double]] get_eval_metrics() except +translate_error
         CppLearningRateScheduler& learning_rate_scheduler()

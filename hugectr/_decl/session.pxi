@@ -67,6 +67,12 @@ cdef class Session:
             loss = self._it.get_current_loss()
         return loss
 
+    def get_current_losses(self):
+        cdef vector[pair[string, float]] losses
+        with nogil:
+            losses = self._it.get_current_losses()
+        return [(item.first, item.second) for item in losses]
+
     def check_loss(self):
         with nogil:
             self._it.check_loss()

@@ -167,9 +167,13 @@ cdef extern from "core/cpp/model/spec.hpp" namespace "hugectr" nogil:
         cbool use_cuda_graph
         double loss_scale
         CppTensorScalarType compute_dtype
+    cdef cppclass CppLabelInput "hugectr::LabelInput":
+        string name
+        size_t dim
     cdef cppclass CppInputSpec "hugectr::InputSpec":
-        string label_name, dense_name
+        string label_name, dense_name, group_name
         size_t label_dim, dense_dim
+        vector[CppLabelInput] labels
         vector[CppSparseInput] sparse
     cdef cppclass CppSparseEmbeddingSpec "hugectr::SparseEmbeddingSpec":
         CppSparseEmbeddingSpec()

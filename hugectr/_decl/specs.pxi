@@ -194,10 +194,15 @@ cdef CppInputSpec _input_spec(fields) except *:
     f = _Fields("input", fields)
     cdef CppInputSpec i
     cdef CppSparseInput sparse
+    cdef CppLabelInput label
     i.label_name = f.take("label_name", "label")
     i.dense_name = f.take("dense_name", "dense")
     i.label_dim = f.take("label_dim", 1)
     i.dense_dim = f.take("dense_dim", 0)
+    i.group_name = f.take("group_name", "")
+    for name, dim in f.take("labels", []):
+        label.name, label.dim = name, dim
+        i.labels.push_back(label)
     for entry in f.take("sparse", []):
         g = _Fields("input.sparse", entry)
         sparse.top_name = g.take("top_name", "")

@@ -11,7 +11,16 @@ from hugectr.base.arguments import check_choice, check_float, check_str
 from hugectr.base.errors import InvalidArgument, did_you_mean
 
 #: Metrics of which more is better, or less; of others (Calibration: 1 is) nobody knows.
-_MODES = {"AUC": "max", "AverageLoss": "min", "LogLoss": "min"}
+_MODES = {
+    "AUC": "max",
+    "AverageLoss": "min",
+    "GAUC": "max",
+    "HitRate": "max",
+    "LogLoss": "min",
+    "MSE": "min",
+    "NDCG": "max",
+    "SMAPE": "min",
+}
 #: What users call the evaluation's loss.
 _ALIASES = {"loss": "AverageLoss"}
 
@@ -43,9 +52,14 @@ class Better:
         return gain > self.min_delta
 
 
+def _kind(metric: str) -> str:
+    """The metric that a task's is one of: ``"AUC_click"`` is an ``"AUC"``."""
+    return metric.partition("_")[0]
+
+
 def better_of(metric: str) -> Better | None:
     """How a metric is compared if nobody says; None: not known."""
-    return Better(metric, _MODES[metric]) if metric in _MODES else None
+    return Better(metric, _MODES[_kind(metric)]) if _kind(metric) in _MODES else None
 
 
 def checked_better(where: str, metric: str, mode: str, min_delta: float) -> Better:
@@ -71,12 +85,12 @@ def checked_better(where: str, metric: str, mode: str, min_delta: float) -> Bett
     check_choice(f"{where}: mode", mode, ("auto", "max", "min"))
     delta = check_float(f"{where}: min_delta", min_delta, 0.0)
     if mode == "auto":
-        if name not in _MODES:
+        if _kind(name) not in _MODES:
             raise InvalidArgument(
                 f'{where}: mode="auto" does not know whether more or less of {name!r} is better: '
                 'say mode="max" or mode="min"'
             )
-        mode = _MODES[name]
+        mode = _MODES[_kind(name)]
     return Better(name, mode, delta)
 
 
@@ -93,9 +107,9 @@ def check_evaluated(where: str, metric: str, metrics: Sequence[str], evaluates: 
             f"{where}: this fit never evaluates: it needs an eval_source, eval_interval > 0 (or "
             '"epoch") and max_eval_batches > 0'
         )
-    if metric not in metrics:
+    if _kind(metric) not in metrics:
         near = did_you_mean(metric, metrics)
         raise InvalidArgument(
             f"{where}: metric is {metric!r}; this model evaluates {', '.join(metrics)}{near}. "
-            f"CreateSolver(metrics_spec={{hugectr.MetricsType.{metric}: 0, ...}}) adds one"
+            f"CreateSolver(metrics_spec={{hugectr.MetricsType.{_kind(metric)}: 0, ...}}) adds one"
         )

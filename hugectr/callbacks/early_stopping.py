@@ -26,7 +26,7 @@ class EarlyStopping(Callback):
     min_delta : float
         What counts as a gain: more than this.
     mode : {"auto", "max", "min"}
-        What is better; "auto" knows it of AUC, AverageLoss and LogLoss.
+        What is better; "auto" knows it of all metrics but Calibration.
     restore_best : bool
         Give the model the weights, rows and optimizer states of its best evaluation when the fit
         ends, whatever ended it but an error. Until then a copy of them is in host memory, in every

@@ -48,7 +48,7 @@ def description_of(model: Described) -> Description:
     if kind == "float16":
         scaling = "dynamic" if solver.dynamic_loss_scaling else float(solver.scaler)
     found = {
-        "label": {"name": inputs.label_name, "dim": inputs.label_dim},
+        "label": _label(inputs),
         "dense": {"name": inputs.dense_name, "dim": inputs.dense_dim},
         "keys": "int64" if solver.i64_input_key else "uint32",
         "precision": kind,
@@ -73,6 +73,13 @@ def description_of(model: Described) -> Description:
     }
     plain: Description = json.loads(json.dumps(found))  # as it comes back from a file
     return plain
+
+
+def _label(inputs: Input) -> dict[str, Any]:
+    """The one label, or all of them."""
+    if len(inputs.label_names) == 1:
+        return {"name": inputs.label_name, "dim": inputs.label_dim}
+    return {"name": inputs.label_names, "dim": inputs.label_dims, "group": inputs.group_name}
 
 
 def _optimizer(params: OptParamsPy, of_rows: bool) -> dict[str, Any]:

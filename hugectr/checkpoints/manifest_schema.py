@@ -48,11 +48,12 @@ _OPTIMIZER = mapping(text(), _LEAF)
 #: What callbacks of fit() keep: plain values by name, by callback.
 CALLBACKS = mapping(_NAME, mapping(_NAME, _LEAF))
 _INPUT = record({"name": text(), "dim": integer()})
+_LABELS = record({"name": list_of(text()), "dim": list_of(integer()), "group": text()})
 
 #: What ``description.description_of`` returns.
 _DESCRIPTION = record(
     {
-        "label": _INPUT,
+        "label": any_of(_INPUT, _LABELS),
         "dense": _INPUT,
         "keys": one_of("uint32", "int64"),
         "precision": one_of("float32", "float16", "bfloat16"),

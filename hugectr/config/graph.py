@@ -32,7 +32,13 @@ def _data_entry(inputs: Input, reader: DataReaderParams | None) -> dict[str, Any
         if reader.on_bad_data == "skip":
             entry |= {"on_bad_data": "skip", "max_bad_share": reader.max_bad_share}
         entry["check"] = "Sum" if reader.check_type is Check_t.Sum else "None"
-    entry["label"] = {"top": inputs.label_name, "label_dim": inputs.label_dim}
+    labels = [
+        {"top": name, "label_dim": dim}
+        for name, dim in zip(inputs.label_names, inputs.label_dims, strict=True)
+    ]
+    entry["label"] = labels[0] if len(labels) == 1 else labels
+    if inputs.group_name:
+        entry["group"] = inputs.group_name
     entry["dense"] = {"top": inputs.dense_name, "dense_dim": inputs.dense_dim}
     entry["sparse"] = [
         {

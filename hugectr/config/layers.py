@@ -69,19 +69,25 @@ def _sparse_param(item: JsonObject) -> DataReaderSparseParam:
 
 
 def _input(data: JsonObject, names: TensorNames) -> Input:
-    label, dense = data.object("label"), data.object("dense")
-    label_top, label_dim = label.text("top", empty=False), label.integer("label_dim", minimum=1)
+    dense = data.object("dense")
+    several = isinstance(data.raw("label", None), list)
+    labels = list(data.objects("label")) if several else [data.object("label")]
+    tops, dims = [], []
+    for label in labels:
+        tops.append(label.text("top", empty=False))
+        dims.append(label.integer("label_dim", minimum=1))
+        names.define(label.where("top"), tops[-1])
+        label.finish()
+    group = data.text("group", "")
     dense_top, dense_dim = dense.text("top", empty=False), dense.integer("dense_dim", minimum=0)
-    names.define(label.where("top"), label_top)
     names.define(dense.where("top"), dense_top)
-    label.finish()
     dense.finish()
     sparse = []
     for item in data.objects("sparse", optional=True):
         param = _sparse_param(item)
         names.define(item.where("top"), param.top_name, sparse=True)
         sparse.append(param)
-    return Input(label_dim, label_top, dense_dim, dense_top, sparse)
+    return Input(dims, tops, dense_dim, dense_top, sparse, group_name=group)
 
 
 def _reader(data: JsonObject) -> DataReaderParams | None:

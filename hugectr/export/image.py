@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from hugectr._core import losses as losses_of_core
 from hugectr.base.errors import InvalidArgument
 from hugectr.export.layers import Layer, write_layer
 from hugectr.export.program import Array, Program, Shape
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
     from hugectr.spec.embedding import SparseEmbedding
     from hugectr.spec.reader import Input
 
-#: Of a loss: what makes its logit a probability.
-_PROBABILITY = {"BinaryCrossEntropyLoss": "sigmoid"}
+#: What the core says of each loss.
+LOSSES = losses_of_core()
 #: Key of an element that is not there, where samples have less than the most keys.
 PADDING = -1
 
@@ -213,7 +214,10 @@ def image_of(model: Exportable) -> ModelImage:
         raise InvalidArgument(
             "export: the model has no loss, so that nothing says what it predicts"
         )
-    loss = losses[-1]
+    if len(losses) > 1:
+        several = ", ".join(repr(loss["tops"][0]) for loss in losses)
+        raise InvalidArgument(f"export: the model has several losses, {several}; one is written")
+    loss = losses[0]
     logit = loss["bottoms"][0]
     needed, names = _needed([layer for layer in layers if layer not in losses], logit)
 
@@ -247,10 +251,10 @@ def image_of(model: Exportable) -> ModelImage:
             )
         )
     probability = None
-    if op := _PROBABILITY.get(loss["type"]):
+    if LOSSES[loss["type"]]["prediction"] == "sigmoid":
         taken: Any = {*program.shapes, *keys}
         probability = "probability" if "probability" not in taken else "probability of the loss"
-        program.emit(op, probability, program.shapes[logit], logit)
+        program.emit("sigmoid", probability, program.shapes[logit], logit)
     return ModelImage(
         program, str(dense) if dense in names else None, logit, probability, tuple(tables)
     )

@@ -10,6 +10,7 @@ from hugectr.base import log
 from hugectr.data.arrays import MemoryDataset
 from hugectr.data.table_dataset import TableDataset
 from hugectr.model.fit_settings import FULL, SHORT, FitSettings
+from hugectr.spec.metrics import values_of_parts
 
 if TYPE_CHECKING:
     from hugectr.model.model import Model
@@ -135,9 +136,14 @@ class FullLines(QuietLines):
     def evaluation(
         self, step: int, values: Mapping[str, float], batches: int, seconds: float
     ) -> None:
-        """A line a metric, and the time."""
+        """A line a metric, and the time. The AUC of several tasks is one line."""
+        tasks = values_of_parts("AUC", values)
         for name, value in values.items():
-            log.info(f"Evaluation, {name}: {value:g}")
+            if name == "AUC" and tasks:
+                each = ", ".join(f"{one:g}" for one in tasks)
+                log.info(f"Evaluation, AUC: {{{each}}}, macro-averaging AUC: {value:g}")
+            elif not name.startswith("AUC_"):
+                log.info(f"Evaluation, {name}: {value:g}")
         log.info(f"Eval Time for {batches} iters: {seconds:g}s")
 
     def target(self, auc: float, iteration: int, epoch: int, seconds: float) -> None:

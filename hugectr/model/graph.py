@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from hugectr import _core, processes
 from hugectr._core import Turn
 from hugectr.base import log
+from hugectr.base.arguments import check_names
 from hugectr.base.errors import InvalidArgument, rejected
 from hugectr.config.graph import read_graph, write_graph
 from hugectr.config.layers import ParsedLayers
@@ -19,6 +21,10 @@ from hugectr.spec.optimizer import OptParamsPy
 from hugectr.spec.reader import DataReaderParams, Input
 from hugectr.spec.solver import Solver
 from hugectr.spec.tensor_names import TensorNames
+
+
+def _label_of(loss: DenseLayer) -> str:
+    return loss.bottom_names[1] if len(loss.bottom_names) > 1 else ""
 
 
 class Graph:
@@ -112,7 +118,7 @@ class Graph:
                 self._names.read(where + "bottom_names", name)
             for name in part.top_names:
                 self._names.define(where + "top_names", name)
-            self.dense_layers.append(part)
+            self.dense_layers.append(self._weighted(part))
         elif isinstance(part, GroupDenseLayer):
             for layer in part.layers:
                 self.add(layer)
@@ -123,18 +129,43 @@ class Graph:
     def _add_input(self, part: Input) -> None:
         if self.input is not None:
             raise InvalidArgument("Model.add: the model has an Input already")
-        self._names.define("Input: label_name", part.label_name)
+        for name in part.label_names:
+            self._names.define("Input: label_name", name)
         self._names.define("Input: dense_name", part.dense_name)
         for param in part.sparse:
             self._names.define("Input: top_name", param.top_name, sparse=True)
         self.input = part
 
-    def compile(self) -> None:
-        """Build the model on its devices; nothing can be added after."""
+    def _weighted(self, layer: DenseLayer) -> DenseLayer:
+        """A loss with the weight of its label, unless it has one of its own."""
+        assert self.input is not None, "checked by the caller"
+        if not layer.is_loss or "loss_weight" in layer.parameters:
+            return layer
+        weights = dict(zip(self.input.label_names, self.input.label_weights, strict=True))
+        return layer.with_loss_weight(weights.get(_label_of(layer), 1.0))
+
+    def _set_loss_weights(self, names: Sequence[str], weights: Sequence[float]) -> None:
+        where = "Model.compile: loss_names"
+        names = check_names(where, names)
+        if len(names) != len(weights):
+            raise rejected("Model.compile: loss_weights", weights, f"{len(names)}, one a loss")
+        for name, weight in zip(names, weights, strict=True):
+            losses = [layer for layer in self.dense_layers if layer.is_loss]
+            found = [layer for layer in losses if name in (layer.name, _label_of(layer))]
+            if not found:
+                known = sorted({n for layer in losses for n in (layer.name, _label_of(layer))})
+                raise rejected(where, name, f"a loss or its label: {', '.join(known)}")
+            for layer in found:
+                place = self.dense_layers.index(layer)
+                self.dense_layers[place] = layer.with_loss_weight(weight)
+
+    def compile(self, loss_names: Sequence[str] = (), loss_weights: Sequence[float] = ()) -> None:
+        """As ``Model.compile``."""
         if self._session is not None:
             raise InvalidArgument("Model.compile: the model is compiled already")
         if self.input is None:
             raise InvalidArgument("Model.compile: no Input was added")
+        self._set_loss_weights(loss_names, loss_weights)
         if not self.dense_layers or not self.dense_layers[-1].is_loss:
             raise InvalidArgument(
                 "Model.compile: the last layer must be a loss, such as BinaryCrossEntropyLoss"

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -161,9 +162,23 @@ class Model:
     add = handed_on("_graph", Graph.add)
     add_all = handed_on("_graph", Graph.add_all)
 
-    def compile(self) -> None:
-        """Build the model on its devices; nothing can be added after."""
-        self._graph.compile()
+    def compile(self, loss_names: Sequence[str] = (), loss_weights: Sequence[float] = ()) -> None:
+        """Build the model on its devices; nothing can be added after.
+
+        Parameters
+        ----------
+        loss_names : list of str
+            Losses by the name of their layer or of their label, to give them weights.
+        loss_weights : list of float
+            Their parts in the sum that training minimises, instead of ``Input.label_weights`` and
+            ``DenseLayer.loss_weight``.
+
+        Raises
+        ------
+        InvalidArgument
+            A ValueError that names what is missing or wrong.
+        """
+        self._graph.compile(loss_names, loss_weights)
         self._freezing.apply()
 
     summary = handed_on("_graph", Graph.summary)
@@ -185,6 +200,7 @@ class Model:
     eval_batches = handed_on("_training", Training.eval_batches)
     evaluate = handed_on("_training", Training.evaluate)
     get_current_loss = handed_on("_training", Training.get_current_loss)
+    get_current_losses = handed_on("_training", Training.get_current_losses)
     get_eval_metrics = handed_on("_training", Training.get_eval_metrics)
     set_source = handed_on("_training", Training.set_source)
     restart_training_data = handed_on("_training", Training.restart_training_data)

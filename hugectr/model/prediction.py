@@ -43,14 +43,15 @@ class Prediction:
             Rows of every batch, over all devices; the last one is filled up. None: the solver's
             ``batchsize_eval``. With several devices at most the larger of the solver's two.
         output : str
-            "probability": sigmoid of the loss's input. "logit": that input. Else the name of a
-            tensor of the evaluation graph.
+            "probability": the predictions of the loss, sigmoid of its input, softmax of several, or
+            of a regression the value itself. "logit": that input. The name of one of several loss
+            layers: its predictions. Else the name of a tensor of the evaluation graph.
 
         Returns
         -------
         ndarray of float32
-            In the order of the rows, (n,), or (n, ...) where a row has several values. Empty for
-            empty data.
+            In the order of the rows, (n,), or (n, ...) where a row has several values: those of
+            several losses side by side, in the order of the layers. Empty for empty data.
 
         Raises
         ------

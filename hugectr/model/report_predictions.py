@@ -79,8 +79,8 @@ def add_predictions(
 
 def _is_binary(model: Model) -> bool:
     inputs = model.input
-    last = model.dense_layers[-1]
-    is_loss_of_one = last.layer_type is Layer_t.BinaryCrossEntropyLoss
+    losses = [layer for layer in model.dense_layers if layer.is_loss]
+    is_loss_of_one = [one.layer_type for one in losses] == [Layer_t.BinaryCrossEntropyLoss]
     return is_loss_of_one and inputs is not None and inputs.label_dim == 1
 
 

@@ -88,6 +88,13 @@ class Training:
         """
         return self._graph.session.get_current_loss()
 
+    def get_current_losses(self) -> dict[str, float]:
+        """Loss of the last trained batch of each loss layer, by its name.
+
+        Without its weight and the regulariser: ``get_current_loss`` is the weighted sum of all.
+        """
+        return dict(self._graph.session.get_current_losses())
+
     def get_eval_metrics(self) -> list[tuple[str, float]]:
         """Metrics over all eval() calls since this was last called."""
         return self._graph.session.get_eval_metrics()

@@ -117,7 +117,14 @@ def parts_of(where: str, description: Description, device: str, batch_size: int)
         ]
         return Parts(
             solver,
-            Input(label["dim"], label["name"], dense["dim"], dense["name"], sparse),
+            Input(
+                label["dim"],
+                label["name"],
+                dense["dim"],
+                dense["name"],
+                sparse,
+                group_name=label.get("group", ""),
+            ),
             [_embedding(table) for table in description["tables"]],
             [DenseLayer.from_spec(spec) for spec in layer_specs(description)],
             CreateOptimizer(Optimizer_t.SGD),

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from hugectr.base.errors import InvalidArgument, rejected
 from hugectr.data.arrays import MemoryDataset, from_arrays
+from hugectr.interop import to_numpy
 from hugectr.spec.reader import Input
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def _of_arrays(where: str, data: Any, inputs: Input, labels: bool) -> MemoryData
             "(train it on what Schema.encode gives, or set Model.schema)",
         )
     needed = [*([inputs.dense_name] if inputs.dense_dim else []), *names]
-    needed += [inputs.label_name] if labels else []
+    needed += inputs.label_names if labels else []
     missing = [name for name in needed if name not in data]
     if missing:
         raise rejected(f"{where}: arrays", sorted(map(str, data)), f"a dict with {missing}")
@@ -100,8 +101,21 @@ def _of_arrays(where: str, data: Any, inputs: Input, labels: bool) -> MemoryData
     sparse = {name: data[name] for name in names}
     if count == 0:
         return _nothing(inputs)
-    label = data[inputs.label_name] if labels else np.zeros((count, 0), np.float32)
+    label = _labels(data, inputs) if labels else np.zeros((count, 0), np.float32)
     return from_arrays(label, data[inputs.dense_name] if inputs.dense_dim else None, sparse)
+
+
+def _labels(data: Mapping[str, Any], inputs: Input) -> Any:
+    """The labels side by side."""
+    if len(inputs.label_names) == 1:
+        return data[inputs.label_name]
+    columns = []
+    for name, dim in zip(inputs.label_names, inputs.label_dims, strict=True):
+        column = np.asarray(to_numpy(data[name]), np.float32)
+        columns.append(column.reshape(len(column), -1))
+        if columns[-1].shape[1] != dim:
+            raise rejected(f"array {name!r}", column.shape, f"{dim} columns")
+    return np.concatenate(columns, axis=1)
 
 
 def _rows(value: Any, name: str, inputs: Input) -> int:

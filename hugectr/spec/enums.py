@@ -184,8 +184,12 @@ class MetricsType(_NamedEnum):
     AUC = 0
     AverageLoss = 1
     HitRate = 2
+    NDCG = 3
+    SMAPE = 4
     LogLoss = 5
     Calibration = 6
+    GAUC = 7
+    MSE = 8
 
 
 class MetricsRawType(_NamedEnum):
@@ -303,3 +307,5 @@ class Layer_t(_NamedEnum):
     MultiHeadAttention = 42
     Select = 43
     SequenceMask = 44
+    MSELoss = 60
+    HuberLoss = 61

@@ -185,7 +185,14 @@ def check_compute_config(name: str, value: Any) -> DenseLayerComputeConfig:
     return value
 
 
+def _weights(name: str, value: Any) -> list[float]:
+    if isinstance(value, str) or not hasattr(value, "__iter__"):
+        raise rejected(name, value, "a list of numbers, one a label")
+    return [check_float(f"{name}[{i}]", item, 0.0) for i, item in enumerate(value)]
+
+
 _LOSS = (
+    LayerParameter("loss_weight", ("loss_weight",), _not_negative),
     LayerParameter("use_regularizer", (), check_bool),
     _word("regularizer_type", ("regularizer",), Regularizer_t),
     LayerParameter("lambda", ("lambda",), _not_negative),
@@ -301,11 +308,13 @@ LAYER_PARAMETERS: dict[Layer_t, tuple[LayerParameter, ...]] = {
     **{Layer_t[name]: _fields_of(entry) for name, entry in activations().items()},
     **{Layer_t[name]: (*_LOSS, *_fields_of(entry)) for name, entry in losses().items()},
 }
+LAYER_PARAMETERS[Layer_t.MultiCrossEntropyLoss] += (
+    LayerParameter("target_weight_vec", ("target_weight",), _weights),
+)
 
 LOSSES = frozenset(Layer_t[name] for name in losses())
 
 _WAY_OUT = {
-    Layer_t.CrossEntropyLoss: "use BinaryCrossEntropyLoss with one logit",
     Layer_t.ReLUHalf: "use ReLU",
 }
 

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from enum import Enum
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from hugectr.base import log
-from hugectr.base.arguments import check_enum, check_ints, check_names
+from hugectr.base.arguments import check_enum, check_float, check_ints, check_names
 from hugectr.base.catalogue import described
 from hugectr.base.errors import InvalidArgument, did_you_mean, rejected
 from hugectr.spec.enums import (
@@ -62,6 +63,7 @@ DEFAULTS: dict[str, Any] = {
     "out_dim": 0,
     "axis": 1,
     "target_weight_vec": [],
+    "loss_weight": 1.0,
     "use_regularizer": False,
     "regularizer_type": Regularizer_t.L1,
     "lambda": 0.0,
@@ -84,7 +86,7 @@ DEFAULTS: dict[str, Any] = {
 
 
 class DenseLayer:
-    """A layer of the dense network; the loss is the last one added.
+    """A layer of the dense network. Losses read logits, a label and, if given, a weight.
 
     Parameters
     ----------
@@ -142,10 +144,12 @@ class DenseLayer:
         GRU: accepted; how many samples there are follows from the bottom.
     use_regularizer, regularizer_type, lambda
         Losses; ``lambda`` is a word of Python, so pass ``**{"lambda": x}``.
+    loss_weight : float
+        Losses: part of this one in the sum of several, which training minimises.
+    target_weight_vec : list of float
+        MultiCrossEntropyLoss: a factor a label; 1 each when empty.
     elu_alpha : float
         ELU, too.
-    batchsize, SeqLength, vector_size, indices, target_weight_vec
-        Of layer types this version does not have.
 
     Raises
     ------
@@ -198,6 +202,7 @@ class DenseLayer:
         activations: Sequence[Activation_t] = (),
         biases: Sequence[bool] = (),
         compute_config: DenseLayerComputeConfig = DEFAULTS["compute_config"],
+        loss_weight: float = 1.0,
         **more: Any,
     ) -> None:
         values = {name: value for name, value in locals().items() if name in DEFAULTS} | more
@@ -233,8 +238,12 @@ class DenseLayer:
                 unread -= {"leading_dim", "time_step"}
             if values["selected"] and not values["selected_slots"]:
                 raise rejected(f"{where}selected_slots", [], "at least one slot with selected=True")
-        if self.layer_type in LOSSES and not values["use_regularizer"]:
-            unread = {"regularizer_type", "lambda"}
+        if self.layer_type in LOSSES:
+            # What is as if it had not been said is left out: so it is in older files.
+            optional = {*_FIELDS, "loss_weight", "target_weight_vec"}
+            unread = {n for n in optional if values.get(n, DEFAULTS[n]) == DEFAULTS[n]}
+            if not values["use_regularizer"]:
+                unread |= {"regularizer_type", "lambda"}
         return {
             name: parameter.check(where + name, values.get(name, DEFAULTS[name]))
             for name, parameter in read.items()
@@ -250,6 +259,15 @@ class DenseLayer:
     def is_loss(self) -> bool:
         """Whether the layer is a loss."""
         return self.layer_type in LOSSES
+
+    def with_loss_weight(self, weight: float) -> DenseLayer:
+        """The same loss with this weight."""
+        where = f"DenseLayer {self.layer_type.name} {self.name!r}: loss_weight"
+        layer = copy(self)
+        layer.parameters = {**self.parameters, "loss_weight": check_float(where, weight, 0.0)}
+        if layer.parameters["loss_weight"] == DEFAULTS["loss_weight"]:
+            del layer.parameters["loss_weight"]
+        return layer
 
     def to_spec(self) -> LayerSpec:
         """The layer as the core reads it."""

@@ -60,6 +60,11 @@ def parse_metric(name: str, text: Any) -> tuple[MetricsType, float]:
     return by_name[word], threshold
 
 
+def values_of_parts(name: str, values: Mapping[str, float]) -> list[float]:
+    """What a metric is of each task, or AverageLoss of each loss; empty where there is one."""
+    return [value for part, value in values.items() if part.startswith(f"{name}_")]
+
+
 def target_reached(
     metrics_spec: Mapping[MetricsType, float], values: Mapping[str, float]
 ) -> float | None:

@@ -14,6 +14,7 @@ from hugectr.base.arguments import (
     check_float,
     check_int,
     check_ints,
+    check_names,
     check_str,
 )
 from hugectr.base.errors import InvalidArgument, rejected
@@ -285,10 +286,10 @@ class Input:
 
     Parameters
     ----------
-    label_dim : int
-        Labels of a sample.
-    label_name : str
-        Name of the label tensor, (batch, label_dim).
+    label_dim : int or list of int
+        Labels of a sample; of several label tensors the columns of each.
+    label_name : str or list of str
+        Name of the label tensor, (batch, label_dim); or of each.
     dense_dim : int
         Dense features of a sample, possibly 0.
     dense_name : str
@@ -297,20 +298,47 @@ class Input:
         The sparse inputs in the order of the data.
     sparse_names : list of str
         v3.0 form: names of the sparse inputs.
+    label_dims, label_names : list
+        The same as lists for label_dim and label_name: the columns of the data's labels, in their
+        order.
+    label_weights : list of float
+        What the loss of each label counts in the sum; 1 each unless given. Needs several labels.
+    group_name : str
+        The label of one column whose values are the groups, such as users, that
+        ``MetricsType.GAUC`` ranks within: whole numbers up to 16,777,216 are told apart.
+
+    Attributes
+    ----------
+    label_dims, label_names : list
+        Of all label tensors; ``label_dim`` is the sum, ``label_name`` the first name.
+    label_weights : list of float
+        One a label tensor.
     """
 
     def __init__(
         self,
-        label_dim: int,
-        label_name: str,
-        dense_dim: int,
-        dense_name: str,
-        data_reader_sparse_param_array: Sequence[DataReaderSparseParam],
+        label_dim: int | Sequence[int] | None = None,
+        label_name: str | Sequence[str] | None = None,
+        dense_dim: int = 0,
+        dense_name: str = "dense",
+        data_reader_sparse_param_array: Sequence[DataReaderSparseParam] = (),
         sparse_names: Sequence[str] | None = None,
+        *,
+        label_dims: Sequence[int] | None = None,
+        label_names: Sequence[str] | None = None,
+        label_weights: Sequence[float] | None = None,
+        group_name: str = "",
     ) -> None:
         where = "Input: "
-        self.label_dim = check_int(where + "label_dim", label_dim, 1)
-        self.label_name = check_str(where + "label_name", label_name, empty=False)
+        self._set_labels(
+            where,
+            label_dim if label_dims is None else label_dims,
+            label_name if label_names is None else label_names,
+            label_weights,
+        )
+        self.group_name = check_str(where + "group_name", group_name)
+        if group_name and group_name not in self.label_names:
+            raise rejected(where + "group_name", group_name, f"one of {self.label_names}")
         self.dense_dim = check_int(where + "dense_dim", dense_dim, 0)
         self.dense_name = check_str(where + "dense_name", dense_name, empty=False)
         self.sparse = list(data_reader_sparse_param_array)
@@ -326,12 +354,32 @@ class Input:
         for i, param in enumerate(self.sparse):
             if not param.top_name:
                 raise rejected(f"{where}top_name of sparse input {i}", "", "a non-empty string")
-        names = [self.label_name, self.dense_name, *(param.top_name for param in self.sparse)]
+        names = [*self.label_names, self.dense_name, *(param.top_name for param in self.sparse)]
         for name in names:
             if names.count(name) > 1:
                 raise InvalidArgument(
                     f"{where}two parts are called {name!r}: give each its own name"
                 )
+
+    def _set_labels(self, where: str, dims: Any, names: Any, weights: Any) -> None:
+        if isinstance(names, str) or isinstance(dims, int):
+            dims = [check_int(where + "label_dim", dims, 1)]
+            names = [check_str(where + "label_name", names, empty=False)]
+        elif dims is None or names is None:
+            raise rejected(where + "label_dims, label_names", (dims, names), "one of each a label")
+        self.label_dims = check_ints(where + "label_dims", dims, 1)
+        self.label_names = check_names(where + "label_names", names)
+        if not self.label_names or len(self.label_dims) != len(self.label_names):
+            allowed = f"{len(self.label_names) or 'at least 1'}, as there are label_names"
+            raise rejected(where + "label_dims", self.label_dims, allowed)
+        if weights is None:
+            weights = [1.0] * len(self.label_names)
+        self.label_weights = [check_float(where + "label_weights", w, 0.0) for w in weights]
+        if len(self.label_weights) != len(self.label_names):
+            allowed = f"{len(self.label_names)} numbers, one a label"
+            raise rejected(where + "label_weights", weights, allowed)
+        self.label_dim = sum(self.label_dims)
+        self.label_name = self.label_names[0]
 
     def sparse_param(self, top_name: str) -> DataReaderSparseParam | None:
         """The sparse input of that name."""
@@ -376,10 +424,14 @@ class Input:
 
     def to_spec(self) -> InputSpec:
         """The input as the core reads it."""
-        return {
+        spec: InputSpec = {
             "label_name": self.label_name,
             "dense_name": self.dense_name,
             "label_dim": self.label_dim,
             "dense_dim": self.dense_dim,
             "sparse": [param.to_spec() for param in self.sparse],
+            "group_name": self.group_name,
         }
+        if len(self.label_names) > 1:
+            spec["labels"] = list(zip(self.label_names, self.label_dims, strict=True))
+        return spec

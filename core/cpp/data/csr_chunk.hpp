@@ -33,7 +33,7 @@ struct InputLayout {
   std::size_t dense_dim = 0;
   bool i64_keys = false;  ///< keys are int64, else uint32
   std::vector<SparseInput> sparse;
-  LabelRange labels{};  ///< what the model's loss takes
+  std::vector<LabelRange> labels;  ///< what the model's losses take, a label column each; or none
 
   std::size_t total_slots() const;
   /// Throws InvalidArgument naming the sparse input when slot_num and nnz_per_slot do not fit.

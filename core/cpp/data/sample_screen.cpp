@@ -28,10 +28,12 @@ bool all_finite(const float* values, std::size_t count) {
   return most < 0x7f800000u;
 }
 
-bool all_taken(const LabelRange& labels, const float* values, std::size_t count) {
+/// Of a column of `count` samples, `step` values apart.
+bool all_taken(const LabelRange& labels, const float* values, std::size_t count,
+               std::size_t step) {
   const float least = labels.least, most = labels.most;
   unsigned outside = 0;
-  for (std::size_t i = 0; i < count; ++i) {
+  for (std::size_t i = 0; i < count * step; i += step) {
     outside |= values[i] >= least && values[i] <= most ? 0u : 1u;  // false for what is no number
   }
   return outside == 0;
@@ -50,7 +52,9 @@ class Screen {
       : layout_(layout), keys_(keys), chunk_(chunk) {}
 
   bool all_good(std::size_t at, std::size_t count) const {
-    if (!all_taken(layout_.labels, label(at), count * layout_.label_dim)) return false;
+    for (std::size_t k = 0; k < layout_.label_dim; ++k) {
+      if (!all_taken(range(k), label(at) + k, count, layout_.label_dim)) return false;
+    }
     if (!all_finite(dense(at), count * layout_.dense_dim)) return false;
     for (std::size_t i = 0; keys_ && i < layout_.sparse.size(); ++i) {
       const offset_t* rows = rows_of(i, at);
@@ -67,8 +71,8 @@ class Screen {
   std::optional<BadValue> bad_value(std::size_t sample) const {
     for (std::size_t k = 0; k < layout_.label_dim; ++k) {
       const float value = label(sample)[k];
-      if (layout_.labels.has(value)) continue;
-      const LabelRange& range = layout_.labels;
+      const LabelRange& range = this->range(k);
+      if (range.has(value)) continue;
       return BadValue{.part = BadValue::Part::Label,
                       .index = k,
                       .found = concat(value),
@@ -116,6 +120,10 @@ class Screen {
  private:
   static constexpr const char* kFinite = "; it must be a finite number";
 
+  const LabelRange& range(std::size_t k) const {
+    static const LabelRange any;
+    return k < layout_.labels.size() ? layout_.labels[k] : any;
+  }
   float* label(std::size_t sample) const {
     return chunk_.label.as<float>() + sample * layout_.label_dim;
   }

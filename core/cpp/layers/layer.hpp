@@ -12,6 +12,7 @@
 #include "core/cpp/base/export.hpp"
 #include "core/cpp/base/label_range.hpp"
 #include "core/cpp/layers/layer_spec.hpp"
+#include "core/cpp/layers/loss_outputs.hpp"
 #include "core/cpp/schedule/step_schedule.hpp"
 
 /// How a dense layer is written. A layer never runs anything and never sees a device: build()
@@ -44,6 +45,8 @@ struct BuildInfo {
   std::uint64_t seed = 0;
   /// What ops that take 16 bits compute in; float32 without mixed precision.
   TensorScalarType compute_dtype = TensorScalarType::Float32;
+  /// Each loss has a tensor of its own, and the network adds them up; else the one loss is kLoss.
+  bool sums_losses = false;
 };
 
 /// Names under which every schedule has these External tensors.
@@ -137,6 +140,8 @@ class HCTR_API Layer {
   virtual bool is_loss() const { return false; }
   /// The labels a loss is defined for: what readers hold the data to.
   virtual LabelRange labels() const { return {}; }
+  /// What a loss reads and makes, after forward(); null of other layers.
+  virtual const LossOutputs* loss_outputs() const { return nullptr; }
 
  protected:
   /// bottoms/tops counts as asked (max 0 = any number), else InvalidArgument.

@@ -22,6 +22,9 @@ const std::vector<LayerFactory>& layer_registry();
 std::vector<LayerFactory> activation_layers();
 /// One for each entry of the catalogue in core/cpp/losses.
 std::vector<LayerFactory> loss_layers();
+/// `loss_weight` of a loss: its part in what training minimises. Throws InvalidArgument when it is
+/// negative or no number.
+double loss_weight(const DenseLayerSpec& spec);
 
 std::unique_ptr<Layer> make_add(const DenseLayerSpec& spec);
 std::unique_ptr<Layer> make_batch_norm(const DenseLayerSpec& spec);

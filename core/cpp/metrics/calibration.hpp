@@ -12,6 +12,7 @@ struct Calibration : Fields<> {
       "mean prediction / mean label: above 1 where the model promises too much; infinite when no "
       "label is positive";
   static constexpr std::size_t kSums = 2;
+  static constexpr bool kNeedsProbability = true;
 
   HCTR_HD void add(float score, float label, float weight, double* sums) const {
     sums[0] += static_cast<double>(weight) * static_cast<double>(sigmoid(score));

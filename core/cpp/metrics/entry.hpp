@@ -14,8 +14,12 @@
 ///   static constexpr const char* kDoc;   // one line
 ///
 /// and is of one of three kinds, by what it adds up. A sample is its score (the logit: the log-odds
-/// that the label is 1), its label and its weight. Padding and skipped samples, of weight 0, are
-/// left out.
+/// that the label is 1, or of a regression the value), its label and its weight. Padding and
+/// skipped samples, of weight 0, are left out.
+///
+///   static constexpr bool kOfPredictions = true;  // scores are what the loss predicts by them
+///   static constexpr bool kNeedsProbability = true;  // not of a regression
+///   static constexpr bool kTakesGroups = true;  // of all samples: they have groups
 ///
 /// Sums over samples, on the devices; merged by adding up:
 ///   static constexpr const char* kOp;           // stem of its op: "log_loss" makes log_loss_sums
@@ -36,6 +40,7 @@ namespace hugectr {
 /// Scores, labels and weights of n samples: (n) float32 each, contiguous, on one device.
 struct SampleArrays {
   TensorRef scores, labels, weights;
+  TensorRef groups{};  ///< empty unless the metric takes them
 };
 
 /// Sums over samples.
@@ -59,5 +64,12 @@ template <class Entry>
 concept KeepsSamples = requires(const SampleArrays& samples, const TensorRef& value) {
   { Entry::value(samples, value) } -> std::same_as<AnyOp>;
 };
+
+template <class Entry>
+concept OfPredictions = requires { requires Entry::kOfPredictions; };
+template <class Entry>
+concept NeedsProbability = requires { requires Entry::kNeedsProbability; };
+template <class Entry>
+concept TakesGroups = requires { requires Entry::kTakesGroups; };
 
 }  // namespace hugectr

@@ -21,9 +21,9 @@ template <SumsSamples Entry>
 class Metric<Entry> final : public IMetric {
  public:
   explicit Metric(std::size_t devices) : sums_(Entry::kSums, devices) {}
-  const char* name() const override { return Entry::kName; }
   void add(GPUResource& gpu, const EvalRows& rows) override {
-    run(gpu.compute_context(), SampleSums<Entry>{.scores = rows.scores,
+    const TensorRef& scores = OfPredictions<Entry> ? rows.predictions : rows.scores;
+    run(gpu.compute_context(), SampleSums<Entry>{.scores = scores,
                                                  .labels = rows.labels,
                                                  .weights = rows.weights,
                                                  .sums = sums_.of(gpu),
@@ -42,7 +42,6 @@ template <SumsBatches Entry>
 class Metric<Entry> final : public IMetric {
  public:
   explicit Metric(std::size_t) {}
-  const char* name() const override { return Entry::kName; }
   void add_batch(double loss, double samples) override {
     entry_.add_batch(loss, samples, sums_.data());
   }
@@ -60,8 +59,7 @@ class Metric<Entry> final : public IMetric {
 template <KeepsSamples Entry>
 class Metric<Entry> final : public IMetric {
  public:
-  explicit Metric(std::size_t devices) : samples_(devices) {}
-  const char* name() const override { return Entry::kName; }
+  explicit Metric(std::size_t devices) : samples_(devices, TakesGroups<Entry>) {}
   void add(GPUResource& gpu, const EvalRows& rows) override { samples_.add(gpu, rows); }
   double take(ResourceManager& resources) override {
     double value = std::numeric_limits<double>::quiet_NaN();
@@ -84,12 +82,41 @@ class Metric<Entry> final : public IMetric {
 
 }  // namespace
 
-EvalMetrics::EvalMetrics(const std::vector<std::string>& names, std::size_t devices) {
+template <class Entry>
+EvalMetrics::Reported EvalMetrics::make(std::size_t devices, const EvalSubject& subject) const {
+  Reported made{.name = Entry::kName};
+  if constexpr (SumsBatches<Entry>) {
+    made.of_batches = true;
+    made.parts = {made.name};
+    if (subject.losses.size() > 1) {
+      for (const std::string& loss : subject.losses) made.parts.push_back(made.name + "_" + loss);
+    }
+  } else {
+    for (std::size_t task = 0; task < subject.tasks.size(); ++task) {
+      const EvalTask& of = subject.tasks[task];
+      if (NeedsProbability<Entry> && of.prediction == Prediction::Identity) continue;
+      made.tasks.push_back(task);
+      made.parts.push_back(subject.tasks.size() == 1 ? made.name : made.name + "_" + of.name);
+    }
+    HCTR_CHECK(!made.parts.empty(), "solver.metrics: found '", made.name, "', but no loss of the ",
+               "model has what it is made of: ",
+               NeedsProbability<Entry> ? "the probability of a label" : "one prediction a label");
+    HCTR_CHECK(subject.has_groups || !TakesGroups<Entry>, "solver.metrics: found '", made.name,
+               "', but the Input has no group_name: the label whose values are the groups");
+  }
+  for (std::size_t i = 0; i < made.parts.size(); ++i) {
+    made.metrics.push_back(std::make_unique<Metric<Entry>>(devices));
+  }
+  return made;
+}
+
+EvalMetrics::EvalMetrics(const std::vector<std::string>& names, std::size_t devices,
+                         const EvalSubject& subject) {
   std::vector<std::string> known;
   for_each_entry<Metrics>([&]<class Entry>(const Entry&) {
     known.emplace_back(Entry::kName);
     if (std::ranges::find(names, known.back()) != names.end()) {
-      metrics_.push_back(std::make_unique<Metric<Entry>>(devices));
+      metrics_.push_back(make<Entry>(devices, subject));
     }
   });
   for (const std::string& name : names) {
@@ -100,17 +127,35 @@ EvalMetrics::EvalMetrics(const std::vector<std::string>& names, std::size_t devi
   }
 }
 
-void EvalMetrics::add(GPUResource& gpu, const EvalRows& rows) {
-  for (const auto& metric : metrics_) metric->add(gpu, rows);
+void EvalMetrics::add(GPUResource& gpu, const EvalRows& rows, std::size_t task) {
+  for (const Reported& metric : metrics_) {
+    for (std::size_t i = 0; i < metric.tasks.size(); ++i) {
+      if (metric.tasks[i] == task) metric.metrics[i]->add(gpu, rows);
+    }
+  }
 }
 
-void EvalMetrics::add_batch(double loss, double samples) {
-  for (const auto& metric : metrics_) metric->add_batch(loss, samples);
+void EvalMetrics::add_batch(const std::vector<double>& losses, double samples) {
+  for (const Reported& metric : metrics_) {
+    for (std::size_t i = 0; metric.of_batches && i < metric.metrics.size(); ++i) {
+      metric.metrics[i]->add_batch(losses.at(i), samples);
+    }
+  }
 }
 
 std::vector<std::pair<std::string, double>> EvalMetrics::take(ResourceManager& resources) {
   std::vector<std::pair<std::string, double>> values;
-  for (const auto& metric : metrics_) values.emplace_back(metric->name(), metric->take(resources));
+  for (const Reported& metric : metrics_) {
+    const std::size_t place = values.size();
+    double sum = 0.0;
+    for (std::size_t i = 0; i < metric.parts.size(); ++i) {
+      values.emplace_back(metric.parts[i], metric.metrics[i]->take(resources));
+      sum += values.back().second;
+    }
+    if (metric.parts.front() == metric.name) continue;
+    const auto count = static_cast<double>(metric.parts.size());
+    values.emplace(values.begin() + static_cast<std::ptrdiff_t>(place), metric.name, sum / count);
+  }
   return values;
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/cpp/losses/prediction.hpp"
 #include "core/cpp/metrics/eval_rows.hpp"
 
 namespace hugectr {
@@ -14,7 +15,6 @@ namespace hugectr {
 class IMetric {
  public:
   virtual ~IMetric() = default;
-  virtual const char* name() const = 0;
   /// One device's rows of a batch, in order of its compute stream; a thread a device.
   virtual void add(GPUResource&, const EvalRows&) {}
   /// The mean loss of a whole batch, over all devices of the job, and the samples it is the mean
@@ -25,19 +25,50 @@ class IMetric {
   virtual double take(ResourceManager& resources) = 0;
 };
 
-/// The metrics that an evaluation reports.
+/// One prediction a sample, with a label of its own.
+struct EvalTask {
+  std::string name;  ///< of its values, where there are several tasks
+  Prediction prediction = Prediction::Sigmoid;
+};
+
+/// What of a model metrics are made of.
+struct EvalSubject {
+  std::vector<EvalTask> tasks{EvalTask{}};
+  std::vector<std::string> losses{""};  ///< names
+  bool has_groups = false;              ///< rows have groups
+};
+
+/// The metrics that an evaluation reports. One of samples has a value a task. Of several tasks it
+/// is called "<metric>_<task>", and "<metric>" is their mean; of several losses "<metric>_<loss>",
+/// and "<metric>" is that of their weighted sum.
 class HCTR_API EvalMetrics {
  public:
   /// Metrics by name, each once and in the order of the catalogue. `devices`: of this process.
-  /// Throws InvalidArgument for a name that is not in the catalogue.
-  EvalMetrics(const std::vector<std::string>& names, std::size_t devices);
+  /// Throws InvalidArgument for a name that is not in the catalogue, or when no task has what the
+  /// metric is made of.
+  EvalMetrics(const std::vector<std::string>& names, std::size_t devices,
+              const EvalSubject& subject = {});
 
-  void add(GPUResource& gpu, const EvalRows& rows);
-  void add_batch(double loss, double samples);
+  /// A device's rows of task number `task`.
+  void add(GPUResource& gpu, const EvalRows& rows, std::size_t task = 0);
+  /// Mean losses of a batch: of the weighted sum, then, of several losses, of each.
+  void add_batch(const std::vector<double>& losses, double samples);
+  void add_batch(double loss, double samples) { add_batch(std::vector<double>{loss}, samples); }
   std::vector<std::pair<std::string, double>> take(ResourceManager& resources);
 
  private:
-  std::vector<std::unique_ptr<IMetric>> metrics_;
+  /// One of the catalogue for everything that it has a value of.
+  struct Reported {
+    std::string name;
+    bool of_batches = false;
+    std::vector<std::string> parts;  ///< names of values
+    std::vector<std::size_t> tasks;  ///< a part each, of one of samples
+    std::vector<std::unique_ptr<IMetric>> metrics;
+  };
+  template <class Entry>
+  Reported make(std::size_t devices, const EvalSubject& subject) const;
+
+  std::vector<Reported> metrics_;
 };
 
 }  // namespace hugectr

@@ -35,8 +35,14 @@ TensorRef KeptSamples::Block::part(std::size_t k, std::size_t first, std::size_t
   return ref;
 }
 
-KeptSamples::Block KeptSamples::make_block(GPUResource& gpu, std::size_t capacity) {
-  return {.values = metric_tensor<float>(gpu, {3, capacity}, "samples")};
+SampleArrays KeptSamples::Block::arrays() const {
+  SampleArrays arrays{part(0, 0, used), part(1, 0, used), part(2, 0, used)};
+  if (values.get_dimensions()[0] > 3) arrays.groups = part(3, 0, used);
+  return arrays;
+}
+
+KeptSamples::Block KeptSamples::make_block(GPUResource& gpu, std::size_t capacity) const {
+  return {.values = metric_tensor<float>(gpu, {arrays_, capacity}, "samples")};
 }
 
 void KeptSamples::add(GPUResource& gpu, const EvalRows& rows) {
@@ -48,8 +54,8 @@ void KeptSamples::add(GPUResource& gpu, const EvalRows& rows) {
   }
   Block& block = blocks.back();
   const OpContext context = gpu.compute_context();
-  const TensorRef from[] = {rows.scores, rows.labels, rows.weights};
-  for (std::size_t k = 0; k < 3; ++k) {
+  const TensorRef from[] = {rows.scores, rows.labels, rows.weights, rows.groups};
+  for (std::size_t k = 0; k < arrays_; ++k) {
     TensorRef to = block.part(k, block.used, count);
     to.shape = from[k].shape;
     run(context, Cast{.x = from[k], .y = to});
@@ -65,7 +71,7 @@ void KeptSamples::join_blocks(GPUResource& gpu) {
   Block whole = make_block(gpu, capacity);
   Stream& stream = gpu.compute_stream();
   for (const Block& block : blocks) {
-    for (std::size_t k = 0; k < 3; ++k) {
+    for (std::size_t k = 0; k < arrays_; ++k) {
       const TensorRef from = block.part(k, 0, block.used);
       stream.copy(whole.part(k, whole.used, block.used).data, from.data, from.size_in_bytes());
     }
@@ -77,11 +83,11 @@ void KeptSamples::join_blocks(GPUResource& gpu) {
 }
 
 KeptSamples::HostArrays KeptSamples::on_host(ResourceManager& resources) const {
-  HostArrays host;
+  HostArrays host(arrays_);
   for (std::size_t id = 0; id < of_device_.size(); ++id) {
     Stream& stream = resources.get_local_gpu(id).compute_stream();
     for (const Block& block : of_device_[id]) {
-      for (std::size_t k = 0; k < 3; ++k) {
+      for (std::size_t k = 0; k < arrays_; ++k) {
         const std::size_t first = host[k].size();
         host[k].resize(first + block.used);
         const TensorRef from = block.part(k, 0, block.used);
@@ -111,7 +117,7 @@ SampleArrays KeptSamples::gather(ResourceManager& resources) {
   }
   gathered_.used = samples;
   Stream& stream = gpu.compute_stream();
-  for (std::size_t k = 0; k < 3; ++k) {
+  for (std::size_t k = 0; k < arrays_; ++k) {
     const TensorRef to = gathered_.part(k, 0, samples);
     stream.copy(to.data, host[k].data(), to.size_in_bytes());
   }

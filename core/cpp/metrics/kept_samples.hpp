@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <array>
 #include <cstddef>
 #include <vector>
 
@@ -9,11 +8,12 @@
 
 namespace hugectr {
 
-/// Scores, labels and weights of all samples of an evaluation: kept where they are computed, 12
-/// bytes a sample, and put together at its end.
+/// Scores, labels and weights of all samples of an evaluation, and their groups if asked for: kept
+/// where they are computed, 4 bytes each, and put together at its end.
 class KeptSamples {
  public:
-  explicit KeptSamples(std::size_t devices) : of_device_(devices) {}
+  KeptSamples(std::size_t devices, bool groups)
+      : arrays_(groups ? 4 : 3), of_device_(devices) {}
 
   /// Keeps a device's rows, in stream order of its compute stream; a thread a device.
   void add(GPUResource& gpu, const EvalRows& rows);
@@ -27,22 +27,23 @@ class KeptSamples {
  private:
   /// Room for some samples on one device: one array behind the other.
   struct Block {
-    Tensor2<float> values;  ///< (3, capacity)
+    Tensor2<float> values;  ///< (arrays, capacity)
     std::size_t used = 0;
     std::size_t capacity() const {
       return values.allocated() ? values.get_dimensions()[1] : std::size_t{0};
     }
     /// Samples [first, first + count) of array k.
     TensorRef part(std::size_t k, std::size_t first, std::size_t count) const;
-    SampleArrays arrays() const { return {part(0, 0, used), part(1, 0, used), part(2, 0, used)}; }
+    SampleArrays arrays() const;
   };
-  using HostArrays = std::array<std::vector<float>, 3>;
+  using HostArrays = std::vector<std::vector<float>>;
 
-  static Block make_block(GPUResource& gpu, std::size_t capacity);
+  Block make_block(GPUResource& gpu, std::size_t capacity) const;
   HostArrays on_host(ResourceManager& resources) const;
   /// All samples of the first device in one block.
   void join_blocks(GPUResource& gpu);
 
+  std::size_t arrays_;
   std::vector<std::vector<Block>> of_device_;
   Block gathered_;  ///< of several devices, on the first one
 };

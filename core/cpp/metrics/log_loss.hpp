@@ -12,6 +12,7 @@ struct LogLoss : Fields<> {
   static constexpr const char* kDoc =
       "mean of -y log(p) - (1 - y) log(1 - p) with prediction p and label y, whatever the loss";
   static constexpr std::size_t kSums = 2;
+  static constexpr bool kNeedsProbability = true;
 
   HCTR_HD void add(float score, float label, float weight, double* sums) const {
     sums[0] += static_cast<double>(weight) * static_cast<double>(bce_value(score, label));

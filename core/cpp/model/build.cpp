@@ -6,6 +6,7 @@
 
 #include "core/cpp/data/resident_reader.hpp"
 #include "core/cpp/layers/layer.hpp"
+#include "core/cpp/model/label_inputs.hpp"
 #include "core/cpp/ops/loss_scale.hpp"
 
 namespace hugectr {
@@ -124,7 +125,9 @@ std::shared_ptr<const NetworkGraph> make_graph(const SolverSpec& solver, const M
   options.capture = solver.use_cuda_graph;
   const std::size_t b = with_training ? options.local_batch : options.local_batch_eval;
   std::vector<NetworkInput> inputs;
-  inputs.push_back({model.input.label_name, {b, model.input.label_dim}, false, false});
+  for (const LabelInput& label : label_inputs(model.input)) {
+    inputs.push_back({label.name, {b, label.dim}, false, false});
+  }
   if (model.input.dense_dim > 0) {
     inputs.push_back({model.input.dense_name, {b, model.input.dense_dim}, false});
   }

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "core/cpp/model/build.hpp"
+#include "core/cpp/model/label_inputs.hpp"
 
 namespace hugectr {
 
@@ -24,11 +25,31 @@ void check_solver(const SolverSpec& solver) {
              ", must be positive, or 0 for none");
 }
 
+namespace {
+
+void check_labels(const InputSpec& input) {
+  HCTR_CHECK(input.label_dim > 0, "Input: label_dim must be > 0");
+  std::set<std::string> names;
+  std::size_t columns = 0;
+  for (const LabelInput& label : label_inputs(input)) {
+    HCTR_CHECK(!label.name.empty(), "Input: label_name is empty");
+    HCTR_CHECK(names.insert(label.name).second, "Input: two labels are called '", label.name, "'");
+    HCTR_CHECK(label.dim > 0, "Input: label '", label.name, "' has no columns");
+    columns += label.dim;
+    HCTR_CHECK(label.name != input.group_name || label.dim == 1, "Input: group_name: label '",
+               label.name, "' has ", label.dim, " columns, a group is one number");
+  }
+  HCTR_CHECK(columns == input.label_dim, "Input: label_dim is ", input.label_dim,
+             ", but the labels have ", columns, " columns");
+  HCTR_CHECK(input.group_name.empty() || names.contains(input.group_name), "Input: group_name '",
+             input.group_name, "' is not the name of a label");
+}
+
+}  // namespace
+
 void check_model(const ModelSpec& model) {
   const InputSpec& input = model.input;
-  HCTR_CHECK(input.label_dim == 1, "label_dim ", input.label_dim,
-             " is not supported: BinaryCrossEntropyLoss takes one label a sample");
-  HCTR_CHECK(!input.label_name.empty(), "Input: label_name is empty");
+  check_labels(input);
   HCTR_CHECK(input.dense_dim == 0 || !input.dense_name.empty(), "Input: dense_name is empty");
   std::set<std::string> names;
   for (const SparseInput& sparse : input.sparse) {

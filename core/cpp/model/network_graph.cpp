@@ -6,6 +6,10 @@
 #include "core/cpp/base/random.hpp"
 #include "core/cpp/comm/collective_ops.hpp"
 #include "core/cpp/layers/auto_slice.hpp"
+#include "core/cpp/layers/registry.hpp"
+#include "core/cpp/losses/loss_weights.hpp"
+#include "core/cpp/model/label_inputs.hpp"
+#include "core/cpp/ops/concat.hpp"
 #include "core/cpp/ops/dense_update.hpp"
 #include "core/cpp/ops/loops/partial_sums.hpp"
 #include "core/cpp/ops/loss_scale.hpp"
@@ -46,6 +50,18 @@ void keep_unwritten_gradients(StepSchedule& schedule) {
   }
 }
 
+/// One loss of weight 1 is the loss of the network.
+bool sums_losses(const std::vector<std::unique_ptr<Layer>>& layers) {
+  std::size_t count = 0;
+  bool weighted = false;
+  for (const auto& layer : layers) {
+    if (!layer->is_loss()) continue;
+    ++count;
+    weighted |= loss_weight(layer->spec()) != 1.0;
+  }
+  return count > 1 || weighted;
+}
+
 }  // namespace
 
 NetworkGraph::NetworkGraph(const std::vector<NetworkInput>& inputs,
@@ -70,12 +86,15 @@ void NetworkGraph::build(StepSchedule& schedule, bool train) {
   if (train && scales_loss()) {
     schedule.add_tensor(names::kLossScale, {1}, TensorRole::External);
   }
+  std::vector<std::unique_ptr<Layer>> built;
+  for (const DenseLayerSpec& spec : layers_) built.push_back(make_layer(spec));
   LayerBuilder builder(schedule, {.train = train,
                                   .local_batch = batch,
                                   .global_batch = batch * options_.devices,
                                   .devices = options_.devices,
                                   .seed = options_.seed,
-                                  .compute_dtype = options_.compute_dtype});
+                                  .compute_dtype = options_.compute_dtype,
+                                  .sums_losses = sums_losses(built)});
   for (const NetworkInput& input : inputs_) {
     Shape shape = input.shape;
     shape[0] = batch;
@@ -84,17 +103,17 @@ void NetworkGraph::build(StepSchedule& schedule, bool train) {
     schedule.keep(input.name);
     if (!input.needs_gradient) builder.mark_no_gradient(input.name);
   }
-  std::vector<std::unique_ptr<Layer>> built;
-  for (const DenseLayerSpec& spec : layers_) {
-    built.push_back(make_layer(spec));
-    built.back()->forward(builder);
+  losses_.clear();
+  for (const auto& layer : built) {
+    layer->forward(builder);
+    if (const LossOutputs* outputs = layer->loss_outputs()) losses_.push_back(*outputs);
   }
   if (train || !trains()) describe(schedule, builder, built);
   schedule.add_tensor(names::kWeights, {layout_.flat_size()}, TensorRole::External);
   if (train) {
     append_training(schedule, builder, built);
   } else {
-    append_evaluation(schedule, built);
+    append_evaluation(schedule);
   }
   schedule.order_by_phase();
   if (options_.in_16_bits()) cast_to_16_bits(schedule, options_.compute_dtype);
@@ -105,10 +124,8 @@ void NetworkGraph::build(StepSchedule& schedule, bool train) {
 void NetworkGraph::describe(const StepSchedule& schedule, const LayerBuilder& builder,
                             const std::vector<std::unique_ptr<Layer>>& built) {
   layers_.clear();  // forward() has filled in what was not known before shapes were
-  for (const auto& layer : built) {
-    layers_.push_back(layer->spec());
-    if (layer->is_loss()) labels_ = layer->labels();
-  }
+  for (const auto& layer : built) layers_.push_back(layer->spec());
+  label_ranges_ = hugectr::label_ranges(inputs_, built);
   parameters_ = builder.parameters();
   non_trainables_ = builder.non_trainables();
   for (const Parameter& parameter : parameters_) layout_.add(num_elements(parameter.shape));
@@ -118,6 +135,7 @@ void NetworkGraph::describe(const StepSchedule& schedule, const LayerBuilder& bu
 void NetworkGraph::append_training(StepSchedule& schedule, LayerBuilder& builder,
                                    const std::vector<std::unique_ptr<Layer>>& built) {
   schedule.add_tensor(names::kWgrad, {layout_.flat_size()}, TensorRole::External);
+  if (has_loss()) append_total_loss(schedule);
   append_regularizers(schedule);
   for (auto layer = built.rbegin(); layer != built.rend(); ++layer) (*layer)->backward(builder);
   if (scales_loss()) append_loss_scaling(schedule);
@@ -128,15 +146,42 @@ void NetworkGraph::append_training(StepSchedule& schedule, LayerBuilder& builder
   keep_unwritten_gradients(schedule);
 }
 
-void NetworkGraph::append_evaluation(StepSchedule& schedule,
-                                     const std::vector<std::unique_ptr<Layer>>& built) {
-  for (const auto& layer : built) {
-    if (!layer->is_loss()) continue;
-    score_ = layer->spec().bottoms.front();
-    schedule.keep(score_);
-    schedule.keep(layer->name() + "@prediction");
+void NetworkGraph::append_evaluation(StepSchedule& schedule) {
+  if (!has_loss()) return;
+  append_predictions(schedule);
+  append_total_loss(schedule);
+  append_regularizers(schedule);
+}
+
+void NetworkGraph::append_predictions(StepSchedule& schedule) {
+  ConcatFwd side_by_side;
+  std::size_t columns = 0;
+  for (const LossOutputs& loss : losses_) {
+    for (const std::string& name :
+         {loss.logits, loss.labels, loss.predictions, loss.scores, loss.weights}) {
+      if (!name.empty()) schedule.keep(name);
+    }
+    side_by_side.xs.push_back(schedule.ref(loss.logits));
+    columns += loss.columns;
   }
-  if (!score_.empty()) append_regularizers(schedule);
+  logits_ = losses_.front().logits;
+  if (losses_.size() == 1) return;
+  logits_ = names::kLogits;
+  side_by_side.y = schedule.add_tensor(logits_, {options_.local_batch_eval, columns});
+  schedule.let_be_16_bits(side_by_side.y);
+  schedule.keep(logits_);
+  schedule.add(Phase::Forward, side_by_side, "losses");
+}
+
+void NetworkGraph::append_total_loss(StepSchedule& schedule) {
+  TotalLoss sum{.losses = {}, .total = schedule.ref(names::kLoss), .weights = {}};
+  for (const LossOutputs& loss : losses_) {
+    if (loss.loss.empty()) return;  // it is the total
+    schedule.keep(loss.loss);
+    sum.losses.push_back(schedule.ref(loss.loss));
+    sum.weights.push_back(loss.weight);
+  }
+  schedule.add(Phase::Loss, sum, "losses");
 }
 
 void NetworkGraph::exchange_while_backward(StepSchedule& schedule) const {

@@ -34,6 +34,7 @@ inline constexpr const char* kGoodSteps = "@good_steps";
 inline constexpr const char* kSkippedSteps = "@skipped_steps";
 inline constexpr const char* kState0 = "@state0";
 inline constexpr const char* kState1 = "@state1";
+inline constexpr const char* kLogits = "@logits";  ///< of several losses, side by side
 }  // namespace schedule_names
 
 struct NetworkOptions {
@@ -79,12 +80,17 @@ class HCTR_API NetworkGraph {
 
   /// As run, automatic Slice layers included.
   const std::vector<DenseLayerSpec>& layers() const { return layers_; }
-  /// Name of the tensor whose order ranks the samples, (b, 1) in the evaluation schedule: the
-  /// logit, because probabilities of logits above 17 are one float32. "" without loss.
-  const std::string& score_name() const { return score_; }
-  bool has_score() const { return !score_.empty(); }
-  /// The labels that the loss takes.
-  const LabelRange& labels() const { return labels_; }
+  /// The losses in the order of their layers; what they make in evaluation only with an evaluation
+  /// schedule.
+  const std::vector<LossOutputs>& losses() const { return losses_; }
+  bool has_loss() const { return !losses_.empty(); }
+  /// Name of the tensor of the evaluation schedule that has the logits of all losses side by side,
+  /// (b, columns of all). "" without loss.
+  const std::string& logits_name() const { return logits_; }
+  /// What the losses allow in each column of the inputs, by the name of the input.
+  const std::map<std::string, std::vector<LabelRange>>& label_ranges() const {
+    return label_ranges_;
+  }
   /// Shape of a layer's top before fusion (dimension 0: the local batch of training, if there is
   /// any, else of evaluation); empty for a loss.
   Shape top_shape(const std::string& name) const {
@@ -99,7 +105,10 @@ class HCTR_API NetworkGraph {
                 const std::vector<std::unique_ptr<Layer>>& built);
   void append_training(StepSchedule& schedule, LayerBuilder& builder,
                        const std::vector<std::unique_ptr<Layer>>& built);
-  void append_evaluation(StepSchedule& schedule, const std::vector<std::unique_ptr<Layer>>& built);
+  void append_evaluation(StepSchedule& schedule);
+  /// Their logits side by side, and what of them is read after the schedule has run.
+  void append_predictions(StepSchedule& schedule);
+  void append_total_loss(StepSchedule& schedule);
   void append_regularizers(StepSchedule& schedule);
   void append_loss_scaling(StepSchedule& schedule);
   void append_update(StepSchedule& schedule);
@@ -112,8 +121,9 @@ class HCTR_API NetworkGraph {
   std::vector<Parameter> parameters_;
   ParameterLayout layout_;
   std::vector<NonTrainable> non_trainables_;
-  std::string score_;
-  LabelRange labels_;
+  std::vector<LossOutputs> losses_;
+  std::string logits_;
+  std::map<std::string, std::vector<LabelRange>> label_ranges_;
   std::map<std::string, Shape> top_shapes_;
 };
 

@@ -121,7 +121,7 @@ bool SessionState::eval() {
   const BatchReturn give_back{*s.eval_reader, batch};
   s.resources->for_each_device_planning([&](std::size_t id) { s.plan_eval_on(id, *batch); });
   s.resources->for_each_device([&](std::size_t id) { s.eval_on(id, *batch); });
-  if (s.graph->has_score()) s.metrics->add_batch(s.read_loss(false), batch->weight_sum);
+  if (s.graph->has_loss()) s.metrics->add_batch(s.read_losses(false), batch->weight_sum);
   return true;
 }
 
@@ -132,7 +132,18 @@ void Session::leave(const std::string& reason) noexcept {
 
 float Session::get_current_loss() {
   if (!trains()) state_->check_trains("get_current_loss()");
-  return static_cast<float>(state_->in_job([&] { return state_->read_loss(true); }));
+  return static_cast<float>(state_->in_job([&] { return state_->read_losses(true); }).front());
+}
+
+std::vector<std::pair<std::string, float>> Session::get_current_losses() {
+  if (!trains()) state_->check_trains("get_current_losses()");
+  const std::vector<double> values = state_->in_job([&] { return state_->read_losses(true); });
+  const std::vector<LossOutputs>& losses = state_->graph->losses();
+  std::vector<std::pair<std::string, float>> named;
+  for (std::size_t t = 0; t < losses.size(); ++t) {
+    named.emplace_back(losses[t].name, static_cast<float>(values.at(values.size() == 1 ? 0 : t + 1)));
+  }
+  return named;
 }
 
 void Session::check_loss() {

@@ -75,6 +75,8 @@ class HCTR_API Session {
   /// Mean loss (regulariser included) of the last trained batch, also behind evaluations; waits for
   /// it.
   float get_current_loss();
+  /// The same of every loss by the name of its layer, without its weight and the regulariser.
+  std::vector<std::pair<std::string, float>> get_current_losses();
   /// Throws NonFiniteLoss when the loss of a step so far, or a dense weight, is not finite: before
   /// something is saved that nobody can go on from. Waits for the steps.
   void check_loss();

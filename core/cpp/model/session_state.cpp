@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/model/session_state.hpp"
 
-#include <numeric>
+#include <algorithm>
 
 #include "core/cpp/model/build.hpp"
+#include "core/cpp/model/label_inputs.hpp"
 #include "core/cpp/model/model_check.hpp"
 #include "core/cpp/ops/cast.hpp"
 
@@ -27,16 +28,23 @@ void SessionState::build(const std::optional<ReaderSpec>& reader,
   check_model(model);
   check_parts(solver, reader, model);
   resources = make_devices(solver, std::move(processes));
-  metrics = std::make_unique<EvalMetrics>(solver.metrics, devices());
   // Without a reader batches come from elsewhere, to evaluate too.
   graph = make_graph(solver, model, *resources, !reader || has_eval_data(*reader));
+  if (graph->has_eval()) {
+    tasks = eval_tasks(*graph);
+    metrics = std::make_unique<EvalMetrics>(solver.metrics, devices(),
+                                            eval_subject(*graph, model.input));
+  } else {
+    metrics = std::make_unique<EvalMetrics>(solver.metrics, devices(),
+                                            EvalSubject{.has_groups = true});
+  }
   tables = make_tables(solver, model, *graph, resources);
   networks = make_networks(solver, graph, *resources);
   has_reader = reader.has_value();
   if (reader) {
     reads_together = hugectr::reads_together(*reader, model, *resources);
     InputLayout layout = input_layout(solver, model.input);
-    layout.labels = graph->labels();
+    layout.labels = column_ranges(model.input, *graph);
     if (graph->trains()) train_reader = make_train_reader(solver, *reader, layout, resources);
     if (has_eval_data(*reader)) eval_reader = make_eval_reader(solver, *reader, layout, resources);
   }
@@ -67,7 +75,9 @@ void SessionState::write_inputs(std::size_t local_id, const DeviceBatch& batch, 
       run(context, Cast{.x = from, .y = network.tensor(name, train)});
     }
   };
-  write(model.input.label_name, batch.label);
+  write_labels(context, model.input, batch.label, [&](const std::string& name) {
+    return network.has_tensor(name, train) ? network.tensor(name, train) : TensorRef{};
+  });
   if (model.input.dense_dim > 0) write(model.input.dense_name, batch.dense);
   const TensorRef weight = network.sample_weight(train);
   context.stream->copy(weight.data, batch.sample_weight.data, weight.size_in_bytes());
@@ -147,12 +157,10 @@ void SessionState::eval_on(std::size_t local_id, Batch& batch) {
   tables->forward(local_id, PlanSlot::Eval,
                   [&](std::size_t table) { return vectors(local_id, table, false); });
   network.eval();
-  if (graph->has_score()) {
-    metrics->add(resources->get_local_gpu(local_id),
-                 {.scores = network.tensor(graph->score_name(), false),
-                  .labels = network.tensor(model.input.label_name, false),
-                  .weights = network.sample_weight(false)});
-  }
+  add_tasks(
+      *metrics, resources->get_local_gpu(local_id), tasks, model.input,
+      [&](const std::string& name) { return network.tensor(name, false); },
+      network.sample_weight(false));
   stream.record(*part.consumed);
 }
 
@@ -167,28 +175,42 @@ void SessionState::tell_others(const std::string& error, bool of_communication) 
   }
 }
 
-double SessionState::read_loss(bool train) {
-  std::vector<float> shares(devices());
+std::vector<double> SessionState::read_losses(bool train) {
+  std::vector<std::string> names;  // of losses that are added up
+  for (const LossOutputs& loss : graph->losses()) {
+    if (!loss.loss.empty()) names.push_back(loss.loss);
+  }
+  const std::size_t count = 1 + names.size();
+  std::vector<float> shares(devices() * count);
   for (std::size_t id = 0; id < devices(); ++id) {
     Stream& stream = resources->get_local_gpu(id).compute_stream();
-    stream.copy(&shares[id], networks[id]->loss(train).data, sizeof(float));
+    float* const of_device = &shares[id * count];
+    stream.copy(of_device, networks[id]->loss(train).data, sizeof(float));
+    for (std::size_t t = 0; t < names.size(); ++t) {
+      const TensorRef loss = networks[id]->tensor(names[t], train);
+      stream.copy(of_device + 1 + t, loss.data, sizeof(float));
+    }
   }
   for (std::size_t id = 0; id < devices(); ++id) {
     resources->get_local_gpu(id).compute_stream().synchronize();
   }
   // In the order of the devices, so that their number of processes does not change the sum.
-  std::vector<float> all(resources->get_global_gpu_count());
+  std::vector<float> all(resources->get_global_gpu_count() * count);
   for (std::size_t id = 0; id < devices(); ++id) {
-    all[resources->get_gpu_global_id_from_local_id(id)] = shares[id];
+    std::copy_n(shares.begin() + static_cast<std::ptrdiff_t>(id * count), count,
+                &all[resources->get_gpu_global_id_from_local_id(id) * count]);
   }
   if (const auto& processes = resources->processes()) {
     std::vector<float> of_all(all.size() * processes->size());
     processes->all_gather(all.data(), all.size() * sizeof(float), of_all.data());
-    for (std::size_t id = 0; id < all.size(); ++id) {
-      all[id] = of_all[resources->get_process_id_from_gpu_global_id(id) * all.size() + id];
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const std::size_t process = resources->get_process_id_from_gpu_global_id(i / count);
+      all[i] = of_all[process * all.size() + i];
     }
   }
-  return std::accumulate(all.begin(), all.end(), 0.0);
+  std::vector<double> sums(count);
+  for (std::size_t i = 0; i < all.size(); ++i) sums[i % count] += static_cast<double>(all[i]);
+  return sums;
 }
 
 void SessionState::check_loss() {

@@ -11,6 +11,7 @@
 #include "core/cpp/data/make_source.hpp"
 #include "core/cpp/device/tensor_view.hpp"
 #include "core/cpp/metrics/eval_metrics.hpp"
+#include "core/cpp/model/eval_tasks.hpp"
 #include "core/cpp/model/loss_watch.hpp"
 #include "core/cpp/model/network.hpp"
 #include "core/cpp/model/non_finite_loss.hpp"
@@ -48,9 +49,9 @@ struct SessionState : std::enable_shared_from_this<SessionState> {
   /// Copies label, dense and sample weights of the batch into the network's inputs.
   void write_inputs(std::size_t local_id, const DeviceBatch& batch, bool train);
   StepScalars scalars_for(std::size_t local_id, const Batch& batch, bool train) const;
-  /// Sum over devices of their shares of the loss of the last training (or evaluation) batch; waits
-  /// for the compute streams.
-  double read_loss(bool train);
+  /// Sums over devices of their shares of the losses of the last training (or evaluation) batch: of
+  /// the weighted sum of all, then, of several, of each. Waits for the compute streams.
+  std::vector<double> read_losses(bool train);
   /// Throws NonFiniteLoss when the loss of a step so far, or a dense weight, is not finite; waits
   /// for the steps. Collective.
   void check_loss();
@@ -115,6 +116,7 @@ struct SessionState : std::enable_shared_from_this<SessionState> {
   std::unique_ptr<PlanAhead> planner;     ///< null without a train_reader
   LearningRateScheduler scheduler;
   std::unique_ptr<EvalMetrics> metrics;
+  std::vector<TaskColumns> tasks;  ///< what they are made of
   StageClock clock{{"input", "embedding_forward", "dense", "exchange_update", "embedding_update"}};
   float lr = 0.0f;
   std::int64_t step = 0;        ///< updates done

@@ -45,10 +45,20 @@ struct SolverSpec {
   bool use_cuda_graph = true;        ///< submit the dense part of a step as a whole where possible
 };
 
+/// Neighbouring label columns under a name of their own.
+struct LabelInput {
+  std::string name;
+  std::size_t dim = 1;
+};
+
 /// What the columns of the data are called, and how wide they are.
 struct InputSpec {
   std::string label_name, dense_name;
   std::size_t label_dim = 1, dense_dim = 0;
+  /// Several labels instead of the one of label_name; label_dim is the sum of theirs.
+  std::vector<LabelInput> labels;
+  /// The label whose values are the groups that GAUC ranks within; "": none.
+  std::string group_name;
   std::vector<SparseInput> sparse;
 };
 
@@ -69,7 +79,7 @@ struct SparseEmbeddingSpec {
 struct ModelSpec {
   InputSpec input;
   std::vector<SparseEmbeddingSpec> embeddings;
-  std::vector<DenseLayerSpec> layers;  ///< in add order; a loss, where there is one, is the last
+  std::vector<DenseLayerSpec> layers;  ///< in add order
   OptParams opt_params;
   /// False: only what evaluation needs is built, with no gradient, optimizer state or training
   /// plan. Weights and rows are loaded, and eval() gives the bits of the model that trained them.

@@ -138,7 +138,8 @@ void Execution::run(const MemoryData& data, std::size_t first, std::size_t count
 
 SampleTensor sample_tensor(const ForwardNetwork& network, const std::string& name) {
   const std::size_t batch = network.graph().options().local_batch_eval;
-  const bool internal = name.find('@') != std::string::npos;
+  const bool internal =
+      name.find('@') != std::string::npos && name != network.graph().logits_name();
   const auto& parameters = network.graph().parameters();
   const bool of_samples = !internal && std::ranges::none_of(parameters, [&](const Parameter& p) {
     return p.name == name;

@@ -7,7 +7,9 @@
 #include "core/cpp/device/float_values.hpp"
 #include "core/cpp/metrics/eval_metrics.hpp"
 #include "core/cpp/model/build.hpp"
+#include "core/cpp/model/eval_tasks.hpp"
 #include "core/cpp/model/forward_network.hpp"
+#include "core/cpp/model/label_inputs.hpp"
 #include "core/cpp/model/session_state.hpp"
 #include "core/cpp/ops/cast.hpp"
 #include "core/cpp/serving/execution.hpp"
@@ -127,7 +129,7 @@ std::vector<float> LivePredictor::gathered(const std::string& tensor, std::size_
 std::vector<float> LivePredictor::predict(std::shared_ptr<const MemoryData> samples,
                                           const std::string& output) {
   SessionState& s = *session_;
-  const std::string tensor = tensor_of(output, score());
+  const Output made_of = output_of(output, graph());
   const std::size_t width = num_elements(sample_shape(output));
   InputLayout layout = input_layout(solver_, s.model.input);
   layout.label_dim = 0;  // nothing here needs labels
@@ -137,24 +139,25 @@ std::vector<float> LivePredictor::predict(std::shared_ptr<const MemoryData> samp
     for_each_batch(
         samples, layout, [&](std::size_t id, Batch&) { networks_[id]->forward(); },
         [&](const Batch& batch) {
-          const std::vector<float> rows = gathered(tensor, width);
+          const std::vector<float> rows = gathered(made_of.tensor, width);
           values.insert(values.end(), rows.begin(),
                         rows.begin() + static_cast<std::ptrdiff_t>(batch.samples * width));
         });
   });
-  if (output == Predictor::kProbability) to_probabilities(values);
+  predict_rows(made_of, values);
   return values;
 }
 
 std::vector<std::pair<std::string, double>> LivePredictor::evaluate(
     std::shared_ptr<const MemoryData> samples, const std::vector<std::string>& names) {
   SessionState& s = *session_;
-  HCTR_CHECK(!score().empty(),
+  HCTR_CHECK(graph().has_loss(),
              "evaluate: the model has no loss, whose scores and labels "
              "metrics are made from");
-  EvalMetrics metrics(names, s.devices());
+  const std::vector<TaskColumns> tasks = eval_tasks(graph());
+  EvalMetrics metrics(names, s.devices(), eval_subject(graph(), s.model.input));
   InputLayout layout = input_layout(solver_, s.model.input);
-  layout.labels = s.graph->labels();
+  layout.labels = column_ranges(s.model.input, graph());
   const auto forward = [&](std::size_t id, Batch& batch) {
     GPUResource& gpu = s.resources->get_local_gpu(id);
     ForwardNetwork& network = *networks_[id];
@@ -163,34 +166,44 @@ std::vector<std::pair<std::string, double>> LivePredictor::evaluate(
     scalars.inv_weight_sum =
         batch.weight_sum > 0 ? static_cast<float>(1.0 / batch.weight_sum) : 0.0f;
     network.set_scalars(scalars);
-    const TensorRef label = network.tensor(s.model.input.label_name);
-    run(gpu.compute_context(), Cast{.x = part.label, .y = label});
+    const auto tensor = [&](const std::string& name) { return network.tensor(name); };
+    write_labels(gpu.compute_context(), s.model.input, part.label, tensor);
     const TensorRef weight = network.sample_weight();
     gpu.compute_stream().copy(weight.data, part.sample_weight.data, weight.size_in_bytes());
     network.forward_and_loss();
-    metrics.add(gpu, {.scores = network.tensor(score()), .labels = label, .weights = weight});
+    add_tasks(metrics, gpu, tasks, s.model.input, tensor, weight);
   };
   return s.in_job([&] {
     for_each_batch(samples, layout, forward,
-                   [&](const Batch& batch) { metrics.add_batch(loss(), batch.weight_sum); });
+                   [&](const Batch& batch) { metrics.add_batch(losses(), batch.weight_sum); });
     return metrics.take(*s.resources);
   });
 }
 
-double LivePredictor::loss() const {
-  std::vector<float> shares(session_->resources->get_global_gpu_count());
-  for (std::size_t id = 0; id < networks_.size(); ++id) {
-    GPUResource& gpu = session_->resources->get_local_gpu(id);
-    shares[gpu.get_global_id()] = float_values(gpu.compute_stream(), networks_[id]->loss()).front();
+std::vector<double> LivePredictor::losses() const {
+  std::vector<std::string> names{schedule_names::kLoss};
+  for (const LossOutputs& loss : graph().losses()) {
+    if (!loss.loss.empty()) names.push_back(loss.loss);
   }
-  gather_over_processes(*session_->resources, shares);
-  return std::accumulate(shares.begin(), shares.end(), 0.0);
+  std::vector<double> sums;
+  for (const std::string& name : names) {
+    std::vector<float> shares(session_->resources->get_global_gpu_count());
+    for (std::size_t id = 0; id < networks_.size(); ++id) {
+      GPUResource& gpu = session_->resources->get_local_gpu(id);
+      const ForwardNetwork& network = *networks_[id];
+      const TensorRef loss = name == schedule_names::kLoss ? network.loss() : network.tensor(name);
+      shares[gpu.get_global_id()] = float_values(gpu.compute_stream(), loss).front();
+    }
+    gather_over_processes(*session_->resources, shares);
+    sums.push_back(std::accumulate(shares.begin(), shares.end(), 0.0));
+  }
+  return sums;
 }
 
-const std::string& LivePredictor::score() const { return networks_.front()->graph().score_name(); }
+const NetworkGraph& LivePredictor::graph() const { return networks_.front()->graph(); }
 
 Shape LivePredictor::sample_shape(const std::string& output) const {
-  return sample_tensor(*networks_.front(), tensor_of(output, score())).shape;
+  return sample_tensor(*networks_.front(), output_of(output, graph()).tensor).shape;
 }
 
 }  // namespace hugectr

@@ -15,6 +15,7 @@
 namespace hugectr {
 
 class ForwardNetwork;
+class NetworkGraph;
 
 /// Predictions and metrics of samples in memory by a session as it is: on all of its devices and
 /// processes, between two steps of a training, which goes on afterwards as if nothing had been. It
@@ -46,8 +47,9 @@ class HCTR_API LivePredictor {
   void write_dense(std::size_t local_id, const DeviceBatch& batch);
   /// Rows of a tensor of the whole batch, in the order of its samples.
   std::vector<float> gathered(const std::string& tensor, std::size_t width) const;
-  double loss() const;
-  const std::string& score() const;  ///< input of the loss; "" without one
+  /// Of the last batch: the weighted sum, then each where they are added up.
+  std::vector<double> losses() const;
+  const NetworkGraph& graph() const;
 
   std::shared_ptr<SessionState> session_;
   SolverSpec solver_;                                      ///< the session's, with the batch size

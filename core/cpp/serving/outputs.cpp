@@ -2,20 +2,30 @@
 #include "core/cpp/serving/outputs.hpp"
 
 #include "core/cpp/base/error.hpp"
-#include "core/cpp/ops/elementwise/sigmoid.hpp"
 #include "core/cpp/serving/predictor.hpp"
 
 namespace hugectr {
 
-std::string tensor_of(const std::string& output, const std::string& score) {
-  if (output != Predictor::kProbability && output != Predictor::kLogit) return output;
-  HCTR_CHECK(!score.empty(), "output '", output,
+Output output_of(const std::string& name, const NetworkGraph& graph) {
+  for (const LossOutputs& loss : graph.losses()) {
+    if (loss.name == name) return {loss.logits, {loss}};
+  }
+  if (name != Predictor::kProbability && name != Predictor::kLogit) return {name, {}};
+  HCTR_CHECK(graph.has_loss(), "output '", name,
              "': the model has no loss, whose input it is: name a tensor");
-  return score;
+  if (name == Predictor::kLogit) return {graph.logits_name(), {}};
+  return {graph.logits_name(), graph.losses()};
 }
 
-void to_probabilities(std::vector<float>& logits) {
-  for (float& x : logits) x = sigmoid(x);
+void predict_rows(const Output& output, std::vector<float>& logits) {
+  if (output.losses.empty()) return;
+  float* at = logits.data();
+  while (at != logits.data() + logits.size()) {
+    for (const LossOutputs& loss : output.losses) {
+      predict_row(loss.prediction, at, loss.columns);
+      at += loss.columns;
+    }
+  }
 }
 
 }  // namespace hugectr

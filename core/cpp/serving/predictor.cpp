@@ -36,7 +36,7 @@ Predictor::Predictor(Session& session)
              s.resources->get_global_gpu_count(), ": build the session with one");
   layout_ = input_layout(s.solver, s.model.input);
   layout_.label_dim = 0;  // nothing here needs labels
-  score_ = graph_of(1)->score_name();
+  graph_of(1);  // what can not be evaluated is refused here
   s.settle();
   const OpContext context = s.resources->get_local_gpu(0).plan_context();
   for (std::size_t t = 0; t < s.tables->size(); ++t) (*s.tables)[t].part(0).make_index(context);
@@ -94,13 +94,13 @@ std::vector<float> Predictor::predict(const MemoryData& samples, const std::stri
                                       std::size_t batch_size) const {
   const SessionState::Call call(*session_);
   check_memory_data(samples, layout_);
-  const std::string tensor = tensor_of(output, score_);
+  const Output made_of = output_of(output, *graph_of(1));
   const std::size_t n = samples.samples;
   const std::size_t width = num_elements(sample_shape(output));
   std::vector<float> values(n * width);
   const auto run_piece = [&](const Key& key, std::size_t first, std::size_t count) {
     Lease lease{*this, key, take(key)};
-    lease.execution->run(samples, first, count, tensor, values.data() + first * width);
+    lease.execution->run(samples, first, count, made_of.tensor, values.data() + first * width);
     lease.intact = true;
   };
   const std::size_t batch = batch_size > 0 ? batch_size : session_->solver.batchsize_eval;
@@ -118,12 +118,12 @@ std::vector<float> Predictor::predict(const MemoryData& samples, const std::stri
     const std::size_t size = next == sizes().end() || *next > batch ? batch : *next;
     run_piece({size, size == 1}, done, n - done);
   }
-  if (output == kProbability) to_probabilities(values);
+  predict_rows(made_of, values);
   return values;
 }
 
 Shape Predictor::sample_shape(const std::string& output) const {
-  const std::string tensor = tensor_of(output, score_);
+  const std::string tensor = output_of(output, *graph_of(1)).tensor;
   const Key key{1, true};
   Lease lease{*this, key, take(key)};
   const Shape shape = lease.execution->shape_of(tensor);

@@ -50,8 +50,9 @@ class HCTR_API Predictor {
 
   /// One output a sample, in the order of the samples; their labels are not looked at.
   ///
-  /// output: kProbability, kLogit, or a tensor of the evaluation graph with a row, or several, a
-  /// sample. batch_size: every batch has it, the last one is filled up; 0: batches of the solver's
+  /// output: kProbability, the predictions of all losses side by side; kLogit, their inputs; a loss,
+  /// its predictions; or a tensor of the evaluation graph with a row, or several, a sample.
+  /// batch_size: every batch has it, the last one is filled up; 0: batches of the solver's
   /// batchsize_eval, and fewer samples go by the next of the sizes. From any threads at once.
   /// Throws InvalidArgument for an output that is none and for samples that do not fit the model's
   /// Input, DataError for values that nothing can be computed with; both name the place.
@@ -77,7 +78,6 @@ class HCTR_API Predictor {
 
   std::shared_ptr<SessionState> session_;
   InputLayout layout_;
-  std::string score_;                       ///< input of the loss; "" without one
   std::unique_ptr<ThreadPool> no_threads_;  ///< of loops that the calling thread does by itself
   mutable std::mutex mutex_;
   mutable std::map<std::size_t, std::shared_ptr<const NetworkGraph>> graphs_;

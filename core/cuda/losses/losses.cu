@@ -10,47 +10,99 @@ namespace {
 
 constexpr unsigned kThreads = 512;
 
-// A (batch, 1) tensor with strided rows; data is null when it is absent.
+// A (batch, n) tensor with strided rows; data is null when it is absent.
 template <class T>
-struct Column {
-  explicit Column(const TensorRef& ref)
+struct Rows2d {
+  explicit Rows2d(const TensorRef& ref)
       : data(ref.empty() ? nullptr : ref.ptr<T>()), stride(ref.row_stride) {}
-  __device__ T& operator[](std::size_t row) const { return data[row * stride]; }
+  __device__ T* operator[](std::size_t row) const {
+    return data == nullptr ? nullptr : data + row * stride;
+  }
   T* data;
   std::size_t stride;
 };
 
-template <class Entry, class T>
-struct Batch {
-  Column<T> logits, dlogits;
-  Column<float> labels, prediction;
-  const float *weight, *inv_weight_sum, *loss_scale;  // loss_scale: null when absent
-  float grad_scale;
-  std::size_t rows, piece;
-  double* partial;
-  Entry entry;
+// Weight of each pair: its target weight's part of the mean over them. An argument of the kernel.
+template <class Entry>
+struct PairWeights {
+  __device__ float operator[](std::size_t) const { return 1.0f; }
+};
+template <OfPairs Entry>
+struct PairWeights<Entry> {
+  __device__ float operator[](std::size_t j) const { return share[j]; }
+  float share[kMostLabels];
 };
 
-// Floor: 12 bytes read and 8 written a sample in float32, 10 and 6 in 16 bits. logits may be
-// dlogits or prediction.
+template <class Entry>
+PairWeights<Entry> pair_weights(const CatalogueLoss<Entry>& op) {
+  PairWeights<Entry> weights;
+  if constexpr (OfPairs<Entry>) {
+    const std::size_t n = op.logits.shape[1];
+    for (std::size_t j = 0; j < n; ++j) {
+      const double weight = op.target_weights.empty() ? 1.0 : op.target_weights[j];
+      weights.share[j] = static_cast<float>(weight / static_cast<double>(n));
+    }
+  }
+  return weights;
+}
+
 template <class Entry, class T>
-__global__ void __launch_bounds__(kThreads) piece_kernel(Batch<Entry, T> batch) {
+struct Batch {
+  Rows2d<T> logits, dlogits;
+  Rows2d<float> labels, prediction, score;
+  const float *weight, *inv_weight_sum, *loss_scale;  // loss_scale: null when absent
+  float grad_scale;
+  std::size_t rows, columns, piece;
+  double* partial;
+  Entry entry;
+  PairWeights<Entry> pair_weights;
+};
+
+// What loss_of_sample asks of a row.
+template <class T>
+struct ReadRow {
+  const T* row;
+  __device__ float operator()(std::size_t j) const { return widen(row[j]); }
+};
+template <class Entry>
+struct ReadPairWeight {
+  const PairWeights<Entry>& weights;
+  __device__ float operator()(std::size_t j) const { return weights[j]; }
+};
+template <class T>
+struct WriteRow {
+  T* dlogits;
+  float* prediction;
+  float weight, gradient_factor;
+  __device__ void operator()(std::size_t j, float gradient, float p) const {
+    if (dlogits != nullptr) {
+      dlogits[j] = narrow<T>(weight != 0.0f ? gradient_factor * weight * gradient : 0.0f);
+    }
+    if (prediction != nullptr) prediction[j] = p;
+  }
+};
+
+// Floor: 12 bytes read and 8 written a sample of one logit in float32, 10 and 6 in 16 bits. logits
+// may be dlogits or prediction.
+template <class Entry, class T>
+__global__ void __launch_bounds__(kThreads)
+    piece_kernel(const __grid_constant__ Batch<Entry, T> batch) {
   const float loss_scale = batch.loss_scale == nullptr ? 1.0f : *batch.loss_scale;
   const float gradient_factor = batch.grad_scale * loss_scale * *batch.inv_weight_sum;
   const std::size_t begin = blockIdx.x * batch.piece;
   const std::size_t end = begin + batch.piece < batch.rows ? begin + batch.piece : batch.rows;
   double sum = 0.0;
   for (std::size_t r = begin + threadIdx.x; r < end; r += kThreads) {
-    const float x = widen(batch.logits[r]);
-    const float y = batch.labels[r];
     const float w = batch.weight[r];
-    const float p = sigmoid(x);
-    if (w != 0.0f) sum += static_cast<double>(w * batch.entry.value(x, y));
-    if (batch.dlogits.data != nullptr) {
-      const float gradient = w != 0.0f ? gradient_factor * w * batch.entry.gradient(x, y) : 0.0f;
-      batch.dlogits[r] = narrow<T>(gradient);
+    const ReadRow<T> logit{batch.logits[r]};
+    if constexpr (OfClasses<Entry>) {
+      if (batch.score.data != nullptr) *batch.score[r] = logit(1) - logit(0);
     }
-    if (batch.prediction.data != nullptr) batch.prediction[r] = p;
+    const float value = loss_of_sample(
+        batch.entry, batch.columns, logit, ReadRow<float>{batch.labels[r]},
+        ReadPairWeight<Entry>{batch.pair_weights},
+        WriteRow<T>{batch.dlogits[r], batch.prediction[r], w, gradient_factor});
+    if (w != 0.0f) sum += static_cast<double>(w * value);
   }
   sum = block_sum<kThreads>(sum);
   if (threadIdx.x == 0) batch.partial[blockIdx.x] = sum;
@@ -68,22 +120,25 @@ __global__ void total_kernel(const double* partial, std::size_t pieces, const fl
 }
 
 template <class T, class Entry>
-void run_loss(const OpContext& context, const PointwiseLoss<Entry>& op) {
+void run_loss(const OpContext& context, const CatalogueLoss<Entry>& op) {
   const LossTensors& t = op;
   const std::size_t rows = t.logits.rows();
   const std::size_t pieces = t.partial.rows();
-  const Batch<Entry, T> batch{Column<T>(t.logits),
-                              Column<T>(t.dlogits),
-                              Column<float>(t.labels),
-                              Column<float>(t.prediction),
+  const Batch<Entry, T> batch{Rows2d<T>(t.logits),
+                              Rows2d<T>(t.dlogits),
+                              Rows2d<float>(t.labels),
+                              Rows2d<float>(t.prediction),
+                              Rows2d<float>(t.score),
                               t.weight.ptr<float>(),
                               t.inv_weight_sum.ptr<float>(),
                               t.loss_scale.empty() ? nullptr : t.loss_scale.ptr<float>(),
                               static_cast<float>(op.grad_scale),
                               rows,
+                              t.logits.shape[1],
                               samples_per_partial(rows),
                               t.partial.ptr<double>(),
-                              op.entry};
+                              op.entry,
+                              pair_weights(op)};
   launch(context, op.kName, dim3(static_cast<unsigned>(pieces)), dim3(kThreads), 0,
          &piece_kernel<Entry, T>, batch);
   launch(context, "total of a loss", dim3(1), dim3(32), 0, &total_kernel, batch.partial, pieces,
@@ -91,13 +146,13 @@ void run_loss(const OpContext& context, const PointwiseLoss<Entry>& op) {
 }
 
 template <class Entry>
-void loss_kernel(const OpContext& context, const PointwiseLoss<Entry>& op) {
+void loss_kernel(const OpContext& context, const CatalogueLoss<Entry>& op) {
   with_real_type(op.logits.dtype, [&]<class T>(T) { run_loss<T>(context, op); });
 }
 
 template <class Entry>
 struct OnCuda {
-  OpRegistration<PointwiseLoss<Entry>> loss{DeviceType::Cuda, &loss_kernel<Entry>};
+  OpRegistration<CatalogueLoss<Entry>> loss{DeviceType::Cuda, &loss_kernel<Entry>};
 };
 const OfEach<OnCuda, Losses> on_cuda;
 

@@ -6,6 +6,7 @@
 #include "core/cuda/device/launch.cuh"
 #include "core/cuda/device/scratch.hpp"
 #include "core/cuda/driver/status.hpp"
+#include "core/cuda/primitives/sorted_runs.cuh"
 
 // The samples are sorted by score. With P and N the weights of positives and negatives up to a
 // sample, the curve goes through the points (N, P) after the last sample of every score, and the
@@ -63,12 +64,6 @@ struct Arc {
     }
   }
 };
-
-// Unsigned numbers in the order of the floats; -0 and 0 are one score.
-__device__ std::uint32_t ordered_bits(float score) {
-  const std::uint32_t bits = score == 0.0f ? 0u : __float_as_uint(score);
-  return (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
-}
 
 // A score that is not a number makes its weight, and with it the area, not a number. Samples
 // without weight go to the end, where they change nothing.

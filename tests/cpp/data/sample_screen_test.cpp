@@ -35,7 +35,7 @@ CSRChunk filled(const InputLayout& layout) {
 }
 
 InputLayout layout_of(LabelRange labels = {0.0f, 1.0f, "a loss"}) {
-  return {1, 2, false, {{"keys", {2, 2}, false, 2}}, labels};
+  return {1, 2, false, {{"keys", {2, 2}, false, 2}}, {labels}};
 }
 
 std::vector<std::string> screen(const InputLayout& layout, OnBadData how, CSRChunk& chunk) {

@@ -8,10 +8,27 @@ from oracle.reals import REALS
 
 from hugectr import _core
 
-#: Op -> (what a sample of log-odds x and label y adds, to both of its sums).
+
+def ones(x, y):
+    return np.ones_like(x)
+
+
+def hits(p):
+    return (p > np.float32(0.8)) * 1.0
+
+
+def smape(p, y):
+    size = (np.abs(p) + np.abs(y)) / 2
+    return np.abs(p - y) / np.where(size > 0, size, 1)
+
+
+#: Op -> (what a sample of log-odds or prediction x and label y adds, to both of its sums).
 OPS = {
-    "log_loss_sums": (binary_cross_entropy, lambda x, y: np.ones_like(x)),
+    "log_loss_sums": (binary_cross_entropy, ones),
     "calibration_sums": (lambda x, y: sigmoid(x), lambda x, y: y),
+    "hit_rate_sums": (lambda p, y: hits(p) * y, lambda p, y: hits(p)),
+    "smape_sums": (smape, ones),
+    "mse_sums": (lambda p, y: (p - y) ** 2, ones),
 }
 
 

@@ -42,8 +42,62 @@ def binary_cross_entropy(x: Array, y: Array) -> Array:
     return y * np.logaddexp(0.0, -x) + (1 - y) * np.logaddexp(0.0, x)
 
 
-#: Every loss of the catalogue, by layer type: of one logit and its label.
-LOSSES = {"BinaryCrossEntropyLoss": binary_cross_entropy}
+def weighted_bce(x: Array, y: Array, pos_weight: float = 1.0) -> Array:
+    """The same with a factor of its positive part."""
+    return pos_weight * y * np.logaddexp(0.0, -x) + (1 - y) * np.logaddexp(0.0, x)
+
+
+def multi_cross_entropy(
+    x: Array, y: Array, pos_weight: float = 1.0, target_weights: Array | None = None
+) -> Array:
+    """Mean over the labels of a sample, unknown ones (below -0.5) nothing; (b, n) to (b, 1)."""
+    weights = np.ones(x.shape[1]) if target_weights is None else np.asarray(target_weights)
+    each = np.where(y < -0.5, 0.0, weighted_bce(x, y, pos_weight))
+    mean: Array = (weights * each).mean(1, keepdims=True)
+    return mean
+
+
+def cross_entropy(x: Array, y: Array) -> Array:
+    """-log(softmax(x)) at the class nearest to y; (b, k) and (b, 1) to (b, 1)."""
+    chosen = np.floor(y + 0.5).astype(int)
+    largest = x.max(1, keepdims=True)
+    total: Array = np.log(np.exp(x - largest).sum(1, keepdims=True)) + largest
+    return total - np.take_along_axis(x, chosen, 1)
+
+
+def softmax(x: Array) -> Array:
+    """e^x / sum of a row."""
+    e = np.exp(x - x.max(1, keepdims=True))
+    return e / e.sum(1, keepdims=True)
+
+
+def squared_error(x: Array, y: Array) -> Array:
+    """(x - y)^2"""
+    return (x - y) ** 2
+
+
+def huber(x: Array, y: Array, delta: float = 1.0) -> Array:
+    """Quadratic up to delta, linear beyond."""
+    e = np.abs(x - y)
+    return np.where(e <= delta, e * e / 2, delta * (e - delta / 2))
+
+
+#: Every loss of the catalogue, by layer type: (logits, labels) to a value a sample, (b, 1).
+LOSSES = {
+    "BinaryCrossEntropyLoss": weighted_bce,
+    "CrossEntropyLoss": cross_entropy,
+    "MultiCrossEntropyLoss": multi_cross_entropy,
+    "MSELoss": squared_error,
+    "HuberLoss": huber,
+}
+#: What the logits of a sample predict, by layer type.
+PREDICTIONS = {
+    "BinaryCrossEntropyLoss": sigmoid,
+    "CrossEntropyLoss": softmax,
+    "MultiCrossEntropyLoss": sigmoid,
+    "MSELoss": np.copy,
+    "HuberLoss": np.copy,
+}
 
 
 def batch_norm(x: Array, weight: Array, gamma: Array, beta: Array, eps: float) -> Array:
