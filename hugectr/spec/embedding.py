@@ -185,7 +185,7 @@ class SparseEmbedding:
         return self.max_vocabulary_size_per_gpu
 
     def own_optimizer(self, default: OptParamsPy) -> OptParamsPy:
-        """What the rows are updated by, the regularizer among it.
+        """What the rows are updated by, the regularizer among it; ``clip_norm`` is the model's.
 
         Parameters
         ----------
@@ -193,6 +193,8 @@ class SparseEmbedding:
             The model's.
         """
         optimizer = self.optimizer or default
+        if optimizer.clip_norm:
+            optimizer = optimizer.with_fields(clip_norm=0.0)
         if self.regularizer is None:
             return optimizer
         field = self.regularizer.name.lower()
