@@ -81,6 +81,7 @@ from hugectr.spec.solver import CreateSolver, Solver
 if TYPE_CHECKING:
     from hugectr import export, models
     from hugectr.estimator.classifier import CTRClassifier
+    from hugectr.estimator.regressor import CTRRegressor
     from hugectr.serving.load import load
     from hugectr.serving.prediction_model import PredictionModel
 
@@ -91,6 +92,7 @@ __getattr__, __dir__ = lazy_names(
         "hugectr.export": (),
         "hugectr.models": (),
         "hugectr.estimator.classifier": ("CTRClassifier",),
+        "hugectr.estimator.regressor": ("CTRRegressor",),
         "hugectr.serving.load": ("load",),
         "hugectr.serving.prediction_model": ("PredictionModel",),
     },
@@ -104,6 +106,7 @@ __all__ = [
     "AllReduceAlgo",
     "AsyncParam",
     "CTRClassifier",
+    "CTRRegressor",
     "Check_t",
     "CommError",
     "CommunicationType",

@@ -22,6 +22,7 @@ from hugectr._core_specs import (
     ArrowDecoder as ArrowDecoder,
     ArrowMapping as ArrowMapping,
     CatalogueEntry,
+    CatalogueField,
     EmbeddingSpec as EmbeddingSpec,
     InputSpec as InputSpec,
     LayerEntry,
@@ -109,6 +110,9 @@ def work_counts() -> dict[str, int]:
 
 def optimizers() -> dict[str, OptimizerEntry]:
     """The catalogue: every optimizer by name, in the order of ``Optimizer_t``."""
+
+def adjustments() -> dict[str, CatalogueField]:
+    """The fields that every optimizer takes, by name."""
 
 def read_through(
     solver: dict[str, Any], reader: ReaderSpec, input: InputSpec, batches: int

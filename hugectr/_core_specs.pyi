@@ -22,6 +22,7 @@ class CatalogueEntry(TypedDict):
 class OptimizerEntry(CatalogueEntry):
     states: dict[str, str]  # "element": a number a weight, "row": one a row
     moves_untouched_rows: bool  # unless the update type is Local
+    decays: bool  # takes weight_decay
 
 class LayerEntry(CatalogueEntry):
     op: str  # parameters are <op>_<field>, in JSON <op>_param.<field>

@@ -18,8 +18,9 @@ cdef extern from "core/cpp/optimizers/catalogue.hpp" namespace "hugectr" nogil:
         cbool per_row
     cdef cppclass CppOptimizerDescription "hugectr::OptimizerDescription"(CppEntryDescription):
         vector[CppStateDescription] states
-        cbool moves_untouched_rows
+        cbool moves_untouched_rows, decays
     vector[CppOptimizerDescription] describe_optimizers() except +
+    vector[CppFieldDescription] describe_adjustments() except +
 
 cdef extern from "core/cpp/ops/elementwise/activations.hpp" namespace "hugectr" nogil:
     cdef cppclass CppActivationDescription "hugectr::ActivationDescription"(CppEntryDescription):

@@ -7,13 +7,14 @@ def _shortest(value):
     return float(str(np.float32(value)))
 
 
+cdef dict _fields(vector[CppFieldDescription] fields):
+    return {field.name: {"default": _shortest(field.initial), "minimum": field.minimum,
+                         "below": field.below, "doc": field.doc}
+            for field in fields}
+
+
 cdef dict _entry(CppEntryDescription entry):
-    return {
-        "doc": entry.doc,
-        "fields": {field.name: {"default": _shortest(field.initial), "minimum": field.minimum,
-                                "below": field.below, "doc": field.doc}
-                   for field in entry.fields},
-    }
+    return {"doc": entry.doc, "fields": _fields(entry.fields)}
 
 
 def optimizers():
@@ -21,8 +22,14 @@ def optimizers():
     return {entry.name: {**_entry(entry),
                          "states": {state.name: "row" if state.per_row else "element"
                                     for state in entry.states},
-                         "moves_untouched_rows": entry.moves_untouched_rows}
+                         "moves_untouched_rows": entry.moves_untouched_rows,
+                         "decays": entry.decays}
             for entry in describe_optimizers()}
+
+
+def adjustments():
+    """See ``_core.pyi``."""
+    return _fields(describe_adjustments())
 
 
 def activations():

@@ -64,7 +64,7 @@ def description_of(model: Described) -> Description:
                 "combiner": table.combiner,
                 # They bound the first values of the rows that are still to come.
                 "slot_sizes": list(table.slot_size_array) if table.is_localized else [],
-                "optimizer": _optimizer(table.optimizer or model.opt_params, True),
+                "optimizer": _optimizer(table.own_optimizer(model.opt_params), True),
             }
             for table in model.embeddings
         ],

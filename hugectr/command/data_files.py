@@ -9,7 +9,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +25,14 @@ from hugectr.base.errors import DataError, InvalidArgument, rejected
 from hugectr.callbacks.report import Report
 from hugectr.data.schema.sources import blocks, open_source
 from hugectr.estimator.classifier import CTRClassifier
-from hugectr.estimator.fitted import DESCRIPTION
+from hugectr.estimator.regressor import CTRRegressor
 from hugectr.spec.solver import DEVICES
 
+#: What a label may be: values to choose from, or numbers.
+TASKS: dict[str, type[CTRClassifier] | type[CTRRegressor]] = {
+    "classes": CTRClassifier,
+    "regression": CTRRegressor,
+}
 #: Rows that are read, predicted and written together.
 ROWS = 65_536
 _DATA = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
@@ -41,7 +46,10 @@ def is_data(path: str, label: str | None) -> bool:
 
 def add_train_arguments(train: argparse.ArgumentParser) -> None:
     """What ``hugectr train`` takes when it is given data."""
-    train.add_argument("--label", metavar="COLUMN", help="data: what is predicted, two classes")
+    train.add_argument("--label", metavar="COLUMN", help="data: what is predicted")
+    train.add_argument(
+        "--task", choices=list(TASKS), default="classes", help="data: what the label is (classes)"
+    )
     train.add_argument(
         "--model", choices=models.NAMES, default="deepfm", help="data: the model (deepfm)"
     )
@@ -55,9 +63,9 @@ def add_train_arguments(train: argparse.ArgumentParser) -> None:
 
 def add_commands(commands: Any) -> None:
     """``hugectr predict`` and ``hugectr evaluate``."""
-    predict = commands.add_parser("predict", help="probabilities for the rows of a data file")
+    predict = commands.add_parser("predict", help="predictions for the rows of a data file")
     predict.add_argument("-o", "--output", metavar="FILE", help="*.csv or *.parquet; else printed")
-    predict.add_argument("--logit", action="store_true", help="log-odds, not probabilities")
+    predict.add_argument("--logit", action="store_true", help="the model's logits themselves")
     predict.add_argument("--keep", metavar="COLUMNS", help="write these columns of the data too")
     predict.set_defaults(run=run_predict)
     evaluate = commands.add_parser("evaluate", help="metrics of a model on a data file with labels")
@@ -79,7 +87,7 @@ def run_train(args: argparse.Namespace) -> int:
         names = open_source(args.file).names
         raise rejected("hugectr train: --label", None, f"the column to predict, one of {names}")
     folder = Path(args.output or "model")
-    classifier = CTRClassifier(
+    estimator = TASKS[args.task](
         args.model,
         epochs=args.epochs,
         categorical=_columns(args.categorical),
@@ -91,17 +99,17 @@ def run_train(args: argparse.Namespace) -> int:
     )
     begin = time.perf_counter()
     report = [Report(args.report, names=args.file)] if args.report else []
-    classifier.fit(args.file, args.label, eval_set=args.eval, callbacks=report)
-    classifier.save(folder)
+    estimator.fit(args.file, args.label, eval_set=args.eval, callbacks=report)
+    estimator.save(folder)
     seconds = time.perf_counter() - begin
-    history = classifier.history_
+    history = estimator.history_
     best = {k: v for k, v in (history.best or {}).items() if k not in ("step", "epoch")}
     if args.json:
         print(
             json.dumps(
                 {
                     "model": str(folder),
-                    "steps": classifier.n_iter_,
+                    "steps": estimator.n_iter_,
                     "seconds": seconds,
                     "metrics": best,
                     "stopped": history.stopped,
@@ -129,6 +137,7 @@ def run_predict(args: argparse.Namespace) -> int:
             f"{args.model}: the model was trained without a schema, which says what columns are; "
             "use hugectr.load(...).predict on arrays"
         )
+    estimator = _estimator(args)
     output = "logit" if args.logit else "probability"
     keep = _columns(args.keep)
     source = open_source(args.data)
@@ -137,21 +146,34 @@ def run_predict(args: argparse.Namespace) -> int:
     rows, begin = 0, time.perf_counter()
     with _writer(args.output) as write:
         for samples in model.schema.encode_batches(args.data, ROWS, labels=False):
-            values = model.predict(samples, output=output)
-            write(_table(output, values, next(kept) if kept is not None else None))
-            rows += len(values)
+            if args.logit or estimator is None:
+                columns = {output: model.predict(samples, output=output)}
+            else:
+                columns = estimator.columns_of(model, samples)
+            write(_table(columns, next(kept) if kept is not None else None))
+            rows += samples.samples
     if args.output:
         seconds = time.perf_counter() - begin
         print(f"{args.output}: {rows:,} rows in {seconds:.1f} s ({rows / seconds:,.0f} a second)")
     return 0
 
 
-def _table(output: str, values: npt.NDArray[np.float32], kept: pa.Table | None) -> pa.Table:
+def _estimator(args: argparse.Namespace) -> CTRClassifier | CTRRegressor | None:
+    """The estimator that a folder is of; None: a model of somebody's own."""
+    for kind in TASKS.values():
+        if (Path(args.model) / kind.DESCRIPTION).is_file():
+            return kind.load(args.model, device=args.device)
+    return None
+
+
+def _table(columns: Mapping[str, npt.NDArray[np.float32]], kept: pa.Table | None) -> pa.Table:
     if kept is None:
-        return pa.table({output: values})
-    if output in kept.column_names:
-        raise InvalidArgument(f"--keep: there is a column {output!r} already; rename it")
-    return kept.append_column(output, pa.array(values))
+        return pa.table(dict(columns))
+    for name, values in columns.items():
+        if name in kept.column_names:
+            raise InvalidArgument(f"--keep: there is a column {name!r} already; rename it")
+        kept = kept.append_column(name, pa.array(values))
+    return kept
 
 
 @contextlib.contextmanager
@@ -196,9 +218,9 @@ def _writer(path: str | None) -> Iterator[Any]:
 
 def run_evaluate(args: argparse.Namespace) -> int:
     """Metrics of a file with labels."""
-    if (Path(args.model) / DESCRIPTION).is_file():
-        classifier = CTRClassifier.load(args.model, device=args.device)
-        found = classifier.evaluate(args.data, classifier.label_name_)
+    estimator = _estimator(args)
+    if estimator is not None:
+        found = estimator.evaluate(args.data, estimator.label_name_)
     else:
         found = hugectr.load(args.model, device=args.device).evaluate(args.data)
     if args.json:

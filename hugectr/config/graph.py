@@ -75,7 +75,7 @@ def _embedding_entry(
         "bottom": embedding.bottom_name,
         "top": embedding.sparse_embedding_name,
         "sparse_embedding_hparam": hparam,
-        "optimizer": optimizer_to_json(embedding.optimizer or optimizer),
+        "optimizer": optimizer_to_json(embedding.own_optimizer(optimizer)),
     }
 
 

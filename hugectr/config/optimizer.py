@@ -6,7 +6,7 @@ from typing import Any
 from hugectr.base.errors import rejected
 from hugectr.config.json_reader import JsonObject
 from hugectr.spec.enums import Optimizer_t, Update_t
-from hugectr.spec.optimizer import OptParamsPy, Schedule, check_field, fields_of
+from hugectr.spec.optimizer import OptParamsPy, Schedule, check_field, fields_of, is_left_out
 
 
 def _schedule(hparam: JsonObject) -> Schedule | None:
@@ -57,7 +57,8 @@ def parse_optimizer(optimizer: JsonObject) -> OptParamsPy:
 def optimizer_to_json(params: OptParamsPy) -> dict[str, Any]:
     """The object that ``parse_optimizer`` reads back."""
     kind = params.optimizer_type
-    hparam: dict[str, Any] = {name: getattr(params, name) for name in fields_of(kind)}
+    values = {name: getattr(params, name) for name in fields_of(kind)}
+    hparam: dict[str, Any] = {n: value for n, value in values.items() if not is_left_out(n, value)}
     if kind is Optimizer_t.SGD:
         hparam["atomic_update"] = params.atomic_update
     return {

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A classifier in scikit-learn's conventions."""
+"""A classifier and a regressor in scikit-learn's conventions."""
 
 from hugectr.estimator.classifier import CTRClassifier
+from hugectr.estimator.regressor import CTRRegressor
 
-__all__ = ["CTRClassifier"]
+__all__ = ["CTRClassifier", "CTRRegressor"]

@@ -4,36 +4,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 
-from hugectr.base.arguments import check_bool, check_float, check_int
-from hugectr.base.errors import InvalidArgument
+from hugectr.base.errors import InvalidArgument, rejected
 from hugectr.callbacks.callback import Callback
-from hugectr.data.schema import EncodedData, Schema
-from hugectr.estimator.features import (
-    features_of,
-    labels_of,
-    weights_of,
-)
-from hugectr.estimator.labels import class_weights, classes_of, held_out, positives
-from hugectr.estimator.parameters import Parameters, seed_of
-from hugectr.estimator.predicting import Predicting, product, weighed
-from hugectr.estimator.schemas import check_schema, inferred
-from hugectr.estimator.training import Training
-from hugectr.models.catalogue import check_model
-from hugectr.models.sizes import model_sizes, training_sizes
-
-Floats = npt.NDArray[np.float32]
-#: Rows of a class below which a held-out share says nothing.
-_LEAST_TO_HOLD_OUT = 50
+from hugectr.data.schema import Schema
+from hugectr.estimator.estimator import Labelled
+from hugectr.estimator.features import weights_of
+from hugectr.estimator.labels import Classes, class_weights, classes_of, codes_of
+from hugectr.estimator.predicting import Predicting
+from hugectr.estimator.training import Task
+from hugectr.estimator.weights import product
+from hugectr.models.target import BINARY, Target
+from hugectr.spec.enums import MetricsType
 
 
-class CTRClassifier(Predicting, Parameters):
-    """Two classes from columns of any kind, by a model of the catalogue.
+class CTRClassifier(Predicting):
+    """Two or more classes from columns of any kind, by a model of the catalogue.
 
     What the columns are is found out (``hugectr.data.Schema.infer``), sizes are taken from the
     data, a share of it is held out, and training stops when the model gets no better there; the
@@ -48,6 +37,9 @@ class CTRClassifier(Predicting, Parameters):
         Sizes of the model (``hugectr.models.Sizes``); None: by the number of rows.
     batch_size, learning_rate, epochs
         Of training with Adam; None: by the number of rows. ``epochs`` is the most there are.
+    l2, weight_decay : float
+        Fields of ``CreateOptimizer``, for the dense network and for the rows of a batch: what
+        keeps weights small. Small data with many categories gains most.
     early_stopping : bool
         Hold a share of the data out (if ``fit`` gets no ``eval_set``), evaluate there and stop.
         Data with fewer than 50 rows of a class has no such share, and is trained for a fixed time.
@@ -55,10 +47,10 @@ class CTRClassifier(Predicting, Parameters):
         The share, of each class, between 0 and 1.
     patience : int
         Evaluations without a gain that end the training.
-    metric : {"AUC", "LogLoss"}
-        What a gain is measured by.
+    metric : {"AUC", "LogLoss"} or None
+        What a gain is measured by; None: AUC of two classes, LogLoss of more.
     class_weight : None, "balanced" or dict
-        How much a class counts in the loss; "balanced": both classes the same in sum.
+        How much a class counts in the loss; "balanced": all classes the same in sum.
     categorical, dense, ignore : sequence of str
         Columns that are this, whatever ``Schema.infer`` would say. Columns of an array of numbers
         are dense; those of an array are called ``x0``, ``x1``, ...
@@ -72,8 +64,8 @@ class CTRClassifier(Predicting, Parameters):
 
     Attributes
     ----------
-    classes_ : ndarray, (2,)
-        The second one is the positive class.
+    classes_ : ndarray, (k,)
+        Sorted; of two the second one is the positive class.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         Columns of ``fit``; not there where it got an array.
@@ -89,6 +81,9 @@ class CTRClassifier(Predicting, Parameters):
     >>> classifier.predict_proba(later)[:, 1]  # doctest: +SKIP
     """
 
+    metric: str | None
+    class_weight: Any
+
     def __init__(
         self,
         model: str = "deepfm",
@@ -101,10 +96,12 @@ class CTRClassifier(Predicting, Parameters):
         batch_size: int | None = None,
         learning_rate: float | None = None,
         epochs: int | None = None,
+        l2: float = 0.0,
+        weight_decay: float = 0.0,
         early_stopping: bool = True,
         validation_fraction: float = 0.1,
         patience: int = 4,
-        metric: str = "AUC",
+        metric: str | None = None,
         class_weight: Any = None,
         categorical: Sequence[str] = (),
         dense: Sequence[str] = (),
@@ -114,28 +111,7 @@ class CTRClassifier(Predicting, Parameters):
         device: str = "auto",
         verbose: int = 0,
     ) -> None:
-        # As they are: fit() checks them, which is what clone() relies on.
-        self.model = model
-        self.vec_size = vec_size
-        self.hidden = hidden
-        self.dropout = dropout
-        self.cross_layers = cross_layers
-        self.cross_rank = cross_rank
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.epochs = epochs
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.patience = patience
-        self.metric = metric
-        self.class_weight = class_weight
-        self.categorical = categorical
-        self.dense = dense
-        self.ignore = ignore
-        self.schema = schema
-        self.random_state = random_state
-        self.device = device
-        self.verbose = verbose
+        self._keep(locals())
 
     # --- training ---------------------------------------------------------------------------------
 
@@ -156,7 +132,7 @@ class CTRClassifier(Predicting, Parameters):
             pandas, polars, Arrow; a dict of columns; an array of (rows, columns); the path of a
             CSV, JSON lines or Parquet file. All of it is in memory.
         y : array_like, (rows,), or str
-            Labels of two classes, or the name of their column in X.
+            Labels of two or more classes, or the name of their column in X.
         sample_weight : array_like, (rows,), or None
             How much a row counts, from 0 on; rows of weight 0 are left out.
         eval_set : tuple (X, y), list of one, or None
@@ -172,98 +148,36 @@ class CTRClassifier(Predicting, Parameters):
         Raises
         ------
         InvalidArgument
-            When an argument can not be right, or y has not two classes; a ValueError.
+            When an argument can not be right, or y has no two classes; a ValueError.
         DataError
             When a column can not be read.
         """
         where = "CTRClassifier.fit"
-        features = features_of(where, X)
-        values, name, features = labels_of(where, y, features)
+        values, name, features = self._read("fit", X, y)
         classes = classes_of(where, values)
-        label = positives(where, values, classes)
+        label = codes_of(where, values, classes)
         weight = product(
             weights_of(where, sample_weight, features.rows),
             class_weights(where, self.class_weight, label, classes),
         )
-        if weight is not None and not weight.all():
-            rows = np.flatnonzero(weight)
-            features, label, weight = features.take(rows), label[rows], weight[rows]
-            if label.min() == label.max():
-                raise InvalidArgument(f"{where}: only one class has rows of weight above 0")
-        seed = seed_of(self.random_state)
-        rng = np.random.default_rng(seed)
-        if self.schema is not None:
-            name = check_schema(where, self.schema)
-        stays = self._split(where, label, eval_set is not None, rng)
-        training = features.take(np.flatnonzero(stays)).with_label(name, label[stays])
-        schema = self.schema
-        if schema is None or not schema.fitted:
-            schema = inferred(training, name, schema, self.categorical, self.dense, self.ignore)
-        data = weighed(schema.encode(training.source), weight, stays)
-        evaluated = None
-        if eval_set is not None:
-            evaluated = _eval_data(where, eval_set, y, classes, name, schema)
-        elif not stays.all():
-            rest = features.take(np.flatnonzero(~stays)).with_label(name, label[~stays])
-            evaluated = weighed(schema.encode(rest.source), weight, ~stays)
-        run = self._training(where, schema, data, evaluated, seed, callbacks)
-        self.history_ = self._train(run)
-        self.n_iter_ = self.history_.trained_steps
+        rows = Labelled(features, name, label, weight, Classes(classes)).of_weight()
+        if rows.label.min() == rows.label.max():
+            raise InvalidArgument(f"{where}: only one class has rows of weight above 0")
+        self._fit(where, rows, _task(where, len(classes), self.metric), y, eval_set, callbacks)
         self.classes_ = classes
-        self.n_features_in_ = features.table.num_columns
-        self._forget_names()
-        if not features.array:
-            self.feature_names_in_ = np.array(features.table.column_names, dtype=object)
         return self
 
-    def _split(
-        self, where: str, label: Floats, given: bool, rng: np.random.Generator
-    ) -> npt.NDArray[np.bool_]:
-        """The rows that are trained on."""
-        check_bool(f"{where}: early_stopping", self.early_stopping)
-        share = check_float(f"{where}: validation_fraction", self.validation_fraction, 0.0, 1.0)
-        few = min(label.sum(), len(label) - label.sum()) < _LEAST_TO_HOLD_OUT
-        if given or few or not self.early_stopping or not 0 < share < 1:
-            return np.ones(len(label), bool)
-        return ~held_out(label, share, rng)
+    # --- files ------------------------------------------------------------------------------------
 
-    def _training(
-        self,
-        where: str,
-        schema: Schema,
-        data: EncodedData,
-        evaluated: EncodedData | None,
-        seed: int | None,
-        callbacks: Sequence[Callback],
-    ) -> Training:
-        rows = data.samples
-        sizes = model_sizes(rows)
-        for field in ("vec_size", "hidden", "dropout", "cross_layers", "cross_rank"):
-            if getattr(self, field) is not None:
-                sizes = replace(sizes, **{field: getattr(self, field)})
-        plan = training_sizes(rows, stops=evaluated is not None and self.early_stopping)
-        if self.batch_size is not None:
-            plan = replace(plan, batch_size=check_int(f"{where}: batch_size", self.batch_size, 1))
-        if self.learning_rate is not None:
-            rate = check_float(f"{where}: learning_rate", self.learning_rate, 0.0, exclusive=True)
-            plan = replace(plan, learning_rate=rate)
-        if self.epochs is not None:
-            plan = replace(plan, epochs=check_int(f"{where}: epochs", self.epochs, 1))
-        patience = check_int(f"{where}: patience", self.patience, 1)
-        return Training(
-            name=check_model(f"{where}: model", self.model),
-            schema=schema,
-            data=data,
-            held_out=evaluated,
-            sizes=vars(sizes),
-            plan=plan,
-            metric=self.metric,
-            patience=patience if self.early_stopping else 0,
-            seed=0 if seed is None else 1 + seed,
-            device=self.device,
-            verbose=check_int(f"{where}: verbose", self.verbose, 0, 2),
-            callbacks=callbacks,
-        )
+    DESCRIPTION: ClassVar[str] = "classifier.json"
+
+    def _learnt(self) -> dict[str, Any]:
+        return {"classes": self.classes_.tolist()}
+
+    def _take(self, learnt: dict[str, Any]) -> None:
+        self.classes_ = np.array(learnt["classes"])
+        if self.classes_.ndim != 1 or len(self.classes_) < 2:
+            raise ValueError(f"found classes {learnt['classes']!r}, need two or more")
 
     # --- scikit-learn -----------------------------------------------------------------------------
 
@@ -276,7 +190,7 @@ class CTRClassifier(Predicting, Parameters):
         return Tags(
             estimator_type="classifier",
             target_tags=TargetTags(required=True),
-            classifier_tags=ClassifierTags(multi_class=False),
+            classifier_tags=ClassifierTags(multi_class=True),
             input_tags=InputTags(allow_nan=True, string=True, categorical=True),
             transformer_tags=None,
             regressor_tags=None,
@@ -287,26 +201,12 @@ class CTRClassifier(Predicting, Parameters):
         return hasattr(self, "classes_")
 
 
-def _eval_data(
-    where: str,
-    eval_set: Any,
-    y: Any,
-    classes: npt.NDArray[Any],
-    name: str,
-    schema: Schema,
-) -> EncodedData:
-    """What early stopping evaluates on."""
-    if isinstance(eval_set, list) and len(eval_set) == 1:
-        eval_set = eval_set[0]
-    if isinstance(eval_set, tuple) and len(eval_set) == 2:
-        features, labels = eval_set
-    elif isinstance(y, str):
-        features, labels = eval_set, y
-    else:
-        raise InvalidArgument(
-            f"{where}: eval_set: found {type(eval_set).__name__}, allowed: (X, y), or a list "
-            "of one such pair"
-        )
-    values, _, columns = labels_of(f"{where}: eval_set", labels, features_of(where, features))
-    label = positives(f"{where}: eval_set", values, classes)
-    return schema.encode(columns.with_label(name, label).source)
+def _task(where: str, classes: int, metric: Any) -> Task:
+    """Binary cross-entropy of two classes, cross-entropy of a logit a class of more."""
+    if classes == 2:
+        chosen = "AUC" if metric is None else metric
+        return Task(BINARY, (MetricsType.AUC, MetricsType.LogLoss), chosen)
+    if metric not in (None, "LogLoss"):
+        raise rejected(f"{where}: metric", metric, f"'LogLoss' with {classes} classes, or None")
+    target = Target("CrossEntropyLoss", classes)
+    return Task(target, (MetricsType.AverageLoss,), MetricsType.AverageLoss.name)

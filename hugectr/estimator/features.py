@@ -242,6 +242,6 @@ def check_columns(where: str, names: Sequence[str], expected: int) -> None:
     """Complains where an array has another number of columns than the one of fit()."""
     if len(names) != expected:
         raise InvalidArgument(
-            f"{where}: X has {len(names)} features, but CTRClassifier is expecting {expected} "
-            "features as input"
+            f"{where}: X has {len(names)} features, but {where.partition('.')[0]} is expecting "
+            f"{expected} features as input"
         )

@@ -6,8 +6,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -22,16 +23,16 @@ from hugectr.estimator.training import Training
 from hugectr.serving.load import load
 from hugectr.serving.prediction_model import PredictionModel
 
-#: Beside the checkpoint, in a folder of ``save``.
-DESCRIPTION = "classifier.json"
 _VERSION = 1
 #: Rows that are encoded and predicted together.
 _ROWS = 65_536
 
 
-class Fitted:
+class Fitted(ABC):
     """The trained model of an estimator: its checkpoint, in a temporary folder, and loaded."""
 
+    #: Beside the checkpoint, in a folder of ``save``.
+    DESCRIPTION: ClassVar[str]
     _kept: KeptFolder | None = None
     _loaded: PredictionModel | None = None
     device: str
@@ -69,24 +70,35 @@ class Fitted:
         """The column that is predicted, as the schema calls it."""
         return self._schema().of_kind(LabelField)[0].name
 
-    def _outputs(self, call: str, X: Any, output: str) -> npt.NDArray[np.float32]:
-        """A number a row, in row order; what is in files is read piece by piece."""
+    def _outputs(self, call: str, X: Any, output: str, width: int = 1) -> npt.NDArray[np.float32]:
+        """Numbers of each row, (rows,) or (rows, width), in row order.
+
+        What is in files is read piece by piece.
+        """
         model = self._model(call)
         where = f"{type(self).__name__}.{call}"
         source, array = source_of(where, X)
         if array:
             check_columns(where, source.names, self.n_features_in_)
         pieces = [
-            model.predict(batch, output=output).reshape(-1)
+            model.predict(batch, output=output).reshape(-1, width)
             for batch in self._schema().encode_batches(source, _ROWS, labels=False)
         ]
-        return np.concatenate(pieces)
+        found = np.concatenate(pieces)
+        return found[:, 0] if width == 1 else found
 
     # --- files and pickles ------------------------------------------------------------------------
 
     n_features_in_: int
     feature_names_in_: npt.NDArray[Any]
-    classes_: npt.NDArray[Any]
+
+    @abstractmethod
+    def _learnt(self) -> dict[str, Any]:
+        """What ``fit`` learnt besides the model, as JSON has it."""
+
+    @abstractmethod
+    def _take(self, learnt: dict[str, Any]) -> None:
+        """Take that back; a ValueError when it can not be."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write model and parameters into a folder: for ``load``, ``hugectr.load`` and C++.
@@ -94,7 +106,7 @@ class Fitted:
         Parameters
         ----------
         path : path-like
-            A folder that is not there, is empty, or has such a classifier, which is replaced.
+            A folder that is not there, is empty, or has such an estimator, which is replaced.
 
         Raises
         ------
@@ -107,12 +119,13 @@ class Fitted:
         assert self._kept is not None
         folder = Path(path)
         something = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
-        if something and not (folder / DESCRIPTION).is_file():
-            raise InvalidArgument(f"CTRClassifier.save: {folder} is there and no classifier")
+        if something and not (folder / self.DESCRIPTION).is_file():
+            name = type(self).__name__
+            raise InvalidArgument(f"{name}.save: {folder} is there and no {name}")
         beside = folder.with_name(f".{folder.name}.{os.getpid()}")
         shutil.rmtree(beside, ignore_errors=True)
         shutil.copytree(self._kept.path, beside)
-        (beside / DESCRIPTION).write_text(json.dumps(self._described(), indent=1))
+        (beside / self.DESCRIPTION).write_text(json.dumps(self._described(), indent=1))
         if folder.exists():
             old = folder.with_name(f".{folder.name}.{os.getpid()}.old")
             folder.rename(old)
@@ -128,21 +141,21 @@ class Fitted:
         return {
             "version": _VERSION,
             "params": {name: value for name, value in params.items() if _is_plain(value)},
-            "classes": self.classes_.tolist(),
+            **self._learnt(),
             "n_features": self.n_features_in_,
             "features": None if names is None else names.tolist(),
         }
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, device: str = "auto") -> Self:
-        """A classifier that ``save`` wrote; nothing in it is run, and all of it is checked.
+        """An estimator that ``save`` wrote; nothing in it is run, and all of it is checked.
 
         Raises
         ------
         DataError
             When it is none, damaged, or of a later version.
         """
-        file = Path(path) / DESCRIPTION
+        file = Path(path) / cls.DESCRIPTION
         try:
             said = json.loads(file.read_text())
             if said["version"] > _VERSION:
@@ -155,9 +168,7 @@ class Fitted:
             }
             self = cls(**params)
             self.device = device
-            self.classes_ = np.array(said["classes"])
-            if self.classes_.shape != (2,):
-                raise DataError(f"{file}: found classes {said['classes']!r}, need two")
+            self._take(said)
             self.n_features_in_ = int(said["n_features"])
             if said["features"] is not None:
                 names = [str(name) for name in said["features"]]
@@ -165,10 +176,10 @@ class Fitted:
         except DataError:
             raise
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise DataError(f"{file} is no description of a classifier: {error!r}") from error
+            raise DataError(f"{file} is no description of a {cls.__name__}: {error!r}") from error
         kept = KeptFolder()
         copy(Path(path), kept.path)
-        (kept.path / DESCRIPTION).unlink()
+        (kept.path / cls.DESCRIPTION).unlink()
         self._hold(kept)
         return self
 

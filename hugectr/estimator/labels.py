@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,19 +12,23 @@ import numpy.typing as npt
 
 from hugectr.base.errors import InvalidArgument, rejected
 
+#: So many different labels may be classes, however few rows there are.
+_SURELY_CLASSES = 100
+
 
 def classes_of(where: str, labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The two classes, sorted: the second is the positive one.
+    """The classes, sorted; of two the second is the positive one.
 
     Raises
     ------
     InvalidArgument
-        When there are not two.
+        When there are not two or more, or about as many as rows.
     """
     if labels.dtype.kind == "f" and not (labels == np.floor(labels)).all():
         raise InvalidArgument(
             f"{where}: Unknown label type: continuous. y has numbers such as "
-            f"{labels[labels != np.floor(labels)][0]!r}; classes are two values, such as 0 and 1"
+            f"{labels[labels != np.floor(labels)][0]!r}; classes are values such as 0, 1, 2, and "
+            "numbers are for CTRRegressor"
         )
     try:
         classes = np.unique(labels)
@@ -33,33 +38,31 @@ def classes_of(where: str, labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
         raise InvalidArgument(
             f"{where}: y has one class, {classes[0]!r}, and the classifier needs rows of two"
         )
-    if len(classes) > 2:
-        some = ", ".join(repr(one) for one in classes[:5].tolist())
+    if len(classes) > max(_SURELY_CLASSES, len(labels) // 2):
         raise InvalidArgument(
-            f"{where}: y has {len(classes)} classes ({some}{', ...' if len(classes) > 5 else ''}). "
-            "Only binary classification is supported: CTRClassifier predicts one of two; fit one "
-            "classifier a class (sklearn.multiclass.OneVsRestClassifier does)"
+            f"{where}: y has {len(classes)} classes in {len(labels)} rows: are these numbers to "
+            "predict? CTRRegressor does that"
         )
     return classes
 
 
-def positives(
+def codes_of(
     where: str, labels: npt.NDArray[Any], classes: npt.NDArray[Any]
 ) -> npt.NDArray[np.float32]:
-    """1 for the second class, 0 for the first.
+    """The number of each row's class: of two 1 for the second, 0 for the first.
 
     Raises
     ------
     InvalidArgument
-        When there is a label of neither.
+        When a label is none of the classes.
     """
-    one = labels == classes[1]
-    other = ~(one | (labels == classes[0]))
-    if other.any():
-        row = int(other.argmax())
+    numbers = {value: number for number, value in enumerate(classes.tolist())}
+    codes = np.array([numbers.get(value, -1) for value in labels.tolist()], np.float32)
+    if len(codes) and codes.min() < 0:
+        row = int((codes < 0).argmax())
         allowed = f"one of the classes of fit, {classes.tolist()}"
         raise rejected(f"{where}: y, row {row}", labels[row], allowed)
-    return one.astype(np.float32)
+    return codes
 
 
 def class_weights(
@@ -72,21 +75,21 @@ def class_weights(
     where : str
         The call, for complaints.
     class_weight : None, "balanced" or dict
-        "balanced": n / (2 * rows of the class), as in scikit-learn; a class that a dict lacks
-        counts 1.
+        "balanced": n / (classes * rows of the class), as in scikit-learn; a class that a dict
+        lacks counts 1.
     label : ndarray of float32
-        1 for the second class.
+        Numbers of classes.
     classes : ndarray
-        Both.
+        All of them.
     """
     if class_weight is None:
         return None
-    share = float(label.mean())
+    allowed = "None, 'balanced', or a dict of class to weight"
     if isinstance(class_weight, str):
         if class_weight != "balanced":
-            allowed = "None, 'balanced', or a dict of class to weight"
             raise rejected(f"{where}: class_weight", class_weight, allowed)
-        of_class = [0.5 / (1.0 - share), 0.5 / share]
+        rows = np.bincount(label.astype(np.int64), minlength=len(classes))
+        of_class = (len(label) / (len(classes) * rows)).tolist()
     elif isinstance(class_weight, Mapping):
         known = classes.tolist()
         unknown = [key for key in class_weight if key not in known]
@@ -96,17 +99,38 @@ def class_weights(
         if min(of_class) < 0 or not np.isfinite(of_class).all():
             raise rejected(f"{where}: class_weight", class_weight, "finite numbers from 0 on")
     else:
-        allowed = "None, 'balanced', or a dict of class to weight"
         raise rejected(f"{where}: class_weight", class_weight, allowed)
-    return np.where(label > 0.5, of_class[1], of_class[0]).astype(np.float32)
+    return np.asarray(of_class, np.float32)[label.astype(np.int64)]
 
 
-def held_out(
-    label: npt.NDArray[np.float32], share: float, rng: np.random.Generator
-) -> npt.NDArray[np.bool_]:
-    """Rows that are kept from training: this share of each class, drawn."""
-    chosen = np.zeros(len(label), bool)
-    for value in (0.0, 1.0):
-        rows = np.flatnonzero(label == value)
-        chosen[rng.permutation(rows)[: max(1, round(share * len(rows)))]] = True
-    return chosen
+#: Rows of a class below which a held-out share says nothing.
+_LEAST_TO_HOLD_OUT = 50
+
+
+@dataclass(frozen=True)
+class Classes:
+    """Labels that are classes (``Meaning``).
+
+    Attributes
+    ----------
+    values : ndarray
+        The classes, sorted.
+    """
+
+    values: npt.NDArray[Any]
+
+    def numbers(self, where: str, values: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+        """Numbers of classes."""
+        return codes_of(where, values, self.values)
+
+    def held_out(
+        self, numbers: npt.NDArray[np.float32], share: float, rng: np.random.Generator
+    ) -> npt.NDArray[np.bool_]:
+        """This share of each class, drawn; nothing where a class has fewer than 50 rows."""
+        chosen = np.zeros(len(numbers), bool)
+        rows_of = [np.flatnonzero(numbers == one) for one in range(len(self.values))]
+        if min(map(len, rows_of)) < _LEAST_TO_HOLD_OUT:
+            return chosen
+        for rows in rows_of:
+            chosen[rng.permutation(rows)[: max(1, round(share * len(rows)))]] = True
+        return chosen

@@ -7,6 +7,7 @@ import inspect
 import numbers
 import sys
 import warnings
+from collections.abc import Mapping
 from typing import Any, Self
 
 from hugectr.base.errors import InvalidArgument, did_you_mean
@@ -22,6 +23,11 @@ class Parameters:
     @classmethod
     def _names(cls) -> list[str]:
         return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
+
+    def _keep(self, arguments: Mapping[str, Any]) -> None:
+        """Keep the arguments of ``__init__`` (its ``locals()``) as they are: fit() checks them."""
+        for name in self._names():
+            setattr(self, name, arguments[name])
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters by name.
@@ -89,7 +95,7 @@ def warn_of_conversion(text: str) -> None:
     warnings.warn(text, kind, stacklevel=4)
 
 
-def seed_of(random_state: Any) -> int | None:
+def seed_of(where: str, random_state: Any) -> int | None:
     """A seed from an int, a NumPy generator or RandomState; None: another one each time.
 
     Raises
@@ -105,6 +111,6 @@ def seed_of(random_state: Any) -> int | None:
         if hasattr(random_state, draw):
             return int(getattr(random_state, draw)(0, 2**31 - 1))
     raise InvalidArgument(
-        f"CTRClassifier: random_state: found {random_state!r}, allowed: an integer >= 0, a NumPy "
+        f"{where}: random_state: found {random_state!r}, allowed: an integer >= 0, a NumPy "
         "Generator or RandomState, or None"
     )

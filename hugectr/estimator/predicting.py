@@ -3,42 +3,39 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from hugectr.data.schema import EncodedData
-from hugectr.estimator.features import (
-    Features,
-    check_columns,
-    features_of,
-    labels_of,
-    weights_of,
-)
-from hugectr.estimator.fitted import Fitted
-from hugectr.estimator.labels import positives
+from hugectr.estimator.estimator import Estimator
+from hugectr.estimator.features import Features, check_columns, weights_of
+from hugectr.estimator.labels import codes_of
 from hugectr.estimator.parameters import not_fitted
+from hugectr.estimator.weights import Floats, weighed
+from hugectr.serving.prediction_model import PredictionModel
 
-Floats = npt.NDArray[np.float32]
 
-
-class Predicting(Fitted):
+class Predicting(Estimator):
     """Classes, probabilities and scores, in scikit-learn's conventions."""
 
+    classes_: npt.NDArray[Any]
+
     def decision_function(self, X: Any) -> Floats:
-        """Log-odds of the positive class, (rows,)."""
-        return self._outputs("decision_function", X, "logit")
+        """Of two classes the log-odds of the positive one, (rows,); of k the logits, (rows, k)."""
+        return self._logits("decision_function", X)
 
     def predict_proba(self, X: Any) -> Floats:
-        """Probabilities of both classes, (rows, 2), in the order of ``classes_`` and of the rows.
+        """Probabilities of all classes, (rows, k), in the order of ``classes_`` and of the rows.
 
         Parameters
         ----------
         X
             As of ``fit``; without label. Files are read piece by piece.
         """
+        if len(self._classes("predict_proba")) > 2:
+            return _softmax(self._logits("predict_proba", X))
         positive = self._outputs("predict_proba", X, "probability")
         return np.stack([1.0 - positive, positive], axis=1)
 
@@ -47,8 +44,11 @@ class Predicting(Fitted):
         return np.asarray(np.log(self.predict_proba(X)))
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """The likelier class of each row, (rows,)."""
-        return np.asarray(self._classes("predict")[(self.decision_function(X) > 0).astype(int)])
+        """The likeliest class of each row, (rows,)."""
+        classes = self._classes("predict")
+        logits = self._logits("predict", X)
+        chosen = logits.argmax(axis=1) if logits.ndim == 2 else (logits > 0).astype(int)
+        return np.asarray(classes[chosen])
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of rows whose class is right, as scikit-learn's classifiers say it."""
@@ -58,7 +58,9 @@ class Predicting(Fitted):
         return float(np.average(right, weights=weight))
 
     def evaluate(self, X: Any, y: Any, sample_weight: Any = None) -> dict[str, float]:
-        """Metrics: ``AUC``, ``LogLoss``, ``AverageLoss``, by the data's weights.
+        """Metrics, by the data's weights.
+
+        Of two classes ``AUC``, ``LogLoss``, ``AverageLoss``; of more ``Accuracy``, ``LogLoss``.
 
         Parameters
         ----------
@@ -67,16 +69,37 @@ class Predicting(Fitted):
         """
         where = "CTRClassifier.evaluate"
         values, features = self._labelled("evaluate", X, y)
-        label = positives(where, values, self.classes_)
+        label = codes_of(where, values, self.classes_)
         weight = weights_of(where, sample_weight, len(values))
+        if len(self.classes_) > 2:
+            logits = self._logits("evaluate", features.source).astype(np.float64)
+            return _scores(logits, label.astype(np.int64), weight)
         data = self._schema().encode(features.with_label(self.label_name_, label).source)
         return self._model("evaluate").evaluate(weighed(data, weight))
 
+    def columns_of(self, model: PredictionModel, samples: EncodedData) -> dict[str, Floats]:
+        """What ``hugectr predict`` writes of some samples: a column, or one a class.
+
+        Parameters
+        ----------
+        model : PredictionModel
+            This one's.
+        samples : EncodedData
+        """
+        if len(self.classes_) == 2:
+            return {"probability": model.predict(samples, output="probability")}
+        chances = _softmax(model.predict(samples, output="logit"))
+        return {f"probability_{one}": chances[:, k] for k, one in enumerate(self.classes_)}
+
+    def _logits(self, call: str, X: Any) -> Floats:
+        count = len(self._classes(call))
+        return self._outputs(call, X, "logit", 1 if count == 2 else count)
+
     def _labelled(self, call: str, X: Any, y: Any) -> tuple[npt.NDArray[Any], Features]:
         self._classes(call)
-        where = f"CTRClassifier.{call}"
-        values, _, features = labels_of(where, y, features_of(where, X))
+        values, _, features = self._read(call, X, y)
         if features.array:
+            where = f"CTRClassifier.{call}"
             check_columns(where, features.table.column_names, self.n_features_in_)
         return values, features
 
@@ -87,17 +110,19 @@ class Predicting(Fitted):
         return self.classes_
 
 
-def product(one: Floats | None, other: Floats | None) -> Floats | None:
-    """Weights of two kinds together."""
-    if one is None or other is None:
-        return other if one is None else one
-    return one * other
+def _softmax(logits: Floats) -> Floats:
+    powers = np.exp(logits.astype(np.float64) - logits.max(axis=1, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=1, keepdims=True), np.float32)
 
 
-def weighed(
-    data: EncodedData, weight: Floats | None, rows: npt.NDArray[np.bool_] | None = None
-) -> EncodedData:
-    """Samples with these weights, of the chosen rows, besides their own."""
-    if weight is None:
-        return data
-    return replace(data, weight=product(weight if rows is None else weight[rows], data.weight))
+def _scores(
+    logits: npt.NDArray[np.float64], label: npt.NDArray[np.int64], weight: Floats | None
+) -> dict[str, float]:
+    """Metrics of several classes."""
+    most = logits.max(axis=1)
+    loss = np.log(np.exp(logits - most[:, None]).sum(axis=1)) + most
+    loss -= logits[np.arange(len(label)), label]
+    return {
+        "Accuracy": float(np.average(logits.argmax(axis=1) == label, weights=weight)),
+        "LogLoss": float(np.average(loss, weights=weight)),
+    }

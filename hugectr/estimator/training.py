@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from hugectr.data.columns import Shuffle
 from hugectr.data.schema import Schema
 from hugectr.model.model import Model
 from hugectr.models.sizes import TrainingSizes
+from hugectr.models.target import Target
 from hugectr.spec.enums import DataReaderType_t, MetricsType, Optimizer_t, Update_t
 from hugectr.spec.optimizer import CreateOptimizer
 from hugectr.spec.reader import DataReaderParams
@@ -33,6 +34,25 @@ _NO_TARGET = 1.1
 
 
 @dataclass(frozen=True)
+class Task:
+    """What is learnt, and what says how well.
+
+    Attributes
+    ----------
+    target : Target
+        Loss and number of logits.
+    metrics : tuple of MetricsType
+        Of an evaluation.
+    metric : str
+        What early stopping goes by: the name of one of them.
+    """
+
+    target: Target
+    metrics: tuple[MetricsType, ...]
+    metric: str
+
+
+@dataclass(frozen=True)
 class Training:
     """What is trained, and how.
 
@@ -40,6 +60,7 @@ class Training:
     ----------
     name : str
         Of the catalogue.
+    task : Task
     schema : Schema
         Fitted.
     data : MemoryDataset
@@ -48,8 +69,8 @@ class Training:
     sizes : dict
         Of the model.
     plan : TrainingSizes
-    metric : str
-        What early stopping goes by.
+    penalties : dict
+        Fields of ``CreateOptimizer``, of the whole model.
     patience : int
         Evaluations without a gain that end the training; 0: none does.
     seed : int
@@ -61,12 +82,13 @@ class Training:
     """
 
     name: str
+    task: Task
     schema: Schema
     data: MemoryDataset
     held_out: MemoryDataset | None
     sizes: dict[str, Any]
     plan: TrainingSizes
-    metric: str = "AUC"
+    penalties: Mapping[str, float] = field(default_factory=dict)
     patience: int = 4
     seed: int = 0
     device: str = "auto"
@@ -91,7 +113,7 @@ class Training:
     def _stopping(self) -> list[Callback]:
         if self.held_out is None or self.patience == 0:
             return []
-        return [EarlyStopping(self.metric, self.patience)]
+        return [EarlyStopping(self.task.metric, self.patience)]
 
     def _model(self) -> Model:
         held_out, batch_eval = _in_whole_batches(self.held_out)
@@ -104,7 +126,7 @@ class Training:
             max_eval_batches=held_out.samples // batch_eval if held_out is not None else 0,
             i64_input_key=True,
             device=self.device,
-            metrics_spec={MetricsType.AUC: _NO_TARGET, MetricsType.LogLoss: 0.0},
+            metrics_spec=dict.fromkeys(self.task.metrics, _NO_TARGET),
         )
         reader = DataReaderParams(
             DataReaderType_t.Norm,
@@ -113,8 +135,10 @@ class Training:
             shuffle=Shuffle(seed=self.seed, window=max(2, self.data.samples)),
             num_workers=2,
         )
-        model = Model(solver, reader, CreateOptimizer(Optimizer_t.Adam, Update_t.Local))
-        models.add(model, self.name, self.schema.input_layer(), **self.sizes)
+        optimizer = CreateOptimizer(Optimizer_t.Adam, Update_t.Local).with_fields(**self.penalties)
+        model = Model(solver, reader, optimizer)
+        layer = self.schema.input_layer()
+        models.add(model, self.name, layer, target=self.task.target, **self.sizes)
         model.schema = self.schema
         model.compile()
         return model

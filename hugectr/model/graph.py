@@ -181,7 +181,7 @@ class Graph:
             raise InvalidArgument("Model.compile: no Input was added")
         return {
             "input": self.input.to_spec(),
-            "embeddings": [embedding.to_spec() for embedding in self.embeddings],
+            "embeddings": [embedding.to_spec(self.opt_params) for embedding in self.embeddings],
             "layers": [layer.to_spec() for layer in self.dense_layers],
             "opt_params": self.opt_params.to_spec(),
         }

@@ -13,20 +13,10 @@ from hugectr.base.arguments import check_bool, check_int, check_str
 from hugectr.base.errors import did_you_mean, rejected
 from hugectr.interop import TableRows, as_view, stream_handle, to_numpy
 from hugectr.model.graph import Graph
-from hugectr.spec.enums import Optimizer_t
+from hugectr.spec.optimizer import states_of
 
 if TYPE_CHECKING:
     from hugectr._core import BufferBag, SessionTable
-
-
-#: What an optimizer keeps for every dense weight, in the order of the files.
-DENSE_STATES: dict[Optimizer_t, tuple[str, ...]] = {
-    Optimizer_t.Adam: ("m", "v"),
-    Optimizer_t.AdaGrad: ("accumulator",),
-    Optimizer_t.MomentumSGD: ("momentum",),
-    Optimizer_t.Nesterov: ("momentum",),
-    Optimizer_t.SGD: (),
-}
 
 
 class RunningStatistics(NamedTuple):
@@ -144,7 +134,7 @@ class Memory:
         ``m`` and ``v`` (Adam), ``accumulator`` (AdaGrad), ``momentum`` (MomentumSGD, Nesterov),
         none (SGD).
         """
-        return list(DENSE_STATES[self._graph.opt_params.optimizer_type])
+        return states_of(self._graph.opt_params.optimizer_type)
 
     def dense_state(
         self, name: str, state: str, *, device: int = 0, stream: Any = None

@@ -3,5 +3,6 @@
 
 from hugectr.models.catalogue import NAMES, add, description
 from hugectr.models.sizes import Sizes
+from hugectr.models.target import Target
 
-__all__ = ["NAMES", "Sizes", "add", "description"]
+__all__ = ["NAMES", "Sizes", "Target", "add", "description"]

@@ -18,6 +18,7 @@ from hugectr.models.lr import lr
 from hugectr.models.mlp import mlp
 from hugectr.models.network import Network
 from hugectr.models.sizes import Sizes
+from hugectr.models.target import BINARY, Target
 from hugectr.models.wdl import wdl
 
 #: Adds what is between Input and loss; returns the name of the logit.
@@ -51,7 +52,9 @@ def description(name: str) -> str:
     return inspect.getdoc(MODELS[check_model("models.description: name", name)]) or ""
 
 
-def add(model: Model, name: str, inputs: InputLayer, **sizes: Any) -> None:
+def add(
+    model: Model, name: str, inputs: InputLayer, *, target: Target = BINARY, **sizes: Any
+) -> None:
     """Add a model of the catalogue: Input, tables, layers and loss. ``compile()`` comes next.
 
     Parameters
@@ -62,6 +65,8 @@ def add(model: Model, name: str, inputs: InputLayer, **sizes: Any) -> None:
         One of ``NAMES``; ``description(name)`` says when to use which.
     inputs : InputLayer
         ``schema.input_layer()``: dense columns, categories, lists. A sequence counts as a list.
+    target : Target
+        Loss and number of logits; one of two classes when not given.
     **sizes
         Fields of ``Sizes``: ``vec_size``, ``hidden``, ``dropout``, ``cross_layers``,
         ``cross_rank``.
@@ -76,5 +81,5 @@ def add(model: Model, name: str, inputs: InputLayer, **sizes: Any) -> None:
     Keys of a schema are int64: the solver needs ``i64_input_key=True``.
     """
     check_model("models.add: name", name)
-    net = Network(model, inputs, Sizes.checked("models.add: ", sizes))
+    net = Network(model, inputs, Sizes.checked("models.add: ", sizes), target)
     net.loss(MODELS[name](net))

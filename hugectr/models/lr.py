@@ -10,4 +10,4 @@ def lr(net: Network) -> str:
     When: as the baseline that everything else has to beat, where a model must be read weight by
     weight, or with so few rows that interactions can not be learnt. It knows no interactions.
     """
-    return net.summed(net.first_order(net.flat_vectors(1, "wide"), "wide"), "lr/logit")
+    return net.summed(net.first_order(net.flat_vectors(net.outputs, "wide"), "wide"), "lr/logit")

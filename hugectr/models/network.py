@@ -9,6 +9,7 @@ from hugectr.base.errors import InvalidArgument
 from hugectr.data.schema import InputLayer
 from hugectr.model.model import Model
 from hugectr.models.sizes import Sizes
+from hugectr.models.target import BINARY, Target
 from hugectr.spec.embedding import SparseEmbedding
 from hugectr.spec.enums import Embedding_t, Layer_t
 from hugectr.spec.layers import DenseLayer
@@ -27,12 +28,16 @@ class Network:
     inputs : InputLayer
         What the data has.
     sizes : Sizes
+    target : Target
     """
 
-    def __init__(self, model: Model, inputs: InputLayer, sizes: Sizes) -> None:
+    def __init__(
+        self, model: Model, inputs: InputLayer, sizes: Sizes, target: Target = BINARY
+    ) -> None:
         self._model = model
         self.inputs = inputs
         self.sizes = sizes
+        self.target = target
         #: Slots of all sparse inputs together.
         self.slots = sum(len(one.fields) for one in inputs.sparse)
         if len(inputs.labels) != 1:
@@ -52,6 +57,11 @@ class Network:
         model.add(Input(1, "label", len(inputs.dense), "dense", sparse))
 
     @property
+    def outputs(self) -> int:
+        """Logits of a sample."""
+        return self.target.outputs
+
+    @property
     def dense(self) -> str | None:
         """The dense features, (batch, columns); None where the data has none."""
         return "dense" if self.inputs.dense else None
@@ -66,7 +76,7 @@ class Network:
         return bottoms[0] if len(bottoms) == 1 else self.layer("Concat", bottoms, top)
 
     def summed(self, logits: list[str], top: str) -> str:
-        """Sum of logits, (batch, 1) each."""
+        """Sum of logits, (batch, outputs) each."""
         return logits[0] if len(logits) == 1 else self.layer("Add", logits, top)
 
     def lookups(self, width: int, part: str) -> list[tuple[str, int]]:
@@ -91,32 +101,47 @@ class Network:
         ]
 
     def first_order(self, weights: list[str], part: str) -> list[str]:
-        """Logits of a linear model: of one weight a category, (batch, slots), and of dense ones."""
+        """Logits of a linear model: of ``outputs`` weights a category, (batch, slots * outputs),
+        and of dense ones.
+        """
         logits = []
         if weights:
-            logits.append(
-                self.layer("ReduceSum", [self.joined(weights, f"{part}/w")], f"{part}/sum", axis=1)
-            )
+            joined = self.joined(weights, f"{part}/w")
+            if self.outputs > 1:
+                joined = self.layer(
+                    "Reshape",
+                    [joined],
+                    f"{part}/of_slots",
+                    leading_dim=self.outputs,
+                    time_step=self.slots,
+                )
+            logits.append(self.layer("ReduceSum", [joined], f"{part}/sum", axis=1))
+            if self.outputs > 1:
+                logits[0] = self.layer(
+                    "Reshape", [logits[0]], f"{part}/sums", leading_dim=self.outputs
+                )
         if self.dense:
-            logits.append(self.layer("InnerProduct", [self.dense], f"{part}/dense", num_output=1))
+            logits.append(
+                self.layer("InnerProduct", [self.dense], f"{part}/dense", num_output=self.outputs)
+            )
         return logits
 
     def factors(self, part: str) -> tuple[str, list[str]]:
-        """A vector for each category, (batch, slots * d), and weights of categories.
+        """A vector for each category, (batch, slots * d), and ``outputs`` weights.
 
         Vector and weight of a category are one row of a table: one lookup finds both. Dense
         features have no vectors, but where there is nothing else (then value times vector): their
         products with all others grow with their values, and what they add is learnt by heart
         (benchmarks/users: AUC on 200,000 planted rows .749, without them .758; Criteo .736, .743).
         """
-        d, vectors, weights = self.sizes.vec_size, [], []
-        for name, slots in self.lookups(d + 1, part):
-            rows = self.layer("Reshape", [name], f"{name}/rows", leading_dim=d + 1)
+        d, k, vectors, weights = self.sizes.vec_size, self.outputs, [], []
+        for name, slots in self.lookups(d + k, part):
+            rows = self.layer("Reshape", [name], f"{name}/rows", leading_dim=d + k)
             tops = [f"{name}/v", f"{name}/w"]
-            self._model.add(DenseLayer(Layer_t.Slice, [rows], tops, ranges=[(0, d), (d, d + 1)]))
+            self._model.add(DenseLayer(Layer_t.Slice, [rows], tops, ranges=[(0, d), (d, d + k)]))
             flat = self.layer("Reshape", [tops[0]], f"{name}/vs", leading_dim=slots * d)
             vectors.append(flat)
-            weights.append(self.layer("Reshape", [tops[1]], f"{name}/ws", leading_dim=slots))
+            weights.append(self.layer("Reshape", [tops[1]], f"{name}/ws", leading_dim=slots * k))
         if self.dense and not self.slots:
             dims = [len(self.inputs.dense), d]
             vectors.append(
@@ -125,8 +150,13 @@ class Network:
         return self.joined(vectors, f"{part}/vectors"), weights
 
     def pairs(self, vectors: str, part: str) -> str:
-        """Sum of the products of all pairs of vectors: the logit of a factorization machine."""
+        """Sum of the products of all pairs of vectors: the logit of a factorization machine.
+
+        Of several logits each weighs the columns of the products in its own way.
+        """
         found = self.layer("FmOrder2", [vectors], f"{part}/pairs", out_dim=self.sizes.vec_size)
+        if self.outputs > 1:
+            return self.logit(found, f"{part}/pair")
         return self.layer("ReduceSum", [found], f"{part}/pair_sum", axis=1)
 
     def tower(self, bottom: str, part: str, widths: tuple[int, ...] | None = None) -> str:
@@ -140,9 +170,9 @@ class Network:
         return bottom
 
     def logit(self, bottom: str, part: str) -> str:
-        """One number a sample, (batch, 1)."""
-        return self.layer("InnerProduct", [bottom], f"{part}/logit", num_output=1)
+        """The logits that a layer ends in, (batch, outputs)."""
+        return self.layer("InnerProduct", [bottom], f"{part}/logit", num_output=self.outputs)
 
     def loss(self, logit: str) -> None:
-        """The end: binary cross-entropy of the logit."""
-        self.layer("BinaryCrossEntropyLoss", [logit, "label"], "loss")
+        """The end: the loss of the logits."""
+        self.layer(self.target.loss, [logit, "label"], "loss", **self.target.parameters)

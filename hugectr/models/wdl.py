@@ -13,6 +13,6 @@ def wdl(net: Network) -> str:
     features = net.flat_vectors(net.sizes.vec_size, "deep")
     if net.dense:
         features.append(net.dense)
-    logits = net.first_order(net.flat_vectors(1, "wide"), "wide")
+    logits = net.first_order(net.flat_vectors(net.outputs, "wide"), "wide")
     logits.append(net.logit(net.tower(net.joined(features, "deep/in"), "deep"), "deep"))
     return net.summed(logits, "wdl/logit")

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hugectr.base import log
-from hugectr.base.arguments import check_enum, check_int, check_ints, check_str
+from hugectr.base.arguments import check_enum, check_float, check_int, check_ints, check_str
 from hugectr.base.errors import rejected
 from hugectr.base.html_table import html_table
 from hugectr.base.keywords import named_keywords
-from hugectr.spec.enums import CommunicationType, Embedding_t, HybridEmbeddingType
-from hugectr.spec.optimizer import OptParamsPy
+from hugectr.spec.enums import CommunicationType, Embedding_t, HybridEmbeddingType, Regularizer_t
+from hugectr.spec.optimizer import OptParamsPy, check_field
 
 if TYPE_CHECKING:
     from hugectr._core import EmbeddingSpec
@@ -98,6 +98,13 @@ class SparseEmbedding:
         ``"unique"`` where it moves at most three quarters. Rows that do not fit the buffers of
         pooled vectors (more of them than buckets) travel pooled. Results agree up to the rounding
         of what travels, which has the type of the network's inputs.
+    regularizer : Regularizer_t, optional
+        A penalty on the distinct rows of each batch, as if the loss had ``regularizer_lambda``
+        times their sum of |w| (``L1``) or of w^2 / 2 (``L2``) more: each row once, however many
+        devices or samples use it, and not divided by the batch. The update takes it in (the
+        optimizer's ``l1`` or ``l2``); the reported loss does not show it.
+    regularizer_lambda : float
+        Its weight.
 
     Raises
     ------
@@ -119,6 +126,8 @@ class SparseEmbedding:
         *,
         max_vocabulary_size_per_gpu: int = 0,
         exchange: str = "auto",
+        regularizer: Regularizer_t | None = None,
+        regularizer_lambda: float = 0.0,
     ) -> None:
         where = f"SparseEmbedding {sparse_embedding_name!r}: "
         self.embedding_type = check_embedding_type(where + "embedding_type", embedding_type)
@@ -142,7 +151,18 @@ class SparseEmbedding:
         self.slot_size_array = check_ints(where + "slot_size_array", slot_size_array, 0)
         if optimizer is not None and not isinstance(optimizer, OptParamsPy):
             raise rejected(where + "optimizer", optimizer, "what hugectr.CreateOptimizer returns")
+        if optimizer is not None and optimizer.clip_norm:
+            allowed = "0: the clip_norm of the model's optimizer is that of all gradients"
+            raise rejected(where + "optimizer.clip_norm", optimizer.clip_norm, allowed)
         self.optimizer = optimizer
+        self.regularizer = regularizer
+        self.regularizer_lambda = check_float(where + "regularizer_lambda", regularizer_lambda, 0.0)
+        if regularizer is not None:
+            check_enum(where + "regularizer", regularizer, Regularizer_t)
+        elif self.regularizer_lambda:
+            raise rejected(
+                where + "regularizer", None, "hugectr.Regularizer_t.L1 or L2 with a lambda"
+            )
         if hybrid_embedding_param is not None and not isinstance(
             hybrid_embedding_param, HybridEmbeddingParam
         ):
@@ -164,6 +184,27 @@ class SparseEmbedding:
             return self.workspace_size_per_gpu_in_mb * 1024 * 1024 // (4 * self.embedding_vec_size)
         return self.max_vocabulary_size_per_gpu
 
+    def own_optimizer(self, default: OptParamsPy) -> OptParamsPy:
+        """What the rows are updated by, the regularizer among it; ``clip_norm`` is the model's.
+
+        Parameters
+        ----------
+        default : OptParamsPy
+            The model's.
+        """
+        optimizer = self.optimizer or default
+        if optimizer.clip_norm:
+            optimizer = optimizer.with_fields(clip_norm=0.0)
+        if self.regularizer is None:
+            return optimizer
+        field = self.regularizer.name.lower()
+        check_field(
+            f"SparseEmbedding {self.sparse_embedding_name!r}: regularizer_lambda",
+            self.regularizer_lambda,
+            field,
+        )
+        return optimizer.with_fields(**{field: self.regularizer_lambda})
+
     def _repr_html_(self) -> str:
         rows: list[list[object]] = [
             ["keys of", self.bottom_name],
@@ -174,8 +215,14 @@ class SparseEmbedding:
         ]
         return html_table(f"Embedding table {self.sparse_embedding_name}", [], rows)
 
-    def to_spec(self) -> EmbeddingSpec:
-        """The table as the core reads it."""
+    def to_spec(self, optimizer: OptParamsPy | None = None) -> EmbeddingSpec:
+        """The table as the core reads it.
+
+        Parameters
+        ----------
+        optimizer : OptParamsPy, optional
+            The model's; None: nothing trains.
+        """
         kind = self.embedding_type
         if kind is Embedding_t.LocalizedSlotSparseEmbeddingOneHot:
             log.info(
@@ -194,5 +241,5 @@ class SparseEmbedding:
             "bottom": self.bottom_name,
             # Distributed tables have no slots to size; the array is only the readers' there.
             "slot_size_array": self.slot_size_array if self.is_localized else [],
-            "opt_params": None if self.optimizer is None else self.optimizer.to_spec(),
+            "opt_params": self.own_optimizer(optimizer).to_spec() if optimizer else None,
         }

@@ -115,6 +115,7 @@ class Optimizer_t(_NamedEnum):
     SGD = 4
     Ftrl = 5
     RowWiseAdaGrad = 6
+    RMSProp = 7
 
     @property
     def hparam(self) -> str:
@@ -130,6 +131,7 @@ _OPTIMIZER_HPARAM = {
     Optimizer_t.SGD: "sgd_hparam",
     Optimizer_t.Ftrl: "ftrl_hparam",
     Optimizer_t.RowWiseAdaGrad: "row_wise_adagrad_hparam",
+    Optimizer_t.RMSProp: "rmsprop_hparam",
 }
 
 

@@ -149,7 +149,7 @@ class DenseLayer:
     target_weight_vec : list of float
         MultiCrossEntropyLoss: a factor a label; 1 each when empty.
     elu_alpha : float
-        ELU, too.
+        ELU.
 
     Raises
     ------

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from hugectr._core import LearningRateScheduler, optimizers
+from hugectr._core import LearningRateScheduler, adjustments, optimizers
 from hugectr.base import catalogue
 from hugectr.base.arguments import check_bool, check_enum, check_float, check_int
 from hugectr.base.errors import did_you_mean, rejected
@@ -16,6 +16,7 @@ from hugectr.spec.enums import Optimizer_t, Update_t
 
 if TYPE_CHECKING:
     from hugectr._core import OptParams
+    from hugectr._core_specs import CatalogueField
 
 __all__ = ["CreateOptimizer", "LearningRateScheduler", "OptParamsPy", "Schedule"]
 
@@ -45,14 +46,30 @@ class Schedule:
 
 #: What the core's catalogue says of each optimizer, by name.
 _CATALOGUE = optimizers()
+#: Fields that every optimizer takes: penalties, decay, clipping; 0 leaves out what they ask for.
+_ADJUSTMENTS = adjustments()
 #: Fields of all of them; those of several optimizers are the same everywhere.
-_FIELDS = {name: field for entry in _CATALOGUE.values() for name, field in entry["fields"].items()}
+_FIELDS = {
+    name: field for entry in _CATALOGUE.values() for name, field in entry["fields"].items()
+} | _ADJUSTMENTS
 _DEFAULTS = {name: field["default"] for name, field in _FIELDS.items()}
 
 
 def fields_of(optimizer: Optimizer_t) -> list[str]:
-    """Names of the fields that an optimizer has."""
-    return list(_CATALOGUE[optimizer.name]["fields"])
+    """Names of the fields that an optimizer has; those that all of them take are the last."""
+    entry = _CATALOGUE[optimizer.name]
+    taken = [name for name in _ADJUSTMENTS if entry["decays"] or name != "weight_decay"]
+    return [*entry["fields"], *taken]
+
+
+def is_left_out(name: str, value: float) -> bool:
+    """Whether a field of this value asks for nothing, so that files need not name it."""
+    return name in _ADJUSTMENTS and value == _DEFAULTS[name]
+
+
+def states_of(optimizer: Optimizer_t) -> list[str]:
+    """Names of what an optimizer keeps beside a weight, in the order of the files."""
+    return list(_CATALOGUE[optimizer.name]["states"])
 
 
 def moves_untouched_rows(optimizer: Optimizer_t) -> bool:
@@ -96,6 +113,10 @@ class OptParamsPy:
             if field == name:
                 return float(value)
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+
+    def with_fields(self, **values: float) -> OptParamsPy:
+        """The same with other values of these fields."""
+        return replace(self, fields=tuple((dict(self.fields) | values).items()))
 
     def to_spec(self) -> OptParams:
         """The settings as the core reads them."""
@@ -145,7 +166,8 @@ def CreateOptimizer(
     learning_rate, warmup_steps, decay_start, decay_steps, decay_power, end_lr
         v3.0 form: the schedule, used instead of the solver's when ``learning_rate`` is given.
     **more
-        Fields of the chosen optimizer that are not named above.
+        Fields of the chosen optimizer that are not named above, and those that every one takes:
+        ``weight_decay``, ``l1``, ``l2``, ``clip_value``, ``clip_norm``.
 
     Raises
     ------
@@ -174,6 +196,8 @@ def CreateOptimizer(
         if name not in fields_of(kind):
             owners = [each.name for each in Optimizer_t if name in fields_of(each)]
             raise rejected(where + name, value, f"only with {' or '.join(owners)}, not {kind.name}")
+    if more.get("clip_value") and more.get("clip_norm"):
+        raise rejected(where + "clip_norm", more["clip_norm"], "only one of it and clip_value")
     given = {
         "beta1": beta1,
         "beta2": beta2,
@@ -201,14 +225,27 @@ def _described() -> str:
         ]
         lines.append(f"    ``Optimizer_t.{name}``: ``{entry['doc']}``.")
         lines += [f"    Kept beside a weight: {', '.join(states) or 'nothing'}.", ""]
-        for field, about in entry["fields"].items():
-            below = f", < {about['below']:g}" if math.isfinite(about["below"]) else ""
-            lines.append(
-                f"        ``{field}`` = {about['default']:g} (>= {about['minimum']:g}{below}): "
-                f"{about['doc']}."
-            )
-            lines.append("")
+        lines += _described_fields(entry["fields"])
+    lines += [
+        "    Every optimizer takes these; at 0 they do nothing. They come before the rule, in this",
+        "    order: clipping, ``l1`` and ``l2``, ``weight_decay``. The reported loss has no part",
+        "    of them. Ftrl takes no ``weight_decay``: its weights are what its states say.",
+        "",
+    ]
+    lines += _described_fields(_ADJUSTMENTS)
     return "\n" + "\n".join(lines)
+
+
+def _described_fields(fields: Mapping[str, CatalogueField]) -> list[str]:
+    lines = []
+    for field, about in fields.items():
+        below = f", < {about['below']:g}" if math.isfinite(about["below"]) else ""
+        lines.append(
+            f"        ``{field}`` = {about['default']:g} (>= {about['minimum']:g}{below}): "
+            f"{about['doc']}."
+        )
+        lines.append("")
+    return lines
 
 
 if CreateOptimizer.__doc__:  # none under python -OO

@@ -81,16 +81,29 @@ void ModelTables::forward(std::size_t local_id, PlanSlot slot, const VectorsOf& 
   }
 }
 
-void ModelTables::backward_and_update(std::size_t local_id, PlanSlot slot,
-                                      const VectorsOf& gradient, const UpdateScalars& scalars,
-                                      bool beside) {
+template <class F>
+void ModelTables::for_each_trained(const VectorsOf& gradient, const F& f) {
   for (const Group& group : groups_) {
     const std::vector<TensorRef> gradients = vectors_of(group, gradient);
     const bool none = std::all_of(gradients.begin(), gradients.end(),
                                   [](const TensorRef& ref) { return ref.empty(); });
-    if (none) continue;  // nothing of the loss depends on these tables
-    group.lookup->backward_and_update(local_id, slot, gradients, scalars, beside);
+    if (!none) f(*group.lookup, gradients);
   }
+}
+
+void ModelTables::bring_gradients(std::size_t local_id, PlanSlot slot, const VectorsOf& gradient,
+                                  const TensorRef& squares) {
+  for_each_trained(gradient, [&](LookupGroup& lookup, const std::vector<TensorRef>& gradients) {
+    lookup.bring_gradients(local_id, slot, gradients, squares);
+  });
+}
+
+void ModelTables::backward_and_update(std::size_t local_id, PlanSlot slot,
+                                      const VectorsOf& gradient, const UpdateScalars& scalars,
+                                      bool beside) {
+  for_each_trained(gradient, [&](LookupGroup& lookup, const std::vector<TensorRef>& gradients) {
+    lookup.backward_and_update(local_id, slot, gradients, scalars, beside);
+  });
 }
 
 std::vector<MemoryReportEntry> ModelTables::memory_report() const {

@@ -32,6 +32,8 @@ class ModelTables {
   /// A table's vectors by its number.
   using VectorsOf = std::function<TensorRef(std::size_t)>;
   void forward(std::size_t local_id, PlanSlot slot, const VectorsOf& output);
+  void bring_gradients(std::size_t local_id, PlanSlot slot, const VectorsOf& gradient,
+                       const TensorRef& squares);
   void backward_and_update(std::size_t local_id, PlanSlot slot, const VectorsOf& gradient,
                            const UpdateScalars& scalars, bool beside);
 
@@ -43,6 +45,9 @@ class ModelTables {
     std::vector<std::size_t> members;  ///< numbers of its tables
   };
   static std::vector<TensorRef> vectors_of(const Group& group, const VectorsOf& vectors);
+  /// f(group, gradients of its tables) for those that the loss depends on.
+  template <class F>
+  void for_each_trained(const VectorsOf& gradient, const F& f);
 
   std::vector<std::size_t> sparse_inputs_;
   std::vector<Group> groups_;

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "core/cpp/comm/collective_ops.hpp"
 #include "core/cpp/model/network_arrays.hpp"
+#include "core/cpp/ops/clip_norm.hpp"
 
 namespace hugectr {
 namespace {
@@ -63,6 +65,7 @@ Network::Network(std::shared_ptr<const NetworkGraph> graph, GPUResource& gpu)
   take(names::kOverflow, overflow_);
   take(names::kGoodSteps, good_steps_);
   take(names::kSkippedSteps, skipped_steps_);
+  take(names::kSquares, squares_);
   scalars_ = arrays.at(names::kScalars);
   if (options.in_16_bits()) memory_16_ = arrays.at(names::kWeights16);
   buffer_->allocate();
@@ -145,11 +148,11 @@ std::map<std::string, TensorRef> Network::external(bool train) const {
   const std::size_t count = graph_->layout().flat_size();
   if (scales_loss()) {
     refs[names::kLossScale] = loss_scale_.ref();
-    refs[names::kUnscale] = unscale_.ref();
     refs[names::kGoodSteps] = good_steps_.ref();
     refs[names::kSkippedSteps] = skipped_steps_.ref();
     refs[names::kOverflow] = overflow_.ref();
   }
+  if (graph_->unscales()) refs[names::kUnscale] = unscale_.ref();
   if (graph_->state_count() > 0) refs[names::kState0] = part(states_.ref(), 0, {count});
   if (graph_->state_count() > 1) refs[names::kState1] = part(states_.ref(), count, {count});
   if (!train) return refs;
@@ -187,6 +190,28 @@ void Network::train(bool with_sums, const std::function<void()>& update_inputs) 
 }
 
 void Network::exchange_wgrad() { train_->run(Phase::Exchange, Phase::Exchange); }
+
+TensorRef Network::clear_row_squares() {
+  const TensorRef ref = part(squares_.ref(), 1, {1});
+  gpu_.compute_stream().fill_zero(ref.data, ref.size_in_bytes());
+  return ref;
+}
+
+void Network::clip_norm(bool with_weights) {
+  const OpContext context = gpu_.compute_context();
+  if (lane_) run(context, AllReduce{.data = part(squares_.ref(), 1, {1})});
+  const TensorRef of_weights = part(squares_.ref(), 0, {1});
+  if (with_weights && wgrad_.get_num_elements() > 0) {
+    run(context, SquareSum{.x = wgrad_.ref(), .sum = of_weights});
+  } else {
+    gpu_.compute_stream().fill_zero(of_weights.data, of_weights.size_in_bytes());
+  }
+  run(context, ClipNorm{.squares = squares_.ref(),
+                        .unscale = unscale_.ref(),
+                        .clip_norm = graph_->options().opt_params.clip_norm,
+                        .scaled = scales_loss()});
+}
+
 void Network::update_params() { train_->run(Phase::Update, Phase::Update); }
 void Network::eval() { eval_->run(Phase::Forward, Phase::Loss); }
 

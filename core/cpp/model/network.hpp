@@ -35,11 +35,17 @@ class HCTR_API Network {
   /// `update_inputs`, if given, is called once when the gradients of the network's inputs have been
   /// submitted: what it puts on the exchange stream runs beside the rest of backward.
   void train(bool with_sums = true, const std::function<void()>& update_inputs = {});
-  /// Whether inputs can be updated beside backward: there is an exchange stream, and no loss
-  /// scaling, which decides after backward whether the step counts.
-  bool updates_inputs_beside() const { return lane_ && watches_inputs_ && !scales_loss(); }
+  /// Whether inputs can be updated beside backward: there is an exchange stream, and nothing that
+  /// decides after backward what the gradients are multiplied by.
+  bool updates_inputs_beside() const { return lane_ && watches_inputs_ && !graph_->unscales(); }
   /// Waits, in stream order, for those sums; loss scaling looks at them. Follows every train().
   void exchange_wgrad();
+  bool clips_norm() const { return graph_->clips_norm(); }
+  /// (1) float64 for the squares of this device's rows' gradients, set to 0.
+  TensorRef clear_row_squares();
+  /// Makes unscale() the factor that holds the norm of the gradients of all rows, of all devices,
+  /// and, if `with_weights`, of the dense weights. Collective. Follows exchange_wgrad().
+  void clip_norm(bool with_weights);
   void update_params();
   /// Forward of the evaluation schedule with the same parameters.
   void eval();
@@ -60,7 +66,8 @@ class HCTR_API Network {
   TensorRef loss(bool train) const { return train ? loss_.ref() : loss_eval_.ref(); }
   TensorRef sample_weight(bool train) const { return train ? weight_.ref() : weight_eval_.ref(); }
   /// What the gradients of this step are multiplied by before they are used: 1 / loss scale, or 0
-  /// when it overflowed and is skipped; exchange_wgrad() writes it. Empty without loss scaling.
+  /// when it overflowed and is skipped (exchange_wgrad() writes it), and less where clip_norm()
+  /// holds their norm. Empty without either.
   TensorRef unscale() const { return unscale_.ref(); }
   bool scales_loss() const { return graph_->scales_loss(); }
   /// The loss scale of the next step and what it goes on from. Both wait for the compute stream.
@@ -103,6 +110,7 @@ class HCTR_API Network {
   std::shared_ptr<DeviceBuffer2> buffer_;
   Tensor2<float> weights_, wgrad_, states_, non_trainables_, loss_, loss_eval_, weight_,
       weight_eval_, loss_scale_, unscale_, overflow_, not_finite_;
+  Tensor2<double> squares_;  ///< of the dense weights' gradients, of the rows'
   Tensor2<std::int64_t> good_steps_, skipped_steps_;
   TensorBag2 scalars_;  ///< StepScalars
   TensorBag2 memory_16_;

@@ -29,11 +29,12 @@ std::vector<NetworkArray> network_arrays(const NetworkGraph& graph) {
   }
   if (graph.scales_loss()) {
     arrays.push_back({names::kLossScale, {1}, kFloat});
-    arrays.push_back({names::kUnscale, {1}, kFloat});
     arrays.push_back({names::kOverflow, {1}, kFloat});
     arrays.push_back({names::kGoodSteps, {1}, kCount});
     arrays.push_back({names::kSkippedSteps, {1}, kCount});
   }
+  if (graph.unscales()) arrays.push_back({names::kUnscale, {1}, kFloat});
+  if (graph.clips_norm()) arrays.push_back({names::kSquares, {2}, TensorScalarType::Float64});
   return arrays;
 }
 

@@ -29,10 +29,11 @@ inline constexpr const char* kStates = "dense optimizer states";
 inline constexpr const char* kLoss = "loss";
 inline constexpr const char* kSampleWeight = "sample weights";
 inline constexpr const char* kLossScale = "loss scale";
-inline constexpr const char* kUnscale = "1 / loss scale";
+inline constexpr const char* kUnscale = "factor of gradients";
 inline constexpr const char* kOverflow = "overflow flag";
 inline constexpr const char* kGoodSteps = "steps without overflow";
 inline constexpr const char* kSkippedSteps = "skipped steps";
+inline constexpr const char* kSquares = "squares of gradients";
 }  // namespace network_array_names
 
 /// All of them, in the order of their arena: what Network takes and a footprint counts.

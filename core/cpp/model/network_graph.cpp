@@ -272,6 +272,9 @@ void NetworkGraph::append_update(StepSchedule& schedule) {
         schedule.add_tensor(names::kState1, {layout_.flat_size()}, TensorRole::External);
   }
   if (scales_loss()) update.unscale = schedule.ref(names::kUnscale);
+  if (clips_norm() && !scales_loss()) {
+    update.unscale = schedule.add_tensor(names::kUnscale, {1}, TensorRole::External);
+  }
   if (options_.in_16_bits()) {
     update.w_16 = schedule.add_tensor(names::kWeights16, {layout_.flat_size()},
                                       TensorRole::External, options_.compute_dtype);

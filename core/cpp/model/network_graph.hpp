@@ -71,6 +71,10 @@ class HCTR_API NetworkGraph {
   const std::vector<Parameter>& parameters() const { return parameters_; }
   const ParameterLayout& layout() const { return layout_; }
   bool scales_loss() const { return options_.loss_scale > 0.0; }
+  /// Whether the norm of a step's gradients is held; no update begins before it is known.
+  bool clips_norm() const { return trains() && options_.opt_params.clip_norm > 0.0f; }
+  /// Whether gradients are multiplied by a factor of the step.
+  bool unscales() const { return scales_loss() || clips_norm(); }
   const std::vector<NonTrainable>& non_trainables() const { return non_trainables_; }
   /// Optimizer state arrays: 0 (SGD, or nothing trains), 1, or 2 (Adam).
   std::size_t state_count() const;

@@ -120,10 +120,10 @@ void SessionState::train_on(std::size_t local_id, const PlannedBatch& planned) {
                   [&](std::size_t table) { return vectors(local_id, table, true); });
   if (timed) clock.end_stage(stream);
   const bool beside = network.updates_inputs_beside();
+  const auto gradient_of = [&](std::size_t table) { return gradient(local_id, table); };
   const auto update_tables = [&] {
-    tables->backward_and_update(
-        local_id, planned.slot, [&](std::size_t table) { return gradient(local_id, table); },
-        {network.lr(), network.step(), network.unscale()}, beside);
+    tables->backward_and_update(local_id, planned.slot, gradient_of,
+                                {network.lr(), network.step(), network.unscale()}, beside);
   };
   if (beside) {
     network.train(dense_trainable, update_tables);
@@ -132,6 +132,10 @@ void SessionState::train_on(std::size_t local_id, const PlannedBatch& planned) {
   }
   if (timed) clock.end_stage(stream);
   network.exchange_wgrad();
+  if (network.clips_norm()) {
+    tables->bring_gradients(local_id, planned.slot, gradient_of, network.clear_row_squares());
+    network.clip_norm(dense_trainable);
+  }
   if (dense_trainable) network.update_params();
   if (timed) clock.end_stage(stream);
   if (!beside) update_tables();

@@ -32,33 +32,57 @@ void DenseUpdate::check() const {
 
 namespace {
 
-// The rule on every weight; absent states point at nothing and the rule does not touch them.
+constexpr std::size_t kAdjusted = 256;  // gradients that are adjusted at a time
+
+// The rule on n neighbouring weights, with gradients g * factor. Absent states point at nothing
+// and the rule does not touch them.
 template <class Rule>
-void update_all(const OpContext& ctx, const DenseUpdate& op, const Rule& given) {
+void update_span(const Rule& given, float rate, float factor, std::size_t n,
+                 const float* __restrict g, float* __restrict w,
+                 [[maybe_unused]] float* __restrict s0, [[maybe_unused]] float* __restrict s1) {
+  const Rule rule = given;
+  [[maybe_unused]] float none = 0.0f;
+  for (std::size_t i = 0; i < n; ++i) {
+    const float gradient = g[i] * factor;
+    if constexpr (kStateCount<Rule> == 0) {
+      single_step(rule, rate, w[i], none, none, gradient);
+    } else if constexpr (kStateCount<Rule> == 1) {
+      single_step(rule, rate, w[i], s0[i], none, gradient);
+    } else {
+      single_step(rule, rate, w[i], s0[i], s1[i], gradient);
+    }
+  }
+}
+
+template <class Rule>
+void update_all(const OpContext& ctx, const DenseUpdate& op, const Rule& rule) {
   const float unscale = op.unscale.empty() ? 1.0f : *op.unscale.ptr<float>();
   if (unscale == 0.0f) return;
   const float factor = static_cast<float>(1.0 / op.grad_scale) * unscale;
-  const float rate = rate_of(given, *op.lr.ptr<float>(), *op.step.ptr<std::int64_t>());
+  const float lr = *op.lr.ptr<float>();
+  const float rate = rate_of(rule, lr, *op.step.ptr<std::int64_t>());
+  const Adjustment adjust = adjustment_of(op.params);
+  const bool adjusts = adjust.any();
+  const float kept = adjust.kept(lr);
   parallel_for(*ctx.pool, op.w.size(), kSpanElements, [&](std::size_t begin, std::size_t end) {
     const std::size_t n = end - begin;
-    const Rule rule = given;
-    const float own_rate = rate, own_factor = factor;
-    float* __restrict w = op.w.ptr<float>() + begin;
-    const float* __restrict g = op.g.ptr<float>() + begin;
-    [[maybe_unused]] float* __restrict s0 =
-        op.state0.empty() ? nullptr : op.state0.ptr<float>() + begin;
-    [[maybe_unused]] float* __restrict s1 =
-        op.state1.empty() ? nullptr : op.state1.ptr<float>() + begin;
-    [[maybe_unused]] float none = 0.0f;
-    for (std::size_t i = 0; i < n; ++i) {
-      const float gradient = g[i] * own_factor;
-      if constexpr (kStateCount<Rule> == 0) {
-        single_step(rule, own_rate, w[i], none, none, gradient);
-      } else if constexpr (kStateCount<Rule> == 1) {
-        single_step(rule, own_rate, w[i], s0[i], none, gradient);
-      } else {
-        single_step(rule, own_rate, w[i], s0[i], s1[i], gradient);
+    float* w = op.w.ptr<float>() + begin;
+    const float* g = op.g.ptr<float>() + begin;
+    const auto state = [&](const TensorRef& ref, std::size_t at) {
+      return ref.empty() ? nullptr : ref.ptr<float>() + begin + at;
+    };
+    if (!adjusts) {
+      update_span(rule, rate, factor, n, g, w, state(op.state0, 0), state(op.state1, 0));
+    }
+    for (std::size_t at = 0; adjusts && at < n; at += kAdjusted) {
+      const std::size_t count = std::min(kAdjusted, n - at);
+      float adjusted[kAdjusted];
+      for (std::size_t i = 0; i < count; ++i) {
+        adjusted[i] = g[at + i] * factor;
+        adjust(kept, w[at + i], adjusted[i]);
       }
+      update_span(rule, rate, 1.0f, count, adjusted, w + at, state(op.state0, at),
+                  state(op.state1, at));
     }
     if (op.w_16.empty()) return;
     float* rounded = op.w_16.ptr<float>() + begin;  // op.hpp rounds it

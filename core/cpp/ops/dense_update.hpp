@@ -7,8 +7,9 @@
 namespace hugectr {
 
 /// One optimizer step on flat dense parameters: w, states = rule(w, unscale g / grad_scale,
-/// states), by the rules of core/cpp/optimizers (every weight is touched in every step, so all
-/// update types are one; a weight is a row of its own); w_16 = w rounded to 16 bits.
+/// states), by the rules of core/cpp/optimizers, after what Adjustment there says (every weight is
+/// touched in every step, so all update types are one; a weight is a row of its own); w_16 = w
+/// rounded to 16 bits.
 ///
 /// w, g: (n) float32, contiguous. state0, state1: the optimizer's states, (n), as
 /// many as num_states() says. lr: (1) float32. step: (1) int64, the number

@@ -59,6 +59,9 @@ void update_rows(const EmbeddingUpdate& op, const Rule& rule, const Step& step, 
   const float rate = rate_of(rule, step.lr, step.number);
   const std::size_t occurrences = offsets[end];
   RunSum<D> run_sum(op.sorted_buckets, op.gradient, op.scale);
+  const Adjustment adjust = adjustment_of(op.params);
+  const bool adjusts = adjust.any();
+  const float kept = adjust.kept(step.lr);
   alignas(64) float sum[D ? D : kMaxRunVecSize];
   std::size_t fetched = offsets[begin];
   for (std::size_t run = begin; run < end; ++run) {
@@ -74,6 +77,9 @@ void update_rows(const EmbeddingUpdate& op, const Rule& rule, const Step& step, 
     run_sum(offsets[run], offsets[run + 1], sum);
     set_scaled<D>(sum, sum, step.unscale, d);
     const std::size_t at = rows[run] * d;
+    if (adjusts) {
+      for (std::size_t c = 0; c < d; ++c) adjust(kept, weights[at + c], sum[c]);
+    }
     update_weights(rule, begin_row<D>(rule, step, rate, rows[run], sum, d, s0), d, sum,
                    weights + at, kStates > 0 ? s0 + at : nullptr, kStates > 1 ? s1 + at : nullptr);
   }

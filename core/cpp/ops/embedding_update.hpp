@@ -9,7 +9,8 @@
 namespace hugectr {
 
 /// Backward and optimizer of a table in one pass over the rows of a batch (runs: lookup_sort.hpp):
-///   g = unscale * sum over the run of scale[bucket] * gradient[bucket];  rule(weights, g)
+///   g = unscale * sum over the run of scale[bucket] * gradient[bucket];
+///   what Adjustment says (core/cpp/optimizers/adjustment.hpp);  rule(weights, g)
 ///
 /// sorted_buckets, unique_rows, run_offsets uint32, run_count (1) int64; gradient (B, S, d)
 /// float32, float16 or bfloat16, any row_stride, summed in float32; scale (B*S) or empty; weights

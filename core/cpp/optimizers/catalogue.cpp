@@ -38,8 +38,10 @@ void set_field(OptParams& params, const std::string& name, double value) {
 std::vector<OptimizerDescription> describe_optimizers() {
   std::vector<OptimizerDescription> all;
   for_each_entry<Optimizers>([&]<class Entry>(const Entry& entry) {
-    OptimizerDescription one{
-        {Entry::kName, Entry::kDoc, describe_fields(entry)}, {}, Entry::kMovesUntouchedRows};
+    OptimizerDescription one{{Entry::kName, Entry::kDoc, describe_fields(entry)},
+                             {},
+                             Entry::kMovesUntouchedRows,
+                             !WeightsOfStates<Entry>};
     for (const State& state : Entry::kStates) {
       one.states.push_back({state.name, state.width == StateWidth::Row});
     }
@@ -47,6 +49,8 @@ std::vector<OptimizerDescription> describe_optimizers() {
   });
   return all;
 }
+
+std::vector<FieldDescription> describe_adjustments() { return describe_fields(Adjustment{}); }
 
 std::vector<std::string> update_names() { return {"Local", "Global", "LazyGlobal"}; }
 
@@ -60,6 +64,14 @@ OptParams make_opt_params(const std::string& optimizer, const std::string& updat
       static_cast<Update>(place_of("opt_params.update_type", update_type, update_names()));
   params.atomic_update = atomic_update;
   for (const auto& [name, value] : fields) set_field(params, name, value);
+  HCTR_CHECK(params.clip_value == 0.0f || params.clip_norm == 0.0f,
+             "opt_params: clip_value and clip_norm are both given, allowed: one of them");
+  with_optimizer(params, [&]<class Entry>(const Entry&) {
+    HCTR_CHECK(!WeightsOfStates<Entry> || params.weight_decay == 0.0f,
+               "opt_params.weight_decay: found ", params.weight_decay, ", allowed: 0 with ",
+               Entry::kName,
+               ", whose weights are what its states say; it has penalties of its own");
+  });
   return params;
 }
 

@@ -18,10 +18,13 @@ struct StateDescription {
 struct OptimizerDescription : EntryDescription {
   std::vector<StateDescription> states;
   bool moves_untouched_rows = false;  ///< unless the update type is Local
+  bool decays = true;                 ///< takes weight_decay
 };
 
 /// The entries in the order of the enum.
 HCTR_API std::vector<OptimizerDescription> describe_optimizers();
+/// The fields that every optimizer takes.
+HCTR_API std::vector<FieldDescription> describe_adjustments();
 /// Names of the update types in the order of the enum.
 HCTR_API std::vector<std::string> update_names();
 

@@ -24,6 +24,10 @@
 ///   HCTR_HD T row(float lr, std::int64_t last, std::int64_t step) const;    // KeepsLastStep
 ///   HCTR_HD T row(float lr, float& state, float mean_square) const;         // RowWise
 ///
+/// An entry whose weights are what its states say keeps no decay of a weight, and says so:
+///
+///   static constexpr bool kWeightsOfStates = true;
+///
 /// Update type Local applies a rule to the rows a batch touches; Global applies it to all rows,
 /// with g = 0 where the batch has none; LazyGlobal makes up for it when a row is next touched. An
 /// entry whose LazyGlobal is another rule names it `Lazy`; without one LazyGlobal is Global. In the
@@ -61,6 +65,10 @@ concept RowWise = requires(const Rule rule, float state) {
   rule.row(0.0f, state, 0.0f);
   requires Rule::kStates.size() == 1 && Rule::kStates[0].width == StateWidth::Row;
 };
+
+/// A rule whose weights are what its states say, whatever they were before.
+template <class Rule>
+concept WeightsOfStates = requires { requires Rule::kWeightsOfStates; };
 
 /// Number of states as a constant of the rule.
 template <class Rule>

@@ -35,6 +35,7 @@ struct Ftrl : Fields<FtrlFields> {
       "else (sign(z) lambda1 - z) / ((sqrt(n' + e) + beta) / lr + lambda2); e = 2^-23";
   static constexpr std::array kStates{State{"n"}, State{"z"}};
   static constexpr bool kMovesUntouchedRows = false;
+  static constexpr bool kWeightsOfStates = true;
 
   HCTR_HD void element(float lr, float& w, float& n, float& z, float g) const {
     if (lr == 0.0f) return;

@@ -8,9 +8,11 @@
 #include "core/cpp/base/error.hpp"
 #include "core/cpp/optimizers/ada_grad.hpp"
 #include "core/cpp/optimizers/adam.hpp"
+#include "core/cpp/optimizers/adjustment.hpp"
 #include "core/cpp/optimizers/ftrl.hpp"
 #include "core/cpp/optimizers/momentum_sgd.hpp"
 #include "core/cpp/optimizers/nesterov.hpp"
+#include "core/cpp/optimizers/rms_prop.hpp"
 #include "core/cpp/optimizers/row_wise_ada_grad.hpp"
 #include "core/cpp/optimizers/sgd.hpp"
 
@@ -18,16 +20,16 @@
 /// new entry is added at the end of the three lists here.
 namespace hugectr {
 
-enum class Optimizer { Adam, AdaGrad, MomentumSGD, Nesterov, SGD, Ftrl, RowWiseAdaGrad };
+enum class Optimizer { Adam, AdaGrad, MomentumSGD, Nesterov, SGD, Ftrl, RowWiseAdaGrad, RMSProp };
 
 /// The entries in the order of the enum.
-using Optimizers = std::tuple<Adam, AdaGrad, MomentumSGD, Nesterov, SGD, Ftrl, RowWiseAdaGrad>;
-static_assert(std::tuple_size_v<Optimizers> ==
-              static_cast<std::size_t>(Optimizer::RowWiseAdaGrad) + 1);
+using Optimizers =
+    std::tuple<Adam, AdaGrad, MomentumSGD, Nesterov, SGD, Ftrl, RowWiseAdaGrad, RMSProp>;
+static_assert(std::tuple_size_v<Optimizers> == static_cast<std::size_t>(Optimizer::RMSProp) + 1);
 
-/// The fields of all entries.
-using OptimizerFields =
-    Fields<BetaFields, EpsilonField, AccumulatorField, MomentumField, FtrlFields>;
+/// The fields of all entries, and those that each of them takes.
+using OptimizerFields = Fields<BetaFields, EpsilonField, AccumulatorField, MomentumField,
+                               FtrlFields, RhoField, AdjustmentFields>;
 
 /// Optimizer settings, the same for tables and for the dense network. Fields that the optimizer
 /// does not have are without effect.
@@ -68,6 +70,13 @@ void with_row_rule(const OptParams& params, const F& f) {
     }
     f(entry);
   });
+}
+
+/// What is done before the rule.
+inline Adjustment adjustment_of(const OptParams& params) {
+  Adjustment adjustment;
+  adjustment.take(params);
+  return adjustment;
 }
 
 /// State arrays of the optimizer, in the order they are saved.

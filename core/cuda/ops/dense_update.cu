@@ -18,22 +18,30 @@ struct Parameters {
   const std::int64_t* step;
   std::size_t n;
   float inv_scale;
+  Adjustment adjust;
+  bool adjusts;
 };
 
 // kVec weights from element i * kVec on.
 template <int kVec, class T, class Rule>
 __device__ void update_group(const Parameters<T>& p, const Rule& rule, float rate, float factor,
-                             std::size_t i) {
+                             float kept, std::size_t i) {
   constexpr std::size_t kStates = kStateCount<Rule>;
   using Group = Pack<float, kVec>;
   Group w = reinterpret_cast<Group*>(p.w)[i];
-  const Group g = reinterpret_cast<const Group*>(p.g)[i];
+  Group g = reinterpret_cast<const Group*>(p.g)[i];
   Group s0{}, s1{};
   if constexpr (kStates >= 1) s0 = reinterpret_cast<Group*>(p.state0)[i];
   if constexpr (kStates >= 2) s1 = reinterpret_cast<Group*>(p.state1)[i];
 #pragma unroll
+  for (int k = 0; k < kVec; ++k) g.v[k] *= factor;
+  if (p.adjusts) {
+#pragma unroll
+    for (int k = 0; k < kVec; ++k) p.adjust(kept, w.v[k], g.v[k]);
+  }
+#pragma unroll
   for (int k = 0; k < kVec; ++k) {
-    single_step(rule, rate, w.v[k], s0.v[k], s1.v[k], g.v[k] * factor);
+    single_step(rule, rate, w.v[k], s0.v[k], s1.v[k], g.v[k]);
   }
   reinterpret_cast<Group*>(p.w)[i] = w;
   if constexpr (kStates >= 1) reinterpret_cast<Group*>(p.state0)[i] = s0;
@@ -52,13 +60,15 @@ __global__ void __launch_bounds__(kThreads)
   __shared__ float shared_rate;  // Adam's costs two powers in double: once a block
   if (threadIdx.x == 0) shared_rate = rate_of(rule, *p.lr, *p.step);
   __syncthreads();
-  const float rate = shared_rate;
+  const float rate = shared_rate, kept = p.adjust.kept(*p.lr);
   const std::size_t step = static_cast<std::size_t>(gridDim.x) * kThreads;
   const std::size_t thread = static_cast<std::size_t>(blockIdx.x) * kThreads + threadIdx.x;
   const std::size_t groups = aligned ? p.n / 4 : 0;
-  for (std::size_t i = thread; i < groups; i += step) update_group<4>(p, rule, rate, factor, i);
+  for (std::size_t i = thread; i < groups; i += step) {
+    update_group<4>(p, rule, rate, factor, kept, i);
+  }
   for (std::size_t i = groups * 4 + thread; i < p.n; i += step) {
-    update_group<1>(p, rule, rate, factor, i);
+    update_group<1>(p, rule, rate, factor, kept, i);
   }
 }
 
@@ -75,7 +85,9 @@ void update_all(const OpContext& context, const DenseUpdate& op) {
                         .unscale = op.unscale.empty() ? nullptr : op.unscale.ptr<float>(),
                         .step = op.step.ptr<std::int64_t>(),
                         .n = op.w.size(),
-                        .inv_scale = static_cast<float>(1.0 / op.grad_scale)};
+                        .inv_scale = static_cast<float>(1.0 / op.grad_scale),
+                        .adjust = adjustment_of(op.params),
+                        .adjusts = adjustment_of(op.params).any()};
   if (p.n == 0) return;
   const bool aligned = aligned_16(p.w) && aligned_16(p.g) && aligned_16(p.state0) &&
                        aligned_16(p.state1) && aligned_16(p.rounded);

@@ -67,7 +67,22 @@ Table table_of(const Op& op) {
   const auto state = [&](std::size_t s) {
     return s < op.states.size() ? op.states[s].template ptr<float>() : nullptr;
   };
-  return {op.weights.template ptr<float>(), state(0), state(1), op.weights.shape[1]};
+  return {op.weights.template ptr<float>(), state(0), state(1), op.weights.shape[1], nullptr};
+}
+
+__global__ void prepare_adjustment_kernel(const float* lr, Adjustment adjustment,
+                                          StepAdjustment* step) {
+  *step = {adjustment, adjustment.kept(*lr)};
+}
+
+// Where the kernels of an update find what is done before the rule; null when there is nothing.
+const StepAdjustment* prepare_adjustment(const OpContext& context, const EmbeddingUpdate& op,
+                                         StepAdjustment* step) {
+  const Adjustment adjustment = adjustment_of(op.params);
+  if (!adjustment.any()) return nullptr;
+  launch(context, EmbeddingUpdate::kName, dim3(1), dim3(1), 0, &prepare_adjustment_kernel,
+         op.lr.ptr<float>(), adjustment, step);
+  return step;
 }
 
 // What the other kernels find ready: no long runs yet, and the rate of the step (in a kernel of its
@@ -152,20 +167,22 @@ void update_all(const OpContext& context, const EmbeddingUpdate& op, const Rule&
   ScratchParts parts;
   const LongRunMemory memory(parts, op.sorted_buckets.size(), d);
   const std::size_t rate_at = parts.add<float>(1);
+  const std::size_t adjustment_at = parts.add<StepAdjustment>(1);
   std::size_t rows_at = 0;
   if constexpr (KeepsLastStep<Rule>) rows_at = parts.add<CaughtUp<Rule>>(max_runs);
   const Scratch scratch(context, parts.bytes());
 
-  const TableUpdate<T> u{
-      .runs = {op.unique_rows.ptr<std::uint32_t>(), op.run_offsets.ptr<std::uint32_t>(),
-               op.run_count.ptr<std::int64_t>()},
-      .gradients = bucket_gradients<T>(op.sorted_buckets, op.gradient, op.scale),
-      .table = table_of(op),
-      .long_runs = memory.in(scratch),
-      .unscale = unscale_of(op.unscale),
-      .max_runs = max_runs,
-      .max_long_runs = memory.max_runs,
-      .max_chunks = memory.max_chunks};
+  TableUpdate<T> u{.runs = {op.unique_rows.ptr<std::uint32_t>(),
+                            op.run_offsets.ptr<std::uint32_t>(), op.run_count.ptr<std::int64_t>()},
+                   .gradients = bucket_gradients<T>(op.sorted_buckets, op.gradient, op.scale),
+                   .table = table_of(op),
+                   .long_runs = memory.in(scratch),
+                   .unscale = unscale_of(op.unscale),
+                   .max_runs = max_runs,
+                   .max_long_runs = memory.max_runs,
+                   .max_chunks = memory.max_chunks};
+  u.table.adjustment =
+      prepare_adjustment(context, op, part<StepAdjustment>(scratch, adjustment_at));
   const float* rate =
       prepare(context, op, rule, memory.max_runs > 0 ? u.long_runs.counters : nullptr,
               part<float>(scratch, rate_at));
@@ -236,18 +253,19 @@ void update_alike(const OpContext& context, const std::vector<const EmbeddingUpd
   using Args = TableRuns<T, DeviceRowRule<Rule>>;
   struct Places {
     LongRunMemory memory;
-    std::size_t rate_at, rows_at;
+    std::size_t rate_at, adjustment_at, rows_at;
   };
   ScratchParts parts;
   std::vector<Places> places;
   for (const EmbeddingUpdate* op : ops) {
     const LongRunMemory memory(parts, op->sorted_buckets.size(), op->weights.shape[1]);
     const std::size_t rate_at = parts.add<float>(1);
+    const std::size_t adjustment_at = parts.add<StepAdjustment>(1);
     std::size_t rows_at = 0;
     if constexpr (KeepsLastStep<Rule>) {
       rows_at = parts.add<CaughtUp<Rule>>(op->unique_rows.size());
     }
-    places.push_back({memory, rate_at, rows_at});
+    places.push_back({memory, rate_at, adjustment_at, rows_at});
   }
   const Scratch scratch(context, parts.bytes());
 
@@ -271,6 +289,8 @@ void update_alike(const OpContext& context, const std::vector<const EmbeddingUpd
               .max_runs = static_cast<std::uint32_t>(op.unique_rows.size()),
               .max_long_runs = static_cast<std::uint32_t>(place.memory.max_runs),
               .max_chunks = static_cast<std::uint32_t>(place.memory.max_chunks)};
+    args.table.adjustment =
+        prepare_adjustment(context, op, part<StepAdjustment>(scratch, place.adjustment_at));
     ready.push_back(
         {op.lr.ptr<float>(), op.step.ptr<std::int64_t>(), rule, args.long_runs.counters, rate});
     if constexpr (KeepsLastStep<Rule>) {

@@ -9,6 +9,12 @@
 /// step lies in device memory, and what a row needs beyond its elements is asked for once a row.
 namespace hugectr::cuda {
 
+/// What is done before the rule in a step, in device memory.
+struct StepAdjustment {
+  Adjustment of;
+  float kept;  ///< share of a weight that decay leaves
+};
+
 /// What a rule that keeps the last step of rows knows of a row.
 template <KeepsLastStep Rule>
 using CaughtUp = decltype(std::declval<const Rule&>().row(0.0f, std::int64_t{1}, std::int64_t{1}));

@@ -30,7 +30,15 @@ struct Runs {
 struct Table {
   float *weights, *s0, *s1;
   std::size_t d;
+  const StepAdjustment* adjustment;  ///< null: nothing is done before the rule
 };
+
+/// What is done before the rule to W weights and their gradients.
+template <int W>
+__device__ void adjust(const StepAdjustment& step, Pack<float, W>& w, Pack<float, W>& g) {
+#pragma unroll
+  for (int k = 0; k < W; ++k) step.of(step.kept, w.v[k], g.v[k]);
+}
 
 template <int W>
 struct RowElements {
@@ -49,10 +57,13 @@ __device__ RowElements<W> load_row(const Table& table, std::size_t at) {
 /// Applies the rule to a row that is loaded, with gradient g * scale, and stores it.
 template <int W, class Rule>
 __device__ void update_row(const Table& table, std::size_t at, RowElements<W> row, const Rule& rule,
-                           std::size_t run, const Pack<float, W>& g, float scale) {
+                           std::size_t run, Pack<float, W> g, float scale) {
   const auto shared = rule.row(run);
 #pragma unroll
-  for (int k = 0; k < W; ++k) rule(shared, row.w.v[k], row.s0.v[k], row.s1.v[k], g.v[k] * scale);
+  for (int k = 0; k < W; ++k) g.v[k] *= scale;
+  if (table.adjustment) adjust(*table.adjustment, row.w, g);
+#pragma unroll
+  for (int k = 0; k < W; ++k) rule(shared, row.w.v[k], row.s0.v[k], row.s1.v[k], g.v[k]);
   store_pack<W>(table.weights + at, row.w);
   if constexpr (Rule::kStates > 0) store_pack<W>(table.s0 + at, row.s0);
   if constexpr (Rule::kStates > 1) store_pack<W>(table.s1 + at, row.s1);

@@ -54,10 +54,15 @@ __device__ void update_row_wise(const LaneGroup& group, const Table& table, std:
     if (pack >= packs) continue;
     g[k] = load(pack * W);
 #pragma unroll
-    for (int i = 0; i < W; ++i) {
-      g[k].v[i] *= scale;
-      squares = fmaf(g[k].v[i], g[k].v[i], squares);
+    for (int i = 0; i < W; ++i) g[k].v[i] *= scale;
+    if (table.adjustment) {  // weights that decay are written here and read again below
+      float* const at = table.weights + row * table.d + pack * W;
+      Pack<float, W> w = load_pack<W>(at);
+      adjust(*table.adjustment, w, g[k]);
+      store_pack<W>(at, w);
     }
+#pragma unroll
+    for (int i = 0; i < W; ++i) squares = fmaf(g[k].v[i], g[k].v[i], squares);
   }
   const float mean = group.sum(squares) / static_cast<float>(table.d);
   float state = table.s0[row];

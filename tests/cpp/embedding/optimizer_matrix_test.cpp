@@ -17,8 +17,8 @@ constexpr std::uint64_t kSeed = 7;
 using Setting = std::tuple<Optimizer, Update, Combiner, EmbeddingType, bool>;
 
 std::string name_of(const ::testing::TestParamInfo<Setting>& info) {
-  const char* const optimizers[] = {"Adam", "AdaGrad", "MomentumSGD",   "Nesterov",
-                                    "SGD",  "Ftrl",    "RowWiseAdaGrad"};
+  const char* const optimizers[] = {"Adam", "AdaGrad", "MomentumSGD",    "Nesterov",
+                                    "SGD",  "Ftrl",    "RowWiseAdaGrad", "RMSProp"};
   const char* const updates[] = {"Local", "Global", "LazyGlobal"};
   const auto [optimizer, update, combiner, type, i64] = info.param;
   return std::string(optimizers[static_cast<int>(optimizer)]) + updates[static_cast<int>(update)] +
@@ -49,10 +49,8 @@ HostBatch batch_of(const SparseEmbeddingHashParams& p, std::uint64_t seed) {
   return random_batch(kSamples, kSlots, 4, p.i64_keys ? -25 : 3, 50, seed);
 }
 
-class OptimizerMatrix : public ::testing::TestWithParam<Setting> {};
-
-TEST_P(OptimizerMatrix, AgreesWithTheFormulasOnAnyDeviceCount) {
-  const SparseEmbeddingHashParams p = params_of(GetParam());
+/// Steps of a table on 1, 2 and 3 devices, each against the reference.
+void expect_formulas(const SparseEmbeddingHashParams& p) {
   std::vector<float> one_device;
   for (const std::size_t devices : {1, 2, 3}) {
     SCOPED_TRACE(concat(devices, " devices"));
@@ -81,12 +79,40 @@ TEST_P(OptimizerMatrix, AgreesWithTheFormulasOnAnyDeviceCount) {
   }
 }
 
+class OptimizerMatrix : public ::testing::TestWithParam<Setting> {};
+
+TEST_P(OptimizerMatrix, AgreesWithTheFormulasOnAnyDeviceCount) {
+  expect_formulas(params_of(GetParam()));
+}
+
+/// What is done before the rule, of rules that make much of a row's gradient and of one that sees
+/// it alone: every distinct row once, whatever the devices.
+TEST(Adjustments, OfRowsAgreeWithTheFormulasOnAnyDeviceCount) {
+  for (const Optimizer optimizer : {Optimizer::SGD, Optimizer::Adam, Optimizer::RowWiseAdaGrad}) {
+    for (const EmbeddingType type : {EmbeddingType::DistributedSlotSparseEmbeddingHash,
+                                     EmbeddingType::LocalizedSlotSparseEmbeddingHash}) {
+      SparseEmbeddingHashParams p =
+          params_of({optimizer, Update::Local, Combiner::Sum, type, false});
+      p.opt_params.weight_decay = 2.0f;
+      p.opt_params.clip_value = 0.1f;
+      expect_formulas(p);
+      p.opt_params.l1 = 0.05f;
+      p.opt_params.l2 = 0.7f;
+      expect_formulas(p);
+      for (const ExchangeType exchange : {ExchangeType::Pooled, ExchangeType::Unique}) {
+        p.exchange = exchange;
+        expect_formulas(p);
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(
     All, OptimizerMatrix,
     ::testing::Combine(::testing::Values(Optimizer::Adam, Optimizer::AdaGrad,
                                          Optimizer::MomentumSGD, Optimizer::Nesterov,
-                                         Optimizer::SGD, Optimizer::Ftrl,
-                                         Optimizer::RowWiseAdaGrad),
+                                         Optimizer::SGD, Optimizer::Ftrl, Optimizer::RowWiseAdaGrad,
+                                         Optimizer::RMSProp),
                        ::testing::Values(Update::Local, Update::Global, Update::LazyGlobal),
                        ::testing::Values(Combiner::Sum, Combiner::Mean),
                        ::testing::Values(EmbeddingType::DistributedSlotSparseEmbeddingHash,

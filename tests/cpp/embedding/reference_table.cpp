@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/cpp/base/random.hpp"
@@ -85,13 +86,32 @@ void ReferenceTable::update(const HostBatch& batch, const std::vector<float>& gr
   if (global && (momentum || p.optimizer == Optimizer::Adam)) {
     return global_update(gradients, lr, step);
   }
-  for (const auto& [key, g] : gradients) update_touched(rows_.at(key), g, lr, step);
+  for (auto& [key, g] : gradients) {
+    adjust(rows_.at(key), g, lr);
+    update_touched(rows_.at(key), g, lr, step);
+  }
+  if (p.optimizer != Optimizer::RMSProp || p.update_type != Update::Global) return;
+  for (auto& [key, row] : rows_) {
+    if (gradients.count(key)) continue;
+    for (double& v : row.s0) v *= p.rho;
+  }
+}
+
+void ReferenceTable::adjust(Row& row, std::vector<double>& g, double lr) const {
+  const OptParams& p = params_.opt_params;
+  for (std::size_t c = 0; c < g.size(); ++c) {
+    double& w = row.w[c];
+    if (p.clip_value > 0) g[c] = std::clamp<double>(g[c], -p.clip_value, p.clip_value);
+    g[c] += p.l2 * w + p.l1 * ((w > 0) - (w < 0));
+    w -= lr * p.weight_decay * w;
+  }
 }
 
 void ReferenceTable::update_touched(Row& row, const std::vector<double>& g, double lr,
                                     std::int64_t step) {
   const OptParams& p = params_.opt_params;
   const double b1 = p.beta1, b2 = p.beta2, f = p.momentum_factor, eps = p.epsilon;
+  const double rho = p.rho;
   const auto t = static_cast<double>(step), prev = static_cast<double>(row.last_step);
   if (p.optimizer == Optimizer::RowWiseAdaGrad) {
     double squares = 0;
@@ -121,6 +141,11 @@ void ReferenceTable::update_touched(Row& row, const std::vector<double>& g, doub
         break;
       }
       case Optimizer::RowWiseAdaGrad:
+        break;
+      case Optimizer::RMSProp:  // LazyGlobal is Global, of which w sees nothing before a gradient
+        s0 = (p.update_type == Update::LazyGlobal ? std::pow(rho, t - prev) : rho) * s0 +
+             (1 - rho) * g[c] * g[c];
+        w -= lr * g[c] / (std::sqrt(s0) + eps);
         break;
       case Optimizer::Ftrl: {
         const double e = std::pow(2.0, -23.0), n = s0 + g[c] * g[c];

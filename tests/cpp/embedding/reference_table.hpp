@@ -36,6 +36,7 @@ class ReferenceTable {
   using RowKey = std::pair<std::uint64_t, std::int64_t>;  // slot (0 unless it counts), key
   RowKey row_key(std::size_t bucket, std::int64_t key) const;
   Row new_row(const RowKey& key) const;
+  void adjust(Row& row, std::vector<double>& g, double lr) const;
   void update_touched(Row& row, const std::vector<double>& g, double lr, std::int64_t step);
   void global_update(const std::map<RowKey, std::vector<double>>& gradients, double lr,
                      std::int64_t step);

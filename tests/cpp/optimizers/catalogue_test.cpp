@@ -83,10 +83,10 @@ TEST(Optimizers, WhichRowsMove) {
     params.update_type = update;
     return sweeps_untouched_rows(params);
   };
-  for (const Optimizer optimizer : {Adam, MomentumSGD, Nesterov}) {
+  for (const Optimizer optimizer : {Adam, MomentumSGD, Nesterov, RMSProp}) {
     EXPECT_TRUE(moves(optimizer, Update::Global));
     EXPECT_FALSE(moves(optimizer, Update::Local));
-    EXPECT_EQ(moves(optimizer, Update::LazyGlobal), optimizer != Adam);
+    EXPECT_EQ(moves(optimizer, Update::LazyGlobal), optimizer != Adam && optimizer != RMSProp);
   }
   for (const Optimizer optimizer : {SGD, AdaGrad, Ftrl, RowWiseAdaGrad}) {
     for (const Update update : {Update::Local, Update::Global, Update::LazyGlobal}) {
@@ -95,15 +95,31 @@ TEST(Optimizers, WhichRowsMove) {
   }
 }
 
-TEST(Optimizers, OnlyLazyAdamKeepsTheLastStep) {
+TEST(Optimizers, OnlyLazyRulesKeepTheLastStep) {
   OptParams params;
   for (std::size_t i = 0; i < std::tuple_size_v<Optimizers>; ++i) {
     params.optimizer = static_cast<Optimizer>(i);
     for (const Update update : {Update::Local, Update::Global, Update::LazyGlobal}) {
       params.update_type = update;
       EXPECT_EQ(keeps_last_step(params),
-                params.optimizer == Optimizer::Adam && update == Update::LazyGlobal);
+                (params.optimizer == Optimizer::Adam || params.optimizer == Optimizer::RMSProp) &&
+                    update == Update::LazyGlobal);
     }
+  }
+}
+
+TEST(Optimizers, EveryOneTakesTheAdjustmentsButDecayWhereStatesMakeTheWeights) {
+  for (const auto& entry : describe_optimizers()) {
+    for (const auto& field : describe_adjustments()) {
+      EXPECT_EQ(field.initial, 0.0) << field.name;
+      EXPECT_FALSE(field.doc.empty()) << field.name;
+      const bool refused = entry.name == "Ftrl" && field.name == "weight_decay";
+      EXPECT_EQ(message_of(entry.name, "Local", {{field.name, 0.5}}).empty(), !refused)
+          << entry.name << " " << field.name;
+      EXPECT_NE(message_of(entry.name, "Local", {{field.name, -0.5}}).find(field.name),
+                std::string::npos);
+    }
+    EXPECT_EQ(entry.decays, entry.name != "Ftrl");
   }
 }
 

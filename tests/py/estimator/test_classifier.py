@@ -235,7 +235,7 @@ def test_parameters() -> None:
         (without(TRAIN), None, "y to be passed"),
         (without(TRAIN), [0] * 1999, "2000 rows, y has 1999"),
         (without(TRAIN), [1] * 2000, "one class"),
-        (without(TRAIN), list(range(2000)), "2000 classes .*Only binary classification"),
+        (without(TRAIN), list(range(2000)), "2000 classes in 2000 rows.*CTRRegressor"),
         (without(TRAIN), np.linspace(0, 1, 2000), "continuous"),
         (without(TRAIN), [None] * 2000, "NaN"),
         (TRAIN, "clicks", "did you mean 'clicked'"),

@@ -15,6 +15,7 @@ SETTINGS = {
     "beta": 0.3,
     "lambda1": 0.4,
     "lambda2": 0.2,
+    "rho": 0.85,
 }
 
 
@@ -159,3 +160,40 @@ def test_dense_update_ftrl_late_in_training_keeps_its_digits(rng, assert_close):
     run("Ftrl", w, g, [n, z], 1e-4, 1, 1.0)
     assert_close(z, wanted[1][1])
     assert_close(w, wanted[0])
+
+
+ADJUSTMENTS = [
+    {"weight_decay": 3.0},
+    {"l1": 0.3},
+    {"l2": 0.5},
+    {"clip_value": 0.7},
+    {"weight_decay": 3.0, "l1": 0.3, "l2": 0.5, "clip_value": 0.7},
+]
+
+
+@pytest.mark.parametrize("n", [1, 300, 40_000])
+@pytest.mark.parametrize("more", ADJUSTMENTS, ids=lambda more: "+".join(more))
+@pytest.mark.parametrize("name", NAMES)
+def test_dense_update_clips_penalises_and_decays_before_the_rule(rng, assert_close, name, more, n):
+    w, g = (rng.standard_normal(n).astype(np.float32) for _ in range(2))
+    w[::5] = 0
+    states = [rng.uniform(0.1, 1.0, n).astype(np.float32) for _ in range(STATES[name])]
+    before = [a.astype(np.float64) for a in (w, *states)]
+    lr = np.float32(0.05)
+    wanted, wanted_states = optimizer_step(
+        name, before[0], g.astype(np.float64) * 0.5, before[1:], lr, 3, **SETTINGS, **more
+    )
+    tensors = {"unscale": np.array([0.5], np.float32)}
+    attributes = {**SETTINGS, **more, "optimizer": NAMES.index(name)}
+    state = {f"state{i}": state for i, state in enumerate(states)}
+    steps = {"lr": np.array([lr]), "step": np.array([3], np.int64)}
+    _core.run_op("dense_update", {"w": w, "g": g, **state, **steps, **tensors}, attributes)
+    for found, exact, old in zip((w, *states), (wanted, *wanted_states), before, strict=True):
+        assert_close(found, exact, scale=float(np.linalg.norm(old)))
+
+
+def test_dense_update_clips_no_nan_away():
+    w, g = np.ones(3, np.float32), np.array([np.nan, 5.0, -np.inf], np.float32)
+    tensors = {"w": w, "g": g, "lr": np.ones(1, np.float32), "step": np.ones(1, np.int64)}
+    _core.run_op("dense_update", tensors, {"optimizer": NAMES.index("SGD"), "clip_value": 2.0})
+    np.testing.assert_array_equal(w, np.array([np.nan, -1.0, 3.0], np.float32))

@@ -17,6 +17,7 @@ SETTINGS = {
     "beta": 0.3,
     "lambda1": 0.4,
     "lambda2": 0.2,
+    "rho": 0.85,
 }
 SAMPLES, SLOTS, ROWS, STEP = 700, 3, 400, 5
 
@@ -52,7 +53,7 @@ class Table:
         np.add.at(sums, self.rows, g * self.scale[:, None].astype(np.float64))
         return sums
 
-    def update(self, unscale=None, update_type=LOCAL, **more):
+    def update(self, unscale=None, update_type=LOCAL, adjustments=None, **more):
         tensors = {
             **runs_of(self.rows),
             "gradient": self.gradient,
@@ -67,10 +68,15 @@ class Table:
             tensors["unscale"] = np.array([unscale], np.float32)
         if not self.states:
             del tensors["states"]
-        attributes = {**SETTINGS, "optimizer": NAMES.index(self.name), "update_type": update_type}
+        attributes = {
+            **SETTINGS,
+            **(adjustments or {}),
+            "optimizer": NAMES.index(self.name),
+            "update_type": update_type,
+        }
         _core.run_op("embedding_update", tensors, attributes)
 
-    def expected(self, factor):
+    def expected(self, factor, **adjustments):
         """Weights and states after the step, in float64."""
         touched = np.unique(self.rows)
         w, states = self.weights.astype(np.float64), [s.astype(np.float64) for s in self.states]
@@ -82,6 +88,7 @@ class Table:
             np.float32(0.01),
             STEP,
             **SETTINGS,
+            **adjustments,
         )
         w[touched] = new_w
         for state, new in zip(states, new_states, strict=True):
@@ -130,6 +137,30 @@ def test_embedding_update_of_one_number_a_row(rng, assert_close, name, d, real, 
     np.testing.assert_array_equal(table.states[0][untouched], wanted[1][untouched])
 
 
+@pytest.mark.parametrize("real", REALS, ids=lambda r: r.name)
+@pytest.mark.parametrize("d", [5, 16, 200])
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"weight_decay": 3.0},
+        {"l1": 0.3, "l2": 0.5},
+        {"weight_decay": 3.0, "l1": 0.3, "l2": 0.5, "clip_value": 0.7},
+    ],
+    ids=lambda more: "+".join(more),
+)
+@pytest.mark.parametrize("name", NAMES)
+def test_embedding_update_adjusts_each_row_once(rng, assert_close, name, more, d, real):
+    """However often the batch has a row, and no row that it has not."""
+    table = Table(rng, name, d, real)
+    table.weights[::5] = 0
+    wanted = table.expected(0.5, **more)
+    untouched = np.setdiff1d(np.arange(ROWS), table.rows)
+    table.update(0.5, adjustments=more)
+    for found, w in zip([table.weights, *table.states], wanted, strict=True):
+        assert_close(found, w)
+        np.testing.assert_array_equal(found[untouched], w[untouched].astype(np.float32))
+
+
 @pytest.mark.parametrize("update_type", [GLOBAL, LAZY_GLOBAL])
 @pytest.mark.parametrize("name", ["SGD", "AdaGrad", "Ftrl", "RowWiseAdaGrad"])
 def test_embedding_update_type_does_not_matter_where_rows_stay(rng, name, update_type):
@@ -175,7 +206,7 @@ def test_embedding_update_of_zero_unscale_changes_nothing(rng, name, real):
     table.gradient[1::7] = real.store([np.inf])[0]
     before = [a.copy() for a in (table.weights, *table.states)]
     last_step = rng.integers(1, STEP, ROWS)
-    more = {"last_step": last_step.copy()} if name == "Adam" else {}
+    more = {"last_step": last_step.copy()} if name in ("Adam", "RMSProp") else {}
     table.update(0.0, LAZY_GLOBAL, **more)
     for found, wanted in zip([table.weights, *table.states], before, strict=True):
         np.testing.assert_array_equal(found, wanted)

@@ -15,6 +15,7 @@ STATES = {
     "SGD": 0,
     "Ftrl": 2,
     "RowWiseAdaGrad": 1,
+    "RMSProp": 1,
 }
 #: Those whose state is one number a row of a table.
 ROW_WISE = ("RowWiseAdaGrad",)
@@ -23,6 +24,21 @@ ROW_WISE = ("RowWiseAdaGrad",)
 def state_shape(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
     """Shape of a state of rows of this shape."""
     return (shape[0], 1) if name in ROW_WISE else shape
+
+
+def adjusted(
+    w: Array,
+    g: Array,
+    lr: float,
+    weight_decay: float = 0.0,
+    l1: float = 0.0,
+    l2: float = 0.0,
+    clip_value: float = 0.0,
+) -> tuple[Array, Array]:
+    """Weights and gradients as a rule gets them: clipped, penalised, decayed."""
+    if clip_value > 0:
+        g = np.clip(g, -clip_value, clip_value)
+    return w - lr * weight_decay * w, g + l2 * w + l1 * np.sign(w)
 
 
 def optimizer_step(
@@ -39,11 +55,15 @@ def optimizer_step(
     beta: float = 0.0,
     lambda1: float = 0.0,
     lambda2: float = 0.0,
+    rho: float = 0.9,
+    **adjustments: float,
 ) -> tuple[Array, list[Array]]:
     """Weights and states after update number `step` (from 1) with gradient `g`.
 
     Weights are rows of a table, (n, d), or dense ones, (n,), which are rows of their own.
     """
+    if adjustments:
+        w, g = adjusted(w, g, lr, **adjustments)
     if name == "SGD":
         return w - lr * g, []
     if name == "MomentumSGD":
@@ -63,6 +83,9 @@ def optimizer_step(
         z = states[1] + g - (np.sqrt(n + tiny) - np.sqrt(states[0] + tiny)) * w / lr
         root = np.sqrt(n + tiny) / lr + lambda2 + beta / lr
         return np.where(np.abs(z) > lambda1, (lambda1 * np.sign(z) - z) / root, 0.0), [n, z]
+    if name == "RMSProp":
+        v = rho * states[0] + (1 - rho) * g * g
+        return w - lr * g / (np.sqrt(v) + epsilon), [v]
     m = beta1 * states[0] + (1 - beta1) * g
     v = beta2 * states[1] + (1 - beta2) * g * g
     lr_t = lr * np.sqrt(1 - beta2**step) / (1 - beta1**step)

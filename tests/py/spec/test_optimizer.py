@@ -31,7 +31,7 @@ def test_states_are_those_of_the_oracle():
 
 def test_optimizers_with_moments_move_untouched_rows():
     movers = [kind.name for kind in KINDS if moves_untouched_rows(kind)]
-    assert movers == ["Adam", "MomentumSGD", "Nesterov"]
+    assert movers == ["Adam", "MomentumSGD", "Nesterov", "RMSProp"]
 
 
 def test_help_says_what_the_catalogue_says():
@@ -80,6 +80,42 @@ def test_bounds_hold_in_python_in_json_and_in_the_core(kind):
             entry = {"type": kind.name, kind.hparam: {name: value}}
             with pytest.raises(hugectr.InvalidArgument, match=rf"optimizer\.{kind.hparam}\.{name}"):
                 parse_optimizer(JsonObject(entry, "optimizer"))
+
+
+ADJUSTMENTS = _core.adjustments()
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_every_optimizer_takes_the_adjustments(kind):
+    values = {name: 0.25 + 0.01 * i for i, name in enumerate(ADJUSTMENTS)}
+    del values["clip_norm"]
+    if kind.name == "Ftrl":
+        del values["weight_decay"]
+    optimizer = hugectr.CreateOptimizer(kind, **values)
+    assert {name: getattr(optimizer, name) for name in values} == values
+    entry = json.loads(json.dumps(optimizer_to_json(optimizer)))
+    assert values.items() <= entry[kind.hparam].items()
+    assert parse_optimizer(JsonObject(entry, "optimizer")) == optimizer
+    plain = optimizer_to_json(hugectr.CreateOptimizer(kind))[kind.hparam]
+    assert not plain.keys() & ADJUSTMENTS.keys(), "files name only what is asked for"
+
+
+def test_help_says_what_the_adjustments_are():
+    text = inspect.getdoc(hugectr.CreateOptimizer)
+    assert list(ADJUSTMENTS) == ["weight_decay", "l1", "l2", "clip_value", "clip_norm"]
+    for name, about in ADJUSTMENTS.items():
+        assert f"``{name}`` = 0" in text
+        assert about["doc"] in text
+
+
+def test_ftrl_takes_no_decay_of_weights():
+    with pytest.raises(hugectr.InvalidArgument, match=r"weight_decay: .* only with .*, not Ftrl"):
+        hugectr.CreateOptimizer(hugectr.Optimizer_t.Ftrl, weight_decay=0.1)
+
+
+def test_one_kind_of_clipping_at_a_time():
+    with pytest.raises(hugectr.InvalidArgument, match=r"clip_norm: .* only one of it and"):
+        hugectr.CreateOptimizer(clip_value=1.0, clip_norm=1.0)
 
 
 def test_a_field_of_another_optimizer_is_refused():

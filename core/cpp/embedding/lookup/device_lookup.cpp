@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/cpp/device/several.hpp"
+#include "core/cpp/ops/clip_norm.hpp"
 #include "core/cpp/ops/embedding_update.hpp"
 #include "core/cpp/optimizers/optimizers.hpp"
 
@@ -121,6 +122,35 @@ void DeviceLookup::forward(PlanSlot slot, std::span<const TensorRef> outputs) {
   context.stream->record(*plan.released);
 }
 
+std::vector<Shipment> DeviceLookup::backward(const OpContext& context, const LookupPlan& plan,
+                                             std::span<const TensorRef> gradients,
+                                             const Exchange* exchange) const {
+  std::vector<Shipment> tables = shipments(plan, gradients, exchange, true);
+  if (!tables.empty()) exchange->backward(context, tables);
+  return tables;
+}
+
+void DeviceLookup::bring_gradients(PlanSlot slot, std::span<const TensorRef> gradients,
+                                   const TensorRef& squares) {
+  const LookupPlan& plan = planned(slot, gradients);
+  const OpContext context = gpu_.compute_context();
+  context.stream->wait(*plan.ready);
+  brought_.clear();
+  for (const Exchange* exchange : exchanges_) {
+    brought_.push_back(backward(context, plan, gradients, exchange));
+    for (const Shipment& gradient : brought_.back()) {
+      if (gradient.route->own_slots() == 0) continue;
+      const TablePlan& own = *gradient.plan;
+      run(context, RowSquareSum{.sorted_buckets = own.sorted_buckets.ref(),
+                                .run_offsets = own.run_offsets.ref(),
+                                .run_count = own.run_count.ref(),
+                                .gradient = gradient.vectors,
+                                .scale = own.run_scale,
+                                .sum = squares});
+    }
+  }
+}
+
 void DeviceLookup::backward_and_update(PlanSlot slot, std::span<const TensorRef> gradients,
                                        const UpdateScalars& scalars, bool beside) {
   LookupPlan& plan = planned(slot, gradients);
@@ -128,11 +158,13 @@ void DeviceLookup::backward_and_update(PlanSlot slot, std::span<const TensorRef>
              "': an evaluation plan can not train");
   const OpContext context = beside ? gpu_.exchange_context() : gpu_.compute_context();
   context.stream->wait(*plan.ready);
-  for (const Exchange* exchange : exchanges_) {
-    std::vector<Shipment> tables = shipments(plan, gradients, exchange, true);
-    if (!tables.empty()) exchange->backward(context, tables);
-    update(context, tables, scalars);
+  if (brought_.empty()) {
+    for (const Exchange* exchange : exchanges_) {
+      update(context, backward(context, plan, gradients, exchange), scalars);
+    }
   }
+  for (const std::vector<Shipment>& tables : brought_) update(context, tables, scalars);
+  brought_.clear();
   for (std::size_t t = 0; t < parts_.size(); ++t) {
     if (gradients[t].empty()) continue;
     ShardedTable& table = parts_[t].table;

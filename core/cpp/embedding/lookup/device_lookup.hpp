@@ -24,6 +24,8 @@ class DeviceLookup {
   /// Rows that the plan numbered, and those of later ones, never were.
   void drop_plan(PlanSlot slot);
   void forward(PlanSlot slot, std::span<const TensorRef> outputs);
+  void bring_gradients(PlanSlot slot, std::span<const TensorRef> gradients,
+                       const TensorRef& squares);
   void backward_and_update(PlanSlot slot, std::span<const TensorRef> gradients,
                            const UpdateScalars& scalars, bool beside);
 
@@ -60,6 +62,10 @@ class DeviceLookup {
   /// What travels by one exchange; only tables that train.
   std::vector<Shipment> shipments(const LookupPlan& plan, std::span<const TensorRef> vectors,
                                   const Exchange* exchange, bool training) const;
+  /// The gradients of tables that travel by one exchange, as their owners need them.
+  std::vector<Shipment> backward(const OpContext& context, const LookupPlan& plan,
+                                 std::span<const TensorRef> gradients,
+                                 const Exchange* exchange) const;
   static void update(const OpContext& context, std::span<const Shipment> gradients,
                      const UpdateScalars& scalars);
 
@@ -70,6 +76,7 @@ class DeviceLookup {
   std::unique_ptr<UniqueExchange> unique_;  ///< null: vectors travel pooled, or not at all
   std::vector<const Exchange*> exchanges_;  ///< in the order in which all devices use them
   std::array<LookupPlan, 3> plans_;
+  std::vector<std::vector<Shipment>> brought_;  ///< by exchange: what bring_gradients() left
   std::uint64_t last_plan_ = 0;
   Tensor2<std::uint32_t> own_counts_;  ///< staging: what filter_keys kept, a table each
 };

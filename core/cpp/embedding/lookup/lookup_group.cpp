@@ -81,6 +81,11 @@ void LookupGroup::backward_and_update(std::size_t local_id, PlanSlot slot,
   devices_.at(local_id)->backward_and_update(slot, gradients, scalars, beside);
 }
 
+void LookupGroup::bring_gradients(std::size_t local_id, PlanSlot slot,
+                                  std::span<const TensorRef> gradients, const TensorRef& squares) {
+  devices_.at(local_id)->bring_gradients(slot, gradients, squares);
+}
+
 void LookupGroup::drop_plan(PlanSlot slot) {
   std::exception_ptr failed;
   for (auto& device : devices_) {

@@ -75,6 +75,13 @@ class HCTR_API LookupGroup {
                            std::span<const TensorRef> gradients, const UpdateScalars& scalars,
                            bool beside = false);
 
+  /// The first half of backward_and_update(), for who must know all gradients of a step before the
+  /// first row changes: on the compute stream, gradients come to the owners of rows, and squares,
+  /// (1) float64, grows by the sum of the squares of this device's rows' gradients. Of frozen
+  /// tables nothing is counted. backward_and_update() of the same gradients follows, not beside.
+  void bring_gradients(std::size_t local_id, PlanSlot slot, std::span<const TensorRef> gradients,
+                       const TensorRef& squares);
+
   std::vector<MemoryReportEntry> memory_report() const;
 
  private:

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What estimators have in common: own data in, a trained model held."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from hugectr.base.arguments import check_bool, check_float, check_int
+from hugectr.base.errors import InvalidArgument
+from hugectr.callbacks.callback import Callback
+from hugectr.data.schema import EncodedData, Schema
+from hugectr.estimator.features import Features, features_of, labels_of
+from hugectr.estimator.fitted import Fitted
+from hugectr.estimator.parameters import Parameters, seed_of
+from hugectr.estimator.schemas import check_schema, inferred
+from hugectr.estimator.training import Task, Training
+from hugectr.estimator.weights import Floats, weighed
+from hugectr.models.catalogue import check_model
+from hugectr.models.sizes import model_sizes, training_sizes
+from hugectr.spec.optimizer import check_field
+
+
+class Meaning(Protocol):
+    """What labels mean to a loss."""
+
+    def numbers(self, where: str, values: npt.NDArray[Any]) -> Floats:
+        """Labels as the loss takes them, (rows,); an InvalidArgument where one can not be."""
+
+    def held_out(
+        self, numbers: Floats, share: float, rng: np.random.Generator
+    ) -> npt.NDArray[np.bool_]:
+        """Rows that are kept from training; none where there are too few to say anything."""
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """Rows to learn from.
+
+    Attributes
+    ----------
+    features : Features
+        Without the label.
+    name : str
+        Of the label.
+    label : ndarray of float32, (rows,)
+        As the loss takes it.
+    weight : ndarray of float32, (rows,), or None
+    meaning : Meaning
+        Of the label.
+    """
+
+    features: Features
+    name: str
+    label: Floats
+    weight: Floats | None
+    meaning: Meaning
+
+    def of_weight(self) -> Labelled:
+        """Without rows that count nothing."""
+        if self.weight is None or self.weight.all():
+            return self
+        rows = np.flatnonzero(self.weight)
+        return replace(
+            self,
+            features=self.features.take(rows),
+            label=self.label[rows],
+            weight=self.weight[rows],
+        )
+
+    def encoded(self, schema: Schema, rows: npt.NDArray[np.bool_]) -> EncodedData:
+        """The chosen rows as samples."""
+        return weighed(schema.encode(self.chosen(rows).source), self.weight, rows)
+
+    def chosen(self, rows: npt.NDArray[np.bool_]) -> Features:
+        """The chosen rows, with their label as a column."""
+        return self.features.take(np.flatnonzero(rows)).with_label(self.name, self.label[rows])
+
+
+class Estimator(Fitted, Parameters):
+    """A model of the catalogue, trained on columns of any kind."""
+
+    model: str
+    vec_size: int | None
+    hidden: Sequence[int] | None
+    dropout: float | None
+    cross_layers: int | None
+    cross_rank: int | None
+    batch_size: int | None
+    learning_rate: float | None
+    epochs: int | None
+    l2: float
+    weight_decay: float
+    early_stopping: bool
+    validation_fraction: float
+    patience: int
+    categorical: Sequence[str]
+    dense: Sequence[str]
+    ignore: Sequence[str]
+    schema: Schema | None
+    random_state: Any
+    device: str
+    verbose: int
+
+    def _fit(
+        self,
+        where: str,
+        rows: Labelled,
+        task: Task,
+        y: Any,
+        eval_set: Any,
+        callbacks: Sequence[Callback],
+    ) -> None:
+        seed = seed_of(where, self.random_state)
+        rng = np.random.default_rng(seed)
+        if self.schema is not None:
+            rows = replace(rows, name=check_schema(where, self.schema))
+        stays = self._split(where, rows, eval_set is not None, rng)
+        schema = self.schema
+        if schema is None or not schema.fitted:
+            schema = inferred(
+                rows.chosen(stays), rows.name, schema, self.categorical, self.dense, self.ignore
+            )
+        data = rows.encoded(schema, stays)
+        evaluated = None
+        if eval_set is not None:
+            evaluated = _eval_data(where, eval_set, y, rows, schema)
+        elif not stays.all():
+            evaluated = rows.encoded(schema, ~stays)
+        run = self._training(where, task, schema, data, evaluated, seed, callbacks)
+        self.history_ = self._train(run)
+        self.n_iter_ = self.history_.trained_steps
+        self.n_features_in_ = rows.features.table.num_columns
+        self._forget_names()
+        if not rows.features.array:
+            names = rows.features.table.column_names
+            self.feature_names_in_ = np.array(names, dtype=object)
+
+    def _split(
+        self, where: str, rows: Labelled, given: bool, rng: np.random.Generator
+    ) -> npt.NDArray[np.bool_]:
+        """The rows that are trained on."""
+        check_bool(f"{where}: early_stopping", self.early_stopping)
+        share = check_float(f"{where}: validation_fraction", self.validation_fraction, 0.0, 1.0)
+        if given or not self.early_stopping or not 0 < share < 1:
+            return np.ones(len(rows.label), bool)
+        return ~rows.meaning.held_out(rows.label, share, rng)
+
+    def _training(
+        self,
+        where: str,
+        task: Task,
+        schema: Schema,
+        data: EncodedData,
+        evaluated: EncodedData | None,
+        seed: int | None,
+        callbacks: Sequence[Callback],
+    ) -> Training:
+        rows = data.samples
+        sizes = model_sizes(rows)
+        for field in ("vec_size", "hidden", "dropout", "cross_layers", "cross_rank"):
+            if getattr(self, field) is not None:
+                sizes = replace(sizes, **{field: getattr(self, field)})
+        plan = training_sizes(rows, stops=evaluated is not None and self.early_stopping)
+        if self.batch_size is not None:
+            plan = replace(plan, batch_size=check_int(f"{where}: batch_size", self.batch_size, 1))
+        if self.learning_rate is not None:
+            rate = check_float(f"{where}: learning_rate", self.learning_rate, 0.0, exclusive=True)
+            plan = replace(plan, learning_rate=rate)
+        if self.epochs is not None:
+            plan = replace(plan, epochs=check_int(f"{where}: epochs", self.epochs, 1))
+        patience = check_int(f"{where}: patience", self.patience, 1)
+        penalties = {
+            name: check_field(f"{where}: {name}", getattr(self, name), name)
+            for name in ("l2", "weight_decay")
+        }
+        return Training(
+            name=check_model(f"{where}: model", self.model),
+            task=task,
+            schema=schema,
+            data=data,
+            held_out=evaluated,
+            sizes=vars(sizes),
+            plan=plan,
+            penalties=penalties,
+            patience=patience if self.early_stopping else 0,
+            seed=0 if seed is None else 1 + seed,
+            device=self.device,
+            verbose=check_int(f"{where}: verbose", self.verbose, 0, 2),
+            callbacks=callbacks,
+        )
+
+    def _read(self, call: str, X: Any, y: Any) -> tuple[npt.NDArray[Any], str, Features]:
+        """Labels, what they are called, and the columns without them."""
+        where = f"{type(self).__name__}.{call}"
+        return labels_of(where, y, features_of(where, X))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether ``fit`` has been there."""
+        return hasattr(self, "n_features_in_")
+
+
+def _eval_data(where: str, eval_set: Any, y: Any, rows: Labelled, schema: Schema) -> EncodedData:
+    """What early stopping evaluates on."""
+    where = f"{where}: eval_set"
+    if isinstance(eval_set, list) and len(eval_set) == 1:
+        eval_set = eval_set[0]
+    if isinstance(eval_set, tuple) and len(eval_set) == 2:
+        features, labels = eval_set
+    elif isinstance(y, str):
+        features, labels = eval_set, y
+    else:
+        raise InvalidArgument(
+            f"{where}: found {type(eval_set).__name__}, allowed: (X, y), or a list of one such pair"
+        )
+    values, _, columns = labels_of(where, labels, features_of(where, features))
+    numbers = rows.meaning.numbers(where, values)
+    return schema.encode(columns.with_label(rows.name, numbers).source)

@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A regressor for scikit-learn's users: own data in, numbers out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from hugectr.base.arguments import check_choice, check_float
+from hugectr.base.errors import InvalidArgument
+from hugectr.callbacks.callback import Callback
+from hugectr.data.schema import EncodedData, Schema
+from hugectr.estimator.estimator import Estimator, Labelled
+from hugectr.estimator.features import check_columns, weights_of
+from hugectr.estimator.parameters import not_fitted
+from hugectr.estimator.training import Task
+from hugectr.estimator.weights import Floats
+from hugectr.models.target import Target
+from hugectr.serving.prediction_model import PredictionModel
+from hugectr.spec.enums import MetricsType
+
+Doubles = npt.NDArray[np.float64]
+#: Rows below which a held-out share says nothing.
+_LEAST_TO_HOLD_OUT = 100
+LOSSES = ("mse", "huber")
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Labels that are numbers (``Meaning``), as a loss takes them: around 0, and about as far as 1.
+
+    Attributes
+    ----------
+    mean, scale : float
+        Of the labels: they are mean + scale * number.
+    """
+
+    mean: float
+    scale: float
+
+    @classmethod
+    def of(cls, values: Doubles, weight: Floats | None) -> Numbers:
+        """Mean and standard deviation of labels."""
+        mean = float(np.average(values, weights=weight))
+        scale = float(np.sqrt(np.average((values - mean) ** 2, weights=weight)))
+        return cls(mean, scale if scale > 0 and np.isfinite(scale) else 1.0)
+
+    def numbers(self, where: str, values: npt.NDArray[Any]) -> Floats:
+        """As the loss takes them."""
+        return np.asarray((_numbers(where, values) - self.mean) / self.scale, np.float32)
+
+    def held_out(
+        self, numbers: Floats, share: float, rng: np.random.Generator
+    ) -> npt.NDArray[np.bool_]:
+        """This share of the rows, drawn; nothing of fewer than 100."""
+        chosen = np.zeros(len(numbers), bool)
+        if len(numbers) >= _LEAST_TO_HOLD_OUT:
+            chosen[rng.permutation(len(numbers))[: max(1, round(share * len(numbers)))]] = True
+        return chosen
+
+
+class CTRRegressor(Estimator):
+    """A number from columns of any kind, by a model of the catalogue.
+
+    As ``CTRClassifier`` it finds out what the columns are, takes sizes from the data, holds a share
+    of it out and stops when the model gets no better there; scikit-learn's tools take it.
+
+    Parameters
+    ----------
+    model : str
+        One of ``hugectr.models.NAMES``; ``hugectr.models.description`` says when to use which.
+    loss : {"mse", "huber"}
+        What is made small: the mean of the squared errors, or that up to ``huber_delta`` and of the
+        errors themselves beyond it, which single wild labels move less.
+    huber_delta : float
+        In standard deviations of the labels.
+    vec_size, hidden, dropout, cross_layers, cross_rank
+        Sizes of the model (``hugectr.models.Sizes``); None: by the number of rows.
+    batch_size, learning_rate, epochs
+        Of training with Adam; None: by the number of rows. ``epochs`` is the most there are.
+    l2, weight_decay : float
+        Fields of ``CreateOptimizer``, for the dense network and for the rows of a batch.
+    early_stopping : bool
+        Hold a share of the data out (if ``fit`` gets no ``eval_set``), evaluate there and stop.
+        Data with fewer than 100 rows has no such share, and is trained for a fixed time.
+    validation_fraction : float
+        The share, between 0 and 1.
+    patience : int
+        Evaluations without a gain, by the loss, that end the training.
+    categorical, dense, ignore : sequence of str
+        Columns that are this, whatever ``Schema.infer`` would say.
+    schema : Schema or None
+        What the columns are, with one LabelField; used as it is where it is fitted.
+    random_state : int, Generator, RandomState or None
+        The same number and data give the same model, to the bit; None: another one each time.
+    device : {"auto", "cpu", "cuda"}
+    verbose : int
+        0 quiet, 1 a line an evaluation, 2 all lines.
+
+    Attributes
+    ----------
+    label_mean_, label_scale_ : float
+        The model's own output (``hugectr.load`` of a saved folder) is (prediction - mean) / scale.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Columns of ``fit``; not there where it got an array.
+    schema_ : Schema
+    history_ : History
+        Evaluations, and why the training ended.
+    n_iter_ : int
+        Steps trained.
+    """
+
+    DESCRIPTION: ClassVar[str] = "regressor.json"
+    loss: str
+    huber_delta: float
+
+    def __init__(
+        self,
+        model: str = "deepfm",
+        *,
+        loss: str = "mse",
+        huber_delta: float = 1.0,
+        vec_size: int | None = None,
+        hidden: Sequence[int] | None = None,
+        dropout: float | None = None,
+        cross_layers: int | None = None,
+        cross_rank: int | None = None,
+        batch_size: int | None = None,
+        learning_rate: float | None = None,
+        epochs: int | None = None,
+        l2: float = 0.0,
+        weight_decay: float = 0.0,
+        early_stopping: bool = True,
+        validation_fraction: float = 0.1,
+        patience: int = 4,
+        categorical: Sequence[str] = (),
+        dense: Sequence[str] = (),
+        ignore: Sequence[str] = (),
+        schema: Schema | None = None,
+        random_state: Any = None,
+        device: str = "auto",
+        verbose: int = 0,
+    ) -> None:
+        self._keep(locals())
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        eval_set: Any = None,
+        *,
+        callbacks: Sequence[Callback] = (),
+    ) -> Self:
+        """Train.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow data, dict, ndarray or path
+            As of ``CTRClassifier.fit``.
+        y : array_like of numbers, (rows,), or str
+            Labels, or the name of their column in X.
+        sample_weight : array_like, (rows,), or None
+            How much a row counts, from 0 on; rows of weight 0 are left out.
+        eval_set : tuple (X, y), list of one, or None
+            What early stopping evaluates on, in place of a share of X.
+        callbacks : sequence of hugectr.callbacks.Callback
+
+        Returns
+        -------
+        CTRRegressor
+            This one.
+
+        Raises
+        ------
+        InvalidArgument
+            When an argument can not be right, or y has something other than numbers; a ValueError.
+        DataError
+            When a column can not be read.
+        """
+        where = "CTRRegressor.fit"
+        values, name, features = self._read("fit", X, y)
+        weight = weights_of(where, sample_weight, features.rows)
+        meaning = Numbers.of(_numbers(where, values), weight)
+        label = meaning.numbers(where, values)
+        rows = Labelled(features, name, label, weight, meaning).of_weight()
+        self._fit(where, rows, self._task(where), y, eval_set, callbacks)
+        self.label_mean_, self.label_scale_ = meaning.mean, meaning.scale
+        return self
+
+    def _task(self, where: str) -> Task:
+        check_choice(f"{where}: loss", self.loss, LOSSES)
+        target = Target("MSELoss")
+        if self.loss == "huber":
+            delta = check_float(f"{where}: huber_delta", self.huber_delta, 0.0, exclusive=True)
+            target = Target("HuberLoss", parameters={"huber_delta": delta})
+        return Task(target, (MetricsType.AverageLoss,), MetricsType.AverageLoss.name)
+
+    def predict(self, X: Any) -> Floats:
+        """A number for each row, (rows,).
+
+        Parameters
+        ----------
+        X
+            As of ``fit``; without label. Files are read piece by piece.
+        """
+        if not hasattr(self, "label_mean_"):
+            raise not_fitted(self, "predict")
+        return self._in_units(self._outputs("predict", X, "logit"))
+
+    def columns_of(self, model: PredictionModel, samples: EncodedData) -> dict[str, Floats]:
+        """What ``hugectr predict`` writes of some samples: the column ``prediction``.
+
+        Parameters
+        ----------
+        model : PredictionModel
+            This one's.
+        samples : EncodedData
+        """
+        logits = model.predict(samples, output="logit").reshape(-1)
+        return {"prediction": self._in_units(logits)}
+
+    def _in_units(self, logits: Floats) -> Floats:
+        found = logits.astype(np.float64) * self.label_scale_ + self.label_mean_
+        return np.asarray(found, np.float32)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R2 of the predictions, as scikit-learn's regressors say it."""
+        return self._scores("score", X, y, sample_weight)["R2"]
+
+    def evaluate(self, X: Any, y: Any, sample_weight: Any = None) -> dict[str, float]:
+        """``RMSE``, ``MAE`` and ``R2``, by the weights.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As of ``fit``.
+        """
+        return self._scores("evaluate", X, y, sample_weight)
+
+    def _scores(self, call: str, X: Any, y: Any, sample_weight: Any) -> dict[str, float]:
+        where = f"CTRRegressor.{call}"
+        if not hasattr(self, "label_mean_"):
+            raise not_fitted(self, call)
+        values, _, features = self._read(call, X, y)
+        if features.array:
+            check_columns(where, features.table.column_names, self.n_features_in_)
+        label = _numbers(where, values)
+        weight = weights_of(where, sample_weight, len(label))
+        error = self.predict(features.source).astype(np.float64) - label
+        square = float(np.average(error**2, weights=weight))
+        spread = float(np.average((label - np.average(label, weights=weight)) ** 2, weights=weight))
+        return {
+            "RMSE": square**0.5,
+            "MAE": float(np.average(np.abs(error), weights=weight)),
+            "R2": 1.0 - square / spread if spread > 0 else float(square == 0.0),
+        }
+
+    # --- files ------------------------------------------------------------------------------------
+
+    def _learnt(self) -> dict[str, Any]:
+        return {"label": {"mean": self.label_mean_, "scale": self.label_scale_}}
+
+    def _take(self, learnt: dict[str, Any]) -> None:
+        mean, scale = float(learnt["label"]["mean"]), float(learnt["label"]["scale"])
+        if not (np.isfinite([mean, scale]).all() and scale > 0):
+            raise ValueError(f"found label {learnt['label']!r}, need a finite mean and scale > 0")
+        self.label_mean_, self.label_scale_ = mean, scale
+
+    # --- scikit-learn -----------------------------------------------------------------------------
+
+    _estimator_type = "regressor"
+
+    def __sklearn_tags__(self) -> Any:
+        """What scikit-learn (from 1.6 on) asks; imported here, where it is the caller."""
+        from sklearn.utils import InputTags, RegressorTags, Tags, TargetTags
+
+        return Tags(
+            estimator_type="regressor",
+            target_tags=TargetTags(required=True),
+            regressor_tags=RegressorTags(),
+            input_tags=InputTags(allow_nan=True, string=True, categorical=True),
+            transformer_tags=None,
+            classifier_tags=None,
+        )
+
+
+def _numbers(where: str, values: npt.NDArray[Any]) -> Doubles:
+    """Labels as float64."""
+    if values.dtype.kind == "c":
+        raise InvalidArgument(f"{where}: Complex data not supported: y has {values[0]!r}")
+    try:
+        numbers = values.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidArgument(
+            f"{where}: y has {values[0]!r}, and labels of a regressor are numbers: {error}"
+        ) from error
+    if len(numbers) and not np.isfinite(numbers).all():
+        row = int((~np.isfinite(numbers)).argmax())
+        raise InvalidArgument(f"{where}: y contains {numbers[row]} (row {row}); drop such rows")
+    return numbers
