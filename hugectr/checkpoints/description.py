@@ -55,24 +55,28 @@ def description_of(model: Described) -> Description:
         "loss_scaling": scaling,
         "optimizer": _optimizer(model.opt_params, False),
         "inputs": [{"name": one.top_name, "slots": one.slot_num} for one in inputs.sparse],
-        "tables": [
-            {
-                "name": table.sparse_embedding_name,
-                "type": "Localized" if table.is_localized else "Distributed",
-                "input": table.bottom_name,
-                "vec_size": table.embedding_vec_size,
-                "combiner": table.combiner,
-                # They bound the first values of the rows that are still to come.
-                "slot_sizes": list(table.slot_size_array) if table.is_localized else [],
-                "optimizer": _optimizer(table.optimizer or model.opt_params, True),
-            }
-            for table in model.embeddings
-        ],
+        "tables": [_table(table, model.opt_params) for table in model.embeddings],
         # The compiled layers: those that compile() puts in are in a graph file too.
         "layers": [_layer(spec) for spec in model.session.network.layers()],
     }
     plain: Description = json.loads(json.dumps(found))  # as it comes back from a file
     return plain
+
+
+def _table(table: SparseEmbedding, opt_params: OptParamsPy) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "name": table.sparse_embedding_name,
+        "type": "Localized" if table.is_localized else "Distributed",
+        "input": table.bottom_name,  # a list where they are several
+        "vec_size": table.embedding_vec_size,
+        "combiner": table.combiner,
+        # They bound the first values of the rows that are still to come.
+        "slot_sizes": list(table.slot_size_array) if table.is_localized else [],
+        "optimizer": _optimizer(table.optimizer or opt_params, True),
+    }
+    if table.initial is not None:  # that of those rows
+        found["initializer"] = table.initial.to_json()
+    return found
 
 
 def _optimizer(params: OptParamsPy, of_rows: bool) -> dict[str, Any]:

@@ -64,7 +64,7 @@ _DESCRIPTION = record(
                 {
                     "name": text(),
                     "type": text(),
-                    "input": text(),
+                    "input": any_of(text(), list_of(text())),
                     "vec_size": integer(),
                     "combiner": text(),
                     "slot_sizes": list_of(integer()),

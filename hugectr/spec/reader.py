@@ -37,7 +37,7 @@ def one_source(name: str, value: Any) -> Source:
     """A single source; old scripts give it as a list of one."""
     if isinstance(value, list | tuple):
         if len(value) != 1:
-            raise rejected(name, value, "one source; several belong to an embedding cache")
+            raise rejected(name, value, "one source; several need a keyset each")
         value = value[0]
     if isinstance(value, MemoryDataset | TableDataset):
         return value
@@ -46,6 +46,22 @@ def one_source(name: str, value: Any) -> Source:
             name, value, "a path, or data in memory (from_frame, from_arrow, from_arrays)"
         )
     return value
+
+
+def sources_with_keysets(
+    where: str, source: Any, keyset: Any
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Files of an embedding training cache: sources and their keysets, as many of each.
+
+    Without keysets there are none of either: the source is one of its own.
+    """
+    if not keyset:
+        return (), ()
+    keysets = check_names(where + "keyset", keyset)
+    sources = check_names(where + "source", source)
+    if len(sources) != len(keysets):
+        raise rejected(where + "keyset", keysets, f"one for each of the {len(sources)} sources")
+    return tuple(sources), tuple(keysets)
 
 
 @named_keywords("DataReaderParams")
@@ -57,11 +73,13 @@ class DataReaderParams:
     ----------
     data_reader_type : DataReaderType_t
         ``Norm``, ``Raw``, ``RawAsync`` or ``Parquet``; of no meaning for data in memory.
-    source : str, list of one str, TableDataset or MemoryDataset
+    source : str, list of str, TableDataset or MemoryDataset
         Training data. Norm: a file list. Raw, RawAsync: a file, several paths separated by
-        newlines, or a glob pattern. Parquet: a file, folder, glob pattern, file list or URL.
+        newlines, or a glob pattern. Parquet: a file, folder, glob pattern, file list or URL. Of
+        several, which need a keyset each, ``fit`` trains one after the other; ``source`` is then
+        the first, ``sources`` has all.
     keyset : str or list of str
-        Of the embedding training cache; accepted and not used.
+        Of the embedding training cache: files of the keys of each source.
     eval_source : str, TableDataset or MemoryDataset
         The evaluation data; empty: no evaluation.
     check_type : Check_t
@@ -121,6 +139,8 @@ class DataReaderParams:
     resident_batches: int = 0
     read_ahead_mb: int = 512
     replicated: bool = False
+    sources: tuple[str, ...] = field(init=False, default=())
+    keysets: tuple[str, ...] = field(init=False, default=())
 
     def __post_init__(self) -> None:
         def checked(name: str, value: object) -> None:
@@ -128,7 +148,10 @@ class DataReaderParams:
 
         where = "DataReaderParams: "
         check_enum(where + "data_reader_type", self.data_reader_type, DataReaderType_t)
-        source = one_source(where + "source", self.source)
+        sources, keysets = sources_with_keysets(where, self.source, self.keyset)
+        checked("sources", sources)
+        checked("keysets", keysets)
+        source = sources[0] if sources else one_source(where + "source", self.source)
         if source == "":
             raise rejected(where + "source", "", "a path, or data in memory")
         checked("source", source)
