@@ -81,6 +81,7 @@ from hugectr.spec.reader import (
 from hugectr.spec.reader_formats import AsyncParam
 from hugectr.spec.session_solver import SessionSolver, solver_parser_helper
 from hugectr.spec.solver import CreateSolver, Solver
+from hugectr.spec.training_cache import CreateETC, CreateHMemCache
 
 if TYPE_CHECKING:
     from hugectr import export, models
@@ -113,6 +114,8 @@ __all__ = [
     "CommunicationStrategy",
     "CommunicationType",
     "CompressionStrategy",
+    "CreateETC",
+    "CreateHMemCache",
     "CreateOptimizer",
     "CreateSolver",
     "DataError",

@@ -49,6 +49,9 @@ _OPTIMIZER = mapping(text(), _LEAF)
 CALLBACKS = mapping(_NAME, mapping(_NAME, _LEAF))
 _INPUT = record({"name": text(), "dim": integer()})
 
+#: Of new rows, where a table has one of its own.
+_INITIALIZER = record({"type": text(), "up_bound": number(0.0)}, may_lack=("up_bound",))
+
 #: What ``description.description_of`` returns.
 _DESCRIPTION = record(
     {
@@ -69,7 +72,9 @@ _DESCRIPTION = record(
                     "combiner": text(),
                     "slot_sizes": list_of(integer()),
                     "optimizer": _OPTIMIZER,
-                }
+                    "initializer": _INITIALIZER,
+                },
+                may_lack=("initializer",),
             )
         ),
         "layers": list_of(

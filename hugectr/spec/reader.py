@@ -14,6 +14,7 @@ from hugectr.base.arguments import (
     check_float,
     check_int,
     check_ints,
+    check_names,
     check_str,
 )
 from hugectr.base.errors import InvalidArgument, rejected
