@@ -32,7 +32,10 @@ _EMBEDDINGS = {
         <int>CppEmbeddingType.DistributedSlotSparseEmbeddingHash,
     "LocalizedSlotSparseEmbeddingHash": <int>CppEmbeddingType.LocalizedSlotSparseEmbeddingHash}
 _COMBINERS = {"sum": <int>CppCombiner.Sum, "mean": <int>CppCombiner.Mean}
-_INITIAL_KINDS = {"uniform": <int>CppInitialKind.Uniform, "sinusoidal": <int>CppInitialKind.Sinusoidal}
+_INITIAL_KINDS = {
+    "uniform": <int>CppInitialKind.Uniform,
+    "sinusoidal": <int>CppInitialKind.Sinusoidal,
+}
 _EXCHANGES = {"auto": <int>CppExchangeType.Auto, "pooled": <int>CppExchangeType.Pooled,
               "unique": <int>CppExchangeType.Unique}
 _CHECKS = {"Sum": <int>CppCheck.Sum, "None": <int>CheckNone}

@@ -17,7 +17,6 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -145,7 +144,7 @@ class CollectionTableFiles:
     def write(self, values: dict[str, Array], first: int, total: int) -> None:
         """Write rows from place ``first`` on."""
         for part, array in values.items():
-            rows = np.ascontiguousarray(array.astype(self._types[part], copy=False))
+            rows: Array = np.ascontiguousarray(array.astype(self._types[part], copy=False))
             rest, place = bytes_of(rows), HEAD + first * (rows.nbytes // max(1, len(rows)))
             while rest:
                 try:
@@ -233,5 +232,4 @@ class SavedCollectionTable:
 
 def chosen_tables(names: Sequence[str], wanted: Sequence[str]) -> list[tuple[int, str]]:
     """Ids and names of a collection's tables that are wanted; all when none are named."""
-    pairs: list[tuple[int, Any]] = list(enumerate(names))
-    return [(i, name) for i, name in pairs if not wanted or name in wanted]
+    return [(i, name) for i, name in enumerate(names) if not wanted or name in wanted]

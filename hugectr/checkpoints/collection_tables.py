@@ -76,9 +76,7 @@ def load_collections(
             def saved(
                 folder: Path = folder, table_id: int = table_id, size: int = size
             ) -> SavedCollectionTable:
-                return SavedCollectionTable(
-                    folder, CollectionMeta.read(folder), table_id, size
-                )
+                return SavedCollectionTable(folder, CollectionMeta.read(folder), table_id, size)
 
             parts = {part: table.parts()[part] for part in ("key", "vector")}
             load_rows(table, folder, saved, parts, group)

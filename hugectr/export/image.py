@@ -230,8 +230,8 @@ def image_of(model: Exportable) -> ModelImage:
             continue
         if len(embedding.bottom_names) > 1:
             raise InvalidArgument(
-                f"export: table {name!r} reads several inputs, {embedding.bottom_names}, and is not "
-                "exported by this version; predict with hugectr.load, or use a table an input"
+                f"export: table {name!r} reads several inputs, {embedding.bottom_names}, and is "
+                "not exported by this version; predict with hugectr.load, or use a table an input"
             )
         read = keys[embedding.bottom_names[0]]
         size = embedding.embedding_vec_size

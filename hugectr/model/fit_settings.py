@@ -158,6 +158,6 @@ def with_training_cache(settings: FitSettings, passes: bool, repeat: bool) -> Fi
         raise rejected(
             "fit: resume",
             True,
-            "False with an embedding training cache: a checkpoint does not know the source it is of",
+            "False with an embedding training cache: a checkpoint does not know its source",
         )
     return replace(settings, snapshot=0)

@@ -60,8 +60,8 @@ class Graph:
         self.etc = etc_params or EmbeddingTrainingCacheParams()
         if len(reader_params.sources) > 1 and not self.etc.is_used:
             raise InvalidArgument(
-                f"Model: reader_params has {len(reader_params.sources)} sources with keysets, which "
-                "need an embedding training cache: give etc_params=hugectr.CreateETC(...)"
+                f"Model: reader_params has {len(reader_params.sources)} sources with keysets, "
+                "which need an embedding training cache: give etc_params=hugectr.CreateETC(...)"
             )
         if opt_params.schedule is not None:
             schedule = opt_params.schedule
@@ -98,9 +98,7 @@ class Graph:
         """Names of the tables, in the order in which they were added."""
         return [embedding.sparse_embedding_name for embedding in self.embeddings]
 
-    def add(
-        self, part: Input | SparseEmbedding | EmbeddingCollectionConfig | DenseLayer
-    ) -> None:
+    def add(self, part: Input | SparseEmbedding | EmbeddingCollectionConfig | DenseLayer) -> None:
         """Add the input, a table, a collection of tables or a layer.
 
         Raises
@@ -132,7 +130,11 @@ class Graph:
                 self._names.define(where + "top_names", name)
             self.dense_layers.append(part)
         else:
-            raise rejected("Model.add", part, "an Input, SparseEmbedding, EmbeddingCollectionConfig or DenseLayer")
+            raise rejected(
+                "Model.add",
+                part,
+                "an Input, SparseEmbedding, EmbeddingCollectionConfig or DenseLayer",
+            )
 
     def _add_input(self, part: Input) -> None:
         if self.input is not None:

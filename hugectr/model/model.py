@@ -198,9 +198,7 @@ class Model:
     get_current_loss = handed_on("_training", Training.get_current_loss)
     get_eval_metrics = handed_on("_training", Training.get_eval_metrics)
     set_source = handed_on("_cache", TrainingCache.set_source)
-    get_embedding_training_cache = handed_on(
-        "_cache", TrainingCache.get_embedding_training_cache
-    )
+    get_embedding_training_cache = handed_on("_cache", TrainingCache.get_embedding_training_cache)
     restart_training_data = handed_on("_training", Training.restart_training_data)
     restart_evaluation_data = handed_on("_training", Training.restart_evaluation_data)
 

@@ -22,7 +22,7 @@ from hugectr.checkpoints.state import TrainingState
 from hugectr.model.graph import Graph
 from hugectr.model.training import Training
 from hugectr.processes.agreement import from_root
-from hugectr.spec.reader import sources_with_keysets
+from hugectr.spec.sources import sources_with_keysets
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,9 @@ class EmbeddingTrainingCache:
         DataError
             A file is not there, or is no keyset of this model; on all processes of a job.
         """
-        many = not isinstance(keyset_file, str | Path)
-        files = [str(file) for file in (keyset_file if many else [keyset_file])]  # type: ignore[union-attr, list-item]
-        files = check_names("embedding_training_cache.update: keyset_file", files)
+        given = [keyset_file] if isinstance(keyset_file, str | Path) else keyset_file
+        where = "embedding_training_cache.update: keyset_file"
+        files = check_names(where, [str(file) for file in given])
 
         def count() -> int:
             return sum(count_keys(file, self._state.i64_keys) for file in files)

@@ -51,13 +51,11 @@ class _Table:
     @property
     def combiner(self) -> str:
         """That of the look-ups; where slots have one key, all are the same."""
-        choices = {
-            lookup.combiner for lookup, param in self.lookups if param.max_nnz > 1
-        }
+        choices = {lookup.combiner for lookup, param in self.lookups if param.max_nnz > 1}
         if len(choices) > 1:
             raise InvalidArgument(
-                f"EmbeddingTableConfig {self.config.name!r}: look-ups of several keys a slot ask for "
-                f"combiners {sorted(choices)}, allowed: one for all of them; make it two tables"
+                f"EmbeddingTableConfig {self.config.name!r}: look-ups of several keys a slot ask "
+                f"for combiners {sorted(choices)}, allowed: one for all of them; make it two tables"
             )
         return choices.pop() if choices else "sum"
 

@@ -35,8 +35,8 @@ class EmbeddingTableConfig:
     opt_params_or_empty, opt_params : OptParamsPy, optional
         The model's, when not given. Two names of one argument.
     init_param_or_empty, init_param : Uniform or Sinusoidal, optional
-        What new rows hold; None: uniform in +-sqrt(1 / max_vocabulary_size), or in +-0.05 where that
-        is -1. Two names of one argument.
+        What new rows hold; None: uniform in +-sqrt(1 / max_vocabulary_size), or in +-0.05 where
+        that is -1. Two names of one argument.
 
     Raises
     ------
@@ -210,8 +210,8 @@ class EmbeddingCollectionConfig:
             found = [str(name) for name in check_names(where + argument, list(map(str, tables)))]
             for name in found:
                 if name not in names:
-                    near = did_you_mean(name, names)
-                    raise rejected(where + argument, name, f"a table that is looked up: {names}{near}")
+                    allowed = f"a table that is looked up: {names}{did_you_mean(name, names)}"
+                    raise rejected(where + argument, name, allowed)
             return found
 
         matrix = [known(f"shard_matrix[{g}]", tables) for g, tables in enumerate(shard_matrix)]
@@ -233,7 +233,7 @@ class EmbeddingCollectionConfig:
                 raise rejected(
                     where + "shard_matrix", matrix, f"{name!r} on every GPU, because it is 'dp'"
                 )
-        compressions = {}
+        compressions: dict[str, CompressionStrategy] = {}
         for kind, tables in (compression_strategy or {}).items():
             check_enum(where + "compression_strategy", kind, CompressionStrategy)
             for name in known("compression_strategy", tables):

@@ -67,6 +67,5 @@ class HybridEmbeddingParam:
         """The settings as they stand in ``sparse_embedding_hparam``."""
         values = {one.name: getattr(self, one.name) for one in fields(self)}
         return {
-            name: value.name if isinstance(value, Enum) else value
-            for name, value in values.items()
+            name: value.name if isinstance(value, Enum) else value for name, value in values.items()
         }

@@ -14,7 +14,6 @@ from hugectr.base.arguments import (
     check_float,
     check_int,
     check_ints,
-    check_names,
     check_str,
 )
 from hugectr.base.errors import InvalidArgument, rejected
@@ -24,6 +23,7 @@ from hugectr.data.columns import Columns, Shuffle, check_shuffle
 from hugectr.data.table_dataset import TableDataset
 from hugectr.spec.enums import Check_t, DataReaderSparse_t, DataReaderType_t
 from hugectr.spec.reader_formats import AsyncParam, format_spec
+from hugectr.spec.sources import sources_with_keysets
 
 if TYPE_CHECKING:
     from hugectr._core import InputSpec, MemoryData, ReaderSpec, SparseInputSpec
@@ -47,22 +47,6 @@ def one_source(name: str, value: Any) -> Source:
             name, value, "a path, or data in memory (from_frame, from_arrow, from_arrays)"
         )
     return value
-
-
-def sources_with_keysets(
-    where: str, source: Any, keyset: Any
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Files of an embedding training cache: sources and their keysets, as many of each.
-
-    Without keysets there are none of either: the source is one of its own.
-    """
-    if not keyset:
-        return (), ()
-    keysets = check_names(where + "keyset", keyset)
-    sources = check_names(where + "source", source)
-    if len(sources) != len(keysets):
-        raise rejected(where + "keyset", keysets, f"one for each of the {len(sources)} sources")
-    return tuple(sources), tuple(keysets)
 
 
 @named_keywords("DataReaderParams")

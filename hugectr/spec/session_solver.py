@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, ParamSpec
 
 from hugectr.base.arguments import check_bool, check_choice, check_float, check_int, check_names
-from hugectr.base.errors import rejected
 from hugectr.spec.enums import DeviceLayout, MetricsType
 from hugectr.spec.optimizer import Schedule
 from hugectr.spec.precision import check_precision

@@ -86,7 +86,8 @@ def CreateETC(
     ----------
     ps_types : list of TrainPSType_t
         Where v3 keeps the rows of each table that are not on the GPUs: ``Staged`` in host memory,
-        ``Cached`` in host memory and files. Here both are the growing table itself. Empty: no cache.
+        ``Cached`` in host memory and files. Here both are the growing table itself. Empty: no
+        cache.
     sparse_models : list of str
         Folders (or files of 3.0) of saved tables, one an embedding, that training begins with; one
         that does not exist is an empty table. Empty: all are.

@@ -38,9 +38,7 @@ std::vector<std::vector<std::size_t>> groups_of(
 ModelTables::ModelTables(const std::vector<SparseEmbeddingHashParams>& embeddings,
                          std::vector<TableInput> inputs,
                          const std::shared_ptr<ResourceManager>& resources)
-    : resources_(resources),
-      inputs_(std::move(inputs)),
-      joined_(resources->get_local_gpu_count()) {
+    : resources_(resources), inputs_(std::move(inputs)), joined_(resources->get_local_gpu_count()) {
   for (JoinedOfDevice& device : joined_) {
     for (std::vector<JoinedKeys>& slot : device) slot.resize(inputs_.size());
   }
@@ -62,8 +60,8 @@ void ModelTables::plan(std::size_t local_id, const std::vector<SparseTensor>& in
   GPUResource& gpu = resources_->get_local_gpu(local_id);
   std::vector<JoinedKeys>& joined = joined_[local_id][static_cast<std::size_t>(slot)];
   for (const Group& group : groups_) {
-    const bool joins = std::ranges::any_of(
-        group.members, [this](std::size_t i) { return inputs_[i].joins(); });
+    const bool joins =
+        std::ranges::any_of(group.members, [this](std::size_t i) { return inputs_[i].joins(); });
     if (joins) group.lookup->wait_for_slot(local_id, slot);  // who reads what is joined there
     std::vector<SparseTensor> keys;
     for (const std::size_t i : group.members) {

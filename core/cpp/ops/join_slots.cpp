@@ -32,8 +32,8 @@ void join(const OpContext& context, const JoinSlots& op) {
                    }
                  }
                });
-  offsets[op.joined_row_offsets.size() - 1] = joined_offset(
-      inputs.data(), inputs.size(), 0, static_cast<std::size_t>(op.samples), 0);
+  offsets[op.joined_row_offsets.size() - 1] =
+      joined_offset(inputs.data(), inputs.size(), 0, static_cast<std::size_t>(op.samples), 0);
 }
 
 void join_slots_kernel(const OpContext& context, const JoinSlots& op) {
@@ -50,8 +50,7 @@ std::vector<JoinedInput> joined_inputs(const JoinSlots& op) {
   for (std::size_t k = 0; k < op.row_offsets.size(); ++k) {
     const std::size_t rows = op.row_offsets[k].size() - 1;
     const std::size_t slots = op.samples > 0 ? rows / static_cast<std::size_t>(op.samples) : 0;
-    inputs.push_back(
-        {op.row_offsets[k].ptr<std::uint32_t>(), op.keys[k].data, slots, first});
+    inputs.push_back({op.row_offsets[k].ptr<std::uint32_t>(), op.keys[k].data, slots, first});
     first += slots;
   }
   return inputs;

@@ -11,8 +11,8 @@ namespace hugectr {
 /// side, in the order of the inputs (first(k): slots of the inputs before k; S: all of them):
 ///   row (i, first(k) + s) of the result = row (i, s) of input k, key by key
 ///
-/// keys[k] (n_k) uint32 or int64, all of one type; row_offsets[k] (B * S_k + 1) uint32 from 0 to n_k.
-/// joined_keys (>= the sum of n_k); joined_row_offsets (B * S + 1) uint32. Overwrites.
+/// keys[k] (n_k) uint32 or int64, all of one type; row_offsets[k] (B * S_k + 1) uint32 from 0 to
+/// n_k. joined_keys (>= the sum of n_k); joined_row_offsets (B * S + 1) uint32. Overwrites.
 /// Deterministic.
 struct HCTR_API JoinSlots {
   static constexpr const char* kName = "join_slots";

@@ -51,9 +51,9 @@ void ReadLookup::run(const OpContext& context, std::span<const SparseTensor> inp
     ShardedTable& table = tables_[t];
     Table& rows = table.part(0);
     Part& part = parts_[t];
-    const SparseTensor csr = part.joined.join(
-        context, memory_, concat(owner_, ", inputs of ", table.params().name), tables_.input_of(t),
-        inputs);
+    const SparseTensor csr =
+        part.joined.join(context, memory_, concat(owner_, ", inputs of ", table.params().name),
+                         tables_.input_of(t), inputs);
     const std::size_t buckets = csr.row_offsets.size() - 1;
     make_room(context, t, csr.nnz, buckets);
     const TensorRef bucket_of_key = TablePlan::first(part.bucket_of_key, csr.nnz);

@@ -149,9 +149,9 @@ def test_graph_files_keep_the_settings_of_a_hybrid(data, tmp_path):
     settings["communication_type"] = "Ethernet"
     (tmp_path / "graph.json").write_text(json.dumps({"layers": layers}))
     with pytest.raises(hugectr.InvalidArgument, match="communication_type"):
-        hugectr.Model(
-            model.solver, model.reader_params, model.opt_params
-        ).construct_from_json(tmp_path / "graph.json")
+        hugectr.Model(model.solver, model.reader_params, model.opt_params).construct_from_json(
+            tmp_path / "graph.json"
+        )
 
 
 @pytest.mark.parametrize("kind", [HYBRID, ONE_HOT])

@@ -27,8 +27,8 @@ struct TableInput {
 /// input is given that itself and needs no memory.
 class JoinedKeys {
  public:
-  /// The keys of `batch` (every sparse input of it) that the table reads. Enqueues, on a stream that
-  /// no longer waits for readers of the former batch; waits itself when room has to be made.
+  /// The keys of `batch` (every sparse input of it) that the table reads. Enqueues, on a stream
+  /// that no longer waits for readers of the former batch; waits itself when room has to be made.
   SparseTensor join(const OpContext& context, const std::shared_ptr<MemoryResource>& memory,
                     const std::string& owner, const TableInput& input,
                     std::span<const SparseTensor> batch);
