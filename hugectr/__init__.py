@@ -33,13 +33,16 @@ from hugectr.config.config_file import SolverParser, get_learning_rate_scheduler
 from hugectr.model.model import Model
 from hugectr.model.session import Session
 from hugectr.spec import optimizer
-from hugectr.spec.embedding import HybridEmbeddingParam, SparseEmbedding
+from hugectr.spec.embedding import SparseEmbedding
+from hugectr.spec.embedding_collection import EmbeddingCollectionConfig, EmbeddingTableConfig
 from hugectr.spec.enums import (
     Activation_t,
     Alignment_t,
     AllReduceAlgo,
     Check_t,
+    CommunicationStrategy,
     CommunicationType,
+    CompressionStrategy,
     DataReaderSparse_t,
     DataReaderType_t,
     DeviceLayout,
@@ -62,6 +65,8 @@ from hugectr.spec.enums import (
     TrainPSType_t,
     Update_t,
 )
+from hugectr.spec.hybrid import HybridEmbeddingParam
+from hugectr.spec.initializers import Sinusoidal, Uniform
 from hugectr.spec.layer_parameters import DenseLayerComputeConfig
 from hugectr.spec.layers import DenseLayer, GroupDenseLayer
 from hugectr.spec.optimizer import (
@@ -77,6 +82,7 @@ from hugectr.spec.reader import (
 from hugectr.spec.reader_formats import AsyncParam
 from hugectr.spec.session_solver import SessionSolver, solver_parser_helper
 from hugectr.spec.solver import CreateSolver, Solver
+from hugectr.spec.training_cache import CreateETC, CreateHMemCache
 
 if TYPE_CHECKING:
     from hugectr import export, models
@@ -109,7 +115,11 @@ __all__ = [
     "CTRRegressor",
     "Check_t",
     "CommError",
+    "CommunicationStrategy",
     "CommunicationType",
+    "CompressionStrategy",
+    "CreateETC",
+    "CreateHMemCache",
     "CreateOptimizer",
     "CreateSolver",
     "DataError",
@@ -122,6 +132,8 @@ __all__ = [
     "DeviceError",
     "DeviceLayout",
     "Distribution_t",
+    "EmbeddingCollectionConfig",
+    "EmbeddingTableConfig",
     "Embedding_t",
     "Error_t",
     "FcPosition_t",
@@ -147,12 +159,14 @@ __all__ = [
     "Regularizer_t",
     "Session",
     "SessionSolver",
+    "Sinusoidal",
     "Solver",
     "SolverParser",
     "SourceType_t",
     "SparseEmbedding",
     "Tensor_t",
     "TrainPSType_t",
+    "Uniform",
     "Update_t",
     "__version__",
     "callbacks",

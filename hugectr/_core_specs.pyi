@@ -60,8 +60,10 @@ class EmbeddingSpec(TypedDict, total=False):
     combiner: str  # "sum" | "mean"
     exchange: str  # "auto" | "pooled" | "unique"
     name: str
-    bottom: str
+    bottoms: list[str]  # sparse inputs; of several the table has all slots
     slot_size_array: list[int]
+    initial: str  # "uniform" | "sinusoidal"
+    initial_bound: float  # of "uniform"; 0: as v3 does it
     opt_params: OptParams | None
 
 class ModelSpec(TypedDict, total=False):

@@ -109,6 +109,12 @@ cdef extern from "core/cpp/embedding/embedding_params.hpp" namespace "hugectr" n
         Auto
         Pooled
         Unique
+    cdef enum class CppInitialKind "hugectr::InitialVectors::Kind":
+        Uniform
+        Sinusoidal
+    cdef cppclass CppInitialVectors "hugectr::InitialVectors":
+        CppInitialKind kind
+        double bound
     cdef enum class CppCombiner "hugectr::Combiner":
         Sum
         Mean
@@ -181,8 +187,10 @@ cdef extern from "core/cpp/model/spec.hpp" namespace "hugectr" nogil:
         size_t workspace_size_per_gpu_in_mb, max_vocabulary_size_per_gpu, embedding_vec_size
         CppCombiner combiner
         CppExchangeType exchange
-        string name, bottom
+        string name
+        vector[string] bottoms
         vector[size_t] slot_size_array
+        CppInitialVectors initial
         optional[CppOptParams] opt_params
     cdef cppclass CppModelSpec "hugectr::ModelSpec":
         CppInputSpec input

@@ -32,6 +32,10 @@ _EMBEDDINGS = {
         <int>CppEmbeddingType.DistributedSlotSparseEmbeddingHash,
     "LocalizedSlotSparseEmbeddingHash": <int>CppEmbeddingType.LocalizedSlotSparseEmbeddingHash}
 _COMBINERS = {"sum": <int>CppCombiner.Sum, "mean": <int>CppCombiner.Mean}
+_INITIAL_KINDS = {
+    "uniform": <int>CppInitialKind.Uniform,
+    "sinusoidal": <int>CppInitialKind.Sinusoidal,
+}
 _EXCHANGES = {"auto": <int>CppExchangeType.Auto, "pooled": <int>CppExchangeType.Pooled,
               "unique": <int>CppExchangeType.Unique}
 _CHECKS = {"Sum": <int>CppCheck.Sum, "None": <int>CheckNone}
@@ -233,8 +237,10 @@ cdef CppModelSpec _model_spec(fields) except *:
         e.combiner = <CppCombiner><int>g.choose("combiner", "sum", _COMBINERS)
         e.exchange = <CppExchangeType><int>g.choose("exchange", "auto", _EXCHANGES)
         e.name = g.take("name", "")
-        e.bottom = g.take("bottom", "")
+        e.bottoms = g.take("bottoms", [])
         e.slot_size_array = g.take("slot_size_array", [])
+        e.initial.kind = <CppInitialKind><int>g.choose("initial", "uniform", _INITIAL_KINDS)
+        e.initial.bound = g.take("initial_bound", 0.0)
         params = g.take("opt_params", None)
         if params is not None:
             e.opt_params = _opt_params(params)

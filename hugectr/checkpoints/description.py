@@ -55,19 +55,7 @@ def description_of(model: Described) -> Description:
         "loss_scaling": scaling,
         "optimizer": _optimizer(model.opt_params, False),
         "inputs": [{"name": one.top_name, "slots": one.slot_num} for one in inputs.sparse],
-        "tables": [
-            {
-                "name": table.sparse_embedding_name,
-                "type": "Localized" if table.is_localized else "Distributed",
-                "input": table.bottom_name,
-                "vec_size": table.embedding_vec_size,
-                "combiner": table.combiner,
-                # They bound the first values of the rows that are still to come.
-                "slot_sizes": list(table.slot_size_array) if table.is_localized else [],
-                "optimizer": _optimizer(table.own_optimizer(model.opt_params), True),
-            }
-            for table in model.embeddings
-        ],
+        "tables": [_table(table, model.opt_params) for table in model.embeddings],
         # The compiled layers: those that compile() puts in are in a graph file too.
         "layers": [_layer(spec) for spec in model.session.network.layers()],
     }
@@ -80,6 +68,22 @@ def _label(inputs: Input) -> dict[str, Any]:
     if len(inputs.label_names) == 1:
         return {"name": inputs.label_name, "dim": inputs.label_dim}
     return {"name": inputs.label_names, "dim": inputs.label_dims, "group": inputs.group_name}
+
+
+def _table(table: SparseEmbedding, opt_params: OptParamsPy) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "name": table.sparse_embedding_name,
+        "type": "Localized" if table.is_localized else "Distributed",
+        "input": table.bottom_name,  # a list where they are several
+        "vec_size": table.embedding_vec_size,
+        "combiner": table.combiner,
+        # They bound the first values of the rows that are still to come.
+        "slot_sizes": list(table.slot_size_array) if table.is_localized else [],
+        "optimizer": _optimizer(table.own_optimizer(opt_params), True),
+    }
+    if table.initial is not None:  # that of those rows
+        found["initializer"] = table.initial.to_json()
+    return found
 
 
 def _optimizer(params: OptParamsPy, of_rows: bool) -> dict[str, Any]:

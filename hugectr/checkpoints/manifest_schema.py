@@ -50,6 +50,9 @@ CALLBACKS = mapping(_NAME, mapping(_NAME, _LEAF))
 _INPUT = record({"name": text(), "dim": integer()})
 _LABELS = record({"name": list_of(text()), "dim": list_of(integer()), "group": text()})
 
+#: Of new rows, where a table has one of its own.
+_INITIALIZER = record({"type": text(), "up_bound": number(0.0)}, may_lack=("up_bound",))
+
 #: What ``description.description_of`` returns.
 _DESCRIPTION = record(
     {
@@ -65,12 +68,14 @@ _DESCRIPTION = record(
                 {
                     "name": text(),
                     "type": text(),
-                    "input": text(),
+                    "input": any_of(text(), list_of(text())),
                     "vec_size": integer(),
                     "combiner": text(),
                     "slot_sizes": list_of(integer()),
                     "optimizer": _OPTIMIZER,
-                }
+                    "initializer": _INITIALIZER,
+                },
+                may_lack=("initializer",),
             )
         ),
         "layers": list_of(

@@ -90,11 +90,12 @@ class TableFiles:
     parts : Parts
         Of a row; its last step has no place in this layout.
     folder, states_file : str
+        The latter where ``parts`` has states.
     """
 
-    def __init__(self, parts: Parts, folder: str, states_file: str) -> None:
+    def __init__(self, parts: Parts, folder: str, states_file: str = "") -> None:
         self.parts: Parts = {part: kind for part, kind in parts.items() if part != "last_step"}
-        self._states_file = Path(states_file)
+        self._states_file, self._has_states_file = Path(states_file), bool(states_file)
         self._folder = Path(folder)
         self._states: dict[str, int] = {}  # part -> bytes a row of the states before it
         before = 0
@@ -106,7 +107,7 @@ class TableFiles:
 
     def _paths(self) -> dict[str, Path]:
         found = {p: self._folder / name for p, name in TABLE_FILES.items() if p in self.parts}
-        return found | {"states": self._states_file}
+        return found | ({"states": self._states_file} if self._has_states_file else {})
 
     def create(self) -> None:
         """Make them, empty."""

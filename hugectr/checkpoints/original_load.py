@@ -7,8 +7,9 @@ process reads a block of rows.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -127,12 +128,50 @@ def load_table(table: _core.SessionTable, path: str, i64_keys: bool, group: Proc
         The same on all processes; the table is as it was.
     """
     parts: Parts = {part: kind for part, kind in table.parts().items() if part in TABLE_FILES}
-    rows = from_root(group, lambda: SavedTable(path, parts, i64_keys).rows)
-    readers = group.size if all(together(group, lambda: Path(path).exists())) else 1
+    load_rows(table, Path(path), lambda: SavedTable(path, parts, i64_keys), parts, group)
+
+
+class SavedRows(Protocol):
+    """Rows in files, read in ranges."""
+
+    rows: int
+
+    def read(self, begin: int, end: int) -> dict[str, Array]:
+        """Rows [begin, end) as they lie in the files."""
+        ...
+
+
+def load_rows(
+    table: _core.SessionTable,
+    path: Path,
+    open_saved: Callable[[], SavedRows],
+    parts: Parts,
+    group: ProcessGroup,
+) -> None:
+    """Replace a table's rows by those of files. Collective.
+
+    Parameters
+    ----------
+    table : SessionTable
+    path : Path
+        Where the files are, to see who can read them.
+    open_saved : callable
+        Checks the files and returns what reads them.
+    parts : Parts
+        Of a row in them.
+    group : ProcessGroup
+
+    Raises
+    ------
+    DataError, OutOfMemory
+        The same on all processes; the table is as it was.
+    """
+    rows = from_root(group, lambda: open_saved().rows)
+    readers = group.size if all(together(group, path.exists)) else 1
     before = jointly(group, lambda: table.dump(True), LONG)
     try:
         jointly(group, table.reset)
-        _load_rows(table, path, parts, i64_keys, rows, group, readers)
+        _load_blocks(table, open_saved, parts, rows, group, readers)
     except BaseException as error:
         # Of an interrupted job nobody knows where the others are.
         if group.size == 1 or isinstance(error, Exception):
@@ -141,11 +180,10 @@ def load_table(table: _core.SessionTable, path: str, i64_keys: bool, group: Proc
         raise
 
 
-def _load_rows(
+def _load_blocks(
     table: _core.SessionTable,
-    path: str,
+    open_saved: Callable[[], SavedRows],
     parts: Parts,
-    i64_keys: bool,
     rows: int,
     group: ProcessGroup,
     readers: int,
@@ -154,9 +192,7 @@ def _load_rows(
     blocks = [(rank * rows // readers, (rank + 1) * rows // readers) for rank in range(readers)]
     begin, end = blocks[group.rank] if group.rank < readers else (0, 0)
     longest = max(last - first for first, last in blocks)
-    saved = jointly(
-        group, lambda: SavedTable(path, parts, i64_keys) if group.rank < readers else None
-    )
+    saved = jointly(group, lambda: open_saved() if group.rank < readers else None)
     rounds = Rounds(group)
     for offset in range(0, longest, step):
         first, last = begin + offset, min(begin + offset + step, end)

@@ -9,9 +9,9 @@ belong in ``key``, ``slot_id``, ``emb_vector`` and the states. Where the others 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from hugectr.checkpoints.chunks import CHUNK
+from hugectr.checkpoints.chunks import CHUNK, Array
 from hugectr.checkpoints.merge import in_order
 from hugectr.checkpoints.original_files import CheckpointFiles, TableFiles, write_statistics
 from hugectr.checkpoints.row_intervals import SpreadRows, spread_rows
@@ -47,10 +47,32 @@ def save_params(state: TrainingState, prefix: str, iteration: int, group: Proces
         save_table(table, files, group, group.size if shared else 1)
 
 
+class RowFiles(Protocol):
+    """Files of one table, written in pieces at any place."""
+
+    parts: Parts
+
+    def create(self) -> None:
+        """Make them, without rows."""
+        ...
+
+    def open(self) -> None:
+        """Open them for writing."""
+        ...
+
+    def write(self, values: dict[str, Array], first: int, total: int) -> None:
+        """Write rows from place ``first`` on, of so many rows in all."""
+        ...
+
+    def close(self) -> None:
+        """Close what is open."""
+        ...
+
+
 def save_table(
-    table: _core.SessionTable, files: TableFiles, group: ProcessGroup, writers: int
-) -> None:
-    """Write one table; the first ``writers`` processes write. Collective."""
+    table: _core.SessionTable, files: RowFiles, group: ProcessGroup, writers: int
+) -> int:
+    """Write one table; the first ``writers`` processes write. Collective. Returns its rows."""
     from_root(group, files.create)
     rows = spread_rows(table, group, max(1, CHUNK // bytes_a_row(files.parts)))
     try:
@@ -61,12 +83,13 @@ def save_table(
         _write_intervals(table, rows, files, group, writers)
     finally:
         files.close()
+    return rows.total
 
 
 def _write_intervals(
     table: _core.SessionTable,
     rows: SpreadRows,
-    files: TableFiles,
+    files: RowFiles,
     group: ProcessGroup,
     writers: int,
 ) -> None:

@@ -69,6 +69,10 @@ def _embedding_entry(
     hparam["max_vocabulary_size_global"] = embedding.rows_per_gpu * devices
     if embedding.slot_size_array:
         hparam["slot_size_array"] = embedding.slot_size_array
+    if embedding.is_hybrid:
+        hparam |= embedding.hybrid_embedding_param.to_json()
+    if embedding.initializer is not None:
+        hparam["initializer"] = embedding.initializer.to_json()
     return {
         "name": embedding.sparse_embedding_name,
         "type": embedding.embedding_type.name,

@@ -6,15 +6,9 @@ from typing import Any
 
 from hugectr.base.arguments import check_choice
 from hugectr.base.errors import rejected
+from hugectr.config.embeddings import parse_embedding
 from hugectr.config.json_reader import JsonObject
-from hugectr.config.optimizer import parse_optimizer
-from hugectr.spec.embedding import (
-    EXCHANGES,
-    MAX_VEC_SIZE,
-    SparseEmbedding,
-    check_combiner,
-    check_embedding_type,
-)
+from hugectr.spec.embedding import SparseEmbedding
 from hugectr.spec.enums import (
     Check_t,
     DataReaderType_t,
@@ -121,47 +115,6 @@ def _reader(data: JsonObject) -> DataReaderParams | None:
     )
 
 
-def _embedding(layer: JsonObject, kind: Embedding_t, names: TensorNames) -> SparseEmbedding:
-    check_embedding_type(layer.where("type"), kind)
-    bottom, top = layer.text("bottom", empty=False), layer.text("top", empty=False)
-    names.read_sparse(layer.where("bottom"), bottom)
-    names.define(layer.where("top"), top)
-    hparam = layer.object("sparse_embedding_hparam")
-    vec_size = hparam.integer("embedding_vec_size", minimum=1, maximum=MAX_VEC_SIZE)
-    slot_sizes = hparam.integers("slot_size_array", [], minimum=0)
-    localized = kind is not Embedding_t.DistributedSlotSparseEmbeddingHash
-    rows = hparam.integer("max_vocabulary_size_per_gpu", 0, minimum=0)
-    workspace = hparam.integer("workspace_size_per_gpu_in_mb", 0, minimum=0)
-    budgets = ("workspace_size_per_gpu_in_mb", "max_vocabulary_size_per_gpu")
-    if not any(key in hparam for key in budgets) and not (localized and slot_sizes):
-        allowed = "an integer (MiB), or max_vocabulary_size_per_gpu (rows) instead"
-        raise rejected(hparam.where(budgets[0]), hparam.raw(budgets[0]), allowed)
-    combiner = hparam.raw("combiner", "sum")
-    check_combiner(hparam.where("combiner"), combiner)
-    exchange = hparam.choice("exchange", EXCHANGES, "auto")
-    hparam.ignore("max_vocabulary_size_global", "max_num_frequent_categories")
-    hparam.ignore("max_num_infrequent_samples", "p_dup_max", "max_all_reduce_bandwidth")
-    hparam.ignore("max_all_to_all_bandwidth", "efficiency_bandwidth_ratio")
-    hparam.ignore("communication_type", "hybrid_embedding_type")
-    hparam.ignore("use_train_precompute_indices", "use_eval_precompute_indices")
-    hparam.finish()
-    optimizer = parse_optimizer(layer.object("optimizer")) if "optimizer" in layer else None
-    layer.ignore("name", "plan_file")
-    layer.finish()
-    return SparseEmbedding(
-        kind,
-        workspace,
-        vec_size,
-        combiner,
-        top,
-        bottom,
-        slot_sizes,
-        optimizer,
-        max_vocabulary_size_per_gpu=rows,
-        exchange=exchange,
-    )
-
-
 def _parameter(owner: JsonObject, key: str, parameter: LayerParameter) -> Any:
     if parameter.words is not None:
         words = [json_word(member) for member in parameter.words]
@@ -253,7 +206,7 @@ def parse_layers(root: JsonObject) -> ParsedLayers:
     for layer in layers[1:]:
         name = layer.text("type", empty=False)
         if name in embedding_types:
-            parsed.embeddings.append(_embedding(layer, embedding_types[name], names))
+            parsed.embeddings.append(parse_embedding(layer, embedding_types[name], names))
         elif name in dense_types:
             parsed.dense.append(_dense(layer, dense_types[name], names))
         else:

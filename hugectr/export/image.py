@@ -232,7 +232,12 @@ def image_of(model: Exportable) -> ModelImage:
         name = embedding.sparse_embedding_name
         if name not in names:
             continue
-        read = keys[embedding.bottom_name]
+        if len(embedding.bottom_names) > 1:
+            raise InvalidArgument(
+                f"export: table {name!r} reads several inputs, {embedding.bottom_names}, and is "
+                "not exported by this version; predict with hugectr.load, or use a table an input"
+            )
+        read = keys[embedding.bottom_names[0]]
         size = embedding.embedding_vec_size
         inputs[name] = (read.slots, size)
         rows = TableSnapshot(session.table(index), name)

@@ -205,10 +205,11 @@ class Fit:
 
     def _epochs(self, first: int) -> int:
         iteration, resumed = first, self.model.fit_epoch
-        for epoch in range(self.model.fit_epoch, self.settings.num_epochs):
+        sources = max(1, len(self.model.training_cache.passes))
+        for epoch in range(self.model.fit_epoch, self.settings.num_epochs * sources):
             self.epoch = self.model.fit_epoch = epoch
             if first == 0 or epoch != resumed:  # else at the place the checkpoint was at
-                self.model.restart_training_data()
+                self._begin_epoch(epoch)
             self._lines.epoch(epoch)
             while True:
                 with self.model.exclusive():
@@ -225,6 +226,15 @@ class Fit:
             if self.history.stopped:
                 break
         return iteration
+
+    def _begin_epoch(self, epoch: int) -> None:
+        """Read the data from its beginning; with a training cache num_epochs times each source."""
+        source, again = divmod(epoch, self.settings.num_epochs)
+        if again == 0 and self.model.training_cache.passes:
+            with self.model.exclusive():
+                self.model.training_cache.begin_pass(source)
+        else:
+            self.model.restart_training_data()
 
     def _step(self) -> float | None:
         """Train a batch at the schedule's next rate, which is returned.

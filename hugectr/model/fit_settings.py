@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -128,3 +128,36 @@ def fit_settings(
         verbose,
         checkpoints,
     )
+
+
+def with_training_cache(settings: FitSettings, passes: bool, repeat: bool) -> FitSettings:
+    """The settings of a fit over several sources, which writes no snapshots, as in v3.
+
+    Parameters
+    ----------
+    settings : FitSettings
+    passes : bool
+        Whether the model has an embedding training cache with sources.
+    repeat : bool
+        The solver's ``repeat_dataset``.
+
+    Raises
+    ------
+    InvalidArgument
+        When there are passes and what was asked for knows no sources.
+    """
+    if not passes:
+        return settings
+    if repeat:
+        raise rejected(
+            "fit: repeat_dataset",
+            True,
+            "False in CreateSolver: with an embedding training cache sources are read to their end",
+        )
+    if settings.checkpoints.resume:
+        raise rejected(
+            "fit: resume",
+            True,
+            "False with an embedding training cache: a checkpoint does not know its source",
+        )
+    return replace(settings, snapshot=0)

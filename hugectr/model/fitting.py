@@ -12,7 +12,7 @@ from hugectr._core import unserialised
 from hugectr.callbacks.callback import Callback
 from hugectr.callbacks.history import History
 from hugectr.model.fit import Fit
-from hugectr.model.fit_settings import CheckpointSettings, fit_settings
+from hugectr.model.fit_settings import CheckpointSettings, fit_settings, with_training_cache
 from hugectr.model.state import ModelState
 
 if TYPE_CHECKING:
@@ -142,6 +142,11 @@ class Fitting:
             show_pipeline,
             verbose,
             checkpoints,
+        )
+        settings = with_training_cache(
+            settings,
+            bool(self.model.training_cache.passes),
+            self.model.solver.repeat_dataset,
         )
         history = Fit(self.model, self._state, settings, callbacks).run()
         self.histories.append(history)

@@ -15,12 +15,15 @@ from hugectr.base.errors import InvalidArgument, rejected
 from hugectr.config.graph import read_graph, write_graph
 from hugectr.config.layers import ParsedLayers
 from hugectr.model.summary import LayerSummary, format_summary
+from hugectr.spec.collection_layers import collection_parts
 from hugectr.spec.embedding import SparseEmbedding
+from hugectr.spec.embedding_collection import EmbeddingCollectionConfig
 from hugectr.spec.layers import DenseLayer, GroupDenseLayer
 from hugectr.spec.optimizer import OptParamsPy
 from hugectr.spec.reader import DataReaderParams, Input
 from hugectr.spec.solver import Solver
 from hugectr.spec.tensor_names import TensorNames
+from hugectr.spec.training_cache import EmbeddingTrainingCacheParams
 
 
 def _label_of(loss: DenseLayer) -> str:
@@ -48,7 +51,7 @@ class Graph:
         solver: Solver,
         reader_params: DataReaderParams,
         opt_params: OptParamsPy,
-        etc_params: None,
+        etc_params: EmbeddingTrainingCacheParams | None,
         turn: Turn,
     ) -> None:
         for name, value, kind, maker in (
@@ -58,8 +61,14 @@ class Graph:
         ):
             if not isinstance(value, kind):
                 raise rejected(f"Model: {name}", value, f"what hugectr.{maker} returns")
-        if etc_params is not None:
-            raise rejected("Model: etc_params", etc_params, "None; tables grow in memory instead")
+        if etc_params is not None and not isinstance(etc_params, EmbeddingTrainingCacheParams):
+            raise rejected("Model: etc_params", etc_params, "what hugectr.CreateETC returns")
+        self.etc = etc_params or EmbeddingTrainingCacheParams()
+        if len(reader_params.sources) > 1 and not self.etc.is_used:
+            raise InvalidArgument(
+                f"Model: reader_params has {len(reader_params.sources)} sources with keysets, "
+                "which need an embedding training cache: give etc_params=hugectr.CreateETC(...)"
+            )
         if opt_params.schedule is not None:
             schedule = opt_params.schedule
             solver = replace(
@@ -76,6 +85,8 @@ class Graph:
         self.opt_params = opt_params
         self.input: Input | None = None
         self.embeddings: list[SparseEmbedding] = []
+        #: Names of the tables of each embedding collection.
+        self.collections: list[list[str]] = []
         self.dense_layers: list[DenseLayer] = []
         self._names = TensorNames()
         self.processes = processes.current()
@@ -93,8 +104,11 @@ class Graph:
         """Names of the tables, in the order in which they were added."""
         return [embedding.sparse_embedding_name for embedding in self.embeddings]
 
-    def add(self, part: Input | SparseEmbedding | DenseLayer | GroupDenseLayer) -> None:
-        """Add the input, a table, a layer or a group of layers.
+    def add(
+        self,
+        part: Input | SparseEmbedding | EmbeddingCollectionConfig | DenseLayer | GroupDenseLayer,
+    ) -> None:
+        """Add the input, a table, a collection of tables, a layer or a group of layers.
 
         Raises
         ------
@@ -109,9 +123,14 @@ class Graph:
             raise rejected("Model.add", part, "a hugectr.Input first")
         elif isinstance(part, SparseEmbedding):
             where = f"SparseEmbedding {part.sparse_embedding_name!r}: "
-            self._names.read_sparse(where + "bottom_name", part.bottom_name)
+            for name in part.bottom_names:
+                self._names.read_sparse(where + "bottom_name", name)
+            params = [self.input.sparse_param(name) for name in part.bottom_names]
+            part.check_keys([nnz for one in params if one is not None for nnz in one.nnz_per_slot])
             self._names.define(where + "sparse_embedding_name", part.sparse_embedding_name)
             self.embeddings.append(part)
+        elif isinstance(part, EmbeddingCollectionConfig):
+            self._add_collection(part)
         elif isinstance(part, DenseLayer):
             where = f"DenseLayer {part.layer_type.name} {part.name!r}: "
             for name in part.bottom_names:
@@ -123,8 +142,11 @@ class Graph:
             for layer in part.layers:
                 self.add(layer)
         else:
-            allowed = "an Input, SparseEmbedding, DenseLayer or GroupDenseLayer"
-            raise rejected("Model.add", part, allowed)
+            raise rejected(
+                "Model.add",
+                part,
+                "an Input, SparseEmbedding, EmbeddingCollectionConfig, DenseLayer or GroupDenseLayer",
+            )
 
     def _add_input(self, part: Input) -> None:
         if self.input is not None:
@@ -135,6 +157,17 @@ class Graph:
         for param in part.sparse:
             self._names.define("Input: top_name", param.top_name, sparse=True)
         self.input = part
+
+    def _add_collection(self, part: EmbeddingCollectionConfig) -> None:
+        """Its tables, and the layers that make its tops of their vectors."""
+        assert self.input is not None, "add() has looked"
+        parts = collection_parts(part, self.input.sparse_param, self.solver.num_devices)
+        for embedding in parts.embeddings:
+            self.add(embedding)
+        for layer in parts.layers:
+            self.add(layer)
+        self.collections.append([table.sparse_embedding_name for table in parts.embeddings])
+        part.log_placement()
 
     def _weighted(self, layer: DenseLayer) -> DenseLayer:
         """A loss with the weight of its label, unless it has one of its own."""
@@ -170,6 +203,7 @@ class Graph:
             raise InvalidArgument(
                 "Model.compile: the last layer must be a loss, such as BinaryCrossEntropyLoss"
             )
+        self.etc.check_tables(self.table_names)
         solver, reader = self.solver.to_spec(), self.reader_params.to_spec(self.input)
         self._session = _core.Session(solver, reader, self.to_spec(), self.processes, self._turn)
         processes.end_with_job(self._session)
@@ -181,10 +215,16 @@ class Graph:
             raise InvalidArgument("Model.compile: no Input was added")
         return {
             "input": self.input.to_spec(),
-            "embeddings": [embedding.to_spec(self.opt_params) for embedding in self.embeddings],
+            "embeddings": [self._table_spec(embedding) for embedding in self.embeddings],
             "layers": [layer.to_spec() for layer in self.dense_layers],
             "opt_params": self.opt_params.to_spec(),
         }
+
+    def _table_spec(self, embedding: SparseEmbedding) -> _core.EmbeddingSpec:
+        spec = embedding.to_spec(self.opt_params)
+        if self.etc.is_used:  # v3's budget is that of a pass; here the table keeps all of them
+            spec |= {"workspace_size_per_gpu_in_mb": 0, "max_vocabulary_size_per_gpu": 0}
+        return spec
 
     def _log_compiled(self, device: str) -> None:
         log.info(f"Global seed is {self.session.seed()}")
@@ -192,7 +232,7 @@ class Graph:
             log.info(f"Device {i}: {'CPU (virtual device)' if device == 'cpu' else 'CUDA'}")
         log.info(f"num of DataReader workers: {self.reader_params.num_workers}")
         for embedding in self.embeddings:
-            rows = embedding.rows_per_gpu or "unbounded"
+            rows = (0 if self.etc.is_used else embedding.rows_per_gpu) or "unbounded"
             log.info(f"max_vocabulary_size_per_gpu_={rows} ({embedding.sparse_embedding_name})")
         if device == "cpu" and self.solver.use_mixed_precision:
             log.warning(

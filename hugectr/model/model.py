@@ -12,6 +12,7 @@ from hugectr._core import Turn, serialised, unserialised
 from hugectr.base.errors import rejected
 from hugectr.base.handed_on import handed_on
 from hugectr.model.checkpoints import Checkpoints
+from hugectr.model.collection_files import CollectionFiles
 from hugectr.model.fitting import Fitting
 from hugectr.model.freezing import Freezing
 from hugectr.model.graph import Graph
@@ -25,12 +26,14 @@ from hugectr.model.state import ModelState
 from hugectr.model.table_source import TablesOfModel
 from hugectr.model.timing import Timing
 from hugectr.model.training import Training
+from hugectr.model.training_cache import TrainingCache
 from hugectr.processes.group import ProcessGroup
 from hugectr.spec.embedding import SparseEmbedding
 from hugectr.spec.layers import DenseLayer
 from hugectr.spec.optimizer import OptParamsPy
 from hugectr.spec.reader import DataReaderParams, Input
 from hugectr.spec.solver import Solver
+from hugectr.spec.training_cache import EmbeddingTrainingCacheParams
 from hugectr.vectors.vectors import EmbeddingVectors
 
 if TYPE_CHECKING:
@@ -69,8 +72,8 @@ class Model:
     reader_params : DataReaderParams
     opt_params : OptParamsPy
         What ``CreateOptimizer`` returns; tables may have their own.
-    etc_params : None
-        Of the embedding training cache, which this version does not have.
+    etc_params : EmbeddingTrainingCacheParams, optional
+        What ``CreateETC`` returns.
 
     Examples
     --------
@@ -83,7 +86,7 @@ class Model:
         solver: Solver,
         reader_params: DataReaderParams,
         opt_params: OptParamsPy,
-        etc_params: None = None,
+        etc_params: EmbeddingTrainingCacheParams | None = None,
     ) -> None:
         self._turn = Turn("model")
         self._graph = Graph(solver, reader_params, opt_params, etc_params, self._turn)
@@ -94,8 +97,10 @@ class Model:
         self._timing = Timing(self._graph)
         self._state = ModelState(self._graph, self._freezing)
         self._checkpoints = Checkpoints(self._state, self._turn)
+        self._cache = TrainingCache(self._graph, self._state, self._training)
         self._prediction = Prediction(self._graph, self._state)
         self._original_files = OriginalFiles(self._state)
+        self._collection_files = CollectionFiles(self._state, self._graph)
         self._fitting = Fitting(self, self._state)
         self._reporting = Reporting(self._fitting, self._timing)
         self._vectors = EmbeddingVectors(TablesOfModel(self._state, self._graph), self._state.group)
@@ -155,6 +160,11 @@ class Model:
         return self._graph.session
 
     @property
+    def training_cache(self) -> TrainingCache:
+        """Sources and keysets of the embedding training cache."""
+        return self._cache
+
+    @property
     def unusable(self) -> str:
         """Why nothing can be done with the model: resume() failed half way. Empty: it can."""
         return self._graph.unusable
@@ -180,6 +190,7 @@ class Model:
         """
         self._graph.compile(loss_names, loss_weights)
         self._freezing.apply()
+        self._cache.load_models()
 
     summary = handed_on("_graph", Graph.summary)
 
@@ -202,7 +213,8 @@ class Model:
     get_current_loss = handed_on("_training", Training.get_current_loss)
     get_current_losses = handed_on("_training", Training.get_current_losses)
     get_eval_metrics = handed_on("_training", Training.get_eval_metrics)
-    set_source = handed_on("_training", Training.set_source)
+    set_source = handed_on("_cache", TrainingCache.set_source)
+    get_embedding_training_cache = handed_on("_cache", TrainingCache.get_embedding_training_cache)
     restart_training_data = handed_on("_training", Training.restart_training_data)
     restart_evaluation_data = handed_on("_training", Training.restart_evaluation_data)
 
@@ -336,6 +348,7 @@ class Model:
     # --- files of the original layout -------------------------------------------------------------
 
     save_params_to_files = handed_on("_original_files", OriginalFiles.save_params_to_files)
+    save_sparse_weights = handed_on("_original_files", OriginalFiles.save_sparse_weights)
     load_dense_weights = handed_on("_original_files", OriginalFiles.load_dense_weights)
     load_sparse_weights = handed_on("_original_files", OriginalFiles.load_sparse_weights)
     load_dense_optimizer_states = handed_on(
@@ -344,3 +357,5 @@ class Model:
     load_sparse_optimizer_states = handed_on(
         "_original_files", OriginalFiles.load_sparse_optimizer_states
     )
+    embedding_dump = handed_on("_collection_files", CollectionFiles.embedding_dump)
+    embedding_load = handed_on("_collection_files", CollectionFiles.embedding_load)

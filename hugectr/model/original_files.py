@@ -10,14 +10,16 @@ from hugectr.base import log
 from hugectr.base.arguments import check_int
 from hugectr.checkpoints import original_load, original_save
 from hugectr.checkpoints.original_files import (
+    TABLE_FILES,
     Paths,
+    TableFiles,
     check_sparse_path,
     read_statistics,
     statistics_file,
     table_paths,
 )
 from hugectr.checkpoints.state import TrainingState
-from hugectr.processes.agreement import from_root
+from hugectr.processes.agreement import from_root, together
 
 
 class OriginalFiles:
@@ -33,6 +35,17 @@ class OriginalFiles:
         """Write weights and optimizer states; ``CheckpointFiles`` has the file names."""
         iteration = check_int("save_params_to_files: iter", iter, 0)
         original_save.save_params(self._state, prefix, iteration, self._state.group)
+
+    def save_sparse_weights(self, sparse_embedding_files: Paths) -> None:
+        """Write rows: a folder each in the model's order, or a dict of table name to folder."""
+        group = self._state.group
+        for index, path in self._table_paths("save_sparse_weights", sparse_embedding_files):
+            table = self._state.session.table(index)
+            parts = {part: kind for part, kind in table.parts().items() if part in TABLE_FILES}
+            files = TableFiles(parts, str(path))
+            from_root(group, files.create)
+            shared = all(together(group, Path(path).is_dir))
+            original_save.save_table(table, files, group, group.size if shared else 1)
 
     def load_dense_weights(self, dense_model_file: str | Path) -> None:
         """Load dense weights, and the running statistics of BatchNorm beside them."""

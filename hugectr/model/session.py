@@ -3,11 +3,13 @@
 
 from pathlib import Path
 
+from hugectr.base.arguments import check_bool
 from hugectr.base.errors import InvalidArgument, rejected
 from hugectr.config.config_file import read_config
 from hugectr.model.from_config import build_model
 from hugectr.model.model import Model, ModelDataReader
-from hugectr.spec.session_solver import SessionSolver, check_oversubscriber
+from hugectr.model.oversubscriber import ModelOversubscriber
+from hugectr.spec.session_solver import SessionSolver
 
 
 class Session:
@@ -21,9 +23,9 @@ class Session:
     config_file : path
         JSON with ``optimizer``, ``layers`` and possibly ``solver``.
     use_model_oversubscriber : bool
-        Must be False: tables grow in memory instead.
+        Tables have no bound, and there is a ``get_model_oversubscriber()``.
     temp_embedding_dir : str
-        Accepted and not used.
+        Where v3 keeps rows that are not on the GPUs; not used.
 
     Raises
     ------
@@ -42,9 +44,12 @@ class Session:
             raise rejected(
                 "Session: solver_config", solver_config, "what hugectr.solver_parser_helper returns"
             )
-        check_oversubscriber("Session: ", use_model_oversubscriber)
+        self._oversubscribes = (
+            check_bool("Session: use_model_oversubscriber", use_model_oversubscriber)
+            or solver_config.use_model_oversubscriber
+        )
         self._config = read_config(config_file, solver_config)
-        self._model = build_model(self._config)
+        self._model = build_model(self._config, self._oversubscribes)
 
     @property
     def model(self) -> Model:
@@ -93,6 +98,15 @@ class Session:
     def init_params(self, model_file: str | Path) -> None:
         """Load dense weights."""
         self._model.load_dense_weights(model_file)
+
+    def get_model_oversubscriber(self) -> ModelOversubscriber:
+        """What stores tables and makes ready for a pass, with ``use_model_oversubscriber``."""
+        if not self._oversubscribes:
+            raise InvalidArgument(
+                "Session.get_model_oversubscriber: make the session with "
+                "use_model_oversubscriber=True"
+            )
+        return ModelOversubscriber(self._model)
 
     def get_params_num(self) -> int:
         """Number of trainable values."""

@@ -27,7 +27,12 @@ def model_html(model: Model, compiled: bool) -> str:
     else:
         counts += ", not compiled yet"
     tables = [
-        [table.sparse_embedding_name, table.bottom_name, table.embedding_vec_size, table.combiner]
+        [
+            table.sparse_embedding_name,
+            ", ".join(table.bottom_names),
+            table.embedding_vec_size,
+            table.combiner,
+        ]
         for table in model.embeddings
     ]
     head = ["table", "input", "floats a row", "combiner"]

@@ -146,6 +146,6 @@ def _embedding(table: dict[str, object]) -> SparseEmbedding:
         embedding_vec_size=table["vec_size"],  # type: ignore[arg-type]
         combiner=table["combiner"],  # type: ignore[arg-type]
         sparse_embedding_name=str(table["name"]),
-        bottom_name=str(table["input"]),
+        bottom_name=table["input"],  # type: ignore[arg-type]
         slot_size_array=table["slot_sizes"],  # type: ignore[arg-type]
     )

@@ -3,16 +3,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hugectr.base import log
-from hugectr.base.arguments import check_enum, check_float, check_int, check_ints, check_str
+from hugectr.base.arguments import (
+    check_enum,
+    check_float,
+    check_int,
+    check_ints,
+    check_names,
+    check_str,
+)
 from hugectr.base.errors import rejected
 from hugectr.base.html_table import html_table
 from hugectr.base.keywords import named_keywords
-from hugectr.spec.enums import CommunicationType, Embedding_t, HybridEmbeddingType, Regularizer_t
+from hugectr.spec.enums import Embedding_t, Regularizer_t
+from hugectr.spec.hybrid import HybridEmbeddingParam
+from hugectr.spec.initializers import InitialVectors, Uniform, check_initializer
 from hugectr.spec.optimizer import OptParamsPy, check_field
 
 if TYPE_CHECKING:
@@ -23,20 +32,16 @@ COMBINERS = ("sum", "mean")
 EXCHANGES = ("auto", "pooled", "unique")
 
 
-@dataclass(frozen=True)
-class HybridEmbeddingParam:
-    """Tuning of the hybrid embedding; accepted, since scripts pass it with every type."""
-
-    max_num_frequent_categories: int = 1
-    max_num_infrequent_samples: int = -1
-    p_dup_max: float = 0.01
-    max_all_reduce_bandwidth: float = 1.3e11
-    max_all_to_all_bandwidth: float = 1.9e11
-    efficiency_bandwidth_ratio: float = 1.0
-    use_train_precompute_indices: bool = False
-    use_eval_precompute_indices: bool = False
-    communication_type: CommunicationType = CommunicationType.NVLink_SingleNode
-    hybrid_embedding_type: HybridEmbeddingType = HybridEmbeddingType.Distributed
+#: Types that v3 splits by slot; the others are split by key.
+LOCALIZED = (
+    Embedding_t.LocalizedSlotSparseEmbeddingHash,
+    Embedding_t.LocalizedSlotSparseEmbeddingOneHot,
+)
+#: Types of v3 that take one key a slot, and how they run here: with the same result.
+ONE_HOT = {
+    Embedding_t.LocalizedSlotSparseEmbeddingOneHot: Embedding_t.LocalizedSlotSparseEmbeddingHash,
+    Embedding_t.HybridSparseEmbedding: Embedding_t.DistributedSlotSparseEmbeddingHash,
+}
 
 
 def check_combiner(name: str, value: Any) -> str:
@@ -48,20 +53,6 @@ def check_combiner(name: str, value: Any) -> str:
     return str(value)
 
 
-def check_embedding_type(name: str, value: Any) -> Embedding_t:
-    """An embedding type this version has."""
-    kind = check_enum(name, value, Embedding_t)
-    if kind is Embedding_t.HybridSparseEmbedding:
-        raise rejected(
-            name,
-            kind,
-            "DistributedSlotSparseEmbeddingHash, LocalizedSlotSparseEmbeddingHash or "
-            "LocalizedSlotSparseEmbeddingOneHot; use LocalizedSlotSparseEmbeddingHash, "
-            "it trains the same model",
-        )
-    return kind
-
-
 @named_keywords("SparseEmbedding")
 class SparseEmbedding:
     """A table of vectors: looks keys up and combines the vectors of each slot.
@@ -71,7 +62,8 @@ class SparseEmbedding:
     embedding_type : Embedding_t
         How the table is split: ``DistributedSlotSparseEmbeddingHash`` by key,
         ``LocalizedSlotSparseEmbeddingHash`` by slot. ``LocalizedSlotSparseEmbeddingOneHot`` runs as
-        the latter, with the same result.
+        the latter and ``HybridSparseEmbedding`` as the former, with the same result; both take one
+        key a slot and need ``slot_size_array``.
     workspace_size_per_gpu_in_mb : int
         Budget of a device for the vectors, in MiB; the table starts small and grows up to it.
         0: no bound.
@@ -81,14 +73,16 @@ class SparseEmbedding:
         v3.0 form: 0 or 1.
     sparse_embedding_name : str
         Name of the output, (batch, slots, d).
-    bottom_name : str
-        Name of a sparse input.
+    bottom_name : str or list of str
+        Name of a sparse input. Of several the table has all slots, one input after the other; a key
+        that is in two of them is one row (by key).
     slot_size_array : list of int
-        Localized: keys of each slot; sets the budget and the range of new vectors.
+        Localized: keys of each slot; sets the budget and the range of new vectors. Hybrid: their
+        sum sets the range, for all slots.
     optimizer : OptParamsPy, optional
         The model's, when not given.
     hybrid_embedding_param : HybridEmbeddingParam, optional
-        Accepted and not used.
+        Of ``HybridSparseEmbedding``: kept, and written to JSON; it changes no result.
     max_vocabulary_size_per_gpu : int, optional
         v3.0 form: budget of a device in rows instead of MiB.
     exchange : {"auto", "pooled", "unique"}
@@ -105,6 +99,9 @@ class SparseEmbedding:
         optimizer's ``l1`` or ``l2``); the reported loss does not show it.
     regularizer_lambda : float
         Its weight.
+    initializer : Uniform or Sinusoidal, optional
+        What new rows hold. None: uniform, in +-sqrt(1 / size) where ``slot_size_array`` says the
+        size, else in +-0.05.
 
     Raises
     ------
@@ -119,7 +116,7 @@ class SparseEmbedding:
         embedding_vec_size: int = 0,
         combiner: str | int = "sum",
         sparse_embedding_name: str = "",
-        bottom_name: str = "",
+        bottom_name: str | Sequence[str] = "",
         slot_size_array: Sequence[int] = (),
         optimizer: OptParamsPy | None = None,
         hybrid_embedding_param: HybridEmbeddingParam | None = None,
@@ -128,9 +125,10 @@ class SparseEmbedding:
         exchange: str = "auto",
         regularizer: Regularizer_t | None = None,
         regularizer_lambda: float = 0.0,
+        initializer: InitialVectors | None = None,
     ) -> None:
         where = f"SparseEmbedding {sparse_embedding_name!r}: "
-        self.embedding_type = check_embedding_type(where + "embedding_type", embedding_type)
+        self.embedding_type = check_enum(where + "embedding_type", embedding_type, Embedding_t)
         self.workspace_size_per_gpu_in_mb = check_int(
             where + "workspace_size_per_gpu_in_mb", workspace_size_per_gpu_in_mb, 0
         )
@@ -147,7 +145,9 @@ class SparseEmbedding:
         self.sparse_embedding_name = check_str(
             where + "sparse_embedding_name", sparse_embedding_name, empty=False
         )
-        self.bottom_name = check_str(where + "bottom_name", bottom_name, empty=False)
+        self.bottom_names = check_names(where + "bottom_name", bottom_name)
+        if not self.bottom_names:
+            raise rejected(where + "bottom_name", bottom_name, "at least one sparse input")
         self.slot_size_array = check_ints(where + "slot_size_array", slot_size_array, 0)
         if optimizer is not None and not isinstance(optimizer, OptParamsPy):
             raise rejected(where + "optimizer", optimizer, "what hugectr.CreateOptimizer returns")
@@ -171,11 +171,68 @@ class SparseEmbedding:
                 hybrid_embedding_param,
                 "a hugectr.HybridEmbeddingParam",
             )
+        self.hybrid_embedding_param = hybrid_embedding_param or HybridEmbeddingParam()
+        self.initializer = check_initializer(where + "initializer", initializer)
+        if self.is_one_hot and not self.slot_size_array:
+            raise rejected(
+                where + "slot_size_array",
+                [],
+                f"the number of keys of each slot, which {self.embedding_type.name} needs",
+            )
+        if self.is_hybrid and not self.rows_per_gpu:
+            raise rejected(
+                where + "workspace_size_per_gpu_in_mb", 0, "an integer >= 1 (MiB of a device)"
+            )
+
+    @property
+    def bottom_name(self) -> str | list[str]:
+        """What the table reads: a name, or where they are several a list of them."""
+        return self.bottom_names[0] if len(self.bottom_names) == 1 else list(self.bottom_names)
 
     @property
     def is_localized(self) -> bool:
         """Whether the table is split by slot."""
-        return self.embedding_type is not Embedding_t.DistributedSlotSparseEmbeddingHash
+        return self.embedding_type in LOCALIZED
+
+    @property
+    def is_hybrid(self) -> bool:
+        """Whether it is a HybridSparseEmbedding."""
+        return self.embedding_type is Embedding_t.HybridSparseEmbedding
+
+    @property
+    def is_one_hot(self) -> bool:
+        """Whether it takes one key a slot and no more."""
+        return self.embedding_type in ONE_HOT
+
+    @property
+    def initial(self) -> InitialVectors | None:
+        """What new rows hold; None: as the core does it, by slots or in +-0.05."""
+        if self.initializer is None and self.is_hybrid:
+            return Uniform(math.sqrt(1.0 / max(1, sum(self.slot_size_array))))
+        return self.initializer
+
+    def check_keys(self, nnz_per_slot: Sequence[int]) -> None:
+        """Refuse inputs that a type of one key a slot can not take.
+
+        Parameters
+        ----------
+        nnz_per_slot : list of int
+            Most keys of each slot of all its inputs.
+        """
+        where = f"SparseEmbedding {self.sparse_embedding_name!r}: "
+        if self.is_one_hot and any(nnz != 1 for nnz in nnz_per_slot):
+            raise rejected(
+                f"{where}nnz_per_slot of {self.bottom_name!r}",
+                list(nnz_per_slot),
+                f"1 in every slot: {self.embedding_type.name} takes one key a slot; use "
+                f"{ONE_HOT[self.embedding_type].name}",
+            )
+        if self.is_one_hot and len(self.slot_size_array) != len(nnz_per_slot):
+            raise rejected(
+                where + "slot_size_array",
+                self.slot_size_array,
+                f"a size for each of the {len(nnz_per_slot)} slots of {self.bottom_name!r}",
+            )
 
     @property
     def rows_per_gpu(self) -> int:
@@ -207,7 +264,7 @@ class SparseEmbedding:
 
     def _repr_html_(self) -> str:
         rows: list[list[object]] = [
-            ["keys of", self.bottom_name],
+            ["keys of", ", ".join(self.bottom_names)],
             ["split", "by slot" if self.is_localized else "by key"],
             ["floats a row", self.embedding_vec_size],
             ["combiner", self.combiner],
@@ -223,14 +280,13 @@ class SparseEmbedding:
         optimizer : OptParamsPy, optional
             The model's; None: nothing trains.
         """
-        kind = self.embedding_type
-        if kind is Embedding_t.LocalizedSlotSparseEmbeddingOneHot:
+        kind = ONE_HOT.get(self.embedding_type, self.embedding_type)
+        if kind is not self.embedding_type:
             log.info(
-                f"Embedding {self.sparse_embedding_name}: {kind.name} runs as "
-                "LocalizedSlotSparseEmbeddingHash, which gives the same result"
+                f"Embedding {self.sparse_embedding_name}: {self.embedding_type.name} runs as "
+                f"{kind.name}, which gives the same result"
             )
-            kind = Embedding_t.LocalizedSlotSparseEmbeddingHash
-        return {
+        spec: EmbeddingSpec = {
             "type": kind.name,
             "workspace_size_per_gpu_in_mb": self.workspace_size_per_gpu_in_mb,
             "max_vocabulary_size_per_gpu": self.max_vocabulary_size_per_gpu,
@@ -238,8 +294,11 @@ class SparseEmbedding:
             "combiner": self.combiner,
             "exchange": self.exchange,
             "name": self.sparse_embedding_name,
-            "bottom": self.bottom_name,
+            "bottoms": list(self.bottom_names),
             # Distributed tables have no slots to size; the array is only the readers' there.
             "slot_size_array": self.slot_size_array if self.is_localized else [],
             "opt_params": self.own_optimizer(optimizer).to_spec() if optimizer else None,
         }
+        if self.initial is not None:
+            spec |= self.initial.to_spec()
+        return spec

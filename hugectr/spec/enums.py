@@ -246,6 +246,20 @@ class PowerLaw_t(_NamedEnum):
     Specific = 3
 
 
+class CommunicationStrategy(_NamedEnum):
+    """Network that the exchange of an embedding collection is made for."""
+
+    Uniform = 0
+    Hierarchical = 1
+
+
+class CompressionStrategy(_NamedEnum):
+    """What of a table travels: sums of slots, or distinct rows."""
+
+    Reduction = 0
+    Unique = 1
+
+
 class Tensor_t(_NamedEnum):
     """Which of the two networks ``check_out_tensor`` looks into."""
 

@@ -24,6 +24,7 @@ from hugectr.data.columns import Columns, Shuffle, check_shuffle
 from hugectr.data.table_dataset import TableDataset
 from hugectr.spec.enums import Check_t, DataReaderSparse_t, DataReaderType_t
 from hugectr.spec.reader_formats import AsyncParam, format_spec
+from hugectr.spec.sources import sources_with_keysets
 
 if TYPE_CHECKING:
     from hugectr._core import InputSpec, MemoryData, ReaderSpec, SparseInputSpec
@@ -38,7 +39,7 @@ def one_source(name: str, value: Any) -> Source:
     """A single source; old scripts give it as a list of one."""
     if isinstance(value, list | tuple):
         if len(value) != 1:
-            raise rejected(name, value, "one source; several belong to an embedding cache")
+            raise rejected(name, value, "one source; several need a keyset each")
         value = value[0]
     if isinstance(value, MemoryDataset | TableDataset):
         return value
@@ -58,11 +59,13 @@ class DataReaderParams:
     ----------
     data_reader_type : DataReaderType_t
         ``Norm``, ``Raw``, ``RawAsync`` or ``Parquet``; of no meaning for data in memory.
-    source : str, list of one str, TableDataset or MemoryDataset
+    source : str, list of str, TableDataset or MemoryDataset
         Training data. Norm: a file list. Raw, RawAsync: a file, several paths separated by
-        newlines, or a glob pattern. Parquet: a file, folder, glob pattern, file list or URL.
+        newlines, or a glob pattern. Parquet: a file, folder, glob pattern, file list or URL. Of
+        several, which need a keyset each, ``fit`` trains one after the other; ``source`` is then
+        the first, ``sources`` has all.
     keyset : str or list of str
-        Of the embedding training cache; accepted and not used.
+        Of the embedding training cache: files of the keys of each source.
     eval_source : str, TableDataset or MemoryDataset
         The evaluation data; empty: no evaluation.
     check_type : Check_t
@@ -122,6 +125,8 @@ class DataReaderParams:
     resident_batches: int = 0
     read_ahead_mb: int = 512
     replicated: bool = False
+    sources: tuple[str, ...] = field(init=False, default=())
+    keysets: tuple[str, ...] = field(init=False, default=())
 
     def __post_init__(self) -> None:
         def checked(name: str, value: object) -> None:
@@ -129,7 +134,10 @@ class DataReaderParams:
 
         where = "DataReaderParams: "
         check_enum(where + "data_reader_type", self.data_reader_type, DataReaderType_t)
-        source = one_source(where + "source", self.source)
+        sources, keysets = sources_with_keysets(where, self.source, self.keyset)
+        checked("sources", sources)
+        checked("keysets", keysets)
+        source = sources[0] if sources else one_source(where + "source", self.source)
         if source == "":
             raise rejected(where + "source", "", "a path, or data in memory")
         checked("source", source)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, ParamSpec
 
 from hugectr.base.arguments import check_bool, check_choice, check_float, check_int, check_names
-from hugectr.base.errors import rejected
 from hugectr.spec.enums import DeviceLayout, MetricsType
 from hugectr.spec.optimizer import Schedule
 from hugectr.spec.precision import check_precision
@@ -56,6 +55,7 @@ class SessionSolver:
     drop_incomplete_batch: bool = False
     mixed_precision_type: str = "float16"
     dynamic_loss_scaling: bool = False
+    use_model_oversubscriber: bool = False
     origin: Mapping[str, str] = field(default_factory=dict)
 
     def filled_from(self, other: "SessionSolver") -> "SessionSolver":
@@ -178,14 +178,14 @@ mixed_precision_type, dynamic_loss_scaling
     use_algorithm_search, use_cuda_graph, temp_embedding_dir
         Accepted and without effect.
     use_model_oversubscriber : bool
-        Must be False: tables grow in memory instead.
+        Tables have no bound, and the session has a ``get_model_oversubscriber()``.
 
     Raises
     ------
     InvalidArgument
         A ValueError that names the argument, what was found and what is allowed.
     """
-    check_oversubscriber(WHERE, use_model_oversubscriber)
+    oversubscriber = check_bool(WHERE + "use_model_oversubscriber", use_model_oversubscriber)
     mixed = check_bool(WHERE + "use_mixed_precision", use_mixed_precision)
     tf32 = check_bool(WHERE + "enable_tf32_compute", enable_tf32_compute)
     scale = check_float(WHERE + "scaler", scaler, 0.0, exclusive=True)
@@ -221,11 +221,6 @@ mixed_precision_type, dynamic_loss_scaling
         drop_incomplete_batch=check_bool(WHERE + "drop_incomplete_batch", drop_incomplete_batch),
         mixed_precision_type=mixed_precision_type,
         dynamic_loss_scaling=dynamic,
+        use_model_oversubscriber=oversubscriber,
         **numbers,
     )
-
-
-def check_oversubscriber(where: str, value: Any) -> None:
-    """The model oversubscriber is gone: tables grow in memory."""
-    if check_bool(where + "use_model_oversubscriber", value):
-        raise rejected(where + "use_model_oversubscriber", value, "False; tables grow in memory")

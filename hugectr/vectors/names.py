@@ -34,14 +34,14 @@ class TableNames:
     columns: tuple[str, ...]
 
     @classmethod
-    def of(cls, schema: Schema | None, sparse_input: str) -> TableNames | None:
-        """Those of the table that reads an input; None where the schema has no such input."""
+    def of(cls, schema: Schema | None, sparse_inputs: Sequence[str]) -> TableNames | None:
+        """Those of the table that reads these inputs; None where the schema lacks one of them."""
         if schema is None or not schema.fitted:
             return None
-        for described in schema.input_layer().sparse:
-            if described.name == sparse_input:
-                return cls(schema, described.fields)
-        return None
+        fields = {described.name: described.fields for described in schema.input_layer().sparse}
+        if any(name not in fields for name in sparse_inputs):
+            return None
+        return cls(schema, tuple(field for name in sparse_inputs for field in fields[name]))
 
     def slot_of(self, where: str, column: str) -> int:
         """The slot of a column."""

@@ -271,7 +271,7 @@ class EmbeddingVectors:
         return self._source.session.table(index)
 
     def _names(self, index: int) -> TableNames | None:
-        return TableNames.of(self._source.schema, self._source.embeddings[index].bottom_name)
+        return TableNames.of(self._source.schema, self._source.embeddings[index].bottom_names)
 
     def _rows(
         self, call: str, index: int, keys: Any, slots: Any, column: str | None

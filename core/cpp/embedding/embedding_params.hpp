@@ -17,6 +17,15 @@ enum class Combiner { Sum, Mean };
 /// the bytes, batch by batch.
 enum class ExchangeType { Auto, Pooled, Unique };
 
+/// What new rows hold.
+struct InitialVectors {
+  /// Uniform: in +-bound; 0: as v3 does it (slot_size_array). Sinusoidal: a function of key and
+  /// column alone (sinusoidal_value()).
+  enum class Kind { Uniform, Sinusoidal };
+  Kind kind = Kind::Uniform;
+  double bound = 0.0;
+};
+
 /// One SparseEmbedding of a model: a table, and how its vectors are asked for.
 struct SparseEmbeddingHashParams {
   std::string name;  ///< top name: what messages call the table
@@ -38,6 +47,7 @@ struct SparseEmbeddingHashParams {
   /// +-0.05. The budget is then the sum over the device's slots, and wins over
   /// max_vocabulary_size_per_gpu.
   std::vector<std::size_t> slot_size_array;
+  InitialVectors initial;
   OptParams opt_params;
   std::size_t batch_size = 0;       ///< global, training
   std::size_t batch_size_eval = 0;  ///< global

@@ -41,8 +41,9 @@ TableSpec table_spec(const SparseEmbeddingHashParams& params, std::uint64_t seed
   spec.slot_num = params.slot_num;
   spec.vec_size = params.embedding_vec_size;
   spec.opt_params = params.opt_params;
-  if (!sized_by_slot(params)) {
-    spec.initial_bounds = {kInitialBound};
+  spec.sinusoidal = params.initial.kind == InitialVectors::Kind::Sinusoidal;
+  if (params.initial.bound > 0.0 || !sized_by_slot(params)) {
+    spec.initial_bounds = {params.initial.bound > 0.0 ? params.initial.bound : kInitialBound};
     return spec;
   }
   for (const std::size_t size : params.slot_size_array) {

@@ -12,16 +12,28 @@
 namespace hugectr {
 namespace {
 
-/// Which sparse input an embedding reads (by its bottom's name).
-std::size_t sparse_input_of(const SparseEmbeddingSpec& spec, const InputSpec& input) {
+/// Number of the sparse input that an embedding calls its bottom.
+std::size_t sparse_input_of(const SparseEmbeddingSpec& spec, const std::string& bottom,
+                            const InputSpec& input) {
   std::string known;
   for (std::size_t i = 0; i < input.sparse.size(); ++i) {
-    if (input.sparse[i].top_name == spec.bottom) return i;
+    if (input.sparse[i].top_name == bottom) return i;
     known += (i ? ", '" : "'") + input.sparse[i].top_name + "'";
   }
   throw InvalidArgument(
-      concat("embedding '", spec.name, "': bottom '", spec.bottom,
+      concat("embedding '", spec.name, "': bottom '", bottom,
              "' is not a sparse input of the model; there are: ", known.empty() ? "none" : known));
+}
+
+/// Which sparse inputs an embedding reads.
+TableInput table_input(const SparseEmbeddingSpec& spec, const InputSpec& input) {
+  HCTR_CHECK(!spec.bottoms.empty(), "embedding '", spec.name, "' has no bottom");
+  TableInput read;
+  for (const std::string& bottom : spec.bottoms) {
+    const std::size_t number = sparse_input_of(spec, bottom, input);
+    read.parts.push_back({number, input.sparse[number].slot_num});
+  }
+  return read;
 }
 
 SparseEmbeddingHashParams embedding_params(const SolverSpec& solver, const ModelSpec& model,
@@ -36,7 +48,7 @@ SparseEmbeddingHashParams embedding_params(const SolverSpec& solver, const Model
   params.combiner = spec.combiner;
   params.exchange = spec.exchange;
   params.table_id = index;
-  params.slot_num = model.input.sparse[sparse_input_of(spec, model.input)].slot_num;
+  params.slot_num = table_input(spec, model.input).slot_num();
   params.embedding_vec_size = spec.embedding_vec_size;
   params.i64_keys = solver.i64_input_key;
   params.max_vocabulary_size_per_gpu = spec.max_vocabulary_size_per_gpu;
@@ -50,7 +62,10 @@ SparseEmbeddingHashParams embedding_params(const SolverSpec& solver, const Model
   params.slot_size_array = spec.slot_size_array;
   HCTR_CHECK(spec.slot_size_array.empty() || spec.slot_size_array.size() == params.slot_num,
              "embedding '", spec.name, "': slot_size_array has ", spec.slot_size_array.size(),
-             " entries, its input has ", params.slot_num, " slots");
+             " entries, its inputs have ", params.slot_num, " slots");
+  HCTR_CHECK(spec.initial.bound >= 0.0, "embedding '", spec.name, "': the bound of new rows is ",
+             spec.initial.bound, ", must not be negative");
+  params.initial = spec.initial;
   params.batch_size_eval = solver.batchsize_eval;
   if (trains(model)) {
     params.opt_params = spec.opt_params.value_or(model.opt_params);
@@ -149,10 +164,10 @@ std::vector<SparseEmbeddingHashParams> table_params(const SolverSpec& solver,
   return embeddings;
 }
 
-std::vector<std::size_t> sparse_inputs_of(const ModelSpec& model) {
-  std::vector<std::size_t> inputs;
+std::vector<TableInput> table_inputs(const ModelSpec& model) {
+  std::vector<TableInput> inputs;
   for (const SparseEmbeddingSpec& embedding : model.embeddings) {
-    inputs.push_back(sparse_input_of(embedding, model.input));
+    inputs.push_back(table_input(embedding, model.input));
   }
   return inputs;
 }
@@ -160,7 +175,7 @@ std::vector<std::size_t> sparse_inputs_of(const ModelSpec& model) {
 std::unique_ptr<ModelTables> make_tables(const SolverSpec& solver, const ModelSpec& model,
                                          const NetworkGraph& graph,
                                          const std::shared_ptr<ResourceManager>& resources) {
-  return std::make_unique<ModelTables>(table_params(solver, model, graph), sparse_inputs_of(model),
+  return std::make_unique<ModelTables>(table_params(solver, model, graph), table_inputs(model),
                                        resources);
 }
 

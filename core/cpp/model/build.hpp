@@ -39,8 +39,8 @@ std::shared_ptr<const NetworkGraph> make_graph(const SolverSpec& solver, const M
 std::vector<SparseEmbeddingHashParams> table_params(const SolverSpec& solver,
                                                     const ModelSpec& model,
                                                     const NetworkGraph& graph);
-/// Number of the sparse input that each table reads.
-std::vector<std::size_t> sparse_inputs_of(const ModelSpec& model);
+/// Which sparse inputs each table reads.
+std::vector<TableInput> table_inputs(const ModelSpec& model);
 std::unique_ptr<ModelTables> make_tables(const SolverSpec& solver, const ModelSpec& model,
                                          const NetworkGraph& graph,
                                          const std::shared_ptr<ResourceManager>& resources);

@@ -97,10 +97,15 @@ std::vector<std::size_t> rows_by_device(const SparseEmbeddingHashParams& params,
   return shares;
 }
 
-BatchKeys keys_of(const SparseInput& input, bool evaluates) {
-  BatchKeys keys{{}, evaluates};
-  for (const int most : input.nnz_per_slot) keys.of_slot.push_back(static_cast<std::size_t>(most));
-  keys.of_slot.resize(input.slot_num, keys.of_slot.empty() ? 1 : keys.of_slot.back());
+BatchKeys keys_of(const TableInput& table, const InputSpec& inputs, bool evaluates) {
+  BatchKeys keys{{}, evaluates, table.joins()};
+  for (const TableInput::Part& part : table.parts) {
+    const std::vector<int>& most = inputs.sparse[part.input].nnz_per_slot;
+    for (std::size_t slot = 0; slot < part.slots; ++slot) {
+      const int nnz = most.empty() ? 1 : most[std::min(slot, most.size() - 1)];
+      keys.of_slot.push_back(static_cast<std::size_t>(nnz));
+    }
+  }
   return keys;
 }
 
@@ -125,7 +130,7 @@ Footprint footprint(const SolverSpec& solver, const std::optional<ReaderSpec>& r
   const bool evaluates = !reader || has_eval_data(*reader);
   const auto graph = make_graph(solver, model, devices, 1, evaluates);
   const auto params = table_params(solver, model, *graph);
-  const auto inputs = sparse_inputs_of(model);
+  const auto inputs = table_inputs(model);
   const InputLayout layout = input_layout(solver, model.input);
 
   Footprint result;
@@ -150,7 +155,7 @@ Footprint footprint(const SolverSpec& solver, const std::optional<ReaderSpec>& r
       DeviceFootprint device(process, {solver.device, map.get_device_list()[id]}, result.entries);
       device.add_network(*graph);
       for (std::size_t t = 0; t < params.size(); ++t) {
-        const BatchKeys keys = keys_of(model.input.sparse[inputs[t]], evaluates);
+        const BatchKeys keys = keys_of(inputs[t], model.input, evaluates);
         device.add_table(params[t], *placements[t], rank, keys, counted[t][rank]);
       }
       if (!reader) continue;

@@ -36,9 +36,12 @@ std::vector<std::vector<std::size_t>> groups_of(
 }  // namespace
 
 ModelTables::ModelTables(const std::vector<SparseEmbeddingHashParams>& embeddings,
-                         std::vector<std::size_t> sparse_inputs,
+                         std::vector<TableInput> inputs,
                          const std::shared_ptr<ResourceManager>& resources)
-    : sparse_inputs_(std::move(sparse_inputs)) {
+    : resources_(resources), inputs_(std::move(inputs)), joined_(resources->get_local_gpu_count()) {
+  for (JoinedOfDevice& device : joined_) {
+    for (std::vector<JoinedKeys>& slot : device) slot.resize(inputs_.size());
+  }
   for (const std::vector<std::size_t>& members : groups_of(embeddings)) {
     std::vector<SparseEmbeddingHashParams> params;
     for (const std::size_t i : members) params.push_back(embeddings[i]);
@@ -54,9 +57,18 @@ ModelTables::ModelTables(const std::vector<SparseEmbeddingHashParams>& embedding
 
 void ModelTables::plan(std::size_t local_id, const std::vector<SparseTensor>& inputs, PlanSlot slot,
                        bool train) {
+  GPUResource& gpu = resources_->get_local_gpu(local_id);
+  std::vector<JoinedKeys>& joined = joined_[local_id][static_cast<std::size_t>(slot)];
   for (const Group& group : groups_) {
+    const bool joins =
+        std::ranges::any_of(group.members, [this](std::size_t i) { return inputs_[i].joins(); });
+    if (joins) group.lookup->wait_for_slot(local_id, slot);  // who reads what is joined there
     std::vector<SparseTensor> keys;
-    for (const std::size_t i : group.members) keys.push_back(inputs[sparse_inputs_[i]]);
+    for (const std::size_t i : group.members) {
+      keys.push_back(joined[i].join(gpu.plan_context(), gpu.memory_resource(),
+                                    (*this)[i].part(local_id).owner() + " inputs", inputs_[i],
+                                    inputs));
+    }
     group.lookup->plan(local_id, keys, slot, train);
   }
 }
@@ -111,6 +123,15 @@ std::vector<MemoryReportEntry> ModelTables::memory_report() const {
   for (const Group& group : groups_) {
     const auto part = group.lookup->memory_report();
     report.insert(report.end(), part.begin(), part.end());
+  }
+  for (const JoinedOfDevice& device : joined_) {
+    for (const std::vector<JoinedKeys>& slot : device) {
+      for (const JoinedKeys& keys : slot) {
+        if (!keys.arena()) continue;
+        const auto part = keys.arena()->report();
+        report.insert(report.end(), part.begin(), part.end());
+      }
+    }
   }
   return report;
 }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <array>
 #include <functional>
 #include <memory>
 #include <vector>
 
 #include "core/cpp/embedding/lookup/lookup_group.hpp"
+#include "core/cpp/embedding/lookup/table_input.hpp"
 
 namespace hugectr {
 
@@ -13,14 +15,13 @@ namespace hugectr {
 /// name a table and need not know its group.
 class ModelTables {
  public:
-  /// sparse_inputs[i]: which sparse input of a batch embedding i reads.
+  /// inputs[i]: which sparse inputs of a batch embedding i reads.
   ModelTables(const std::vector<SparseEmbeddingHashParams>& embeddings,
-              std::vector<std::size_t> sparse_inputs,
-              const std::shared_ptr<ResourceManager>& resources);
+              std::vector<TableInput> inputs, const std::shared_ptr<ResourceManager>& resources);
 
   std::size_t size() const { return tables_.size(); }
-  /// Number of the sparse input that a table reads.
-  std::size_t input_of(std::size_t i) const { return sparse_inputs_.at(i); }
+  /// The sparse inputs that a table reads.
+  const TableInput& input_of(std::size_t i) const { return inputs_.at(i); }
   ShardedTable& operator[](std::size_t i) { return *tables_.at(i); }
   const ShardedTable& operator[](std::size_t i) const { return *tables_.at(i); }
 
@@ -48,8 +49,12 @@ class ModelTables {
   /// f(group, gradients of its tables) for those that the loss depends on.
   template <class F>
   void for_each_trained(const VectorsOf& gradient, const F& f);
+  /// Keys of several inputs, a table and plan slot each.
+  using JoinedOfDevice = std::array<std::vector<JoinedKeys>, kPlanSlots>;
 
-  std::vector<std::size_t> sparse_inputs_;
+  std::shared_ptr<ResourceManager> resources_;
+  std::vector<TableInput> inputs_;
+  std::vector<JoinedOfDevice> joined_;  ///< one a local device
   std::vector<Group> groups_;
   std::vector<ShardedTable*> tables_;
 };

@@ -195,7 +195,7 @@ std::vector<LayerSummary> Session::summary() const {
   rows.push_back(data);
   for (const SparseEmbeddingSpec& spec : s.model.embeddings) {
     rows.push_back(
-        {to_string(spec.type), {spec.bottom}, {spec.name}, {s.graph->top_shape(spec.name)}});
+        {to_string(spec.type), spec.bottoms, {spec.name}, {s.graph->top_shape(spec.name)}});
   }
   for (const DenseLayerSpec& layer : s.graph->layers()) {
     LayerSummary row{layer.type, layer.bottoms, layer.tops, {}};

@@ -70,8 +70,10 @@ struct SparseEmbeddingSpec {
   std::size_t embedding_vec_size = 0;
   Combiner combiner = Combiner::Sum;
   ExchangeType exchange = ExchangeType::Auto;
-  std::string name, bottom;
+  std::string name;
+  std::vector<std::string> bottoms;  ///< sparse inputs; of several the table has all slots
   std::vector<std::size_t> slot_size_array;
+  InitialVectors initial;
   std::optional<OptParams> opt_params;  ///< none: the model's
 };
 

@@ -22,6 +22,10 @@ void draw_row(float* __restrict row, std::size_t d, const EmbeddingInit& op, std
   }
 }
 
+void wave_row(float* __restrict row, std::size_t d, std::uint64_t key) {
+  for (std::size_t c = 0; c < d; ++c) row[c] = sinusoidal_value(key, c, d);
+}
+
 template <class Key>
 void init_rows(const EmbeddingInit& op, std::size_t begin, std::size_t end) {
   const Key* keys = op.row_keys.ptr<Key>();
@@ -29,6 +33,10 @@ void init_rows(const EmbeddingInit& op, std::size_t begin, std::size_t end) {
   if (!op.weights.empty()) {
     const std::size_t d = op.weights.shape[1];
     for (std::size_t row = begin; row < end; ++row) {
+      if (op.sinusoidal) {
+        wave_row(op.weights.row<float>(row), d, widen_key(keys[row]));
+        continue;
+      }
       const std::uint32_t slot = slots ? slots[row] : 0;
       const double bound = op.bounds.size() == 1 ? op.bounds[0] : op.bounds[slot];
       draw_row(op.weights.row<float>(row), d, op, slot, widen_key(keys[row]),

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -15,8 +17,18 @@ HCTR_HD inline Philox4 initial_bits(std::uint64_t seed, std::uint64_t table, std
   return philox4x32(mix_key(seed, mix_key(table, slot)), widened_key, group);
 }
 
+/// Column c of a new row of d that says where a key stands ("Attention Is All You Need", 3.5):
+///   even c: sin(key / 10000^(c / d)), odd c: cos(key / 10000^((c - 1) / d))
+HCTR_HD inline float sinusoidal_value(std::uint64_t widened_key, std::size_t c, std::size_t d) {
+  constexpr double kLogBase = 9.210340371976184;  // of 10000
+  const double pair = static_cast<double>(c - c % 2) / static_cast<double>(d);
+  const double angle = static_cast<double>(widened_key) * std::exp(-kLogBase * pair);
+  return static_cast<float>(c % 2 == 0 ? std::sin(angle) : std::cos(angle));
+}
+
 /// Content of rows [first, first + count), or of those that `rows` names, whatever was there:
 ///   weights[row, c] = symmetric_float(bits of column c, bound of the row's slot)
+///                     sinusoidal: sinusoidal_value(key, c, d)
 ///   state s of row, c = initial_states[s];  last_step[row] = 1
 ///
 /// row_keys (R) uint32 or int64; row_slots (R) uint32 or empty (slot 0); weights (R, d) float32 or
@@ -31,6 +43,7 @@ struct HCTR_API EmbeddingInit {
   std::vector<TensorRef> states;
   std::int64_t first = 0, count = 0, birth = 0;
   std::uint64_t seed = 0, table = 0;
+  bool sinusoidal = false;
   std::vector<double> bounds{0.05};
   std::vector<double> initial_states;
 
@@ -47,6 +60,7 @@ struct HCTR_API EmbeddingInit {
     v.attribute("birth", birth);
     v.attribute("seed", seed);
     v.attribute("table", table);
+    v.attribute("sinusoidal", sinusoidal);
     v.attribute("bounds", bounds);
     v.attribute("initial_states", initial_states);
   }

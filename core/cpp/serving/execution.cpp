@@ -109,13 +109,25 @@ void Execution::check_reserved() const {
   for (std::size_t t = 0; t < tables.size(); ++t) {
     const std::int64_t found = lookup_.first_reserved(t);
     if (found < 0) continue;
-    const std::size_t input = tables.input_of(t), slots = layout_.sparse[input].slot_num;
-    const offset_t* offsets = chunk_.sparse[input].row_offsets.as<offset_t>();
-    const offset_t* end = offsets + batch_ * slots + 1;
-    const auto bucket = static_cast<std::size_t>(
-        std::upper_bound(offsets, end, static_cast<offset_t>(found)) - offsets - 1);
-    tables[t].refuse_reserved(bucket / slots, bucket % slots);
+    const std::size_t row = row_of_key(tables.input_of(t), static_cast<std::size_t>(found));
+    const std::size_t slots = tables[t].params().slot_num;
+    tables[t].refuse_reserved(row / slots, row % slots);
   }
+}
+
+std::size_t Execution::row_of_key(const TableInput& input, std::size_t key) const {
+  std::size_t row = 0, before = 0;  // keys of the rows before
+  for (std::size_t sample = 0; sample < batch_; ++sample) {
+    for (const TableInput::Part& part : input.parts) {
+      const offset_t* offsets = chunk_.sparse[part.input].row_offsets.as<offset_t>();
+      offsets += sample * part.slots;
+      for (std::size_t slot = 0; slot < part.slots; ++slot, ++row) {
+        before += offsets[slot + 1] - offsets[slot];
+        if (key < before) return row;
+      }
+    }
+  }
+  return row;
 }
 
 Shape Execution::shape_of(const std::string& tensor) const {

@@ -38,6 +38,8 @@ class Execution {
   void bring(const MemoryData& data, std::size_t first, std::size_t count);
   void bring_keys(std::size_t input);
   void check_reserved() const;
+  /// The row (sample * slots of the table + slot) that a key of a table's inputs is in.
+  std::size_t row_of_key(const TableInput& input, std::size_t key) const;
 
   SessionState& session_;
   const InputLayout& layout_;

@@ -50,10 +50,12 @@ void ReadLookup::run(const OpContext& context, std::span<const SparseTensor> inp
   for (std::size_t t = 0; t < tables_.size(); ++t) {
     ShardedTable& table = tables_[t];
     Table& rows = table.part(0);
-    const SparseTensor& csr = inputs[tables_.input_of(t)];
+    Part& part = parts_[t];
+    const SparseTensor csr =
+        part.joined.join(context, memory_, concat(owner_, ", inputs of ", table.params().name),
+                         tables_.input_of(t), inputs);
     const std::size_t buckets = csr.row_offsets.size() - 1;
     make_room(context, t, csr.nnz, buckets);
-    Part& part = parts_[t];
     const TensorRef bucket_of_key = TablePlan::first(part.bucket_of_key, csr.nnz);
     const TensorRef row_of_key = TablePlan::first(part.row_of_key, csr.nnz);
     // Without slots in a row's identity nobody asks for the buckets.

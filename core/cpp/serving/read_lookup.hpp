@@ -20,12 +20,12 @@ class ReadLookup {
   /// The tables must outlive this, and must not change while run() reads them.
   ReadLookup(ModelTables& tables, GPUResource& gpu, std::string owner);
 
-  /// Enqueues: output(table) := its vectors (b, S, d) for the keys of its sparse input, each of
+  /// Enqueues: output(table) := its vectors (b, S, d) for the keys of its sparse inputs, each of
   /// `inputs` holding b samples. All must be known to be there (Table::make_index).
   void run(const OpContext& context, std::span<const SparseTensor> inputs,
            const ModelTables::VectorsOf& output);
-  /// When the stream has been waited for: the first key of a table's input that is the reserved
-  /// one, or -1.
+  /// When the stream has been waited for: the first of a table's keys (of its inputs put together)
+  /// that is the reserved one, or -1.
   std::int64_t first_reserved(std::size_t table) const { return reserved_.get_ptr()[table]; }
 
  private:
@@ -34,6 +34,7 @@ class ReadLookup {
     std::shared_ptr<DeviceBuffer2> arena;
     std::size_t keys = 0, buckets = 0;  ///< that there is room for
     TensorBag2 bucket_of_key, row_of_key, scale, report;
+    JoinedKeys joined;
   };
   void make_room(const OpContext& context, std::size_t table, std::size_t keys,
                  std::size_t buckets);

@@ -20,6 +20,7 @@ struct InitialRows {
   std::uint64_t seed, table;
   const float* bounds;  // one a slot, or null: `bound` for all
   float bound;
+  bool sinusoidal;
 
   __device__ std::size_t row(std::size_t i) const { return rows ? rows[i] : first + i; }
 };
@@ -51,7 +52,10 @@ __device__ void draw(const BucketLanes& lanes, const InitialRows& init,
           initial_bits(init.seed, init.table, slot, key, static_cast<std::uint32_t>(c / 4));
       Pack<float, 4> values;
 #pragma unroll
-      for (int k = 0; k < 4; ++k) values.v[k] = symmetric_float(bits.x[k], bound);
+      for (int k = 0; k < 4; ++k) {
+        values.v[k] = init.sinusoidal ? sinusoidal_value(key, c + k, init.d)
+                                      : symmetric_float(bits.x[k], bound);
+      }
       float* to = weights + row * init.d + c;
       if constexpr (kAligned) {
         store_pack<4>(to, values);
@@ -151,7 +155,8 @@ Draw<Key> draw_of(const EmbeddingInit& op, const float* bounds) {
                          op.seed,
                          op.table,
                          bounds_to_copy(op) == 0 ? nullptr : bounds,
-                         static_cast<float>(op.bounds[0])};
+                         static_cast<float>(op.bounds[0]),
+                         op.sinusoidal};
   return {BucketLanes(count, count * ((d + 3) / 4)), init, op.row_keys.ptr<Key>(),
           op.row_slots.empty() ? nullptr : op.row_slots.ptr<std::uint32_t>(),
           op.weights.ptr<float>()};

@@ -18,7 +18,7 @@ int main() {
   model.embeddings.emplace_back();
   model.embeddings[0].embedding_vec_size = 4;
   model.embeddings[0].name = "vectors";
-  model.embeddings[0].bottom = "keys";
+  model.embeddings[0].bottoms = {"keys"};
   model.layers = {{"Reshape", {"vectors"}, {"flat"}, {{"leading_dim", std::int64_t{8}}}},
                   {"Concat", {"flat", "number"}, {"features"}, {}},
                   {"InnerProduct", {"features"}, {"logit"}, {{"num_output", std::int64_t{1}}}},

@@ -65,7 +65,7 @@ hugectr::ModelSpec make_model() {
   hugectr::SparseEmbeddingSpec table;
   table.embedding_vec_size = 8;
   table.name = "vectors";
-  table.bottom = "categories";
+  table.bottoms = {"categories"};
   model.embeddings = {table};
 
   model.layers = {

@@ -160,7 +160,7 @@ TEST(Session, WrongModelsAreNamed) {
   model.layers[3].tops[0] = "fc1";
   EXPECT_NE(message(model, small_solver(1)).find("fc1"), std::string::npos);
   model = small_model(kDistributed, Optimizer::SGD);
-  model.embeddings[0].bottom = "dada";
+  model.embeddings[0].bottoms = {"dada"};
   EXPECT_NE(message(model, small_solver(1)).find("dada"), std::string::npos);
   EXPECT_NE(message(small_model(kDistributed, Optimizer::SGD), small_solver(5)).find("24"),
             std::string::npos);

@@ -39,7 +39,7 @@ ModelSpec small_model(EmbeddingType type, Optimizer optimizer, std::size_t max_r
   embedding.max_vocabulary_size_per_gpu = max_rows;
   embedding.embedding_vec_size = 4;
   embedding.name = "emb";
-  embedding.bottom = "data";
+  embedding.bottoms = {"data"};
   model.embeddings = {embedding};
   const auto number = [](std::int64_t value) { return AttributeValue(value); };
   model.layers = {

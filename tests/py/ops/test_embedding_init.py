@@ -262,3 +262,19 @@ def test_named_rows_are_checked(rng):
             _core.run_op(
                 "embedding_init", {"row_keys": table.keys, **tensors}, {**attributes, **more}
             )
+
+
+@pytest.mark.parametrize("d", [1, 6, 8])
+@pytest.mark.parametrize("key_type", [np.uint32, np.int64])
+def test_sinusoidal_rows_say_where_their_key_stands(rng, d, key_type):
+    keys = rng.integers(0, 5000, 40).astype(key_type)
+    weights = np.zeros((40, d), np.float32)
+    _core.run_op(
+        "embedding_init",
+        {"row_keys": keys, "weights": weights},
+        {"count": 40, "sinusoidal": True},
+    )
+    pair = np.arange(d) // 2 * 2
+    angles = keys.astype(np.float64)[:, None] / 10000.0 ** (pair / d)
+    wanted = np.where(np.arange(d) % 2 == 0, np.sin(angles), np.cos(angles))
+    np.testing.assert_allclose(weights, wanted, rtol=0, atol=2e-7)

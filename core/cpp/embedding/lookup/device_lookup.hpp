@@ -75,7 +75,7 @@ class DeviceLookup {
   std::unique_ptr<Exchange> pooled_;
   std::unique_ptr<UniqueExchange> unique_;  ///< null: vectors travel pooled, or not at all
   std::vector<const Exchange*> exchanges_;  ///< in the order in which all devices use them
-  std::array<LookupPlan, 3> plans_;
+  std::array<LookupPlan, kPlanSlots> plans_;
   std::vector<std::vector<Shipment>> brought_;  ///< by exchange: what bring_gradients() left
   std::uint64_t last_plan_ = 0;
   Tensor2<std::uint32_t> own_counts_;  ///< staging: what filter_keys kept, a table each

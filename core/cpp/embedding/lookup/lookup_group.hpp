@@ -15,6 +15,7 @@ class DeviceLookup;
 
 /// A training batch is planned one ahead: two plans are alive at once, and one for evaluation.
 enum class PlanSlot : int { Train0 = 0, Train1 = 1, Eval = 2 };
+inline constexpr std::size_t kPlanSlots = 3;
 
 /// Device scalars of an update.
 struct UpdateScalars {

@@ -5,6 +5,7 @@
 
 #include "core/cpp/embedding/exchange/exchange.hpp"
 #include "core/cpp/embedding/lookup/lookup_plan.hpp"
+#include "core/cpp/embedding/lookup/table_input.hpp"
 
 namespace hugectr {
 namespace {
@@ -44,8 +45,13 @@ LookupSize size_of_lookup(const SparseEmbeddingHashParams& params, const Placeme
       plan.unique.reserve_asker(memory, "", all_keys(keys, samples) / devices,
                                 samples / devices * params.slot_num);
     }
+    JoinedKeys joined;
+    if (keys.joined) {
+      joined.allocate(memory, "", params.key_type(), all_keys(keys, samples),
+                      samples * params.slot_num);
+    }
     return bytes_of(plan.arena) + bytes_of(plan.filter_arena) + bytes_of(plan.unique.owner_arena) +
-           bytes_of(plan.unique.asker_arena);
+           bytes_of(plan.unique.asker_arena) + bytes_of(joined.arena());
   };
   LookupSize size;
   constexpr std::size_t kTrainPlans = 2;  // one that trains, one that is made

@@ -14,6 +14,7 @@ namespace hugectr {
 struct BatchKeys {
   std::vector<std::size_t> of_slot;  ///< most keys of a sample in each slot
   bool evaluates = true;             ///< whether evaluation batches are looked up too
+  bool joined = false;               ///< whether they come from several inputs
 };
 
 /// Bytes of what one table needs on a device to look batches up, besides its rows.

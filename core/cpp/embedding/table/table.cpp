@@ -65,6 +65,7 @@ EmbeddingInit Table::content(const TensorRef& rows, std::size_t first, std::size
           .birth = birth_,
           .seed = spec_.seed,
           .table = spec_.number,
+          .sinusoidal = spec_.sinusoidal,
           .bounds = spec_.initial_bounds,
           .initial_states = {starts.begin(), starts.end()}};
 }

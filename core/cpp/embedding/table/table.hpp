@@ -26,6 +26,7 @@ struct TableSpec {
   std::size_t slot_num = 1;
   std::size_t vec_size = 0;            ///< of the rows on a device
   std::vector<double> initial_bounds;  ///< of new rows: one, or one a slot
+  bool sinusoidal = false;             ///< new rows are, and have no bounds
   OptParams opt_params;
 
   bool has_slots() const { return identity == Identity::SlotAndKey; }

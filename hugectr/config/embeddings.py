@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A table of the ``layers`` array of a JSON config, read into the class that scripts use."""
+
+from dataclasses import fields
+from enum import Enum
+from typing import Any
+
+from hugectr.base.arguments import check_names
+from hugectr.base.errors import rejected
+from hugectr.config.json_reader import JsonObject
+from hugectr.config.optimizer import parse_optimizer
+from hugectr.spec.embedding import (
+    EXCHANGES,
+    LOCALIZED,
+    MAX_VEC_SIZE,
+    SparseEmbedding,
+    check_combiner,
+)
+from hugectr.spec.enums import CommunicationType, Embedding_t, HybridEmbeddingType
+from hugectr.spec.hybrid import HybridEmbeddingParam
+from hugectr.spec.initializers import InitialVectors, Sinusoidal, Uniform
+from hugectr.spec.tensor_names import TensorNames
+
+
+def parse_embedding(layer: JsonObject, kind: Embedding_t, names: TensorNames) -> SparseEmbedding:
+    """Read a table of the ``layers`` array.
+
+    Parameters
+    ----------
+    layer : JsonObject
+    kind : Embedding_t
+        What its ``type`` says.
+    names : TensorNames
+        Of the graph so far; that of the table is added.
+    """
+    bottoms = check_names(layer.where("bottom"), layer.raw("bottom"))
+    top = layer.text("top", empty=False)
+    for name in bottoms:
+        names.read_sparse(layer.where("bottom"), name)
+    names.define(layer.where("top"), top)
+    hparam = layer.object("sparse_embedding_hparam")
+    vec_size = hparam.integer("embedding_vec_size", minimum=1, maximum=MAX_VEC_SIZE)
+    slot_sizes = hparam.integers("slot_size_array", [], minimum=0)
+    localized = kind in LOCALIZED
+    rows = hparam.integer("max_vocabulary_size_per_gpu", 0, minimum=0)
+    workspace = hparam.integer("workspace_size_per_gpu_in_mb", 0, minimum=0)
+    budgets = ("workspace_size_per_gpu_in_mb", "max_vocabulary_size_per_gpu")
+    if not any(key in hparam for key in budgets) and not (localized and slot_sizes):
+        allowed = "an integer (MiB), or max_vocabulary_size_per_gpu (rows) instead"
+        raise rejected(hparam.where(budgets[0]), hparam.raw(budgets[0]), allowed)
+    combiner = hparam.raw("combiner", "sum")
+    check_combiner(hparam.where("combiner"), combiner)
+    exchange = hparam.choice("exchange", EXCHANGES, "auto")
+    hybrid, initializer = _hybrid(hparam), _initializer(hparam)
+    hparam.ignore("max_vocabulary_size_global")
+    hparam.finish()
+    optimizer = parse_optimizer(layer.object("optimizer")) if "optimizer" in layer else None
+    layer.ignore("name", "plan_file")
+    layer.finish()
+    return SparseEmbedding(
+        kind,
+        workspace,
+        vec_size,
+        combiner,
+        top,
+        bottoms,
+        slot_sizes,
+        optimizer,
+        hybrid,
+        max_vocabulary_size_per_gpu=rows,
+        exchange=exchange,
+        initializer=initializer,
+    )
+
+
+def _hybrid(hparam: JsonObject) -> HybridEmbeddingParam:
+    """Its settings, which stand beside those of every table."""
+    enums: dict[str, type[Enum]] = {
+        "communication_type": CommunicationType,
+        "hybrid_embedding_type": HybridEmbeddingType,
+    }
+    values: dict[str, Any] = {}
+    for one in fields(HybridEmbeddingParam):
+        if one.name not in hparam:
+            continue
+        values[one.name] = hparam.raw(one.name)
+        if one.name in enums:
+            kinds = enums[one.name]
+            values[one.name] = kinds[hparam.choice(one.name, [kind.name for kind in kinds])]
+    return HybridEmbeddingParam(**values)
+
+
+def _initializer(hparam: JsonObject) -> InitialVectors | None:
+    if "initializer" not in hparam:
+        return None
+    found = hparam.object("initializer")
+    kind = found.choice("type", ("Uniform", "Sinusoidal"))
+    made = Sinusoidal() if kind == "Sinusoidal" else Uniform(found.number("up_bound", minimum=0.0))
+    found.finish()
+    return made

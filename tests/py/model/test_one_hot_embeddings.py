@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""HybridSparseEmbedding and LocalizedSlotSparseEmbeddingOneHot: the models of their hash tables."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from model.nets import losses, read_table
+
+import hugectr
+from hugectr.data import from_arrays
+
+SIZES, DENSE, BATCH, BATCHES = [40, 7, 25], 2, 24, 4
+OFFSETS = np.concatenate([[0], np.cumsum(SIZES)[:-1]])
+LAYER = hugectr.Layer_t
+HYBRID, ONE_HOT = "HybridSparseEmbedding", "LocalizedSlotSparseEmbeddingOneHot"
+HASH = {
+    HYBRID: "DistributedSlotSparseEmbeddingHash",
+    ONE_HOT: "LocalizedSlotSparseEmbeddingHash",
+}
+
+
+@pytest.fixture
+def data(rng):
+    n = BATCH * BATCHES
+    keys = rng.integers(0, SIZES, (n, len(SIZES))) + OFFSETS
+    return from_arrays(
+        rng.integers(0, 2, (n, 1)).astype(np.float32),
+        rng.standard_normal((n, DENSE)).astype(np.float32),
+        {"keys": (keys.ravel().astype(np.int64), np.arange(keys.size + 1, dtype=np.uint64))},
+    )
+
+
+def start(data, devices, nnz=1):
+    solver = hugectr.CreateSolver(
+        batchsize=BATCH,
+        batchsize_eval=BATCH,
+        lr=0.1,
+        seed=5,
+        vvgpu=[list(range(devices))],
+        device="cpu",
+        i64_input_key=True,
+    )
+    reader = hugectr.DataReaderParams(hugectr.DataReaderType_t.RawAsync, data, eval_source=data)
+    model = hugectr.Model(solver, reader, hugectr.CreateOptimizer(hugectr.Optimizer_t.SGD))
+    sparse = hugectr.DataReaderSparseParam("keys", nnz, True, len(SIZES))
+    model.add(hugectr.Input(1, "label", DENSE, "dense", [sparse]))
+    return model
+
+
+def table(kind, **more):
+    settings = {
+        "workspace_size_per_gpu_in_mb": 1,
+        "embedding_vec_size": 4,
+        "combiner": "sum",
+        "sparse_embedding_name": "emb",
+        "bottom_name": "keys",
+        "slot_size_array": SIZES,
+    } | more
+    return hugectr.SparseEmbedding(hugectr.Embedding_t[kind], **settings)
+
+
+def make(data, kind, devices=1, **more):
+    model = start(data, devices)
+    model.add(table(kind, **more))
+    model.add(hugectr.DenseLayer(LAYER.Reshape, ["emb"], ["flat"], leading_dim=12))
+    model.add(hugectr.DenseLayer(LAYER.Concat, ["flat", "dense"], ["x"]))
+    model.add(hugectr.DenseLayer(LAYER.InnerProduct, ["x"], ["logit"], num_output=1))
+    model.add(hugectr.DenseLayer(LAYER.BinaryCrossEntropyLoss, ["logit", "label"], ["loss"]))
+    model.compile()
+    return model
+
+
+@pytest.mark.parametrize("devices", [1, 2])
+@pytest.mark.parametrize("kind", [HYBRID, ONE_HOT])
+def test_they_train_as_their_hash_table_does(data, kind, devices):
+    """To the bit: what differs in v3 is where rows lie. A hybrid's first rows have a range of
+    their own."""
+    more = {}
+    if kind == HYBRID:
+        more["initializer"] = hugectr.Uniform(np.sqrt(1 / sum(SIZES)))
+    assert losses(make(data, kind, devices), 6).tolist() == (
+        losses(make(data, HASH[kind], devices, **more), 6).tolist()
+    )
+
+
+def test_first_rows_are_as_large_as_v3_makes_them(data):
+    for kind in (HYBRID, ONE_HOT):
+        model = make(data, kind)
+        model.set_learning_rate(0.0)
+        losses(model, BATCHES)
+        bag = model.session.table(0).dump(False)
+        slots = np.searchsorted(OFFSETS, bag["keys"], "right") - 1
+        size = np.array(SIZES)[slots] if kind == ONE_HOT else np.full(len(slots), sum(SIZES))
+        share = np.abs(bag["vectors"]) * np.sqrt(size)[:, None]
+        assert 0.9 < share.max() <= 1.0
+
+
+@pytest.mark.parametrize("kind", [HYBRID, ONE_HOT])
+def test_original_files(data, tmp_path, kind):
+    model = make(data, kind)
+    losses(model, BATCHES)
+    model.save_params_to_files(str(tmp_path / "m"))
+    saved = read_table(tmp_path / "m0_sparse_0.model", 4)
+    assert (saved.slot_ids is not None) == (kind == ONE_HOT)
+    if saved.slot_ids is not None:
+        slots = np.searchsorted(OFFSETS, saved.keys, "right") - 1
+        np.testing.assert_array_equal(slots, saved.slot_ids)
+
+    # One file of rows, as versions up to 3.0 wrote it.
+    fields = [("key", "<i8"), ("slot", "<u8"), ("vector", "<f4", 4)]
+    kinds = np.dtype([f for f in fields if f[0] != "slot" or saved.slot_ids is not None])
+    rows = np.zeros(len(saved.keys), kinds)
+    rows["key"], rows["vector"] = saved.keys, saved.vectors
+    if saved.slot_ids is not None:
+        rows["slot"] = saved.slot_ids
+    rows.tofile(tmp_path / "old.model")
+    for path in (tmp_path / "m0_sparse_0.model", tmp_path / "old.model"):
+        other = make(data, kind, 2)
+        other.load_sparse_weights([str(path)])
+        bag = other.session.table(0).dump(False)
+        order = np.argsort(saved.keys)
+        np.testing.assert_array_equal(np.sort(bag["keys"]), saved.keys[order])
+        found = bag["vectors"][np.argsort(bag["keys"])]
+        np.testing.assert_array_equal(found, saved.vectors[order])
+
+
+def test_graph_files_keep_the_settings_of_a_hybrid(data, tmp_path):
+    param = hugectr.HybridEmbeddingParam(
+        2, -1, 0.02, 1.3e11, 2.6e11, 1.0, True, True,
+        hugectr.CommunicationType.IB_NVLink, hugectr.HybridEmbeddingType.Distributed,
+    )  # fmt: skip
+    model = make(data, HYBRID, hybrid_embedding_param=param)
+    model.graph_to_json(tmp_path / "graph.json")
+    layers = json.loads((tmp_path / "graph.json").read_text())["layers"]
+    entry = next(layer for layer in layers if layer["name"] == "emb")
+    assert entry["type"] == HYBRID
+    settings = entry["sparse_embedding_hparam"]
+    assert settings["communication_type"] == "IB_NVLink"
+    assert settings["p_dup_max"] == 0.02
+    again = hugectr.Model(model.solver, model.reader_params, model.opt_params)
+    again.construct_from_json(tmp_path / "graph.json")
+    assert again.embeddings[0].hybrid_embedding_param == param
+    again.compile()
+    assert losses(again, 3).tolist() == losses(make(data, HYBRID), 3).tolist()
+
+    settings["communication_type"] = "Ethernet"
+    (tmp_path / "graph.json").write_text(json.dumps({"layers": layers}))
+    with pytest.raises(hugectr.InvalidArgument, match="communication_type"):
+        hugectr.Model(model.solver, model.reader_params, model.opt_params).construct_from_json(
+            tmp_path / "graph.json"
+        )
+
+
+@pytest.mark.parametrize("kind", [HYBRID, ONE_HOT])
+def test_several_keys_a_slot_are_refused(data, kind):
+    with pytest.raises(hugectr.InvalidArgument, match=f"one key a slot; use {HASH[kind]}"):
+        start(data, 1, nnz=2).add(table(kind))
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: table(ONE_HOT, slot_size_array=[]), "slot_size_array"),
+        (lambda: table(HYBRID, slot_size_array=[]), "slot_size_array"),
+        (lambda: table(HYBRID, workspace_size_per_gpu_in_mb=0), "workspace_size_per_gpu_in_mb"),
+        (lambda: table(HYBRID, hybrid_embedding_param=1), "HybridEmbeddingParam"),
+        (lambda: hugectr.HybridEmbeddingParam(p_dup_max=2), "p_dup_max"),
+        (lambda: hugectr.HybridEmbeddingParam(communication_type="IB"), "communication_type"),
+    ],
+)
+def test_wrong_settings_are_refused(call, text):
+    with pytest.raises(hugectr.InvalidArgument, match=text):
+        call()
+
+
+def test_a_size_for_each_slot(data):
+    for kind in (HYBRID, ONE_HOT):
+        with pytest.raises(hugectr.InvalidArgument, match="each of the 3 slots"):
+            start(data, 1).add(table(kind, slot_size_array=[4, 4]))
