@@ -117,8 +117,9 @@ class Graph:
             for layer in part.layers:
                 self.add(layer)
         else:
-            allowed = "an Input, SparseEmbedding, DenseLayer or GroupDenseLayer"
-            raise rejected("Model.add", part, allowed)
+            raise rejected(
+                "Model.add", part, "an Input, SparseEmbedding, DenseLayer or GroupDenseLayer"
+            )
 
     def _add_input(self, part: Input) -> None:
         if self.input is not None:

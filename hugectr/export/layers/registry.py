@@ -37,7 +37,7 @@ LAYERS: dict[str, Callable[[Layer], None]] = {
 }
 
 #: Types that no program can hold, and why.
-_REFUSED = {
+REFUSED: dict[str, str] = {
     "PReLU_Dice": "it takes the statistics of the batch that it evaluates",
 }
 
@@ -50,10 +50,10 @@ def write_layer(layer: Layer) -> None:
     InvalidArgument
         When this version can not export its type.
     """
-    if layer.type in _REFUSED:
+    if layer.type in REFUSED:
         raise InvalidArgument(
             f"export: layer {layer.top!r} is of type {layer.type}, which can not be exported: "
-            f"{_REFUSED[layer.type]}"
+            f"{REFUSED[layer.type]}"
         )
     if layer.type not in LAYERS:
         raise InvalidArgument(

@@ -9,7 +9,7 @@ from oracle.program import run
 from hugectr._core import activations, losses
 from hugectr.base.errors import InvalidArgument
 from hugectr.export.image import image_of
-from hugectr.export.layers import LAYERS
+from hugectr.export.layers import LAYERS, REFUSED
 from hugectr.export.onnx_file import _SAME_NAME, OPERATORS
 from hugectr.export.program import OPERATIONS
 from hugectr.export.tables_beside import write_tables_beside
@@ -29,9 +29,16 @@ def test_every_layer_is_what_evaluation_computes(seed):
 
 def test_every_layer_type_there_is_can_be_exported():
     types = {kind.name for kind in LAYER_PARAMETERS} - set(losses())
-    assert types == set(LAYERS)
+    assert types == set(LAYERS) | set(REFUSED)
     assert set(activations()) <= set(LAYERS)
-    assert {kind for kind, *_ in EVERY_LAYER} == types
+    assert {kind for kind, *_ in EVERY_LAYER} == set(LAYERS)
+
+
+def test_what_can_not_be_exported_is_named_with_its_reason():
+    dice = ("PReLU_Dice", ["fc"], ["relu"], {})
+    case = example([dice if kind == "ReLU" else (kind, *rest) for kind, *rest in TOWER], steps=0)
+    with pytest.raises(InvalidArgument, match=r"'relu' is of type PReLU_Dice.*statistics of the"):
+        image_of(case.model)
 
 
 def test_every_operation_has_its_way_into_every_format():
