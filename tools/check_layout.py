@@ -129,7 +129,7 @@ BANNED_NAMES = re.compile(
     r"(^|[_.])(utils?|common|helpers?|manager|functor|impl|v\d+|new|legacy|half|fused)([_.]|$)"
 )
 #: The system's own names.
-NAME_EXCEPTIONS = {"resource_manager"}
+NAME_EXCEPTIONS = {"fused_inner_product", "resource_manager"}
 #: `half` stands for the one header of the 16-bit types, its source and its test only.
 HALF_FILES = {"core/cpp/base/half.hpp", "core/cpp/base/half.cpp", "tests/cpp/base/half_test.cpp"}
 

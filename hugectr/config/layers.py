@@ -27,7 +27,15 @@ from hugectr.spec.reader import MOST_SLOTS, DataReaderParams, DataReaderSparsePa
 from hugectr.spec.tensor_names import TensorNames
 
 _ALIASES = {"Multiply": Layer_t.WeightMultiply}
-_REQUIRED = {"num_output", "num_outputs", "num_layers", "out_dim", "weight_dims", "ranges", "leading_dim"}
+_REQUIRED = {
+    "num_output",
+    "num_outputs",
+    "num_layers",
+    "out_dim",
+    "weight_dims",
+    "ranges",
+    "leading_dim",
+}
 
 
 @dataclass

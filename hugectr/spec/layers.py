@@ -96,7 +96,7 @@ class DenseLayer:
     num_output, weight_init_type, bias_init_type
         InnerProduct, FusedInnerProduct.
     pos_type, act_type
-        FusedInnerProduct: where it stands in its stack, and what follows the product (Relu, or Non).
+        FusedInnerProduct: where it stands in its stack, and what follows the product, Relu or Non.
         Head and Body may name four tops, y and the helpers mask, dRelu and db; Body and Tail may
         name those of the layer before as bottoms. Helpers are names only.
     num_outputs, act_type, activations, use_bias, biases, weight_init_type, bias_init_type

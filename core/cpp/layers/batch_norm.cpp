@@ -54,19 +54,18 @@ class BatchNormLayer final : public Layer {
     const TensorRef dy = builder.gradient(name());
     const std::size_t n = x.shape.back(), rows = partial_rows(last_axis_rows(x).rows());
     const TensorRef dsums = scratch_of_doubles(builder, name(), "dsums", {2 * n});
-    builder.backward(
-        BatchNormBwdSums{.x = x,
-                         .mean = batch_.mean,
-                         .mean_low = batch_.mean_low,
-                         .var = batch_.var,
-                         .dy = dy,
-                         .dsums = dsums,
-                         .dgamma = builder.parameter_gradient(gamma_),
-                         .dbeta = builder.parameter_gradient(beta_),
-                         .partial =
-                             scratch_of_doubles(builder, name(), "dsums_partial", {rows, 2 * n}),
-                         .eps = eps_},
-        name());
+    builder.backward(BatchNormBwdSums{.x = x,
+                                      .mean = batch_.mean,
+                                      .mean_low = batch_.mean_low,
+                                      .var = batch_.var,
+                                      .dy = dy,
+                                      .dsums = dsums,
+                                      .dgamma = builder.parameter_gradient(gamma_),
+                                      .dbeta = builder.parameter_gradient(beta_),
+                                      .partial = scratch_of_doubles(builder, name(),
+                                                                    "dsums_partial", {rows, 2 * n}),
+                                      .eps = eps_},
+                     name());
     if (!builder.needs_gradient(spec().bottoms[0])) return;
     if (builder.info().devices > 1) builder.backward(AllReduce{.data = dsums}, name());
     builder.backward(BatchNormBwd{.x = x,

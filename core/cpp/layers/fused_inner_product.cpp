@@ -38,8 +38,8 @@ class FusedInnerProductLayer final : public Layer {
       builder.helper(spec().tops[3], {1, outputs});
     }
     const std::string act = spec().attributes.get_string("act_type", "Relu");
-    linear_.forward(builder, *this,
-                    {.outputs = outputs, .activation = read_activation(*this, act)}, x, y);
+    linear_.forward(builder, *this, {.outputs = outputs, .activation = read_activation(*this, act)},
+                    x, y);
   }
 
   void backward(LayerBuilder& builder) override {

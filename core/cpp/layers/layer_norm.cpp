@@ -34,17 +34,16 @@ class LayerNormLayer final : public Layer {
     const TensorRef x = builder.bottom(spec().bottoms[0]);
     const std::size_t n = x.shape.back();
     const Shape partial{layer_norm_pieces(last_axis_rows(x).rows()), 2 * n};
-    builder.backward(
-        LayerNormBwd{
-            .x = x,
-            .gamma = gamma_,
-            .dy = builder.gradient(name()),
-            .dx = gradient_if_needed(builder, spec().bottoms[0]),
-            .dgamma = builder.parameter_gradient(gamma_),
-            .dbeta = builder.parameter_gradient(beta_),
-            .partial = builder.scratch(name() + "@partial", partial, TensorScalarType::Float32),
-            .eps = eps_},
-        name());
+    builder.backward(LayerNormBwd{.x = x,
+                                  .gamma = gamma_,
+                                  .dy = builder.gradient(name()),
+                                  .dx = gradient_if_needed(builder, spec().bottoms[0]),
+                                  .dgamma = builder.parameter_gradient(gamma_),
+                                  .dbeta = builder.parameter_gradient(beta_),
+                                  .partial = builder.scratch(name() + "@partial", partial,
+                                                             TensorScalarType::Float32),
+                                  .eps = eps_},
+                     name());
   }
 
  private:

@@ -21,12 +21,12 @@ void LinearPart::forward(LayerBuilder& builder, const Layer& layer, const Option
 
 void LinearPart::declare_parameters(LayerBuilder& builder, const Attributes& attributes) {
   const std::size_t in = x_.shape.back(), out = options_.outputs;
-  weight_ = builder.parameter(
-      {.name = layer_ + ".weight" + options_.number,
-       .layer = layer_,
-       .shape = {in, out},
-       .initialize = weight_values(attributes.get_initializer("weight_init_type"),
-                                   Initializer::XavierNorm, in, out)});
+  weight_ =
+      builder.parameter({.name = layer_ + ".weight" + options_.number,
+                         .layer = layer_,
+                         .shape = {in, out},
+                         .initialize = weight_values(attributes.get_initializer("weight_init_type"),
+                                                     Initializer::XavierNorm, in, out)});
   if (!options_.bias) return;
   bias_ = builder.parameter(
       {.name = layer_ + ".bias" + options_.number,

@@ -11,9 +11,9 @@ namespace {
 /// A stack of y = act(x w + b): (b, n) -> (b, last of num_outputs). A second bottom is a helper
 /// (the second top of an Interaction) and is not read.
 ///
-/// Attributes: `num_outputs`, one a product; `act_type` ("Relu" or "Non") for all, or `activations`,
-/// one word a product with spaces between; `use_bias` (true) for all, or `biases`, 0 or 1 a product;
-/// `weight_init_type`, `bias_init_type` as of InnerProduct.
+/// Attributes: `num_outputs`, one a product; `act_type` ("Relu" or "Non") for all, or
+/// `activations`, one word a product with spaces between; `use_bias` (true) for all, or `biases`, 0
+/// or 1 a product; `weight_init_type`, `bias_init_type` as of InnerProduct.
 class MlpLayer final : public Layer {
  public:
   using Layer::Layer;
@@ -22,8 +22,8 @@ class MlpLayer final : public Layer {
     expect(1, 2, 1);
     x_ = builder.bottom(spec().bottoms[0]);
     check_linear_bottom(*this, x_);
-    HCTR_CHECK(spec().bottoms.size() == 1 || builder.is_helper(spec().bottoms[1]),
-               "MLP layer \"", name(), "\": bottom \"", spec().bottoms.back(),
+    HCTR_CHECK(spec().bottoms.size() == 1 || builder.is_helper(spec().bottoms[1]), "MLP layer \"",
+               name(), "\": bottom \"", spec().bottoms.back(),
                "\" must be the second top of an Interaction");
     const std::vector<LinearPart::Options> all = read_options();
     parts_.resize(all.size());

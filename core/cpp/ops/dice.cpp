@@ -50,9 +50,7 @@ struct DiceColumns {
         low(op.mean_low.template ptr<float>()),
         scale(batch_norm_inv_deviations(op.var, op.eps)),
         alpha(static_cast<float>(op.alpha)) {}
-  float hat(float x, std::size_t j) const {
-    return batch_norm_hat(x, {mean[j], low[j]}, scale[j]);
-  }
+  float hat(float x, std::size_t j) const { return batch_norm_hat(x, {mean[j], low[j]}, scale[j]); }
   const float *mean, *low;
   std::vector<float> scale;
   float alpha;
@@ -75,18 +73,17 @@ void dice_bwd_sums_kernel(const OpContext& ctx, const DiceBwdSums& op) {
   const TensorRef xs = last_axis_rows(op.x), dys = last_axis_rows(op.dy);
   const DiceColumns columns(op);
   const std::size_t n = xs.row_size();
-  sum_over_batch(
-      *ctx.pool, xs.rows(), op.partial, op.dsums.ptr<double>(),
-      [&](std::size_t r, double* __restrict sums) {
-        const float* __restrict x = xs.row<float>(r);
-        const float* __restrict dy = dys.row<float>(r);
-        for (std::size_t j = 0; j < n; ++j) {
-          const float h = columns.hat(x[j], j);
-          const float g = dy[j] * dice_gate_gradient(x[j], h, columns.alpha);
-          sums[j] += static_cast<double>(g);
-          sums[n + j] += static_cast<double>(g * h);
-        }
-      });
+  sum_over_batch(*ctx.pool, xs.rows(), op.partial, op.dsums.ptr<double>(),
+                 [&](std::size_t r, double* __restrict sums) {
+                   const float* __restrict x = xs.row<float>(r);
+                   const float* __restrict dy = dys.row<float>(r);
+                   for (std::size_t j = 0; j < n; ++j) {
+                     const float h = columns.hat(x[j], j);
+                     const float g = dy[j] * dice_gate_gradient(x[j], h, columns.alpha);
+                     sums[j] += static_cast<double>(g);
+                     sums[n + j] += static_cast<double>(g * h);
+                   }
+                 });
 }
 
 void dice_bwd_kernel(const OpContext& ctx, const DiceBwd& op) {

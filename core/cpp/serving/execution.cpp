@@ -53,6 +53,7 @@ Execution::Execution(SessionState& session, std::shared_ptr<const NetworkGraph> 
   const auto memory = session.resources->get_local_gpu(0).memory_resource();
   dense_ = StagingArray(memory);
   csr_.resize(layout.sparse.size());
+  weights_.assign(batch_, 1.0f);  // as the network has them
   for (std::size_t i = 0; i < layout.sparse.size(); ++i) {
     inputs_.push_back({StagingArray(memory), StagingArray(memory), {}});
   }
@@ -104,6 +105,15 @@ void Execution::bring(const MemoryData& data, std::size_t first, std::size_t cou
                               .y = network_.tensor(name)});
 }
 
+void Execution::weigh(std::size_t count) {
+  std::vector<float> weights(batch_, 0.0f);
+  std::fill_n(weights.begin(), count, 1.0f);
+  if (weights == weights_) return;
+  weights_ = std::move(weights);  // lives until run() has waited
+  const TensorRef to = network_.sample_weight();
+  stream_->copy(to.data, weights_.data(), to.size_in_bytes());
+}
+
 void Execution::check_reserved() const {
   const ModelTables& tables = *session_.tables;
   for (std::size_t t = 0; t < tables.size(); ++t) {
@@ -138,6 +148,7 @@ void Execution::run(const MemoryData& data, std::size_t first, std::size_t count
                     const std::string& tensor, float* out) {
   SampleTensor wanted = sample_tensor(network_, tensor);
   bring(data, first, count);
+  weigh(count);
   lookup_.run(context_, csr_, [this](std::size_t table) {
     return network_.tensor((*session_.tables)[table].params().name);
   });

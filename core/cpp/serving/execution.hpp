@@ -37,6 +37,8 @@ class Execution {
   };
   void bring(const MemoryData& data, std::size_t first, std::size_t count);
   void bring_keys(std::size_t input);
+  /// The first `count` samples count, what fills the batch up does not.
+  void weigh(std::size_t count);
   void check_reserved() const;
   /// The row (sample * slots of the table + slot) that a key of a table's inputs is in.
   std::size_t row_of_key(const TableInput& input, std::size_t key) const;
@@ -51,6 +53,7 @@ class Execution {
   StagingArray dense_;
   std::vector<DeviceInput> inputs_;
   std::vector<SparseTensor> csr_;
+  std::vector<float> weights_;
   ForwardNetwork network_;
   ReadLookup lookup_;
 };

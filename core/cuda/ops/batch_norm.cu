@@ -247,8 +247,8 @@ void batch_norm_sums_kernel(const OpContext& ctx, const BatchNormSums& op) {
   with_packs(
       [&]<class T, int kVec>(T, std::integral_constant<int, kVec>) {
         const std::size_t packs = packs_of(n, kVec);
-        const WeightedSums<T, kVec> body{rows_of<const T>(x),   weight, n, packs,
-                                         op.partial.ptr<double>(), op.partial.row_stride};
+        const WeightedSums<T, kVec> body{
+            rows_of<const T>(x), weight, n, packs, op.partial.ptr<double>(), op.partial.row_stride};
         sum_tiles(ctx, BatchNormSums::kName, x.rows(), packs + 1, body);
       },
       x);
@@ -261,7 +261,7 @@ void batch_norm_squares_kernel(const OpContext& ctx, const BatchNormSquares& op)
   const RowWeights weight(op.weight, x.rows());
   with_packs(
       [&]<class T, int kVec>(T, std::integral_constant<int, kVec>) {
-        const WeightedSquares<T, kVec> body{rows_of<const T>(x),   weight,
+        const WeightedSquares<T, kVec> body{rows_of<const T>(x),      weight,
                                             op.sums.ptr<double>(),    n,
                                             op.partial.ptr<double>(), op.partial.row_stride};
         sum_tiles(ctx, BatchNormSquares::kName, x.rows(), packs_of(n, kVec), body);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/ops/dice.hpp"
-
 #include "core/cpp/ops/loops/last_axis.hpp"
 #include "core/cuda/primitives/batch_columns.cuh"
 #include "core/cuda/primitives/column_tiles.cuh"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/ops/layer_norm.hpp"
-
 #include "core/cpp/ops/loops/last_axis.hpp"
 #include "core/cuda/primitives/held_rows.cuh"
 
@@ -92,7 +91,8 @@ struct LaneSums {
       }
     } else {
       for_each_pack<Cut>(lane, n, [&](int, std::size_t column) {
-        for (int k = 0; k < Cut::V && column + k < n; ++k) row[column + k] = row[n + column + k] = 0;
+        for (int k = 0; k < Cut::V && column + k < n; ++k)
+          row[column + k] = row[n + column + k] = 0;
       });
     }
   }
@@ -220,9 +220,9 @@ void layer_norm_fwd_kernel(const OpContext& ctx, const LayerNormFwd& op) {
   const TensorRef x = last_axis_rows(op.x), y = last_axis_rows(op.y);
   with_row_cut(
       [&]<class T, class Cut>(T, Cut) {
-        const LayerNormForward<T, Cut> body{rows_of<const T>(x),      rows_of<T>(y),
-                                            op.gamma.ptr<float>(),    op.beta.ptr<float>(),
-                                            x.row_size(),             static_cast<float>(op.eps)};
+        const LayerNormForward<T, Cut> body{rows_of<const T>(x),   rows_of<T>(y),
+                                            op.gamma.ptr<float>(), op.beta.ptr<float>(),
+                                            x.row_size(),          static_cast<float>(op.eps)};
         for_each_held_row<Cut>(ctx, LayerNormFwd::kName, x.rows(), body);
       },
       x, y);

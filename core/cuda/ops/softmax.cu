@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/cpp/ops/softmax.hpp"
-
 #include "core/cpp/ops/loops/last_axis.hpp"
+#include "core/cpp/ops/softmax.hpp"
 #include "core/cuda/primitives/held_rows.cuh"
 
 namespace hugectr::cuda {

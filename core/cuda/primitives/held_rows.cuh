@@ -182,7 +182,8 @@ __global__ void __launch_bounds__(kHeldThreads) held_rows_kernel(std::size_t row
   }
 }
 
-/// body(row, whether it is there, lane, body.columns(lane)) for every row, by whole groups of lanes.
+/// body(row, whether it is there, lane, body.columns(lane)) for every row, by whole groups of
+/// lanes.
 template <class Cut, class Body>
 void for_each_held_row(const OpContext& context, const char* name, std::size_t rows,
                        const Body& body) {

@@ -166,7 +166,9 @@ def test_the_dense_file_has_weights_and_biases_layer_by_layer(make, tmp_path):
     data = np.fromfile(tmp_path / "m_dense_1.model", np.float32)
     first, second = DENSE * 16, 16 * 16
     np.testing.assert_array_equal(data[:first], np.asarray(model.dense_weight("a.weight")).ravel())
-    np.testing.assert_array_equal(data[first : first + 16], np.asarray(model.dense_weight("a.bias")))
+    np.testing.assert_array_equal(
+        data[first : first + 16], np.asarray(model.dense_weight("a.bias"))
+    )
     begin = first + 16
     np.testing.assert_array_equal(
         data[begin : begin + second], np.asarray(model.dense_weight("b.weight")).ravel()
@@ -204,7 +206,9 @@ def test_multi_cross_with_a_projection_in_json_and_files(make, tmp_path):
     names += ["norm.gamma", "norm.beta", "logit.weight", "logit.bias"]
     parts = np.split(data, np.cumsum(sizes)[:-1])
     for name, part in zip(names, parts, strict=True):
-        np.testing.assert_array_equal(part, np.asarray(model.dense_weight(name)).ravel(), err_msg=name)
+        np.testing.assert_array_equal(
+            part, np.asarray(model.dense_weight(name)).ravel(), err_msg=name
+        )
     again = hugectr.Model(model.solver, model.reader_params, model.opt_params)
     again.construct_from_json(tmp_path / "graph.json", include_dense_network=True)
     again.compile()

@@ -66,6 +66,13 @@ def test_what_can_not_be_exported_is_named_with_its_reason(layers, message):
         image_of(case.model)
 
 
+def test_statistics_of_a_batch_can_not_be_exported():
+    dice = ("PReLU_Dice", ["fc"], ["relu"], {})
+    case = example([dice if kind == "ReLU" else (kind, *rest) for kind, *rest in TOWER], steps=0)
+    with pytest.raises(InvalidArgument, match=r"'relu' is of type PReLU_Dice.*statistics of the"):
+        image_of(case.model)
+
+
 def test_every_operation_has_its_way_into_every_format():
     assert set(OPERATIONS) == set(EXPRESSIONS)
     assert set(OPERATIONS) == set(OPERATORS) | set(_SAME_NAME)

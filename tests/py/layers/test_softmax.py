@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-import numpy as np
 import pytest
 from oracle.activations import softmax
 

@@ -8,7 +8,7 @@ from oracle.row_layouts import LAYOUTS, LaidOut, assert_near, blank
 from hugectr import _core
 
 EPS = 1e-3
-#: Every way in which a GPU cuts rows: few lanes, a warp, several packs a lane, rows it does not hold.
+#: Every way in which a GPU cuts rows: few lanes, a warp, several packs a lane, not held at all.
 SHAPES = [(7, 3), (70, 16), (33, 60), (300, 64), (40, 250), (50, 512), (600, 900), (9, 2500)]
 
 

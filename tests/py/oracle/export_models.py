@@ -9,6 +9,10 @@ import hugectr
 from hugectr.data import MemoryDataset
 
 SLOTS, DENSE, SIZE, BATCH = 3, 5, 6, 48
+_RELU, _NON = hugectr.Activation_t.Relu, hugectr.Activation_t.Non
+_HEAD, _TAIL = hugectr.FcPosition_t.Head, hugectr.FcPosition_t.Tail
+_LINEAR = {"act_type": _NON}
+_HELPED = ["head", "head_mask", "head_dRelu", "head_db"]
 
 #: type, bottoms, tops, parameters; each net ends in "logit" and reads "emb" and "dense".
 EVERY_LAYER = [
@@ -43,9 +47,29 @@ EVERY_LAYER = [
     ("Reshape", ["some_slots"], ["few"], {"leading_dim": 3}),
     ("Scale", ["few"], ["more"], {"axis": 0, "factor": 2}),
     ("Sub", ["pairs", "bottom"], ["less"], {}),
+    ("FusedInnerProduct", ["norm"], _HELPED, {"num_output": 6, "pos_type": _HEAD}),
+    (
+        "FusedInnerProduct",
+        _HELPED,
+        ["tail"],
+        {"num_output": 3, "pos_type": _TAIL, "act_type": _NON},
+    ),
+    ("LayerNorm", ["steps"], ["rows"], {"eps": 1e-2}),
+    ("BatchNorm", ["rows"], ["columns"], {"factor": 0.3}),
+    ("Softmax", ["columns"], ["shares"], {}),
+    ("Sigmoid", ["shares"], ["mask"], {}),
+    ("Softmax", ["columns", "mask"], ["kept"], {}),
+    ("Reshape", ["kept"], ["kept_flat"], {"leading_dim": SLOTS * SIZE}),
+    (
+        "MLP",
+        ["kept_flat"],
+        ["stack"],
+        {"num_outputs": [5, 4], "activations": [_RELU, _NON], "biases": [False, True]},
+    ),
     (
         "Concat",
-        ["gated", "cross_tanh", "cast", "product", "picked_relu", "step_sum", "more", "less"],
+        ["gated", "cross_tanh", "cast", "product", "picked_relu", "step_sum", "more", "less"]
+        + ["tail", "stack"],
         ["all"],
         {},
     ),

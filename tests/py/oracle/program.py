@@ -8,6 +8,16 @@ def _pad(x, count):
     return np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, count)])
 
 
+def _layer_norm(x, scale, shift, eps):
+    centred = x - x.mean(-1, keepdims=True)
+    return scale * centred / np.sqrt((centred**2).mean(-1, keepdims=True) + eps) + shift
+
+
+def _softmax(x):
+    powers = np.exp(x - x.max(-1, keepdims=True))
+    return powers / powers.sum(-1, keepdims=True)
+
+
 OPERATIONS = {
     "add": lambda a, b: a + b,
     "subtract": lambda a, b: a - b,
@@ -27,6 +37,8 @@ OPERATIONS = {
     "tanh": np.tanh,
     "softplus": lambda x: np.logaddexp(x, 0),
     "elu": lambda x, alpha: np.where(x > 0, x, alpha * np.expm1(x)),
+    "layer_norm": _layer_norm,
+    "softmax": _softmax,
 }
 
 
