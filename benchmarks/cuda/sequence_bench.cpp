@@ -3,9 +3,9 @@
 //
 //   sequence_bench [batch] [width] [heads] [steps ...]
 //
-// Prints one JSON object a line: shape, dtype, milliseconds, GB/s of the bytes that must move, their
-// share of what a copy moves, and the milliseconds that NOTES.md says are the floor. The ops of a
-// GRU layer are timed one by one; "gru_layer" lines are their sums.
+// Prints one JSON object a line: shape, dtype, milliseconds, GB/s of the bytes that must move,
+// their share of what a copy moves, and the milliseconds that NOTES.md says are the floor. The ops
+// of a GRU layer are timed one by one; "gru_layer" lines are their sums.
 #include <cstdlib>
 
 #include "benchmarks/cuda/op_timer.hpp"
@@ -80,7 +80,8 @@ void time_gru(OpTimer& timer, const Sizes& s, TensorScalarType dtype) {
   const TensorRef x = tensor({rows, h}), w = tensor({3 * h, h}), r = tensor({3 * h, h});
   const TensorRef projected = tensor({rows, 3 * h}), gates = tensor({rows, 4 * h});
   const TensorRef y = tensor({s.batch, s.steps, h}), dy = tensor(y.shape);
-  const TensorRef dx = tensor({rows, 3 * h}), ds = tensor({rows, 3 * h}), before = tensor({rows, h});
+  const TensorRef dx = tensor({rows, 3 * h}), ds = tensor({rows, 3 * h}),
+                  before = tensor({rows, h});
   const TensorRef bias = timer.random(kFloat32, {3 * h}), dbias = timer.random(kFloat32, {3 * h});
   const TensorRef partial = timer.random(kFloat32, {gru_slices(s.batch), 3 * h});
   const TensorRef dw = timer.random(kFloat32, w.shape), dr = timer.random(kFloat32, r.shape);

@@ -46,9 +46,7 @@ def times(
         "op": op,
         **shape,
         "forward_ms": milliseconds(forward),
-        "backward_ms": milliseconds(
-            lambda: torch.autograd.grad(y, inputs, dy, retain_graph=True)
-        ),
+        "backward_ms": milliseconds(lambda: torch.autograd.grad(y, inputs, dy, retain_graph=True)),
     }
 
 

@@ -162,7 +162,9 @@ def _dense(layer: JsonObject, kind: Layer_t, names: TensorNames) -> DenseLayer:
             groups[path[0]] = layer.object(path[0], optional=True)
         owner, key = (groups[path[0]], path[1]) if len(path) == 2 else (layer, path[0])
         key = next((other for other in parameter.other_keys if other in owner), key)
-        required = parameter.name in _REQUIRED and not (parameter.name == "leading_dim" and other_form)
+        required = parameter.name in _REQUIRED and not (
+            parameter.name == "leading_dim" and other_form
+        )
         if required or key in owner:
             values[parameter.name] = _parameter(owner, key, parameter)
     if selects:

@@ -72,11 +72,10 @@ class GruLayer final : public Layer {
     builder.backward(
         LinearBwd{.x = dx, .w = input_, .dy = x_, .dw = builder.parameter_gradient(input_)},
         name());
-    builder.backward(LinearBwd{.x = ds,
-                               .w = recurrent_,
-                               .dy = before,
-                               .dw = builder.parameter_gradient(recurrent_)},
-                     name());
+    builder.backward(
+        LinearBwd{
+            .x = ds, .w = recurrent_, .dy = before, .dw = builder.parameter_gradient(recurrent_)},
+        name());
     if (!builder.needs_gradient(bottom)) return;
     const TensorRef back = builder.scratch(name() + "@dx", {rows, inputs_});
     builder.backward(LinearFwd{.x = dx, .w = input_, .y = back}, name());
@@ -96,12 +95,12 @@ class GruLayer final : public Layer {
     steps_ = read("SeqLength");
     inputs_ = read("vector_size");
     const std::size_t sample = steps_ * inputs_;
-    const std::string wanted = concat("(batch, ", steps_, ", ", inputs_, "), (batch, ", sample,
-                                      ") or (1, batch * ", sample,
-                                      "), as SeqLength and vector_size say");
+    const std::string wanted =
+        concat("(batch, ", steps_, ", ", inputs_, "), (batch, ", sample, ") or (1, batch * ",
+               sample, "), as SeqLength and vector_size say");
     const bool steps = x.shape.size() == 3 && x.shape[1] == steps_ && x.shape[2] == inputs_;
-    const bool flat = x.shape.size() == 2 && (x.shape[1] == sample ||
-                                              (x.shape[0] == 1 && x.shape[1] % sample == 0));
+    const bool flat = x.shape.size() == 2 &&
+                      (x.shape[1] == sample || (x.shape[0] == 1 && x.shape[1] % sample == 0));
     check_bottom(*this, 0, x, steps || flat, wanted);
     samples_ = x.size() / sample;
   }

@@ -25,10 +25,12 @@ class MatrixMultiplyLayer final : public Layer {
     }
     const Shape &a = xs[0].shape, &b = xs[1].shape;
     check_bottom(*this, 1, xs[1], b[b.size() - 2] == a.back(),
-                 "of " + std::to_string(a.back()) + " rows (its last dimension but one), as bottom \"" +
-                     spec().bottoms[0] + "\" " + to_string(a) + " has columns");
+                 "of " + std::to_string(a.back()) +
+                     " rows (its last dimension but one), as bottom \"" + spec().bottoms[0] +
+                     "\" " + to_string(a) + " has columns");
     const Shape &more = a.size() >= b.size() ? a : b, &fewer = a.size() >= b.size() ? b : a;
-    const bool fits = fewer.size() == 2 || Shape(a.begin(), a.end() - 2) == Shape(b.begin(), b.end() - 2);
+    const bool fits =
+        fewer.size() == 2 || Shape(a.begin(), a.end() - 2) == Shape(b.begin(), b.end() - 2);
     check_bottom(*this, 1, xs[1], fits,
                  "2-D, or of the dimensions of bottom \"" + spec().bottoms[0] + "\" " +
                      to_string(a) + " before the last two");
@@ -44,18 +46,16 @@ class MatrixMultiplyLayer final : public Layer {
     const std::string &a = spec().bottoms[0], &b = spec().bottoms[1];
     const auto dy = [&] { return builder.gradient(name()); };
     if (builder.needs_gradient(a)) {
-      builder.backward(BatchedGemm{.a = dy(),
-                                   .b = builder.bottom(b),
-                                   .c = builder.gradient(a),
-                                   .transpose_b = true},
-                       name());
+      builder.backward(
+          BatchedGemm{
+              .a = dy(), .b = builder.bottom(b), .c = builder.gradient(a), .transpose_b = true},
+          name());
     }
     if (builder.needs_gradient(b)) {
-      builder.backward(BatchedGemm{.a = builder.bottom(a),
-                                   .b = dy(),
-                                   .c = builder.gradient(b),
-                                   .transpose_a = true},
-                       name());
+      builder.backward(
+          BatchedGemm{
+              .a = builder.bottom(a), .b = dy(), .c = builder.gradient(b), .transpose_a = true},
+          name());
     }
   }
 };

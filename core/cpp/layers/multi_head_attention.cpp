@@ -52,21 +52,20 @@ class MultiHeadAttentionLayer final : public Layer {
                  ? builder.gradient(bottom)
                  : builder.scratch(concat(name(), "@", unused), builder.bottom(bottom).shape);
     };
-    builder.backward(
-        AttentionBwd{.q = op_.q,
-                     .k = op_.k,
-                     .v = op_.v,
-                     .mask = op_.mask,
-                     .o = op_.o,
-                     .lse = op_.lse,
-                     .dy = builder.gradient(name()),
-                     .dq = gradient(0, "dq"),
-                     .dk = gradient(1, "dk"),
-                     .dv = gradient(2, "dv"),
-                     .delta = builder.scratch(name() + "@delta", op_.lse.shape,
-                                              TensorScalarType::Float32),
-                     .heads = op_.heads},
-        name());
+    builder.backward(AttentionBwd{.q = op_.q,
+                                  .k = op_.k,
+                                  .v = op_.v,
+                                  .mask = op_.mask,
+                                  .o = op_.o,
+                                  .lse = op_.lse,
+                                  .dy = builder.gradient(name()),
+                                  .dq = gradient(0, "dq"),
+                                  .dk = gradient(1, "dk"),
+                                  .dv = gradient(2, "dv"),
+                                  .delta = builder.scratch(name() + "@delta", op_.lse.shape,
+                                                           TensorScalarType::Float32),
+                                  .heads = op_.heads},
+                     name());
   }
 
  private:

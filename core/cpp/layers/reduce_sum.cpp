@@ -24,9 +24,9 @@ class ReduceLayer final : public Layer {
     HCTR_CHECK(axis_ != 0, spec().type, " layer \"", name(),
                "\": axis 0 is the batch, which is spread over the devices; use axis 1",
                dims == 3 ? " or 2" : "");
-    HCTR_CHECK(axis_ >= 1 && axis_ < static_cast<std::int64_t>(dims), spec().type, " layer \"", name(),
-               "\": axis is ", axis_, ", must be 1", dims == 3 ? " or 2" : "", " for bottom \"",
-               spec().bottoms[0], "\" of shape ", to_string(x.shape));
+    HCTR_CHECK(axis_ >= 1 && axis_ < static_cast<std::int64_t>(dims), spec().type, " layer \"",
+               name(), "\": axis is ", axis_, ", must be 1", dims == 3 ? " or 2" : "",
+               " for bottom \"", spec().bottoms[0], "\" of shape ", to_string(x.shape));
     Shape shape = x.shape;
     std::size_t& size = shape[static_cast<std::size_t>(axis_)];
     if (mean_) factor_ = 1.0 / static_cast<double>(size);

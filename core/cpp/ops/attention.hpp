@@ -25,8 +25,8 @@ inline float attention_scale(const TensorRef& q, std::int64_t heads) {
 /// q: (b, m, heads * dh); k, v: (b, n, heads * dh), n >= 1; mask: (b, 1, m, n), may be empty (1
 /// everywhere); o: like q; all float32, float16 or bfloat16, samples may be strided. lse: float32
 /// (b, heads, m), contiguous. Overwrites o and lse. Scores never reach memory; sums are float32;
-/// CUDA rounds p to 16 bits where it multiplies on tensor cores. Deterministic. A query that sees no
-/// key at all sees every one, and its scores have the three digits that are left beside 1e4.
+/// CUDA rounds p to 16 bits where it multiplies on tensor cores. Deterministic. A query that sees
+/// no key at all sees every one, and its scores have the three digits that are left beside 1e4.
 struct HCTR_API AttentionFwd {
   static constexpr const char* kName = "attention_fwd";
   static constexpr std::string_view k16BitFields = "q k v mask o";

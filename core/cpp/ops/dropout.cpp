@@ -79,10 +79,9 @@ void dropout_scales(std::uint64_t key, std::size_t block, std::uint64_t sample,
 
 template <class Op>
 void apply_dropout(ThreadPool& pool, const Op& op, const TensorRef& in, const TensorRef& out) {
-  const std::uint64_t key =
-      dropout_key(op.seed, op.layer, *op.step.template ptr<std::int64_t>());
-  const auto first = static_cast<std::uint64_t>(
-      *op.first_sample.template ptr<std::int64_t>() * op.rows_per_sample);
+  const std::uint64_t key = dropout_key(op.seed, op.layer, *op.step.template ptr<std::int64_t>());
+  const auto first = static_cast<std::uint64_t>(*op.first_sample.template ptr<std::int64_t>() *
+                                                op.rows_per_sample);
   const std::uint32_t threshold = dropout_threshold(op.rate);
   const auto scale = static_cast<float>(1.0 / (1.0 - op.rate));
   const std::size_t units = in.row_size();

@@ -31,9 +31,9 @@ HCTR_HD inline std::uint32_t dropout_threshold(double rate) {
 ///
 /// x, y: float32, float16 or bfloat16, of one shape, rows may be strided; rows_per_sample rows in a
 /// line are one sample's. step: (1) int64, first_sample: (1) int64, the global number of the first
-/// sample. What is dropped depends on (seed, layer, step, global number of the row, unit in the row)
-/// only: not on the device count, and backward draws the same mask again instead of reading one.
-/// 0 <= rate < 1. Overwrites y, which may be x. Deterministic.
+/// sample. What is dropped depends on (seed, layer, step, global number of the row, unit in the
+/// row) only: not on the device count, and backward draws the same mask again instead of reading
+/// one. 0 <= rate < 1. Overwrites y, which may be x. Deterministic.
 struct HCTR_API DropoutFwd {
   static constexpr const char* kName = "dropout_fwd";
   static constexpr std::string_view k16BitFields = "x y";

@@ -89,9 +89,9 @@ void forward_slice(const GruFwd& op, const Slice& slice) {
       float* y = slice.state(op.y, i, t);
       float* gates = slice.of_step(op.gates, i, t);
       for (std::size_t u = 0; u < h; ++u) {
-        const GruUnit unit = GruUnit::step(
-            {x[u] + bias[u], x[h + u] + bias[h + u], x[2 * h + u] + bias[2 * h + u]},
-            {s[u], s[h + u], s[2 * h + u]}, before == nullptr ? 0.0f : before[u]);
+        const GruUnit unit =
+            GruUnit::step({x[u] + bias[u], x[h + u] + bias[h + u], x[2 * h + u] + bias[2 * h + u]},
+                          {s[u], s[h + u], s[2 * h + u]}, before == nullptr ? 0.0f : before[u]);
         y[u] = unit.state;
         gates[u] = unit.r;
         gates[h + u] = unit.z;
@@ -118,8 +118,8 @@ void backward_slice(const GruBwd& op, const Slice& slice, float* __restrict sums
       for (std::size_t u = 0; u < h; ++u) {
         before[u] = y == nullptr ? 0.0f : y[u];
         const float r = gates[u], z = gates[h + u], d = carry[u] + dy[u];
-        const GruUnitGradient g = GruUnitGradient::step(r, z, gates[2 * h + u], gates[3 * h + u],
-                                                        before[u], d);
+        const GruUnitGradient g =
+            GruUnitGradient::step(r, z, gates[2 * h + u], gates[3 * h + u], before[u], d);
         dx[u] = ds[u] = g.r;
         dx[h + u] = ds[h + u] = g.z;
         dx[2 * h + u] = g.n;

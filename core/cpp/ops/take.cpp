@@ -38,15 +38,15 @@ void take_fwd_kernel(const OpContext& ctx, const TakeFwd& op) {
   const AxisRuns x(op.x, op.axis), y(op.y, op.axis);
   const float* from = op.x.ptr<float>();
   float* to = op.y.ptr<float>();
-  parallel_for(*ctx.pool, y.blocks * y.count, row_grain(y.inner),
-               [&](std::size_t begin, std::size_t end) {
-                 for (std::size_t run = begin; run < end; ++run) {
-                   const std::size_t block = run / y.count, i = run % y.count;
-                   std::copy_n(from + x.block_start(block) +
-                                   static_cast<std::size_t>(op.indices[i]) * x.step,
-                               y.inner, to + y.block_start(block) + i * y.step);
-                 }
-               });
+  parallel_for(
+      *ctx.pool, y.blocks * y.count, row_grain(y.inner), [&](std::size_t begin, std::size_t end) {
+        for (std::size_t run = begin; run < end; ++run) {
+          const std::size_t block = run / y.count, i = run % y.count;
+          std::copy_n(
+              from + x.block_start(block) + static_cast<std::size_t>(op.indices[i]) * x.step,
+              y.inner, to + y.block_start(block) + i * y.step);
+        }
+      });
 }
 
 void take_bwd_kernel(const OpContext& ctx, const TakeBwd& op) {
@@ -56,23 +56,24 @@ void take_bwd_kernel(const OpContext& ctx, const TakeBwd& op) {
   // A piece is some columns of one block, so that every sum is taken by one thread, in order.
   const std::size_t pieces = dx.blocks == 1 ? std::max<std::size_t>(1, dx.inner / 64) : 1;
   const std::size_t width = (dx.inner + pieces - 1) / pieces;
-  parallel_for(
-      *ctx.pool, dx.blocks * pieces, row_grain(width * (dx.count + dy.count)),
-      [&](std::size_t begin, std::size_t end) {
-        for (std::size_t piece = begin; piece < end; ++piece) {
-          const std::size_t block = piece / pieces, column = piece % pieces * width;
-          if (column >= dx.inner) continue;
-          const std::size_t n = std::min(width, dx.inner - column);
-          float* sums = to + dx.block_start(block) + column;
-          for (std::size_t s = 0; s < dx.count; ++s) std::fill_n(sums + s * dx.step, n, 0.0f);
-          const float* parts = from + dy.block_start(block) + column;
-          for (std::size_t i = 0; i < dy.count; ++i) {
-            float* __restrict sum = sums + static_cast<std::size_t>(op.indices[i]) * dx.step;
-            const float* __restrict part = parts + i * dy.step;
-            for (std::size_t j = 0; j < n; ++j) sum[j] += part[j];
-          }
-        }
-      });
+  parallel_for(*ctx.pool, dx.blocks * pieces, row_grain(width * (dx.count + dy.count)),
+               [&](std::size_t begin, std::size_t end) {
+                 for (std::size_t piece = begin; piece < end; ++piece) {
+                   const std::size_t block = piece / pieces, column = piece % pieces * width;
+                   if (column >= dx.inner) continue;
+                   const std::size_t n = std::min(width, dx.inner - column);
+                   float* sums = to + dx.block_start(block) + column;
+                   for (std::size_t s = 0; s < dx.count; ++s)
+                     std::fill_n(sums + s * dx.step, n, 0.0f);
+                   const float* parts = from + dy.block_start(block) + column;
+                   for (std::size_t i = 0; i < dy.count; ++i) {
+                     float* __restrict sum =
+                         sums + static_cast<std::size_t>(op.indices[i]) * dx.step;
+                     const float* __restrict part = parts + i * dy.step;
+                     for (std::size_t j = 0; j < n; ++j) sum[j] += part[j];
+                   }
+                 }
+               });
 }
 
 const OpRegistration<TakeFwd> take_fwd_cpu{DeviceType::Cpu, &take_fwd_kernel};

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/cuda/ops/attention.hpp"
-
 #include <algorithm>
 
+#include "core/cuda/ops/attention.hpp"
 #include "core/cuda/primitives/group_sum.cuh"
 #include "core/cuda/primitives/real.cuh"
 

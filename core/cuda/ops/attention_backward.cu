@@ -46,8 +46,8 @@ __device__ void query_tile(const TileProblem<T>& in, const TileGradients<T>& out
   dy.load(out.dy.at(block.sample, column), in.width, first, in.queries, g, t);
   o.load(out.o.at(block.sample, column), in.width, first, in.queries, g, t);
   const float* all_lse =
-      out.lse + (static_cast<std::size_t>(block.sample) * in.heads + block.first_head + head) *
-                    in.queries;
+      out.lse +
+      (static_cast<std::size_t>(block.sample) * in.heads + block.first_head + head) * in.queries;
   float delta[2] = {}, lse[2];
 #pragma unroll
   for (unsigned row = 0; row < 2; ++row) {
@@ -132,10 +132,9 @@ __global__ void __launch_bounds__(kTileThreads)
   const unsigned columns = in.block_heads * kDim, first_column = block.first_head * kDim;
   T* left = reinterpret_cast<T*>(shared);
   T* right = left + rows * in.stride;
-  const QueryStatistics statistics{
-      reinterpret_cast<float*>(right + rows * in.stride),
-      reinterpret_cast<float*>(right + rows * in.stride) +
-          in.block_heads * whole_tiles(in.queries)};
+  const QueryStatistics statistics{reinterpret_cast<float*>(right + rows * in.stride),
+                                   reinterpret_cast<float*>(right + rows * in.stride) +
+                                       in.block_heads * whole_tiles(in.queries)};
 
   load_tiles(left, in.stride, in.k.at(block.sample, first_column), in.width, in.keys, columns);
   load_tiles(right, in.stride, in.v.at(block.sample, first_column), in.width, in.keys, columns);
@@ -177,8 +176,7 @@ bool run(const OpContext& context, const AttentionBwd& op) {
 }  // namespace
 
 bool attention_backward_on_tiles(const OpContext& context, const AttentionBwd& op) {
-  for (const TensorRef* ref :
-       {&op.q, &op.k, &op.v, &op.o, &op.dy, &op.dq, &op.dk, &op.dv}) {
+  for (const TensorRef* ref : {&op.q, &op.k, &op.v, &op.o, &op.dy, &op.dq, &op.dk, &op.dv}) {
     if (!tiles_fit(*ref)) return false;
   }
   return with_tiles(op, [&]<class T, int kDim>(T, std::integral_constant<int, kDim>) {

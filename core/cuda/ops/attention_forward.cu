@@ -74,9 +74,9 @@ __global__ void __launch_bounds__(kTileThreads)
     store_rows<T, kDim>(o.at(block.sample, column), in.width, first, in.queries, g, t, sums,
                         1.0f / total[0], 1.0f / total[1]);
     if (t != 0) continue;
-    float* statistics = lse + (static_cast<std::size_t>(block.sample) * in.heads +
-                               block.first_head + head) *
-                                  in.queries;
+    float* statistics =
+        lse +
+        (static_cast<std::size_t>(block.sample) * in.heads + block.first_head + head) * in.queries;
 #pragma unroll
     for (unsigned row = 0; row < 2; ++row) {
       const unsigned query = first + g + 8 * row;
@@ -88,12 +88,11 @@ __global__ void __launch_bounds__(kTileThreads)
 template <class T, int kDim>
 bool run(const OpContext& context, const AttentionFwd& op) {
   const TileProblem<T> problem(op);
-  const std::size_t bytes =
-      2 * std::size_t{whole_tiles(problem.keys)} * problem.stride * sizeof(T);
+  const std::size_t bytes = 2 * std::size_t{whole_tiles(problem.keys)} * problem.stride * sizeof(T);
   if (bytes > shared_bytes_of_block()) return false;
-  launch(context, AttentionFwd::kName,
-         dim3(static_cast<unsigned>(op.q.rows()) * problem.groups()), dim3(kTileThreads), bytes,
-         &attend_tiles<T, kDim>, problem, rows_of<T>(op.o), op.lse.ptr<float>());
+  launch(context, AttentionFwd::kName, dim3(static_cast<unsigned>(op.q.rows()) * problem.groups()),
+         dim3(kTileThreads), bytes, &attend_tiles<T, kDim>, problem, rows_of<T>(op.o),
+         op.lse.ptr<float>());
   return true;
 }
 

@@ -85,8 +85,12 @@ struct TileBlock {
 template <class T>
 __device__ TileBlock tile_block(const TileProblem<T>& in) {
   const unsigned groups = in.heads / in.block_heads, lane = threadIdx.x % 32;
-  return {blockIdx.x / groups, blockIdx.x % groups * in.block_heads, threadIdx.x / 32, lane,
-          lane / 4, lane % 4};
+  return {blockIdx.x / groups,
+          blockIdx.x % groups * in.block_heads,
+          threadIdx.x / 32,
+          lane,
+          lane / 4,
+          lane % 4};
 }
 
 /// Copies `rows` rows of the block's columns to shared memory and fills the last tile with zeros.
@@ -98,8 +102,8 @@ __device__ void load_tiles(T* to, unsigned stride, const T* from, unsigned width
     const unsigned row = e / pieces, piece = e % pieces;
     uint4 words = make_uint4(0, 0, 0, 0);
     if (row < rows) {
-      words = *reinterpret_cast<const uint4*>(from + static_cast<std::size_t>(row) * width +
-                                              8 * piece);
+      words =
+          *reinterpret_cast<const uint4*>(from + static_cast<std::size_t>(row) * width + 8 * piece);
     }
     *reinterpret_cast<uint4*>(to + row * stride + 8 * piece) = words;
   }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/cpp/ops/batched_gemm.hpp"
-
 #include <algorithm>
 
+#include "core/cpp/ops/batched_gemm.hpp"
 #include "core/cpp/ops/loops/matrix_batch.hpp"
 #include "core/cuda/primitives/real.cuh"
 
@@ -49,8 +48,7 @@ __device__ void load_tile(float (&tile)[kTile][kTile + 1], const Matrices<T>& ma
   const unsigned at = (matrices.transposed ? row : column) + threadIdx.x;
   for (unsigned r = threadIdx.y; r < kTile; r += kRowStep) {
     const bool there = first_row + r < matrices.rows && at < matrices.columns;
-    const float value =
-        there ? cuda::widen(matrix[(first_row + r) * matrices.stride + at]) : 0.0f;
+    const float value = there ? cuda::widen(matrix[(first_row + r) * matrices.stride + at]) : 0.0f;
     (matrices.transposed ? tile[threadIdx.x][r] : tile[r][threadIdx.x]) = value;
   }
 }

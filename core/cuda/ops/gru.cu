@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/cpp/ops/gru.hpp"
-
 #include <algorithm>
 
+#include "core/cpp/ops/gru.hpp"
 #include "core/cuda/primitives/column_tiles.cuh"
 #include "core/cuda/primitives/real.cuh"
 
@@ -14,10 +13,10 @@ namespace {
 
 using cuda::Rows;
 
-constexpr unsigned kRows = 8;                         // samples of a thread
-constexpr unsigned kGroups = kGruSlice / kRows;       // threads that share a unit
-constexpr unsigned kMostUnits = 128;                  // that a block has at a time
-constexpr unsigned kStride = kGruSlice + 4;           // floats: lanes that store hit all banks
+constexpr unsigned kRows = 8;                    // samples of a thread
+constexpr unsigned kGroups = kGruSlice / kRows;  // threads that share a unit
+constexpr unsigned kMostUnits = 128;             // that a block has at a time
+constexpr unsigned kStride = kGruSlice + 4;      // floats: lanes that store hit all banks
 constexpr std::size_t kMostShared = 200 * std::size_t{1024};
 
 /// Weights as the loop reads them: element (row, column) at row * row_step + column * column_step.
@@ -167,8 +166,8 @@ struct Remembered {
     dy = *op.dy.at(slice.begin + i, t * slice.units + u);
   }
   __device__ GruUnitGradient gradient(float carried) const {
-    return GruUnitGradient::step(cuda::widen(r), cuda::widen(z), cuda::widen(n),
-                                 cuda::widen(s_new), cuda::widen(before), carried);
+    return GruUnitGradient::step(cuda::widen(r), cuda::widen(z), cuda::widen(n), cuda::widen(s_new),
+                                 cuda::widen(before), carried);
   }
 };
 
@@ -277,12 +276,12 @@ void gru_fwd_kernel(const OpContext& ctx, const GruFwd& op) {
   cuda::with_real_type(op.y.dtype, [&]<class T>(T) {
     const std::size_t h = op.y.shape[2];
     const Plan plan(GruFwd::kName, op.y, 2 * h * kStride, h * (3 * h * sizeof(T) + 4));
-    cuda::launch(ctx, GruFwd::kName, dim3(static_cast<unsigned>(gru_slices(op.y.rows()))),
-                 plan.threads, plan.shared, &gru_forward<T>, static_cast<unsigned>(op.y.rows()),
-                 static_cast<unsigned>(op.y.shape[1]), plan.units, plan.staged,
-                 ForwardTensors<T>{cuda::rows_of<const T>(op.x), op.bias.ptr<float>(),
-                                   op.w.ptr<T>(), cuda::rows_of<T>(op.y),
-                                   cuda::rows_of<T>(op.gates)});
+    cuda::launch(
+        ctx, GruFwd::kName, dim3(static_cast<unsigned>(gru_slices(op.y.rows()))), plan.threads,
+        plan.shared, &gru_forward<T>, static_cast<unsigned>(op.y.rows()),
+        static_cast<unsigned>(op.y.shape[1]), plan.units, plan.staged,
+        ForwardTensors<T>{cuda::rows_of<const T>(op.x), op.bias.ptr<float>(), op.w.ptr<T>(),
+                          cuda::rows_of<T>(op.y), cuda::rows_of<T>(op.gates)});
   });
 }
 
@@ -291,14 +290,13 @@ void gru_bwd_kernel(const OpContext& ctx, const GruBwd& op) {
   cuda::with_real_type(op.y.dtype, [&]<class T>(T) {
     const std::size_t h = op.y.shape[2];
     const Plan plan(GruBwd::kName, op.y, 4 * h * kStride + kGroups * 3 * h, 3 * h * h * sizeof(T));
-    cuda::launch(
-        ctx, GruBwd::kName, dim3(static_cast<unsigned>(gru_slices(op.y.rows()))), plan.threads,
-        plan.shared, &gru_backward<T>, static_cast<unsigned>(op.y.rows()),
-        static_cast<unsigned>(op.y.shape[1]), plan.units, plan.staged,
-        BackwardTensors<T>{op.w.ptr<T>(), cuda::rows_of<const T>(op.y),
-                           cuda::rows_of<const T>(op.gates), cuda::rows_of<const T>(op.dy),
-                           cuda::rows_of<T>(op.dx), cuda::rows_of<T>(op.ds),
-                           cuda::rows_of<T>(op.before), op.partial.ptr<float>()});
+    cuda::launch(ctx, GruBwd::kName, dim3(static_cast<unsigned>(gru_slices(op.y.rows()))),
+                 plan.threads, plan.shared, &gru_backward<T>, static_cast<unsigned>(op.y.rows()),
+                 static_cast<unsigned>(op.y.shape[1]), plan.units, plan.staged,
+                 BackwardTensors<T>{op.w.ptr<T>(), cuda::rows_of<const T>(op.y),
+                                    cuda::rows_of<const T>(op.gates), cuda::rows_of<const T>(op.dy),
+                                    cuda::rows_of<T>(op.dx), cuda::rows_of<T>(op.ds),
+                                    cuda::rows_of<T>(op.before), op.partial.ptr<float>()});
   });
   cuda::finish_tiles<float>(ctx, "gru_bwd dbias", op.partial,
                             cuda::AddToGradient{op.dbias.ptr<float>()});

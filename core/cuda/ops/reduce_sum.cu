@@ -129,7 +129,8 @@ void spread_runs(const OpContext& ctx, const ReduceSumBwd& op, const Extents& e)
                dim3(cuda::kThreads), 0,
                e.inner == 1 ? &spread_columns<T, V, true> : &spread_columns<T, V, false>, units,
                FastDivide(e.outer * per_block), FastDivide(per_block), FastDivide(e.inner / V),
-               e.inner, op.dx.row_size(), static_cast<float>(op.factor), cuda::rows_of<const T>(op.dy), cuda::rows_of<T>(op.dx));
+               e.inner, op.dx.row_size(), static_cast<float>(op.factor),
+               cuda::rows_of<const T>(op.dy), cuda::rows_of<T>(op.dx));
 }
 
 void reduce_sum_fwd_kernel(const OpContext& ctx, const ReduceSumFwd& op) {

@@ -45,9 +45,8 @@ __global__ void take(std::size_t units, FastDivide per_run, FastDivide picks, In
        u += step) {
     std::size_t column, i;
     const std::size_t block = picks.divide(per_run.divide(u, column), i);
-    cuda::store_pack<V>(
-        to + y.at(block, first + i) + column * V,
-        cuda::load_pack<V>(from + x.at(block, indices.at[i]) + column * V));
+    cuda::store_pack<V>(to + y.at(block, first + i) + column * V,
+                        cuda::load_pack<V>(from + x.at(block, indices.at[i]) + column * V));
   }
 }
 
@@ -89,7 +88,8 @@ void for_each_part(const std::vector<std::int64_t>& all, const F& f) {
 template <class T, class F>
 void with_run_width(const AxisRuns& runs, const TensorRef& a, const TensorRef& b, const F& f) {
   constexpr int kWidth = 16 / sizeof(T);
-  const bool packs = runs.inner % kWidth == 0 && cuda::packs_fit(a.ptr<T>(), a.row_stride, kWidth) &&
+  const bool packs = runs.inner % kWidth == 0 &&
+                     cuda::packs_fit(a.ptr<T>(), a.row_stride, kWidth) &&
                      cuda::packs_fit(b.ptr<T>(), b.row_stride, kWidth);
   packs ? f(std::integral_constant<int, kWidth>{}) : f(std::integral_constant<int, 1>{});
 }

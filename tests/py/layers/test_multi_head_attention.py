@@ -49,9 +49,7 @@ def test_attention_with_a_mask(check_layer):
 
 def test_one_bottom_without_gradient(check_layer):
     shapes = {"q": (2, 3, 4), "k": (2, 3, 4), "v": (2, 3, 4)}
-    check_layer(
-        layer(1), shapes, lambda q, k, v: attention(q, k, v, 1), no_gradient=["k"]
-    )
+    check_layer(layer(1), shapes, lambda q, k, v: attention(q, k, v, 1), no_gradient=["k"])
 
 
 def test_attention_under_a_sequence_mask(rng):
@@ -94,5 +92,3 @@ def test_lengths_that_need_a_gradient_are_refused():
     ]
     with pytest.raises(_core.InvalidArgument, match="lengths have none"):
         _core.Network({"x": (2, 1), "to": (2, 1)}, network)
-
-

@@ -16,5 +16,5 @@ def test_reduce_mean(check_layer, shape, axis):
 
 
 def test_the_batch_is_refused():
-    with pytest.raises(_core.InvalidArgument, match="ReduceMean layer .*axis 0 is the batch"):
+    with pytest.raises(_core.InvalidArgument, match=r"ReduceMean layer .*axis 0 is the batch"):
         _core.Network({"x": (6, 9)}, [layer(axis=0)])

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gather and Select: places of one axis."""
 
-import numpy as np
 import pytest
 
 from hugectr import _core

@@ -17,7 +17,9 @@ def test_batched_gemm(rng, lay_out, real, transposes, m, k, n, batches):
     shapes = [(m, k), (k, n)]
     factors, stored = [], []
     for batch, shape, transpose in zip(batches, shapes, transposes, strict=False):
-        kept = lay_out(real.store(rng.standard_normal((*batch, *(shape[::-1] if transpose else shape)))))
+        kept = lay_out(
+            real.store(rng.standard_normal((*batch, *(shape[::-1] if transpose else shape))))
+        )
         stored.append(kept)
         factors.append(real.values(kept).swapaxes(-1, -2) if transpose else real.values(kept))
     wanted = np.matmul(*factors)

@@ -59,10 +59,9 @@ class FusedReshapeConcatLayer final : public Layer {
       for (std::size_t i = 0; i < spec().bottoms.size(); ++i) {
         const Shape& shape = group.slots[i].shape;
         if (const std::string& bottom = spec().bottoms[i]; builder.needs_gradient(bottom)) {
-          const TensorRef part =
-              last_apart_
-                  ? builder.scratch(concat(group.top, "@dslots", i), shape)
-                  : builder.gradient(bottom);
+          const TensorRef part = last_apart_
+                                     ? builder.scratch(concat(group.top, "@dslots", i), shape)
+                                     : builder.gradient(bottom);
           parts.ys.push_back(part);
           parts.begins.push_back(begin);
           gradients[i].xs.push_back(part);
@@ -98,8 +97,8 @@ class FusedReshapeConcatLayer final : public Layer {
     std::size_t width = 0;
     for (std::size_t i = 0; i < xs.size(); ++i) {
       const Shape shape{rows, slots, xs[i].shape[2]};
-      group.slots.push_back(
-          last_apart_ ? builder.scratch(concat(group.top, "@slots", i), shape) : xs[i]);
+      group.slots.push_back(last_apart_ ? builder.scratch(concat(group.top, "@slots", i), shape)
+                                        : xs[i]);
       width += shape[2];
     }
     group.joined = builder.top(group.top + "@joined", {rows, slots, width});
