@@ -102,7 +102,7 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "estimator": {
         "base", "interop", "data", "spec", "callbacks", "serving", "model", "models",
     },
-    "export": {"base", "vectors"},
+    "export": {"base", "spec", "vectors"},
     "tools": {"base", "data", "spec"},
     "hugectr": {
         "_core", "base", "callbacks", "cuda", "estimator", "export", "interop", "data", "spec",

@@ -47,7 +47,8 @@ class MemoryDataset:
         return int(self.label.shape[0])
 
 
-def _rows(name: str, value: Any, samples: int | None) -> npt.NDArray[np.float32]:
+def one_array_of_rows(name: str, value: Any, samples: int | None = None) -> npt.NDArray[np.float32]:
+    """An array of any library as float32 of the host, (samples, columns)."""
     array = np.ascontiguousarray(to_numpy(value), dtype=np.float32)
     if array.ndim == 1:
         array = array[:, None]
@@ -91,7 +92,7 @@ def _csr(name: str, value: Any, samples: int) -> Csr:
 
 
 def _weights(value: Any, samples: int) -> npt.NDArray[np.float32]:
-    weight = _rows("weight", value, samples)
+    weight = one_array_of_rows("weight", value, samples)
     if weight.shape[1] != 1:
         raise rejected("from_arrays: weight", weight.shape, "one number a sample")
     bad = ~((weight >= 0) & np.isfinite(weight)).ravel()
@@ -139,7 +140,7 @@ def from_arrays(
     >>> data.samples
     2
     """
-    labels = _rows("label", label, None)
+    labels = one_array_of_rows("label", label, None)
     samples = labels.shape[0]
     if samples == 0:
         raise rejected("from_arrays: label", labels.shape, "at least one sample")
@@ -147,7 +148,7 @@ def from_arrays(
         dense = np.zeros((samples, 0), dtype=np.float32)
     return MemoryDataset(
         labels,
-        _rows("dense", dense, samples),
+        one_array_of_rows("dense", dense, samples),
         {name: _csr(name, value, samples) for name, value in sparse.items()},
         None if weight is None else _weights(weight, samples),
     )

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from hugectr._core import losses as losses_of_core
 from hugectr.base.errors import InvalidArgument
 from hugectr.export.layers import Layer, write_layer
 from hugectr.export.program import Array, Program, Shape
+from hugectr.spec.layer_parameters import PREDICTIONS
 from hugectr.vectors.vectors import TableSnapshot
 
 if TYPE_CHECKING:
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from hugectr.spec.embedding import SparseEmbedding
     from hugectr.spec.reader import Input
 
-#: What the core says of each loss.
-LOSSES = losses_of_core()
 #: Key of an element that is not there, where samples have less than the most keys.
 PADDING = -1
 
@@ -256,7 +254,7 @@ def image_of(model: Exportable) -> ModelImage:
             )
         )
     probability = None
-    if LOSSES[loss["type"]]["prediction"] == "sigmoid":
+    if PREDICTIONS[loss["type"]] == "sigmoid":
         taken: Any = {*program.shapes, *keys}
         probability = "probability" if "probability" not in taken else "probability of the loss"
         program.emit("sigmoid", probability, program.shapes[logit], logit)

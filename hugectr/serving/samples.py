@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hugectr.base.errors import InvalidArgument, rejected
-from hugectr.data.arrays import MemoryDataset, from_arrays
-from hugectr.interop import to_numpy
+from hugectr.data.arrays import MemoryDataset, from_arrays, one_array_of_rows
 from hugectr.spec.reader import Input
 
 if TYPE_CHECKING:
@@ -111,10 +110,9 @@ def _labels(data: Mapping[str, Any], inputs: Input) -> Any:
         return data[inputs.label_name]
     columns = []
     for name, dim in zip(inputs.label_names, inputs.label_dims, strict=True):
-        column = np.asarray(to_numpy(data[name]), np.float32)
-        columns.append(column.reshape(len(column), -1))
+        columns.append(one_array_of_rows(name, data[name]))
         if columns[-1].shape[1] != dim:
-            raise rejected(f"array {name!r}", column.shape, f"{dim} columns")
+            raise rejected(f"array {name!r}", columns[-1].shape, f"{dim} columns")
     return np.concatenate(columns, axis=1)
 
 

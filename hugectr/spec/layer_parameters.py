@@ -313,6 +313,8 @@ LAYER_PARAMETERS[Layer_t.MultiCrossEntropyLoss] += (
 )
 
 LOSSES = frozenset(Layer_t[name] for name in losses())
+#: What each loss makes of its logits, by layer type: "sigmoid", "identity" or "softmax".
+PREDICTIONS = {name: entry["prediction"] for name, entry in losses().items()}
 
 _WAY_OUT = {
     Layer_t.ReLUHalf: "use ReLU",

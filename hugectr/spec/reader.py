@@ -14,7 +14,6 @@ from hugectr.base.arguments import (
     check_float,
     check_int,
     check_ints,
-    check_names,
     check_str,
 )
 from hugectr.base.errors import InvalidArgument, rejected
@@ -23,6 +22,8 @@ from hugectr.data.arrays import MemoryDataset
 from hugectr.data.columns import Columns, Shuffle, check_shuffle
 from hugectr.data.table_dataset import TableDataset
 from hugectr.spec.enums import Check_t, DataReaderSparse_t, DataReaderType_t
+from hugectr.spec.labels import checked_labels
+from hugectr.spec.memory_input import memory_data
 from hugectr.spec.reader_formats import AsyncParam, format_spec
 from hugectr.spec.sources import sources_with_keysets
 
@@ -338,12 +339,14 @@ class Input:
         group_name: str = "",
     ) -> None:
         where = "Input: "
-        self._set_labels(
+        labels = checked_labels(
             where,
             label_dim if label_dims is None else label_dims,
             label_name if label_names is None else label_names,
             label_weights,
         )
+        self.label_dims, self.label_names, self.label_weights = labels
+        self.label_dim, self.label_name = sum(self.label_dims), self.label_names[0]
         self.group_name = check_str(where + "group_name", group_name)
         if group_name and group_name not in self.label_names:
             raise rejected(where + "group_name", group_name, f"one of {self.label_names}")
@@ -369,26 +372,6 @@ class Input:
                     f"{where}two parts are called {name!r}: give each its own name"
                 )
 
-    def _set_labels(self, where: str, dims: Any, names: Any, weights: Any) -> None:
-        if isinstance(names, str) or isinstance(dims, int):
-            dims = [check_int(where + "label_dim", dims, 1)]
-            names = [check_str(where + "label_name", names, empty=False)]
-        elif dims is None or names is None:
-            raise rejected(where + "label_dims, label_names", (dims, names), "one of each a label")
-        self.label_dims = check_ints(where + "label_dims", dims, 1)
-        self.label_names = check_names(where + "label_names", names)
-        if not self.label_names or len(self.label_dims) != len(self.label_names):
-            allowed = f"{len(self.label_names) or 'at least 1'}, as there are label_names"
-            raise rejected(where + "label_dims", self.label_dims, allowed)
-        if weights is None:
-            weights = [1.0] * len(self.label_names)
-        self.label_weights = [check_float(where + "label_weights", w, 0.0) for w in weights]
-        if len(self.label_weights) != len(self.label_names):
-            allowed = f"{len(self.label_names)} numbers, one a label"
-            raise rejected(where + "label_weights", weights, allowed)
-        self.label_dim = sum(self.label_dims)
-        self.label_name = self.label_names[0]
-
     def sparse_param(self, top_name: str) -> DataReaderSparseParam | None:
         """The sparse input of that name."""
         return next((param for param in self.sparse if param.top_name == top_name), None)
@@ -404,31 +387,7 @@ class Input:
         labels : bool
             Whether they are needed.
         """
-        tops = [param.top_name for param in self.sparse]
-        if labels and data.label.shape[1] != self.label_dim:
-            raise rejected(f"{where}: label columns", data.label.shape[1], str(self.label_dim))
-        if data.dense.shape[1] != self.dense_dim:
-            raise rejected(f"{where}: dense columns", data.dense.shape[1], str(self.dense_dim))
-        if sorted(data.sparse) != sorted(tops):
-            raise rejected(
-                f"{where}: sparse inputs", sorted(data.sparse), f"exactly {sorted(tops)}"
-            )
-        sparse = []
-        for param in self.sparse:
-            keys, offsets = data.sparse[param.top_name]
-            if len(offsets) != data.samples * param.slot_num + 1:
-                raise rejected(
-                    f"{where}: row offsets of {param.top_name!r}",
-                    len(offsets),
-                    f"{data.samples} samples * {param.slot_num} slots + 1 of them",
-                )
-            sparse.append((keys, offsets))
-        return {
-            "label": data.label,
-            "dense": data.dense,
-            "sparse": sparse,
-            "weight": data.weight,
-        }
+        return memory_data(self, where, data, labels)
 
     def to_spec(self) -> InputSpec:
         """The input as the core reads it."""

@@ -43,17 +43,23 @@ concept OfPairs = requires {
 /// Most pairs a sample: their weights are arguments of a kernel.
 inline constexpr std::size_t kMostLabels = 256;
 
-/// The largest of a sample's logits and the sum of e^(x - largest).
+/// The largest of a sample's logits, where it is, and the sum of e^(x - largest) of the others: of
+/// all it is 1 + rest, of which a small rest would be lost.
 struct SoftmaxTerms {
-  float largest, sum;
-  HCTR_HD float probability(float x) const { return expf(x - largest) / sum; }
+  float largest, rest;
+  std::size_t place;
+  HCTR_HD float probability(float x) const { return expf(x - largest) / (1.0f + rest); }
 };
 
 template <class Logit>
 HCTR_HD SoftmaxTerms softmax_terms(std::size_t n, const Logit& logit) {
-  SoftmaxTerms terms{logit(0), 0.0f};
-  for (std::size_t j = 1; j < n; ++j) terms.largest = fmaxf(terms.largest, logit(j));
-  for (std::size_t j = 0; j < n; ++j) terms.sum += expf(logit(j) - terms.largest);
+  SoftmaxTerms terms{logit(0), 0.0f, 0};
+  for (std::size_t j = 1; j < n; ++j) {
+    if (logit(j) > terms.largest) terms = {logit(j), 0.0f, j};
+  }
+  for (std::size_t j = 0; j < n; ++j) {
+    if (j != terms.place) terms.rest += expf(logit(j) - terms.largest);
+  }
   return terms;
 }
 
@@ -75,10 +81,13 @@ HCTR_HD float loss_of_sample(const Entry& entry, std::size_t n, const Logit& log
   if constexpr (OfClasses<Entry>) {
     const std::size_t label_class = class_of(label(0), n);
     const SoftmaxTerms terms = softmax_terms(n, logit);
-    const float value = logf(terms.sum) + terms.largest - logit(label_class);
+    const float value = log1pf(terms.rest) + (terms.largest - logit(label_class));
+    // p - 1 of the class, without the cancellation of a p close to 1.
+    const float own = label_class == terms.place ? -terms.rest / (1.0f + terms.rest)
+                                                 : terms.probability(logit(label_class)) - 1.0f;
     for (std::size_t j = 0; j < n; ++j) {
       const float p = terms.probability(logit(j));
-      out(j, j == label_class ? p - 1.0f : p, p);
+      out(j, j == label_class ? own : p, p);
     }
     return value;
   } else {

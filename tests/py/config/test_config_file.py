@@ -41,7 +41,7 @@ HPARAM = ("layers", 1, "sparse_embedding_hparam")
         (("solver", "eval_batches"), 2, ["solver.eval_batches", "max_eval_batches instead"]),
         (("solver", "mixed_precision"), 100, ["solver.mixed_precision", "100", "128, 256"]),
         (("solver", "eval_metrics"), ["AUK"], ["solver.eval_metrics[0]", "'AUK'", "AverageLoss"]),
-        (("solver", "eval_metrics"), ["HitRate:0.8"], ["solver.eval_metrics[0]", "HitRate"]),
+        (("solver", "eval_metrics"), ["HitRate:x"], ["solver.eval_metrics[0]", "HitRate"]),
         (("solver", "eval_metrics"), ["LogLos"], ["solver.eval_metrics[0]", "'LogLos'", "LogLoss"]),
         (("solver", "lr_policy"), "step", ["solver.lr_policy", "'step'", "'fixed'"]),
         (("solver", "input_key_type"), "I16", ["solver.input_key_type", "'I16'", "'I64'"]),
@@ -159,14 +159,14 @@ def test_a_config_becomes_a_model(config, write_json):
 
 
 def test_every_metric_of_the_catalogue_is_a_string(config, write_json):
-    config["solver"]["eval_metrics"] = ["LogLoss", "Calibration", "AUC:0.8", "AverageLoss"]
+    plain = ["LogLoss", "Calibration", "AverageLoss", "NDCG", "SMAPE", "GAUC", "MSE"]
+    config["solver"]["eval_metrics"] = ["AUC:0.8", "HitRate:0.5", *plain]
     parsed = read_config(write_json(config))
     spec = parsed.solver.to_solver(parsed.optimizer.schedule).metrics_spec
     assert {metric.name: threshold for metric, threshold in spec.items()} == {
-        "LogLoss": 1.0,
-        "Calibration": 1.0,
         "AUC": 0.8,
-        "AverageLoss": 1.0,
+        "HitRate": 0.5,
+        **dict.fromkeys(plain, 1.0),
     }
     assert {metric.name for metric in spec} == set(_core.metrics())
 

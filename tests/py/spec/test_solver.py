@@ -46,7 +46,7 @@ def test_solver_is_read_only():
         ({"seed": -1}, ["seed", "-1", ">= 0|from 0"]),
         ({"metrics_spec": {}}, ["metrics_spec", "{}", "MetricsType.AUC"]),
         (
-            {"metrics_spec": {hugectr.MetricsType.HitRate: 0.8}},
+            {"metrics_spec": {"HitRate": 0.8}},
             ["metrics_spec", "HitRate", "MetricsType.AverageLoss"],
         ),
         ({"use_mixed_precision": True}, ["scaler", "1.0", "128, 256, 512 or 1024"]),
