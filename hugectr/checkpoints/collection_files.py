@@ -6,8 +6,8 @@
 
 - ``meta_data``: int32[5] = tables, key type (0 uint32, 1 int64), value type (0 float32, 1 float16),
   0, longest vector; int32 id of each table; uint64 number of its keys; int32 length of its vectors.
-- ``key<t>``, ``weight<t>``: int32[32], of which the first two are 1 (keys) or 2 (weights) and t, the
-  others 0; then keys in the key type, or rows of values.
+- ``key<t>``, ``weight<t>``: int32[32], the first two of which are 1 (keys) or 2 (weights) and t,
+  the others 0; then keys in the key type, or rows of values.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ HPARAM = ("layers", 1, "sparse_embedding_hparam")
         (
             ("layers", 1, "type"),
             "HybridSparseEmbedding",
-            ["layers[1].type", "use LocalizedSlotSparseEmbeddingHash"],
+            ["slot_size_array", "which HybridSparseEmbedding needs"],
         ),
         (
             (*HPARAM, "embedding_vec_size"),

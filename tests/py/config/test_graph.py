@@ -85,7 +85,7 @@ def test_order_of_building(make_model):
             lambda: hugectr.SparseEmbedding(
                 hugectr.Embedding_t.HybridSparseEmbedding, 1, 4, "sum", "e", "k"
             ),
-            ["HybridSparseEmbedding", "use LocalizedSlotSparseEmbeddingHash"],
+            ["slot_size_array", "which HybridSparseEmbedding needs"],
         ),
         (lambda: hugectr.DataReaderSparseParam("k", [1, 2], True, 3), ["nnz_per_slot", "slot_num"]),
         (

@@ -66,3 +66,29 @@ def test_epoch_mode(config, write_json):
 def test_wrong_first_argument(config, write_json):
     with pytest.raises(hugectr.InvalidArgument, match="solver_parser_helper"):
         hugectr.Session(hugectr.CreateSolver(), str(write_json(config)))
+
+
+def test_the_oversubscriber_of_old_scripts(config, write_json, tmp_path):
+    path = str(write_json(config))
+    settings = {"batchsize": 64, "batchsize_eval": 64, "use_model_oversubscriber": True}
+    solver = hugectr.solver_parser_helper(**settings)
+    sess = hugectr.Session(solver, path, True, str(tmp_path))
+    oversubscriber = sess.get_model_oversubscriber()
+    keyset = tmp_path / "keyset"
+    keyset.write_bytes(bytes(4 * 10))
+    oversubscriber.update([str(keyset)])
+    for _ in range(5):
+        assert sess.train()
+    oversubscriber.store([str(tmp_path / "table")])
+    assert sorted(file.name for file in (tmp_path / "table").iterdir()) == ["emb_vector", "key"]
+    assert sess.model.table_stats()[0]["max_rows"] == 0
+
+    again = hugectr.Session(
+        hugectr.solver_parser_helper(**settings, embedding_files=[str(tmp_path / "table")]), path
+    )
+    found, wanted = (s.model.session.table(0).dump(False) for s in (again, sess))
+    assert found["keys"].tolist() == wanted["keys"].tolist()
+    assert (found["vectors"] == wanted["vectors"]).all()
+    plain = hugectr.Session(hugectr.solver_parser_helper(batchsize=64, batchsize_eval=64), path)
+    with pytest.raises(hugectr.InvalidArgument, match="use_model_oversubscriber=True"):
+        plain.get_model_oversubscriber()

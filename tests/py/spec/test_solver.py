@@ -138,9 +138,10 @@ def test_helper_of_the_older_session_remembers_what_was_given():
     assert "batchsize" in inspect.signature(hugectr.solver_parser_helper).parameters
 
 
-def test_helper_refuses_the_oversubscriber():
+def test_helper_takes_the_oversubscriber():
+    assert hugectr.solver_parser_helper(use_model_oversubscriber=True).use_model_oversubscriber
     with pytest.raises(hugectr.InvalidArgument, match="use_model_oversubscriber"):
-        hugectr.solver_parser_helper(use_model_oversubscriber=True)
+        hugectr.solver_parser_helper(use_model_oversubscriber="yes")
 
 
 def test_schedule_of_a_scheduler():

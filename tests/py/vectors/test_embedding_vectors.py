@@ -179,7 +179,7 @@ def frame_model(embedding):
 @pytest.mark.parametrize("embedding", ["Distributed", "Localized"])
 def test_with_a_schema_categories_are_asked_for_and_named(embedding):
     schema, name, model = frame_model(embedding)
-    model.embeddings[0].bottom_name = name  # the schema's name of the input
+    model.embeddings[0].bottom_names = [name]  # the schema's name of the input
     model.schema = schema
     vectors, found = model.embedding("table", ["Oslo", "Nowhere"], column="city", found=True)
     assert found.tolist() == [True, False]
@@ -261,7 +261,7 @@ def test_rows_of_all_processes_are_looked_at(metric):
     rng = np.random.default_rng(2)
     vectors = rng.normal(size=(30, D)).astype(np.float32)
     whole = PartOfTable(range(30), vectors)
-    description = SimpleNamespace(sparse_embedding_name="table", bottom_name="keys")
+    description = SimpleNamespace(sparse_embedding_name="table", bottom_names=["keys"])
 
     def of(group, part):
         session = SimpleNamespace(table=lambda index: part)

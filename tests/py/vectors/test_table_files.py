@@ -57,7 +57,7 @@ def test_a_table_comes_out_as_it_is(tmp_path, monkeypatch, embedding, name):
 
 def test_parquet_names_columns_and_categories_where_there_is_a_schema(tmp_path):
     schema, name, model = frame_model("Distributed")
-    model.embeddings[0].bottom_name = name
+    model.embeddings[0].bottom_names = [name]
     model.schema = schema
     found = read(model.export_table("table", tmp_path / "t.parquet"))
     named = dict(zip(found["category"], found["key"], strict=True))
