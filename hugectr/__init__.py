@@ -29,8 +29,9 @@ from hugectr.base.errors import (
     OutOfMemory,
 )
 from hugectr.base.lazy import lazy_names
+from hugectr.callbacks.training_callback import TrainingCallback
 from hugectr.config.config_file import SolverParser, get_learning_rate_scheduler
-from hugectr.model.model import Model
+from hugectr.model.model import Model, ModelPerfExt
 from hugectr.model.session import Session
 from hugectr.spec import optimizer
 from hugectr.spec.embedding import HybridEmbeddingParam, SparseEmbedding
@@ -47,6 +48,7 @@ from hugectr.spec.enums import (
     Embedding_t,
     Error_t,
     FcPosition_t,
+    FileSystemType_t,
     GroupLayer_t,
     HybridEmbeddingType,
     Initializer_t,
@@ -73,12 +75,12 @@ from hugectr.spec.reader import (
     DataReaderSparseParam,
     Input,
 )
-from hugectr.spec.reader_formats import AsyncParam
+from hugectr.spec.reader_formats import AsyncParam, DataSourceParams
 from hugectr.spec.session_solver import SessionSolver, solver_parser_helper
 from hugectr.spec.solver import CreateSolver, Solver
 
 if TYPE_CHECKING:
-    from hugectr import export, models
+    from hugectr import export, inference, models
     from hugectr.estimator.classifier import CTRClassifier
     from hugectr.serving.load import load
     from hugectr.serving.prediction_model import PredictionModel
@@ -88,6 +90,7 @@ __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "hugectr.export": (),
+        "hugectr.inference": (),
         "hugectr.models": (),
         "hugectr.estimator.classifier": ("CTRClassifier",),
         "hugectr.serving.load": ("load",),
@@ -113,6 +116,7 @@ __all__ = [
     "DataReaderSparseParam",
     "DataReaderSparse_t",
     "DataReaderType_t",
+    "DataSourceParams",
     "DenseLayer",
     "DeviceError",
     "DeviceLayout",
@@ -120,6 +124,7 @@ __all__ = [
     "Embedding_t",
     "Error_t",
     "FcPosition_t",
+    "FileSystemType_t",
     "GroupDenseLayer",
     "GroupLayer_t",
     "HybridEmbeddingParam",
@@ -133,6 +138,7 @@ __all__ = [
     "MetricsRawType",
     "MetricsType",
     "Model",
+    "ModelPerfExt",
     "NonFiniteLoss",
     "OptParamsPy",
     "Optimizer_t",
@@ -148,6 +154,7 @@ __all__ = [
     "SparseEmbedding",
     "Tensor_t",
     "TrainPSType_t",
+    "TrainingCallback",
     "Update_t",
     "__version__",
     "callbacks",
@@ -155,6 +162,7 @@ __all__ = [
     "data",
     "export",
     "get_learning_rate_scheduler",
+    "inference",
     "interop",
     "load",
     "models",

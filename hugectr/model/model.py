@@ -29,6 +29,7 @@ from hugectr.spec.embedding import SparseEmbedding
 from hugectr.spec.layers import DenseLayer
 from hugectr.spec.optimizer import OptParamsPy
 from hugectr.spec.reader import DataReaderParams, Input
+from hugectr.spec.session_solver import SessionSolver
 from hugectr.spec.solver import Solver
 from hugectr.vectors.vectors import EmbeddingVectors
 
@@ -51,8 +52,9 @@ class ModelDataReader:
             self._model.restart_evaluation_data(file_name)
 
     def is_eof(self) -> bool:
-        """Whether the last train() found no more data (training reader, epoch mode)."""
-        return self._train and self._model.session.reader.at_end()
+        """Whether the last train(), or eval(), found no more data (epoch mode)."""
+        reader = self._model.session.reader
+        return reader.at_end() if self._train else reader.eval_at_end()
 
 
 @serialised
@@ -64,8 +66,9 @@ class Model:
     Parameters
     ----------
     solver : Solver
-        What ``CreateSolver`` returns.
+        What ``CreateSolver`` returns; v3.0 form: what ``solver_parser_helper`` returns.
     reader_params : DataReaderParams
+        v3.0 form: left out, and the Input says where the data is.
     opt_params : OptParamsPy
         What ``CreateOptimizer`` returns; tables may have their own.
     etc_params : None
@@ -79,9 +82,9 @@ class Model:
 
     def __init__(
         self,
-        solver: Solver,
-        reader_params: DataReaderParams,
-        opt_params: OptParamsPy,
+        solver: Solver | SessionSolver,
+        reader_params: DataReaderParams | OptParamsPy,
+        opt_params: OptParamsPy | None = None,
         etc_params: None = None,
     ) -> None:
         self._turn = Turn("model")
@@ -95,7 +98,7 @@ class Model:
         self._checkpoints = Checkpoints(self._state, self._turn)
         self._prediction = Prediction(self._graph, self._state)
         self._original_files = OriginalFiles(self._state)
-        self._fitting = Fitting(self, self._state)
+        self._fitting = Fitting(self, self._state, self._graph)
         self._reporting = Reporting(self._fitting, self._timing)
         self._vectors = EmbeddingVectors(TablesOfModel(self._state, self._graph), self._state.group)
 
@@ -182,6 +185,7 @@ class Model:
     train = handed_on("_training", Training.train)
     check_loss = handed_on("_training", Training.check_loss)
     eval = handed_on("_training", Training.eval)
+    export_predictions = handed_on("_training", Training.export_predictions)
     eval_batches = handed_on("_training", Training.eval_batches)
     evaluate = handed_on("_training", Training.evaluate)
     get_current_loss = handed_on("_training", Training.get_current_loss)
@@ -328,3 +332,7 @@ class Model:
     load_sparse_optimizer_states = handed_on(
         "_original_files", OriginalFiles.load_sparse_optimizer_states
     )
+
+
+class ModelPerfExt(Model):
+    """``Model`` under the name that scripts of the MLPerf benchmark use; it is the same."""

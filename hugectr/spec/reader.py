@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from hugectr.base.arguments import (
@@ -18,11 +18,20 @@ from hugectr.base.arguments import (
 )
 from hugectr.base.errors import InvalidArgument, rejected
 from hugectr.base.keywords import named_keywords
+from hugectr.base.no_effect import warn_given
 from hugectr.data.arrays import MemoryDataset
-from hugectr.data.columns import Columns, Shuffle, check_shuffle
+from hugectr.data.columns import Columns, Shuffle
 from hugectr.data.table_dataset import TableDataset
 from hugectr.spec.enums import Check_t, DataReaderSparse_t, DataReaderType_t
-from hugectr.spec.reader_formats import AsyncParam, format_spec
+from hugectr.spec.memory_data import memory_data
+from hugectr.spec.reader_formats import (
+    READER_WITHOUT_EFFECT,
+    AsyncParam,
+    DataSourceParams,
+    check_data_source,
+    format_spec,
+    reader_shuffle,
+)
 
 if TYPE_CHECKING:
     from hugectr._core import InputSpec, MemoryData, ReaderSpec, SparseInputSpec
@@ -67,16 +76,20 @@ class DataReaderParams:
     check_type : Check_t
         Whether the files carry checksums.
     num_samples, eval_num_samples : int
-        Raw, RawAsync: samples that the files must hold; 0: as many as they do.
+        Raw, RawAsync: samples that the files must hold; 0: as many as they do. Where
+        ``nnz_per_slot`` allows several keys, the size of that many samples decides whether slots
+        hold one key or all ``nnz_per_slot``; without ``num_samples`` they hold one.
     float_label_dense : bool
         Raw, RawAsync: labels and dense features are float32, else int32 (dense become log(x + 1)).
     slot_size_array : list of int
-        Raw, RawAsync, Parquet: what is added to the keys of a slot is the sum of the sizes of the
-        slots before it; empty: nothing.
+        RawAsync, Parquet: what is added to the keys of a slot is the sum of the sizes of the
+        slots before it; empty: nothing. Raw: as ``add_slot_offsets`` says.
     async_param : AsyncParam
         Of RawAsync.
-    cache_eval_data : int
-        Accepted and not used.
+    cache_eval_data, read_file_sequentially
+        Accepted and without effect.
+    data_source_params : DataSourceParams, optional
+        Where the files are.
     num_workers : int
         Threads that parse. Any number works with any number of files, and gives the same order.
     resident_batches : int
@@ -97,6 +110,9 @@ class DataReaderParams:
     read_ahead_mb : int
         Parquet, RawAsync: decoded data held in memory, in MB. Beyond it nothing is decoded ahead;
         what the next batch needs always is, so that a row group larger than this is still read.
+    add_slot_offsets : bool, optional
+        Raw, RawAsync: whether the sums of ``slot_size_array`` are added to the keys. None: not for
+        Raw, as in v3.3, but for RawAsync, and for Raw in a JSON config.
     replicated : bool
         In a job of several processes: every process decodes all data, and none sends samples to
         another. Otherwise each block of the data is decoded by one of them.
@@ -121,6 +137,9 @@ class DataReaderParams:
     resident_batches: int = 0
     read_ahead_mb: int = 512
     replicated: bool = False
+    add_slot_offsets: bool | None = None
+    read_file_sequentially: bool = False
+    data_source_params: DataSourceParams | None = None
 
     def __post_init__(self) -> None:
         def checked(name: str, value: object) -> None:
@@ -155,13 +174,13 @@ class DataReaderParams:
         checked("max_bad_share", share)
         if self.columns is not None and not isinstance(self.columns, Columns):
             raise rejected(where + "columns", self.columns, "a hugectr.data.Columns")
-        shuffle = check_shuffle(where + "shuffle", self.shuffle)
-        if self.data_reader_type is DataReaderType_t.RawAsync and self.async_param.shuffle:
-            shuffle = shuffle or Shuffle()
-        if shuffle and isinstance(source, str) and self.data_reader_type is DataReaderType_t.Norm:
-            allowed = "False for Norm files, which are read in order; use Raw or Parquet"
-            raise rejected(where + "shuffle", self.shuffle, allowed)
-        checked("shuffle", shuffle)
+        checked("shuffle", reader_shuffle(where + "shuffle", self))
+        if self.add_slot_offsets is not None:
+            check_bool(where + "add_slot_offsets", self.add_slot_offsets)
+        check_bool(where + "read_file_sequentially", self.read_file_sequentially)
+        check_data_source(where + "data_source_params", self.data_source_params)
+        defaults = {item.name: item.default for item in fields(self)}
+        warn_given("DataReaderParams", vars(self), defaults, READER_WITHOUT_EFFECT)
 
     @property
     def has_eval_source(self) -> bool:
@@ -280,6 +299,19 @@ class DataReaderSparseParam:
         )
 
 
+def _reader_of_input(
+    kind: DataReaderType_t | None, reader: dict[str, Any]
+) -> DataReaderParams | None:
+    """The reader that an Input of v3.0 describes; None for later ones."""
+    if kind is not None:
+        return DataReaderParams(kind, **{"add_slot_offsets": True, **reader})
+    for name, value in reader.items():
+        if name in DataReaderParams.__dataclass_fields__:
+            raise rejected("Input: " + name, value, "only with data_reader_type")
+        raise TypeError(f"Input: there is no argument {name!r}; see help(hugectr.Input)")
+    return None
+
+
 class Input:
     """What a sample holds: the first thing added to a model.
 
@@ -297,6 +329,12 @@ class Input:
         The sparse inputs in the order of the data.
     sparse_names : list of str
         v3.0 form: names of the sparse inputs.
+    data_reader_type : DataReaderType_t, optional
+        v3.0 form: the input says where its samples come from too, and the model takes no
+        ``DataReaderParams``.
+    **reader
+        v3.0 form: the other arguments of ``DataReaderParams``, such as ``source``.
+        ``slot_size_array`` adds slot offsets, as it did then.
     """
 
     def __init__(
@@ -307,8 +345,12 @@ class Input:
         dense_name: str,
         data_reader_sparse_param_array: Sequence[DataReaderSparseParam],
         sparse_names: Sequence[str] | None = None,
+        *,
+        data_reader_type: DataReaderType_t | None = None,
+        **reader: Any,
     ) -> None:
         where = "Input: "
+        self.reader_params = _reader_of_input(data_reader_type, reader)
         self.label_dim = check_int(where + "label_dim", label_dim, 1)
         self.label_name = check_str(where + "label_name", label_name, empty=False)
         self.dense_dim = check_int(where + "dense_dim", dense_dim, 0)
@@ -348,31 +390,7 @@ class Input:
         labels : bool
             Whether they are needed.
         """
-        tops = [param.top_name for param in self.sparse]
-        if labels and data.label.shape[1] != self.label_dim:
-            raise rejected(f"{where}: label columns", data.label.shape[1], str(self.label_dim))
-        if data.dense.shape[1] != self.dense_dim:
-            raise rejected(f"{where}: dense columns", data.dense.shape[1], str(self.dense_dim))
-        if sorted(data.sparse) != sorted(tops):
-            raise rejected(
-                f"{where}: sparse inputs", sorted(data.sparse), f"exactly {sorted(tops)}"
-            )
-        sparse = []
-        for param in self.sparse:
-            keys, offsets = data.sparse[param.top_name]
-            if len(offsets) != data.samples * param.slot_num + 1:
-                raise rejected(
-                    f"{where}: row offsets of {param.top_name!r}",
-                    len(offsets),
-                    f"{data.samples} samples * {param.slot_num} slots + 1 of them",
-                )
-            sparse.append((keys, offsets))
-        return {
-            "label": data.label,
-            "dense": data.dense,
-            "sparse": sparse,
-            "weight": data.weight,
-        }
+        return memory_data(self, where, data, labels)
 
     def to_spec(self) -> InputSpec:
         """The input as the core reads it."""
