@@ -92,8 +92,8 @@ class Training:
     def export_predictions(self, prediction_file: str | Path, label_file: str | Path) -> None:
         """Append predictions and labels of the last evaluation batch to text files.
 
-        A number a line; probabilities where the loss is of logits. In a job of several processes all of them make
-        this call, and process 0 writes.
+        A number a line; probabilities where the loss is of logits. In a job of several processes
+        all of them make this call, and process 0 writes.
         """
         batch = LastEvaluationBatch(self._graph, self._graph.group)
         append_values(self._graph.group, prediction_file, batch.predictions())
