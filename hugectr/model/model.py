@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from hugectr import _core
 from hugectr._core import Turn, serialised, unserialised
-from hugectr.base.errors import rejected
+from hugectr.base.errors import InvalidArgument, rejected
 from hugectr.base.handed_on import handed_on
 from hugectr.model.checkpoints import Checkpoints
 from hugectr.model.fitting import Fitting
@@ -263,6 +263,20 @@ class Model:
     # --- checkpoints ------------------------------------------------------------------------------
 
     save = handed_on("_checkpoints", Checkpoints.save)
+
+    def dump_incremental_model_2kafka(self) -> None:
+        """Of old scripts: refused, for there is no Kafka here.
+
+        Raises
+        ------
+        InvalidArgument
+            Says what to use instead.
+        """
+        raise InvalidArgument(
+            "dump_incremental_model_2kafka: models are not sent to Kafka; get_incremental_model() "
+            "gives the rows that changed, and save() with checkpoint_deltas writes them"
+        )
+
     note_touched_rows = handed_on("_checkpoints", Checkpoints.note_touched_rows)
     get_incremental_model = handed_on("_checkpoints", Checkpoints.get_incremental_model)
     save_is_under_way = handed_on("_checkpoints", Checkpoints.save_is_under_way)
