@@ -29,8 +29,9 @@ from hugectr.base.errors import (
     OutOfMemory,
 )
 from hugectr.base.lazy import lazy_names
+from hugectr.callbacks.training_callback import TrainingCallback
 from hugectr.config.config_file import SolverParser, get_learning_rate_scheduler
-from hugectr.model.model import Model
+from hugectr.model.model import Model, ModelPerfExt
 from hugectr.model.session import Session
 from hugectr.spec import optimizer
 from hugectr.spec.embedding import SparseEmbedding
@@ -50,6 +51,7 @@ from hugectr.spec.enums import (
     Embedding_t,
     Error_t,
     FcPosition_t,
+    FileSystemType_t,
     GroupLayer_t,
     HybridEmbeddingType,
     Initializer_t,
@@ -79,13 +81,13 @@ from hugectr.spec.reader import (
     DataReaderSparseParam,
     Input,
 )
-from hugectr.spec.reader_formats import AsyncParam
+from hugectr.spec.reader_formats import AsyncParam, DataSourceParams
 from hugectr.spec.session_solver import SessionSolver, solver_parser_helper
 from hugectr.spec.solver import CreateSolver, Solver
 from hugectr.spec.training_cache import CreateETC, CreateHMemCache
 
 if TYPE_CHECKING:
-    from hugectr import export, models
+    from hugectr import export, inference, models
     from hugectr.estimator.classifier import CTRClassifier
     from hugectr.estimator.regressor import CTRRegressor
     from hugectr.serving.load import load
@@ -96,6 +98,7 @@ __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "hugectr.export": (),
+        "hugectr.inference": (),
         "hugectr.models": (),
         "hugectr.estimator.classifier": ("CTRClassifier",),
         "hugectr.estimator.regressor": ("CTRRegressor",),
@@ -127,6 +130,7 @@ __all__ = [
     "DataReaderSparseParam",
     "DataReaderSparse_t",
     "DataReaderType_t",
+    "DataSourceParams",
     "DenseLayer",
     "DenseLayerComputeConfig",
     "DeviceError",
@@ -137,6 +141,7 @@ __all__ = [
     "Embedding_t",
     "Error_t",
     "FcPosition_t",
+    "FileSystemType_t",
     "GroupDenseLayer",
     "GroupLayer_t",
     "HybridEmbeddingParam",
@@ -150,6 +155,7 @@ __all__ = [
     "MetricsRawType",
     "MetricsType",
     "Model",
+    "ModelPerfExt",
     "NonFiniteLoss",
     "OptParamsPy",
     "Optimizer_t",
@@ -166,6 +172,7 @@ __all__ = [
     "SparseEmbedding",
     "Tensor_t",
     "TrainPSType_t",
+    "TrainingCallback",
     "Uniform",
     "Update_t",
     "__version__",
@@ -174,6 +181,7 @@ __all__ = [
     "data",
     "export",
     "get_learning_rate_scheduler",
+    "inference",
     "interop",
     "load",
     "models",

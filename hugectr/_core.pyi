@@ -137,6 +137,11 @@ def footprint(
     name, rows counted, rows it may have (0: no bound), bytes a row.
     """
 
+def layer_summary(
+    solver: SolverSpec, model: ModelSpec
+) -> list[tuple[str, list[str], list[str], list[tuple[int, ...]]]]:
+    """Type, inputs, outputs and output shapes of every layer, before there is a Session."""
+
 class BufferBag(TypedDict):
     keys: npt.NDArray[np.int64]  # (n,)
     slot_ids: npt.NDArray[np.uint64] | None  # (n,), where slots are part of identity

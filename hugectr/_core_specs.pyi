@@ -119,7 +119,9 @@ class ArrowDecoder(Protocol):
 
 class RawReading(TypedDict, total=False):
     num_samples: int
-    float_label_dense: bool
+    float_label: bool
+    float_dense: bool
+    keys: str
     slot_offsets: list[int]
     direct: bool
     block_bytes: int

@@ -98,6 +98,7 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
         "_core", "base", "interop", "processes", "data", "spec", "config", "analysis", "callbacks",
         "plan", "vectors", "checkpoints", "report", "serving",
     },
+    "inference": {"_core", "base", "processes", "data", "spec", "config", "serving", "model"},
     "models": {"base", "data", "spec", "model"},
     "estimator": {
         "base", "interop", "data", "spec", "callbacks", "serving", "model", "models",
@@ -105,8 +106,8 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "export": {"base", "spec", "vectors"},
     "tools": {"base", "data", "spec"},
     "hugectr": {
-        "_core", "base", "callbacks", "cuda", "estimator", "export", "interop", "data", "spec",
-        "optimizer", "config", "model", "models", "serving", "tools",
+        "_core", "base", "callbacks", "cuda", "estimator", "export", "inference", "interop", "data",
+        "spec", "optimizer", "config", "model", "models", "serving", "tools",
     },
     "report": set(),
     "demo": {"hugectr", "callbacks", "data", "model", "report"},

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What a model takes, before it takes it.
+# What a model is and takes, before it takes it.
 
 
 def footprint(solver, reader, model, rows=()):
@@ -21,3 +21,13 @@ def footprint(solver, reader, model, rows=()):
         found = cpp_footprint(s, r, m, counts)
     entries = [(e.process, e.device, e.owner, e.part, e.bytes) for e in found.entries]
     return entries, [(t.name, t.rows, t.max_rows, t.row_bytes) for t in found.tables]
+
+
+def layer_summary(solver, model):
+    """See ``_core.pyi``."""
+    cdef CppSolverSpec s = _solver_spec(solver)
+    cdef CppModelSpec m = _model_spec(model)
+    cdef vector[CppLayerSummary] rows
+    with nogil:
+        rows = cpp_layer_summary(s, m)
+    return _summary(rows)

@@ -136,6 +136,8 @@ cdef extern from "core/cpp/model/session_reader.hpp" namespace "hugectr" nogil:
         void set_source(const string&) except +translate_error
         void set_eval_source(const string&) except +translate_error
         cbool at_end()
+        cbool eval_at_end()
+        size_t eval_samples()
         CppReadPosition position()
         void set_position(const CppReadPosition&) except +translate_error
         CppReaderMetrics metrics(cbool) except +translate_error
@@ -145,11 +147,15 @@ cdef extern from "core/cpp/device/op_timeline.hpp" namespace "hugectr" nogil:
         string stream, layer, op
         double begin, seconds
 
-cdef extern from "core/cpp/model/session.hpp" namespace "hugectr" nogil:
+cdef extern from "core/cpp/model/layer_summary.hpp" namespace "hugectr" nogil:
     cdef cppclass CppLayerSummary "hugectr::LayerSummary":
         string type
         vector[string] bottoms, tops
         vector[vector[size_t]] top_shapes
+    vector[CppLayerSummary] cpp_layer_summary "hugectr::layer_summary"(
+        const CppSolverSpec&, const CppModelSpec&) except +translate_error
+
+cdef extern from "core/cpp/model/session.hpp" namespace "hugectr" nogil:
     cdef cppclass CppSession "hugectr::Session":
         CppSession(const CppSolverSpec&, const optional[CppReaderSpec]&, const CppModelSpec&,
                    shared_ptr[CppProcessGroup]) except +translate_error

@@ -35,6 +35,12 @@ cdef class SessionReader:
     def at_end(self):
         return bool(self._it.at_end())
 
+    def eval_at_end(self):
+        return bool(self._it.eval_at_end())
+
+    def eval_samples(self):
+        return int(self._it.eval_samples())
+
     def position(self):
         cdef CppReadPosition p = self._it.position()
         return dict(epoch=p.epoch, sample=p.sample, file=p.file, record=p.record, byte=p.byte)

@@ -110,7 +110,9 @@ cdef CppRawReading _raw_reading(fields) except *:
     cdef CppRawReading r
     f = _Fields("reader.raw", fields or {})
     r.num_samples = f.take("num_samples", 0)
-    r.float_label_dense = f.take("float_label_dense", False)
+    r.numbers.float_label = f.take("float_label", False)
+    r.numbers.float_dense = f.take("float_dense", False)
+    r.keys = <CppRawKeys><int>f.choose("keys", "BySize", _RAW_KEYS)
     r.slot_offsets = f.take("slot_offsets", [])
     r.direct = f.take("direct", False)
     r.block_bytes = f.take("block_bytes", 1 << 20)

@@ -3,6 +3,11 @@
 # lock, another process. The threads that find out that such a wait is in vain call Python too.
 
 
+cdef object _summary(vector[CppLayerSummary] rows):
+    return [(row.type, list(row.bottoms), list(row.tops),
+             [tuple(shape) for shape in row.top_shapes]) for row in rows]
+
+
 cdef class Session:
     """See ``_core.pyi``."""
 
@@ -119,8 +124,7 @@ cdef class Session:
             self._it.set_step(step)
 
     def summary(self):
-        return [(row.type, list(row.bottoms), list(row.tops),
-                 [tuple(shape) for shape in row.top_shapes]) for row in self._it.summary()]
+        return _summary(self._it.summary())
 
     def stage_seconds(self):
         cdef vector[pair[string, double]] stages

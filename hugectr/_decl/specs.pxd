@@ -75,9 +75,16 @@ cdef extern from "core/cpp/data/block_order.hpp" namespace "hugectr" nogil:
         cbool files, blocks
 
 cdef extern from "core/cpp/data/raw_format.hpp" namespace "hugectr" nogil:
+    cdef enum class CppRawKeys "hugectr::RawKeys":
+        BySize
+        All
+    cdef cppclass CppRawNumbers "hugectr::RawNumbers":
+        cbool float_label, float_dense
     cdef cppclass CppRawReading "hugectr::RawReading":
         uint64_t num_samples, keep_bytes
-        cbool float_label_dense, direct
+        CppRawNumbers numbers
+        CppRawKeys keys
+        cbool direct
         vector[int64_t] slot_offsets
         size_t block_bytes
         CppOnBadData on_bad_data

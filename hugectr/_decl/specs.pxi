@@ -41,6 +41,7 @@ _EXCHANGES = {"auto": <int>CppExchangeType.Auto, "pooled": <int>CppExchangeType.
 _CHECKS = {"Sum": <int>CppCheck.Sum, "None": <int>CheckNone}
 _FORMATS = {name: number for number, name in enumerate(cpp_data_format_names())}
 _BAD_DATA = {"error": <int>CppOnBadData.Error, "skip": <int>CppOnBadData.Skip}
+_RAW_KEYS = {"BySize": <int>CppRawKeys.BySize, "All": <int>CppRawKeys.All}
 _LAYOUTS = {"LocalFirst": <int>CppDeviceLayout.LocalFirst,
             "NodeFirst": <int>CppDeviceLayout.NodeFirst}
 

@@ -21,6 +21,7 @@ from hugectr.callbacks.plateau import Plateau
 from hugectr.callbacks.report import Report
 from hugectr.callbacks.schedules import Cosine, Step, WarmUp
 from hugectr.callbacks.tensorboard import TensorBoard
+from hugectr.callbacks.training_callback import TrainingCallback
 
 __all__ = [
     "CSVLog",
@@ -33,5 +34,6 @@ __all__ = [
     "Report",
     "Step",
     "TensorBoard",
+    "TrainingCallback",
     "WarmUp",
 ]

@@ -90,6 +90,9 @@ class Callback:
     def on_epoch(self, epoch: int, logs: Logs) -> None:
         """At the end of an epoch (epoch mode), counted from 0; its last evaluation, if any."""
 
+    def on_eval_begin(self, step: int) -> None:
+        """Before an evaluation."""
+
     def on_eval(self, step: int, logs: Logs) -> None:
         """After an evaluation: its metrics by name."""
 

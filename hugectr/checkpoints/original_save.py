@@ -20,11 +20,11 @@ from hugectr.processes.agreement import Rounds, from_root, jointly, together
 
 if TYPE_CHECKING:
     from hugectr import _core
-    from hugectr.checkpoints.state import TrainingState
+    from hugectr.checkpoints.state import LoadedModel
     from hugectr.processes.group import ProcessGroup
 
 
-def save_params(state: TrainingState, prefix: str, iteration: int, group: ProcessGroup) -> None:
+def save_params(state: LoadedModel, prefix: str, iteration: int, group: ProcessGroup) -> None:
     """Write weights, BatchNorm's running statistics and optimizer states of a model. Collective.
 
     Raises

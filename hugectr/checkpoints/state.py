@@ -17,7 +17,31 @@ if TYPE_CHECKING:
 CallbackStates = Mapping[str, Mapping[str, Any]]
 
 
-class TrainingState(Protocol):
+class LoadedModel(Protocol):
+    """What the files of a model are written from and read into."""
+
+    @property
+    def session(self) -> Session:
+        """Weights, rows, states of optimizers, and the place in the data, in the core."""
+        ...
+
+    @property
+    def group(self) -> ProcessGroup:
+        """The processes that the state is spread over."""
+        ...
+
+    @property
+    def table_names(self) -> list[str]:
+        """Names of the tables, in the order of the session's."""
+        ...
+
+    @property
+    def i64_keys(self) -> bool:
+        """Whether keys are int64, else uint32."""
+        ...
+
+
+class TrainingState(LoadedModel, Protocol):
     """The state of a training: what it goes on from, and who has it.
 
     Attributes
@@ -35,28 +59,8 @@ class TrainingState(Protocol):
     unusable: str
 
     @property
-    def session(self) -> Session:
-        """Weights, rows, states of optimizers, and the place in the data, in the core."""
-        ...
-
-    @property
-    def group(self) -> ProcessGroup:
-        """The processes that the state is spread over."""
-        ...
-
-    @property
     def model_name(self) -> str:
         """Name of the model; a checkpoint keeps it and compares it with nothing."""
-        ...
-
-    @property
-    def table_names(self) -> list[str]:
-        """Names of the tables, in the order of the session's."""
-        ...
-
-    @property
-    def i64_keys(self) -> bool:
-        """Whether keys are int64, else uint32."""
         ...
 
     @property

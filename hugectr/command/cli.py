@@ -189,7 +189,8 @@ def _data_inspect(args: argparse.Namespace) -> int:
             )
         label_dim, dense_dim, *slots = args.raw
         hotness = [1] * slots[0] if len(slots) == 1 else slots
-        raw = RawShape(label_dim, dense_dim, tuple(hotness), not args.int_label_dense)
+        floats = not args.int_label_dense
+        raw = RawShape(label_dim, dense_dim, tuple(hotness), floats, args.num_samples)
     report = inspect(
         args.path, i64=i64, raw=raw, slot_sizes=args.slot_sizes or (), limit=args.limit
     )
@@ -301,6 +302,12 @@ def _add_data_commands(actions: Any) -> None:
     )
     inspect.add_argument(
         "--raw", type=_numbers, metavar="LABELS,DENSE,SLOTS", help="shape of a Raw file's samples"
+    )
+    inspect.add_argument(
+        "--num-samples",
+        type=int,
+        default=0,
+        help="Raw: the size then says how many keys slots hold",
     )
     inspect.add_argument("--int-label-dense", action="store_true", help="Raw: int32 numbers")
     inspect.add_argument("--slot-sizes", type=_numbers, help="the reader's slot_size_array")

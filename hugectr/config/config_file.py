@@ -6,15 +6,24 @@ from pathlib import Path
 from typing import Any
 
 from hugectr.base.errors import rejected
+from hugectr.base.no_effect import warn_no_effect
 from hugectr.config.json_reader import JsonObject, read_json
 from hugectr.config.layers import ParsedLayers, parse_layers
 from hugectr.config.optimizer import parse_optimizer
 from hugectr.spec.enums import DeviceLayout, MetricsType
 from hugectr.spec.metrics import parse_metric
 from hugectr.spec.optimizer import LearningRateScheduler, OptParamsPy, Schedule
-from hugectr.spec.precision import MIXED_PRECISION_TYPES, SCALERS
+from hugectr.spec.precision import MIXED_PRECISION_TYPES, SMALLEST_SCALER
 from hugectr.spec.session_solver import SessionSolver
 from hugectr.spec.solver import check_vvgpu
+
+_OVERLAP = "the step schedule overlaps what can be"
+_WITHOUT_EFFECT = {
+    "enable_overlap": _OVERLAP,
+    "holistic_cuda_graph": "cuda_graph captures the dense part of a step",
+    "async_mlp_wgrad": _OVERLAP,
+    "export_predictions_prefix": "Session.evaluation takes the names of the files",
+}
 
 
 @dataclass
@@ -90,10 +99,10 @@ def parse_solver(solver: JsonObject) -> SessionSolver:
         samples = solver.integer("max_eval_samples", minimum=0)
         size = given.get("batchsize_eval", SessionSolver.batchsize_eval)
         give("max_eval_batches", "max_eval_samples", -(-samples // size))
-    if "eval_batches" in solver:
-        raise rejected(
-            solver.where("eval_batches"), solver.raw("eval_batches"), "max_eval_batches instead"
-        )
+    if "eval_batches" in solver:  # of v2
+        _only_one(solver, "max_eval_batches", "eval_batches")
+        batches = solver.integer("eval_batches", minimum=0)
+        give("max_eval_batches", "eval_batches", batches)
     if "gpu" in solver:
         give("vvgpu", "gpu", _vvgpu(solver))
     for name, key in (
@@ -118,8 +127,15 @@ def parse_solver(solver: JsonObject) -> SessionSolver:
     if "input_key_type" in solver:
         wide = solver.choice("input_key_type", ("I32", "I64")) == "I64"
         give("i64_input_key", "input_key_type", wide)
-    solver.ignore("algorithm_search", "cuda_graph", "enable_overlap", "holistic_cuda_graph")
-    solver.ignore("async_mlp_wgrad", "export_predictions_prefix")
+    for name, key in (
+        ("use_algorithm_search", "algorithm_search"),
+        ("use_cuda_graph", "cuda_graph"),
+    ):
+        if key in solver:
+            give(name, key, solver.boolean(key))
+    for key, why in _WITHOUT_EFFECT.items():
+        if key in solver and solver.raw(key):
+            warn_no_effect("solver of the config", key, why)
     solver.finish()
     return SessionSolver(**given, origin=origin)
 
@@ -127,8 +143,10 @@ def parse_solver(solver: JsonObject) -> SessionSolver:
 def _precision(solver: JsonObject, give: Any) -> None:
     if "mixed_precision" in solver:
         scaler = solver.number("mixed_precision")
-        if scaler not in SCALERS:
-            raise rejected(solver.where("mixed_precision"), scaler, "128, 256, 512 or 1024")
+        if scaler < SMALLEST_SCALER:
+            raise rejected(
+                solver.where("mixed_precision"), scaler, "128, 256, 512 or 1024, or more"
+            )
         give("use_mixed_precision", "mixed_precision", True)
         give("scaler", "mixed_precision", scaler)
     if "mixed_precision_type" in solver:

@@ -26,7 +26,6 @@ from hugectr.spec.layers import DenseLayer
 from hugectr.spec.reader import MOST_SLOTS, DataReaderParams, DataReaderSparseParam, Input
 from hugectr.spec.tensor_names import TensorNames
 
-_ALIASES = {"Multiply": Layer_t.WeightMultiply}
 _REQUIRED = {
     "num_output",
     "num_outputs",
@@ -105,7 +104,8 @@ def _reader(data: JsonObject) -> DataReaderParams | None:
     floats = data.boolean("float_label_dense", False)
     bad_data = data.choice("on_bad_data", ("error", "skip"), "error")
     bad_share = data.number("max_bad_share", 0.1, minimum=0.0)
-    data.ignore("name", "type", "async_param", "keyset", "cache_eval_data")
+    cached = data.integer("cache_eval_data", 0, minimum=0)
+    data.ignore("name", "type", "async_param", "keyset")
     if not source:
         return None
     return DataReaderParams(
@@ -120,6 +120,8 @@ def _reader(data: JsonObject) -> DataReaderParams | None:
         slot_size_array=slot_sizes,
         on_bad_data=bad_data,
         max_bad_share=bad_share,
+        cache_eval_data=cached,
+        add_slot_offsets=True,
     )
 
 
@@ -211,7 +213,7 @@ def parse_layers(root: JsonObject) -> ParsedLayers:
     first.finish()
     parsed = ParsedLayers(inputs, reader, [], [])
     embedding_types = {kind.name: kind for kind in Embedding_t}
-    dense_types = {kind.name: kind for kind in Layer_t} | _ALIASES
+    dense_types: dict[str, Layer_t] = dict(Layer_t.__members__)
     offered = [*(kind.name for kind in LAYER_PARAMETERS), *embedding_types]
     for layer in layers[1:]:
         name = layer.text("type", empty=False)

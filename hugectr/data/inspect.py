@@ -4,19 +4,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from hugectr.base.errors import DataError
 from hugectr.data.inspect_columns import RawShape, Table, is_parquet_source, read_parquet, read_raw
-from hugectr.data.norm import NormHeader, read_norm_header
-from hugectr.data.norm_records import NormRecords, find_key_bytes, read_norm_records
-from hugectr.data.regular_file import read_file_list
+from hugectr.data.norm import read_norm_header
+from hugectr.data.norm_records import find_key_bytes
+from hugectr.data.norm_table import data_files, norm_table_of
 
 
 @dataclass
@@ -87,43 +85,6 @@ class DataReport:
     def to_dict(self) -> dict[str, Any]:
         """The report as plain data, for JSON."""
         return asdict(self)
-
-
-def data_files(path: str | os.PathLike[str]) -> list[Path]:
-    """The data files a path stands for: itself, or those of a file list.
-
-    Raises
-    ------
-    ValueError
-        When the path is neither a Norm data file nor a file list.
-    """
-    path = Path(path)
-    if path.is_dir():
-        raise ValueError(f"{path} is a folder; give a Norm data file or a file list")
-    try:
-        read_norm_header(path)
-        return [path]
-    except ValueError:
-        pass
-    try:
-        return [Path(name) for name in read_file_list(path)]
-    except DataError as error:
-        raise ValueError(f"{path}: neither a Norm data file nor a file list ({error})") from None
-
-
-def _chunks(
-    files: list[Path], header: NormHeader, key_bytes: int, limit: int
-) -> Iterator[tuple[int, NormRecords | None]]:
-    """(records in the file, the parsed ones or None once the limit is reached) of each file."""
-    left = limit
-    for file in files:
-        own = read_norm_header(file)
-        shape = (own.check, own.label_dim, own.dense_dim, own.slot_num)
-        if shape != (header.check, header.label_dim, header.dense_dim, header.slot_num):
-            raise ValueError(f"{file}: {own} does not fit the first file's {header}")
-        records = read_norm_records(file, own, key_bytes, left) if left else None
-        left -= len(records.floats) if records else 0
-        yield own.records, records
 
 
 def inspect(
@@ -226,32 +187,18 @@ def inspect_norm(
         raise ValueError(f"{os.fspath(path)}: the file list is empty")
     header = read_norm_header(files[0])
     key_bytes = find_key_bytes(files[0], header, limit) if i64 is None else (8 if i64 else 4)
-    floats: list[npt.NDArray[np.float32]] = []
-    counts: list[npt.NDArray[np.int64]] = []
-    keys: list[list[npt.NDArray[np.int64]]] = [[] for _ in range(header.slot_num)]
-    rows = bad = 0
-    for in_file, records in _chunks(files, header, key_bytes, limit):
-        rows += in_file
-        if records is None:
-            continue
-        floats.append(records.floats)
-        counts.append(records.counts)
-        bad += records.bad_checksums
-        for slot, slot_keys in enumerate(records.keys):
-            keys[slot].append(slot_keys)
-    values = np.concatenate(floats)
-    names = [f"label {i}" for i in range(header.label_dim)]
-    columns = _columns(values, names + [f"dense {i}" for i in range(header.dense_dim)])
-    slots = _slots(np.concatenate(counts), [np.concatenate(part) for part in keys])
+    table, bad = norm_table_of(files, header, key_bytes, limit)
+    columns = _columns(table.values, table.labels + table.dense)
+    slots = _slots(table.counts, table.keys)
     labels, dense = columns[: header.label_dim], columns[header.label_dim :]
     return DataReport(
         path=os.fspath(path),
         format="Norm",
         check=header.check,
-        key_type="int64" if key_bytes == 8 else "uint32",
-        files=len(files),
-        rows=rows,
-        rows_read=len(values),
+        key_type=table.key_type,
+        files=table.files,
+        rows=table.rows,
+        rows_read=len(table.values),
         label_rate=[column.mean for column in labels],
         labels=labels,
         dense=dense,

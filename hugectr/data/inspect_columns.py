@@ -26,12 +26,40 @@ class RawShape:
         Keys of each slot.
     floats : bool
         Labels and dense features are float32, else int32.
+    num_samples : int
+        Samples of the file: its size then says whether slots hold one key each, or as many as
+        ``hotness`` says. 0: as many as that.
     """
 
     label_dim: int
     dense_dim: int
     hotness: tuple[int, ...]
     floats: bool = True
+    num_samples: int = 0
+
+    def words(self, hotness: tuple[int, ...]) -> int:
+        """Numbers of a sample whose slots hold so many keys."""
+        return self.label_dim + self.dense_dim + sum(hotness)
+
+    def hotness_in(self, path: str | os.PathLike[str], size: int) -> tuple[int, ...]:
+        """Keys of each slot in a file of so many bytes.
+
+        Raises
+        ------
+        ValueError
+            When neither reading makes ``num_samples`` samples.
+        """
+        one = (1,) * len(self.hotness)
+        if self.num_samples == 0 or one == self.hotness:
+            return self.hotness
+        sizes = [4 * self.words(hotness) for hotness in (one, self.hotness)]
+        for hotness, bytes_each in zip((one, self.hotness), sizes, strict=True):
+            if size == self.num_samples * bytes_each:
+                return hotness
+        raise ValueError(
+            f"{os.fspath(path)} has {size} bytes; {self.num_samples} samples are of {sizes[0]} "
+            f"bytes each with one key a slot, or of {sizes[1]} bytes with the hotness given"
+        )
 
 
 @dataclass
@@ -50,8 +78,9 @@ class Table:
 
 def read_raw(path: str | os.PathLike[str], shape: RawShape, limit: int) -> Table:
     """The first rows of a Raw file."""
-    words = shape.label_dim + shape.dense_dim + sum(shape.hotness)
     size = regular_file_size(path)
+    hotness = shape.hotness_in(path, size)
+    words = shape.words(hotness)
     if words == 0 or size % (4 * words):
         raise ValueError(
             f"{os.fspath(path)} has {size} bytes, which is not a multiple of the {4 * words} of a "
@@ -66,10 +95,10 @@ def read_raw(path: str | os.PathLike[str], shape: RawShape, limit: int) -> Table
     front = np.ascontiguousarray(data[:, :width])
     values = front.view(np.float32) if shape.floats else front.view(np.int32).astype(np.float32)
     keys, at = [], width
-    for nnz in shape.hotness:
+    for nnz in hotness:
         keys.append(data[:, at : at + nnz].reshape(-1).astype(np.int64))
         at += nnz
-    counts = np.tile(np.array(shape.hotness, np.int64), (len(data), 1))
+    counts = np.tile(np.array(hotness, np.int64), (len(data), 1))
     labels = [f"label {i}" for i in range(shape.label_dim)]
     dense = [f"dense {i}" for i in range(shape.dense_dim)]
     return Table(rows, 1, "uint32", labels, dense, values, counts, keys)

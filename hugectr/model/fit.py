@@ -297,6 +297,7 @@ class Fit:
 
     def _evaluate(self) -> tuple[dict[str, float], int, float]:
         """Evaluate and tell the callbacks: metrics, batches, seconds."""
+        self._events.evaluating(self.step)
         begin = time.perf_counter()
         batches = self.model.eval_batches()
         values = dict(self.model.get_eval_metrics())

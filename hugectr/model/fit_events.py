@@ -112,6 +112,11 @@ class Events:
         for callback in self._of_steps:
             callback.on_step(step, logs)
 
+    def evaluating(self, step: int) -> None:
+        """An evaluation begins."""
+        for callback in self._all:
+            callback.on_eval_begin(step)
+
     def evaluated(self, step: int, logs: Logs) -> None:
         """An evaluation is done."""
         for callback in self._all:

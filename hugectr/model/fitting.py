@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ParamSpec
 from weakref import ref
 
 from hugectr._core import unserialised
@@ -13,10 +15,28 @@ from hugectr.callbacks.callback import Callback
 from hugectr.callbacks.history import History
 from hugectr.model.fit import Fit
 from hugectr.model.fit_settings import CheckpointSettings, fit_settings, with_training_cache
+from hugectr.model.graph import Graph
 from hugectr.model.state import ModelState
 
 if TYPE_CHECKING:
     from hugectr.model.model import Model
+
+P = ParamSpec("P")
+
+
+def _filled_from_solver(fit: Callable[P, History]) -> Callable[P, History]:
+    """``fit`` with the arguments that the settings of v3.0 hold, where the caller gives none."""
+    signature = inspect.signature(fit)
+
+    @functools.wraps(fit)
+    def filled(*args: P.args, **kwargs: P.kwargs) -> History:
+        bound = signature.bind(*args, **kwargs)
+        fitting = bound.arguments["self"]
+        for name, value in fitting.of_solver.items():
+            bound.arguments.setdefault(name, value)
+        return fit(*bound.args, **bound.kwargs)
+
+    return filled
 
 
 class Fitting:
@@ -26,14 +46,20 @@ class Fitting:
     ----------
     model : Model
     state : ModelState
+    graph : Graph
         Of the model.
     """
 
-    def __init__(self, model: Model, state: ModelState) -> None:
+    def __init__(self, model: Model, state: ModelState, graph: Graph) -> None:
         # Not the model itself: that would be a circle, and leave its memory to the collector.
-        self._of, self._state = ref(model), state
+        self._of, self._state, self._graph = ref(model), state, graph
         #: Of all fits so far that came to their end.
         self.histories: list[History] = []
+
+    @property
+    def of_solver(self) -> Mapping[str, Any]:
+        """Arguments of ``fit`` that the solver holds."""
+        return self._graph.fit_arguments
 
     @property
     def model(self) -> Model:
@@ -43,6 +69,7 @@ class Fitting:
         return model
 
     @unserialised  # takes a turn a step
+    @_filled_from_solver
     def fit(
         self,
         num_epochs: int = 0,
@@ -100,7 +127,7 @@ class Fitting:
             With every reading of the loss a line about the data: time and queue depth of the
             stages, and who waits for whom.
         callbacks : iterable of Callback
-            Told what happens (``hugectr.callbacks``); in all processes
+            Told what happens (``hugectr.callbacks``), after those of the solver; in all processes
             of a job the same.
         verbose : int, optional
             0: warnings alone. 1: a line an evaluation and one at the end. 2: the lines of v3.
@@ -148,6 +175,8 @@ class Fitting:
             bool(self.model.training_cache.passes),
             self.model.solver.repeat_dataset,
         )
-        history = Fit(self.model, self._state, settings, callbacks).run()
+        given = (callbacks,) if isinstance(callbacks, Callback) else callbacks
+        told = (*self.model.solver.training_callbacks, *given)
+        history = Fit(self.model, self._state, settings, told).run()
         self.histories.append(history)
         return history

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from hugectr import _core, processes
@@ -15,12 +14,16 @@ from hugectr.base.errors import InvalidArgument, rejected
 from hugectr.config.graph import read_graph, write_graph
 from hugectr.config.layers import ParsedLayers
 from hugectr.model.summary import LayerSummary, format_summary
+from hugectr.processes.group import ProcessGroup
+from hugectr.processes.solo import SoloGroup
 from hugectr.spec.collection_layers import collection_parts
 from hugectr.spec.embedding import SparseEmbedding
 from hugectr.spec.embedding_collection import EmbeddingCollectionConfig
 from hugectr.spec.layers import DenseLayer, GroupDenseLayer
+from hugectr.spec.model_arguments import model_arguments
 from hugectr.spec.optimizer import OptParamsPy
 from hugectr.spec.reader import DataReaderParams, Input
+from hugectr.spec.session_solver import SessionSolver
 from hugectr.spec.solver import Solver
 from hugectr.spec.tensor_names import TensorNames
 from hugectr.spec.training_cache import EmbeddingTrainingCacheParams
@@ -42,47 +45,30 @@ class Graph:
 
     Attributes
     ----------
+    fit_arguments : mapping of str to object
+        What ``fit`` is called with where its caller says nothing.
     unusable : str
         Why nothing can be done with the model: a resume() that failed half way. Empty: it can.
     """
 
     def __init__(
         self,
-        solver: Solver,
-        reader_params: DataReaderParams,
-        opt_params: OptParamsPy,
+        solver: Solver | SessionSolver,
+        reader_params: DataReaderParams | OptParamsPy,
+        opt_params: OptParamsPy | None,
         etc_params: EmbeddingTrainingCacheParams | None,
         turn: Turn,
     ) -> None:
-        for name, value, kind, maker in (
-            ("solver", solver, Solver, "CreateSolver"),
-            ("reader_params", reader_params, DataReaderParams, "DataReaderParams"),
-            ("opt_params", opt_params, OptParamsPy, "CreateOptimizer"),
-        ):
-            if not isinstance(value, kind):
-                raise rejected(f"Model: {name}", value, f"what hugectr.{maker} returns")
+        given = model_arguments(solver, reader_params, opt_params)
         if etc_params is not None and not isinstance(etc_params, EmbeddingTrainingCacheParams):
             raise rejected("Model: etc_params", etc_params, "what hugectr.CreateETC returns")
         self.etc = etc_params or EmbeddingTrainingCacheParams()
-        if len(reader_params.sources) > 1 and not self.etc.is_used:
-            raise InvalidArgument(
-                f"Model: reader_params has {len(reader_params.sources)} sources with keysets, "
-                "which need an embedding training cache: give etc_params=hugectr.CreateETC(...)"
-            )
-        if opt_params.schedule is not None:
-            schedule = opt_params.schedule
-            solver = replace(
-                solver,
-                lr=schedule.base_lr,
-                warmup_steps=schedule.warmup_steps,
-                decay_start=schedule.decay_start,
-                decay_steps=schedule.decay_steps,
-                decay_power=schedule.decay_power,
-                end_lr=schedule.end_lr,
-            )
-        self.solver = solver
-        self.reader_params = reader_params
-        self.opt_params = opt_params
+        self.solver = given.solver
+        self.opt_params = given.optimizer
+        self.fit_arguments = given.fit
+        self._reader: DataReaderParams | None = None
+        if given.reader is not None:
+            self._read_from(given.reader)
         self.input: Input | None = None
         self.embeddings: list[SparseEmbedding] = []
         #: Names of the tables of each embedding collection.
@@ -93,6 +79,21 @@ class Graph:
         self.unusable = ""
         self._turn = turn
         self._session: _core.Session | None = None
+
+    @property
+    def reader_params(self) -> DataReaderParams:
+        """Where the data comes from."""
+        if self._reader is None:
+            raise InvalidArgument(
+                "Model: it has no reader yet; pass DataReaderParams, or add an Input with "
+                "data_reader_type and source"
+            )
+        return self._reader
+
+    @property
+    def group(self) -> ProcessGroup:
+        """The processes that the model is spread over, of which there may be one."""
+        return self.processes or SoloGroup()
 
     @property
     def compiled(self) -> _core.Session | None:
@@ -151,6 +152,10 @@ class Graph:
     def _add_input(self, part: Input) -> None:
         if self.input is not None:
             raise InvalidArgument("Model.add: the model has an Input already")
+        if part.reader_params is not None:
+            if self._reader is not None:
+                raise InvalidArgument("Model.add: the model has DataReaderParams; Input has others")
+            self._read_from(part.reader_params)
         for name in part.label_names:
             self._names.define("Input: label_name", name)
         self._names.define("Input: dense_name", part.dense_name)
@@ -168,6 +173,14 @@ class Graph:
             self.add(layer)
         self.collections.append([table.sparse_embedding_name for table in parts.embeddings])
         part.log_placement()
+
+    def _read_from(self, reader: DataReaderParams) -> None:
+        if len(reader.sources) > 1 and not self.etc.is_used:
+            raise InvalidArgument(
+                f"Model: reader_params has {len(reader.sources)} sources with keysets, "
+                "which need an embedding training cache: give etc_params=hugectr.CreateETC(...)"
+            )
+        self._reader = reader
 
     def _weighted(self, layer: DenseLayer) -> DenseLayer:
         """A loss with the weight of its label, unless it has one of its own."""
@@ -256,10 +269,18 @@ class Graph:
         print(format_summary(self.layer_summary()))
 
     def layer_summary(self) -> list[LayerSummary]:
-        """The rows of ``summary``: type, inputs, outputs, output shapes (None is the batch)."""
+        """The rows of ``summary``: type, inputs, outputs, output shapes (None is the batch).
+
+        Before ``compile`` too, once there is a layer that has a place in it.
+        """
+        rows = (
+            _core.layer_summary(self.solver.to_spec(), self.to_spec())
+            if self._session is None
+            else self.session.summary()
+        )
         return [
             (kind, bottoms, tops, [(None, *shape[1:]) for shape in shapes])
-            for kind, bottoms, tops, shapes in self.session.summary()
+            for kind, bottoms, tops, shapes in rows
         ]
 
     def graph_to_json(self, graph_config_file: str | Path) -> None:

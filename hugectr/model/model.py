@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from hugectr import _core
 from hugectr._core import Turn, serialised, unserialised
-from hugectr.base.errors import rejected
+from hugectr.base.errors import InvalidArgument, rejected
 from hugectr.base.handed_on import handed_on
 from hugectr.model.checkpoints import Checkpoints
 from hugectr.model.collection_files import CollectionFiles
@@ -32,6 +32,7 @@ from hugectr.spec.embedding import SparseEmbedding
 from hugectr.spec.layers import DenseLayer
 from hugectr.spec.optimizer import OptParamsPy
 from hugectr.spec.reader import DataReaderParams, Input
+from hugectr.spec.session_solver import SessionSolver
 from hugectr.spec.solver import Solver
 from hugectr.spec.training_cache import EmbeddingTrainingCacheParams
 from hugectr.vectors.vectors import EmbeddingVectors
@@ -55,8 +56,9 @@ class ModelDataReader:
             self._model.restart_evaluation_data(file_name)
 
     def is_eof(self) -> bool:
-        """Whether the last train() found no more data (training reader, epoch mode)."""
-        return self._train and self._model.session.reader.at_end()
+        """Whether the last train(), or eval(), found no more data (epoch mode)."""
+        reader = self._model.session.reader
+        return reader.at_end() if self._train else reader.eval_at_end()
 
 
 @serialised
@@ -68,8 +70,9 @@ class Model:
     Parameters
     ----------
     solver : Solver
-        What ``CreateSolver`` returns.
+        What ``CreateSolver`` returns; v3.0 form: what ``solver_parser_helper`` returns.
     reader_params : DataReaderParams
+        v3.0 form: left out, and the Input says where the data is.
     opt_params : OptParamsPy
         What ``CreateOptimizer`` returns; tables may have their own.
     etc_params : EmbeddingTrainingCacheParams, optional
@@ -83,9 +86,9 @@ class Model:
 
     def __init__(
         self,
-        solver: Solver,
-        reader_params: DataReaderParams,
-        opt_params: OptParamsPy,
+        solver: Solver | SessionSolver,
+        reader_params: DataReaderParams | OptParamsPy,
+        opt_params: OptParamsPy | None = None,
         etc_params: EmbeddingTrainingCacheParams | None = None,
     ) -> None:
         self._turn = Turn("model")
@@ -101,7 +104,7 @@ class Model:
         self._prediction = Prediction(self._graph, self._state)
         self._original_files = OriginalFiles(self._state)
         self._collection_files = CollectionFiles(self._state, self._graph)
-        self._fitting = Fitting(self, self._state)
+        self._fitting = Fitting(self, self._state, self._graph)
         self._reporting = Reporting(self._fitting, self._timing)
         self._vectors = EmbeddingVectors(TablesOfModel(self._state, self._graph), self._state.group)
 
@@ -208,6 +211,7 @@ class Model:
     train = handed_on("_training", Training.train)
     check_loss = handed_on("_training", Training.check_loss)
     eval = handed_on("_training", Training.eval)
+    export_predictions = handed_on("_training", Training.export_predictions)
     eval_batches = handed_on("_training", Training.eval_batches)
     evaluate = handed_on("_training", Training.evaluate)
     get_current_loss = handed_on("_training", Training.get_current_loss)
@@ -287,6 +291,20 @@ class Model:
     # --- checkpoints ------------------------------------------------------------------------------
 
     save = handed_on("_checkpoints", Checkpoints.save)
+
+    def dump_incremental_model_2kafka(self) -> None:
+        """Of old scripts: refused, for there is no Kafka here.
+
+        Raises
+        ------
+        InvalidArgument
+            Says what to use instead.
+        """
+        raise InvalidArgument(
+            "dump_incremental_model_2kafka: models are not sent to Kafka; get_incremental_model() "
+            "gives the rows that changed, and save() with checkpoint_deltas writes them"
+        )
+
     note_touched_rows = handed_on("_checkpoints", Checkpoints.note_touched_rows)
     get_incremental_model = handed_on("_checkpoints", Checkpoints.get_incremental_model)
     save_is_under_way = handed_on("_checkpoints", Checkpoints.save_is_under_way)
@@ -359,3 +377,7 @@ class Model:
     )
     embedding_dump = handed_on("_collection_files", CollectionFiles.embedding_dump)
     embedding_load = handed_on("_collection_files", CollectionFiles.embedding_load)
+
+
+class ModelPerfExt(Model):
+    """``Model`` under the name that scripts of the MLPerf benchmark use; it is the same."""

@@ -18,7 +18,7 @@ from hugectr.checkpoints.original_files import (
     statistics_file,
     table_paths,
 )
-from hugectr.checkpoints.state import TrainingState
+from hugectr.checkpoints.state import LoadedModel
 from hugectr.processes.agreement import from_root, together
 
 
@@ -28,7 +28,7 @@ class OriginalFiles:
     In a job of several processes all of them make these calls; the files are the same.
     """
 
-    def __init__(self, state: TrainingState) -> None:
+    def __init__(self, state: LoadedModel) -> None:
         self._state = state
 
     def save_params_to_files(self, prefix: str, iter: int = 0) -> None:

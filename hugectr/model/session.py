@@ -5,11 +5,12 @@ from pathlib import Path
 
 from hugectr.base.arguments import check_bool
 from hugectr.base.errors import InvalidArgument, rejected
+from hugectr.base.no_effect import warn_no_effect
 from hugectr.config.config_file import read_config
 from hugectr.model.from_config import build_model
 from hugectr.model.model import Model, ModelDataReader
 from hugectr.model.oversubscriber import ModelOversubscriber
-from hugectr.spec.session_solver import SessionSolver
+from hugectr.spec.session_solver import NO_FOLDER, SessionSolver
 
 
 class Session:
@@ -25,7 +26,7 @@ class Session:
     use_model_oversubscriber : bool
         Tables have no bound, and there is a ``get_model_oversubscriber()``.
     temp_embedding_dir : str
-        Where v3 keeps rows that are not on the GPUs; not used.
+        Accepted and without effect: rows stay in memory.
 
     Raises
     ------
@@ -48,6 +49,8 @@ class Session:
             check_bool("Session: use_model_oversubscriber", use_model_oversubscriber)
             or solver_config.use_model_oversubscriber
         )
+        if temp_embedding_dir:
+            warn_no_effect("Session", "temp_embedding_dir", NO_FOLDER)
         self._config = read_config(config_file, solver_config)
         self._model = build_model(self._config, self._oversubscribes)
 
@@ -60,13 +63,13 @@ class Session:
         """Start the reader threads."""
         self._model.start_data_reading()
 
-    def train(self) -> bool:
+    def train(self, is_first_batch: bool = True) -> bool:
         """Train one batch; False at the end of the data (epoch mode)."""
-        return self._model.train()
+        return self._model.train(is_first_batch)
 
-    def eval(self) -> bool:
+    def eval(self, eval_batch: int = -1, *, is_first_batch: bool = True) -> bool:
         """Evaluate one batch; False at the end of the data."""
-        return self._model.eval()
+        return self._model.eval(eval_batch, is_first_batch=is_first_batch)
 
     def get_eval_metrics(self) -> list[tuple[str, float]]:
         """Metrics over all eval() calls since this was last called."""
@@ -75,13 +78,31 @@ class Session:
     def evaluation(
         self, export_predictions_out_file: str = "", export_labels_out_file: str = ""
     ) -> list[tuple[str, float]]:
-        """Evaluate ``max_eval_batches`` batches, or all there are, and return the metrics."""
-        if export_predictions_out_file or export_labels_out_file:
-            raise InvalidArgument(
-                "Session.evaluation: predictions are not exported by this version; use eval() and "
-                "model.check_out_tensor(name, Tensor_t.Evaluate)"
-            )
-        return list(self._model.evaluate().items())
+        """Evaluate ``max_eval_batches`` batches, or all there are, and return the metrics.
+
+        Parameters
+        ----------
+        export_predictions_out_file, export_labels_out_file : path
+            Text files to write all predictions and labels to, a number a line; empty: neither is
+            written.
+        """
+        predictions, labels = export_predictions_out_file, export_labels_out_file
+        if not predictions and not labels:
+            return list(self._model.evaluate().items())
+        for file, other in ((predictions, "labels"), (labels, "predictions")):
+            if not file:
+                raise rejected("Session.evaluation: export files", file, f"a path, as for {other}")
+        model = self._model
+        if model.processes is None or model.processes.rank == 0:
+            for file in (predictions, labels):
+                Path(file).unlink(missing_ok=True)
+        if not model.solver.repeat_dataset:
+            model.restart_evaluation_data()
+        for _ in range(model.solver.max_eval_batches):
+            if not model.eval():
+                break
+            model.export_predictions(predictions, labels)
+        return model.get_eval_metrics()
 
     def get_current_loss(self) -> float:
         """Loss of the last trained batch."""
@@ -117,6 +138,19 @@ class Session:
 
     def copy_weights_for_evaluation(self) -> None:
         """Nothing to copy: evaluation reads the weights that training writes."""
+
+    def get_model_oversubscriber(self) -> None:
+        """Of old scripts: refused, for tables grow in memory.
+
+        Raises
+        ------
+        InvalidArgument
+            Says what to do instead.
+        """
+        raise InvalidArgument(
+            "Session.get_model_oversubscriber: there is none; tables grow in memory with the keys "
+            "of the data, so leave its store() and update() out"
+        )
 
     def get_data_reader_train(self) -> ModelDataReader:
         """The training reader."""

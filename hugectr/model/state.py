@@ -16,7 +16,6 @@ from hugectr.model.freezing import Freezing
 from hugectr.model.graph import Graph
 from hugectr.processes.agreement import from_root
 from hugectr.processes.group import ProcessGroup
-from hugectr.processes.solo import SoloGroup
 
 if TYPE_CHECKING:
     from hugectr.data.schema.schema import Schema
@@ -55,7 +54,7 @@ class ModelState:
     @property
     def group(self) -> ProcessGroup:
         """The processes that the model is spread over."""
-        return self._graph.processes or SoloGroup()
+        return self._graph.group
 
     @property
     def model_name(self) -> str:

@@ -4,13 +4,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from hugectr import _core
 from hugectr.base import log
-from hugectr.base.arguments import check_float, check_str
+from hugectr.base.arguments import check_bool, check_float, check_int, check_str
 from hugectr.base.errors import rejected
+from hugectr.base.no_effect import warn_no_effect
+from hugectr.model.exported import LastEvaluationBatch, append_values
 from hugectr.model.graph import Graph
 from hugectr.spec.reader import one_source
+
+_EVERY_BATCH = "the first batch is like every other: the next is looked up while one trains"
 
 
 class ModelLearningRateScheduler:
@@ -36,8 +41,13 @@ class Training:
         """Start the reader threads; train() and eval() do so themselves when needed."""
         self._graph.session.reader.start()
 
-    def train(self) -> bool:
+    def train(self, is_first_batch: bool = True) -> bool:
         """Train one batch; False at the end of the data (epoch mode), then nothing has trained.
+
+        Parameters
+        ----------
+        is_first_batch : bool
+            Accepted for old loops: the first batch is like every other.
 
         Raises
         ------
@@ -47,6 +57,8 @@ class Training:
             (float16) single steps without a finite loss are skipped, and eight in a row count.
             Weights are not rolled back: ``resume`` a checkpoint, or give up.
         """
+        if not check_bool("train: is_first_batch", is_first_batch):
+            warn_no_effect("train", "is_first_batch=False", _EVERY_BATCH)
         return self._graph.session.train()
 
     def check_loss(self) -> None:
@@ -57,12 +69,35 @@ class Training:
         """
         self._graph.session.check_loss()
 
-    def eval(self) -> bool:
-        """Evaluate one batch; False at the end of the data, where it then starts over."""
+    def eval(self, eval_batch: int = -1, *, is_first_batch: bool = True) -> bool:
+        """Evaluate one batch; False at the end of the data, where it then starts over.
+
+        Parameters
+        ----------
+        eval_batch : int
+            Accepted for old loops: the batch is the next one of the data.
+        is_first_batch : bool
+            Accepted, as of ``train``.
+        """
+        if not isinstance(eval_batch, bool) and check_int("eval: eval_batch", eval_batch, -1) != -1:
+            why = "evaluation batches come in the order of the data"
+            warn_no_effect("eval", "eval_batch", why)
+        if not check_bool("eval: is_first_batch", is_first_batch):
+            warn_no_effect("eval", "is_first_batch=False", _EVERY_BATCH)
         if self._graph.session.eval():
             return True
         self._graph.session.reader.set_eval_source("")
         return False
+
+    def export_predictions(self, prediction_file: str | Path, label_file: str | Path) -> None:
+        """Append predictions and labels of the last evaluation batch to text files.
+
+        A number a line; probabilities where the loss is of logits. In a job of several processes
+        all of them make this call, and process 0 writes.
+        """
+        batch = LastEvaluationBatch(self._graph, self._graph.group)
+        append_values(self._graph.group, prediction_file, batch.predictions())
+        append_values(self._graph.group, label_file, batch.labels())
 
     def eval_batches(self) -> int:
         """One evaluation: ``max_eval_batches`` batches, or all there are. Returns how many."""

@@ -47,14 +47,14 @@ class Parts:
     dense_layers: list[DenseLayer]
     opt_params: OptParamsPy
 
-    def session(self, layers: Sequence[LayerSpec]) -> _core.Session:
+    def session(self, layers: Sequence[LayerSpec], device: int = 0) -> _core.Session:
         """The model in the core, with a device of this process alone and no weights yet."""
         embeddings = [embedding.to_spec() for embedding in self.embeddings]
         for spec in embeddings:
             # They are a budget of rows too, which was that of the training.
             spec["slot_size_array"] = []
         return _core.Session(
-            self.solver.to_spec() | {"vvgpu": [[0]], "metrics": []},
+            self.solver.to_spec() | {"vvgpu": [[device]], "metrics": []},
             None,
             {
                 "input": self.input.to_spec(),

@@ -273,6 +273,15 @@ class GroupLayer_t(_NamedEnum):
     GroupFusedInnerProduct = 0
 
 
+class FileSystemType_t(_NamedEnum):
+    """Where the files of a data set are."""
+
+    Local = 0
+    HDFS = 1
+    S3 = 2
+    GCS = 3
+
+
 class TrainPSType_t(_NamedEnum):
     """Host side of the embedding training cache."""
 
@@ -309,6 +318,7 @@ class Layer_t(_NamedEnum):
     Sigmoid = 23
     Slice = 24
     WeightMultiply = 25
+    Multiply = 25  # its name in v2.3
     FmOrder2 = 26
     Add = 27
     ReduceSum = 28

@@ -6,8 +6,8 @@ from hugectr.base.errors import rejected
 
 #: Element types of mixed precision.
 MIXED_PRECISION_TYPES = ("float16", "bfloat16")
-#: Static loss scales of float16.
-SCALERS = (128.0, 256.0, 512.0, 1024.0)
+#: Smallest static loss scale of float16; v3 had 128, 256, 512 and 1024, v4 larger ones too.
+SMALLEST_SCALER = 128.0
 
 
 def check_precision(
@@ -15,7 +15,7 @@ def check_precision(
 ) -> None:
     """Settings that fit together.
 
-    Mixed precision and tf32 exclude each other. float16 takes one of four scalers, or scales
+    Mixed precision and tf32 exclude each other. float16 takes a scaler of at least 128, or scales
     dynamically; bfloat16 has the range of float32 and needs neither.
     """
     check_choice(where + "mixed_precision_type", kind, MIXED_PRECISION_TYPES)
@@ -29,10 +29,10 @@ def check_precision(
         raise rejected(
             where + "dynamic_loss_scaling", dynamic, "False with bfloat16, which needs no scaling"
         )
-    if mixed and kind == "float16" and not dynamic and scaler not in SCALERS:
+    if mixed and kind == "float16" and not dynamic and scaler < SMALLEST_SCALER:
         raise rejected(
             f"{where}scaler",
             scaler,
-            "128, 256, 512 or 1024 with mixed precision in float16 (dynamic_loss_scaling=True "
-            "finds one; bfloat16 needs none)",
+            "128, 256, 512 or 1024, or more, with mixed precision in float16 "
+            "(dynamic_loss_scaling=True finds one; bfloat16 needs none)",
         )

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from hugectr.base.arguments import (
@@ -18,13 +18,21 @@ from hugectr.base.arguments import (
 )
 from hugectr.base.errors import InvalidArgument, rejected
 from hugectr.base.keywords import named_keywords
+from hugectr.base.no_effect import warn_given
 from hugectr.data.arrays import MemoryDataset
-from hugectr.data.columns import Columns, Shuffle, check_shuffle
+from hugectr.data.columns import Columns, Shuffle
 from hugectr.data.table_dataset import TableDataset
 from hugectr.spec.enums import Check_t, DataReaderSparse_t, DataReaderType_t
 from hugectr.spec.labels import checked_labels
-from hugectr.spec.memory_input import memory_data
-from hugectr.spec.reader_formats import AsyncParam, format_spec
+from hugectr.spec.memory_data import memory_data
+from hugectr.spec.reader_formats import (
+    READER_WITHOUT_EFFECT,
+    AsyncParam,
+    DataSourceParams,
+    check_data_source,
+    format_spec,
+    reader_shuffle,
+)
 from hugectr.spec.sources import sources_with_keysets
 
 if TYPE_CHECKING:
@@ -72,16 +80,20 @@ class DataReaderParams:
     check_type : Check_t
         Whether the files carry checksums.
     num_samples, eval_num_samples : int
-        Raw, RawAsync: samples that the files must hold; 0: as many as they do.
+        Raw, RawAsync: samples that the files must hold; 0: as many as they do. Where
+        ``nnz_per_slot`` allows several keys, the size of that many samples decides whether slots
+        hold one key or all ``nnz_per_slot``; without ``num_samples`` they hold one.
     float_label_dense : bool
         Raw, RawAsync: labels and dense features are float32, else int32 (dense become log(x + 1)).
     slot_size_array : list of int
-        Raw, RawAsync, Parquet: what is added to the keys of a slot is the sum of the sizes of the
-        slots before it; empty: nothing.
+        RawAsync, Parquet: what is added to the keys of a slot is the sum of the sizes of the
+        slots before it; empty: nothing. Raw: as ``add_slot_offsets`` says.
     async_param : AsyncParam
         Of RawAsync.
-    cache_eval_data : int
-        Accepted and not used.
+    cache_eval_data, read_file_sequentially
+        Accepted and without effect.
+    data_source_params : DataSourceParams, optional
+        Where the files are.
     num_workers : int
         Threads that parse. Any number works with any number of files, and gives the same order.
     resident_batches : int
@@ -102,6 +114,9 @@ class DataReaderParams:
     read_ahead_mb : int
         Parquet, RawAsync: decoded data held in memory, in MB. Beyond it nothing is decoded ahead;
         what the next batch needs always is, so that a row group larger than this is still read.
+    add_slot_offsets : bool, optional
+        Raw, RawAsync: whether the sums of ``slot_size_array`` are added to the keys. None: not for
+        Raw, as in v3.3, but for RawAsync, and for Raw in a JSON config.
     replicated : bool
         In a job of several processes: every process decodes all data, and none sends samples to
         another. Otherwise each block of the data is decoded by one of them.
@@ -126,6 +141,9 @@ class DataReaderParams:
     resident_batches: int = 0
     read_ahead_mb: int = 512
     replicated: bool = False
+    add_slot_offsets: bool | None = None
+    read_file_sequentially: bool = False
+    data_source_params: DataSourceParams | None = None
     sources: tuple[str, ...] = field(init=False, default=())
     keysets: tuple[str, ...] = field(init=False, default=())
 
@@ -165,13 +183,13 @@ class DataReaderParams:
         checked("max_bad_share", share)
         if self.columns is not None and not isinstance(self.columns, Columns):
             raise rejected(where + "columns", self.columns, "a hugectr.data.Columns")
-        shuffle = check_shuffle(where + "shuffle", self.shuffle)
-        if self.data_reader_type is DataReaderType_t.RawAsync and self.async_param.shuffle:
-            shuffle = shuffle or Shuffle()
-        if shuffle and isinstance(source, str) and self.data_reader_type is DataReaderType_t.Norm:
-            allowed = "False for Norm files, which are read in order; use Raw or Parquet"
-            raise rejected(where + "shuffle", self.shuffle, allowed)
-        checked("shuffle", shuffle)
+        checked("shuffle", reader_shuffle(where + "shuffle", self))
+        if self.add_slot_offsets is not None:
+            check_bool(where + "add_slot_offsets", self.add_slot_offsets)
+        check_bool(where + "read_file_sequentially", self.read_file_sequentially)
+        check_data_source(where + "data_source_params", self.data_source_params)
+        defaults = {item.name: item.default for item in fields(self)}
+        warn_given("DataReaderParams", vars(self), defaults, READER_WITHOUT_EFFECT)
 
     @property
     def has_eval_source(self) -> bool:
@@ -290,6 +308,19 @@ class DataReaderSparseParam:
         )
 
 
+def _reader_of_input(
+    kind: DataReaderType_t | None, reader: dict[str, Any]
+) -> DataReaderParams | None:
+    """The reader that an Input of v3.0 describes; None for later ones."""
+    if kind is not None:
+        return DataReaderParams(kind, **{"add_slot_offsets": True, **reader})
+    for name, value in reader.items():
+        if name in DataReaderParams.__dataclass_fields__:
+            raise rejected("Input: " + name, value, "only with data_reader_type")
+        raise TypeError(f"Input: there is no argument {name!r}; see help(hugectr.Input)")
+    return None
+
+
 class Input:
     """What a sample holds: the first thing added to a model.
 
@@ -315,6 +346,12 @@ class Input:
     group_name : str
         The label of one column whose values are the groups, such as users, that
         ``MetricsType.GAUC`` ranks within: whole numbers up to 16,777,216 are told apart.
+    data_reader_type : DataReaderType_t, optional
+        v3.0 form: the input says where its samples come from too, and the model takes no
+        ``DataReaderParams``.
+    **reader
+        v3.0 form: the other arguments of ``DataReaderParams``, such as ``source``.
+        ``slot_size_array`` adds slot offsets, as it did then.
 
     Attributes
     ----------
@@ -337,8 +374,11 @@ class Input:
         label_names: Sequence[str] | None = None,
         label_weights: Sequence[float] | None = None,
         group_name: str = "",
+        data_reader_type: DataReaderType_t | None = None,
+        **reader: Any,
     ) -> None:
         where = "Input: "
+        self.reader_params = _reader_of_input(data_reader_type, reader)
         labels = checked_labels(
             where,
             label_dim if label_dims is None else label_dims,

@@ -4,18 +4,32 @@
 from __future__ import annotations
 
 import glob
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
+from hugectr.base.arguments import check_enum, check_int, check_str
 from hugectr.base.errors import DataError, InvalidArgument, rejected
+from hugectr.base.no_effect import warn_given
 from hugectr.data.arrays import MemoryDataset
-from hugectr.data.columns import prefix_sums
+from hugectr.data.columns import Shuffle, check_shuffle, prefix_sums
+from hugectr.data.raw_labels import has_float_label
 from hugectr.data.table_dataset import IN_MEMORY, TableBlocks, TableDataset
-from hugectr.spec.enums import Alignment_t, DataReaderType_t
+from hugectr.spec.enums import Alignment_t, DataReaderType_t, FileSystemType_t
 
 if TYPE_CHECKING:
     from hugectr._core import RawReading, ReaderSpec
     from hugectr.spec.reader import DataReaderParams, Input
+
+
+_READS_AHEAD = "blocks of io_block_size bytes are read ahead by num_threads threads"
+#: Settings of AsyncParam that mean nothing here, and why.
+_ASYNC_WITHOUT_EFFECT = {
+    "num_batches_per_thread": _READS_AHEAD,
+    "io_depth": _READS_AHEAD,
+    "io_alignment": "the file system's own alignment is used",
+    "aligned_type": "dense features need no padding",
+    "max_num_requests_per_thread": _READS_AHEAD,
+}
 
 
 @dataclass(frozen=True)
@@ -32,8 +46,14 @@ class AsyncParam:
         Whether blocks change places (``DataReaderParams.shuffle`` says more).
     keep_resident_mb : int
         Data no larger than this stay in memory after their first reading; 0: never.
-    num_batches_per_thread, io_depth, io_alignment, aligned_type
-        Of the original's reader; accepted and not used.
+    multi_hot_reader : bool
+        RawAsync: every slot of a sample holds all of its nnz_per_slot keys, whatever the size of
+        the files.
+    is_dense_float : bool
+        With ``multi_hot_reader``: dense features are float32, else int32 (log(x + 1)). Whether
+        labels are, the first samples of the file show.
+    num_batches_per_thread, io_depth, io_alignment, aligned_type, max_num_requests_per_thread
+        Of the original's reader; accepted and without effect.
     """
 
     num_threads: int = 16
@@ -44,6 +64,69 @@ class AsyncParam:
     shuffle: bool = False
     aligned_type: Alignment_t = Alignment_t.Non
     keep_resident_mb: int = 0
+    multi_hot_reader: bool = False
+    is_dense_float: bool = True
+    max_num_requests_per_thread: int = 0
+
+    def __post_init__(self) -> None:
+        defaults = {item.name: item.default for item in fields(self)}
+        warn_given("AsyncParam", vars(self), defaults, _ASYNC_WITHOUT_EFFECT)
+
+
+@dataclass(frozen=True)
+class DataSourceParams:
+    """Where the files of a data set are.
+
+    Parameters
+    ----------
+    source : FileSystemType_t
+        ``Local``. Parquet data elsewhere is read by its URL (``s3://``, ``gs://``, ``hdfs://``) as
+        the reader's ``source``, without this.
+    server : str
+        Accepted; of no meaning for local files.
+    port : int
+        Likewise.
+    """
+
+    source: FileSystemType_t = FileSystemType_t.Local
+    server: str = "localhost"
+    port: int = 9000
+
+    def __post_init__(self) -> None:
+        where = "DataSourceParams: "
+        if check_enum(where + "source", self.source, FileSystemType_t).name != "Local":
+            raise rejected(
+                where + "source",
+                self.source,
+                "FileSystemType_t.Local; give Parquet data elsewhere as a URL, "
+                'DataReaderParams(source="s3://bucket/folder")',
+            )
+        check_str(where + "server", self.server)
+        check_int(where + "port", self.port, 0)
+
+
+READER_WITHOUT_EFFECT = {
+    "cache_eval_data": "evaluation batches are read ahead; AsyncParam(keep_resident_mb=...) keeps "
+    "Raw data in memory",
+    "read_file_sequentially": "files are always read in one order, whatever num_workers is",
+}
+
+
+def check_data_source(name: str, value: object) -> None:
+    """A DataSourceParams, or nothing."""
+    if value is not None and not isinstance(value, DataSourceParams):
+        raise rejected(name, value, "a hugectr.DataSourceParams")
+
+
+def reader_shuffle(name: str, params: DataReaderParams) -> Shuffle | None:
+    """How training samples change places: what was given, checked, or what AsyncParam says."""
+    shuffle, kind = check_shuffle(name, params.shuffle), params.data_reader_type
+    if kind is DataReaderType_t.RawAsync and params.async_param.shuffle:
+        shuffle = shuffle or Shuffle()
+    if shuffle and isinstance(params.source, str) and kind is DataReaderType_t.Norm:
+        allowed = "False for Norm files, which are read in order; use Raw or Parquet"
+        raise rejected(name, params.shuffle, allowed)
+    return shuffle
 
 
 def format_spec(params: DataReaderParams, inputs: Input) -> ReaderSpec:
@@ -56,7 +139,7 @@ def format_spec(params: DataReaderParams, inputs: Input) -> ReaderSpec:
     if params.data_reader_type is DataReaderType_t.Parquet:
         return _parquet_spec(params, inputs)
     if params.data_reader_type in (DataReaderType_t.Raw, DataReaderType_t.RawAsync):
-        return _raw_spec(params)
+        return _raw_spec(params, inputs)
     return {"format": "Norm"}
 
 
@@ -107,24 +190,38 @@ def _raw_paths(source: str) -> str:
     return source
 
 
-def _raw_spec(params: DataReaderParams) -> ReaderSpec:
+def _has_float_label(paths: str, inputs: Input) -> bool:
+    keys = sum(param.max_feature_num for param in inputs.sparse)
+    words = inputs.label_dim + inputs.dense_dim + keys
+    return paths != "" and has_float_label(paths.split("\n")[0], inputs.label_dim, words)
+
+
+def _raw_spec(params: DataReaderParams, inputs: Input) -> ReaderSpec:
     direct = params.data_reader_type is DataReaderType_t.RawAsync
+    multi_hot = direct and params.async_param.multi_hot_reader
+    adds_offsets = direct if params.add_slot_offsets is None else params.add_slot_offsets
     spec: ReaderSpec = {"format": "Raw"}
     for prefix, samples in (("", params.num_samples), ("eval_", params.eval_num_samples)):
+        source = getattr(params, prefix + "source")
+        paths = _raw_paths(source) if isinstance(source, str) and source else ""
         raw: RawReading = {
             "num_samples": samples,
-            "float_label_dense": params.float_label_dense,
-            "slot_offsets": prefix_sums(params.slot_size_array),
+            "float_label": params.float_label_dense,
+            "float_dense": params.float_label_dense,
+            "slot_offsets": prefix_sums(params.slot_size_array) if adds_offsets else [],
             "direct": direct,
             "on_bad_data": params.on_bad_data,
         }
+        if multi_hot:
+            raw["keys"] = "All"
+            raw["float_dense"] = params.float_label_dense or params.async_param.is_dense_float
+            raw["float_label"] = params.float_label_dense or _has_float_label(paths, inputs)
         if direct:
             raw["block_bytes"] = max(params.async_param.io_block_size, 1)
             raw["keep_bytes"] = params.async_param.keep_resident_mb << 20
         spec[prefix + "raw"] = raw  # type: ignore[literal-required]
-        source = getattr(params, prefix + "source")
-        if isinstance(source, str) and source:
-            spec[prefix + "source"] = _raw_paths(source)  # type: ignore[literal-required]
+        if paths:
+            spec[prefix + "source"] = paths  # type: ignore[literal-required]
     if direct:
         spec["decode_threads"] = params.async_param.num_threads
     return spec

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, ParamSpec
 
 from hugectr.base.arguments import check_bool, check_choice, check_float, check_int, check_names
+from hugectr.base.no_effect import warn_no_effect
 from hugectr.spec.enums import DeviceLayout, MetricsType
 from hugectr.spec.optimizer import Schedule
 from hugectr.spec.precision import check_precision
@@ -15,6 +16,7 @@ from hugectr.spec.solver import DEVICES, Solver, check_batchsize, check_vvgpu
 
 P = ParamSpec("P")
 WHERE = "solver_parser_helper: "
+NO_FOLDER = "tables are held in memory, nothing of them is laid aside in files"
 
 
 @dataclass(frozen=True)
@@ -165,7 +167,8 @@ def solver_parser_helper(
     Parameters
     ----------
     seed, max_eval_batches, batchsize_eval, batchsize, vvgpu, use_mixed_precision, \
-enable_tf32_compute, scaler, i64_input_key, repeat_dataset, device, drop_incomplete_batch, \
+enable_tf32_compute, scaler, i64_input_key, use_algorithm_search, use_cuda_graph, \
+repeat_dataset, device, drop_incomplete_batch, \
 mixed_precision_type, dynamic_loss_scaling
         As in ``CreateSolver``. Arguments given here win over the config's ``solver`` object.
     model_file, dense_opt_states_file : str
@@ -175,7 +178,7 @@ mixed_precision_type, dynamic_loss_scaling
     max_iter, num_epochs, display, snapshot, eval_interval
         Of ``hugectr train``. With ``repeat_dataset``, ``max_iter`` 0 is 10000; without,
         ``num_epochs`` 0 is 1.
-    use_algorithm_search, use_cuda_graph, temp_embedding_dir
+    temp_embedding_dir
         Accepted and without effect.
     use_model_oversubscriber : bool
         Tables have no bound, and the session has a ``get_model_oversubscriber()``.
@@ -186,6 +189,8 @@ mixed_precision_type, dynamic_loss_scaling
         A ValueError that names the argument, what was found and what is allowed.
     """
     oversubscriber = check_bool(WHERE + "use_model_oversubscriber", use_model_oversubscriber)
+    if temp_embedding_dir not in ("", "./"):
+        warn_no_effect("solver_parser_helper", "temp_embedding_dir", NO_FOLDER)
     mixed = check_bool(WHERE + "use_mixed_precision", use_mixed_precision)
     tf32 = check_bool(WHERE + "enable_tf32_compute", enable_tf32_compute)
     scale = check_float(WHERE + "scaler", scaler, 0.0, exclusive=True)

@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 from hugectr import _core, processes
-from hugectr.base import log
 from hugectr.base.arguments import (
     check_bool,
     check_choice,
@@ -20,24 +19,37 @@ from hugectr.base.arguments import (
 from hugectr.base.errors import rejected
 from hugectr.base.html_table import html_table
 from hugectr.base.keywords import named_keywords
+from hugectr.base.no_effect import warn_given
 from hugectr.spec.enums import AllReduceAlgo, DeviceLayout, LrPolicy_t, MetricsType
 from hugectr.spec.metrics import check_metrics_spec, metric_names
 from hugectr.spec.precision import check_precision
 
 DEVICES = ("auto", "cpu", "cuda")
-# Tuning switches of the original: fusion, overlap and capture are the schedule's own business here.
-_UNUSED_SWITCHES = (
-    "async_mlp_wgrad",
-    "gen_loss_summary",
-    "overlap_lr",
-    "overlap_init_wgrad",
-    "overlap_ar_a2a",
-    "use_holistic_cuda_graph",
-    "use_overlapped_pipeline",
-    "grouped_all_reduce",
-    "is_dlrm",
-)
-_UNUSED = (*_UNUSED_SWITCHES, "all_reduce_algo", "num_iterations_statistics", "kafka_brockers")
+_OVERLAP = "the step schedule overlaps what can be"
+# Tuning of the original: fusion, overlap and capture are the schedule's own business here.
+_SWITCHES_WITHOUT_EFFECT = {
+    "async_mlp_wgrad": _OVERLAP,
+    "gen_loss_summary": "the loss is read when somebody asks for it",
+    "overlap_lr": "the learning rate takes no time of a step",
+    "overlap_init_wgrad": _OVERLAP,
+    "overlap_ar_a2a": _OVERLAP,
+    "use_holistic_cuda_graph": "use_cuda_graph captures the dense part of a step",
+    "use_overlapped_pipeline": _OVERLAP,
+    "grouped_all_reduce": "gradients are summed in buckets, each as soon as it is there",
+    "is_dlrm": "there is one kind of model",
+    "train_intra_iteration_overlap": _OVERLAP,
+    "train_inter_iteration_overlap": "the next batch is always looked up while one trains",
+    "eval_intra_iteration_overlap": _OVERLAP,
+    "eval_inter_iteration_overlap": "the reader reads evaluation batches ahead",
+    "use_embedding_collection": "a model may hold tables of both kinds",
+    "perf_logging": "Model.profile and fit(show_pipeline=True) say where the time goes",
+}
+_WITHOUT_EFFECT = {
+    **_SWITCHES_WITHOUT_EFFECT,
+    "all_reduce_algo": "NCCL chooses the algorithm",
+    "num_iterations_statistics": "no statistics of categories are needed",
+    "kafka_brockers": "models are not sent to Kafka: use Model.save, or get_incremental_model",
+}
 
 
 def check_vvgpu(name: str, value: Any) -> list[list[int]]:
@@ -62,6 +74,17 @@ def check_batchsize(name: str, value: Any, devices: int) -> int:
     if size % devices != 0:
         raise rejected(name, size, f"a multiple of {devices}, the number of devices in vvgpu")
     return size
+
+
+def _check_callbacks(name: str, value: Any) -> tuple[Any, ...]:
+    """A list of objects that are told of a training: callbacks, of which settings know no more."""
+    if isinstance(value, str | type) or not hasattr(value, "__iter__"):
+        raise rejected(name, value, "a list of hugectr.TrainingCallback objects")
+    found = tuple(value)
+    for i, callback in enumerate(found):
+        if isinstance(callback, type) or not hasattr(callback, "on_eval"):
+            raise rejected(f"{name}[{i}]", callback, "an object of hugectr.TrainingCallback")
+    return found
 
 
 @named_keywords("CreateSolver")
@@ -94,8 +117,8 @@ class Solver:
         gradients, optimizer states and all files stay float32. On the CPU this is correct but
         slower than float32: it is for trying things out.
     scaler : float
-        Loss scale of float16: 128, 256, 512 or 1024. bfloat16 and dynamic_loss_scaling do not
-        read it.
+        Loss scale of float16: 128, 256, 512 or 1024, or more. bfloat16 and
+        dynamic_loss_scaling do not read it.
     enable_tf32_compute : bool
         Excludes use_mixed_precision; has no effect on the CPU.
     metrics_spec : dict of MetricsType to float
@@ -109,9 +132,11 @@ class Solver:
         Let matrix products on a GPU choose, at their first call, the fastest of the algorithms that
         give the same bits.
     async_mlp_wgrad, gen_loss_summary, overlap_lr, overlap_init_wgrad, \
- overlap_ar_a2a, use_holistic_cuda_graph, use_overlapped_pipeline, \
-all_reduce_algo, grouped_all_reduce, num_iterations_statistics, is_dlrm, kafka_brockers
-        Accepted for old scripts and without effect: the step schedule decides these things.
+overlap_ar_a2a, use_holistic_cuda_graph, use_overlapped_pipeline, \
+all_reduce_algo, grouped_all_reduce, num_iterations_statistics, is_dlrm, kafka_brockers, \
+train_intra_iteration_overlap, train_inter_iteration_overlap, eval_intra_iteration_overlap, \
+eval_inter_iteration_overlap, use_embedding_collection, perf_logging
+        Accepted for old scripts and without effect, with one warning that says why.
     device_layout : DeviceLayout
         Order of global device ids over processes.
     device : {"auto", "cpu", "cuda"}
@@ -124,6 +149,8 @@ all_reduce_algo, grouped_all_reduce, num_iterations_statistics, is_dlrm, kafka_b
     dynamic_loss_scaling : bool
         float16: the scale is halved when a gradient overflows and doubled after 2000 steps
         without; the step that overflowed is skipped and counted.
+    training_callbacks : list of TrainingCallback or Callback
+        Told what happens in every ``fit``.
 
     Raises
     ------
@@ -171,6 +198,13 @@ all_reduce_algo, grouped_all_reduce, num_iterations_statistics, is_dlrm, kafka_b
     drop_incomplete_batch: bool = False
     mixed_precision_type: str = "float16"
     dynamic_loss_scaling: bool = False
+    train_intra_iteration_overlap: bool = False
+    train_inter_iteration_overlap: bool = False
+    eval_intra_iteration_overlap: bool = False
+    eval_inter_iteration_overlap: bool = False
+    use_embedding_collection: bool = False
+    perf_logging: bool = False
+    training_callbacks: Sequence[Any] = ()
 
     def __post_init__(self) -> None:
         def checked(name: str, value: object) -> None:
@@ -203,7 +237,7 @@ all_reduce_algo, grouped_all_reduce, num_iterations_statistics, is_dlrm, kafka_b
             "dynamic_loss_scaling",
             "use_cuda_graph",
             "use_algorithm_search",
-            *_UNUSED_SWITCHES,
+            *_SWITCHES_WITHOUT_EFFECT,
         ):
             checked(name, check_bool(where + name, getattr(self, name)))
         checked("scaler", check_float(where + "scaler", self.scaler, 0.0, exclusive=True))
@@ -220,13 +254,12 @@ all_reduce_algo, grouped_all_reduce, num_iterations_statistics, is_dlrm, kafka_b
         check_enum(where + "all_reduce_algo", self.all_reduce_algo, AllReduceAlgo)
         check_int(where + "num_iterations_statistics", self.num_iterations_statistics, 1)
         check_str(where + "kafka_brockers", self.kafka_brockers)
-        self._log_unused()
-
-    def _log_unused(self) -> None:
+        checked(
+            "training_callbacks",
+            _check_callbacks(where + "training_callbacks", self.training_callbacks),
+        )
         defaults = {item.name: item.default for item in fields(self)}
-        given = [f"{n}={getattr(self, n)}" for n in _UNUSED if getattr(self, n) != defaults[n]]
-        if given:
-            log.debug(f"CreateSolver: accepted and without effect: {', '.join(given)}")
+        warn_given("CreateSolver", vars(self), defaults, _WITHOUT_EFFECT)
 
     @property
     def num_devices(self) -> int:
@@ -260,7 +293,7 @@ all_reduce_algo, grouped_all_reduce, num_iterations_statistics, is_dlrm, kafka_b
         rows = [
             [item.name, getattr(self, item.name), getattr(default, item.name)]
             for item in fields(self)
-            if item.name not in _UNUSED
+            if item.name not in _WITHOUT_EFFECT
         ]
         rows.sort(key=lambda row: row[1] == row[2])  # what was chosen first
         return html_table("Solver", ["setting", "value", "default"], rows)

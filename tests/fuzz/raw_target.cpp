@@ -9,7 +9,8 @@ std::uint64_t fuzz_raw(std::string_view input) {
   FuzzCase made;
   if (!parse_case(input, &made)) return 0;
   RawReading raw;
-  raw.float_label_dense = made.floats;
+  raw.numbers = {.float_label = made.floats, .float_dense = made.floats};
+  raw.keys = RawKeys::All;
   raw.direct = made.direct;
   raw.block_bytes = made.block_bytes;
   raw.keep_bytes = made.keep ? 1 << 20 : 0;

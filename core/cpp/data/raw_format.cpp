@@ -8,7 +8,6 @@
 #include "core/cpp/base/error.hpp"
 #include "core/cpp/data/damage_log.hpp"
 #include "core/cpp/data/file_bytes.hpp"
-#include "core/cpp/data/raw_rows.hpp"
 #include "core/cpp/data/sample_screen.hpp"
 
 namespace hugectr {
@@ -23,9 +22,11 @@ constexpr std::uint64_t kMostBlocks = std::uint64_t{1} << 20;
 /// A range of samples of one file, read either in whole or piece by piece.
 class RawBlock final : public IBlock {
  public:
-  RawBlock(const RawSampleLayout& sample, std::shared_ptr<const RandomAccessFile> file,
-           std::uint64_t first_sample, OnBadData on_bad_data, DamageLog& damage)
-      : sample_(sample),
+  RawBlock(std::shared_ptr<const RawSampleLayout> sample,
+           std::shared_ptr<const RandomAccessFile> file, std::uint64_t first_sample,
+           OnBadData on_bad_data, DamageLog& damage)
+      : kept_sample_(std::move(sample)),
+        sample_(*kept_sample_),
         file_(std::move(file)),
         first_sample_(first_sample),
         on_bad_data_(on_bad_data),
@@ -36,7 +37,7 @@ class RawBlock final : public IBlock {
   }
 
   std::size_t key_count(std::size_t input, std::size_t, std::size_t count) const override {
-    return count * sample_.layout.sparse[input].max_feature_num();
+    return count * sample_.inputs[input].keys;
   }
 
   std::size_t copy_rows(std::size_t first, std::size_t count, std::size_t at,
@@ -110,7 +111,7 @@ class RawBlock final : public IBlock {
     if (value.part == BadValue::Part::Label) return value.index;
     if (value.part == BadValue::Part::Dense) return layout.label_dim + value.index;
     std::size_t word = layout.label_dim + layout.dense_dim + value.nth;
-    for (std::size_t i = 0; i < value.index; ++i) word += layout.sparse[i].max_feature_num();
+    for (std::size_t i = 0; i < value.index; ++i) word += sample_.inputs[i].keys;
     return word;
   }
 
@@ -128,6 +129,7 @@ class RawBlock final : public IBlock {
     damage_.add(file_->path(), message, 0);
   }
 
+  const std::shared_ptr<const RawSampleLayout> kept_sample_;
   const RawSampleLayout& sample_;
   std::shared_ptr<const RandomAccessFile> file_;
   const std::uint64_t first_sample_;
@@ -139,10 +141,8 @@ class RawBlock final : public IBlock {
 class RawFormat final : public IBlockFormat {
  public:
   RawFormat(const std::string& source, const InputLayout& layout, const RawReading& reading)
-      : layout_(layout),
-        reading_(reading),
-        sample_(layout_, reading.float_label_dense, reading.slot_offsets) {
-    HCTR_CHECK(sample_.words > 0, "Raw data: the model's Input has no label, dense or key");
+      : layout_(layout), reading_(reading), one_key_(sample_of(true)), all_keys_(sample_of(false)) {
+    HCTR_CHECK(one_key_->words > 0, "Raw data: the model's Input has no label, dense or key");
     set_source(source);
   }
 
@@ -170,28 +170,20 @@ class RawFormat final : public IBlockFormat {
     std::vector<std::string> paths = source.empty() ? paths_ : split(source);
     HCTR_CHECK(!paths.empty(), "Raw data: no source is set; pass the path of a file");
     std::vector<std::shared_ptr<const RandomAccessFile>> opened;
-    std::uint64_t samples = 0, bytes = 0;
+    std::uint64_t bytes = 0;
     for (const std::string& path : paths) {
       opened.push_back(std::make_shared<RandomAccessFile>(path, reading_.direct));
-      const std::uint64_t size = opened.back()->size();
-      if (size % sample_.sample_bytes() != 0) {
-        throw DataError(concat("data file '", path, "' has ", size,
-                               " bytes, which is not a "
-                               "multiple of the ",
-                               sample_.sample_bytes(), " bytes of a sample (", layout_.label_dim,
-                               " label, ", layout_.dense_dim, " dense, ", sample_.keys,
-                               " keys of 4 bytes): the file is truncated, or the "
-                               "model's Input differs from it"));
-      }
-      samples += size / sample_.sample_bytes();
-      bytes += size;
+      bytes += opened.back()->size();
     }
+    auto sample = choose_sample(paths, bytes);
+    for (const auto& file : opened) check_whole_samples(*sample, *file);
+    const std::uint64_t samples = bytes / sample->sample_bytes();
     if (reading_.num_samples > 0 && samples != reading_.num_samples) {
-      throw DataError(concat("Raw data '", paths.front(), "'",
-                             paths.size() > 1 ? " and further" : "", " holds ", samples,
+      throw DataError(concat("Raw data ", name_of(paths), " holds ", samples,
                              " samples, num_samples says ", reading_.num_samples,
                              ": correct num_samples, or leave it 0"));
     }
+    sample_ = std::move(sample);
     paths_ = std::move(paths);
     opened_ = std::move(opened);
     keeps_ = reading_.direct && bytes <= reading_.keep_bytes;
@@ -199,6 +191,57 @@ class RawFormat final : public IBlockFormat {
   }
 
  private:
+  using Sample = std::shared_ptr<const RawSampleLayout>;
+
+  Sample sample_of(bool one_key_a_slot) const {
+    return std::make_shared<RawSampleLayout>(layout_, reading_.numbers, one_key_a_slot,
+                                             reading_.slot_offsets);
+  }
+
+  bool has_two_sizes() const {
+    return reading_.keys == RawKeys::BySize && one_key_->keys != all_keys_->keys;
+  }
+
+  /// Which sample files of so many bytes hold: the rule of RawKeys.
+  Sample choose_sample(const std::vector<std::string>& paths, std::uint64_t bytes) const {
+    if (!has_two_sizes()) return all_keys_;
+    if (reading_.num_samples == 0) return one_key_;
+    const auto fits = [&](const Sample& sample) {
+      return bytes % sample->sample_bytes() == 0 &&
+             bytes / sample->sample_bytes() == reading_.num_samples;
+    };
+    if (!fits(one_key_) && !fits(all_keys_)) {
+      throw DataError(concat("Raw data ", name_of(paths), " has ", bytes, " bytes; ",
+                             reading_.num_samples, " samples (num_samples) are ", two_sizes(),
+                             ": correct num_samples, or the model's Input differs from the file"));
+    }
+    return fits(one_key_) ? one_key_ : all_keys_;
+  }
+
+  std::string two_sizes() const {
+    return concat("of ", one_key_->sample_bytes(), " bytes each with one key a slot, or of ",
+                  all_keys_->sample_bytes(), " bytes with nnz_per_slot keys a slot");
+  }
+
+  void check_whole_samples(const RawSampleLayout& sample, const RandomAccessFile& file) const {
+    if (file.size() % sample.sample_bytes() == 0) return;
+    const std::string hint =
+        has_two_sizes() ? concat(" (samples may be ", two_sizes(),
+                                 "; num_samples decides, and without it there is one key a slot)")
+                        : "";
+    throw DataError(concat("data file '", file.path(), "' has ", file.size(),
+                           " bytes, which is not a multiple of the ", sample.sample_bytes(),
+                           " bytes of a sample (", layout_.label_dim, " label, ", layout_.dense_dim,
+                           " dense, ", sample.keys,
+                           " keys of 4 bytes): the file is truncated, or the model's Input differs "
+                           "from it",
+                           hint));
+  }
+
+  static std::string name_of(const std::vector<std::string>& paths) {
+    return concat("'", paths.front(), "'", paths.size() > 1 ? " and further" : "");
+  }
+
   static std::vector<std::string> split(const std::string& source) {
     std::vector<std::string> paths;
     for (std::size_t begin = 0; begin <= source.size();) {
@@ -213,15 +256,15 @@ class RawFormat final : public IBlockFormat {
     blocks_.clear();
     first_samples_.clear();
     for (std::size_t f = 0; f < opened_.size(); ++f) {
-      const std::uint64_t samples = opened_[f]->size() / sample_.sample_bytes();
+      const std::uint64_t samples = opened_[f]->size() / sample_->sample_bytes();
       const std::uint64_t most =
-          std::max({std::uint64_t{1}, reading_.block_bytes / sample_.sample_bytes(),
+          std::max({std::uint64_t{1}, reading_.block_bytes / sample_->sample_bytes(),
                     (samples + kMostBlocks - 1) / kMostBlocks});
       for (std::uint64_t first = 0; first < samples; first += most) {
         const std::uint64_t rows = std::min(most, samples - first);
         // Blocks that stay count once, by keep_bytes; those read piece by piece hold nothing.
         const bool counts = reading_.direct && !keeps_;
-        blocks_.push_back({f, rows, counts ? rows * sample_.sample_bytes() : 0});
+        blocks_.push_back({f, rows, counts ? rows * sample_->sample_bytes() : 0});
         first_samples_.push_back(first);
       }
     }
@@ -230,7 +273,8 @@ class RawFormat final : public IBlockFormat {
 
   const InputLayout layout_;
   const RawReading reading_;
-  const RawSampleLayout sample_;
+  const Sample one_key_, all_keys_;  ///< with one key a slot; with nnz_per_slot of them
+  Sample sample_;                    ///< of the source
   std::vector<std::string> paths_;
   std::vector<std::shared_ptr<const RandomAccessFile>> opened_;
   std::vector<BlockInfo> blocks_;

@@ -41,9 +41,9 @@ void write_keys(const std::uint8_t* from, const std::int64_t* offsets, std::size
 
 template <class Key>
 void write_input(const RawSampleLayout& sample, const std::uint8_t* bytes, std::size_t count,
-                 std::size_t first_word, std::size_t first_key, const SparseInput& input,
+                 std::size_t first_word, std::size_t first_key, const RawSampleLayout::Input& input,
                  std::size_t at, HostCsr& csr) {
-  const std::size_t width = input.max_feature_num();
+  const std::size_t width = input.keys;
   Key* to = csr.keys.as<Key>() + csr.nnz;
   const std::int64_t* offsets = sample.key_offsets.data() + first_key;
   for (std::size_t i = 0; i < count; ++i) {
@@ -51,10 +51,10 @@ void write_input(const RawSampleLayout& sample, const std::uint8_t* bytes, std::
     sample.has_offsets ? write_keys<Key, true>(from, offsets, width, to + i * width)
                        : write_keys<Key, false>(from, offsets, width, to + i * width);
   }
-  offset_t* rows = csr.row_offsets.as<offset_t>() + at * input.slot_num;
+  offset_t* rows = csr.row_offsets.as<offset_t>() + at * input.keys_of_slot.size();
   auto next = static_cast<offset_t>(csr.nnz);
   for (std::size_t i = 0; i < count; ++i) {
-    for (const int nnz : input.nnz_per_slot) {
+    for (const int nnz : input.keys_of_slot) {
       *rows++ = next;
       next += static_cast<offset_t>(nnz);
     }
@@ -65,21 +65,26 @@ void write_input(const RawSampleLayout& sample, const std::uint8_t* bytes, std::
 
 }  // namespace
 
-RawSampleLayout::RawSampleLayout(const InputLayout& input_layout, bool floats,
-                                 std::vector<std::int64_t> slot_offsets)
-    : layout(input_layout), float_label_dense(floats) {
+RawSampleLayout::RawSampleLayout(const InputLayout& input_layout, RawNumbers raw_numbers,
+                                 bool one_key_a_slot, const std::vector<std::int64_t>& slot_offsets)
+    : layout(input_layout), numbers(raw_numbers) {
   HCTR_CHECK(slot_offsets.empty() || slot_offsets.size() == layout.total_slots(),
              "Raw data: slot_size_array has ", slot_offsets.size(),
              " sizes, the model's Input has ", layout.total_slots(),
              " slots: give one a slot, or none");
   std::size_t slot = 0;
-  for (const SparseInput& input : layout.sparse) {
-    for (const int nnz : input.nnz_per_slot) {
+  for (const SparseInput& sparse : layout.sparse) {
+    Input input;
+    for (const int nnz : sparse.nnz_per_slot) {
+      const int count = one_key_a_slot ? 1 : nnz;
       const std::int64_t offset = slot_offsets.empty() ? 0 : slot_offsets[slot];
-      key_offsets.insert(key_offsets.end(), static_cast<std::size_t>(nnz), offset);
+      key_offsets.insert(key_offsets.end(), static_cast<std::size_t>(count), offset);
+      input.keys_of_slot.push_back(count);
+      input.keys += static_cast<std::size_t>(count);
       has_offsets |= offset != 0;
       ++slot;
     }
+    inputs.push_back(std::move(input));
   }
   keys = key_offsets.size();
   words = layout.label_dim + layout.dense_dim + keys;
@@ -94,15 +99,18 @@ std::size_t write_raw_samples(const RawSampleLayout& sample, const std::uint8_t*
   std::size_t first_bad = count;
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint8_t* from = bytes + i * sample.sample_bytes();
-    if (sample.float_label_dense) {
+    if (sample.numbers.float_label) {
       std::memcpy(label + i * label_dim, from, 4 * label_dim);
-      std::memcpy(dense + i * dense_dim, from + 4 * label_dim, 4 * dense_dim);
-      continue;
-    }
-    for (std::size_t k = 0; k < label_dim; ++k) {
-      label[i * label_dim + k] = static_cast<float>(load_raw<std::int32_t>(from + 4 * k));
+    } else {
+      for (std::size_t k = 0; k < label_dim; ++k) {
+        label[i * label_dim + k] = static_cast<float>(load_raw<std::int32_t>(from + 4 * k));
+      }
     }
     from += 4 * label_dim;
+    if (sample.numbers.float_dense) {
+      std::memcpy(dense + i * dense_dim, from, 4 * dense_dim);
+      continue;
+    }
     for (std::size_t k = 0; k < dense_dim; ++k) {
       const auto value = load_raw<std::int32_t>(from + 4 * k);
       if (value < 0 && first_bad == count) first_bad = i;
@@ -113,12 +121,12 @@ std::size_t write_raw_samples(const RawSampleLayout& sample, const std::uint8_t*
   for (std::size_t i = 0; i < count; ++i) weight[i] = 1.0f;
   std::size_t word = label_dim + dense_dim, key = 0;
   for (std::size_t s = 0; s < layout.sparse.size(); ++s) {
-    const SparseInput& input = layout.sparse[s];
+    const RawSampleLayout::Input& input = sample.inputs[s];
     layout.i64_keys
         ? write_input<std::int64_t>(sample, bytes, count, word, key, input, at, chunk.sparse[s])
         : write_input<std::uint32_t>(sample, bytes, count, word, key, input, at, chunk.sparse[s]);
-    word += input.max_feature_num();
-    key += input.max_feature_num();
+    word += input.keys;
+    key += input.keys;
   }
   return first_bad;
 }

@@ -9,17 +9,30 @@
 
 namespace hugectr {
 
+/// How the words of a Raw file are read.
+struct RawNumbers {
+  bool float_label = false;  ///< labels are float32, else int32
+  bool float_dense = false;  ///< dense features are float32, else int32, which become log(x + 1)
+};
+
 /// The sample of a Raw file: label_dim and dense_dim words, then the keys of all slots, each slot
-/// with exactly nnz_per_slot of them; every word 4 bytes, little-endian.
+/// with exactly one, or exactly nnz_per_slot of them; every word 4 bytes, little-endian.
 struct HCTR_API RawSampleLayout {
+  /// Keys of a sparse input.
+  struct Input {
+    std::vector<int> keys_of_slot;
+    std::size_t keys = 0;  ///< of all its slots
+  };
+
   /// `slot_offsets`, one a slot of all sparse inputs together or none, are added to the keys.
-  RawSampleLayout(const InputLayout& layout, bool float_label_dense,
-                  std::vector<std::int64_t> slot_offsets);
+  RawSampleLayout(const InputLayout& layout, RawNumbers numbers, bool one_key_a_slot,
+                  const std::vector<std::int64_t>& slot_offsets);
 
   std::size_t sample_bytes() const { return words * 4; }
 
   const InputLayout& layout;
-  bool float_label_dense;  ///< label and dense are float32, else int32 (dense becomes log(x + 1))
+  RawNumbers numbers;
+  std::vector<Input> inputs;              ///< one a sparse input
   std::vector<std::int64_t> key_offsets;  ///< added to each key of a sample
   bool has_offsets = false;
   std::size_t words = 0, keys = 0;

@@ -117,6 +117,8 @@ bool SessionState::eval() {
   // A training plan under way shares the plan streams and the hash tables.
   s.wait_for_plan();
   Batch* batch = s.eval_reader->acquire();
+  s.eval_at_end = batch == nullptr;
+  s.eval_samples = batch ? batch->samples : 0;
   if (!batch) return false;
   const BatchReturn give_back{*s.eval_reader, batch};
   s.resources->for_each_device_planning([&](std::size_t id) { s.plan_eval_on(id, *batch); });
@@ -180,29 +182,7 @@ void Session::set_trainable(const std::string& embedding, bool trainable) {
 }
 
 std::vector<LayerSummary> Session::summary() const {
-  const SessionState& s = *state_;
-  std::vector<LayerSummary> rows;
-  LayerSummary data{"Data", {}, {}, {}};
-  for (const NetworkInput& input : s.graph->inputs()) {
-    if (input.needs_gradient) continue;
-    data.tops.push_back(input.name);
-    data.top_shapes.push_back(input.shape);
-  }
-  for (const SparseInput& sparse : s.model.input.sparse) {
-    data.tops.push_back(sparse.top_name);
-    data.top_shapes.push_back({s.graph->inputs().front().shape[0], sparse.slot_num});
-  }
-  rows.push_back(data);
-  for (const SparseEmbeddingSpec& spec : s.model.embeddings) {
-    rows.push_back(
-        {to_string(spec.type), spec.bottoms, {spec.name}, {s.graph->top_shape(spec.name)}});
-  }
-  for (const DenseLayerSpec& layer : s.graph->layers()) {
-    LayerSummary row{layer.type, layer.bottoms, layer.tops, {}};
-    for (const std::string& top : layer.tops) row.top_shapes.push_back(s.graph->top_shape(top));
-    rows.push_back(std::move(row));
-  }
-  return rows;
+  return layer_summary(state_->model, *state_->graph);
 }
 
 std::vector<std::pair<std::string, double>> Session::stage_seconds() {

@@ -15,6 +15,7 @@
 #include "core/cpp/device/op_timeline.hpp"
 #include "core/cpp/device/resource_manager.hpp"
 #include "core/cpp/memory/general_buffer2.hpp"
+#include "core/cpp/model/layer_summary.hpp"
 #include "core/cpp/model/learning_rate.hpp"
 #include "core/cpp/model/session_network.hpp"
 #include "core/cpp/model/session_reader.hpp"
@@ -22,13 +23,6 @@
 #include "core/cpp/model/spec.hpp"
 
 namespace hugectr {
-
-/// A row of Model.summary().
-struct LayerSummary {
-  std::string type;
-  std::vector<std::string> bottoms, tops;
-  std::vector<Shape> top_shapes;  ///< dimension 0 is the local batch
-};
 
 /// A compiled model on its devices: the three-stage pipeline and everything a step does. What is of
 /// one part of it is done by that part: table(i), network() and reader(), which live as long as the

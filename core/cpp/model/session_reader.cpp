@@ -39,9 +39,12 @@ void SessionReader::set_eval_source(const std::string& source) {
   const SessionState::Call call(session_);
   HCTR_CHECK(session_.eval_reader, "set_eval_source: the model was built without an eval_source");
   session_.eval_reader->set_source(source);
+  session_.eval_at_end = false;
 }
 
 bool SessionReader::at_end() const { return session_.at_end; }
+bool SessionReader::eval_at_end() const { return session_.eval_at_end; }
+std::size_t SessionReader::eval_samples() const { return session_.eval_samples; }
 
 ReadPosition SessionReader::position() const { return session_.trained_to; }
 

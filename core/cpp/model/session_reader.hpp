@@ -25,6 +25,11 @@ class HCTR_API SessionReader {
   void set_eval_source(const std::string& source);  ///< restarts the evaluation data
   /// Whether the last train() found no more data.
   bool at_end() const;
+  /// Whether the last eval() found no more data.
+  bool eval_at_end() const;
+  /// Samples of the last evaluation batch, over all devices and processes; those that fill it up
+  /// are not counted. 0: there was none, or the data had ended.
+  std::size_t eval_samples() const;
   /// Behind the last batch that trained: where reading goes on.
   ReadPosition position() const;
   /// Goes on reading at a position of the same data and settings. Throws InvalidArgument when the

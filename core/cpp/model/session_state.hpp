@@ -122,9 +122,10 @@ struct SessionState : std::enable_shared_from_this<SessionState> {
   std::int64_t step = 0;        ///< updates done
   bool reads_together = false;  ///< a damaged batch is known to all processes already
   bool dense_trainable = true;
-  bool at_end = false;
-  ReadPosition trained_to;      ///< behind the last batch that trained
-  bool plan_when_done = false;  ///< a profile in which step and plan do not overlap
+  bool at_end = false, eval_at_end = false;
+  std::size_t eval_samples = 0;  ///< of the last evaluation batch
+  ReadPosition trained_to;       ///< behind the last batch that trained
+  bool plan_when_done = false;   ///< a profile in which step and plan do not overlap
   double acquire_seconds = 0.0;
   std::atomic<int> calls{0};
   std::atomic<bool> ended{false};

@@ -76,7 +76,8 @@ class SharedReading : public ::testing::TestWithParam<Kind> {
     }
     if (raw_) {
       RawReading raw;
-      raw.float_label_dense = true;
+      raw.numbers = {.float_label = true, .float_dense = true};
+      raw.keys = RawKeys::All;
       raw.block_bytes = 700;
       raw.direct = process.rank % 2 == 1;
       return make_block_source(make_raw_format(folder_ / "raw", layout_, raw), layout_, reading);

@@ -250,3 +250,42 @@ def test_states_come_back_to_callbacks_of_one_class(make_model, tmp_path):
 def test_a_verbosity_that_is_none(make_model, verbose):
     with pytest.raises(hugectr.InvalidArgument, match="fit: verbose"):
         compiled(make_model).fit(max_iter=3, verbose=verbose)
+
+
+def test_callbacks_of_the_solver_are_told_and_end_the_training(make_model):
+    told = []
+
+    class Old(hugectr.TrainingCallback):
+        def on_training_start(self):
+            told.append("training starts")
+
+        def on_training_end(self, current_iter):
+            told.append(("training ends", current_iter))
+
+        def on_eval_start(self, current_iter):
+            told.append(("evaluation starts", current_iter))
+
+        def on_eval_end(self, current_iter, eval_results):
+            told.append(("evaluation ends", current_iter, sorted(eval_results)))
+            return current_iter > 4
+
+    model = make_model(training_callbacks=[Old()])
+    model.compile()
+    history = model.fit(max_iter=20, eval_interval=3)
+    evaluations = [
+        (what, step, *more)
+        for step in (4, 7)
+        for what, *more in (("evaluation starts",), ("evaluation ends", ["AUC"]))
+    ]
+    assert told == ["training starts", *evaluations, ("training ends", 7)]
+    assert history.stopped == "on_eval_end of Old said so"
+
+
+def test_a_training_ends_before_an_evaluation_that_is_not_wanted(make_model):
+    class Old(hugectr.TrainingCallback):
+        def on_eval_start(self, current_iter):
+            return True
+
+    model = make_model(training_callbacks=[Old()])
+    model.compile()
+    assert model.fit(max_iter=20, eval_interval=3).trained_steps == 4

@@ -38,7 +38,11 @@ HPARAM = ("layers", 1, "sparse_embedding_hparam")
         (("solver", "gpu"), 3, ["solver.gpu", "found 3", "[[0, 1]]"]),
         (("solver", "max_itr"), 5, ["solver.max_itr", "did you mean 'max_iter'"]),
         (("solver", "num_epochs"), 2, ["solver.num_epochs", "only one of it and max_iter"]),
-        (("solver", "eval_batches"), 2, ["solver.eval_batches", "max_eval_batches instead"]),
+        (
+            ("solver", "eval_batches"),
+            2,
+            ["solver.eval_batches", "only one of it and max_eval_batches"],
+        ),
         (("solver", "mixed_precision"), 100, ["solver.mixed_precision", "100", "128, 256"]),
         (("solver", "eval_metrics"), ["AUK"], ["solver.eval_metrics[0]", "'AUK'", "AverageLoss"]),
         (("solver", "eval_metrics"), ["HitRate:x"], ["solver.eval_metrics[0]", "HitRate"]),

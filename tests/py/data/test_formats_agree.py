@@ -53,7 +53,9 @@ def reader(name):
     """Settings that make a format's samples those of Norm."""
     if name == "Norm":
         return {"check_type": Check_t.Sum}
-    return {"slot_size_array": SIZES, "float_label_dense": True}
+    # What decides, in Raw, between one key a slot and several.
+    counts = {"num_samples": ROWS, "eval_num_samples": EVAL_ROWS} if "Raw" in name else {}
+    return {"slot_size_array": SIZES, "float_label_dense": True, **counts}
 
 
 def model_of(data, name, **settings):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import hugectr
+from hugectr.base.no_effect import forget_warnings
 from hugectr.checkpoints.original_files import CheckpointFiles
 from hugectr.data import from_arrays
 
@@ -237,3 +238,61 @@ def test_one_hot_runs_as_localized(capsys):
     )
     assert table.to_spec()["type"] == "LocalizedSlotSparseEmbeddingHash"
     assert "runs as LocalizedSlotSparseEmbeddingHash" in capsys.readouterr().out
+
+
+def test_a_model_is_shown_before_it_is_compiled(make_model):
+    model = make_model()
+    before = model.layer_summary()
+    model.compile()
+    after = model.layer_summary()
+    assert before == after
+    assert ("Slice", ["both"]) in [(kind, bottoms) for kind, bottoms, _, _ in after]
+
+
+@pytest.mark.parametrize("devices", [[0], [0, 1]])
+def test_exported_predictions_are_those_of_the_batch(make_model, tmp_path, devices):
+    model = make_model(repeat_dataset=False, vvgpu=[devices], batchsize_eval=96)
+    model.compile()
+    files = tmp_path / "a" / "predictions", tmp_path / "a" / "labels"
+    with pytest.raises(hugectr.InvalidArgument, match="no batch was evaluated"):
+        model.export_predictions(*files)
+    logits, labels = [], []
+    for samples in (96, 32):  # 128 in all
+        assert model.eval()
+        model.export_predictions(*files)
+        for name, found in (("logit", logits), ("label", labels)):
+            found += (
+                model.check_out_tensor(name, hugectr.Tensor_t.Evaluate).ravel()[:samples].tolist()
+            )
+    assert not model.eval()
+    predictions = 1 / (1 + np.exp(-np.array(logits)))
+    np.testing.assert_allclose(np.loadtxt(files[0]), predictions, rtol=1e-6)
+    np.testing.assert_array_equal(np.loadtxt(files[1]), labels)
+
+
+def test_the_evaluation_reader_knows_its_end(make_model):
+    model = make_model(repeat_dataset=False)
+    model.compile()
+    reader = model.get_data_reader_eval()
+    assert model.eval()
+    assert not reader.is_eof()
+    while model.session.eval():
+        pass
+    assert reader.is_eof()
+    reader.set_source()
+    assert not reader.is_eof()
+
+
+def test_arguments_of_old_loops(make_model, capsys):
+    forget_warnings()
+    model = make_model()
+    model.compile()
+    for first in (True, False, False):
+        assert model.train(first)
+    assert model.train(is_first_batch=False)
+    assert all(model.eval(i) for i in range(2))
+    assert model.eval(is_first_batch=False)
+    lines = [line for line in capsys.readouterr().err.splitlines() if "has no effect" in line]
+    assert len(lines) == 3
+    with pytest.raises(hugectr.InvalidArgument, match="is_first_batch"):
+        model.train("yes")

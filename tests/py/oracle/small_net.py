@@ -35,6 +35,8 @@ def build(
         device=device,
         vvgpu=vvgpu or [list(range(devices))],
     )
+    # The keys of generated Raw data begin at 0 in every slot.
+    reader = {"add_slot_offsets": True} | reader
     params = hugectr.DataReaderParams(kind, source, eval_source=eval_source, **reader)
     model = hugectr.Model(
         solver,

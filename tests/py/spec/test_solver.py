@@ -7,7 +7,7 @@ import inspect
 import pytest
 
 import hugectr
-from hugectr.base import log
+from hugectr.base.no_effect import forget_warnings
 
 
 def test_defaults_are_those_of_the_original():
@@ -95,18 +95,34 @@ def test_mixed_precision_names_the_type_the_network_computes_in(arguments, dtype
     assert solver.to_spec()["compute_dtype"] == dtype
 
 
-def test_switches_without_effect_make_one_debug_line(capsys):
-    before = log.logger.level
-    log.logger.setLevel("DEBUG")
-    try:
+def test_a_switch_without_effect_warns_once(capsys):
+    forget_warnings()
+    for _ in range(2):
         hugectr.CreateSolver(async_mlp_wgrad=True, use_cuda_graph=False, is_dlrm=True)
-    finally:
-        log.logger.setLevel(before)
-    lines = [line for line in capsys.readouterr().out.splitlines() if "without effect" in line]
-    assert len(lines) == 1
-    assert "async_mlp_wgrad=True, is_dlrm=True" in lines[0]
-    assert "[HCTR][" in lines[0]
-    assert "][DEBUG][RK0][main]: " in lines[0]
+        hugectr.CreateSolver(is_dlrm=False, perf_logging=False)
+    lines = [line for line in capsys.readouterr().err.splitlines() if "has no effect" in line]
+    assert [line.partition("main]: ")[2].split(" is ")[0] for line in lines] == [
+        "CreateSolver: async_mlp_wgrad=True",
+        "CreateSolver: is_dlrm=True",
+    ]
+    assert "[WARNING][RK0]" in lines[0]
+
+
+def test_scalers_of_any_version():
+    for scaler in (128, 1024, 16348):
+        solver = hugectr.CreateSolver(use_mixed_precision=True, scaler=scaler)
+        assert solver.loss_scale == scaler
+
+
+def test_training_callbacks_are_objects():
+    class Mine(hugectr.TrainingCallback):
+        pass
+
+    one = Mine()
+    assert hugectr.CreateSolver(training_callbacks=[one]).training_callbacks == (one,)
+    for wrong in ([Mine], Mine, [print], "x"):
+        with pytest.raises(hugectr.InvalidArgument, match="training_callbacks"):
+            hugectr.CreateSolver(training_callbacks=wrong)
 
 
 def test_optimizer_of_3_0_carries_a_schedule(make_model):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data in memory as the samples of an Input."""
+"""Data in memory as the core takes it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def memory_data(inputs: Input, where: str, data: MemoryDataset, labels: bool) -> MemoryData:
-    """As ``Input.memory_data``."""
+    """Samples in the order of an input and checked against it; see ``Input.memory_data``."""
     tops = [param.top_name for param in inputs.sparse]
     if labels and data.label.shape[1] != inputs.label_dim:
         raise rejected(f"{where}: label columns", data.label.shape[1], str(inputs.label_dim))

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a Raw reader is told by the arguments and configs of each version."""
+
+import numpy as np
+import pytest
+
+import hugectr
+from hugectr.config.config_file import read_config
+
+KIND = hugectr.DataReaderType_t
+SIZES = [10, 20]
+
+
+@pytest.fixture
+def inputs():
+    """One label, one dense feature, two slots of up to two keys."""
+    sparse = hugectr.DataReaderSparseParam("keys", 2, False, 2)
+    return hugectr.Input(1, "label", 1, "dense", [sparse])
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "offsets"),
+    [
+        (KIND.Raw, {}, []),
+        (KIND.Raw, {"add_slot_offsets": True}, [0, 10]),
+        (KIND.RawAsync, {}, [0, 10]),
+        (KIND.RawAsync, {"add_slot_offsets": False}, []),
+    ],
+)
+def test_slot_offsets(inputs, kind, settings, offsets):
+    params = hugectr.DataReaderParams(kind, "a", slot_size_array=SIZES, **settings)
+    assert params.to_spec(inputs)["raw"]["slot_offsets"] == offsets
+
+
+def test_a_config_adds_slot_offsets(config, write_json):
+    config["layers"][0] |= {"format": "Raw", "slot_size_array": [50] * 4, "check": "None"}
+    parsed = read_config(write_json(config)).layers
+    spec = parsed.reader.to_spec(parsed.input)
+    assert spec["raw"]["slot_offsets"] == [0, 50, 100, 150]
+
+
+def test_an_input_of_3_0_adds_slot_offsets():
+    sparse = hugectr.DataReaderSparseParam(hugectr.DataReaderSparse_t.Localized, 2, 1, 2)
+    made = hugectr.Input(
+        1,
+        "label",
+        1,
+        "dense",
+        [sparse],
+        ["keys"],
+        data_reader_type=KIND.Raw,
+        source="a",
+        slot_size_array=SIZES,
+    )
+    assert made.reader_params.to_spec(made)["raw"]["slot_offsets"] == [0, 10]
+    with pytest.raises(hugectr.InvalidArgument, match="source: found 'a', allowed: only with"):
+        hugectr.Input(1, "label", 1, "dense", [sparse], ["keys"], source="a")
+    with pytest.raises(TypeError, match="no argument 'sourec'"):
+        hugectr.Input(1, "label", 1, "dense", [sparse], ["keys"], sourec="a")
+
+
+@pytest.mark.parametrize("floats", [False, True])
+def test_the_labels_of_a_multi_hot_file_say_what_they_are(tmp_path, inputs, floats):
+    words = np.zeros((5, 6), "<u4")
+    words[2:, 0] = np.float32(1).view("<u4") if floats else 1
+    words.tofile(tmp_path / "a.bin")
+    params = hugectr.DataReaderParams(
+        KIND.RawAsync,
+        str(tmp_path / "a.bin"),
+        async_param=hugectr.AsyncParam(multi_hot_reader=True),
+    )
+    raw = params.to_spec(inputs)["raw"]
+    assert (raw["keys"], raw["float_label"], raw["float_dense"]) == ("All", floats, True)
+
+
+def test_other_file_systems_are_refused_with_the_way_out():
+    with pytest.raises(hugectr.InvalidArgument, match="s3://bucket"):
+        hugectr.DataSourceParams(source=hugectr.FileSystemType_t.S3)
