@@ -44,7 +44,13 @@ def csr_of_request(
     """
     slots = []
     for table in tables:
-        param = inputs.sparse_param(table.bottom_name)
+        if len(table.bottom_names) != 1:
+            raise rejected(
+                f"predict: table {table.sparse_embedding_name!r} reads",
+                table.bottom_names,
+                "one input; hugectr.load and its predict take tables of several",
+            )
+        param = inputs.sparse_param(table.bottom_names[0])
         assert param is not None, "a graph file was checked"
         slots.append(param.slot_num)
     keys = np.asarray(embeddingcolumns, np.int64).reshape(-1)
@@ -67,7 +73,7 @@ def csr_of_request(
             allowed = f"offsets that grow, into {keys.size} embeddingcolumns"
             raise rejected(f"predict: row_ptrs of {table.sparse_embedding_name!r}", own, allowed)
         used = keys[first_key : first_key + own[-1]]
-        of_input[table.bottom_name] = used, own.astype(np.uint64)
+        of_input[table.bottom_names[0]] = used, own.astype(np.uint64)
         first_row += count * width + 1
         first_key += int(own[-1])
     if first_key != keys.size:

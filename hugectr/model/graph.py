@@ -146,7 +146,8 @@ class Graph:
             raise rejected(
                 "Model.add",
                 part,
-                "an Input, SparseEmbedding, EmbeddingCollectionConfig, DenseLayer or GroupDenseLayer",
+                "an Input, SparseEmbedding, EmbeddingCollectionConfig, DenseLayer or "
+                "GroupDenseLayer",
             )
 
     def _add_input(self, part: Input) -> None:

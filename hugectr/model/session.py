@@ -139,19 +139,6 @@ class Session:
     def copy_weights_for_evaluation(self) -> None:
         """Nothing to copy: evaluation reads the weights that training writes."""
 
-    def get_model_oversubscriber(self) -> None:
-        """Of old scripts: refused, for tables grow in memory.
-
-        Raises
-        ------
-        InvalidArgument
-            Says what to do instead.
-        """
-        raise InvalidArgument(
-            "Session.get_model_oversubscriber: there is none; tables grow in memory with the keys "
-            "of the data, so leave its store() and update() out"
-        )
-
     def get_data_reader_train(self) -> ModelDataReader:
         """The training reader."""
         return self._model.get_data_reader_train()
