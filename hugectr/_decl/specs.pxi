@@ -31,7 +31,11 @@ _EMBEDDINGS = {
     "DistributedSlotSparseEmbeddingHash":
         <int>CppEmbeddingType.DistributedSlotSparseEmbeddingHash,
     "LocalizedSlotSparseEmbeddingHash": <int>CppEmbeddingType.LocalizedSlotSparseEmbeddingHash}
-_COMBINERS = {"sum": <int>CppCombiner.Sum, "mean": <int>CppCombiner.Mean}
+_COMBINERS = {
+    "sum": <int>CppCombiner.Sum,
+    "mean": <int>CppCombiner.Mean,
+    "concat": <int>CppCombiner.Concat,
+}
 _EXCHANGES = {"auto": <int>CppExchangeType.Auto, "pooled": <int>CppExchangeType.Pooled,
               "unique": <int>CppExchangeType.Unique}
 _CHECKS = {"Sum": <int>CppCheck.Sum, "None": <int>CheckNone}

@@ -228,6 +228,11 @@ def image_of(model: Exportable) -> ModelImage:
         name = embedding.sparse_embedding_name
         if name not in names:
             continue
+        if embedding.combiner == "concat":
+            raise InvalidArgument(
+                f"export: the table {name!r} is not pooled (combiner concat), which exports do not "
+                "have; predict with hugectr.load"
+            )
         read = keys[embedding.bottom_name]
         size = embedding.embedding_vec_size
         inputs[name] = (read.slots, size)

@@ -86,7 +86,7 @@ std::vector<std::size_t> rows_by_device(const SparseEmbeddingHashParams& params,
   for (std::size_t rank = 0; rank < devices; ++rank) {
     budgets.push_back(row_budget(params, placement, rank).rows);
     // By slot a device has as large a part of the rows as of the slots.
-    const std::size_t whole = placement.whole_buckets() ? params.slot_num : devices;
+    const std::size_t whole = placement.whole_buckets() ? placement.slot_num() : devices;
     const std::size_t part = placement.whole_buckets() ? placement.slots_of(rank) : 1;
     shares.push_back((rows.value_or(0) * part + whole - 1) / whole);
   }
@@ -97,8 +97,13 @@ std::vector<std::size_t> rows_by_device(const SparseEmbeddingHashParams& params,
   return shares;
 }
 
-BatchKeys keys_of(const SparseInput& input, bool evaluates) {
+BatchKeys keys_of(const SparseInput& input, const SparseEmbeddingHashParams& params,
+                  bool evaluates) {
   BatchKeys keys{{}, evaluates};
+  if (!params.pooled()) {
+    keys.of_slot.assign(params.buckets_per_sample(), 1);
+    return keys;
+  }
   for (const int most : input.nnz_per_slot) keys.of_slot.push_back(static_cast<std::size_t>(most));
   keys.of_slot.resize(input.slot_num, keys.of_slot.empty() ? 1 : keys.of_slot.back());
   return keys;
@@ -126,13 +131,14 @@ Footprint footprint(const SolverSpec& solver, const std::optional<ReaderSpec>& r
   const auto graph = make_graph(solver, model, devices, 1, evaluates);
   const auto params = table_params(solver, model, *graph);
   const auto inputs = sparse_inputs_of(model);
-  const InputLayout layout = input_layout(solver, model.input);
+  const InputLayout layout = input_layout(solver, model);
 
   Footprint result;
   std::vector<std::unique_ptr<Placement>> placements;
   std::vector<std::vector<std::size_t>> counted;
   for (std::size_t t = 0; t < params.size(); ++t) {
-    placements.push_back(make_placement(params[t].placement_kind(), params[t].slot_num, devices));
+    placements.push_back(
+        make_placement(params[t].placement_kind(), params[t].buckets_per_sample(), devices));
     counted.push_back(
         rows_by_device(params[t], *placements[t], rows.empty() ? std::nullopt : rows[t]));
     TableFootprint& table = result.tables.emplace_back();
@@ -150,7 +156,7 @@ Footprint footprint(const SolverSpec& solver, const std::optional<ReaderSpec>& r
       DeviceFootprint device(process, {solver.device, map.get_device_list()[id]}, result.entries);
       device.add_network(*graph);
       for (std::size_t t = 0; t < params.size(); ++t) {
-        const BatchKeys keys = keys_of(model.input.sparse[inputs[t]], evaluates);
+        const BatchKeys keys = keys_of(model.input.sparse[inputs[t]], params[t], evaluates);
         device.add_table(params[t], *placements[t], rank, keys, counted[t][rank]);
       }
       if (!reader) continue;
