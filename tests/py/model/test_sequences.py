@@ -195,9 +195,9 @@ def test_norm_files_give_what_memory_gives_and_long_slots_are_refused(tmp_path: 
 
 
 def test_what_can_not_be_is_refused() -> None:
-    with pytest.raises(hugectr.InvalidArgument, match="not pooled .*give each slot an input"):
+    with pytest.raises(hugectr.InvalidArgument, match=r"not pooled .*give each slot an input"):
         build(data(), kind=LOCALIZED)
-    with pytest.raises(hugectr.InvalidArgument, match="'sum' or 'mean'.*or 'concat'"):
+    with pytest.raises(hugectr.InvalidArgument, match=r"'sum' or 'mean'.*or 'concat'"):
         hugectr.SparseEmbedding(DISTRIBUTED, 1, D, "max", "seq", "items")
 
 

@@ -19,7 +19,9 @@ def spread(offsets, positions):
 def expected(offsets, positions):
     """Bucket by bucket: the k-th key of a slot alone in its k-th position."""
     buckets = []
-    for row, most in zip(range(offsets.size - 1), np.resize(positions, offsets.size - 1)):
+    for row, most in zip(
+        range(offsets.size - 1), np.resize(positions, offsets.size - 1), strict=True
+    ):
         first, end = int(offsets[row]), int(offsets[row + 1])
         buckets += [min(first + k, end) for k in range(most)]
     return np.array([*buckets, offsets[-1]], np.uint32)
