@@ -8,6 +8,7 @@
 #include "core/cpp/metrics/eval_metrics.hpp"
 #include "core/cpp/model/build.hpp"
 #include "core/cpp/model/forward_network.hpp"
+#include "core/cpp/model/sequence_lengths.hpp"
 #include "core/cpp/model/session_state.hpp"
 #include "core/cpp/ops/cast.hpp"
 #include "core/cpp/serving/execution.hpp"
@@ -92,7 +93,7 @@ void LivePredictor::for_each_batch(std::shared_ptr<const MemoryData> samples,
       DeviceBatch& part = batch->devices[id];
       Stream& stream = s.resources->get_local_gpu(id).compute_stream();
       stream.wait(*part.ready);
-      write_dense(id, part);
+      write_inputs(id, part);
       s.tables->forward(id, PlanSlot::Eval, [&](std::size_t table) {
         return networks_[id]->tensor((*s.tables)[table].params().name);
       });
@@ -103,11 +104,15 @@ void LivePredictor::for_each_batch(std::shared_ptr<const MemoryData> samples,
   }
 }
 
-void LivePredictor::write_dense(std::size_t local_id, const DeviceBatch& batch) {
+void LivePredictor::write_inputs(std::size_t local_id, const DeviceBatch& batch) {
   const InputSpec& input = session_->model.input;
-  if (input.dense_dim == 0 || !networks_[local_id]->has_tensor(input.dense_name)) return;
-  run(session_->resources->get_local_gpu(local_id).compute_context(),
-      Cast{.x = batch.dense, .y = networks_[local_id]->tensor(input.dense_name)});
+  const ForwardNetwork& network = *networks_[local_id];
+  GPUResource& gpu = session_->resources->get_local_gpu(local_id);
+  const std::size_t samples = solver_.batchsize_eval / session_->resources->get_global_gpu_count();
+  write_lengths(gpu.compute_context(), input, batch.sparse, gpu.get_global_id() * samples,
+                [&](const std::string& name) { return network.tensor_or_none(name); });
+  if (input.dense_dim == 0 || !network.has_tensor(input.dense_name)) return;
+  run(gpu.compute_context(), Cast{.x = batch.dense, .y = network.tensor(input.dense_name)});
 }
 
 std::vector<float> LivePredictor::gathered(const std::string& tensor, std::size_t width) const {
@@ -129,7 +134,7 @@ std::vector<float> LivePredictor::predict(std::shared_ptr<const MemoryData> samp
   SessionState& s = *session_;
   const std::string tensor = tensor_of(output, score());
   const std::size_t width = num_elements(sample_shape(output));
-  InputLayout layout = input_layout(solver_, s.model.input);
+  InputLayout layout = input_layout(solver_, s.model);
   layout.label_dim = 0;  // nothing here needs labels
   std::vector<float> values;
   values.reserve(samples->samples * width);
@@ -153,7 +158,7 @@ std::vector<std::pair<std::string, double>> LivePredictor::evaluate(
              "evaluate: the model has no loss, whose scores and labels "
              "metrics are made from");
   EvalMetrics metrics(names, s.devices());
-  InputLayout layout = input_layout(solver_, s.model.input);
+  InputLayout layout = input_layout(solver_, s.model);
   layout.labels = s.graph->labels();
   const auto forward = [&](std::size_t id, Batch& batch) {
     GPUResource& gpu = s.resources->get_local_gpu(id);
