@@ -57,7 +57,7 @@ class EmbeddingSpec(TypedDict, total=False):
     workspace_size_per_gpu_in_mb: int
     max_vocabulary_size_per_gpu: int
     embedding_vec_size: int
-    combiner: str  # "sum" | "mean"
+    combiner: str  # "sum" | "mean" | "concat"
     exchange: str  # "auto" | "pooled" | "unique"
     name: str
     bottoms: list[str]  # sparse inputs; of several the table has all slots

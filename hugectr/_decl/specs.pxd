@@ -125,6 +125,7 @@ cdef extern from "core/cpp/embedding/embedding_params.hpp" namespace "hugectr" n
     cdef enum class CppCombiner "hugectr::Combiner":
         Sum
         Mean
+        Concat
 
 cdef extern from "core/cpp/model/learning_rate.hpp" namespace "hugectr" nogil:
     cdef cppclass CppLearningRateParams "hugectr::LearningRateParams":

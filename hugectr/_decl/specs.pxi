@@ -31,7 +31,11 @@ _EMBEDDINGS = {
     "DistributedSlotSparseEmbeddingHash":
         <int>CppEmbeddingType.DistributedSlotSparseEmbeddingHash,
     "LocalizedSlotSparseEmbeddingHash": <int>CppEmbeddingType.LocalizedSlotSparseEmbeddingHash}
-_COMBINERS = {"sum": <int>CppCombiner.Sum, "mean": <int>CppCombiner.Mean}
+_COMBINERS = {
+    "sum": <int>CppCombiner.Sum,
+    "mean": <int>CppCombiner.Mean,
+    "concat": <int>CppCombiner.Concat,
+}
 _INITIAL_KINDS = {
     "uniform": <int>CppInitialKind.Uniform,
     "sinusoidal": <int>CppInitialKind.Sinusoidal,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hugectr._core import Session
     from hugectr.spec.embedding import SparseEmbedding
     from hugectr.spec.optimizer import OptParamsPy
-    from hugectr.spec.reader import Input
+    from hugectr.spec.reader import DataReaderSparseParam, Input
     from hugectr.spec.solver import Solver
 
 Description = dict[str, Any]
@@ -47,6 +47,9 @@ def description_of(model: Described) -> Description:
     scaling: str | float | None = None
     if kind == "float16":
         scaling = "dynamic" if solver.dynamic_loss_scaling else float(solver.scaler)
+    in_positions = {
+        name for one in model.embeddings if one.combiner == "concat" for name in one.bottom_names
+    }
     found = {
         "label": _label(inputs),
         "dense": {"name": inputs.dense_name, "dim": inputs.dense_dim},
@@ -54,7 +57,7 @@ def description_of(model: Described) -> Description:
         "precision": kind,
         "loss_scaling": scaling,
         "optimizer": _optimizer(model.opt_params, False),
-        "inputs": [{"name": one.top_name, "slots": one.slot_num} for one in inputs.sparse],
+        "inputs": [_sparse(one, one.top_name in in_positions) for one in inputs.sparse],
         "tables": [_table(table, model.opt_params) for table in model.embeddings],
         # The compiled layers: those that compile() puts in are in a graph file too.
         "layers": [_layer(spec) for spec in model.session.network.layers()],
@@ -68,6 +71,12 @@ def _label(inputs: Input) -> dict[str, Any]:
     if len(inputs.label_names) == 1:
         return {"name": inputs.label_name, "dim": inputs.label_dim}
     return {"name": inputs.label_names, "dim": inputs.label_dims, "group": inputs.group_name}
+
+
+def _sparse(one: DataReaderSparseParam, in_positions: bool) -> dict[str, Any]:
+    """A sparse input; the most keys of its slots where they have positions in the network."""
+    found = {"name": one.top_name, "slots": one.slot_num}
+    return found | {"positions": list(one.nnz_per_slot)} if in_positions else found
 
 
 def _table(table: SparseEmbedding, opt_params: OptParamsPy) -> dict[str, Any]:

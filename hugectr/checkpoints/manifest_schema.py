@@ -62,7 +62,12 @@ _DESCRIPTION = record(
         "precision": one_of("float32", "float16", "bfloat16"),
         "loss_scaling": optional(any_of(one_of("dynamic"), number(0.0))),
         "optimizer": _OPTIMIZER,
-        "inputs": list_of(record({"name": text(), "slots": integer()})),
+        "inputs": list_of(
+            record(
+                {"name": text(), "slots": integer(), "positions": list_of(integer(1))},
+                may_lack=("positions",),
+            )
+        ),
         "tables": list_of(
             record(
                 {

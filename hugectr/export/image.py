@@ -230,6 +230,11 @@ def image_of(model: Exportable) -> ModelImage:
         name = embedding.sparse_embedding_name
         if name not in names:
             continue
+        if embedding.combiner == "concat":
+            raise InvalidArgument(
+                f"export: the table {name!r} is not pooled (combiner concat), which exports do not "
+                "have; predict with hugectr.load"
+            )
         if len(embedding.bottom_names) > 1:
             raise InvalidArgument(
                 f"export: table {name!r} reads several inputs, {embedding.bottom_names}, and is "

@@ -112,7 +112,9 @@ def parts_of(where: str, description: Description, device: str, batch_size: int)
     try:
         label, dense = description["label"], description["dense"]
         sparse = [
-            DataReaderSparseParam(one["name"], _MOST_KEYS, False, one["slots"])
+            DataReaderSparseParam(
+                one["name"], one.get("positions", _MOST_KEYS), False, one["slots"]
+            )
             for one in description["inputs"]
         ]
         return Parts(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from hugectr._core import EmbeddingSpec
 
 MAX_VEC_SIZE = 1024
-COMBINERS = ("sum", "mean")
+COMBINERS = ("sum", "mean", "concat")
 EXCHANGES = ("auto", "pooled", "unique")
 
 
@@ -45,11 +45,11 @@ ONE_HOT = {
 
 
 def check_combiner(name: str, value: Any) -> str:
-    """``"sum"`` or ``"mean"``; 0 and 1 in older scripts."""
+    """``"sum"``, ``"mean"`` or ``"concat"``; 0 and 1 in older scripts for the first two."""
     if value in (0, 1) and not isinstance(value, bool):
         return COMBINERS[int(value)]
     if value not in COMBINERS:
-        raise rejected(name, value, "'sum', 'mean', or 0 and 1 for the same")
+        raise rejected(name, value, "'sum' or 'mean' (0 and 1 for the same), or 'concat'")
     return str(value)
 
 
@@ -69,10 +69,14 @@ class SparseEmbedding:
         0: no bound.
     embedding_vec_size : int
         Length d of a vector, 1 to 1024.
-    combiner : {"sum", "mean"}
-        v3.0 form: 0 or 1.
+    combiner : {"sum", "mean", "concat"}
+        What becomes of the vectors of a slot. ``"concat"`` keeps them apart, in the order of their
+        keys: a slot has as many positions as its ``nnz_per_slot``, zeros where it has fewer keys,
+        and all slots share rows (Localized types take one slot). Layers read how many keys there
+        are as ``<bottom_name>_lengths``, (batch, slots) float32. v3.0 form: 0 (sum) or 1 (mean).
     sparse_embedding_name : str
-        Name of the output, (batch, slots, d).
+        Name of the output, (batch, slots, d); of ``"concat"`` (batch, sum of nnz_per_slot, d), the
+        positions of the first slot first.
     bottom_name : str or list of str
         Name of a sparse input. Of several the table has all slots, one input after the other; a key
         that is in two of them is one row (by key).

@@ -3,6 +3,9 @@
 
 from hugectr.base.errors import did_you_mean, rejected
 
+#: What follows the name of a sparse input in that of its lengths.
+LENGTHS = "_lengths"
+
 
 class TensorNames:
     """Knows which names exist and how often each is read."""
@@ -10,10 +13,11 @@ class TensorNames:
     def __init__(self) -> None:
         self._readers: dict[str, int] = {}
         self._sparse: set[str] = set()
+        self._lengths: set[str] = set()
 
     def define(self, where: str, name: str, *, sparse: bool = False) -> None:
         """A new tensor; an error when the name is taken."""
-        if name in self._readers or name in self._sparse:
+        if name in self._readers or name in self._sparse or name in self._lengths:
             raise rejected(where, name, "a name that no other tensor of the model has")
         if sparse:
             self._sparse.add(name)
@@ -24,6 +28,9 @@ class TensorNames:
         """A layer reads a dense tensor; an error when there is none of that name."""
         if name in self._sparse:
             raise rejected(where, name, "a dense tensor; a sparse input needs a SparseEmbedding")
+        if name not in self._readers and self._is_lengths(name):
+            self._lengths.add(name)
+            return
         if name not in self._readers:
             raise rejected(where, name, self._allowed(name, sorted(self._readers)))
         self._readers[name] += 1
@@ -32,6 +39,10 @@ class TensorNames:
         """An embedding reads a sparse input; an error when there is none of that name."""
         if name not in self._sparse:
             raise rejected(where, name, self._allowed(name, sorted(self._sparse)))
+
+    def _is_lengths(self, name: str) -> bool:
+        """Whether it is the lengths of a sparse input: there for whoever reads them."""
+        return name.endswith(LENGTHS) and name.removesuffix(LENGTHS) in self._sparse
 
     def _allowed(self, name: str, known: list[str]) -> str:
         return f"a tensor made before: {', '.join(known) or 'none yet'}{did_you_mean(name, known)}"

@@ -22,6 +22,8 @@ struct SparseInput {
   std::vector<int> nnz_per_slot;  ///< largest number of keys of each slot; size slot_num
   bool is_fixed_length = false;   ///< every slot always has exactly nnz_per_slot keys
   std::size_t slot_num = 0;
+  /// Keys have positions: no slot has more than its nnz_per_slot, whatever the others hold.
+  bool in_positions = false;
 
   std::size_t max_feature_num() const;  ///< sum over slots
   std::size_t max_nnz() const;          ///< max over slots

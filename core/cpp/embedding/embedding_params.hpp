@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstddef>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,7 +12,9 @@
 
 namespace hugectr {
 
-enum class Combiner { Sum, Mean };
+/// How the vectors of a slot become what layers see. Concat: they stay apart, each in a position of
+/// its own, zeros behind the last.
+enum class Combiner { Sum, Mean, Concat };
 /// How vectors of a training batch travel between devices: pooled by the owners of rows, or each
 /// distinct row once, pooled where it is used. Auto: rows where they are at most three quarters of
 /// the bytes, batch by batch.
@@ -36,6 +39,8 @@ struct SparseEmbeddingHashParams {
   ExchangeType exchange = ExchangeType::Auto;
   std::size_t table_id = 0;  ///< position in the model; part of the seed of new rows
   std::size_t slot_num = 0;
+  /// Combiner::Concat: how many positions each slot has.
+  std::vector<std::size_t> positions;
   std::size_t embedding_vec_size = 0;  ///< d, 1..1024
   bool i64_keys = false;
   /// What exchange buffers are made for: forward()'s output and its gradient may hold float32,
@@ -53,7 +58,16 @@ struct SparseEmbeddingHashParams {
   std::size_t batch_size_eval = 0;  ///< global
 
   Identity identity() const { return identity_of(type); }
-  PlacementKind placement_kind() const { return placement.value_or(placement_of(type)); }
+  bool pooled() const { return combiner != Combiner::Concat; }
+  /// Buckets of a sample, each of which becomes a vector: its slots, or all positions of them.
+  std::size_t buckets_per_sample() const {
+    return pooled() ? slot_num
+                    : std::accumulate(positions.begin(), positions.end(), std::size_t{0});
+  }
+  /// Rows whose positions are to be anywhere are placed by key, whatever the type.
+  PlacementKind placement_kind() const {
+    return placement.value_or(pooled() ? placement_of(type) : PlacementKind::ByKey);
+  }
   TensorScalarType key_type() const {
     return i64_keys ? TensorScalarType::Int64 : TensorScalarType::UInt32;
   }

@@ -56,7 +56,9 @@ TableSpec table_spec(const SparseEmbeddingHashParams& params, std::uint64_t seed
 RowBudget row_budget(const SparseEmbeddingHashParams& params, const Placement& placement,
                      std::size_t rank) {
   if (sized_by_slot(params)) {
-    return {std::max<std::size_t>(placement.sum_of_slots(rank, params.slot_size_array), 1),
+    const std::size_t rows = params.pooled() ? placement.sum_of_slots(rank, params.slot_size_array)
+                                             : params.slot_size_array.front();
+    return {std::max<std::size_t>(rows, 1),
             " (the sum of slot_size_array over its slots): raise the sizes or use more devices"};
   }
   return {params.max_vocabulary_size_per_gpu,
@@ -69,7 +71,7 @@ ShardedTable::ShardedTable(const SparseEmbeddingHashParams& params,
     : number_(next_number()),
       params_(params),
       resources_(std::move(resources)),
-      placement_(make_placement(params_.placement_kind(), params_.slot_num,
+      placement_(make_placement(params_.placement_kind(), params_.buckets_per_sample(),
                                 resources_->get_global_gpu_count())),
       spec_(table_spec(params_, resources_->seed())) {
   for (std::size_t id = 0; id < resources_->get_local_gpu_count(); ++id) {

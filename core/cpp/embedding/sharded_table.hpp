@@ -34,6 +34,10 @@ class HCTR_API ShardedTable {
   const SparseEmbeddingHashParams& params() const { return params_; }
   const Placement& placement() const { return *placement_; }
   Table& part(std::size_t local_id) { return *parts_.at(local_id); }
+  /// Slot, as part of identity, of a device's bucket.
+  SlotOfBucket slot_of_bucket(std::size_t rank) const {
+    return params_.pooled() ? placement_->slot_of_bucket(rank) : SlotOfBucket{1, 1, 0};
+  }
 
   void freeze() { trainable_ = false; }
   void unfreeze() { trainable_ = true; }

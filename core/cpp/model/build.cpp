@@ -7,6 +7,7 @@
 #include "core/cpp/data/resident_reader.hpp"
 #include "core/cpp/layers/layer.hpp"
 #include "core/cpp/model/label_inputs.hpp"
+#include "core/cpp/model/sequence_lengths.hpp"
 #include "core/cpp/ops/loss_scale.hpp"
 
 namespace hugectr {
@@ -48,7 +49,14 @@ SparseEmbeddingHashParams embedding_params(const SolverSpec& solver, const Model
   params.combiner = spec.combiner;
   params.exchange = spec.exchange;
   params.table_id = index;
-  params.slot_num = table_input(spec, model.input).slot_num();
+  const TableInput read = table_input(spec, model.input);
+  params.slot_num = read.slot_num();
+  if (spec.combiner == Combiner::Concat) {
+    for (const TableInput::Part& part : read.parts) {
+      const std::vector<int>& most = model.input.sparse[part.input].nnz_per_slot;
+      params.positions.insert(params.positions.end(), most.begin(), most.end());
+    }
+  }
   params.embedding_vec_size = spec.embedding_vec_size;
   params.i64_keys = solver.i64_input_key;
   params.max_vocabulary_size_per_gpu = spec.max_vocabulary_size_per_gpu;
@@ -148,7 +156,12 @@ std::shared_ptr<const NetworkGraph> make_graph(const SolverSpec& solver, const M
   }
   for (std::size_t i = 0; i < model.embeddings.size(); ++i) {
     const auto params = embedding_params(solver, model, i);
-    inputs.push_back({params.name, {b, params.slot_num, params.embedding_vec_size}, true});
+    inputs.push_back(
+        {params.name, {b, params.buckets_per_sample(), params.embedding_vec_size}, true});
+  }
+  for (const SparseInput& sparse : model.input.sparse) {
+    if (!reads_lengths(model, sparse)) continue;
+    inputs.push_back({lengths_name(sparse), {b, sparse.slot_num}, false, false});
   }
   return std::make_shared<NetworkGraph>(inputs, model.layers, options);
 }
@@ -201,6 +214,17 @@ InputLayout input_layout(const SolverSpec& solver, const InputSpec& input) {
   layout.dense_dim = input.dense_dim;
   layout.i64_keys = solver.i64_input_key;
   layout.sparse = input.sparse;
+  return layout;
+}
+
+InputLayout input_layout(const SolverSpec& solver, const ModelSpec& model) {
+  InputLayout layout = input_layout(solver, model.input);
+  for (const SparseEmbeddingSpec& embedding : model.embeddings) {
+    if (embedding.combiner != Combiner::Concat) continue;
+    for (const TableInput::Part& part : table_input(embedding, model.input).parts) {
+      layout.sparse[part.input].in_positions = true;
+    }
+  }
   return layout;
 }
 

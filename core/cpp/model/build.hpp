@@ -51,6 +51,8 @@ std::vector<std::unique_ptr<Network>> make_networks(
 
 /// What a reader must know of the Input; the labels a loss takes are the graph's to add.
 InputLayout input_layout(const SolverSpec& solver, const InputSpec& input);
+/// The same with what the model's tables ask of the keys.
+InputLayout input_layout(const SolverSpec& solver, const ModelSpec& model);
 std::unique_ptr<IDataReader> make_train_reader(const SolverSpec& solver, const ReaderSpec& reader,
                                                const InputLayout& layout,
                                                const std::shared_ptr<ResourceManager>& resources);

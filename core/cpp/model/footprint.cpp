@@ -86,7 +86,7 @@ std::vector<std::size_t> rows_by_device(const SparseEmbeddingHashParams& params,
   for (std::size_t rank = 0; rank < devices; ++rank) {
     budgets.push_back(row_budget(params, placement, rank).rows);
     // By slot a device has as large a part of the rows as of the slots.
-    const std::size_t whole = placement.whole_buckets() ? params.slot_num : devices;
+    const std::size_t whole = placement.whole_buckets() ? placement.slot_num() : devices;
     const std::size_t part = placement.whole_buckets() ? placement.slots_of(rank) : 1;
     shares.push_back((rows.value_or(0) * part + whole - 1) / whole);
   }
@@ -97,8 +97,13 @@ std::vector<std::size_t> rows_by_device(const SparseEmbeddingHashParams& params,
   return shares;
 }
 
-BatchKeys keys_of(const TableInput& table, const InputSpec& inputs, bool evaluates) {
+BatchKeys keys_of(const TableInput& table, const InputSpec& inputs,
+                  const SparseEmbeddingHashParams& params, bool evaluates) {
   BatchKeys keys{{}, evaluates, table.joins()};
+  if (!params.pooled()) {
+    keys.of_slot.assign(params.buckets_per_sample(), 1);
+    return keys;
+  }
   for (const TableInput::Part& part : table.parts) {
     const std::vector<int>& most = inputs.sparse[part.input].nnz_per_slot;
     for (std::size_t slot = 0; slot < part.slots; ++slot) {
@@ -131,13 +136,14 @@ Footprint footprint(const SolverSpec& solver, const std::optional<ReaderSpec>& r
   const auto graph = make_graph(solver, model, devices, 1, evaluates);
   const auto params = table_params(solver, model, *graph);
   const auto inputs = table_inputs(model);
-  const InputLayout layout = input_layout(solver, model.input);
+  const InputLayout layout = input_layout(solver, model);
 
   Footprint result;
   std::vector<std::unique_ptr<Placement>> placements;
   std::vector<std::vector<std::size_t>> counted;
   for (std::size_t t = 0; t < params.size(); ++t) {
-    placements.push_back(make_placement(params[t].placement_kind(), params[t].slot_num, devices));
+    placements.push_back(
+        make_placement(params[t].placement_kind(), params[t].buckets_per_sample(), devices));
     counted.push_back(
         rows_by_device(params[t], *placements[t], rows.empty() ? std::nullopt : rows[t]));
     TableFootprint& table = result.tables.emplace_back();
@@ -155,7 +161,7 @@ Footprint footprint(const SolverSpec& solver, const std::optional<ReaderSpec>& r
       DeviceFootprint device(process, {solver.device, map.get_device_list()[id]}, result.entries);
       device.add_network(*graph);
       for (std::size_t t = 0; t < params.size(); ++t) {
-        const BatchKeys keys = keys_of(inputs[t], model.input, evaluates);
+        const BatchKeys keys = keys_of(inputs[t], model.input, params[t], evaluates);
         device.add_table(params[t], *placements[t], rank, keys, counted[t][rank]);
       }
       if (!reader) continue;

@@ -23,6 +23,10 @@ class HCTR_API ForwardNetwork {
 
   TensorRef tensor(const std::string& name) const { return schedule_->tensor(name); }
   bool has_tensor(const std::string& name) const { return schedule_->has(name); }
+  /// Empty where there is no tensor of that name.
+  TensorRef tensor_or_none(const std::string& name) const {
+    return has_tensor(name) ? tensor(name) : TensorRef{};
+  }
   /// (b) float32; 1 from the start.
   TensorRef sample_weight() const { return weight_.ref(); }
   TensorRef loss() const { return loss_.ref(); }

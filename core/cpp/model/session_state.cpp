@@ -6,6 +6,7 @@
 #include "core/cpp/model/build.hpp"
 #include "core/cpp/model/label_inputs.hpp"
 #include "core/cpp/model/model_check.hpp"
+#include "core/cpp/model/sequence_lengths.hpp"
 #include "core/cpp/ops/cast.hpp"
 
 namespace hugectr {
@@ -43,7 +44,7 @@ void SessionState::build(const std::optional<ReaderSpec>& reader,
   has_reader = reader.has_value();
   if (reader) {
     reads_together = hugectr::reads_together(*reader, model, *resources);
-    InputLayout layout = input_layout(solver, model.input);
+    InputLayout layout = input_layout(solver, model);
     layout.labels = column_ranges(model.input, *graph);
     if (graph->trains()) train_reader = make_train_reader(solver, *reader, layout, resources);
     if (has_eval_data(*reader)) eval_reader = make_eval_reader(solver, *reader, layout, resources);
@@ -79,20 +80,28 @@ void SessionState::write_inputs(std::size_t local_id, const DeviceBatch& batch, 
     return network.has_tensor(name, train) ? network.tensor(name, train) : TensorRef{};
   });
   if (model.input.dense_dim > 0) write(model.input.dense_name, batch.dense);
+  write_lengths(context, model.input, batch.sparse, first_sample(local_id, train),
+                [&](const std::string& name) {
+                  return network.has_tensor(name, train) ? network.tensor(name, train)
+                                                         : TensorRef{};
+                });
   const TensorRef weight = network.sample_weight(train);
   context.stream->copy(weight.data, batch.sample_weight.data, weight.size_in_bytes());
 }
 
 StepScalars SessionState::scalars_for(std::size_t local_id, const Batch& batch, bool train) const {
-  const std::size_t global_id = resources->get_local_gpu(local_id).get_global_id();
-  const std::size_t global_batch = train ? solver.batchsize : solver.batchsize_eval;
   StepScalars scalars;
   scalars.lr = lr;
   scalars.inv_weight_sum = batch.weight_sum > 0 ? static_cast<float>(1.0 / batch.weight_sum) : 0.0f;
   scalars.step = train ? step + 1 : step;
-  scalars.first_sample =
-      static_cast<std::int64_t>(global_id * (global_batch / resources->get_global_gpu_count()));
+  scalars.first_sample = static_cast<std::int64_t>(first_sample(local_id, train));
   return scalars;
+}
+
+std::size_t SessionState::first_sample(std::size_t local_id, bool train) const {
+  const std::size_t global_batch = train ? solver.batchsize : solver.batchsize_eval;
+  return resources->get_local_gpu(local_id).get_global_id() *
+         (global_batch / resources->get_global_gpu_count());
 }
 
 TensorRef SessionState::vectors(std::size_t local_id, std::size_t table, bool train) const {

@@ -46,8 +46,10 @@ struct SessionState : std::enable_shared_from_this<SessionState> {
   /// A table's vectors in the network, and their gradient in training; empty: it has none.
   TensorRef vectors(std::size_t local_id, std::size_t table, bool train) const;
   TensorRef gradient(std::size_t local_id, std::size_t table) const;
-  /// Copies label, dense and sample weights of the batch into the network's inputs.
+  /// Copies label, dense, lengths and sample weights of the batch into the network's inputs.
   void write_inputs(std::size_t local_id, const DeviceBatch& batch, bool train);
+  /// Number in the global batch of a device's first sample.
+  std::size_t first_sample(std::size_t local_id, bool train) const;
   StepScalars scalars_for(std::size_t local_id, const Batch& batch, bool train) const;
   /// Sums over devices of their shares of the losses of the last training (or evaluation) batch: of
   /// the weighted sum of all, then, of several, of each. Waits for the compute streams.

@@ -6,6 +6,7 @@
 
 #include "core/cpp/device/caller_stream.hpp"
 #include "core/cpp/device/float_values.hpp"
+#include "core/cpp/model/sequence_lengths.hpp"
 #include "core/cpp/ops/cast.hpp"
 
 namespace hugectr {
@@ -91,6 +92,8 @@ void Execution::bring_keys(std::size_t input) {
 void Execution::bring(const MemoryData& data, std::size_t first, std::size_t count) {
   copy_to_chunk(data, layout_, first, count, batch_, chunk_);
   for (std::size_t i = 0; i < csr_.size(); ++i) bring_keys(i);
+  write_lengths(context_, session_.model.input, csr_, 0,
+                [&](const std::string& tensor) { return network_.tensor_or_none(tensor); });
   const std::string& name = session_.model.input.dense_name;
   if (layout_.dense_dim == 0 || !network_.has_tensor(name)) return;
   void* dense = chunk_.dense.as<void>();

@@ -10,6 +10,7 @@
 #include "core/cpp/model/eval_tasks.hpp"
 #include "core/cpp/model/forward_network.hpp"
 #include "core/cpp/model/label_inputs.hpp"
+#include "core/cpp/model/sequence_lengths.hpp"
 #include "core/cpp/model/session_state.hpp"
 #include "core/cpp/ops/cast.hpp"
 #include "core/cpp/serving/execution.hpp"
@@ -94,7 +95,7 @@ void LivePredictor::for_each_batch(std::shared_ptr<const MemoryData> samples,
       DeviceBatch& part = batch->devices[id];
       Stream& stream = s.resources->get_local_gpu(id).compute_stream();
       stream.wait(*part.ready);
-      write_dense(id, part);
+      write_inputs(id, part);
       s.tables->forward(id, PlanSlot::Eval, [&](std::size_t table) {
         return networks_[id]->tensor((*s.tables)[table].params().name);
       });
@@ -105,11 +106,15 @@ void LivePredictor::for_each_batch(std::shared_ptr<const MemoryData> samples,
   }
 }
 
-void LivePredictor::write_dense(std::size_t local_id, const DeviceBatch& batch) {
+void LivePredictor::write_inputs(std::size_t local_id, const DeviceBatch& batch) {
   const InputSpec& input = session_->model.input;
-  if (input.dense_dim == 0 || !networks_[local_id]->has_tensor(input.dense_name)) return;
-  run(session_->resources->get_local_gpu(local_id).compute_context(),
-      Cast{.x = batch.dense, .y = networks_[local_id]->tensor(input.dense_name)});
+  const ForwardNetwork& network = *networks_[local_id];
+  GPUResource& gpu = session_->resources->get_local_gpu(local_id);
+  const std::size_t samples = solver_.batchsize_eval / session_->resources->get_global_gpu_count();
+  write_lengths(gpu.compute_context(), input, batch.sparse, gpu.get_global_id() * samples,
+                [&](const std::string& name) { return network.tensor_or_none(name); });
+  if (input.dense_dim == 0 || !network.has_tensor(input.dense_name)) return;
+  run(gpu.compute_context(), Cast{.x = batch.dense, .y = network.tensor(input.dense_name)});
 }
 
 std::vector<float> LivePredictor::gathered(const std::string& tensor, std::size_t width) const {
@@ -131,7 +136,7 @@ std::vector<float> LivePredictor::predict(std::shared_ptr<const MemoryData> samp
   SessionState& s = *session_;
   const Output made_of = output_of(output, graph());
   const std::size_t width = num_elements(sample_shape(output));
-  InputLayout layout = input_layout(solver_, s.model.input);
+  InputLayout layout = input_layout(solver_, s.model);
   layout.label_dim = 0;  // nothing here needs labels
   std::vector<float> values;
   values.reserve(samples->samples * width);
@@ -156,7 +161,7 @@ std::vector<std::pair<std::string, double>> LivePredictor::evaluate(
              "metrics are made from");
   const std::vector<TaskColumns> tasks = eval_tasks(graph());
   EvalMetrics metrics(names, s.devices(), eval_subject(graph(), s.model.input));
-  InputLayout layout = input_layout(solver_, s.model.input);
+  InputLayout layout = input_layout(solver_, s.model);
   layout.labels = column_ranges(s.model.input, graph());
   const auto forward = [&](std::size_t id, Batch& batch) {
     GPUResource& gpu = s.resources->get_local_gpu(id);

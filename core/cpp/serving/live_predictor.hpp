@@ -44,7 +44,7 @@ class HCTR_API LivePredictor {
   void for_each_batch(std::shared_ptr<const MemoryData> samples, const InputLayout& layout,
                       const std::function<void(std::size_t local_id, Batch& batch)>& forward,
                       const std::function<void(const Batch& batch)>& done);
-  void write_dense(std::size_t local_id, const DeviceBatch& batch);
+  void write_inputs(std::size_t local_id, const DeviceBatch& batch);
   /// Rows of a tensor of the whole batch, in the order of its samples.
   std::vector<float> gathered(const std::string& tensor, std::size_t width) const;
   /// Of the last batch: the weighted sum, then each where they are added up.

@@ -34,7 +34,7 @@ Predictor::Predictor(Session& session)
   HCTR_CHECK(s.resources->get_global_gpu_count() == 1,
              "a Predictor is of a session with one device, this one has ",
              s.resources->get_global_gpu_count(), ": build the session with one");
-  layout_ = input_layout(s.solver, s.model.input);
+  layout_ = input_layout(s.solver, s.model);
   layout_.label_dim = 0;  // nothing here needs labels
   graph_of(1);  // what can not be evaluated is refused here
   s.settle();

@@ -20,6 +20,10 @@ ReadLookup::ReadLookup(ModelTables& tables, GPUResource& gpu, std::string owner)
       DeviceBuffer2::create(owner_ + ", report", DeviceAllocator(gpu.staging_resource()));
   staging->reserve({tables.size()}, &reserved_, "reserved keys");
   staging->allocate();
+  for (std::size_t t = 0; t < tables.size(); ++t) {
+    const SparseEmbeddingHashParams& params = tables[t].params();
+    if (!params.pooled()) parts_[t].starts.emplace(params, gpu.plan_stream(), memory_);
+  }
 }
 
 void ReadLookup::make_room(const OpContext& context, std::size_t table, std::size_t keys,
@@ -36,6 +40,7 @@ void ReadLookup::make_room(const OpContext& context, std::size_t table, std::siz
   part.scale = arena->reserve({buckets}, TensorScalarType::Float32, "scale of each bucket");
   part.report = arena->reserve({kReportSize}, TensorScalarType::Int64, "report");
   arena->allocate();
+  if (part.starts) part.positions.reserve(memory_, owner_ + ", positions", buckets);
   part.arena = std::move(arena);
   part.keys = room;
   part.buckets = buckets;
@@ -43,6 +48,7 @@ void ReadLookup::make_room(const OpContext& context, std::size_t table, std::siz
 
 void ReadLookup::run(const OpContext& context, std::span<const SparseTensor> inputs,
                      const ModelTables::VectorsOf& output) {
+  std::vector<PositionOffsets> spreads;
   std::vector<ExpandBuckets> expansions;
   std::vector<HashGet> searches;
   std::vector<BucketScale> scales;
@@ -51,30 +57,38 @@ void ReadLookup::run(const OpContext& context, std::span<const SparseTensor> inp
     ShardedTable& table = tables_[t];
     Table& rows = table.part(0);
     Part& part = parts_[t];
+    const SparseEmbeddingHashParams& params = table.params();
     const SparseTensor csr =
-        part.joined.join(context, memory_, concat(owner_, ", inputs of ", table.params().name),
+        part.joined.join(context, memory_, concat(owner_, ", inputs of ", params.name),
                          tables_.input_of(t), inputs);
-    const std::size_t buckets = csr.row_offsets.size() - 1;
+    const std::size_t samples = (csr.row_offsets.size() - 1) / params.slot_num;
+    const std::size_t buckets = samples * params.buckets_per_sample();
     make_room(context, t, csr.nnz, buckets);
+    TensorRef row_offsets = csr.row_offsets;
+    if (!params.pooled()) {
+      row_offsets = part.positions.row_offsets(buckets);
+      spreads.push_back(part.starts->spread(csr.row_offsets, row_offsets));
+    }
     const TensorRef bucket_of_key = TablePlan::first(part.bucket_of_key, csr.nnz);
     const TensorRef row_of_key = TablePlan::first(part.row_of_key, csr.nnz);
     // Without slots in a row's identity nobody asks for the buckets.
     if (table.has_slots()) {
-      expansions.push_back({.row_offsets = csr.row_offsets, .buckets = bucket_of_key});
+      expansions.push_back({.row_offsets = row_offsets, .buckets = bucket_of_key});
     }
-    searches.push_back(rows.to_read(csr.keys, bucket_of_key, table.placement().slot_of_bucket(0),
-                                    row_of_key, part.report.ref()));
+    searches.push_back(rows.to_read(csr.keys, bucket_of_key, table.slot_of_bucket(0), row_of_key,
+                                    part.report.ref()));
     TensorRef scale;
-    if (table.params().combiner == Combiner::Mean) {
+    if (params.combiner == Combiner::Mean) {
       scale = TablePlan::first(part.scale, buckets);
       scales.push_back({.row_offsets = csr.row_offsets, .scale = scale});
     }
     lookups.push_back({.rows = row_of_key,
-                       .row_offsets = csr.row_offsets,
+                       .row_offsets = row_offsets,
                        .weights = rows.store().whole(rows.visible().rows).vectors,
                        .scale = scale,
                        .out = output(t)});
   }
+  run_several(context, std::move(spreads));
   run_several(context, std::move(expansions));
   run_several(context, std::move(searches));
   run_several(context, std::move(scales));

@@ -2,11 +2,13 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "core/cpp/data/data_reader.hpp"
+#include "core/cpp/embedding/lookup/positions.hpp"
 #include "core/cpp/memory/general_buffer2.hpp"
 #include "core/cpp/model/model_tables.hpp"
 
@@ -35,6 +37,8 @@ class ReadLookup {
     std::size_t keys = 0, buckets = 0;  ///< that there is room for
     TensorBag2 bucket_of_key, row_of_key, scale, report;
     JoinedKeys joined;
+    std::optional<PositionStarts> starts;  ///< of a table that does not pool
+    PositionBuffer positions;
   };
   void make_room(const OpContext& context, std::size_t table, std::size_t keys,
                  std::size_t buckets);

@@ -131,11 +131,19 @@ def test_tops_have_the_shapes_of_v3(data):
     assert tops["rest"] == (None, 6)
 
 
+#: Look-ups of ``shared``, in the order of what the network reads: table, input, combiner.
+PARTS = [
+    ("goods", "target", "mean"),
+    ("goods", "history", "mean"),
+    ("categories", "category", "mean"),
+]
+
+
 class Reference:
     """The same net in float64: plain Python over keys."""
 
-    def __init__(self, model: hugectr.Model, data: Data) -> None:
-        self.data = data
+    def __init__(self, model: hugectr.Model, data: Data, parts=PARTS) -> None:
+        self.data, self.parts = data, parts
         dense = model.session.network.dense_weights().astype(np.float64)
         self.w, self.bias = dense[:-1].copy(), dense[-1]
         self.rows = {
@@ -143,18 +151,22 @@ class Reference:
             for name, pair in rows_of(model).items()
         }
 
-    def mean(self, table: str, keys) -> np.ndarray:
-        width = 4 if table == "goods" else 2
-        total = sum((self.rows[table][k] for k in keys), np.zeros(width))
-        return total / max(1, len(keys))
+    def vectors(self, table: str, keys, how: str, most: int) -> np.ndarray:
+        """Of a slot: one, or as many as it may have keys."""
+        rows = np.zeros((most, 4 if table == "goods" else 2))
+        for i, key in enumerate(keys):
+            rows[i] = self.rows[table][key]
+        return rows.ravel() if how == "concat" else rows.sum(0) / max(1, len(keys))
 
     def step(self, first: int, lr: float = 0.1) -> float:
-        parts = [("goods", "target"), ("goods", "history"), ("categories", "category")]
         loss, w_gradient, bias_gradient = 0.0, np.zeros_like(self.w), 0.0
         row_gradients: dict[tuple[str, int], np.ndarray] = {}
         for i in range(first, first + BATCH):
-            looked_up = [(t, self.data.keys[name][i]) for t, name in parts]
-            pooled = [self.mean(t, keys) for t, keys in looked_up]
+            looked_up = [(t, self.data.keys[name][i], how) for t, name, how in self.parts]
+            pooled = [
+                self.vectors(*one, INPUTS[name][0])
+                for one, (_, name, _) in zip(looked_up, self.parts, strict=True)
+            ]
             x = np.concatenate([*pooled, self.data.dense[i]])
             z, y = x @ self.w + self.bias, float(self.data.label[i, 0])
             loss += np.log1p(np.exp(-abs(z))) + max(z, 0.0) - z * y
@@ -162,11 +174,13 @@ class Reference:
             w_gradient += dz * x
             bias_gradient += dz
             at = 0
-            for (table, keys), vector in zip(looked_up, pooled, strict=True):
-                dv = dz * self.w[at : at + len(vector)] / max(1, len(keys))
+            for (table, keys, how), vector in zip(looked_up, pooled, strict=True):
+                dv = dz * self.w[at : at + len(vector)]
                 at += len(vector)
-                for key in keys:
-                    row_gradients[table, key] = row_gradients.get((table, key), 0.0) + dv
+                width = 4 if table == "goods" else 2
+                for nth, key in enumerate(keys):
+                    own = dv[nth * width : (nth + 1) * width] if how == "concat" else dv / len(keys)
+                    row_gradients[table, key] = row_gradients.get((table, key), 0.0) + own
         self.w -= lr * w_gradient
         self.bias -= lr * bias_gradient
         for (table, key), gradient in row_gradients.items():
@@ -174,17 +188,16 @@ class Reference:
         return loss / BATCH
 
 
-@pytest.mark.parametrize("devices", [1, 3])
-def test_a_table_learns_from_all_its_look_ups(data, devices):
-    model = shared(data, devices)
+def check_training(model: hugectr.Model, data: Data, parts=PARTS) -> None:
+    """Two passes over the data, against float64."""
     # All rows there are, as new as they come: a rate of 0 trains nothing.
     model.set_learning_rate(0.0)
     for _ in range(BATCHES):
         model.train()
     model.set_learning_rate(0.1)
-    reference = Reference(model, data)
+    reference = Reference(model, data, parts)
     found, wanted = [], []
-    for step in range(8):
+    for step in range(2 * BATCHES):
         assert model.train()
         found.append(model.get_current_loss())
         wanted.append(reference.step(step % BATCHES * BATCH))
@@ -193,6 +206,40 @@ def test_a_table_learns_from_all_its_look_ups(data, devices):
         assert set(keys) == set(reference.rows[name])
         expected = np.array([reference.rows[name][k] for k in keys])
         np.testing.assert_allclose(vectors, expected, rtol=1e-4, atol=1e-6, err_msg=name)
+
+
+@pytest.mark.parametrize("devices", [1, 3])
+def test_a_table_learns_from_all_its_look_ups(data, devices):
+    check_training(shared(data, devices), data)
+
+
+@pytest.mark.parametrize("devices", [1, 3])
+def test_concat_keeps_the_vectors_of_a_slot_in_order(data, devices):
+    model = start(data, devices)
+    goods = EmbeddingTableConfig("goods", KEYS, 4)
+    category = EmbeddingTableConfig("categories", -1, 2)
+    made = EmbeddingCollectionConfig()
+    made.embedding_lookup(goods, "target", "target_vector", "sum")
+    made.embedding_lookup(goods, "history", "history_vectors", "concat")
+    made.embedding_lookup([category], ["category"], "category_vectors", ["concat"])
+    model.add(made)
+    model.add(hugectr.DenseLayer(LAYER.Reshape, ["target_vector"], ["t"], leading_dim=4))
+    model.add(hugectr.DenseLayer(LAYER.Reshape, ["history_vectors"], ["h"], leading_dim=20))
+    model = finish(model, ["t", "h", "category_vectors"])
+    shapes = {
+        top: shape
+        for _, _, tops, found in model.layer_summary()
+        for top, shape in zip(tops, found, strict=True)
+    }
+    assert shapes["target_vector"] == (None, 1, 4)
+    assert shapes["history_vectors"] == (None, 5, 4)
+    assert shapes["category_vectors"] == (None, 6)
+    parts = [
+        ("goods", "target", "concat"),
+        ("goods", "history", "concat"),
+        ("categories", "category", "concat"),
+    ]
+    check_training(model, data, parts)
 
 
 def test_look_ups_of_one_key_are_slots_of_a_plain_table(data):

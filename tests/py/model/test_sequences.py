@@ -1,77 +1,222 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers of sequences and shapes in one net: devices, JSON, 16 bits."""
+"""Un-pooled look-ups (combiner "concat"): positions in order, zeros behind, lengths, gradients."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import replace
-from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from model.nets import Setup, losses, make_model
+import numpy.typing as npt
+import pytest
 
 import hugectr
-from hugectr.data import MemoryDataset
-from hugectr.data.planted import make_planted
+from hugectr import DenseLayer, Embedding_t, Layer_t
+from hugectr.data import MemoryDataset, from_arrays
+from hugectr.data.norm import write_norm
 
-SLOTS, DENSE, STEPS = 5, 3, 40
-
-
-@cache
-def _data() -> MemoryDataset:
-    sizes = [30, 200, 7, 50, 400]
-    return make_planted(1000, sizes, hotness=(1, 2), dense_dim=DENSE, seed=5).to_memory("keys")
+POSITIONS, D, BATCH, SAMPLES, KEYS = (1, 5), 4, 24, 96, 30
+DISTRIBUTED = Embedding_t.DistributedSlotSparseEmbeddingHash
+LOCALIZED = Embedding_t.LocalizedSlotSparseEmbeddingHash
+Floats = npt.NDArray[np.float64]
 
 
-def _setup(**changes: object) -> Setup:
-    setup = Setup("sequences", _data(), _data(), SLOTS, DENSE, nnz=2, batch=64, lr=0.2)
-    return replace(setup, **changes)  # type: ignore[arg-type]
+def data(seed: int = 1, positions: tuple[int, ...] = POSITIONS) -> MemoryDataset:
+    """Labels that depend on the order of keys; some histories are empty."""
+    rng = np.random.default_rng(seed)
+    counts = rng.integers(0, np.array(positions) + 1, (SAMPLES, len(positions)))
+    keys = rng.integers(0, KEYS, int(counts.sum()))
+    offsets = np.concatenate([[0], np.cumsum(counts)])
+    label = (rng.random(SAMPLES) < 0.5).astype(np.float32)
+    return from_arrays(
+        label=label, dense=rng.normal(size=(SAMPLES, 2)), sparse={"items": (keys, offsets)}
+    )
 
 
-def test_any_number_of_devices_trains_the_same_model() -> None:
-    one = make_model(_setup())
-    curve = losses(one, STEPS)
-    assert curve[-10:].mean() < curve[:10].mean() - 0.003, "the model does not learn"
-    for devices in (2, 8):
-        model = make_model(_setup(devices=devices))
-        np.testing.assert_allclose(losses(model, STEPS), curve, rtol=1e-5, err_msg=f"{devices}")
-        wanted = one.session.network.dense_weights()
-        found = model.session.network.dense_weights()
-        assert np.linalg.norm(found - wanted) <= 1e-4 * np.linalg.norm(wanted)
+def in_positions(samples: MemoryDataset, positions: tuple[int, ...] = POSITIONS) -> Any:
+    """Keys (n, P), -1 where there is none, and lengths (n, slots)."""
+    keys, offsets = samples.sparse["items"]
+    grid = np.full((samples.samples, sum(positions)), -1, np.int64)
+    starts = np.cumsum([0, *positions])
+    for row in range(offsets.size - 1):
+        sample, slot = divmod(row, len(positions))
+        own = keys[int(offsets[row]) : int(offsets[row + 1])]
+        grid[sample, starts[slot] : starts[slot] + own.size] = own
+    return grid, np.diff(offsets.astype(np.int64)).reshape(samples.samples, -1)
 
 
-def test_16_bits_follow_the_same_curve() -> None:
-    curve = losses(make_model(_setup()), STEPS)
-    more = {"use_mixed_precision": True, "scaler": 1024.0}
-    assert np.abs(losses(make_model(_setup(more=more)), STEPS) - curve).max() <= 0.02
+def build(
+    source: Any,
+    devices: int = 1,
+    positions: tuple[int, ...] = POSITIONS,
+    kind: Embedding_t = DISTRIBUTED,
+    exchange: str = "auto",
+    lr: float = 0.5,
+) -> hugectr.Model:
+    """logit = positions and lengths through one layer."""
+    solver = hugectr.CreateSolver(
+        batchsize=BATCH, batchsize_eval=BATCH, max_eval_batches=4, lr=lr, seed=3,
+        vvgpu=[list(range(devices))], device="cpu",
+    )  # fmt: skip
+    norm = hugectr.DataReaderType_t.Norm
+    reader = hugectr.DataReaderParams(
+        norm, source, None, source, hugectr.Check_t.Sum, num_workers=1
+    )
+    model = hugectr.Model(solver, reader, hugectr.CreateOptimizer(hugectr.Optimizer_t.SGD))
+    items = hugectr.DataReaderSparseParam("items", list(positions), False, len(positions))
+    model.add(hugectr.Input(1, "label", 2, "dense", [items]))
+    model.add(hugectr.SparseEmbedding(kind, 1, D, "concat", "seq", "items", exchange=exchange))
+    flat = {"leading_dim": sum(positions) * D}
+    model.add(DenseLayer(Layer_t.Reshape, ["seq"], ["flat"], **flat))
+    model.add(DenseLayer(Layer_t.Concat, ["flat", "items_lengths", "dense"], ["all"]))
+    model.add(DenseLayer(Layer_t.InnerProduct, ["all"], ["logit"], num_output=1))
+    model.add(DenseLayer(Layer_t.BinaryCrossEntropyLoss, ["logit", "label"], ["loss"]))
+    model.compile()
+    return model
 
 
-def test_a_graph_in_json_is_the_same_model(tmp_path: Path) -> None:
-    model = make_model(_setup())
-    model.graph_to_json(tmp_path / "graph.json")
-    layers = json.loads((tmp_path / "graph.json").read_text())["layers"]
-    entries = {layer["type"]: layer for layer in layers}
-    assert entries["GRU"]["gru_param"] == {
-        "num_output": 6,
-        "batchsize": 64,
-        "SeqLength": SLOTS,
-        "vector_size": 8,
-    }
-    assert entries["Scale"]["scale_param"] == {"axis": 0, "factor": 16}
-    assert entries["Select"]["dim"] == 1
-    assert entries["Select"]["index"] == [SLOTS - 1]
-    assert entries["MultiHeadAttention"]["num_attention_heads"] == 2
+def rows_of(model: hugectr.Model) -> Floats:
+    """(KEYS + 1, D): the last one, of no key, is zero; so are those of keys that never trained."""
+    slots = 0 if model.embeddings[0].is_localized else None
+    vectors = model.embedding("seq", np.arange(KEYS), slots=slots)
+    return np.concatenate([vectors, np.zeros((1, D))]).astype(np.float64)
+
+
+def weights_of(model: hugectr.Model) -> Floats:
+    return np.asarray(model.session.network.dense_weights(), np.float64)
+
+
+class Oracle:
+    """The net in float64, from the same first values."""
+
+    def __init__(self, samples: MemoryDataset, positions: tuple[int, ...], **kind: Any) -> None:
+        start = build(samples, positions=positions, lr=0.0, **kind)
+        for _ in range(SAMPLES // BATCH):
+            start.train()
+        self.rows, self.weights = rows_of(start), weights_of(start)
+        self.keys, self.lengths = in_positions(samples, positions)
+        self.samples = samples
+
+    def step(self, first: int, lr: float) -> None:
+        part = slice(first, first + BATCH)
+        keys, weights = self.keys[part], self.weights
+        seq = self.rows[keys].reshape(BATCH, -1)
+        x = np.concatenate([seq, self.lengths[part], self.samples.dense[part]], 1)
+        logit = x @ weights[:-1] + weights[-1]
+        g = (1 / (1 + np.exp(-logit)) - self.samples.label[part, 0]) / BATCH
+        of_rows = (g[:, None] * weights[: seq.shape[1]]).reshape(*keys.shape, D)
+        self.weights = weights - lr * np.append(g @ x, g.sum())
+        np.add.at(self.rows, keys, -lr * of_rows)
+        self.rows[-1] = 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "positions"), [(DISTRIBUTED, POSITIONS), (DISTRIBUTED, (5,)), (LOCALIZED, (5,))]
+)
+@pytest.mark.parametrize(
+    ("devices", "exchange"), [(1, "auto"), (2, "pooled"), (2, "unique"), (4, "auto")]
+)
+def test_training_is_that_of_the_formula(
+    kind: Embedding_t, positions: tuple[int, ...], devices: int, exchange: str
+) -> None:
+    samples = data(positions=positions)
+    oracle = Oracle(samples, positions, kind=kind)
+    model = build(samples, devices, positions, kind, exchange)
+    for step in range(6):
+        assert model.train()
+        oracle.step(step * BATCH % SAMPLES, 0.5)
+    np.testing.assert_allclose(rows_of(model), oracle.rows, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(weights_of(model), oracle.weights, rtol=1e-5, atol=1e-6)
+
+
+def test_positions_keep_their_order_and_unknown_keys_count_as_zero_vectors() -> None:
+    model = build(data())
+    for _ in range(4):
+        model.train()
+    seen = data(seed=2)
+    keys, offsets = seen.sparse["items"]
+    keys = keys.copy()
+    keys[::7] = KEYS + 5  # nobody has trained it
+    other = from_arrays(label=seen.label, dense=seen.dense, sparse={"items": (keys, offsets)})
+    grid, lengths = in_positions(other)
+    wanted = rows_of(model)[np.where(grid > KEYS, -1, grid)]
+    np.testing.assert_array_equal(model.predict(other, output="seq"), wanted.astype(np.float32))
+    np.testing.assert_array_equal(model.predict(other, output="items_lengths"), lengths)
+    assert model.check_out_tensor("seq", hugectr.Tensor_t.Evaluate).shape == (BATCH, 6, D)
+
+
+@pytest.mark.parametrize("kind", [DISTRIBUTED, LOCALIZED])
+def test_predictions_and_evaluation_agree_live_loaded_and_on_devices(
+    kind: Embedding_t, tmp_path: Path
+) -> None:
+    positions = POSITIONS if kind is DISTRIBUTED else (5,)
+    samples = data(positions=positions)
+    model = build(samples, 2, positions, kind)
+    for _ in range(8):
+        model.train()
+    probabilities = model.predict(samples)
+    model.save(tmp_path / "saved")
+    loaded = hugectr.load(tmp_path / "saved", device="cpu")
+    np.testing.assert_allclose(loaded.predict(samples), probabilities, rtol=1e-6)
+    np.testing.assert_allclose(loaded.predict(samples, batch_size=1), probabilities, rtol=1e-5)
+    aucs = []
+    for devices in (1, 4):
+        other = build(samples, devices, positions, kind)
+        other.resume(tmp_path / "saved")
+        for _ in range(4):
+            other.eval()
+        aucs.append(dict(other.get_eval_metrics())["AUC"])
+        np.testing.assert_allclose(other.predict(samples), probabilities, rtol=1e-6)
+    assert aucs[0] == aucs[1]
+
+
+def test_norm_files_give_what_memory_gives_and_long_slots_are_refused(tmp_path: Path) -> None:
+    samples = data()
+    keys, offsets = samples.sparse["items"]
+    counts = np.diff(offsets.astype(np.int64)).reshape(SAMPLES, 2)
+    slots = []
+    for slot in range(2):
+        own = np.zeros((SAMPLES, 2), bool)
+        own[:, slot] = True
+        of_slot = np.repeat(own.ravel(), counts.ravel())
+        slots.append((keys[of_slot], np.concatenate([[0], np.cumsum(counts[:, slot])])))
+    write_norm(tmp_path / "good.norm", samples.label, samples.dense, slots)
+    hugectr.data.norm.write_file_list(tmp_path / "good.txt", [tmp_path / "good.norm"])
+    models = [build(samples), build(str(tmp_path / "good.txt"))]
+    for model in models:
+        for _ in range(4):
+            model.train()
+    np.testing.assert_array_equal(*[rows_of(model) for model in models])
+
+    write_norm(tmp_path / "bad.norm", samples.label, samples.dense, slots[::-1])
+    hugectr.data.norm.write_file_list(tmp_path / "bad.txt", [tmp_path / "bad.norm"])
+    with pytest.raises(hugectr.DataError, match=r"slot 0 of 'items', allowed are 0 to 1"):
+        build(str(tmp_path / "bad.txt")).train()
+
+
+def test_what_can_not_be_is_refused() -> None:
+    with pytest.raises(hugectr.InvalidArgument, match=r"not pooled .*give each slot an input"):
+        build(data(), kind=LOCALIZED)
+    with pytest.raises(hugectr.InvalidArgument, match=r"'sum' or 'mean'.*or 'concat'"):
+        hugectr.SparseEmbedding(DISTRIBUTED, 1, D, "max", "seq", "items")
+
+
+def test_graph_as_json_and_names(tmp_path: Path) -> None:
+    model = build(data())
+    model.graph_to_json(str(tmp_path / "graph.json"))
     again = hugectr.Model(model.solver, model.reader_params, model.opt_params)
-    again.construct_from_json(tmp_path / "graph.json", include_dense_network=True)
+    again.construct_from_json(str(tmp_path / "graph.json"), True)
     again.compile()
-    again.graph_to_json(tmp_path / "again.json")
-    assert (tmp_path / "again.json").read_text() == (tmp_path / "graph.json").read_text()
-    np.testing.assert_array_equal(losses(again, 5), losses(model, 5))
+    for one in (model, again):
+        for _ in range(4):
+            one.train()
+    np.testing.assert_array_equal(rows_of(model), rows_of(again))
 
 
-def test_the_summary_shows_shapes_of_several_rows_a_sample() -> None:
-    model = make_model(_setup())
-    text = "\n".join(str(row) for row in model.layer_summary())
-    assert "history" in text
-    assert "attended" in text
+def test_a_tensor_can_not_take_the_name_of_lengths_that_are_read() -> None:
+    model = build(data())
+    again = hugectr.Model(model.solver, model.reader_params, model.opt_params)
+    again.add(model.input)
+    again.add(DenseLayer(Layer_t.ReLU, ["items_lengths"], ["relu"]))
+    with pytest.raises(hugectr.InvalidArgument, match="no other tensor"):
+        again.add(DenseLayer(Layer_t.ReLU, ["dense"], ["items_lengths"]))

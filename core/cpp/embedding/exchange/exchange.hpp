@@ -32,7 +32,9 @@ class Route {
   /// Vectors of the larger of the two batches that are pooled on a device.
   std::size_t pooled_vectors(std::size_t rank) const { return batch() * placement_.slots_of(rank); }
   /// Vectors of a device's samples of that batch.
-  std::size_t packed_vectors() const { return batch() / device_count() * params_.slot_num; }
+  std::size_t packed_vectors() const {
+    return batch() / device_count() * params_.buckets_per_sample();
+  }
 
   /// (samples, slots, d) of `type` at the beginning of: vectors as this device pools them.
   TensorRef pooled(TensorScalarType type, std::size_t samples, std::size_t slots) const {

@@ -83,7 +83,7 @@ class PooledExchange final : public Exchange {
 
   static void add_sums(const Route& route, const TensorRef& output, Calls& calls,
                        std::vector<EmbeddingReorderFwd>& reorders) {
-    const std::size_t samples = output.shape[0], slots = route.params().slot_num;
+    const std::size_t samples = output.shape[0], slots = route.params().buckets_per_sample();
     const TensorRef sums = route.pooled(output.dtype, samples * route.device_count(), slots);
     const bool direct = output.contiguous();
     const TensorRef to = direct ? output : route.packed(output.dtype, samples, slots);
@@ -93,7 +93,7 @@ class PooledExchange final : public Exchange {
 
   static TensorRef gather_all(const Route& route, const TensorRef& gradient, Calls& calls,
                               std::vector<EmbeddingReorderBwd>& reorders) {
-    const std::size_t samples = gradient.shape[0], slots = route.params().slot_num;
+    const std::size_t samples = gradient.shape[0], slots = route.params().buckets_per_sample();
     TensorRef packed = gradient;
     if (!gradient.contiguous()) {
       packed = route.packed(gradient.dtype, samples, slots);
@@ -108,7 +108,8 @@ class PooledExchange final : public Exchange {
                           std::vector<EmbeddingReorderFwd>& reorders) {
     const std::size_t samples = output.shape[0], devices = route.device_count();
     const BlockCounts counts(route, samples);
-    const TensorRef blocks = route.packed(output.dtype, samples, route.params().slot_num);
+    const TensorRef blocks =
+        route.packed(output.dtype, samples, route.params().buckets_per_sample());
     calls.push_back({.collective = "all_to_all",
                      .in = route.pooled(output.dtype, samples * devices, route.own_slots()),
                      .out = blocks,
@@ -122,7 +123,8 @@ class PooledExchange final : public Exchange {
                                  std::vector<EmbeddingReorderBwd>& reorders) {
     const std::size_t samples = gradient.shape[0], devices = route.device_count();
     const BlockCounts counts(route, samples);
-    const TensorRef blocks = route.packed(gradient.dtype, samples, route.params().slot_num);
+    const TensorRef blocks =
+        route.packed(gradient.dtype, samples, route.params().buckets_per_sample());
     reorders.push_back(
         {.dy = gradient, .dblocks = blocks, .device_count = static_cast<std::int64_t>(devices)});
     const TensorRef own = route.pooled(gradient.dtype, samples * devices, route.own_slots());

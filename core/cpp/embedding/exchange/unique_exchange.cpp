@@ -219,7 +219,7 @@ void UniqueExchange::place(const OpContext& context, std::span<const Chosen> cho
     TablePlan& plan = *one.table->plan;
     UniquePlan& unique = plan.unique;
     const std::size_t asked = unique.asked_rows(), given = unique.given_rows(), n = unique.keys;
-    const std::size_t m = plan.samples / devices_ * params.slot_num;
+    const std::size_t m = plan.samples / devices_ * params.buckets_per_sample();
     if (!unique.asker_fits(n, m)) {
       context.stream->synchronize();
       one.table->released->synchronize();

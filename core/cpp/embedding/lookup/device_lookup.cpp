@@ -33,7 +33,8 @@ DeviceLookup::DeviceLookup(const std::vector<std::unique_ptr<ShardedTable>>& tab
     parts_.push_back({*table, rows,
                       Route(params, table->placement(), gpu.get_global_id(), gpu.memory_resource(),
                             rows.owner()),
-                      may_send_rows});
+                      may_send_rows,
+                      PositionStarts(params, gpu.plan_stream(), gpu.memory_resource())});
     sending_rows += may_send_rows ? 1 : 0;
   }
   owner_ = parts_.front().rows.owner();
@@ -87,7 +88,7 @@ LookupPlan& DeviceLookup::planned(PlanSlot slot, std::span<const TensorRef> vect
         plan.state != LookupPlan::State::Empty && own.generation == parts_[t].rows.generation(),
         "embedding '", params.name, "': this batch has no plan");
     if (vectors[t].empty()) continue;
-    const Shape wanted{own.samples / parts_[t].route.device_count(), params.slot_num,
+    const Shape wanted{own.samples / parts_[t].route.device_count(), params.buckets_per_sample(),
                        params.embedding_vec_size};
     HCTR_CHECK(vectors[t].shape == wanted, "embedding '", params.name, "': its vectors have shape ",
                to_string(wanted), ", got ", to_string(vectors[t].shape));
@@ -232,6 +233,7 @@ void DeviceLookup::report_memory(std::vector<MemoryReportEntry>& report) const {
     for (const LookupPlan& plan : plans_) {
       append(plan.tables[t].filter_arena);
       append(plan.tables[t].arena);
+      append(plan.tables[t].positions.arena());
       append(plan.tables[t].unique.owner_arena);
       append(plan.tables[t].unique.asker_arena);
     }

@@ -8,6 +8,7 @@
 #include "core/cpp/embedding/exchange/unique_exchange.hpp"
 #include "core/cpp/embedding/lookup/lookup_group.hpp"
 #include "core/cpp/embedding/lookup/lookup_plan.hpp"
+#include "core/cpp/embedding/lookup/positions.hpp"
 #include "core/cpp/embedding/sharded_table.hpp"
 #include "core/cpp/ops/lookup_sort.hpp"
 
@@ -40,11 +41,14 @@ class DeviceLookup {
     Table& rows;
     Route route;
     bool may_send_rows;  ///< whether training batches may travel by the unique exchange
+    PositionStarts starts;
   };
 
   static std::size_t at(PlanSlot slot) { return static_cast<std::size_t>(slot); }
 
   // Making plans (plan_making.cpp).
+  /// The batch with the buckets that vectors are made of: of un-pooled slots each position is one.
+  std::vector<SparseTensor> in_buckets(LookupPlan& plan, std::span<const SparseTensor> batch);
   void make_plan(LookupPlan& plan, std::span<const SparseTensor> batch);
   /// Own keys of all tables, waiting once for how many they are.
   void filter(LookupPlan& plan, std::span<const SparseTensor> batch);

@@ -26,6 +26,18 @@ void check_params(const SparseEmbeddingHashParams& params, std::size_t device_co
   HCTR_CHECK(params.batch_size % device_count == 0 && params.batch_size_eval % device_count == 0,
              "embedding '", name, "': batch sizes ", params.batch_size, " and ",
              params.batch_size_eval, " must be multiples of the ", device_count, " devices");
+  if (!params.pooled()) {
+    HCTR_CHECK(params.positions.size() == params.slot_num, "embedding '", name, "' has ",
+               params.slot_num, " slots and positions of ", params.positions.size(),
+               ": give one number a slot");
+    HCTR_CHECK(params.identity() == Identity::Key || params.slot_num == 1, "embedding '", name,
+               "' tells rows apart by slot, and its ", params.slot_num,
+               " slots are not pooled (combiner concat): give each slot an input and a table of "
+               "its own, or let slots share rows (DistributedSlotSparseEmbeddingHash)");
+    HCTR_CHECK(params.placement_kind() == PlacementKind::ByKey, "embedding '", name,
+               "' is not pooled (combiner concat), so that it can not be placed by slot; place it "
+               "by key");
+  }
   HCTR_CHECK(params.identity() == Identity::SlotAndKey || params.slot_num == 1 ||
                  params.placement_kind() == PlacementKind::ByKey,
              "embedding '", name, "': a key is one row in all of its ", params.slot_num,

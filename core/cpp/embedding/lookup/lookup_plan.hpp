@@ -7,6 +7,7 @@
 
 #include "core/cpp/device/resource_manager.hpp"
 #include "core/cpp/embedding/exchange/unique_plan.hpp"
+#include "core/cpp/embedding/lookup/positions.hpp"
 #include "core/cpp/embedding/placement/placement.hpp"
 #include "core/cpp/embedding/table/table.hpp"
 #include "core/cpp/memory/general_buffer2.hpp"
@@ -51,6 +52,7 @@ struct TablePlan {
   TensorRef key_rows() const { return first(rows, key_count()); }
 
   // Buffers, once a plan slot.
+  PositionBuffer positions;
   std::shared_ptr<DeviceBuffer2> arena, filter_arena;
   std::size_t key_capacity = 0, bucket_capacity = 0;
   std::size_t filter_key_capacity = 0, filter_bucket_capacity = 0;

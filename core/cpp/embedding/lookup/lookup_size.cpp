@@ -36,6 +36,7 @@ LookupSize size_of_lookup(const SparseEmbeddingHashParams& params, const Placeme
     TablePlan plan;
     const std::size_t own = own_keys(placement, rank, keys, samples), buckets = samples * slots;
     plan.allocate(memory, "", own, buckets, train);
+    if (!params.pooled()) plan.positions.reserve(memory, "", samples * params.buckets_per_sample());
     if (devices > 1) {
       plan.allocate_filter(memory, "", params.key_type(), all_keys(keys, samples), buckets,
                            train && may_send_rows);
@@ -43,15 +44,16 @@ LookupSize size_of_lookup(const SparseEmbeddingHashParams& params, const Placeme
     if (train && may_send_rows) {
       plan.unique.reserve_owner(memory, "", own);
       plan.unique.reserve_asker(memory, "", all_keys(keys, samples) / devices,
-                                samples / devices * params.slot_num);
+                                samples / devices * params.buckets_per_sample());
     }
     JoinedKeys joined;
     if (keys.joined) {
       joined.allocate(memory, "", params.key_type(), all_keys(keys, samples),
                       samples * params.slot_num);
     }
-    return bytes_of(plan.arena) + bytes_of(plan.filter_arena) + bytes_of(plan.unique.owner_arena) +
-           bytes_of(plan.unique.asker_arena) + bytes_of(joined.arena());
+    return bytes_of(plan.arena) + bytes_of(plan.filter_arena) + bytes_of(plan.positions.arena()) +
+           bytes_of(plan.unique.owner_arena) + bytes_of(plan.unique.asker_arena) +
+           bytes_of(joined.arena());
   };
   LookupSize size;
   constexpr std::size_t kTrainPlans = 2;  // one that trains, one that is made

@@ -12,7 +12,7 @@ namespace hugectr {
 
 /// The keys of the batches that a table looks up.
 struct BatchKeys {
-  std::vector<std::size_t> of_slot;  ///< most keys of a sample in each slot
+  std::vector<std::size_t> of_slot;  ///< most keys of a sample in each slot (un-pooled: position)
   bool evaluates = true;             ///< whether evaluation batches are looked up too
   bool joined = false;               ///< whether they come from several inputs
 };

@@ -46,9 +46,10 @@ void DeviceLookup::plan(std::span<const SparseTensor> batch, PlanSlot slot, bool
   }
 }
 
-void DeviceLookup::make_plan(LookupPlan& plan, std::span<const SparseTensor> batch) {
+void DeviceLookup::make_plan(LookupPlan& plan, std::span<const SparseTensor> samples) {
   const OpContext context = gpu_.plan_context();
   context.stream->wait(*plan.released);
+  const std::vector<SparseTensor> batch = in_buckets(plan, samples);
   filter(plan, batch);
   for (std::size_t t = 0; t < parts_.size(); ++t) make_buffers(parts_[t], plan, plan.tables[t]);
   group_keys(plan, batch);
@@ -65,6 +66,27 @@ void DeviceLookup::make_plan(LookupPlan& plan, std::span<const SparseTensor> bat
     own.stamps = parts_[t].rows.stamps(own.extent.rows);
   }
   context.stream->record(*plan.ready);
+}
+
+std::vector<SparseTensor> DeviceLookup::in_buckets(LookupPlan& plan,
+                                                   std::span<const SparseTensor> batch) {
+  std::vector<SparseTensor> result(batch.begin(), batch.end());
+  std::vector<PositionOffsets> offsets;
+  for (std::size_t t = 0; t < parts_.size(); ++t) {
+    const Part& part = parts_[t];
+    if (part.table.params().pooled()) continue;
+    TablePlan& own = plan.tables[t];
+    const std::size_t buckets = own.samples * part.starts.positions();
+    if (!own.positions.fits(buckets)) {
+      gpu_.plan_stream().synchronize();
+      plan.released->synchronize();
+      own.positions.reserve(gpu_.memory_resource(), part.rows.owner() + " positions", buckets);
+    }
+    result[t].row_offsets = own.positions.row_offsets(buckets);
+    offsets.push_back(part.starts.spread(batch[t].row_offsets, result[t].row_offsets));
+  }
+  run_several(gpu_.plan_context(), std::move(offsets));
+  return result;
 }
 
 void DeviceLookup::filter(LookupPlan& plan, std::span<const SparseTensor> batch) {
@@ -154,7 +176,7 @@ void DeviceLookup::number(LookupPlan& plan) const {
     const Route& route = parts_[t].route;
     TablePlan& own = plan.tables[t];
     lookups.push_back(parts_[t].rows.to_number(context, own.own.keys, own.key_buckets(),
-                                               route.placement().slot_of_bucket(route.rank()),
+                                               parts_[t].table.slot_of_bucket(route.rank()),
                                                own.key_rows()));
   }
   run_several(context, std::move(lookups));
@@ -181,7 +203,7 @@ void DeviceLookup::find(LookupPlan& plan) const {
     TablePlan& own = plan.tables[t];
     own.extent = parts_[t].rows.visible();
     lookups.push_back(parts_[t].rows.to_find(context, own.own.keys, own.key_buckets(),
-                                             route.placement().slot_of_bucket(route.rank()),
+                                             parts_[t].table.slot_of_bucket(route.rank()),
                                              own.key_rows()));
   }
   run_several(context, std::move(lookups));
@@ -241,8 +263,8 @@ void DeviceLookup::check_reserved(const Part& part, const TablePlan& own,
   stream.copy(&bucket, own.buckets.ref().ptr<std::uint32_t>() + first_reserved, sizeof bucket);
   stream.synchronize();
   const Route& route = part.route;
-  part.table.refuse_reserved(bucket / route.own_slots(),
-                             route.placement().slot_of_bucket(route.rank())(bucket));
+  const std::size_t bucket_slot = route.placement().slot_of_bucket(route.rank())(bucket);
+  part.table.refuse_reserved(bucket / route.own_slots(), part.starts.slot_of(bucket_slot));
 }
 
 }  // namespace hugectr
