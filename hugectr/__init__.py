@@ -29,9 +29,6 @@ from hugectr.base.errors import (
     OutOfMemory,
 )
 from hugectr.base.lazy import lazy_names
-from hugectr.config.config_file import SolverParser, get_learning_rate_scheduler
-from hugectr.model.model import Model
-from hugectr.model.session import Session
 from hugectr.spec import optimizer
 from hugectr.spec.embedding import HybridEmbeddingParam, SparseEmbedding
 from hugectr.spec.enums import (
@@ -79,17 +76,23 @@ from hugectr.spec.solver import CreateSolver, Solver
 
 if TYPE_CHECKING:
     from hugectr import export, models
+    from hugectr.config.config_file import SolverParser, get_learning_rate_scheduler
     from hugectr.estimator.classifier import CTRClassifier
+    from hugectr.model.model import Model
+    from hugectr.model.session import Session
     from hugectr.serving.load import load
     from hugectr.serving.prediction_model import PredictionModel
 
-# What needs the schema, and pyarrow with it, is loaded when it is used.
+# What most of the package or pyarrow comes with is loaded when it is used.
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "hugectr.export": (),
         "hugectr.models": (),
+        "hugectr.config.config_file": ("SolverParser", "get_learning_rate_scheduler"),
         "hugectr.estimator.classifier": ("CTRClassifier",),
+        "hugectr.model.model": ("Model",),
+        "hugectr.model.session": ("Session",),
         "hugectr.serving.load": ("load",),
         "hugectr.serving.prediction_model": ("PredictionModel",),
     },

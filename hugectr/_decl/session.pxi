@@ -114,7 +114,8 @@ cdef class Session:
 
     def summary(self):
         return [(row.type, list(row.bottoms), list(row.tops),
-                 [tuple(shape) for shape in row.top_shapes]) for row in self._it.summary()]
+                 [tuple(<vector[size_t]>shape) for shape in row.top_shapes])
+                for row in self._it.summary()]
 
     def stage_seconds(self):
         cdef vector[pair[string, double]] stages
