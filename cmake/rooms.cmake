@@ -41,21 +41,28 @@ endif()
 # A room is an OBJECT library: a static archive would drop self-registering ops. Its sources are
 # compiled BATCH at a time (10 if unsaid): reading the headers takes most of a file's compile time,
 # and a batch reads them once. So names of a room's anonymous namespaces must differ.
-# A room that ARRANGES holds no loop over numbers: optimising it further than -O1 only takes time.
+# Sources under ARRANGES hold no loop over numbers: optimising them further than -O1 only takes time.
 function(hugectr_room name)
-  cmake_parse_arguments(ROOM "ARRANGES" "BATCH" "SOURCES" ${ARGN})
+  cmake_parse_arguments(ROOM "" "BATCH" "SOURCES;ARRANGES" ${ARGN})
   if(NOT ROOM_BATCH)
     set(ROOM_BATCH 10)
   endif()
-  add_library(hugectr_${name} OBJECT ${ROOM_SOURCES})
-  set_target_properties(hugectr_${name} PROPERTIES
-    UNITY_BUILD ${HUGECTR_UNITY} UNITY_BUILD_BATCH_SIZE ${ROOM_BATCH})
-  target_link_libraries(hugectr_${name} PUBLIC hugectr_flags)
-  if(HUGECTR_UNITY)
-    target_precompile_headers(hugectr_${name} REUSE_FROM hugectr_std)
+  if(ROOM_SOURCES)
+    hugectr_part_of_room(hugectr_${name} ${ROOM_BATCH} ${ROOM_SOURCES})
   endif()
   if(ROOM_ARRANGES)
-    target_compile_options(hugectr_${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+    hugectr_part_of_room(hugectr_${name}_arranges ${ROOM_BATCH} ${ROOM_ARRANGES})
+    target_compile_options(hugectr_${name}_arranges PRIVATE $<$<CONFIG:Release>:-O1>)
   endif()
-  set_property(GLOBAL APPEND PROPERTY HUGECTR_ROOMS hugectr_${name})
+endfunction()
+
+function(hugectr_part_of_room target batch)
+  add_library(${target} OBJECT ${ARGN})
+  set_target_properties(${target} PROPERTIES
+    UNITY_BUILD ${HUGECTR_UNITY} UNITY_BUILD_BATCH_SIZE ${batch})
+  target_link_libraries(${target} PUBLIC hugectr_flags)
+  if(HUGECTR_UNITY)
+    target_precompile_headers(${target} REUSE_FROM hugectr_std)
+  endif()
+  set_property(GLOBAL APPEND PROPERTY HUGECTR_ROOMS ${target})
 endfunction()

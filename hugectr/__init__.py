@@ -30,9 +30,6 @@ from hugectr.base.errors import (
 )
 from hugectr.base.lazy import lazy_names
 from hugectr.callbacks.training_callback import TrainingCallback
-from hugectr.config.config_file import SolverParser, get_learning_rate_scheduler
-from hugectr.model.model import Model, ModelPerfExt
-from hugectr.model.session import Session
 from hugectr.spec import optimizer
 from hugectr.spec.embedding import SparseEmbedding
 from hugectr.spec.embedding_collection import EmbeddingCollectionConfig, EmbeddingTableConfig
@@ -88,20 +85,26 @@ from hugectr.spec.training_cache import CreateETC, CreateHMemCache
 
 if TYPE_CHECKING:
     from hugectr import export, inference, models
+    from hugectr.config.config_file import SolverParser, get_learning_rate_scheduler
     from hugectr.estimator.classifier import CTRClassifier
     from hugectr.estimator.regressor import CTRRegressor
+    from hugectr.model.model import Model, ModelPerfExt
+    from hugectr.model.session import Session
     from hugectr.serving.load import load
     from hugectr.serving.prediction_model import PredictionModel
 
-# What needs the schema, and pyarrow with it, is loaded when it is used.
+# What most of the package or pyarrow comes with is loaded when it is used.
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "hugectr.export": (),
         "hugectr.inference": (),
         "hugectr.models": (),
+        "hugectr.config.config_file": ("SolverParser", "get_learning_rate_scheduler"),
         "hugectr.estimator.classifier": ("CTRClassifier",),
         "hugectr.estimator.regressor": ("CTRRegressor",),
+        "hugectr.model.model": ("Model", "ModelPerfExt"),
+        "hugectr.model.session": ("Session",),
         "hugectr.serving.load": ("load",),
         "hugectr.serving.prediction_model": ("PredictionModel",),
     },

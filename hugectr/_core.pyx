@@ -21,6 +21,7 @@ from hugectr._decl.base cimport (
     CppLogLevel,
     CppOptParams,
     CppOpTable,
+    CppShape,
     CppTensorScalarType,
     CppWorkCounts,
     cpp_memory_shortage,
@@ -303,9 +304,9 @@ cdef class Network:
             del self._it
 
     def _get(self, str name):
-        cdef vector[size_t] shape
+        cdef CppShape shape
         cdef vector[float] values = deref(self._it).get(name, &shape)
-        return _float_array(values).reshape(shape)
+        return _float_array(values).reshape(<vector[size_t]>shape)
 
     def parameters(self):
         cdef vector[CppParameter] parameters = deref(self._it).graph().parameters()

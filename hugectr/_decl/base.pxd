@@ -16,6 +16,11 @@ cdef extern from "core/cpp/base/device_id.hpp" namespace "hugectr" nogil:
         CppDeviceType type
         int index
 
+cdef extern from "core/cpp/base/shape.hpp" namespace "hugectr" nogil:
+    # Converts to and from a vector by itself; declared where somebody points to one.
+    cdef cppclass CppShape "hugectr::Shape":
+        pass
+
 cdef extern from "core/cpp/base/fork.hpp" namespace "hugectr" nogil:
     uint64_t fork_generation() noexcept
 

@@ -8,7 +8,7 @@ from libcpp.pair cimport pair
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
-from hugectr._decl.base cimport CppDeviceType, CppTensorScalarType
+from hugectr._decl.base cimport CppDeviceType, CppShape, CppTensorScalarType
 from hugectr._decl.errors cimport translate_error
 from hugectr._decl.interop cimport CppTensorView
 from hugectr._decl.specs cimport *
@@ -121,7 +121,7 @@ cdef extern from "core/cpp/model/session_network.hpp" namespace "hugectr" nogil:
         CppLossScalingState loss_scaling_state() except +translate_error
         void set_loss_scaling_state(const CppLossScalingState&) except +translate_error
         vector[float] check_out_tensor(const string&, cbool,
-                                       vector[size_t]*) except +translate_error
+                                       CppShape*) except +translate_error
         CppTensorView tensor_view(const string&, cbool, size_t) except +translate_error
         vector[string] weight_names() except +translate_error
         CppTensorView weight_view(const string&, size_t) except +translate_error
@@ -151,7 +151,7 @@ cdef extern from "core/cpp/model/layer_summary.hpp" namespace "hugectr" nogil:
     cdef cppclass CppLayerSummary "hugectr::LayerSummary":
         string type
         vector[string] bottoms, tops
-        vector[vector[size_t]] top_shapes
+        vector[CppShape] top_shapes
     vector[CppLayerSummary] cpp_layer_summary "hugectr::layer_summary"(
         const CppSolverSpec&, const CppModelSpec&) except +translate_error
 
@@ -207,7 +207,7 @@ cdef extern from "core/cpp/model/single_network.hpp" namespace "hugectr" nogil:
                          uint64_t, CppDeviceType,
                          CppTensorScalarType) except +translate_error
         void set(const string&, const vector[float]&) except +translate_error
-        vector[float] get(const string&, vector[size_t]*) except +translate_error
+        vector[float] get(const string&, CppShape*) except +translate_error
         void forward(int64_t) except +translate_error
         void backward() except +translate_error
         const CppNetworkGraph& graph()

@@ -69,13 +69,13 @@ cdef class SessionNetwork:
             self._it.set_loss_scaling_state(s)
 
     def check_out_tensor(self, str name, train):
-        cdef vector[size_t] shape
+        cdef CppShape shape
         cdef vector[float] values
         cdef string tensor = name
         cdef cbool training = train
         with nogil:
             values = self._it.check_out_tensor(tensor, training, &shape)
-        return _float_array(values).reshape(shape)
+        return _float_array(values).reshape(<vector[size_t]>shape)
 
     def tensor_view(self, str name, train, size_t device):
         return _view(self._it.tensor_view(name, <cbool>train, device))

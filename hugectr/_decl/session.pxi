@@ -5,7 +5,7 @@
 
 cdef object _summary(vector[CppLayerSummary] rows):
     return [(row.type, list(row.bottoms), list(row.tops),
-             [tuple(shape) for shape in row.top_shapes]) for row in rows]
+             [tuple(<vector[size_t]>shape) for shape in row.top_shapes]) for row in rows]
 
 
 cdef class Session:

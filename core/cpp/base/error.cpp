@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/base/error.hpp"
 
+#include <sstream>
+
 namespace hugectr {
 
 // Key functions: vtable and typeinfo of every error exist once, in libhugectr, so that what the
@@ -11,5 +13,15 @@ OutOfMemory::~OutOfMemory() = default;
 DeviceError::~DeviceError() = default;
 DataError::~DataError() = default;
 CommError::~CommError() = default;
+
+std::string joined(std::initializer_list<MessagePart> parts) {
+  std::ostringstream stream;
+  for (const MessagePart& part : parts) part.put(stream);
+  return stream.str();
+}
+
+void throw_invalid_argument(std::initializer_list<MessagePart> parts) {
+  throw InvalidArgument(joined(parts));
+}
 
 }  // namespace hugectr

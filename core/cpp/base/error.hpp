@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <sstream>
+#include <initializer_list>
+#include <ostream>
 #include <stdexcept>
 #include <string>
 
@@ -65,20 +66,42 @@ class HCTR_API CommError : public Error {
   ~CommError() override;
 };
 
-/// Joins its arguments with operator<<; the way every message of the core is put together.
+/// One part of a message: refers to anything that operator<< takes, for the length of a call. What
+/// is compiled for it is a function a type, not one for each combination of types in a message.
+class MessagePart {
+ public:
+  MessagePart(const char* text)  // NOLINT(google-explicit-constructor)
+      : object_(text), put_([](std::ostream& stream, const void* object) {
+          stream << static_cast<const char*>(object);
+        }) {}
+  template <class T>
+  MessagePart(const T& object)  // NOLINT(google-explicit-constructor)
+      : object_(&object),
+        put_([](std::ostream& stream, const void* any) { stream << *static_cast<const T*>(any); }) {
+  }
+  void put(std::ostream& stream) const { put_(stream, object_); }
+
+ private:
+  const void* object_;
+  void (*put_)(std::ostream&, const void*);
+};
+
+/// The parts one after the other, as operator<< writes them.
+HCTR_API std::string joined(std::initializer_list<MessagePart> parts);
+[[noreturn]] HCTR_API void throw_invalid_argument(std::initializer_list<MessagePart> parts);
+
+/// Joins its arguments; the way every message of the core is put together.
 template <class... Parts>
 std::string concat(const Parts&... parts) {
-  std::ostringstream stream;
-  (stream << ... << parts);
-  return stream.str();
+  return joined({MessagePart(parts)...});
 }
 
 }  // namespace hugectr
 
 /// Throws InvalidArgument with the given parts unless the condition holds.
-#define HCTR_CHECK(condition, ...)                                      \
-  do {                                                                  \
-    if (!(condition)) {                                                 \
-      throw ::hugectr::InvalidArgument(::hugectr::concat(__VA_ARGS__)); \
-    }                                                                   \
+#define HCTR_CHECK(condition, ...)                      \
+  do {                                                  \
+    if (!(condition)) {                                 \
+      ::hugectr::throw_invalid_argument({__VA_ARGS__}); \
+    }                                                   \
   } while (0)

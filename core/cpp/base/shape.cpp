@@ -5,6 +5,11 @@
 
 namespace hugectr {
 
+void Shape::throw_too_many(std::size_t count) {
+  throw InvalidArgument(
+      concat("a tensor of ", count, " dimensions: there can be ", kMost, " at most"));
+}
+
 std::size_t num_elements(const Shape& shape) {
   std::size_t n = 1;
   for (const std::size_t d : shape) {

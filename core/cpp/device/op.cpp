@@ -57,6 +57,8 @@ void check_tensor(const char* op, const char* field, const TensorRef& ref, Devic
 OpVisitor::~OpVisitor() = default;
 AnyOp::Base::~Base() = default;
 
+std::shared_ptr<AnyOp::Base> AnyOp::held(Base* model) { return std::shared_ptr<Base>(model); }
+
 void detail::register_prototype(std::string_view name, AnyOp (*factory)()) {
   Prototypes& p = prototypes();
   const std::unique_lock lock(p.mutex);
@@ -92,7 +94,7 @@ void AnyOp::for_each_tensor(
 }
 
 bool AnyOp::takes_16_bits(std::string_view field) const {
-  std::string_view fields = model_ ? model_->fields_of_16_bits() : std::string_view{};
+  std::string_view fields = model_ ? model_->fields_of_16_bits : std::string_view{};
   while (!fields.empty()) {
     const std::size_t end = std::min(fields.find(' '), fields.size());
     if (fields.substr(0, end) == field) return true;
@@ -120,17 +122,38 @@ void AnyOp::prepare(const OpContext& context) {
   kernel_ = OpTable::instance().find(name(), context.device.type);
 }
 
+bool AnyOp::holds_16_bits(Base& model) {
+  bool found = false;
+  const auto look = [&](const char*, Access, const TensorRef& ref) {
+    found |= ref.dtype == TensorScalarType::Float16 || ref.dtype == TensorScalarType::BFloat16;
+  };
+  TensorVisitor visitor(look);
+  model.visit(visitor);  // reads only
+  return found;
+}
+
+void AnyOp::call(Base& model, OpTable::AnyKernel kernel, const OpContext& context) {
+  const bool in_float32 = context.device.type == DeviceType::Cpu &&
+                          !model.fields_of_16_bits.empty() && holds_16_bits(model);
+  if (!in_float32) return model.call(kernel, context);
+  const std::shared_ptr<Base> widened = model.clone();
+  detail::Float32Copies copies;
+  widened->visit(copies);
+  widened->call(kernel, context);
+  copies.write_back();
+}
+
 void AnyOp::run_prepared(const OpContext& context) const {
   HCTR_CHECK(model_ != nullptr && kernel_ != nullptr, "op '", model_ ? name() : "",
              "' must be prepared before run_prepared()");
   OpTimeline* const timeline = context.stream ? context.stream->timeline() : nullptr;
-  if (timeline) timeline->begin(*context.stream, model_->name());
+  if (timeline) timeline->begin(*context.stream, model_->name);
   count_op();
-  if (context.stream == nullptr || model_->submits()) {
-    model_->call(kernel_, context);
+  if (context.stream == nullptr || model_->submits) {
+    call(*model_, kernel_, context);
   } else {
     context.stream->submit(
-        [model = model_, kernel = kernel_, context] { model->call(kernel, context); });
+        [model = model_, kernel = kernel_, context] { call(*model, kernel, context); });
   }
   if (timeline) timeline->end(*context.stream);
 }

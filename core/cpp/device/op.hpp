@@ -107,23 +107,22 @@ class HCTR_API Float32Copies final : public OpVisitor {
   std::vector<std::unique_ptr<Copy>> copies_;
 };
 
-/// True when a field of the op holds float16 or bfloat16.
-template <Operation Op>
-bool holds_16_bits(const Op& op) {
-  bool found = false;
-  class Look final : public OpVisitor {
-   public:
-    explicit Look(bool& f) : found_(f) {}
-    void tensor(const char*, Access, TensorRef& ref) override {
-      found_ |= ref.dtype == TensorScalarType::Float16 || ref.dtype == TensorScalarType::BFloat16;
-    }
+template <class Op>
+constexpr std::string_view fields_of_16_bits() {
+  if constexpr (requires { Op::k16BitFields; }) {
+    return Op::k16BitFields;
+  } else {
+    return {};
+  }
+}
 
-   private:
-    bool& found_;
-  } look(found);
-  Op copy = op;
-  copy.visit(look);
-  return found;
+template <class Op>
+constexpr bool submits() {
+  if constexpr (requires { Op::kSubmits; }) {
+    return Op::kSubmits;
+  } else {
+    return false;
+  }
 }
 
 }  // namespace detail
@@ -133,15 +132,15 @@ class HCTR_API AnyOp {
  public:
   AnyOp() = default;
   template <Operation Op>
-  AnyOp(Op op) : model_(std::make_shared<Model<Op>>(std::move(op))) {}  // NOLINT: by design
+  AnyOp(Op op) : model_(held(new Model<Op>(std::move(op)))) {}  // NOLINT: by design
 
   /// An op with all fields at their defaults; throws InvalidArgument for an unknown name.
   static AnyOp make(std::string_view name);
 
   explicit operator bool() const { return model_ != nullptr; }
-  const char* name() const { return model_->name(); }
+  const char* name() const { return model_->name; }
   /// Whether its kernel itself submits to the stream (kSubmits).
-  bool submits() const { return model_->submits(); }
+  bool submits() const { return model_->submits; }
   /// Copies the op first: tasks already submitted keep the old values.
   void visit(OpVisitor& visitor);
   /// Calls f(name, access, ref) for every non-empty tensor.
@@ -154,7 +153,7 @@ class HCTR_API AnyOp {
   /// The op as its own type, or nullptr.
   template <Operation Op>
   const Op* get_if() const {
-    return model_ && std::string_view(model_->name()) == Op::kName
+    return model_ && std::string_view(model_->name) == Op::kName
                ? &static_cast<const Model<Op>*>(model_.get())->op
                : nullptr;
   }
@@ -167,52 +166,38 @@ class HCTR_API AnyOp {
   void prepare(const OpContext& context);
 
  private:
+  // Every file that makes an op compiles all of its Model: what needs not know Op is not in it.
   struct HCTR_API Base {
+    Base(const char* op_name, std::string_view fields, bool kernel_submits)
+        : name(op_name), fields_of_16_bits(fields), submits(kernel_submits) {}
+    Base(const Base&) = default;
+    Base& operator=(const Base&) = delete;
     virtual ~Base();
-    virtual const char* name() const = 0;
     virtual void visit(OpVisitor& visitor) = 0;
     virtual void check() const = 0;
-    virtual bool submits() const = 0;
-    virtual std::string_view fields_of_16_bits() const = 0;
     virtual std::shared_ptr<Base> clone() const = 0;
     virtual void call(OpTable::AnyKernel kernel, const OpContext& context) const = 0;
+    const char* const name;
+    const std::string_view fields_of_16_bits;
+    const bool submits;
   };
   template <Operation Op>
   struct Model final : Base {
-    explicit Model(Op o) : op(std::move(o)) {}
-    const char* name() const override { return Op::kName; }
+    explicit Model(Op o)
+        : Base(Op::kName, detail::fields_of_16_bits<Op>(), detail::submits<Op>()),
+          op(std::move(o)) {}
     void visit(OpVisitor& visitor) override { op.visit(visitor); }
     void check() const override { op.check(); }
-    bool submits() const override {
-      if constexpr (requires { Op::kSubmits; }) {
-        return Op::kSubmits;
-      } else {
-        return false;
-      }
-    }
-    std::string_view fields_of_16_bits() const override {
-      if constexpr (requires { Op::k16BitFields; }) {
-        return Op::k16BitFields;
-      } else {
-        return {};
-      }
-    }
-    std::shared_ptr<Base> clone() const override { return std::make_shared<Model>(op); }
+    std::shared_ptr<Base> clone() const override { return held(new Model(*this)); }
     void call(OpTable::AnyKernel kernel, const OpContext& context) const override {
-      const auto typed = reinterpret_cast<void (*)(const OpContext&, const Op&)>(kernel);
-      if constexpr (requires { Op::k16BitFields; }) {
-        if (context.device.type == DeviceType::Cpu && detail::holds_16_bits(op)) {
-          Op in_float32 = op;
-          detail::Float32Copies copies;
-          in_float32.visit(copies);
-          typed(context, in_float32);
-          return copies.write_back();
-        }
-      }
-      typed(context, op);
+      reinterpret_cast<void (*)(const OpContext&, const Op&)>(kernel)(context, op);
     }
     Op op;
   };
+  static std::shared_ptr<Base> held(
+      Base* model);  ///< so that the pointer's own code is one for all
+  static bool holds_16_bits(Base& model);
+  static void call(Base& model, OpTable::AnyKernel kernel, const OpContext& context);
   void check_all(const OpContext& context) const;
 
   std::shared_ptr<Base> model_;

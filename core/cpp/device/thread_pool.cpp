@@ -49,7 +49,7 @@ std::size_t default_threads() {
 struct ThreadPool::Impl {
   /// One call of run_chunks; lives on the caller's stack until nobody works on it any more.
   struct Loop {
-    const std::function<void(std::size_t)>* body;
+    const ChunkBody* body;
     std::size_t chunks;
     std::atomic<std::size_t> next{0};
     std::atomic<int> workers{0};  ///< pool threads inside work(); joined under the pool's mutex
@@ -158,7 +158,7 @@ struct ThreadPool::Impl {
     }
   }
 
-  void run(std::size_t chunks, const std::function<void(std::size_t)>& body) {
+  void run(std::size_t chunks, const ChunkBody& body) {
     Loop loop{&body, chunks};
     std::size_t wake;
     {
@@ -207,7 +207,7 @@ ThreadPool::~ThreadPool() = default;
 
 std::size_t ThreadPool::size() const { return impl_->threads.size() + 1; }
 
-void ThreadPool::run_chunks(std::size_t chunks, const std::function<void(std::size_t)>& body) {
+void ThreadPool::run_chunks(std::size_t chunks, const ChunkBody& body) {
   if (!made_in_.this_process()) {
     throw DeviceError(
         "the thread pool belongs to the process that this one was forked from, and its threads are "

@@ -2,13 +2,28 @@
 #pragma once
 #include <algorithm>
 #include <cstddef>
-#include <functional>
 #include <memory>
 
 #include "core/cpp/base/export.hpp"
 #include "core/cpp/base/fork.hpp"
 
 namespace hugectr {
+
+/// What run_chunks() calls: refers to anything that takes the chunk's number. A std::function would
+/// allocate, and compile to several functions a loop.
+class ChunkBody {
+ public:
+  template <class Body>
+  ChunkBody(const Body& body)  // NOLINT(google-explicit-constructor)
+      : body_(&body),
+        call_([](const void* any, std::size_t chunk) { (*static_cast<const Body*>(any))(chunk); }) {
+  }
+  void operator()(std::size_t chunk) const { call_(body_, chunk); }
+
+ private:
+  const void* body_;
+  void (*call_)(const void* body, std::size_t chunk);
+};
 
 /// The one pool of CPU threads, shared by all local devices, so that eight virtual devices on two
 /// cores never oversubscribe. A caller always works on its own loop, so nested loops and loops
@@ -28,7 +43,7 @@ class HCTR_API ThreadPool {
   /// Calls body(chunk) for chunk in [0, chunks), in any order, on any thread; returns when all are
   /// done. The first exception of a body is rethrown in the caller. Throws DeviceError in a forked
   /// child of the process that made the pool.
-  void run_chunks(std::size_t chunks, const std::function<void(std::size_t)>& body);
+  void run_chunks(std::size_t chunks, const ChunkBody& body);
 
  private:
   struct Impl;

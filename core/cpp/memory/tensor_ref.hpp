@@ -38,8 +38,7 @@ struct TensorRef {
   /// Typed pointer to the first element; throws InvalidArgument when T is not the dtype.
   template <class T>
   T* ptr() const {
-    HCTR_CHECK(ScalarTypeOf<T>::value == dtype, "tensor holds ", to_string(dtype), ", not ",
-               to_string(ScalarTypeOf<T>::value));
+    if (ScalarTypeOf<T>::value != dtype) throw_other_dtype(ScalarTypeOf<T>::value);
     return static_cast<T*>(data);
   }
   /// Typed pointer to row r.
@@ -47,6 +46,9 @@ struct TensorRef {
   T* row(std::size_t r) const {
     return ptr<T>() + r * row_stride;
   }
+
+ private:
+  [[noreturn]] HCTR_API void throw_other_dtype(TensorScalarType wanted) const;
 };
 
 /// A contiguous view of memory the caller owns.
