@@ -66,6 +66,9 @@ class Shape {
     push_back(size);
     std::rotate(begin() + at, end() - 1, end());
   }
+  void insert(iterator place, std::initializer_list<std::size_t> sizes) {
+    for (const std::size_t size : sizes) insert(place++, size);
+  }
   void erase(iterator place) {
     std::copy(place + 1, end(), place);
     --count_;
