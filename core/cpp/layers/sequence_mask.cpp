@@ -8,8 +8,8 @@ namespace hugectr {
 namespace {
 
 /// Two lengths a sample, (b, 1) each -> (b, 1, max_sequence_len_from, max_sequence_len_to): 1 where
-/// both places exist, else 0. What MultiHeadAttention takes as its mask; it has no gradient. Lengths
-/// are read in float32; a layer before that works in bfloat16 has them whole up to 256.
+/// both places exist, else 0. What MultiHeadAttention takes as its mask; it has no gradient.
+/// Lengths are read in float32; a layer before that works in bfloat16 has them whole up to 256.
 class SequenceMaskLayer final : public Layer {
  public:
   using Layer::Layer;
