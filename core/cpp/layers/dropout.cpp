@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/ops/dropout.hpp"
 
+#include <algorithm>
+
 #include "core/cpp/layers/bottoms.hpp"
 #include "core/cpp/layers/registry.hpp"
 #include "core/cpp/ops/reshape.hpp"
@@ -29,6 +31,9 @@ class DropoutLayer final : public Layer {
                rate_, ", must be in [0, 1)");
     const TensorRef x = builder.bottom(spec().bottoms[0]);
     const TensorRef y = builder.top(name(), x.shape);
+    // A Reshape may have made several rows of a sample.
+    const std::size_t samples = std::max<std::size_t>(1, builder.info().local_batch);
+    if (x.rows() % samples == 0) rows_per_sample_ = static_cast<std::int64_t>(x.rows() / samples);
     pass_on_no_gradient(*this, builder);
     if (!builder.info().train) {
       builder.forward(ReshapeFwd{.x = x, .y = y}, name());
@@ -40,7 +45,8 @@ class DropoutLayer final : public Layer {
                                .y = y,
                                .rate = rate_,
                                .seed = builder.info().seed,
-                               .layer = layer_number(name())},
+                               .layer = layer_number(name()),
+                               .rows_per_sample = rows_per_sample_},
                     name());
   }
 
@@ -52,12 +58,14 @@ class DropoutLayer final : public Layer {
                                 .dx = builder.gradient(spec().bottoms[0]),
                                 .rate = rate_,
                                 .seed = builder.info().seed,
-                                .layer = layer_number(name())},
+                                .layer = layer_number(name()),
+                                .rows_per_sample = rows_per_sample_},
                      name());
   }
 
  private:
   double rate_ = 0.5;
+  std::int64_t rows_per_sample_ = 1;
 };
 
 }  // namespace

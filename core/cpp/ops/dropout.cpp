@@ -77,13 +77,13 @@ void dropout_scales(std::uint64_t key, std::size_t block, std::uint64_t sample,
   }
 }
 
-void apply_dropout(ThreadPool& pool, const TensorRef& in, const TensorRef& out,
-                   const TensorRef& step, const TensorRef& first_sample, double rate,
-                   std::uint64_t seed, std::int64_t layer) {
-  const std::uint64_t key = dropout_key(seed, layer, *step.ptr<std::int64_t>());
-  const auto first = static_cast<std::uint64_t>(*first_sample.ptr<std::int64_t>());
-  const std::uint32_t threshold = dropout_threshold(rate);
-  const auto scale = static_cast<float>(1.0 / (1.0 - rate));
+template <class Op>
+void apply_dropout(ThreadPool& pool, const Op& op, const TensorRef& in, const TensorRef& out) {
+  const std::uint64_t key = dropout_key(op.seed, op.layer, *op.step.template ptr<std::int64_t>());
+  const auto first = static_cast<std::uint64_t>(*op.first_sample.template ptr<std::int64_t>() *
+                                                op.rows_per_sample);
+  const std::uint32_t threshold = dropout_threshold(op.rate);
+  const auto scale = static_cast<float>(1.0 / (1.0 - op.rate));
   const std::size_t units = in.row_size();
   parallel_for(pool, in.rows(), row_grain(units), [&](std::size_t begin, std::size_t end) {
     float scales[kDropoutBlock];
@@ -103,11 +103,11 @@ void apply_dropout(ThreadPool& pool, const TensorRef& in, const TensorRef& out,
 }
 
 void dropout_fwd_kernel(const OpContext& ctx, const DropoutFwd& op) {
-  apply_dropout(*ctx.pool, op.x, op.y, op.step, op.first_sample, op.rate, op.seed, op.layer);
+  apply_dropout(*ctx.pool, op, op.x, op.y);
 }
 
 void dropout_bwd_kernel(const OpContext& ctx, const DropoutBwd& op) {
-  apply_dropout(*ctx.pool, op.dy, op.dx, op.step, op.first_sample, op.rate, op.seed, op.layer);
+  apply_dropout(*ctx.pool, op, op.dy, op.dx);
 }
 
 const OpRegistration<DropoutFwd> dropout_fwd_cpu{DeviceType::Cpu, &dropout_fwd_kernel};

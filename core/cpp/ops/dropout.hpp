@@ -29,11 +29,11 @@ HCTR_HD inline std::uint32_t dropout_threshold(double rate) {
 
 /// y = x / (1 - rate) for kept units, 0 for dropped ones.
 ///
-/// x, y: float32, float16 or bfloat16, of one shape, rows may be strided. step: (1) int64,
-/// first_sample: (1) int64, the global number of row 0. What is dropped depends on (seed, layer,
-/// step, first_sample + row, unit in the row) only: not on the device count, and backward draws the
-/// same mask again instead of reading one. 0 <= rate < 1. Overwrites y, which may be x.
-/// Deterministic.
+/// x, y: float32, float16 or bfloat16, of one shape, rows may be strided; rows_per_sample rows in a
+/// line are one sample's. step: (1) int64, first_sample: (1) int64, the global number of the first
+/// sample. What is dropped depends on (seed, layer, step, global number of the row, unit in the
+/// row) only: not on the device count, and backward draws the same mask again instead of reading
+/// one. 0 <= rate < 1. Overwrites y, which may be x. Deterministic.
 struct HCTR_API DropoutFwd {
   static constexpr const char* kName = "dropout_fwd";
   static constexpr std::string_view k16BitFields = "x y";
@@ -41,6 +41,7 @@ struct HCTR_API DropoutFwd {
   double rate = 0.5;
   std::uint64_t seed = 0;
   std::int64_t layer = 0;
+  std::int64_t rows_per_sample = 1;
   void visit(OpVisitor& v) {
     v.tensor("x", Access::In, x);
     v.tensor("step", Access::In, step);
@@ -49,6 +50,7 @@ struct HCTR_API DropoutFwd {
     v.attribute("rate", rate);
     v.attribute("seed", seed);
     v.attribute("layer", layer);
+    v.attribute("rows_per_sample", rows_per_sample);
   }
   void check() const;
 };
@@ -63,6 +65,7 @@ struct HCTR_API DropoutBwd {
   double rate = 0.5;
   std::uint64_t seed = 0;
   std::int64_t layer = 0;
+  std::int64_t rows_per_sample = 1;
   void visit(OpVisitor& v) {
     v.tensor("dy", Access::In, dy);
     v.tensor("step", Access::In, step);
@@ -71,6 +74,7 @@ struct HCTR_API DropoutBwd {
     v.attribute("rate", rate);
     v.attribute("seed", seed);
     v.attribute("layer", layer);
+    v.attribute("rows_per_sample", rows_per_sample);
   }
   void check() const;
 };

@@ -10,7 +10,7 @@ struct Mask {
   const std::int64_t* step;
   const std::int64_t* first_sample;
   std::uint64_t seed;
-  std::int64_t layer;
+  std::int64_t layer, rows_per_sample;
   std::uint32_t threshold;
   float scale;
 };
@@ -35,7 +35,7 @@ __global__ void dropout_units(std::size_t blocks, cuda::FastDivide blocks_per_ro
                               cuda::Rows<T> out) {
   constexpr unsigned kLanes = kDropoutLanes;
   const std::uint64_t key = dropout_key(mask.seed, mask.layer, *mask.step);
-  const auto first = static_cast<std::uint64_t>(*mask.first_sample);
+  const auto first = static_cast<std::uint64_t>(*mask.first_sample * mask.rows_per_sample);
   const unsigned lane = threadIdx.x % kLanes, half = threadIdx.x % 32 / kLanes;
   const std::size_t warp = (static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x) / 32;
   const std::size_t warps = static_cast<std::size_t>(gridDim.x) * blockDim.x / 32;
@@ -83,6 +83,7 @@ void apply_dropout(const OpContext& ctx, const Op& op, const TensorRef& in, cons
                   op.first_sample.template ptr<std::int64_t>(),
                   op.seed,
                   op.layer,
+                  op.rows_per_sample,
                   dropout_threshold(op.rate),
                   static_cast<float>(1.0 / (1.0 - op.rate))};
   const std::size_t units = in.row_size();
