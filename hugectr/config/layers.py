@@ -175,6 +175,7 @@ def _dense(layer: JsonObject, kind: Layer_t, names: TensorNames) -> DenseLayer:
     values: dict[str, Any] = {}
     groups: dict[str, JsonObject] = {}
     selects = kind is Layer_t.Reshape and "selected" in layer
+    other_form = selects or (kind is Layer_t.Reshape and "shape" in layer)
     for parameter in LAYER_PARAMETERS[kind]:
         path = parameter.json_path
         if not path:
@@ -182,7 +183,9 @@ def _dense(layer: JsonObject, kind: Layer_t, names: TensorNames) -> DenseLayer:
         if len(path) == 2 and path[0] not in groups:
             groups[path[0]] = layer.object(path[0], optional=True)
         owner, key = (groups[path[0]], path[1]) if len(path) == 2 else (layer, path[0])
-        required = parameter.name in _REQUIRED and not (parameter.name == "leading_dim" and selects)
+        required = parameter.name in _REQUIRED and not (
+            parameter.name == "leading_dim" and other_form
+        )
         if required or key in owner:
             values[parameter.name] = _parameter(owner, key, parameter)
     if selects:

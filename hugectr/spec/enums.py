@@ -298,3 +298,6 @@ class Layer_t(_NamedEnum):
     ElementwiseMultiply = 32
     Tanh = 33
     Softplus = 34
+    MultiHeadAttention = 42
+    Select = 43
+    SequenceMask = 44

@@ -68,6 +68,34 @@ def _slots(name: str, value: Any) -> list[int]:
     return check_ints(name, value, 0)
 
 
+def _places(name: str, value: Any) -> list[int]:
+    places = check_ints(name, value, 0)
+    if not places:
+        raise rejected(name, value, "a non-empty list of integers")
+    return places
+
+
+def _shape(name: str, value: Any) -> list[int]:
+    sizes = check_ints(name, value, -1)
+    if 0 in sizes or sizes.count(-1) > 1:
+        raise rejected(name, value, "sizes of at least 1, one of them -1 for what is left")
+    return sizes
+
+
+def _copies(name: str, value: Any) -> int:
+    factor = check_float(name, value, 1.0)
+    if not factor.is_integer():
+        raise rejected(name, value, "a whole number of at least 1")
+    return int(factor)
+
+
+def _element_or_row(name: str, value: Any) -> int:
+    axis = check_int(name, value, 0)
+    if axis > 1:
+        raise rejected(name, value, "0 (repeats elements) or 1 (repeats rows)")
+    return axis
+
+
 def _ranges(name: str, value: Any) -> list[tuple[int, int]]:
     allowed = "a non-empty list of [begin, end) column pairs with begin < end"
     if not isinstance(value, list | tuple) or not value:
@@ -121,24 +149,54 @@ LAYER_PARAMETERS: dict[Layer_t, tuple[LayerParameter, ...]] = {
     Layer_t.Dropout: (LayerParameter("dropout_rate", ("rate",), _rate),),
     Layer_t.ElementwiseMultiply: (),
     Layer_t.FmOrder2: (LayerParameter("out_dim", ("out_dim",), _at_least(1)),),
+    Layer_t.FusedReshapeConcat: (),
+    Layer_t.FusedReshapeConcatGeneral: (),
+    Layer_t.GRU: (
+        LayerParameter("num_output", ("gru_param", "num_output"), _at_least(1)),
+        LayerParameter("batchsize", ("gru_param", "batchsize"), _at_least(1)),
+        LayerParameter("SeqLength", ("gru_param", "SeqLength"), _at_least(1)),
+        LayerParameter("vector_size", ("gru_param", "vector_size"), _at_least(1)),
+        *_inits(("gru_param",), "weight", "bias"),
+    ),
+    Layer_t.Gather: (LayerParameter("indices", ("indices",), _places),),
     Layer_t.InnerProduct: (
         LayerParameter("num_output", ("fc_param", "num_output"), _at_least(1)),
         *_inits(("fc_param",), "weight", "bias"),
     ),
     Layer_t.Interaction: (),
+    Layer_t.MatrixMultiply: (),
     Layer_t.MultiCross: (
         LayerParameter("num_layers", ("mc_param", "num_layers"), _at_least(1)),
         LayerParameter("projection_dim", ("mc_param", "projection_dim"), _at_least(0)),
         *_inits(("mc_param",), "weight", "bias"),
     ),
+    Layer_t.MultiHeadAttention: (
+        LayerParameter("num_attention_heads", ("num_attention_heads",), _at_least(1)),
+        LayerParameter("transpose_b", ("transpose_b",), check_bool),
+    ),
+    Layer_t.ReduceMean: (LayerParameter("axis", ("axis",), _at_least(0)),),
     Layer_t.ReduceSum: (LayerParameter("axis", ("axis",), _at_least(0)),),
     Layer_t.Reshape: (
         LayerParameter("leading_dim", ("leading_dim",), _at_least(1)),
         LayerParameter("time_step", ("time_step",), _at_least(0)),
         LayerParameter("selected", (), check_bool),
         LayerParameter("selected_slots", ("selected",), _slots),
+        LayerParameter("shape", ("shape",), _shape),
+    ),
+    Layer_t.Scale: (
+        LayerParameter("axis", ("scale_param", "axis"), _element_or_row),
+        LayerParameter("factor", ("scale_param", "factor"), _copies),
+    ),
+    Layer_t.Select: (
+        LayerParameter("dim", ("dim",), _at_least(0)),
+        LayerParameter("index", ("index",), _places),
+    ),
+    Layer_t.SequenceMask: (
+        LayerParameter("max_sequence_len_from", ("max_sequence_len_from",), _at_least(1)),
+        LayerParameter("max_sequence_len_to", ("max_sequence_len_to",), _at_least(1)),
     ),
     Layer_t.Slice: (LayerParameter("ranges", ("ranges",), _ranges),),
+    Layer_t.Sub: (),
     Layer_t.WeightMultiply: (
         LayerParameter("weight_dims", ("weight_dims",), _weight_dims),
         *_inits((), "weight"),

@@ -60,6 +60,13 @@ DEFAULTS: dict[str, Any] = {
     "pos_type": FcPosition_t.Non,
     "act_type": Activation_t.Relu,
     "projection_dim": 0,
+    "max_sequence_len_from": 1,
+    "max_sequence_len_to": 1,
+    "num_attention_heads": 1,
+    "transpose_b": False,
+    "shape": [],
+    "dim": 0,
+    "index": [],
 }
 
 
@@ -83,6 +90,8 @@ class DenseLayer:
         Reshape to (rows, leading_dim), or to (rows, time_step, leading_dim).
     selected, selected_slots
         Reshape that picks slots of an embedding's output.
+    shape : list of int
+        Reshape to this shape of any number of dimensions; one size may be -1.
     ranges : list of (int, int)
         Slice: columns [begin, end) of each top.
     weight_dims, weight_init_type
@@ -90,12 +99,28 @@ class DenseLayer:
     out_dim : int
         FmOrder2.
     axis : int
-        ReduceSum, Concat.
+        ReduceSum, ReduceMean, Concat: the axis, the batch being 0.
+    axis, factor
+        Scale: repeats every element (axis 0) or every row (axis 1) ``factor`` times.
+    indices : list of int
+        Gather: rows of the bottom.
+    dim, index
+        Select: places ``index`` of axis ``dim``.
+    num_attention_heads : int
+        MultiHeadAttention of queries, keys, values and, if there is one, a mask.
+    transpose_b : bool
+        MultiHeadAttention: accepted; keys are always taken transposed.
+    max_sequence_len_from, max_sequence_len_to : int
+        SequenceMask: the last two sizes of the mask.
+    num_output, SeqLength, vector_size, weight_init_type, bias_init_type
+        GRU: units, steps, and numbers a step.
+    batchsize : int
+        GRU: accepted; how many samples there are follows from the bottom.
     use_regularizer, regularizer_type, lambda
         Losses; ``lambda`` is a word of Python, so pass ``**{"lambda": x}``.
     elu_alpha : float
         ELU.
-    batchsize, SeqLength, vector_size, indices, target_weight_vec, pos_type, act_type
+    target_weight_vec, pos_type, act_type
         Of layer types this version does not have.
 
     Raises
@@ -137,11 +162,18 @@ class DenseLayer:
         pos_type: FcPosition_t = FcPosition_t.Non,
         act_type: Activation_t = Activation_t.Relu,
         projection_dim: int = 0,
+        max_sequence_len_from: int = 1,
+        max_sequence_len_to: int = 1,
+        num_attention_heads: int = 1,
+        transpose_b: bool = False,
+        shape: Sequence[int] = (),
+        dim: int = 0,
+        index: Sequence[int] = (),
         **more: Any,
     ) -> None:
         values = {name: value for name, value in locals().items() if name in DEFAULTS} | more
-        for name in ("selected_slots", "ranges", "indices", "weight_dims", "target_weight_vec"):
-            if isinstance(values[name], tuple):
+        for name, default in DEFAULTS.items():
+            if isinstance(default, list) and isinstance(values[name], tuple):
                 values[name] = list(values[name])
         for name in more:
             if name != "lambda" and name not in _FIELDS:
@@ -162,8 +194,14 @@ class DenseLayer:
             log.warning(f"{where}not read by this layer type: {names}")
         unread: set[str] = set()
         if self.layer_type is Layer_t.Reshape:
-            # Two forms share the type: the other form's parameters are left out.
-            unread = {"leading_dim", "time_step"} if values["selected"] else {"selected_slots"}
+            # Three forms share the type: the other forms' parameters are left out.
+            unread = {"leading_dim", "time_step", "selected_slots", "shape"}
+            if values["selected"]:
+                unread.remove("selected_slots")
+            elif values["shape"]:
+                unread.remove("shape")
+            else:
+                unread -= {"leading_dim", "time_step"}
             if values["selected"] and not values["selected_slots"]:
                 raise rejected(f"{where}selected_slots", [], "at least one slot with selected=True")
         if self.layer_type in LOSSES and not values["use_regularizer"]:

@@ -31,12 +31,23 @@ std::unique_ptr<Layer> make_dot_product(const DenseLayerSpec& spec);
 std::unique_ptr<Layer> make_dropout(const DenseLayerSpec& spec);
 std::unique_ptr<Layer> make_elementwise_multiply(const DenseLayerSpec& spec);
 std::unique_ptr<Layer> make_fm_order2(const DenseLayerSpec& spec);
+std::unique_ptr<Layer> make_fused_reshape_concat(const DenseLayerSpec& spec);
+std::unique_ptr<Layer> make_fused_reshape_concat_general(const DenseLayerSpec& spec);
+std::unique_ptr<Layer> make_gather(const DenseLayerSpec& spec);
+std::unique_ptr<Layer> make_gru(const DenseLayerSpec& spec);
 std::unique_ptr<Layer> make_inner_product(const DenseLayerSpec& spec);
 std::unique_ptr<Layer> make_interaction(const DenseLayerSpec& spec);
+std::unique_ptr<Layer> make_matrix_multiply(const DenseLayerSpec& spec);
 std::unique_ptr<Layer> make_multi_cross(const DenseLayerSpec& spec);
+std::unique_ptr<Layer> make_multi_head_attention(const DenseLayerSpec& spec);
+std::unique_ptr<Layer> make_reduce_mean(const DenseLayerSpec& spec);
 std::unique_ptr<Layer> make_reduce_sum(const DenseLayerSpec& spec);
 std::unique_ptr<Layer> make_reshape(const DenseLayerSpec& spec);
+std::unique_ptr<Layer> make_scale(const DenseLayerSpec& spec);
+std::unique_ptr<Layer> make_select(const DenseLayerSpec& spec);
+std::unique_ptr<Layer> make_sequence_mask(const DenseLayerSpec& spec);
 std::unique_ptr<Layer> make_slice(const DenseLayerSpec& spec);
+std::unique_ptr<Layer> make_sub(const DenseLayerSpec& spec);
 std::unique_ptr<Layer> make_weight_multiply(const DenseLayerSpec& spec);
 
 }  // namespace hugectr

@@ -262,6 +262,8 @@ void Gemm::check() const {
              transpose_b ? "^T" : "", " does not give c ", to_string(c.shape));
 }
 
+void gemm_in_thread(const GemmArgs& args) { gemm_serial(FloatProduct(args)); }
+
 void gemm(ThreadPool& pool, const GemmArgs& args, const GemmEpilogue& epilogue,
           std::size_t row_step) {
   const FloatProduct g(args);

@@ -61,4 +61,7 @@ using GemmEpilogue = std::function<void(std::size_t row_begin, std::size_t row_e
 void gemm(ThreadPool& pool, const GemmArgs& args, const GemmEpilogue& epilogue = {},
           std::size_t row_step = 1);
 
+/// The same product on the calling thread alone, for kernels that share out many small ones.
+void gemm_in_thread(const GemmArgs& args);
+
 }  // namespace hugectr

@@ -47,45 +47,52 @@ Extents extents(const TensorRef& x, std::int64_t axis) {
   return {segments(x, axis), x.shape[static_cast<std::size_t>(axis)], axis_step(x, axis)};
 }
 
-void forward_row(const float* __restrict x, float* __restrict y, const Extents& e) {
+void forward_row(const float* __restrict x, float* __restrict y, const Extents& e, float factor) {
   for (std::size_t o = 0; o < e.outer; ++o, x += e.count * e.inner, y += e.inner) {
     if (e.inner == 1) {
-      *y = sum_of(x, e.count);
+      *y = factor * sum_of(x, e.count);
       continue;
     }
     std::fill_n(y, e.inner, 0.0f);
     for (std::size_t i = 0; i < e.count; ++i) {
       for (std::size_t j = 0; j < e.inner; ++j) y[j] += x[i * e.inner + j];
     }
+    if (factor == 1.0f) continue;
+    for (std::size_t j = 0; j < e.inner; ++j) y[j] *= factor;
   }
 }
 
-void backward_row(const float* __restrict dy, float* __restrict dx, const Extents& e) {
+void backward_row(const float* __restrict dy, float* __restrict dx, const Extents& e,
+                  float factor) {
   for (std::size_t o = 0; o < e.outer; ++o, dy += e.inner) {
     if (e.inner == 1) {
-      dx = std::fill_n(dx, e.count, *dy);
+      dx = std::fill_n(dx, e.count, factor * *dy);
       continue;
     }
-    for (std::size_t i = 0; i < e.count; ++i) dx = std::copy_n(dy, e.inner, dx);
+    for (std::size_t i = 0; i < e.count; ++i, dx += e.inner) {
+      for (std::size_t j = 0; j < e.inner; ++j) dx[j] = factor * dy[j];
+    }
   }
 }
 
 void reduce_sum_fwd_kernel(const OpContext& ctx, const ReduceSumFwd& op) {
+  const auto factor = static_cast<float>(op.factor);
   const Extents e = extents(op.x, op.axis);
   parallel_for(*ctx.pool, op.x.rows(), row_grain(op.x.row_size()),
                [&](std::size_t begin, std::size_t end) {
                  for (std::size_t row = begin; row < end; ++row) {
-                   forward_row(op.x.row<float>(row), op.y.row<float>(row), e);
+                   forward_row(op.x.row<float>(row), op.y.row<float>(row), e, factor);
                  }
                });
 }
 
 void reduce_sum_bwd_kernel(const OpContext& ctx, const ReduceSumBwd& op) {
+  const auto factor = static_cast<float>(op.factor);
   const Extents e = extents(op.dx, op.axis);
   parallel_for(*ctx.pool, op.dx.rows(), row_grain(op.dx.row_size()),
                [&](std::size_t begin, std::size_t end) {
                  for (std::size_t row = begin; row < end; ++row) {
-                   backward_row(op.dy.row<float>(row), op.dx.row<float>(row), e);
+                   backward_row(op.dy.row<float>(row), op.dx.row<float>(row), e, factor);
                  }
                });
 }

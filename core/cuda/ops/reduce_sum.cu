@@ -45,17 +45,19 @@ template <class T>
 struct RunStore {
   Rows<T> y;
   FastDivide outer;
+  float factor;
   __device__ void operator()(std::size_t run, float sum) const {
     std::size_t segment;
     const std::size_t row = outer.divide(run, segment);
-    *y.at(row, segment) = cuda::narrow<T>(sum);
+    *y.at(row, segment) = cuda::narrow<T>(factor * sum);
   }
 };
 
 // A thread sums V columns of a block of count x inner. Moves count + 1 elements a column.
 template <class T, int V>
 __global__ void sum_columns(std::size_t units, FastDivide per_row, FastDivide per_block,
-                            std::size_t count, std::size_t inner, Rows<const T> x, Rows<T> y) {
+                            std::size_t count, std::size_t inner, float factor, Rows<const T> x,
+                            Rows<T> y) {
   const std::size_t step = static_cast<std::size_t>(gridDim.x) * blockDim.x;
   for (std::size_t u = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x; u < units;
        u += step) {
@@ -70,6 +72,8 @@ __global__ void sum_columns(std::size_t units, FastDivide per_row, FastDivide pe
 #pragma unroll
       for (int k = 0; k < V; ++k) sum.v[k] += v.v[k];
     }
+#pragma unroll
+    for (int k = 0; k < V; ++k) sum.v[k] *= factor;
     cuda::store_narrowed<V>(y.at(row, block * inner + column * V), sum);
   }
 }
@@ -78,7 +82,7 @@ __global__ void sum_columns(std::size_t units, FastDivide per_row, FastDivide pe
 template <class T, int V, bool Single>
 __global__ void spread_columns(std::size_t units, FastDivide per_row, FastDivide per_block,
                                FastDivide per_inner, std::size_t inner, std::size_t row_size,
-                               Rows<const T> dy, Rows<T> dx) {
+                               float factor, Rows<const T> dy, Rows<T> dx) {
   const std::size_t step = static_cast<std::size_t>(gridDim.x) * blockDim.x;
   for (std::size_t u = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x; u < units;
        u += step) {
@@ -87,12 +91,14 @@ __global__ void spread_columns(std::size_t units, FastDivide per_row, FastDivide
     const std::size_t block = per_block.divide(unit, in_block);
     Pack<T, V> value;
     if constexpr (Single) {
-      const T g = *dy.at(row, block);
+      const T g = cuda::narrow<T>(factor * cuda::widen(*dy.at(row, block)));
 #pragma unroll
       for (int k = 0; k < V; ++k) value.v[k] = g;
     } else {
       per_inner.divide(in_block, column);
       value = cuda::load_pack<V>(dy.at(row, block * inner + column * V));
+#pragma unroll
+      for (int k = 0; k < V; ++k) value.v[k] = cuda::narrow<T>(factor * cuda::widen(value.v[k]));
     }
     cuda::store_row_pack<V>(dx.at(row, 0), unit * V, row_size, value);
   }
@@ -102,16 +108,17 @@ template <class T, int V>
 void sum_runs(const OpContext& ctx, const ReduceSumFwd& op, const Extents& e) {
   const auto x = cuda::rows_of<const T>(op.x);
   const auto y = cuda::rows_of<T>(op.y);
+  const auto factor = static_cast<float>(op.factor);
   if (e.inner == 1) {
     const FastDivide outer(e.outer);
     cuda::sum_each(ctx, ReduceSumFwd::kName, op.x.rows() * e.outer, cuda::packs_of(e.count, V),
-                   RunTerm<T, V>{x, outer, e.count}, RunStore<T>{y, outer});
+                   RunTerm<T, V>{x, outer, e.count}, RunStore<T>{y, outer, factor});
     return;
   }
   const std::size_t per_block = e.inner / V, units = op.x.rows() * e.outer * per_block;
   cuda::launch(ctx, ReduceSumFwd::kName, dim3(cuda::grid_for(units, cuda::kThreads)),
                dim3(cuda::kThreads), 0, &sum_columns<T, V>, units, FastDivide(e.outer * per_block),
-               FastDivide(per_block), e.count, e.inner, x, y);
+               FastDivide(per_block), e.count, e.inner, factor, x, y);
 }
 
 template <class T, int V>
@@ -122,7 +129,8 @@ void spread_runs(const OpContext& ctx, const ReduceSumBwd& op, const Extents& e)
                dim3(cuda::kThreads), 0,
                e.inner == 1 ? &spread_columns<T, V, true> : &spread_columns<T, V, false>, units,
                FastDivide(e.outer * per_block), FastDivide(per_block), FastDivide(e.inner / V),
-               e.inner, op.dx.row_size(), cuda::rows_of<const T>(op.dy), cuda::rows_of<T>(op.dx));
+               e.inner, op.dx.row_size(), static_cast<float>(op.factor),
+               cuda::rows_of<const T>(op.dy), cuda::rows_of<T>(op.dx));
 }
 
 void reduce_sum_fwd_kernel(const OpContext& ctx, const ReduceSumFwd& op) {

@@ -105,7 +105,8 @@ HPARAM = ("layers", 1, "sparse_embedding_hparam")
         (("layers", 2, "leading_dim"), GONE, ["layers[2].leading_dim", "nothing", ">= 1"]),
         (("layers", 2, "selected"), [], ["layers[2].selected", "[]", "at least one slot"]),
         (("layers", 3, "type"), "Konkat", ["layers[3].type", "did you mean 'Concat'"]),
-        (("layers", 3, "type"), "GRU", ["layers[3].type", "Layer_t.GRU", "InnerProduct"]),
+        (("layers", 3, "type"), "ReLUHalf", ["layers[3].type", "Layer_t.ReLUHalf", "InnerProduct"]),
+        (("layers", 3, "type"), "GRU", ["layers[3].gru_param.num_output", "nothing", ">= 1"]),
         (("layers", 3, "bottom"), ["flat", 3], ["layers[3].bottom", "list of strings"]),
         (("layers", 4, "fc_param"), {}, ["layers[4].fc_param.num_output", "nothing", ">= 1"]),
         (

@@ -55,7 +55,11 @@ def test_order_of_building(make_model):
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: LAYER(KIND.GRU, ["a"], ["b"]), ["Layer_t.GRU", "InnerProduct, Interaction"]),
+        (lambda: LAYER(KIND.ReLUHalf, ["a"], ["b"]), ["InnerProduct, Interaction", "use ReLU"]),
+        (lambda: LAYER(KIND.Gather, "a", "b"), ["indices", "[]", "non-empty"]),
+        (lambda: LAYER(KIND.Scale, "a", "b", factor=1.5), ["factor", "1.5", "whole number"]),
+        (lambda: LAYER(KIND.Scale, "a", "b", axis=2), ["axis", "found 2", "repeats rows"]),
+        (lambda: LAYER(KIND.Reshape, "a", "b", shape=[-1, 0]), ["shape", "[-1, 0]"]),
         (lambda: LAYER(KIND.FusedInnerProduct, ["a"], ["b"]), ["InnerProduct followed by ReLU"]),
         (lambda: LAYER(KIND.InnerProduct, ["a"], ["b"], num_output=0), ["'b'", "num_output"]),
         (lambda: LAYER(KIND.Dropout, ["a"], ["b"], dropout_rate=1), ["dropout_rate", "< 1"]),

@@ -13,7 +13,8 @@ import numpy.typing as npt
 import hugectr
 from hugectr.data import MemoryDataset
 
-Layers = list[tuple[str, list[str], str, dict[str, Any]]]
+#: Type, bottoms, the top or tops, parameters.
+Layers = list[tuple[str, list[str], str | list[str], dict[str, Any]]]
 
 
 def deepfm(slots: int, d: int) -> tuple[dict[str, int], Layers]:
@@ -86,6 +87,58 @@ def dropout_tower(slots: int, d: int) -> tuple[dict[str, int], Layers]:
     return tables, layers
 
 
+def sequences(slots: int, d: int) -> tuple[dict[str, int], Layers]:
+    """Slots as the steps of a history whose last one is the item: what DIN, BST and DIEN do."""
+    f, pair = slots - 1, 2 * d
+    return {"emb": d}, [
+        ("FusedReshapeConcat", ["emb", "emb"], ["history", "item"], {}),
+        ("Scale", ["item"], "items", {"axis": 1, "factor": f}),
+        ("Sub", ["items", "history"], "difference", {}),
+        ("DotProduct", ["items", "history"], "product", {}),
+        ("Concat", ["items", "difference", "product", "history"], "pairs", {}),
+        ("InnerProduct", ["pairs"], "att1", {"num_output": 8}),
+        ("ReLU", ["att1"], "att2", {}),
+        ("Dropout", ["att2"], "att3", {"dropout_rate": 0.2}),
+        ("InnerProduct", ["att3"], "score", {"num_output": 1}),
+        ("Reshape", ["score"], "scores", {"leading_dim": f}),
+        ("Scale", ["scores"], "weights", {"axis": 0, "factor": pair}),
+        ("Reshape", ["weights"], "weights3", {"shape": [-1, f, pair]}),
+        ("Reshape", ["history"], "history3", {"shape": [-1, f, pair]}),
+        ("ElementwiseMultiply", ["weights3", "history3"], "weighted", {}),
+        ("ReduceMean", ["weighted"], "interest", {"axis": 1}),
+        ("Slice", ["dense"], "length", {"ranges": [(0, 1)]}),
+        (
+            "SequenceMask",
+            ["length", "length"],
+            "mask",
+            {"max_sequence_len_from": slots, "max_sequence_len_to": slots},
+        ),
+        (
+            "MultiHeadAttention",
+            ["emb", "emb", "emb", "mask"],
+            "attended",
+            {"num_attention_heads": 2, "transpose_b": True},
+        ),
+        (
+            "GRU",
+            ["attended"],
+            "states",
+            {"num_output": 6, "batchsize": 64, "SeqLength": slots, "vector_size": d},
+        ),
+        ("Select", ["states"], "last", {"dim": 1, "index": [slots - 1]}),
+        ("Reshape", ["last"], "last2", {"leading_dim": 6}),
+        ("Reshape", ["attended"], "turned", {"shape": [-1, d, slots]}),
+        ("MatrixMultiply", ["attended", "turned"], "products", {}),
+        ("FusedReshapeConcatGeneral", ["products"], "rows", {}),
+        ("Reshape", ["rows"], "flat", {"leading_dim": slots * slots}),
+        ("Reshape", ["interest"], "interest2", {"leading_dim": pair}),
+        ("Concat", ["interest2", "last2", "flat", "dense"], "x0", {}),
+        ("InnerProduct", ["x0"], "fc1", {"num_output": 16}),
+        ("ReLU", ["fc1"], "relu1", {}),
+        ("InnerProduct", ["relu1"], "logit", {"num_output": 1}),
+    ]
+
+
 NETS = {
     "deepfm": deepfm,
     "dcn": dcn,
@@ -93,6 +146,7 @@ NETS = {
     "tower": tower,
     "batch_norm": batch_norm_tower,
     "dropout": dropout_tower,
+    "sequences": sequences,
 }
 
 
@@ -168,8 +222,8 @@ def make_model(setup: Setup) -> hugectr.Model:
                 exchange=setup.exchange,
             )
         )
-    for kind, bottoms, top, parameters in layers:
-        model.add(hugectr.DenseLayer(hugectr.Layer_t[kind], bottoms, [top], **parameters))
+    for kind, bottoms, tops, parameters in layers:
+        model.add(hugectr.DenseLayer(hugectr.Layer_t[kind], bottoms, tops, **parameters))
     loss: dict[str, Any] = {}
     if setup.l2:
         loss = {
