@@ -26,6 +26,11 @@ def multiply(layer: Layer) -> None:
     fold(layer, "multiply")
 
 
+def subtract(layer: Layer) -> None:
+    """The first bottom less the second."""
+    fold(layer, "subtract")
+
+
 def identity(layer: Layer) -> None:
     """Dropout in evaluation, Cast in float32."""
     layer.result("identity", layer.shape(), layer.bottoms[0])

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from hugectr.base.errors import InvalidArgument
 from hugectr.export.layers.layer import Layer
 
 
@@ -73,3 +74,14 @@ def multi_cross(layer: Layer) -> None:
             crossed = layer.emit("multiply", f"scaled{number}", shape, x0, dot)
             crossed = layer.emit("add", f"shifted{number}", shape, crossed, bias)
         last = layer.emit("add", name, shape, crossed, last)
+
+
+def matrix_multiply(layer: Layer) -> None:
+    """Products of matrices, sample by sample; of two dimensions they would cross the batch."""
+    left, right = layer.shape(0), layer.shape(1)
+    if len(left) != len(right) or len(left) < 2:
+        raise InvalidArgument(
+            f"export: layer {layer.top!r} of type {layer.type} multiplies rows of different "
+            "samples, which can not be exported"
+        )
+    layer.result("matmul", (*left[:-1], right[-1]), *layer.bottoms)

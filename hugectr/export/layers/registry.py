@@ -21,15 +21,30 @@ LAYERS: dict[str, Callable[[Layer], None]] = {
     "FmOrder2": products.fm_order2,
     "InnerProduct": products.inner_product,
     "Interaction": products.interaction,
+    "MatrixMultiply": products.matrix_multiply,
     "MultiCross": products.multi_cross,
     "ReLU": elementwise.activation("relu"),
+    "ReduceMean": shapes.reduce_mean,
     "ReduceSum": shapes.reduce_sum,
     "Reshape": shapes.reshape,
+    "Scale": shapes.scale,
+    "Select": shapes.select,
     "Sigmoid": elementwise.activation("sigmoid"),
     "Slice": shapes.slice_,
     "Softplus": elementwise.activation("softplus"),
+    "Sub": elementwise.subtract,
     "Tanh": elementwise.activation("tanh"),
     "WeightMultiply": products.weight_multiply,
+}
+
+#: Types that no program can hold, and why.
+REFUSED: dict[str, str] = {
+    "FusedReshapeConcat": "it makes several rows of a sample",
+    "FusedReshapeConcatGeneral": "it makes several rows of a sample",
+    "GRU": "it goes through the steps of a sequence",
+    "Gather": "it picks rows of a batch",
+    "MultiHeadAttention": "programs have no softmax",
+    "SequenceMask": "programs have no comparisons",
 }
 
 
@@ -41,6 +56,11 @@ def write_layer(layer: Layer) -> None:
     InvalidArgument
         When this version can not export its type.
     """
+    if layer.type in REFUSED:
+        raise InvalidArgument(
+            f"export: layer {layer.top!r} is of type {layer.type}, which can not be exported: "
+            f"{REFUSED[layer.type]}"
+        )
     if layer.type not in LAYERS:
         raise InvalidArgument(
             f"export: layer {layer.top!r} is of type {layer.type}, which can not be exported; "

@@ -5,7 +5,18 @@ from __future__ import annotations
 
 from math import prod
 
+import numpy as np
+
+from hugectr.base.errors import InvalidArgument
 from hugectr.export.layers.layer import Layer
+
+
+def _refuse_rows(layer: Layer) -> None:
+    """What is exported computes sample by sample: rows are samples."""
+    raise InvalidArgument(
+        f"export: layer {layer.top!r} of type {layer.type} changes how many rows there are a "
+        "sample, or picks rows, which can not be exported"
+    )
 
 
 def concat(layer: Layer) -> None:
@@ -44,7 +55,12 @@ def reshape(layer: Layer) -> None:
     steps = int(attributes.get("time_step", 0))
     size = int(attributes.get("leading_dim", 0)) or prod(layer.shape()) // max(1, steps)
     shape = tuple(int(n) for n in attributes.get("shape", ())[1:])
+    if -1 in shape:
+        left = prod(layer.shape()) // -prod(shape)
+        shape = tuple(left if n == -1 else n for n in shape)
     shape = shape or ((steps, size) if steps > 0 else (size,))
+    if prod(shape) != prod(layer.shape()):
+        _refuse_rows(layer)
     layer.result("reshape", shape, layer.bottoms[0], sizes=shape)
 
 
@@ -54,3 +70,34 @@ def reduce_sum(layer: Layer) -> None:
     shape = list(layer.shape())
     shape[axis - 1] = 1
     layer.result("sum", tuple(shape), layer.bottoms[0], axis=axis)
+
+
+def reduce_mean(layer: Layer) -> None:
+    """Mean along an axis, which stays with size 1."""
+    axis = int(layer.attributes.get("axis", 1))
+    shape = list(layer.shape())
+    share = np.array(1 / shape[axis - 1], np.float32)
+    shape[axis - 1] = 1
+    total = layer.emit("sum", "total", tuple(shape), layer.bottoms[0], axis=axis)
+    constant = layer.program.constant(f"{layer.top}/share", share)
+    layer.result("multiply", tuple(shape), total, constant)
+
+
+def select(layer: Layer) -> None:
+    """Places of an axis other than the batch."""
+    axis = int(layer.attributes.get("dim", 0))
+    if axis == 0:
+        _refuse_rows(layer)
+    index = [int(i) for i in layer.attributes["index"]]
+    shape = list(layer.shape())
+    shape[axis - 1] = len(index)
+    layer.result("take", tuple(shape), layer.bottoms[0], axis=axis, indices=index)
+
+
+def scale(layer: Layer) -> None:
+    """Every element several times."""
+    if int(layer.attributes.get("axis", 1)) != 0:
+        _refuse_rows(layer)
+    factor = int(layer.attributes.get("factor", 1))
+    copies = [i for i in range(layer.shape()[0]) for _ in range(factor)]
+    layer.result("take", (len(copies),), layer.bottoms[0], axis=1, indices=copies)

@@ -3,13 +3,13 @@
 
 import numpy as np
 import pytest
-from oracle.export_models import EVERY_LAYER, TOWER, example
+from oracle.export_models import DENSE, EVERY_LAYER, SIZE, SLOTS, TOWER, example
 from oracle.program import run
 
 from hugectr._core import activations, losses
 from hugectr.base.errors import InvalidArgument
 from hugectr.export.image import image_of
-from hugectr.export.layers import LAYERS
+from hugectr.export.layers import LAYERS, REFUSED
 from hugectr.export.onnx_file import _SAME_NAME, OPERATORS
 from hugectr.export.program import OPERATIONS
 from hugectr.export.tables_beside import write_tables_beside
@@ -29,9 +29,41 @@ def test_every_layer_is_what_evaluation_computes(seed):
 
 def test_every_layer_type_there_is_can_be_exported():
     types = {kind.name for kind in LAYER_PARAMETERS} - set(losses())
-    assert types == set(LAYERS)
+    assert types == set(LAYERS) | set(REFUSED)
     assert set(activations()) <= set(LAYERS)
-    assert {kind for kind, *_ in EVERY_LAYER} == types
+    assert {kind for kind, *_ in EVERY_LAYER} == set(LAYERS)
+
+
+@pytest.mark.parametrize(
+    ("layers", "message"),
+    [
+        (
+            [
+                ("GRU", ["emb"], ["states"], {"SeqLength": SLOTS, "vector_size": SIZE}),
+                ("Reshape", ["states"], ["relu"], {"leading_dim": SLOTS}),
+            ],
+            "'states' is of type GRU.*steps of a sequence",
+        ),
+        (
+            [
+                ("Reshape", ["emb"], ["rows"], {"leading_dim": SIZE}),
+                ("Reshape", ["rows"], ["relu"], {"leading_dim": SLOTS * SIZE}),
+            ],
+            "'rows' of type Reshape changes how many rows",
+        ),
+        (
+            [
+                ("Scale", ["dense"], ["rows"], {"axis": 1, "factor": 2}),
+                ("Reshape", ["rows"], ["relu"], {"leading_dim": 2 * DENSE}),
+            ],
+            "'rows' of type Scale changes how many rows",
+        ),
+    ],
+)
+def test_what_can_not_be_exported_is_named_with_its_reason(layers, message):
+    case = example([*layers, ("InnerProduct", ["relu"], ["logit"], {"num_output": 1})], steps=0)
+    with pytest.raises(InvalidArgument, match=message):
+        image_of(case.model)
 
 
 def test_every_operation_has_its_way_into_every_format():
