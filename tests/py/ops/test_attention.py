@@ -7,24 +7,24 @@ from oracle.row_layouts import assert_near
 
 from hugectr import _core
 
-#: samples, queries, keys, width, heads
+#: samples, queries, keys, width, heads, mask
 SIZES = [
-    (3, 1, 1, 16, 1),
-    (2, 17, 50, 64, 4),
-    (2, 50, 17, 64, 2),
-    (1, 200, 200, 32, 2),
-    (2, 33, 40, 64, 1),
-    (2, 20, 70, 40, 2),  # heads of 20: no tensor-core shape
-    (2, 5, 6, 48, 3),  # an odd number of heads
-    (1, 7, 600, 128, 2),
+    (3, 1, 1, 16, 1, False),
+    (2, 17, 50, 64, 4, False),
+    (2, 17, 50, 64, 4, True),
+    (2, 50, 17, 64, 2, True),
+    (1, 100, 100, 32, 2, False),
+    (2, 33, 40, 64, 1, True),
+    (2, 20, 70, 40, 2, True),  # heads of 20: no tensor-core shape
+    (2, 5, 6, 48, 3, False),  # an odd number of heads
+    (1, 7, 600, 128, 2, False),
 ]
 
 
-@pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("real", REALS, ids=lambda real: real.name)
-def test_attention(rng, lay_out, size, masked, real):
-    samples, queries, keys, width, heads = size
+def test_attention(rng, lay_out, size, real):
+    samples, queries, keys, width, heads, masked = size
     shapes = {"q": (samples, queries, width)} | dict.fromkeys("kv", (samples, keys, width))
 
     def stored(shape):
