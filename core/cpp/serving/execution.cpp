@@ -108,13 +108,12 @@ void Execution::bring(const MemoryData& data, std::size_t first, std::size_t cou
                               .y = network_.tensor(name)});
 }
 
-void Execution::weigh(std::size_t count) {
-  std::vector<float> weights(batch_, 0.0f);
-  std::fill_n(weights.begin(), count, 1.0f);
-  if (weights == weights_) return;
-  weights_ = std::move(weights);  // lives until run() has waited
+void Execution::weigh() {
+  const auto* weights = chunk_.weight.as<float>();
+  if (std::equal(weights_.begin(), weights_.end(), weights)) return;
+  weights_.assign(weights, weights + batch_);
   const TensorRef to = network_.sample_weight();
-  stream_->copy(to.data, weights_.data(), to.size_in_bytes());
+  stream_->copy(to.data, weights, to.size_in_bytes());
 }
 
 void Execution::check_reserved() const {
@@ -151,7 +150,7 @@ void Execution::run(const MemoryData& data, std::size_t first, std::size_t count
                     const std::string& tensor, float* out) {
   SampleTensor wanted = sample_tensor(network_, tensor);
   bring(data, first, count);
-  weigh(count);
+  weigh();
   lookup_.run(context_, csr_, [this](std::size_t table) {
     return network_.tensor((*session_.tables)[table].params().name);
   });

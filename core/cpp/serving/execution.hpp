@@ -37,8 +37,8 @@ class Execution {
   };
   void bring(const MemoryData& data, std::size_t first, std::size_t count);
   void bring_keys(std::size_t input);
-  /// The first `count` samples count, what fills the batch up does not.
-  void weigh(std::size_t count);
+  /// Gives the network the samples' weights: what fills the batch up has 0.
+  void weigh();
   void check_reserved() const;
   /// The row (sample * slots of the table + slot) that a key of a table's inputs is in.
   std::size_t row_of_key(const TableInput& input, std::size_t key) const;
@@ -53,7 +53,7 @@ class Execution {
   StagingArray dense_;
   std::vector<DeviceInput> inputs_;
   std::vector<SparseTensor> csr_;
-  std::vector<float> weights_;
+  std::vector<float> weights_;  ///< what the network has
   ForwardNetwork network_;
   ReadLookup lookup_;
 };

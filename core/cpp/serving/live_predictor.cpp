@@ -142,7 +142,11 @@ std::vector<float> LivePredictor::predict(std::shared_ptr<const MemoryData> samp
   values.reserve(samples->samples * width);
   s.in_job([&] {
     for_each_batch(
-        samples, layout, [&](std::size_t id, Batch&) { networks_[id]->forward(); },
+        samples, layout,
+        [&](std::size_t id, Batch& batch) {
+          weigh(id, batch);
+          networks_[id]->forward();
+        },
         [&](const Batch& batch) {
           const std::vector<float> rows = gathered(made_of.tensor, width);
           values.insert(values.end(), rows.begin(),
@@ -173,16 +177,21 @@ std::vector<std::pair<std::string, double>> LivePredictor::evaluate(
     network.set_scalars(scalars);
     const auto tensor = [&](const std::string& name) { return network.tensor(name); };
     write_labels(gpu.compute_context(), s.model.input, part.label, tensor);
-    const TensorRef weight = network.sample_weight();
-    gpu.compute_stream().copy(weight.data, part.sample_weight.data, weight.size_in_bytes());
+    weigh(id, batch);
     network.forward_and_loss();
-    add_tasks(metrics, gpu, tasks, s.model.input, tensor, weight);
+    add_tasks(metrics, gpu, tasks, s.model.input, tensor, network.sample_weight());
   };
   return s.in_job([&] {
     for_each_batch(samples, layout, forward,
                    [&](const Batch& batch) { metrics.add_batch(losses(), batch.weight_sum); });
     return metrics.take(*s.resources);
   });
+}
+
+void LivePredictor::weigh(std::size_t id, const Batch& batch) const {
+  const TensorRef weight = networks_[id]->sample_weight();
+  session_->resources->get_local_gpu(id).compute_stream().copy(
+      weight.data, batch.devices[id].sample_weight.data, weight.size_in_bytes());
 }
 
 std::vector<double> LivePredictor::losses() const {

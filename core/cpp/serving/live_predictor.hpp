@@ -47,6 +47,8 @@ class HCTR_API LivePredictor {
   void write_inputs(std::size_t local_id, const DeviceBatch& batch);
   /// Rows of a tensor of the whole batch, in the order of its samples.
   std::vector<float> gathered(const std::string& tensor, std::size_t width) const;
+  /// Gives a device's network the weights of its samples: what fills the batch up has 0.
+  void weigh(std::size_t id, const Batch& batch) const;
   /// Of the last batch: the weighted sum, then each where they are added up.
   std::vector<double> losses() const;
   const NetworkGraph& graph() const;
