@@ -29,8 +29,7 @@ bool all_finite(const float* values, std::size_t count) {
 }
 
 /// Of a column of `count` samples, `step` values apart.
-bool all_taken(const LabelRange& labels, const float* values, std::size_t count,
-               std::size_t step) {
+bool all_taken(const LabelRange& labels, const float* values, std::size_t count, std::size_t step) {
   const float least = labels.least, most = labels.most;
   unsigned outside = 0;
   for (std::size_t i = 0; i < count * step; i += step) {

@@ -90,8 +90,8 @@ void KnownLabels::check() const {
 void TotalLoss::check() const {
   HCTR_CHECK(losses.size() <= kMostLosses, kName, ": there are ", losses.size(),
              " losses, at most ", kMostLosses, " can be summed");
-  HCTR_CHECK(losses.size() == weights.size(), kName, ": there are ", losses.size(),
-             " losses and ", weights.size(), " weights");
+  HCTR_CHECK(losses.size() == weights.size(), kName, ": there are ", losses.size(), " losses and ",
+             weights.size(), " weights");
   for (const TensorRef& loss : losses) check_packed_float(kName, "losses", loss, {1});
   check_packed_float(kName, "total", total, {1});
 }

@@ -8,7 +8,8 @@ namespace hugectr::metrics {
 struct Gauc : Fields<> {
   static constexpr const char* kName = "GAUC";
   static constexpr const char* kDoc =
-      "mean over groups, such as users, of the AUC within the group, weighted by its samples; groups "
+      "mean over groups, such as users, of the AUC within the group, weighted by its samples; "
+      "groups "
       "of one class are left out; groups are the values of the label Input.group_name";
   static constexpr bool kTakesGroups = true;
 

@@ -12,8 +12,7 @@ namespace hugectr {
 /// where they are computed, 4 bytes each, and put together at its end.
 class KeptSamples {
  public:
-  KeptSamples(std::size_t devices, bool groups)
-      : arrays_(groups ? 4 : 3), of_device_(devices) {}
+  KeptSamples(std::size_t devices, bool groups) : arrays_(groups ? 4 : 3), of_device_(devices) {}
 
   /// Keeps a device's rows, in stream order of its compute stream; a thread a device.
   void add(GPUResource& gpu, const EvalRows& rows);

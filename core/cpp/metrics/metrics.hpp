@@ -18,9 +18,9 @@
 /// told. Values are reported in its order.
 namespace hugectr {
 
-using Metrics = std::tuple<metrics::Auc, metrics::AverageLoss, metrics::LogLoss,
-                           metrics::Calibration, metrics::HitRate, metrics::Ndcg, metrics::Smape,
-                           metrics::Gauc, metrics::Mse>;
+using Metrics =
+    std::tuple<metrics::Auc, metrics::AverageLoss, metrics::LogLoss, metrics::Calibration,
+               metrics::HitRate, metrics::Ndcg, metrics::Smape, metrics::Gauc, metrics::Mse>;
 
 HCTR_API std::vector<EntryDescription> describe_metrics();
 

@@ -143,7 +143,8 @@ std::vector<std::pair<std::string, float>> Session::get_current_losses() {
   const std::vector<LossOutputs>& losses = state_->graph->losses();
   std::vector<std::pair<std::string, float>> named;
   for (std::size_t t = 0; t < losses.size(); ++t) {
-    named.emplace_back(losses[t].name, static_cast<float>(values.at(values.size() == 1 ? 0 : t + 1)));
+    named.emplace_back(losses[t].name,
+                       static_cast<float>(values.at(values.size() == 1 ? 0 : t + 1)));
   }
   return named;
 }

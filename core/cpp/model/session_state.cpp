@@ -33,11 +33,11 @@ void SessionState::build(const std::optional<ReaderSpec>& reader,
   graph = make_graph(solver, model, *resources, !reader || has_eval_data(*reader));
   if (graph->has_eval()) {
     tasks = eval_tasks(*graph);
-    metrics = std::make_unique<EvalMetrics>(solver.metrics, devices(),
-                                            eval_subject(*graph, model.input));
+    metrics =
+        std::make_unique<EvalMetrics>(solver.metrics, devices(), eval_subject(*graph, model.input));
   } else {
-    metrics = std::make_unique<EvalMetrics>(solver.metrics, devices(),
-                                            EvalSubject{.has_groups = true});
+    metrics =
+        std::make_unique<EvalMetrics>(solver.metrics, devices(), EvalSubject{.has_groups = true});
   }
   tables = make_tables(solver, model, *graph, resources);
   networks = make_networks(solver, graph, *resources);

@@ -64,8 +64,8 @@ void gauc_kernel(const OpContext&, const Gauc& op) {
     if (std::isnan(score)) return;
     const bool positive = op.labels.ptr<float>()[i] > 0.5f;
     const auto weight = static_cast<double>(weights[i]);
-    samples.push_back({op.groups.ptr<float>()[i], score, positive ? weight : 0.0,
-                       positive ? 0.0 : weight});
+    samples.push_back(
+        {op.groups.ptr<float>()[i], score, positive ? weight : 0.0, positive ? 0.0 : weight});
   }
   std::ranges::sort(samples, [](const auto& a, const auto& b) { return a < b; });
   double sum = 0.0, weight = 0.0;

@@ -36,7 +36,7 @@ Predictor::Predictor(Session& session)
              s.resources->get_global_gpu_count(), ": build the session with one");
   layout_ = input_layout(s.solver, s.model);
   layout_.label_dim = 0;  // nothing here needs labels
-  graph_of(1);  // what can not be evaluated is refused here
+  graph_of(1);            // what can not be evaluated is refused here
   s.settle();
   const OpContext context = s.resources->get_local_gpu(0).plan_context();
   for (std::size_t t = 0; t < s.tables->size(); ++t) (*s.tables)[t].part(0).make_index(context);

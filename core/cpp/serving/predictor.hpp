@@ -50,8 +50,8 @@ class HCTR_API Predictor {
 
   /// One output a sample, in the order of the samples; their labels are not looked at.
   ///
-  /// output: kProbability, the predictions of all losses side by side; kLogit, their inputs; a loss,
-  /// its predictions; or a tensor of the evaluation graph with a row, or several, a sample.
+  /// output: kProbability, the predictions of all losses side by side; kLogit, their inputs; a
+  /// loss, its predictions; or a tensor of the evaluation graph with a row, or several, a sample.
   /// batch_size: every batch has it, the last one is filled up; 0: batches of the solver's
   /// batchsize_eval, and fewer samples go by the next of the sizes. From any threads at once.
   /// Throws InvalidArgument for an output that is none and for samples that do not fit the model's

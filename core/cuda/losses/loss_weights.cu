@@ -92,8 +92,7 @@ void total_loss(const OpContext& context, const TotalLoss& op) {
     losses.loss[t] = op.losses[t].ptr<float>();
     losses.weight[t] = static_cast<float>(op.weights[t]);
   }
-  launch(context, op.kName, dim3(1), dim3(1), 0, &total_loss_kernel, losses,
-         op.total.ptr<float>());
+  launch(context, op.kName, dim3(1), dim3(1), 0, &total_loss_kernel, losses, op.total.ptr<float>());
 }
 
 const OpRegistration<WeightProduct> weight_product_cuda{DeviceType::Cuda, &weight_product};

@@ -98,10 +98,10 @@ __global__ void __launch_bounds__(kThreads)
     if constexpr (OfClasses<Entry>) {
       if (batch.score.data != nullptr) *batch.score[r] = logit(1) - logit(0);
     }
-    const float value = loss_of_sample(
-        batch.entry, batch.columns, logit, ReadRow<float>{batch.labels[r]},
-        ReadPairWeight<Entry>{batch.pair_weights},
-        WriteRow<T>{batch.dlogits[r], batch.prediction[r], w, gradient_factor});
+    const float value =
+        loss_of_sample(batch.entry, batch.columns, logit, ReadRow<float>{batch.labels[r]},
+                       ReadPairWeight<Entry>{batch.pair_weights},
+                       WriteRow<T>{batch.dlogits[r], batch.prediction[r], w, gradient_factor});
     if (w != 0.0f) sum += static_cast<double>(w * value);
   }
   sum = block_sum<kThreads>(sum);

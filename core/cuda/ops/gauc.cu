@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/ops/gauc.hpp"
-
 #include "core/cuda/primitives/sorted_runs.cuh"
 
 // The samples are sorted by group, then by score. The thread at the head of a group goes through
@@ -14,8 +13,7 @@ constexpr std::uint64_t kNobody = ~std::uint64_t{0};  // samples without weight
 // A weight has the sign of its class; a score that is not a number makes it not a number.
 __global__ void __launch_bounds__(kSampleThreads)
     grouped_samples_kernel(const float* scores, const float* labels, const float* weights,
-                           const float* groups, std::size_t n, std::uint64_t* keys,
-                           float* values) {
+                           const float* groups, std::size_t n, std::uint64_t* keys, float* values) {
   const std::size_t step = static_cast<std::size_t>(gridDim.x) * kSampleThreads;
   for (std::size_t i = static_cast<std::size_t>(blockIdx.x) * kSampleThreads + threadIdx.x; i < n;
        i += step) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/ops/ndcg.hpp"
-
 #include "core/cuda/primitives/sorted_runs.cuh"
 
 // The gains are sorted by score, and once more by themselves; the thread at the head of equal ones
@@ -59,8 +58,8 @@ void ndcg_kernel(const OpContext& context, const Ndcg& op) {
     SortedPairs<std::uint32_t> gains(context, n);
     if (n > 0) {
       launch(context, "ndcg gains", dim3(grid_for(n, kSampleThreads)), dim3(kSampleThreads), 0,
-             &gains_kernel, op.scores.ptr<float>(), op.labels.ptr<float>(),
-             op.weights.ptr<float>(), by_gain, n, gains.keys(), gains.values());
+             &gains_kernel, op.scores.ptr<float>(), op.labels.ptr<float>(), op.weights.ptr<float>(),
+             by_gain, n, gains.keys(), gains.values());
       gains.sort(context);
     }
     sum_runs(context, "ndcg sums", RankedGains{gains.keys(), gains.values(), n}, n,

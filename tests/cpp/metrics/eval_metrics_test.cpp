@@ -63,6 +63,33 @@ TEST(EvalMetrics, OneClassOnly) {
   EXPECT_TRUE(std::isinf(values.at("Calibration")));
 }
 
+// Two tasks and two losses: values of each, and the mean or the sum of all.
+TEST(EvalMetrics, TasksAndLossesHaveValuesOfTheirOwn) {
+  const auto resources = test_resources(DeviceType::Cpu, 1);
+  const EvalSubject subject{
+      {{"a", Prediction::Sigmoid}, {"b", Prediction::Identity}}, {"first", "second"}, false};
+  EvalMetrics metrics({"AUC", "LogLoss", "AverageLoss"}, 1, subject);
+  metrics.add_batch({5.0, 1.0, 4.0}, 10.0);
+  evaluate(metrics, *resources, test_samples(1000, 1), 500);  // of the first task
+  std::vector<std::string> names;
+  for (const auto& [name, value] : metrics.take(*resources)) names.push_back(name);
+  const std::vector<std::string> wanted = {
+      "AUC",     "AUC_a",    "AUC_b", "AverageLoss", "AverageLoss_first", "AverageLoss_second",
+      "LogLoss", "LogLoss_a"};
+  EXPECT_EQ(names, wanted);
+  metrics.add_batch({5.0, 1.0, 4.0}, 10.0);
+  const MetricValues values = taken(metrics, *resources);
+  EXPECT_EQ(values.at("AverageLoss"), 5.0);
+  EXPECT_EQ(values.at("AverageLoss_second"), 4.0);
+}
+
+TEST(EvalMetrics, WhatNoTaskHasIsRefused) {
+  const EvalSubject values{{{"price", Prediction::Identity}}, {"loss"}, false};
+  EXPECT_THROW(EvalMetrics({"LogLoss"}, 1, values), InvalidArgument);
+  EXPECT_THROW(EvalMetrics({"GAUC"}, 1, values), InvalidArgument);
+  EXPECT_THROW(EvalMetrics({"AUC"}, 1, EvalSubject{{}, {"loss"}, false}), InvalidArgument);
+}
+
 TEST(EvalMetrics, AverageLossWeighsBatchesByTheirSamples) {
   const auto resources = test_resources(DeviceType::Cpu, 1);
   EvalMetrics metrics({"AverageLoss"}, 1);

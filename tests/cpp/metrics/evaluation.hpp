@@ -69,20 +69,22 @@ inline void evaluate(EvalMetrics& metrics, ResourceManager& resources, const Tes
     resources.for_each_device([&](std::size_t id) {
       GPUResource& gpu = resources.get_local_gpu(id);
       Stream& stream = gpu.compute_stream();
-      Tensor2<float> device = metric_tensor<float>(gpu, {3, rows}, "test rows");
+      Tensor2<float> device = metric_tensor<float>(gpu, {5, rows}, "test rows");
       const std::vector<float>* const from[] = {&samples.scores, &samples.labels, &samples.weights};
-      std::vector<float> host(3 * rows);
-      for (std::size_t k = 0; k < 3; ++k) {
-        for (std::size_t r = 0; r < rows; ++r) {
-          const std::size_t i = first + id * rows + r;
-          host[k * rows + r] = i < samples.size() ? (*from[k])[i] : 0.0f;
-        }
+      std::vector<float> host(5 * rows);
+      for (std::size_t r = 0; r < rows; ++r) {
+        const std::size_t i = first + id * rows + r;
+        if (i >= samples.size()) continue;
+        for (std::size_t k = 0; k < 3; ++k) host[k * rows + r] = (*from[k])[i];
+        host[3 * rows + r] = 1.0f / (1.0f + std::exp(-samples.scores[i]));  // prediction
+        host[4 * rows + r] = static_cast<float>(i * i % 97);                // group
       }
       stream.copy(device.get_ptr(), host.data(), device.get_size_in_bytes());
       const auto part = [&](std::size_t k, const Shape& shape) {
         return make_ref(device.get_ptr() + k * rows, shape, gpu.device());
       };
-      metrics.add(gpu, {part(0, {rows, 1}), part(1, {rows, 1}), part(2, {rows})});
+      metrics.add(gpu, {part(0, {rows, 1}), part(1, {rows, 1}), part(2, {rows}), part(3, {rows, 1}),
+                        part(4, {rows, 1})});
       stream.synchronize();  // before the rows go
     });
   }

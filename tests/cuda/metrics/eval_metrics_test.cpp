@@ -12,10 +12,12 @@ namespace {
 
 template <int kDevices>
 void expect_same_as_on_the_cpu() {
-  const std::vector<std::string> names = {"AUC", "LogLoss", "Calibration"};
+  const std::vector<std::string> names = {"AUC",  "LogLoss", "Calibration", "HitRate",
+                                          "NDCG", "SMAPE",   "GAUC",        "MSE"};
+  const EvalSubject subject{.has_groups = true};
   const auto gpus = test_resources(DeviceType::Cuda, kDevices);
   const auto cpus = test_resources(DeviceType::Cpu, kDevices);
-  EvalMetrics on_gpus(names, kDevices), on_cpus(names, kDevices);
+  EvalMetrics on_gpus(names, kDevices, subject), on_cpus(names, kDevices, subject);
   const std::uint64_t seed = std::random_device()();
   SCOPED_TRACE(seed);
   // Rows of several blocks of kept samples; then fewer, of one; then more again.
@@ -26,7 +28,7 @@ void expect_same_as_on_the_cpu() {
     const MetricValues found = taken(on_gpus, *gpus), wanted = taken(on_cpus, *cpus);
     EXPECT_EQ(found.at("AUC"), wanted.at("AUC"));  // counts: exact
     EXPECT_EQ(found.at("AUC"), expected_metrics(samples).at("AUC"));
-    for (const char* const name : {"LogLoss", "Calibration"}) {
+    for (const std::string& name : names) {
       EXPECT_NEAR(found.at(name), wanted.at(name), 1e-6 * wanted.at(name)) << name;
     }
   }

@@ -2,6 +2,7 @@
 """Several losses and labels: a net of dense features against the same in float64."""
 
 import re
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ T = hugectr.Layer_t
 ALL = dict.fromkeys(hugectr.MetricsType, 1.1)
 
 
-def model_of(data, inputs, add, devices=1, batch=BATCH, spec=None, **compiled):
+def model_of(data, inputs, add, devices=1, batch=BATCH, spec=None, mixed=None, **compiled):
     solver = hugectr.CreateSolver(
         batchsize=batch,
         batchsize_eval=batch,
@@ -27,6 +28,7 @@ def model_of(data, inputs, add, devices=1, batch=BATCH, spec=None, **compiled):
         vvgpu=[list(range(devices))],
         repeat_dataset=False,
         metrics_spec=spec or {hugectr.MetricsType.AverageLoss: 1.1},
+        **(mixed or {}),
     )
     params = hugectr.DataReaderParams(hugectr.DataReaderType_t.Norm, data, eval_source=data)
     model = hugectr.Model(solver, params, hugectr.CreateOptimizer(hugectr.Optimizer_t.SGD))
@@ -225,6 +227,36 @@ def test_one_label_of_several_columns_is_sliced(rng):
     for name, value in first.items():
         np.testing.assert_array_equal(value, second[name])
     assert models[0].evaluate() == models[1].evaluate()
+
+
+@pytest.mark.parametrize("devices", [1, 2])
+@pytest.mark.parametrize("kind", ["float16", "bfloat16"])
+def test_labels_and_weights_stay_float32_in_mixed_precision(rng, kind, devices):
+    """Labels of several columns too; the losses are those of the logits in 16 bits."""
+    dense, label = draw(rng)
+    data = from_arrays(label, dense, {})
+
+    def sliced(add):
+        names, bounds = ["click", "price", "tags", "importance"], [0, 1, 2, 4, 5]
+        ranges = list(pairwise(bounds))
+        add(T.Slice, ["label"], names, ranges=ranges)
+        three_tasks(add)
+
+    mixed = {"use_mixed_precision": True, "mixed_precision_type": kind, "scaler": 256}
+    model = model_of(data, inputs_of(6, "label"), sliced, devices, ROWS - 2, mixed=mixed)
+    weights = weights_of(model)
+    x, y = dense[:-2].astype(np.float64), label[:-2].astype(np.float64)
+    wanted, gradients = three_losses(weights, x, y)
+    assert model.train()
+    near = 0.02 if kind == "float16" else 0.1
+    np.testing.assert_allclose(list(model.get_current_losses().values()), wanted, rtol=near)
+    step = 0.2 * x.T @ gradients["y"]
+    moved = weights["y.weight"] - weights_of(model)["y.weight"]
+    assert np.linalg.norm(moved - step) < near * np.linalg.norm(step)
+    assert model.eval()
+    for name, columns in (("price", slice(1, 2)), ("importance", slice(4, 5))):
+        found = model.check_out_tensor(name, hugectr.Tensor_t.Evaluate)
+        np.testing.assert_array_equal(found, label[:-2, columns])
 
 
 @pytest.mark.parametrize("classes", [2, 5])
