@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CTRClassifier and CTRRegressor in scikit-learn's hands: its own checks, clone, pipelines, searches, joblib."""
+"""CTRClassifier and CTRRegressor in scikit-learn's hands: its checks, clone, pipelines, searches."""
 
 from typing import Any
 
