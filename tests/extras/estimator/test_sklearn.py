@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CTRClassifier and CTRRegressor in scikit-learn's hands: its checks, clone, pipelines, searches."""
+"""CTRClassifier and CTRRegressor in scikit-learn's hands: checks, clone, pipelines, searches."""
 
 from typing import Any
 
