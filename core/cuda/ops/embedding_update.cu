@@ -70,19 +70,17 @@ Table table_of(const Op& op) {
   return {op.weights.template ptr<float>(), state(0), state(1), op.weights.shape[1], nullptr};
 }
 
-__global__ void prepare_adjustment_kernel(const float* lr, Adjustment adjustment,
-                                          StepAdjustment* step) {
-  *step = {adjustment, adjustment.kept(*lr)};
+__global__ void prepare_adjustment_kernel(const float* lr, Adjustment of, StepAdjustment* step) {
+  *step = {of, of.kept(*lr)};
 }
 
-// Where the kernels of an update find what is done before the rule; null when there is nothing.
 const StepAdjustment* prepare_adjustment(const OpContext& context, const EmbeddingUpdate& op,
-                                         StepAdjustment* step) {
-  const Adjustment adjustment = adjustment_of(op.params);
-  if (!adjustment.any()) return nullptr;
+                                         const Scratch& scratch, std::size_t at) {
+  const Adjustment of = adjustment_of(op.params);
+  if (!of.any()) return nullptr;  // nothing is done before the rule
   launch(context, EmbeddingUpdate::kName, dim3(1), dim3(1), 0, &prepare_adjustment_kernel,
-         op.lr.ptr<float>(), adjustment, step);
-  return step;
+         op.lr.ptr<float>(), of, part<StepAdjustment>(scratch, at));
+  return part<StepAdjustment>(scratch, at);
 }
 
 // What the other kernels find ready: no long runs yet, and the rate of the step (in a kernel of its
@@ -181,8 +179,7 @@ void update_all(const OpContext& context, const EmbeddingUpdate& op, const Rule&
                    .max_runs = max_runs,
                    .max_long_runs = memory.max_runs,
                    .max_chunks = memory.max_chunks};
-  u.table.adjustment =
-      prepare_adjustment(context, op, part<StepAdjustment>(scratch, adjustment_at));
+  u.table.adjustment = prepare_adjustment(context, op, scratch, adjustment_at);
   const float* rate =
       prepare(context, op, rule, memory.max_runs > 0 ? u.long_runs.counters : nullptr,
               part<float>(scratch, rate_at));
@@ -289,8 +286,7 @@ void update_alike(const OpContext& context, const std::vector<const EmbeddingUpd
               .max_runs = static_cast<std::uint32_t>(op.unique_rows.size()),
               .max_long_runs = static_cast<std::uint32_t>(place.memory.max_runs),
               .max_chunks = static_cast<std::uint32_t>(place.memory.max_chunks)};
-    args.table.adjustment =
-        prepare_adjustment(context, op, part<StepAdjustment>(scratch, place.adjustment_at));
+    args.table.adjustment = prepare_adjustment(context, op, scratch, place.adjustment_at);
     ready.push_back(
         {op.lr.ptr<float>(), op.step.ptr<std::int64_t>(), rule, args.long_runs.counters, rate});
     if constexpr (KeepsLastStep<Rule>) {

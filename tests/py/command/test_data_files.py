@@ -123,3 +123,34 @@ def test_what_is_missing_is_said(folder: Path, capsys: pytest.CaptureFixture[str
     assert "--label" in capsys.readouterr().err
     assert main(["train", str(folder / "train.csv"), "--label", "clickd"]) != 0
     assert "did you mean 'clicked'" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(
+    "MSELoss" not in hugectr.Layer_t.__members__,
+    reason="this build has no losses of numbers and classes",
+)
+def test_numbers_and_several_classes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=600)
+    data = pa.table(
+        {
+            "x": x,
+            "y": 100.0 + 10.0 * x,
+            "size": np.where(x > 0.5, "L", np.where(x < -0.5, "S", "M")),
+        }
+    )
+    pa.csv.write_csv(data, tmp_path / "data.csv")
+    train = ["train", str(tmp_path / "data.csv"), "--epochs", "20", "--no-progress"]
+    out = str(tmp_path / "out.parquet")
+    numbers, classes = str(tmp_path / "numbers"), str(tmp_path / "classes")
+    regression = ["--label", "y", "--task", "regression", "--ignore", "size", "-o", numbers]
+    assert main([*train, *regression]) == 0
+    assert main(["predict", numbers, str(tmp_path / "data.csv"), "-o", out]) == 0
+    assert np.abs(pq.read_table(out)["prediction"].to_numpy() - data["y"].to_numpy()).mean() < 5
+    assert main(["evaluate", numbers, str(tmp_path / "data.csv")]) == 0
+    assert "R2" in capsys.readouterr().out
+    assert main([*train, "--label", "size", "--ignore", "y", "-o", classes]) == 0
+    assert main(["predict", classes, str(tmp_path / "data.csv"), "-o", out]) == 0
+    found = pq.read_table(out)
+    assert found.column_names == ["probability_L", "probability_M", "probability_S"]
+    np.testing.assert_allclose(sum(c.to_numpy() for c in found.columns), 1.0, atol=1e-6)

@@ -157,7 +157,7 @@ def test_pickles_and_folders_give_the_same_bits(fitted: CTRClassifier, tmp_path:
     np.testing.assert_allclose(low, fitted.predict_proba(TEST)[:, 1], atol=1e-6)
     (tmp_path / "other").mkdir()
     (tmp_path / "other/file").touch()
-    with pytest.raises(hugectr.InvalidArgument, match="no classifier"):
+    with pytest.raises(hugectr.InvalidArgument, match="no CTRClassifier"):
         fitted.save(tmp_path / "other")
 
 
