@@ -348,5 +348,5 @@ class Model:
     )
 
 
-class ModelPerfExt(Model):
-    """``Model`` under the name that scripts of the MLPerf benchmark use; it is the same."""
+#: The name that scripts of the MLPerf benchmark use.
+ModelPerfExt = Model
