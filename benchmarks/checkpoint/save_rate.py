@@ -174,6 +174,7 @@ def _model(
         DataReaderType_t.Raw,
         generator.source,
         slot_size_array=slots,
+        add_slot_offsets=True,
         float_label_dense=True,
     )
     adam = hugectr.CreateOptimizer(hugectr.Optimizer_t.Adam, hugectr.Update_t.Local)

@@ -89,6 +89,7 @@ def measure(name: str, source: str, rows: int, workers: int, batch: int, device:
         num_workers=workers,
         float_label_dense=True,
         slot_size_array=[SIZE] * SLOTS,
+        add_slot_offsets=True,
         async_param=hugectr.AsyncParam(num_threads=workers, io_block_size=4 << 20),
     )
     solver = {"batchsize": batch, "batchsize_eval": batch, "device": device, "vvgpu": [[0]]}

@@ -41,6 +41,7 @@ def build(name: str, source: str, a: argparse.Namespace, resident: int) -> hugec
         num_workers=a.workers,
         float_label_dense=True,
         slot_size_array=[SIZE] * SLOTS,
+        add_slot_offsets=True,
         resident_batches=resident,
         async_param=hugectr.AsyncParam(num_threads=a.workers, io_block_size=4 << 20),
     )

@@ -379,5 +379,5 @@ class Model:
     embedding_load = handed_on("_collection_files", CollectionFiles.embedding_load)
 
 
-class ModelPerfExt(Model):
-    """``Model`` under the name that scripts of the MLPerf benchmark use; it is the same."""
+#: The name that scripts of the MLPerf benchmark use.
+ModelPerfExt = Model

@@ -80,14 +80,13 @@ class DataReaderParams:
     check_type : Check_t
         Whether the files carry checksums.
     num_samples, eval_num_samples : int
-        Raw, RawAsync: samples that the files must hold; 0: as many as they do. Where
-        ``nnz_per_slot`` allows several keys, the size of that many samples decides whether slots
-        hold one key or all ``nnz_per_slot``; without ``num_samples`` they hold one.
+        Raw, RawAsync: samples that the files must hold; 0: as many as they do. Where slots may hold
+        several keys, the size of that many decides whether they hold one or all; else one.
     float_label_dense : bool
         Raw, RawAsync: labels and dense features are float32, else int32 (dense become log(x + 1)).
     slot_size_array : list of int
-        RawAsync, Parquet: what is added to the keys of a slot is the sum of the sizes of the
-        slots before it; empty: nothing. Raw: as ``add_slot_offsets`` says.
+        RawAsync, Parquet, and Raw if ``add_slot_offsets``: the sum of the sizes of the slots before
+        it is added to the keys of a slot; empty: nothing.
     async_param : AsyncParam
         Of RawAsync.
     cache_eval_data, read_file_sequentially
@@ -347,11 +346,9 @@ class Input:
         The label of one column whose values are the groups, such as users, that
         ``MetricsType.GAUC`` ranks within: whole numbers up to 16,777,216 are told apart.
     data_reader_type : DataReaderType_t, optional
-        v3.0 form: the input says where its samples come from too, and the model takes no
-        ``DataReaderParams``.
+        v3.0 form: the input says where its samples come from, not ``DataReaderParams``.
     **reader
-        v3.0 form: the other arguments of ``DataReaderParams``, such as ``source``.
-        ``slot_size_array`` adds slot offsets, as it did then.
+        v3.0 form: the other arguments of those; ``slot_size_array`` adds slot offsets.
 
     Attributes
     ----------

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from hugectr.base.arguments import check_enum, check_int, check_str
 from hugectr.base.errors import DataError, InvalidArgument, rejected
-from hugectr.base.no_effect import warn_given
+from hugectr.base.no_effect import warn_given, warn_no_effect
 from hugectr.data.arrays import MemoryDataset
 from hugectr.data.columns import Shuffle, check_shuffle, prefix_sums
 from hugectr.data.raw_labels import has_float_label
@@ -198,6 +198,9 @@ def _has_float_label(paths: str, inputs: Input) -> bool:
 
 def _raw_spec(params: DataReaderParams, inputs: Input) -> ReaderSpec:
     direct = params.data_reader_type is DataReaderType_t.RawAsync
+    if not direct and params.add_slot_offsets is None and prefix_sums(params.slot_size_array):
+        why = "Raw keys are taken as they are, as in v3.3; add_slot_offsets=True moves them"
+        warn_no_effect("DataReaderParams of Raw", "slot_size_array", why)
     multi_hot = direct and params.async_param.multi_hot_reader
     adds_offsets = direct if params.add_slot_offsets is None else params.add_slot_offsets
     spec: ReaderSpec = {"format": "Raw"}

@@ -21,6 +21,7 @@ MODULES = (
     "hugectr.data",
     "hugectr.data.planted",
     "hugectr.export",
+    "hugectr.inference",
     "hugectr.interop",
     "hugectr.models",
     "hugectr.optimizer",

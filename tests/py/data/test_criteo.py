@@ -122,6 +122,7 @@ def model_of(kind, converted, norm=False):
             check_type=Check_t.Sum,
             float_label_dense=True,
             slot_size_array=[] if norm else converted.slot_size_array,
+            add_slot_offsets=True,
         ),
         hugectr.CreateOptimizer(hugectr.Optimizer_t.SGD),
     )

@@ -136,3 +136,14 @@ def test_command(sources, capsys):
     assert main(["data", "inspect", sources["Parquet"]]) == 0
     assert "Parquet" in capsys.readouterr().out
     assert main(["data", "inspect", sources["Raw"], "--raw", "1,2"]) == 2
+
+
+def test_the_size_of_a_raw_file_says_how_many_keys_its_slots_hold(tmp_path):
+    path = tmp_path / "a.bin"
+    np.arange(12, dtype="<i4").tofile(path)  # 4 samples with one key a slot, 3 with two and one
+    for samples, hotness, rows in ((0, 2, 3), (3, 2, 3), (4, 1, 4)):
+        report = inspect(path, raw=RawShape(1, 0, (2, 1), False, samples))
+        assert (report.rows, report.slots[0].hotness_max) == (rows, hotness)
+    with pytest.raises(ValueError, match="of 12 bytes each with one key a slot, or of 16 bytes"):
+        inspect(path, raw=RawShape(1, 0, (2, 1), False, 5))
+    assert main(["data", "inspect", str(path), "--raw", "1,0,2,1", "--num-samples", "5"]) == 2
