@@ -12,7 +12,7 @@ import hugectr
 
 D = 16
 arrays = ratings()
-model = Example(arrays, {"user": arrays["user"], "item": arrays["item"]}, lr=0.005)
+model = Example(arrays, {"user": arrays["user"], "item": arrays["item"]}, lr=0.01)
 sides = [hugectr.DataReaderSparseParam(name, 1, True, 1) for name in ("user", "item")]
 model.add(hugectr.Input(1, "label", 0, "dense", sides))
 tops = []
@@ -21,4 +21,4 @@ for side in ("user", "item"):
     model.layer("Reshape", [f"{side}_emb"], f"{side}_flat", leading_dim=D)
     tops.append(model.tower(f"{side}_flat", [64], side, last=D))
 model.layer("ElementwiseMultiply", tops, "products")
-model.run(model.layer("ReduceSum", ["products"], "logit", axis=1), steps=400)
+model.run(model.layer("ReduceSum", ["products"], "logit", axis=1), steps=600)
