@@ -17,7 +17,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 #: Evaluation AUC of the same net in PyTorch, for three seeds (references/examples.py writes it).
 REFERENCES = json.loads((Path(__file__).parent / "references" / "examples.json").read_text())
 #: Nets on the planted files, whose twins in PyTorch have not been run.
-PLANTED = ("wdl", "deepfm", "dcn", "dlrm")
+PLANTED = ("deepfm", "dcn", "dlrm")
 JSON_TWINS = ("wdl", "deepfm", "dcn", "dlrm", "criteo", "criteo_multi_slots")
 
 
