@@ -20,3 +20,16 @@ def planted_files() -> PlantedFiles:
     files = write_planted_norm(FOLDER, 65536, 16384, [50] * SLOTS, dense_dim=DENSE, strength=3.0)
     note.write_text(json.dumps(asdict(files)))
     return files
+
+
+def one_slot_files() -> PlantedFiles:
+    """The same with all keys of a sample in one slot, for ``criteo.json``."""
+    folder = FOLDER.parent / "one_slot"
+    note = folder / "files.json"
+    if note.exists():
+        return PlantedFiles(**json.loads(note.read_text()))
+    files = write_planted_norm(
+        folder, 65536, 16384, [400], hotness=8, dense_dim=DENSE, strength=3.0
+    )
+    note.write_text(json.dumps(asdict(files)))
+    return files

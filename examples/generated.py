@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Data with a planted signal, as arrays: each function draws the same samples every time.
+
+NumPy alone, so that the same nets can be trained on the same samples in other libraries
+(``tests/py/references/examples.py``).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Arrays = dict[str, npt.NDArray[Any]]
+
+FIELDS, CATEGORIES, DENSE = 8, 50, 5
+USERS, FILMS = 150, 100
+ITEMS, HISTORY, GROUPS = 300, 10, 12
+
+
+def _drawn(rng: np.random.Generator, logit: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
+    return (rng.random(logit.shape) < 1 / (1 + np.exp(-logit))).astype(np.float32)
+
+
+def _products(vectors: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Sum of the dot products of all pairs of (n, fields, d)."""
+    total = vectors.sum(1)
+    return 0.5 * ((total * total).sum(1) - (vectors * vectors).sum((1, 2)))
+
+
+def clicks(samples: int = 81920) -> Arrays:
+    """Eight fields and five numbers; the logit has terms of fields, pairs of them, and numbers.
+
+    Returns
+    -------
+    dict
+        ``label`` (n), ``dense`` (n, 5), ``keys`` (n, 8): field f has keys 50 f to 50 f + 49;
+        ``signal`` (n): the logit that labels were drawn from.
+    """
+    rng = np.random.default_rng(11)
+    keys = rng.integers(0, CATEGORIES, (samples, FIELDS)) + np.arange(FIELDS) * CATEGORIES
+    dense = rng.normal(size=(samples, DENSE))
+    weight = rng.normal(size=FIELDS * CATEGORIES) * 0.5
+    vectors = rng.normal(size=(FIELDS * CATEGORIES, 3)) * 0.35
+    logit = weight[keys].sum(1) + _products(vectors[keys]) + dense @ rng.normal(size=DENSE) * 0.3
+    label = _drawn(rng, logit)
+    return {"label": label, "dense": dense.astype(np.float32), "keys": keys, "signal": logit}
+
+
+def ratings(samples: int = 81920) -> Arrays:
+    """Users and items with four hidden features each: who likes what.
+
+    Returns
+    -------
+    dict
+        ``label`` (n), ``user`` (n), ``item`` (n, FILMS keys behind those of users), ``signal`` (n).
+    """
+    rng = np.random.default_rng(12)
+    user, item = rng.integers(0, USERS, samples), rng.integers(0, FILMS, samples)
+    of_user, of_item = rng.normal(size=(USERS, 4)), rng.normal(size=(FILMS, 4))
+    bias = rng.normal(size=FILMS) * 0.5
+    logit = 0.8 * (of_user[user] * of_item[item]).sum(1) + bias[item]
+    return {"label": _drawn(rng, logit), "user": user, "item": item + USERS, "signal": logit}
+
+
+def histories(samples: int = 81920) -> Arrays:
+    """A target and what somebody looked at before: of the target's group, lately, makes a click.
+
+    Returns
+    -------
+    dict
+        ``label`` (n), ``target`` (n), ``history`` (n, 10) oldest first, of which the first
+        ``length`` (n) count and the others are -1; ``signal`` (n).
+    """
+    rng = np.random.default_rng(13)
+    group = rng.integers(0, GROUPS, ITEMS)
+    target = rng.integers(0, ITEMS, samples)
+    length = rng.integers(1, HISTORY + 1, samples)
+    likes = rng.integers(0, GROUPS, (samples, 2))  # what a person looks at
+    order = np.argsort(group, kind="stable")
+    first = np.searchsorted(group[order], np.arange(GROUPS + 1))
+    chosen = np.take_along_axis(likes, rng.integers(0, 2, (samples, HISTORY)), 1)
+    sizes = first[chosen + 1] - first[chosen]
+    history = order[first[chosen] + (rng.random((samples, HISTORY)) * sizes).astype(int)]
+    half = rng.random(samples) < 0.5  # half of the targets are of a group they like
+    liked = order[first[likes[:, 0]]]
+    target = np.where(half, liked, target)
+    there = np.arange(HISTORY) < length[:, None]
+    age = length[:, None] - 1 - np.arange(HISTORY)
+    match = (group[history] == group[target][:, None]) & there
+    logit = 2.5 * (match * 0.7 ** np.maximum(age, 0)).sum(1) - 1.5
+    history = np.where(there, history, -1)
+    label = _drawn(rng, logit)
+    return {"label": label, "target": target, "history": history, "length": length, "signal": logit}
+
+
+def two_tasks(samples: int = 81920) -> Arrays:
+    """Clicks with a second label, a purchase, whose logit shares half of what makes a click.
+
+    Returns
+    -------
+    dict
+        As of ``clicks``, with ``label`` and ``signal`` (n, 2).
+    """
+    found = clicks(samples)
+    rng = np.random.default_rng(14)
+    weight = rng.normal(size=FIELDS * CATEGORIES) * 0.5
+    second = 0.6 * found["signal"] + weight[found["keys"]].sum(1)
+    label = np.stack([found["label"], _drawn(rng, second)], 1)
+    return {**found, "label": label, "signal": np.stack([found["signal"], second], 1)}
+
+
+def auc(label: npt.NDArray[Any], score: npt.NDArray[Any]) -> float:
+    """Area under the ROC curve, ties counted half."""
+    values, place = np.unique(score, return_inverse=True)
+    positive = np.bincount(place, label, len(values))
+    negative = np.bincount(place, 1 - label, len(values))
+    below = np.cumsum(negative) - negative / 2
+    return float((positive * below).sum() / (positive.sum() * negative.sum()))
