@@ -40,15 +40,6 @@ def test_keys_without_a_position_join_the_last_one():
     np.testing.assert_array_equal(spread(offsets, [2]), [0, 1, 5, 6, 6])
 
 
-def test_slot_lengths_are_those_of_the_samples_asked_for(rng):
-    counts = rng.integers(0, 9, (50, 3))
-    lengths = np.full((20, 8), np.nan, np.float32)
-    tensors = {"row_offsets": offsets_of(counts.ravel(), 4), "lengths": lengths[:, :3]}
-    _core.run_op("slot_lengths", tensors, {"first_row": 7 * 3})
-    np.testing.assert_array_equal(lengths[:, :3], counts[7:27])
-    assert np.isnan(lengths[:, 3:]).all()
-
-
 FOUR = np.zeros(5, np.uint32)
 
 
@@ -70,12 +61,6 @@ def starts(*counts):
             {"row_offsets": FOUR, "starts": starts(1, 1, 1), "out": np.zeros(7, np.uint32)},
             {"positions": 3},
             "4 rows are no samples of 3 slots",
-        ),
-        (
-            "slot_lengths",
-            {"row_offsets": FOUR, "lengths": np.zeros((2, 2), np.float32)},
-            {"first_row": 2},
-            "rows 2 to 6 were asked for, there are 4",
         ),
     ],
 )
