@@ -16,6 +16,8 @@ import hugectr
 EXAMPLES = Path(__file__).parents[2] / "examples"
 #: Evaluation AUC of the same net in PyTorch, for three seeds (references/examples.py writes it).
 REFERENCES = json.loads((Path(__file__).parent / "references" / "examples.json").read_text())
+#: Histories whose twins in PyTorch have not been run.
+HISTORIES = ("bst", "din")
 #: Nets on the planted files, whose twins in PyTorch have not been run.
 PLANTED = ("deepfm", "dcn", "dlrm")
 JSON_TWINS = ("wdl", "deepfm", "dcn", "dlrm", "criteo", "criteo_multi_slots")
@@ -46,7 +48,11 @@ def _run(folder: Path, *arguments: str) -> str:
 
 def test_every_script_is_tested() -> None:
     shared = {"data", "generated", "training"}
-    assert {path.stem for path in EXAMPLES.glob("*.py")} - shared == {*REFERENCES, *PLANTED}
+    assert {path.stem for path in EXAMPLES.glob("*.py")} - shared == {
+        *REFERENCES,
+        *HISTORIES,
+        *PLANTED,
+    }
 
 
 def _auc(folder: Path, name: str) -> float:
@@ -64,6 +70,12 @@ def test_script_learns_what_the_same_net_learns_in_pytorch(name: str, folder: Pa
     reference = REFERENCES[name]
     spread = max(reference["auc"]) - min(reference["auc"])
     assert abs(_auc(folder, name) - reference["mean"]) <= 0.002 + spread
+
+
+@pytest.mark.parametrize("name", HISTORIES)
+def test_script_on_histories(name: str, folder: Path) -> None:
+    """Above what the plain net of ``history.py`` learns."""
+    assert _auc(folder, name) > 0.78
 
 
 @pytest.mark.parametrize("name", PLANTED)
