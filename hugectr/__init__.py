@@ -66,6 +66,7 @@ from hugectr.spec.enums import (
 )
 from hugectr.spec.hybrid import HybridEmbeddingParam
 from hugectr.spec.initializers import Sinusoidal, Uniform
+from hugectr.spec.input import DataReaderSparseParam, Input
 from hugectr.spec.layer_parameters import DenseLayerComputeConfig
 from hugectr.spec.layers import DenseLayer, GroupDenseLayer
 from hugectr.spec.optimizer import (
@@ -73,11 +74,7 @@ from hugectr.spec.optimizer import (
     LearningRateScheduler,
     OptParamsPy,
 )
-from hugectr.spec.reader import (
-    DataReaderParams,
-    DataReaderSparseParam,
-    Input,
-)
+from hugectr.spec.reader import DataReaderParams
 from hugectr.spec.reader_formats import AsyncParam, DataSourceParams
 from hugectr.spec.session_solver import SessionSolver, solver_parser_helper
 from hugectr.spec.solver import CreateSolver, Solver

@@ -17,8 +17,8 @@ from hugectr.spec.optimizer import moves_untouched_rows
 if TYPE_CHECKING:
     from hugectr._core import Session
     from hugectr.spec.embedding import SparseEmbedding
+    from hugectr.spec.input import DataReaderSparseParam, Input
     from hugectr.spec.optimizer import OptParamsPy
-    from hugectr.spec.reader import DataReaderSparseParam, Input
     from hugectr.spec.solver import Solver
 
 Description = dict[str, Any]

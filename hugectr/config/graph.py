@@ -11,10 +11,11 @@ from hugectr.config.layers import ParsedLayers, parse_layers
 from hugectr.config.optimizer import optimizer_to_json
 from hugectr.spec.embedding import SparseEmbedding
 from hugectr.spec.enums import Check_t, Initializer_t, Layer_t
+from hugectr.spec.input import Input
 from hugectr.spec.layer_parameters import LAYER_PARAMETERS, json_word
 from hugectr.spec.layers import DenseLayer
 from hugectr.spec.optimizer import OptParamsPy
-from hugectr.spec.reader import DataReaderParams, Input
+from hugectr.spec.reader import DataReaderParams
 
 
 def _data_entry(inputs: Input, reader: DataReaderParams | None) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from hugectr.spec.enums import (
     Embedding_t,
     Layer_t,
 )
+from hugectr.spec.input import MOST_SLOTS, DataReaderSparseParam, Input
 from hugectr.spec.layer_parameters import (
     LAYER_PARAMETERS,
     LayerParameter,
@@ -23,7 +24,7 @@ from hugectr.spec.layer_parameters import (
     member_of,
 )
 from hugectr.spec.layers import DenseLayer
-from hugectr.spec.reader import MOST_SLOTS, DataReaderParams, DataReaderSparseParam, Input
+from hugectr.spec.reader import DataReaderParams
 from hugectr.spec.tensor_names import TensorNames
 
 _REQUIRED = {

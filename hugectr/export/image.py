@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hugectr._core import LayerSpec, Session
     from hugectr.data.schema.schema import Schema
     from hugectr.spec.embedding import SparseEmbedding
-    from hugectr.spec.reader import Input
+    from hugectr.spec.input import Input
 
 #: Key of an element that is not there, where samples have less than the most keys.
 PADDING = -1

@@ -27,8 +27,8 @@ from hugectr.processes.group import ProcessGroup
 from hugectr.processes.solo import SoloGroup
 from hugectr.serving.rebuilt import Parts
 from hugectr.spec.enums import Check_t, DataReaderType_t, MetricsType, Optimizer_t
+from hugectr.spec.input import Input
 from hugectr.spec.optimizer import CreateOptimizer
-from hugectr.spec.reader import Input
 from hugectr.spec.solver import Solver
 
 Floats = npt.NDArray[np.float32]

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from hugectr.base.errors import rejected
 from hugectr.spec.embedding import SparseEmbedding
-from hugectr.spec.reader import Input
+from hugectr.spec.input import Input
 
 Csr = tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]
 

@@ -19,10 +19,11 @@ from hugectr.processes.solo import SoloGroup
 from hugectr.spec.collection_layers import collection_parts
 from hugectr.spec.embedding import SparseEmbedding
 from hugectr.spec.embedding_collection import EmbeddingCollectionConfig
+from hugectr.spec.input import Input
 from hugectr.spec.layers import DenseLayer, GroupDenseLayer
 from hugectr.spec.model_arguments import model_arguments
 from hugectr.spec.optimizer import OptParamsPy
-from hugectr.spec.reader import DataReaderParams, Input
+from hugectr.spec.reader import DataReaderParams
 from hugectr.spec.session_solver import SessionSolver
 from hugectr.spec.solver import Solver
 from hugectr.spec.tensor_names import TensorNames

@@ -29,9 +29,10 @@ from hugectr.model.training import Training
 from hugectr.model.training_cache import TrainingCache
 from hugectr.processes.group import ProcessGroup
 from hugectr.spec.embedding import SparseEmbedding
+from hugectr.spec.input import Input
 from hugectr.spec.layers import DenseLayer
 from hugectr.spec.optimizer import OptParamsPy
-from hugectr.spec.reader import DataReaderParams, Input
+from hugectr.spec.reader import DataReaderParams
 from hugectr.spec.session_solver import SessionSolver
 from hugectr.spec.solver import Solver
 from hugectr.spec.training_cache import EmbeddingTrainingCacheParams

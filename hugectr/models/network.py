@@ -12,8 +12,8 @@ from hugectr.models.sizes import Sizes
 from hugectr.models.target import BINARY, Target
 from hugectr.spec.embedding import SparseEmbedding
 from hugectr.spec.enums import Embedding_t, Layer_t
+from hugectr.spec.input import DataReaderSparseParam, Input
 from hugectr.spec.layers import DenseLayer
-from hugectr.spec.reader import DataReaderSparseParam, Input
 
 
 class Network:

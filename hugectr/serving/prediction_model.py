@@ -19,9 +19,9 @@ from hugectr.serving.rebuilt import Parts
 from hugectr.serving.samples import Samples, joined, samples_in_pieces, whole
 from hugectr.serving.settings import batch_size_of, metric_list
 from hugectr.spec.embedding import SparseEmbedding
+from hugectr.spec.input import Input
 from hugectr.spec.layers import DenseLayer
 from hugectr.spec.optimizer import OptParamsPy
-from hugectr.spec.reader import Input
 from hugectr.spec.solver import Solver
 from hugectr.vectors.vectors import EmbeddingVectors, LoadedTables
 

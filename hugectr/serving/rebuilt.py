@@ -12,9 +12,9 @@ from hugectr.base.errors import DataError, InvalidArgument
 from hugectr.checkpoints.description import Description
 from hugectr.spec.embedding import SparseEmbedding
 from hugectr.spec.enums import Embedding_t, MetricsType, Optimizer_t
+from hugectr.spec.input import DataReaderSparseParam, Input
 from hugectr.spec.layers import DenseLayer
 from hugectr.spec.optimizer import CreateOptimizer, OptParamsPy
-from hugectr.spec.reader import DataReaderSparseParam, Input
 from hugectr.spec.solver import Solver
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from hugectr.base.errors import InvalidArgument, rejected
 from hugectr.data.arrays import MemoryDataset, from_arrays, one_array_of_rows
-from hugectr.spec.reader import Input
+from hugectr.spec.input import Input
 
 if TYPE_CHECKING:
     from hugectr.data.schema.schema import Schema

@@ -20,8 +20,8 @@ from hugectr.spec.embedding_collection import (
 )
 from hugectr.spec.enums import CompressionStrategy, Embedding_t, Layer_t
 from hugectr.spec.initializers import Uniform
+from hugectr.spec.input import DataReaderSparseParam
 from hugectr.spec.layers import DenseLayer
-from hugectr.spec.reader import DataReaderSparseParam
 
 _EXCHANGES = {CompressionStrategy.Reduction: "pooled", CompressionStrategy.Unique: "unique"}
 

@@ -10,7 +10,7 @@ from hugectr.data.arrays import MemoryDataset
 
 if TYPE_CHECKING:
     from hugectr._core import MemoryData
-    from hugectr.spec.reader import Input
+    from hugectr.spec.input import Input
 
 
 def memory_data(inputs: Input, where: str, data: MemoryDataset, labels: bool) -> MemoryData:

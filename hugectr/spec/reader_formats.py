@@ -18,7 +18,8 @@ from hugectr.spec.enums import Alignment_t, DataReaderType_t, FileSystemType_t
 
 if TYPE_CHECKING:
     from hugectr._core import RawReading, ReaderSpec
-    from hugectr.spec.reader import DataReaderParams, Input
+    from hugectr.spec.input import Input
+    from hugectr.spec.reader import DataReaderParams
 
 
 _READS_AHEAD = "blocks of io_block_size bytes are read ahead by num_threads threads"

@@ -103,6 +103,7 @@ def normalised(slots: int, d: int) -> tuple[dict[str, int], Layers]:
 
 _RELU, _NON = hugectr.Activation_t.Relu, hugectr.Activation_t.Non
 
+
 def sequences(slots: int, d: int) -> tuple[dict[str, int], Layers]:
     """Slots as the steps of a history whose last one is the item: what DIN, BST and DIEN do."""
     f, pair = slots - 1, 2 * d

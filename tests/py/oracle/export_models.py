@@ -68,8 +68,10 @@ EVERY_LAYER = [
     ),
     (
         "Concat",
-        ["gated", "cross_tanh", "cast", "product", "picked_relu", "step_sum", "more", "less"]
-        + ["tail", "stack"],
+        [
+            *("gated", "cross_tanh", "cast", "product", "picked_relu"),
+            *("step_sum", "more", "less", "tail", "stack"),
+        ],
         ["all"],
         {},
     ),
