@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "core/cpp/base/export.hpp"
 #include "core/cpp/device/op.hpp"
 
 namespace hugectr {
@@ -37,7 +38,7 @@ struct JoinedInput {
   std::size_t slots, first_slot;
 };
 /// All of them.
-std::vector<JoinedInput> joined_inputs(const JoinSlots& op);
+HCTR_API std::vector<JoinedInput> joined_inputs(const JoinSlots& op);
 
 /// Where the keys of a sample's slot begin in the result: behind all of earlier samples, and of
 /// this one those of the inputs before and of the slots before.
