@@ -22,6 +22,7 @@ from hugectr.checkpoints.state import TrainingState
 from hugectr.model.graph import Graph
 from hugectr.model.training import Training
 from hugectr.processes.agreement import from_root
+from hugectr.spec.reader import one_source
 from hugectr.spec.sources import sources_with_keysets
 
 
@@ -81,13 +82,16 @@ class TrainingCache:
         self._graph = graph
         self._state = state
         self._training = training
-        reader = graph.reader_params
-        self._passes = _passes(reader.sources, reader.keysets) if graph.etc.is_used else []
+        self._set_passes: list[Pass] | None = None  # by set_source; the reader's before
 
     @property
     def passes(self) -> list[Pass]:
         """Sources that a fit trains one after the other; empty: only the reader's, as ever."""
-        return self._passes
+        if self._set_passes is None:
+            reader = self._graph.reader_params
+            given = _passes(reader.sources, reader.keysets)
+            self._set_passes = given if self._graph.etc.is_used else []
+        return self._set_passes
 
     def load_models(self) -> None:
         """Give tables the rows that training begins with. Collective."""
@@ -133,8 +137,9 @@ class TrainingCache:
             Files of the keys of each source. In the form of two arguments that is eval_source.
         eval_source : str, optional
         """
-        if isinstance(source, str) and isinstance(keyset, str) and eval_source is None:
-            keyset, eval_source = "", keyset
+        of_texts = isinstance(source, str) and isinstance(keyset, str)
+        if eval_source is None and (of_texts or not self._graph.etc.is_used):
+            keyset, eval_source = "", str(one_source("set_source: eval_source", keyset))
         if not keyset:
             self._training.set_source(source, eval_source or "")
             return
@@ -144,11 +149,11 @@ class TrainingCache:
             )
         sources, keysets = sources_with_keysets("set_source: ", source, keyset)
         self._training.set_source(sources[0], eval_source or "")
-        self._passes = _passes(sources, keysets)
+        self._set_passes = _passes(sources, keysets)
 
     def begin_pass(self, number: int) -> None:
         """Read the source of a pass from its beginning."""
-        wanted = self._passes[number]
+        wanted = self.passes[number]
         self._training.restart_training_data(wanted.source)
         self.get_embedding_training_cache().update(wanted.keyset)
 
