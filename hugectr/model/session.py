@@ -34,6 +34,8 @@ class Session:
         Names the JSON path or argument, what was found and what is allowed.
     """
 
+    _oversubscribes = False
+
     def __init__(
         self,
         solver_config: SessionSolver,

@@ -125,10 +125,6 @@ def test_what_is_missing_is_said(folder: Path, capsys: pytest.CaptureFixture[str
     assert "did you mean 'clicked'" in capsys.readouterr().err
 
 
-@pytest.mark.skipif(
-    "MSELoss" not in hugectr.Layer_t.__members__,
-    reason="this build has no losses of numbers and classes",
-)
 def test_numbers_and_several_classes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rng = np.random.default_rng(2)
     x = rng.normal(size=600)

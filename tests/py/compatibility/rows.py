@@ -178,12 +178,12 @@ def _sections() -> Iterator[tuple[str, list[Row]]]:
             *arguments("table", EMBEDDING),
             ("combiner (v3.0)", "table(combiner=1)"),
             *[
-                (f"Embedding_t.{kind}", f"table(hugectr.Embedding_t.{kind}).to_spec()")
-                for kind in (
-                    "DistributedSlotSparseEmbeddingHash",
-                    "LocalizedSlotSparseEmbeddingHash",
-                    "LocalizedSlotSparseEmbeddingOneHot",
-                    "HybridSparseEmbedding",
+                (f"Embedding_t.{kind}", f"table(hugectr.Embedding_t.{kind}{more}).to_spec()")
+                for kind, more in (
+                    ("DistributedSlotSparseEmbeddingHash", ""),
+                    ("LocalizedSlotSparseEmbeddingHash", ""),
+                    ("LocalizedSlotSparseEmbeddingOneHot", ", slot_size_array=[9, 9]"),
+                    ("HybridSparseEmbedding", ", slot_size_array=[9, 9]"),
                 )
             ],
         ],
