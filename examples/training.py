@@ -75,9 +75,17 @@ class Example(hugectr.Model):
             bottom = self.layer("InnerProduct", [bottom], f"{name}_out", num_output=last)
         return bottom
 
-    def run(self, logit: str, steps: int) -> None:
-        """Add the loss, train, and print the AUC beside that of the signal itself."""
-        self.layer("BinaryCrossEntropyLoss", [logit, "label"], "loss")
+    def run(self, logits: str | dict[str, str], steps: int) -> None:
+        """Add the losses, train, and print the AUC beside that of the signal itself.
+
+        Parameters
+        ----------
+        logits : str or dict of str to str
+            The logit of ``label``; or of each label, whose AUC are averaged.
+        steps : int
+        """
+        for label, logit in ({"label": logits} if isinstance(logits, str) else logits).items():
+            self.layer("BinaryCrossEntropyLoss", [logit, label], f"{label}_loss")
         self.compile()
         if ARGUMENTS.summary:
             self.summary()
@@ -90,7 +98,8 @@ class Example(hugectr.Model):
         print(f"evaluation AUC {found:.4f}{ceiling}")
 
     def _ceiling(self) -> float:
-        return auc(self._label, self._signal)
+        labels, signals = (x.reshape(len(x), -1).T for x in (self._label, self._signal))
+        return float(np.mean([auc(*task) for task in zip(labels, signals, strict=True)]))
 
 
 def target_and_history(arrays: Arrays) -> tuple[Any, Any]:

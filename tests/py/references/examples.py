@@ -32,6 +32,7 @@ from generated import (  # noqa: E402
     clicks,
     histories,
     ratings,
+    two_tasks,
 )
 
 TRAIN, BATCH = 65536, 1024
@@ -294,6 +295,30 @@ class Bst(nn.Module):
         return self.deep(torch.cat([two.flatten(1), count], 1))
 
 
+class Experts(nn.Module):
+    """Two tasks over experts that all share (MMoE), or that they share besides their own (PLE)."""
+
+    def __init__(self, shared: int, own: int) -> None:
+        super().__init__()
+        wide = 8 * FIELDS + DENSE
+        self.emb = table(FIELDS * CATEGORIES, 8)
+        self.shared = nn.ModuleList(tower(wide, [64, 32]) for _ in range(shared))
+        self.own = nn.ModuleList(
+            nn.ModuleList(tower(wide, [64, 32]) for _ in range(own)) for _ in range(2)
+        )
+        self.gates = nn.ModuleList(linear(wide, shared + own) for _ in range(2))
+        self.towers = nn.ModuleList(tower(32, [32], 1) for _ in range(2))
+
+    def forward(self, x: Batch) -> Tensor:
+        wide = torch.cat([self.emb(x["keys"]).flatten(1), x["dense"]], 1)
+        shared = [expert(wide) for expert in self.shared]
+        logits = []
+        for own, gate, top in zip(self.own, self.gates, self.towers, strict=True):
+            rows = torch.stack([*(expert(wide) for expert in own), *shared], 1)
+            logits.append(top((gate(wide).softmax(1)[:, None] @ rows)[:, 0]))
+        return torch.cat(logits, 1)
+
+
 #: Net, samples, learning rate, steps: those of the example.
 NETS: dict[str, tuple[Callable[[], nn.Module], Callable[[], Arrays], float, int]] = {
     "bst": (Bst, histories, 0.003, 400),
@@ -306,8 +331,10 @@ NETS: dict[str, tuple[Callable[[], nn.Module], Callable[[], Arrays], float, int]
     "dlrm": (Dlrm, planted, 0.02, 800),
     "gmf": (Gmf, ratings, 0.01, 400),
     "history": (History, histories, 0.003, 300),
+    "mmoe": (lambda: Experts(3, 0), two_tasks, 0.003, 300),
     "ncf": (Ncf, ratings, 0.005, 400),
     "neumf": (NeuMf, ratings, 0.005, 400),
+    "ple": (lambda: Experts(2, 2), two_tasks, 0.003, 300),
     "two_towers": (TwoTowers, ratings, 0.01, 600),
     "wdl": (Wdl, planted, 0.005, 800),
 }
@@ -330,7 +357,8 @@ def trained(name: str, seed: int) -> float:
     for step in range(steps):
         first = step * BATCH % TRAIN
         batch = {key: value[first : first + BATCH] for key, value in samples.items()}
-        loss = nn.functional.binary_cross_entropy_with_logits(net(batch)[:, 0], batch["label"])
+        label = batch["label"].reshape(BATCH, -1)
+        loss = nn.functional.binary_cross_entropy_with_logits(net(batch), label) * label.shape[1]
         for rule in rules:
             rule.zero_grad()
         loss.backward()
@@ -339,8 +367,8 @@ def trained(name: str, seed: int) -> float:
     net.eval()
     with torch.no_grad():
         held = {key: value[TRAIN:] for key, value in samples.items()}
-        score = net(held)[:, 0].numpy()
-    return auc(held["label"].numpy(), score)
+        score, label = net(held).numpy().T, held["label"].reshape(held["label"].shape[0], -1)
+    return float(np.mean([auc(*task) for task in zip(label.numpy().T, score, strict=True)]))
 
 
 def main() -> None:
