@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Progressive layered extraction, one level: a gate a task, over its own experts and shared ones."""
+"""Progressive layered extraction, one level: a gate a task over its own experts and shared ones."""
 
 from generated import DENSE, FIELDS, two_tasks
 from training import Example
