@@ -21,25 +21,25 @@ def layer(steps, inputs, units, **more):
     }
 
 
-@pytest.mark.parametrize(("samples", "steps", "inputs", "units"), [(5, 3, 4, 2), (2, 4, 8, 3)])
+@pytest.mark.parametrize(("samples", "steps", "inputs", "units"), [(24, 3, 4, 8), (16, 4, 8, 6)])
 def test_gru(check_layer, samples, steps, inputs, units):
     check_layer(layer(steps, inputs, units), {"x": (samples, steps, inputs)}, gru)
 
 
 def test_one_step_of_many_samples(check_layer):
-    check_layer(layer(1, 2, 2), {"x": (40, 1, 2)}, gru)
+    check_layer(layer(1, 4, 8), {"x": (40, 1, 4)}, gru)
 
 
-@pytest.mark.parametrize("rows", [5, 1])
+@pytest.mark.parametrize("rows", [24, 1])
 def test_flat_sequences(check_layer, rows):
     def flat(x, *parameters):
-        return gru(x.reshape(5, 3, 4), *parameters).reshape(rows, -1)
+        return gru(x.reshape(24, 3, 4), *parameters).reshape(rows, -1)
 
-    check_layer(layer(3, 4, 2), {"x": (rows, 60 // rows)}, flat)
+    check_layer(layer(3, 4, 8), {"x": (rows, 288 // rows)}, flat)
 
 
 def test_a_bottom_without_gradient(check_layer):
-    check_layer(layer(3, 4, 2), {"x": (5, 3, 4)}, gru, no_gradient=["x"])
+    check_layer(layer(3, 4, 8), {"x": (24, 3, 4)}, gru, no_gradient=["x"])
 
 
 @pytest.mark.parametrize("size", [(40, 5, 8, 64), (33, 4, 16, 16), (3, 6, 4, 140)])
