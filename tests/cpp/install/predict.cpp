@@ -26,7 +26,7 @@ int main() {
   hugectr::SolverSpec solver;
   solver.batchsize = solver.batchsize_eval = 3;
   hugectr::Session training(solver, hugectr::ReaderSpec{.memory = data}, model);
-  for (int step = 0; step < 300; ++step) training.train();
+  for (int step = 0; step < 500; ++step) training.train();
 
   model.trains = false;                                   // no gradients, no optimizer states
   hugectr::Session session(solver, std::nullopt, model);  // and no reader
