@@ -19,6 +19,10 @@ from lint import BIN, ROOT, run_lint
 #: Seconds after which one test counts as hanging.
 TEST_TIMEOUT = 600
 
+#: Processes that share the Python tests: most tests keep one core busy, and jobs of several
+#: processes start more.
+PYTEST_PROCESSES = max(2, min(8, os.cpu_count() or 1))
+
 
 def announce(text: str) -> None:
     """A headline, on screen before the part starts."""
@@ -67,10 +71,11 @@ def run_cpp(build: Path) -> tuple[int, int, int]:
 
 
 def run_python(build: Path, arguments: list[str]) -> tuple[int, int, int]:
-    """Python tests through pytest."""
+    """Python tests through pytest, in several processes, which take tests over from each other."""
     report = build / "pytest.xml"
     report.unlink(missing_ok=True)
     command = [sys.executable, "-m", "pytest", "-q", f"--junit-xml={report}"]
+    command += [f"--numprocesses={PYTEST_PROCESSES}", "--dist=worksteal"]
     command += [f"--timeout={TEST_TIMEOUT}", "--durations=5", "--durations-min=5", *arguments]
     code = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, check=False).returncode
     return counted(report, code)

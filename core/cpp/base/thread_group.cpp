@@ -21,6 +21,7 @@ thread_local bool in_group = false;
 
 HCTR_MAY_BE_UNWOUND void run(const std::string& name, const std::function<void()>& body) {
   in_group = true;
+  pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
   try {
     body();
   }
@@ -78,7 +79,6 @@ void ThreadGroup::start(const std::string& name, std::function<void()> body) {
   } catch (const std::system_error& error) {
     throw OutOfMemory(thread_shortage(concat("the thread '", name, "'"), error.code().message()));
   }
-  pthread_setname_np(threads_.back().native_handle(), name.substr(0, 15).c_str());
 }
 
 void ThreadGroup::join() {

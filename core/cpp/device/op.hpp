@@ -46,6 +46,9 @@ struct OpContext {
   DeviceId device;
   bool tf32 = false;               ///< float32 products may round their factors to tf32
   bool search_algorithms = false;  ///< products may time several algorithms at their first call
+  /// On the CPU the bits of a sample's results depend on that sample alone, not on its place in the
+  /// batch: for what users see. Training does without, for speed.
+  bool rows_alike = false;
 };
 
 enum class Access { In, Out, InOut };

@@ -23,6 +23,22 @@ const AttributeValue* find(const std::map<std::string, AttributeValue>& values,
 
 }  // namespace
 
+Attributes::Attributes() = default;
+Attributes::Attributes(std::map<std::string, AttributeValue> values) : values_(std::move(values)) {}
+Attributes::Attributes(std::initializer_list<std::pair<const std::string, AttributeValue>> values)
+    : values_(values) {}
+Attributes::Attributes(const Attributes& other) = default;
+Attributes::Attributes(Attributes&& other) noexcept = default;
+Attributes& Attributes::operator=(const Attributes& other) = default;
+Attributes& Attributes::operator=(Attributes&& other) noexcept = default;
+Attributes::~Attributes() = default;
+
+bool Attributes::has(const std::string& name) const { return values_.count(name) != 0; }
+void Attributes::set(const std::string& name, AttributeValue value) {
+  values_[name] = std::move(value);
+}
+void Attributes::erase(const std::string& name) { values_.erase(name); }
+
 bool Attributes::get_bool(const std::string& name, bool fallback) const {
   const AttributeValue* value = find(values_, name);
   if (value == nullptr) return fallback;

@@ -23,15 +23,19 @@ using AttributeValue = std::variant<bool, std::int64_t, double, std::string,
 /// and JSON give every layer type the same set.
 class HCTR_API Attributes {
  public:
-  Attributes() = default;
-  Attributes(std::map<std::string, AttributeValue> values)
-      : values_(std::move(values)) {}  // NOLINT
-  Attributes(std::initializer_list<std::pair<const std::string, AttributeValue>> values)
-      : values_(values) {}
+  // Not inline: every source that passes a layer on would compile what its values are made of.
+  Attributes();
+  Attributes(std::map<std::string, AttributeValue> values);  // NOLINT
+  Attributes(std::initializer_list<std::pair<const std::string, AttributeValue>> values);
+  Attributes(const Attributes& other);
+  Attributes(Attributes&& other) noexcept;
+  Attributes& operator=(const Attributes& other);
+  Attributes& operator=(Attributes&& other) noexcept;
+  ~Attributes();
 
-  bool has(const std::string& name) const { return values_.count(name) != 0; }
-  void set(const std::string& name, AttributeValue value) { values_[name] = std::move(value); }
-  void erase(const std::string& name) { values_.erase(name); }
+  bool has(const std::string& name) const;
+  void set(const std::string& name, AttributeValue value);
+  void erase(const std::string& name);
   const std::map<std::string, AttributeValue>& values() const { return values_; }
 
   /// The value or the default; a value of the wrong kind throws InvalidArgument naming it.

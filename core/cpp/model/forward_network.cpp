@@ -11,6 +11,7 @@ ForwardNetwork::ForwardNetwork(std::shared_ptr<const NetworkGraph> graph, const 
                                const std::string& owner)
     : graph_(std::move(graph)), context_(context) {
   namespace names = schedule_names;
+  context_.rows_alike = true;
   const std::size_t batch = graph_->options().local_batch_eval;
   buffer_ = DeviceBuffer2::create(owner, DeviceAllocator(memory));
   scalars_ = buffer_->reserve({sizeof(StepScalars)}, TensorScalarType::UInt8, "step scalars");

@@ -112,9 +112,11 @@ Network::Network(std::shared_ptr<const NetworkGraph> graph, GPUResource& gpu)
     watches_inputs_ = train_->watch(gradients);
   }
   if (graph_->has_eval()) {
-    eval_ = std::make_unique<BoundSchedule>(graph_->eval_schedule(), gpu_.compute_context(),
-                                            gpu_.memory_resource(), owner + ", evaluation",
-                                            external(false), options.capture);
+    OpContext context = gpu_.compute_context();
+    context.rows_alike = true;
+    eval_ =
+        std::make_unique<BoundSchedule>(graph_->eval_schedule(), context, gpu_.memory_resource(),
+                                        owner + ", evaluation", external(false), options.capture);
   }
   stream.synchronize();  // `initial` and `scale` go out of scope
 }

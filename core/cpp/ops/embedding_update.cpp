@@ -16,7 +16,6 @@ namespace hugectr {
 namespace {
 
 constexpr std::size_t kUpdateGrain = 512;  // rows of a piece
-constexpr std::size_t kRunsAhead = 24;     // rows fetched before they are needed
 
 /// Start of state array s, or nullptr when the rule has fewer.
 float* state(const std::vector<TensorRef>& states, std::size_t s) {
@@ -32,7 +31,7 @@ struct Step {
 
 /// What the rule knows once for all weights of a row with gradient g; takes note that the row is
 /// brought up to this step.
-template <std::size_t D, class Rule>
+template <class Rule>
 auto begin_row(const Rule& rule, const Step& step, float rate, std::size_t row, const float* g,
                std::size_t d, float* s0) {
   if constexpr (KeepsLastStep<Rule>) {
@@ -40,48 +39,90 @@ auto begin_row(const Rule& rule, const Step& step, float rate, std::size_t row, 
     step.last_step[row] = step.number;
     return begun;
   } else if constexpr (RowWise<Rule>) {
-    return rule.row(rate, s0[row], mean_square<D>(g, d));
+    return rule.row(rate, s0[row], mean_square(g, d));
   } else {
     return rate;
   }
 }
 
-template <std::size_t D, class Rule>
+/// The gradients of rows, block by block. Sums depend on d and rules do not: a block lies between
+/// them, so that neither is compiled for every one of the others.
+class BlockOfSums {
+ public:
+  static constexpr std::size_t kRuns = 16;
+
+  /// Runs [begin, end) are to come, one after the other.
+  BlockOfSums(const EmbeddingUpdate& op, const Step& step, std::size_t begin, std::size_t end)
+      : op_(op),
+        unscale_(step.unscale),
+        d_(op.gradient.shape[2]),
+        offsets_(op.run_offsets.ptr<std::uint32_t>()),
+        occurrences_(offsets_[end]),
+        fetched_(offsets_[begin]),
+        sums_(kRuns * d_) {}
+
+  /// The gradients of runs [begin, end), at most kRuns: (end - begin, d).
+  float* operator()(std::size_t begin, std::size_t end) {
+    with_vec_size(d_, [&](auto dim) { sum<decltype(dim)::value>(begin, end); });
+    return sums_.data();
+  }
+
+ private:
+  template <std::size_t D>
+  void sum(std::size_t begin, std::size_t end) {
+    RunSum<D> run_sum(op_.sorted_buckets, op_.gradient, op_.scale);
+    const std::size_t d = D ? D : d_;
+    float* sum = sums_.data();
+    for (std::size_t run = begin; run < end; ++run, sum += d) {
+      const std::size_t wanted =
+          std::min<std::size_t>(occurrences_, offsets_[run + 1] + kBucketsAhead);
+      for (; fetched_ < wanted; ++fetched_) run_sum.prefetch(fetched_);
+      run_sum(offsets_[run], offsets_[run + 1], sum);
+      set_scaled<D>(sum, sum, unscale_, d);
+    }
+  }
+
+  const EmbeddingUpdate& op_;
+  float unscale_;
+  std::size_t d_;
+  const std::uint32_t* offsets_;
+  std::size_t occurrences_, fetched_;
+  std::vector<float> sums_;
+};
+
+template <class Rule>
 void update_rows(const EmbeddingUpdate& op, const Rule& rule, const Step& step, std::size_t begin,
                  std::size_t end, std::size_t runs) {
   constexpr std::size_t kStates = RowWise<Rule> ? 0 : kStateCount<Rule>;  // of as many as weights
-  const std::size_t d = D ? D : op.gradient.shape[2];
+  const std::size_t d = op.gradient.shape[2];
   const std::uint32_t* __restrict rows = op.unique_rows.ptr<std::uint32_t>();
-  const std::uint32_t* __restrict offsets = op.run_offsets.ptr<std::uint32_t>();
   float* weights = op.weights.ptr<float>();
   float* s0 = state(op.states, 0);
   float* s1 = state(op.states, 1);
   const float rate = rate_of(rule, step.lr, step.number);
-  const std::size_t occurrences = offsets[end];
-  RunSum<D> run_sum(op.sorted_buckets, op.gradient, op.scale);
   const Adjustment adjust = adjustment_of(op.params);
   const bool adjusts = adjust.any();
   const float kept = adjust.kept(step.lr);
-  alignas(64) float sum[D ? D : kMaxRunVecSize];
-  std::size_t fetched = offsets[begin];
-  for (std::size_t run = begin; run < end; ++run) {
-    if (run + kRunsAhead < runs) {
-      const std::size_t ahead = rows[run + kRunsAhead] * d;
+  BlockOfSums sums_of(op, step, begin, end);
+  for (std::size_t block = begin; block < end; block += BlockOfSums::kRuns) {
+    const std::size_t block_end = std::min(end, block + BlockOfSums::kRuns);
+    const std::size_t last_ahead = std::min(runs, block_end + BlockOfSums::kRuns);
+    for (std::size_t run = block + BlockOfSums::kRuns; run < last_ahead; ++run) {
+      const std::size_t ahead = rows[run] * d;
       prefetch_row(weights + ahead, d);
       if constexpr (kStates > 0) prefetch_row(s0 + ahead, d);
       if constexpr (kStates > 1) prefetch_row(s1 + ahead, d);
-      if constexpr (RowWise<Rule>) prefetch_row(s0 + rows[run + kRunsAhead], 1);
+      if constexpr (RowWise<Rule>) prefetch_row(s0 + rows[run], 1);
     }
-    const std::size_t wanted = std::min<std::size_t>(occurrences, offsets[run + 1] + kBucketsAhead);
-    for (; fetched < wanted; ++fetched) run_sum.prefetch(fetched);
-    run_sum(offsets[run], offsets[run + 1], sum);
-    set_scaled<D>(sum, sum, step.unscale, d);
-    const std::size_t at = rows[run] * d;
-    if (adjusts) {
-      for (std::size_t c = 0; c < d; ++c) adjust(kept, weights[at + c], sum[c]);
+    float* g = sums_of(block, block_end);
+    for (std::size_t run = block; run < block_end; ++run, g += d) {
+      const std::size_t at = rows[run] * d;
+      if (adjusts) {
+        for (std::size_t c = 0; c < d; ++c) adjust(kept, weights[at + c], g[c]);
+      }
+      update_weights(rule, begin_row(rule, step, rate, rows[run], g, d, s0), d, g, weights + at,
+                     kStates > 0 ? s0 + at : nullptr, kStates > 1 ? s1 + at : nullptr);
     }
-    update_weights(rule, begin_row<D>(rule, step, rate, rows[run], sum, d, s0), d, sum,
-                   weights + at, kStates > 0 ? s0 + at : nullptr, kStates > 1 ? s1 + at : nullptr);
   }
 }
 
@@ -95,10 +136,8 @@ void embedding_update_kernel(const OpContext& context, const EmbeddingUpdate& op
   if (step.unscale == 0.0f) return;  // a skipped step
   const auto runs = static_cast<std::size_t>(*op.run_count.ptr<std::int64_t>());
   with_row_rule(op.params, [&](const auto& rule) {
-    with_vec_size(op.gradient.shape[2], [&](auto dim) {
-      parallel_for(*context.pool, runs, kUpdateGrain, [&](std::size_t begin, std::size_t end) {
-        update_rows<decltype(dim)::value>(op, rule, step, begin, end, runs);
-      });
+    parallel_for(*context.pool, runs, kUpdateGrain, [&](std::size_t begin, std::size_t end) {
+      update_rows(op, rule, step, begin, end, runs);
     });
   });
 }

@@ -10,6 +10,7 @@
 #include "core/cpp/device/blas_room.hpp"
 #include "core/cpp/device/thread_pool.hpp"
 #include "core/cpp/ops/loops/check_tensor.hpp"
+#include "core/cpp/ops/loops/row_product.hpp"
 
 namespace hugectr {
 namespace {
@@ -51,6 +52,11 @@ struct FloatProduct {
   float* c;
   std::size_t a_stride, b_stride, c_stride;
 };
+
+// Whether row_product() computes it.
+bool by_rows(const GemmArgs& g) {
+  return g.rows_alike && !g.transpose_a && g.alpha == 1.0f && g.beta == 0.0f;
+}
 
 std::size_t divide_up(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
 
@@ -232,6 +238,11 @@ void gemm_serial(const FloatProduct& g) {
                     as_int(g.a_stride), g.b, as_int(g.b_stride), g.beta, g.c, as_int(g.c_stride));
 }
 
+void gemm_piece(const FloatProduct& g, bool by_rows) {
+  if (!by_rows) return gemm_serial(g);
+  row_product({g.transpose_b, g.m, g.n, g.k, g.a, g.a_stride, g.b, g.b_stride, g.c, g.c_stride});
+}
+
 void gemm_kernel(const OpContext& context, const Gemm& op) {
   gemm(*context.pool, GemmArgs{.transpose_a = op.transpose_a,
                                .transpose_b = op.transpose_b,
@@ -239,7 +250,8 @@ void gemm_kernel(const OpContext& context, const Gemm& op) {
                                .b = op.b,
                                .c = op.c,
                                .alpha = static_cast<float>(op.alpha),
-                               .beta = static_cast<float>(op.beta)});
+                               .beta = static_cast<float>(op.beta),
+                               .rows_alike = context.rows_alike});
 }
 
 const OpRegistration<Gemm> gemm_cpu{DeviceType::Cpu, &gemm_kernel};
@@ -262,14 +274,15 @@ void Gemm::check() const {
              transpose_b ? "^T" : "", " does not give c ", to_string(c.shape));
 }
 
-void gemm_in_thread(const GemmArgs& args) { gemm_serial(FloatProduct(args)); }
+void gemm_in_thread(const GemmArgs& args) { gemm_piece(FloatProduct(args), by_rows(args)); }
 
 void gemm(ThreadPool& pool, const GemmArgs& args, const GemmEpilogue& epilogue,
           std::size_t row_step) {
   const FloatProduct g(args);
   if (g.m == 0 || g.n == 0) return;
   if (g.n == 1) return gemm_one_column(pool, g, epilogue, row_step);
-  if (g.m == 1) return gemm_one_row(pool, g, epilogue);
+  const bool rows = by_rows(args);
+  if (g.m == 1 && !rows) return gemm_one_row(pool, g, epilogue);
   if (g.k == 1) return gemm_outer(pool, g, epilogue, row_step);
   const Tiling tiling = choose_tiling(g.m, g.n, g.k, row_step);
   parallel_for(pool, tiling.row_pieces * tiling.col_pieces, 1, [&](std::size_t tile, std::size_t) {
@@ -281,7 +294,7 @@ void gemm(ThreadPool& pool, const GemmArgs& args, const GemmEpilogue& epilogue,
     part.a += g.transpose_a ? row : row * g.a_stride;
     part.b += g.transpose_b ? column * g.b_stride : column;
     part.c += row * g.c_stride + column;
-    gemm_serial(part);
+    gemm_piece(part, rows);
     if (epilogue) epilogue(row, row + part.m, column, column + part.n);
   });
 }

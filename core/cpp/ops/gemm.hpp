@@ -7,7 +7,7 @@
 #include "core/cpp/device/op.hpp"
 #include "core/cpp/ops/loops/matrix.hpp"
 
-/// Matrix product, the only place that knows the BLAS.
+/// Matrix product, the only place that knows the BLAS and our own product.
 ///
 ///   c = alpha * op(a) op(b) + beta * c,   op(x) = x or its transpose
 ///
@@ -46,6 +46,8 @@ struct GemmArgs {
   Matrix a, b, c;
   float alpha = 1.0f;
   float beta = 0.0f;
+  /// Where neither a is transposed nor c is scaled: OpContext::rows_alike.
+  bool rows_alike = false;
   std::size_t m() const { return c.rows; }
   std::size_t n() const { return c.columns; }
   std::size_t k() const { return transpose_a ? a.rows : a.columns; }

@@ -70,7 +70,7 @@ Matrix matrix_of(float* data, std::size_t rows, std::size_t columns, std::size_t
   return matrix;
 }
 
-void forward_slice(const GruFwd& op, const Slice& slice) {
+void forward_slice(const GruFwd& op, const Slice& slice, bool rows_alike) {
   const std::size_t h = slice.units;
   thread_local std::vector<float> products;
   products.assign(slice.rows * 3 * h, 0.0f);
@@ -80,7 +80,8 @@ void forward_slice(const GruFwd& op, const Slice& slice) {
       gemm_in_thread({.transpose_b = true,
                       .a = matrix_of(slice.state(op.y, 0, t - 1), slice.rows, h, op.y.row_stride),
                       .b = op.w,
-                      .c = matrix_of(products.data(), slice.rows, 3 * h, 3 * h)});
+                      .c = matrix_of(products.data(), slice.rows, 3 * h, 3 * h),
+                      .rows_alike = rows_alike});
     }
     for (std::size_t i = 0; i < slice.rows; ++i) {
       const float* x = slice.of_step(op.x, i, t);
@@ -140,7 +141,7 @@ void backward_slice(const GruBwd& op, const Slice& slice, float* __restrict sums
 
 void gru_fwd_kernel(const OpContext& ctx, const GruFwd& op) {
   parallel_for(*ctx.pool, gru_slices(op.y.rows()), 1, [&](std::size_t begin, std::size_t end) {
-    for (std::size_t i = begin; i < end; ++i) forward_slice(op, Slice(i, op.y));
+    for (std::size_t i = begin; i < end; ++i) forward_slice(op, Slice(i, op.y), ctx.rows_alike);
   });
 }
 

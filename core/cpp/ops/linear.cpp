@@ -115,7 +115,8 @@ void linear_fwd_kernel(const OpContext& context, const LinearFwd& op) {
       }
     };
   }
-  gemm(*context.pool, GemmArgs{.a = op.x, .b = op.w, .c = op.y}, epilogue);
+  gemm(*context.pool, GemmArgs{.a = op.x, .b = op.w, .c = op.y, .rows_alike = context.rows_alike},
+       epilogue);
 }
 
 // dz = 0 where y <= 0, else dy, and its part of the bias gradient when `sum` is there. dz may be

@@ -55,8 +55,11 @@ GemmArgs product(const TensorRef& a, bool transpose_a, const TensorRef& b, bool 
 }
 
 void projected_cross_fwd_kernel(const OpContext& ctx, const ProjectedCrossFwd& op) {
-  gemm(*ctx.pool, product(op.x, false, op.u, false, op.h, 0.0f));
-  gemm(*ctx.pool, product(op.h, false, op.v, false, op.z, 0.0f),
+  const auto forward = [&](const TensorRef& a, const TensorRef& b, const TensorRef& c) {
+    return GemmArgs{.a = a, .b = b, .c = c, .rows_alike = ctx.rows_alike};
+  };
+  gemm(*ctx.pool, forward(op.x, op.u, op.h));
+  gemm(*ctx.pool, forward(op.h, op.v, op.z),
        [&](std::size_t row_begin, std::size_t row_end, std::size_t begin, std::size_t end) {
          const float* __restrict bias = op.bias.ptr<float>();
          for (std::size_t row = row_begin; row < row_end; ++row) {

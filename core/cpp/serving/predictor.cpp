@@ -55,6 +55,19 @@ std::size_t Predictor::executions() const {
   return executions_;
 }
 
+std::size_t Predictor::share_of(std::size_t samples, std::size_t batch) const {
+  ResourceManager& resources = *session_->resources;
+  const std::size_t threads = resources.pool().size();
+  constexpr std::size_t kLeast = 8;  // fewer wait for a core longer than they keep it busy
+  if (resources.get_local_gpu(0).device().type != DeviceType::Cpu || threads == 1 ||
+      samples < 2 * kLeast || samples > threads * batch) {
+    return 0;
+  }
+  const std::size_t wanted = std::max(kLeast, (samples + threads - 1) / threads);
+  const auto next = std::ranges::lower_bound(sizes(), wanted);
+  return next == sizes().end() || *next > batch ? 0 : *next;
+}
+
 std::shared_ptr<const NetworkGraph> Predictor::graph_of(std::size_t batch) const {
   const std::lock_guard lock(mutex_);
   auto& graph = graphs_[batch];
@@ -105,7 +118,12 @@ std::vector<float> Predictor::predict(const MemoryData& samples, const std::stri
   };
   const std::size_t batch = batch_size > 0 ? batch_size : session_->solver.batchsize_eval;
   const std::size_t whole = batch_size > 0 ? (n + batch - 1) / batch : n / batch;
-  if (whole == 1) {
+  const std::size_t share = share_of(n, batch);
+  if (share > 0) {
+    session_->resources->pool().run_chunks((n + share - 1) / share, [&](std::size_t i) {
+      run_piece({share, true}, i * share, std::min(share, n - i * share));
+    });
+  } else if (whole == 1) {
     run_piece({batch, false}, 0, std::min(n, batch));
   } else if (whole > 1) {
     // Batches side by side share the cores better than the loops of one.
@@ -113,7 +131,7 @@ std::vector<float> Predictor::predict(const MemoryData& samples, const std::stri
       run_piece({batch, true}, i * batch, std::min(batch, n - i * batch));
     });
   }
-  if (const std::size_t done = std::min(n, whole * batch); done < n) {
+  if (const std::size_t done = std::min(n, share > 0 ? n : whole * batch); done < n) {
     const auto next = std::ranges::lower_bound(sizes(), n - done);
     const std::size_t size = next == sizes().end() || *next > batch ? batch : *next;
     run_piece({size, size == 1}, done, n - done);

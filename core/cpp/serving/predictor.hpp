@@ -28,8 +28,8 @@ class NetworkGraph;
 /// prediction runs in the thread that asks for it; large ones take the session's thread pool too.
 ///
 /// With evaluation's batch size the numbers are evaluation's of the same samples in the same order,
-/// bit for bit. Which other samples are in a batch changes nothing; where in it a sample is, and
-/// its size, may change how matrix products round the sample's last bit.
+/// bit for bit. On the CPU a sample's bits depend on that sample alone; on a GPU where in a batch
+/// it is, and the batch's size, may change how matrix products round its last bit.
 ///
 ///   hugectr::Session session(solver, std::nullopt, model);   // model.trains = false
 ///   ... load weights and rows ...
@@ -75,6 +75,9 @@ class HCTR_API Predictor {
   };
   std::unique_ptr<Execution> take(const Key& key) const;
   std::shared_ptr<const NetworkGraph> graph_of(std::size_t batch) const;
+  /// Of samples that would be one batch, or less than one a thread: how many a thread takes, so
+  /// that none waits for another after every layer; 0 where that is not worth it, or changes bits.
+  std::size_t share_of(std::size_t samples, std::size_t batch) const;
 
   std::shared_ptr<SessionState> session_;
   InputLayout layout_;

@@ -151,7 +151,12 @@ TEST(ThreadGroup, AnOwnerMayBeLetGoOfInItsOwnThread) {
     ThreadGroup threads{[] {}};
   };
   auto* owner = new Owner(gone);
-  owner->threads.start("last", [owner] { delete_outside_of_groups(owner); });
+  std::promise<void> started;
+  owner->threads.start("last", [owner, has_started = started.get_future().share()] {
+    has_started.wait();
+    delete_outside_of_groups(owner);
+  });
+  started.set_value();
   ASSERT_EQ(gone.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);
 }
 

@@ -34,12 +34,10 @@ void update_weights(const Rule& given, const Row& given_row, std::size_t n,
 }
 
 /// Mean of the squares of a row, always added up in the same order.
-template <std::size_t D>
-float mean_square(const float* x, std::size_t vec_size) {
-  const std::size_t d = D ? D : vec_size;
+inline float mean_square(const float* x, std::size_t d) {
   RowLanes lanes{};
   float rest = 0.0f;
-  for_columns<D>(
+  for_columns<0>(
       d,
       [&](std::size_t c) {
         const RowLanes v = load_row(x + c);
