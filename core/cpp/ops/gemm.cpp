@@ -127,7 +127,7 @@ struct MatrixVector {
   // Reads the stored rows one after the other; blocks of rows keep long sums accurate. Four rows at
   // a time: the sums, each in the order of the rows, go through memory a quarter as often.
   void rows_by_columns(std::size_t begin, std::size_t end) const {
-    constexpr std::size_t kBlock = 256;
+    constexpr std::size_t kBlock = kProductDepth;
     const std::size_t n = end - begin;
     std::vector<float> block(n), total(n, 0.0f);
     float* __restrict sums = block.data();
@@ -282,7 +282,8 @@ void gemm(ThreadPool& pool, const GemmArgs& args, const GemmEpilogue& epilogue,
   if (g.m == 0 || g.n == 0) return;
   if (g.n == 1) return gemm_one_column(pool, g, epilogue, row_step);
   const bool rows = by_rows(args);
-  if (g.m == 1 && !rows) return gemm_one_row(pool, g, epilogue);
+  // Of a b that is not transposed its sums are row_product()'s.
+  if (g.m == 1 && !(rows && g.transpose_b)) return gemm_one_row(pool, g, epilogue);
   if (g.k == 1) return gemm_outer(pool, g, epilogue, row_step);
   const Tiling tiling = choose_tiling(g.m, g.n, g.k, row_step);
   parallel_for(pool, tiling.row_pieces * tiling.col_pieces, 1, [&](std::size_t tile, std::size_t) {

@@ -156,11 +156,12 @@ void pack_panels(const RowProduct& g, std::size_t from, std::size_t depth, std::
   }
 }
 
-// Whether b is read so few times that packing it would cost more than it gives. Rows that lie
-// whole pages apart push one another out of the cache.
+// Whether packing b would cost more than it gives: it is read few times, and what is read of a
+// comes from the second-level cache. Lines of a panel that lie halves of a page apart push one
+// another out of the first.
 bool reads_unpacked(const RowProduct& g) {
   if (g.transpose_b) return false;
-  return g.m <= (g.b_stride % 1024 == 0 ? 12 : 48);
+  return g.m <= (g.b_stride % 512 == 0 ? 24 : 128);
 }
 
 // Whole panels as they are.

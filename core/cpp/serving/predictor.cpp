@@ -56,16 +56,14 @@ std::size_t Predictor::executions() const {
 }
 
 std::size_t Predictor::share_of(std::size_t samples, std::size_t batch) const {
+  constexpr std::size_t kLeast = 8;   // fewer wait for a core longer than they keep it busy
+  constexpr std::size_t kMost = 128;  // the activations of more leave the second-level cache
   ResourceManager& resources = *session_->resources;
+  if (resources.get_local_gpu(0).device().type != DeviceType::Cpu) return 0;
   const std::size_t threads = resources.pool().size();
-  constexpr std::size_t kLeast = 8;  // fewer wait for a core longer than they keep it busy
-  if (resources.get_local_gpu(0).device().type != DeviceType::Cpu || threads == 1 ||
-      samples < 2 * kLeast || samples > threads * batch) {
-    return 0;
-  }
-  const std::size_t wanted = std::max(kLeast, (samples + threads - 1) / threads);
-  const auto next = std::ranges::lower_bound(sizes(), wanted);
-  return next == sizes().end() || *next > batch ? 0 : *next;
+  const std::size_t wanted = std::clamp((samples + threads - 1) / threads, kLeast, kMost);
+  const std::size_t share = std::min(batch, *std::ranges::lower_bound(sizes(), wanted));
+  return share < samples ? share : 0;
 }
 
 std::shared_ptr<const NetworkGraph> Predictor::graph_of(std::size_t batch) const {
@@ -116,14 +114,11 @@ std::vector<float> Predictor::predict(const MemoryData& samples, const std::stri
     lease.execution->run(samples, first, count, made_of.tensor, values.data() + first * width);
     lease.intact = true;
   };
-  const std::size_t batch = batch_size > 0 ? batch_size : session_->solver.batchsize_eval;
-  const std::size_t whole = batch_size > 0 ? (n + batch - 1) / batch : n / batch;
+  std::size_t batch = batch_size > 0 ? batch_size : session_->solver.batchsize_eval;
   const std::size_t share = share_of(n, batch);
-  if (share > 0) {
-    session_->resources->pool().run_chunks((n + share - 1) / share, [&](std::size_t i) {
-      run_piece({share, true}, i * share, std::min(share, n - i * share));
-    });
-  } else if (whole == 1) {
+  if (share > 0) batch = share;
+  const std::size_t whole = batch_size > 0 || share > 0 ? (n + batch - 1) / batch : n / batch;
+  if (whole == 1) {
     run_piece({batch, false}, 0, std::min(n, batch));
   } else if (whole > 1) {
     // Batches side by side share the cores better than the loops of one.
@@ -131,7 +126,7 @@ std::vector<float> Predictor::predict(const MemoryData& samples, const std::stri
       run_piece({batch, true}, i * batch, std::min(batch, n - i * batch));
     });
   }
-  if (const std::size_t done = std::min(n, share > 0 ? n : whole * batch); done < n) {
+  if (const std::size_t done = std::min(n, whole * batch); done < n) {
     const auto next = std::ranges::lower_bound(sizes(), n - done);
     const std::size_t size = next == sizes().end() || *next > batch ? batch : *next;
     run_piece({size, size == 1}, done, n - done);

@@ -75,8 +75,8 @@ class HCTR_API Predictor {
   };
   std::unique_ptr<Execution> take(const Key& key) const;
   std::shared_ptr<const NetworkGraph> graph_of(std::size_t batch) const;
-  /// Of samples that would be one batch, or less than one a thread: how many a thread takes, so
-  /// that none waits for another after every layer; 0 where that is not worth it, or changes bits.
+  /// Where the size of a batch changes no bit: how many samples go through the network at once, so
+  /// that every thread has some and what they become stays in cache; 0: all, or as asked for.
   std::size_t share_of(std::size_t samples, std::size_t batch) const;
 
   std::shared_ptr<SessionState> session_;
