@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hugectr.base.errors import InvalidArgument, did_you_mean, rejected
+from hugectr.base.keywords import named_keywords
 from hugectr.data.schema import Schema
 from hugectr.estimator.estimator import Labelled
 from hugectr.estimator.labels import Classes, classes_of
@@ -30,6 +31,7 @@ TWO = {
 SEVERAL = {"LogLoss": MetricsType.AverageLoss, "Accuracy": MetricsType.Accuracy}
 
 
+@named_keywords("CTRClassifier")
 class CTRClassifier(Predicting):
     """Two or more classes from columns of any kind, by a model of the catalogue.
 

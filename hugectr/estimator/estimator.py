@@ -22,7 +22,7 @@ from hugectr.estimator.parameters import Parameters, seed_of
 from hugectr.estimator.schemas import check_schema, inferred
 from hugectr.estimator.training import Task, Training
 from hugectr.estimator.weights import Floats, product, weighed
-from hugectr.models.catalogue import check_model
+from hugectr.models.catalogue import OF_HISTORIES, check_model
 from hugectr.models.sizes import model_sizes, training_sizes
 from hugectr.spec.optimizer import check_field
 
@@ -235,11 +235,13 @@ class Estimator(Fitted, Parameters):
         callbacks: Sequence[Callback],
     ) -> Training:
         rows = data.samples
-        sizes = model_sizes(rows)
+        histories = self.model in OF_HISTORIES
+        sizes = model_sizes(rows, histories)
         for field in ("vec_size", "hidden", "dropout", "cross_layers", "cross_rank"):
             if getattr(self, field) is not None:
                 sizes = replace(sizes, **{field: getattr(self, field)})
-        plan = training_sizes(rows, stops=evaluated is not None and self.early_stopping)
+        stops = evaluated is not None and self.early_stopping
+        plan = training_sizes(rows, stops, histories)
         if self.batch_size is not None:
             plan = replace(plan, batch_size=check_int(f"{where}: batch_size", self.batch_size, 1))
         if self.learning_rate is not None:

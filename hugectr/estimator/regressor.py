@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from hugectr.base.arguments import check_choice, check_float
 from hugectr.base.errors import InvalidArgument
+from hugectr.base.keywords import named_keywords
 from hugectr.data.schema import EncodedData, Schema
 from hugectr.estimator.estimator import Estimator, Labelled
 from hugectr.estimator.features import check_columns, weights_of
@@ -65,6 +66,7 @@ class Numbers:
         return chosen
 
 
+@named_keywords("CTRRegressor")
 class CTRRegressor(Estimator):
     """A number from columns of any kind, by a model of the catalogue.
 
@@ -264,7 +266,7 @@ def _numbers(where: str, values: npt.NDArray[Any]) -> Doubles:
         numbers = values.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidArgument(
-            f"{where}: y has {values[0]!r}, and labels of a regressor are numbers: {error}"
+            f"{where}: y has {values.tolist()[0]!r}, and labels of a regressor are numbers"
         ) from error
     if len(numbers) and not np.isfinite(numbers).all():
         row = int((~np.isfinite(numbers)).argmax())

@@ -28,6 +28,8 @@ Build = Callable[[Network], str]
 _ALL: tuple[Build, ...] = (lr, fm, deepfm, wdl, dcn, dlrm, mlp, din)
 MODELS: dict[str, Build] = {one.__name__: one for one in _ALL}
 NAMES = tuple(MODELS)
+#: Those that look at the steps of sequences.
+OF_HISTORIES = ("din",)
 
 
 def check_model(where: str, name: Any) -> str:
