@@ -91,6 +91,7 @@ def boxes_of(graph: dict[str, Any]) -> list[Box]:
             for kind in ("label", "dense", "sparse"):
                 for name in _names(layer.get(kind, [])):
                     boxes.append(Box(name, "input", (), (name,), "input"))
+                    same[f"{name}_lengths"] = name
             continue
         reads = tuple(same.get(name, name) for name in _names(layer["bottom"]))
         writes = tuple(_names(layer["top"]))
