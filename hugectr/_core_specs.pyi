@@ -133,6 +133,7 @@ class ArrowMapping(TypedDict, total=False):
     dense: list[str]
     slots: list[str]
     slot_offsets: list[int]
+    sequences: list[str]
 
 class ShuffleSpec(TypedDict, total=False):
     seed: int

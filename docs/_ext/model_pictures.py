@@ -32,10 +32,18 @@ FRAME = {
 }
 
 
+#: What the list is to models that need a history.
+SEQUENCES = {"din": {"seen": "item"}}
+
+
 def graph_of(name: str) -> dict[str, Any]:
     """The JSON of the model's layers."""
-    schema = Schema.infer(FRAME, label="clicked").fit(FRAME)
-    data = schema.encode(FRAME)
+    frame = {**FRAME}
+    if name in SEQUENCES:
+        frame["seen"] = [["cup", "pen"], [], ["hat"], ["jar", "cup"]] * 40
+        del frame["tags"]
+    schema = Schema.infer(frame, label="clicked", sequences=SEQUENCES.get(name, ()))
+    data = schema.encode(frame)
     model = hugectr.Model(
         hugectr.CreateSolver(batchsize=32, batchsize_eval=32, i64_input_key=True, device="cpu"),
         hugectr.DataReaderParams(hugectr.DataReaderType_t.Norm, data, eval_source=data),
@@ -83,6 +91,7 @@ def boxes_of(graph: dict[str, Any]) -> list[Box]:
             for kind in ("label", "dense", "sparse"):
                 for name in _names(layer.get(kind, [])):
                     boxes.append(Box(name, "input", (), (name,), "input"))
+                    same[f"{name}_lengths"] = name
             continue
         reads = tuple(same.get(name, name) for name in _names(layer["bottom"]))
         writes = tuple(_names(layer["top"]))

@@ -129,6 +129,7 @@ cdef CppArrowMapping _arrow_mapping(fields) except *:
     m.dense = [name.encode() for name in f.take("dense", [])]
     m.slots = [name.encode() for name in f.take("slots", [])]
     m.slot_offsets = f.take("slot_offsets", [])
+    m.sequences = [name.encode() for name in f.take("sequences", [])]
     f.done()
     return m
 

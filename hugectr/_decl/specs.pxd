@@ -98,7 +98,7 @@ cdef extern from "core/cpp/data/arrow_callbacks.hpp" namespace "hugectr" nogil:
         vector[string] files
         vector[CppBlockInfo] blocks
     cdef cppclass CppArrowMapping "hugectr::ArrowMapping":
-        vector[string] labels, dense, slots
+        vector[string] labels, dense, slots, sequences
         vector[int64_t] slot_offsets
     cdef cppclass CppArrowDecoder "hugectr::ArrowDecoder":
         pass

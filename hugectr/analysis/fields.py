@@ -71,7 +71,8 @@ def _owners(schema: Schema, dense_names: Sequence[str]) -> dict[str, str]:
 def rows_of(data: MemoryDataset, rows: Ints) -> MemoryDataset:
     """Some of the samples, in the order of ``rows``."""
     sparse = {name: _csr_rows(csr, rows, data.samples) for name, csr in data.sparse.items()}
-    return MemoryDataset(data.label[rows], data.dense[rows], sparse)
+    group = None if data.group is None else data.group[rows]
+    return MemoryDataset(data.label[rows], data.dense[rows], sparse, group=group)
 
 
 def permuted(data: MemoryDataset, feature: Feature, order: Ints) -> MemoryDataset:
@@ -91,7 +92,7 @@ def permuted(data: MemoryDataset, feature: Feature, order: Ints) -> MemoryDatase
 
 
 def _plain(data: MemoryDataset) -> MemoryDataset:
-    return MemoryDataset(data.label, data.dense, data.sparse)
+    return MemoryDataset(data.label, data.dense, data.sparse, group=data.group)
 
 
 def _csr_rows(csr: Csr, rows: Ints, samples: int) -> Csr:

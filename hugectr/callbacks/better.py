@@ -13,6 +13,7 @@ from hugectr.base.errors import InvalidArgument, did_you_mean
 #: Metrics of which more is better, or less; of others (Calibration: 1 is) nobody knows.
 _MODES = {
     "AUC": "max",
+    "Accuracy": "max",
     "AverageLoss": "min",
     "GAUC": "max",
     "HitRate": "max",

@@ -57,6 +57,9 @@ def add_train_arguments(train: argparse.ArgumentParser) -> None:
     train.add_argument("--eval", metavar="DATA", help="data: evaluate on this, not on a tenth")
     for kind in ("categorical", "dense", "ignore"):
         train.add_argument(f"--{kind}", metavar="COLUMNS", help=f"data: {kind} columns, A,B")
+    train.add_argument(
+        "--sequences", metavar="COLUMNS", help="data: histories, and of which column, SEEN=ITEM"
+    )
     train.add_argument("--epochs", type=int, help="data: passes over the data, at most")
     train.add_argument("--seed", type=int, default=0, help="data: the same seed, the same model")
 
@@ -81,6 +84,12 @@ def _columns(text: str | None) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",")) if text else ()
 
 
+def _sequences(text: str | None) -> dict[str, str | None]:
+    """Histories and their targets: ``SEEN=ITEM,BOUGHT=ITEM``; without a target ``SEEN``."""
+    pairs = (part.partition("=") for part in _columns(text))
+    return {name.strip(): target.strip() or None for name, _, target in pairs}
+
+
 def run_train(args: argparse.Namespace) -> int:
     """Train on a file of data, save, say how good it is and what comes next."""
     if not args.label:
@@ -93,6 +102,7 @@ def run_train(args: argparse.Namespace) -> int:
         categorical=_columns(args.categorical),
         dense=_columns(args.dense),
         ignore=_columns(args.ignore),
+        sequences=_sequences(args.sequences),
         random_state=args.seed,
         device=args.device or "auto",
         verbose=0 if args.json or args.no_progress else 1,

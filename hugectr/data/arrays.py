@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hugectr.base.errors import rejected
+from hugectr.data.group import checked_groups
 from hugectr.interop import to_numpy
 
 if TYPE_CHECKING:
@@ -31,6 +32,9 @@ class MemoryDataset:
         For each sparse input all keys, and n * slots + 1 row offsets, sample-major.
     weight : ndarray of float32, (n,), or None
         How much each sample counts, from 0 on; None: each counts 1.
+    group : ndarray of int64, (n,), or None
+        What samples belong together, such as those of a user: what ``MetricsType.GAUC`` ranks
+        within, where ``Input.group_name`` is a label that ``label`` has no column of.
     schema : Schema or None
         What made them of a user's data (``Schema.encode``): a model that trains on them keeps it.
     """
@@ -39,6 +43,7 @@ class MemoryDataset:
     dense: npt.NDArray[np.float32]
     sparse: dict[str, Csr]
     weight: npt.NDArray[np.float32] | None = None
+    group: npt.NDArray[np.int64] | None = None
     schema: Schema | None = field(default=None, kw_only=True, repr=False, compare=False)
 
     @property
@@ -105,7 +110,7 @@ def _weights(value: Any, samples: int) -> npt.NDArray[np.float32]:
 
 
 def from_arrays(
-    label: Any, dense: Any, sparse: Mapping[str, Any], *, weight: Any = None
+    label: Any, dense: Any, sparse: Mapping[str, Any], *, weight: Any = None, group: Any = None
 ) -> MemoryDataset:
     """Make a source of samples from arrays.
 
@@ -123,6 +128,9 @@ def from_arrays(
         How much each sample counts, from 0 on, in the loss, in batch statistics and in metrics;
         None: each counts 1. The loss of a batch is the weighted sum divided by its samples, not by
         its weights, so that a sample pulls as hard whatever else is in its batch.
+    group : array_like of int, (n,), or None
+        What samples belong together, such as users: the label ``Input.group_name``, where ``label``
+        does not have it.
 
     Returns
     -------
@@ -151,6 +159,7 @@ def from_arrays(
         one_array_of_rows("dense", dense, samples),
         {name: _csr(name, value, samples) for name, value in sparse.items()},
         None if weight is None else _weights(weight, samples),
+        None if group is None else checked_groups("from_arrays: group", to_numpy(group), samples),
     )
 
 
@@ -162,4 +171,6 @@ def first_samples(data: MemoryDataset, count: int) -> MemoryDataset:
         rows = offsets[: count * slots + 1]
         sparse[name] = (keys[: int(rows[-1])], rows)
     weight = None if data.weight is None else data.weight[:count]
-    return MemoryDataset(data.label[:count], data.dense[:count], sparse, weight, schema=data.schema)
+    group = None if data.group is None else data.group[:count]
+    label, dense = data.label[:count], data.dense[:count]
+    return MemoryDataset(label, dense, sparse, weight, group, schema=data.schema)

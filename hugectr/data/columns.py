@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from hugectr.base.arguments import check_bool, check_int, check_str
-from hugectr.base.errors import rejected
+from hugectr.base.errors import did_you_mean, rejected
 
 if TYPE_CHECKING:
     from hugectr._core import ArrowMapping, ShuffleSpec
@@ -34,17 +34,27 @@ class Columns:
     sparse : mapping of str to sequence of str
         For each sparse input (``DataReaderSparseParam.top_name``) one column a slot: integers, or
         lists of integers for slots with several keys.
+    sequences : str or sequence of str
+        Those of ``sparse`` that have lists in an order, oldest first: where one is longer than
+        ``nnz_per_slot``, its last keys count. A longer list of another column is an error.
     """
 
     label: str | Sequence[str]
     dense: str | Sequence[str] = ()
     sparse: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    sequences: str | Sequence[str] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "label", _names("Columns: label", self.label))
         object.__setattr__(self, "dense", _names("Columns: dense", self.dense))
         sparse = {top: _names(f"Columns: sparse[{top!r}]", s) for top, s in self.sparse.items()}
         object.__setattr__(self, "sparse", sparse)
+        object.__setattr__(self, "sequences", _names("Columns: sequences", self.sequences))
+        slots = [name for names in sparse.values() for name in names]
+        for name in self.sequences:
+            if name not in slots:
+                allowed = f"columns of sparse, {slots}{did_you_mean(name, slots)}"
+                raise rejected("Columns: sequences", name, allowed)
 
     @property
     def all(self) -> list[str]:
@@ -72,6 +82,7 @@ class Columns:
             "dense": list(self.dense),
             "slots": [column for top in tops for column in self.sparse[top]],
             "slot_offsets": list(slot_offsets),
+            "sequences": list(self.sequences),
         }
 
 

@@ -24,6 +24,7 @@ def from_arrow(
     label: str | Sequence[str],
     dense: str | Sequence[str] = (),
     sparse: Mapping[str, Sequence[str]] | None = None,
+    sequences: str | Sequence[str] = (),
 ) -> TableDataset:
     """Make a source of samples from an Arrow table, keys as they are.
 
@@ -37,6 +38,8 @@ def from_arrow(
         For each sparse input the columns of its slots: integers or lists of integers, used as keys
         unchanged. Keys of different slots are different categories only if their numbers differ;
         ``from_frame`` takes care of that.
+    sequences : str or sequence of str
+        As of ``Columns``: columns whose last keys count where there are more than ``nnz_per_slot``.
 
     Returns
     -------
@@ -52,7 +55,7 @@ def from_arrow(
         table = pa.Table.from_batches([table])
     if not isinstance(table, pa.Table):
         raise rejected("from_arrow: table", type(table).__name__, "a pyarrow Table or RecordBatch")
-    columns = Columns(label, dense, sparse or {})
+    columns = Columns(label, dense, sparse or {}, sequences)
     _check_unique("from_arrow", table, columns)
     for name in columns.all:
         if name not in table.column_names:

@@ -3,24 +3,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
-from hugectr.base.errors import InvalidArgument, rejected
-from hugectr.callbacks.callback import Callback
+from hugectr.base.errors import InvalidArgument, did_you_mean, rejected
+from hugectr.base.keywords import named_keywords
 from hugectr.data.schema import Schema
 from hugectr.estimator.estimator import Labelled
-from hugectr.estimator.features import weights_of
-from hugectr.estimator.labels import Classes, class_weights, classes_of, codes_of
+from hugectr.estimator.labels import Classes, classes_of
 from hugectr.estimator.predicting import Predicting
 from hugectr.estimator.training import Task
-from hugectr.estimator.weights import product
+from hugectr.estimator.weights import Floats
 from hugectr.models.target import BINARY, Target
 from hugectr.spec.enums import MetricsType
 
+#: What early stopping may go by, the first one unless somebody says, and the metric of the core:
+#: of two classes, and of more. AUC and the loss are evaluated in any case.
+TWO = {
+    "AUC": MetricsType.AUC,
+    "LogLoss": MetricsType.LogLoss,
+    "Accuracy": MetricsType.Accuracy,
+    "GAUC": MetricsType.GAUC,
+}
+SEVERAL = {"LogLoss": MetricsType.AverageLoss, "Accuracy": MetricsType.Accuracy}
 
+
+@named_keywords("CTRClassifier")
 class CTRClassifier(Predicting):
     """Two or more classes from columns of any kind, by a model of the catalogue.
 
@@ -47,13 +58,20 @@ class CTRClassifier(Predicting):
         The share, of each class, between 0 and 1.
     patience : int
         Evaluations without a gain that end the training.
-    metric : {"AUC", "LogLoss"} or None
-        What a gain is measured by; None: AUC of two classes, LogLoss of more.
+    metric : {"AUC", "LogLoss", "Accuracy", "GAUC"} or None
+        What a gain is measured by; None: AUC of two classes, LogLoss of more, which have no AUC.
+        GAUC, the AUC within a group, needs ``group``.
     class_weight : None, "balanced" or dict
         How much a class counts in the loss; "balanced": all classes the same in sum.
     categorical, dense, ignore : sequence of str
         Columns that are this, whatever ``Schema.infer`` would say. Columns of an array of numbers
         are dense; those of an array are called ``x0``, ``x1``, ...
+    sequences : dict of str to (str or None), or sequence of str
+        Columns of lists in an order, oldest first, and the column that each is the history of, such
+        as ``{"seen": "item"}``: both are in one table. What ``din`` and ``bst`` are for.
+    group : str or None
+        The column that says which rows belong together, such as the user. It is no feature unless
+        it is named in ``categorical`` too.
     schema : Schema or None
         What the columns are, with one LabelField; used as it is where it is fitted.
     random_state : int, Generator, RandomState or None
@@ -83,6 +101,7 @@ class CTRClassifier(Predicting):
 
     metric: str | None
     class_weight: Any
+    group: str | None
 
     def __init__(
         self,
@@ -106,6 +125,8 @@ class CTRClassifier(Predicting):
         categorical: Sequence[str] = (),
         dense: Sequence[str] = (),
         ignore: Sequence[str] = (),
+        sequences: Mapping[str, str | None] | Sequence[str] = (),
+        group: str | None = None,
         schema: Schema | None = None,
         random_state: Any = None,
         device: str = "auto",
@@ -115,57 +136,31 @@ class CTRClassifier(Predicting):
 
     # --- training ---------------------------------------------------------------------------------
 
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        eval_set: Any = None,
-        *,
-        callbacks: Sequence[Callback] = (),
-    ) -> Self:
-        """Train.
+    def _meaning(self, where: str, values: npt.NDArray[Any], weight: Floats | None) -> Classes:
+        return Classes(classes_of(where, values), self.class_weight)
 
-        Parameters
-        ----------
-        X : DataFrame, Arrow data, dict, ndarray or path
-            pandas, polars, Arrow; a dict of columns; an array of (rows, columns); the path of a
-            CSV, JSON lines or Parquet file. All of it is in memory.
-        y : array_like, (rows,), or str
-            Labels of two or more classes, or the name of their column in X.
-        sample_weight : array_like, (rows,), or None
-            How much a row counts, from 0 on; rows of weight 0 are left out.
-        eval_set : tuple (X, y), list of one, or None
-            What early stopping evaluates on, in place of a share of X. Where y is a name, data with
-            that column will do.
-        callbacks : sequence of hugectr.callbacks.Callback
-
-        Returns
-        -------
-        CTRClassifier
-            This one.
-
-        Raises
-        ------
-        InvalidArgument
-            When an argument can not be right, or y has no two classes; a ValueError.
-        DataError
-            When a column can not be read.
-        """
-        where = "CTRClassifier.fit"
-        values, name, features = self._read("fit", X, y)
-        classes = classes_of(where, values)
-        label = codes_of(where, values, classes)
-        weight = product(
-            weights_of(where, sample_weight, features.rows),
-            class_weights(where, self.class_weight, label, classes),
-        )
-        rows = Labelled(features, name, label, weight, Classes(classes)).of_weight()
+    def _task(self, where: str, rows: Labelled) -> Task:
+        """Binary cross-entropy of two classes, cross-entropy of a logit a class of more."""
         if rows.label.min() == rows.label.max():
             raise InvalidArgument(f"{where}: only one class has rows of weight above 0")
-        self._fit(where, rows, _task(where, len(classes), self.metric), y, eval_set, callbacks)
-        self.classes_ = classes
-        return self
+        assert isinstance(rows.meaning, Classes)
+        classes = len(rows.meaning.values)
+        known = TWO if classes == 2 else SEVERAL
+        chosen = _metric(where, self.metric, [*known], classes)
+        if chosen == "GAUC" and self.group is None and self.schema is None:
+            raise rejected(
+                f"{where}: metric", self.metric, 'with group="COLUMN", the AUC within which it is'
+            )
+        always = [*known.values()][: 2 if classes == 2 else 1]
+        metrics = tuple(dict.fromkeys([*always, known[chosen]]))
+        target = BINARY if classes == 2 else Target("CrossEntropyLoss", classes)
+        return Task(target, metrics, known[chosen].name)
+
+    def _keep_meaning(self, meaning: Classes) -> None:
+        self.classes_ = meaning.values
+
+    def _roles(self) -> dict[str, Any]:
+        return {**super()._roles(), "group": self.group}
 
     # --- files ------------------------------------------------------------------------------------
 
@@ -201,12 +196,13 @@ class CTRClassifier(Predicting):
         return hasattr(self, "classes_")
 
 
-def _task(where: str, classes: int, metric: Any) -> Task:
-    """Binary cross-entropy of two classes, cross-entropy of a logit a class of more."""
-    if classes == 2:
-        chosen = "AUC" if metric is None else metric
-        return Task(BINARY, (MetricsType.AUC, MetricsType.LogLoss), chosen)
-    if metric not in (None, "LogLoss"):
-        raise rejected(f"{where}: metric", metric, f"'LogLoss' with {classes} classes, or None")
-    target = Target("CrossEntropyLoss", classes)
-    return Task(target, (MetricsType.AverageLoss,), MetricsType.AverageLoss.name)
+def _metric(where: str, metric: Any, known: list[str], classes: int) -> str:
+    """The metric that a user means, however it is spelt; the first one when nobody says."""
+    if metric is None:
+        return known[0]
+    spelt = {name.lower().replace("_", ""): name for name in known}
+    found = spelt.get(str(metric).lower().replace("_", ""))
+    if found is None:
+        near = did_you_mean(str(metric), known)
+        raise rejected(f"{where}: metric", metric, f"one of {known} with {classes} classes{near}")
+    return found

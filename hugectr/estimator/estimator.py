@@ -3,24 +3,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from hugectr.base.arguments import check_bool, check_float, check_int
 from hugectr.base.errors import InvalidArgument
+from hugectr.base.keywords import named_arguments
 from hugectr.callbacks.callback import Callback
 from hugectr.data.schema import EncodedData, Schema
-from hugectr.estimator.features import Features, features_of, labels_of
+from hugectr.estimator.features import Features, features_of, labels_of, weights_of
 from hugectr.estimator.fitted import Fitted
 from hugectr.estimator.parameters import Parameters, seed_of
 from hugectr.estimator.schemas import check_schema, inferred
 from hugectr.estimator.training import Task, Training
-from hugectr.estimator.weights import Floats, weighed
-from hugectr.models.catalogue import check_model
+from hugectr.estimator.weights import Floats, product, weighed
+from hugectr.models.catalogue import OF_HISTORIES, check_model
 from hugectr.models.sizes import model_sizes, training_sizes
 from hugectr.spec.optimizer import check_field
 
@@ -30,6 +32,9 @@ class Meaning(Protocol):
 
     def numbers(self, where: str, values: npt.NDArray[Any]) -> Floats:
         """Labels as the loss takes them, (rows,); an InvalidArgument where one can not be."""
+
+    def weights(self, where: str, numbers: Floats) -> Floats | None:
+        """How much each row counts by its label; None: all the same."""
 
     def held_out(
         self, numbers: Floats, share: float, rng: np.random.Generator
@@ -101,10 +106,72 @@ class Estimator(Fitted, Parameters):
     categorical: Sequence[str]
     dense: Sequence[str]
     ignore: Sequence[str]
+    sequences: Mapping[str, str | None] | Sequence[str]
     schema: Schema | None
     random_state: Any
     device: str
     verbose: int
+
+    @named_arguments()
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        eval_set: Any = None,
+        *,
+        callbacks: Sequence[Callback] = (),
+    ) -> Self:
+        """Train.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow data, dict, ndarray or path
+            pandas, polars, Arrow; a dict of columns; an array of (rows, columns); the path of a
+            CSV, JSON lines or Parquet file. All of it is in memory.
+        y : array_like, (rows,), or str
+            Labels, or the name of their column in X: of a classifier two or more classes, of a
+            regressor numbers.
+        sample_weight : array_like, (rows,), or None
+            How much a row counts, from 0 on; rows of weight 0 are left out.
+        eval_set : tuple (X, y), list of one, or None
+            What early stopping evaluates on, in place of a share of X. Where y is a name, data with
+            that column will do.
+        callbacks : sequence of hugectr.callbacks.Callback
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InvalidArgument
+            When an argument can not be right, or y is no label of this kind; a ValueError.
+        DataError
+            When a column can not be read.
+        """
+        where = f"{type(self).__name__}.fit"
+        values, name, features = self._read("fit", X, y)
+        weight = weights_of(where, sample_weight, features.rows)
+        meaning = self._meaning(where, values, weight)
+        label = meaning.numbers(where, values)
+        weight = product(weight, meaning.weights(where, label))
+        rows = Labelled(features, name, label, weight, meaning).of_weight()
+        self._fit(where, rows, self._task(where, rows), y, eval_set, callbacks)
+        self._keep_meaning(meaning)
+        return self
+
+    @abstractmethod
+    def _meaning(self, where: str, values: npt.NDArray[Any], weight: Floats | None) -> Any:
+        """What these labels mean (``Meaning``)."""
+
+    @abstractmethod
+    def _task(self, where: str, rows: Labelled) -> Task:
+        """What is learnt of rows."""
+
+    @abstractmethod
+    def _keep_meaning(self, meaning: Any) -> None:
+        """Keep what predictions need of it."""
 
     def _fit(
         self,
@@ -122,9 +189,7 @@ class Estimator(Fitted, Parameters):
         stays = self._split(where, rows, eval_set is not None, rng)
         schema = self.schema
         if schema is None or not schema.fitted:
-            schema = inferred(
-                rows.chosen(stays), rows.name, schema, self.categorical, self.dense, self.ignore
-            )
+            schema = inferred(rows.chosen(stays), rows.name, schema, self._roles())
         data = rows.encoded(schema, stays)
         evaluated = None
         if eval_set is not None:
@@ -139,6 +204,15 @@ class Estimator(Fitted, Parameters):
         if not rows.features.array:
             names = rows.features.table.column_names
             self.feature_names_in_ = np.array(names, dtype=object)
+
+    def _roles(self) -> dict[str, Any]:
+        """What columns are said to be: arguments of ``Schema.infer``."""
+        return {
+            "categorical": list(self.categorical),
+            "dense": list(self.dense),
+            "ignore": list(self.ignore),
+            "sequences": self.sequences,
+        }
 
     def _split(
         self, where: str, rows: Labelled, given: bool, rng: np.random.Generator
@@ -161,11 +235,13 @@ class Estimator(Fitted, Parameters):
         callbacks: Sequence[Callback],
     ) -> Training:
         rows = data.samples
-        sizes = model_sizes(rows)
+        histories = self.model in OF_HISTORIES
+        sizes = model_sizes(rows, histories)
         for field in ("vec_size", "hidden", "dropout", "cross_layers", "cross_rank"):
             if getattr(self, field) is not None:
                 sizes = replace(sizes, **{field: getattr(self, field)})
-        plan = training_sizes(rows, stops=evaluated is not None and self.early_stopping)
+        stops = evaluated is not None and self.early_stopping
+        plan = training_sizes(rows, stops, histories)
         if self.batch_size is not None:
             plan = replace(plan, batch_size=check_int(f"{where}: batch_size", self.batch_size, 1))
         if self.learning_rate is not None:

@@ -201,4 +201,6 @@ class Fitted(ABC):
 def _is_plain(value: Any) -> bool:
     if isinstance(value, list | tuple):
         return all(map(_is_plain, value))
+    if isinstance(value, dict):  # JSON has no keys but text
+        return all(isinstance(key, str) and _is_plain(one) for key, one in value.items())
     return value is None or isinstance(value, bool | int | float | str)

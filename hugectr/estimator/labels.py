@@ -115,13 +115,22 @@ class Classes:
     ----------
     values : ndarray
         The classes, sorted.
+    class_weight : None, "balanced" or dict
+        As of ``class_weights``.
     """
 
     values: npt.NDArray[Any]
+    class_weight: Any = None
 
     def numbers(self, where: str, values: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
         """Numbers of classes."""
         return codes_of(where, values, self.values)
+
+    def weights(
+        self, where: str, numbers: npt.NDArray[np.float32]
+    ) -> npt.NDArray[np.float32] | None:
+        """By its class."""
+        return class_weights(where, self.class_weight, numbers, self.values)
 
     def held_out(
         self, numbers: npt.NDArray[np.float32], share: float, rng: np.random.Generator

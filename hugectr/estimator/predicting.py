@@ -14,7 +14,7 @@ from hugectr.estimator.features import Features, check_columns, weights_of
 from hugectr.estimator.labels import codes_of
 from hugectr.estimator.parameters import not_fitted
 from hugectr.estimator.weights import Floats, weighed
-from hugectr.serving.prediction_model import PredictionModel
+from hugectr.serving.prediction_model import METRICS, PredictionModel
 
 
 class Predicting(Estimator):
@@ -60,7 +60,8 @@ class Predicting(Estimator):
     def evaluate(self, X: Any, y: Any, sample_weight: Any = None) -> dict[str, float]:
         """Metrics, by the data's weights.
 
-        Of two classes ``AUC``, ``LogLoss``, ``AverageLoss``; of more ``Accuracy``, ``LogLoss``.
+        Of two classes ``AUC``, ``LogLoss``, ``AverageLoss``, and ``GAUC`` where it was ``metric``;
+        of more ``Accuracy``, ``LogLoss``.
 
         Parameters
         ----------
@@ -75,7 +76,9 @@ class Predicting(Estimator):
             logits = self._logits("evaluate", features.source).astype(np.float64)
             return _scores(logits, label.astype(np.int64), weight)
         data = self._schema().encode(features.with_label(self.label_name_, label).source)
-        return self._model("evaluate").evaluate(weighed(data, weight))
+        model = self._model("evaluate")
+        metrics = [*METRICS, *(["GAUC"] if model.input.group_name else [])]
+        return model.evaluate(weighed(data, weight), metrics=metrics)
 
     def columns_of(self, model: PredictionModel, samples: EncodedData) -> dict[str, Floats]:
         """What ``hugectr predict`` writes of some samples: a column, or one a class.

@@ -3,16 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from hugectr.base.arguments import check_choice, check_float
 from hugectr.base.errors import InvalidArgument
-from hugectr.callbacks.callback import Callback
+from hugectr.base.keywords import named_keywords
 from hugectr.data.schema import EncodedData, Schema
 from hugectr.estimator.estimator import Estimator, Labelled
 from hugectr.estimator.features import check_columns, weights_of
@@ -53,6 +53,9 @@ class Numbers:
         """As the loss takes them."""
         return np.asarray((_numbers(where, values) - self.mean) / self.scale, np.float32)
 
+    def weights(self, where: str, numbers: Floats) -> None:
+        """All the same."""
+
     def held_out(
         self, numbers: Floats, share: float, rng: np.random.Generator
     ) -> npt.NDArray[np.bool_]:
@@ -63,6 +66,7 @@ class Numbers:
         return chosen
 
 
+@named_keywords("CTRRegressor")
 class CTRRegressor(Estimator):
     """A number from columns of any kind, by a model of the catalogue.
 
@@ -93,6 +97,8 @@ class CTRRegressor(Estimator):
         Evaluations without a gain, by the loss, that end the training.
     categorical, dense, ignore : sequence of str
         Columns that are this, whatever ``Schema.infer`` would say.
+    sequences : dict of str to (str or None), or sequence of str
+        As of CTRClassifier.
     schema : Schema or None
         What the columns are, with one LabelField; used as it is where it is fitted.
     random_state : int, Generator, RandomState or None
@@ -141,6 +147,7 @@ class CTRRegressor(Estimator):
         categorical: Sequence[str] = (),
         dense: Sequence[str] = (),
         ignore: Sequence[str] = (),
+        sequences: Mapping[str, str | None] | Sequence[str] = (),
         schema: Schema | None = None,
         random_state: Any = None,
         device: str = "auto",
@@ -148,58 +155,19 @@ class CTRRegressor(Estimator):
     ) -> None:
         self._keep(locals())
 
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        eval_set: Any = None,
-        *,
-        callbacks: Sequence[Callback] = (),
-    ) -> Self:
-        """Train.
+    def _meaning(self, where: str, values: npt.NDArray[Any], weight: Floats | None) -> Numbers:
+        return Numbers.of(_numbers(where, values), weight)
 
-        Parameters
-        ----------
-        X : DataFrame, Arrow data, dict, ndarray or path
-            As of ``CTRClassifier.fit``.
-        y : array_like of numbers, (rows,), or str
-            Labels, or the name of their column in X.
-        sample_weight : array_like, (rows,), or None
-            How much a row counts, from 0 on; rows of weight 0 are left out.
-        eval_set : tuple (X, y), list of one, or None
-            What early stopping evaluates on, in place of a share of X.
-        callbacks : sequence of hugectr.callbacks.Callback
-
-        Returns
-        -------
-        CTRRegressor
-            This one.
-
-        Raises
-        ------
-        InvalidArgument
-            When an argument can not be right, or y has something other than numbers; a ValueError.
-        DataError
-            When a column can not be read.
-        """
-        where = "CTRRegressor.fit"
-        values, name, features = self._read("fit", X, y)
-        weight = weights_of(where, sample_weight, features.rows)
-        meaning = Numbers.of(_numbers(where, values), weight)
-        label = meaning.numbers(where, values)
-        rows = Labelled(features, name, label, weight, meaning).of_weight()
-        self._fit(where, rows, self._task(where), y, eval_set, callbacks)
-        self.label_mean_, self.label_scale_ = meaning.mean, meaning.scale
-        return self
-
-    def _task(self, where: str) -> Task:
+    def _task(self, where: str, rows: Labelled) -> Task:
         check_choice(f"{where}: loss", self.loss, LOSSES)
         target = Target("MSELoss")
         if self.loss == "huber":
             delta = check_float(f"{where}: huber_delta", self.huber_delta, 0.0, exclusive=True)
             target = Target("HuberLoss", parameters={"huber_delta": delta})
         return Task(target, (MetricsType.AverageLoss,), MetricsType.AverageLoss.name)
+
+    def _keep_meaning(self, meaning: Numbers) -> None:
+        self.label_mean_, self.label_scale_ = meaning.mean, meaning.scale
 
     def predict(self, X: Any) -> Floats:
         """A number for each row, (rows,).
@@ -298,7 +266,7 @@ def _numbers(where: str, values: npt.NDArray[Any]) -> Doubles:
         numbers = values.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidArgument(
-            f"{where}: y has {values[0]!r}, and labels of a regressor are numbers: {error}"
+            f"{where}: y has {values.tolist()[0]!r}, and labels of a regressor are numbers"
         ) from error
     if len(numbers) and not np.isfinite(numbers).all():
         row = int((~np.isfinite(numbers)).argmax())

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -26,12 +26,7 @@ def check_schema(where: str, schema: Any) -> str:
 
 
 def inferred(
-    training: Features,
-    label: str,
-    schema: Schema | None,
-    categorical: Sequence[str],
-    dense: Sequence[str],
-    ignore: Sequence[str],
+    training: Features, label: str, schema: Schema | None, roles: Mapping[str, Any]
 ) -> Schema:
     """A fitted schema of training data; a user's own is not changed.
 
@@ -42,21 +37,17 @@ def inferred(
     label : str
     schema : Schema or None
         With fields, not fitted.
-    categorical, dense, ignore : sequence of str
+    roles : mapping
+        Arguments of ``Schema.infer``, of which some name columns.
     """
     if schema is not None:
         return Schema(schema.fields, seed=schema.seed).fit(training.source)
     if training.array:
-        named = {*categorical, *dense, *ignore, label}
-        table = training.table
-        dense = [*dense, *(n for n in table.column_names if n not in named and _number(table, n))]
-    return Schema.infer(
-        training.source,
-        label=label,
-        categorical=list(categorical),
-        dense=list(dense),
-        ignore=list(ignore),
-    )
+        table, dense = training.table, list(roles["dense"])
+        named = {*roles["categorical"], *dense, *roles["ignore"], label}
+        dense += [n for n in table.column_names if n not in named and _number(table, n)]
+        roles = {**roles, "dense": dense}
+    return Schema.infer(training.source, label=label, **roles)
 
 
 def _number(table: pa.Table, name: str) -> bool:

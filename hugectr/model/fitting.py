@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 from weakref import ref
 
 from hugectr._core import unserialised
+from hugectr.base.keywords import named_arguments
 from hugectr.callbacks.callback import Callback
 from hugectr.callbacks.history import History
 from hugectr.model.fit import Fit
@@ -68,6 +69,7 @@ class Fitting:
         assert model is not None, "it is the model that calls"
         return model
 
+    @named_arguments("Model.fit")
     @unserialised  # takes a turn a step
     @_filled_from_solver
     def fit(

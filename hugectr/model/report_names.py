@@ -8,6 +8,7 @@ from typing import Any
 
 from hugectr.analysis.fields import Feature, features_of, single_keys
 from hugectr.data.arrays import MemoryDataset
+from hugectr.data.schema.fields import CategoricalField
 from hugectr.data.schema.keys import FieldKeys
 from hugectr.data.schema.schema import Schema
 from hugectr.data.schema.sources import open_source
@@ -36,7 +37,8 @@ class CategoryNames:
         """Of a category of a field."""
         if self._schema is None:
             return str(key)
-        special = FieldKeys.of(feature.name, self._schema.seed)
+        fields = {field.name: field for field in self._schema.of_kind(CategoricalField)}
+        special = FieldKeys.of(fields[feature.name].owner, self._schema.seed)
         if key == special.missing:
             return "(missing)"
         if key == special.rare:

@@ -12,6 +12,7 @@ from hugectr.data.schema import InputLayer
 from hugectr.model.model import Model
 from hugectr.models.dcn import dcn
 from hugectr.models.deepfm import deepfm
+from hugectr.models.din import din
 from hugectr.models.dlrm import dlrm
 from hugectr.models.fm import fm
 from hugectr.models.lr import lr
@@ -24,8 +25,11 @@ from hugectr.models.wdl import wdl
 #: Adds what is between Input and loss; returns the name of the logit.
 Build = Callable[[Network], str]
 
-MODELS: dict[str, Build] = {one.__name__: one for one in (lr, fm, deepfm, wdl, dcn, dlrm, mlp)}
+_ALL: tuple[Build, ...] = (lr, fm, deepfm, wdl, dcn, dlrm, mlp, din)
+MODELS: dict[str, Build] = {one.__name__: one for one in _ALL}
 NAMES = tuple(MODELS)
+#: Those that look at the steps of sequences.
+OF_HISTORIES = ("din",)
 
 
 def check_model(where: str, name: Any) -> str:
@@ -64,7 +68,8 @@ def add(
     name : str
         One of ``NAMES``; ``description(name)`` says when to use which.
     inputs : InputLayer
-        ``schema.input_layer()``: dense columns, categories, lists. A sequence counts as a list.
+        ``schema.input_layer()``: dense columns, categories, lists. Where a model does not say
+        otherwise a sequence counts as a list.
     target : Target
         Loss and number of logits; one of two classes when not given.
     **sizes

@@ -3,15 +3,17 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from typing import Any
 
 from hugectr.base.errors import InvalidArgument
-from hugectr.data.schema import InputLayer
+from hugectr.data.schema import InputLayer, SparseInput
 from hugectr.model.model import Model
 from hugectr.models.sizes import Sizes
 from hugectr.models.target import BINARY, Target
 from hugectr.spec.embedding import SparseEmbedding
-from hugectr.spec.enums import Embedding_t, Layer_t
+from hugectr.spec.enums import Embedding_t, Layer_t, MetricsType
 from hugectr.spec.input import DataReaderSparseParam, Input
 from hugectr.spec.layers import DenseLayer
 
@@ -54,7 +56,11 @@ class Network:
             DataReaderSparseParam(one.name, one.nnz_per_slot, one.is_fixed_length, len(one.fields))
             for one in inputs.sparse
         ]
-        model.add(Input(1, "label", len(inputs.dense), "dense", sparse))
+        labels, group = ["label"], ""
+        if inputs.group is not None and MetricsType.GAUC in model.solver.metrics_spec:
+            labels, group = ["label", "label/group"], "label/group"
+        dense = len(inputs.dense)
+        model.add(Input([1] * len(labels), labels, dense, "dense", sparse, group_name=group))
 
     @property
     def outputs(self) -> int:
@@ -79,25 +85,39 @@ class Network:
         """Sum of logits, (batch, outputs) each."""
         return logits[0] if len(logits) == 1 else self.layer("Add", logits, top)
 
-    def lookups(self, width: int, part: str) -> list[tuple[str, int]]:
-        """A table for each sparse input, its vectors (batch, slots, width), and their slots.
+    def slices(self, bottom: str, tops: list[str], widths: Sequence[int]) -> list[str]:
+        """Columns of a tensor (batch, columns), so many each; the names of the parts."""
+        ends = list(itertools.accumulate(widths, initial=0))
+        ranges = list(itertools.pairwise(ends))
+        self._model.add(DenseLayer(Layer_t.Slice, [bottom], tops, ranges=ranges))
+        return tops
+
+    def table(self, one: SparseInput, width: int, part: str, combiner: str) -> str:
+        """A table for a sparse input; the name of its vectors."""
+        name, kind = f"{part}/{one.name}", Embedding_t.DistributedSlotSparseEmbeddingHash
+        self._model.add(SparseEmbedding(kind, 0, width, combiner, name, one.name))
+        return name
+
+    def lookups(
+        self, width: int, part: str, of: Sequence[SparseInput] | None = None
+    ) -> list[tuple[str, int]]:
+        """A table for each sparse input (or these), its vectors (batch, slots, width), their slots.
 
         A list has the mean of its vectors, so that a long one does not count more than a short one.
         """
         found = []
-        for one in self.inputs.sparse:
-            name = f"{part}/{one.name}"
-            combiner = "sum" if one.nnz_per_slot == 1 else "mean"
-            table = Embedding_t.DistributedSlotSparseEmbeddingHash
-            self._model.add(SparseEmbedding(table, 0, width, combiner, name, one.name))
-            found.append((name, len(one.fields)))
+        for one in self.inputs.sparse if of is None else of:
+            combiner = "sum" if max(one.lengths) == 1 else "mean"
+            found.append((self.table(one, width, part, combiner), len(one.fields)))
         return found
 
-    def flat_vectors(self, width: int, part: str) -> list[str]:
-        """The vectors of all slots, (batch, slots * width) a sparse input."""
+    def flat_vectors(
+        self, width: int, part: str, of: Sequence[SparseInput] | None = None
+    ) -> list[str]:
+        """The vectors of all slots, (batch, slots * width) a sparse input (or these)."""
         return [
             self.layer("Reshape", [name], f"{name}/flat", leading_dim=slots * width)
-            for name, slots in self.lookups(width, part)
+            for name, slots in self.lookups(width, part, of)
         ]
 
     def first_order(self, weights: list[str], part: str) -> list[str]:
@@ -137,8 +157,7 @@ class Network:
         d, k, vectors, weights = self.sizes.vec_size, self.outputs, [], []
         for name, slots in self.lookups(d + k, part):
             rows = self.layer("Reshape", [name], f"{name}/rows", leading_dim=d + k)
-            tops = [f"{name}/v", f"{name}/w"]
-            self._model.add(DenseLayer(Layer_t.Slice, [rows], tops, ranges=[(0, d), (d, d + k)]))
+            tops = self.slices(rows, [f"{name}/v", f"{name}/w"], (d, k))
             flat = self.layer("Reshape", [tops[0]], f"{name}/vs", leading_dim=slots * d)
             vectors.append(flat)
             weights.append(self.layer("Reshape", [tops[1]], f"{name}/ws", leading_dim=slots * k))

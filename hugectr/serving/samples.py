@@ -67,8 +67,11 @@ def samples_in_pieces(
         yield _fitting(where, data, inputs, labels)
     elif schema is not None:
         # Here, and below: arrays need neither schema nor pyarrow.
-        from hugectr.data.schema.encode_source import encode_in_batches
+        from hugectr.data.schema.encode_source import encode_all, encode_in_batches
 
+        if labels and inputs.group_name:  # groups are numbered over all of the data
+            yield _fitting(where, encode_all(schema, data, labels), inputs, labels)
+            return
         for part in encode_in_batches(schema, data, labels, None, may_be_empty=True):
             yield _fitting(where, part, inputs, labels)
     else:

@@ -192,6 +192,7 @@ class MetricsType(_NamedEnum):
     Calibration = 6
     GAUC = 7
     MSE = 8
+    Accuracy = 9
 
 
 class MetricsRawType(_NamedEnum):

@@ -148,7 +148,8 @@ class Input:
         What the loss of each label counts in the sum; 1 each unless given. Needs several labels.
     group_name : str
         The label of one column whose values are the groups, such as users, that
-        ``MetricsType.GAUC`` ranks within: whole numbers up to 16,777,216 are told apart.
+        ``MetricsType.GAUC`` ranks within: whole numbers up to 16,777,216 are told apart. Data in
+        memory may have them as its ``group`` instead (a schema's GroupField): any integers.
     data_reader_type : DataReaderType_t, optional
         v3.0 form: the input says where its samples come from, not ``DataReaderParams``.
     **reader

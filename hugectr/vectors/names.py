@@ -63,7 +63,8 @@ class TableNames:
         """
         columns: list[str | None] = [None] * len(keys)
         words: list[str | None] = [None] * len(keys)
-        for slot, column in enumerate(self.columns):
+        # Of columns that share their categories the first one is named: it is written last.
+        for slot, column in reversed(list(enumerate(self.columns))):
             state: Any = self.schema.state[column]  # Categories, of a field that is an input
             if state.known is None or state.words is None or not len(state.known):
                 continue

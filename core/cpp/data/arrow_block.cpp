@@ -84,8 +84,10 @@ ArrowBlock::ArrowBlock(std::unique_ptr<ArrowBatch> batch, const ArrowMapping& ma
         throw DataError(concat(where_, ", column '", c.name(),
                                "' does not hold integers; keys must be (encode categories first)"));
       }
+      const bool keeps_last =
+          std::ranges::find(mapping.sequences, c.name()) != mapping.sequences.end();
       slots.push_back({std::move(c), offset, !mapping.slot_offsets.empty(),
-                       static_cast<std::size_t>(nnz), input.is_fixed_length});
+                       static_cast<std::size_t>(nnz), input.is_fixed_length, keeps_last});
     }
     inputs_.push_back(std::move(slots));
   }
@@ -150,7 +152,7 @@ void ArrowBlock::find_bad_keys(const Slot& slot, std::size_t first,
       if (any == 0) return;
     }
     for (std::size_t i = 0; i < count; ++i) {
-      const std::size_t begin = slot.column.begin(first + i), end = slot.column.end(first + i);
+      const std::size_t begin = slot.begin(first + i), end = slot.end(first + i);
       const std::size_t nnz = end - begin;
       bool ok = nnz <= slot.most && (!slot.exactly || nnz == slot.most);
       for (std::size_t k = begin; ok && k < end; ++k) ok = fits(get(k), offset, allowed);
@@ -169,7 +171,7 @@ std::string ArrowBlock::explain(std::size_t row) const {
     for (const Slot& slot : slots) {
       const std::string column = concat("column '", slot.column.name(), "'");
       if (slot.column.is_null(row)) return column + " is null";
-      const std::size_t nnz = slot.column.end(row) - slot.column.begin(row);
+      const std::size_t nnz = slot.keys(row);
       if (nnz > slot.most || (slot.exactly && nnz != slot.most)) {
         return concat(column, " has ", nnz, " keys, allowed are ",
                       slot.exactly ? "exactly " : "at most ", slot.most, " (nnz_per_slot)");
@@ -186,8 +188,8 @@ std::string ArrowBlock::explain_key(const Slot& slot, std::size_t row) const {
   const KeyRange allowed = keys_allowed(slot.offset, slot.from_zero, layout_.i64_keys);
   std::string text;
   with_arrow_values(slot.column, [&](const auto& get) {
-    std::size_t k = slot.column.begin(row);
-    while (k + 1 < slot.column.end(row) && fits(get(k), slot.offset, allowed)) ++k;
+    std::size_t k = slot.begin(row);
+    while (k + 1 < slot.end(row) && fits(get(k), slot.offset, allowed)) ++k;
     const auto key = +get(k);  // no character
     bool negative = false;
     if constexpr (std::is_signed_v<decltype(+get(k))>) negative = key < 0;
@@ -270,19 +272,18 @@ void ArrowBlock::copy_listed_keys(std::size_t input, std::size_t first, std::siz
     for (std::size_t s = 0; s < width; ++s) {
       *rows++ = static_cast<offset_t>(next);
       if (!bad.empty() && bad[i] != 0) continue;
-      next += slots[s].column.end(first + i) - slots[s].column.begin(first + i);
+      next += slots[s].keys(first + i);
     }
   }
   *rows = static_cast<offset_t>(next);
   rows = csr.row_offsets.as<offset_t>() + at * width;
   for (std::size_t s = 0; s < width; ++s) {
-    const ArrowColumn& column = slots[s].column;
     const std::int64_t offset = slots[s].offset;
-    with_arrow_values(column, [&](const auto& get) {
+    with_arrow_values(slots[s].column, [&](const auto& get) {
       for (std::size_t i = 0; i < count; ++i) {
         Key* to = csr.keys.as<Key>() + rows[i * width + s];
         const std::size_t nnz = rows[i * width + s + 1] - rows[i * width + s];
-        const std::size_t begin = column.begin(first + i);
+        const std::size_t begin = slots[s].begin(first + i);
         for (std::size_t k = 0; k < nnz; ++k) {
           to[k] = static_cast<Key>(static_cast<std::int64_t>(get(begin + k)) + offset);
         }

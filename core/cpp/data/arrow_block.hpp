@@ -31,6 +31,14 @@ class ArrowBlock final : public IBlock {
     bool from_zero;       ///< its keys count from 0: there are slot sizes
     std::size_t most;     ///< nnz_per_slot
     bool exactly;         ///< is_fixed_length
+    bool keeps_last;      ///< of more keys the last ones count
+    /// The numbers of a row that are keys: values [begin(row), end(row)) of the column.
+    std::size_t begin(std::size_t row) const {
+      const std::size_t first = column.begin(row), end = column.end(row);
+      return keeps_last && end - first > most ? end - most : first;
+    }
+    std::size_t end(std::size_t row) const { return column.end(row); }
+    std::size_t keys(std::size_t row) const { return end(row) - begin(row); }
   };
   ArrowColumn column(const std::string& name) const;
   /// Marks the rows of [first, first + count) that can not be samples; empty when all can.

@@ -17,6 +17,9 @@ namespace hugectr {
 struct ArrowMapping {
   std::vector<std::string> labels, dense, slots;
   std::vector<std::int64_t> slot_offsets;  ///< added to the keys of each slot; empty: nothing
+  /// Those of `slots` that have lists in an order, oldest first: of more than nnz_per_slot the last
+  /// count.
+  std::vector<std::string> sequences{};
 };
 
 /// What a decoder of record batches (Parquet row groups, tables in memory) gives the core.
@@ -34,9 +37,9 @@ struct ArrowDecoder {
   std::function<void(std::size_t block, ArrowSchema* schema, ArrowArray* array)> decode;
 };
 
-/// Damage (nulls, keys that do not fit the key type, more keys than nnz_per_slot, columns that are
-/// missing or of another type) is a DataError with file, row and column; with OnBadData::Skip a
-/// damaged row keeps its place with weight 0.
+/// Damage (nulls, keys that do not fit the key type, more keys than nnz_per_slot where they are no
+/// sequence, columns that are missing or of another type) is a DataError with file, row and column;
+/// with OnBadData::Skip a damaged row keeps its place with weight 0.
 HCTR_API std::unique_ptr<IBlockFormat> make_arrow_format(const std::string& source,
                                                          ArrowDecoder decoder,
                                                          const ArrowMapping& mapping,

@@ -11,6 +11,7 @@
 #include "core/cpp/base/log.hpp"
 #include "core/cpp/data/file_bytes.hpp"
 #include "core/cpp/data/regular_file.hpp"
+#include "core/cpp/data/text_table.hpp"
 
 namespace hugectr {
 namespace {
@@ -79,9 +80,7 @@ std::vector<std::string> read_file_list(const std::string& path) {
   if (parsed.ec != std::errc() || parsed.ptr != number.data() + number.size() || count < 1) {
     const bool table = number.find_first_of(",\t") != std::string::npos;
     fail("line 1 is '", number.substr(0, 40), "', must be the number of files, 1 or more",
-         table ? "; this looks like a table in text (CSV): read it and give the reader what "
-                 "hugectr.data.from_arrow or from_frame makes of it"
-               : "");
+         table ? kTextTableHint : "");
   }
   std::vector<std::string> paths;
   std::size_t surplus = 0;

@@ -9,6 +9,7 @@
 #include "core/cpp/data/damage_log.hpp"
 #include "core/cpp/data/file_bytes.hpp"
 #include "core/cpp/data/sample_screen.hpp"
+#include "core/cpp/data/text_table.hpp"
 
 namespace hugectr {
 namespace {
@@ -174,6 +175,10 @@ class RawFormat final : public IBlockFormat {
     for (const std::string& path : paths) {
       opened.push_back(std::make_shared<RandomAccessFile>(path, reading_.direct));
       bytes += opened.back()->size();
+      if (begins_as_text_table(*opened.back())) {
+        throw DataError(concat("data file '", path, "' is no Raw data, which is numbers in binary",
+                               kTextTableHint));
+      }
     }
     auto sample = choose_sample(paths, bytes);
     for (const auto& file : opened) check_whole_samples(*sample, *file);

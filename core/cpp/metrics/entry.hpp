@@ -6,6 +6,7 @@
 #include "core/cpp/base/export.hpp"
 #include "core/cpp/base/fields.hpp"
 #include "core/cpp/device/op.hpp"
+#include "core/cpp/losses/entry.hpp"
 
 /// What a metric of the catalogue says of itself. An entry is a small struct that derives from its
 /// Fields<...> and has
@@ -19,6 +20,8 @@
 ///
 ///   static constexpr bool kOfPredictions = true;  // scores are what the loss predicts by them
 ///   static constexpr bool kNeedsProbability = true;  // not of a regression
+///   static constexpr bool kTakesClasses = true;  // of sums over samples: scores and labels are
+///                                                // numbers of classes; of several ones too
 ///   static constexpr bool kTakesGroups = true;  // of all samples: they have groups
 ///
 /// Sums over samples, on the devices; merged by adding up:
@@ -71,5 +74,33 @@ template <class Entry>
 concept NeedsProbability = requires { requires Entry::kNeedsProbability; };
 template <class Entry>
 concept TakesGroups = requires { requires Entry::kTakesGroups; };
+template <class Entry>
+concept TakesClasses = requires { requires Entry::kTakesClasses; };
+
+/// The class that the n logits of a sample choose: the first of the largest, or of one, the
+/// log-odds of class 1, whether it is above 0.
+template <class Logit>
+HCTR_HD std::size_t chosen_class(std::size_t n, const Logit& logit) {
+  if (n == 1) return logit(0) > 0.0f ? 1 : 0;
+  std::size_t place = 0;
+  for (std::size_t j = 1; j < n; ++j) {
+    if (logit(j) > logit(place)) place = j;
+  }
+  return place;
+}
+
+/// Adds a sample to the sums of a metric: its score, score(0), or the class that its n scores
+/// choose.
+template <SumsSamples Entry, class Score>
+HCTR_HD void add_sample(const Entry& entry, [[maybe_unused]] std::size_t n, const Score& score,
+                        float label, float weight, double* sums) {
+  if constexpr (TakesClasses<Entry>) {
+    const std::size_t label_class = n == 1 ? (label > 0.5f ? 1 : 0) : class_of(label, n);
+    entry.add(static_cast<float>(chosen_class(n, score)), static_cast<float>(label_class), weight,
+              sums);
+  } else {
+    entry.add(score(0), label, weight, sums);
+  }
+}
 
 }  // namespace hugectr

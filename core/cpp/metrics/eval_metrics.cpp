@@ -22,7 +22,9 @@ class Metric<Entry> final : public IMetric {
  public:
   explicit Metric(std::size_t devices) : sums_(Entry::kSums, devices) {}
   void add(GPUResource& gpu, const EvalRows& rows) override {
-    const TensorRef& scores = OfPredictions<Entry> ? rows.predictions : rows.scores;
+    const TensorRef& scores = TakesClasses<Entry>    ? rows.logits
+                              : OfPredictions<Entry> ? rows.predictions
+                                                     : rows.scores;
     run(gpu.compute_context(), SampleSums<Entry>{.scores = scores,
                                                  .labels = rows.labels,
                                                  .weights = rows.weights,
@@ -92,15 +94,21 @@ EvalMetrics::Reported EvalMetrics::make(std::size_t devices, const EvalSubject& 
       for (const std::string& loss : subject.losses) made.parts.push_back(made.name + "_" + loss);
     }
   } else {
+    constexpr bool kClasses = TakesClasses<Entry>;
+    const auto counts = [](const EvalTask& of) { return kClasses || of.has_score; };
+    const bool alone = std::ranges::count_if(subject.tasks, counts) == 1;
     for (std::size_t task = 0; task < subject.tasks.size(); ++task) {
       const EvalTask& of = subject.tasks[task];
-      if (NeedsProbability<Entry> && of.prediction == Prediction::Identity) continue;
+      const bool probability = of.prediction != Prediction::Identity;
+      if (!counts(of) || ((NeedsProbability<Entry> || kClasses) && !probability)) continue;
       made.tasks.push_back(task);
-      made.parts.push_back(subject.tasks.size() == 1 ? made.name : made.name + "_" + of.name);
+      made.parts.push_back(alone ? made.name : made.name + "_" + of.name);
     }
     HCTR_CHECK(!made.parts.empty(), "solver.metrics: found '", made.name, "', but no loss of the ",
                "model has what it is made of: ",
-               NeedsProbability<Entry> ? "the probability of a label" : "one prediction a label");
+               kClasses                  ? "the probability of a label, or of classes"
+               : NeedsProbability<Entry> ? "the probability of a label"
+                                         : "one prediction a label");
     HCTR_CHECK(subject.has_groups || !TakesGroups<Entry>, "solver.metrics: found '", made.name,
                "', but the Input has no group_name: the label whose values are the groups");
   }

@@ -29,6 +29,7 @@ class IMetric {
 struct EvalTask {
   std::string name;  ///< of its values, where there are several tasks
   Prediction prediction = Prediction::Sigmoid;
+  bool has_score = true;  ///< not of more than two classes: nothing ranks their samples
 };
 
 /// What of a model metrics are made of.

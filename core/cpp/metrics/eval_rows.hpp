@@ -8,10 +8,11 @@ namespace hugectr {
 /// One device's rows of an evaluation batch. Scores are what ranks the samples, (b, 1) of any float
 /// type: logits, not probabilities, which saturate. Labels: (b, 1) float32. Weights: (b) float32, 0
 /// for padding and skipped samples. Predictions: (b, 1) float32, and groups, (b, 1) float32, may be
-/// absent where no metric takes them. Rows of all but weights may be strided.
+/// absent where no metric takes them, and so may scores of more than two classes. Logits: (b, n) of
+/// any float type, what chooses a class. Rows of all but weights may be strided.
 struct EvalRows {
   TensorRef scores, labels, weights;
-  TensorRef predictions{}, groups{};
+  TensorRef predictions{}, groups{}, logits{};
 };
 
 /// Uninitialised memory of a metric on a device.

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/cpp/base/catalogue.hpp"
+#include "core/cpp/metrics/accuracy.hpp"
 #include "core/cpp/metrics/auc.hpp"
 #include "core/cpp/metrics/average_loss.hpp"
 #include "core/cpp/metrics/calibration.hpp"
@@ -18,9 +19,9 @@
 /// told. Values are reported in its order.
 namespace hugectr {
 
-using Metrics =
-    std::tuple<metrics::Auc, metrics::AverageLoss, metrics::LogLoss, metrics::Calibration,
-               metrics::HitRate, metrics::Ndcg, metrics::Smape, metrics::Gauc, metrics::Mse>;
+using Metrics = std::tuple<metrics::Auc, metrics::AverageLoss, metrics::LogLoss,
+                           metrics::Calibration, metrics::HitRate, metrics::Ndcg, metrics::Smape,
+                           metrics::Gauc, metrics::Mse, metrics::Accuracy>;
 
 HCTR_API std::vector<EntryDescription> describe_metrics();
 

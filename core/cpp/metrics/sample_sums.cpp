@@ -11,11 +11,14 @@
 namespace hugectr {
 
 void check_sample_sums(const char* op, const TensorRef& scores, const TensorRef& labels,
-                       const TensorRef& weights, const TensorRef& sums, std::size_t count) {
+                       const TensorRef& weights, const TensorRef& sums, std::size_t count,
+                       bool classes) {
   check_real(op, "scores", scores);
-  HCTR_CHECK(scores.shape.size() == 2 && scores.shape[1] == 1, op, ": scores have shape ",
-             to_string(scores.shape), ", must be (batch, 1)");
-  check_float(op, "labels", labels, scores.shape);
+  const bool matrix = scores.shape.size() == 2;
+  HCTR_CHECK(matrix && (scores.shape[1] == 1 || (classes && scores.shape[1] > 1)), op,
+             ": scores have shape ", to_string(scores.shape), ", must be ",
+             classes ? "(batch, n)" : "(batch, 1)");
+  check_float(op, "labels", labels, {scores.rows(), 1});
   check_packed_float(op, "weights", weights, {scores.rows()});
   HCTR_CHECK(sums.dtype == TensorScalarType::Float64 && sums.shape == Shape{count}, op,
              ": sums must be float64 of shape ", to_string(Shape{count}), ", found ",
@@ -30,14 +33,17 @@ void sums_kernel(const OpContext& ctx, const SampleSums<Entry>& op) {
   const Entry entry = op.entry;
   const TensorRef &scores = op.scores, &labels = op.labels, &weights = op.weights, &sums = op.sums;
   const float* weight = weights.ptr<float>();
-  const std::size_t batch = scores.rows();
+  const std::size_t batch = scores.rows(), columns = scores.shape[1];
   const std::size_t piece = samples_per_partial(batch);
   std::vector<Sums> partial(partial_rows(batch));
   parallel_for(*ctx.pool, batch, piece, [&](std::size_t begin, std::size_t end) {
     Sums of_piece{};
     for (std::size_t r = begin; r < end; ++r) {
       if (weight[r] == 0.0f) continue;
-      entry.add(*scores.row<float>(r), *labels.row<float>(r), weight[r], of_piece.data());
+      const float* const score = scores.row<float>(r);
+      add_sample(
+          entry, columns, [score](std::size_t j) { return score[j]; }, *labels.row<float>(r),
+          weight[r], of_piece.data());
     }
     partial[begin / piece] = of_piece;
   });

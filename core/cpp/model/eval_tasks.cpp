@@ -27,7 +27,6 @@ TensorRef weights_of(const TaskColumns& task, const TensorRef& tensor) {
 std::vector<TaskColumns> eval_tasks(const NetworkGraph& graph) {
   std::vector<TaskColumns> tasks;
   for (const LossOutputs& loss : graph.losses()) {
-    if (loss.scores.empty()) continue;  // more than two classes
     const bool classes = loss.prediction == Prediction::Softmax;
     const std::size_t columns = classes ? 1 : loss.columns;
     const auto named = [&](const std::string& name) {
@@ -38,11 +37,12 @@ std::vector<TaskColumns> eval_tasks(const NetworkGraph& graph) {
       const std::string number = columns > 1 ? concat("_", j) : std::string();
       std::string name = loss.labels + number;
       if (named(name)) name = loss.name + number;
-      tasks.push_back({.task = {std::move(name), loss.prediction},
+      tasks.push_back({.task = {std::move(name), loss.prediction, !loss.scores.empty()},
                        .scores = loss.scores,
                        .predictions = loss.predictions,
                        .labels = loss.labels,
                        .weights = loss.weights,
+                       .logits = loss.logits,
                        .column = j,
                        .prediction_column = classes ? 1 : j,
                        .weight_row = j});
@@ -64,7 +64,10 @@ void add_tasks(EvalMetrics& metrics, GPUResource& gpu, const std::vector<TaskCol
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     const TaskColumns& task = tasks[i];
     EvalRows rows;
-    rows.scores = column_of(tensor(task.scores), task.column);
+    const bool classes = task.task.prediction == Prediction::Softmax;
+    const TensorRef logits = tensor(task.logits);
+    rows.logits = classes ? logits : column_of(logits, task.column);
+    if (task.task.has_score) rows.scores = column_of(tensor(task.scores), task.column);
     rows.labels = column_of(tensor(task.labels), task.column);
     rows.predictions = column_of(tensor(task.predictions), task.prediction_column);
     rows.weights = task.weights.empty() ? sample_weight : weights_of(task, tensor(task.weights));

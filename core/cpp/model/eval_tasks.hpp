@@ -16,12 +16,12 @@ struct TaskColumns {
   EvalTask task;
   std::string scores, predictions, labels;
   std::string weights;  ///< "": those of the samples
+  std::string logits;
   std::size_t column = 0, prediction_column = 0, weight_row = 0;
 };
 
-/// A task for every logit with a label of its own, and one for two classes; none for more. Called
-/// like its label, with the column's number where the label has several; like the loss where
-/// another task is called so.
+/// A task for every logit with a label of its own, and one for classes. Called like its label, with
+/// the column's number where the label has several; like the loss where another task is called so.
 std::vector<TaskColumns> eval_tasks(const NetworkGraph& graph);
 
 EvalSubject eval_subject(const NetworkGraph& graph, const InputSpec& input);

@@ -12,21 +12,23 @@ namespace {
 
 constexpr unsigned kThreads = 256;
 
-// A (batch, 1) tensor with strided rows.
+// A (batch, n) tensor with strided rows.
 template <class T>
-struct Column {
-  explicit Column(const TensorRef& ref) : data(ref.ptr<T>()), stride(ref.row_stride) {}
-  __device__ T operator[](std::size_t row) const { return data[row * stride]; }
+struct Columns {
+  explicit Columns(const TensorRef& ref) : data(ref.ptr<T>()), stride(ref.row_stride) {}
+  __device__ T operator()(std::size_t row, std::size_t column = 0) const {
+    return data[row * stride + column];
+  }
   const T* data;
   std::size_t stride;
 };
 
 template <class Entry, class T>
 struct Samples {
-  Column<T> scores;
-  Column<float> labels;
+  Columns<T> scores;
+  Columns<float> labels;
   const float* weights;
-  std::size_t rows, piece;
+  std::size_t rows, columns, piece;
   Entry entry;
 };
 
@@ -41,7 +43,8 @@ __global__ void __launch_bounds__(kThreads)
   for (std::size_t r = begin + threadIdx.x; r < end; r += kThreads) {
     const float weight = samples.weights[r];
     if (weight == 0.0f) continue;
-    samples.entry.add(widen(samples.scores[r]), samples.labels[r], weight, sums);
+    const auto score = [&](std::size_t j) { return widen(samples.scores(r, j)); };
+    add_sample(samples.entry, samples.columns, score, samples.labels(r), weight, sums);
   }
   for (std::size_t k = 0; k < Entry::kSums; ++k) {
     const double sum = block_sum<kThreads>(sums[k]);
@@ -68,9 +71,13 @@ void sums_kernel(const OpContext& context, const SampleSums<Entry>& op) {
   const Scratch scratch(context, pieces * Entry::kSums * sizeof(double));
   auto* const partial = static_cast<double*>(scratch.data());
   with_real_type(scores.dtype, [&]<class T>(T) {
-    const Samples<Entry, T> samples{Column<T>(scores),         Column<float>(labels),
-                                    weights.ptr<float>(),      rows,
-                                    samples_per_partial(rows), op.entry};
+    const Samples<Entry, T> samples{Columns<T>(scores),
+                                    Columns<float>(labels),
+                                    weights.ptr<float>(),
+                                    rows,
+                                    scores.shape[1],
+                                    samples_per_partial(rows),
+                                    op.entry};
     launch(context, op.kName, dim3(static_cast<unsigned>(pieces)), dim3(kThreads), 0,
            &sample_sums_kernel<Entry, T>, samples, partial);
   });

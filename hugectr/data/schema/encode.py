@@ -62,11 +62,11 @@ class EncodedData(MemoryDataset):
     weight : ndarray of float32, (n,), or None
         As of MemoryDataset, of the WeightField.
     group : ndarray of int64, (n,), or None
+        As of MemoryDataset, of the GroupField.
     timestamps : dict of str to ndarray of int64, (n,)
         Nanoseconds since 1970 in UTC of each timestamp field; -2**63 where it is missing.
     """
 
-    group: Int64s | None = None
     timestamps: dict[str, Int64s] = dataclass_field(default_factory=dict)
 
 
@@ -106,6 +106,20 @@ def _dense(field: DenseField, moments: Moments, values: Float64s, first_row: int
             field.name, first_row + row, values[row], "is beyond float32", "use log=True or clip it"
         )
     return result
+
+
+def _csr(slots: Sequence[tuple[Int64s, Int64s]]) -> Csr:
+    """Keys and lengths of each slot, sample after sample."""
+    lengths = np.stack([of_slot for _, of_slot in slots], axis=1)
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    if len(slots) == 1:
+        return slots[0][0], offsets.astype(np.uint64)
+    keys = np.empty(offsets[-1], np.int64)
+    begins = offsets[:-1].reshape(lengths.shape)
+    for place, (own, of_slot) in enumerate(slots):
+        first = np.cumsum(of_slot) - of_slot
+        keys[np.arange(len(own)) + np.repeat(begins[:, place] - first, of_slot)] = own
+    return keys, offsets.astype(np.uint64)
 
 
 class _Block:
@@ -170,31 +184,40 @@ class _Block:
         return result
 
     def sparse(self) -> dict[str, Csr]:
-        seed, result = self._schema.seed, {}
-        one_hot = self._schema.categorical_fields
+        result = {}
+        one_hot = self._schema.one_hot_fields
         if one_hot:
             keys = np.empty((self.rows, len(one_hot)), np.int64)
             for place, field in enumerate(one_hot):
-                state, own = self._categories(field), FieldKeys.of(field.name, seed)
-                array = self._array(field.name)
-                keys[:, place] = category_keys(
-                    field.name, array, self._first, state.values, own, state.known
-                )
+                keys[:, place] = self._one(field)
             result[ONE_HOT] = (keys.ravel(), np.arange(keys.size + 1, dtype=np.uint64))
         for several in self._schema.of_kind(ListField):
-            state, own = self._categories(several), FieldKeys.of(several.name, seed)
-            listed, lengths = list_keys(
-                several,
-                self._array(several.name),
-                self._first,
-                state.values,
-                own,
-                state.known,
-                self._schema.max_length(several),
-            )
-            offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.uint64)
-            result[several.name] = (listed, offsets)
+            if several.owner == several.name:
+                result[several.name] = _csr([self._listed(several)])
+        for target, histories in self._schema.shared.items():
+            keys_of_target = self._one(target)
+            slots = [(keys_of_target, np.ones(self.rows, np.int64))]
+            result[target.name] = _csr([*slots, *map(self._listed, histories)])
         return result
+
+    def _one(self, field: CategoricalField) -> Int64s:
+        """The key of every row."""
+        state, own = self._categories(field), FieldKeys.of(field.owner, self._schema.seed)
+        array = self._array(field.name)
+        return category_keys(field.name, array, self._first, state.values, own, state.known)
+
+    def _listed(self, field: ListField) -> tuple[Int64s, Int64s]:
+        """Keys of all rows, and the number of them in each."""
+        state, own = self._categories(field), FieldKeys.of(field.owner, self._schema.seed)
+        return list_keys(
+            field,
+            self._array(field.name),
+            self._first,
+            state.values,
+            own,
+            state.known,
+            self._schema.max_length(field),
+        )
 
     def _categories(self, field: CategoricalField) -> Categories:
         state = self._schema.state[field.name]

@@ -28,7 +28,7 @@ def _needed(schema: Schema, source: Source, labels: bool) -> list[str]:
         if not labels and isinstance(field, GroupField) and field.name not in source.names:
             continue
         needed.append(field.name)
-    return needed
+    return list(dict.fromkeys(needed))  # a group may be a feature too
 
 
 def _encoded(

@@ -122,6 +122,11 @@ class CategoricalField(Field):
         check_int(self.where + "max_known", self.max_known, 0, 2**40)
         check_bool(self.where + "vocabulary", self.vocabulary)
 
+    @property
+    def owner(self) -> str:
+        """The column whose categories these are: its own, or the one that it shares them with."""
+        return self.name
+
 
 @dataclass(frozen=True)
 class ListField(CategoricalField):
@@ -156,9 +161,35 @@ class SequenceField(ListField):
     """Categories in an order, oldest first, such as what a user has looked at.
 
     As a ListField, with the order kept; of longer ones the last ``max_length`` count.
+
+    Parameters
+    ----------
+    name, values, min_count, max_known, vocabulary, separator, max_length
+        As of ListField.
+    target : str or None
+        The CategoricalField that these are the history of, such as the item that is shown now. Both
+        then have the same keys, learnt from both columns, and are slots of one sparse input, called
+        by the target: one table has the vectors of the target and of its history. ``values``,
+        ``min_count``, ``max_known`` and ``vocabulary`` are those of the target.
     """
 
     kind: ClassVar[str] = "sequence"
+    target: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.target is None:
+            return
+        check_str(self.where + "target", self.target, empty=False)
+        for name in ("values", "min_count", "max_known", "vocabulary"):
+            value = getattr(self, name)
+            if value != getattr(SequenceField, name):
+                raise rejected(self.where + name, value, f"that of {self.target!r}; say it there")
+
+    @property
+    def owner(self) -> str:
+        """As of CategoricalField."""
+        return self.target or self.name
 
 
 @dataclass(frozen=True)

@@ -56,24 +56,32 @@ class _DenseFit:
         return self._moments.finish()
 
 
+class _Shared:
+    """What columns learn together that share their categories; most columns are alone."""
+
+    def __init__(self, owner: CategoricalField, seed: int) -> None:
+        self.owner = owner
+        self.values = owner.values
+        self.own = FieldKeys.of(owner.name, seed)
+        self.counts = CountsFit(owner.max_known, owner.vocabulary)
+
+    def decide(self, field: CategoricalField, kind: pa.DataType) -> str | None:
+        if self.values is None:
+            separated = isinstance(field, ListField) and field.separator is not None
+            self.values = "text" if separated and is_text(kind) else values_of_type(kind)
+        return self.values
+
+
 class _CategoryFit:
-    def __init__(self, field: CategoricalField, seed: int) -> None:
-        self._field = field
-        self._values = field.values
-        self._own = FieldKeys.of(field.name, seed)
-        self._counts = CountsFit(field.max_known, field.vocabulary)
+    def __init__(self, field: CategoricalField, shared: _Shared) -> None:
+        self._field, self._shared = field, shared
+        self._own = shared.own
         self._rows = self._missing = 0
         self._longest = 1
 
-    def _decide(self, kind: pa.DataType) -> str | None:
-        if self._values is None:
-            separated = isinstance(self._field, ListField) and self._field.separator is not None
-            self._values = "text" if separated and is_text(kind) else values_of_type(kind)
-        return self._values
-
     def add(self, array: pa.Array, first_row: int) -> None:
         self._rows += len(array)
-        values = self._decide(array.type)
+        values = self._shared.decide(self._field, array.type)
         if values is None:  # nulls alone so far
             self._missing += len(array)
             return
@@ -86,34 +94,43 @@ class _CategoryFit:
         else:
             keys = category_keys(self._field.name, array, first_row, values, self._own)
             self._missing += int((keys == self._own.missing).sum())
-        if self._field.vocabulary:
+        if self._shared.owner.vocabulary:
             array = plain(array)
             array = as_texts(self._field.name, array) if values == "text" else array
             if is_text(array.type):
                 array = pc.utf8_trim_whitespace(array) if values == "numbers" else array
-        self._counts.add(keys, array, self._own.missing)
+        self._shared.counts.add(keys, array, self._own.missing)
 
     def finish(self) -> Categories:
-        known, words = self._counts.finish(self._field.min_count)
+        shared = self._shared
+        known, words = shared.counts.finish(shared.owner.min_count)
         return Categories(
-            self._values or "text",
+            shared.values or "text",
             self._rows,
             self._missing,
-            self._counts.distinct,
+            shared.counts.distinct,
             known,
             words,
             self._longest,
         )
 
 
-def _fit_of(field: Field, seed: int) -> _FieldFit | None:
-    if isinstance(field, LabelField):
-        return _LabelFit(field)
-    if isinstance(field, DenseField):
-        return _DenseFit(field)
-    if isinstance(field, CategoricalField):
-        return _CategoryFit(field, seed)
-    return None
+def _fits_of(fields: Sequence[Field], seed: int) -> dict[str, _FieldFit]:
+    """By name, targets before their histories: their type decides what both are compared as."""
+    fits: dict[str, _FieldFit] = {}
+    shared: dict[str, _Shared] = {}
+    for field in sorted(
+        fields, key=lambda f: isinstance(f, CategoricalField) and f.owner != f.name
+    ):
+        if isinstance(field, LabelField):
+            fits[field.name] = _LabelFit(field)
+        elif isinstance(field, DenseField):
+            fits[field.name] = _DenseFit(field)
+        elif isinstance(field, CategoricalField):
+            if field.owner == field.name:
+                shared[field.name] = _Shared(field, seed)
+            fits[field.name] = _CategoryFit(field, shared[field.owner])
+    return fits
 
 
 def learns(field: Field) -> bool:
@@ -137,7 +154,7 @@ def fit_fields(fields: Sequence[Field], seed: int, tables: Iterator[pa.Table]) -
     DataError
         For values that a field can not have, and for data without rows.
     """
-    fits = {field.name: fit for field in fields if (fit := _fit_of(field, seed)) is not None}
+    fits = _fits_of(fields, seed)
     row = 0
     for table in tables:
         for name, fit in fits.items():

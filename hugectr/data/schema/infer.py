@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hugectr.base.arguments import check_str
+from hugectr.base.arguments import check_names, check_str
 from hugectr.base.errors import DataError, rejected
 from hugectr.data.schema.fields import (
     CategoricalField,
@@ -20,11 +22,13 @@ from hugectr.data.schema.fields import (
     IgnoredField,
     LabelField,
     ListField,
+    SequenceField,
     TimestampField,
     WeightField,
 )
 from hugectr.data.schema.fit import DENSE_WAY_OUT
 from hugectr.data.schema.keys import FieldKeys, category_keys, values_of_type
+from hugectr.data.schema.lists import split
 from hugectr.data.schema.sources import BLOCK_ROWS, Source, blocks, joined_tables
 from hugectr.data.schema.times import nanoseconds
 from hugectr.data.schema.values import (
@@ -39,6 +43,8 @@ from hugectr.data.schema.values import (
 
 #: Arguments of Schema.infer to the columns they name.
 Roles = Mapping[str, Sequence[str]]
+#: Columns of sequences, and their targets.
+Sequences = Mapping[str, str | None]
 
 #: Rows from which on a value of its own in every row makes a column an id.
 ID_ROWS = 100
@@ -46,6 +52,9 @@ ID_ROWS = 100
 FEW_VALUES, ROWS_A_VALUE = 10, 50
 #: Standard deviations that the farthest value lies from the mean where logarithms help.
 FAR = 10.0
+
+#: Steps of a sequence that count where nobody says: the vectors of all are in a batch.
+LONG = 50
 
 _INTEGER = r"^-?(0|[1-9][0-9]{0,17})$"  # 007 is a code, not a number
 _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
@@ -175,6 +184,23 @@ def _of_values(field: Field, array: pa.Array, untyped: bool) -> Field:
     return field
 
 
+#: What may stand between the steps of a sequence of text: the first that does is taken.
+_SEPARATORS = ("|", ";", ",", " ")
+
+
+def _sequence(name: str, array: pa.Array, target: str | None) -> SequenceField:
+    """A column that was called a sequence."""
+    kind, separator = plain(array).type, None
+    if is_text(kind):
+        text = plain(array)
+        found = (one for one in _SEPARATORS if pc.any(pc.match_substring(text, one)).as_py())
+        separator = next(found, _SEPARATORS[0])
+    field = SequenceField(name, separator=separator, target=target)
+    _, lengths, _ = split(field, array)
+    long = int(lengths.max(initial=0)) > LONG
+    return replace(field, max_length=LONG) if long else field
+
+
 def _with_role(role: str, name: str, array: pa.Array) -> Field:
     if role == "label":
         return LabelField(name)
@@ -189,21 +215,49 @@ def _with_role(role: str, name: str, array: pa.Array) -> Field:
     return CategoricalField(name) if role == "categorical" else infer_field(name, array)
 
 
-def _roles_of(roles: Roles, given: Mapping[str, Field]) -> dict[str, str]:
+def check_sequences(where: str, value: Any) -> dict[str, str | None]:
+    """Columns of sequences, and the column that each is the history of.
+
+    Raises
+    ------
+    InvalidArgument
+        When it is neither a mapping of such names nor a list of them.
+    """
+    if not isinstance(value, Mapping):
+        return dict.fromkeys(check_names(where, value))
+    for name, target in value.items():
+        check_str(where, name, empty=False)
+        if target is not None:
+            check_str(f"{where}[{name!r}]", target, empty=False)
+    return dict(value)
+
+
+def _roles_of(roles: Roles, given: Mapping[str, Field], sequences: Sequences) -> dict[str, str]:
     """The role of each column that was given one; a column has one."""
     found: dict[str, str] = {}
-    for role, names in [*roles.items(), ("fields", list(given))]:
+    others = [*roles.items(), ("fields", list(given)), ("sequences", list(sequences))]
+    # The group comes last: it may be a feature too.
+    for role, names in sorted(others, key=lambda one: one[0] == "group"):
         for name in names:
             check_str(f"Schema.infer: {role}", name, empty=False)
+            if role == "group" and name in found:
+                continue
             if name in found:
                 both = f"{found[name]} and {role}"
                 raise rejected(f"Schema.infer: column {name!r}", both, "one of the two")
             found[name] = role
+    for target in sequences.values():
+        if target is not None:
+            found.setdefault(target, "categorical")
     return found
 
 
 def infer_fields(
-    source: Source, roles: Roles, given: Mapping[str, Field], sample_rows: int
+    source: Source,
+    roles: Roles,
+    given: Mapping[str, Field],
+    sample_rows: int,
+    sequences: Sequences,
 ) -> tuple[list[Field], Iterator[pa.Table]]:
     """A field for each column of a source.
 
@@ -217,13 +271,15 @@ def infer_fields(
         Fields that were written down.
     sample_rows : int
         Rows that are looked at.
+    sequences : mapping of str to (str or None)
+        As ``check_sequences`` returns it.
 
     Returns
     -------
     tuple of (list of Field, iterator of pyarrow.Table)
         And all rows in blocks, those of the sample included, without ignored columns.
     """
-    role_of = _roles_of(roles, given)
+    role_of = _roles_of(roles, given, sequences)
     source.check(list(role_of))
     source.check(source.names)
     wanted = [name for name in source.names if role_of.get(name) != "ignore"]
@@ -238,10 +294,14 @@ def infer_fields(
             fields.append(given[name])
         elif role_of.get(name) == "ignore":
             fields.append(IgnoredField(name, "said so"))
+        elif name in sequences:
+            array = one_array(sample.column(name))
+            fields.append(_sequence(name, array, sequences[name]))
         else:
             array = one_array(sample.column(name))
             if source.untyped and is_text(array.type):
                 array = typed(array)
             field = _with_role(role_of.get(name, ""), name, array)
             fields.append(_of_values(field, array, source.untyped))
+    fields += [GroupField(name) for name in roles["group"] if role_of[name] != "group"]
     return fields, itertools.chain(parts, rows)

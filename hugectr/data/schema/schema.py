@@ -4,36 +4,34 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from hugectr.base.arguments import check_int, check_names
-from hugectr.base.errors import InvalidArgument, did_you_mean, rejected
+from hugectr.base.errors import InvalidArgument
 from hugectr.data.schema.counts import Categories
-from hugectr.data.schema.encode import ONE_HOT, EncodedData
+from hugectr.data.schema.encode import EncodedData
 from hugectr.data.schema.encode_source import encode_all, encode_in_batches
 from hugectr.data.schema.fields import (
     CategoricalField,
     DenseField,
     Field,
-    GroupField,
     IgnoredField,
     ListField,
+    SequenceField,
     TimestampField,
-    WeightField,
 )
 from hugectr.data.schema.fit import State, fit_fields, learns
-from hugectr.data.schema.infer import infer_fields
+from hugectr.data.schema.infer import check_sequences, infer_fields
 from hugectr.data.schema.input_layer import InputLayer, input_layer
 from hugectr.data.schema.show import as_html, as_text
 from hugectr.data.schema.sources import BLOCK_ROWS, blocks, open_source
+from hugectr.data.schema.together import check_fields, replaced, shared
 from hugectr.data.schema.vocabulary import key_of, value_of
 
 _F = TypeVar("_F", bound=Field)
-#: Names of tensors that a model has besides its sparse inputs.
-_TAKEN = (ONE_HOT, "label", "dense")
 
 
 class Schema:
@@ -65,23 +63,7 @@ class Schema:
         self._seed = check_int("Schema: seed", seed, 0, 2**64 - 1)
         self._state: dict[str, State] = {}
         self._fitted = False
-        for place, field in enumerate(self._fields):
-            if not isinstance(field, Field) or type(field) is Field:
-                allowed = "a field, such as DenseField or CategoricalField"
-                raise rejected(f"Schema: fields[{place}]", field, allowed)
-        names = [field.name for field in self._fields]
-        for name in names:
-            if names.count(name) > 1:
-                raise InvalidArgument(f"Schema: column {name!r} has two fields; leave one out")
-        for kind in (WeightField, GroupField):
-            several = [field.name for field in self.of_kind(kind)]
-            if len(several) > 1:
-                raise rejected(f"Schema: fields of kind {kind.kind}", several, "one of them")
-        for listed in self.of_kind(ListField):
-            if listed.name in _TAKEN:
-                raise rejected(
-                    "Schema: name of a list", listed.name, f"any but {_TAKEN}; rename the column"
-                )
+        check_fields(self._fields)
 
     @classmethod
     def infer(
@@ -96,6 +78,7 @@ class Schema:
         categorical: Sequence[str] = (),
         dense: Sequence[str] = (),
         fields: Sequence[Field] = (),
+        sequences: Mapping[str, str | None] | Sequence[str] = (),
         sample_rows: int = 131_072,
         seed: int = 0,
         fit: bool = True,
@@ -112,11 +95,16 @@ class Schema:
         label : str or sequence of str
             What is predicted; none: a schema for data without labels.
         weight, group, timestamp : str or None
-            Columns with these roles.
+            Columns with these roles. A group may have another role too, such as ``categorical``.
         ignore, categorical, dense : sequence of str
             Columns that are this, whatever the rules below say.
         fields : sequence of Field
             Columns whose field is written down.
+        sequences : mapping of str to (str or None), or sequence of str
+            Columns whose lists are in an order, oldest first, and the column that each is the
+            history of, such as ``{"seen": "item"}``: a SequenceField with that ``target``. Text is
+            split at the first of ``|``, ``;``, ``,`` and blanks that is in it. Of sequences of over
+            50 steps the last 50 count; a SequenceField among ``fields`` says otherwise.
         sample_rows : int
             Rows that are looked at, the first ones.
         seed : int
@@ -168,6 +156,7 @@ class Schema:
             },
             {field.name: field for field in fields},
             check_int("Schema.infer: sample_rows", sample_rows, 1),
+            check_sequences("Schema.infer: sequences", sequences),
         )
         schema = cls(found, seed=seed)
         return schema._fit_tables(tables) if fit else schema
@@ -202,6 +191,17 @@ class Schema:
         return [f for f in self.of_kind(CategoricalField) if not isinstance(f, ListField)]
 
     @property
+    def shared(self) -> dict[CategoricalField, list[SequenceField]]:
+        """Targets and their histories, which share keys and a sparse input."""
+        return shared(self._fields)
+
+    @property
+    def one_hot_fields(self) -> list[CategoricalField]:
+        """The fields of one category a row that have no history: slots of one sparse input."""
+        targets = self.shared
+        return [field for field in self.categorical_fields if field not in targets]
+
+    @property
     def dense_names(self) -> list[str]:
         """What the columns of ``EncodedData.dense`` are."""
         names = []
@@ -225,13 +225,8 @@ class Schema:
         InvalidArgument
             When there is no such column.
         """
-        known = {field.name: field for field in self._fields}
-        for field in fields:
-            if field.name not in known:
-                allowed = f"one of {[*known]}{did_you_mean(field.name, known)}"
-                raise rejected("Schema.replace: column", field.name, allowed)
-            known[field.name] = field
-        return Schema(list(known.values()), seed=self._seed)
+        known = replaced(self._fields, fields)
+        return Schema(known, seed=self._seed)
 
     def input_layer(self) -> InputLayer:
         """What a model needs to know: names, slots, sizes.

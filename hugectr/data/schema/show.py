@@ -17,6 +17,7 @@ from hugectr.data.schema.fields import (
     ListField,
     TimestampField,
 )
+from hugectr.data.schema.fit import learns
 from hugectr.data.schema.moments import Moments
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ def _done(field: Field, longest: int | None) -> str:
         if isinstance(field, ListField):
             steps.append(f"split at {field.separator!r}" if field.separator else "")
             steps.append(f"at most {longest}" if longest else "")
+            steps.append(f"categories of {field.owner}" if field.owner != field.name else "")
         steps.append("with vocabulary" if field.vocabulary else "")
         return ", ".join(step for step in steps if step)
     if isinstance(field, TimestampField):
@@ -71,7 +73,7 @@ def rows_of(schema: Schema) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for field in schema.fields:
         longest = schema.max_length(field) if isinstance(field, ListField) else None
-        missing, found = _found(schema.state.get(field.name))
+        missing, found = _found(schema.state.get(field.name) if learns(field) else None)
         rows.append((field.name, field.kind, _done(field, longest), missing, found))
     return rows
 

@@ -75,12 +75,14 @@ _SETTINGS: dict[str, dict[str, Check]] = {
     },
     "categorical": _CATEGORICAL,
     "list": _LIST,
-    "sequence": _LIST,
+    "sequence": _LIST | {"target": text()},
     "weight": {},
     "timestamp": {"cyclic": list_of(one_of(*CYCLES), unique=True), "unit": one_of(*UNITS)},
     "group": {},
     "ignored": {"reason": text()},
 }
+#: Not written where it is None: so were schemas before there was one.
+_MAY_LACK = ("target",)
 _MOMENTS = record(
     {"rows": _COUNT, "missing": _COUNT, "median": optional(_VALUE)}
     | dict.fromkeys(("minimum", "maximum", "mean", "mean_scaled", "deviation"), _VALUE),
@@ -106,7 +108,7 @@ def _field(where: str, value: Any) -> None:
     record({"kind": one_of(*_SETTINGS)})(where, dict(value) if type(value) is dict else value)
     learnt = _CATEGORIES if issubclass(KINDS[value["kind"]], CategoricalField) else _MOMENTS
     fields: dict[str, Check] = {"kind": text(), "name": text(), "state": optional(learnt)}
-    record(fields | _SETTINGS[value["kind"]], exact=True)(where, value)
+    record(fields | _SETTINGS[value["kind"]], _MAY_LACK, exact=True)(where, value)
 
 
 _DESCRIPTION = record(
@@ -157,11 +159,17 @@ def _learnt(place: int, state: State | None, files: _Files) -> dict[str, Any] | 
 
 
 def _described(schema: Schema, files: _Files) -> dict[str, Any]:
-    fields = [
-        {"kind": field.kind, **asdict(field)}
-        | {"state": _learnt(place, schema.state.get(field.name), files)}
-        for place, field in enumerate(schema.fields)
-    ]
+    places = {field.name: place for place, field in enumerate(schema.fields)}
+    fields = []
+    for field in schema.fields:
+        settings = asdict(field)
+        for name in _MAY_LACK:
+            if settings.get(name, "") is None:
+                del settings[name]
+        # What two columns share is in one file.
+        place = places[field.owner if isinstance(field, CategoricalField) else field.name]
+        learnt = _learnt(place, schema.state.get(field.name) if learns(field) else None, files)
+        fields.append({"kind": field.kind, **settings, "state": learnt})
     return {
         "version": VERSION,
         "seed": schema.seed,
@@ -292,7 +300,7 @@ def _categories(folder: _Folder, learnt: dict[str, Any]) -> Categories:
 
 def _restored(field: dict[str, Any], folder: _Folder) -> tuple[Field, State | None]:
     kind, learnt = KINDS[field["kind"]], field["state"]
-    settings = {one.name: field[one.name] for one in dataclass_fields(kind)}
+    settings = {one.name: field[one.name] for one in dataclass_fields(kind) if one.name in field}
     made = kind(**settings)
     if learnt is None:
         return made, None

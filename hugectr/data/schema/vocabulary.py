@@ -18,27 +18,25 @@ if TYPE_CHECKING:
     from hugectr.data.schema.schema import Schema
 
 
-def _categories(schema: Schema, where: str, column: str) -> Categories:
-    known = [field.name for field in schema.of_kind(CategoricalField)]
+def _categories(schema: Schema, where: str, column: str) -> tuple[Categories, FieldKeys]:
+    known = {field.name: field for field in schema.of_kind(CategoricalField)}
     if check_str(where, column) not in known:
-        raise rejected(where, column, f"one of {known}{did_you_mean(column, known)}")
+        raise rejected(where, column, f"one of {[*known]}{did_you_mean(column, known)}")
     state = schema.state[column]
     assert isinstance(state, Categories)
-    return state
+    return state, FieldKeys.of(known[column].owner, schema.seed)
 
 
 def key_of(schema: Schema, column: str, value: Any) -> int:
     """See ``Schema.key_of``."""
-    state = _categories(schema, "Schema.key_of: column", column)
-    own = FieldKeys.of(column, schema.seed)
+    state, own = _categories(schema, "Schema.key_of: column", column)
     array = pa.array([value], from_pandas=True)
     return int(category_keys(column, array, 0, state.values, own, state.known)[0])
 
 
 def value_of(schema: Schema, column: str, key: int) -> str | int | float | None:
     """See ``Schema.value_of``."""
-    state = _categories(schema, "Schema.value_of: column", column)
-    own = FieldKeys.of(column, schema.seed)
+    state, own = _categories(schema, "Schema.value_of: column", column)
     number = check_int("Schema.value_of: key", key)
     if number in (own.missing, own.rare):
         return None

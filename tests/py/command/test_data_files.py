@@ -10,6 +10,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 from oracle.clicks import clicks, part, without
+from oracle.histories import frame
 
 import hugectr
 from hugectr.command import data_files
@@ -50,6 +51,23 @@ def test_train_says_how_good_it_is_and_what_comes_next(
     assert lines[0].endswith("test.csv")
     assert lines[-1] == f"next: hugectr predict {folder / 'again'} DATA.csv -o predictions.csv"
     assert main([*train, *eval_set, "--json"]) == 0
+
+
+def test_a_history_in_csv_is_trained_on_and_predicted(tmp_path: Path) -> None:
+    rows = frame(600)
+    lines = ["item,seen,clicked"]
+    for item, seen, clicked in zip(rows["item"], rows["seen"], rows["clicked"], strict=True):
+        lines.append(f"{item},{'|'.join(map(str, seen))},{clicked}")
+    data = tmp_path / "rows.csv"
+    data.write_text("\n".join(lines) + "\n")
+    model = ["--model", "din", "--sequences", "seen=item", "-o", str(tmp_path / "din")]
+    train = ["train", str(data), "--label", "clicked", "--epochs", "1", "--no-progress"]
+    assert main([*train, *model]) == 0
+    assert hugectr.CTRClassifier.load(tmp_path / "din").sequences == {"seen": "item"}
+    out = tmp_path / "out.parquet"
+    assert main(["predict", str(tmp_path / "din"), str(data), "-o", str(out)]) == 0
+    assert pq.read_table(out).num_rows == 600
+    assert main([*train, "--model", "din", "-o", str(tmp_path / "none")]) != 0
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])

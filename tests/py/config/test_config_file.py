@@ -163,7 +163,7 @@ def test_a_config_becomes_a_model(config, write_json):
 
 
 def test_every_metric_of_the_catalogue_is_a_string(config, write_json):
-    plain = ["LogLoss", "Calibration", "AverageLoss", "NDCG", "SMAPE", "GAUC", "MSE"]
+    plain = ["LogLoss", "Calibration", "AverageLoss", "NDCG", "SMAPE", "GAUC", "MSE", "Accuracy"]
     config["solver"]["eval_metrics"] = ["AUC:0.8", "HitRate:0.5", *plain]
     parsed = read_config(write_json(config))
     spec = parsed.solver.to_solver(parsed.optimizer.schedule).metrics_spec

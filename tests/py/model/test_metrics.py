@@ -47,6 +47,7 @@ def test_metrics_are_those_of_the_samples(rng, real, devices):
         "NDCG": ndcg(computed, y, ones),
         "SMAPE": smape(p, y, ones),
         "MSE": mse(p, y, ones),
+        "Accuracy": float(((computed > 0) == (y > 0.5)).mean()),
     }
     for _ in range(2):
         found = model.evaluate()

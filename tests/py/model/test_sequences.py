@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import hugectr
 from hugectr import DenseLayer, Embedding_t, Layer_t
-from hugectr.data import MemoryDataset, from_arrays
+from hugectr.data import Columns, MemoryDataset, from_arrays, from_arrow
 from hugectr.data.norm import write_norm
 
 POSITIONS, D, BATCH, SAMPLES, KEYS = (1, 5), 4, 24, 96, 30
@@ -52,15 +54,17 @@ def build(
     kind: Embedding_t = DISTRIBUTED,
     exchange: str = "auto",
     lr: float = 0.5,
+    columns: Columns | None = None,
+    **precision: Any,
 ) -> hugectr.Model:
     """logit = positions and lengths through one layer."""
     solver = hugectr.CreateSolver(
         batchsize=BATCH, batchsize_eval=BATCH, max_eval_batches=4, lr=lr, seed=3,
-        vvgpu=[list(range(devices))], device="cpu",
+        vvgpu=[list(range(devices))], device="cpu", **precision,
     )  # fmt: skip
-    norm = hugectr.DataReaderType_t.Norm
+    files = hugectr.DataReaderType_t.Norm if columns is None else hugectr.DataReaderType_t.Parquet
     reader = hugectr.DataReaderParams(
-        norm, source, None, source, hugectr.Check_t.Sum, num_workers=1
+        files, source, None, source, hugectr.Check_t.Sum, num_workers=1, columns=columns
     )
     model = hugectr.Model(solver, reader, hugectr.CreateOptimizer(hugectr.Optimizer_t.SGD))
     items = hugectr.DataReaderSparseParam("items", list(positions), False, len(positions))
@@ -192,6 +196,62 @@ def test_norm_files_give_what_memory_gives_and_long_slots_are_refused(tmp_path: 
     hugectr.data.norm.write_file_list(tmp_path / "bad.txt", [tmp_path / "bad.norm"])
     with pytest.raises(hugectr.DataError, match=r"slot 0 of 'items', allowed are 0 to 1"):
         build(str(tmp_path / "bad.txt")).train()
+
+
+def as_table(samples: MemoryDataset, first: int = 0) -> pa.Table:
+    """Samples as columns; with ``first`` so many other keys before those of each history."""
+    grid, lengths = in_positions(samples)
+    histories = [
+        [KEYS] * first + row[1 : 1 + n].tolist() for row, n in zip(grid, lengths[:, 1], strict=True)
+    ]
+    columns = {"target": [row[:n].tolist() for row, n in zip(grid, lengths[:, 0], strict=True)]}
+    dense = {f"d{i}": samples.dense[:, i] for i in range(2)}
+    return pa.table({"y": samples.label[:, 0], **dense, **columns, "seen": histories})
+
+
+@pytest.mark.parametrize("where", ["Parquet", "memory"])
+@pytest.mark.parametrize("real", ["float32", "float16", "bfloat16"])
+def test_tables_of_lists_give_what_memory_gives_and_keep_the_last_keys(
+    where: str, real: str, tmp_path: Path
+) -> None:
+    samples = data()
+    offsets = samples.sparse["items"][1]
+    counts = np.diff(offsets.astype(np.int64)).reshape(SAMPLES, 2)
+    full = (counts[:, 1] == POSITIONS[1]).nonzero()[0]
+    assert len(full) > 5
+    names = {"label": "y", "dense": ["d0", "d1"], "sparse": {"items": ["target", "seen"]}}
+    mixed: dict[str, Any] = {}
+    if real != "float32":
+        mixed = {"use_mixed_precision": True, "mixed_precision_type": real, "scaler": 1024}
+
+    def trained(source: Any, columns: Columns | None = None) -> hugectr.Model:
+        model = build(source, columns=columns, **mixed)
+        for _ in range(6):
+            assert model.train()
+        return model
+
+    def given(table: pa.Table, sequences: tuple[str, ...]) -> hugectr.Model:
+        if where == "memory":
+            return trained(from_arrow(table, **names, sequences=sequences))
+        pq.write_table(table, tmp_path / "rows.parquet", row_group_size=31)
+        return trained(str(tmp_path / "rows.parquet"), Columns(**names, sequences=sequences))
+
+    wanted = trained(samples)
+    model = given(as_table(samples), ())
+    np.testing.assert_array_equal(rows_of(model), rows_of(wanted))
+    np.testing.assert_array_equal(weights_of(model), weights_of(wanted))
+
+    # Longer by three: of a history that fills all positions they fall away, of others they do not.
+    long = as_table(samples, first=3).filter(pa.array(counts[:, 1] == POSITIONS[1]))
+    kept = as_table(samples).filter(pa.array(counts[:, 1] == POSITIONS[1]))
+    repeats = [long.take(np.arange(SAMPLES) % len(full)), kept.take(np.arange(SAMPLES) % len(full))]
+    cut, exact = (given(table, ("seen",)) for table in repeats)
+    np.testing.assert_array_equal(rows_of(cut), rows_of(exact))
+    np.testing.assert_array_equal(weights_of(cut), weights_of(exact))
+    with pytest.raises(hugectr.DataError, match="column 'seen' has 8 keys, allowed are at most 5"):
+        given(repeats[0], ())
+    with pytest.raises(hugectr.InvalidArgument, match=r"Columns: sequences.*did you mean 'seen'"):
+        Columns(**names, sequences="sean")
 
 
 def test_what_can_not_be_is_refused() -> None:

@@ -29,6 +29,7 @@ OPS = {
     "hit_rate_sums": (lambda p, y: hits(p) * y, lambda p, y: hits(p)),
     "smape_sums": (smape, ones),
     "mse_sums": (lambda p, y: (p - y) ** 2, ones),
+    "accuracy_sums": (lambda x, y: ((x > 0) == (y > 0.5)) * 1.0, ones),
 }
 
 
@@ -72,6 +73,19 @@ def test_saturated_scores_stay_finite(op):
     _core.run_op(op, tensors)
     x, y = (array[:, 0].astype(np.float64) for array in (scores, labels))
     np.testing.assert_allclose(sums, [term(x, y).sum() for term in OPS[op]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("real", REALS, ids=lambda r: r.name)
+def test_accuracy_of_several_classes(rng, real):
+    """The first of the largest logits; rows may be strided."""
+    wide = real.store(rng.integers(-3, 4, (5000, 6)) * 0.5)
+    scores = wide[:, 1:5]
+    labels = rng.integers(0, 4, (5000, 1)).astype(np.float32)
+    weights, sums = rng.integers(0, 3, 5000).astype(np.float32), np.zeros(2)
+    tensors = {"scores": scores, "labels": labels, "weights": weights, "sums": sums}
+    _core.run_op("accuracy_sums", tensors)
+    hits = real.values(scores).argmax(axis=1) == labels[:, 0]
+    np.testing.assert_allclose(sums, [weights @ hits, weights.sum()], rtol=1e-6)
 
 
 @pytest.mark.cpu_only

@@ -76,3 +76,26 @@ def test_the_labels_of_a_multi_hot_file_say_what_they_are(tmp_path, inputs, floa
 def test_other_file_systems_are_refused_with_the_way_out():
     with pytest.raises(hugectr.InvalidArgument, match="s3://bucket"):
         hugectr.DataSourceParams(source=hugectr.FileSystemType_t.S3)
+
+
+@pytest.mark.parametrize("kind", [KIND.Raw, KIND.RawAsync])
+@pytest.mark.parametrize("rows", [1000, 1001])  # as many bytes as some samples have, and not
+def test_a_table_in_text_is_called_one(tmp_path, inputs, kind, rows):
+    path = tmp_path / "rows.csv"
+    path.write_text("label,a,bc\n" + "1,2,345,\n" * rows)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 16 * 16 + (rows % 2)])
+    model = hugectr.Model(
+        hugectr.CreateSolver(batchsize=8, batchsize_eval=8, device="cpu"),
+        hugectr.DataReaderParams(kind, str(path), None, "", hugectr.Check_t.Non),
+        hugectr.CreateOptimizer(),
+    )
+    model.add(inputs)
+    table = hugectr.Embedding_t.DistributedSlotSparseEmbeddingHash
+    model.add(hugectr.SparseEmbedding(table, 1, 4, "sum", "vectors", "keys"))
+    reshape, inner = hugectr.Layer_t.Reshape, hugectr.Layer_t.InnerProduct
+    model.add(hugectr.DenseLayer(reshape, ["vectors"], ["flat"], leading_dim=8))
+    model.add(hugectr.DenseLayer(inner, ["flat"], ["logit"], num_output=1))
+    loss = hugectr.Layer_t.BinaryCrossEntropyLoss
+    model.add(hugectr.DenseLayer(loss, ["logit", "label"], ["loss"]))
+    with pytest.raises(hugectr.DataError, match=r"rows.csv' is no Raw data.*table in text \(CSV\)"):
+        model.compile()
