@@ -260,6 +260,8 @@ def image_of(model: Exportable) -> ModelImage:
                 program,
             )
         )
+    if logit in program.rows:
+        raise InvalidArgument(f"export: the loss reads {logit!r}, which has several rows a sample")
     probability = None
     if (prediction := PREDICTIONS[loss["type"]]) in PROBABILITIES:
         taken: Any = {*program.shapes, *keys}

@@ -51,16 +51,24 @@ def test_every_layer_type_there_is_can_be_exported():
         (
             [
                 ("Reshape", ["emb"], ["rows"], {"leading_dim": SIZE}),
+                ("MultiCross", ["rows"], ["crossed"], {"num_layers": 1}),
+                ("Reshape", ["crossed"], ["relu"], {"leading_dim": SLOTS * SIZE}),
+            ],
+            "'crossed' of type MultiCross mixes samples, or takes several rows",
+        ),
+        (
+            [
+                ("Reshape", ["emb"], ["rows"], {"leading_dim": 2 * SLOTS * SIZE}),
                 ("Reshape", ["rows"], ["relu"], {"leading_dim": SLOTS * SIZE}),
             ],
-            "'rows' of type Reshape changes how many rows",
+            "'rows' of type Reshape mixes samples",
         ),
         (
             [
                 ("Scale", ["dense"], ["rows"], {"axis": 1, "factor": 2}),
                 ("Reshape", ["rows"], ["relu"], {"leading_dim": 2 * DENSE}),
             ],
-            "'rows' of type Scale changes how many rows",
+            "'rows' of type Scale mixes samples, or takes several rows",
         ),
     ],
 )
