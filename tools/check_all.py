@@ -147,9 +147,10 @@ def record(outcomes: list[Outcome]) -> str:
         "|---|---|---|---|---|---|",
         *(
             f"| {o.name} | {o.passed} | {o.failed} | {o.seconds:.0f} | {o.commit} | {o.date} |"
-            for o in found
+            if (o := rows.get(name))
+            else f"| {name} | not run | | | | |"
+            for name in PARTS
         ),
-        *(f"| {name} | not run | | | | |" for name in PARTS if name not in rows),
         f"| all | {sum(o.passed for o in found)} | {sum(o.failed for o in found)} "
         f"| {sum(o.seconds for o in found):.0f} | | |",
     ]
