@@ -43,6 +43,8 @@ def reshape(layer: Layer) -> None:
     attributes = layer.attributes
     selected = attributes.get("selected")
     if selected is not None and selected is not False:
+        if layer.axis(1) != 1:
+            refuse_rows(layer)
         slots = list(attributes["selected_slots"] if selected is True else selected)
         width = layer.shape()[1]
         taken = layer.emit(
