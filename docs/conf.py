@@ -19,6 +19,7 @@ extensions = [
     "command_help",
     "diagrams",
     "model_pictures",
+    "plain_text",
     "public_names",
     "repository_links",
 ]

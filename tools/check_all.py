@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs what ``make test`` leaves out because it takes long or needs more than the base packages.
 
-Run: python tools/check_all.py [PART ...]        without names: every part, and a record of them
+Run: python tools/check_all.py [PART ...]        without names: every part
 
 A part is ``tools/checks/NAME.py`` with ``run() -> (passed, failed)``; it prints what failed and
 why. Every part is a process of its own in ``.venv-extras``, which has the extras of
 pyproject.toml, so that one that crashes leaves the others alone. What a part needs and does not
 find (a package, Chromium) is a failure that names what to install: nothing is skipped. The record
-of a whole run is ``docs/check-all.md``; the output of a part is ``build/check-all/NAME.log``. The
-exit code is 0 only when nothing failed.
+is ``docs/check-all.md``, where a row is the last run of a part and its commit; the output of a part
+is ``build/check-all/NAME.log``. The exit code is 0 only when nothing failed.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -48,6 +49,8 @@ class Outcome:
     passed: int
     failed: int
     seconds: float
+    commit: str = ""
+    date: str = ""
 
 
 def run_inside(name: str, counts: Path) -> int:
@@ -81,6 +84,7 @@ def run_part(python: Path, name: str) -> Outcome:
     counts, log = LOGS / f"{name}.json", LOGS / f"{name}.log"
     counts.unlink(missing_ok=True)
     print(f"==> {name}", flush=True)
+    commit, date = tree(), time.strftime("%Y-%m-%d")
     start = time.monotonic()
     with log.open("w") as out:
         subprocess.run(
@@ -92,7 +96,7 @@ def run_part(python: Path, name: str) -> Outcome:
             check=False,
         )
     passed, failed = json.loads(counts.read_text()) if counts.exists() else (0, 1)
-    outcome = Outcome(name, passed, failed, time.monotonic() - start)
+    outcome = Outcome(name, passed, failed, time.monotonic() - start, commit, date)
     if failed:
         print(log.read_text(errors="replace").rstrip())
     print(f"    {passed} passed, {failed} failed ({outcome.seconds:.0f} s)", flush=True)
@@ -107,26 +111,48 @@ def git(*arguments: str) -> str:
     return result.stdout.strip()
 
 
-def record(outcomes: list[Outcome]) -> str:
-    """The page that a whole run leaves: commit, date, counts."""
+def tree() -> str:
+    """The commit that is checked, and whether the tree is it."""
     # The record itself does not count as a change.
     changed = git("status", "--porcelain", "--", ".", f":!{RECORD.relative_to(ROOT)}")
     commit = git("rev-parse", "--short", "HEAD") or "unknown"
+    return f"{commit} and changes" if changed else commit
+
+
+def recorded() -> dict[str, Outcome]:
+    """The rows of the record that is there."""
+    text = RECORD.read_text() if RECORD.exists() else ""
+    rows = re.findall(
+        r"^\| (\w+) \| (\d+) \| (\d+) \| (\d+) \| (.*) \| (.*) \|$", text, re.MULTILINE
+    )
+    return {
+        name: Outcome(name, int(passed), int(failed), float(seconds), commit, date)
+        for name, passed, failed, seconds, commit, date in rows
+    }
+
+
+def record(outcomes: list[Outcome]) -> str:
+    """The page: the rows that are there, with those of these outcomes in their place."""
+    rows = recorded() | {outcome.name: outcome for outcome in outcomes}
+    found = [rows[name] for name in PARTS if name in rows]
     lines = [
-        "# The last run of `make check-all`",
+        "# The last runs of `make check-all`",
         "",
         "Written by `tools/check_all.py`; what a part checks is said at the top of its file in",
-        "`tools/checks`.",
+        "`tools/checks`. A row is the last run of a part, on the commit that it names.",
         "",
-        f"Commit {commit}{' with changes that are in no commit' if changed else ''}, "
-        f"{time.strftime('%Y-%m-%d')}, Python {sys.version.split()[0]}, "
-        f"{os.cpu_count()} cores.",
+        f"Python {sys.version.split()[0]}, {os.cpu_count()} cores.",
         "",
-        "| part | passed | failed | seconds |",
-        "|---|---|---|---|",
-        *(f"| {o.name} | {o.passed} | {o.failed} | {o.seconds:.0f} |" for o in outcomes),
-        f"| all | {sum(o.passed for o in outcomes)} | {sum(o.failed for o in outcomes)} "
-        f"| {sum(o.seconds for o in outcomes):.0f} |",
+        "| part | passed | failed | seconds | commit | date |",
+        "|---|---|---|---|---|---|",
+        *(
+            f"| {o.name} | {o.passed} | {o.failed} | {o.seconds:.0f} | {o.commit} | {o.date} |"
+            if (o := rows.get(name))
+            else f"| {name} | not run | | | | |"
+            for name in PARTS
+        ),
+        f"| all | {sum(o.passed for o in found)} | {sum(o.failed for o in found)} "
+        f"| {sum(o.seconds for o in found):.0f} | | |",
     ]
     return "\n".join(lines) + "\n"
 
@@ -148,9 +174,10 @@ def main(arguments: list[str]) -> int:
     from extras_environment import extras_python
 
     python = extras_python()
-    outcomes = [run_part(python, name) for name in arguments or PARTS]
-    if not arguments:
-        RECORD.write_text(record(outcomes))
+    outcomes = []
+    for name in arguments or PARTS:
+        outcomes.append(run_part(python, name))
+        RECORD.write_text(record(outcomes[-1:]))
     print()
     for outcome in outcomes:
         print(f"{outcome.name}: {outcome.passed} passed, {outcome.failed} failed")

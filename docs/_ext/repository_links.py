@@ -14,7 +14,11 @@ from sphinx.application import Sphinx
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Files that have a page of the site although they lie outside its folder.
-PAGES = {"CONTRIBUTING.md": "/contributing.md", "CHANGELOG.md": "/changelog.md"}
+PAGES = {
+    "CONTRIBUTING.md": "/contributing.md",
+    "CHANGELOG.md": "/changelog.md",
+    "examples/README.md": "/examples.md",
+}
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((\.\./[^)#\s]*)(#[^)\s]*)?\)")
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from hugectr.checkpoints.chunks import Array, read_array
 from hugectr.checkpoints.merge import Link, MergedRows, links_of
-from hugectr.vectors.table_files import write_numpy, write_parquet, write_safetensors
+from hugectr.vectors.table_files import file_stem, write_numpy, write_parquet, write_safetensors
 
 
 def dense_tensors(link: Link) -> dict[str, Array]:
@@ -88,4 +88,4 @@ def to_parquet(path: Path, folder: Path) -> None:
         Made when it is not there.
     """
     for rows in _dense_written(path, folder):
-        write_parquet(folder / f"{rows.name}.parquet", rows)
+        write_parquet(folder / f"{file_stem(rows.name)}.parquet", rows)

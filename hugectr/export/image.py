@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 #: Key of an element that is not there, where samples have less than the most keys.
 PADDING = -1
+#: Predictions of losses that are probabilities, each an operation of programs.
+PROBABILITIES = ("sigmoid", "softmax")
 
 
 class Exportable(Protocol):
@@ -258,11 +260,13 @@ def image_of(model: Exportable) -> ModelImage:
                 program,
             )
         )
+    if logit in program.rows:
+        raise InvalidArgument(f"export: the loss reads {logit!r}, which has several rows a sample")
     probability = None
-    if PREDICTIONS[loss["type"]] == "sigmoid":
+    if (prediction := PREDICTIONS[loss["type"]]) in PROBABILITIES:
         taken: Any = {*program.shapes, *keys}
         probability = "probability" if "probability" not in taken else "probability of the loss"
-        program.emit("sigmoid", probability, program.shapes[logit], logit)
+        program.emit(prediction, probability, program.shapes[logit], logit)
     return ModelImage(
         program, str(dense) if dense in names else None, logit, probability, tuple(tables)
     )

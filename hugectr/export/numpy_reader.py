@@ -20,7 +20,7 @@ class Tables:
     Parameters
     ----------
     folder : path
-        With ``tables.json`` and, for each table, ``<table>.key.npy`` and ``<table>.vector.npy``.
+        With ``tables.json`` and, for each table, ``<file>.key.npy`` and ``<file>.vector.npy``.
     """
 
     def __init__(self, folder: Any) -> None:
@@ -33,9 +33,10 @@ class Tables:
         self._rows: dict[str, dict[str, Any]] = {}
         for name, table in self.tables.items():
             parts = ["key", "slot"] if table["rows_of_slots"] else ["key"]
-            arrays = {p: np.load(folder / f"{name}.{p}.npy", allow_pickle=False) for p in parts}
+            stem = table["file"]
+            arrays = {p: np.load(folder / f"{stem}.{p}.npy", allow_pickle=False) for p in parts}
             # An empty file can not be mapped.
-            file = folder / f"{name}.vector.npy"
+            file = folder / f"{stem}.vector.npy"
             mapped: Any = "r" if table["rows"] else None
             arrays["vector"] = np.load(file, mmap_mode=mapped, allow_pickle=False)
             self._rows[name] = arrays

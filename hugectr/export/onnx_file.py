@@ -221,8 +221,8 @@ def to_onnx(model: Exportable, path: str | os.PathLike[str], tables: str = "auto
 
     Notes
     -----
-    Outputs are the logit, under the name of its tensor, and ``probability``. Keys without a row,
-    padding too, count as zeros, as in evaluation.
+    Outputs are the logit, under the name of its tensor, and ``probability`` where the loss has one.
+    Keys without a row, padding too, count as zeros, as in evaluation.
     """
     _need_onnx()
     check_choice("to_onnx: tables", tables, TABLES)

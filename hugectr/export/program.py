@@ -65,6 +65,8 @@ class Program:
     Attributes
     ----------
     inputs, shapes : dict of str to tuple of int
+    rows : dict of str to int
+        Of what has several rows a sample: how many, which is the first of its shape.
     constants : dict of str to array
     steps : list of Step
     """
@@ -72,6 +74,7 @@ class Program:
     def __init__(self, inputs: dict[str, Shape]) -> None:
         self.inputs = dict(inputs)
         self.shapes: dict[str, Shape] = dict(inputs)
+        self.rows: dict[str, int] = {}
         self.constants: dict[str, Array] = {}
         self.steps: list[Step] = []
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hugectr.export import numpy_reader
 from hugectr.export.image import PADDING, ModelImage
-from hugectr.vectors.table_files import whole_file, write_numpy
+from hugectr.vectors.table_files import file_stem, whole_file, write_numpy
 
 DESCRIPTION = "tables.json"
 
@@ -20,6 +20,7 @@ def write_tables_beside(folder: Path, image: ModelImage) -> None:
     for table in image.tables:
         write_numpy(folder, table.rows)
         described[table.name] = {
+            "file": file_stem(table.name),
             "keys": table.keys.name,
             "slots": table.keys.slots,
             "size": table.size,

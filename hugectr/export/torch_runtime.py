@@ -81,6 +81,7 @@ def read_model(folder, make_network):
     tables = {}
     for name, table in told["tables"].items():
         parts = ["key", "vector", *(["slot"] if table["rows_of_slots"] else [])]
-        arrays = {p: np.load(folder / f"{name}.{p}.npy", allow_pickle=False) for p in parts}
+        stem = folder / table["file"]
+        arrays = {p: np.load(f"{stem}.{p}.npy", allow_pickle=False) for p in parts}
         tables[name] = (table["keys"], Table(table, told["padding"], **arrays))
     return Model(network, tables, described["dense"]).eval()

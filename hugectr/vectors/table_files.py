@@ -161,6 +161,11 @@ def write_safetensors(
             file.append(name, values)
 
 
+def file_stem(table: str) -> str:
+    """What files of a table are called: its name, with ``%2F`` for a slash (and ``%25`` for %)."""
+    return table.replace("%", "%25").replace("/", "%2F")
+
+
 def write_numpy(folder: Path, rows: Rows) -> None:
     """Write ``<table>.<part>.npy`` into a folder, which is made where it is not there."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -168,7 +173,7 @@ def write_numpy(folder: Path, rows: Rows) -> None:
     files = {}
     try:
         for part, (dtype, shape) in rows.parts.items():
-            file = open(folder / f"{rows.name}.{part}.npy", "wb")  # noqa: SIM115
+            file = open(folder / f"{file_stem(rows.name)}.{part}.npy", "wb")  # noqa: SIM115
             files[part] = file
             described = np.lib.format.dtype_to_descr(np.dtype(dtype))
             np.lib.format.write_array_header_1_0(

@@ -69,8 +69,20 @@ def test_every_part_of_the_list_has_its_file_and_the_other_way_round():
     assert len(module.PARTS) == len(files)
 
 
-def test_the_record_has_every_part_and_their_sum(check_all):
+def test_the_record_has_every_part_and_their_sum(check_all, monkeypatch):
+    monkeypatch.setattr(check_all, "PARTS", ("one", "two", "three"))
     outcomes = [check_all.Outcome("one", 3, 0, 1.0), check_all.Outcome("two", 4, 1, 2.0)]
     text = check_all.record(outcomes)
     assert "| one | 3 | 0 | 1 |" in text
+    assert "| three | not run |" in text
     assert "| all | 7 | 1 | 3 |" in text
+
+
+def test_a_part_that_runs_again_replaces_its_row_and_no_other(check_all, monkeypatch):
+    monkeypatch.setattr(check_all, "PARTS", ("one", "two"))
+    first = [check_all.Outcome(name, 3, 1, 1.0, "abc1234", "2026-01-01") for name in ("one", "two")]
+    check_all.RECORD.write_text(check_all.record(first))
+    again = check_all.Outcome("two", 4, 0, 2.0, "def5678 and changes", "2026-01-02")
+    check_all.RECORD.write_text(check_all.record([again]))
+    assert check_all.recorded() == {"one": first[0], "two": again}
+    assert "| all | 7 | 1 | 3 |" in check_all.RECORD.read_text()

@@ -41,6 +41,10 @@ class Layer:
         """Of a bottom, without the batch."""
         return self.program.shapes[self.bottoms[bottom]]
 
+    def axis(self, number: int, bottom: int = 0) -> int:
+        """An axis of a bottom, as programs count: rows that are parts of a sample are axis 1."""
+        return number + 1 if self.bottoms[bottom] in self.program.rows else number
+
     def weight(self, what: str, shape: Shape | None = None) -> str:
         """A weight as a constant of its own name."""
         name = f"{self.top}.{what}"

@@ -53,13 +53,38 @@ REFUSED: dict[str, str] = {
 }
 
 
+#: Types that do to each row what they do to a sample: rows may be parts of samples.
+BY_ROW = frozenset(
+    {
+        "Add",
+        "BatchNorm",
+        "Cast",
+        "Concat",
+        "Dropout",
+        "ELU",
+        "ElementwiseMultiply",
+        "FusedInnerProduct",
+        "InnerProduct",
+        "LayerNorm",
+        "MLP",
+        "ReLU",
+        "Sigmoid",
+        "Slice",
+        "Softmax",
+        "Softplus",
+        "Sub",
+        "Tanh",
+    }
+)
+
+
 def write_layer(layer: Layer) -> None:
     """Write one layer into its program.
 
     Raises
     ------
     InvalidArgument
-        When this version can not export its type.
+        When this version can not export its type, or not with several rows a sample.
     """
     if layer.type in REFUSED:
         raise InvalidArgument(
@@ -71,4 +96,9 @@ def write_layer(layer: Layer) -> None:
             f"export: layer {layer.top!r} is of type {layer.type}, which can not be exported; "
             f"these can: {', '.join(LAYERS)}"
         )
+    counts = {layer.program.rows.get(name, 1) for name in layer.bottoms}
+    if layer.type != "Reshape" and counts != {1}:
+        if layer.type not in BY_ROW or len(counts) > 1:
+            shapes.refuse_rows(layer)
+        layer.program.rows |= dict.fromkeys(layer.tops, counts.pop())
     LAYERS[layer.type](layer)

@@ -11,17 +11,17 @@ from hugectr.base.errors import InvalidArgument
 from hugectr.export.layers.layer import Layer
 
 
-def _refuse_rows(layer: Layer) -> None:
-    """What is exported computes sample by sample: rows are samples."""
+def refuse_rows(layer: Layer) -> None:
+    """What is exported computes sample by sample."""
     raise InvalidArgument(
-        f"export: layer {layer.top!r} of type {layer.type} changes how many rows there are a "
-        "sample, or picks rows, which can not be exported"
+        f"export: layer {layer.top!r} of type {layer.type} mixes samples, or takes several rows a "
+        "sample in a way that can not be exported"
     )
 
 
 def concat(layer: Layer) -> None:
     """The bottoms side by side."""
-    axis = int(layer.attributes.get("axis", 1))
+    axis = layer.axis(int(layer.attributes.get("axis", 1)))
     shape = list(layer.shape())
     shape[axis - 1] = sum(layer.shape(i)[axis - 1] for i in range(len(layer.bottoms)))
     layer.result("concat", tuple(shape), *layer.bottoms, axis=axis)
@@ -29,21 +29,22 @@ def concat(layer: Layer) -> None:
 
 def slice_(layer: Layer) -> None:
     """A top for every range of axis 1."""
-    ranges = layer.attributes["ranges"]
+    ranges, axis, x = layer.attributes["ranges"], layer.axis(1), layer.bottoms[0]
     for top, begin, end in zip(layer.tops, ranges[::2], ranges[1::2], strict=True):
-        shape = (end - begin, *layer.shape()[1:])
-        whole = (begin, end) == (0, layer.shape()[0])
-        if whole:
-            layer.program.emit("identity", top, shape, layer.bottoms[0])
+        shape = (*layer.shape()[: axis - 1], end - begin, *layer.shape()[axis:])
+        if shape == layer.shape():
+            layer.program.emit("identity", top, shape, x)
         else:
-            layer.program.emit("slice", top, shape, layer.bottoms[0], axis=1, begin=begin, end=end)
+            layer.program.emit("slice", top, shape, x, axis=axis, begin=begin, end=end)
 
 
 def reshape(layer: Layer) -> None:
-    """Another shape, or some slots of vectors side by side."""
+    """Another shape, of several rows a sample too, or some slots of vectors side by side."""
     attributes = layer.attributes
     selected = attributes.get("selected")
     if selected is not None and selected is not False:
+        if layer.axis(1) != 1:
+            refuse_rows(layer)
         slots = list(attributes["selected_slots"] if selected is True else selected)
         width = layer.shape()[1]
         taken = layer.emit(
@@ -59,8 +60,12 @@ def reshape(layer: Layer) -> None:
         left = prod(layer.shape()) // -prod(shape)
         shape = tuple(left if n == -1 else n for n in shape)
     shape = shape or ((steps, size) if steps > 0 else (size,))
-    if prod(shape) != prod(layer.shape()):
-        _refuse_rows(layer)
+    rows, left = divmod(prod(layer.shape()), prod(shape))
+    if rows == 0 or left != 0:
+        refuse_rows(layer)
+    if rows > 1:
+        layer.program.rows[layer.top] = rows
+        shape = (rows, *shape)
     layer.result("reshape", shape, layer.bottoms[0], sizes=shape)
 
 
@@ -87,7 +92,7 @@ def select(layer: Layer) -> None:
     """Places of an axis other than the batch."""
     axis = int(layer.attributes.get("dim", 0))
     if axis == 0:
-        _refuse_rows(layer)
+        refuse_rows(layer)
     index = [int(i) for i in layer.attributes["index"]]
     shape = list(layer.shape())
     shape[axis - 1] = len(index)
@@ -97,7 +102,7 @@ def select(layer: Layer) -> None:
 def scale(layer: Layer) -> None:
     """Every element several times."""
     if int(layer.attributes.get("axis", 1)) != 0:
-        _refuse_rows(layer)
+        refuse_rows(layer)
     factor = int(layer.attributes.get("factor", 1))
     copies = [i for i in range(layer.shape()[0]) for _ in range(factor)]
     layer.result("take", (len(copies),), layer.bottoms[0], axis=1, indices=copies)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What goes into every export, against evaluation; formats are checked in tests/extras/export."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from oracle.export_models import DENSE, EVERY_LAYER, SIZE, SLOTS, TOWER, example
@@ -9,12 +11,14 @@ from oracle.program import run
 from hugectr._core import activations, losses
 from hugectr.base.errors import InvalidArgument
 from hugectr.export.image import image_of
-from hugectr.export.layers import LAYERS, REFUSED
+from hugectr.export.layers import LAYERS, REFUSED, Layer, write_layer
 from hugectr.export.onnx_file import _SAME_NAME, OPERATORS
-from hugectr.export.program import OPERATIONS
+from hugectr.export.program import OPERATIONS, Program
 from hugectr.export.tables_beside import write_tables_beside
 from hugectr.export.torch_module import EXPRESSIONS
 from hugectr.spec.layer_parameters import LAYER_PARAMETERS
+
+PAGE = Path(__file__).resolve().parents[3] / "docs/export.md"
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -47,16 +51,24 @@ def test_every_layer_type_there_is_can_be_exported():
         (
             [
                 ("Reshape", ["emb"], ["rows"], {"leading_dim": SIZE}),
+                ("MultiCross", ["rows"], ["crossed"], {"num_layers": 1}),
+                ("Reshape", ["crossed"], ["relu"], {"leading_dim": SLOTS * SIZE}),
+            ],
+            "'crossed' of type MultiCross mixes samples, or takes several rows",
+        ),
+        (
+            [
+                ("Reshape", ["emb"], ["rows"], {"leading_dim": 2 * SLOTS * SIZE}),
                 ("Reshape", ["rows"], ["relu"], {"leading_dim": SLOTS * SIZE}),
             ],
-            "'rows' of type Reshape changes how many rows",
+            "'rows' of type Reshape mixes samples",
         ),
         (
             [
                 ("Scale", ["dense"], ["rows"], {"axis": 1, "factor": 2}),
                 ("Reshape", ["rows"], ["relu"], {"leading_dim": 2 * DENSE}),
             ],
-            "'rows' of type Scale changes how many rows",
+            "'rows' of type Scale mixes samples, or takes several rows",
         ),
     ],
 )
@@ -64,6 +76,14 @@ def test_what_can_not_be_exported_is_named_with_its_reason(layers, message):
     case = example([*layers, ("InnerProduct", ["relu"], ["logit"], {"num_output": 1})], steps=0)
     with pytest.raises(InvalidArgument, match=message):
         image_of(case.model)
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_a_type_that_is_refused_is_named_with_its_reason_and_on_the_page(kind):
+    layer = Layer(kind, ("emb",), ("top",), {}, {}, Program({"emb": (SLOTS, SIZE)}))
+    with pytest.raises(InvalidArgument, match=f"'top' is of type {kind}, .*: {REFUSED[kind]}"):
+        write_layer(layer)
+    assert f"`{kind}`" in PAGE.read_text()
 
 
 def test_statistics_of_a_batch_can_not_be_exported():

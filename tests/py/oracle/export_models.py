@@ -22,6 +22,13 @@ EVERY_LAYER = [
     ("InnerProduct", ["steps"], ["by_step"], {"num_output": 4}),
     ("ReduceSum", ["by_step"], ["over_steps"], {"axis": 1}),
     ("Reshape", ["over_steps"], ["step_sum"], {"leading_dim": 4}),
+    # Rows that are parts of samples.
+    ("Reshape", ["emb"], ["vectors"], {"leading_dim": SIZE}),
+    ("Slice", ["vectors"], ["left_part", "right_part"], {"ranges": [(0, 4), (2, 6)]}),
+    ("InnerProduct", ["right_part"], ["part"], {"num_output": 4}),
+    ("Sub", ["left_part", "part"], ["parts_less"], {}),
+    ("Concat", ["left_part", "parts_less"], ["parts"], {}),
+    ("Reshape", ["parts"], ["parts_flat"], {"leading_dim": 8 * SLOTS}),
     ("BatchNorm", ["dense"], ["norm"], {"factor": 0.3, "eps": 1e-4}),
     ("WeightMultiply", ["norm"], ["weighted"], {"weight_dims": [DENSE, SIZE]}),
     ("FmOrder2", ["weighted"], ["pairs"], {"out_dim": SIZE}),
@@ -70,7 +77,7 @@ EVERY_LAYER = [
         "Concat",
         [
             *("gated", "cross_tanh", "cast", "product", "picked_relu"),
-            *("step_sum", "more", "less", "tail", "stack"),
+            *("step_sum", "more", "less", "tail", "stack", "parts_flat"),
         ],
         ["all"],
         {},

@@ -2,6 +2,8 @@
 """Tables as Parquet, NumPy's and safetensors files, of a model and of its checkpoint."""
 
 import json
+from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -11,6 +13,7 @@ from vectors.test_embedding_vectors import D, built, frame_model, rows_of
 import hugectr
 from hugectr.command import cli
 from hugectr.vectors import vectors
+from hugectr.vectors.table_files import write_numpy
 
 
 def read_safetensors(path):
@@ -109,3 +112,27 @@ def test_the_checkpoint_is_converted_to_the_same_rows(tmp_path):
 def test_an_unknown_format_is_refused(tmp_path):
     with pytest.raises(hugectr.InvalidArgument, match="export_table: format"):
         built(steps=1).export_table("table", tmp_path / "x", format="csv")
+
+
+@dataclass
+class Given:
+    """Rows of a table of any name."""
+
+    name: str
+    keys: np.ndarray
+    parts = MappingProxyType({"key": ("int64", ())})
+
+    def count(self):
+        return len(self.keys)
+
+    def blocks(self):
+        yield {"key": self.keys}
+
+
+def test_names_with_slashes_are_files_of_the_folder_and_apart(tmp_path):
+    names = ["fm/categories", "fm%2Fcategories", "../fm", "/fm"]
+    for number, name in enumerate(names):
+        write_numpy(tmp_path / "folder", Given(name, np.array([number])))
+    assert {path.name for path in tmp_path.iterdir()} == {"folder"}
+    assert len(list((tmp_path / "folder").iterdir())) == len(names)
+    assert np.load(tmp_path / "folder/fm%2Fcategories.key.npy") == 0

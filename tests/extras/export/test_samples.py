@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every sample in ``examples``: its export says what it predicts, or is refused by name."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+SHARED = {"data", "generated", "training"}
+#: Samples that can not be exported, and what the error says of them.
+REFUSED = {
+    "bst": "'vectors' is not pooled",
+    "din": "'vectors' is not pooled",
+    "history": "'vectors' is not pooled",
+    "mmoe": "the model has several losses",
+    "ple": "the model has several losses",
+}
+SAMPLES = sorted({path.stem for path in EXAMPLES.glob("*.py")} - SHARED)
+
+#: Trains a few steps, exports, and compares on keys and numbers that are drawn.
+PROGRAM = """
+import runpy, sys
+import numpy as np, onnxruntime
+import hugectr
+from hugectr.export import to_onnx
+
+fit = hugectr.Model.fit
+hugectr.Model.fit = lambda self, **options: fit(self, **options | {"max_iter": 5})
+name, path = sys.argv[1:]
+sys.argv = [name]
+model = runpy.run_path(name, run_name="__main__")["model"]
+file = onnxruntime.InferenceSession(str(to_onnx(model, path)))
+draw, given, asked = np.random.default_rng(1), {}, {}
+for one in file.get_inputs():
+    shape = [64, *(8 if size == "most" else size for size in one.shape[1:])]
+    if one.type == "tensor(float)":
+        given[one.name] = asked[one.name] = draw.normal(size=shape).astype(np.float32)
+        continue
+    given[one.name] = keys = draw.integers(0, 300, shape)
+    offsets = np.arange(64 * shape[1] + 1) * (keys.size // (64 * shape[1]))
+    asked[one.name] = (keys.ravel(), offsets)
+logit = file.get_outputs()[0].name
+expected = model.predict(asked, output=logit)
+(found,) = file.run([logit], given)
+np.testing.assert_allclose(found[:, 0], expected, rtol=0, atol=2e-5 * np.abs(expected).max())
+assert len(np.unique(expected)) > 32
+"""
+
+
+def run(name, folder):
+    """The program on a sample whose data goes into the folder."""
+    for script in EXAMPLES.glob("*.py"):
+        (folder / script.name).write_text(script.read_text())
+    return subprocess.run(
+        [sys.executable, "-c", PROGRAM, f"{name}.py", str(folder / "model.onnx")],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("name", sorted(set(SAMPLES) - set(REFUSED)))
+def test_export_of_a_sample_predicts_what_the_sample_does(name, tmp_path):
+    done = run(name, tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_sample_that_can_not_be_exported_is_refused_by_name(name, tmp_path):
+    done = run(name, tmp_path)
+    assert done.returncode == 1
+    assert "InvalidArgument: export: " in done.stderr
+    assert REFUSED[name] in done.stderr
+    assert not (tmp_path / "model.onnx").exists()
