@@ -87,13 +87,13 @@ def test_statistics_left_behind_are_reported(make_model, tmp_path, capsys):
 
 def test_freezing(make_model):
     model = trained(make_model)
-    model.freeze_embedding("vectors")
+    model.freeze_embedding(["vectors"])
     dense, rows = model.session.network.dense_weights(), table(model)[2]
     assert model.trainable() == (False, True)
     model.train()
     np.testing.assert_array_equal(table(model)[2], rows)
     assert np.any(model.session.network.dense_weights() != dense)
-    model.unfreeze_embedding()
+    model.unfreeze_embedding(embedding_name=["vectors"])
     model.freeze_dense()
     dense = model.session.network.dense_weights()
     model.train()
@@ -103,7 +103,7 @@ def test_freezing(make_model):
     model.train()
     assert np.any(model.session.network.dense_weights() != dense)
     with pytest.raises(hugectr.InvalidArgument, match="vectors"):
-        model.freeze_embedding("x")
+        model.freeze_embedding(["vectors", "x"])
 
 
 def test_freezing_before_compile(make_model):
