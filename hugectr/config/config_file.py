@@ -15,8 +15,7 @@ from hugectr.spec.metrics import parse_metric
 from hugectr.spec.optimizer import LearningRateScheduler, OptParamsPy, Schedule
 from hugectr.spec.precision import MIXED_PRECISION_TYPES, SMALLEST_SCALER
 from hugectr.spec.session_solver import SessionSolver
-from hugectr.spec.solver import WITHOUT_EFFECT as OF_CREATE_SOLVER
-from hugectr.spec.solver import check_vvgpu
+from hugectr.spec.solver import WITHOUT_EFFECT as OF_CREATE_SOLVER, check_vvgpu
 
 _WITHOUT_EFFECT = OF_CREATE_SOLVER | {
     "enable_overlap": OF_CREATE_SOLVER["overlap_ar_a2a"],

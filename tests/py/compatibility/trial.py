@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
+from compatibility import models
 from compatibility.rows import Row
 from oracle.generated_model import CONFIG
 
@@ -25,7 +25,6 @@ from hugectr.config.config_file import read_config
 
 WORKS, IGNORED, REJECTED = "works", "accepted, no effect", "rejected"
 _MOST = 240  # characters of a reason
-L = hugectr.Layer_t
 
 
 @dataclass(frozen=True)
@@ -81,12 +80,6 @@ def _short(text: str) -> str:
 # --- what the code of rows calls ------------------------------------------------------------------
 
 
-def _inference(**more: Any) -> hugectr.inference.InferenceParams:
-    return hugectr.inference.InferenceParams(
-        "m", 64, 0.9, "m_dense_1.model", ["m0_sparse_1.model"], 0, False, 0.5, False, **more
-    )
-
-
 def _config(change: Any = None) -> str:
     value = copy.deepcopy(CONFIG)
     if change:
@@ -124,6 +117,17 @@ def _json_embedding(**keys: Any) -> None:
     read_config(_config(lambda config: config["layers"][1]["sparse_embedding_hparam"].update(keys)))
 
 
+def _json_table(**keys: Any) -> None:
+    def change(config: dict[str, Any]) -> None:
+        sizes = keys.pop("slot_size_array", None)
+        table = config["layers"][1]
+        table.update(keys)
+        if sizes is not None:
+            table["sparse_embedding_hparam"]["slot_size_array"] = sizes
+
+    read_config(_config(change))
+
+
 def _json_layer(kind: str, bottoms: int, tops: int, **keys: Any) -> None:
     """A config in which the layer stands before the loss, or is the loss; shapes are not asked."""
     layer = {
@@ -143,26 +147,17 @@ def _json_layer(kind: str, bottoms: int, tops: int, **keys: Any) -> None:
 _NAMES = {
     "hugectr": hugectr,
     "os": os,
-    "L": L,
+    "L": models.L,
     "I": hugectr.Initializer_t,
-    "reader": _reader,
-    "sparse": _sparse,
-    "table": _table,
-    "empty": _empty,
-    "model": _model,
-    "compiled": _compiled,
-    "epochs": lambda: _compiled(repeat_dataset=False),
-    "trained": _trained,
-    "evaluated": _evaluated,
-    "saved": _saved,
-    "net": _net,
-    "loss": _loss,
-    "inference": _inference,
+    "T": hugectr.DataReaderType_t,
+    "epochs": lambda: models.compiled(repeat_dataset=False),
+    **{name: value for name, value in vars(models).items() if callable(value)},
     "config": _config,
     "json_solver": _json_solver,
     "json_optimizer": _json_optimizer,
     "json_data": _json_data,
     "json_embedding": _json_embedding,
+    "json_table": _json_table,
     "json_layer": _json_layer,
     "huge_ctr": huge_ctr,
 }
