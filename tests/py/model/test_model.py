@@ -143,6 +143,31 @@ def test_check_out_tensor(make_model):
         model.check_out_tensor("logit", "Train")
 
 
+def test_tensors_that_are_never_stored_are_computed_again(make_model, monkeypatch):
+    """Those of the evaluation network are what a schedule that stores all has."""
+    found = []
+    for fuse in ("1", "0"):
+        monkeypatch.setenv("HUGECTR_FUSE", fuse)
+        model = trained(make_model)
+        model.eval()
+        found.append(model.check_out_tensor("fc1", hugectr.Tensor_t.Evaluate))
+        relu = model.check_out_tensor("relu1", hugectr.Tensor_t.Evaluate)
+        np.testing.assert_allclose(np.maximum(found[-1], 0), relu, atol=1e-6)
+        model.set_learning_rate(0.0)
+        model.train()
+        fc1, relu = (
+            model.check_out_tensor(name, hugectr.Tensor_t.Train) for name in ("fc1", "relu1")
+        )
+        np.testing.assert_allclose(np.maximum(fc1, 0), relu, atol=1e-6)
+        assert np.any(fc1 < 0)
+        if fuse == "1":
+            with pytest.raises(hugectr.InvalidArgument, match="fused away"):
+                model.session.network.check_out_tensor("fc1", True)
+    np.testing.assert_allclose(*found, rtol=1e-5, atol=1e-6)
+    with pytest.raises(hugectr.InvalidArgument, match="there is no tensor 'fc9'"):
+        model.check_out_tensor("fc9")
+
+
 def test_epochs_and_set_source(make_model, data_folder):
     model = make_model(repeat_dataset=False)
     model.compile()
