@@ -15,13 +15,11 @@ from hugectr.spec.metrics import parse_metric
 from hugectr.spec.optimizer import LearningRateScheduler, OptParamsPy, Schedule
 from hugectr.spec.precision import MIXED_PRECISION_TYPES, SMALLEST_SCALER
 from hugectr.spec.session_solver import SessionSolver
-from hugectr.spec.solver import check_vvgpu
+from hugectr.spec.solver import WITHOUT_EFFECT as OF_CREATE_SOLVER, check_vvgpu
 
-_OVERLAP = "the step schedule overlaps what can be"
-_WITHOUT_EFFECT = {
-    "enable_overlap": _OVERLAP,
+_WITHOUT_EFFECT = OF_CREATE_SOLVER | {
+    "enable_overlap": OF_CREATE_SOLVER["overlap_ar_a2a"],
     "holistic_cuda_graph": "cuda_graph captures the dense part of a step",
-    "async_mlp_wgrad": _OVERLAP,
     "export_predictions_prefix": "Session.evaluation takes the names of the files",
 }
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ``layers`` array of a JSON config, read into the classes that scripts use."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from hugectr.base.arguments import check_choice
@@ -10,6 +10,7 @@ from hugectr.config.embeddings import parse_embedding
 from hugectr.config.json_reader import JsonObject
 from hugectr.spec.embedding import SparseEmbedding
 from hugectr.spec.enums import (
+    Alignment_t,
     Check_t,
     DataReaderType_t,
     Embedding_t,
@@ -25,6 +26,7 @@ from hugectr.spec.layer_parameters import (
 )
 from hugectr.spec.layers import DenseLayer
 from hugectr.spec.reader import DataReaderParams
+from hugectr.spec.reader_formats import AsyncParam
 from hugectr.spec.tensor_names import TensorNames
 
 _REQUIRED = {
@@ -92,6 +94,16 @@ def _input(data: JsonObject, names: TensorNames) -> Input:
     return Input(dims, tops, dense_dim, dense_top, sparse, group_name=group)
 
 
+def _async_param(data: JsonObject) -> AsyncParam:
+    given = data.object("async_param", optional=True)
+    values = {one.name: given.raw(one.name) for one in fields(AsyncParam) if one.name in given}
+    if "aligned_type" in values:
+        words = [json_word(member) for member in Alignment_t]
+        values["aligned_type"] = member_of(Alignment_t, given.choice("aligned_type", words))
+    given.finish()
+    return AsyncParam(**values)
+
+
 def _reader(data: JsonObject) -> DataReaderParams | None:
     formats = {kind.name: kind for kind in DataReaderType_t}
     kind = formats[data.choice("format", formats, "Norm")]
@@ -106,7 +118,8 @@ def _reader(data: JsonObject) -> DataReaderParams | None:
     bad_data = data.choice("on_bad_data", ("error", "skip"), "error")
     bad_share = data.number("max_bad_share", 0.1, minimum=0.0)
     cached = data.integer("cache_eval_data", 0, minimum=0)
-    data.ignore("name", "type", "async_param", "keyset")
+    asynchronous = _async_param(data)
+    data.ignore("name", "type", "keyset")
     if not source:
         return None
     return DataReaderParams(
@@ -122,6 +135,7 @@ def _reader(data: JsonObject) -> DataReaderParams | None:
         on_bad_data=bad_data,
         max_bad_share=bad_share,
         cache_eval_data=cached,
+        async_param=asynchronous,
         add_slot_offsets=True,
     )
 

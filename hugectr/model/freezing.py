@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hugectr.base.errors import rejected
 from hugectr.model.graph import Graph
 
@@ -30,21 +32,23 @@ class Freezing:
         else:
             self._frozen.add(name)
 
-    def _tables(self, name: str | None) -> list[str]:
+    def _tables(self, given: str | Sequence[str] | None) -> list[str]:
         names = self._graph.table_names
-        if name is None:
+        if given is None:
             return names
-        if name not in names:
-            raise rejected("embedding", name, f"one of {names}")
-        return [name]
+        asked = [given] if isinstance(given, str) else list(given)
+        for name in asked:
+            if name not in names:
+                raise rejected("embedding", name, f"one of {names}")
+        return asked
 
-    def freeze_embedding(self, embedding_name: str | None = None) -> None:
-        """Keep a table, or all tables, as they are while training goes on."""
+    def freeze_embedding(self, embedding_name: str | Sequence[str] | None = None) -> None:
+        """Keep a table, several, or all tables as they are while training goes on."""
         for name in self._tables(embedding_name):
             self._set_trainable(name, False)
 
-    def unfreeze_embedding(self, embedding_name: str | None = None) -> None:
-        """Train a table, or all tables, again."""
+    def unfreeze_embedding(self, embedding_name: str | Sequence[str] | None = None) -> None:
+        """Train a table, several, or all tables again."""
         for name in self._tables(embedding_name):
             self._set_trainable(name, True)
 

@@ -12,6 +12,7 @@ from hugectr import _core
 from hugectr.base.arguments import check_bool, check_enum, check_int
 from hugectr.base.errors import did_you_mean, rejected
 from hugectr.model.graph import Graph
+from hugectr.model.unstored_tensors import value_of
 from hugectr.plan.memory import MemoryPlan
 from hugectr.plan.plan import Plan
 from hugectr.spec.enums import Tensor_t
@@ -28,10 +29,12 @@ class Inspection:
     ) -> npt.NDArray[np.float32]:
         """Value of a tensor after the last train() or eval(), the whole global batch.
 
-        The original returned gradients for ``Tensor_t.Train``; here it is the value.
+        The original returned gradients for ``Tensor_t.Train``; here it is the value. The schedule
+        never stores a product that an activation follows, or a Concat that a product reads: those
+        are computed again, with the weights as they are now.
         """
         kind = check_enum("check_out_tensor: tensor_type", tensor_type, Tensor_t)
-        return self._graph.session.network.check_out_tensor(tensor_name, kind is Tensor_t.Train)
+        return value_of(self._graph.session.network, tensor_name, kind is Tensor_t.Train)
 
     def table_stats(self) -> list[dict[str, int]]:
         """Rows, budget, index places and bytes of each table; planned batches whose

@@ -69,9 +69,19 @@ class OriginalFiles:
                 "running statistics it has"
             )
 
-    def load_sparse_weights(self, sparse_embedding_files: Paths) -> None:
-        """Load tables: a path each in the model's order, or a dict of table name to path."""
-        for index, path in self._table_paths("load_sparse_weights", sparse_embedding_files):
+    def load_sparse_weights(
+        self, sparse_embedding_files: Paths = (), *, sparse_embedding_files_map: Paths | None = None
+    ) -> None:
+        """Load tables: a path each in the model's order, or a dict of table name to path.
+
+        Parameters
+        ----------
+        sparse_embedding_files : list of path, or dict of str to path
+        sparse_embedding_files_map : dict of str to path, optional
+            v3's name of the second form.
+        """
+        given = sparse_embedding_files_map or sparse_embedding_files
+        for index, path in self._table_paths("load_sparse_weights", given):
             name = f"load_sparse_weights: {self._state.table_names[index]!r}"
             group = self._state.group
             place = from_root(group, partial(check_sparse_path, name, path))
@@ -86,11 +96,22 @@ class OriginalFiles:
             original_load.read_floats(dense_opt_states_file, count, what, self._state.group)
         )
 
-    def load_sparse_optimizer_states(self, sparse_opt_states_files: Paths) -> None:
-        """Load the optimizer states of tables, after their rows."""
-        for index, path in self._table_paths(
-            "load_sparse_optimizer_states", sparse_opt_states_files
-        ):
+    def load_sparse_optimizer_states(
+        self,
+        sparse_opt_states_files: Paths = (),
+        *,
+        sparse_opt_states_files_map: Paths | None = None,
+    ) -> None:
+        """Load the optimizer states of tables, after their rows.
+
+        Parameters
+        ----------
+        sparse_opt_states_files : list of path, or dict of str to path
+        sparse_opt_states_files_map : dict of str to path, optional
+            v3's name of the second form.
+        """
+        given = sparse_opt_states_files_map or sparse_opt_states_files
+        for index, path in self._table_paths("load_sparse_optimizer_states", given):
             table = self._state.session.table(index)
             original_load.load_states(table, str(path), self._state.group)
 

@@ -37,7 +37,7 @@ LOCALIZED = (
     Embedding_t.LocalizedSlotSparseEmbeddingHash,
     Embedding_t.LocalizedSlotSparseEmbeddingOneHot,
 )
-#: Types of v3 that take one key a slot, and how they run here: with the same result.
+#: Types that v3 has for one key a slot, and how they run here: with the same result.
 ONE_HOT = {
     Embedding_t.LocalizedSlotSparseEmbeddingOneHot: Embedding_t.LocalizedSlotSparseEmbeddingHash,
     Embedding_t.HybridSparseEmbedding: Embedding_t.DistributedSlotSparseEmbeddingHash,
@@ -62,8 +62,8 @@ class SparseEmbedding:
     embedding_type : Embedding_t
         How the table is split: ``DistributedSlotSparseEmbeddingHash`` by key,
         ``LocalizedSlotSparseEmbeddingHash`` by slot. ``LocalizedSlotSparseEmbeddingOneHot`` runs as
-        the latter and ``HybridSparseEmbedding`` as the former, with the same result; both take one
-        key a slot and need ``slot_size_array``.
+        the latter and ``HybridSparseEmbedding`` as the former, with the same result; both need
+        ``slot_size_array``.
     workspace_size_per_gpu_in_mb : int
         Budget of a device for the vectors, in MiB; the table starts small and grows up to it.
         0: no bound.
@@ -205,7 +205,7 @@ class SparseEmbedding:
 
     @property
     def is_one_hot(self) -> bool:
-        """Whether it takes one key a slot and no more."""
+        """Whether it is of a type that v3 has for one key a slot."""
         return self.embedding_type in ONE_HOT
 
     @property
@@ -216,7 +216,10 @@ class SparseEmbedding:
         return self.initializer
 
     def check_keys(self, nnz_per_slot: Sequence[int]) -> None:
-        """Refuse inputs that a type of one key a slot can not take.
+        """Refuse sizes of a type of one key a slot that are not those of its slots.
+
+        Scripts for v3 give such tables inputs whose slots may hold several keys, and data that has
+        one; where there are several, the vectors are combined as in the hash tables.
 
         Parameters
         ----------
@@ -224,13 +227,6 @@ class SparseEmbedding:
             Most keys of each slot of all its inputs.
         """
         where = f"SparseEmbedding {self.sparse_embedding_name!r}: "
-        if self.is_one_hot and any(nnz != 1 for nnz in nnz_per_slot):
-            raise rejected(
-                f"{where}nnz_per_slot of {self.bottom_name!r}",
-                list(nnz_per_slot),
-                f"1 in every slot: {self.embedding_type.name} takes one key a slot; use "
-                f"{ONE_HOT[self.embedding_type].name}",
-            )
         if self.is_one_hot and len(self.slot_size_array) != len(nnz_per_slot):
             raise rejected(
                 where + "slot_size_array",

@@ -323,7 +323,8 @@ class GroupDenseLayer:
     Parameters
     ----------
     group_layer_type : GroupLayer_t
-    bottom_name : str
+    bottom_name, bottom_name_list : str or list of str
+        What the first layer reads, under either name: a tensor, or Interaction's two tops.
     top_name_list : list of str
         A top a layer, two or more. All but the last have helpers, ``<top>_mask``, ``<top>_dRelu``
         and ``<top>_db``.
@@ -341,14 +342,19 @@ class GroupDenseLayer:
     def __init__(
         self,
         group_layer_type: GroupLayer_t = GroupLayer_t.GroupFusedInnerProduct,
-        bottom_name: str = "",
+        bottom_name: str | Sequence[str] = "",
         top_name_list: Sequence[str] = (),
         num_outputs: Sequence[int] = (),
         last_act_type: Activation_t = Activation_t.Relu,
+        *,
+        bottom_name_list: Sequence[str] = (),
     ) -> None:
         check_enum("GroupDenseLayer: group_layer_type", group_layer_type, GroupLayer_t)
         check_enum("GroupDenseLayer: last_act_type", last_act_type, Activation_t)
-        bottoms = check_names("GroupDenseLayer: bottom_name", bottom_name)
+        if bottom_name and bottom_name_list:
+            allowed = f"nothing, beside bottom_name={bottom_name!r}"
+            raise rejected("GroupDenseLayer: bottom_name_list", bottom_name_list, allowed)
+        bottoms = check_names("GroupDenseLayer: bottom_name", bottom_name_list or bottom_name)
         tops = check_names("GroupDenseLayer: top_name_list", top_name_list)
         sizes = check_ints("GroupDenseLayer: num_outputs", num_outputs, 1)
         if len(tops) < 2:

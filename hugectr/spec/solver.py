@@ -44,7 +44,8 @@ _SWITCHES_WITHOUT_EFFECT = {
     "use_embedding_collection": "a model may hold tables of both kinds",
     "perf_logging": "Model.profile and fit(show_pipeline=True) say where the time goes",
 }
-_WITHOUT_EFFECT = {
+#: What of CreateSolver's arguments means nothing here, and why.
+WITHOUT_EFFECT = {
     **_SWITCHES_WITHOUT_EFFECT,
     "all_reduce_algo": "NCCL chooses the algorithm",
     "num_iterations_statistics": "no statistics of categories are needed",
@@ -259,7 +260,7 @@ eval_inter_iteration_overlap, use_embedding_collection, perf_logging
             _check_callbacks(where + "training_callbacks", self.training_callbacks),
         )
         defaults = {item.name: item.default for item in fields(self)}
-        warn_given("CreateSolver", vars(self), defaults, _WITHOUT_EFFECT)
+        warn_given("CreateSolver", vars(self), defaults, WITHOUT_EFFECT)
 
     @property
     def num_devices(self) -> int:
@@ -293,7 +294,7 @@ eval_inter_iteration_overlap, use_embedding_collection, perf_logging
         rows = [
             [item.name, getattr(self, item.name), getattr(default, item.name)]
             for item in fields(self)
-            if item.name not in _WITHOUT_EFFECT
+            if item.name not in WITHOUT_EFFECT
         ]
         rows.sort(key=lambda row: row[1] == row[2])  # what was chosen first
         return html_table("Solver", ["setting", "value", "default"], rows)

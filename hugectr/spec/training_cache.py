@@ -120,11 +120,11 @@ def CreateETC(
             )
     if cached and not paths:
         raise rejected(where + "local_paths", [], "a folder a process, for tables that are Cached")
-    if cached and len(hmem_cache_configs) not in (1, cached):
+    if cached and len(hmem_cache_configs) not in (1, cached, len(kinds)):
         raise rejected(
             where + "hmem_cache_configs",
             len(hmem_cache_configs),
-            f"one for all, or one for each of the {cached} tables that are Cached",
+            f"one for all, or one for each of the {cached} tables that are Cached, or of all",
         )
     if models and not kinds:
         raise rejected(where + "ps_types", [], "one for each of the sparse_models")

@@ -46,7 +46,7 @@ class DataGeneratorParams:
         Keys are int64 instead of uint32.
     source, eval_source : str
         What to write. Norm: the file lists; data files go to the folders ``train`` and ``val``
-        beside them. Raw: the files. Parquet: the folders.
+        beside them. Raw: the files. Parquet: the folders, or file lists (``*.txt``) as of Norm.
     slot_size_array : list of int
         Distinct keys of each slot. Norm: slot k's keys start where those of slot k - 1 end. Raw and
         Parquet: they start at 0; give the reader the same slot_size_array, and it adds the sizes.

@@ -28,6 +28,17 @@ def _sets(params: DataGeneratorParams) -> list[tuple[int, str, str, int, int]]:
     ]
 
 
+def _is_listed(params: DataGeneratorParams, source: str) -> bool:
+    """Whether a source is a file list, with the data in a folder beside it."""
+    named = params.format is DataReaderType_t.Parquet and source.endswith(".txt")
+    return named or params.format is DataReaderType_t.Norm
+
+
+def _place(params: DataGeneratorParams, folder: str, source: str) -> str:
+    """The folder of a set's data files (not of Raw)."""
+    return os.path.join(os.path.dirname(source), folder) if _is_listed(params, source) else source
+
+
 def plan_pieces(params: DataGeneratorParams) -> list[Piece]:
     """What is drawn together and written by one process."""
     pieces = []
@@ -39,7 +50,7 @@ def plan_pieces(params: DataGeneratorParams) -> list[Piece]:
                 pieces.append(Piece(set_id, index, rows, source, first))
             continue
         norm = params.format is DataReaderType_t.Norm
-        place = os.path.join(os.path.dirname(source), folder) if norm else source
+        place = _place(params, folder, source)
         ending = "data" if norm else "parquet"
         # Readers take the files of a folder in the order of their names.
         width = 1 if norm else len(str(files - 1))
@@ -51,14 +62,15 @@ def plan_pieces(params: DataGeneratorParams) -> list[Piece]:
 
 def begin_sets(params: DataGeneratorParams) -> None:
     """Make folders, and Raw files of their final size, for writers at any offset."""
-    for _, _, source, _, samples in _sets(params):
+    for _, folder, source, _, samples in _sets(params):
         if params.is_raw:
             Path(source).parent.mkdir(parents=True, exist_ok=True)
             with open(source, "wb") as file:
                 file.truncate(samples * _raw_words(params) * 4)
         elif params.format is DataReaderType_t.Parquet:
-            Path(source).mkdir(parents=True, exist_ok=True)
-            for old in Path(source).glob("*.parquet"):
+            place = Path(_place(params, folder, source))
+            place.mkdir(parents=True, exist_ok=True)
+            for old in place.glob("*.parquet"):
                 old.unlink()
 
 
@@ -75,11 +87,11 @@ def write_piece(params: DataGeneratorParams, seed: int, piece: Piece) -> None:
 
 def finish_sets(params: DataGeneratorParams, pieces: list[Piece]) -> None:
     """File lists and metadata come last: where there is one, all its files are whole."""
-    for set_id, _, source, _, _ in _sets(params):
-        if params.format is DataReaderType_t.Norm:
+    for set_id, folder, source, _, _ in _sets(params):
+        if params.format is DataReaderType_t.Parquet:
+            write_metadata(_place(params, folder, source), *column_names(params))
+        if _is_listed(params, source):
             write_file_list(Path(source), [p.path for p in pieces if p.set_id == set_id])
-        elif params.format is DataReaderType_t.Parquet:
-            write_metadata(source, *column_names(params))
 
 
 def column_names(params: DataGeneratorParams) -> tuple[list[str], list[str], list[str]]:

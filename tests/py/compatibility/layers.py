@@ -19,13 +19,19 @@ LAYERS = {
     "FmOrder2": "net(L.FmOrder2, (8,), out_dim=4)",
     "FusedInnerProduct": "net(L.FusedInnerProduct, (8,), num_output=4, "
     "pos_type=hugectr.FcPosition_t.Non, act_type=hugectr.Activation_t.Relu)",
+    "FusedInnerProduct, Isolated": "net(L.FusedInnerProduct, (8,), num_output=4, "
+    "pos_type=hugectr.FcPosition_t.Isolated, act_type=hugectr.Activation_t.Non)",
+    "FusedInnerProduct, Head of two bottoms, Body and Tail": "stack()",
     "FusedReshapeConcat": "net(L.FusedReshapeConcat, (3, 4), (3, 4), tops=2)",
     "FusedReshapeConcatGeneral": "net(L.FusedReshapeConcatGeneral, (3, 4), (3, 4))",
     "GRU": "net(L.GRU, (12,), num_output=4, batchsize=64, SeqLength=3, vector_size=4)",
-    "Gather": "net(L.Gather, (4,), indices=[0, 1])",
+    "Gather": "net(L.Gather, (4,), indices=list(range(64)))",
+    "InnerProduct, three dimensions": "net(L.InnerProduct, (3, 4), num_output=2)",
+    "BatchNorm, three dimensions": "net(L.BatchNorm, (3, 4))",
     "InnerProduct": "net(L.InnerProduct, (4,), num_output=2, weight_init_type=I.XavierNorm, "
     "bias_init_type=I.Zero)",
     "Interaction": "net(L.Interaction, (4,), (3, 4))",
+    "Interaction, two tops": "stack()",
     "LayerNorm": "net(L.LayerNorm, (4,), eps=1e-5)",
     "MLP": "net(L.MLP, (4,), num_outputs=[4, 2], act_type=hugectr.Activation_t.Relu, use_bias=True)",
     "MatrixMultiply": "net(L.MatrixMultiply, (3, 4), (4, 2))",
@@ -33,19 +39,24 @@ LAYERS = {
     "MultiCross v2": "net(L.MultiCross, (4,), num_layers=2, projection_dim=2)",
     "MultiCrossEntropyLoss": "loss(L.MultiCrossEntropyLoss, 2, 2, target_weight_vec=[0.5, 0.5])",
     "MultiHeadAttention": "net(L.MultiHeadAttention, (3, 4), (3, 4), (3, 4), num_attention_heads=2)",
+    "MultiHeadAttention, mask": "net(L.MultiHeadAttention, (3, 4), (3, 4), (3, 4), 'mask', "
+    "num_attention_heads=2)",
     "Multiply": "net(L.Multiply, (4,), weight_dims=[4, 2])",
     "PReLU_Dice": "net(L.PReLU_Dice, (4,), elu_alpha=0.2, eps=1e-8)",
     "ReLU": "net(L.ReLU, (4,))",
     "ReLUHalf": "net(L.ReLUHalf, (4,))",
     "ReduceMean": "net(L.ReduceMean, (3, 4), axis=1)",
+    "ReduceSum, axis 2": "net(L.ReduceSum, (3, 4), axis=2)",
     "ReduceSum": "net(L.ReduceSum, (3, 4), axis=1)",
     "Reshape": "net(L.Reshape, (3, 4), leading_dim=12)",
     "Reshape, time_step": "net(L.Reshape, (12,), leading_dim=4, time_step=3)",
     "Reshape, selected": "net(L.Reshape, (3, 4), selected=True, selected_slots=[0, 2])",
     "Reshape, shape": "net(L.Reshape, (12,), shape=[-1, 3, 4])",
     "Scale": "net(L.Scale, (4,), axis=0, factor=2)",
+    "Scale, rows": "net(L.Scale, (4,), axis=1, factor=2.0)",
     "Select": "net(L.Select, (3, 4), dim=1, index=[0, 2])",
-    "SequenceMask": "net(L.SequenceMask, (1,), (1,), max_sequence_len_from=3, max_sequence_len_to=3)",
+    "SequenceMask": "net(L.SequenceMask, 'length0', 'length1', max_sequence_len_from=3, "
+    "max_sequence_len_to=3)",
     "Sigmoid": "net(L.Sigmoid, (4,))",
     "Slice": "net(L.Slice, (4,), tops=2, ranges=[(0, 2), (2, 4)])",
     "Softmax": "net(L.Softmax, (4,))",
@@ -56,7 +67,10 @@ LAYERS = {
 }
 #: Layer -> bottoms, tops, keys beside name, type, bottom and top.
 JSON_LAYERS = {
-    "Add": ("2, 1", ""),
+    **dict.fromkeys(("Add", "DotProduct", "ElementwiseMultiply", "Sub"), ("2, 1", "")),
+    **dict.fromkeys(("FusedReshapeConcatGeneral", "MatrixMultiply", "Interaction"), ("2, 1", "")),
+    **dict.fromkeys(("Cast", "ReLU", "Sigmoid", "Softmax"), ("1, 1", "")),
+    "FusedReshapeConcat": ("2, 2", ""),
     "BatchNorm": (
         "1, 1",
         "bn_param={'factor': 0.9, 'eps': 1e-4, 'gamma_init': 'Uniform', 'beta_init': 'Zero'}",
@@ -72,6 +86,13 @@ JSON_LAYERS = {
         "fc_param={'num_output': 4, 'weight_init': 'XavierNorm', "
         "'bias_init': 'Zero'}, position='None', activation='Relu'",
     ),
+    **{
+        f"FusedInnerProduct ({position})": (
+            "1, 1",
+            f"fc_param={{'num_output': 4}}, position='{position}', activation='None'",
+        )
+        for position in ("Head", "Body", "Tail", "Isolated")
+    },
     "GRU": (
         "1, 1",
         "gru_param={'num_output': 4, 'batchsize': 64, 'SeqLength': 3, "

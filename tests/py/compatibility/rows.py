@@ -11,12 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from compatibility.layers import JSON_LAYERS, LAYERS
+from compatibility.uses import COLLECTION, FORMATS, INFERENCE_CALLS, SESSION, TRAINING_CACHE
 from compatibility.values import (
     ASYNC,
     EMBEDDING,
     ENUMS,
     GENERATOR,
     HELPER,
+    HYBRID,
     INFERENCE,
     JSON_DATA,
     JSON_EMBEDDING,
@@ -73,30 +75,37 @@ METHODS = {
     "['m0_opt_sparse_1.model'])",
     "graph_to_json": "compiled().graph_to_json(graph_config_file='m.json')",
     "construct_from_json": "saved(); empty().construct_from_json('m.json', True)",
+    "construct_from_json(include_dense_network=False)": "saved(); "
+    "empty().construct_from_json(graph_config_file='m.json', include_dense_network=False)",
     "export_predictions": "evaluated().export_predictions('p.txt', 'l.txt')",
     "check_out_tensor": "trained().check_out_tensor('logit', hugectr.Tensor_t.Train)",
     "set_source(source, eval_source)": "epochs().set_source('', '')",
-    "set_source(source, keyset, eval_source)": "epochs().set_source(source=['a'], keyset=['b'], "
-    "eval_source='c')",
-    "get_incremental_model": "compiled().get_incremental_model",
+    "set_source(source, keyset, eval_source)": "cached().set_source(source=['train.txt'], "
+    "keyset=['keyset'], eval_source='eval.txt')",
+    "get_incremental_model": "compiled().get_incremental_model()",
     "dump_incremental_model_2kafka": "compiled().dump_incremental_model_2kafka()",
-    "get_embedding_training_cache": "compiled().get_embedding_training_cache()",
-    "embedding_load": "compiled().embedding_load('a')",
-    "embedding_dump": "compiled().embedding_dump('a')",
+    "get_embedding_training_cache": "cached().get_embedding_training_cache()",
+    "check_out_tensor(Evaluate)": "evaluated().check_out_tensor('table', hugectr.Tensor_t.Evaluate)",
+    "freeze_embedding(all)": "compiled().freeze_embedding()",
+    "freeze_embedding(list)": "compiled().freeze_embedding(['table'])",
+    "load_sparse_weights(sparse_embedding_files_map)": "saved().load_sparse_weights("
+    "sparse_embedding_files_map={'table': 'm0_sparse_1.model'})",
+    "load_sparse_optimizer_states(dict)": "saved().load_sparse_optimizer_states("
+    "{'table': 'm0_opt_sparse_1.model'})",
+    "embedding_load": "c = collection(); c.embedding_dump('dump'); c.embedding_load('dump')",
+    "embedding_dump": "collection().embedding_dump('dump', table_names=['first'])",
 }
-SESSION = (
-    "train eval get_eval_metrics evaluation get_current_loss set_learning_rate start_data_reading "
-    "download_params_to_files init_params get_params_num check_overflow "
-    "copy_weights_for_evaluation get_data_reader_train get_data_reader_eval"
-)
+_NO_KNOBS = "the placements that exist have no such knobs"
 #: (section, what) -> why it means nothing, where it is accepted without a word.
 WITHOUT_A_WORD = {
     ("DataReaderParams", "keyset"): "every key of the data is found, whatever the keyset says",
-    ("SparseEmbedding", "hybrid_embedding_param"): "the placements that exist have no such knobs",
+    ("SparseEmbedding", "hybrid_embedding_param"): _NO_KNOBS,
+    **{("HybridEmbeddingParam", name): _NO_KNOBS for name in HYBRID},
     ("Inference", "scaler"): "nothing trains",
     ("Inference", "deployed_devices"): "a session is on device_id",
+    ("JSON: data", "keyset"): "every key of the data is found, whatever the keyset says",
     **{
-        ("JSON: embedding", key): "the placements that exist have no such knobs"
+        ("JSON: embedding", key): _NO_KNOBS
         for key in JSON_EMBEDDING
         if key not in ("workspace_size_per_gpu_in_mb", "slot_size_array", "combiner")
         and not key.startswith(("combiner", "max_vocabulary"))
@@ -192,6 +201,14 @@ def _sections() -> Iterator[tuple[str, list[Row]]]:
         "CreateOptimizer",
         [
             *arguments("hugectr.CreateOptimizer", OPTIMIZER),
+            *[
+                (f"Optimizer_t.{kind}", f"optimizer(optimizer_type=hugectr.Optimizer_t.{kind})")
+                for kind in ["Adam", "AdaGrad", "MomentumSGD", "Nesterov", "SGD", "Ftrl", "RMSProp"]
+            ],
+            *[
+                (f"Update_t.{kind}", f"optimizer(update_type=hugectr.Update_t.{kind})")
+                for kind in ["Local", "Global", "LazyGlobal"]
+            ],
             (
                 "atomic_update",
                 "hugectr.CreateOptimizer(atomic_update=False)",
@@ -215,12 +232,16 @@ def _sections() -> Iterator[tuple[str, list[Row]]]:
         "GroupDenseLayer",
         [
             (
-                "GroupFusedInnerProduct",
-                "hugectr.GroupDenseLayer(hugectr.GroupLayer_t.GroupFusedInnerProduct, 'a', ['b', 'c'], "
-                "[64, 64], hugectr.Activation_t.Relu)",
-            )
+                "bottom_name",
+                "group(bottom_name='pairs')",
+            ),
+            (
+                "bottom_name_list",
+                "group(bottom_name_list=['pairs', 'pairs_grad'])",
+            ),
         ],
     )
+    yield "HybridEmbeddingParam", arguments("hugectr.HybridEmbeddingParam", HYBRID)
     yield "Model", [*METHODS.items(), ("ModelPerfExt", "hugectr.ModelPerfExt")]
     yield (
         "Metrics",
@@ -229,19 +250,7 @@ def _sections() -> Iterator[tuple[str, list[Row]]]:
             for name in ("AUC", "AverageLoss", "HitRate", "NDCG", "SMAPE")
         ],
     )
-    yield (
-        "Session (v2.3, v3.0)",
-        [
-            *names("hugectr.Session", SESSION),
-            (
-                "get_model_oversubscriber",
-                "hugectr.Session.get_model_oversubscriber(hugectr.Session.__new__(hugectr.Session))",
-            ),
-            ("get_learning_rate_scheduler", "hugectr.get_learning_rate_scheduler(config())"),
-            ("LearningRateScheduler", "hugectr.LearningRateScheduler(0.1, 2, 4, 4, 2.0, 0.0)"),
-            ("SolverParser", "hugectr.SolverParser(config())"),
-        ],
-    )
+    yield "Session (v2.3, v3.0)", list(SESSION.items())
     yield (
         "Data generator",
         arguments(
@@ -250,14 +259,12 @@ def _sections() -> Iterator[tuple[str, list[Row]]]:
             "hugectr.DataReaderType_t.Norm, 1, 2, 2, False, 'a', 'b', [10, 20], ",
         ),
     )
+    yield "Formats: generated, and trained on", list(FORMATS.items())
     yield (
         "Inference",
         [
             *arguments("inference", INFERENCE),
-            *names(
-                "hugectr.inference.InferenceSession", "predict evaluate refresh_embedding_cache"
-            ),
-            ("CreateInferenceSession", "hugectr.inference.CreateInferenceSession"),
+            *INFERENCE_CALLS.items(),
         ],
     )
     yield (
@@ -265,6 +272,7 @@ def _sections() -> Iterator[tuple[str, list[Row]]]:
         [
             ("CreateETC", "hugectr.CreateETC([hugectr.TrainPSType_t.Staged])"),
             ("CreateHMemCache", "hugectr.CreateHMemCache(2, 0.5, 0)"),
+            *TRAINING_CACHE.items(),
         ],
     )
     yield (
@@ -272,6 +280,7 @@ def _sections() -> Iterator[tuple[str, list[Row]]]:
         [
             ("EmbeddingTableConfig", "hugectr.EmbeddingTableConfig('a', 10, 4)"),
             ("EmbeddingCollectionConfig", "hugectr.EmbeddingCollectionConfig()"),
+            *COLLECTION.items(),
         ],
     )
     for enum, members in ENUMS.items():
@@ -299,7 +308,10 @@ def _sections() -> Iterator[tuple[str, list[Row]]]:
     yield (
         "JSON: data",
         [
-            *arguments("json_data", JSON_DATA),
+            *[
+                (name, f"json_data({name.partition(' ')[0]}={value})")
+                for name, value in JSON_DATA.items()
+            ],
             (
                 "sparse: max_feature_num_per_sample, max_nnz (v2.3, v3.0)",
                 "json_data(sparse=[{'top': 'keys', 'type': 'LocalizedSlot', "
@@ -315,8 +327,21 @@ def _sections() -> Iterator[tuple[str, list[Row]]]:
     yield (
         "JSON: embedding",
         [
-            (name, f"json_embedding({name.partition(' ')[0]}={value})")
-            for name, value in JSON_EMBEDDING.items()
+            *[
+                (name, f"json_embedding({name.partition(' ')[0]}={value})")
+                for name, value in JSON_EMBEDDING.items()
+            ],
+            *[
+                (f"type {kind}", f"json_table(type='{kind}'{sizes})")
+                for kind, sizes in (
+                    ("DistributedSlotSparseEmbeddingHash", ""),
+                    ("LocalizedSlotSparseEmbeddingHash", ""),
+                    ("LocalizedSlotSparseEmbeddingOneHot", ", slot_size_array=[50] * 4"),
+                    ("HybridSparseEmbedding", ", slot_size_array=[50] * 4"),
+                )
+            ],
+            ("optimizer", "json_table(optimizer={'type': 'SGD', 'sgd_hparam': {}})"),
+            ("plan_file", "json_table(plan_file='a')"),
         ],
     )
     yield (

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
+from compatibility import models
 from compatibility.rows import Row
 from oracle.generated_model import CONFIG
 
@@ -25,7 +25,6 @@ from hugectr.config.config_file import read_config
 
 WORKS, IGNORED, REJECTED = "works", "accepted, no effect", "rejected"
 _MOST = 240  # characters of a reason
-L = hugectr.Layer_t
 
 
 @dataclass(frozen=True)
@@ -81,120 +80,6 @@ def _short(text: str) -> str:
 # --- what the code of rows calls ------------------------------------------------------------------
 
 
-def _reader(source: Any = "a", **more: Any) -> hugectr.DataReaderParams:
-    return hugectr.DataReaderParams(hugectr.DataReaderType_t.RawAsync, source, **more)
-
-
-def _sparse() -> hugectr.DataReaderSparseParam:
-    return hugectr.DataReaderSparseParam("keys", 1, True, 3)
-
-
-def _table(
-    kind: hugectr.Embedding_t = hugectr.Embedding_t.DistributedSlotSparseEmbeddingHash, **more: Any
-) -> hugectr.SparseEmbedding:
-    settings: dict[str, Any] = {
-        "workspace_size_per_gpu_in_mb": 1,
-        "embedding_vec_size": 4,
-        "combiner": "sum",
-        "sparse_embedding_name": "table",
-        "bottom_name": "keys",
-    }
-    return hugectr.SparseEmbedding(kind, **(settings | more))
-
-
-def _samples() -> hugectr.data.arrays.MemoryDataset:
-    rng = np.random.default_rng(1)
-    return hugectr.data.from_arrays(
-        rng.integers(0, 2, 128), rng.random((128, 2)), {"keys": rng.integers(0, 9, (128, 3))}
-    )
-
-
-def _empty(**solver: Any) -> hugectr.Model:
-    settings: dict[str, Any] = {"batchsize": 64, "batchsize_eval": 64, "seed": 1, "device": "cpu"}
-    data = _samples()
-    return hugectr.Model(
-        hugectr.CreateSolver(**(settings | solver)),
-        hugectr.DataReaderParams(hugectr.DataReaderType_t.Norm, data, eval_source=data),
-        hugectr.CreateOptimizer(),
-    )
-
-
-def _model(**solver: Any) -> hugectr.Model:
-    model = _empty(**solver)
-    model.add(hugectr.Input(1, "label", 2, "dense", [_sparse()]))
-    model.add(_table())
-    model.add(hugectr.DenseLayer(L.Reshape, ["table"], ["flat"], leading_dim=12))
-    model.add(hugectr.DenseLayer(L.Concat, ["flat", "dense"], ["both"]))
-    model.add(hugectr.DenseLayer(L.InnerProduct, ["both"], ["logit"], num_output=1))
-    model.add(hugectr.DenseLayer(L.BinaryCrossEntropyLoss, ["logit", "label"], ["loss"]))
-    return model
-
-
-def _compiled(**solver: Any) -> hugectr.Model:
-    model = _model(**solver)
-    model.compile()
-    return model
-
-
-def _trained() -> hugectr.Model:
-    model = _compiled()
-    model.train()
-    return model
-
-
-def _evaluated() -> hugectr.Model:
-    model = _compiled()
-    model.eval()
-    return model
-
-
-def _saved() -> hugectr.Model:
-    model = _trained()
-    model.save_params_to_files("m", 1)
-    model.graph_to_json("m.json")
-    return model
-
-
-def _net(
-    kind: hugectr.Layer_t, *bottoms: tuple[int, ...], tops: int = 1, **parameters: Any
-) -> None:
-    """A network with that layer on bottoms of these shapes (a sample's), as far as its shapes."""
-    model = _empty()
-    sparse = [
-        hugectr.DataReaderSparseParam(f"keys{i}", 1, True, shape[0])
-        for i, shape in enumerate(bottoms)
-        if len(shape) == 2
-    ]
-    model.add(hugectr.Input(1, "label", 2, "dense", sparse))
-    names = []
-    for i, shape in enumerate(bottoms):
-        name = f"bottom{i}"
-        names.append(name)
-        if len(shape) == 2:
-            made: Any = _table(
-                embedding_vec_size=shape[1], sparse_embedding_name=name, bottom_name=f"keys{i}"
-            )
-        else:
-            made = hugectr.DenseLayer(L.InnerProduct, ["dense"], [name], num_output=shape[0])
-        model.add(made)
-    model.add(hugectr.DenseLayer(kind, names, [f"top{i}" for i in range(tops)], **parameters))
-    model.layer_summary()
-
-
-def _loss(kind: hugectr.Layer_t, logits: int, labels: int, **parameters: Any) -> None:
-    model = _empty()
-    model.add(hugectr.Input(labels, "label", 2, "dense", []))
-    model.add(hugectr.DenseLayer(L.InnerProduct, ["dense"], ["logit"], num_output=logits))
-    model.add(hugectr.DenseLayer(kind, ["logit", "label"], ["loss"], **parameters))
-    model.layer_summary()
-
-
-def _inference(**more: Any) -> hugectr.inference.InferenceParams:
-    return hugectr.inference.InferenceParams(
-        "m", 64, 0.9, "m_dense_1.model", ["m0_sparse_1.model"], 0, False, 0.5, False, **more
-    )
-
-
 def _config(change: Any = None) -> str:
     value = copy.deepcopy(CONFIG)
     if change:
@@ -232,6 +117,17 @@ def _json_embedding(**keys: Any) -> None:
     read_config(_config(lambda config: config["layers"][1]["sparse_embedding_hparam"].update(keys)))
 
 
+def _json_table(**keys: Any) -> None:
+    def change(config: dict[str, Any]) -> None:
+        sizes = keys.pop("slot_size_array", None)
+        table = config["layers"][1]
+        table.update(keys)
+        if sizes is not None:
+            table["sparse_embedding_hparam"]["slot_size_array"] = sizes
+
+    read_config(_config(change))
+
+
 def _json_layer(kind: str, bottoms: int, tops: int, **keys: Any) -> None:
     """A config in which the layer stands before the loss, or is the loss; shapes are not asked."""
     layer = {
@@ -251,26 +147,17 @@ def _json_layer(kind: str, bottoms: int, tops: int, **keys: Any) -> None:
 _NAMES = {
     "hugectr": hugectr,
     "os": os,
-    "L": L,
+    "L": models.L,
     "I": hugectr.Initializer_t,
-    "reader": _reader,
-    "sparse": _sparse,
-    "table": _table,
-    "empty": _empty,
-    "model": _model,
-    "compiled": _compiled,
-    "epochs": lambda: _compiled(repeat_dataset=False),
-    "trained": _trained,
-    "evaluated": _evaluated,
-    "saved": _saved,
-    "net": _net,
-    "loss": _loss,
-    "inference": _inference,
+    "T": hugectr.DataReaderType_t,
+    "epochs": lambda: models.compiled(repeat_dataset=False),
+    **{name: value for name, value in vars(models).items() if callable(value)},
     "config": _config,
     "json_solver": _json_solver,
     "json_optimizer": _json_optimizer,
     "json_data": _json_data,
     "json_embedding": _json_embedding,
+    "json_table": _json_table,
     "json_layer": _json_layer,
     "huge_ctr": huge_ctr,
 }

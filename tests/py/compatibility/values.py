@@ -98,6 +98,18 @@ EMBEDDING = {
     "hybrid_embedding_param": "hugectr.HybridEmbeddingParam()",
     "max_vocabulary_size_per_gpu": "1000",
 }
+HYBRID = {
+    "max_num_frequent_categories": "2",
+    "max_num_infrequent_samples": "-1",
+    "p_dup_max": "0.02",
+    "max_all_reduce_bandwidth": "1.0e11",
+    "max_all_to_all_bandwidth": "1.0e11",
+    "efficiency_bandwidth_ratio": "0.5",
+    "use_train_precompute_indices": "True",
+    "use_eval_precompute_indices": "True",
+    "communication_type": "hugectr.CommunicationType.IB_NVLink",
+    "hybrid_embedding_type": "hugectr.HybridEmbeddingType.Distributed",
+}
 OPTIMIZER = {
     "optimizer_type": "hugectr.Optimizer_t.SGD",
     "update_type": "hugectr.Update_t.LazyGlobal",
@@ -203,6 +215,13 @@ JSON_SOLVER = {
     "holistic_cuda_graph": "True",
     "async_mlp_wgrad": "True",
     "export_predictions_prefix": "'a'",
+    **{
+        name: value
+        for name, value in SOLVER.items()
+        if name.startswith(("overlap_", "use_holistic", "use_overlapped", "grouped"))
+        or name in ("is_dlrm", "num_iterations_statistics")
+    },
+    "all_reduce_algo": "'OneShot'",
 }
 JSON_OPTIMIZER = {
     "Adam": "'adam_hparam': {'learning_rate': 0.1, 'beta1': 0.9, 'beta2': 0.9, 'epsilon': 1e-7}",
@@ -223,6 +242,11 @@ JSON_DATA = {
     "cache_eval_data": "2",
     "num_workers": "4",
     "slot_size_array": "[10, 20, 30]",
+    "format (RawAsync)": "'RawAsync'",
+    "format (Parquet)": "'Parquet'",
+    "keyset": "'a'",
+    "async_param": "{'num_threads': 4, 'num_batches_per_thread': 4, 'io_block_size': 51200, "
+    "'io_depth': 4, 'io_alignment': 512, 'shuffle': True, 'aligned_type': 'None'}",
 }
 JSON_EMBEDDING = {
     "max_vocabulary_size_per_gpu": "100",

@@ -44,7 +44,7 @@ def groups():
         ),
         LAYER(KIND.Interaction, ["c", "vectors"], ["pairs", "pairs_grad"]),
         hugectr.GroupDenseLayer(
-            bottom_name="pairs",
+            bottom_name_list=["pairs", "pairs_grad"],
             top_name_list=["d", "e", "logit"],
             num_outputs=[16, 8, 1],
             last_act_type=ACT.Non,

@@ -70,6 +70,7 @@ def test_order_of_building(make_model):
         (lambda: LAYER(KIND.Reshape, "a", "b", selected=True), ["selected_slots", "[]"]),
         (lambda: hugectr.GroupDenseLayer(num_outputs=[8, 4]), ["bottom_name[0]", "non-empty"]),
         (lambda: GROUP("a", ["b"], [8]), ["top_name_list", "two names or more"]),
+        (lambda: GROUP("a", ["b"], [8], bottom_name_list=["c"]), ["bottom_name_list", "'a'"]),
         (lambda: GROUP("a", ["b", "c"], [8]), ["num_outputs", "one for each of 2 tops"]),
         (lambda: LAYER(KIND.MLP, ["a"], ["b"]), ["num_outputs", "at least one integer"]),
         (lambda: LAYER(KIND.MLP, "a", "b", num_outputs=[2], activations=[1]), ["activations[0]"]),

@@ -87,13 +87,13 @@ def test_statistics_left_behind_are_reported(make_model, tmp_path, capsys):
 
 def test_freezing(make_model):
     model = trained(make_model)
-    model.freeze_embedding("vectors")
+    model.freeze_embedding(["vectors"])
     dense, rows = model.session.network.dense_weights(), table(model)[2]
     assert model.trainable() == (False, True)
     model.train()
     np.testing.assert_array_equal(table(model)[2], rows)
     assert np.any(model.session.network.dense_weights() != dense)
-    model.unfreeze_embedding()
+    model.unfreeze_embedding(embedding_name=["vectors"])
     model.freeze_dense()
     dense = model.session.network.dense_weights()
     model.train()
@@ -103,7 +103,7 @@ def test_freezing(make_model):
     model.train()
     assert np.any(model.session.network.dense_weights() != dense)
     with pytest.raises(hugectr.InvalidArgument, match="vectors"):
-        model.freeze_embedding("x")
+        model.freeze_embedding(["vectors", "x"])
 
 
 def test_freezing_before_compile(make_model):
@@ -141,6 +141,31 @@ def test_check_out_tensor(make_model):
     assert model.check_out_tensor("vectors", hugectr.Tensor_t.Evaluate).shape == (64, 4, 8)
     with pytest.raises(hugectr.InvalidArgument, match="Tensor_t"):
         model.check_out_tensor("logit", "Train")
+
+
+def test_tensors_that_are_never_stored_are_computed_again(make_model, monkeypatch):
+    """Those of the evaluation network are what a schedule that stores all has."""
+    found = []
+    for fuse in ("1", "0"):
+        monkeypatch.setenv("HUGECTR_FUSE", fuse)
+        model = trained(make_model)
+        model.eval()
+        found.append(model.check_out_tensor("fc1", hugectr.Tensor_t.Evaluate))
+        relu = model.check_out_tensor("relu1", hugectr.Tensor_t.Evaluate)
+        np.testing.assert_allclose(np.maximum(found[-1], 0), relu, atol=1e-6)
+        model.set_learning_rate(0.0)
+        model.train()
+        fc1, relu = (
+            model.check_out_tensor(name, hugectr.Tensor_t.Train) for name in ("fc1", "relu1")
+        )
+        np.testing.assert_allclose(np.maximum(fc1, 0), relu, atol=1e-6)
+        assert np.any(fc1 < 0)
+        if fuse == "1":
+            with pytest.raises(hugectr.InvalidArgument, match="fused away"):
+                model.session.network.check_out_tensor("fc1", True)
+    np.testing.assert_allclose(*found, rtol=1e-5, atol=1e-6)
+    with pytest.raises(hugectr.InvalidArgument, match="there is no tensor 'fc9'"):
+        model.check_out_tensor("fc9")
 
 
 def test_epochs_and_set_source(make_model, data_folder):

@@ -2,6 +2,7 @@
 """Scripts and configs as users of earlier versions wrote them run as they are, and learn."""
 
 import math
+import re
 import runpy
 import shutil
 from pathlib import Path
@@ -76,11 +77,17 @@ def test_a_script_runs_unmodified_and_learns(name):
     assert model.evaluate()["AUC"] > 0.6
 
 
-def test_a_config_of_2_3_is_trained_by_huge_ctr(capsys):
-    assert huge_ctr(["--train", "criteo_v23.json"]) == 0
+@pytest.mark.parametrize(
+    ("name", "ignored"),
+    [("criteo_v23.json", "enable_overlap"), ("dlrm_v30.json", "grouped_all_reduce")],
+)
+def test_a_config_is_trained_by_huge_ctr(capsys, name, ignored):
+    assert huge_ctr(["--train", name]) == 0
     text = capsys.readouterr()
     assert "Finish 60 iterations with batchsize: 128" in text.out
-    assert text.err.count("enable_overlap is accepted and has no effect") == 1
+    assert text.err.count(f"{ignored} is accepted and has no effect") == 1
+    losses = [float(found) for found in re.findall(r"Iter: .* Loss: (\S+)", text.out)]
+    assert losses[-1] < losses[0]
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from hugectr.base.errors import InvalidArgument
+from hugectr.data.parquet import columns_of_metadata, parquet_files
+from hugectr.data.regular_file import read_file_list
 from hugectr.spec.enums import Check_t, DataReaderType_t, Distribution_t, PowerLaw_t
 from hugectr.tools import DataGenerator, DataGeneratorParams
 from hugectr.tools.key_distribution import draw_keys
@@ -176,3 +178,20 @@ def test_planted_signal_can_be_learnt(tmp_path):
 def test_refused(tmp_path, changes, text):
     with pytest.raises(InvalidArgument, match=text):
         params(tmp_path, **changes)
+
+
+def test_parquet_by_file_lists_as_scripts_name_them(tmp_path):
+    """Data in ``train`` and ``val`` beside the lists, as of Norm; the readers take the lists."""
+    made = params(tmp_path, format=DataReaderType_t.Parquet, nnz_array=[2, 1, 1])
+    DataGenerator(made).generate(progress=False, processes=1)
+    for name, folder, files in (("file_list.txt", "train", 3), ("file_list_test.txt", "val", 2)):
+        paths = [str(tmp_path / folder / f"gen_{i}.parquet") for i in range(files)]
+        assert read_file_list(tmp_path / name) == paths
+        assert {path.name for path in (tmp_path / folder).iterdir()} == {
+            *(f"gen_{i}.parquet" for i in range(files)),
+            "_metadata.json",
+        }
+        tops = {"a": 1, "b": 2}
+        found = columns_of_metadata(str(tmp_path / name), tops)
+        assert found == columns_of_metadata(str(tmp_path / folder), tops)
+        assert parquet_files(str(tmp_path / name))[1] == paths
