@@ -160,8 +160,8 @@ def visit_arrays(
     dict
         ``history`` (n, 8) oldest first, ``following`` (n, 8): what came after each, ``other`` (n,
         8): any item, all -1 behind ``length`` (n); ``label`` (n, 16): 1 for ``following``, 0 for
-        ``other``, -1 behind the last; ``dense`` (n, 8): how many steps each step sees, itself included, 0 behind the
-        last.
+        ``other``, -1 behind the last; ``dense`` (n, 8): how many steps each step sees, itself
+        included, 0 behind the last.
     """
     there = history >= 0
     other = np.random.default_rng(16).integers(0, items, history.shape)

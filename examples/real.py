@@ -104,7 +104,7 @@ def visits_of(files: Sequence[str] | None) -> Arrays:
 
 
 def _by_user(user: Ints, item: Ints) -> tuple[Ints, Ints, Ints]:
-    """Order of users and, for each, of time; the items in it, and each one's place with its user."""
+    """Order of users and, for each, of time; the items in it, and the place of each."""
     order = np.argsort(user, kind="stable")
     ordered = user[order]
     return order, item[order], np.arange(len(user)) - np.searchsorted(ordered, ordered)

@@ -55,7 +55,7 @@ class Example(hugectr.Model):
         )
         norm = hugectr.DataReaderType_t.Norm
         reader = hugectr.DataReaderParams(norm, train, None, self.evaluated, hugectr.Check_t.Sum)
-        adam = hugectr.CreateOptimizer(hugectr.Optimizer_t.Adam, hugectr.Update_t.LazyGlobal)
+        adam = hugectr.CreateOptimizer(hugectr.Optimizer_t.Adam, hugectr.Update_t.Local)
         super().__init__(solver, reader, adam)
 
     def layer(self, kind: str, bottoms: list[str], top: str, **parameters: Any) -> str:

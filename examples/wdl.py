@@ -14,7 +14,7 @@ reader = hugectr.DataReaderParams(
     eval_source=files.test,
     check_type=hugectr.Check_t.Sum,
 )
-optimizer = hugectr.CreateOptimizer(hugectr.Optimizer_t.Adam, hugectr.Update_t.LazyGlobal)
+optimizer = hugectr.CreateOptimizer(hugectr.Optimizer_t.Adam, hugectr.Update_t.Local)
 model = hugectr.Model(solver, reader, optimizer)
 keys = hugectr.DataReaderSparseParam("keys", 1, True, SLOTS)
 model.add(hugectr.Input(1, "label", DENSE, "dense", [keys]))

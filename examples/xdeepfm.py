@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""xDeepFM: a compressed interaction network (CIN), a linear part and a deep net (Lian et al., 2018).
+"""xDeepFM: a compressed interaction network (CIN), a linear part, a deep net (Lian et al., 2018).
 
 A layer of the CIN makes H maps of products of fields, for each of the D columns alike:
 

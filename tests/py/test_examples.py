@@ -82,3 +82,36 @@ def test_json_twin(name: str, folder: Path) -> None:
     )
     least = 0.8 if name == "criteo" else 0.85
     assert float(_run(folder, "-c", program).splitlines()[-1]) > least
+
+
+def _criteo_lines(count: int) -> str:
+    """As the public files: label, 13 integers, 26 hexadecimal categories, some of them empty."""
+    rows = (
+        [n % 2, *((n * k) % 50 for k in range(12)), "", *(f"{n * k % 97:08x}" for k in range(26))]
+        for n in range(count)
+    )
+    return "".join("\t".join(map(str, row)) + "\n" for row in rows)
+
+
+def _rating_lines(count: int) -> str:
+    """As MovieLens' ``ratings.csv``: a header, then users, items, ratings and times."""
+    rows = (f"{n % 120 + 1},{n * n % 83 + 1},{n % 9 / 2 + 0.5},{1000 + n}\n" for n in range(count))
+    return "userId,movieId,rating,timestamp\n" + "".join(rows)
+
+
+@pytest.mark.parametrize("name", ["wdl", "dcnv2", "criteo"])
+def test_criteo_s_files(name: str, folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "train.txt").write_text(_criteo_lines(3000))
+    (tmp_path / "eval.txt").write_text(_criteo_lines(1100))
+    files = [str(tmp_path / "train.txt"), str(tmp_path / "eval.txt")]
+    found = _figures(_run(folder, f"{name}.py", "--steps", "3", "--data", *files))
+    assert set(found) == {"AUC"}
+
+
+@pytest.mark.parametrize("name", ["ncf", "din", "sasrec"])
+def test_files_of_ratings(name: str, folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "ratings.csv").write_text(_rating_lines(3000))
+    arguments = ["--steps", "3", "--data", str(tmp_path / "ratings.csv")]
+    found = _figures(_run(folder, f"{name}.py", *arguments))
+    assert found["AUC"] > 0
+    assert ("HitRate@10" in found) == (name != "din")
