@@ -16,6 +16,16 @@ import hugectr
 EXAMPLES = Path(__file__).parents[2] / "examples"
 #: What the same net finds in PyTorch, for three seeds (references/examples.py writes it).
 REFERENCES = json.loads((Path(__file__).parent / "references" / "examples.json").read_text())
+#: Areas to reach where PyTorch's net was not run with this data, or (din) finds less: see NETS there.
+LEAST = {
+    "bst": 0.78,
+    "criteo": 0.79,
+    "criteo_multi_slots": 0.78,
+    "din": 0.78,
+    "dlrm": 0.89,
+    "ple": 0.79,
+}
+WITHOUT_REFERENCE = sorted(LEAST.keys() - REFERENCES.keys())
 #: Sets that are not generated.
 ARGUMENTS = {"mmoe_census": ["mmoe.py", "--data"]}
 JSON_TWINS = ("wdl", "deepfm", "dcn", "dlrm", "criteo", "criteo_multi_slots")
@@ -47,7 +57,7 @@ def _run(folder: Path, *arguments: str) -> str:
 def test_every_script_is_tested() -> None:
     shared = {"arguments", "data", "generated", "real", "training"}
     scripts = {path.stem for path in EXAMPLES.glob("*.py")} - shared
-    assert scripts == set(REFERENCES) - set(ARGUMENTS)
+    assert scripts == (set(REFERENCES) - set(ARGUMENTS)).union(WITHOUT_REFERENCE)
     for script in scripts:
         assert len((EXAMPLES / f"{script}.py").read_text().splitlines()) <= 80
 
@@ -66,6 +76,11 @@ def test_script_learns_what_the_same_net_learns_in_pytorch(name: str, folder: Pa
         bound = 0.02 if figure.endswith("@10") else 0.002
         assert abs(found[figure] - sum(of_seeds) / len(of_seeds)) <= bound, figure
     assert found["AUC"] < found.get("reaches", 1.0) + 0.01 or name == "sasrec"
+
+
+@pytest.mark.parametrize("name", WITHOUT_REFERENCE)
+def test_script_learns(name: str, folder: Path) -> None:
+    assert _figures(_run(folder, f"{name}.py"))["AUC"] > LEAST[name]
 
 
 @pytest.mark.parametrize("name", JSON_TWINS)
