@@ -7,7 +7,7 @@ import hugectr
 from hugectr import DenseLayer, Layer_t
 
 files = click_files()
-solver = hugectr.CreateSolver(**SIZES, max_eval_batches=files.batches, lr=0.01)
+solver = hugectr.CreateSolver(**SIZES, max_eval_batches=files.batches, lr=0.02)
 reader = hugectr.DataReaderParams(
     hugectr.DataReaderType_t.Norm,
     source=[files.train],

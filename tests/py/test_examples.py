@@ -16,7 +16,7 @@ import hugectr
 EXAMPLES = Path(__file__).parents[2] / "examples"
 #: What the same net finds in PyTorch, for three seeds (references/examples.py writes it).
 REFERENCES = json.loads((Path(__file__).parent / "references" / "examples.json").read_text())
-#: Areas to reach where PyTorch's net was not run with this data, or (din) finds less: see NETS there.
+#: Areas to reach where the net in PyTorch was not run with this data or (din, dlrm) finds less.
 LEAST = {
     "bst": 0.78,
     "criteo": 0.79,

@@ -82,7 +82,7 @@ NETS: dict[str, tuple[Callable[[], nn.Module], Callable[[], Arrays], float, int]
     "dcnv2": (clicking.Dcnv2, clicks, 0.003, 200),
     "deepfm": (clicking.DeepFm, planted, 0.005, 512),
     "din": (reading.Din, lambda: histories(344064), 0.003, 320),
-    "dlrm": (clicking.Dlrm, planted, 0.01, 512),
+    "dlrm": (clicking.Dlrm, planted, 0.02, 512),
     "gmf": (clicking.Gmf, ratings, 0.01, 400),
     "history": (reading.History, lambda: histories(344064), 0.003, 320),
     "mmoe": (experts(3, 0), two_tasks, 0.003, 300),
