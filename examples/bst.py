@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Behaviour Sequence Transformer: the target joins its history, and all attend to all."""
 
-from generated import HISTORY, histories
-from training import Example, target_and_history
+from arguments import ARGUMENTS
+from generated import HISTORY
+from real import histories_of
+from training import Example, slots_of
 
 import hugectr
 
 D, STEPS = 16, 1 + HISTORY
-arrays = histories()
-model = Example(arrays, {"items": target_and_history(arrays)}, lr=0.003)
+arrays = histories_of(ARGUMENTS.data, 344064)
+model = Example(arrays, {"items": slots_of(arrays["target"][:, None], arrays["history"])}, lr=0.003)
 items = hugectr.DataReaderSparseParam("items", [1, HISTORY], False, 2)
 model.add(hugectr.Input(1, "label", 0, "dense", [items]))
 model.table("vectors", "items", D, "concat")
@@ -26,4 +28,4 @@ model.layer("Add", ["norm1", "narrow"], "sum2")
 model.layer("LayerNorm", ["sum2"], "norm2")
 model.layer("Reshape", ["norm2"], "flat", leading_dim=STEPS * D)
 model.layer("Concat", ["flat", "count"], "features")
-model.run(model.tower("features", [128, 64], "deep", last=1), steps=400)
+model.run(model.tower("features", [128, 64], "deep", last=1), steps=320)

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Deep & Cross, version 2: cross layers with a matrix, of low rank, beside a deep net."""
 
-from generated import DENSE, FIELDS, clicks
+from arguments import ARGUMENTS
+from real import clicks_of
 from training import Example
 
 import hugectr
 
-arrays = clicks()
+arrays = clicks_of(ARGUMENTS.data)
+FIELDS, DENSE = arrays["keys"].shape[1], arrays["dense"].shape[1]
 model = Example(arrays, {"keys": arrays["keys"]}, lr=0.003)
 keys = hugectr.DataReaderSparseParam("keys", 1, True, FIELDS)
 model.add(hugectr.Input(1, "label", DENSE, "dense", [keys]))

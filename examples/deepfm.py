@@ -1,28 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """DeepFM: one table of d + 1 columns feeds a factorisation machine and a deep net."""
 
-from data import DENSE, SLOTS, planted_files
+from data import DENSE, SIZES, SLOTS, WORKSPACE, click_files, train_and_report
 
 import hugectr
 from hugectr import DenseLayer, Layer_t
 
-files = planted_files()
-solver = hugectr.CreateSolver(
-    batchsize=1024, batchsize_eval=1024, max_eval_batches=16, lr=0.005, seed=1
-)
+files = click_files()
+solver = hugectr.CreateSolver(**SIZES, max_eval_batches=files.batches, lr=0.005)
 reader = hugectr.DataReaderParams(
     hugectr.DataReaderType_t.Norm,
     source=[files.train],
     eval_source=files.test,
     check_type=hugectr.Check_t.Sum,
 )
-optimizer = hugectr.CreateOptimizer(hugectr.Optimizer_t.Adam, hugectr.Update_t.LazyGlobal)
+optimizer = hugectr.CreateOptimizer(hugectr.Optimizer_t.Adam, hugectr.Update_t.Local)
 model = hugectr.Model(solver, reader, optimizer)
 keys = hugectr.DataReaderSparseParam("keys", 1, True, SLOTS)
 model.add(hugectr.Input(1, "label", DENSE, "dense", [keys]))
 D = 10
 kind = hugectr.Embedding_t.DistributedSlotSparseEmbeddingHash
-model.add(hugectr.SparseEmbedding(kind, 4, D + 1, "sum", "emb", "keys"))
+model.add(hugectr.SparseEmbedding(kind, WORKSPACE, D + 1, "sum", "emb", "keys"))
 model.add(DenseLayer(Layer_t.Reshape, ["emb"], ["rows"], leading_dim=D + 1))
 model.add(DenseLayer(Layer_t.Slice, ["rows"], ["v", "w"], ranges=[(0, D), (D, D + 1)]))
 model.add(DenseLayer(Layer_t.Reshape, ["v"], ["v_keys"], leading_dim=D * SLOTS))
@@ -42,8 +40,4 @@ model.add(DenseLayer(Layer_t.Add, ["deep_logit", "second_order", "first_order"],
 model.add(DenseLayer(Layer_t.BinaryCrossEntropyLoss, ["logit", "label"], ["loss"]))
 model.compile()
 model.summary()
-model.fit(max_iter=800, display=200, eval_interval=400, snapshot=0)
-for _ in range(16):
-    model.eval()
-auc = dict(model.get_eval_metrics())["AUC"]
-print(f"evaluation AUC {auc:.4f}; the hidden signal itself reaches {files.ceiling:.4f}")
+train_and_report(model, files, steps=512)

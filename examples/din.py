@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Deep Interest Network: how much each step of the history counts depends on the target."""
 
-from generated import HISTORY, histories
-from training import Example, target_and_history
+from arguments import ARGUMENTS
+from generated import HISTORY
+from real import histories_of
+from training import Example, slots_of
 
 import hugectr
 from hugectr import DenseLayer, Layer_t
 
 D = 16
-arrays = histories()
-model = Example(arrays, {"items": target_and_history(arrays)}, lr=0.003)
+arrays = histories_of(ARGUMENTS.data, 344064)
+model = Example(arrays, {"items": slots_of(arrays["target"][:, None], arrays["history"])}, lr=0.003)
 items = hugectr.DataReaderSparseParam("items", [1, HISTORY], False, 2)
 model.add(hugectr.Input(1, "label", 0, "dense", [items]))
 model.table("vectors", "items", D, "concat")
@@ -42,4 +44,4 @@ model.layer("ElementwiseMultiply", ["interests", "target"], "match")
 model.layer("Concat", ["target", "interests", "match", "length"], "features")
 model.layer("InnerProduct", ["features"], "fc1", num_output=80)
 model.layer("PReLU_Dice", ["fc1"], "dice1", elu_alpha=0.2, eps=1e-8)
-model.run(model.layer("InnerProduct", ["dice1"], "logit", num_output=1), steps=400)
+model.run(model.layer("InnerProduct", ["dice1"], "logit", num_output=1), steps=320)

@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """DLRM: a bottom net for dense features, all pairs of dot products, a top net."""
 
-from data import DENSE, SLOTS, planted_files
+from data import DENSE, SIZES, SLOTS, WORKSPACE, click_files, train_and_report
 
 import hugectr
 from hugectr import DenseLayer, Layer_t
 
-files = planted_files()
-solver = hugectr.CreateSolver(
-    batchsize=1024, batchsize_eval=1024, max_eval_batches=16, lr=0.02, seed=1
-)
+files = click_files()
+solver = hugectr.CreateSolver(**SIZES, max_eval_batches=files.batches, lr=0.02)
 reader = hugectr.DataReaderParams(
     hugectr.DataReaderType_t.Norm,
     source=[files.train],
@@ -21,7 +19,7 @@ model = hugectr.Model(solver, reader, optimizer)
 keys = hugectr.DataReaderSparseParam("keys", 1, True, SLOTS)
 model.add(hugectr.Input(1, "label", DENSE, "dense", [keys]))
 kind = hugectr.Embedding_t.LocalizedSlotSparseEmbeddingHash
-model.add(hugectr.SparseEmbedding(kind, 4, 16, "sum", "emb", "keys"))
+model.add(hugectr.SparseEmbedding(kind, WORKSPACE, 16, "sum", "emb", "keys"))
 
 
 def tower(start: str, widths: list[int], name: str) -> str:
@@ -41,8 +39,4 @@ model.add(DenseLayer(Layer_t.InnerProduct, [top], ["logit"], num_output=1))
 model.add(DenseLayer(Layer_t.BinaryCrossEntropyLoss, ["logit", "label"], ["loss"]))
 model.compile()
 model.summary()
-model.fit(max_iter=800, display=200, eval_interval=400, snapshot=0)
-for _ in range(16):
-    model.eval()
-auc = dict(model.get_eval_metrics())["AUC"]
-print(f"evaluation AUC {auc:.4f}; the hidden signal itself reaches {files.ceiling:.4f}")
+train_and_report(model, files, steps=512)

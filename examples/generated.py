@@ -7,6 +7,7 @@ NumPy alone, so that the same nets can be trained on the same samples in other l
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ Arrays = dict[str, npt.NDArray[Any]]
 FIELDS, CATEGORIES, DENSE = 8, 50, 5
 USERS, FILMS = 150, 100
 ITEMS, HISTORY, GROUPS = 300, 10, 12
+VISITS, PAGES = 8, 100
 
 
 def _drawn(rng: np.random.Generator, logit: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
@@ -29,8 +31,14 @@ def _products(vectors: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return 0.5 * ((total * total).sum(1) - (vectors * vectors).sum((1, 2)))
 
 
-def clicks(samples: int = 81920) -> Arrays:
+def clicks(samples: int = 81920, pairs: float = 0.35) -> Arrays:
     """Eight fields and five numbers; the logit has terms of fields, pairs of them, and numbers.
+
+    Parameters
+    ----------
+    samples : int
+    pairs : float
+        Deviation of the hidden vectors whose products the pairs add.
 
     Returns
     -------
@@ -42,7 +50,7 @@ def clicks(samples: int = 81920) -> Arrays:
     keys = rng.integers(0, CATEGORIES, (samples, FIELDS)) + np.arange(FIELDS) * CATEGORIES
     dense = rng.normal(size=(samples, DENSE))
     weight = rng.normal(size=FIELDS * CATEGORIES) * 0.5
-    vectors = rng.normal(size=(FIELDS * CATEGORIES, 3)) * 0.35
+    vectors = rng.normal(size=(FIELDS * CATEGORIES, 3)) * pairs
     logit = weight[keys].sum(1) + _products(vectors[keys]) + dense @ rng.normal(size=DENSE) * 0.3
     label = _drawn(rng, logit)
     return {"label": label, "dense": dense.astype(np.float32), "keys": keys, "signal": logit}
@@ -109,6 +117,100 @@ def two_tasks(samples: int = 81920) -> Arrays:
     second = 0.6 * found["signal"] + weight[found["keys"]].sum(1)
     label = np.stack([found["label"], _drawn(rng, second)], 1)
     return {**found, "label": label, "signal": np.stack([found["signal"], second], 1)}
+
+
+def visits(samples: int = 425984) -> Arrays:
+    """What people visit one after the other: mostly one of four items that follow the last one, or
+    the one before it.
+
+    Returns
+    -------
+    dict
+        That of ``visit_arrays``, and ``signal`` (2): the hit rate and NDCG, at 10, of who knows
+        which items follow.
+    """
+    rng = np.random.default_rng(15)
+    follows = rng.integers(0, PAGES, (PAGES, 4))
+    path = rng.integers(0, PAGES, (samples, VISITS + 1))
+    for t in range(1, VISITS + 1):
+        back = np.where(rng.random(samples) < 0.8, t - 1, max(t - 2, 0))
+        known = follows[path[np.arange(samples), back], rng.integers(0, 4, samples)]
+        path[:, t] = np.where(rng.random(samples) < 0.85, known, path[:, t])
+    length = rng.integers(VISITS // 2, VISITS + 1, samples)
+    there = np.arange(VISITS) < length[:, None]
+    history, following = (np.where(there, p, -1) for p in (path[:, :-1], path[:, 1:]))
+    arrays = visit_arrays(history, following, length, PAGES)
+    last = np.arange(samples), length - 1
+    score = np.zeros((samples, PAGES), np.float32)
+    for back, chance in ((length - 1, 0.8), (length - 2, 0.2)):
+        for item in follows[history[np.arange(samples), back]].T:
+            score[np.arange(samples), item] += chance
+    held = slice(-held_out(samples), None)
+    arrays["signal"] = np.array(ranked(score[held], following[last][held]))
+    return arrays
+
+
+def visit_arrays(
+    history: npt.NDArray[Any], following: npt.NDArray[Any], length: npt.NDArray[Any], items: int
+) -> Arrays:
+    """What a model of the next item learns from.
+
+    Returns
+    -------
+    dict
+        ``history`` (n, 8) oldest first, ``following`` (n, 8): what came after each, ``other`` (n,
+        8): any item, all -1 behind ``length`` (n); ``label`` (n, 16): 1 for ``following``, 0 for
+        ``other``, -1 behind the last; ``dense`` (n, 8): how many steps each step sees, itself
+        included, 0 behind the last.
+    """
+    there = history >= 0
+    other = np.random.default_rng(16).integers(0, items, history.shape)
+    label = np.concatenate([np.where(there, 1, -1), np.where(there, 0, -1)], 1)
+    return {
+        "label": label.astype(np.float32),
+        "dense": (there.cumsum(1) * there).astype(np.float32),
+        "history": history,
+        "following": following,
+        "other": np.where(there, other, -1),
+        "length": length,
+    }
+
+
+def held_out(samples: int) -> int:
+    """How many samples, the last ones, are evaluated."""
+    return min(16384, samples // 5)
+
+
+def liked(
+    arrays: Arrays, score: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Scores of all items for each liked one of the evaluated ratings, and which that is.
+
+    Parameters
+    ----------
+    arrays : dict
+        Of ``ratings``; the last 4,000 liked ones at most count.
+    score : callable
+        (m, 2) pairs of user and item -> (m) scores.
+    """
+    held = held_out(len(arrays["label"]))
+    user, item = (
+        arrays[name][-held:][arrays["label"][-held:] > 0][-4000:] for name in ("user", "item")
+    )
+    users, items = np.unique(user), np.unique(arrays["item"])
+    pairs = np.stack([users.repeat(len(items)), np.tile(items, len(users))], 1)
+    scores = score(pairs).reshape(len(users), len(items))
+    return scores[np.searchsorted(users, user)], np.searchsorted(items, item)
+
+
+def ranked(
+    score: npt.NDArray[Any], target: npt.NDArray[Any], first: int = 10
+) -> tuple[float, float]:
+    """HitRate and NDCG at ``first``: where the target (n) is by its score among all (n, items)."""
+    of_target = np.take_along_axis(score, target[:, None], 1)
+    place = (score > of_target).sum(1) + ((score == of_target).sum(1) - 1) / 2
+    hit = place < first
+    return float(hit.mean()), float((hit / np.log2(place + 2)).mean())
 
 
 def auc(label: npt.NDArray[Any], score: npt.NDArray[Any]) -> float:

@@ -2,13 +2,14 @@
 """Generalised matrix factorisation: the products of a user's numbers with an item's, weighted."""
 
 import numpy as np
-from generated import ratings
+from arguments import ARGUMENTS
+from real import ratings_of
 from training import Example
 
 import hugectr
 
 D = 16
-arrays = ratings()
+arrays = ratings_of(ARGUMENTS.data)
 pairs = np.stack([arrays["user"], arrays["item"]], 1)
 model = Example(arrays, {"pair": pairs}, lr=0.01)
 pair = hugectr.DataReaderSparseParam("pair", 1, True, 2)

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Multi-gate mixture of experts: two tasks weigh the same experts, each by a gate of its own."""
 
-from generated import DENSE, FIELDS, two_tasks
+from arguments import ARGUMENTS
+from real import two_tasks_of
 from training import Example
 
 import hugectr
 
 EXPERTS, WIDTH = 3, 32
-TASKS = ["click", "purchase"]
+TASKS = ["click", "purchase"] if ARGUMENTS.data is None else ["income", "never_married"]
 
-arrays = two_tasks()
+arrays = two_tasks_of(ARGUMENTS.data)
+FIELDS, DENSE = arrays["keys"].shape[1], arrays["dense"].shape[1]
 model = Example(arrays, {"keys": arrays["keys"]}, lr=0.003)
 keys = hugectr.DataReaderSparseParam("keys", 1, True, FIELDS)
 model.add(hugectr.Input([1, 1], TASKS, DENSE, "dense", [keys]))

@@ -4,13 +4,14 @@
 from itertools import pairwise
 
 import numpy as np
-from generated import ratings
+from arguments import ARGUMENTS
+from real import ratings_of
 from training import Example
 
 import hugectr
 
 D, FACTORS = 16, 8  # of a vector, the first for the deep net, the others to be multiplied
-arrays = ratings()
+arrays = ratings_of(ARGUMENTS.data)
 pairs = np.stack([arrays["user"], arrays["item"]], 1)
 model = Example(arrays, {"pair": pairs}, lr=0.005)
 pair = hugectr.DataReaderSparseParam("pair", 1, True, 2)

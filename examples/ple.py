@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Progressive layered extraction, one level: a gate a task over its own experts and shared ones."""
 
-from generated import DENSE, FIELDS, two_tasks
+from arguments import ARGUMENTS
+from real import two_tasks_of
 from training import Example
 
 import hugectr
 
 EACH, WIDTH = 2, 32
-TASKS = ["click", "purchase"]
+TASKS = ["click", "purchase"] if ARGUMENTS.data is None else ["income", "never_married"]
 
-arrays = two_tasks()
+arrays = two_tasks_of(ARGUMENTS.data)
+FIELDS, DENSE = arrays["keys"].shape[1], arrays["dense"].shape[1]
 model = Example(arrays, {"keys": arrays["keys"]}, lr=0.003)
 keys = hugectr.DataReaderSparseParam("keys", 1, True, FIELDS)
 model.add(hugectr.Input([1, 1], TASKS, DENSE, "dense", [keys]))

@@ -1,28 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the examples on generated arrays share: settings, towers, training and its end.
-
-``--data TRAIN EVAL`` trains on file lists in the Norm format instead, ``--steps N`` longer or
-shorter, ``--summary`` prints the layers.
-"""
+"""What the examples on arrays share: settings, towers, training and its end."""
 
 from __future__ import annotations
 
-import argparse
 from typing import Any
 
 import numpy as np
-from generated import Arrays, auc
+import numpy.typing as npt
+from arguments import ARGUMENTS
+from generated import Arrays, auc, held_out
 
 import hugectr
 from hugectr import DenseLayer, Layer_t
 from hugectr.data import from_arrays
 
-TRAIN, BATCH = 65536, 1024
-_parser = argparse.ArgumentParser()
-_parser.add_argument("--data", nargs=2, metavar=("TRAIN", "EVAL"), help="Norm file lists")
-_parser.add_argument("--steps", type=int, default=0)
-_parser.add_argument("--summary", action="store_true")
-ARGUMENTS = _parser.parse_args()
+BATCH = 1024
 
 
 class Example(hugectr.Model):
@@ -31,28 +23,39 @@ class Example(hugectr.Model):
     Parameters
     ----------
     arrays : dict
-        Of ``generated``: the first 65,536 samples train, the others are evaluated.
+        Of ``generated`` or ``real``: the last fifth, 16,384 samples at most, is evaluated, the
+        others train.
     sparse : dict
         The sparse inputs: keys (n, slots), or keys and row offsets.
     lr : float
+
+    Attributes
+    ----------
+    held : int
+        How many samples, the last ones, are evaluated.
+    evaluated
+        They, as ``predict`` takes them.
     """
 
     def __init__(self, arrays: Arrays, sparse: dict[str, Any], lr: float) -> None:
-        samples, self._signal = len(arrays["label"]), arrays["signal"][TRAIN:]
-        self._label = arrays["label"][TRAIN:]
-        if ARGUMENTS.data:
-            sources = ARGUMENTS.data
-        else:
-            parts = slice(0, TRAIN), slice(TRAIN, samples)
-            sources = [_part(arrays, sparse, part) for part in parts]
-        batches = (samples - TRAIN) // BATCH
+        samples = len(arrays["label"])
+        self.held = held_out(samples)
+        parts = slice(0, samples - self.held), slice(samples - self.held, samples)
+        train, self.evaluated = (_part(arrays, sparse, part) for part in parts)
+        self._label, self._signal = (
+            arrays[name][parts[1]] if name in arrays else None for name in ("label", "signal")
+        )
+        batches = max(1, self.held // BATCH)
         solver = hugectr.CreateSolver(
-            batchsize=BATCH, batchsize_eval=BATCH, max_eval_batches=batches, lr=lr, seed=1
+            batchsize=BATCH,
+            batchsize_eval=BATCH,
+            max_eval_batches=batches,
+            lr=lr,
+            seed=ARGUMENTS.seed,
         )
-        reader = hugectr.DataReaderParams(
-            hugectr.DataReaderType_t.Norm, sources[0], None, sources[1], hugectr.Check_t.Sum
-        )
-        adam = hugectr.CreateOptimizer(hugectr.Optimizer_t.Adam, hugectr.Update_t.LazyGlobal)
+        norm = hugectr.DataReaderType_t.Norm
+        reader = hugectr.DataReaderParams(norm, train, None, self.evaluated, hugectr.Check_t.Sum)
+        adam = hugectr.CreateOptimizer(hugectr.Optimizer_t.Adam, hugectr.Update_t.Local)
         super().__init__(solver, reader, adam)
 
     def layer(self, kind: str, bottoms: list[str], top: str, **parameters: Any) -> str:
@@ -63,7 +66,8 @@ class Example(hugectr.Model):
     def table(self, name: str, bottom: str, dim: int, combiner: str = "sum") -> str:
         """Add a table by key; the name of its vectors."""
         kind = hugectr.Embedding_t.DistributedSlotSparseEmbeddingHash
-        self.add(hugectr.SparseEmbedding(kind, 16, dim, combiner, name, bottom))
+        megabytes = 16 if ARGUMENTS.data is None else 1024
+        self.add(hugectr.SparseEmbedding(kind, megabytes, dim, combiner, name, bottom))
         return name
 
     def tower(self, bottom: str, widths: list[int], name: str, last: int = 0) -> str:
@@ -75,37 +79,45 @@ class Example(hugectr.Model):
             bottom = self.layer("InnerProduct", [bottom], f"{name}_out", num_output=last)
         return bottom
 
-    def run(self, logits: str | dict[str, str], steps: int) -> None:
-        """Add the losses, train, and print the AUC beside that of the signal itself.
+    def learn(
+        self, logits: str | dict[str, str], steps: int, loss: str = "BinaryCrossEntropyLoss"
+    ) -> None:
+        """Add the losses and train.
 
         Parameters
         ----------
         logits : str or dict of str to str
-            The logit of ``label``; or of each label, whose AUC are averaged.
+            The logit of ``label``; or of each label.
         steps : int
         """
         for label, logit in ({"label": logits} if isinstance(logits, str) else logits).items():
-            self.layer("BinaryCrossEntropyLoss", [logit, label], f"{label}_loss")
+            self.layer(loss, [logit, label], f"{label}_loss")
         self.compile()
         if ARGUMENTS.summary:
             self.summary()
         steps = ARGUMENTS.steps or steps
         self.fit(max_iter=steps, display=100, eval_interval=steps + 1, snapshot=0)
+
+    def run(self, logits: str | dict[str, str], steps: int) -> None:
+        """Learn, and print the AUC (of several labels their mean) beside that of the signal."""
+        self.learn(logits, steps)
         for _ in range(self.solver.max_eval_batches):
             self.eval()
-        found = dict(self.get_eval_metrics())["AUC"]
-        ceiling = "" if ARGUMENTS.data else f"; the signal reaches {self._ceiling():.4f}"
-        print(f"evaluation AUC {found:.4f}{ceiling}")
+        metrics = dict(self.get_eval_metrics())
+        names = [name for name in metrics if name.startswith("AUC")]
+        found = ", ".join(f"{name.replace('AUC_', '')} {metrics[name]:.4f}" for name in names)
+        ceiling = "" if self._signal is None else f"; the signal reaches {self._ceiling():.4f}"
+        print(f"evaluation {found}{ceiling}")
 
     def _ceiling(self) -> float:
         labels, signals = (x.reshape(len(x), -1).T for x in (self._label, self._signal))
         return float(np.mean([auc(*task) for task in zip(labels, signals, strict=True)]))
 
 
-def target_and_history(arrays: Arrays) -> tuple[Any, Any]:
-    """Keys and row offsets of two slots: the target, and the history before it."""
-    grid = np.concatenate([arrays["target"][:, None], arrays["history"]], 1)
-    counts = np.stack([np.ones_like(arrays["length"]), arrays["length"]], 1)
+def slots_of(*grids: npt.NDArray[Any]) -> tuple[Any, Any]:
+    """Keys and row offsets of a slot for each grid (n, places), without its -1."""
+    grid = np.concatenate(grids, 1)
+    counts = np.stack([(one >= 0).sum(1) for one in grids], 1)
     return grid[grid >= 0], np.concatenate([[0], np.cumsum(counts)])
 
 

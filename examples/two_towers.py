@@ -5,13 +5,14 @@ What a tower makes of an item does not depend on who asks: it can be kept, and l
 ``Model.nearest`` or any index of vectors.
 """
 
-from generated import ratings
+from arguments import ARGUMENTS
+from real import ratings_of
 from training import Example
 
 import hugectr
 
 D = 16
-arrays = ratings()
+arrays = ratings_of(ARGUMENTS.data)
 model = Example(arrays, {"user": arrays["user"], "item": arrays["item"]}, lr=0.01)
 sides = [hugectr.DataReaderSparseParam(name, 1, True, 1) for name in ("user", "item")]
 model.add(hugectr.Input(1, "label", 0, "dense", sides))

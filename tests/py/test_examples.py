@@ -14,12 +14,20 @@ import pytest
 import hugectr
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-#: Evaluation AUC of the same net in PyTorch, for three seeds (references/examples.py writes it).
+#: What the same net finds in PyTorch, for three seeds (references/examples.py writes it).
 REFERENCES = json.loads((Path(__file__).parent / "references" / "examples.json").read_text())
-#: Histories whose twins in PyTorch have not been run.
-HISTORIES = ("bst", "din")
-#: Nets on the planted files, whose twins in PyTorch have not been run.
-PLANTED = ("deepfm", "dcn", "dlrm")
+#: Areas to reach where the net in PyTorch was not run with this data or (din, dlrm) finds less.
+LEAST = {
+    "bst": 0.78,
+    "criteo": 0.79,
+    "criteo_multi_slots": 0.78,
+    "din": 0.78,
+    "dlrm": 0.89,
+    "ple": 0.79,
+}
+WITHOUT_REFERENCE = sorted(LEAST.keys() - REFERENCES.keys())
+#: Sets that are not generated.
+ARGUMENTS = {"mmoe_census": ["mmoe.py", "--data"]}
 JSON_TWINS = ("wdl", "deepfm", "dcn", "dlrm", "criteo", "criteo_multi_slots")
 
 
@@ -47,40 +55,32 @@ def _run(folder: Path, *arguments: str) -> str:
 
 
 def test_every_script_is_tested() -> None:
-    shared = {"data", "generated", "training"}
-    assert {path.stem for path in EXAMPLES.glob("*.py")} - shared == {
-        *REFERENCES,
-        *HISTORIES,
-        *PLANTED,
-    }
+    shared = {"arguments", "data", "generated", "real", "training"}
+    scripts = {path.stem for path in EXAMPLES.glob("*.py")} - shared
+    assert scripts == (set(REFERENCES) - set(ARGUMENTS)).union(WITHOUT_REFERENCE)
+    for script in scripts:
+        assert len((EXAMPLES / f"{script}.py").read_text().splitlines()) <= 80
 
 
-def _auc(folder: Path, name: str) -> float:
-    """What a script prints, which is not above what the signal itself reaches."""
-    assert len((EXAMPLES / f"{name}.py").read_text().splitlines()) <= 80
-    found = re.search(r"evaluation AUC (0\.\d+); .* reaches (0\.\d+)", _run(folder, f"{name}.py"))
-    assert found
-    assert float(found[1]) < float(found[2]) + 0.01
-    return float(found[1])
+def _figures(output: str) -> dict[str, float]:
+    """The names and values of the last lines: ``evaluation AUC 0.8; ..., HitRate@10 0.1``."""
+    found = re.findall(r"([\w@]+) (0\.\d{4})\b", output[output.index("evaluation AUC") :])
+    return {name: float(value) for name, value in found}
 
 
 @pytest.mark.parametrize("name", sorted(REFERENCES))
 def test_script_learns_what_the_same_net_learns_in_pytorch(name: str, folder: Path) -> None:
-    """To .002 of the mean over seeds, and the distance that the seeds have from each other."""
-    reference = REFERENCES[name]
-    spread = max(reference["auc"]) - min(reference["auc"])
-    assert abs(_auc(folder, name) - reference["mean"]) <= 0.002 + spread
+    """Areas to .002 of the mean over seeds, ranks to .02, and no better than the signal."""
+    found = _figures(_run(folder, *ARGUMENTS.get(name, [f"{name}.py"])))
+    for figure, of_seeds in REFERENCES[name].items():
+        bound = 0.02 if figure.endswith("@10") else 0.002
+        assert abs(found[figure] - sum(of_seeds) / len(of_seeds)) <= bound, figure
+    assert found["AUC"] < found.get("reaches", 1.0) + 0.01 or name == "sasrec"
 
 
-@pytest.mark.parametrize("name", HISTORIES)
-def test_script_on_histories(name: str, folder: Path) -> None:
-    """Above what the plain net of ``history.py`` learns."""
-    assert _auc(folder, name) > 0.78
-
-
-@pytest.mark.parametrize("name", PLANTED)
-def test_script_on_planted_files(name: str, folder: Path) -> None:
-    assert _auc(folder, name) > 0.86
+@pytest.mark.parametrize("name", WITHOUT_REFERENCE)
+def test_script_learns(name: str, folder: Path) -> None:
+    assert _figures(_run(folder, f"{name}.py"))["AUC"] > LEAST[name]
 
 
 @pytest.mark.parametrize("name", JSON_TWINS)
@@ -97,3 +97,36 @@ def test_json_twin(name: str, folder: Path) -> None:
     )
     least = 0.8 if name == "criteo" else 0.85
     assert float(_run(folder, "-c", program).splitlines()[-1]) > least
+
+
+def _criteo_lines(count: int) -> str:
+    """As the public files: label, 13 integers, 26 hexadecimal categories, some of them empty."""
+    rows = (
+        [n % 2, *((n * k) % 50 for k in range(12)), "", *(f"{n * k % 97:08x}" for k in range(26))]
+        for n in range(count)
+    )
+    return "".join("\t".join(map(str, row)) + "\n" for row in rows)
+
+
+def _rating_lines(count: int) -> str:
+    """As MovieLens' ``ratings.csv``: a header, then users, items, ratings and times."""
+    rows = (f"{n % 120 + 1},{n * n % 83 + 1},{n % 9 / 2 + 0.5},{1000 + n}\n" for n in range(count))
+    return "userId,movieId,rating,timestamp\n" + "".join(rows)
+
+
+@pytest.mark.parametrize("name", ["wdl", "dcnv2", "criteo"])
+def test_criteo_s_files(name: str, folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "train.txt").write_text(_criteo_lines(3000))
+    (tmp_path / "eval.txt").write_text(_criteo_lines(1100))
+    files = [str(tmp_path / "train.txt"), str(tmp_path / "eval.txt")]
+    found = _figures(_run(folder, f"{name}.py", "--steps", "3", "--data", *files))
+    assert set(found) == {"AUC"}
+
+
+@pytest.mark.parametrize("name", ["ncf", "din", "sasrec"])
+def test_files_of_ratings(name: str, folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "ratings.csv").write_text(_rating_lines(3000))
+    arguments = ["--steps", "3", "--data", str(tmp_path / "ratings.csv")]
+    found = _figures(_run(folder, f"{name}.py", *arguments))
+    assert found["AUC"] > 0
+    assert ("HitRate@10" in found) == (name != "din")

@@ -8,7 +8,8 @@
 namespace hugectr {
 namespace {
 
-/// One top for every range [a, b) of axis 1 of a 2-D or 3-D bottom; ranges may overlap.
+/// One top for every range [a, b) of axis 1 of a bottom of 2-D or more; ranges may
+/// overlap.
 ///
 /// Attributes: `ranges`, flat: a0, b0, a1, b1, ...; or `copies` = k for k full ranges, which
 /// forward() writes into `ranges` (auto_slice.hpp).
@@ -19,7 +20,7 @@ class SliceLayer final : public Layer {
   void forward(LayerBuilder& builder) override {
     HCTR_CHECK(!spec().tops.empty(), "Slice layer has no top: give it one top a range");
     const TensorRef x = builder.bottom(first_bottom());
-    check_bottom(*this, 0, x, x.shape.size() == 2 || x.shape.size() == 3, "2-D or 3-D");
+    check_bottom(*this, 0, x, x.shape.size() >= 2, "2-D or more");
     read_ranges(static_cast<std::int64_t>(x.shape[1]));
     SliceFwd op{.x = x, .begins = begins_};
     for (std::size_t i = 0; i < spec().tops.size(); ++i) {

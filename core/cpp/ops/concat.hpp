@@ -12,8 +12,8 @@ namespace hugectr {
 ///
 ///   y[b, .., begin_i + j, ..] = xs[i][b, .., j, ..],  begin_i = sum of the sizes of xs[0..i-1]
 ///
-/// xs: any number, float32, float16 or bfloat16, 2-D (b, n_i) with axis 1 or 3-D (b, m, n) with
-/// axis 1 or 2, equal in the other dimensions. y: the same with the sum at `axis`. Overwrites y; y
+/// xs: any number, float32, float16 or bfloat16, 2-D or more, axis from 1 on, equal in the other
+/// dimensions. y: the same with the sum at `axis`. Overwrites y; y
 /// overlaps no x. Deterministic. With axis 1 every x is a range of columns of y, so the record may
 /// become views. Its backward is slice_fwd: dxs are ranges of dy.
 struct HCTR_API ConcatFwd {

@@ -12,11 +12,10 @@ namespace hugectr {
 ///
 ///   ys[i][b, .., j, ..] = x[b, .., begins[i] + j, ..]
 ///
-/// x: float32, float16 or bfloat16, (b, n) with axis 1 or (b, m, n) with axis 1 or 2; ys: any
-/// number, like x but with their own size at `axis`; begins: one a y. Ranges may overlap, leave
-/// gaps and be equal. Overwrites ys; no y overlaps x. Deterministic. With axis 1 every y is a range
-/// of columns of x, so the record may become views. Also the backward of concat_fwd (x = dy, ys =
-/// dxs).
+/// x: float32, float16 or bfloat16, 2-D or more, axis from 1 on; ys: any number, like x but with
+/// their own size at `axis`; begins: one a y. Ranges may overlap, leave gaps and be equal.
+/// Overwrites ys; no y overlaps x. Deterministic. With axis 1 every y is a range of columns of x,
+/// so the record may become views. Also the backward of concat_fwd (x = dy, ys = dxs).
 struct HCTR_API SliceFwd {
   static constexpr const char* kName = "slice_fwd";
   static constexpr std::string_view k16BitFields = "x ys";

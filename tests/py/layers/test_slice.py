@@ -17,7 +17,7 @@ def layer(ranges, tops=None):
 @pytest.mark.parametrize(
     "ranges", [[0, 3, 3, 8], [0, 8, 0, 8, 0, 8], [1, 5, 4, 6], [6, 8, 0, 2, 1, 3]]
 )
-@pytest.mark.parametrize("shape", [(5, 8), (5, 8, 3)])
+@pytest.mark.parametrize("shape", [(5, 8), (5, 8, 3), (5, 8, 3, 2)])
 def test_slice(check_layer, shape, ranges):
     pairs = list(zip(ranges[::2], ranges[1::2], strict=True))
     check_layer(layer(ranges), {"x": shape}, lambda x: [x[:, a:b] for a, b in pairs])

@@ -13,10 +13,14 @@ CASES = [
     ((400, 100), [(0, 60), (40, 100), (0, 100)], 1),
     ((6, 5, 3), [(0, 5), (0, 5), (0, 5)], 1),
     ((6, 5, 3), [(1, 4), (3, 5)], 1),
+    ((6, 5, 3, 2), [(1, 4), (3, 5)], 1),
 ]
 
 
-@pytest.mark.parametrize(("shape", "ranges", "axis"), [*CASES, ((6, 2, 7), [(0, 3), (2, 7)], 2)])
+@pytest.mark.parametrize(
+    ("shape", "ranges", "axis"),
+    [*CASES, ((6, 2, 7), [(0, 3), (2, 7)], 2), ((6, 2, 7, 3), [(0, 3), (2, 7)], 2)],
+)
 def test_slice_fwd(rows, shape, ranges, axis):
     x = rows(shape)
     wanted = [np.take(x, range(a, b), axis=axis) for a, b in ranges]
