@@ -43,7 +43,11 @@ def test_gru(rng, lay_out, real, samples, steps, units):
 
 
 def check_direction(rng, arguments, bias, number, gradient, dy, tolerance):
-    """The derivative along the gradient and along a random direction, in float64."""
+    """The derivative along the gradient and along a random direction, in float64.
+
+    Gates are stored rounded. Of a gate near 1 that is a large part of 1 - gate, which the gradient
+    is proportional to: an error that goes with dy, not with the gradient.
+    """
     kept = arguments[number]
     for direction in (gradient.reshape(kept.shape), rng.standard_normal(kept.shape)):
         sides = []
@@ -52,8 +56,8 @@ def check_direction(rng, arguments, bias, number, gradient, dy, tolerance):
             sides.append(np.sum(gru_states(*moved, bias) * dy))
         wanted = (sides[0] - sides[1]) / 2e-5
         along = np.sum(gradient.reshape(kept.shape) * direction)
-        scale = np.linalg.norm(gradient) * np.linalg.norm(direction)
-        assert abs(along - wanted) <= 3 * tolerance * scale + 1e-6
+        scale = 3 * np.linalg.norm(gradient) + np.linalg.norm(dy) / 4
+        assert abs(along - wanted) <= tolerance * scale * np.linalg.norm(direction) + 1e-6
 
 
 def test_gru_wants_the_weights_of_its_units():
