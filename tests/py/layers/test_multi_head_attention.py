@@ -8,6 +8,10 @@ from oracle.row_layouts import assert_near
 
 from hugectr import _core
 
+#: Of fewer the gradient of the scores, what is left of numbers that cancel, may by chance be as
+#: small as what 16 bits round off.
+SAMPLES = 12
+
 
 def layer(heads, mask=False):
     bottoms = ["q", "k", "v", "mask"] if mask else ["q", "k", "v"]
@@ -32,13 +36,17 @@ def mask_layer(size_from, size_to):
     ("queries", "keys", "width", "heads"), [(3, 4, 6, 1), (4, 4, 6, 2), (2, 5, 16, 1)]
 )
 def test_attention(check_layer, queries, keys, width, heads):
-    shapes = {"q": (2, queries, width), "k": (2, keys, width), "v": (2, keys, width)}
+    shapes = {
+        "q": (SAMPLES, queries, width),
+        "k": (SAMPLES, keys, width),
+        "v": (SAMPLES, keys, width),
+    }
     check_layer(layer(heads), shapes, lambda q, k, v: attention(q, k, v, heads))
 
 
 def test_attention_with_a_mask(check_layer):
-    shapes = {"q": (3, 3, 4), "k": (3, 5, 4), "v": (3, 5, 4)}
-    mask = sequence_mask(np.array([3, 3, 3]), np.array([5, 2, 1]), 3, 5)
+    shapes = {"q": (SAMPLES, 3, 8), "k": (SAMPLES, 5, 8), "v": (SAMPLES, 5, 8)}
+    mask = sequence_mask(np.full(SAMPLES, 3), np.resize([5, 2, 1], SAMPLES), 3, 5)
     check_layer(
         layer(2, mask=True),
         {**shapes, "mask": mask},
@@ -48,7 +56,7 @@ def test_attention_with_a_mask(check_layer):
 
 
 def test_one_bottom_without_gradient(check_layer):
-    shapes = {"q": (2, 3, 4), "k": (2, 3, 4), "v": (2, 3, 4)}
+    shapes = {"q": (SAMPLES, 3, 8), "k": (SAMPLES, 3, 8), "v": (SAMPLES, 3, 8)}
     check_layer(layer(1), shapes, lambda q, k, v: attention(q, k, v, 1), no_gradient=["k"])
 
 
