@@ -15,9 +15,11 @@ SIZES = [(1, 1, 1), (5, 7, 3), (33, 4, 16), (40, 2, 64), (2, 2, 140), (1, 2, 320
 @pytest.mark.parametrize(("samples", "steps", "units"), SIZES)
 def test_gru(rng, lay_out, real, samples, steps, units):
     rows = samples * steps
-    x = lay_out(real.store(rng.standard_normal((rows, 3 * units))))
+    # Gates near 1 are left out: rounded to 16 bits, 1 - gate is wrong by more than the bound of a
+    # gradient, which is relative.
+    x = lay_out(real.store(rng.uniform(-1, 1, (rows, 3 * units))))
     w = real.store(rng.standard_normal((3 * units, units)) * 0.5 / np.sqrt(units))
-    bias = rng.standard_normal(3 * units).astype(np.float32)
+    bias = rng.uniform(-0.5, 0.5, 3 * units).astype(np.float32)
     y, gates = lay_out(real.empty((samples, steps, units))), lay_out(real.empty((rows, 4 * units)))
     _core.run_op("gru_fwd", {"x": x, "bias": bias, "w": w, "y": y, "gates": gates})
     arguments = [real.values(x).reshape(samples, steps, -1), real.values(w)]
@@ -43,11 +45,7 @@ def test_gru(rng, lay_out, real, samples, steps, units):
 
 
 def check_direction(rng, arguments, bias, number, gradient, dy, tolerance):
-    """The derivative along the gradient and along a random direction, in float64.
-
-    Gates are stored rounded. Of a gate near 1 that is a large part of 1 - gate, which the gradient
-    is proportional to: an error that goes with dy, not with the gradient.
-    """
+    """The derivative along the gradient and along a random direction, in float64."""
     kept = arguments[number]
     for direction in (gradient.reshape(kept.shape), rng.standard_normal(kept.shape)):
         sides = []
@@ -56,8 +54,8 @@ def check_direction(rng, arguments, bias, number, gradient, dy, tolerance):
             sides.append(np.sum(gru_states(*moved, bias) * dy))
         wanted = (sides[0] - sides[1]) / 2e-5
         along = np.sum(gradient.reshape(kept.shape) * direction)
-        scale = 3 * np.linalg.norm(gradient) + np.linalg.norm(dy) / 4
-        assert abs(along - wanted) <= tolerance * scale * np.linalg.norm(direction) + 1e-6
+        scale = np.linalg.norm(gradient) * np.linalg.norm(direction)
+        assert abs(along - wanted) <= 3 * tolerance * scale + 1e-6
 
 
 def test_gru_wants_the_weights_of_its_units():

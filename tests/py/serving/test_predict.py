@@ -12,8 +12,6 @@ from oracle.framed_model import BATCH, ROWS, VEC, build, evaluated, fitted, fram
 import hugectr
 from hugectr.data import from_arrays
 
-BOUND = {"": 1e-6, "float16": 1e-3, "bfloat16": 4e-3}  # of probabilities, between batch sizes
-
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory):
