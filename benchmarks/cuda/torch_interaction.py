@@ -8,26 +8,10 @@ Prints one JSON object a line: milliseconds of the forward and of the backward p
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Callable
 
 import torch
-
-
-def milliseconds(work: Callable[[], object], repeats: int = 20) -> float:
-    """Median time of one call, by CUDA events, after a warm-up."""
-    for _ in range(5):
-        work()
-    times = []
-    for _ in range(repeats):
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        start.record()
-        work()
-        end.record()
-        end.synchronize()
-        times.append(start.elapsed_time(end))
-    return sorted(times)[repeats // 2]
+from torch_timing import print_passes
 
 
 def interaction(mlp: torch.Tensor, emb: torch.Tensor, pairs: torch.Tensor) -> torch.Tensor:
@@ -37,25 +21,14 @@ def interaction(mlp: torch.Tensor, emb: torch.Tensor, pairs: torch.Tensor) -> to
     return torch.cat([mlp, gram.index_select(1, pairs), mlp.new_zeros(len(mlp), 1)], dim=1)
 
 
-def figures(batch: int, slots: int, width: int, pairs: torch.Tensor) -> dict[str, object]:
-    """Times of one width in bfloat16."""
+def time_width(batch: int, slots: int, width: int, pairs: torch.Tensor) -> None:
+    """Prints times of one width in bfloat16."""
     mlp, emb = (
         torch.randn(shape, device="cuda", dtype=torch.bfloat16, requires_grad=True)
         for shape in ((batch, width), (batch, slots, width))
     )
-    y = interaction(mlp, emb, pairs)
-    dy = torch.randn_like(y)
-    return {
-        "peer": "torch",
-        "batch": batch,
-        "slots": slots,
-        "width": width,
-        "dtype": "bfloat16",
-        "forward_ms": milliseconds(lambda: interaction(mlp, emb, pairs)),
-        "backward_ms": milliseconds(
-            lambda: torch.autograd.grad(y, (mlp, emb), dy, retain_graph=True)
-        ),
-    }
+    fields = {"batch": batch, "slots": slots, "width": width, "dtype": "bfloat16"}
+    print_passes(fields, lambda: interaction(mlp, emb, pairs), (mlp, emb))
 
 
 def main() -> None:
@@ -64,7 +37,7 @@ def main() -> None:
     batch, slots = (numbers + [65536, 26][len(numbers) :])[:2]
     n, m = torch.tril_indices(slots + 1, slots + 1, -1, device="cuda")
     for width in numbers[2:] or (16, 32, 64, 128, 256):
-        print(json.dumps(figures(batch, slots, width, n * (slots + 1) + m)), flush=True)
+        time_width(batch, slots, width, n * (slots + 1) + m)
 
 
 if __name__ == "__main__":

@@ -10,44 +10,10 @@ copy. nn.GRU takes (batch, steps, width) too, and runs on cuDNN.
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Callable
 
 import torch
-
-
-def milliseconds(work: Callable[[], object], repeats: int = 20) -> float:
-    """Median time of one call, by CUDA events, after a warm-up."""
-    for _ in range(5):
-        work()
-    times = []
-    for _ in range(repeats):
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        start.record()
-        work()
-        end.record()
-        end.synchronize()
-        times.append(start.elapsed_time(end))
-    return sorted(times)[repeats // 2]
-
-
-def times(
-    op: str,
-    forward: Callable[[], torch.Tensor],
-    inputs: list[torch.Tensor],
-    shape: dict[str, object],
-) -> dict[str, object]:
-    """Times of both passes."""
-    y = forward()
-    dy = torch.randn_like(y)
-    return {
-        "peer": "torch",
-        "op": op,
-        **shape,
-        "forward_ms": milliseconds(forward),
-        "backward_ms": milliseconds(lambda: torch.autograd.grad(y, inputs, dy, retain_graph=True)),
-    }
+from torch_timing import print_passes
 
 
 def main() -> None:
@@ -69,13 +35,13 @@ def main() -> None:
                 o = torch.nn.functional.scaled_dot_product_attention(*split)
                 return o.transpose(1, 2).reshape(batch, size, width)
 
-            print(json.dumps(times("attention", attention, [q, k, v], shape)), flush=True)
+            print_passes({"op": "attention", **shape}, attention, [q, k, v])
             gru = torch.nn.GRU(width, width, batch_first=True, device="cuda", dtype=dtype)
 
             def run(layer: torch.nn.GRU = gru, x: torch.Tensor = q) -> torch.Tensor:
                 return layer(x)[0]
 
-            print(json.dumps(times("gru", run, [q, *gru.parameters()], shape)), flush=True)
+            print_passes({"op": "gru", **shape}, run, [q, *gru.parameters()])
 
 
 if __name__ == "__main__":

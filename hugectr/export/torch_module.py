@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A PyTorch module as a plain Python file, with its weights in NumPy's files: no pickle."""
+"""A PyTorch module as a plain Python file, beside NumPy arrays that hold its weights and rows."""
 
 from __future__ import annotations
 
