@@ -56,7 +56,8 @@ struct TileProblem {
         q(rows_of<const T>(op.q)),
         k(rows_of<const T>(op.k)),
         v(rows_of<const T>(op.v)),
-        mask(rows_of<const T>(op.mask)) {
+        mask(rows_of<const T>(op.mask)),
+        of_mask(samples_of_mask(op)) {
     const unsigned dim = width / heads;
     block_heads = std::max(1u, std::min(heads, kLineColumns / dim));
     while (heads % block_heads != 0) --block_heads;
@@ -66,6 +67,7 @@ struct TileProblem {
   unsigned block_heads = 1, stride = 0;  ///< of a block; elements of a row in shared memory
   float scale;
   Rows<const T> q, k, v, mask;
+  FastDivide of_mask;  ///< samples that share one
 
   unsigned groups() const { return heads / block_heads; }
 
@@ -73,7 +75,7 @@ struct TileProblem {
   __device__ float penalty(unsigned sample, unsigned query, unsigned key) const {
     if (mask.data == nullptr || query >= queries || key >= keys) return 0.0f;
     const std::size_t pair = static_cast<std::size_t>(query) * keys + key;
-    return (1.0f - widen(*mask.at(sample, pair))) * (kMaskedPair * kLog2E);
+    return (1.0f - widen(*mask.at(of_mask.quotient(sample), pair))) * (kMaskedPair * kLog2E);
   }
 };
 
