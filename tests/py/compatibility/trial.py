@@ -8,6 +8,7 @@ import copy
 import io
 import json
 import logging
+import math
 import os
 import re
 from collections.abc import Iterator
@@ -175,8 +176,13 @@ def _net(
                 embedding_vec_size=shape[1], sparse_embedding_name=name, bottom_name=f"keys{i}"
             )
         else:
-            made = hugectr.DenseLayer(L.InnerProduct, ["dense"], [name], num_output=shape[0])
+            flat = name if len(shape) == 1 else f"{name}_flat"
+            made = hugectr.DenseLayer(
+                L.InnerProduct, ["dense"], [flat], num_output=math.prod(shape)
+            )
         model.add(made)
+        if len(shape) > 2:
+            model.add(hugectr.DenseLayer(L.Reshape, [flat], [name], shape=[-1, *shape]))
     model.add(hugectr.DenseLayer(kind, names, [f"top{i}" for i in range(tops)], **parameters))
     model.layer_summary()
 
