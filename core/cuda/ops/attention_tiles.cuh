@@ -6,6 +6,7 @@
 #include "core/cuda/ops/attention.hpp"
 #include "core/cuda/primitives/mma.cuh"
 #include "core/cuda/primitives/real.cuh"
+#include "core/cuda/primitives/special_functions.cuh"
 
 /// What both passes of attention on tensor cores share.
 ///
@@ -20,17 +21,9 @@ inline constexpr unsigned kTile = 16;
 inline constexpr unsigned kTileWarps = 8;
 inline constexpr unsigned kTileThreads = 32 * kTileWarps;
 inline constexpr unsigned kLineColumns = 64;  ///< of 16 bits: what a block takes of a row
-inline constexpr float kLog2E = 1.4426950408889634f;
 
 __host__ __device__ constexpr unsigned whole_tiles(unsigned rows) {
   return (rows + kTile - 1) / kTile * kTile;
-}
-
-/// 2^x, of a relative error of 2^-22; 0 for minus infinity.
-__device__ inline float exp2_of(float x) {
-  float result;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
-  return result;
 }
 
 __device__ inline float quad_sum(float value) {
