@@ -47,6 +47,14 @@ class OpTimer {
     stream_->synchronize();
     return ref;
   }
+  /// These numbers, float32; its memory lives until reset().
+  TensorRef of(const std::vector<float>& values) {
+    TensorRef ref = make_ref(static_cast<float*>(nullptr), {values.size()}, device_);
+    ref.data = allocate(ref.size_in_bytes());
+    stream_->copy(ref.data, values.data(), ref.size_in_bytes());
+    stream_->synchronize();
+    return ref;
+  }
   void reset() {
     for (const auto& [data, bytes] : owned_) memory_->deallocate(data, bytes);
     owned_.clear();

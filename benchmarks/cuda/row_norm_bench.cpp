@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times the ops along rows and the activation with statistics against the copy bandwidth.
+// Times the ops along rows and those with statistics of columns against the copy bandwidth.
 //
 //   row_norm_bench
 //
@@ -46,13 +46,48 @@ void run(OpTimer& timer, TensorScalarType dtype, const Shape& shape) {
   report("softmax_fwd of a mask", 3, SoftmaxFwd{.x = x, .mask = dy, .y = y});
   report("softmax_bwd", 3, SoftmaxBwd{.y = x, .dy = dy, .dx = y});
 
-  const TensorRef mean = columns(), low = columns(), var = columns();
+  const TensorRef mean = columns(), low = columns();
+  const TensorRef var = timer.of(std::vector<float>(n, 0.5f));  // a root of a negative one is slow
   const TensorRef weight = timer.random(kFloat, {shape[0]});
   const TensorRef sums = timer.random(kDouble, {n + 1}), dsums = timer.random(kDouble, {2 * n});
   const TensorRef partial = timer.random(kDouble, {partial_rows(rows), 2 * n});
+  const TensorRef squares = timer.random(kDouble, {n});
+  const TensorRef of_squares = timer.random(kDouble, {partial_rows(rows), n});
   const TensorRef of_sums = timer.random(kDouble, {partial_rows(rows), n + 1});
   report("batch_norm_sums", 1,
          BatchNormSums{.x = x, .weight = weight, .sums = sums, .partial = of_sums});
+  report("batch_norm_squares", 1,
+         BatchNormSquares{
+             .x = x, .weight = weight, .sums = sums, .squares = squares, .partial = of_squares});
+  report("batch_norm_fwd", 2,
+         BatchNormFwd{.x = x,
+                      .mean = mean,
+                      .mean_low = low,
+                      .var = var,
+                      .gamma = columns(),
+                      .beta = columns(),
+                      .y = y});
+  report("batch_norm_bwd_sums", 2,
+         BatchNormBwdSums{.x = x,
+                          .mean = mean,
+                          .mean_low = low,
+                          .var = var,
+                          .dy = dy,
+                          .dsums = dsums,
+                          .dgamma = columns(),
+                          .dbeta = columns(),
+                          .partial = partial});
+  report("batch_norm_bwd", 3,
+         BatchNormBwd{.x = x,
+                      .weight = weight,
+                      .mean = mean,
+                      .mean_low = low,
+                      .var = var,
+                      .gamma = columns(),
+                      .dy = dy,
+                      .sums = sums,
+                      .dsums = dsums,
+                      .dx = y});
   report("dice_fwd", 2,
          DiceFwd{.x = x, .mean = mean, .mean_low = low, .var = var, .y = y, .alpha = 0.2});
   report("dice_bwd_sums", 2,

@@ -133,7 +133,8 @@ class DenseLayer:
     dim, index
         Select: places ``index`` of axis ``dim``.
     num_attention_heads : int
-        MultiHeadAttention of queries, keys, values and, if there is one, a mask.
+        MultiHeadAttention of queries, keys, values and, if there is one, a mask. Heads lie side by
+        side in the last of three dimensions or are the second of four; 1 goes with any there.
     transpose_b : bool
         MultiHeadAttention: accepted; keys are always taken transposed.
     max_sequence_len_from, max_sequence_len_to : int

@@ -2,6 +2,7 @@
 #include "core/cpp/ops/attention.hpp"
 
 #include <algorithm>
+#include <initializer_list>
 #include <vector>
 
 #include "core/cpp/device/thread_pool.hpp"
@@ -11,22 +12,38 @@
 namespace hugectr {
 namespace {
 
+void check_packed_heads(const char* op, const TensorRef& q,
+                        std::initializer_list<const TensorRef*> refs) {
+  for (const TensorRef* ref : refs) {
+    HCTR_CHECK(!heads_lie_apart(q) || ref->contiguous(), op, ": a tensor of shape ",
+               to_string(ref->shape), " must be contiguous where heads lie apart");
+  }
+}
+
 template <class Op>
 void check_attention(const Op& op) {
   constexpr const char* kName = Op::kName;
   check_real(kName, "q", op.q);
   const Shape& q = op.q.shape;
-  HCTR_CHECK(q.size() == 3 && op.k.shape.size() == 3 && op.k.shape[1] > 0, kName, ": q ",
-             to_string(q), " and k ", to_string(op.k.shape), " must have (b, length, heads * dim)");
-  HCTR_CHECK(op.heads >= 1 && q[2] % static_cast<std::size_t>(op.heads) == 0, kName, ": ", op.heads,
+  const bool apart = heads_lie_apart(op.q);
+  const std::size_t length = q.size() - 2;  // its dimension
+  HCTR_CHECK((q.size() == 3 || apart) && op.k.shape.size() == q.size() && op.k.shape[length] > 0,
+             kName, ": q ", to_string(q), " and k ", to_string(op.k.shape),
+             " must have (b, length, heads * dim) or (b, heads, length, dim)");
+  const auto heads = static_cast<std::size_t>(op.heads);
+  HCTR_CHECK(op.heads >= 1 && (apart || q[2] % heads == 0), kName, ": ", op.heads,
              " heads do not divide the ", q[2], " columns of q");
-  check_real(kName, "k", op.k, op.q.dtype, {q[0], op.k.shape[1], q[2]});
-  check_real(kName, "v", op.v, op.q.dtype, op.k.shape);
+  HCTR_CHECK(!apart || q[1] == heads, kName, ": q ", to_string(q), " must have ", heads, " heads");
+  Shape keys = q;
+  keys[length] = op.k.shape[length];
+  check_real(kName, "k", op.k, op.q.dtype, keys);
+  check_real(kName, "v", op.v, op.q.dtype, keys);
   check_real(kName, "o", op.o, op.q.dtype, q);
   if (!op.mask.empty()) {
-    check_real(kName, "mask", op.mask, op.q.dtype, {q[0], 1, q[1], op.k.shape[1]});
+    check_real(kName, "mask", op.mask, op.q.dtype, {q[0], 1, q[length], keys[length]});
   }
-  check_packed_float(kName, "lse", op.lse, {q[0], static_cast<std::size_t>(op.heads), q[1]});
+  check_packed_float(kName, "lse", op.lse, {q[0], heads, q[length]});
+  check_packed_heads(kName, op.q, {&op.q, &op.k, &op.v, &op.o});
 }
 
 }  // namespace
@@ -40,6 +57,7 @@ void AttentionBwd::check() const {
   check_real(kName, "dk", dk, q.dtype, k.shape);
   check_real(kName, "dv", dv, q.dtype, k.shape);
   check_packed_float(kName, "delta", delta, lse.shape);
+  check_packed_heads(kName, q, {&dy, &dq, &dk, &dv});
 }
 
 namespace {
@@ -81,7 +99,7 @@ void set_scores(const Op& op, const Head& head, const Matrix& scores) {
                   .c = scores,
                   .alpha = attention_scale(op.q, op.heads)});
   if (op.mask.empty()) return;
-  const float* mask = op.mask.template row<float>(head.sample);
+  const float* mask = op.mask.template row<float>(head.sample / samples_of_mask(op));
   float* score = scores.ptr();
   for (std::size_t e = 0; e < scores.rows * scores.columns; ++e) {
     score[e] -= (1.0f - mask[e]) * kMaskedPair;
@@ -138,11 +156,11 @@ void for_each_head(const OpContext& ctx, const Op& op, const Body& body) {
 }
 
 void attention_fwd_kernel(const OpContext& ctx, const AttentionFwd& op) {
-  for_each_head(ctx, op, forward_head);
+  for_each_head(ctx, heads_as_samples(op), forward_head);
 }
 
 void attention_bwd_kernel(const OpContext& ctx, const AttentionBwd& op) {
-  for_each_head(ctx, op, backward_head);
+  for_each_head(ctx, heads_as_samples(op), backward_head);
 }
 
 const OpRegistration<AttentionFwd> attention_fwd_cpu{DeviceType::Cpu, &attention_fwd_kernel};

@@ -129,44 +129,18 @@ void batch_norm_statistics_kernel(const OpContext&, const BatchNormStatistics& o
   for (std::size_t j = 0; j < arrays.n; ++j) batch_norm_statistics_of(arrays, j);
 }
 
+constexpr auto whole_gradient = [](float dy, float, float) { return dy; };
+
 void batch_norm_fwd_kernel(const OpContext& ctx, const BatchNormFwd& op) {
-  const TensorRef xs = last_axis_rows(op.x), ys = last_axis_rows(op.y);
-  const std::size_t n = xs.row_size();
-  const std::vector<float> inverse = batch_norm_inv_deviations(op.var, op.eps);
-  parallel_for(*ctx.pool, xs.rows(), row_grain(n), [&](std::size_t begin, std::size_t end) {
-    const float* __restrict mean = op.mean.ptr<float>();
-    const float* __restrict low = op.mean_low.ptr<float>();
-    const float* __restrict gamma = op.gamma.ptr<float>();
-    const float* __restrict beta = op.beta.ptr<float>();
-    const float* __restrict scale = inverse.data();
-    for (std::size_t r = begin; r < end; ++r) {
-      const float* x = xs.row<float>(r);
-      float* y = ys.row<float>(r);
-      for (std::size_t j = 0; j < n; ++j) {
-        y[j] = gamma[j] * batch_norm_hat(x[j], {mean[j], low[j]}, scale[j]) + beta[j];
-      }
-    }
-  });
+  normalise_each(ctx, op,
+                 [gamma = op.gamma.ptr<float>(), beta = op.beta.ptr<float>()](
+                     std::size_t j, float, float h) { return gamma[j] * h + beta[j]; });
 }
 
 void batch_norm_bwd_sums_kernel(const OpContext& ctx, const BatchNormBwdSums& op) {
-  const TensorRef xs = last_axis_rows(op.x), dys = last_axis_rows(op.dy);
-  const std::size_t n = xs.row_size();
-  const std::vector<float> inverse = batch_norm_inv_deviations(op.var, op.eps);
-  double* dsums = op.dsums.ptr<double>();
-  sum_over_batch(
-      *ctx.pool, xs.rows(), op.partial, dsums, [&](std::size_t r, double* __restrict sums) {
-        const float* __restrict x = xs.row<float>(r);
-        const float* __restrict dy = dys.row<float>(r);
-        const float* __restrict mean = op.mean.ptr<float>();
-        const float* __restrict low = op.mean_low.ptr<float>();
-        const float* __restrict scale = inverse.data();
-        for (std::size_t j = 0; j < n; ++j) sums[j] += static_cast<double>(dy[j]);
-        for (std::size_t j = 0; j < n; ++j) {
-          sums[n + j] +=
-              static_cast<double>(dy[j] * batch_norm_hat(x[j], {mean[j], low[j]}, scale[j]));
-        }
-      });
+  sum_gradients(ctx, op, whole_gradient);
+  const double* dsums = op.dsums.ptr<double>();
+  const std::size_t n = op.mean.size();
   for (std::size_t j = 0; j < n; ++j) {
     op.dbeta.ptr<float>()[j] += static_cast<float>(dsums[j]);
     op.dgamma.ptr<float>()[j] += static_cast<float>(dsums[n + j]);
@@ -174,31 +148,10 @@ void batch_norm_bwd_sums_kernel(const OpContext& ctx, const BatchNormBwdSums& op
 }
 
 void batch_norm_bwd_kernel(const OpContext& ctx, const BatchNormBwd& op) {
-  const TensorRef xs = last_axis_rows(op.x), dys = last_axis_rows(op.dy);
-  const TensorRef dxs = last_axis_rows(op.dx);
-  const std::size_t n = xs.row_size();
-  const RowWeights weight(op.weight, xs.rows());
-  const std::vector<float> inverse = batch_norm_inv_deviations(op.var, op.eps);
-  const std::vector<float> means =  // of dy and of dy xhat
-      batch_means(op.dsums.ptr<double>(), 2 * n, op.sums.ptr<double>()[n]);
-  parallel_for(*ctx.pool, xs.rows(), row_grain(n), [&](std::size_t begin, std::size_t end) {
-    const float* __restrict mean = op.mean.ptr<float>();
-    const float* __restrict low = op.mean_low.ptr<float>();
-    const float* __restrict gamma = op.gamma.ptr<float>();
-    const float* __restrict scale = inverse.data();
-    const float* __restrict mean_dy = means.data();
-    const float* __restrict mean_dy_hat = means.data() + n;
-    for (std::size_t r = begin; r < end; ++r) {
-      const float* __restrict x = xs.row<float>(r);
-      const float* dy = dys.row<float>(r);
-      float* dx = dxs.row<float>(r);
-      const float w = weight[r];
-      for (std::size_t j = 0; j < n; ++j) {
-        const float hat = batch_norm_hat(x[j], {mean[j], low[j]}, scale[j]);
-        dx[j] = gamma[j] * scale[j] * (dy[j] - w * (mean_dy[j] + hat * mean_dy_hat[j]));
-      }
-    }
-  });
+  set_gradients(
+      ctx, op, whole_gradient,
+      [gamma = op.gamma.ptr<float>()](std::size_t j, float, float, float inv_deviation,
+                                      float left) { return gamma[j] * inv_deviation * left; });
 }
 
 const OpRegistration<BatchNormSums> sums_cpu{DeviceType::Cpu, &batch_norm_sums_kernel};

@@ -18,7 +18,8 @@
 /// counts as rows of n; all float32, float16 or bfloat16; the rest is float32 or wider whatever
 /// they are. weight is (samples), each of as many neighbouring rows, 0 for padding samples, which
 /// take no part in statistics and get no gradient from them; mean, mean_low, var, gamma, beta are
-/// (n). Deterministic.
+/// (n). `partial` is used by the CPU; a GPU takes scratch for as many blocks as it runs at once.
+/// Deterministic.
 namespace hugectr {
 
 /// A mean rounded to float32, and the rest. x - high is exact where x is near the mean.

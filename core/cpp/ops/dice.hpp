@@ -16,21 +16,16 @@
 /// Deterministic.
 namespace hugectr {
 
+/// p of one element.
 HCTR_HD inline float dice_gate(float h) { return 1.0f / (1.0f + expf(-h)); }
 
-HCTR_HD inline float dice(float x, float h, float alpha) {
-  const float p = dice_gate(h);
-  return p * x + (1.0f - p) * alpha * x;
-}
+HCTR_HD inline float dice(float x, float p, float alpha) { return p * x + (1.0f - p) * alpha * x; }
 
 /// dy/dx of one element where h is held.
-HCTR_HD inline float dice_slope(float h, float alpha) {
-  return alpha + (1.0f - alpha) * dice_gate(h);
-}
+HCTR_HD inline float dice_slope(float p, float alpha) { return alpha + (1.0f - alpha) * p; }
 
 /// dy/dh of one element. x p (1 - p) is 0, not NaN, where p is.
-HCTR_HD inline float dice_gate_gradient(float x, float h, float alpha) {
-  const float p = dice_gate(h);
+HCTR_HD inline float dice_gate_gradient(float x, float p, float alpha) {
   return (1.0f - alpha) * x * (p * (1.0f - p));
 }
 

@@ -48,7 +48,8 @@ struct HCTR_API LayerNormFwd {
 /// dgamma += sum over rows of dy h;  dbeta += sum over rows of dy.
 ///
 /// dx may be absent (not computed), or dy; it is overwritten. partial: (layer_norm_pieces(rows),
-/// 2 n) float32 scratch: a piece's sums of dy h, then of dy.
+/// 2 n) float32 scratch: a piece's sums of dy h, then of dy. A GPU uses a row for each block that
+/// it runs at once.
 struct HCTR_API LayerNormBwd {
   static constexpr const char* kName = "layer_norm_bwd";
   static constexpr std::string_view k16BitFields = "x dy dx";

@@ -2,6 +2,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/cpp/ops/attention.hpp"
 #include "core/cpp/ops/batch_norm.hpp"
 #include "core/cpp/ops/concat.hpp"
 #include "core/cpp/ops/dice.hpp"
@@ -20,9 +21,11 @@ bool is_one_of(const AnyOp& op) {
   return (op.get_if<Ops>() || ...);
 }
 
-/// Ops that take a tensor of more dimensions as one matrix, rows along its last axis: no gaps
-/// between samples.
-bool takes_rows_of_last_axis(const AnyOp& op) {
+/// Ops that take a tensor of more dimensions as one matrix, rows along its last axis, or heads that
+/// lie apart as samples: no gaps between samples.
+bool wants_no_gaps(const AnyOp& op) {
+  if (const auto* attention = op.get_if<AttentionFwd>()) return heads_lie_apart(attention->q);
+  if (const auto* attention = op.get_if<AttentionBwd>()) return heads_lie_apart(attention->q);
   return is_one_of<BatchNormBwd, BatchNormBwdSums, BatchNormFwd, BatchNormSquares, BatchNormSums,
                    DiceBwd, DiceBwdSums, DiceFwd, LayerNormBwd, LayerNormFwd, LinearBwd, LinearFwd,
                    SoftmaxBwd, SoftmaxFwd>(op);
@@ -39,7 +42,7 @@ class Viewer {
         pinned_(tensors_.size(), false),
         packed_(tensors_.size(), false) {
     for (OpRecord& record : schedule.records()) {
-      if (!takes_rows_of_last_axis(record.op)) continue;
+      if (!wants_no_gaps(record.op)) continue;
       std::as_const(record.op).for_each_tensor([&](const char*, Access, const TensorRef& ref) {
         if (ref.id >= 0 && ref.shape.size() > 2) packed_[static_cast<std::size_t>(ref.id)] = true;
       });

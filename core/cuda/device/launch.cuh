@@ -42,6 +42,14 @@ void launch(const OpContext& context, const char* name, dim3 grid, dim3 block,
     check_status(cudaStreamSynchronize(native_stream(context)), name, __FILE__, __LINE__);
   }
 }
+
+/// Blocks of so many threads that one multiprocessor of the current device runs at once.
+template <class... Params>
+unsigned resident_blocks(void (*kernel)(Params...), int threads) {
+  int blocks = 0;
+  HCTR_TRY(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, 0));
+  return static_cast<unsigned>(std::max(1, blocks));
+}
 #endif
 
 /// Multiprocessors of the current device, and the most shared memory a block may ask for.

@@ -52,11 +52,13 @@ struct Problem {
         q(cuda::rows_of<const T>(op.q)),
         k(cuda::rows_of<const T>(op.k)),
         v(cuda::rows_of<const T>(op.v)),
-        mask(cuda::rows_of<const T>(op.mask)) {}
+        mask(cuda::rows_of<const T>(op.mask)),
+        of_mask(samples_of_mask(op)) {}
   FastDivide heads;
   unsigned queries, keys, width, dim;
   float scale;
   Rows<const T> q, k, v, mask;
+  FastDivide of_mask;  ///< samples that share one
 
   /// `number`: sample times heads plus head.
   __device__ HeadOf<T> head(std::size_t number) const {
@@ -68,7 +70,7 @@ struct Problem {
   __device__ float penalty(std::size_t sample, unsigned query, unsigned key) const {
     if (mask.data == nullptr) return 0.0f;
     const std::size_t pair = static_cast<std::size_t>(query) * keys + key;
-    return (1.0f - cuda::widen(*mask.at(sample, pair))) * kMaskedPair;
+    return (1.0f - cuda::widen(*mask.at(of_mask.quotient(sample), pair))) * kMaskedPair;
   }
 };
 
@@ -248,7 +250,8 @@ void launch_warps(const OpContext& ctx, const char* name, std::size_t tasks, std
                std::forward<Args>(args)...);
 }
 
-void attention_fwd_kernel(const OpContext& ctx, const AttentionFwd& op) {
+void attention_fwd_kernel(const OpContext& ctx, const AttentionFwd& given) {
+  const AttentionFwd op = heads_as_samples(given);
   if (op.o.size() == 0 || cuda::attention_forward_on_tiles(ctx, op)) return;
   cuda::with_real_type(op.q.dtype, [&]<class T>(T) {
     const Problem<T> problem(op);
@@ -257,7 +260,8 @@ void attention_fwd_kernel(const OpContext& ctx, const AttentionFwd& op) {
   });
 }
 
-void attention_bwd_kernel(const OpContext& ctx, const AttentionBwd& op) {
+void attention_bwd_kernel(const OpContext& ctx, const AttentionBwd& given) {
+  const AttentionBwd op = heads_as_samples(given);
   if (op.q.rows() == 0 || cuda::attention_backward_on_tiles(ctx, op)) return;
   cuda::with_real_type(op.q.dtype, [&]<class T>(T) {
     const Problem<T> problem(op);

@@ -6,6 +6,7 @@
 #include "core/cuda/ops/attention.hpp"
 #include "core/cuda/primitives/mma.cuh"
 #include "core/cuda/primitives/real.cuh"
+#include "core/cuda/primitives/special_functions.cuh"
 
 /// What both passes of attention on tensor cores share.
 ///
@@ -20,17 +21,9 @@ inline constexpr unsigned kTile = 16;
 inline constexpr unsigned kTileWarps = 8;
 inline constexpr unsigned kTileThreads = 32 * kTileWarps;
 inline constexpr unsigned kLineColumns = 64;  ///< of 16 bits: what a block takes of a row
-inline constexpr float kLog2E = 1.4426950408889634f;
 
 __host__ __device__ constexpr unsigned whole_tiles(unsigned rows) {
   return (rows + kTile - 1) / kTile * kTile;
-}
-
-/// 2^x, of a relative error of 2^-22; 0 for minus infinity.
-__device__ inline float exp2_of(float x) {
-  float result;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
-  return result;
 }
 
 __device__ inline float quad_sum(float value) {
@@ -56,7 +49,8 @@ struct TileProblem {
         q(rows_of<const T>(op.q)),
         k(rows_of<const T>(op.k)),
         v(rows_of<const T>(op.v)),
-        mask(rows_of<const T>(op.mask)) {
+        mask(rows_of<const T>(op.mask)),
+        of_mask(samples_of_mask(op)) {
     const unsigned dim = width / heads;
     block_heads = std::max(1u, std::min(heads, kLineColumns / dim));
     while (heads % block_heads != 0) --block_heads;
@@ -66,6 +60,7 @@ struct TileProblem {
   unsigned block_heads = 1, stride = 0;  ///< of a block; elements of a row in shared memory
   float scale;
   Rows<const T> q, k, v, mask;
+  FastDivide of_mask;  ///< samples that share one
 
   unsigned groups() const { return heads / block_heads; }
 
@@ -73,7 +68,7 @@ struct TileProblem {
   __device__ float penalty(unsigned sample, unsigned query, unsigned key) const {
     if (mask.data == nullptr || query >= queries || key >= keys) return 0.0f;
     const std::size_t pair = static_cast<std::size_t>(query) * keys + key;
-    return (1.0f - widen(*mask.at(sample, pair))) * (kMaskedPair * kLog2E);
+    return (1.0f - widen(*mask.at(of_mask.quotient(sample), pair))) * (kMaskedPair * kLog2E);
   }
 };
 

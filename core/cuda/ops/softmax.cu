@@ -2,52 +2,71 @@
 #include "core/cpp/ops/loops/last_axis.hpp"
 #include "core/cpp/ops/softmax.hpp"
 #include "core/cuda/primitives/held_rows.cuh"
+#include "core/cuda/primitives/special_functions.cuh"
 
 namespace hugectr::cuda {
 namespace {
 
-struct NoLaneColumns {};
+struct NoState {};
 
 // Floor: reads x (and the mask), writes y.
 template <class T, class Cut, bool kMasked>
 struct SoftmaxForward {
+  struct Loaded {
+    LaneOfRow<T, Cut> x, mask;
+  };
   Rows<const T> x, mask;
   Rows<T> y;
   SoftmaxMaskRows mask_rows;
-  std::size_t n;
+  unsigned n;
 
-  __device__ NoLaneColumns columns(int) const { return {}; }
-  __device__ void operator()(std::size_t row, bool there, int lane, NoLaneColumns) const {
-    const std::size_t safe = there ? row : 0;
-    const LaneOfRow<T, Cut> values(x.at(safe, 0), there, lane, n);
-    const LaneOfRow<T, Cut> masks(kMasked ? mask.at(mask_rows(safe), 0) : nullptr, there && kMasked,
-                                  lane, n);
-    const auto value = [&](int i, int k) {
-      const float v = values[i].v[k];
-      return kMasked ? softmax_masked(v, masks[i].v[k]) : v;
-    };
+  __device__ NoState start(int) const { return {}; }
+  __device__ Loaded load(std::size_t row, bool there, int lane) const {
+    Loaded loaded{{x.at(row, 0), there, lane, n}, {}};
+    if constexpr (kMasked) loaded.mask = {mask.at(mask_rows(row), 0), there, lane, n};
+    return loaded;
+  }
+  __device__ void operator()(const Loaded& loaded, std::size_t row, bool there, int lane,
+                             NoState) const {
+    const auto values = lane_values<Cut>(lane, n, [&](int i, unsigned) {
+      auto pack = loaded.x[i];
+      if constexpr (kMasked) {
+        const auto masks = loaded.mask[i];
+#pragma unroll
+        for (int k = 0; k < Cut::V; ++k) pack.v[k] = softmax_masked(pack.v[k], masks.v[k]);
+      }
+      return pack;
+    });
     float most = -INFINITY;
-    for_each_pack<Cut>(lane, n, [&](int i, std::size_t column) {
+    for_each_pack<Cut>(lane, n, [&](int i, unsigned column) {
+      const auto pack = values(i, column);
 #pragma unroll
       for (int k = 0; k < Cut::V; ++k) {
-        if (column + k < n) most = fmaxf(most, value(i, k));
+        if (Cut::in_row(column, k, n)) most = fmaxf(most, pack.v[k]);
       }
     });
     most = group_max<Cut::W>(most);
+    const auto powers = lane_values<Cut>(lane, n, [&](int i, unsigned column) {
+      auto pack = values(i, column);
+#pragma unroll
+      for (int k = 0; k < Cut::V; ++k) pack.v[k] = exp_of(pack.v[k] - most);
+      return pack;
+    });
     float sum = 0.0f;
-    for_each_pack<Cut>(lane, n, [&](int i, std::size_t column) {
+    for_each_pack<Cut>(lane, n, [&](int i, unsigned column) {
+      const auto pack = powers(i, column);
 #pragma unroll
       for (int k = 0; k < Cut::V; ++k) {
-        if (column + k < n) sum += __expf(value(i, k) - most);
+        if (Cut::in_row(column, k, n)) sum += pack.v[k];
       }
     });
     const float scale = 1.0f / group_sum<Cut::W>(sum);
     if (!there) return;
-    for_each_pack<Cut>(lane, n, [&](int i, std::size_t column) {
-      Pack<float, Cut::V> result;
+    for_each_pack<Cut>(lane, n, [&](int i, unsigned column) {
+      auto pack = powers(i, column);
 #pragma unroll
-      for (int k = 0; k < Cut::V; ++k) result.v[k] = __expf(value(i, k) - most) * scale;
-      store_lane_pack<Cut::V>(y.at(row, 0), column, n, result);
+      for (int k = 0; k < Cut::V; ++k) pack.v[k] *= scale;
+      store_lane_pack<Cut>(y.at(row, 0), column, n, pack);
     });
   }
 };
@@ -55,29 +74,33 @@ struct SoftmaxForward {
 // Floor: reads y and dy, writes dx.
 template <class T, class Cut>
 struct SoftmaxBackward {
+  struct Loaded {
+    LaneOfRow<T, Cut> y, dy;
+  };
   Rows<const T> y, dy;
   Rows<T> dx;
-  std::size_t n;
+  unsigned n;
 
-  __device__ NoLaneColumns columns(int) const { return {}; }
-  __device__ void operator()(std::size_t row, bool there, int lane, NoLaneColumns) const {
-    const std::size_t safe = there ? row : 0;
-    const LaneOfRow<T, Cut> values(y.at(safe, 0), there, lane, n);
-    const LaneOfRow<T, Cut> gradients(dy.at(safe, 0), there, lane, n);
+  __device__ NoState start(int) const { return {}; }
+  __device__ Loaded load(std::size_t row, bool there, int lane) const {
+    return {{y.at(row, 0), there, lane, n}, {dy.at(row, 0), there, lane, n}};
+  }
+  __device__ void operator()(const Loaded& loaded, std::size_t row, bool there, int lane,
+                             NoState) const {
     float dot = 0.0f;
-    for_each_pack<Cut>(lane, n, [&](int i, std::size_t) {
-      const auto v = values[i], g = gradients[i];
+    for_each_pack<Cut>(lane, n, [&](int i, unsigned) {
+      const auto v = loaded.y[i], g = loaded.dy[i];
 #pragma unroll
       for (int k = 0; k < Cut::V; ++k) dot += v.v[k] * g.v[k];
     });
     dot = group_sum<Cut::W>(dot);
     if (!there) return;
-    for_each_pack<Cut>(lane, n, [&](int i, std::size_t column) {
-      const auto v = values[i];
-      auto g = gradients[i];
+    for_each_pack<Cut>(lane, n, [&](int i, unsigned column) {
+      const auto v = loaded.y[i];
+      auto g = loaded.dy[i];
 #pragma unroll
       for (int k = 0; k < Cut::V; ++k) g.v[k] = v.v[k] * (g.v[k] - dot);
-      store_lane_pack<Cut::V>(dx.at(row, 0), column, n, g);
+      store_lane_pack<Cut>(dx.at(row, 0), column, n, g);
     });
   }
 };
@@ -89,7 +112,8 @@ void softmax_fwd_kernel(const OpContext& ctx, const SoftmaxFwd& op) {
       [&]<class T, class Cut>(T, Cut) {
         const auto run = [&]<bool kMasked>() {
           const SoftmaxForward<T, Cut, kMasked> body{rows_of<const T>(x), rows_of<const T>(mask),
-                                                     rows_of<T>(y), op.mask_rows(), x.row_size()};
+                                                     rows_of<T>(y), op.mask_rows(),
+                                                     static_cast<unsigned>(x.row_size())};
           for_each_held_row<Cut>(ctx, SoftmaxFwd::kName, x.rows(), body);
         };
         mask.empty() ? run.template operator()<false>() : run.template operator()<true>();
@@ -103,7 +127,7 @@ void softmax_bwd_kernel(const OpContext& ctx, const SoftmaxBwd& op) {
   with_row_cut(
       [&]<class T, class Cut>(T, Cut) {
         const SoftmaxBackward<T, Cut> body{rows_of<const T>(y), rows_of<const T>(dy),
-                                           rows_of<T>(dx), y.row_size()};
+                                           rows_of<T>(dx), static_cast<unsigned>(y.row_size())};
         for_each_held_row<Cut>(ctx, SoftmaxBwd::kName, y.rows(), body);
       },
       y, dy, dx);

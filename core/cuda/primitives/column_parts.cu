@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <type_traits>
 
 #include "core/cuda/primitives/column_parts.hpp"
 #include "core/cuda/primitives/row_tail.cuh"
@@ -24,29 +23,11 @@ struct LaunchParts {
 };
 static_assert(sizeof(LaunchParts<float>) <= 4096, "must fit the parameters of a launch");
 
-/// A unit of 2 elements or 1, like PackWords; segments are whole numbers of them.
-template <int V, class T>
-struct FewElements {
-  Pack<T, V> pack;
-
-  __device__ static FewElements load_row(const T* p, unsigned, unsigned) {
-    return {load_pack<V>(p)};
-  }
-  __device__ static FewElements narrowed(const Pack<float, V>& wide) {
-    FewElements result;
-#pragma unroll
-    for (int k = 0; k < V; ++k) result.pack.v[k] = narrow<T>(wide.v[k]);
-    return result;
-  }
-  __device__ Pack<float, V> widened() const { return widen_pack(pack); }
-  __device__ void store(T* p, unsigned, unsigned) const { store_pack<V>(p, pack); }
-};
-
 /// All loads of a unit are under way at once.
 template <int V, class T>
 __device__ void run_part(const LaunchPart<T>& item) {
   constexpr int kSources = ColumnPartOf<T>::kSources;
-  using Elements = std::conditional_t<V == kPack<T>, PackWords<T>, FewElements<V, T>>;
+  using Elements = RowWords<V, T>;
   const ColumnPartOf<T>& part = item.part;
   const auto count = static_cast<unsigned>(part.count);
   const std::size_t step = static_cast<std::size_t>(gridDim.x) * blockDim.x;

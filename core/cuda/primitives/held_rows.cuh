@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <type_traits>
 
 #include "core/cuda/device/launch.cuh"
+#include "core/cuda/primitives/ahead.cuh"
 #include "core/cuda/primitives/group_sum.cuh"
 #include "core/cuda/primitives/row_tail.cuh"
 
@@ -24,49 +25,30 @@ __device__ float group_max(float value) {
 }
 
 /// How a row of n columns is cut: W lanes hold K packs of V columns each. K = 0: held by nobody.
-template <int kV, int kW, int kK>
+/// kWhole: n is a multiple of V, so that no pack is shorter.
+template <int kV, int kW, int kK, bool kOfWholePacks = true>
 struct RowCut {
   static constexpr int V = kV, W = kW, K = kK;
-  static constexpr bool kHeld = K > 0;
+  static constexpr bool kHeld = K > 0, kWhole = kOfWholePacks;
+  /// Rows of a group that are under way while one is worked on.
+  static constexpr int kAhead = K == 1 ? 2 : 1;
   /// First column of pack i of a lane.
-  __device__ static std::size_t column(int lane, int i) {
-    return (static_cast<std::size_t>(i) * W + lane) * V;
+  __device__ static unsigned column(int lane, int i) {
+    return static_cast<unsigned>((i * W + lane) * V);
+  }
+  /// Whether column + k lies in a row of n, when `column` does and a pack begins there.
+  __device__ static bool in_row(unsigned column, int k, unsigned n) {
+    return kWhole || column + static_cast<unsigned>(k) < n;
   }
 };
 
-/// V numbers as they were loaded: whole registers where they fill 16 bytes.
-template <class T, int V>
-using RawLanePack = std::conditional_t<V == kPack<T>, PackWords<T>, Pack<T, 1>>;
-
-/// Columns column .. column + V of a row of n; zeros behind its end.
-template <int V, class T>
-__device__ RawLanePack<T, V> load_lane_pack(const T* row, std::size_t column, std::size_t n) {
-  if constexpr (V == kPack<T>) {
-    if (column >= n) return {};
-    return PackWords<T>::load_row(row + column, static_cast<unsigned>(column),
-                                  static_cast<unsigned>(n));
-  } else {
-    static_assert(V == 1);
-    return column < n ? RawLanePack<T, 1>{{row[column]}} : RawLanePack<T, 1>{};
-  }
-}
-
-template <int V, class T>
-__device__ void store_lane_pack(T* row, std::size_t column, std::size_t n,
-                                const Pack<float, V>& wide) {
-  if constexpr (V == kPack<T>) {
-    PackWords<T>::narrowed(wide).store(row + column, static_cast<unsigned>(column),
-                                       static_cast<unsigned>(n));
-  } else {
-    if (column < n) row[column] = narrow<T>(wide.v[0]);
-  }
-}
-
-/// The packs that one lane has of a row. A row that is not there reads as zeros.
+/// The packs that one lane has of a row, as they were loaded. A row that is not there reads as
+/// zeros.
 template <class T, class Cut>
 class LaneOfRow {
  public:
-  __device__ LaneOfRow(const T* row, bool there, int lane, std::size_t n)
+  LaneOfRow() = default;
+  __device__ LaneOfRow(const T* row, bool there, int lane, unsigned n)
       : row_(row), n_(there ? n : 0), lane_(lane) {
     if constexpr (Cut::kHeld) {
 #pragma unroll
@@ -76,34 +58,38 @@ class LaneOfRow {
   /// Pack i, zeros behind the row's end.
   __device__ Pack<float, Cut::V> operator[](int i) const {
     if constexpr (Cut::kHeld) {
-      return widened(held_[i]);
+      return held_[i].widened();
     } else {
-      return widened(load(i));
+      return load(i).widened();
     }
   }
 
  private:
-  using Raw = RawLanePack<T, Cut::V>;
-  __device__ Raw load(int i) const {
-    return load_lane_pack<Cut::V>(row_, Cut::column(lane_, i), n_);
-  }
-  __device__ static Pack<float, Cut::V> widened(const Raw& raw) {
-    if constexpr (Cut::V == kPack<T>) {
-      return raw.widened();
-    } else {
-      return {{widen(raw.v[0])}};
-    }
+  using Words = RowWords<Cut::V, T>;
+  __device__ Words load(int i) const {
+    const unsigned column = Cut::column(lane_, i);
+    if (column >= n_) return {};
+    // Whole packs need no other code for their last one.
+    return Words::load_row(row_ + column, column, Cut::kWhole ? column + Cut::V : n_);
   }
 
   const T* row_;
-  std::size_t n_;
+  unsigned n_;
   int lane_;
-  Raw held_[Cut::kHeld ? Cut::K : 1];
+  Words held_[Cut::kHeld ? Cut::K : 1];
 };
+
+/// Stores the pack at `column`, which lies in a row of n.
+template <class Cut, class T>
+__device__ void store_lane_pack(T* row, unsigned column, unsigned n,
+                                const Pack<float, Cut::V>& wide) {
+  RowWords<Cut::V, T>::narrowed(wide).store(row + column, column,
+                                            Cut::kWhole ? column + Cut::V : n);
+}
 
 /// f(i, first column) for every pack that one lane has of a row of n.
 template <class Cut, class F>
-__device__ void for_each_pack(int lane, std::size_t n, const F& f) {
+__device__ void for_each_pack(int lane, unsigned n, const F& f) {
   if constexpr (Cut::kHeld) {
 #pragma unroll
     for (int i = 0; i < Cut::K; ++i) {
@@ -114,37 +100,90 @@ __device__ void for_each_pack(int lane, std::size_t n, const F& f) {
   }
 }
 
-/// Float32 numbers of the columns, read once for all rows where those are held.
-template <class Cut>
-class LaneColumns {
+/// compute(i, first column) of every pack of a lane: kept where rows are held, else computed again
+/// whenever it is asked for.
+template <class Cut, class Compute>
+class LaneValues {
  public:
-  __device__ LaneColumns(const float* values, int lane, std::size_t n) : values_(values), n_(n) {
+  __device__ LaneValues(int lane, unsigned n, const Compute& compute) : compute_(compute) {
     if constexpr (Cut::kHeld) {
-#pragma unroll
-      for (int i = 0; i < Cut::K; ++i) held_[i] = load(Cut::column(lane, i));
+      for_each_pack<Cut>(lane, n, [&](int i, unsigned column) { kept_[i] = compute(i, column); });
     }
   }
-  __device__ Pack<float, Cut::V> operator()(int i, std::size_t column) const {
+  __device__ Pack<float, Cut::V> operator()(int i, unsigned column) const {
     if constexpr (Cut::kHeld) {
-      return held_[i];
+      return kept_[i];
     } else {
-      return load(column);
+      return compute_(i, column);
     }
   }
 
  private:
-  __device__ Pack<float, Cut::V> load(std::size_t column) const {
-    Pack<float, Cut::V> pack{};
-#pragma unroll
-    for (int k = 0; k < Cut::V; ++k) {
-      if (column + k < n_) pack.v[k] = values_[column + k];
+  Compute compute_;
+  Pack<float, Cut::V> kept_[Cut::kHeld ? Cut::K : 1];
+};
+
+template <class Cut, class Compute>
+__device__ LaneValues<Cut, Compute> lane_values(int lane, unsigned n, const Compute& compute) {
+  return {lane, n, compute};
+}
+
+/// Float32 numbers of the columns in shared memory: the lanes that read pack i of theirs together
+/// read neighbouring 16 bytes.
+template <class Cut>
+struct ColumnTable {
+  static constexpr int kPart = Cut::V < 4 ? Cut::V : 4;
+  static constexpr unsigned kPacks = Cut::kHeld ? Cut::W * Cut::K : 1;
+  alignas(16) float part[Cut::V / kPart][kPacks * kPart];
+
+  /// By all threads of the block; who reads waits for them. Zeros behind the last column.
+  __device__ void fill(const float* values, unsigned n) {
+    for (unsigned j = threadIdx.x; j < kPacks * Cut::V; j += blockDim.x) {
+      part[j % Cut::V / kPart][j / Cut::V * kPart + j % kPart] = j < n ? values[j] : 0.0f;
     }
-    return pack;
+  }
+  __device__ Pack<float, Cut::V> at(unsigned pack) const {
+    Pack<float, Cut::V> result;
+#pragma unroll
+    for (int p = 0; p < Cut::V / kPart; ++p) {
+      const auto some = load_pack<kPart>(&part[p][pack * kPart]);
+#pragma unroll
+      for (int k = 0; k < kPart; ++k) result.v[p * kPart + k] = some.v[k];
+    }
+    return result;
+  }
+};
+
+/// Float32 numbers of one lane's columns: in a register each, in shared memory where a lane has
+/// many, in memory where rows are not held.
+template <class Cut>
+class LaneColumns {
+ public:
+  __device__ LaneColumns(const float* values, const ColumnTable<Cut>& table, int lane, unsigned n)
+      : values_(values), table_(table), lane_(lane), n_(n) {
+    if constexpr (Cut::K == 1) held_ = table.at(static_cast<unsigned>(lane));
+  }
+  __device__ Pack<float, Cut::V> operator()(int i, unsigned column) const {
+    if constexpr (Cut::K == 1) {
+      return held_;
+    } else if constexpr (Cut::kHeld) {
+      return table_.at(static_cast<unsigned>(i * Cut::W + lane_));
+    } else {
+      Pack<float, Cut::V> pack{};
+#pragma unroll
+      for (int k = 0; k < Cut::V; ++k) {
+        if (Cut::in_row(column, k, n_)) pack.v[k] = values_[column + k];
+      }
+      return pack;
+    }
   }
 
+ private:
   const float* values_;
-  std::size_t n_;
-  Pack<float, Cut::V> held_[Cut::kHeld ? Cut::K : 1];
+  const ColumnTable<Cut>& table_;
+  int lane_;
+  unsigned n_;
+  Pack<float, Cut::V> held_;
 };
 
 inline constexpr unsigned kHeldThreads = 256;
@@ -161,35 +200,57 @@ void with_row_cut(const F& f, const TensorRef& x, const Refs&... others) {
       return n <= 256 ? f(type, RowCut<1, 32, 8>{}) : f(type, RowCut<1, 32, 0>{});
     }
     const std::size_t packs = packs_of(n, V);
+    if (n % V != 0) {
+      if (packs <= 16) return f(type, RowCut<V, 8, 2, false>{});
+      return packs <= 128 ? f(type, RowCut<V, 32, 4, false>{}) : f(type, RowCut<V, 32, 0, false>{});
+    }
     if (packs <= 8) return f(type, RowCut<V, 8, 1>{});
     if (packs <= 16) return f(type, RowCut<V, 8, 2>{});
     if (packs <= 32) return f(type, RowCut<V, 32, 1>{});
+    if (packs <= 64) return f(type, RowCut<V, 32, 2>{});
     if (packs <= 128) return f(type, RowCut<V, 32, 4>{});
     if (V == 4 && packs <= 256) return f(type, RowCut<V, 32, V == 4 ? 8 : 0>{});
     f(type, RowCut<V, 32, 0>{});
   });
 }
 
+/// Rows of a block are kGroups neighbouring ones of every gridDim.x * kGroups.
 template <class Cut, class Body>
 __global__ void __launch_bounds__(kHeldThreads) held_rows_kernel(std::size_t rows, Body body) {
-  constexpr std::size_t kGroups = kHeldThreads / Cut::W;
+  const unsigned groups = blockDim.x / Cut::W;
   const int lane = static_cast<int>(threadIdx.x) % Cut::W;
-  const auto columns = body.columns(lane);
-  // The bound is that of the block, so that whole warps reach the shuffles.
-  for (std::size_t first = blockIdx.x * kGroups; first < rows; first += gridDim.x * kGroups) {
-    const std::size_t row = first + threadIdx.x / Cut::W;
-    body(row, row < rows, lane, columns);
-  }
+  const std::size_t begin = static_cast<std::size_t>(blockIdx.x) * groups;
+  const std::size_t mine = begin + threadIdx.x / Cut::W;
+  const std::size_t step = static_cast<std::size_t>(gridDim.x) * groups;
+  auto ahead = ahead_of<Cut::kAhead>([&](unsigned item) {
+    const std::size_t row = mine + item * step;
+    return body.load(row < rows ? row : 0, row < rows, lane);
+  });
+  auto state = body.start(lane);
+  // The count is that of the block, so that whole warps reach the shuffles.
+  const std::size_t count = begin < rows ? (rows - begin + step - 1) / step : 0;
+  ahead.run(static_cast<unsigned>(count), [&](const auto& loaded, unsigned item) {
+    const std::size_t row = mine + item * step;
+    body(loaded, row, row < rows, lane, state);
+  });
+  if constexpr (requires { body.finish(state, lane); }) body.finish(state, lane);
 }
 
-/// body(row, whether it is there, lane, body.columns(lane)) for every row, by whole groups of
-/// lanes.
+/// Runs every row through whole groups of lanes and returns the number of blocks, at most `most`:
+///   start(lane) -> what a thread keeps;   load(row, there, lane) -> what it reads of a row
+///   body(loaded, row, there, lane, kept); and where it has one, finish(kept, lane)
 template <class Cut, class Body>
-void for_each_held_row(const OpContext& context, const char* name, std::size_t rows,
-                       const Body& body) {
-  if (rows == 0) return;
-  launch(context, name, dim3(grid_for(rows, kHeldThreads / Cut::W)), dim3(kHeldThreads), 0,
-         &held_rows_kernel<Cut, Body>, rows, body);
+unsigned for_each_held_row(const OpContext& context, const char* name, std::size_t rows,
+                           const Body& body, unsigned threads = kHeldThreads,
+                           std::size_t most = ~std::size_t{0}) {
+  if (rows == 0) return 0;
+  static const unsigned per_processor =
+      resident_blocks(&held_rows_kernel<Cut, Body>, static_cast<int>(threads));
+  const std::size_t groups = threads / Cut::W, needed = (rows + groups - 1) / groups;
+  const auto blocks = static_cast<unsigned>(
+      std::min({needed, most, std::size_t{per_processor} * processor_count()}));
+  launch(context, name, dim3(blocks), dim3(threads), 0, &held_rows_kernel<Cut, Body>, rows, body);
+  return blocks;
 }
 
 }  // namespace hugectr::cuda

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <type_traits>
+
 #include "core/cuda/primitives/real.cuh"
 
 /// Rows whose stride allows 16-byte accesses while their length does not: the last pack of a row is
@@ -168,6 +170,30 @@ struct PackWords {
     }
   }
 };
+
+/// V < kPack<T> numbers, like PackWords: all of them lie in a row of n, or none.
+template <int V, class T>
+struct FewElements {
+  Pack<T, V> pack;
+
+  __device__ static FewElements load_row(const T* p, unsigned column, unsigned n) {
+    return column + V <= n ? FewElements{load_pack<V>(p)} : FewElements{};
+  }
+  __device__ static FewElements narrowed(const Pack<float, V>& wide) {
+    FewElements result;
+#pragma unroll
+    for (int k = 0; k < V; ++k) result.pack.v[k] = narrow<T>(wide.v[k]);
+    return result;
+  }
+  __device__ Pack<float, V> widened() const { return widen_pack(pack); }
+  __device__ void store(T* p, unsigned column, unsigned n) const {
+    if (column + V <= n) store_pack<V>(p, pack);
+  }
+};
+
+/// V numbers just as they were loaded. Loads that should be under way together are.
+template <int V, class T>
+using RowWords = std::conditional_t<V == kPack<T>, PackWords<T>, FewElements<V, T>>;
 
 /// Stores the columns that lie in the row.
 template <int V, class T>

@@ -41,6 +41,8 @@ LAYERS = {
     "MultiHeadAttention": "net(L.MultiHeadAttention, (3, 4), (3, 4), (3, 4), num_attention_heads=2)",
     "MultiHeadAttention, mask": "net(L.MultiHeadAttention, (3, 4), (3, 4), (3, 4), 'mask', "
     "num_attention_heads=2)",
+    "MultiHeadAttention of 4-D inputs": "net(L.MultiHeadAttention, (2, 3, 4), (2, 5, 4), (2, 5, 4), "
+    "num_attention_heads=2)",
     "Multiply": "net(L.Multiply, (4,), weight_dims=[4, 2])",
     "PReLU_Dice": "net(L.PReLU_Dice, (4,), elu_alpha=0.2, eps=1e-8)",
     "ReLU": "net(L.ReLU, (4,))",

@@ -138,7 +138,11 @@ def net(
             of = {"sparse_embedding_name": name, "bottom_name": f"keys{i}"}
             made.add(table(embedding_vec_size=shape[1], **of))
         else:
-            made.add(hugectr.DenseLayer(L.InnerProduct, ["dense"], [name], num_output=shape[0]))
+            flat = name if len(shape) == 1 else f"{name}_flat"
+            size = math.prod(shape)
+            made.add(hugectr.DenseLayer(L.InnerProduct, ["dense"], [flat], num_output=size))
+        if len(shape) > 2:
+            made.add(hugectr.DenseLayer(L.Reshape, [flat], [name], shape=[-1, *shape]))
     ends = [f"top{i}" for i in range(tops)]
     made.add(hugectr.DenseLayer(kind, names, ends, **parameters))
     _to_loss(made, ends)

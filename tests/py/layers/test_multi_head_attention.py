@@ -3,7 +3,13 @@
 
 import numpy as np
 import pytest
-from oracle.attention import attention, sequence_mask
+from oracle.attention import (
+    attention,
+    attention_gradients,
+    heads_apart,
+    heads_joined,
+    sequence_mask,
+)
 from oracle.row_layouts import assert_near
 
 from hugectr import _core
@@ -55,6 +61,38 @@ def test_attention_with_a_mask(check_layer):
     )
 
 
+@pytest.mark.parametrize("number", [1, 2])  # 1, the default, goes with any
+def test_heads_that_lie_apart(check_layer, number):
+    shapes = {"q": (3, 2, 3, 5), "k": (3, 2, 4, 5), "v": (3, 2, 4, 5)}
+    mask = sequence_mask(np.array([3, 3, 3]), np.array([4, 2, 1]), 3, 4)
+
+    def wanted(q, k, v, mask):
+        return heads_apart(attention(*(heads_joined(x) for x in (q, k, v)), 2, mask), 2)
+
+    check_layer(layer(number, mask=True), {**shapes, "mask": mask}, wanted, no_gradient=["mask"])
+
+
+def test_heads_that_are_columns_of_a_wider_tensor(rng):
+    """Slices are views for whoever takes samples that lie apart; these heads must not."""
+    slices = {
+        "type": "Slice",
+        "bottoms": ["x"],
+        "tops": ["q flat", "k flat", "v flat"],
+        "attributes": {"ranges": [0, 40, 40, 80, 80, 120]},
+    }
+    shape = {"type": "Reshape", "attributes": {"shape": [-1, 2, 4, 5]}}
+    heads = [{**shape, "bottoms": [f"{name} flat"], "tops": [name]} for name in "qkv"]
+    x, dy = rng.standard_normal((3, 120)).astype("f4"), rng.standard_normal((3, 2, 4, 5))
+    network = _core.Network({"x": x.shape}, [slices, *heads, layer(2)])
+    network.forward({"x": x})
+    q, k, v = (heads_joined(part.reshape(3, 2, 4, 5)) for part in np.split(x.astype("f8"), 3, 1))
+    assert_near(network.tensor("o"), heads_apart(attention(q, k, v, 2), 2), 1e-5)
+    network.backward({"o": dy.astype(np.float32)})
+    gradients = attention_gradients(q, k, v, 2, heads_joined(dy))
+    wanted = np.concatenate([heads_apart(g, 2).reshape(3, 40) for g in gradients], axis=1)
+    assert_near(network.gradient("x"), wanted, 1e-5)
+
+
 def test_one_bottom_without_gradient(check_layer):
     shapes = {"q": (SAMPLES, 3, 8), "k": (SAMPLES, 3, 8), "v": (SAMPLES, 3, 8)}
     check_layer(layer(1), shapes, lambda q, k, v: attention(q, k, v, 1), no_gradient=["k"])
@@ -86,6 +124,9 @@ def test_attention_under_a_sequence_mask(rng):
         ([(2, 3, 6), (2, 4, 5), (2, 4, 6)], 1, r'bottom "k" has shape \(2, 4, 5\)'),
         ([(2, 3, 6), (2, 4, 6), (2, 5, 6)], 1, r'bottom "v" has shape \(2, 5, 6\)'),
         ([(2, 18), (2, 4, 6), (2, 4, 6)], 1, "must be .batch, length"),
+        ([(2, 3, 4, 6), (2, 3, 5, 6), (2, 3, 5, 6)], 2, "is 2, must be 1 or the 3 heads"),
+        ([(2, 3, 4, 6), (2, 2, 5, 6), (2, 3, 5, 6)], 3, r'bottom "k" has shape \(2, 2, 5, 6\)'),
+        ([(2, 3, 4, 6), (2, 5, 6), (2, 3, 5, 6)], 3, r'bottom "k" has shape \(2, 5, 6\)'),
     ],
 )
 def test_wrong_shapes_are_named(shapes, heads, message):

@@ -1,7 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 import numpy as np
 import pytest
-from oracle.attention import attention, attention_gradients, sequence_mask
+from oracle.attention import (
+    attention,
+    attention_gradients,
+    heads_apart,
+    heads_joined,
+    sequence_mask,
+)
 from oracle.reals import REALS
 from oracle.row_layouts import assert_near
 
@@ -55,6 +61,34 @@ def test_attention(rng, lay_out, size, real):
         assert_near(real.values(found), gradient, 2 * real.tolerance, scale)
 
 
+@pytest.mark.parametrize("size", [s for s in SIZES if s[4] > 1])
+@pytest.mark.parametrize("real", REALS, ids=lambda real: real.name)
+def test_heads_that_lie_apart(rng, real, size):
+    samples, queries, keys, width, heads, masked = size
+    lengths = {"q": queries, "k": keys, "v": keys}
+    shapes = {name: (samples, heads, m, width // heads) for name, m in lengths.items()}
+    tensors = {name: real.store(rng.standard_normal(shape)) for name, shape in shapes.items()}
+    if masked:
+        every = np.full(samples, queries)
+        lengths_to = rng.integers(1, keys + 1, samples)
+        tensors["mask"] = real.store(sequence_mask(every, lengths_to, queries, keys))
+    mask = [real.values(tensors["mask"])] if masked else []
+    q, k, v = (heads_joined(real.values(tensors[name])) for name in "qkv")
+    wanted = attention(q, k, v, heads, *mask)
+    o, lse = real.empty(shapes["q"]), np.full((samples, heads, queries), np.nan, np.float32)
+    _core.run_op("attention_fwd", {**tensors, "o": o, "lse": lse}, {"heads": heads})
+    assert_near(real.values(o), heads_apart(wanted, heads), real.tolerance)
+
+    dy = real.store(rng.standard_normal(shapes["q"]))
+    gradients = {f"d{name}": real.empty(shape) for name, shape in shapes.items()}
+    tensors |= {"o": o, "lse": lse, "dy": dy, **gradients, "delta": np.zeros_like(lse)}
+    _core.run_op("attention_bwd", tensors, {"heads": heads})
+    expected = attention_gradients(q, k, v, heads, heads_joined(real.values(dy)), *mask)
+    scale = np.linalg.norm(wanted)
+    for found, gradient in zip(gradients.values(), expected, strict=True):
+        assert_near(real.values(found), heads_apart(gradient, heads), 2 * real.tolerance, scale)
+
+
 @pytest.mark.parametrize("real", REALS, ids=lambda real: real.name)
 def test_great_scores_do_not_overflow(real):
     q = real.store(np.full((1, 3, 16), 40.0))
@@ -70,3 +104,14 @@ def test_heads_must_divide():
     tensors = {name: q.copy() for name in "qkvo"} | {"lse": np.zeros((1, 3, 3), np.float32)}
     with pytest.raises(_core.InvalidArgument, match="3 heads do not divide the 8 columns"):
         _core.run_op("attention_fwd", tensors, {"heads": 3})
+
+
+def test_heads_that_lie_apart_are_packed_and_all_there():
+    wide = np.zeros((2, 3, 4, 8), np.float32)
+    q = wide[:, :2]  # of each sample two heads of three
+    tensors = dict.fromkeys("qkvo", q) | {"lse": np.zeros((2, 2, 4), np.float32)}
+    with pytest.raises(_core.InvalidArgument, match="must be contiguous where heads lie apart"):
+        _core.run_op("attention_fwd", tensors, {"heads": 2})
+    tensors = dict.fromkeys("qkvo", wide) | {"lse": np.zeros((2, 2, 4), np.float32)}
+    with pytest.raises(_core.InvalidArgument, match=r"q \(2, 3, 4, 8\) must have 2 heads"):
+        _core.run_op("attention_fwd", tensors, {"heads": 2})

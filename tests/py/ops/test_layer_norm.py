@@ -8,8 +8,14 @@ from oracle.row_layouts import LAYOUTS, LaidOut, assert_near, blank
 from hugectr import _core
 
 EPS = 1e-3
-#: Every way in which a GPU cuts rows: few lanes, a warp, several packs a lane, not held at all.
-SHAPES = [(7, 3), (70, 16), (33, 60), (300, 64), (40, 250), (50, 512), (600, 900), (9, 2500)]
+#: Every way in which a GPU cuts rows: few lanes, a warp, several packs a lane, not held at all;
+#: whole packs and shorter ones at the end.
+SHAPES = [(7, 3), (70, 16), (33, 60), (300, 64), (70, 128), (40, 250), (40, 256), (50, 512)]
+SHAPES += [(600, 900), (30, 1024), (9, 2500), (9, 2504)]
+#: More rows than a GPU works on at once: its groups of lanes take several, with loads ahead.
+MANY = [(40001, 8), (5001, 136)]
+CASES = [(layout, *shape) for layout in LAYOUTS for shape in SHAPES]
+CASES += [("aligned", *shape) for shape in MANY]
 
 
 def pieces(rows):
@@ -40,9 +46,8 @@ def gradients(x, gamma, dy):
     return dx * scale, (dy * hat).sum(axes), dy.sum(axes)
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("real", REALS, ids=lambda r: r.name)
-@pytest.mark.parametrize(("rows", "n"), SHAPES)
+@pytest.mark.parametrize(("layout", "rows", "n"), CASES)
 def test_layer_norm(rng, real, layout, rows, n):
     x = LaidOut(real, rng.standard_normal((rows, n)) + 3, layout)
     dy = LaidOut(real, rng.standard_normal((rows, n)), layout)

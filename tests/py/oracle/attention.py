@@ -18,19 +18,22 @@ def sequence_mask(
     return (rows[:, None, :, None] & columns[:, None, None, :]).astype(np.float64)
 
 
-def _heads(x: Array64, heads: int) -> Array64:
+def heads_apart(x: Array64, heads: int) -> Array64:
     """(b, length, heads * dim) -> (b, heads, length, dim)."""
     b, length, width = x.shape
     return x.reshape(b, length, heads, width // heads).swapaxes(1, 2)
 
 
-def _joined(x: Array64) -> Array64:
+def heads_joined(x: Array64) -> Array64:
+    """The way back."""
     b, heads, length, dim = x.shape
     return x.swapaxes(1, 2).reshape(b, length, heads * dim)
 
 
 def _shares(q: Array64, k: Array64, heads: int, mask: Array64 | None) -> Array64:
-    scores = _heads(q, heads) @ _heads(k, heads).swapaxes(2, 3) / np.sqrt(q.shape[2] / heads)
+    scores = (
+        heads_apart(q, heads) @ heads_apart(k, heads).swapaxes(2, 3) / np.sqrt(q.shape[2] / heads)
+    )
     if mask is not None:
         scores = scores - (1 - mask) * 1e4
     shares = np.exp(scores - scores.max(axis=3, keepdims=True))
@@ -41,20 +44,20 @@ def attention(
     q: Array64, k: Array64, v: Array64, heads: int, mask: Array64 | None = None
 ) -> Array64:
     """softmax(q k^T / sqrt(dim) - (1 - mask) * 1e4) v, head by head."""
-    return _joined(_shares(q, k, heads, mask) @ _heads(v, heads))
+    return heads_joined(_shares(q, k, heads, mask) @ heads_apart(v, heads))
 
 
 def attention_gradients(
     q: Array64, k: Array64, v: Array64, heads: int, dy: Array64, mask: Array64 | None = None
 ) -> list[Array64]:
     """Gradients of q, k, v."""
-    p, d = _shares(q, k, heads, mask), _heads(dy, heads)
-    dp = d @ _heads(v, heads).swapaxes(2, 3)
+    p, d = _shares(q, k, heads, mask), heads_apart(dy, heads)
+    dp = d @ heads_apart(v, heads).swapaxes(2, 3)
     ds = p * (dp - (p * dp).sum(axis=3, keepdims=True)) / np.sqrt(q.shape[2] / heads)
     return [
-        _joined(ds @ _heads(k, heads)),
-        _joined(ds.swapaxes(2, 3) @ _heads(q, heads)),
-        _joined(p.swapaxes(2, 3) @ d),
+        heads_joined(ds @ heads_apart(k, heads)),
+        heads_joined(ds.swapaxes(2, 3) @ heads_apart(q, heads)),
+        heads_joined(p.swapaxes(2, 3) @ d),
     ]
 
 

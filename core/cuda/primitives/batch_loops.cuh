@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cstddef>
+
+#include "core/cuda/device/launch.cuh"
+#include "core/cuda/device/scratch.hpp"
+#include "core/cuda/primitives/ahead.cuh"
+#include "core/cuda/primitives/finish_pieces.cuh"
+#include "core/cuda/primitives/row_tail.cuh"
+
+/// Loops over batch-major tensors as batch_norm and dice want them. A thread stays on V columns, so
+/// that what it knows of them is in registers; a block computes that once, since it takes square
+/// roots and divisions in double. As many blocks as run at once share all rows.
+///
+/// A Body has
+///   Row, kAhead                       what a thread reads of a row; rows of it under way
+///   load(row, column) -> Row
+///   Value, kValues                    type and number of what it knows of a column, 0 or more
+///   column(j, Value values[kValues])  computes them
+namespace hugectr::cuda {
+
+inline constexpr unsigned kBatchThreads = 256, kBatchWidth = 32;
+
+/// What a thread knows of its columns: value k of column i.
+template <int V, class Body>
+struct ColumnValues {
+  typename Body::Value of[std::max(1, Body::kValues)][V];
+};
+
+/// Called by all threads of the block. Zeros behind the last column.
+template <int V, class Body>
+__device__ ColumnValues<V, Body> column_values(const Body& body, std::size_t n) {
+  using Value = typename Body::Value;
+  ColumnValues<V, Body> result{};
+  if constexpr (Body::kValues > 0) {
+    __shared__ Value table[Body::kValues][kBatchWidth * V];
+    const unsigned columns = blockDim.x * V;
+    const std::size_t begin = static_cast<std::size_t>(blockIdx.x) * columns;
+    for (unsigned j = threadIdx.y * blockDim.x + threadIdx.x; j < columns; j += kBatchThreads) {
+      Value values[Body::kValues] = {};
+      if (begin + j < n) body.column(begin + j, values);
+#pragma unroll
+      for (int k = 0; k < Body::kValues; ++k) table[k][j] = values[k];
+    }
+    __syncthreads();
+#pragma unroll
+    for (int k = 0; k < Body::kValues; ++k) {
+#pragma unroll
+      for (int i = 0; i < V; ++i) result.of[k][i] = table[k][threadIdx.x * V + i];
+    }
+  }
+  return result;
+}
+
+/// The rows of this thread: every step-th.
+template <int V>
+class BatchRows {
+ public:
+  __device__ BatchRows(std::size_t rows, std::size_t n)
+      : column((static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x) * V),
+        first_(static_cast<std::size_t>(blockIdx.y) * blockDim.y + threadIdx.y),
+        step_(static_cast<std::size_t>(gridDim.y) * blockDim.y),
+        count_(column < n && first_ < rows
+                   ? static_cast<unsigned>((rows - first_ + step_ - 1) / step_)
+                   : 0) {}
+  /// use(loaded, row, number, columns) for all of them, with columns = start(), which is called
+  /// while the first are under way.
+  template <class Body, class Start, class Use>
+  __device__ void run(const Body& body, const Start& start, const Use& use) const {
+    auto ahead = ahead_of<Body::kAhead>([&](unsigned item) {
+      return item < count_ ? body.load(row(item), column) : typename Body::Row{};
+    });
+    const auto columns = start();
+    ahead.run(count_, [&](const auto& loaded, unsigned item) {
+      if (item < count_) use(loaded, row(item), item, columns);
+    });
+  }
+  const std::size_t column;
+
+ private:
+  __device__ std::size_t row(unsigned item) const { return first_ + item * step_; }
+  const std::size_t first_, step_;
+  const unsigned count_;
+};
+
+/// Body::store(row, column, Row, ColumnValues) for every row.
+template <int V, class Body>
+__global__ void __launch_bounds__(kBatchThreads, 2)
+    map_batch_kernel(std::size_t rows, std::size_t n, Body body) {
+  const BatchRows<V> mine(rows, n);
+  mine.run(
+      body, [&] { return column_values<V>(body, n); },
+      [&](const auto& loaded, std::size_t row, unsigned, const auto& columns) {
+        body.store(row, mine.column, loaded, columns);
+      });
+}
+
+/// Sum s of column j goes to partial[blockIdx.y][s n + j], that of rows behind them.
+template <int V, class Body>
+__global__ void __launch_bounds__(kBatchThreads, 2)
+    sum_batch_kernel(std::size_t rows, std::size_t n, Body body, double* partial) {
+  constexpr int kSums = Body::kSums * V + Body::kOfRows;
+  __shared__ double totals[kSums][kBatchThreads / 2];  // of the upper half, for the lower one
+
+  const BatchRows<V> mine(rows, n);
+  double sums[kSums] = {};
+  if constexpr (Body::kFew == 1) {
+    mine.run(
+        body, [&] { return column_values<V>(body, n); },
+        [&](const auto& loaded, std::size_t, unsigned, const auto& columns) {
+          body.add(loaded, columns, sums);
+        });
+  } else {
+    float few[kSums] = {};
+    const auto move = [&] {
+#pragma unroll
+      for (int s = 0; s < kSums; ++s) {
+        sums[s] += static_cast<double>(few[s]);
+        few[s] = 0.0f;
+      }
+    };
+    mine.run(
+        body, [&] { return column_values<V>(body, n); },
+        [&](const auto& loaded, std::size_t, unsigned item, const auto& columns) {
+          body.add(loaded, columns, few);
+          if (item % Body::kFew == Body::kFew - 1) move();
+        });
+    move();
+  }
+
+  const unsigned thread = threadIdx.y * blockDim.x + threadIdx.x;
+  for (unsigned half = blockDim.y / 2; half > 0; half /= 2) {
+    if (threadIdx.y >= half && threadIdx.y < 2 * half) {
+#pragma unroll
+      for (int s = 0; s < kSums; ++s) totals[s][thread - half * blockDim.x] = sums[s];
+    }
+    __syncthreads();
+    if (threadIdx.y < half) {
+#pragma unroll
+      for (int s = 0; s < kSums; ++s) sums[s] += totals[s][thread];
+    }
+    __syncthreads();
+  }
+  if (threadIdx.y != 0) return;
+  double* const to = partial + blockIdx.y * (Body::kSums * n + Body::kOfRows);
+#pragma unroll
+  for (int s = 0; s < Body::kSums; ++s) {
+#pragma unroll
+    for (int i = 0; i < V; ++i) {
+      if (mine.column + i < n) to[s * n + mine.column + i] = sums[s * V + i];
+    }
+  }
+  if (Body::kOfRows == 1 && mine.column == 0) to[Body::kSums * n] = sums[kSums - 1];
+}
+
+/// Blocks and grid for rows of n, V columns a thread, of a kernel of which so many blocks run at
+/// once on a multiprocessor.
+struct BatchShape {
+  dim3 block, grid;
+  template <int V>
+  static BatchShape of(std::size_t rows, std::size_t n, unsigned per_processor) {
+    const std::size_t packs = packs_of(n, V);
+    unsigned width = 1;
+    while (width < kBatchWidth && width < packs) width *= 2;
+    const unsigned height = kBatchThreads / width;
+    const std::size_t across = (packs + width - 1) / width, down = (rows + height - 1) / height;
+    const std::size_t at_once = std::size_t{per_processor} * processor_count();
+    const std::size_t share = std::max<std::size_t>(1, at_once / std::max<std::size_t>(1, across));
+    return {dim3(width, height),
+            dim3(static_cast<unsigned>(across),
+                 static_cast<unsigned>(std::min<std::size_t>({down, share, std::size_t{65535}})))};
+  }
+};
+
+template <int V, class Body>
+void map_batch(const OpContext& context, const char* name, std::size_t rows, std::size_t n,
+               const Body& body) {
+  static const unsigned per_processor = resident_blocks(&map_batch_kernel<V, Body>, kBatchThreads);
+  const BatchShape shape = BatchShape::of<V>(rows, n, per_processor);
+  launch(context, name, shape.grid, shape.block, 0, &map_batch_kernel<V, Body>, rows, n, body);
+}
+
+/// finish(column, sum) for the sums down the columns, in double, that Body adds up:
+///   kSums, kOfRows   sums of a column; whether (1) or not (0) there is one of the rows behind them
+///   Few              type in which kBatchAhead rows are added before they go into double, or
+///   double add(Row, ColumnValues, Few sums[kSums V + kOfRows])
+/// The order depends on the shapes and on the GPU's size alone.
+template <int V, class Body, class Finish>
+void sum_batch(const OpContext& context, const char* name, std::size_t rows, std::size_t n,
+               const Body& body, const Finish& finish) {
+  static const unsigned per_processor = resident_blocks(&sum_batch_kernel<V, Body>, kBatchThreads);
+  const BatchShape shape = BatchShape::of<V>(rows, n, per_processor);
+  const std::size_t columns = Body::kSums * n + Body::kOfRows;
+  const Scratch scratch(context, shape.grid.y * columns * sizeof(double));
+  auto* const partial = static_cast<double*>(scratch.data());
+  launch(context, name, shape.grid, shape.block, 0, &sum_batch_kernel<V, Body>, rows, n, body,
+         partial);
+  finish_pieces(context, name, partial, shape.grid.y, columns, finish);
+}
+
+}  // namespace hugectr::cuda
