@@ -1,86 +1,45 @@
 # SPDX-License-Identifier: Apache-2.0
 """The examples run as they stand, stay short, and learn."""
 
-import json
-import os
-import re
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from oracle.samples import (
+    ARGUMENTS,
+    EXAMPLES,
+    REFERENCES,
+    WITHOUT_REFERENCE,
+    check,
+    copied_to,
+    figures,
+    run,
+    script,
+)
 
-import hugectr
-
-EXAMPLES = Path(__file__).parents[2] / "examples"
-#: What the same net finds in PyTorch, for three seeds (references/examples.py writes it).
-REFERENCES = json.loads((Path(__file__).parent / "references" / "examples.json").read_text())
-#: Areas to reach where the net in PyTorch was not run with this data or (din, dlrm) finds less.
-LEAST = {
-    "bst": 0.78,
-    "criteo": 0.79,
-    "criteo_multi_slots": 0.78,
-    "din": 0.78,
-    "dlrm": 0.89,
-    "ple": 0.79,
-}
-WITHOUT_REFERENCE = sorted(LEAST.keys() - REFERENCES.keys())
-#: Sets that are not generated.
-ARGUMENTS = {"mmoe_census": ["mmoe.py", "--data"]}
 JSON_TWINS = ("wdl", "deepfm", "dcn", "dlrm", "criteo", "criteo_multi_slots")
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy, so that the data is generated outside the tree."""
-    target = tmp_path_factory.mktemp("examples") / "examples"
-    shutil.copytree(EXAMPLES, target, ignore=shutil.ignore_patterns("runs", "__pycache__"))
-    return target
+    return copied_to(tmp_path_factory.mktemp("examples"))
 
 
 def _run(folder: Path, *arguments: str) -> str:
-    package = str(Path(hugectr.__file__).parents[1])
-    done = subprocess.run(
-        [sys.executable, *arguments],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": package, "CUDA_VISIBLE_DEVICES": ""},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    return run(folder, *arguments, CUDA_VISIBLE_DEVICES="")
 
 
 def test_every_script_is_tested() -> None:
     shared = {"arguments", "data", "generated", "real", "training"}
     scripts = {path.stem for path in EXAMPLES.glob("*.py")} - shared
     assert scripts == (set(REFERENCES) - set(ARGUMENTS)).union(WITHOUT_REFERENCE)
-    for script in scripts:
-        assert len((EXAMPLES / f"{script}.py").read_text().splitlines()) <= 80
+    for each in scripts:
+        assert len((EXAMPLES / f"{each}.py").read_text().splitlines()) <= 80
 
 
-def _figures(output: str) -> dict[str, float]:
-    """The names and values of the last lines: ``evaluation AUC 0.8; ..., HitRate@10 0.1``."""
-    found = re.findall(r"([\w@]+) (0\.\d{4})\b", output[output.index("evaluation AUC") :])
-    return {name: float(value) for name, value in found}
-
-
-@pytest.mark.parametrize("name", sorted(REFERENCES))
-def test_script_learns_what_the_same_net_learns_in_pytorch(name: str, folder: Path) -> None:
-    """Areas to .002 of the mean over seeds, ranks to .02, and no better than the signal."""
-    found = _figures(_run(folder, *ARGUMENTS.get(name, [f"{name}.py"])))
-    for figure, of_seeds in REFERENCES[name].items():
-        bound = 0.02 if figure.endswith("@10") else 0.002
-        assert abs(found[figure] - sum(of_seeds) / len(of_seeds)) <= bound, figure
-    assert found["AUC"] < found.get("reaches", 1.0) + 0.01 or name == "sasrec"
-
-
-@pytest.mark.parametrize("name", WITHOUT_REFERENCE)
+@pytest.mark.parametrize("name", sorted({*REFERENCES, *WITHOUT_REFERENCE}))
 def test_script_learns(name: str, folder: Path) -> None:
-    assert _figures(_run(folder, f"{name}.py"))["AUC"] > LEAST[name]
+    """What the same net learns in PyTorch, and no more than the signal."""
+    check(name, figures(_run(folder, *script(name))))
 
 
 @pytest.mark.parametrize("name", JSON_TWINS)
@@ -119,7 +78,7 @@ def test_criteo_s_files(name: str, folder: Path, tmp_path: Path) -> None:
     (tmp_path / "train.txt").write_text(_criteo_lines(3000))
     (tmp_path / "eval.txt").write_text(_criteo_lines(1100))
     files = [str(tmp_path / "train.txt"), str(tmp_path / "eval.txt")]
-    found = _figures(_run(folder, f"{name}.py", "--steps", "3", "--data", *files))
+    found = figures(_run(folder, f"{name}.py", "--steps", "3", "--data", *files))
     assert set(found) == {"AUC"}
 
 
@@ -127,6 +86,6 @@ def test_criteo_s_files(name: str, folder: Path, tmp_path: Path) -> None:
 def test_files_of_ratings(name: str, folder: Path, tmp_path: Path) -> None:
     (tmp_path / "ratings.csv").write_text(_rating_lines(3000))
     arguments = ["--steps", "3", "--data", str(tmp_path / "ratings.csv")]
-    found = _figures(_run(folder, f"{name}.py", *arguments))
+    found = figures(_run(folder, f"{name}.py", *arguments))
     assert found["AUC"] > 0
     assert ("HitRate@10" in found) == (name != "din")
