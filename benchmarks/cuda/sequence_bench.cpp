@@ -32,7 +32,7 @@ struct Floor {
   }
 };
 
-void print(const OpTimer& timer, const std::string& shape, TensorScalarType dtype, const char* op,
+void print(OpTimer& timer, const std::string& shape, TensorScalarType dtype, const char* op,
            const Floor& floor, double ms) {
   timer.print(concat("\"op\": \"", op, "\", ", shape, ", \"dtype\": \"", to_string(dtype),
                      "\", \"floor_ms\": ", floor.milliseconds(timer, dtype)),
