@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hugectr.base.html_table import html_table
+from hugectr.spec.html_cells import LAYER_HEAD, TABLE_HEAD, layer_cells, table_cells
 
 if TYPE_CHECKING:
     from hugectr.model.model import Model
@@ -26,32 +27,19 @@ def model_html(model: Model, compiled: bool) -> str:
         counts += f", {model.get_params_num():,} parameters, step {model.session.step():,}"
     else:
         counts += ", not compiled yet"
-    tables = [
-        [
-            table.sparse_embedding_name,
-            ", ".join(table.bottom_names),
-            table.embedding_vec_size,
-            table.combiner,
-        ]
-        for table in model.embeddings
-    ]
-    head = ["table", "input", "floats a row", "combiner"]
     if compiled:
-        head.append("rows")
-        for row, stats in zip(tables, model.table_stats(), strict=True):
-            row.append(f"{stats['rows']:,}")
-        layers = [
+        rows = [stats["rows"] for stats in model.table_stats()]
+        tables = html_table(
+            f"{name}: {counts}", [*TABLE_HEAD, "rows"], table_cells(model.embeddings, rows)
+        )
+        layers: list[list[object]] = [
             [kind, ", ".join(bottoms), ", ".join(tops), ", ".join(map(_shape, shapes))]
             for kind, bottoms, tops, shapes in model.layer_summary()
         ]
     else:
-        layers = [
-            [layer.layer_type.name, ", ".join(layer.bottom_names), ", ".join(layer.top_names), ""]
-            for layer in model.dense_layers
-        ]
-    parts = [html_table(f"{name}: {counts}", head, tables)]
-    parts.append(html_table("Layers", ["layer", "input", "output", "output shape"], layers))
-    return "".join(parts)
+        tables = html_table(f"{name}: {counts}", TABLE_HEAD, table_cells(model.embeddings))
+        layers = layer_cells(model.dense_layers)
+    return tables + html_table("Layers", LAYER_HEAD, layers)
 
 
 def _shape(shape: tuple[int | None, ...]) -> str:

@@ -13,12 +13,14 @@ import numpy.typing as npt
 from hugectr import _core
 from hugectr.base.arguments import check_int, check_str
 from hugectr.base.handed_on import handed_on
+from hugectr.base.html_table import html_table
 from hugectr.checkpoints.description import Description
 from hugectr.data.schema.schema import Schema
 from hugectr.serving.rebuilt import Parts
 from hugectr.serving.samples import Samples, joined, samples_in_pieces, whole
 from hugectr.serving.settings import batch_size_of, metric_list
 from hugectr.spec.embedding import SparseEmbedding
+from hugectr.spec.html_cells import LAYER_HEAD, TABLE_HEAD, layer_cells, table_cells
 from hugectr.spec.input import Input
 from hugectr.spec.layers import DenseLayer
 from hugectr.spec.optimizer import OptParamsPy
@@ -69,6 +71,28 @@ class PredictionModel:
         self._evaluating = threading.Lock()
         # Not of the model itself: that would be a circle, and leave its memory to the collector.
         self._vectors = EmbeddingVectors(LoadedTables(session, parts.embeddings, schema))
+
+    def __repr__(self) -> str:
+        name = self.solver.model_name or "model"
+        rows = ", ".join(
+            f"{table.sparse_embedding_name} ({count:,} rows of {table.embedding_vec_size})"
+            for table, count in zip(self.embeddings, self._rows(), strict=True)
+        )
+        return (
+            f"PredictionModel({name}, step {self.step:,}; "
+            f"tables: {rows or 'none'}; {len(self.dense_layers)} layers)"
+        )
+
+    def _repr_html_(self) -> str:
+        name = self.solver.model_name or "Model"
+        title = f"{name} for prediction, step {self.step:,}"
+        tables = table_cells(self.embeddings, self._rows())
+        return html_table(title, [*TABLE_HEAD, "rows"], tables) + html_table(
+            "Layers", LAYER_HEAD[:-1], [line[:-1] for line in layer_cells(self.dense_layers)]
+        )
+
+    def _rows(self) -> list[int]:
+        return [table.stats()["rows"] for table in self.session.tables()]
 
     @property
     def solver(self) -> Solver:
@@ -131,8 +155,8 @@ class PredictionModel:
         Notes
         -----
         With evaluation's batch size the values are evaluation's of the same rows in the same order,
-        bit for bit. With another, or at another place in a batch, a row may be rounded otherwise in
-        its last bits. A key that training never saw reads zeros. Nothing is inserted.
+        bit for bit. With another, or at another place in a batch, a row has the same bits on the
+        CPU; on a GPU it may be rounded otherwise in the last ones. A key that training never saw reads zeros. Nothing is inserted.
         """
         batch = 0 if batch_size is None else check_int("predict: batch_size", batch_size, 1)
         check_str("predict: output", output)

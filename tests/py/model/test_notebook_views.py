@@ -41,6 +41,19 @@ def test_a_model_before_and_after_compile(make_model):
     assert any("step 1" in text for text in after.texts)
 
 
+def test_a_model_for_prediction(make_model, tmp_path):
+    model = make_model(model_name=EVIL)
+    model.compile()
+    model.train()
+    loaded = hugectr.load(model.save(tmp_path / "run"))
+    rows = model.table_stats()[0]["rows"]
+    page = Page(loaded._repr_html_())
+    assert "script" not in page.tags
+    assert {"vectors", "Concat", f"{rows:,}"} <= set(page.texts)
+    assert any("step 1" in text for text in page.texts)
+    assert f"vectors ({rows:,} rows of 8)" in repr(loaded)
+
+
 def test_settings_that_were_chosen_come_first():
     page = Page(hugectr.CreateSolver(model_name=EVIL, lr=0.125, device="cpu")._repr_html_())
     assert "script" not in page.tags
