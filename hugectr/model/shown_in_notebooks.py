@@ -27,19 +27,18 @@ def model_html(model: Model, compiled: bool) -> str:
         counts += f", {model.get_params_num():,} parameters, step {model.session.step():,}"
     else:
         counts += ", not compiled yet"
+    head = TABLE_HEAD
     if compiled:
-        rows = [stats["rows"] for stats in model.table_stats()]
-        tables = html_table(
-            f"{name}: {counts}", [*TABLE_HEAD, "rows"], table_cells(model.embeddings, rows)
-        )
+        head = [*TABLE_HEAD, "rows"]
+        cells = table_cells(model.embeddings, [stats["rows"] for stats in model.table_stats()])
         layers: list[list[object]] = [
             [kind, ", ".join(bottoms), ", ".join(tops), ", ".join(map(_shape, shapes))]
             for kind, bottoms, tops, shapes in model.layer_summary()
         ]
     else:
-        tables = html_table(f"{name}: {counts}", TABLE_HEAD, table_cells(model.embeddings))
+        cells = table_cells(model.embeddings)
         layers = layer_cells(model.dense_layers)
-    return tables + html_table("Layers", LAYER_HEAD, layers)
+    return html_table(f"{name}: {counts}", head, cells) + html_table("Layers", LAYER_HEAD, layers)
 
 
 def _shape(shape: tuple[int | None, ...]) -> str:

@@ -156,7 +156,8 @@ class PredictionModel:
         -----
         With evaluation's batch size the values are evaluation's of the same rows in the same order,
         bit for bit. With another, or at another place in a batch, a row has the same bits on the
-        CPU; on a GPU it may be rounded otherwise in the last ones. A key that training never saw reads zeros. Nothing is inserted.
+        CPU; on a GPU it may be rounded otherwise in the last ones. A key that training never saw
+        reads zeros. Nothing is inserted.
         """
         batch = 0 if batch_size is None else check_int("predict: batch_size", batch_size, 1)
         check_str("predict: output", output)
