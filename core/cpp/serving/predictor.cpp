@@ -35,8 +35,10 @@ struct Predictor::Served {
   std::size_t width;
 };
 
-Predictor::Predictor(Session& session)
-    : session_(session.state()), no_threads_(std::make_unique<ThreadPool>(1)) {
+Predictor::Predictor(Session& session) : Predictor(session.state()) {}
+
+Predictor::Predictor(std::shared_ptr<SessionState> session)
+    : session_(std::move(session)), no_threads_(std::make_unique<ThreadPool>(1)) {
   SessionState& s = *session_;
   HCTR_CHECK(s.resources->get_global_gpu_count() == 1,
              "a Predictor is of a session with one device, this one has ",

@@ -44,6 +44,7 @@ class HCTR_API Predictor {
   /// Of a session with one device, in one process (InvalidArgument). It keeps what it needs of the
   /// session; while it predicts, nothing may change weights, statistics or rows.
   explicit Predictor(Session& session);
+  explicit Predictor(std::shared_ptr<SessionState> session);
   ~Predictor();
   Predictor(const Predictor&) = delete;
   Predictor& operator=(const Predictor&) = delete;
