@@ -60,7 +60,8 @@ LivePredictor::LivePredictor(Session& session, std::size_t batch_size)
   ModelSpec model = s.model;
   model.trains = false;
   graph_ = make_graph(solver_, model, *s.resources, true);
-  on_the_cpu_alone_ = devices == 1 && s.resources->get_local_gpu(0).device().type == DeviceType::Cpu;
+  on_the_cpu_alone_ =
+      devices == 1 && s.resources->get_local_gpu(0).device().type == DeviceType::Cpu;
   if (!on_the_cpu_alone_) make_networks();
 }
 

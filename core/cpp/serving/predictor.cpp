@@ -119,7 +119,8 @@ std::vector<float> Predictor::predict(const MemoryData& samples, const std::stri
   std::vector<float> values(n * width);
   const auto run_piece = [&](const Key& key, std::size_t first, std::size_t count) {
     Lease lease{*this, key, take(key)};
-    lease.execution->run(samples, first, count, wanted.made_of.tensor, values.data() + first * width);
+    lease.execution->run(samples, first, count, wanted.made_of.tensor,
+                         values.data() + first * width);
     lease.intact = true;
   };
   std::size_t batch = batch_size > 0 ? batch_size : session_->solver.batchsize_eval;
