@@ -4,6 +4,7 @@
 """The compiled module: Python's view of libhugectr. Signatures are in ``_core.pyi``."""
 
 from cython cimport no_gc_clear
+from cpython.buffer cimport PyBUF_STRIDES, PyBuffer_Release, PyObject_GetBuffer
 from cpython.ref cimport PyObject, Py_XDECREF, Py_XINCREF
 from cython.operator cimport dereference as deref, preincrement
 from libc.stdint cimport int64_t, uint32_t, uint64_t, uintptr_t

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The exceptions of the package, and the one form that complaints about arguments take."""
 
-import difflib
 from collections.abc import Iterable
 
 from hugectr._core import (
@@ -51,5 +50,7 @@ def rejected(name: str, found: object, allowed: str) -> InvalidArgument:
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """`` (did you mean 'x'?)`` when a known word is near, else an empty string."""
     lower = {name.lower(): name for name in known}
+    import difflib  # here: most programs misspell nothing
+
     near = difflib.get_close_matches(word.lower(), lower, n=1, cutoff=0.6)
     return f" (did you mean {lower[near[0]]!r}?)" if near else ""

@@ -4,18 +4,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 
 #: Cells of a text: more would push the rest off the page.
 _WIDEST = 120
 _CELL = "style='text-align:left;white-space:nowrap'"
 
 
+def _escaped(text: str) -> str:
+    from html import escape  # with all entities that HTML has: not for programs that show no table
+
+    return escape(text)
+
+
 def _cell(kind: str, value: object) -> str:
     text = str(value)
     text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
     cut = text if len(text) <= _WIDEST else text[: _WIDEST - 3] + "..."
-    return f"<{kind} {_CELL}>{escape(cut)}</{kind}>"
+    return f"<{kind} {_CELL}>{_escaped(cut)}</{kind}>"
 
 
 def html_table(
@@ -39,7 +44,7 @@ def html_table(
     )
     rest = f"<p>and {len(rows) - most} more</p>" if len(rows) > most else ""
     return (
-        f"<div style='overflow-x:auto'><p>{escape(title)}</p><table>"
+        f"<div style='overflow-x:auto'><p>{_escaped(title)}</p><table>"
         + (f"<thead><tr>{top}</tr></thead>" if head else "")
         + f"<tbody>{body}</tbody></table>{rest}</div>"
     )

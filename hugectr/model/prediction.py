@@ -28,9 +28,9 @@ class Prediction:
     ) -> npt.NDArray[np.float32]:
         """Predict with the model as it is; training goes on as if nothing had been.
 
-        For predictions alone, load a checkpoint with ``hugectr.load``: that is much faster on few
-        rows, and any number of threads may ask it. In a job of several processes all of them make
-        the call with the same data, and all get all predictions.
+        For predictions alone, load a checkpoint with ``hugectr.load``: any number of threads may
+        ask that at once, and on GPUs it is much faster on few rows. In a job of several processes
+        all of them make the call with the same data, and all get all predictions.
 
         Parameters
         ----------

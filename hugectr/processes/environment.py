@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hugectr.base.errors import CommError
-from hugectr.processes.secret import WAY_OUT, given_secret
 
 #: Variables of mpirun and its relatives that say how many processes there are.
 _MPI_SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE")
@@ -93,6 +92,9 @@ def place_of(environ: Mapping[str, str] = os.environ) -> Place | None:
         return None
     if address[1] > 65535:
         raise CommError(f"MASTER_PORT: process 0 can not listen at port {address[1]}")
+    # Here: only jobs of several processes need what it imports.
+    from hugectr.processes.secret import WAY_OUT, given_secret
+
     secret = given_secret(environ)
     if not secret and not one_host:
         raise CommError(

@@ -3,7 +3,9 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <exception>
@@ -20,15 +22,40 @@
 namespace hugectr {
 namespace {
 
-/// Turns of a waiting loop before a thread sleeps: about 20 microseconds, longer than the gap
-/// between two loops of a step and shorter than anything that would be missed by others.
-constexpr int kSpins = 500;
-
 void pause() {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
 #endif
 }
+
+/// How long a thread waits awake before it sleeps. At first about 20 microseconds, longer than the
+/// gap between two loops of a step and shorter than anything that would be missed by others. Where
+/// a sleep turns out to have been shorter than it takes to wake up, the next one is put off longer:
+/// so it is between predictions of few samples, of which one follows the other.
+class Patience {
+ public:
+  /// Turns of a loop until done() holds, or none is left: then false.
+  template <class Done>
+  bool wait(const Done& done) const {
+    for (int turns = turns_; turns > 0; --turns) {
+      if (done()) return true;
+      pause();
+    }
+    return false;
+  }
+  /// Sleeps by calling sleep().
+  template <class Sleep>
+  void sleep(const Sleep& sleep) {
+    const auto begin = std::chrono::steady_clock::now();
+    sleep();
+    turns_ = std::chrono::steady_clock::now() - begin < kShortSleep ? kManyTurns : kFewTurns;
+  }
+
+ private:
+  static constexpr int kFewTurns = 500, kManyTurns = 5000;
+  static constexpr std::chrono::microseconds kShortSleep{100};
+  int turns_ = kFewTurns;
+};
 
 std::size_t default_threads() {
   if (const char* text = std::getenv("HUGECTR_NUM_THREADS"); text != nullptr && *text != '\0') {
@@ -126,6 +153,7 @@ struct ThreadPool::Impl {
   }
 
   void work_off() {
+    Patience patience;
     for (;;) {
       const std::uint64_t seen = posted.load(std::memory_order_acquire);
       Loop* loop;
@@ -143,15 +171,11 @@ struct ThreadPool::Impl {
         loop->work();
         continue;
       }
-      int spins = kSpins;
-      while (spins > 0 && posted.load(std::memory_order_relaxed) == seen && !stop.load()) {
-        --spins;
-        pause();
-      }
-      if (spins == 0) {
+      const auto called = [&] { return posted.load() != seen || stop.load(); };
+      if (!patience.wait(called)) {
         std::unique_lock lock(mutex);
         ++sleeping_threads;
-        work_ready.wait(lock, [&] { return posted.load() != seen || stop.load(); });
+        patience.sleep([&] { work_ready.wait(lock, called); });
         --sleeping_threads;
       }
       if (stop.load()) return;
@@ -186,11 +210,12 @@ struct ThreadPool::Impl {
       const std::lock_guard lock(mutex);  // from here on nobody can join
       loops.erase(std::find(loops.begin(), loops.end(), &loop));
     }
-    for (int spins = kSpins; spins > 0 && loop.workers.load() > 0; --spins) pause();
-    if (loop.workers.load() > 0) {
+    thread_local Patience patience;
+    const auto left = [&] { return loop.workers.load() == 0; };
+    if (!patience.wait(left)) {
       std::unique_lock lock(mutex);
       sleeping_callers.fetch_add(1);
-      loop_left.wait(lock, [&] { return loop.workers.load() == 0; });
+      patience.sleep([&] { loop_left.wait(lock, left); });
       sleeping_callers.fetch_sub(1);
     }
   }

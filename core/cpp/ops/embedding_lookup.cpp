@@ -56,10 +56,13 @@ void look_up(const EmbeddingLookup& op, std::size_t begin, std::size_t end) {
 }
 
 void embedding_lookup_kernel(const OpContext& context, const EmbeddingLookup& op) {
-  with_vec_size(op.out.shape[2], [&]<std::size_t D>(std::integral_constant<std::size_t, D>) {
+  const auto run = [&]<std::size_t D>(std::integral_constant<std::size_t, D>) {
     parallel_for(*context.pool, op.row_offsets.size() - 1, kLookupGrain,
                  [&](std::size_t begin, std::size_t end) { look_up<D>(op, begin, end); });
-  });
+  };
+  // Linear parts of models have one weight a key.
+  if (op.out.shape[2] == 1) return run(std::integral_constant<std::size_t, 1>{});
+  with_vec_size(op.out.shape[2], run);
 }
 
 const OpRegistration<EmbeddingLookup> embedding_lookup_cpu{DeviceType::Cpu,

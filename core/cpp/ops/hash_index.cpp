@@ -61,22 +61,27 @@ struct Index {
   HashPlace* places;
   std::size_t capacity;
 
+  Index(HashPlace* first, std::size_t count) : places(first), capacity(count) {}
   explicit Index(const TensorRef& index)
       : places(reinterpret_cast<HashPlace*>(index.ptr<std::uint64_t>())),
         capacity(index.size() / 2) {}
 
   LineWalk walk(std::uint64_t hash) const { return LineWalk(hash, capacity); }
+  /// Key and value of a place are written once each: who sees the key waits for the value, so that
+  /// what the key's writer did before needs no order here.
   std::uint64_t key(std::size_t place) const {
-    return std::atomic_ref(places[place].key).load(std::memory_order_acquire);
+    return std::atomic_ref(places[place].key).load(std::memory_order_relaxed);
+  }
+  std::uint64_t value_now(std::size_t place) const {
+    return std::atomic_ref(places[place].value).load(std::memory_order_acquire);
   }
   /// Row and slot of a place whose key is there; waits for whoever put it there.
   std::uint64_t value(std::size_t place) const {
-    std::atomic_ref ref(places[place].value);
-    std::uint64_t value = ref.load(std::memory_order_acquire);
+    std::uint64_t value = value_now(place);
     for (int spin = 0; value == kUnpublished; ++spin) {
       // The owner may have lost its core between the two writes.
       if (spin > 64) std::this_thread::yield();
-      value = ref.load(std::memory_order_acquire);
+      value = value_now(place);
     }
     return value;
   }
@@ -95,7 +100,8 @@ struct Index {
   }
 };
 
-std::uint32_t find(const Index& index, std::uint64_t key, std::uint32_t slot, std::uint64_t hash) {
+[[gnu::noinline]] std::uint32_t walk_to(const Index& index, std::uint64_t key, std::uint32_t slot,
+                                        std::uint64_t hash) {
   LineWalk walk = index.walk(hash);
   do {
     for (unsigned step = 0; step < kPlacesPerLine; ++step) {
@@ -109,6 +115,21 @@ std::uint32_t find(const Index& index, std::uint64_t key, std::uint32_t slot, st
     }
   } while (walk.next());
   return kNoRow;
+}
+
+/// Most keys are in their first line. All of its places are compared: a branch at each would be
+/// guessed wrong every other time, which costs more than the rest.
+inline std::uint32_t find(const Index& index, std::uint64_t key, std::uint32_t slot,
+                          std::uint64_t hash) {
+  const Index line{index.places + index.walk(hash).first(), kPlacesPerLine};
+  std::uint64_t value = kUnpublished;
+#pragma GCC unroll 4
+  for (std::size_t place = 0; place < kPlacesPerLine; ++place) {
+    const std::uint64_t there = line.value_now(place);
+    value = line.key(place) == key ? there : value;
+  }
+  if (value != kUnpublished && value_slot(value) == slot) return value_row(value);
+  return walk_to(index, key, slot, hash);
 }
 
 /// What a new row needs besides its place.
@@ -158,38 +179,63 @@ std::uint32_t find_or_insert(const Index& index, Key key, std::uint32_t slot, st
   return kNoRow;
 }
 
-/// rows[i] = look(key, slot, hash) for all keys, fetching lines ahead; reserved keys get kNoRow.
+/// The keys of a call, and where their rows go.
+template <class Key>
+struct KeyList {
+  const Key* keys;
+  const std::uint32_t* buckets;  // nullptr: slots do not count
+  SlotOfBucket slot_of;
+  std::uint32_t* rows;
+
+  template <class Op>
+  explicit KeyList(const Op& op)
+      : keys(op.keys.template ptr<Key>()),
+        buckets(op.slot_num ? op.buckets.template ptr<std::uint32_t>() : nullptr),
+        slot_of(slot_of_bucket(op)),
+        rows(op.rows.template ptr<std::uint32_t>()) {}
+};
+
+/// rows[i] = look(key, slot, hash) for keys [begin, end), fetching lines ahead; reserved keys get
+/// kNoRow. By value: what is reached by reference would be read again after every store. Returns
+/// the first reserved key, or `end`.
+template <class Key, class Look>
+std::size_t look_at_keys(const KeyList<Key> list, const Index index, const Look look,
+                         std::size_t begin, std::size_t end) {
+  std::size_t first_reserved = end;
+  std::uint64_t hashes[kIndexAhead];
+  std::uint32_t slots[kIndexAhead];
+  for (std::size_t ahead = begin; ahead < end + kIndexAhead; ++ahead) {
+    if (ahead >= begin + kIndexAhead) {
+      const std::size_t i = ahead - kIndexAhead;
+      const Key key = list.keys[i];
+      if (key != kEmptyKey<Key>) {
+        list.rows[i] = look(key, slots[i % kIndexAhead], hashes[i % kIndexAhead]);
+      } else {
+        list.rows[i] = kNoRow;
+        first_reserved = std::min(first_reserved, i);
+      }
+    }
+    if (ahead < end) {
+      const std::uint32_t slot = list.buckets ? list.slot_of(list.buckets[ahead]) : 0;
+      const std::uint64_t hash = hash_key(widen_key(list.keys[ahead]), slot);
+      slots[ahead % kIndexAhead] = slot;
+      hashes[ahead % kIndexAhead] = hash;
+      index.prefetch(hash);
+    }
+  }
+  return first_reserved;
+}
+
+/// The same for all keys, on all threads.
 template <class Key, class Op, class Look>
 void for_each_key(ThreadPool& pool, const Op& op, const Index& index, const Look& look) {
   const std::size_t n = op.keys.size();
-  const Key* keys = op.keys.template ptr<Key>();
-  const SlotOfBucket slot_of = slot_of_bucket(op);
-  const std::uint32_t* buckets = slot_of.num ? op.buckets.template ptr<std::uint32_t>() : nullptr;
-  std::uint32_t* rows = op.rows.template ptr<std::uint32_t>();
+  const KeyList<Key> list(op);
   std::atomic<std::size_t> first_reserved{n};
   parallel_for(pool, n, kIndexGrain, [&](std::size_t begin, std::size_t end) {
-    std::uint64_t hashes[kIndexAhead];
-    std::uint32_t slots[kIndexAhead];
-    for (std::size_t ahead = begin; ahead < end + kIndexAhead; ++ahead) {
-      if (ahead >= begin + kIndexAhead) {
-        const std::size_t i = ahead - kIndexAhead;
-        const Key key = keys[i];
-        if (key != kEmptyKey<Key>) {
-          rows[i] = look(key, slots[i % kIndexAhead], hashes[i % kIndexAhead]);
-        } else {
-          rows[i] = kNoRow;
-          std::size_t least = first_reserved.load();
-          while (i < least && !first_reserved.compare_exchange_weak(least, i)) {
-          }
-        }
-      }
-      if (ahead < end) {
-        const std::uint32_t slot = buckets ? slot_of(buckets[ahead]) : 0;
-        const std::uint64_t hash = hash_key(widen_key(keys[ahead]), slot);
-        slots[ahead % kIndexAhead] = slot;
-        hashes[ahead % kIndexAhead] = hash;
-        index.prefetch(hash);
-      }
+    const std::size_t first = look_at_keys(list, index, look, begin, end);
+    std::size_t least = first_reserved.load();
+    while (first < end && first < least && !first_reserved.compare_exchange_weak(least, first)) {
     }
   });
   const std::size_t least = first_reserved.load();
@@ -211,11 +257,12 @@ void hash_get_kernel(const OpContext& context, const HashGet& op) {
     const Index index(op.index);
     const auto limit = static_cast<std::uint64_t>(op.row_limit);
     const std::uint32_t* births = op.births.empty() ? nullptr : op.births.ptr<std::uint32_t>();
+    const std::int64_t birth_limit = op.birth_limit;
     for_each_key<Key>(*context.pool, op, index,
-                      [&](Key key, std::uint32_t slot, std::uint64_t hash) {
+                      [=](Key key, std::uint32_t slot, std::uint64_t hash) {
                         const std::uint32_t row = find(index, key_word(key), slot, hash);
                         if (row >= limit) return kNoRow;
-                        return births && births[row] > op.birth_limit ? kNoRow : row;
+                        return births && births[row] > birth_limit ? kNoRow : row;
                       });
   });
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace hugectr {
@@ -69,6 +70,8 @@ template <class L, std::size_t kRows>
   }
 }
 
+// Blocks of kMostRows rows. A block of less than two thirds of them would wait for its own sums:
+// rather than leave so few for the last, the last two share.
 template <class L, std::size_t kMostRows>
 [[gnu::always_inline]] inline void add_block(const Panel& panel, std::size_t rows, const float* a,
                                              std::size_t a_stride, float* c, std::size_t c_stride) {
@@ -78,21 +81,14 @@ template <class L, std::size_t kMostRows>
     c += kRows * c_stride;
     rows -= kRows;
   };
-  while (rows >= kMostRows) step(std::integral_constant<std::size_t, kMostRows>{});
-  if (kMostRows > 6 && rows >= 6) step(std::integral_constant<std::size_t, 6>{});
-  switch (rows) {
-    case 5:
-      return step(std::integral_constant<std::size_t, 5>{});
-    case 4:
-      return step(std::integral_constant<std::size_t, 4>{});
-    case 3:
-      return step(std::integral_constant<std::size_t, 3>{});
-    case 2:
-      return step(std::integral_constant<std::size_t, 2>{});
-    case 1:
-      return step(std::integral_constant<std::size_t, 1>{});
-    default:
-      return;
+  constexpr std::size_t kFewRows = kMostRows * 2 / 3;
+  while (rows >= kMostRows + kFewRows) step(std::integral_constant<std::size_t, kMostRows>{});
+  while (rows > 0) {
+    const std::size_t now = rows > kMostRows ? (rows + 1) / 2 : rows;
+    [&]<std::size_t... kRow>(std::index_sequence<kRow...>) {
+      (void)((now == kRow + 1 && (step(std::integral_constant<std::size_t, kRow + 1>{}), true)) ||
+             ...);
+    }(std::make_index_sequence<kMostRows>{});
   }
 }
 

@@ -116,14 +116,14 @@ void Execution::weigh() {
   stream_->copy(to.data, weights, to.size_in_bytes());
 }
 
-void Execution::check_reserved() const {
+void Execution::check_reserved(std::size_t first) const {
   const ModelTables& tables = *session_.tables;
   for (std::size_t t = 0; t < tables.size(); ++t) {
     const std::int64_t found = lookup_.first_reserved(t);
     if (found < 0) continue;
     const std::size_t row = row_of_key(tables.input_of(t), static_cast<std::size_t>(found));
     const std::size_t slots = tables[t].params().slot_num;
-    tables[t].refuse_reserved(row / slots, row % slots);
+    tables[t].refuse_reserved(first + row / slots, row % slots);
   }
 }
 
@@ -157,7 +157,7 @@ void Execution::run(const MemoryData& data, std::size_t first, std::size_t count
   network_.forward();
   wanted.ref.shape[0] = wanted.ref.shape[0] / batch_ * count;
   const std::vector<float> values = float_values(*stream_, wanted.ref);  // waits
-  check_reserved();
+  check_reserved(first);
   std::copy(values.begin(), values.end(), out);
 }
 

@@ -39,7 +39,8 @@ class Execution {
   void bring_keys(std::size_t input);
   /// Gives the network the samples' weights: what fills the batch up has 0.
   void weigh();
-  void check_reserved() const;
+  /// Refuses a reserved key of the batch that begins with sample `first`.
+  void check_reserved(std::size_t first) const;
   /// The row (sample * slots of the table + slot) that a key of a table's inputs is in.
   std::size_t row_of_key(const TableInput& input, std::size_t key) const;
 

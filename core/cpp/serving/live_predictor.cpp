@@ -59,14 +59,10 @@ LivePredictor::LivePredictor(Session& session, std::size_t batch_size)
   solver_.repeat_dataset = false;
   ModelSpec model = s.model;
   model.trains = false;
-  const auto graph = make_graph(solver_, model, *s.resources, true);
-  networks_.resize(s.devices());
-  s.resources->for_each_device([&](std::size_t id) {
-    GPUResource& gpu = s.resources->get_local_gpu(id);
-    networks_[id] = std::make_unique<ForwardNetwork>(
-        graph, *s.networks[id], gpu.compute_context(), gpu.memory_resource(),
-        concat("predictions on ", to_string(gpu.device())));
-  });
+  graph_ = make_graph(solver_, model, *s.resources, true);
+  on_the_cpu_alone_ =
+      devices == 1 && s.resources->get_local_gpu(0).device().type == DeviceType::Cpu;
+  if (!on_the_cpu_alone_) make_networks();
 }
 
 LivePredictor::~LivePredictor() {
@@ -74,6 +70,22 @@ LivePredictor::~LivePredictor() {
     session_->resources->synchronize();
   } catch (const std::exception&) {  // whoever asked for it has been told
   }
+}
+
+void LivePredictor::make_networks() {
+  SessionState& s = *session_;
+  networks_.resize(s.devices());
+  s.resources->for_each_device([&](std::size_t id) {
+    GPUResource& gpu = s.resources->get_local_gpu(id);
+    networks_[id] = std::make_unique<ForwardNetwork>(
+        graph_, *s.networks[id], gpu.compute_context(), gpu.memory_resource(),
+        concat("predictions on ", to_string(gpu.device())));
+  });
+}
+
+Predictor& LivePredictor::predictor() const {
+  if (!predictor_) predictor_ = std::make_unique<Predictor>(session_);
+  return *predictor_;
 }
 
 void LivePredictor::for_each_batch(std::shared_ptr<const MemoryData> samples,
@@ -133,6 +145,15 @@ std::vector<float> LivePredictor::gathered(const std::string& tensor, std::size_
 
 std::vector<float> LivePredictor::predict(std::shared_ptr<const MemoryData> samples,
                                           const std::string& output) {
+  if (!on_the_cpu_alone_) return predict_on_devices(std::move(samples), output);
+  const Predictor& predictor = this->predictor();
+  session_->wait_for_plan();  // then nothing writes rows or weights
+  session_->resources->synchronize();
+  return predictor.predict(*samples, output);
+}
+
+std::vector<float> LivePredictor::predict_on_devices(std::shared_ptr<const MemoryData> samples,
+                                                     const std::string& output) {
   SessionState& s = *session_;
   const Output made_of = output_of(output, graph());
   const std::size_t width = num_elements(sample_shape(output));
@@ -163,6 +184,7 @@ std::vector<std::pair<std::string, double>> LivePredictor::evaluate(
   HCTR_CHECK(graph().has_loss(),
              "evaluate: the model has no loss, whose scores and labels "
              "metrics are made from");
+  if (networks_.empty()) make_networks();
   const std::vector<TaskColumns> tasks = eval_tasks(graph());
   EvalMetrics metrics(names, s.devices(), eval_subject(graph(), s.model.input));
   InputLayout layout = input_layout(solver_, s.model);
@@ -214,9 +236,8 @@ std::vector<double> LivePredictor::losses() const {
   return sums;
 }
 
-const NetworkGraph& LivePredictor::graph() const { return networks_.front()->graph(); }
-
 Shape LivePredictor::sample_shape(const std::string& output) const {
+  if (on_the_cpu_alone_) return predictor().sample_shape(output);
   return sample_tensor(*networks_.front(), output_of(output, graph()).tensor).shape;
 }
 

@@ -16,10 +16,14 @@ namespace hugectr {
 
 class ForwardNetwork;
 class NetworkGraph;
+class Predictor;
 
 /// Predictions and metrics of samples in memory by a session as it is: on all of its devices and
 /// processes, between two steps of a training, which goes on afterwards as if nothing had been. It
 /// has networks of its own; the session's evaluation, its tensors and its data are left alone.
+///
+/// Where the only device is the CPU it predicts as a Predictor does, without a reader and plans:
+/// the size of a batch changes no bit there, so that few samples need not fill one up.
 ///
 /// One thread at a time, as all calls of the session. In a job of several processes all of them
 /// make the same calls with the same samples, and all get the results of all samples.
@@ -44,6 +48,10 @@ class HCTR_API LivePredictor {
   void for_each_batch(std::shared_ptr<const MemoryData> samples, const InputLayout& layout,
                       const std::function<void(std::size_t local_id, Batch& batch)>& forward,
                       const std::function<void(const Batch& batch)>& done);
+  std::vector<float> predict_on_devices(std::shared_ptr<const MemoryData> samples,
+                                        const std::string& output);
+  Predictor& predictor() const;
+  void make_networks();
   void write_inputs(std::size_t local_id, const DeviceBatch& batch);
   /// Rows of a tensor of the whole batch, in the order of its samples.
   std::vector<float> gathered(const std::string& tensor, std::size_t width) const;
@@ -51,11 +59,15 @@ class HCTR_API LivePredictor {
   void weigh(std::size_t id, const Batch& batch) const;
   /// Of the last batch: the weighted sum, then each where they are added up.
   std::vector<double> losses() const;
-  const NetworkGraph& graph() const;
+  const NetworkGraph& graph() const { return *graph_; }
 
   std::shared_ptr<SessionState> session_;
-  SolverSpec solver_;                                      ///< the session's, with the batch size
-  std::vector<std::unique_ptr<ForwardNetwork>> networks_;  ///< one a local device
+  SolverSpec solver_;  ///< the session's, with the batch size
+  std::shared_ptr<const NetworkGraph> graph_;
+  bool on_the_cpu_alone_;
+  mutable std::unique_ptr<Predictor> predictor_;  ///< on the CPU alone, once it is asked for
+  /// One a local device; on the CPU alone once metrics are asked for.
+  std::vector<std::unique_ptr<ForwardNetwork>> networks_;
 };
 
 }  // namespace hugectr

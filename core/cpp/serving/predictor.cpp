@@ -28,8 +28,17 @@ struct Predictor::Lease {
   }
 };
 
-Predictor::Predictor(Session& session)
-    : session_(session.state()), no_threads_(std::make_unique<ThreadPool>(1)) {
+/// An output, and its shape and elements of one sample.
+struct Predictor::Served {
+  Output made_of;
+  Shape shape;
+  std::size_t width;
+};
+
+Predictor::Predictor(Session& session) : Predictor(session.state()) {}
+
+Predictor::Predictor(std::shared_ptr<SessionState> session)
+    : session_(std::move(session)), no_threads_(std::make_unique<ThreadPool>(1)) {
   SessionState& s = *session_;
   HCTR_CHECK(s.resources->get_global_gpu_count() == 1,
              "a Predictor is of a session with one device, this one has ",
@@ -105,13 +114,13 @@ std::vector<float> Predictor::predict(const MemoryData& samples, const std::stri
                                       std::size_t batch_size) const {
   const SessionState::Call call(*session_);
   check_memory_data(samples, layout_);
-  const Output made_of = output_of(output, *graph_of(1));
-  const std::size_t n = samples.samples;
-  const std::size_t width = num_elements(sample_shape(output));
+  const Served& wanted = served(output);
+  const std::size_t n = samples.samples, width = wanted.width;
   std::vector<float> values(n * width);
   const auto run_piece = [&](const Key& key, std::size_t first, std::size_t count) {
     Lease lease{*this, key, take(key)};
-    lease.execution->run(samples, first, count, made_of.tensor, values.data() + first * width);
+    lease.execution->run(samples, first, count, wanted.made_of.tensor,
+                         values.data() + first * width);
     lease.intact = true;
   };
   std::size_t batch = batch_size > 0 ? batch_size : session_->solver.batchsize_eval;
@@ -131,17 +140,25 @@ std::vector<float> Predictor::predict(const MemoryData& samples, const std::stri
     const std::size_t size = next == sizes().end() || *next > batch ? batch : *next;
     run_piece({size, size == 1}, done, n - done);
   }
-  predict_rows(made_of, values);
+  predict_rows(wanted.made_of, values);
   return values;
 }
 
-Shape Predictor::sample_shape(const std::string& output) const {
-  const std::string tensor = output_of(output, *graph_of(1)).tensor;
+const Predictor::Served& Predictor::served(const std::string& output) const {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = served_.find(output);
+    if (found != served_.end()) return found->second;
+  }
+  const Output made_of = output_of(output, *graph_of(1));
   const Key key{1, true};
   Lease lease{*this, key, take(key)};
-  const Shape shape = lease.execution->shape_of(tensor);
+  const Shape shape = lease.execution->shape_of(made_of.tensor);
   lease.intact = true;
-  return shape;
+  const std::lock_guard lock(mutex_);
+  return served_.try_emplace(output, made_of, shape, num_elements(shape)).first->second;
 }
+
+Shape Predictor::sample_shape(const std::string& output) const { return served(output).shape; }
 
 }  // namespace hugectr

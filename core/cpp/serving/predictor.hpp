@@ -44,6 +44,7 @@ class HCTR_API Predictor {
   /// Of a session with one device, in one process (InvalidArgument). It keeps what it needs of the
   /// session; while it predicts, nothing may change weights, statistics or rows.
   explicit Predictor(Session& session);
+  explicit Predictor(std::shared_ptr<SessionState> session);
   ~Predictor();
   Predictor(const Predictor&) = delete;
   Predictor& operator=(const Predictor&) = delete;
@@ -68,6 +69,7 @@ class HCTR_API Predictor {
 
  private:
   struct Lease;
+  struct Served;
   struct Key {
     std::size_t batch;
     bool alone;  ///< its loops take no other thread
@@ -75,6 +77,8 @@ class HCTR_API Predictor {
   };
   std::unique_ptr<Execution> take(const Key& key) const;
   std::shared_ptr<const NetworkGraph> graph_of(std::size_t batch) const;
+  /// What an output is made of, remembered from the first time it is asked for.
+  const Served& served(const std::string& output) const;
   /// Where the size of a batch changes no bit: how many samples go through the network at once, so
   /// that every thread has some and what they become stays in cache; 0: all, or as asked for.
   std::size_t share_of(std::size_t samples, std::size_t batch) const;
@@ -85,6 +89,7 @@ class HCTR_API Predictor {
   mutable std::mutex mutex_;
   mutable std::map<std::size_t, std::shared_ptr<const NetworkGraph>> graphs_;
   mutable std::map<Key, std::vector<std::unique_ptr<Execution>>> idle_;
+  mutable std::map<std::string, Served> served_;
   mutable std::size_t executions_ = 0;
 };
 

@@ -22,6 +22,7 @@ ReadLookup::ReadLookup(ModelTables& tables, GPUResource& gpu, std::string owner)
   staging->allocate();
   for (std::size_t t = 0; t < tables.size(); ++t) {
     const SparseEmbeddingHashParams& params = tables[t].params();
+    parts_[t].inputs_owner = concat(owner_, ", inputs of ", params.name);
     if (!params.pooled()) parts_[t].starts.emplace(params, gpu.plan_stream(), memory_);
   }
 }
@@ -58,8 +59,8 @@ void ReadLookup::run(const OpContext& context, std::span<const SparseTensor> inp
     Table& rows = table.part(0);
     Part& part = parts_[t];
     const SparseEmbeddingHashParams& params = table.params();
-    const SparseTensor csr = part.joined.join(
-        context, memory_, concat(owner_, ", inputs of ", params.name), tables_.input_of(t), inputs);
+    const SparseTensor csr =
+        part.joined.join(context, memory_, part.inputs_owner, tables_.input_of(t), inputs);
     const std::size_t samples = (csr.row_offsets.size() - 1) / params.slot_num;
     const std::size_t buckets = samples * params.buckets_per_sample();
     make_room(context, t, csr.nnz, buckets);

@@ -36,6 +36,7 @@ class ReadLookup {
     std::shared_ptr<DeviceBuffer2> arena;
     std::size_t keys = 0, buckets = 0;  ///< that there is room for
     TensorBag2 bucket_of_key, row_of_key, scale, report;
+    std::string inputs_owner;
     JoinedKeys joined;
     std::optional<PositionStarts> starts;  ///< of a table that does not pool
     PositionBuffer positions;

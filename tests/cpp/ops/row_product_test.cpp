@@ -94,7 +94,7 @@ TEST(RowProduct, ARowHasTheSameBitsWhereverItIs) {
     for (const std::size_t k : {13, 700}) {
       const Product product(200, 45, k, transposed);
       const std::vector<float> all = product.rows(0, 200);
-      for (const std::size_t count : {1, 2, 3, 4, 5, 6, 11, 48, 50, 101}) {
+      for (const std::size_t count : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 48, 50, 101}) {
         for (const std::size_t first : {0, 1, 7, 99}) {
           const std::vector<float> some = product.rows(first, count);
           const std::vector<float> wanted(

@@ -136,6 +136,7 @@ TEST_P(PredictorOf, SaysWhatItDoesNotTake) {
   bad = *data_;
   bad.sparse[0].keys.back() = 0xFFFFFFFF;
   EXPECT_TRUE(says(text_of(bad), "has the key 4294967295, which is reserved")) << text_of(bad);
+  EXPECT_TRUE(says(text_of(bad), concat("sample ", kSamples - 1, ", slot"))) << text_of(bad);
   bad = *data_;
   bad.sparse.clear();
   EXPECT_TRUE(says(text_of(bad), "0 sparse inputs, the model has 1")) << text_of(bad);

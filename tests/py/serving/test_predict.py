@@ -60,8 +60,9 @@ def test_rows_one_by_one_and_in_any_order(pair):
     assert mixed[0].tobytes() == mixed[1].tobytes()
     assert mixed[0].tobytes() == wanted[order].tobytes()
     for row in range(20):
-        found = pair[1].predict(some(frame(), [row], labels=False))
-        assert found.tobytes() == wanted[row : row + 1].tobytes()
+        for model in pair:
+            found = model.predict(some(frame(), [row], labels=False))
+            assert found.tobytes() == wanted[row : row + 1].tobytes()
 
 
 def test_the_bits_of_a_row_do_not_depend_on_the_other_rows_of_its_batch(pair):
@@ -123,9 +124,10 @@ def test_eight_threads_at_once(pair):
 
     def work(number):
         for part in range(15 * number, 15 * (number + 1)):
-            found = model.predict(parts[part], BATCH)
-            if found.tobytes() != wanted[part].tobytes():
-                wrong.append(part)
+            for batch in (BATCH, None):
+                found = model.predict(parts[part], batch)
+                if found.tobytes() != wanted[part].tobytes():
+                    wrong.append((part, batch))
 
     threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
     for thread in threads:
