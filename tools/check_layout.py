@@ -107,7 +107,7 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
         "base", "interop", "data", "spec", "callbacks", "serving", "model", "models",
     },
     "export": {"base", "spec", "vectors"},
-    "torch": {"_core", "base", "spec"},
+    "torch": {"_core", "base", "processes", "spec", "checkpoints"},
     "tools": {"base", "data", "spec"},
     "hugectr": {
         "_core", "base", "callbacks", "cuda", "estimator", "export", "inference", "interop", "data",

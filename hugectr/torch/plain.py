@@ -6,7 +6,7 @@ from __future__ import annotations
 import torch
 
 from hugectr.base.errors import InvalidArgument
-from hugectr.torch.modules import Collection
+from hugectr.torch.collection import Collection
 
 
 def import_embedding_bag(
