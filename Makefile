@@ -8,11 +8,12 @@ WERROR ?= OFF
 export VENV PYTHON
 python := $(VENV)/bin/python
 
-.PHONY: help setup build demo test check-all docs faults lint format bench sanitize wheel wheel-cuda13 clean
+.PHONY: help setup build demo test test-torch check-all docs faults lint format bench sanitize wheel wheel-cuda13 clean
 
 help:
 	@echo "make demo       train Wide & Deep on the Adult data and write a report"
 	@echo "make test       linters, C++ tests, Python tests"
+	@echo "make test-torch  hugectr.torch under the oldest torch and the newest, each in an environment of its own"
 	@echo "make check-all  what takes long or needs more packages (docs/check-all.md): PARTS=\"docs wheels\" for some"
 	@echo "make docs       the site, in build/docs"
 	@echo "make faults     every case of faults (docs/reliability.md); a short part is in make test"
@@ -35,6 +36,9 @@ test:
 	@tools/setup.sh tests
 	@tools/build.sh cpu -DHUGECTR_TESTS=ON -DHUGECTR_WERROR=$(WERROR)
 	@$(python) tools/run_tests.py build/cpu
+
+test-torch: build
+	@tools/test_torch.sh
 
 check-all: build
 	@$(python) tools/check_all.py $(PARTS)

@@ -11,12 +11,18 @@ from typing import Any, TypedDict, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from hugectr._core_collection import (
+    CollectionTable as CollectionTable,
+    TableCollection as TableCollection,
+    TableParams as TableParams,
+)
 from hugectr._core_serving import LivePredictor as LivePredictor, Predictor as Predictor
 from hugectr._core_session import (
     Session as Session,
     SessionNetwork as SessionNetwork,
     SessionReader as SessionReader,
     SessionTable as SessionTable,
+    TableAccess as TableAccess,
 )
 from hugectr._core_specs import (
     ArrowDecoder as ArrowDecoder,

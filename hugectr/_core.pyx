@@ -35,6 +35,7 @@ from hugectr._decl.base cimport (
 from hugectr._decl.base cimport set_log_level as cpp_set_log_level
 from hugectr._decl.base cimport set_log_rank as cpp_set_log_rank
 from hugectr._decl.catalogues cimport *
+from hugectr._decl.collection cimport *
 from hugectr._decl.errors cimport translate_error
 from hugectr._decl.interop cimport *
 from hugectr._decl.model cimport *
@@ -270,6 +271,7 @@ include "_decl/rows.pxi"
 include "_decl/session.pxi"
 include "_decl/footprint.pxi"
 include "_decl/table.pxi"
+include "_decl/collection.pxi"
 include "_decl/network.pxi"
 include "_decl/reader.pxi"
 include "_decl/serving.pxi"
@@ -354,8 +356,11 @@ cdef class Network:
 
 # Session.leave ends the waits of the others.
 serialised(Session, but={"leave", "has_left"})
+serialised(TableAccess)
 serialised(SessionTable)
 serialised(SessionNetwork)
 serialised(SessionReader)
 serialised(LivePredictor)
 serialised(Network)
+serialised(TableCollection)
+serialised(CollectionTable)

@@ -73,10 +73,9 @@ class Session:
     def leave(self, reason: str) -> None:
         """Another process has failed: calls that wait for it raise CommError; from any thread."""
 
-class SessionTable:
-    """A table of a Session, by its number there: the rows of this process's devices."""
+class TableAccess:
+    """A table's rows in and out: those of this process's devices."""
 
-    def __init__(self, session: Session, index: int) -> None: ...
     def name(self) -> str: ...
     def placement(self) -> str:
         """What manifests call where its rows are."""
@@ -114,8 +113,13 @@ class SessionTable:
         """Forget the rows of these keys; how many there were on this process's devices."""
 
     def reset(self) -> None: ...
-    def view(self, device: int) -> TableViews: ...
     def stats(self) -> dict[str, int]: ...
+
+class SessionTable(TableAccess):
+    """A table of a Session, by its number there."""
+
+    def __init__(self, session: Session, index: int) -> None: ...
+    def view(self, device: int) -> TableViews: ...
 
 class SessionNetwork:
     """The dense network of a Session; flat values are in the order of the files."""

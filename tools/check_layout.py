@@ -48,6 +48,9 @@ PARTS: dict[str, dict[str, set[str]]] = {
         "lookup": {
             "table", "placement", "exchange", "embedding_params.hpp", "sharded_table.hpp",
         },
+        "collection": {
+            "table", "lookup", "embedding_params.hpp", "sharded_table.hpp", "table_access.hpp",
+        },
     },
 }  # fmt: skip
 
@@ -104,6 +107,7 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
         "base", "interop", "data", "spec", "callbacks", "serving", "model", "models",
     },
     "export": {"base", "spec", "vectors"},
+    "torch": {"_core", "base", "processes", "spec", "checkpoints"},
     "tools": {"base", "data", "spec"},
     "hugectr": {
         "_core", "base", "callbacks", "cuda", "estimator", "export", "inference", "interop", "data",

@@ -77,11 +77,8 @@ cdef extern from "core/cpp/embedding/table/nearest.hpp" namespace "hugectr" nogi
         vector[double] scores
     CppSimilarity similarity_named(const string&) except +translate_error
 
-cdef extern from "core/cpp/model/session_table.hpp" namespace "hugectr" nogil:
-    cdef cppclass CppTableViews "hugectr::TableViews":
-        CppTensorView keys, slots, vectors
-        vector[CppTensorView] states
-    cdef cppclass CppSessionTable "hugectr::SessionTable":
+cdef extern from "core/cpp/embedding/table_access.hpp" namespace "hugectr" nogil:
+    cdef cppclass CppTableAccess "hugectr::TableAccess":
         string name()
         size_t vec_size()
         string placement()
@@ -101,8 +98,14 @@ cdef extern from "core/cpp/model/session_table.hpp" namespace "hugectr" nogil:
         void load(const CppRowView&) except +translate_error
         size_t erase(const vector[int64_t]&, const vector[uint64_t]&) except +translate_error
         void reset() except +translate_error
-        CppTableViews view(size_t) except +translate_error
         CppTableStats stats() except +translate_error
+
+cdef extern from "core/cpp/model/session_table.hpp" namespace "hugectr" nogil:
+    cdef cppclass CppTableViews "hugectr::TableViews":
+        CppTensorView keys, slots, vectors
+        vector[CppTensorView] states
+    cdef cppclass CppSessionTable "hugectr::SessionTable"(CppTableAccess):
+        CppTableViews view(size_t) except +translate_error
 
 cdef extern from "core/cpp/model/session_network.hpp" namespace "hugectr" nogil:
     cdef cppclass CppNonTrainableValues "hugectr::NonTrainableValues":

@@ -1,18 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# A table of a Session: its rows in and out.
+# A table of a Session or of a collection: its rows in and out.
 
 
-cdef class SessionTable:
+cdef class TableAccess:
     """See ``_core.pyi``."""
 
-    cdef CppSessionTable* _it
-    cdef Session _session  # keeps it: it is a part of that
+    cdef CppTableAccess* _it
     cdef readonly object _turn
-
-    def __cinit__(self, Session session not None, size_t index):
-        self._it = &session._it.table(index)
-        self._session = session
-        self._turn = session._turn
 
     def name(self):
         return self._it.name()
@@ -142,20 +136,31 @@ cdef class SessionTable:
         with nogil:
             self._it.reset()
 
-    def view(self, size_t device):
-        cdef CppTableViews views
-        with nogil:
-            views = self._it.view(device)
-        return {
-            "keys": _view(views.keys),
-            "slot_ids": None if views.slots.ref.shape.empty() else _view(views.slots),
-            "vectors": _view(views.vectors),
-            "states": [_view(state) for state in views.states],
-        }
-
     def stats(self):
         cdef CppTableStats t
         with nogil:
             t = self._it.stats()
         return dict(rows=t.rows, max_rows=t.max_rows, index_slots=t.index_slots, bytes=t.bytes,
                     unique_plans=t.unique_plans)
+
+
+cdef class SessionTable(TableAccess):
+    """See ``_core.pyi``."""
+
+    cdef Session _session  # keeps the table: it is a part of that
+
+    def __cinit__(self, Session session not None, size_t index):
+        self._it = &session._it.table(index)
+        self._session = session
+        self._turn = session._turn
+
+    def view(self, size_t device):
+        cdef CppTableViews views
+        with nogil:
+            views = (<CppSessionTable*>self._it).view(device)
+        return {
+            "keys": _view(views.keys),
+            "slot_ids": None if views.slots.ref.shape.empty() else _view(views.slots),
+            "vectors": _view(views.vectors),
+            "states": [_view(state) for state in views.states],
+        }

@@ -133,7 +133,7 @@ class ChunksAhead:
         return values
 
 
-def load_table(table: _core.SessionTable, reader: TableReader, group: ProcessGroup) -> None:
+def load_table(table: _core.TableAccess, reader: TableReader, group: ProcessGroup) -> None:
     """Give a table the rows of a checkpoint, on top of those it has. Collective.
 
     Raises
@@ -161,7 +161,7 @@ def load_table(table: _core.SessionTable, reader: TableReader, group: ProcessGro
         rounds.finish()
 
 
-def load(table: _core.SessionTable, received: Sequence[memoryview], parts: Parts) -> None:
+def load(table: _core.TableAccess, received: Sequence[memoryview], parts: Parts) -> None:
     """Give a table the rows that came from all processes."""
     for data in received:
         if len(data):
@@ -169,7 +169,7 @@ def load(table: _core.SessionTable, received: Sequence[memoryview], parts: Parts
 
 
 def addressed(
-    table: _core.SessionTable, values: dict[str, Array] | None, size: int
+    table: _core.TableAccess, values: dict[str, Array] | None, size: int
 ) -> list[bytearray]:
     """The message to each process: rows that its devices own."""
     if values is None:

@@ -171,10 +171,11 @@ def _schema(version: int) -> Check:
         "schema": mapping(_SCHEMA_FILE, _SCHEMA_ENTRY),
         "batchsize_eval": optional(integer(1, 2**31)),
         "callbacks": CALLBACKS,
+        "collection": _OPTIMIZER,  # of tables without a model, what their states belong to
     }
     # Converted from the original layout there are no names of tensors; a full one has no chain.
     of_training = ("dense_tensors", "chain", "chain_crc32", "run", "description", "finite")
-    lacking = (*of_training, "callbacks", "schema", "batchsize_eval")
+    lacking = (*of_training, "callbacks", "schema", "batchsize_eval", "collection")
     return record(fields, may_lack=lacking)
 
 

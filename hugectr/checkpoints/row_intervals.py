@@ -66,12 +66,12 @@ class SpreadRows:
         return list(range(rank * count // workers, (rank + 1) * count // workers))
 
 
-def spread_rows(table: _core.SessionTable, group: ProcessGroup, rows_each: int) -> SpreadRows:
+def spread_rows(table: _core.TableAccess, group: ProcessGroup, rows_each: int) -> SpreadRows:
     """Cut a table into intervals. Collective.
 
     Parameters
     ----------
-    table : SessionTable
+    table : TableAccess
     group : ProcessGroup
     rows_each : int
         Rows of an interval, about: at most twice as many.
@@ -101,7 +101,7 @@ def spread_rows(table: _core.SessionTable, group: ProcessGroup, rows_each: int) 
 
 
 def identities(
-    table: _core.SessionTable, order: _core.RowOrder, begin: int, end: int
+    table: _core.TableAccess, order: _core.RowOrder, begin: int, end: int
 ) -> dict[str, Array]:
     """Keys, and slots where the table has them, of rows of an order."""
     found: dict[str, Array] = {"key": order.keys(begin, end)}

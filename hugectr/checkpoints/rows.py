@@ -84,12 +84,12 @@ class ModelRows:
 
     Parameters
     ----------
-    table : SessionTable
+    table : TableAccess
     since : int
         Only the rows touched since this mark; 0: all.
     """
 
-    def __init__(self, table: _core.SessionTable, since: int = 0) -> None:
+    def __init__(self, table: _core.TableAccess, since: int = 0) -> None:
         self.name = table.name()
         self.parts: Parts = table.parts()
         self.placement: str | None = table.placement()

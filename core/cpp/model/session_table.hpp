@@ -1,19 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string>
 #include <vector>
 
 #include "core/cpp/base/export.hpp"
 #include "core/cpp/device/tensor_view.hpp"
-#include "core/cpp/embedding/table/nearest.hpp"
-#include "core/cpp/embedding/table/row_bag.hpp"
+#include "core/cpp/embedding/table_access.hpp"
 
 namespace hugectr {
 
-class ShardedTable;
 struct SessionState;
 
 /// TableRows as views.
@@ -23,60 +18,23 @@ struct TableViews {
 };
 
 /// A table of a Session: its rows in and out. What changes rows or tells which there are takes a
-/// batch that is planned ahead back first, to be planned anew.
-///
-/// Rows that are read out are those of this process's devices. row_processes(), mark() and all that
-/// only looks at the table is of this process alone; the rest is collective as the Session is.
-class HCTR_API SessionTable {
+/// batch that is planned ahead back first, to be planned anew, and is collective as the Session is.
+class HCTR_API SessionTable : public TableAccess {
  public:
   /// Of the session's, by its number there.
   SessionTable(SessionState& session, std::size_t index);
-
-  const std::string& name() const;
-  std::size_t vec_size() const;
-  /// What manifests call where its rows are.
-  std::string placement() const;
-  /// Whether slots are part of identity.
-  bool has_slots() const;
-  /// Numbers of each optimizer state of a row: as many as the vector has, or one. Empty in a model
-  /// that does not train.
-  std::vector<std::size_t> state_widths() const;
-  /// Whether rows keep the step they were last brought up to.
-  bool has_last_step() const;
-
-  // A dump, whole or in parts, marks of touched rows and owners, as in ShardedTable.
-  BufferBag dump(bool with_states);
-  RowOrder order(RowMark since);
-  void read(const RowOrder& order, std::size_t begin, std::size_t end, const RowValues& values);
-  RowMark mark();
-  bool knows_since(RowMark since) const;
-  /// Vectors of keys, and the rows nearest to a vector, as in ShardedTable: trained rows of this
-  /// process's devices.
-  std::vector<std::uint8_t> lookup(const std::vector<std::int64_t>& keys,
-                                   const std::vector<std::uint64_t>& slot_ids, float* vectors);
-  Neighbours nearest(const std::vector<float>& query, std::size_t k, Similarity similarity,
-                     const std::optional<RowName>& but);
-  /// The process that owns each row.
-  std::vector<std::uint32_t> row_processes(const std::vector<std::int64_t>& keys,
-                                           const std::vector<std::uint64_t>& slot_ids) const;
-
-  void load(const RowView& rows);
-  /// Forgets the rows of these keys on the local devices (slot_ids: one a key, where slots are part
-  /// of identity); returns how many there were.
-  std::size_t erase(const std::vector<std::int64_t>& keys,
-                    const std::vector<std::uint64_t>& slot_ids);
-  /// Forgets all rows and states.
-  void reset();
 
   /// Trained rows on one local device without a copy; a view keeps the whole model alive. Rows
   /// never move: it stays good while the table grows, but does not show the rows that come later.
   /// reset() and load() write other rows into the same memory.
   TableViews view(std::size_t local_id);
-  TableStats stats() const;
+  TableStats stats() const override;
+
+ protected:
+  void settle() override;
 
  private:
   SessionState& session_;
-  ShardedTable& table_;
 };
 
 }  // namespace hugectr

@@ -44,19 +44,24 @@ DeviceLookup::DeviceLookup(const std::vector<std::unique_ptr<ShardedTable>>& tab
     unique_ = std::make_unique<UniqueExchange>(gpu, owner_, devices, sending_rows);
     exchanges_.push_back(unique_.get());
   }
-  for (LookupPlan& plan : plans_) {
-    plan.tables.resize(parts_.size());
-    plan.ready = gpu.create_event();
-    plan.released = gpu.create_event();
-  }
+  while (plans_.size() < kPlanSlots) add_slot();
   auto staging =
       DeviceBuffer2::create(owner_ + " own count", DeviceAllocator(gpu.staging_resource()));
   staging->reserve({parts_.size()}, &own_counts_, "own count");
   staging->allocate();
 }
 
+PlanSlot DeviceLookup::add_slot() {
+  LookupPlan& plan = plans_.emplace_back();
+  plan.slot = plans_.size() - 1;
+  plan.tables.resize(parts_.size());
+  plan.ready = gpu_.create_event();
+  plan.released = gpu_.create_event();
+  return static_cast<PlanSlot>(plan.slot);
+}
+
 void DeviceLookup::drop_plan(PlanSlot slot) {
-  const LookupPlan& dropped = plans_[at(slot)];
+  const LookupPlan& dropped = plans_.at(at(slot));
   if (!dropped.waits_to_train()) return;
   const std::uint64_t first = dropped.number;
   const OpContext context = gpu_.plan_context();
@@ -78,7 +83,7 @@ void DeviceLookup::drop_plan(PlanSlot slot) {
 }
 
 LookupPlan& DeviceLookup::planned(PlanSlot slot, std::span<const TensorRef> vectors) {
-  LookupPlan& plan = plans_[at(slot)];
+  LookupPlan& plan = plans_.at(at(slot));
   HCTR_CHECK(vectors.size() == parts_.size(), "a group of ", parts_.size(),
              " tables got vectors of ", vectors.size());
   for (std::size_t t = 0; t < parts_.size(); ++t) {

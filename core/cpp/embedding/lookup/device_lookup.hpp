@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <array>
+#include <deque>
 #include <memory>
 #include <span>
 #include <vector>
@@ -21,7 +21,7 @@ class DeviceLookup {
   DeviceLookup(const std::vector<std::unique_ptr<ShardedTable>>& tables, GPUResource& gpu);
 
   void plan(std::span<const SparseTensor> batch, PlanSlot slot, bool train);
-  void wait_for_slot(PlanSlot slot) { gpu_.plan_stream().wait(*plans_[at(slot)].released); }
+  void wait_for_slot(PlanSlot slot) { gpu_.plan_stream().wait(*plans_.at(at(slot)).released); }
   /// Rows that the plan numbered, and those of later ones, never were.
   void drop_plan(PlanSlot slot);
   void forward(PlanSlot slot, std::span<const TensorRef> outputs);
@@ -29,6 +29,12 @@ class DeviceLookup {
                        const TensorRef& squares);
   void backward_and_update(PlanSlot slot, std::span<const TensorRef> gradients,
                            const UpdateScalars& scalars, bool beside);
+
+  PlanSlot add_slot();
+  std::vector<PlannedRows> planned_rows(PlanSlot slot) const;
+  void sum_gradients(PlanSlot slot, std::span<const TensorRef> gradients,
+                     std::span<const TensorRef> sums);
+  void end_plan(PlanSlot slot);
 
   void report_memory(std::vector<MemoryReportEntry>& report) const;
   GPUResource& gpu() const { return gpu_; }
@@ -77,9 +83,9 @@ class DeviceLookup {
   std::string owner_;  ///< tables and device, for reports
   std::vector<Part> parts_;
   std::unique_ptr<Exchange> pooled_;
-  std::unique_ptr<UniqueExchange> unique_;  ///< null: vectors travel pooled, or not at all
-  std::vector<const Exchange*> exchanges_;  ///< in the order in which all devices use them
-  std::array<LookupPlan, kPlanSlots> plans_;
+  std::unique_ptr<UniqueExchange> unique_;      ///< null: vectors travel pooled, or not at all
+  std::vector<const Exchange*> exchanges_;      ///< in the order in which all devices use them
+  std::deque<LookupPlan> plans_;                ///< by slot
   std::vector<std::vector<Shipment>> brought_;  ///< by exchange: what bring_gradients() left
   std::uint64_t last_plan_ = 0;
   Tensor2<std::uint32_t> own_counts_;  ///< staging: what filter_keys kept, a table each

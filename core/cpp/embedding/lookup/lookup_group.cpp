@@ -110,6 +110,26 @@ void LookupGroup::drop_plan(PlanSlot slot) {
   if (failed) std::rethrow_exception(failed);
 }
 
+PlanSlot LookupGroup::add_slot() {
+  PlanSlot slot{};
+  for (auto& device : devices_) slot = device->add_slot();
+  return slot;
+}
+
+std::vector<PlannedRows> LookupGroup::planned_rows(std::size_t local_id, PlanSlot slot) const {
+  return devices_.at(local_id)->planned_rows(slot);
+}
+
+void LookupGroup::sum_gradients(std::size_t local_id, PlanSlot slot,
+                                std::span<const TensorRef> gradients,
+                                std::span<const TensorRef> sums) {
+  devices_.at(local_id)->sum_gradients(slot, gradients, sums);
+}
+
+void LookupGroup::end_plan(std::size_t local_id, PlanSlot slot) {
+  devices_.at(local_id)->end_plan(slot);
+}
+
 std::vector<MemoryReportEntry> LookupGroup::memory_report() const {
   std::vector<MemoryReportEntry> report;
   for (const auto& device : devices_) device->report_memory(report);

@@ -13,9 +13,19 @@ namespace hugectr {
 
 class DeviceLookup;
 
-/// A training batch is planned one ahead: two plans are alive at once, and one for evaluation.
+/// A training batch is planned one ahead: two plans are alive at once, and one for evaluation. Who
+/// keeps more training plans alive adds slots (LookupGroup::add_slot).
 enum class PlanSlot : int { Train0 = 0, Train1 = 1, Eval = 2 };
 inline constexpr std::size_t kPlanSlots = 3;
+
+/// What the plan of a training batch holds of one table on one device.
+struct PlannedRows {
+  TensorRef distinct;       ///< (>= count) uint32: row numbers, ascending, each once
+  TensorRef count;          ///< (1) int64, on the device
+  HashTable::State before;  ///< of the table when the plan was made
+  RowExtent extent;         ///< of the table, with the rows that the plan inserted
+  std::shared_ptr<const void> pin;
+};
 
 /// Device scalars of an update.
 struct UpdateScalars {
@@ -82,6 +92,21 @@ class HCTR_API LookupGroup {
   /// tables nothing is counted. backward_and_update() of the same gradients follows, not beside.
   void bring_gradients(std::size_t local_id, PlanSlot slot, std::span<const TensorRef> gradients,
                        const TensorRef& squares);
+
+  // For who updates rows later than in backward, and by the gradients of several plans at once.
+
+  /// One more slot for training plans, on all local devices.
+  PlanSlot add_slot();
+  /// Of each table, good until the slot is planned again. The plan stream writes it.
+  std::vector<PlannedRows> planned_rows(std::size_t local_id, PlanSlot slot) const;
+  /// On the compute stream: gradients (b, S, d) of a training plan's outputs -> sums (U, d)
+  /// float32, of each of its U distinct rows on this device. Nothing is updated, and the same plan
+  /// may be asked again. An empty gradient, and a frozen table, leave their sums as they are.
+  /// Collective.
+  void sum_gradients(std::size_t local_id, PlanSlot slot, std::span<const TensorRef> gradients,
+                     std::span<const TensorRef> sums);
+  /// The slot's plan is not used any more. What it inserted stays as it is.
+  void end_plan(std::size_t local_id, PlanSlot slot);
 
   std::vector<MemoryReportEntry> memory_report() const;
 

@@ -82,6 +82,7 @@ struct LookupPlan {
 
   bool waits_to_train() const { return train && state == State::Planned; }
 
+  std::size_t slot = 0;  ///< its place among the plans of the device
   State state = State::Empty;
   bool train = false;
   std::uint64_t number = 0;  ///< later plans have greater ones

@@ -11,7 +11,7 @@
 namespace hugectr {
 
 void DeviceLookup::plan(std::span<const SparseTensor> batch, PlanSlot slot, bool train) {
-  LookupPlan& plan = plans_[at(slot)];
+  LookupPlan& plan = plans_.at(at(slot));
   HCTR_CHECK(batch.size() == parts_.size(), "a group of ", parts_.size(), " tables got keys of ",
              batch.size());
   plan.state = LookupPlan::State::Empty;
@@ -61,8 +61,7 @@ void DeviceLookup::make_plan(LookupPlan& plan, std::span<const SparseTensor> sam
                                   ? TablePlan::first(own.unique.rows, own.unique.asked_rows())
                                   : own.key_rows();
     own.staged = parts_[t].rows.store().stage(
-        context, static_cast<std::size_t>(&plan - plans_.data()), own.extent.rows,
-        {numbers, own.unique_rows.ref(), own.run_count.ref()});
+        context, plan.slot, own.extent.rows, {numbers, own.unique_rows.ref(), own.run_count.ref()});
     own.stamps = parts_[t].rows.stamps(own.extent.rows);
   }
   context.stream->record(*plan.ready);

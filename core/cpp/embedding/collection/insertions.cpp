@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/embedding/collection/insertions.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/cpp/memory/general_buffer2.hpp"
+
+namespace hugectr {
+namespace {
+
+/// Plans without an update after which settle() does not wait to be asked.
+constexpr std::size_t kMostDone = 64;
+
+}  // namespace
+
+void Insertions::add(std::uint64_t plan, std::vector<PlannedRows> tables) {
+  entries_.push_back({.plan = plan, .tables = std::move(tables)});
+}
+
+void Insertions::await_update(std::uint64_t plan) {
+  for (Entry& entry : entries_) {
+    if (entry.plan == plan) entry.awaits_update = true;
+  }
+}
+
+void Insertions::end(std::uint64_t plan) {
+  for (Entry& entry : entries_) {
+    if (entry.plan == plan) entry.used = false;
+  }
+  const auto done = std::count_if(entries_.begin(), entries_.end(),
+                                  [](const Entry& entry) { return entry.done(); });
+  if (static_cast<std::size_t>(done) > kMostDone) settle();
+}
+
+void Insertions::show(const RowsOfTable& updated) {
+  const auto last = std::find_if(entries_.rbegin(), entries_.rend(),
+                                 [](const Entry& entry) { return entry.awaits_update; });
+  for (auto entry = last; entry != entries_.rend(); ++entry) {
+    const bool was_visible = std::exchange(entry->visible, true);
+    if (!std::exchange(entry->awaits_update, false)) {
+      if (!was_visible) note_strays(*entry);
+      continue;
+    }
+    for (std::size_t t = 0; t < entry->tables.size(); ++t) {
+      Table& rows = group_.table(t).part(gpu_.get_local_id());
+      const RowExtent& extent = entry->tables[t].extent;
+      // A later plan may have shown more already.
+      if (extent.birth > rows.visible().birth) rows.show(extent);
+      entry->tables[t].pin.reset();
+    }
+  }
+  for (std::size_t t = 0; t < strays_.size(); ++t) {
+    if (strays_[t].empty()) continue;
+    for (const std::uint32_t row : updated(t)) strays_[t].erase(row);
+  }
+}
+
+void Insertions::note_strays(const Entry& entry) {
+  for (std::size_t t = 0; t < entry.tables.size(); ++t) {
+    const PlannedRows& plan = entry.tables[t];
+    for (std::size_t row = plan.before.rows; row < plan.extent.rows; ++row) {
+      strays_[t].insert(static_cast<std::uint32_t>(row));
+    }
+    // Numbers that were free: of those in use since the plan the last, as free ones are used from
+    // the end on.
+    const std::size_t reused = plan.before.free - (plan.extent.rows - plan.extent.live);
+    if (reused == 0) continue;
+    const TensorRef since = group_.table(t).part(gpu_.get_local_id()).reused_since(plan.before);
+    std::vector<std::uint32_t> rows(reused);
+    Stream& stream = gpu_.plan_stream();
+    stream.copy(rows.data(), since.ptr<std::uint32_t>() + (since.size() - reused),
+                reused * sizeof rows[0]);
+    stream.synchronize();
+    strays_[t].insert(rows.begin(), rows.end());
+  }
+}
+
+void Insertions::withdraw() {
+  for (Entry& entry : entries_) entry.awaits_update = false;
+  settle();
+}
+
+void Insertions::settle() {
+  entries_.remove_if([](const Entry& entry) { return entry.visible && entry.done(); });
+  while (!entries_.empty() && entries_.back().done()) {
+    const Entry entry = std::move(entries_.back());
+    entries_.pop_back();
+    for (std::size_t t = 0; t < entry.tables.size(); ++t) {
+      Table& rows = group_.table(t).part(gpu_.get_local_id());
+      if (rows.state() == entry.tables[t].before) continue;
+      // What still reads the rows must have done so before their numbers go to others.
+      gpu_.compute_stream().synchronize();
+      rows.take_back(gpu_.plan_context(), entry.tables[t].before);
+    }
+  }
+  if (entries_.empty()) erase_strays();
+}
+
+void Insertions::erase_strays() {
+  for (std::size_t t = 0; t < strays_.size(); ++t) {
+    if (strays_[t].empty()) continue;
+    const std::vector<std::uint32_t> rows(strays_[t].begin(), strays_[t].end());
+    strays_[t].clear();
+    Tensor2<std::uint32_t> on_device;
+    auto arena =
+        DeviceBuffer2::create("rows that never trained", DeviceAllocator(gpu_.memory_resource()));
+    arena->reserve({rows.size()}, &on_device, "rows");
+    arena->allocate();
+    gpu_.plan_stream().copy(on_device.get_ptr(), rows.data(), rows.size() * sizeof rows[0]);
+    gpu_.plan_stream().synchronize();
+    group_.table(t).part(gpu_.get_local_id()).erase(on_device.ref());
+  }
+}
+
+}  // namespace hugectr

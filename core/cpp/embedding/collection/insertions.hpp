@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <set>
+#include <vector>
+
+#include "core/cpp/embedding/lookup/lookup_group.hpp"
+
+namespace hugectr {
+
+/// Rows that training plans have given numbers and that no update has reached: nobody sees them but
+/// the plans themselves. An update shows the rows of the plans whose gradients it applied. What a
+/// plan inserted that goes without one is taken back in the reverse order of the plans, because a
+/// later one may use the rows of an earlier one; or, where an update of a later plan has shown it,
+/// erased as soon as no plan is in use. For one thread at a time.
+class Insertions {
+ public:
+  Insertions(LookupGroup& group, GPUResource& gpu)
+      : group_(group), gpu_(gpu), strays_(group.size()) {}
+
+  /// A plan that is in use; later ones have greater numbers.
+  void add(std::uint64_t plan, std::vector<PlannedRows> tables);
+  /// Gradients of the plan wait for an update.
+  void await_update(std::uint64_t plan);
+  /// Nobody uses the plan any more. What it inserted goes with the next settle(): until then a plan
+  /// may come that asks for the same, as the second forward of activation checkpointing does.
+  void end(std::uint64_t plan);
+  /// The update of all gradients is about to come. `updated`: its rows of a table, on the host.
+  using RowsOfTable = std::function<std::vector<std::uint32_t>(std::size_t table)>;
+  void show(const RowsOfTable& updated);
+  /// There will be no update of the gradients so far.
+  void withdraw();
+  /// Takes back or erases what can be.
+  void settle();
+
+ private:
+  struct Entry {
+    std::uint64_t plan = 0;
+    std::vector<PlannedRows> tables;
+    bool used = true, awaits_update = false;
+    bool visible = false;  ///< an update has shown its rows, be it that of a later plan
+
+    bool done() const { return !used && !awaits_update; }
+  };
+  void note_strays(const Entry& entry);
+  void erase_strays();
+
+  LookupGroup& group_;
+  GPUResource& gpu_;
+  std::list<Entry> entries_;                     ///< in the order of the plans
+  std::vector<std::set<std::uint32_t>> strays_;  ///< by table: visible rows that never trained
+};
+
+}  // namespace hugectr

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/embedding/collection/row_gradients.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "core/cpp/device/several.hpp"
+#include "core/cpp/embedding/lookup/lookup_plan.hpp"
+#include "core/cpp/ops/clip_norm.hpp"
+#include "core/cpp/ops/embedding_update.hpp"
+#include "core/cpp/ops/lookup_sort.hpp"
+
+namespace hugectr {
+namespace {
+
+/// Rows begin .. begin + n - 1 of an array of rows.
+TensorRef rows_of(TensorRef array, std::size_t begin, std::size_t n) {
+  array.data = static_cast<char*>(array.data) + begin * array.row_stride * size_of(array.dtype);
+  array.shape[0] = n;
+  return array;
+}
+
+}  // namespace
+
+TensorRef RowGradients::Part::gradient() const {
+  TensorRef ref = sums.ref();
+  ref.shape = {count, 1, ref.shape[1]};
+  return ref;
+}
+
+RowGradients::RowGradients(LookupGroup& group, GPUResource& gpu)
+    : group_(group), gpu_(gpu), parts_(group.size()) {
+  for (std::size_t t = 0; t < parts_.size(); ++t) grow(t, 0);
+}
+
+void RowGradients::grow(std::size_t table, std::size_t rows) {
+  Part& part = parts_[table];
+  Part grown;
+  grown.capacity = TablePlan::with_reserve(rows);
+  grown.count = part.count;
+  const std::size_t d = group_.table(table).params().embedding_vec_size;
+  constexpr auto kU32 = TensorScalarType::UInt32;
+  auto arena = DeviceBuffer2::create(
+      group_.table(table).part(gpu_.get_local_id()).owner() + " gradients of rows",
+      DeviceAllocator(gpu_.memory_resource()));
+  grown.rows = arena->reserve({grown.capacity}, kU32, "rows");
+  grown.sums = arena->reserve({grown.capacity, d}, TensorScalarType::Float32, "gradients");
+  grown.places = arena->reserve({grown.capacity}, kU32, "places");
+  grown.sorted_places = arena->reserve({grown.capacity}, kU32, "sorted places");
+  grown.unique_rows = arena->reserve({grown.capacity}, kU32, "unique rows");
+  grown.run_offsets = arena->reserve({grown.capacity + 1}, kU32, "run offsets");
+  grown.run_count = arena->reserve({1}, TensorScalarType::Int64, "run count");
+  grown.scratch = arena->reserve({2 * grown.capacity}, TensorScalarType::UInt64, "scratch");
+  arena->allocate();
+  grown.arena = std::move(arena);
+  std::vector<std::uint32_t> places(grown.capacity);
+  std::iota(places.begin(), places.end(), 0u);
+  Stream& stream = gpu_.compute_stream();
+  stream.copy(grown.places.ref().data, places.data(), places.size() * sizeof places[0]);
+  if (part.count > 0) {
+    stream.copy(grown.rows.ref().data, part.rows.ref().data, part.count * sizeof(std::uint32_t));
+    stream.copy(grown.sums.ref().data, part.sums.ref().data, part.count * d * sizeof(float));
+  }
+  stream.synchronize();  // the former memory goes
+  part = std::move(grown);
+}
+
+RowGradients::Room RowGradients::append(std::size_t table, std::size_t rows) {
+  Part& part = parts_[table];
+  if (part.count + rows > part.capacity) grow(table, part.count + rows);
+  Room room{rows_of(part.rows.ref(), part.count, rows), rows_of(part.sums.ref(), part.count, rows)};
+  part.count += rows;
+  part.grouped = false;
+  return room;
+}
+
+std::vector<std::size_t> RowGradients::counts() const {
+  std::vector<std::size_t> counts;
+  for (const Part& part : parts_) counts.push_back(part.count);
+  return counts;
+}
+
+void RowGradients::cut_back(const std::vector<std::size_t>& counts) {
+  for (std::size_t t = 0; t < parts_.size(); ++t) {
+    parts_[t].count = counts[t];
+    parts_[t].grouped = false;
+  }
+}
+
+std::vector<std::uint32_t> RowGradients::rows(std::size_t table) const {
+  const Part& part = parts_[table];
+  std::vector<std::uint32_t> rows(part.count);
+  gpu_.compute_stream().copy(rows.data(), part.rows.ref().data, rows.size() * sizeof rows[0]);
+  gpu_.compute_stream().synchronize();
+  return rows;
+}
+
+void RowGradients::group_rows() {
+  std::vector<LookupSort> sorts;
+  for (std::size_t t = 0; t < parts_.size(); ++t) {
+    Part& part = parts_[t];
+    if (std::exchange(part.grouped, true)) continue;
+    const Table& rows = group_.table(t).part(gpu_.get_local_id());
+    sorts.push_back(
+        {.rows = TablePlan::first(part.rows, part.count),
+         .buckets = TablePlan::first(part.places, part.count),
+         .sorted_buckets = part.sorted_places.ref(),
+         .unique_rows = part.unique_rows.ref(),
+         .run_offsets = part.run_offsets.ref(),
+         .run_count = part.run_count.ref(),
+         .scratch = part.scratch.ref(),
+         .row_count = static_cast<std::int64_t>(std::max<std::size_t>(rows.size(), 1))});
+  }
+  run_several(gpu_.compute_context(), std::move(sorts));
+}
+
+void RowGradients::squares(const TensorRef& squares) {
+  const OpContext context = gpu_.compute_context();
+  context.stream->fill_zero(squares.data, squares.size_in_bytes());
+  group_rows();
+  for (std::size_t t = 0; t < parts_.size(); ++t) {
+    const Part& part = parts_[t];
+    if (part.count == 0) continue;
+    run(context, RowSquareSum{.sorted_buckets = part.sorted_places.ref(),
+                              .run_offsets = part.run_offsets.ref(),
+                              .run_count = part.run_count.ref(),
+                              .gradient = part.gradient(),
+                              .sum = rows_of(squares, t, 1)});
+  }
+}
+
+void RowGradients::apply(std::span<const UpdateScalars> scalars) {
+  HCTR_CHECK(scalars.size() == parts_.size(), "a collection of ", parts_.size(),
+             " tables got scalars of ", scalars.size());
+  const OpContext context = gpu_.compute_context();
+  group_rows();
+  std::vector<EmbeddingUpdate> updates;
+  std::vector<EmbeddingSweep> sweeps;
+  for (std::size_t t = 0; t < parts_.size(); ++t) {
+    const Part& part = parts_[t];
+    ShardedTable& table = group_.table(t);
+    const OptParams& params = table.params().opt_params;
+    const bool sweeps_rows = sweeps_untouched_rows(params);
+    if (!table.is_trainable() || (part.count == 0 && !sweeps_rows)) continue;
+    Table& rows = table.part(gpu_.get_local_id());
+    // Of all rows that have numbers: these gradients are of several plans.
+    const RowArrays arrays = rows.store().whole(rows.size());
+    const UpdateScalars& of_table = scalars[t];
+    if (part.count > 0) {
+      updates.push_back({.sorted_buckets = part.sorted_places.ref(),
+                         .unique_rows = part.unique_rows.ref(),
+                         .run_offsets = part.run_offsets.ref(),
+                         .run_count = part.run_count.ref(),
+                         .gradient = part.gradient(),
+                         .weights = arrays.vectors,
+                         .last_step = arrays.last_step,
+                         .lr = of_table.lr,
+                         .step = of_table.step,
+                         .unscale = of_table.unscale,
+                         .states = arrays.states,
+                         .params = params});
+    }
+    table.note_touched(context, rows.stamps(rows.size()), part.unique_rows.ref(),
+                       part.run_count.ref(), 0, sweeps_rows);
+    if (!sweeps_rows || rows.size() == 0) continue;
+    sweeps.push_back({.unique_rows = part.unique_rows.ref(),
+                      .run_count = part.run_count.ref(),
+                      .weights = arrays.vectors,
+                      .lr = of_table.lr,
+                      .step = of_table.step,
+                      .unscale = of_table.unscale,
+                      .states = arrays.states,
+                      .params = params});
+  }
+  run_several(context, std::move(updates));
+  run_several(context, std::move(sweeps));
+  clear();
+}
+
+void RowGradients::report_memory(std::vector<MemoryReportEntry>& report) const {
+  for (const Part& part : parts_) {
+    report.insert(report.end(), part.arena->report().begin(), part.arena->report().end());
+  }
+}
+
+}  // namespace hugectr

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/cpp/embedding/lookup/lookup_group.hpp"
+#include "core/cpp/memory/general_buffer2.hpp"
+
+namespace hugectr {
+
+/// Gradients of rows that wait for an update, of all tables of a group on one device: those of one
+/// batch after the other, each with its distinct rows. A row that several batches have is updated
+/// once, by the sum. All work is on the compute stream. For one thread at a time.
+class RowGradients {
+ public:
+  RowGradients(LookupGroup& group, GPUResource& gpu);
+
+  /// Room for so many rows more of a table: their numbers and gradients are to be written there.
+  struct Room {
+    TensorRef rows;  ///< (n) uint32
+    TensorRef sums;  ///< (n, d) float32
+  };
+  Room append(std::size_t table, std::size_t rows);
+  /// Rows of each table that came.
+  std::vector<std::size_t> counts() const;
+  /// Forgets what came since.
+  void cut_back(const std::vector<std::size_t>& counts);
+  void clear() { cut_back(std::vector<std::size_t>(parts_.size())); }
+
+  /// Numbers of a table's rows that came, on the host. Waits.
+  std::vector<std::uint32_t> rows(std::size_t table) const;
+  /// squares[t] := sum of the squares of table t's gradients, a row that came several times counted
+  /// by its sum. (tables) float64 on the device.
+  void squares(const TensorRef& squares);
+  /// Updates the rows that came, and all others where the optimizer moves them, and forgets the
+  /// gradients. One UpdateScalars a table; frozen tables stay as they are.
+  void apply(std::span<const UpdateScalars> scalars);
+
+  void report_memory(std::vector<MemoryReportEntry>& report) const;
+
+ private:
+  struct Part {
+    std::shared_ptr<DeviceBuffer2> arena;
+    std::size_t capacity = 0, count = 0;
+    bool grouped = false;  ///< whether the runs are those of all that came
+    TensorBag2 rows, sums;
+    TensorBag2 places;  ///< 0, 1, 2, ...: what the runs are made of
+    TensorBag2 sorted_places, unique_rows, run_offsets, run_count, scratch;  // lookup_sort.hpp
+
+    TensorRef gradient() const;
+  };
+
+  void grow(std::size_t table, std::size_t rows);
+  /// Brings equal rows together.
+  void group_rows();
+
+  LookupGroup& group_;
+  GPUResource& gpu_;
+  std::vector<Part> parts_;
+};
+
+}  // namespace hugectr

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/embedding/collection/table_collection.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/cpp/base/log.hpp"
+#include "core/cpp/device/device_backend.hpp"
+
+namespace hugectr {
+namespace {
+
+constexpr std::size_t kLocal = 0;              // the only device
+constexpr std::size_t kRatesAtOnce = 256 / 4;  // of copy_scalars()
+
+const std::vector<SparseEmbeddingHashParams>& checked(
+    const std::vector<SparseEmbeddingHashParams>& tables) {
+  for (const SparseEmbeddingHashParams& params : tables) {
+    HCTR_CHECK(params.slot_num == 1 && params.pooled(), "table '", params.name,
+               "' of a collection takes one list of buckets: slot_num 1, combiner sum or mean");
+    HCTR_CHECK(params.i64_keys, "table '", params.name, "' of a collection has int64 keys");
+  }
+  return tables;
+}
+
+}  // namespace
+
+class TableCollection::Access final : public TableAccess {
+ public:
+  Access(ShardedTable& table, Insertions& insertions)
+      : TableAccess(table), insertions_(insertions) {}
+
+ protected:
+  void settle() override { insertions_.settle(); }
+
+ private:
+  Insertions& insertions_;
+};
+
+TableCollection::TableCollection(const std::vector<SparseEmbeddingHashParams>& tables,
+                                 DeviceId device, std::uint64_t seed)
+    : resources_(ResourceManager::create({{device.index}}, seed, device.type)),
+      gpu_(resources_->get_local_gpu(kLocal)),
+      group_(checked(tables), resources_),
+      gradients_(group_, gpu_),
+      insertions_(group_, gpu_) {
+  for (std::size_t t = 0; t < group_.size(); ++t) {
+    access_.push_back(std::make_unique<Access>(group_.table(t), insertions_));
+  }
+  scalars_arena_ =
+      DeviceBuffer2::create("scalars of an update", DeviceAllocator(gpu_.memory_resource()));
+  scalars_arena_->reserve({tables.size()}, &rates_, "rates");
+  scalars_arena_->reserve({1}, &step_, "step");
+  scalars_arena_->allocate();
+}
+
+TableCollection::~TableCollection() {
+  try {
+    resources_->synchronize();
+  } catch (const std::exception& e) {
+    log(LogLevel::Warning, concat("a collection of tables: ", e.what()));
+  }
+}
+
+void TableCollection::begin(Stream& stream, std::uintptr_t caller) {
+  if (device().type == DeviceType::Cpu) return;
+  DeviceBackend::get(device().type)
+      .order_streams({device(), reinterpret_cast<void*>(caller)}, {device(), stream.native()});
+}
+
+void TableCollection::finish(Stream& stream, std::uintptr_t caller) {
+  if (device().type == DeviceType::Cpu) return stream.synchronize();
+  DeviceBackend::get(device().type)
+      .order_streams({device(), stream.native()}, {device(), reinterpret_cast<void*>(caller)});
+}
+
+TableCollection::Batch TableCollection::take_batch() {
+  if (!idle_.empty()) {
+    Batch batch = std::move(idle_.back());
+    idle_.pop_back();
+    return batch;
+  }
+  Batch batch;
+  auto staging =
+      DeviceBuffer2::create("distinct rows of a batch", DeviceAllocator(gpu_.staging_resource()));
+  staging->reserve({group_.size()}, &batch.row_counts, "rows of each table");
+  staging->allocate();
+  batch.counted = gpu_.create_event();
+  batch.slot = group_.add_slot();
+  return batch;
+}
+
+TableCollection::Batch& TableCollection::batch_of(Token token) {
+  const auto found = alive_.find(token);
+  HCTR_CHECK(found != alive_.end(), "a collection has no batch ", token,
+             ": it was released, or is of another collection");
+  return found->second;
+}
+
+TableCollection::Token TableCollection::plan(std::span<const SparseTensor> batch,
+                                             std::uintptr_t stream) {
+  begin(gpu_.plan_stream(), stream);
+  Batch own = take_batch();
+  try {
+    group_.plan(kLocal, batch, own.slot, true);
+  } catch (...) {
+    idle_.push_back(std::move(own));
+    throw;
+  }
+  std::vector<PlannedRows> tables = group_.planned_rows(kLocal, own.slot);
+  for (std::size_t t = 0; t < tables.size(); ++t) {
+    gpu_.plan_stream().copy(own.row_counts.get_ptr() + t, tables[t].count.data,
+                            sizeof(std::int64_t));
+  }
+  gpu_.plan_stream().record(*own.counted);
+  const Token token = ++last_;
+  insertions_.add(token, std::move(tables));
+  alive_.emplace(token, std::move(own));
+  return token;
+}
+
+void TableCollection::forward(Token token, std::span<const TensorRef> outputs,
+                              std::uintptr_t stream) {
+  const PlanSlot slot = batch_of(token).slot;
+  begin(gpu_.compute_stream(), stream);
+  group_.forward(kLocal, slot, outputs);
+  finish(gpu_.compute_stream(), stream);
+}
+
+void TableCollection::look_up(std::span<const SparseTensor> batch,
+                              std::span<const TensorRef> outputs, std::uintptr_t stream) {
+  begin(gpu_.plan_stream(), stream);
+  group_.plan(kLocal, batch, PlanSlot::Eval, false);
+  begin(gpu_.compute_stream(), stream);
+  group_.forward(kLocal, PlanSlot::Eval, outputs);
+  finish(gpu_.compute_stream(), stream);
+}
+
+void TableCollection::accumulate(Token token, std::span<const TensorRef> gradients,
+                                 std::uintptr_t stream) {
+  Batch& batch = batch_of(token);
+  HCTR_CHECK(gradients.size() == group_.size(), "a collection of ", group_.size(),
+             " tables got gradients of ", gradients.size());
+  const std::vector<PlannedRows> tables = group_.planned_rows(kLocal, batch.slot);
+  const std::vector<std::size_t> before = gradients_.counts();
+  batch.counted->synchronize();
+  begin(gpu_.compute_stream(), stream);
+  std::vector<TensorRef> sums(group_.size());
+  for (std::size_t t = 0; t < tables.size(); ++t) {
+    if (gradients[t].empty() || !group_.table(t).is_trainable()) continue;
+    const auto rows = static_cast<std::size_t>(batch.row_counts.get_ptr()[t]);
+    const RowGradients::Room room = gradients_.append(t, rows);
+    gpu_.compute_stream().copy(room.rows.data, tables[t].distinct.data,
+                               rows * sizeof(std::uint32_t));
+    sums[t] = room.sums;
+  }
+  try {
+    group_.sum_gradients(kLocal, batch.slot, gradients, sums);
+  } catch (...) {
+    gradients_.cut_back(before);
+    throw;
+  }
+  finish(gpu_.compute_stream(), stream);
+  insertions_.await_update(token);
+  has_gradients_ = true;
+}
+
+void TableCollection::squares(const TensorRef& squares, std::uintptr_t stream) {
+  begin(gpu_.compute_stream(), stream);
+  gradients_.squares(squares);
+  finish(gpu_.compute_stream(), stream);
+}
+
+void TableCollection::step(std::span<const float> rates, const TensorRef& unscale,
+                           std::uintptr_t stream) {
+  HCTR_CHECK(rates.size() == group_.size(), "a collection of ", group_.size(),
+             " tables got rates of ", rates.size());
+  Stream& compute = gpu_.compute_stream();
+  begin(compute, stream);
+  for (std::size_t t = 0; t < rates.size(); t += kRatesAtOnce) {
+    compute.copy_scalars(rates_.get_ptr() + t, rates.data() + t,
+                         std::min(kRatesAtOnce, rates.size() - t) * sizeof(float));
+  }
+  const std::int64_t number = steps_ + 1;
+  compute.copy_scalars(step_.get_ptr(), &number, sizeof number);
+  std::vector<UpdateScalars> scalars(group_.size());
+  for (std::size_t t = 0; t < scalars.size(); ++t) {
+    scalars[t].lr = make_ref(rates_.get_ptr() + t, {1}, device());
+    scalars[t].step = make_ref(step_.get_ptr(), {1}, device());
+    if (!unscale.empty()) scalars[t].unscale = make_ref(unscale.ptr<float>() + t, {1}, device());
+  }
+  insertions_.show([this](std::size_t table) { return gradients_.rows(table); });
+  gradients_.apply(scalars);
+  finish(compute, stream);
+  steps_ = number;
+  has_gradients_ = false;
+  insertions_.settle();
+}
+
+void TableCollection::clear_gradients() {
+  gradients_.clear();
+  has_gradients_ = false;
+  insertions_.withdraw();
+}
+
+void TableCollection::release(Token token) {
+  Batch batch = std::move(batch_of(token));
+  alive_.erase(token);
+  group_.end_plan(kLocal, batch.slot);
+  idle_.push_back(std::move(batch));
+  insertions_.end(token);
+}
+
+void TableCollection::set_steps(std::int64_t steps) {
+  HCTR_CHECK(steps >= 0, "a collection can not have done ", steps, " steps");
+  steps_ = steps;
+}
+
+std::vector<MemoryReportEntry> TableCollection::memory_report() const {
+  std::vector<MemoryReportEntry> report = group_.memory_report();
+  gradients_.report_memory(report);
+  return report;
+}
+
+}  // namespace hugectr

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/cpp/base/export.hpp"
+#include "core/cpp/embedding/collection/insertions.hpp"
+#include "core/cpp/embedding/collection/row_gradients.hpp"
+#include "core/cpp/embedding/lookup/lookup_group.hpp"
+#include "core/cpp/embedding/table_access.hpp"
+
+namespace hugectr {
+
+/// Tables without a model, for who has forward and backward of their own: an optimizer and a
+/// LookupGroup on one device. Batches may have any size and any number of them may be alive.
+///
+///   plan(keys)               -> token       rows of new keys are begun; nobody else sees them
+///   forward(token)           -> vectors
+///   accumulate(token, gradients)            summed by row, kept; rows stay as they are
+///   step(rates)                             one update a row with the sum over all batches
+///   clear_gradients()                       forgets what came since the last step
+///   release(token)                          the batch is over
+///
+/// A row is shown to look_up() and to those who read tables by the step that trains it; a batch
+/// that is released without one leaves no trace. A batch may be accumulated more than once, and
+/// released before the step.
+///
+/// `stream` is the caller's (0 on the CPU): what it holds comes before the work of a call, and what
+/// it gets later comes after it. On the CPU calls return when their work is done. Calls may come
+/// from any thread, one at a time.
+class HCTR_API TableCollection {
+ public:
+  using Token = std::uint64_t;
+
+  /// slot_num must be 1: a table takes a list of buckets, whatever they are to the caller. All
+  /// params need one optimizer; `seed` is what new rows are drawn by.
+  TableCollection(const std::vector<SparseEmbeddingHashParams>& tables, DeviceId device,
+                  std::uint64_t seed);
+  ~TableCollection();
+
+  std::size_t size() const { return group_.size(); }
+  DeviceId device() const { return gpu_.device(); }
+  ShardedTable& table(std::size_t i) { return group_.table(i); }
+  /// Rows of a table in and out; while no batch is alive, where it changes rows.
+  TableAccess& access(std::size_t i) { return *access_.at(i); }
+
+  /// One entry a table: keys and the offsets of m buckets, both on the device. The row offsets must
+  /// stay until forward() has run. Throws as LookupGroup::plan() does; nothing has changed then.
+  Token plan(std::span<const SparseTensor> batch, std::uintptr_t stream);
+  /// outputs (m, 1, d), any row_stride, float32, float16 or bfloat16, are overwritten. May be
+  /// called again: rows are as the last step left them.
+  void forward(Token token, std::span<const TensorRef> outputs, std::uintptr_t stream);
+  /// The vectors of a batch that does not train: what it does not know is zeros. Inserts nothing.
+  void look_up(std::span<const SparseTensor> batch, std::span<const TensorRef> outputs,
+               std::uintptr_t stream);
+  /// gradients (m, 1, d) of the outputs, any of their types; empty: the table has none.
+  void accumulate(Token token, std::span<const TensorRef> gradients, std::uintptr_t stream);
+  /// squares (tables) float64: of the gradients that wait, rows summed over batches.
+  void squares(const TensorRef& squares, std::uintptr_t stream);
+  /// Updates with a rate a table. unscale (tables) float32 multiplies gradients, 0 leaves a table
+  /// as it is; empty: 1. Counts as an update of the optimizer.
+  void step(std::span<const float> rates, const TensorRef& unscale, std::uintptr_t stream);
+  void clear_gradients();
+  /// Whether gradients wait for a step.
+  bool has_gradients() const { return has_gradients_; }
+  void release(Token token);
+
+  /// Updates so far: what bias corrections count by.
+  std::int64_t steps() const { return steps_; }
+  void set_steps(std::int64_t steps);
+
+  std::vector<MemoryReportEntry> memory_report() const;
+
+ private:
+  class Access;
+  /// A place for a plan, used again and again.
+  struct Batch {
+    PlanSlot slot{};
+    Tensor2<std::int64_t> row_counts;  ///< staging: distinct rows of each table
+    std::unique_ptr<Event> counted;
+  };
+  Batch take_batch();
+  Batch& batch_of(Token token);
+  /// A call's place in the order of the caller's stream.
+  void begin(Stream& stream, std::uintptr_t caller);
+  void finish(Stream& stream, std::uintptr_t caller);
+
+  std::shared_ptr<ResourceManager> resources_;
+  GPUResource& gpu_;
+  LookupGroup group_;
+  RowGradients gradients_;
+  Insertions insertions_;
+  std::vector<std::unique_ptr<TableAccess>> access_;
+  std::shared_ptr<DeviceBuffer2> scalars_arena_;
+  Tensor2<float> rates_;
+  Tensor2<std::int64_t> step_;
+  std::map<Token, Batch> alive_;
+  std::vector<Batch> idle_;
+  Token last_ = 0;
+  std::int64_t steps_ = 0;
+  bool has_gradients_ = false;
+};
+
+}  // namespace hugectr

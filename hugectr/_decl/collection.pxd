@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+# Tables without a model.
+from libc.stdint cimport int64_t, uint64_t, uintptr_t
+from libcpp cimport bool as cbool
+from libcpp.optional cimport optional
+from libcpp.string cimport string
+from libcpp.vector cimport vector
+
+from hugectr._decl.base cimport CppDeviceId, CppOptParams
+from hugectr._decl.errors cimport translate_error
+from hugectr._decl.model cimport CppMemoryReportEntry, CppTableAccess
+from hugectr._decl.ops cimport CppTensorRef
+from hugectr._decl.specs cimport CppCombiner, CppInitialVectors
+
+cdef extern from "core/cpp/embedding/embedding_params.hpp" namespace "hugectr" nogil:
+    cdef cppclass CppTableParams "hugectr::SparseEmbeddingHashParams":
+        CppTableParams()
+        string name
+        CppCombiner combiner
+        size_t table_id, slot_num, embedding_vec_size, max_vocabulary_size_per_gpu
+        cbool i64_keys
+        CppInitialVectors initial
+        CppOptParams opt_params
+
+cdef extern from "core/cpp/embedding/sharded_table.hpp" namespace "hugectr" nogil:
+    cdef cppclass CppShardedTable "hugectr::ShardedTable":
+        void freeze()
+        void unfreeze()
+        cbool is_trainable()
+
+cdef extern from "core/cpp/data/data_reader.hpp" namespace "hugectr" nogil:
+    cdef cppclass CppSparseTensor "hugectr::SparseTensor":
+        CppTensorRef keys, row_offsets
+        size_t nnz
+
+cdef extern from "core/cpp/embedding/collection/table_collection.hpp" namespace "hugectr" nogil:
+    cdef cppclass CppTableCollection "hugectr::TableCollection":
+        CppTableCollection(const vector[CppTableParams]&, CppDeviceId,
+                           uint64_t) except +translate_error
+        size_t size()
+        CppShardedTable& table(size_t) except +
+        CppTableAccess& access(size_t) except +
+        uint64_t plan(const vector[CppSparseTensor]&, uintptr_t) except +translate_error
+        void forward(uint64_t, const vector[CppTensorRef]&, uintptr_t) except +translate_error
+        void look_up(const vector[CppSparseTensor]&, const vector[CppTensorRef]&,
+                     uintptr_t) except +translate_error
+        void accumulate(uint64_t, const vector[CppTensorRef]&, uintptr_t) except +translate_error
+        void squares(const CppTensorRef&, uintptr_t) except +translate_error
+        void step(const vector[float]&, const CppTensorRef&, uintptr_t) except +translate_error
+        void clear_gradients() except +translate_error
+        cbool has_gradients()
+        void release(uint64_t) except +translate_error
+        int64_t steps()
+        void set_steps(int64_t) except +translate_error
+        vector[CppMemoryReportEntry] memory_report() except +translate_error

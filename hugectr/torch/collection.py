@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all collections of tables are: rows, training, saving, lookups."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from hugectr.base.errors import InvalidArgument
+from hugectr.spec.enums import Optimizer_t, Update_t
+from hugectr.spec.optimizer import CreateOptimizer, OptParamsPy
+from hugectr.torch import operators
+from hugectr.torch.checkpoint import Checkpoints
+from hugectr.torch.configs import table_configs
+from hugectr.torch.engine import Engine
+from hugectr.torch.inputs import Jagged
+from hugectr.torch.optimizer import CollectionOptimizer
+from hugectr.torch.rows import Rows
+from hugectr.torch.vectors import JaggedVectors
+
+
+class Collection(torch.nn.Module):
+    """Tables that are looked up in and updated together.
+
+    Their rows are no parameters: DDP, FSDP and other optimizers leave them alone.
+    ``collection.optimizer(lr)`` updates them.
+
+    Parameters
+    ----------
+    tables : sequence of TableConfig or objects of the shape of TorchRec's ``EmbeddingBagConfig``
+    optimizer : OptParamsPy, optional
+        What ``hugectr.CreateOptimizer`` returns; by default SGD. Fixed for the life of the tables,
+        because rows carry its states.
+    device : torch.device or str
+        ``"cpu"`` or a CUDA device.
+    dtype : torch.dtype
+        Of the vectors that come out: float32, float16 or bfloat16. Rows are float32.
+    seed : int
+        What new rows are drawn by, with the table's place, the key and the column; 0: random.
+    fused : bool
+        Rows are updated inside backward, which saves memory and time. There is then no gradient
+        accumulation, scaling or clipping, and no going back after an error.
+
+    Notes
+    -----
+    In training (``module.training``, with gradients enabled) a key that is new gets a row, which
+    others see from the step on that trains it. Lookups with ``eval()`` or ``no_grad()`` insert
+    nothing and get zeros for keys without a row.
+    """
+
+    def __init__(
+        self,
+        tables: Sequence[Any],
+        optimizer: OptParamsPy | None = None,
+        *,
+        device: torch.device | str = "cpu",
+        dtype: torch.dtype = torch.float32,
+        seed: int = 0,
+        fused: bool = False,
+    ) -> None:
+        super().__init__()
+        if torch.distributed.is_available() and torch.distributed.is_initialized():
+            processes = torch.distributed.get_world_size()
+            if processes > 1:
+                raise InvalidArgument(
+                    f"a collection of hugectr.torch lives in one process; this job has {processes}"
+                )
+        if dtype not in (torch.float32, torch.float16, torch.bfloat16):
+            raise InvalidArgument(f"dtype: found {dtype}, allowed: float32, float16, bfloat16")
+        self.configs = table_configs(tables)
+        self.opt_params = optimizer or CreateOptimizer(Optimizer_t.SGD, Update_t.Local)
+        self.fused = fused
+        self.dtype = dtype
+        self.device = torch.device(device)
+        if self.device.type == "cuda" and self.device.index is None:
+            self.device = torch.device("cuda", torch.cuda.current_device())
+        spec = self.opt_params.to_spec()
+        self._engine = Engine([table.to_spec(spec) for table in self.configs], self.device, seed)
+        self._number = self._engine.number
+        self._features = [name for table in self.configs for name in table.feature_names]
+        self._counts = [len(table.feature_names) for table in self.configs]
+        self._dims = [table.embedding_dim for table in self.configs]
+        self._trainable = [True] * len(self.configs)
+        # Neither a parameter nor a buffer: it is nothing but a place in autograd.
+        self._anchor = torch.empty(0, device=self.device, requires_grad=True)
+        self._optimizer: CollectionOptimizer | None = None
+        self._checkpoints = Checkpoints(self._engine, self.opt_params.to_spec())
+        #: Where ``state_dict()`` saves the tables as a native checkpoint, of which it then has but
+        #: the path; None: it has the rows themselves, which suits small tables.
+        self.state_folder: str | os.PathLike[str] | None = None
+
+    # --- training -------------------------------------------------------------------------------
+
+    def optimizer(self, lr: float) -> CollectionOptimizer:
+        """The optimizer of the rows, of the kind that the collection was made with.
+
+        Parameters
+        ----------
+        lr : float
+            Learning rate of all tables; schedulers of torch change it.
+
+        Returns
+        -------
+        CollectionOptimizer
+            A ``torch.optim.Optimizer`` with a parameter group of all tables.
+        """
+        names = [table.name for table in self.configs]
+        self._optimizer = CollectionOptimizer(self._engine, names, lr, fused=self.fused)
+        return self._optimizer
+
+    def freeze(self, *names: str) -> None:
+        """Keep the rows of these tables as they are; without names, of all."""
+        self._set_trainable(names, False)
+
+    def unfreeze(self, *names: str) -> None:
+        """Train these tables again; without names, all."""
+        self._set_trainable(names, True)
+
+    def _set_trainable(self, names: Sequence[str], trainable: bool) -> None:
+        for name in names or [table.name for table in self.configs]:
+            index = self._index(name)
+            self._engine.core.set_trainable(index, trainable)
+            self._trainable[index] = trainable
+
+    def _index(self, name: str) -> int:
+        for index, table in enumerate(self.configs):
+            if table.name == name:
+                return index
+        known = ", ".join(repr(table.name) for table in self.configs)
+        raise InvalidArgument(f"no table {name!r} in this collection; it has {known}")
+
+    # --- rows -----------------------------------------------------------------------------------
+
+    def rows(self, name: str | None = None) -> Rows:
+        """The rows of a table, to be read, written and counted.
+
+        Parameters
+        ----------
+        name : str, optional
+            Of the table; may be left out where there is one.
+
+        Raises
+        ------
+        InvalidArgument
+            When there is no such table.
+        """
+        if name is None and len(self.configs) > 1:
+            raise InvalidArgument("rows: name a table; this collection has several")
+        index = 0 if name is None else self._index(name)
+        return Rows(self._engine, index, self.configs[index])
+
+    # --- lookups --------------------------------------------------------------------------------
+
+    def _look_up(self, batch: Jagged, pooled: bool) -> list[torch.Tensor]:
+        """Vectors of each table."""
+        missing = [name for name in self._features if name not in batch.features]
+        if missing:
+            raise InvalidArgument(
+                f"a batch has no feature {missing[0]!r}; it has {sorted(batch.features)}"
+            )
+        learns = self.training and torch.is_grad_enabled()
+        learns = learns and any(self._trainable)
+        _, *vectors = operators.lookup(
+            self._anchor if learns else self._anchor.detach(),
+            batch.values,
+            batch.offsets,
+            [batch.features.index(name) for name in self._features],
+            self._counts,
+            batch.counted() if not pooled else batch.splits,
+            self._dims,
+            batch.batch,
+            pooled,
+            learns,
+            self.dtype,
+            self._number,
+        )
+        return vectors
+
+    def _keys_of(self, batch: Jagged) -> list[tuple[str, int, int, int]]:
+        """Of each feature: its name, its table, where its keys begin in the batch, how many."""
+        splits = batch.counted()
+        found = []
+        for index, table in enumerate(self.configs):
+            for name in table.feature_names:
+                place = batch.features.index(name)
+                found.append((name, index, sum(splits[:place]), splits[place]))
+        return found
+
+    def _jagged(self, batch: Jagged) -> dict[str, JaggedVectors]:
+        vectors = self._look_up(batch, pooled=False)
+        done = [0] * len(vectors)
+        result = {}
+        for name, table, start, count in self._keys_of(batch):
+            place = batch.features.index(name) * batch.batch
+            bags = batch.offsets[place : place + batch.batch + 1] - start
+            own = vectors[table][done[table] : done[table] + count]
+            result[name] = JaggedVectors(own, bags)
+            done[table] += count
+        return result
+
+    # --- state ----------------------------------------------------------------------------------
+
+    def save(self, folder: str | os.PathLike[str]) -> Path:
+        """Save all tables with their states as a native checkpoint.
+
+        Parameters
+        ----------
+        folder : path-like
+            Of all checkpoints of the run.
+
+        Returns
+        -------
+        Path
+            ``folder/step-<number>``: it is there whole, or not at all.
+        """
+        return self._checkpoints.save(folder)
+
+    def load(self, path: str | os.PathLike[str]) -> None:
+        """Replace all rows by those of a native checkpoint, or of the newest in a folder.
+
+        States come along where the optimizer is the same.
+
+        Raises
+        ------
+        InvalidArgument
+            When a table is missing or has vectors of another length.
+        DataError
+            When files are missing or damaged.
+        """
+        self._checkpoints.load(path)
+
+    def get_extra_state(self) -> dict[str, Any]:
+        """What ``state_dict()`` has of the tables: their rows on the host, or where they are."""
+        if self.state_folder is not None:
+            return {"hugectr_collection": 1, "checkpoint": str(self.save(self.state_folder))}
+        return {
+            "hugectr_collection": 1,
+            "steps": self._engine.core.steps(),
+            "optimizer": dict(self.opt_params.to_spec()),
+            "tables": {table.name: self.rows(table.name).state() for table in self.configs},
+        }
+
+    def set_extra_state(self, state: Any) -> None:
+        """Take the rows of a ``state_dict()`` in place of those that are there."""
+        if not isinstance(state, dict) or state.get("hugectr_collection") != 1:
+            raise InvalidArgument("state_dict: its tables are not those of a hugectr collection")
+        if "checkpoint" in state:
+            self.load(state["checkpoint"])
+            return
+        missing = [table.name for table in self.configs if table.name not in state["tables"]]
+        if missing:
+            raise InvalidArgument(
+                f"state_dict: no table {missing[0]!r}; it has {sorted(state['tables'])}"
+            )
+        same = state["optimizer"] == dict(self.opt_params.to_spec())
+        for table in self.configs:
+            self.rows(table.name).set_state(state["tables"][table.name], states=same)
+        self._engine.core.set_steps(state["steps"] if same else 0)
+
+    def extra_repr(self) -> str:
+        """One line a table."""
+        return "\n".join(
+            f"{table.name}: {', '.join(table.feature_names)} -> {table.embedding_dim}"
+            for table in self.configs
+        )

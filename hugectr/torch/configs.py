@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables as users describe them, and as objects of TorchRec's shape do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from hugectr.base.arguments import check_float, check_int
+from hugectr.base.errors import InvalidArgument, rejected
+
+if TYPE_CHECKING:
+    from hugectr._core import OptParams, TableParams
+
+
+@dataclass
+class TableConfig:
+    """One embedding table of a collection and the features that look up in it.
+
+    Parameters
+    ----------
+    name : str
+        Unique in a collection.
+    embedding_dim : int
+        Length of a row's vector, 1 to 1024.
+    feature_names : sequence of str
+        Features of a batch whose keys are keys of this table; by default one with the table's name.
+    pooling : str
+        How the vectors of one bag become one: ``"sum"`` or ``"mean"``. Un-pooled collections make
+        nothing of it.
+    max_rows : int
+        Rows the table may have; 0: as many as memory takes. Keys are any int64 numbers but the
+        largest; a key that is new gets a row.
+    initial_bound : float
+        New rows are uniform in +-initial_bound, drawn by (seed, table, key, column) alone; 0: 0.05.
+    """
+
+    name: str
+    embedding_dim: int
+    feature_names: Sequence[str] = field(default_factory=tuple)
+    pooling: str = "sum"
+    max_rows: int = 0
+    initial_bound: float = 0.0
+
+    def __post_init__(self) -> None:
+        where = f"TableConfig {self.name!r}: "
+        self.feature_names = tuple(self.feature_names) or (self.name,)
+        check_int(where + "embedding_dim", self.embedding_dim, 1, 1024)
+        check_int(where + "max_rows", self.max_rows, 0)
+        check_float(where + "initial_bound", self.initial_bound, 0.0)
+        if self.pooling not in ("sum", "mean"):
+            raise rejected(where + "pooling", self.pooling, "'sum', 'mean'")
+
+    def to_spec(self, opt_params: OptParams) -> TableParams:
+        """The table as the core reads it."""
+        return {
+            "name": self.name,
+            "embedding_vec_size": self.embedding_dim,
+            "combiner": self.pooling,
+            "max_vocabulary_size_per_gpu": self.max_rows,
+            "initial_bound": self.initial_bound,
+            "opt_params": opt_params,
+        }
+
+
+def table_config(config: Any) -> TableConfig:
+    """What a config says, of whatever class it is.
+
+    Parameters
+    ----------
+    config : TableConfig or object of the shape of TorchRec's ``EmbeddingBagConfig``
+        Of the latter ``name``, ``embedding_dim``, ``feature_names``, ``pooling`` and the bound of
+        first values (``weight_init_max``, or 1 / sqrt(``num_embeddings``)) are taken.
+        ``num_embeddings`` is no limit here: rows come with their keys.
+
+    Raises
+    ------
+    InvalidArgument
+        When something is missing, or first values are drawn by a function.
+    """
+    if isinstance(config, TableConfig):
+        return config
+    missing = [name for name in ("name", "embedding_dim") if not hasattr(config, name)]
+    if missing:
+        raise InvalidArgument(
+            f"a table's config: {type(config).__name__} has no {missing[0]}; give a "
+            "hugectr.torch.TableConfig, or an object of the shape of TorchRec's EmbeddingBagConfig"
+        )
+    pooling = getattr(config, "pooling", "sum")
+    bound = getattr(config, "weight_init_max", None)
+    rows = getattr(config, "num_embeddings", 0)
+    if bound is None and rows:
+        bound = 1.0 / math.sqrt(rows)
+    return TableConfig(
+        name=config.name,
+        embedding_dim=config.embedding_dim,
+        feature_names=getattr(config, "feature_names", ()),
+        pooling=str(getattr(pooling, "name", pooling)).lower(),
+        initial_bound=bound or 0.0,
+    )
+
+
+def table_configs(configs: Sequence[Any]) -> list[TableConfig]:
+    """The tables of a collection, whose names and features are all different.
+
+    Raises
+    ------
+    InvalidArgument
+        When there is none, or a name or feature is there twice.
+    """
+    tables = [table_config(config) for config in configs]
+    if not tables:
+        raise InvalidArgument("a collection needs a table")
+    names = [table.name for table in tables]
+    features = [feature for table in tables for feature in table.feature_names]
+    for what, all_of_them in (("table", names), ("feature", features)):
+        for name in all_of_them:
+            if all_of_them.count(name) > 1:
+                raise InvalidArgument(
+                    f"a collection has {what} {name!r} twice; each looks up in one table"
+                )
+    return tables

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a collection can be asked with, brought into one form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from hugectr.base.errors import InvalidArgument
+
+
+@dataclass
+class Jagged:
+    """Keys of several features, each with a bag a sample, one feature after the other.
+
+    Parameters
+    ----------
+    values : Tensor, (n,)
+        int64 keys.
+    offsets : Tensor, (features * B + 1,)
+        Where bags begin: of sample 0 of the first feature, sample 1, ... The last is n.
+    features : list of str
+        In the order of the values.
+    splits : list of int
+        Keys of each feature; empty when that is known to the device only.
+    weights : Tensor, (n,), or None
+        A factor a key.
+    """
+
+    values: torch.Tensor
+    offsets: torch.Tensor
+    features: list[str]
+    splits: list[int]
+    weights: torch.Tensor | None = None
+
+    @property
+    def batch(self) -> int:
+        """B: samples."""
+        return (self.offsets.shape[0] - 1) // len(self.features)
+
+    def counted(self) -> list[int]:
+        """Keys of each feature; waits for the device where they are known to it only."""
+        if self.splits:
+            return self.splits
+        ends = self.offsets[:: max(self.batch, 1)].tolist() if self.batch else []
+        if not ends:
+            return [0] * len(self.features)
+        return _differences(ends)
+
+
+def jagged(batch: Any, features: Sequence[str]) -> Jagged:
+    """A batch in the one form that collections look up.
+
+    Parameters
+    ----------
+    batch : one of
+        - an object with the fields of TorchRec's ``KeyedJaggedTensor``: ``keys()``, ``values()``,
+          ``offsets()`` or ``lengths()``, ``weights_or_none()``; more features than asked for may
+          be in it
+        - a mapping feature -> bags
+        - bags, where one feature is asked for
+        Bags are a tensor (B, L) of L keys a sample, a tensor (B,) of one key a sample, a nested
+        tensor of jagged layout, or a tuple (values, offsets) or (values, offsets, weights) with
+        B or B + 1 offsets.
+    features : sequence of str
+        Those that are asked for.
+
+    Raises
+    ------
+    InvalidArgument
+        When a feature is missing, or keys are no integers.
+    """
+    if isinstance(batch, Mapping):
+        return _of_mapping(batch, features)
+    if callable(getattr(batch, "keys", None)) and callable(getattr(batch, "values", None)):
+        return _of_keyed_jagged(batch)
+    if len(features) != 1:
+        raise InvalidArgument(
+            f"a batch: found {type(batch).__name__}, and there are {len(features)} features; give "
+            "a mapping of them, or an object with the fields of a KeyedJaggedTensor"
+        )
+    return _of_mapping({features[0]: batch}, features)
+
+
+def _of_keyed_jagged(batch: Any) -> Jagged:
+    found = list(batch.keys())
+    values = _keys("values", batch.values())
+    offsets = getattr(batch, "offsets_or_none", lambda: None)()
+    if offsets is None and callable(getattr(batch, "offsets", None)):
+        offsets = batch.offsets()
+    if offsets is None:
+        offsets = offsets_of(batch.lengths())
+    ends = getattr(batch, "_offset_per_key", None)
+    splits = _differences(ends) if ends else []
+    weights = getattr(batch, "weights_or_none", lambda: None)()
+    return Jagged(values, offsets, found, splits, weights)
+
+
+def _of_mapping(batch: Mapping[str, Any], features: Sequence[str]) -> Jagged:
+    missing = [name for name in features if name not in batch]
+    if missing:
+        raise InvalidArgument(f"a batch has no feature {missing[0]!r}; it has {sorted(batch)}")
+    parts = [_bags(name, batch[name]) for name in features]
+    samples = [offsets.shape[0] - 1 for _, offsets, _ in parts]
+    if any(count != samples[0] for count in samples):
+        raise InvalidArgument(
+            f"a batch: features have {dict(zip(features, samples, strict=True))} samples"
+        )
+    splits = [values.shape[0] for values, _, _ in parts]
+    if len(parts) == 1:
+        values, offsets, weights = parts[0]
+        return Jagged(values, offsets, list(features), splits, weights)
+    offsets, start = [parts[0][1][:1]], 0
+    for values, own, _ in parts:
+        offsets.append(own[1:] + start)
+        start += values.shape[0]
+    weights = None
+    if all(weight is not None for _, _, weight in parts):
+        weights = torch.cat([weight for _, _, weight in parts])
+    elif any(weight is not None for _, _, weight in parts):
+        raise InvalidArgument("a batch: all features have weights, or none has")
+    return Jagged(
+        torch.cat([values for values, _, _ in parts]),
+        torch.cat(offsets),
+        list(features),
+        splits,
+        weights,
+    )
+
+
+def _differences(ends: Sequence[int]) -> list[int]:
+    return [ends[i + 1] - ends[i] for i in range(len(ends) - 1)]
+
+
+def offsets_of(lengths: torch.Tensor) -> torch.Tensor:
+    """Offsets (n + 1) of bags of these lengths (n)."""
+    return torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
+
+
+def _keys(name: str, keys: torch.Tensor) -> torch.Tensor:
+    if keys.dtype.is_floating_point or keys.dtype == torch.bool:
+        raise InvalidArgument(f"feature {name!r}: keys are integers, found {keys.dtype}")
+    return keys.to(torch.int64).contiguous()
+
+
+def _bags(name: str, bags: Any) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
+    """Keys (n), offsets (B + 1) and weights (n) of one feature."""
+    weights = None
+    if isinstance(bags, tuple):
+        keys, offsets, *rest = bags
+        weights = rest[0] if rest else None
+        return _keys(name, keys), offsets, weights
+    if getattr(bags, "is_nested", False):
+        return _keys(name, bags.values()), bags.offsets(), None
+    if bags.dim() not in (1, 2):
+        raise InvalidArgument(f"feature {name!r}: keys have shape {tuple(bags.shape)}, not (B, L)")
+    samples = bags.shape[0]
+    width = bags.shape[1] if bags.dim() == 2 else 1
+    offsets = torch.arange(samples + 1, device=bags.device) * width
+    return _keys(name, bags).reshape(-1), offsets, weights

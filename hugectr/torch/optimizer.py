@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The optimizer of a collection's rows, in the shape of torch.optim."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from hugectr.base.errors import InvalidArgument
+from hugectr.torch.engine import Engine
+
+
+class _Waiting:
+    """The norms of the gradients that wait, as whoever scales gradients sees them."""
+
+    def __init__(self, engine: Engine, fused: bool) -> None:
+        self._engine = engine
+        self._fused = fused
+        self._shown: torch.Tensor | None = None  # (tables): what others may multiply
+        self._norms = torch.empty(0)  # (tables): what it was
+        self._version = 0
+
+    def norm(self, table: int) -> torch.Tensor | None:
+        """The norm of a table's gradient, or None while there is no gradient."""
+        if self._fused:
+            raise InvalidArgument(
+                "this collection is fused: backward() has updated its rows, so that there is no "
+                "gradient to unscale or to clip; make it without fused=True"
+            )
+        if not self._engine.core.has_gradients():
+            return None
+        if self._shown is None:
+            self._norms = self._engine.squares().sqrt().to(torch.float32)
+            self._shown = self._norms.clone()
+            self._version = self._shown._version
+            self._parts = [self._shown[i] for i in range(len(self._norms))]
+        return self._parts[table]
+
+    def scaled(self) -> bool:
+        """Whether somebody has multiplied the norms."""
+        return self._shown is not None and self._shown._version != self._version
+
+    def unscale(self) -> torch.Tensor | None:
+        """What the gradients of each table have been multiplied by since; None: nothing."""
+        if not self.scaled():
+            return None
+        assert self._shown is not None
+        none = torch.ones_like(self._norms)
+        return torch.where(self._norms == 0, none, self._shown / self._norms)
+
+    def forget(self) -> None:
+        """The gradients are others now."""
+        self._shown = None
+
+
+class RowGradient(torch.Tensor):
+    """A table's place among the parameters of an optimizer: an empty tensor.
+
+    Its ``grad`` is one number, the norm of the gradient of all rows that wait for ``step()``.
+    Whatever multiplies it, multiplies the rows' gradients: so ``GradScaler.unscale_`` and
+    ``torch.nn.utils.clip_grad_norm_`` mean what they say.
+    """
+
+    _waiting: _Waiting
+    _table: int
+
+    @staticmethod
+    def make(waiting: _Waiting, table: int, device: torch.device) -> RowGradient:
+        """That of the table of this number."""
+        made = torch.Tensor._make_subclass(RowGradient, torch.empty((), device=device), True)
+        made._waiting, made._table = waiting, table
+        return made
+
+    @property
+    def grad(self) -> torch.Tensor | None:
+        """The norm, of shape (), or None."""
+        return self._waiting.norm(self._table)
+
+    @grad.setter
+    def grad(self, value: torch.Tensor | None) -> None:
+        if value is not None:
+            raise InvalidArgument("the gradient of rows can be scaled, not set")
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        return f"RowGradient(table {self._table})"
+
+    def __deepcopy__(self, memo: Any) -> RowGradient:
+        return self
+
+
+class CollectionOptimizer(torch.optim.Optimizer):
+    """Updates the rows that batches have touched since the last step, each once.
+
+    Made by ``collection.optimizer(lr)``. ``step()`` and ``zero_grad()`` are called beside those of
+    the optimizer of the dense part; learning-rate schedulers and ``GradScaler`` take it as they
+    take any. Rows and their states are part of the collection's ``state_dict()``, the learning
+    rates of this one's.
+
+    Attributes
+    ----------
+    rows : list of RowGradient
+        One a table, to be given to ``clip_grad_norm_`` with the parameters of the dense part.
+    """
+
+    def __init__(self, engine: Engine, names: Sequence[str], lr: float, *, fused: bool) -> None:
+        self._engine = engine
+        self._waiting = _Waiting(engine, fused)
+        self.rows = [RowGradient.make(self._waiting, i, engine.device) for i in range(len(names))]
+        if lr < 0.0:
+            raise InvalidArgument(f"lr: found {lr}, allowed: 0 and more")
+        super().__init__(
+            [{"params": self.rows, "table_names": list(names)}],
+            {"lr": lr},
+        )
+        engine.after_backward = self._update if fused else self._check_unscaled
+
+    def _check_unscaled(self) -> None:
+        if self._waiting.scaled():
+            raise InvalidArgument(
+                "backward() came after gradients were unscaled or clipped: do that once, after "
+                "all batches of a step, and call step() or zero_grad() before the next"
+            )
+        self._waiting.forget()
+
+    def _rates(self) -> list[float]:
+        rates = [0.0] * len(self.rows)
+        for group in self.param_groups:
+            for row in group["params"]:
+                rates[row._table] = float(group["lr"])
+        return rates
+
+    def _update(self) -> None:
+        unscale = self._waiting.unscale()
+        self._engine.step(self._rates(), unscale)
+        self._waiting.forget()
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Update every touched row with the sum of its gradients since the last step."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        if self._engine.core.has_gradients():
+            self._update()
+        return loss
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget gradients; rows that were begun for them never were."""
+        self._engine.clear_gradients()
+        self._waiting.forget()

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows to and from tables of plain PyTorch, whose keys are row numbers."""
+
+from __future__ import annotations
+
+import torch
+
+from hugectr.base.errors import InvalidArgument
+from hugectr.torch.collection import Collection
+
+
+def import_embedding_bag(
+    collection: Collection,
+    source: torch.nn.Embedding | torch.nn.EmbeddingBag | torch.Tensor,
+    table: str | None = None,
+) -> None:
+    """Take the rows of a plain table: row i becomes the row of key i.
+
+    Parameters
+    ----------
+    collection : EmbeddingBag, EmbeddingBagCollection or EmbeddingCollection
+    source : nn.EmbeddingBag, nn.Embedding, or their ``weight``, (rows, d)
+    table : str, optional
+        Name of the table to write to; may be left out where there is one.
+
+    Raises
+    ------
+    InvalidArgument
+        When the vectors have another length.
+    """
+    weight = source if isinstance(source, torch.Tensor) else source.weight
+    rows = weight.detach().to("cpu", torch.float32)
+    collection.rows(table).write(torch.arange(rows.shape[0]), rows)
+
+
+def export_embedding_bag(
+    collection: Collection, num_embeddings: int, table: str | None = None
+) -> torch.Tensor:
+    """The weight of a plain table: row i has the vector of key i, zeros where there is none.
+
+    Parameters
+    ----------
+    collection : EmbeddingBag, EmbeddingBagCollection or EmbeddingCollection
+    num_embeddings : int
+        Rows of the result.
+    table : str, optional
+        Name of the table to read; may be left out where there is one.
+
+    Returns
+    -------
+    Tensor, (num_embeddings, d)
+        float32, on the host.
+
+    Raises
+    ------
+    InvalidArgument
+        When the table has a key that is no row number of the result.
+    """
+    keys, vectors = collection.rows(table).read()
+    outside = keys[(keys < 0) | (keys >= num_embeddings)]
+    if len(outside):
+        raise InvalidArgument(
+            f"export_embedding_bag: the table has key {int(outside[0])}, a plain one of "
+            f"{num_embeddings} rows has no place for it"
+        )
+    weight = torch.zeros(num_embeddings, vectors.shape[1])
+    weight[keys] = vectors
+    return weight

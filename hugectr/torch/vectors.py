@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What collections return: vectors by feature."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import torch
+
+
+class PooledVectors(Mapping[str, torch.Tensor]):
+    """A vector a sample for each of several features; a mapping feature -> (B, d).
+
+    ``keys()``, ``values()``, ``to_dict()`` and ``length_per_key()`` are those of TorchRec's
+    ``KeyedTensor``: ``values()`` is one tensor, (B, sum of all d).
+    """
+
+    def __init__(self, vectors: dict[str, torch.Tensor]) -> None:
+        self._vectors = vectors
+
+    def __getitem__(self, feature: str) -> torch.Tensor:
+        return self._vectors[feature]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._vectors)
+
+    def __len__(self) -> int:
+        return len(self._vectors)
+
+    def values(self) -> torch.Tensor:
+        """All vectors of a sample, one after the other: (B, sum of all d)."""
+        return torch.cat(list(self._vectors.values()), dim=1)
+
+    def length_per_key(self) -> list[int]:
+        """d of each feature."""
+        return [vectors.shape[1] for vectors in self._vectors.values()]
+
+    def to_dict(self) -> dict[str, torch.Tensor]:
+        """Feature -> (B, d)."""
+        return dict(self._vectors)
+
+
+class JaggedVectors:
+    """A vector a key of one feature, in bags of samples.
+
+    Parameters
+    ----------
+    values : Tensor, (n, d)
+    offsets : Tensor, (B + 1,)
+        Where the bags of samples begin.
+    """
+
+    def __init__(self, values: torch.Tensor, offsets: torch.Tensor) -> None:
+        self._values = values
+        self._offsets = offsets
+
+    def values(self) -> torch.Tensor:
+        """Vectors of all keys, (n, d)."""
+        return self._values
+
+    def offsets(self) -> torch.Tensor:
+        """Where bags begin, (B + 1,)."""
+        return self._offsets
+
+    def lengths(self) -> torch.Tensor:
+        """Keys of each sample, (B,)."""
+        return self._offsets.diff()
+
+    def to_padded_dense(self, length: int) -> torch.Tensor:
+        """Vectors (B, length, d): zeros behind the last, what is beyond is left out."""
+        places = torch.arange(length, device=self._offsets.device)
+        inside = places < self.lengths()[:, None]
+        source = (self._offsets[:-1, None] + places).clamp(max=max(self._values.shape[0] - 1, 0))
+        if self._values.shape[0] == 0:
+            return self._values.new_zeros((*inside.shape, self._values.shape[1]))
+        return self._values[source] * inside[..., None].to(self._values.dtype)
+
+    def to_nested(self) -> torch.Tensor:
+        """A nested tensor of jagged layout, for attention over it (torch 2.5 and later)."""
+        return torch.nested.nested_tensor_from_jagged(self._values, self._offsets)

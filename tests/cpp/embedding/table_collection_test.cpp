@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/embedding/collection/table_collection.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/cpp/embedding/table_run.hpp"
+
+/// A collection against the LookupGroup that a Session trains by, and what it promises of batches
+/// that are alive together, dropped, or never trained.
+namespace hugectr::test {
+namespace {
+
+constexpr std::size_t kDim = 5, kBuckets = 24;
+
+SparseEmbeddingHashParams table(std::size_t id, Combiner combiner,
+                                Optimizer optimizer = Optimizer::Adam) {
+  SparseEmbeddingHashParams params;
+  params.name = concat("table", id);
+  params.table_id = id;
+  params.combiner = combiner;
+  params.slot_num = 1;
+  params.embedding_vec_size = kDim;
+  params.i64_keys = true;
+  params.opt_params.optimizer = optimizer;
+  params.opt_params.update_type = Update::Local;
+  params.batch_size = params.batch_size_eval = kBuckets;
+  return params;
+}
+
+/// A collection whose memory lies on the host.
+class Tables {
+ public:
+  explicit Tables(const std::vector<SparseEmbeddingHashParams>& params)
+      : collection(params, {DeviceType::Cpu, 0}, 7) {}
+
+  TableCollection::Token plan(std::vector<HostBatch>& batches) {
+    return collection.plan(keys(batches), 0);
+  }
+  std::vector<std::vector<float>> forward(TableCollection::Token token, std::size_t buckets) {
+    auto outputs = vectors(buckets, 9.0f);
+    collection.forward(token, refs(outputs), 0);
+    return outputs;
+  }
+  std::vector<std::vector<float>> look_up(std::vector<HostBatch>& batches, std::size_t buckets) {
+    auto outputs = vectors(buckets, 9.0f);
+    collection.look_up(keys(batches), refs(outputs), 0);
+    return outputs;
+  }
+  void accumulate(TableCollection::Token token, std::vector<std::vector<float>> gradients) {
+    collection.accumulate(token, refs(gradients), 0);
+  }
+  void step(float rate = 0.1f) {
+    collection.step(std::vector<float>(collection.size(), rate), {}, 0);
+  }
+  /// Trained rows and states of all tables.
+  std::vector<BufferBag> rows() {
+    std::vector<BufferBag> bags;
+    for (std::size_t t = 0; t < collection.size(); ++t) {
+      bags.push_back(collection.access(t).dump(true));
+    }
+    return bags;
+  }
+
+  TableCollection collection;
+
+ private:
+  std::vector<std::vector<float>> vectors(std::size_t buckets, float value) const {
+    return std::vector<std::vector<float>>(collection.size(),
+                                           std::vector<float>(buckets * kDim, value));
+  }
+  std::vector<SparseTensor> keys(std::vector<HostBatch>& batches) const {
+    std::vector<SparseTensor> result;
+    for (HostBatch& batch : batches) {
+      result.push_back(
+          {make_ref(batch.keys.data(), {batch.keys.size()}, collection.device()),
+           make_ref(batch.row_offsets.data(), {batch.row_offsets.size()}, collection.device()),
+           batch.keys.size()});
+    }
+    return result;
+  }
+  std::vector<TensorRef> refs(std::vector<std::vector<float>>& vectors) const {
+    std::vector<TensorRef> result;
+    for (auto& one : vectors) {
+      result.push_back(make_ref(one.data(), {one.size() / kDim, 1, kDim}, collection.device()));
+    }
+    return result;
+  }
+};
+
+void expect_same_rows(const std::vector<BufferBag>& a, const std::vector<BufferBag>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t t = 0; t < a.size(); ++t) {
+    EXPECT_EQ(a[t].keys, b[t].keys);
+    EXPECT_EQ(a[t].vectors, b[t].vectors);
+    EXPECT_EQ(a[t].states, b[t].states);
+  }
+}
+
+std::vector<HostBatch> batches(std::size_t tables, std::size_t buckets, std::uint64_t seed,
+                               std::int64_t low = 0) {
+  std::vector<HostBatch> result;
+  for (std::size_t t = 0; t < tables; ++t) {
+    result.push_back(random_batch(buckets, 1, 4, low, 40, seed + 100 * t));
+  }
+  return result;
+}
+
+std::vector<std::vector<float>> gradients(std::size_t tables, std::size_t buckets,
+                                          std::uint64_t seed) {
+  std::vector<std::vector<float>> result;
+  for (std::size_t t = 0; t < tables; ++t) {
+    result.push_back(random_gradient(buckets * kDim, seed + 100 * t));
+  }
+  return result;
+}
+
+TEST(TableCollection, TrainsAsALookupGroupDoesToTheBit) {
+  for (const Combiner combiner : {Combiner::Sum, Combiner::Mean}) {
+    const SparseEmbeddingHashParams params = table(0, combiner);
+    Tables tables({params});
+    TableRun run(params, 1, 7);
+    for (std::uint64_t step = 1; step <= 5; ++step) {
+      auto batch = batches(1, kBuckets, step);
+      const auto gradient = gradients(1, kBuckets, step);
+      const auto token = tables.plan(batch);
+      const auto outputs = tables.forward(token, kBuckets);
+      tables.accumulate(token, gradient);
+      tables.collection.release(token);
+      tables.step();
+      EXPECT_EQ(outputs[0], run.train(batch[0], gradient[0], 0.1f, static_cast<int>(step)));
+    }
+    expect_same_rows(tables.rows(), {run.table().dump(true)});
+    auto batch = batches(1, kBuckets, 77, 20);
+    EXPECT_EQ(tables.look_up(batch, kBuckets)[0], run.evaluate(batch[0]));
+  }
+}
+
+TEST(TableCollection, UpdatesARowOnceForAllBatchesOfAStep) {
+  const std::vector<SparseEmbeddingHashParams> params{table(0, Combiner::Sum, Optimizer::SGD),
+                                                      table(1, Combiner::Sum, Optimizer::SGD)};
+  Tables one(params), several(params);
+  auto first = batches(2, 10, 1), second = batches(2, 14, 2);
+  const auto of_first = gradients(2, 10, 1), of_second = gradients(2, 14, 2);
+  std::vector<HostBatch> both = first;
+  std::vector<std::vector<float>> of_both = of_first;
+  for (std::size_t t = 0; t < 2; ++t) {
+    const auto before = static_cast<std::uint32_t>(both[t].keys.size());
+    both[t].keys.insert(both[t].keys.end(), second[t].keys.begin(), second[t].keys.end());
+    for (std::size_t i = 1; i < second[t].row_offsets.size(); ++i) {
+      both[t].row_offsets.push_back(second[t].row_offsets[i] + before);
+    }
+    of_both[t].insert(of_both[t].end(), of_second[t].begin(), of_second[t].end());
+  }
+  const auto whole = one.plan(both);
+  one.forward(whole, 24);
+  one.accumulate(whole, of_both);
+  one.step();
+  const auto a = several.plan(first), b = several.plan(second);
+  several.forward(b, 14);
+  several.forward(a, 10);
+  several.accumulate(b, of_second);
+  several.accumulate(a, of_first);
+  several.collection.release(b);
+  several.step();
+  const auto wanted = one.rows(), found = several.rows();
+  for (std::size_t t = 0; t < 2; ++t) {
+    EXPECT_EQ(found[t].keys, wanted[t].keys);
+    EXPECT_LT(relative_distance(found[t].vectors, wanted[t].vectors), 1e-6);
+  }
+  EXPECT_EQ(several.collection.steps(), 1);
+}
+
+TEST(TableCollection, ABatchWithoutAStepLeavesNoTrace) {
+  Tables tables({table(0, Combiner::Sum)});
+  auto known = batches(1, kBuckets, 1);
+  auto token = tables.plan(known);
+  tables.accumulate(token, gradients(1, kBuckets, 1));
+  tables.collection.release(token);
+  tables.step();
+  const auto before = tables.rows();
+  const std::size_t rows = tables.collection.table(0).part(0).size();
+
+  auto other = batches(1, kBuckets, 2, 30), next = batches(1, kBuckets, 3, 50);
+  token = tables.plan(other);
+  const auto later = tables.plan(next);
+  tables.accumulate(token, gradients(1, kBuckets, 2));
+  expect_same_rows(tables.rows(), before);  // nobody sees what has not trained
+  tables.collection.clear_gradients();
+  tables.collection.release(token);
+  tables.collection.release(later);
+  expect_same_rows(tables.rows(), before);
+  EXPECT_EQ(tables.collection.table(0).part(0).size(), rows);
+  EXPECT_FALSE(tables.collection.table(0).part(0).is_pinned());
+  auto unknown = batches(1, kBuckets, 4, 1000);
+  EXPECT_EQ(tables.look_up(unknown, kBuckets)[0], std::vector<float>(kBuckets * kDim, 0.0f));
+  EXPECT_EQ(tables.collection.table(0).part(0).size(), rows);
+}
+
+TEST(TableCollection, AnUnusedBatchLeavesNoTraceBehindALaterOneThatTrained) {
+  Tables tables({table(0, Combiner::Sum)}), without({table(0, Combiner::Sum)});
+  auto unused = batches(1, kBuckets, 1), used = batches(1, kBuckets, 2, 20);
+  const auto first = tables.plan(unused);
+  for (Tables* each : {&tables, &without}) {
+    const auto token = each->plan(used);
+    each->accumulate(token, gradients(1, kBuckets, 3));
+    each->collection.release(token);
+    each->step();
+  }
+  // The first batch lives: its rows may be used.
+  EXPECT_GT(tables.rows()[0].size(), without.rows()[0].size());
+  tables.collection.release(first);
+  expect_same_rows(tables.rows(), without.rows());
+  for (Tables* each : {&tables, &without}) {
+    auto again = batches(1, kBuckets, 1);
+    const auto unused_too = each->plan(again);  // into the numbers that are free now
+    const auto token = each->plan(used);
+    each->accumulate(token, gradients(1, kBuckets, 4));
+    each->collection.release(token);
+    each->step();
+    each->collection.release(unused_too);
+  }
+  expect_same_rows(tables.rows(), without.rows());
+}
+
+TEST(TableCollection, APlanMayAskForWhatAnEndedOneInserted) {
+  Tables tables({table(0, Combiner::Sum)}), without({table(0, Combiner::Sum)});
+  auto batch = batches(1, kBuckets, 1);
+  tables.collection.release(tables.plan(batch));  // as activation checkpointing does
+  for (Tables* each : {&tables, &without}) {
+    const auto token = each->plan(batch);
+    each->accumulate(token, gradients(1, kBuckets, 3));
+    each->collection.release(token);
+    each->step();
+  }
+  expect_same_rows(tables.rows(), without.rows());
+}
+
+TEST(TableCollection, ABatchThatCannotBePlannedChangesNothing) {
+  SparseEmbeddingHashParams params = table(0, Combiner::Sum);
+  params.max_vocabulary_size_per_gpu = 50;
+  Tables tables({params});
+  auto batch = batches(1, kBuckets, 1);
+  auto token = tables.plan(batch);
+  tables.accumulate(token, gradients(1, kBuckets, 1));
+  tables.collection.release(token);
+  tables.step();
+  const auto before = tables.rows();
+  std::vector<HostBatch> large{random_batch(200, 1, 4, 1000, 400, 5)};
+  EXPECT_THROW(tables.plan(large), OutOfMemory);
+  expect_same_rows(tables.rows(), before);
+  token = tables.plan(batch);
+  EXPECT_THROW(tables.accumulate(token, gradients(1, kBuckets + 1, 1)), InvalidArgument);
+  tables.accumulate(token, gradients(1, kBuckets, 1));
+  tables.step();
+  EXPECT_EQ(tables.rows()[0].keys, before[0].keys);
+  EXPECT_THROW(tables.forward(token + 1, kBuckets), InvalidArgument);
+}
+
+TEST(TableCollection, SquaresAreThoseOfTheSumOverBatches) {
+  Tables tables({table(0, Combiner::Sum)});
+  std::vector<HostBatch> first{{{1, 2, 1}, {0, 1, 2, 3}}}, second{{{2}, {0, 1}}};
+  const auto a = tables.plan(first), b = tables.plan(second);
+  tables.accumulate(a, {{1, 0, 0, 0, 0, 2, 0, 0, 0, 0, 3, 0, 0, 0, 0}});
+  tables.accumulate(b, {{5, 0, 0, 0, 0}});
+  double squares = -1.0;
+  tables.collection.squares(make_ref(&squares, {1}, tables.collection.device()), 0);
+  EXPECT_DOUBLE_EQ(squares, 4.0 * 4.0 + 7.0 * 7.0);
+}
+
+TEST(TableCollection, AFrozenTableKeepsItsRows) {
+  Tables tables({table(0, Combiner::Sum), table(1, Combiner::Sum)});
+  auto batch = batches(2, kBuckets, 1);
+  for (int step = 0; step < 2; ++step) {
+    const auto token = tables.plan(batch);
+    tables.accumulate(token, gradients(2, kBuckets, 1));
+    tables.collection.release(token);
+    const auto before = tables.rows();
+    tables.step();
+    const auto after = tables.rows();
+    EXPECT_NE(after[1].vectors, before[1].vectors);
+    if (step == 1) {
+      EXPECT_EQ(after[0].vectors, before[0].vectors);
+    }
+    tables.collection.table(0).freeze();
+  }
+}
+
+}  // namespace
+}  // namespace hugectr::test

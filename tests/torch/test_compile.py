@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A compiled model equals the eager one, without a break of the graph at the lookup."""
+
+import pytest
+import torch
+
+import hugectr
+import hugectr.torch as ht
+
+
+class Model(torch.nn.Module):
+    def __init__(self, device):
+        super().__init__()
+        tables = [ht.TableConfig("item", 4, ["item", "seen"]), ht.TableConfig("user", 8)]
+        adam = hugectr.CreateOptimizer(hugectr.Optimizer_t.Adam, hugectr.Update_t.Local)
+        self.bags = ht.EmbeddingBagCollection(tables, adam, device=device, seed=3)
+        self.head = torch.nn.Linear(16, 1, device=device)
+
+    def forward(self, batch):
+        return self.head(self.bags(batch).values()).relu()
+
+
+def batch_of(generator, samples, device):
+    return {
+        name: torch.randint(0, 30, (samples, 2), generator=generator).to(device)
+        for name in ("item", "seen", "user")
+    }
+
+
+# aot_eager traces forward and backward as the default backend does and compiles no C++.
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_compiled_equals_eager(device, backend):
+    models = [Model(device), Model(device)]
+    models[1].load_state_dict(models[0].state_dict())
+    compiled = torch.compile(models[1], fullgraph=True, backend=backend)
+    dense = [torch.optim.SGD(model.head.parameters(), lr=0.1) for model in models]
+    sparse = [model.bags.optimizer(lr=0.05) for model in models]
+    generator = torch.Generator().manual_seed(3)
+    for _ in range(5):
+        batch = batch_of(generator, 8, device)
+        outputs = [models[0](batch), compiled(batch)]
+        torch.testing.assert_close(outputs[1], outputs[0])
+        for output, each, rows in zip(outputs, dense, sparse, strict=True):
+            each.zero_grad()
+            rows.zero_grad()
+            (output - 1).square().mean().backward()
+            each.step()
+            rows.step()
+    for name in ("item", "user"):
+        rows = [model.bags.rows(name).read() for model in models]
+        assert len(rows[0][0]) > 10
+        torch.testing.assert_close(rows[1], rows[0])
+    with torch.no_grad():
+        batch = batch_of(generator, 8, device)
+        torch.testing.assert_close(compiled(batch), models[0](batch))
+
+
+def test_the_operators_are_what_torch_asks_of_them(device):
+    collection = ht.EmbeddingBag(4, mode="sum", device=device, seed=3)
+    keys = torch.tensor([1, 2, 3], device=device)
+    offsets = torch.tensor([0, 1, 3], device=device)
+    arguments = (keys, offsets, [0], [1], [3], [4], 2, True)
+    for trains in (False, True):
+        torch.library.opcheck(
+            torch.ops.hugectr.lookup.default,
+            (collection._anchor.detach(), *arguments, trains, torch.float32, collection._number),
+            test_utils=("test_schema", "test_faketensor"),
+        )

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables saved and loaded, in a state_dict and as native checkpoints."""
+
+import pickle
+
+import pytest
+import torch
+
+import hugectr
+import hugectr.torch as ht
+
+ADAM = hugectr.CreateOptimizer(hugectr.Optimizer_t.Adam, hugectr.Update_t.Local)
+
+
+class Model(torch.nn.Module):
+    def __init__(self, device, optimizer=ADAM, dim=4):
+        super().__init__()
+        tables = [ht.TableConfig("item", dim), ht.TableConfig("user", 3)]
+        self.bags = ht.EmbeddingBagCollection(tables, optimizer, device=device, seed=3)
+        self.head = torch.nn.Linear(dim + 3, 1, device=device)
+
+    def forward(self, batch):
+        return self.head(self.bags(batch).values())
+
+
+def train(model, device, steps, seed, optimizer=None):
+    generator = torch.Generator().manual_seed(seed)
+    optimizer = optimizer or model.bags.optimizer(lr=0.1)
+    for _ in range(steps):
+        batch = {
+            name: torch.randint(-20, 20, (8, 2), generator=generator).to(device)
+            for name in ("item", "user")
+        }
+        optimizer.zero_grad()
+        model(batch).square().sum().backward()
+        optimizer.step()
+    return optimizer
+
+
+def check_same(a, b):
+    for name in ("item", "user"):
+        rows = [model.bags.rows(name).state() for model in (a, b)]
+        assert len(rows[0]["keys"])
+        assert torch.equal(rows[0]["keys"], rows[1]["keys"])
+        assert torch.equal(rows[0]["vectors"], rows[1]["vectors"])
+        for mine, other in zip(rows[0]["states"], rows[1]["states"], strict=True):
+            assert torch.equal(mine, other)
+
+
+@pytest.mark.parametrize("how", ["rows", "checkpoint", "file"])
+def test_a_training_goes_on_where_it_was(device, tmp_path, how):
+    first, second = Model(device), Model(device)
+    optimizer = train(first, device, 3, seed=1)
+    if how == "checkpoint":
+        first.bags.state_folder = tmp_path / "tables"
+    state = first.state_dict()
+    if how == "checkpoint":
+        assert "tables" not in state["bags._extra_state"]
+    if how == "file":
+        torch.save(state, tmp_path / "model.pt")
+        state = torch.load(tmp_path / "model.pt", weights_only=True)
+    train(second, device, 2, seed=9)  # is replaced
+    second.load_state_dict(state)
+    check_same(first, second)
+    other = second.bags.optimizer(lr=0.7)
+    other.load_state_dict(optimizer.state_dict())
+    train(first, device, 3, seed=2, optimizer=optimizer)
+    train(second, device, 3, seed=2, optimizer=other)
+    check_same(first, second)
+
+
+def test_a_run_saves_again_and_again(device, tmp_path):
+    model, again = Model(device), Model(device)
+    optimizer = train(model, device, 2, seed=1)
+    assert model.bags.save(tmp_path).name == "step-0000000002"
+    model.bags.save(tmp_path)
+    train(model, device, 1, seed=2, optimizer=optimizer)
+    model.bags.save(tmp_path)
+    again.bags.load(tmp_path)
+    check_same(model, again)
+    with pytest.raises(hugectr.InvalidArgument, match="run"):
+        again.bags.save(tmp_path)
+
+
+def test_states_of_another_optimizer_begin_anew(device, tmp_path):
+    model = Model(device)
+    train(model, device, 2, seed=1)
+    other = Model(device, hugectr.CreateOptimizer(hugectr.Optimizer_t.AdaGrad))
+    for load in (
+        lambda: other.bags.load(model.bags.save(tmp_path)),
+        lambda: other.load_state_dict(model.state_dict()),
+    ):
+        load()
+        rows = [each.bags.rows("item").state() for each in (model, other)]
+        assert torch.equal(rows[0]["vectors"], rows[1]["vectors"])
+        assert not rows[1]["states"][0].any()
+        assert other.bags._engine.core.steps() == 0
+        other.bags.rows("item").erase(rows[0]["keys"])
+
+
+def test_tables_that_do_not_fit_are_refused(device, tmp_path):
+    model, wide = Model(device), Model(device, dim=5)
+    train(model, device, 1, seed=1)
+    train(wide, device, 1, seed=1)
+    before = wide.bags.rows("item").state()
+    path = model.bags.save(tmp_path)
+    for load in (
+        lambda: wide.bags.load(path),
+        lambda: wide.bags.set_extra_state(model.bags.get_extra_state()),
+    ):
+        with pytest.raises(hugectr.InvalidArgument, match="4"):
+            load()
+        assert torch.equal(wide.bags.rows("item").state()["vectors"], before["vectors"])
+    with pytest.raises(hugectr.InvalidArgument, match="no table"):
+        ht.EmbeddingBag(4, device=device).load(path)
+    with pytest.raises(hugectr.InvalidArgument, match="not those of"):
+        model.bags.set_extra_state({})
+
+
+def test_plain_tables_come_and_go(device):
+    plain = torch.nn.EmbeddingBag(9, 4, device=device)
+    bag = ht.EmbeddingBag(4, device=device)
+    ht.import_embedding_bag(bag, plain.state_dict()["weight"])
+    assert torch.equal(ht.export_embedding_bag(bag, 9), plain.weight.detach().cpu())
+    bag.rows().write([12], torch.ones(1, 4))
+    assert ht.export_embedding_bag(bag, 13)[9:12].abs().sum() == 0
+    with pytest.raises(hugectr.InvalidArgument, match="key 12"):
+        ht.export_embedding_bag(bag, 9)
+    with pytest.raises(hugectr.InvalidArgument, match="must be"):
+        bag.rows().write([1, 2], torch.ones(1, 4))
+
+
+def test_a_model_is_not_pickled_by_its_tables(device):
+    with pytest.raises(TypeError, match="can not be pickled"):
+        pickle.dumps(ht.EmbeddingBag(4, device=device))

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Runs tests/torch under the oldest torch that hugectr.torch takes and under the newest, each in an
+# environment of its own (.venv-torch-oldest, .venv-torch-newest). Usage: tools/test_torch.sh [pytest options]
+#
+#   HUGECTR_TEST_DEVICE=cuda    the tables and models of the tests on the first CUDA device
+#   TORCH_INDEX=URL             where torch comes from; by default the wheels without CUDA
+#   TORCH_PYTHON=PROGRAM        one Python that has torch, numpy, pyarrow, rich and pytest, instead of both
+set -euo pipefail
+cd "$(dirname "$0")/.."
+index=${TORCH_INDEX:-https://download.pytorch.org/whl/cpu}
+tests=tests/torch
+[[ $# -eq 0 ]] || tests=
+
+say() { printf '==> %s\n' "$*"; }
+
+run() {
+  say "hugectr.torch under torch $("$1" -c 'import torch; print(torch.__version__)')"
+  PYTHONPATH=$PWD "$1" -m pytest -q ${tests:+"$tests"} "${@:2}"
+}
+
+# Makes an environment with a version of torch, unless it is there.
+environment() {
+  local folder=$1 torch=$2
+  if [[ ! -f $folder/made-of || $(<"$folder/made-of") != "$torch" ]]; then
+    say "making $folder with $torch"
+    "${VENV:-.venv}/bin/python" -m venv --clear "$folder"
+    "$folder/bin/pip" install -q "$torch" --index-url "$index" --extra-index-url https://pypi.org/simple
+    "$folder/bin/pip" install -q "numpy>=1.26,<3" "pyarrow>=17,<27" "rich>=13,<16" \
+      "scipy-openblas32>=0.3.30,<0.4" "pytest>=9,<10" setuptools
+    printf '%s' "$torch" >"$folder/made-of"
+  fi
+}
+
+if [[ -n ${TORCH_PYTHON:-} ]]; then
+  run "$TORCH_PYTHON" "$@"
+  exit
+fi
+environment .venv-torch-oldest "torch==2.4.*"
+environment .venv-torch-newest "torch>=2.4"
+run .venv-torch-oldest/bin/python "$@"
+run .venv-torch-newest/bin/python "$@"
