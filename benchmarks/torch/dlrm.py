@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DLRM in PyTorch over hugectr's tables on one GPU: the whole step, and the tables alone.
+
+Inputs are on the GPU and drawn from a power law (1.2); the dense part is compiled and runs in
+bfloat16. Prints one JSON line: median milliseconds of five blocks of
+
+- ``step``     forward, backward, dense and row updates
+- ``dense``    the same net on vectors that are there, without tables
+- ``tables``   lookup, gradients by row and update alone
+
+Run: python benchmarks/torch/dlrm.py [--fused] [--batch 65536] [--optimizer sgd|adam] [--trace FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+from collections.abc import Callable
+from itertools import pairwise
+
+import torch
+from torch import nn
+
+import hugectr
+import hugectr.torch as ht
+
+NUMBERS = 13
+
+
+def tower(*widths: int) -> nn.Sequential:
+    """Linear layers with ReLU between them."""
+    parts: list[nn.Module] = []
+    for wide, narrow in pairwise(widths):
+        parts += [nn.Linear(wide, narrow), nn.ReLU()]
+    return nn.Sequential(*parts)
+
+
+class Dense(nn.Module):
+    """Products of all pairs of vectors, one of them made from the numbers."""
+
+    def __init__(self, dim: int, slots: int) -> None:
+        super().__init__()
+        vectors = slots + 1
+        self.bottom = tower(NUMBERS, 512, 256, dim)
+        pairs = vectors * (vectors - 1) // 2
+        self.top = nn.Sequential(*tower(dim + pairs, 1024, 1024, 512, 256), nn.Linear(256, 1))
+        rows, columns = torch.tril_indices(vectors, vectors, -1)
+        self.register_buffer("pairs", rows * vectors + columns)
+
+    def forward(
+        self, numbers: torch.Tensor, vectors: torch.Tensor, labels: torch.Tensor
+    ) -> torch.Tensor:
+        dense = self.bottom(numbers)
+        all_of_them = torch.cat([dense.unsqueeze(1), vectors.to(dense.dtype)], 1)
+        products = torch.bmm(all_of_them, all_of_them.transpose(1, 2)).flatten(1)
+        logits = self.top(torch.cat([dense, products.index_select(1, self.pairs)], 1))
+        return nn.functional.binary_cross_entropy_with_logits(logits.float(), labels)
+
+
+class Keys:
+    """Keys of all slots, one a sample, as an object with the fields of a KeyedJaggedTensor."""
+
+    def __init__(self, names: list[str], values: torch.Tensor) -> None:
+        self._names, self._values = names, values.reshape(-1)
+        samples = values.shape[1]
+        self._offsets = torch.arange(values.numel() + 1, device=values.device)
+        self._offset_per_key = [i * samples for i in range(len(names) + 1)]
+
+    def keys(self) -> list[str]:
+        return self._names
+
+    def values(self) -> torch.Tensor:
+        return self._values
+
+    def offsets(self) -> torch.Tensor:
+        return self._offsets
+
+
+def power_law(shape: tuple[int, int], rows: int) -> torch.Tensor:
+    """Keys 0 .. rows - 1, the smallest most often."""
+    uniform = torch.rand(shape, device="cuda", dtype=torch.float64)
+    power = 1 - 1.2
+    keys = ((rows**power - 1) * uniform + 1) ** (1 / power)
+    return (keys.long() - 1).clamp_(0, rows - 1)
+
+
+def milliseconds(work: Callable[[int], object], steps: int) -> float:
+    """Of one call; the median of five blocks."""
+    for i in range(8):
+        work(i)
+    times = []
+    for _ in range(5):
+        start, end = torch.cuda.Event(True), torch.cuda.Event(True)
+        torch.cuda.synchronize()
+        start.record()
+        for i in range(steps):
+            work(i)
+        end.record()
+        torch.cuda.synchronize()
+        times.append(start.elapsed_time(end) / steps)
+    return round(statistics.median(times), 3)
+
+
+def measure(a: argparse.Namespace) -> dict[str, object]:
+    """The figures of one configuration."""
+    torch.manual_seed(1)
+    kind = hugectr.Optimizer_t.SGD if a.optimizer == "sgd" else hugectr.Optimizer_t.Adam
+    names = [f"slot{i}" for i in range(a.slots)]
+    tables = ht.EmbeddingBagCollection(
+        [ht.TableConfig(name, a.dim) for name in names],
+        hugectr.CreateOptimizer(kind, hugectr.Update_t.Local),
+        device="cuda",
+        dtype=torch.bfloat16,
+        seed=1,
+        fused=a.fused,
+    )
+    dense = Dense(a.dim, a.slots).cuda()
+    dense_optimizer: torch.optim.Optimizer = torch.optim.SGD(dense.parameters(), lr=0.01)
+    if a.optimizer == "adam":
+        dense_optimizer = torch.optim.Adam(dense.parameters(), lr=0.001, fused=True)
+    rows = tables.optimizer(0.01)
+    forward = torch.compile(dense)
+    batches = [
+        (
+            torch.rand(a.batch, NUMBERS, device="cuda"),
+            Keys(names, power_law((a.slots, a.batch), a.rows)),
+            (torch.rand(a.batch, 1, device="cuda") < 0.25).float(),
+        )
+        for _ in range(4)
+    ]
+    there = torch.randn(a.batch, a.slots, a.dim, device="cuda", dtype=torch.bfloat16)
+    gradient = torch.randn(a.batch, a.slots * a.dim, device="cuda", dtype=torch.bfloat16)
+
+    def train(i: int, vectors: torch.Tensor | None = None) -> None:
+        numbers, keys, labels = batches[i % 4]
+        if vectors is None:
+            vectors = tables(keys).values().view(a.batch, a.slots, a.dim)
+        with torch.autocast("cuda", torch.bfloat16):
+            loss = forward(numbers, vectors, labels)
+        loss.backward()
+        dense_optimizer.step()
+        dense_optimizer.zero_grad()
+
+    def step(i: int) -> None:
+        train(i)
+        if not a.fused:
+            rows.step()
+            rows.zero_grad()
+
+    def tables_alone(i: int) -> None:
+        tables(batches[i % 4][1]).values().backward(gradient)
+        if not a.fused:
+            rows.step()
+            rows.zero_grad()
+
+    found: dict[str, object] = {
+        "tables": milliseconds(tables_alone, a.steps),
+        "step": milliseconds(step, a.steps),
+        "dense": milliseconds(lambda i: train(i, there.detach().requires_grad_()), a.steps),
+        "rows": sum(len(tables.rows(name)) for name in names),
+        "gb": round(torch.cuda.mem_get_info()[1] / 2**30 - torch.cuda.mem_get_info()[0] / 2**30, 1),
+    }
+    if a.trace:
+        with torch.profiler.profile() as profile:
+            for i in range(3):
+                step(i)
+            torch.cuda.synchronize()
+        profile.export_chrome_trace(a.trace)
+        print(profile.key_averages().table(sort_by="cuda_time_total", row_limit=25))
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--dim", type=int, default=128)
+    parser.add_argument("--batch", type=int, default=65536)
+    parser.add_argument("--slots", type=int, default=26)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--optimizer", choices=["sgd", "adam"], default="sgd")
+    parser.add_argument("--fused", action="store_true")
+    parser.add_argument("--steps", type=int, default=12)
+    parser.add_argument("--trace")
+    a = parser.parse_args()
+    settings = {name: value for name, value in vars(a).items() if name != "trace"}
+    print(json.dumps(settings | measure(a)), flush=True)
+
+
+if __name__ == "__main__":
+    main()
