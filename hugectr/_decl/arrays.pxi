@@ -50,7 +50,7 @@ cdef CppTensorRef _tensor_ref(str name, array) except *:
 
 
 cdef vector[float] _floats(values) except *:
-    array = np.ascontiguousarray(values, dtype=np.float32)
+    array = np.ascontiguousarray(values, np.float32)
     cdef vector[float] result
     result.resize(array.size)
     if array.size:
@@ -59,14 +59,14 @@ cdef vector[float] _floats(values) except *:
 
 
 cdef object _float_array(const vector[float]& values):
-    array = np.empty(values.size(), dtype=np.float32)
+    array = np.empty(values.size(), np.float32)
     if values.size():
         memcpy(_pointer(array), values.data(), values.size() * sizeof(float))
     return array
 
 
 cdef vector[double] _doubles(values) except *:
-    array = np.ascontiguousarray(values, dtype=np.float64)
+    array = np.ascontiguousarray(values, np.float64)
     cdef vector[double] result
     result.resize(array.size)
     if array.size:
@@ -75,14 +75,14 @@ cdef vector[double] _doubles(values) except *:
 
 
 cdef object _double_array(const vector[double]& values):
-    array = np.empty(values.size(), dtype=np.float64)
+    array = np.empty(values.size(), np.float64)
     if values.size():
         memcpy(_pointer(array), values.data(), values.size() * sizeof(double))
     return array
 
 
 cdef vector[int64_t] _int64s(values) except *:
-    array = np.ascontiguousarray(values, dtype=np.int64)
+    array = np.ascontiguousarray(values, np.int64)
     cdef vector[int64_t] result
     result.resize(array.size)
     if array.size:
@@ -91,21 +91,21 @@ cdef vector[int64_t] _int64s(values) except *:
 
 
 cdef object _uint32_array(const vector[uint32_t]& values):
-    array = np.empty(values.size(), dtype=np.uint32)
+    array = np.empty(values.size(), np.uint32)
     if values.size():
         memcpy(_pointer(array), values.data(), values.size() * 4)
     return array
 
 
 cdef object _int64_array(const vector[int64_t]& values):
-    array = np.empty(values.size(), dtype=np.int64)
+    array = np.empty(values.size(), np.int64)
     if values.size():
         memcpy(_pointer(array), values.data(), values.size() * 8)
     return array
 
 
 cdef vector[uint64_t] _uint64s(values) except *:
-    array = np.ascontiguousarray(values, dtype=np.uint64)
+    array = np.ascontiguousarray(values, np.uint64)
     cdef vector[uint64_t] result
     result.resize(array.size)
     if array.size:
@@ -114,7 +114,7 @@ cdef vector[uint64_t] _uint64s(values) except *:
 
 
 cdef object _uint64_array(const vector[uint64_t]& values):
-    array = np.empty(values.size(), dtype=np.uint64)
+    array = np.empty(values.size(), np.uint64)
     if values.size():
         memcpy(_pointer(array), values.data(), values.size() * 8)
     return array

@@ -22,8 +22,9 @@ cdef shared_ptr[CppMemoryData] _samples(
 
 cdef object _outputs(const vector[float]& values, size_t count, const vector[size_t]& shape):
     """One value a sample as (n), several as (n, ...)."""
-    of_one = tuple(shape)
-    return _float_array(values).reshape((count,) if of_one == (1,) else (count, *of_one))
+    if shape.size() == 1 and shape[0] == 1:
+        return _float_array(values)
+    return _float_array(values).reshape((count, *shape))
 
 
 @no_gc_clear  # in a circle its parts have to be there when it goes

@@ -115,8 +115,8 @@ void check_sparse(const MemoryData& data, const InputLayout& layout, std::size_t
   HCTR_CHECK(offsets.front() == 0 && offsets.back() == keys.size(), "sparse input '", name,
              "': row offsets run from ", offsets.front(), " to ", offsets.back(),
              ", need 0 to the number of keys ", keys.size());
-  for (std::size_t row = 0; row < rows; ++row) {
-    const std::size_t slot = row % input.slot_num;
+  for (std::size_t row = 0, slot = 0; row < rows; ++row, ++slot) {
+    if (slot == input.slot_num) slot = 0;
     const auto most = static_cast<std::uint64_t>(input.nnz_per_slot[slot]);
     HCTR_CHECK(offsets[row] <= offsets[row + 1], "sparse input '", name,
                "': row offsets fall at row ", row);

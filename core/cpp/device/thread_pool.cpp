@@ -29,9 +29,9 @@ void pause() {
 }
 
 /// How long a thread waits awake before it sleeps. At first about 20 microseconds, longer than the
-/// gap between two loops of a step and shorter than anything that would be missed by others. Where
-/// a sleep turns out to have been shorter than it takes to wake up, the next one is put off longer:
-/// so it is between predictions of few samples, of which one follows the other.
+/// gap between two loops of a step and shorter than anything that would be missed by others. After
+/// a sleep that was hardly longer than waking up takes, the next is put off for 160: so it is
+/// between predictions of few samples, one after the other. When that was in vain, it is as before.
 class Patience {
  public:
   /// Turns of a loop until done() holds, or none is left: then false.
@@ -46,14 +46,16 @@ class Patience {
   /// Sleeps by calling sleep().
   template <class Sleep>
   void sleep(const Sleep& sleep) {
+    const bool in_vain = turns_ == kManyTurns;
     const auto begin = std::chrono::steady_clock::now();
     sleep();
-    turns_ = std::chrono::steady_clock::now() - begin < kShortSleep ? kManyTurns : kFewTurns;
+    const bool was_short = std::chrono::steady_clock::now() - begin < kShortSleep;
+    turns_ = was_short && !in_vain ? kManyTurns : kFewTurns;
   }
 
  private:
   static constexpr int kFewTurns = 500, kManyTurns = 5000;
-  static constexpr std::chrono::microseconds kShortSleep{100};
+  static constexpr std::chrono::milliseconds kShortSleep{1};
   int turns_ = kFewTurns;
 };
 

@@ -32,18 +32,22 @@ struct Panel {
   std::size_t depth;
   std::size_t columns;  // that c has, at most kPanelColumns
   bool first;           // what c holds is overwritten
+  std::size_t next;     // elements from a line of b to that of the panel which comes next
 };
 
-template <class L, std::size_t kRows>
+// kLast: of a panel's rows. Lines of b lie too far apart for the processor to see what comes next:
+// while the last rows are at work the next panel is fetched into the second-level cache.
+template <class L, std::size_t kRows, bool kLast>
 [[gnu::always_inline]] inline void add_rows(const Panel& panel, const float* a,
                                             std::size_t a_stride, float* c, std::size_t c_stride) {
   typename L::Vector sums[kRows][L::kPerPanel] = {};
   const float* rows[kRows];
   for (std::size_t r = 0; r < kRows; ++r) rows[r] = a + r * a_stride;
   const float* b = panel.b;
-  const std::size_t b_stride = panel.b_stride, depth = panel.depth;
+  const std::size_t b_stride = panel.b_stride, depth = panel.depth, next = panel.next;
 #pragma GCC unroll 4
   for (std::size_t p = 0; p < depth; ++p, b += b_stride) {
+    if constexpr (kLast) __builtin_prefetch(b + next, 0, 2);
     typename L::Vector columns[L::kPerPanel];
     for (std::size_t v = 0; v < L::kPerPanel; ++v) L::load(b + v * L::kCount, columns[v]);
 #pragma GCC unroll 12
@@ -75,21 +79,25 @@ template <class L, std::size_t kRows>
 template <class L, std::size_t kMostRows>
 [[gnu::always_inline]] inline void add_block(const Panel& panel, std::size_t rows, const float* a,
                                              std::size_t a_stride, float* c, std::size_t c_stride) {
-  const auto step = [&]<std::size_t kRows>(std::integral_constant<std::size_t, kRows>) {
-    add_rows<L, kRows>(panel, a, a_stride, c, c_stride);
+  const auto step = [&]<std::size_t kRows, bool kLast>(std::integral_constant<std::size_t, kRows>,
+                                                       std::bool_constant<kLast>) {
+    add_rows<L, kRows, kLast>(panel, a, a_stride, c, c_stride);
     a += kRows * a_stride;
     c += kRows * c_stride;
     rows -= kRows;
   };
   constexpr std::size_t kFewRows = kMostRows * 2 / 3;
-  while (rows >= kMostRows + kFewRows) step(std::integral_constant<std::size_t, kMostRows>{});
-  while (rows > 0) {
-    const std::size_t now = rows > kMostRows ? (rows + 1) / 2 : rows;
+  constexpr std::integral_constant<std::size_t, kMostRows> most;
+  const auto step_of = [&](std::size_t count, auto last) {
     [&]<std::size_t... kRow>(std::index_sequence<kRow...>) {
-      (void)((now == kRow + 1 && (step(std::integral_constant<std::size_t, kRow + 1>{}), true)) ||
+      (void)((count == kRow + 1 &&
+              (step(std::integral_constant<std::size_t, kRow + 1>{}, last), true)) ||
              ...);
     }(std::make_index_sequence<kMostRows>{});
-  }
+  };
+  while (rows >= kMostRows + kFewRows) step(most, std::false_type{});
+  if (rows > kMostRows) step_of(rows - rows / 2, std::false_type{});
+  step_of(rows, std::true_type{});
 }
 
 // Of the machine the library is compiled for: 12 registers of 16 for sums of 8 lanes.
@@ -167,7 +175,7 @@ void unpacked_product(const RowProduct& g, float* scratch) {
     for (std::size_t from = 0; from < g.k; from += kProductDepth) {
       const std::size_t depth = std::min(kProductDepth, g.k - from);
       const float* b = g.b + from * g.b_stride + j;
-      Panel panel{b, g.b_stride, depth, columns, from == 0};
+      Panel panel{b, g.b_stride, depth, columns, from == 0, kPanelColumns};
       if (columns < kPanelColumns) {
         pack_panel(b, g.b_stride, depth, columns, scratch);
         panel.b = scratch;
@@ -199,8 +207,9 @@ void row_product(const RowProduct& g) {
       for (std::size_t row = 0; row < g.m; row += kBlockRows) {
         const std::size_t rows = std::min(kBlockRows, g.m - row);
         for (std::size_t j = 0; j < n; j += kPanelColumns) {
-          const Panel panel{packed + j * depth, kPanelColumns, depth,
-                            std::min(kPanelColumns, n - j), from == 0};
+          const Panel panel{
+              packed + j * depth, kPanelColumns,        depth, std::min(kPanelColumns, n - j),
+              from == 0,          depth * kPanelColumns};
           add_block_here(panel, rows, g.a + row * g.a_stride + from, g.a_stride,
                          g.c + row * g.c_stride + column + j, g.c_stride);
         }
