@@ -16,6 +16,7 @@ TensorRef scratch_of_doubles(LayerBuilder& builder, const std::string& layer,
 BatchStatistics append_batch_statistics(LayerBuilder& builder, const std::string& layer,
                                         const TensorRef& x, const RunningStatistics& running) {
   const std::size_t n = x.shape.back(), rows = partial_rows(last_axis_rows(x).rows());
+  builder.mark_samples_meet();
   const TensorRef weight = builder.external(schedule_names::kSampleWeight);
   const auto doubles = [&](const char* what, const Shape& shape) {
     return scratch_of_doubles(builder, layer, what, shape);

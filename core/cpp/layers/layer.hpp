@@ -96,6 +96,10 @@ class HCTR_API LayerBuilder {
   /// parameters whose bottoms all need none marks its tops so in forward().
   bool needs_gradient(const std::string& tensor_name) const;
   void mark_no_gradient(const std::string& tensor_name);
+  /// A layer whose values for one sample depend on which others are in the batch says so in
+  /// forward(): predictions then keep batches as they are asked for.
+  void mark_samples_meet() { samples_meet_ = true; }
+  bool samples_meet() const { return samples_meet_; }
   TensorRef external(const char* schedule_name) const { return schedule_.ref(schedule_name); }
   /// The factor of all gradients, for losses; empty (1) without loss scaling.
   TensorRef loss_scale() const {
@@ -123,6 +127,7 @@ class HCTR_API LayerBuilder {
   std::vector<Parameter> parameters_;
   std::vector<NonTrainable> non_trainables_;
   std::set<std::string> no_gradient_, helpers_;
+  bool samples_meet_ = false;
 };
 
 class HCTR_API Layer {

@@ -32,6 +32,7 @@ class ReshapeLayer final : public Layer {
       builder.forward(SelectSlotsFwd{.x = x, .y = y, .slots = slots_}, name());
     } else {
       const TensorRef y = builder.top(name(), wanted_shape(x));
+      if (y.shape[0] % builder.info().local_batch != 0) builder.mark_samples_meet();
       builder.forward(ReshapeFwd{.x = x, .y = y}, name());
     }
     pass_on_no_gradient(*this, builder);

@@ -38,6 +38,7 @@ class SelectLayer final : public Layer {
                  ") of bottom \"", spec().bottoms[0], "\"");
     }
     size = indices_.size();
+    if (axis_ == 0) builder.mark_samples_meet();
     const TensorRef y = builder.top(name(), shape);
     pass_on_no_gradient(*this, builder);
     builder.forward(TakeFwd{.x = x, .y = y, .indices = indices_, .axis = axis_}, name());

@@ -108,6 +108,7 @@ void NetworkGraph::build(StepSchedule& schedule, bool train) {
     layer->forward(builder);
     if (const LossOutputs* outputs = layer->loss_outputs()) losses_.push_back(*outputs);
   }
+  if (!train) samples_meet_ = builder.samples_meet();
   if (train || !trains()) describe(schedule, builder, built);
   schedule.add_tensor(names::kWeights, {layout_.flat_size()}, TensorRole::External);
   if (train) {

@@ -91,6 +91,8 @@ class HCTR_API NetworkGraph {
   /// Name of the tensor of the evaluation schedule that has the logits of all losses side by side,
   /// (b, columns of all). "" without loss.
   const std::string& logits_name() const { return logits_; }
+  /// Whether what evaluation makes of one sample depends on the others of its batch.
+  bool samples_meet() const { return samples_meet_; }
   /// What the losses allow in each column of the inputs, by the name of the input.
   const std::map<std::string, std::vector<LabelRange>>& label_ranges() const {
     return label_ranges_;
@@ -127,6 +129,7 @@ class HCTR_API NetworkGraph {
   std::vector<NonTrainable> non_trainables_;
   std::vector<LossOutputs> losses_;
   std::string logits_;
+  bool samples_meet_ = false;
   std::map<std::string, std::vector<LabelRange>> label_ranges_;
   std::map<std::string, Shape> top_shapes_;
 };

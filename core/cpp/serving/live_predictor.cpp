@@ -149,7 +149,8 @@ std::vector<float> LivePredictor::predict(std::shared_ptr<const MemoryData> samp
   const Predictor& predictor = this->predictor();
   session_->wait_for_plan();  // then nothing writes rows or weights
   session_->resources->synchronize();
-  return predictor.predict(*samples, output);
+  const std::size_t batch = predictor.samples_meet() ? solver_.batchsize_eval : 0;
+  return predictor.predict(*samples, output, batch);
 }
 
 std::vector<float> LivePredictor::predict_on_devices(std::shared_ptr<const MemoryData> samples,

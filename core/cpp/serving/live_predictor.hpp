@@ -23,7 +23,8 @@ class Predictor;
 /// has networks of its own; the session's evaluation, its tensors and its data are left alone.
 ///
 /// Where the only device is the CPU it predicts as a Predictor does, without a reader and plans:
-/// the size of a batch changes no bit there, so that few samples need not fill one up.
+/// the size of a batch changes no bit there, so that few samples need not fill one up, unless a
+/// layer looks at the batch as a whole.
 ///
 /// One thread at a time, as all calls of the session. In a job of several processes all of them
 /// make the same calls with the same samples, and all get the results of all samples.

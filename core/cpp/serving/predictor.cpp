@@ -45,7 +45,10 @@ Predictor::Predictor(std::shared_ptr<SessionState> session)
              s.resources->get_global_gpu_count(), ": build the session with one");
   layout_ = input_layout(s.solver, s.model);
   layout_.label_dim = 0;  // nothing here needs labels
-  graph_of(1);            // what can not be evaluated is refused here
+  const std::size_t batch = s.solver.batchsize_eval;
+  samples_meet_ = (s.graph->has_eval() ? *s.graph : *graph_of(batch)).samples_meet();
+  least_ = samples_meet_ ? batch : 1;
+  graph_of(least_);  // what can not be evaluated is refused here
   s.settle();
   const OpContext context = s.resources->get_local_gpu(0).plan_context();
   for (std::size_t t = 0; t < s.tables->size(); ++t) (*s.tables)[t].part(0).make_index(context);
@@ -68,7 +71,7 @@ std::size_t Predictor::share_of(std::size_t samples, std::size_t batch) const {
   constexpr std::size_t kLeast = 8;   // fewer wait for a core longer than they keep it busy
   constexpr std::size_t kMost = 128;  // the activations of more leave the second-level cache
   ResourceManager& resources = *session_->resources;
-  if (resources.get_local_gpu(0).device().type != DeviceType::Cpu) return 0;
+  if (samples_meet_ || resources.get_local_gpu(0).device().type != DeviceType::Cpu) return 0;
   const std::size_t threads = resources.pool().size();
   const std::size_t wanted = std::clamp((samples + threads - 1) / threads, kLeast, kMost);
   const std::size_t share = std::min(batch, *std::ranges::lower_bound(sizes(), wanted));
@@ -137,7 +140,8 @@ std::vector<float> Predictor::predict(const MemoryData& samples, const std::stri
   }
   if (const std::size_t done = std::min(n, whole * batch); done < n) {
     const auto next = std::ranges::lower_bound(sizes(), n - done);
-    const std::size_t size = next == sizes().end() || *next > batch ? batch : *next;
+    const bool as_asked = samples_meet_ || next == sizes().end() || *next > batch;
+    const std::size_t size = as_asked ? batch : *next;
     run_piece({size, size == 1}, done, n - done);
   }
   predict_rows(wanted.made_of, values);
@@ -150,8 +154,8 @@ const Predictor::Served& Predictor::served(const std::string& output) const {
     const auto found = served_.find(output);
     if (found != served_.end()) return found->second;
   }
-  const Output made_of = output_of(output, *graph_of(1));
-  const Key key{1, true};
+  const Output made_of = output_of(output, *graph_of(least_));
+  const Key key{least_, true};
   Lease lease{*this, key, take(key)};
   const Shape shape = lease.execution->shape_of(made_of.tensor);
   lease.intact = true;

@@ -62,6 +62,9 @@ class HCTR_API Predictor {
   /// Shape of an output of one sample; (1) for a single value.
   Shape sample_shape(const std::string& output) const;
 
+  /// Whether a prediction depends on the other samples of its batch (NetworkGraph::samples_meet):
+  /// then all batches have the size that was asked for.
+  bool samples_meet() const { return samples_meet_; }
   /// Networks are there for these sizes, and whatever sizes were asked for.
   static const std::vector<std::size_t>& sizes();
   /// Executions that there are now, at work or not.
@@ -85,6 +88,8 @@ class HCTR_API Predictor {
 
   std::shared_ptr<SessionState> session_;
   InputLayout layout_;
+  bool samples_meet_ = false;
+  std::size_t least_ = 1;                   ///< samples of the smallest network there can be
   std::unique_ptr<ThreadPool> no_threads_;  ///< of loops that the calling thread does by itself
   mutable std::mutex mutex_;
   mutable std::map<std::size_t, std::shared_ptr<const NetworkGraph>> graphs_;

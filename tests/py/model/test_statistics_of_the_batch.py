@@ -52,7 +52,7 @@ def test_devices_evaluate_the_global_batch(make):
 
 @pytest.mark.parametrize("loaded", [True, False])
 def test_what_fills_a_prediction_up_is_not_counted(make, tmp_path: Path, loaded):
-    """100 samples in batches of 32, or of powers of two: the last one is filled up."""
+    """100 samples in batches of 32 and more: the last one is filled up, none is cut."""
     model, data = make()
     losses(model, 5)
     weight, bias = (
@@ -61,10 +61,30 @@ def test_what_fills_a_prediction_up_is_not_counted(make, tmp_path: Path, loaded)
     if loaded:
         model.save(tmp_path / "model")
         model = hugectr.load(tmp_path / "model")
-    for size in (BATCH, 64):
+    for size in (BATCH, 64, 128):
         fc1 = model.predict(data, size, output="fc1").astype(np.float64)
         logit = model.predict(data, size, output="logit")
         for begin in range(0, len(fc1), size):
             part = fc1[begin : begin + size]
             wanted = dice(part, np.ones(len(part)), ALPHA, EPS) @ weight + bias
             np.testing.assert_allclose(logit[begin : begin + size], wanted[:, 0], atol=1e-5)
+
+
+@pytest.mark.parametrize("loaded", [True, False])
+def test_a_layer_that_takes_rows_of_the_batch(make, monkeypatch, tmp_path: Path, loaded):
+    """Gather of all rows backwards: what a sample gets is what another one of its batch has."""
+    backwards = list(range(BATCH))[::-1]
+    tables, layers = net(SLOTS, 4)
+    turned = ("Gather", ["fc1"], "turned", {"indices": backwards})
+    layers = [*layers[:3], turned, ("InnerProduct", ["turned"], "logit", {"num_output": 1})]
+    monkeypatch.setitem(NETS, "dice", lambda slots, d: (tables, layers))
+    model, data = make()
+    losses(model, 2)
+    if loaded:
+        model.save(tmp_path / "model")
+        model = hugectr.load(tmp_path / "model")
+    fc1, turned = (model.predict(data, output=name) for name in ("fc1", "turned"))
+    whole = len(fc1) // BATCH * BATCH
+    np.testing.assert_array_equal(
+        turned[:whole].reshape(-1, BATCH, 8), fc1[:whole].reshape(-1, BATCH, 8)[:, ::-1]
+    )
