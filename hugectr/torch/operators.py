@@ -110,7 +110,7 @@ def lookup(
         raise InvalidArgument(
             f"keys are on {values.device}, the collection is on {own.device}: bring them there"
         )
-    tables = _of_tables(values, offsets, order, features, splits, batch, pooled)
+    tables = _of_tables(values.contiguous(), offsets, order, features, splits, batch, pooled)
     outputs = [
         torch.empty(bags.shape[0] - 1, dim, dtype=dtype, device=values.device)
         for (_, bags), dim in zip(tables, dims, strict=True)

@@ -14,7 +14,11 @@ from hugectr.torch.engine import Engine
 
 
 class Rows:
-    """The trained rows of a table. Made by ``collection.rows(name)``."""
+    """The trained rows of a table. Made by ``collection.rows(name)``.
+
+    Who writes or erases rows ends what is under way in the whole collection: gradients that wait
+    for a step are forgotten, and a backward of vectors from before is refused.
+    """
 
     def __init__(self, engine: Engine, index: int, config: TableConfig) -> None:
         self._engine = engine
@@ -40,13 +44,13 @@ class Rows:
         Raises
         ------
         InvalidArgument
-            When shapes do not fit, or a batch is alive that may train.
+            When shapes do not fit.
         """
         self._load({"keys": keys, "vectors": vectors})
 
     def erase(self, keys: Any) -> int:
         """Forget the rows of keys (n); returns how many there were."""
-        self._engine.release_ended()
+        self._engine.end_batches()
         return int(self._table.erase(np.asarray(keys, np.int64).reshape(-1)))
 
     def state(self) -> dict[str, Any]:
@@ -69,12 +73,12 @@ class Rows:
                 f"table {self._config.name!r}: vectors have {state['vectors'].shape[1]} numbers, "
                 f"its embedding_dim is {dim}"
             )
-        self._engine.release_ended()
+        self._engine.end_batches()
         self._table.reset()
         self._load(state if states else {name: state[name] for name in ("keys", "vectors")})
 
     def _load(self, rows: dict[str, Any]) -> None:
-        self._engine.release_ended()
+        self._engine.end_batches()
         keys = np.ascontiguousarray(rows["keys"], np.int64).reshape(-1)
         vectors = np.ascontiguousarray(rows["vectors"], np.float32)
         if vectors.shape != (len(keys), self._config.embedding_dim):
