@@ -7,7 +7,7 @@ import itertools
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -67,7 +67,8 @@ class Engine:
         self.number = next(_numbers)
         #: What is to be done after each backward (``fused``).
         self.after_backward: Callable[[], None] | None = None
-        self._alive: set[int] = set()
+        #: Batches, with what their forward reads.
+        self._alive: dict[int, Any] = {}
         self._ended: deque[int] = deque()  # batches that nobody holds any more
         _engines[self.number] = self
 
@@ -84,7 +85,7 @@ class Engine:
 
     def _release(self, token: int) -> None:
         if token in self._alive:
-            self._alive.remove(token)
+            del self._alive[token]
             self.core.release(token)
 
     def end_batches(self) -> None:
@@ -103,7 +104,7 @@ class Engine:
         """
         self.release_ended()
         token = self.core.plan([_keys(*one) for one in batch], self.stream())
-        self._alive.add(token)
+        self._alive[token] = batch
         number = np.array([token], np.int64)
         # The array goes with the last tensor of its memory, be it one that autograd has saved; the
         # core may be waiting then, so that the end is only noted.
