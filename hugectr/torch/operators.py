@@ -8,7 +8,7 @@ Their arguments are tensors and numbers, so that ``torch.compile`` takes a call 
 - ``look_up``: keys -> vectors of each table, for who does not train
 
 Vectors get their place in autograd through the anchor, an empty tensor that asks for gradients;
-that ``accumulate`` gives it one keeps a compiled backward from leaving out what seems to do nothing.
+that ``accumulate`` gives it one keeps a compiled backward from leaving it out.
 Schemas are written out: torch 2.4 does not read all of them from annotations.
 """
 

@@ -35,7 +35,7 @@ class Rows:
 
     def lookup(self, keys: Any) -> tuple[torch.Tensor, torch.Tensor]:
         """Vectors (n, d) float32 of keys (n), zeros for those without a row, and which have one."""
-        vectors, there = self._table.lookup(np.asarray(keys, np.int64).reshape(-1))
+        vectors, there = self._table.lookup(_host(keys, np.int64).reshape(-1))
         return torch.from_numpy(vectors), torch.from_numpy(there)
 
     def write(self, keys: Any, vectors: Any) -> None:
@@ -51,7 +51,7 @@ class Rows:
     def erase(self, keys: Any) -> int:
         """Forget the rows of keys (n); returns how many there were."""
         self._engine.end_batches()
-        return int(self._table.erase(np.asarray(keys, np.int64).reshape(-1)))
+        return int(self._table.erase(_host(keys, np.int64).reshape(-1)))
 
     def state(self) -> dict[str, Any]:
         """All rows with their states, as ``set_state`` takes them."""
@@ -79,8 +79,8 @@ class Rows:
 
     def _load(self, rows: dict[str, Any]) -> None:
         self._engine.end_batches()
-        keys = np.ascontiguousarray(rows["keys"], np.int64).reshape(-1)
-        vectors = np.ascontiguousarray(rows["vectors"], np.float32)
+        keys = _host(rows["keys"], np.int64).reshape(-1)
+        vectors = _host(rows["vectors"], np.float32)
         if vectors.shape != (len(keys), self._config.embedding_dim):
             raise InvalidArgument(
                 f"table {self._config.name!r}: vectors have shape {vectors.shape}, must be "
@@ -92,9 +92,14 @@ class Rows:
                 "keys": keys,
                 "slot_ids": None,
                 "vectors": vectors,
-                "states": [
-                    np.ascontiguousarray(each, np.float32) for each in rows.get("states", ())
-                ],
-                "last_step": None if last_step is None else np.asarray(last_step, np.int64),
+                "states": [_host(each, np.float32) for each in rows.get("states", ())],
+                "last_step": None if last_step is None else _host(last_step, np.int64),
             }
         )
+
+
+def _host(values: Any, dtype: Any) -> Any:
+    """A packed NumPy array of anything, tensors of a GPU included."""
+    if isinstance(values, torch.Tensor):
+        values = values.detach().cpu().numpy()
+    return np.ascontiguousarray(values, dtype)
