@@ -231,6 +231,25 @@ TEST(TableCollection, AnUnusedBatchLeavesNoTraceBehindALaterOneThatTrained) {
   expect_same_rows(tables.rows(), without.rows());
 }
 
+TEST(TableCollection, ManyBatchesWithoutAStepLeaveNoTrace) {
+  Tables tables({table(0, Combiner::Sum)}), without({table(0, Combiner::Sum)});
+  auto stray = batches(1, kBuckets, 1), used = batches(1, kBuckets, 2, 20);
+  const auto first = tables.plan(stray);
+  for (Tables* each : {&tables, &without}) {
+    const auto token = each->plan(used);
+    each->accumulate(token, gradients(1, kBuckets, 3));
+    each->collection.release(token);
+    each->step();
+  }
+  for (int i = 0; i < 100; ++i) {
+    auto batch = batches(1, kBuckets, 10, 50 * i);
+    tables.collection.release(tables.plan(batch));
+  }
+  EXPECT_LT(tables.collection.table(0).part(0).size(), 40u * 80);  // they do not pile up
+  tables.collection.release(first);
+  expect_same_rows(tables.rows(), without.rows());
+}
+
 TEST(TableCollection, APlanMayAskForWhatAnEndedOneInserted) {
   Tables tables({table(0, Combiner::Sum)}), without({table(0, Combiner::Sum)});
   auto batch = batches(1, kBuckets, 1);
