@@ -17,6 +17,7 @@ from hugectr.torch.modules import (  # noqa: E402
     EmbeddingCollection,
 )
 from hugectr.torch.optimizer import CollectionOptimizer  # noqa: E402
+from hugectr.torch.pipeline import pipeline  # noqa: E402
 from hugectr.torch.plain import export_embedding_bag, import_embedding_bag  # noqa: E402
 from hugectr.torch.vectors import JaggedVectors, PooledVectors  # noqa: E402
 
@@ -30,4 +31,5 @@ __all__ = [
     "TableConfig",
     "export_embedding_bag",
     "import_embedding_bag",
+    "pipeline",
 ]

@@ -62,7 +62,6 @@ class Checkpoints:
         DataError
             When files are missing or damaged.
         """
-        self._engine.release_ended()
         core = self._engine.core
         links = links_of(checkpoint_at(Path(path), "load"))
         place, manifest = links[-1]
@@ -83,6 +82,7 @@ class Checkpoints:
             plans.append((table, saved[table.name()], parts))
         if not same:
             log.info(f"{place} was not saved with this optimizer: its states begin anew")
+        self._engine.end_batches()
         for table, index, parts in plans:
             table.reset()
             for path_of_link, link in links:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,28 @@ from hugectr.torch import operators
 from hugectr.torch.checkpoint import Checkpoints
 from hugectr.torch.configs import table_configs
 from hugectr.torch.engine import Engine
-from hugectr.torch.inputs import Jagged
+from hugectr.torch.inputs import Jagged, jagged
 from hugectr.torch.optimizer import CollectionOptimizer
 from hugectr.torch.rows import Rows
 from hugectr.torch.vectors import JaggedVectors
+
+
+@dataclass
+class PlannedBatch:
+    """A batch whose keys were looked up ahead. Made by ``Collection.prefetch``.
+
+    Attributes
+    ----------
+    batch : Jagged
+    pooled : bool
+        Whether it was looked up for a vector a bag.
+    token : Tensor, (1,), or None
+        None: it is yet to be looked up.
+    """
+
+    batch: Jagged
+    pooled: bool
+    token: torch.Tensor | None = None
 
 
 class Collection(torch.nn.Module):
@@ -155,30 +174,71 @@ class Collection(torch.nn.Module):
 
     # --- lookups --------------------------------------------------------------------------------
 
-    def _look_up(self, batch: Jagged, pooled: bool) -> list[torch.Tensor]:
-        """Vectors of each table."""
-        missing = [name for name in self._features if name not in batch.features]
-        if missing:
-            raise InvalidArgument(
-                f"a batch has no feature {missing[0]!r}; it has {sorted(batch.features)}"
-            )
-        learns = self.training and torch.is_grad_enabled()
-        learns = learns and any(self._trainable)
-        _, *vectors = operators.lookup(
-            self._anchor if learns else self._anchor.detach(),
-            batch.values,
-            batch.offsets,
-            [batch.features.index(name) for name in self._features],
-            self._counts,
-            batch.counted() if not pooled else batch.splits,
-            self._dims,
-            batch.batch,
-            pooled,
-            learns,
-            self.dtype,
+    def prefetch(self, batch: Any) -> PlannedBatch:
+        """Look keys up ahead of the forward that uses them.
+
+        The host waits for new rows here and not there, and on a GPU the work is done beside that
+        of the step before. Call it before that step is begun: it comes after what the current
+        stream holds.
+
+        Parameters
+        ----------
+        batch
+            As forward takes it.
+
+        Returns
+        -------
+        PlannedBatch
+            To be given to forward, once or more often, in training.
+        """
+        planned = PlannedBatch(self._form(batch), self._is_pooled())
+        planned.token = self._plan(planned.batch, planned.pooled)
+        return planned
+
+    def _is_pooled(self) -> bool:
+        """Whether forward asks for a vector a bag."""
+        return True
+
+    def _form(self, batch: Any) -> Jagged:
+        """A batch in the form that is looked up, with all features in it."""
+        bags = jagged(batch, self._features)
+        for name in self._features:
+            if name not in bags.features:
+                raise InvalidArgument(
+                    f"a batch has no feature {name!r}; it has {sorted(bags.features)}"
+                )
+        return bags
+
+    def _planned(self, batch: Any) -> PlannedBatch:
+        """A batch as forward got it: one that was looked up ahead, or any."""
+        if isinstance(batch, PlannedBatch):
+            return batch
+        return PlannedBatch(self._form(batch), self._is_pooled())
+
+    def _arguments(self, batch: Jagged, pooled: bool) -> tuple[Any, ...]:
+        """What the operators take of a batch."""
+        order = [batch.features.index(name) for name in self._features]
+        splits = batch.splits if pooled else batch.counted()
+        return (
+            batch.values, batch.offsets, splits, batch.batch, order, self._counts, pooled,
             self._number,
-        )
-        return vectors
+        )  # fmt: skip
+
+    def _plan(self, batch: Jagged, pooled: bool) -> torch.Tensor:
+        return operators.plan(*self._arguments(batch, pooled))
+
+    def _look_up(self, planned: PlannedBatch) -> list[torch.Tensor]:
+        """Vectors of each table."""
+        batch, pooled = planned.batch, planned.pooled
+        sizes = [count * batch.batch for count in self._counts]
+        if not pooled:
+            splits = dict(zip(batch.features, batch.counted(), strict=True))
+            sizes = [sum(splits[name] for name in table.feature_names) for table in self.configs]
+        if not (self.training and torch.is_grad_enabled() and any(self._trainable)):
+            arguments = self._arguments(batch, pooled)
+            return operators.look_up(*arguments, sizes, self._dims, self.dtype)
+        token = planned.token if planned.token is not None else self._plan(batch, pooled)
+        return operators.vectors(self._anchor, token, sizes, self._dims, self.dtype, self._number)
 
     def _keys_of(self, batch: Jagged) -> list[tuple[str, int, int, int]]:
         """Of each feature: its name, its table, where its keys begin in the batch, how many."""
@@ -190,8 +250,8 @@ class Collection(torch.nn.Module):
                 found.append((name, index, sum(splits[:place]), splits[place]))
         return found
 
-    def _jagged(self, batch: Jagged) -> dict[str, JaggedVectors]:
-        vectors = self._look_up(batch, pooled=False)
+    def _jagged(self, planned: PlannedBatch) -> dict[str, JaggedVectors]:
+        batch, vectors = planned.batch, self._look_up(planned)
         done = [0] * len(vectors)
         result = {}
         for name, table, start, count in self._keys_of(batch):

@@ -7,7 +7,7 @@ import itertools
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -67,6 +67,8 @@ class Engine:
         self.number = next(_numbers)
         #: What is to be done after each backward (``fused``).
         self.after_backward: Callable[[], None] | None = None
+        #: Batches, with what their forward reads.
+        self._alive: dict[int, Any] = {}
         self._ended: deque[int] = deque()  # batches that nobody holds any more
         _engines[self.number] = self
 
@@ -79,7 +81,18 @@ class Engine:
     def release_ended(self) -> None:
         """Tells the core of the batches that are over."""
         while self._ended:
-            self.core.release(self._ended.popleft())
+            self._release(self._ended.popleft())
+
+    def _release(self, token: int) -> None:
+        if token in self._alive:
+            del self._alive[token]
+            self.core.release(token)
+
+    def end_batches(self) -> None:
+        """Ends all batches and forgets gradients: rows are about to be written from outside."""
+        for token in list(self._alive):
+            self._release(token)
+        self.clear_gradients()
 
     def plan(self, batch: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> torch.Tensor:
         """A batch that may train: keys (n) and offsets (m + 1, int32) of each table.
@@ -91,6 +104,7 @@ class Engine:
         """
         self.release_ended()
         token = self.core.plan([_keys(*one) for one in batch], self.stream())
+        self._alive[token] = batch
         number = np.array([token], np.int64)
         # The array goes with the last tensor of its memory, be it one that autograd has saved; the
         # core may be waiting then, so that the end is only noted.

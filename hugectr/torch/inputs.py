@@ -153,7 +153,7 @@ def _bags(name: str, bags: Any) -> tuple[torch.Tensor, torch.Tensor, torch.Tenso
         keys, offsets, *rest = bags
         weights = rest[0] if rest else None
         return _keys(name, keys), offsets, weights
-    if getattr(bags, "is_nested", False):
+    if bags.is_nested:
         return _keys(name, bags.values()), bags.offsets(), None
     if bags.dim() not in (1, 2):
         raise InvalidArgument(f"feature {name!r}: keys have shape {tuple(bags.shape)}, not (B, L)")

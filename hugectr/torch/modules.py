@@ -11,9 +11,9 @@ from torch.nn import functional
 
 from hugectr.base.errors import InvalidArgument
 from hugectr.spec.optimizer import OptParamsPy
-from hugectr.torch.collection import Collection
+from hugectr.torch.collection import Collection, PlannedBatch
 from hugectr.torch.configs import TableConfig
-from hugectr.torch.inputs import Jagged, jagged
+from hugectr.torch.inputs import jagged
 from hugectr.torch.vectors import JaggedVectors, PooledVectors
 
 
@@ -50,29 +50,33 @@ class EmbeddingBagCollection(Collection):
         Parameters
         ----------
         batch : KeyedJaggedTensor or object with its fields, or mapping feature -> bags
-            As ``hugectr.torch.inputs.jagged`` says.
+            As ``hugectr.torch.inputs.jagged`` says; or what ``prefetch`` returned.
 
         Raises
         ------
         InvalidArgument
             When a feature is missing, or weights where they are asked for.
         """
-        bags = jagged(batch, self._features)
+        planned = self._planned(batch)
         if self.is_weighted:
-            return PooledVectors(self._weighted(bags))
-        vectors = self._look_up(bags, pooled=True)
+            return PooledVectors(self._weighted(planned))
+        bags, vectors = planned.batch, self._look_up(planned)
         result = {}
         for table, own in zip(self.configs, vectors, strict=True):
             for i, name in enumerate(table.feature_names):
                 result[name] = own[i * bags.batch : (i + 1) * bags.batch]
         return PooledVectors(result)
 
-    def _weighted(self, batch: Jagged) -> dict[str, torch.Tensor]:
+    def _is_pooled(self) -> bool:
+        return not self.is_weighted
+
+    def _weighted(self, planned: PlannedBatch) -> dict[str, torch.Tensor]:
         """Rows of all keys, then their weighted sums: so weights get their gradient by autograd."""
+        batch = planned.batch
         if batch.weights is None:
             raise InvalidArgument("a batch has no weights, and is_weighted asks for one a key")
         weights = batch.weights.to(self.dtype)
-        rows = self._jagged(batch)
+        rows = self._jagged(planned)
         result = {}
         for name, table, start, count in self._keys_of(batch):
             if self.configs[table].pooling != "sum":
@@ -99,9 +103,12 @@ class EmbeddingCollection(Collection):
         Parameters
         ----------
         batch : KeyedJaggedTensor or object with its fields, or mapping feature -> bags
-            As ``hugectr.torch.inputs.jagged`` says.
+            As ``hugectr.torch.inputs.jagged`` says; or what ``prefetch`` returned.
         """
-        return self._jagged(jagged(batch, self._features))
+        return self._jagged(self._planned(batch))
+
+    def _is_pooled(self) -> bool:
+        return False
 
 
 class EmbeddingBag(EmbeddingBagCollection):
@@ -137,7 +144,7 @@ class EmbeddingBag(EmbeddingBagCollection):
 
     def forward(
         self,
-        batch: torch.Tensor,
+        batch: torch.Tensor | PlannedBatch,
         offsets: torch.Tensor | None = None,
         per_sample_weights: torch.Tensor | None = None,
     ) -> torch.Tensor:
@@ -146,11 +153,13 @@ class EmbeddingBag(EmbeddingBagCollection):
         Parameters
         ----------
         batch : Tensor, (B, L), or (n,) with offsets
-            int64 keys.
+            int64 keys; or what ``prefetch`` returned.
         offsets : Tensor, (B,), or (B + 1,) with ``include_last_offset``
         per_sample_weights : Tensor of the shape of the keys, optional
             A factor a key; ``mode="sum"`` only.
         """
+        if isinstance(batch, PlannedBatch):
+            return self._look_up(batch)[0]
         keys = batch
         if offsets is None:
             if keys.dim() != 2:
@@ -165,5 +174,5 @@ class EmbeddingBag(EmbeddingBagCollection):
             parts.append(per_sample_weights.reshape(-1))
         bags = jagged({"keys": tuple(parts)}, self._features)
         if per_sample_weights is not None:
-            return self._weighted(bags)["keys"]
-        return self._look_up(bags, pooled=True)[0]
+            return self._weighted(PlannedBatch(bags, pooled=False))["keys"]
+        return self._look_up(PlannedBatch(bags, pooled=True))[0]

@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The operators of torch.library that forward and backward of a collection are.
 
-Their arguments are tensors and numbers, so that ``torch.compile`` takes a call as it is. Vectors
-get their place in autograd through the anchor, an empty tensor that asks for gradients; that
-``accumulate`` gives it one keeps a compiled backward from leaving out what seems to do nothing.
+Their arguments are tensors and numbers, so that ``torch.compile`` takes a call as it is:
+
+- ``plan``: keys -> the token of a batch that may train
+- ``vectors``: token -> vectors of each table; its backward is ``accumulate``
+- ``look_up``: keys -> vectors of each table, for who does not train
+
+Vectors get their place in autograd through the anchor, an empty tensor that asks for gradients;
+that ``accumulate`` gives it one keeps a compiled backward from leaving it out.
+Schemas are written out: torch 2.4 does not read all of them from annotations.
 """
 
 from __future__ import annotations
@@ -15,24 +21,30 @@ import torch
 from hugectr.base.errors import InvalidArgument
 from hugectr.torch.engine import NO_TOKEN, engine
 
+#: A batch (``inputs.Jagged``: values, offsets, splits, samples) and how it is looked up: of each
+#: feature of the collection, table after table, its place in the batch (order); how many of them
+#: each table has (features); a vector a bag or a vector a key (pooled); the engine's number.
+_BATCH = (
+    "Tensor values, Tensor offsets, SymInt[] splits, SymInt batch, "
+    "int[] order, int[] features, bool pooled, int collection"
+)
+
 
 def _of_tables(
     values: torch.Tensor,
     offsets: torch.Tensor,
-    order: list[int],
-    features: list[int],
     splits: list[int],
     batch: int,
+    order: list[int],
+    features: list[int],
     pooled: bool,
 ) -> list[tuple[torch.Tensor, torch.Tensor]]:
     """Keys (n) and offsets (m + 1, int32) of each table; un-pooled, each key is a bag."""
+    values = values.contiguous()
     starts = [0]
-    if splits:
-        for split in splits:
-            starts.append(starts[-1] + split)
-    elif batch == 0:
-        starts += [0] * (offsets.shape[0] - 1 + len(order))
-    else:
+    for split in splits:
+        starts.append(starts[-1] + split)
+    if not splits:
         starts = offsets[::batch].tolist()  # on a GPU the host waits for it
     tables, chosen = [], iter(order)
     for count in features:
@@ -51,107 +63,131 @@ def _of_tables(
     return tables
 
 
-def _sizes(
-    order: list[int], features: list[int], splits: list[int], batch: int, pooled: bool
-) -> list[int]:
-    """Vectors of each table."""
-    if pooled:
-        return [count * batch for count in features]
-    sizes, chosen = [], iter(order)
-    for count in features:
-        sizes.append(sum(splits[next(chosen)] for _ in range(count)))
-    return sizes
+def _empty(values: torch.Tensor, batch: int, pooled: bool) -> bool:
+    """Whether there is no bag, or no key where each is one: nothing to ask the core for."""
+    return batch == 0 or (not pooled and values.shape[0] == 0)
 
 
-@torch.library.custom_op("hugectr::lookup", mutates_args=())
-def lookup(
-    anchor: torch.Tensor,
+def _outputs(
+    like: torch.Tensor, sizes: list[int], dims: list[int], dtype: torch.dtype
+) -> list[torch.Tensor]:
+    return [like.new_empty((n, d), dtype=dtype) for n, d in zip(sizes, dims, strict=True)]
+
+
+def _plan(
     values: torch.Tensor,
     offsets: torch.Tensor,
+    splits: list[int],
+    batch: int,
     order: list[int],
     features: list[int],
-    splits: list[int],
-    dims: list[int],
-    batch: int,
     pooled: bool,
-    trains: bool,
+    collection: int,
+) -> torch.Tensor:
+    own = engine(collection)
+    _check_device(values, own.device)
+    if _empty(values, batch, pooled):
+        return torch.tensor([NO_TOKEN])
+    return own.plan(_of_tables(values, offsets, splits, batch, order, features, pooled))
+
+
+plan = torch.library.custom_op(
+    "hugectr::plan", _plan, mutates_args=(), schema=f"({_BATCH}) -> Tensor"
+)
+
+
+@plan.register_fake
+def _(values: torch.Tensor, *_: Any) -> torch.Tensor:
+    return torch.empty(1, dtype=torch.int64)
+
+
+def _vectors(
+    anchor: torch.Tensor,
+    token: torch.Tensor,
+    sizes: list[int],
+    dims: list[int],
     dtype: torch.dtype,
     collection: int,
 ) -> list[torch.Tensor]:
-    """Vectors of the tables of a collection.
-
-    Parameters
-    ----------
-    anchor : Tensor, (0,)
-    values, offsets, splits, batch
-        As in ``inputs.Jagged``.
-    order : list of int
-        Of each feature of the collection, table after table, its place in the batch.
-    features : list of int
-        How many of them each table has.
-    dims : list of int
-        Of each table's vectors.
-    pooled : bool
-        A vector a bag, else a vector a key.
-    trains : bool
-        Whether keys that are new get rows, and gradients may come.
-    dtype : torch.dtype
-        Of the vectors.
-    collection : int
-        Number of the engine.
-
-    Returns
-    -------
-    list of Tensor
-        The token of the batch, then the vectors of each table: (features * B, d), or (n, d).
-    """
-    own = engine(collection)
-    if values.device.type != own.device.type:
-        raise InvalidArgument(
-            f"keys are on {values.device}, the collection is on {own.device}: bring them there"
-        )
-    tables = _of_tables(values, offsets, order, features, splits, batch, pooled)
-    outputs = [
-        torch.empty(bags.shape[0] - 1, dim, dtype=dtype, device=values.device)
-        for (_, bags), dim in zip(tables, dims, strict=True)
-    ]
-    if batch == 0 or (not pooled and values.shape[0] == 0):
-        return [torch.tensor([NO_TOKEN]), *outputs]
-    if trains:
-        token = own.plan(tables)
-        own.forward(token, outputs)
-    else:
-        token = torch.tensor([NO_TOKEN])
-        own.look_up(tables, outputs)
-    return [token, *outputs]
+    outputs = _outputs(anchor, sizes, dims, dtype)
+    if int(token.item()) == NO_TOKEN:
+        return [vectors.zero_() for vectors in outputs]
+    engine(collection).forward(token, outputs)
+    return outputs
 
 
-@lookup.register_fake
+vectors = torch.library.custom_op(
+    "hugectr::vectors",
+    _vectors,
+    mutates_args=(),
+    schema="(Tensor anchor, Tensor token, SymInt[] sizes, int[] dims, ScalarType dtype, "
+    "int collection) -> Tensor[]",
+)
+
+
+@vectors.register_fake
 def _(
     anchor: torch.Tensor,
-    values: torch.Tensor,
-    offsets: torch.Tensor,
-    order: list[int],
-    features: list[int],
-    splits: list[int],
+    token: torch.Tensor,
+    sizes: list[int],
     dims: list[int],
-    batch: int,
-    pooled: bool,
-    trains: bool,
     dtype: torch.dtype,
     collection: int,
 ) -> list[torch.Tensor]:
-    sizes = _sizes(order, features, splits, batch, pooled)
-    outputs = [values.new_empty((n, d), dtype=dtype) for n, d in zip(sizes, dims, strict=True)]
-    return [torch.empty(1, dtype=torch.int64), *outputs]
+    return _outputs(anchor, sizes, dims, dtype)
 
 
-@torch.library.custom_op("hugectr::accumulate", mutates_args=())
-def accumulate(token: torch.Tensor, gradients: list[torch.Tensor], collection: int) -> torch.Tensor:
-    """Keeps gradients of a batch's vectors for the next step; returns the anchor's."""
+def _look_up(
+    values: torch.Tensor,
+    offsets: torch.Tensor,
+    splits: list[int],
+    batch: int,
+    order: list[int],
+    features: list[int],
+    pooled: bool,
+    collection: int,
+    sizes: list[int],
+    dims: list[int],
+    dtype: torch.dtype,
+) -> list[torch.Tensor]:
+    own = engine(collection)
+    _check_device(values, own.device)
+    outputs = _outputs(values, sizes, dims, dtype)
+    if not _empty(values, batch, pooled):
+        tables = _of_tables(values, offsets, splits, batch, order, features, pooled)
+        own.look_up(tables, outputs)
+    return outputs
+
+
+look_up = torch.library.custom_op(
+    "hugectr::look_up",
+    _look_up,
+    mutates_args=(),
+    schema=f"({_BATCH}, SymInt[] sizes, int[] dims, ScalarType dtype) -> Tensor[]",
+)
+
+
+@look_up.register_fake
+def _(values: torch.Tensor, *rest: Any) -> list[torch.Tensor]:
+    sizes, dims, dtype = rest[-3:]
+    return _outputs(values, sizes, dims, dtype)
+
+
+def _accumulate(
+    token: torch.Tensor, gradients: list[torch.Tensor], collection: int
+) -> torch.Tensor:
     own = engine(collection)
     own.accumulate(token, gradients)
     return torch.empty(0, device=own.device)
+
+
+#: Keeps gradients of a batch's vectors for the next step; returns the anchor's.
+accumulate = torch.library.custom_op(
+    "hugectr::accumulate",
+    _accumulate,
+    mutates_args=(),
+    schema="(Tensor token, Tensor[] gradients, int collection) -> Tensor",
+)
 
 
 @accumulate.register_fake
@@ -159,10 +195,17 @@ def _(token: torch.Tensor, gradients: list[torch.Tensor], collection: int) -> to
     return gradients[0].new_empty(0, dtype=torch.float32)
 
 
+def _check_device(values: torch.Tensor, device: torch.device) -> None:
+    if values.device != device:
+        raise InvalidArgument(
+            f"keys are on {values.device}, the collection is on {device}: bring them there"
+        )
+
+
 def _save(ctx: Any, inputs: tuple[Any, ...], output: list[torch.Tensor]) -> None:
     ctx.collection = inputs[-1]
-    ctx.shapes = [(vectors.shape, vectors.dtype, vectors.device) for vectors in output[1:]]
-    ctx.save_for_backward(output[0])
+    ctx.shapes = [(each.shape, each.dtype, each.device) for each in output]
+    ctx.save_for_backward(inputs[1])
 
 
 def _backward(ctx: Any, gradients: list[torch.Tensor | None]) -> tuple[Any, ...]:
@@ -175,10 +218,9 @@ def _backward(ctx: Any, gradients: list[torch.Tensor | None]) -> tuple[Any, ...]
     (token,) = ctx.saved_tensors
     all_of_them = [
         torch.zeros(shape, dtype=dtype, device=device) if gradient is None else gradient
-        for gradient, (shape, dtype, device) in zip(gradients[1:], ctx.shapes, strict=True)
+        for gradient, (shape, dtype, device) in zip(gradients, ctx.shapes, strict=True)
     ]
-    anchor = accumulate(token, all_of_them, ctx.collection)
-    return (anchor, *[None] * 11)
+    return (accumulate(token, all_of_them, ctx.collection), *[None] * 5)
 
 
-lookup.register_autograd(_backward, setup_context=_save)
+vectors.register_autograd(_backward, setup_context=_save)

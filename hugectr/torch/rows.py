@@ -14,7 +14,11 @@ from hugectr.torch.engine import Engine
 
 
 class Rows:
-    """The trained rows of a table. Made by ``collection.rows(name)``."""
+    """The trained rows of a table. Made by ``collection.rows(name)``.
+
+    Who writes or erases rows ends what is under way in the whole collection: gradients that wait
+    for a step are forgotten, and a backward of vectors from before is refused.
+    """
 
     def __init__(self, engine: Engine, index: int, config: TableConfig) -> None:
         self._engine = engine
@@ -31,7 +35,7 @@ class Rows:
 
     def lookup(self, keys: Any) -> tuple[torch.Tensor, torch.Tensor]:
         """Vectors (n, d) float32 of keys (n), zeros for those without a row, and which have one."""
-        vectors, there = self._table.lookup(np.asarray(keys, np.int64).reshape(-1))
+        vectors, there = self._table.lookup(_host(keys, np.int64).reshape(-1))
         return torch.from_numpy(vectors), torch.from_numpy(there)
 
     def write(self, keys: Any, vectors: Any) -> None:
@@ -40,14 +44,14 @@ class Rows:
         Raises
         ------
         InvalidArgument
-            When shapes do not fit, or a batch is alive that may train.
+            When shapes do not fit.
         """
         self._load({"keys": keys, "vectors": vectors})
 
     def erase(self, keys: Any) -> int:
         """Forget the rows of keys (n); returns how many there were."""
-        self._engine.release_ended()
-        return int(self._table.erase(np.asarray(keys, np.int64).reshape(-1)))
+        self._engine.end_batches()
+        return int(self._table.erase(_host(keys, np.int64).reshape(-1)))
 
     def state(self) -> dict[str, Any]:
         """All rows with their states, as ``set_state`` takes them."""
@@ -69,14 +73,14 @@ class Rows:
                 f"table {self._config.name!r}: vectors have {state['vectors'].shape[1]} numbers, "
                 f"its embedding_dim is {dim}"
             )
-        self._engine.release_ended()
+        self._engine.end_batches()
         self._table.reset()
         self._load(state if states else {name: state[name] for name in ("keys", "vectors")})
 
     def _load(self, rows: dict[str, Any]) -> None:
-        self._engine.release_ended()
-        keys = np.ascontiguousarray(rows["keys"], np.int64).reshape(-1)
-        vectors = np.ascontiguousarray(rows["vectors"], np.float32)
+        self._engine.end_batches()
+        keys = _host(rows["keys"], np.int64).reshape(-1)
+        vectors = _host(rows["vectors"], np.float32)
         if vectors.shape != (len(keys), self._config.embedding_dim):
             raise InvalidArgument(
                 f"table {self._config.name!r}: vectors have shape {vectors.shape}, must be "
@@ -88,9 +92,14 @@ class Rows:
                 "keys": keys,
                 "slot_ids": None,
                 "vectors": vectors,
-                "states": [
-                    np.ascontiguousarray(each, np.float32) for each in rows.get("states", ())
-                ],
-                "last_step": None if last_step is None else np.asarray(last_step, np.int64),
+                "states": [_host(each, np.float32) for each in rows.get("states", ())],
+                "last_step": None if last_step is None else _host(last_step, np.int64),
             }
         )
+
+
+def _host(values: Any, dtype: Any) -> Any:
+    """A packed NumPy array of anything, tensors of a GPU included."""
+    if isinstance(values, torch.Tensor):
+        values = values.detach().cpu().numpy()
+    return np.ascontiguousarray(values, dtype)

@@ -272,3 +272,48 @@ def test_frozen_rows_stay(device):
     assert not collection(batch).values().requires_grad
     collection.unfreeze()
     assert not torch.equal(train()[0], before[0])
+
+
+def test_batches_looked_up_ahead_train_as_others(device):
+    tables = [ht.TableConfig("a", 4, ["a", "b"])]
+    pairs = [
+        [kind(tables, device=device, seed=3) for _ in range(2)]
+        for kind in (ht.EmbeddingBagCollection, ht.EmbeddingCollection)
+    ]
+    for pair in pairs:
+        generator = torch.Generator().manual_seed(2)
+        batches = [
+            {n: torch.randint(0, 9, (4, 2), generator=generator).to(device) for n in "ab"}
+            for _ in range(6)
+        ]
+        optimizers = [each.optimizer(lr=0.1) for each in pair]
+        outputs = []
+        for collection, optimizer, ahead in zip(pair, optimizers, (False, True), strict=True):
+            loader = (
+                ht.pipeline(batches, collection) if ahead else zip(batches, batches, strict=True)
+            )
+            outputs.append([])
+            for batch, keys in loader:
+                assert isinstance(batch["a"], torch.Tensor)
+                optimizer.zero_grad()
+                found = collection(keys)["a"]
+                vectors = found if isinstance(found, torch.Tensor) else found.values()
+                outputs[-1].append(vectors.detach())
+                vectors.square().sum().backward()
+                optimizer.step()
+        assert all(map(torch.equal, *outputs))
+        rows = [each.rows().read() for each in pair]
+        assert torch.equal(rows[0][1], rows[1][1])
+
+
+def test_a_batch_looked_up_ahead_and_left_alone_leaves_no_trace(device):
+    collection = bag(device)
+    optimizer = collection.optimizer(lr=0.1)
+    planned = ht.EmbeddingBagCollection.prefetch(
+        collection, {"keys": torch.tensor([[5]], device=device)}
+    )
+    trained(collection, optimizer, torch.tensor([[1], [2]], device=device))
+    del planned
+    gc.collect()
+    optimizer.zero_grad()
+    assert collection.rows().read()[0].tolist() == [1, 2]

@@ -59,10 +59,16 @@ def test_the_operators_are_what_torch_asks_of_them(device):
     collection = ht.EmbeddingBag(4, mode="sum", device=device, seed=3)
     keys = torch.tensor([1, 2, 3], device=device)
     offsets = torch.tensor([0, 1, 3], device=device)
-    arguments = (keys, offsets, [0], [1], [3], [4], 2, True)
-    for trains in (False, True):
-        torch.library.opcheck(
-            torch.ops.hugectr.lookup.default,
-            (collection._anchor.detach(), *arguments, trains, torch.float32, collection._number),
-            test_utils=("test_schema", "test_faketensor"),
-        )
+    batch = (keys, offsets, [3], 2, [0], [1], True, collection._number)
+    tests = ("test_schema", "test_faketensor")
+    own = torch.ops.hugectr
+    token = own.plan(*batch)
+    more = ([2], [4], torch.float32)
+    anchor = collection._anchor
+    gradients = [torch.ones(2, 4, device=device)]
+    for operator, arguments in (
+        (own.look_up, (*batch, *more)),
+        (own.vectors, (anchor.detach(), token, *more, collection._number)),
+        (own.accumulate, (token, gradients, collection._number)),
+    ):
+        torch.library.opcheck(operator.default, arguments, test_utils=tests)

@@ -210,9 +210,9 @@ def test_batches_of_any_size(device):
         assert vectors["user"].shape == (size, 6)
         vectors.values().sum().backward()
         optimizer.step()
-    empty = {n: (torch.zeros(0, dtype=torch.int64, device=device),) * 1 for n in BAGS}
+    keys = torch.zeros(0, dtype=torch.int64, device=device)
     offsets = torch.zeros(4, dtype=torch.int64, device=device)
-    vectors = collection({n: (keys[0], offsets) for n, keys in empty.items()})
+    vectors = collection(dict.fromkeys(BAGS, (keys, offsets)))
     assert not vectors.values().any()
     vectors.values().sum().backward()
 
@@ -237,6 +237,13 @@ def test_what_cannot_be_is_said(device):
     reserved = torch.full((2, 2), 2**63 - 1, device=device)
     with pytest.raises(hugectr.InvalidArgument, match="reserved"):
         collection({"seen": reserved, "bought": keys, "user": keys})
+
+
+def test_a_job_of_several_processes_is_refused(monkeypatch):
+    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.distributed, "get_world_size", lambda: 2)
+    with pytest.raises(hugectr.InvalidArgument, match="one process; this job has 2"):
+        ht.EmbeddingBag(4)
 
 
 def test_the_package_does_not_import_torch():

@@ -130,6 +130,22 @@ def test_plain_tables_come_and_go(device):
         bag.rows().write([1, 2], torch.ones(1, 4))
 
 
+def test_writing_rows_ends_what_is_under_way(device):
+    bag = ht.EmbeddingBag(4, mode="sum", device=device)
+    optimizer = bag.optimizer(lr=0.1)
+    keys = torch.tensor([[1], [2]], device=device)
+    bag(keys).sum().backward()
+    kept = bag(keys)
+    bag.rows().write([1, 2], torch.ones(2, 4))
+    optimizer.step()
+    with pytest.raises(hugectr.InvalidArgument, match="written from outside"):
+        kept.sum().backward()
+    assert bag.rows().read()[1].tolist() == [[1.0] * 4] * 2
+    bag(keys).sum().backward()
+    optimizer.step()
+    torch.testing.assert_close(bag.rows().read()[1], torch.full((2, 4), 0.9))
+
+
 def test_a_model_is_not_pickled_by_its_tables(device):
     with pytest.raises(TypeError, match="can not be pickled"):
         pickle.dumps(ht.EmbeddingBag(4, device=device))

@@ -114,24 +114,33 @@ std::vector<std::vector<float>> gradients(std::size_t tables, std::size_t bucket
   return result;
 }
 
+/// Whether five steps leave what a Session's would.
+void expect_trained_as_by_a_group(const SparseEmbeddingHashParams& params) {
+  Tables tables({params});
+  TableRun run(params, 1, 7);
+  for (std::uint64_t step = 1; step <= 5; ++step) {
+    auto batch = batches(1, kBuckets, step);
+    if (step == 4) batch[0] = {{}, std::vector<std::uint32_t>(kBuckets + 1)};  // no keys at all
+    const auto gradient = gradients(1, kBuckets, step);
+    const auto token = tables.plan(batch);
+    const auto outputs = tables.forward(token, kBuckets);
+    tables.accumulate(token, gradient);
+    tables.collection.release(token);
+    tables.step();
+    EXPECT_EQ(outputs[0], run.train(batch[0], gradient[0], 0.1f, static_cast<int>(step)));
+  }
+  expect_same_rows(tables.rows(), {run.table().dump(true)});
+  auto batch = batches(1, kBuckets, 77, 20);
+  EXPECT_EQ(tables.look_up(batch, kBuckets)[0], run.evaluate(batch[0]));
+}
+
 TEST(TableCollection, TrainsAsALookupGroupDoesToTheBit) {
   for (const Combiner combiner : {Combiner::Sum, Combiner::Mean}) {
-    const SparseEmbeddingHashParams params = table(0, combiner);
-    Tables tables({params});
-    TableRun run(params, 1, 7);
-    for (std::uint64_t step = 1; step <= 5; ++step) {
-      auto batch = batches(1, kBuckets, step);
-      const auto gradient = gradients(1, kBuckets, step);
-      const auto token = tables.plan(batch);
-      const auto outputs = tables.forward(token, kBuckets);
-      tables.accumulate(token, gradient);
-      tables.collection.release(token);
-      tables.step();
-      EXPECT_EQ(outputs[0], run.train(batch[0], gradient[0], 0.1f, static_cast<int>(step)));
+    for (const Update update : {Update::Local, Update::Global, Update::LazyGlobal}) {
+      SparseEmbeddingHashParams params = table(0, combiner);
+      params.opt_params.update_type = update;
+      expect_trained_as_by_a_group(params);
     }
-    expect_same_rows(tables.rows(), {run.table().dump(true)});
-    auto batch = batches(1, kBuckets, 77, 20);
-    EXPECT_EQ(tables.look_up(batch, kBuckets)[0], run.evaluate(batch[0]));
   }
 }
 
@@ -219,6 +228,25 @@ TEST(TableCollection, AnUnusedBatchLeavesNoTraceBehindALaterOneThatTrained) {
     each->step();
     each->collection.release(unused_too);
   }
+  expect_same_rows(tables.rows(), without.rows());
+}
+
+TEST(TableCollection, ManyBatchesWithoutAStepLeaveNoTrace) {
+  Tables tables({table(0, Combiner::Sum)}), without({table(0, Combiner::Sum)});
+  auto stray = batches(1, kBuckets, 1), used = batches(1, kBuckets, 2, 20);
+  const auto first = tables.plan(stray);
+  for (Tables* each : {&tables, &without}) {
+    const auto token = each->plan(used);
+    each->accumulate(token, gradients(1, kBuckets, 3));
+    each->collection.release(token);
+    each->step();
+  }
+  for (int i = 0; i < 100; ++i) {
+    auto batch = batches(1, kBuckets, 10, 50 * i);
+    tables.collection.release(tables.plan(batch));
+  }
+  EXPECT_LT(tables.collection.table(0).part(0).size(), 40u * 80);  // they do not pile up
+  tables.collection.release(first);
   expect_same_rows(tables.rows(), without.rows());
 }
 

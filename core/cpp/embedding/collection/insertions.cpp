@@ -83,18 +83,23 @@ void Insertions::withdraw() {
 
 void Insertions::settle() {
   entries_.remove_if([](const Entry& entry) { return entry.visible && entry.done(); });
-  while (!entries_.empty() && entries_.back().done()) {
-    const Entry entry = std::move(entries_.back());
-    entries_.pop_back();
-    for (std::size_t t = 0; t < entry.tables.size(); ++t) {
-      Table& rows = group_.table(t).part(gpu_.get_local_id());
-      if (rows.state() == entry.tables[t].before) continue;
-      // What still reads the rows must have done so before their numbers go to others.
-      gpu_.compute_stream().synchronize();
-      rows.take_back(gpu_.plan_context(), entry.tables[t].before);
-    }
-  }
+  take_back();
   if (entries_.empty()) erase_strays();
+}
+
+void Insertions::take_back() {
+  std::vector<PlannedRows> oldest;  // of the plans at the end that are done
+  while (!entries_.empty() && entries_.back().done()) {
+    oldest = std::move(entries_.back().tables);
+    entries_.pop_back();
+  }
+  for (std::size_t t = 0; t < oldest.size(); ++t) {
+    Table& rows = group_.table(t).part(gpu_.get_local_id());
+    if (rows.state() == oldest[t].before) continue;
+    // What still reads the rows must have done so before their numbers go to others.
+    gpu_.compute_stream().synchronize();
+    rows.take_back(gpu_.plan_context(), oldest[t].before);
+  }
 }
 
 void Insertions::erase_strays() {

@@ -45,6 +45,7 @@ class Insertions {
     bool done() const { return !used && !awaits_update; }
   };
   void note_strays(const Entry& entry);
+  void take_back();
   void erase_strays();
 
   LookupGroup& group_;

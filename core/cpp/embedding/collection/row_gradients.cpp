@@ -7,8 +7,8 @@
 
 #include "core/cpp/device/several.hpp"
 #include "core/cpp/embedding/lookup/lookup_plan.hpp"
+#include "core/cpp/embedding/lookup/row_updates.hpp"
 #include "core/cpp/ops/clip_norm.hpp"
-#include "core/cpp/ops/embedding_update.hpp"
 #include "core/cpp/ops/lookup_sort.hpp"
 
 namespace hugectr {
@@ -135,46 +135,25 @@ void RowGradients::apply(std::span<const UpdateScalars> scalars) {
              " tables got scalars of ", scalars.size());
   const OpContext context = gpu_.compute_context();
   group_rows();
-  std::vector<EmbeddingUpdate> updates;
-  std::vector<EmbeddingSweep> sweeps;
+  RowUpdates updates;
   for (std::size_t t = 0; t < parts_.size(); ++t) {
     const Part& part = parts_[t];
     ShardedTable& table = group_.table(t);
-    const OptParams& params = table.params().opt_params;
-    const bool sweeps_rows = sweeps_untouched_rows(params);
-    if (!table.is_trainable() || (part.count == 0 && !sweeps_rows)) continue;
     Table& rows = table.part(gpu_.get_local_id());
+    const OptParams& params = table.params().opt_params;
+    const bool sweeps = sweeps_untouched_rows(params);
+    if (!table.is_trainable() || rows.size() == 0 || (part.count == 0 && !sweeps)) continue;
     // Of all rows that have numbers: these gradients are of several plans.
-    const RowArrays arrays = rows.store().whole(rows.size());
-    const UpdateScalars& of_table = scalars[t];
-    if (part.count > 0) {
-      updates.push_back({.sorted_buckets = part.sorted_places.ref(),
-                         .unique_rows = part.unique_rows.ref(),
-                         .run_offsets = part.run_offsets.ref(),
-                         .run_count = part.run_count.ref(),
-                         .gradient = part.gradient(),
-                         .weights = arrays.vectors,
-                         .last_step = arrays.last_step,
-                         .lr = of_table.lr,
-                         .step = of_table.step,
-                         .unscale = of_table.unscale,
-                         .states = arrays.states,
-                         .params = params});
-    }
+    updates.add({.sorted_buckets = part.sorted_places.ref(),
+                 .distinct = part.unique_rows.ref(),
+                 .run_offsets = part.run_offsets.ref(),
+                 .run_count = part.run_count.ref(),
+                 .gradient = part.gradient()},
+                rows.store().whole(rows.size()), scalars[t], params);
     table.note_touched(context, rows.stamps(rows.size()), part.unique_rows.ref(),
-                       part.run_count.ref(), 0, sweeps_rows);
-    if (!sweeps_rows || rows.size() == 0) continue;
-    sweeps.push_back({.unique_rows = part.unique_rows.ref(),
-                      .run_count = part.run_count.ref(),
-                      .weights = arrays.vectors,
-                      .lr = of_table.lr,
-                      .step = of_table.step,
-                      .unscale = of_table.unscale,
-                      .states = arrays.states,
-                      .params = params});
+                       part.run_count.ref(), 0, sweeps);
   }
-  run_several(context, std::move(updates));
-  run_several(context, std::move(sweeps));
+  updates.run(context);
   clear();
 }
 

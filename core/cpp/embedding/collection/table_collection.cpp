@@ -93,7 +93,8 @@ TableCollection::Batch TableCollection::take_batch() {
 TableCollection::Batch& TableCollection::batch_of(Token token) {
   const auto found = alive_.find(token);
   HCTR_CHECK(found != alive_.end(), "a collection has no batch ", token,
-             ": it was released, or is of another collection");
+             ": it was released, as all are when rows are written from outside, or is of another "
+             "collection");
   return found->second;
 }
 

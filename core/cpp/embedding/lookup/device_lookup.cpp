@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "core/cpp/device/several.hpp"
+#include "core/cpp/embedding/lookup/row_updates.hpp"
 #include "core/cpp/ops/clip_norm.hpp"
-#include "core/cpp/ops/embedding_update.hpp"
 #include "core/cpp/optimizers/optimizers.hpp"
 
 /// What a step does with a plan; how plans are made is in plan_making.cpp.
@@ -195,37 +195,19 @@ void DeviceLookup::backward_and_update(PlanSlot slot, std::span<const TensorRef>
 
 void DeviceLookup::update(const OpContext& context, std::span<const Shipment> gradients,
                           const UpdateScalars& scalars) {
-  std::vector<EmbeddingUpdate> updates;
-  std::vector<EmbeddingSweep> sweeps;
+  RowUpdates updates;
   for (const Shipment& gradient : gradients) {
     if (gradient.route->own_slots() == 0) continue;
     const TablePlan& plan = *gradient.plan;
-    const OptParams& params = gradient.route->params().opt_params;
-    updates.push_back({.sorted_buckets = plan.sorted_buckets.ref(),
-                       .unique_rows = plan.staged.distinct,
-                       .run_offsets = plan.run_offsets.ref(),
-                       .run_count = plan.run_count.ref(),
-                       .gradient = gradient.vectors,
-                       .scale = plan.run_scale,
-                       .weights = plan.staged.arrays.vectors,
-                       .last_step = plan.staged.arrays.last_step,
-                       .lr = scalars.lr,
-                       .step = scalars.step,
-                       .unscale = scalars.unscale,
-                       .states = plan.staged.arrays.states,
-                       .params = params});
-    if (!sweeps_untouched_rows(params)) continue;
-    sweeps.push_back({.unique_rows = plan.staged.distinct,
-                      .run_count = plan.run_count.ref(),
-                      .weights = plan.staged.arrays.vectors,
-                      .lr = scalars.lr,
-                      .step = scalars.step,
-                      .unscale = scalars.unscale,
-                      .states = plan.staged.arrays.states,
-                      .params = params});
+    updates.add({.sorted_buckets = plan.sorted_buckets.ref(),
+                 .distinct = plan.staged.distinct,
+                 .run_offsets = plan.run_offsets.ref(),
+                 .run_count = plan.run_count.ref(),
+                 .gradient = gradient.vectors,
+                 .scale = plan.run_scale},
+                plan.staged.arrays, scalars, gradient.route->params().opt_params);
   }
-  run_several(context, std::move(updates));
-  run_several(context, std::move(sweeps));
+  updates.run(context);
 }
 
 void DeviceLookup::report_memory(std::vector<MemoryReportEntry>& report) const {

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <vector>
+
+#include "core/cpp/device/op.hpp"
+#include "core/cpp/embedding/lookup/lookup_group.hpp"
+#include "core/cpp/embedding/table/row_store.hpp"
+#include "core/cpp/ops/embedding_update.hpp"
+
+namespace hugectr {
+
+/// Gradients of a table's rows by run (lookup_sort.hpp), as an update goes over them.
+struct RowRuns {
+  TensorRef sorted_buckets, distinct, run_offsets, run_count;
+  TensorRef gradient;  ///< (B, S, d)
+  TensorRef scale;     ///< of its buckets; empty: 1
+};
+
+/// Updates of several tables, run as one op each for the rows of the runs and for all others.
+class RowUpdates {
+ public:
+  void add(const RowRuns& runs, const RowArrays& arrays, const UpdateScalars& scalars,
+           const OptParams& params);
+  void run(const OpContext& context);
+
+ private:
+  std::vector<EmbeddingUpdate> updates_;
+  std::vector<EmbeddingSweep> sweeps_;
+};
+
+}  // namespace hugectr
