@@ -93,7 +93,7 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "plan": {"base"},
     "vectors": {"base", "processes", "data", "spec"},
     "checkpoints": {"_core", "base", "processes", "spec", "config", "vectors"},
-    "serving": {"_core", "base", "processes", "data", "spec", "vectors", "checkpoints"},
+    "serving": {"_core", "base", "processes", "data", "spec", "config", "vectors", "checkpoints"},
     "model": {
         "_core", "base", "interop", "processes", "data", "spec", "config", "analysis", "callbacks",
         "plan", "vectors", "checkpoints", "report", "serving",

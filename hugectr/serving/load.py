@@ -5,19 +5,30 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from hugectr import _core, checkpoints
 from hugectr.base.arguments import check_choice, check_int
-from hugectr.base.errors import InvalidArgument
+from hugectr.base.errors import InvalidArgument, rejected
 from hugectr.checkpoints.description import Description
 from hugectr.checkpoints.manifest import Manifest
 from hugectr.checkpoints.state import CallbackStates
+from hugectr.config.graph import read_graph
 from hugectr.data.schema.storage import restored
 from hugectr.processes.group import ProcessGroup
 from hugectr.processes.solo import SoloGroup
 from hugectr.serving.prediction_model import PredictionModel
-from hugectr.serving.rebuilt import BATCH, layer_specs, parts_of
+from hugectr.serving.rebuilt import (
+    BATCH,
+    Parts,
+    described,
+    layer_specs,
+    parts_of,
+    parts_of_graph,
+    prediction_solver,
+)
+from hugectr.spec.layers import DenseLayer
 from hugectr.spec.solver import DEVICES
 
 
@@ -66,7 +77,11 @@ class _LoadedState:
 
 
 def load(
-    path: str | os.PathLike[str], *, device: str = "cpu", batch_size: int | None = None
+    path: str | os.PathLike[str],
+    *,
+    device: str = "cpu",
+    batch_size: int | None = None,
+    graph: str | os.PathLike[str] | None = None,
 ) -> PredictionModel:
     """Load a checkpoint for prediction: graph, weights, running statistics, tables, schema.
 
@@ -84,6 +99,11 @@ def load(
     batch_size : int or None
         Rows of a batch where ``predict`` is not told; None: ``batchsize_eval`` of the model that
         saved (2048 where the checkpoint is older and does not say).
+    graph : path-like or None
+        For a checkpoint that does not describe its model: of format 1 or 2, or converted from the
+        original layout. The graph that ``Model.graph_to_json`` wrote, or a config. The model then
+        has no schema (``schema`` is None), computes in float32 whatever it was trained in, and
+        knows no optimizers (None in ``description``).
 
     Returns
     -------
@@ -92,8 +112,8 @@ def load(
     Raises
     ------
     InvalidArgument
-        When there is no checkpoint, or one that does not describe its model: of format 1 or 2, or
-        converted from the original layout. Build that model and use its ``load_weights``.
+        When there is no checkpoint, or one that does not describe its model and no ``graph``; when
+        there is a ``graph`` of other weights, or one beside a checkpoint that needs none.
     DataError
         When a file is missing or damaged, or of a later version.
     OutOfMemory
@@ -110,16 +130,37 @@ def load(
         check_int("load: batch_size", batch_size, 1)
     place = checkpoints.checkpoint_at(Path(path), "load")
     manifest = checkpoints.read_manifest(place)
-    description = manifest.get("description")
-    if description is None:
-        raise InvalidArgument(
-            f"load: {place} does not describe its model (it was written by an earlier version, or "
-            "comes from the original layout): build the model and take its weights with "
-            "Model.load_weights"
-        )
     batch = batch_size or manifest.get("batchsize_eval") or BATCH
-    parts = parts_of(str(place), description, device, batch)
-    session = parts.session(layer_specs(description))
+    parts, session, description = _built(place, manifest, device, batch, graph)
     plan = checkpoints.give_weights(_LoadedState(session, manifest, description), place)
     schema = restored(f"the schema of {place}", plan.schema) if plan.schema else None
     return PredictionModel(parts, session, description, manifest["step"], schema)
+
+
+def _built(
+    place: Path,
+    manifest: Manifest,
+    device: str,
+    batch: int,
+    graph: str | os.PathLike[str] | None,
+) -> tuple[Parts, _core.Session, Description]:
+    """The model without its weights: of its own description, or else of a graph file."""
+    description = manifest.get("description")
+    if description is not None:
+        if graph is not None:
+            allowed = f"None: {place} describes its model itself"
+            raise rejected("load: graph", os.fspath(graph), allowed)
+        parts = parts_of(str(place), description, device, batch)
+        return parts, parts.session(layer_specs(description)), description
+    if graph is None:
+        raise InvalidArgument(
+            f"load: {place} does not describe its model (it was written by an earlier version, or "
+            "comes from the original layout): give the model's graph, load(path, graph=FILE), as "
+            "Model.graph_to_json(FILE) writes it where the model is built; or build the model and "
+            "take its weights with Model.load_weights"
+        )
+    parsed, _ = read_graph(Path(graph))
+    parts = parts_of_graph(parsed, prediction_solver(batch, device))
+    session = parts.session([layer.to_spec() for layer in parsed.dense])
+    compiled = [DenseLayer.from_spec(spec) for spec in session.network.layers()]
+    return replace(parts, dense_layers=compiled), session, described(parts, session)
