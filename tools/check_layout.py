@@ -32,6 +32,7 @@ ALLOWED_INCLUDES: dict[str, set[str]] = {
         "base", "optimizers", "memory", "device", "comm", "ops", "losses", "metrics", "schedule",
         "data", "layers", "embedding",
     },
+    "checkpoints": {"base", "data", "device", "embedding", "layers", "model"},
     "serving": {
         "base", "memory", "device", "ops", "metrics", "data", "embedding", "model",
     },

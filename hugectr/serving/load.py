@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hugectr import _core, checkpoints
@@ -13,11 +12,8 @@ from hugectr.base.arguments import check_choice, check_int
 from hugectr.base.errors import InvalidArgument, rejected
 from hugectr.checkpoints.description import Description
 from hugectr.checkpoints.manifest import Manifest
-from hugectr.checkpoints.state import CallbackStates
 from hugectr.config.graph import read_graph
 from hugectr.data.schema.storage import restored
-from hugectr.processes.group import ProcessGroup
-from hugectr.processes.solo import SoloGroup
 from hugectr.serving.prediction_model import PredictionModel
 from hugectr.serving.rebuilt import (
     BATCH,
@@ -32,48 +28,12 @@ from hugectr.spec.layers import DenseLayer
 from hugectr.spec.solver import DEVICES
 
 
-class _LoadedState:
-    """What checkpoints ask of a model that has only been built: weights and tables, no training."""
+@dataclass(frozen=True)
+class _Unloaded:
+    """A model that has only been built: what its weights are called."""
 
-    def __init__(
-        self, session: _core.Session, manifest: Manifest, description: Description
-    ) -> None:
-        self.session = session
-        self.model_name = manifest["model"]
-        self.table_names = [table["name"] for table in description["tables"]]
-        self.i64_keys = description["keys"] == "int64"
-        self.batchsize_eval = BATCH
-        self.group: ProcessGroup = SoloGroup()
-        self.fit_epoch = 0
-        self.resumed_in: Path | None = None
-        self.unusable = ""
-        self._description = description
-
-    @property
-    def run_id(self) -> str:
-        return ""
-
-    @run_id.setter
-    def run_id(self, run: str | None) -> None:
-        pass
-
-    def description(self) -> Description:
-        return self._description
-
-    def schema_files(self) -> Mapping[str, bytes]:
-        return {}
-
-    def keep_schema(self, files: Mapping[str, bytes], path: Path) -> None:
-        pass
-
-    def callback_states(self) -> CallbackStates:
-        return {}
-
-    def frozen(self) -> set[str]:
-        return set()
-
-    def set_frozen(self, names: set[str]) -> None:
-        pass
+    session: _core.Session
+    table_names: list[str]
 
 
 def load(
@@ -86,8 +46,9 @@ def load(
     """Load a checkpoint for prediction: graph, weights, running statistics, tables, schema.
 
     The model is built from what the checkpoint says of it, and nothing else is needed. Every byte
-    that is read is checked; optimizer states are not read. Tables come out of the mapped files
-    chunk by chunk, so that memory holds them once.
+    that is read is checked; optimizer states are not read. Tables come out of the files chunk by
+    chunk, so that memory holds them once. C++ programs read by the same code
+    (``hugectr::SavedModel``).
 
     Parameters
     ----------
@@ -132,8 +93,11 @@ def load(
     manifest = checkpoints.read_manifest(place)
     batch = batch_size or manifest.get("batchsize_eval") or BATCH
     parts, session, description = _built(place, manifest, device, batch, graph)
-    plan = checkpoints.give_weights(_LoadedState(session, manifest, description), place)
-    schema = restored(f"the schema of {place}", plan.schema) if plan.schema else None
+    names = [table.sparse_embedding_name for table in parts.embeddings]
+    checkpoints.check_same_weights(_Unloaded(session, names), place, manifest)
+    session.load_weights(os.fspath(place))
+    files = checkpoints.read_schema(place, manifest)
+    schema = restored(f"the schema of {place}", files) if files else None
     return PredictionModel(parts, session, description, manifest["step"], schema)
 
 
