@@ -32,6 +32,7 @@ ALLOWED_INCLUDES: dict[str, set[str]] = {
         "base", "optimizers", "memory", "device", "comm", "ops", "losses", "metrics", "schedule",
         "data", "layers", "embedding",
     },
+    "checkpoints": {"base", "data", "device", "embedding", "layers", "model"},
     "serving": {
         "base", "memory", "device", "ops", "metrics", "data", "embedding", "model",
     },
@@ -96,7 +97,7 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "plan": {"base"},
     "vectors": {"base", "processes", "data", "spec"},
     "checkpoints": {"_core", "base", "processes", "spec", "config", "vectors"},
-    "serving": {"_core", "base", "processes", "data", "spec", "vectors", "checkpoints"},
+    "serving": {"_core", "base", "processes", "data", "spec", "config", "vectors", "checkpoints"},
     "model": {
         "_core", "base", "interop", "processes", "data", "spec", "config", "analysis", "callbacks",
         "plan", "vectors", "checkpoints", "report", "serving",

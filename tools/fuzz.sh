@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Fuzzes a parser under AddressSanitizer and UBSan. Usage: tools/fuzz.sh TARGET [SECONDS] [option...]
-#   norm, raw, list    C++ targets of tests/fuzz (libFuzzer): Norm files, Raw files, file lists
+#   norm, raw, list, saved   C++ targets of tests/fuzz (libFuzzer): Norm files, Raw files, file
+#                      lists, manifests of checkpoints as C++ programs read them
 #   metadata, config, manifest   Python targets (atheris): _metadata.json, JSON configs and graphs,
 #                      manifests of checkpoints
 #   protocol           Python target: what processes of a job read from each other
@@ -12,7 +13,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
 venv=$root/${VENV:-.venv}
-target=${1:?usage: tools/fuzz.sh norm|raw|list|metadata|config|manifest|protocol [SECONDS] [option...]}
+target=${1:?usage: tools/fuzz.sh norm|raw|list|saved|metadata|config|manifest|protocol [SECONDS] [option...]}
 seconds=${2:-600}
 shift $(($# < 2 ? $# : 2))
 work=build/fuzz/$target
@@ -21,13 +22,20 @@ mkdir -p "$work/corpus"
 most=4096
 
 case $target in
-norm | raw | list)
+norm | raw | list | saved)
+  [ "$target" = saved ] && most=16384
   if ! command -v clang++ >/dev/null; then
     echo "tools/fuzz.sh: no clang++: sudo apt-get install clang libclang-rt-14-dev" >&2
     exit 1
   fi
   VENV=${VENV:-.venv} tools/build.sh fuzz
-  build/fuzz/tests/fuzz/write_seeds "$target" "$work/corpus"
+  if [ "$target" = saved ]; then  # what Python wrote
+    for file in tests/fixtures/checkpoints/*/*/*/manifest.json; do
+      cp "$file" "$work/corpus/$(echo "$file" | cut -d/ -f4-6 | tr / -)"
+    done
+  else
+    build/fuzz/tests/fuzz/write_seeds "$target" "$work/corpus"
+  fi
   command=("$root/build/fuzz/tests/fuzz/${target}_fuzz")
   ;;
 metadata | config | manifest | protocol)
@@ -41,7 +49,7 @@ metadata | config | manifest | protocol)
   "${command[@]}" --seeds "$work/corpus"
   ;;
 *)
-  echo "tools/fuzz.sh: '$target' is no target, allowed are norm, raw, list, metadata, config, manifest, protocol" >&2
+  echo "tools/fuzz.sh: '$target' is no target, allowed are norm, raw, list, saved, metadata, config, manifest, protocol" >&2
   exit 1
   ;;
 esac

@@ -123,6 +123,11 @@ cdef class Session:
         with nogil:
             self._it.set_step(step)
 
+    def load_weights(self, str path):
+        cdef string place = path
+        with nogil:
+            cpp_load_weights(deref(self._it), place)
+
     def summary(self):
         return _summary(self._it.summary())
 

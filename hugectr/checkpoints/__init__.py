@@ -25,6 +25,8 @@ from hugectr.checkpoints.manifest import (
 )
 from hugectr.checkpoints.native import Saver, latest, take
 from hugectr.checkpoints.restore import give, give_weights
+from hugectr.checkpoints.restore_plan import check_same_weights
+from hugectr.checkpoints.schema_files import read as read_schema
 from hugectr.checkpoints.state import TrainingState
 
 __all__ = [
@@ -33,12 +35,14 @@ __all__ = [
     "Saver",
     "Snapshot",
     "TrainingState",
+    "check_same_weights",
     "checkpoint_at",
     "give",
     "give_weights",
     "latest",
     "published",
     "read_manifest",
+    "read_schema",
     "step_folder",
     "take",
     "verify",

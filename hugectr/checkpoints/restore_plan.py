@@ -16,7 +16,7 @@ from hugectr.checkpoints.manifest import Manifest, row_shape
 from hugectr.checkpoints.merge import Link
 
 if TYPE_CHECKING:
-    from hugectr.checkpoints.state import TrainingState
+    from hugectr.checkpoints.state import TrainingState, Weighted
 
 Statistics = list[tuple[str, Array, Array]]
 
@@ -131,11 +131,7 @@ def weights_plan(state: TrainingState, links: Sequence[Link], dense: Mapping[str
         When names, shapes or sizes of them differ from the model's; lists every difference.
     """
     path, manifest = links[-1]
-    _refuse(
-        layout_differences(state, manifest, with_states=False),
-        f"{path} has other weights than the model",
-        "build a model with the same layers and tables",
-    )
+    check_same_weights(state, path, manifest)
     session = state.session
     own = [name for name, _, _ in session.network.non_trainables()]
     saved = plan_of(manifest, dense)
@@ -154,6 +150,21 @@ def weights_plan(state: TrainingState, links: Sequence[Link], dense: Mapping[str
             for index, table in enumerate(session.tables())
         ],
         taken=["weights, running statistics and rows"],
+    )
+
+
+def check_same_weights(state: Weighted, path: Path, manifest: Manifest) -> None:
+    """Refuse a checkpoint whose weights have other names, shapes or sizes than a model's.
+
+    Raises
+    ------
+    InvalidArgument
+        Listing every difference.
+    """
+    _refuse(
+        layout_differences(state, manifest, with_states=False),
+        f"{path} has other weights than the model",
+        "build a model with the same layers and tables",
     )
 
 
@@ -181,9 +192,7 @@ def _say_what_is_unknown(path: Path) -> None:
     )
 
 
-def layout_differences(
-    state: TrainingState, manifest: Manifest, with_states: bool = True
-) -> list[str]:
+def layout_differences(state: Weighted, manifest: Manifest, with_states: bool = True) -> list[str]:
     """What the sizes, names and shapes of a checkpoint say against its being of a model.
 
     Optimizer states count where the model trains, unless told otherwise.
@@ -228,7 +237,7 @@ def saved_parts(manifest: Manifest, index: int) -> dict[str, tuple[str, tuple[in
     return {part: row_shape(manifest, table, part) for part in table["parts"]}
 
 
-def own_tensors(state: TrainingState) -> dict[str, tuple[int, ...]]:
+def own_tensors(state: Weighted) -> dict[str, tuple[int, ...]]:
     """Names and shapes of the dense weights of a model."""
     network = state.session.network
     return {name: tuple(network.weight_view(name, 0).shape) for name in network.weight_names()}
@@ -259,7 +268,7 @@ def _tensor_differences(
     return found
 
 
-def _statistics_differences(state: TrainingState, manifest: Manifest) -> list[str]:
+def _statistics_differences(state: Weighted, manifest: Manifest) -> list[str]:
     own = state.session.network.non_trainables()
     saved = manifest["statistics"]
     sizes = [manifest["files"][f"statistics{i}.mean"]["shape"][0] for i in range(len(saved))]

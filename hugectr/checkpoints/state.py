@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 CallbackStates = Mapping[str, Mapping[str, Any]]
 
 
-class LoadedModel(Protocol):
-    """What the files of a model are written from and read into."""
+class Weighted(Protocol):
+    """What has dense weights and tables, by their names."""
 
     @property
     def session(self) -> Session:
@@ -26,13 +26,17 @@ class LoadedModel(Protocol):
         ...
 
     @property
-    def group(self) -> ProcessGroup:
-        """The processes that the state is spread over."""
-        ...
-
-    @property
     def table_names(self) -> list[str]:
         """Names of the tables, in the order of the session's."""
+        ...
+
+
+class LoadedModel(Weighted, Protocol):
+    """What the files of a model are written from and read into."""
+
+    @property
+    def group(self) -> ProcessGroup:
+        """The processes that the state is spread over."""
         ...
 
     @property

@@ -25,11 +25,9 @@ from hugectr.inference.vectors import csr_of_request
 from hugectr.model.original_files import OriginalFiles
 from hugectr.processes.group import ProcessGroup
 from hugectr.processes.solo import SoloGroup
-from hugectr.serving.rebuilt import Parts
-from hugectr.spec.enums import Check_t, DataReaderType_t, MetricsType, Optimizer_t
+from hugectr.serving.rebuilt import Parts, parts_of_graph, prediction_solver
+from hugectr.spec.enums import Check_t, DataReaderType_t
 from hugectr.spec.input import Input
-from hugectr.spec.optimizer import CreateOptimizer
-from hugectr.spec.solver import Solver
 
 Floats = npt.NDArray[np.float32]
 
@@ -239,18 +237,11 @@ def _raw_shape(inputs: Input, source: str, floats: bool) -> RawShape:
 
 
 def _parts(graph: ParsedLayers, params: InferenceParams) -> Parts:
-    solver = Solver(
-        batchsize=params.max_batchsize,
-        batchsize_eval=params.max_batchsize,
-        i64_input_key=params.i64_input_key,
-        use_mixed_precision=params.use_mixed_precision,
-        dynamic_loss_scaling=params.use_mixed_precision,  # of no meaning, as all of training
-        metrics_spec={MetricsType.AUC: 2.0},
-        seed=1,
+    precision = "float16" if params.use_mixed_precision else "float32"
+    solver = prediction_solver(
+        params.max_batchsize, i64_keys=params.i64_input_key, precision=precision
     )
-    return Parts(
-        solver, graph.input, graph.embeddings, graph.dense, CreateOptimizer(Optimizer_t.SGD)
-    )
+    return parts_of_graph(graph, solver)
 
 
 #: The name scripts use.

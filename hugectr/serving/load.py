@@ -4,75 +4,51 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hugectr import _core, checkpoints
 from hugectr.base.arguments import check_choice, check_int
-from hugectr.base.errors import InvalidArgument
+from hugectr.base.errors import InvalidArgument, rejected
 from hugectr.checkpoints.description import Description
 from hugectr.checkpoints.manifest import Manifest
-from hugectr.checkpoints.state import CallbackStates
+from hugectr.config.graph import read_graph
 from hugectr.data.schema.storage import restored
-from hugectr.processes.group import ProcessGroup
-from hugectr.processes.solo import SoloGroup
 from hugectr.serving.prediction_model import PredictionModel
-from hugectr.serving.rebuilt import BATCH, layer_specs, parts_of
+from hugectr.serving.rebuilt import (
+    BATCH,
+    Parts,
+    described,
+    layer_specs,
+    parts_of,
+    parts_of_graph,
+    prediction_solver,
+)
+from hugectr.spec.layers import DenseLayer
 from hugectr.spec.solver import DEVICES
 
 
-class _LoadedState:
-    """What checkpoints ask of a model that has only been built: weights and tables, no training."""
+@dataclass(frozen=True)
+class _Unloaded:
+    """A model that has only been built: what its weights are called."""
 
-    def __init__(
-        self, session: _core.Session, manifest: Manifest, description: Description
-    ) -> None:
-        self.session = session
-        self.model_name = manifest["model"]
-        self.table_names = [table["name"] for table in description["tables"]]
-        self.i64_keys = description["keys"] == "int64"
-        self.batchsize_eval = BATCH
-        self.group: ProcessGroup = SoloGroup()
-        self.fit_epoch = 0
-        self.resumed_in: Path | None = None
-        self.unusable = ""
-        self._description = description
-
-    @property
-    def run_id(self) -> str:
-        return ""
-
-    @run_id.setter
-    def run_id(self, run: str | None) -> None:
-        pass
-
-    def description(self) -> Description:
-        return self._description
-
-    def schema_files(self) -> Mapping[str, bytes]:
-        return {}
-
-    def keep_schema(self, files: Mapping[str, bytes], path: Path) -> None:
-        pass
-
-    def callback_states(self) -> CallbackStates:
-        return {}
-
-    def frozen(self) -> set[str]:
-        return set()
-
-    def set_frozen(self, names: set[str]) -> None:
-        pass
+    session: _core.Session
+    table_names: list[str]
 
 
 def load(
-    path: str | os.PathLike[str], *, device: str = "cpu", batch_size: int | None = None
+    path: str | os.PathLike[str],
+    *,
+    device: str = "cpu",
+    batch_size: int | None = None,
+    graph: str | os.PathLike[str] | None = None,
 ) -> PredictionModel:
     """Load a checkpoint for prediction: graph, weights, running statistics, tables, schema.
 
     The model is built from what the checkpoint says of it, and nothing else is needed. Every byte
-    that is read is checked; optimizer states are not read. Tables come out of the mapped files
-    chunk by chunk, so that memory holds them once.
+    that is read is checked; optimizer states are not read. Tables come out of the files chunk by
+    chunk, so that memory holds them once. C++ programs read by the same code
+    (``hugectr::SavedModel``).
 
     Parameters
     ----------
@@ -84,6 +60,11 @@ def load(
     batch_size : int or None
         Rows of a batch where ``predict`` is not told; None: ``batchsize_eval`` of the model that
         saved (2048 where the checkpoint is older and does not say).
+    graph : path-like or None
+        For a checkpoint that does not describe its model: of format 1 or 2, or converted from the
+        original layout. The graph that ``Model.graph_to_json`` wrote, or a config. The model then
+        has no schema (``schema`` is None), computes in float32 whatever it was trained in, and
+        knows no optimizers (None in ``description``).
 
     Returns
     -------
@@ -92,8 +73,8 @@ def load(
     Raises
     ------
     InvalidArgument
-        When there is no checkpoint, or one that does not describe its model: of format 1 or 2, or
-        converted from the original layout. Build that model and use its ``load_weights``.
+        When there is no checkpoint, or one that does not describe its model and no ``graph``; when
+        there is a ``graph`` of other weights, or one beside a checkpoint that needs none.
     DataError
         When a file is missing or damaged, or of a later version.
     OutOfMemory
@@ -110,16 +91,40 @@ def load(
         check_int("load: batch_size", batch_size, 1)
     place = checkpoints.checkpoint_at(Path(path), "load")
     manifest = checkpoints.read_manifest(place)
+    batch = batch_size or manifest.get("batchsize_eval") or BATCH
+    parts, session, description = _built(place, manifest, device, batch, graph)
+    names = [table.sparse_embedding_name for table in parts.embeddings]
+    checkpoints.check_same_weights(_Unloaded(session, names), place, manifest)
+    session.load_weights(os.fspath(place))
+    files = checkpoints.read_schema(place, manifest)
+    schema = restored(f"the schema of {place}", files) if files else None
+    return PredictionModel(parts, session, description, manifest["step"], schema)
+
+
+def _built(
+    place: Path,
+    manifest: Manifest,
+    device: str,
+    batch: int,
+    graph: str | os.PathLike[str] | None,
+) -> tuple[Parts, _core.Session, Description]:
+    """The model without its weights: of its own description, or else of a graph file."""
     description = manifest.get("description")
-    if description is None:
+    if description is not None:
+        if graph is not None:
+            allowed = f"None: {place} describes its model itself"
+            raise rejected("load: graph", os.fspath(graph), allowed)
+        parts = parts_of(str(place), description, device, batch)
+        return parts, parts.session(layer_specs(description)), description
+    if graph is None:
         raise InvalidArgument(
             f"load: {place} does not describe its model (it was written by an earlier version, or "
-            "comes from the original layout): build the model and take its weights with "
-            "Model.load_weights"
+            "comes from the original layout): give the model's graph, load(path, graph=FILE), as "
+            "Model.graph_to_json(FILE) writes it where the model is built; or build the model and "
+            "take its weights with Model.load_weights"
         )
-    batch = batch_size or manifest.get("batchsize_eval") or BATCH
-    parts = parts_of(str(place), description, device, batch)
-    session = parts.session(layer_specs(description))
-    plan = checkpoints.give_weights(_LoadedState(session, manifest, description), place)
-    schema = restored(f"the schema of {place}", plan.schema) if plan.schema else None
-    return PredictionModel(parts, session, description, manifest["step"], schema)
+    parsed, _ = read_graph(Path(graph))
+    parts = parts_of_graph(parsed, prediction_solver(batch, device))
+    session = parts.session([layer.to_spec() for layer in parsed.dense])
+    compiled = [DenseLayer.from_spec(spec) for spec in session.network.layers()]
+    return replace(parts, dense_layers=compiled), session, described(parts, session)

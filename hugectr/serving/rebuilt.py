@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from hugectr import _core
 from hugectr.base.errors import DataError, InvalidArgument
-from hugectr.checkpoints.description import Description
+from hugectr.checkpoints.description import Description, description_of
+from hugectr.config.layers import ParsedLayers
 from hugectr.spec.embedding import SparseEmbedding
 from hugectr.spec.enums import Embedding_t, MetricsType, Optimizer_t
 from hugectr.spec.input import DataReaderSparseParam, Input
@@ -96,19 +97,8 @@ def parts_of(where: str, description: Description, device: str, batch_size: int)
     DataError
         When this version does not have what it names.
     """
-    precision = description["precision"]
-    mixed = precision != "float32"
-    solver = Solver(
-        batchsize=batch_size,
-        batchsize_eval=batch_size,
-        device=device,
-        i64_input_key=description["keys"] == "int64",
-        use_mixed_precision=mixed,
-        mixed_precision_type=precision if mixed else "float16",
-        dynamic_loss_scaling=precision == "float16",  # of no meaning, as all of training
-        metrics_spec={MetricsType.AUC: 2.0},
-        seed=1,
-    )
+    i64_keys = description["keys"] == "int64"
+    solver = prediction_solver(batch_size, device, i64_keys, description["precision"])
     try:
         label, dense = description["label"], description["dense"]
         sparse = [
@@ -136,6 +126,58 @@ def parts_of(where: str, description: Description, device: str, batch_size: int)
             f"{where} is of a model that this version can not build ({error}): load it with the "
             "version that saved it"
         ) from error
+
+
+def prediction_solver(
+    batch_size: int, device: str = "auto", i64_keys: bool = True, precision: str = "float32"
+) -> Solver:
+    """Settings of a model that does not train: what training asks for is of no meaning."""
+    mixed = precision != "float32"
+    return Solver(
+        batchsize=batch_size,
+        batchsize_eval=batch_size,
+        device=device,
+        i64_input_key=i64_keys,
+        use_mixed_precision=mixed,
+        mixed_precision_type=precision if mixed else "float16",
+        dynamic_loss_scaling=precision == "float16",
+        metrics_spec={MetricsType.AUC: 2.0},
+        seed=1,
+    )
+
+
+def parts_of_graph(graph: ParsedLayers, solver: Solver) -> Parts:
+    """The parts that a graph file names; ``dense_layers`` as they are there."""
+    return Parts(
+        solver, graph.input, graph.embeddings, graph.dense, CreateOptimizer(Optimizer_t.SGD)
+    )
+
+
+@dataclass(frozen=True)
+class _Built:
+    """What a description is made from: parts, and what the core made of them."""
+
+    solver: Solver
+    input: Input
+    embeddings: list[SparseEmbedding]
+    opt_params: OptParamsPy
+    session: _core.Session
+
+
+def described(parts: Parts, session: _core.Session) -> Description:
+    """What was built of a graph, as a checkpoint would describe it; its optimizers are not known.
+
+    Parameters
+    ----------
+    parts : Parts
+    session : _core.Session
+        What ``parts.session`` returned.
+    """
+    found = description_of(
+        _Built(parts.solver, parts.input, parts.embeddings, parts.opt_params, session)
+    )
+    tables = [table | {"optimizer": None} for table in found["tables"]]
+    return found | {"optimizer": None, "tables": tables}
 
 
 def _embedding(table: dict[str, object]) -> SparseEmbedding:

@@ -57,5 +57,7 @@ std::uint64_t fuzz_norm(std::string_view input);
 std::uint64_t fuzz_raw(std::string_view input);
 /// The whole input is the text of a file list. @returns paths that it holds
 std::uint64_t fuzz_file_list(std::string_view input);
+/// The whole input is a manifest of a checkpoint. @returns files that it names
+std::uint64_t fuzz_saved(std::string_view input);
 
 }  // namespace hugectr::fuzzing

@@ -7,9 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from oracle.checkpoint_net import build as build_net, train
 
 import hugectr
+from hugectr.data import from_arrays
 
 PROGRAM = Path(__file__).resolve().parents[1] / "cpp/install"
 
@@ -57,16 +60,20 @@ def program(tmp_path_factory):
     (folder / "site/scipy_openblas32").symlink_to(openblas)
     source = shutil.copytree(PROGRAM, folder / "program")
 
-    build = folder / "build"
+    return built(source, package, folder / "build") / "train_wide_and_deep"
+
+
+def built(source, package, build):
+    """The folder that a program outside the tree is built in."""
     run(
         tool("cmake"),
         *("-S", source, "-B", build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release"),
         f"-DCMAKE_MAKE_PROGRAM={tool('ninja')}",
         f"-Dhugectr_DIR={package / 'lib/cmake/hugectr'}",
-        cwd=folder,
+        cwd=source,
     )
-    run(tool("cmake"), "--build", build, cwd=folder)
-    return build / "train_wide_and_deep"
+    run(tool("cmake"), "--build", build, cwd=source)
+    return build
 
 
 def test_the_program_of_the_page_on_predictions(program):
@@ -77,6 +84,34 @@ def test_the_program_of_the_page_on_predictions(program):
     found = [float(line) for line in run(program.with_name("predict"), cwd=program.parent).split()]
     assert len(found) == 3
     assert found[0] < 0.3 < 0.7 < min(found[1:])
+
+
+def csr(rows):
+    """Keys of the slots of samples, as ``from_arrays`` takes them."""
+    slots = [slot for row in rows for slot in row]
+    keys = np.array([key for slot in slots for key in slot], np.int64)
+    return keys, np.cumsum([0, *map(len, slots)]).astype(np.uint64)
+
+
+def test_a_saved_model_predicts_in_a_program_of_its_own(program, tmp_path):
+    """``examples/cpp`` gives the bits that Python gives, for slots of no, one and several keys."""
+    folder = program.parents[1]
+    source = shutil.copytree(PROGRAM.parents[2] / "examples/cpp", folder / "predict_saved")
+    build = built(source, folder / "site/hugectr", folder / "build_saved")
+    model = build_net(norm=True)
+    train(model, 20)
+    place = model.save(tmp_path / "run")
+    rows = [[[3], [104, 103, 999], [], [5, 4], [8]], [[17], [], [3], [9], [1]], [[0]] * 5]
+    dense = np.array([[0.1, -1.5, 3e-5], [0, 0.25, 1], [1 / 3, 2, -7]], np.float32)
+    lines = [
+        " | ".join(" ".join(map(str, part)) for part in [[repr(float(x)) for x in numbers], *slots])
+        for numbers, slots in zip(dense, rows, strict=True)
+    ]
+    (tmp_path / "samples.txt").write_text("\n".join(lines) + "\n")
+    found = run(build / "predict_saved", place.parent, tmp_path / "samples.txt", cwd=tmp_path)
+    sparse = {"ones": csr([row[:2] for row in rows]), "twos": csr([row[2:] for row in rows])}
+    wanted = hugectr.load(place).predict(from_arrays(np.zeros(3, np.float32), dense, sparse))
+    assert np.array(found.split(), np.float32).tobytes() == wanted.tobytes()
 
 
 def check_training(output):

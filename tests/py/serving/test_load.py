@@ -39,6 +39,45 @@ def test_checkpoints_of_earlier_versions_load(case):
     assert loaded.session.network.dense_optimizer_states().size == 0
 
 
+@pytest.mark.parametrize("case", CASES)
+def test_checkpoints_without_a_description_load_with_a_graph(case, tmp_path):
+    """Format 2: the graph is a file's, and what nobody knows is None."""
+    folder = FIXTURES / "b17f4bf" / case
+    model = build_net(**CASES[case] | {"processes": 1})
+    model.resume(folder)
+    model.graph_to_json(tmp_path / "graph.json")
+    loaded = hugectr.load(folder, graph=tmp_path / "graph.json")
+    assert loaded.schema is None
+    assert loaded.step == json.loads((FIXTURES / "b17f4bf" / f"{case}.json").read_text())["step"]
+    # A later version said of the same model:
+    known = read_manifest(checkpoints.latest(FIXTURES / "be4a3b8" / case))["description"]
+    unknown = {"precision": "float32", "loss_scaling": None, "optimizer": None}
+    tables = [table | {"optimizer": None} for table in known["tables"]]
+    assert loaded.description == known | unknown | {"tables": tables}
+    assert loaded.solver.batchsize_eval == 2048  # it does not say
+    assert [a.name for a in loaded.dense_layers] == [a["name"] for a in known["layers"]]
+    found, wanted = (one.predict(net_data(), 16) for one in (loaded, model))
+    if "precision" in CASES[case]:  # it does not say that either
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=4e-3)
+    else:
+        assert found.tobytes() == wanted.tobytes()
+
+
+def test_a_graph_is_asked_for_where_it_is_needed_and_nowhere_else(tmp_path):
+    old, new = FIXTURES / "b17f4bf" / "sgd", FIXTURES / "be4a3b8" / "sgd"
+    with pytest.raises(
+        hugectr.InvalidArgument, match=r"load\(path, graph=FILE\), as Model.graph_to"
+    ):
+        hugectr.load(old)
+    build_net(hidden=6).graph_to_json(tmp_path / "graph.json")
+    with pytest.raises(hugectr.InvalidArgument, match=r"'hidden.weight': checkpoint \(17, 5\)"):
+        hugectr.load(old, graph=tmp_path / "graph.json")
+    with pytest.raises(hugectr.InvalidArgument, match="describes its model itself"):
+        hugectr.load(new, graph=tmp_path / "graph.json")
+    with pytest.raises(hugectr.InvalidArgument, match="nowhere"):
+        hugectr.load(old, graph=tmp_path / "nowhere.json")
+
+
 def test_every_link_of_a_chain_loads():
     for step, path in checkpoints.published(FIXTURES / "be4a3b8" / "deltas"):
         model = build_net(**CASES["deltas"])
