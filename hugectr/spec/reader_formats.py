@@ -7,14 +7,13 @@ import glob
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
-from hugectr.base.arguments import check_enum, check_int, check_str
 from hugectr.base.errors import DataError, InvalidArgument, rejected
 from hugectr.base.no_effect import warn_given, warn_no_effect
 from hugectr.data.arrays import MemoryDataset
 from hugectr.data.columns import Shuffle, check_shuffle, prefix_sums
 from hugectr.data.raw_labels import has_float_label
 from hugectr.data.table_dataset import IN_MEMORY, TableBlocks, TableDataset
-from hugectr.spec.enums import Alignment_t, DataReaderType_t, FileSystemType_t
+from hugectr.spec.enums import Alignment_t, DataReaderType_t
 
 if TYPE_CHECKING:
     from hugectr._core import RawReading, ReaderSpec
@@ -74,49 +73,11 @@ class AsyncParam:
         warn_given("AsyncParam", vars(self), defaults, _ASYNC_WITHOUT_EFFECT)
 
 
-@dataclass(frozen=True)
-class DataSourceParams:
-    """Where the files of a data set are.
-
-    Parameters
-    ----------
-    source : FileSystemType_t
-        ``Local``. Parquet data elsewhere is read by its URL (``s3://``, ``gs://``, ``hdfs://``) as
-        the reader's ``source``, without this.
-    server : str
-        Accepted; of no meaning for local files.
-    port : int
-        Likewise.
-    """
-
-    source: FileSystemType_t = FileSystemType_t.Local
-    server: str = "localhost"
-    port: int = 9000
-
-    def __post_init__(self) -> None:
-        where = "DataSourceParams: "
-        if check_enum(where + "source", self.source, FileSystemType_t).name != "Local":
-            raise rejected(
-                where + "source",
-                self.source,
-                "FileSystemType_t.Local; give Parquet data elsewhere as a URL, "
-                'DataReaderParams(source="s3://bucket/folder")',
-            )
-        check_str(where + "server", self.server)
-        check_int(where + "port", self.port, 0)
-
-
 READER_WITHOUT_EFFECT = {
     "cache_eval_data": "evaluation batches are read ahead; AsyncParam(keep_resident_mb=...) keeps "
     "Raw data in memory",
     "read_file_sequentially": "files are always read in one order, whatever num_workers is",
 }
-
-
-def check_data_source(name: str, value: object) -> None:
-    """A DataSourceParams, or nothing."""
-    if value is not None and not isinstance(value, DataSourceParams):
-        raise rejected(name, value, "a hugectr.DataSourceParams")
 
 
 def reader_shuffle(name: str, params: DataReaderParams) -> Shuffle | None:
