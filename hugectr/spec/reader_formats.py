@@ -32,6 +32,9 @@ _ASYNC_WITHOUT_EFFECT = {
 }
 
 
+_SECTOR = 512  # bytes: v3's blocks are multiples of it
+
+
 @dataclass(frozen=True)
 class AsyncParam:
     """Settings of the RawAsync reader.
@@ -41,7 +44,8 @@ class AsyncParam:
     num_threads : int
         Threads that read blocks ahead, past the page cache where the file system can.
     io_block_size : int
-        Bytes of a block, about: a block holds whole samples.
+        Bytes of a block, about: a block holds whole samples. Less than the 512 of a sector is what
+        4.1 has in this place, ``max_num_requests_per_thread``, and leaves the default.
     shuffle : bool
         Whether blocks change places (``DataReaderParams.shuffle`` says more).
     keep_resident_mb : int
@@ -63,14 +67,18 @@ class AsyncParam:
     io_alignment: int = 512
     shuffle: bool = False
     aligned_type: Alignment_t = Alignment_t.Non
-    keep_resident_mb: int = 0
     multi_hot_reader: bool = False
     is_dense_float: bool = True
+    keep_resident_mb: int = 0
     max_num_requests_per_thread: int = 0
 
     def __post_init__(self) -> None:
         defaults = {item.name: item.default for item in fields(self)}
         warn_given("AsyncParam", vars(self), defaults, _ASYNC_WITHOUT_EFFECT)
+        if self.io_block_size < _SECTOR:  # 4.1's, by position
+            name = f"max_num_requests_per_thread={self.io_block_size}"
+            warn_no_effect("AsyncParam", name, _READS_AHEAD)
+            object.__setattr__(self, "io_block_size", defaults["io_block_size"])
 
 
 READER_WITHOUT_EFFECT = {
