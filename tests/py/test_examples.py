@@ -16,16 +16,9 @@ import hugectr
 EXAMPLES = Path(__file__).parents[2] / "examples"
 #: What the same net finds in PyTorch, for three seeds (references/examples.py writes it).
 REFERENCES = json.loads((Path(__file__).parent / "references" / "examples.json").read_text())
-#: Areas to reach where the net in PyTorch was not run with this data or (din, dlrm) finds less.
-LEAST = {
-    "bst": 0.78,
-    "criteo": 0.79,
-    "criteo_multi_slots": 0.78,
-    "din": 0.78,
-    "dlrm": 0.89,
-    "ple": 0.79,
-}
-WITHOUT_REFERENCE = sorted(LEAST.keys() - REFERENCES.keys())
+#: Areas to reach where first weights alone move the net by more than .002, in PyTorch too: units
+#: of DLRM's narrow bottom that end dead, and when attention begins to see groups (BST).
+LEAST = {"bst": 0.78, "dlrm": 0.89}
 #: Sets that are not generated.
 ARGUMENTS = {"mmoe_census": ["mmoe.py", "--data"]}
 JSON_TWINS = ("wdl", "deepfm", "dcn", "dlrm", "criteo", "criteo_multi_slots")
@@ -57,7 +50,7 @@ def _run(folder: Path, *arguments: str) -> str:
 def test_every_script_is_tested() -> None:
     shared = {"arguments", "data", "generated", "real", "training"}
     scripts = {path.stem for path in EXAMPLES.glob("*.py")} - shared
-    assert scripts == (set(REFERENCES) - set(ARGUMENTS)).union(WITHOUT_REFERENCE)
+    assert scripts == (set(REFERENCES) - set(ARGUMENTS)).union(LEAST)
     for script in scripts:
         assert len((EXAMPLES / f"{script}.py").read_text().splitlines()) <= 80
 
@@ -78,7 +71,7 @@ def test_script_learns_what_the_same_net_learns_in_pytorch(name: str, folder: Pa
     assert found["AUC"] < found.get("reaches", 1.0) + 0.01 or name == "sasrec"
 
 
-@pytest.mark.parametrize("name", WITHOUT_REFERENCE)
+@pytest.mark.parametrize("name", sorted(LEAST))
 def test_script_learns(name: str, folder: Path) -> None:
     assert _figures(_run(folder, f"{name}.py"))["AUC"] > LEAST[name]
 
