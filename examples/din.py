@@ -10,8 +10,8 @@ import hugectr
 from hugectr import DenseLayer, Layer_t
 
 D = 16
-arrays = histories_of(ARGUMENTS.data, 344064)
-model = Example(arrays, {"items": slots_of(arrays["target"][:, None], arrays["history"])}, lr=0.003)
+arrays = histories_of(ARGUMENTS.data, 671744)
+model = Example(arrays, {"items": slots_of(arrays["target"][:, None], arrays["history"])}, lr=0.02)
 items = hugectr.DataReaderSparseParam("items", [1, HISTORY], False, 2)
 model.add(hugectr.Input(1, "label", 0, "dense", [items]))
 model.table("vectors", "items", D, "concat")
@@ -44,4 +44,5 @@ model.layer("ElementwiseMultiply", ["interests", "target"], "match")
 model.layer("Concat", ["target", "interests", "match", "length"], "features")
 model.layer("InnerProduct", ["features"], "fc1", num_output=80)
 model.layer("PReLU_Dice", ["fc1"], "dice1", elu_alpha=0.2, eps=1e-8)
-model.run(model.layer("InnerProduct", ["dice1"], "logit", num_output=1), steps=320)
+logit = model.layer("InnerProduct", ["dice1"], "logit", num_output=1)
+model.run(logit, steps=640, decay_start=400)

@@ -80,7 +80,11 @@ class Example(hugectr.Model):
         return bottom
 
     def learn(
-        self, logits: str | dict[str, str], steps: int, loss: str = "BinaryCrossEntropyLoss"
+        self,
+        logits: str | dict[str, str],
+        steps: int,
+        loss: str = "BinaryCrossEntropyLoss",
+        decay_start: int = 0,
     ) -> None:
         """Add the losses and train.
 
@@ -89,18 +93,25 @@ class Example(hugectr.Model):
         logits : str or dict of str to str
             The logit of ``label``; or of each label.
         steps : int
+        loss : str
+        decay_start : int
+            The step after which the learning rate falls to 0, linearly; 0: it does not.
         """
         for label, logit in ({"label": logits} if isinstance(logits, str) else logits).items():
             self.layer(loss, [logit, label], f"{label}_loss")
         self.compile()
         if ARGUMENTS.summary:
             self.summary()
+        if decay_start:
+            self.reset_learning_rate_scheduler(
+                self.solver.lr, 1, decay_start, steps - decay_start, 1.0, 0.0
+            )
         steps = ARGUMENTS.steps or steps
         self.fit(max_iter=steps, display=100, eval_interval=steps + 1, snapshot=0)
 
-    def run(self, logits: str | dict[str, str], steps: int) -> None:
+    def run(self, logits: str | dict[str, str], steps: int, decay_start: int = 0) -> None:
         """Learn, and print the AUC (of several labels their mean) beside that of the signal."""
-        self.learn(logits, steps)
+        self.learn(logits, steps, decay_start=decay_start)
         for _ in range(self.solver.max_eval_batches):
             self.eval()
         metrics = dict(self.get_eval_metrics())

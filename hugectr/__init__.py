@@ -30,6 +30,7 @@ from hugectr.base.errors import (
 )
 from hugectr.base.lazy import lazy_names
 from hugectr.callbacks.training_callback import TrainingCallback
+from hugectr.data.data_source import DataSourceParams, FileSystemType_t
 from hugectr.spec import optimizer
 from hugectr.spec.embedding import SparseEmbedding
 from hugectr.spec.embedding_collection import EmbeddingCollectionConfig, EmbeddingTableConfig
@@ -48,7 +49,6 @@ from hugectr.spec.enums import (
     Embedding_t,
     Error_t,
     FcPosition_t,
-    FileSystemType_t,
     GroupLayer_t,
     HybridEmbeddingType,
     Initializer_t,
@@ -75,7 +75,7 @@ from hugectr.spec.optimizer import (
     OptParamsPy,
 )
 from hugectr.spec.reader import DataReaderParams
-from hugectr.spec.reader_formats import AsyncParam, DataSourceParams
+from hugectr.spec.reader_formats import AsyncParam
 from hugectr.spec.session_solver import SessionSolver, solver_parser_helper
 from hugectr.spec.solver import CreateSolver, Solver
 from hugectr.spec.training_cache import CreateETC, CreateHMemCache

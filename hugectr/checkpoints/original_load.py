@@ -206,8 +206,13 @@ def _load_blocks(
     rounds.finish()
 
 
-def load_states(table: _core.SessionTable, path: str, group: ProcessGroup) -> None:
+def load_states(table: _core.SessionTable, path: str, group: ProcessGroup) -> bool:
     """Give rows the optimizer states of a file, in the order of (slot, key). Collective.
+
+    Returns
+    -------
+    bool
+        False: the file has states and the table no rows yet; nothing was done.
 
     Raises
     ------
@@ -217,9 +222,11 @@ def load_states(table: _core.SessionTable, path: str, group: ProcessGroup) -> No
     parts = table.parts()
     states: Parts = {part: kind for part, kind in parts.items() if part.startswith("state")}
     if not states:
-        return
+        return True
     row = bytes_a_row(states)
     rows = spread_rows(table, group, max(1, CHUNK // bytes_a_row(parts)))
+    if not rows.total and from_root(group, lambda: _holds_rows(Path(path), row)):
+        return False
     what = f"optimizer states of {rows.total} embedding rows (load the sparse weights first)"
     from_root(group, lambda: _size(Path(path), rows.total * row, what))
     readers = group.size if all(together(group, lambda: Path(path).is_file())) else 1
@@ -229,6 +236,13 @@ def load_states(table: _core.SessionTable, path: str, group: ProcessGroup) -> No
         turn = [block[number] if number < len(block) else None for block in blocks]
         _load_states_of(table, Path(path), rows, states, turn, group, rounds)
     rounds.finish()
+    return True
+
+
+def _holds_rows(path: Path, row: int) -> bool:
+    """Whether a file is there whose size is that of some rows."""
+    size = path.stat().st_size if path.is_file() else 0
+    return size > 0 and size % row == 0
 
 
 def _load_states_of(

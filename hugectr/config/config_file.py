@@ -13,7 +13,7 @@ from hugectr.config.optimizer import parse_optimizer
 from hugectr.spec.enums import DeviceLayout, MetricsType
 from hugectr.spec.metrics import parse_metric
 from hugectr.spec.optimizer import LearningRateScheduler, OptParamsPy, Schedule
-from hugectr.spec.precision import MIXED_PRECISION_TYPES, SMALLEST_SCALER
+from hugectr.spec.precision import MIXED_PRECISION_TYPES
 from hugectr.spec.session_solver import SessionSolver
 from hugectr.spec.solver import WITHOUT_EFFECT as OF_CREATE_SOLVER, check_vvgpu
 
@@ -51,7 +51,7 @@ def _files(solver: JsonObject, key: str) -> list[str]:
 
 def _metrics(solver: JsonObject) -> dict[MetricsType, float]:
     value = solver.raw("eval_metrics")
-    if not isinstance(value, list) or not value:
+    if not isinstance(value, list):
         raise rejected(solver.where("eval_metrics"), value, 'a list such as ["AUC:0.8025"]')
     return dict(
         parse_metric(f"{solver.where('eval_metrics')}[{i}]", text) for i, text in enumerate(value)
@@ -141,10 +141,8 @@ def parse_solver(solver: JsonObject) -> SessionSolver:
 def _precision(solver: JsonObject, give: Any) -> None:
     if "mixed_precision" in solver:
         scaler = solver.number("mixed_precision")
-        if scaler < SMALLEST_SCALER:
-            raise rejected(
-                solver.where("mixed_precision"), scaler, "128, 256, 512 or 1024, or more"
-            )
+        if scaler <= 0:
+            raise rejected(solver.where("mixed_precision"), scaler, "a number > 0, such as 1024")
         give("use_mixed_precision", "mixed_precision", True)
         give("scaler", "mixed_precision", scaler)
     if "mixed_precision_type" in solver:

@@ -155,7 +155,7 @@ def _parameter(owner: JsonObject, key: str, parameter: LayerParameter) -> Any:
 
 
 def _dense(layer: JsonObject, kind: Layer_t, names: TensorNames) -> DenseLayer:
-    check_layer_type(layer.where("type"), kind)
+    kind = check_layer_type(layer.where("type"), kind)
     ends: dict[str, list[str]] = {}
     for key in ("bottom", "top"):
         value = layer.raw(key)

@@ -8,6 +8,7 @@ from hugectr.base.lazy import lazy_names
 if TYPE_CHECKING:
     from hugectr.data.arrays import MemoryDataset, from_arrays
     from hugectr.data.columns import Columns, Shuffle
+    from hugectr.data.data_source import DataSourceParams, FileSystemType_t
     from hugectr.data.norm import NormHeader, read_norm_header, write_file_list, write_norm
     from hugectr.data.parquet import write_metadata
     from hugectr.data.schema import (
@@ -33,6 +34,7 @@ __getattr__, __dir__ = lazy_names(
     {
         "hugectr.data.arrays": ("MemoryDataset", "from_arrays"),
         "hugectr.data.columns": ("Columns", "Shuffle"),
+        "hugectr.data.data_source": ("DataSourceParams", "FileSystemType_t"),
         "hugectr.data.norm": ("NormHeader", "read_norm_header", "write_file_list", "write_norm"),
         "hugectr.data.parquet": ("write_metadata",),
         "hugectr.data.schema": (
@@ -58,8 +60,10 @@ __getattr__, __dir__ = lazy_names(
 __all__ = [
     "CategoricalField",
     "Columns",
+    "DataSourceParams",
     "DenseField",
     "EncodedData",
+    "FileSystemType_t",
     "GroupField",
     "IgnoredField",
     "InputLayer",

@@ -39,12 +39,17 @@ ROW_GROUP_ROWS = 1 << 16
 _DECODED_AT_A_TIME = 32 << 20
 
 
+_from_uri = pafs.FileSystem.from_uri
+
+
 def _filesystem(source: str) -> tuple[pafs.FileSystem, str]:
     """The file system of a source and the path there."""
     if "://" not in source:
         return pafs.LocalFileSystem(), source
     try:
-        return pafs.FileSystem.from_uri(source)
+        return _from_uri(source)
+    except OSError as error:  # of HDFS, where there is no libhdfs
+        raise DataError(f"source {source!r} can not be opened: {error}") from error
     except pa.ArrowException:
         try:
             import fsspec  # type: ignore[import-not-found]

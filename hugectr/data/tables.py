@@ -131,8 +131,11 @@ def key_of(column: str, value: str | bytes | int) -> int:
     return int(_hash_integers(column, np.array([value]))[0])
 
 
-def _encode(name: str, values: pa.ChunkedArray | pa.Array) -> pa.Array:
-    """A column of categories, or of lists of them, as keys. Null becomes a slot without keys."""
+def _encode(name: str, values: pa.ChunkedArray | pa.Array, salt: str) -> pa.Array:
+    """A column of categories, or of lists of them, as the keys that they have in column ``salt``.
+
+    Null becomes a slot without keys.
+    """
     array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     if isinstance(array, pa.ChunkedArray):  # an empty table, or one too large for one chunk
         array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
@@ -146,25 +149,44 @@ def _encode(name: str, values: pa.ChunkedArray | pa.Array) -> pa.Array:
         flat = array.flatten()
         if flat.null_count:
             raise InvalidArgument(f"from_frame: column {name!r} has a null inside a list; drop it")
-        flat = _encode(name, flat)
+        flat = _encode(name, flat, salt)
         lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
         offsets = np.concatenate([[0], np.cumsum(lengths)])
         return pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), flat)
     if array.null_count:
         lengths = np.asarray(array.is_valid()).astype(np.int64)
         offsets = np.concatenate([[0], np.cumsum(lengths)])
-        flat = _encode(name, array.drop_null())
+        flat = _encode(name, array.drop_null(), salt)
         return pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), flat)
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         numbers = array.cast(pa.int64(), safe=not pa.types.is_uint64(kind))
-        return pa.array(_hash_integers(name, numbers.to_numpy(zero_copy_only=False)))
+        return pa.array(_hash_integers(salt, numbers.to_numpy(zero_copy_only=False)))
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind):
         encoded = array.dictionary_encode()
-        keys = _hash_strings(name, encoded.dictionary.to_pylist())
+        keys = _hash_strings(salt, encoded.dictionary.to_pylist())
         return pa.array(keys[np.asarray(encoded.indices)])
     raise rejected(
         f"from_frame: column {name!r}", str(kind), "categories: integers, text, or lists of them"
     )
+
+
+def _inputs(
+    name: str, categorical: Sequence[str], owners: Mapping[str, str | None]
+) -> dict[str, list[str]]:
+    """The columns of each sparse input: those without an order, then targets with histories."""
+    for column, target in owners.items():
+        if target in owners or column in categorical:
+            found = f"{target!r}, a sequence" if target in owners else "in categorical too"
+            allowed = "a column of lists, and a column without an order"
+            raise rejected(f"from_frame: sequences[{column!r}]", found, allowed)
+    alone = [column for column in categorical if column not in owners.values()]
+    found_inputs = {name: alone} if alone else {}
+    for column, target in owners.items():
+        if target is None:
+            found_inputs[column] = [column]
+        else:
+            found_inputs.setdefault(target, [target]).append(column)
+    return found_inputs
 
 
 def from_frame(
@@ -174,6 +196,7 @@ def from_frame(
     dense: str | Sequence[str] = (),
     categorical: Sequence[str] = (),
     name: str = "categories",
+    sequences: Mapping[str, str | None] | Sequence[str] = (),
 ) -> TableDataset:
     """Make a source of samples from a pandas, polars or Arrow table.
 
@@ -187,7 +210,12 @@ def from_frame(
         One column a slot: integers, text, or lists of them. Every (column, category) becomes a key
         of its own (see ``key_of``), so columns may use the same numbers. Missing: no key.
     name : str
-        Name of the sparse input: the bottom of a SparseEmbedding.
+        Name of their sparse input: the bottom of a SparseEmbedding.
+    sequences : mapping of str to (str or None), or sequence of str
+        Columns of lists in an order, oldest first, and the column that each is the history of, as
+        of ``Schema.infer``. A column and its histories have an input of their own of that name, the
+        column first, and share their keys (``key_of`` of the column); a sequence of nothing has one
+        of its own name. Where a list is longer than ``nnz_per_slot``, its last keys count.
 
     Returns
     -------
@@ -208,8 +236,10 @@ def from_frame(
     2
     """
     table = _to_table(frame)
-    columns = Columns(label, dense, {name: categorical} if categorical else {})
-    twice = set(categorical) & {*columns.label, *columns.dense}
+    owners = dict(sequences) if isinstance(sequences, Mapping) else dict.fromkeys(sequences)
+    columns = Columns(label, dense, _inputs(name, categorical, owners), tuple(owners))
+    slots = {column for of_input in columns.sparse.values() for column in of_input}
+    twice = slots & {*columns.label, *columns.dense}
     if twice:
         raise rejected(
             f"from_frame: column {min(twice)!r}", "both a number and a category", "one of the two"
@@ -233,6 +263,6 @@ def from_frame(
                 f"from_frame: column {column!r} is of type {values.type} and not all of it are "
                 f"numbers ({error}); correct it, or name it in categorical"
             ) from error
-    for column in categorical:
-        arrays[column] = _encode(column, table.column(column))
+    for column in slots:
+        arrays[column] = _encode(column, table.column(column), owners.get(column) or column)
     return TableDataset(pa.table(arrays), columns)

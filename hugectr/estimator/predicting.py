@@ -60,8 +60,8 @@ class Predicting(Estimator):
     def evaluate(self, X: Any, y: Any, sample_weight: Any = None) -> dict[str, float]:
         """Metrics, by the data's weights.
 
-        Of two classes ``AUC``, ``LogLoss``, ``AverageLoss``, and ``GAUC`` where it was ``metric``;
-        of more ``Accuracy``, ``LogLoss``.
+        Of two classes ``AUC``, ``LogLoss``, ``AverageLoss``, ``Accuracy``, and ``GAUC`` where the
+        schema has a group; of more ``Accuracy``, ``LogLoss``.
 
         Parameters
         ----------
@@ -77,7 +77,7 @@ class Predicting(Estimator):
             return _scores(logits, label.astype(np.int64), weight)
         data = self._schema().encode(features.with_label(self.label_name_, label).source)
         model = self._model("evaluate")
-        metrics = [*METRICS, *(["GAUC"] if model.input.group_name else [])]
+        metrics = [*METRICS, "Accuracy", *(["GAUC"] if model.input.group_name else [])]
         return model.evaluate(weighed(data, weight), metrics=metrics)
 
     def columns_of(self, model: PredictionModel, samples: EncodedData) -> dict[str, Floats]:

@@ -16,7 +16,7 @@ from hugectr.callbacks.early_stopping import EarlyStopping
 from hugectr.callbacks.history import History
 from hugectr.data.arrays import MemoryDataset, first_samples
 from hugectr.data.columns import Shuffle
-from hugectr.data.schema import Schema
+from hugectr.data.schema import GroupField, Schema
 from hugectr.model.model import Model
 from hugectr.models.sizes import TrainingSizes
 from hugectr.models.target import Target
@@ -115,6 +115,12 @@ class Training:
             return []
         return [EarlyStopping(self.task.metric, self.patience)]
 
+    def _metrics(self) -> list[MetricsType]:
+        """Those of the task, and of two classes in groups GAUC."""
+        grouped = self.schema.of_kind(GroupField) and MetricsType.AUC in self.task.metrics
+        more = [MetricsType.GAUC] if grouped else []
+        return list(dict.fromkeys([*self.task.metrics, *more]))
+
     def _model(self) -> Model:
         held_out, batch_eval = _in_whole_batches(self.held_out)
         solver = CreateSolver(
@@ -126,7 +132,7 @@ class Training:
             max_eval_batches=held_out.samples // batch_eval if held_out is not None else 0,
             i64_input_key=True,
             device=self.device,
-            metrics_spec=dict.fromkeys(self.task.metrics, _NO_TARGET),
+            metrics_spec=dict.fromkeys(self._metrics(), _NO_TARGET),
         )
         reader = DataReaderParams(
             DataReaderType_t.Norm,

@@ -8,7 +8,6 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from hugectr.base.arguments import check_bool, check_float, check_int, check_names, check_str
-from hugectr.base.errors import rejected
 from hugectr.base.keywords import named_keywords
 from hugectr.base.no_effect import warn_given
 
@@ -56,7 +55,9 @@ class InferenceParams:
     deployed_devices : list of int
         Only ``device_id`` is used.
     default_value_for_each_table : list of float
-        Vectors of keys that training never saw are zeros, so these must be 0.
+        What every number of the vector is of keys that training never saw: one a table, or one for
+        all. Other than 0: a table of n rows takes n + 1, tables that read the same input those of
+        all of them, and keys are looked at in Python before they are looked up.
     use_algorithm_search, use_cuda_graph, number_of_worker_buffers_in_pool, \
 number_of_refresh_buffers_in_pool, cache_refresh_percentage_per_iteration, cpu_memory_db, \
 distributed_db, persistent_db, update_source
@@ -109,9 +110,9 @@ distributed_db, persistent_db, update_source
             "use_cuda_graph",
         ):
             check_bool(where + name, getattr(self, name))
-        values = list(self.default_value_for_each_table)
-        if any(value != 0 for value in values):
-            allowed = "zeros: vectors of keys that training never saw are zeros"
-            raise rejected(where + "default_value_for_each_table", values, allowed)
+        name = where + "default_value_for_each_table"
+        given = enumerate(self.default_value_for_each_table)
+        values = tuple(check_float(f"{name}[{i}]", value) for i, value in given)
+        object.__setattr__(self, "default_value_for_each_table", values)
         defaults = {item.name: item.default for item in fields(self)}
         warn_given("InferenceParams", vars(self), defaults, _WITHOUT_EFFECT)

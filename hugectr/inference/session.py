@@ -20,6 +20,7 @@ from hugectr.data.arrays import MemoryDataset
 from hugectr.data.file_samples import first_file_samples
 from hugectr.data.inspect_columns import RawShape
 from hugectr.data.regular_file import regular_file_size
+from hugectr.inference.default_vectors import DefaultVectors
 from hugectr.inference.parameters import InferenceParams
 from hugectr.inference.vectors import csr_of_request
 from hugectr.model.original_files import OriginalFiles
@@ -78,7 +79,10 @@ class InferenceSession:
         keys = parts.solver.i64_input_key
         self._files = OriginalFiles(_Loading(self._session, names, keys, SoloGroup()))
         self._files.load_dense_weights(inference_params.dense_model_file)
-        self._files.load_sparse_weights(list(files))
+        self._defaults = DefaultVectors(
+            self._graph.input, self._graph.embeddings, inference_params.default_value_for_each_table
+        )
+        self._load_tables()
         self._predictor = _core.Predictor(self._session)
 
     @overload
@@ -162,7 +166,9 @@ class InferenceSession:
         count, dense, sparse = csr_of_request(
             self._graph.input, self._graph.embeddings, dense_feature, embeddingcolumns, row_ptrs
         )
-        return self._predicted(count, dense, sparse)
+        names = [param.top_name for param in self._graph.input.sparse]
+        known = [self._defaults.known_only(*one) for one in zip(names, sparse, strict=True)]
+        return self._predicted(count, dense, known)
 
     def evaluate(
         self,
@@ -189,14 +195,19 @@ class InferenceSession:
         """
         for table in self._session.tables():
             table.reset()
+        self._load_tables()
+
+    def _load_tables(self) -> None:
         self._files.load_sparse_weights(list(self._params.sparse_model_files))
+        self._defaults.put_into(self._session.tables())
 
     def _predicted(self, count: int, dense: Floats, sparse: list[tuple[Any, Any]]) -> Floats:
         batch = min(self._params.max_batchsize, max(count, 1))
         return self._predictor.predict(count, dense, sparse, "probability", batch)
 
     def _sparse(self, data: MemoryDataset) -> list[tuple[Any, Any]]:
-        return [data.sparse[param.top_name] for param in self._graph.input.sparse]
+        names = [param.top_name for param in self._graph.input.sparse]
+        return [self._defaults.known_only(name, data.sparse[name]) for name in names]
 
     def _read(
         self,

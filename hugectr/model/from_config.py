@@ -28,7 +28,8 @@ def describe_model(config: Config, unbounded: bool = False) -> Model:
         raise rejected("layers[0].source", Nothing(), "the path of a file list")
     solver = config.solver.to_solver(config.optimizer.schedule, config.model_name)
     tables = len(config.layers.embeddings) if unbounded else 0
-    cache = CreateETC([TrainPSType_t.Staged] * tables)
+    files = config.solver.embedding_files if unbounded else []  # not all need exist
+    cache = CreateETC([TrainPSType_t.Staged] * tables, files)
     model = Model(solver, reader, config.optimizer, cache)
     model.add_all(config.layers)
     return model
@@ -54,7 +55,7 @@ def build_model(config: Config, unbounded: bool = False) -> Model:
         model.load_dense_weights(settings.model_file)
     if settings.dense_opt_states_file:
         model.load_dense_optimizer_states(settings.dense_opt_states_file)
-    if settings.embedding_files:
+    if settings.embedding_files and not unbounded:
         model.load_sparse_weights(settings.embedding_files)
     if settings.sparse_opt_states_file:
         model.load_sparse_optimizer_states(settings.sparse_opt_states_file)

@@ -23,6 +23,7 @@ from hugectr.spec.input import Input
 from hugectr.spec.layers import DenseLayer, GroupDenseLayer
 from hugectr.spec.model_arguments import model_arguments
 from hugectr.spec.optimizer import OptParamsPy
+from hugectr.spec.precision import warn_of_small_scale
 from hugectr.spec.reader import DataReaderParams
 from hugectr.spec.session_solver import SessionSolver
 from hugectr.spec.solver import Solver
@@ -249,6 +250,7 @@ class Graph:
         for embedding in self.embeddings:
             rows = (0 if self.etc.is_used else embedding.rows_per_gpu) or "unbounded"
             log.info(f"max_vocabulary_size_per_gpu_={rows} ({embedding.sparse_embedding_name})")
+        warn_of_small_scale(self.solver.loss_scale)
         if device == "cpu" and self.solver.use_mixed_precision:
             log.warning(
                 f"use_mixed_precision: on the CPU {self.solver.mixed_precision_type} is computed "

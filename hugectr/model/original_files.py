@@ -30,6 +30,8 @@ class OriginalFiles:
 
     def __init__(self, state: LoadedModel) -> None:
         self._state = state
+        #: Files of optimizer states that came before the rows of their table, by its number.
+        self._waiting: dict[int, str] = {}
 
     def save_params_to_files(self, prefix: str, iter: int = 0) -> None:
         """Write weights and optimizer states; ``CheckpointFiles`` has the file names."""
@@ -87,6 +89,8 @@ class OriginalFiles:
             place = from_root(group, partial(check_sparse_path, name, path))
             table = self._state.session.table(index)
             original_load.load_table(table, place, self._state.i64_keys, group)
+            if index in self._waiting:
+                original_load.load_states(table, self._waiting.pop(index), group)
 
     def load_dense_optimizer_states(self, dense_opt_states_file: str | Path) -> None:
         """Load the optimizer states of the dense weights."""
@@ -102,7 +106,10 @@ class OriginalFiles:
         *,
         sparse_opt_states_files_map: Paths | None = None,
     ) -> None:
-        """Load the optimizer states of tables, after their rows.
+        """Load the optimizer states of tables.
+
+        Those of a table without rows wait for ``load_sparse_weights``: a file of states has no
+        keys, and says nothing of whose they are.
 
         Parameters
         ----------
@@ -113,7 +120,11 @@ class OriginalFiles:
         given = sparse_opt_states_files_map or sparse_opt_states_files
         for index, path in self._table_paths("load_sparse_optimizer_states", given):
             table = self._state.session.table(index)
-            original_load.load_states(table, str(path), self._state.group)
+            self._waiting.pop(index, None)
+            if not original_load.load_states(table, str(path), self._state.group):
+                self._waiting[index] = str(path)
+                name = self._state.table_names[index]
+                log.info(f"{path} waits for the rows of {name}: load_sparse_weights brings them")
 
     def _table_paths(self, where: str, paths: Paths) -> list[tuple[int, str | Path]]:
         return table_paths(where, paths, self._state.table_names)

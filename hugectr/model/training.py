@@ -145,13 +145,13 @@ class Training:
         """Start the training data over."""
         if source and not isinstance(self._graph.reader_params.source, str):
             raise rejected("set_source: source", source, "'' for data in memory")
-        self._graph.session.reader.set_source(source)
+        self._graph.session.reader.set_source(self._graph.reader_params.located(source))
 
     def restart_evaluation_data(self, source: str = "") -> None:
         """Start the evaluation data over."""
         if source and not isinstance(self._graph.reader_params.eval_source, str):
             raise rejected("set_source: eval_source", source, "'' for data in memory")
-        self._graph.session.reader.set_eval_source(source)
+        self._graph.session.reader.set_eval_source(self._graph.reader_params.located(source))
 
     # --- learning rate --------------------------------------------------------------------------
 

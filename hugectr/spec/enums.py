@@ -4,35 +4,10 @@
 ``Non`` stands where ``None`` is meant, which Python reserves.
 """
 
-from enum import Enum, EnumMeta
-
-from hugectr.base.errors import did_you_mean
+from hugectr.base.named_enum import NamedEnum
 
 
-class _NamedEnumMeta(EnumMeta):
-    """A member that there is not names the near one and all."""
-
-    def __getattr__(cls, name: str) -> object:
-        if name.startswith("_"):  # what Python itself looks for
-            raise AttributeError(name)
-        members = list(cls.__members__)
-        raise AttributeError(
-            f"{cls.__name__} has no member {name!r}{did_you_mean(name, members)}; "
-            f"it has: {', '.join(members)}"
-        )
-
-
-class _NamedEnum(Enum, metaclass=_NamedEnumMeta):
-    """Prints as ``Check_t.Sum``, short enough for error messages."""
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}.{self.name}"
-
-    def __str__(self) -> str:
-        return repr(self)
-
-
-class Error_t(_NamedEnum):
+class Error_t(NamedEnum):
     """Kinds of failure; kept for scripts that name them. Errors are raised as exceptions."""
 
     Success = 0
@@ -55,21 +30,21 @@ class Error_t(_NamedEnum):
     EndOfFile = 17
 
 
-class Check_t(_NamedEnum):
+class Check_t(NamedEnum):
     """Whether the records of a Norm file carry a checksum."""
 
     Sum = 0
     Non = 1
 
 
-class DataReaderSparse_t(_NamedEnum):
+class DataReaderSparse_t(NamedEnum):
     """How keys travel (v3.0); the embedding type decides it since."""
 
     Distributed = 0
     Localized = 1
 
 
-class DataReaderType_t(_NamedEnum):
+class DataReaderType_t(NamedEnum):
     """File format of the samples."""
 
     Norm = 0
@@ -78,7 +53,7 @@ class DataReaderType_t(_NamedEnum):
     RawAsync = 3
 
 
-class SourceType_t(_NamedEnum):
+class SourceType_t(NamedEnum):
     """What a reader's source names."""
 
     FileList = 0
@@ -86,7 +61,7 @@ class SourceType_t(_NamedEnum):
     Parquet = 2
 
 
-class Embedding_t(_NamedEnum):
+class Embedding_t(NamedEnum):
     """How an embedding table is split over the devices."""
 
     DistributedSlotSparseEmbeddingHash = 0
@@ -95,7 +70,7 @@ class Embedding_t(_NamedEnum):
     HybridSparseEmbedding = 3
 
 
-class Initializer_t(_NamedEnum):
+class Initializer_t(NamedEnum):
     """Distribution of a parameter's first values."""
 
     Default = 0
@@ -105,7 +80,7 @@ class Initializer_t(_NamedEnum):
     Zero = 4
 
 
-class Optimizer_t(_NamedEnum):
+class Optimizer_t(NamedEnum):
     """Update rule; ``core/cpp/optimizers`` says all else of each."""
 
     Adam = 0
@@ -135,7 +110,7 @@ _OPTIMIZER_HPARAM = {
 }
 
 
-class Update_t(_NamedEnum):
+class Update_t(NamedEnum):
     """Which rows of a table an optimizer step changes."""
 
     Local = 0
@@ -143,14 +118,14 @@ class Update_t(_NamedEnum):
     LazyGlobal = 2
 
 
-class Activation_t(_NamedEnum):
+class Activation_t(NamedEnum):
     """Activation of a FusedInnerProduct layer."""
 
     Relu = 0
     Non = 1
 
 
-class FcPosition_t(_NamedEnum):
+class FcPosition_t(NamedEnum):
     """Position of a FusedInnerProduct layer in its stack."""
 
     Non = 0
@@ -160,27 +135,27 @@ class FcPosition_t(_NamedEnum):
     Isolated = 4
 
 
-class Regularizer_t(_NamedEnum):
+class Regularizer_t(NamedEnum):
     """Penalty a loss layer puts on the dense weights."""
 
     L1 = 0
     L2 = 1
 
 
-class Alignment_t(_NamedEnum):
+class Alignment_t(NamedEnum):
     """Padding of the dense input of the RawAsync reader."""
 
     Auto = 0
     Non = 1
 
 
-class LrPolicy_t(_NamedEnum):
+class LrPolicy_t(NamedEnum):
     """Learning-rate policy; the schedule itself is set by warmup and decay arguments."""
 
     fixed = 0
 
 
-class MetricsType(_NamedEnum):
+class MetricsType(NamedEnum):
     """What an evaluation reports; ``core/cpp/metrics`` says all else of each."""
 
     AUC = 0
@@ -195,7 +170,7 @@ class MetricsType(_NamedEnum):
     Accuracy = 9
 
 
-class MetricsRawType(_NamedEnum):
+class MetricsRawType(NamedEnum):
     """What a metric is computed from."""
 
     Loss = 0
@@ -203,21 +178,21 @@ class MetricsRawType(_NamedEnum):
     Label = 2
 
 
-class DeviceLayout(_NamedEnum):
+class DeviceLayout(NamedEnum):
     """Order of global device ids over processes."""
 
     LocalFirst = 0
     NodeFirst = 1
 
 
-class AllReduceAlgo(_NamedEnum):
+class AllReduceAlgo(NamedEnum):
     """All-reduce algorithm of the dense gradients."""
 
     OneShot = 0
     NCCL = 1
 
 
-class CommunicationType(_NamedEnum):
+class CommunicationType(NamedEnum):
     """Network that the hybrid embedding plans for."""
 
     IB_NVLink_Hier = 0
@@ -225,20 +200,20 @@ class CommunicationType(_NamedEnum):
     NVLink_SingleNode = 2
 
 
-class HybridEmbeddingType(_NamedEnum):
+class HybridEmbeddingType(NamedEnum):
     """Variant of the hybrid embedding."""
 
     Distributed = 0
 
 
-class Distribution_t(_NamedEnum):
+class Distribution_t(NamedEnum):
     """Key distribution of generated data."""
 
     Uniform = 0
     PowerLaw = 1
 
 
-class PowerLaw_t(_NamedEnum):
+class PowerLaw_t(NamedEnum):
     """Tail of generated power-law keys: alpha 0.9, 1.1, 1.3 or the one given."""
 
     Long = 0
@@ -247,50 +222,41 @@ class PowerLaw_t(_NamedEnum):
     Specific = 3
 
 
-class CommunicationStrategy(_NamedEnum):
+class CommunicationStrategy(NamedEnum):
     """Network that the exchange of an embedding collection is made for."""
 
     Uniform = 0
     Hierarchical = 1
 
 
-class CompressionStrategy(_NamedEnum):
+class CompressionStrategy(NamedEnum):
     """What of a table travels: sums of slots, or distinct rows."""
 
     Reduction = 0
     Unique = 1
 
 
-class Tensor_t(_NamedEnum):
+class Tensor_t(NamedEnum):
     """Which of the two networks ``check_out_tensor`` looks into."""
 
     Train = 0
     Evaluate = 1
 
 
-class GroupLayer_t(_NamedEnum):
+class GroupLayer_t(NamedEnum):
     """Kinds of layer groups."""
 
     GroupFusedInnerProduct = 0
 
 
-class FileSystemType_t(_NamedEnum):
-    """Where the files of a data set are."""
-
-    Local = 0
-    HDFS = 1
-    S3 = 2
-    GCS = 3
-
-
-class TrainPSType_t(_NamedEnum):
+class TrainPSType_t(NamedEnum):
     """Host side of the embedding training cache."""
 
     Staged = 0
     Cached = 1
 
 
-class Layer_t(_NamedEnum):
+class Layer_t(NamedEnum):
     """Types of dense layers, losses included."""
 
     BatchNorm = 0

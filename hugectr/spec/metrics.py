@@ -7,7 +7,7 @@ from typing import Any
 from hugectr._core import metrics
 from hugectr.base.arguments import check_enum, check_float
 from hugectr.base.catalogue import described
-from hugectr.base.errors import InvalidArgument, rejected
+from hugectr.base.errors import rejected
 from hugectr.spec.enums import MetricsType
 
 #: What the core says of each metric.
@@ -25,14 +25,14 @@ def check_metrics_spec(name: str, value: Any) -> dict[MetricsType, float]:
     name : str
         What messages call it.
     value : mapping of MetricsType to float
-        Only AUC's threshold ends a training; the others are reported.
+        Only AUC's threshold ends a training; the others are reported. Empty: none is computed.
 
     Raises
     ------
     InvalidArgument
         For a metric that is not computed, or a threshold that is no number.
     """
-    if not isinstance(value, Mapping) or not value:
+    if not isinstance(value, Mapping):
         raise rejected(name, value, "a dict such as {hugectr.MetricsType.AUC: 1.0}")
     spec: dict[MetricsType, float] = {}
     for metric, threshold in value.items():
@@ -76,6 +76,4 @@ def target_reached(
 
 def metric_names(metrics_spec: Mapping[MetricsType, float]) -> list[str]:
     """Names the core knows the metrics by."""
-    if not metrics_spec:
-        raise InvalidArgument("metrics_spec is empty: name at least one metric")
     return [metric.name for metric in metrics_spec]

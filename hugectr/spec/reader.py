@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from hugectr.base.arguments import (
     check_bool,
@@ -20,13 +20,12 @@ from hugectr.base.keywords import named_keywords
 from hugectr.base.no_effect import warn_given
 from hugectr.data.arrays import MemoryDataset
 from hugectr.data.columns import Columns, Shuffle
+from hugectr.data.data_source import DataSourceParams
 from hugectr.data.table_dataset import TableDataset
 from hugectr.spec.enums import Check_t, DataReaderType_t
 from hugectr.spec.reader_formats import (
     READER_WITHOUT_EFFECT,
     AsyncParam,
-    DataSourceParams,
-    check_data_source,
     format_spec,
     reader_shuffle,
 )
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from hugectr.spec.input import Input
 
 Source = str | MemoryDataset | TableDataset
+S = TypeVar("S", str, Source)
 
 
 def one_source(name: str, value: Any) -> Source:
@@ -52,6 +52,20 @@ def one_source(name: str, value: Any) -> Source:
             name, value, "a path, or data in memory (from_frame, from_arrow, from_arrays)"
         )
     return value
+
+
+def _check_place(name: str, value: object, kind: DataReaderType_t) -> None:
+    """Nothing, or a DataSourceParams of a place that files of that format are read from."""
+    if value is None:
+        return
+    if not isinstance(value, DataSourceParams):
+        raise rejected(name, value, "a hugectr.DataSourceParams")
+    if not value.is_local and kind is not DataReaderType_t.Parquet:
+        allowed = (
+            f"FileSystemType_t.Local for {kind.name} files: copy them to this machine, "
+            "or give the data as Parquet, which is read from there"
+        )
+        raise rejected(name, value, allowed)
 
 
 @named_keywords("DataReaderParams")
@@ -87,7 +101,7 @@ class DataReaderParams:
     cache_eval_data, read_file_sequentially
         Accepted and without effect.
     data_source_params : DataSourceParams, optional
-        Where the files are.
+        Where the files are: Parquet data may be elsewhere than on this machine.
     num_workers : int
         Threads that parse. Any number works with any number of files, and gives the same order.
     resident_batches : int
@@ -148,13 +162,15 @@ class DataReaderParams:
         where = "DataReaderParams: "
         check_enum(where + "data_reader_type", self.data_reader_type, DataReaderType_t)
         sources, keysets = sources_with_keysets(where, self.source, self.keyset)
-        checked("sources", sources)
         checked("keysets", keysets)
+        _check_place(where + "data_source_params", self.data_source_params, self.data_reader_type)
         source = sources[0] if sources else one_source(where + "source", self.source)
         if source == "":
             raise rejected(where + "source", "", "a path, or data in memory")
-        checked("source", source)
-        checked("eval_source", one_source(where + "eval_source", self.eval_source))
+        evaluation = one_source(where + "eval_source", self.eval_source)
+        checked("source", self.located(source))
+        checked("eval_source", self.located(evaluation))
+        checked("sources", tuple(self.located(name) for name in sources))
         check_enum(where + "check_type", self.check_type, Check_t)
         for name in (
             "cache_eval_data",
@@ -181,9 +197,14 @@ class DataReaderParams:
         if self.add_slot_offsets is not None:
             check_bool(where + "add_slot_offsets", self.add_slot_offsets)
         check_bool(where + "read_file_sequentially", self.read_file_sequentially)
-        check_data_source(where + "data_source_params", self.data_source_params)
         defaults = {item.name: item.default for item in fields(self)}
         warn_given("DataReaderParams", vars(self), defaults, READER_WITHOUT_EFFECT)
+
+    def located(self, source: S) -> S:
+        """A source as ``data_source_params`` locates it: a path, a URL, or data in memory."""
+        if self.data_source_params is None or not isinstance(source, str):
+            return source
+        return self.data_source_params.located(source)
 
     @property
     def has_eval_source(self) -> bool:

@@ -7,14 +7,13 @@ import glob
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
-from hugectr.base.arguments import check_enum, check_int, check_str
 from hugectr.base.errors import DataError, InvalidArgument, rejected
 from hugectr.base.no_effect import warn_given, warn_no_effect
 from hugectr.data.arrays import MemoryDataset
 from hugectr.data.columns import Shuffle, check_shuffle, prefix_sums
 from hugectr.data.raw_labels import has_float_label
 from hugectr.data.table_dataset import IN_MEMORY, TableBlocks, TableDataset
-from hugectr.spec.enums import Alignment_t, DataReaderType_t, FileSystemType_t
+from hugectr.spec.enums import Alignment_t, DataReaderType_t
 
 if TYPE_CHECKING:
     from hugectr._core import RawReading, ReaderSpec
@@ -33,6 +32,9 @@ _ASYNC_WITHOUT_EFFECT = {
 }
 
 
+_SECTOR = 512  # bytes: v3's blocks are multiples of it
+
+
 @dataclass(frozen=True)
 class AsyncParam:
     """Settings of the RawAsync reader.
@@ -42,7 +44,8 @@ class AsyncParam:
     num_threads : int
         Threads that read blocks ahead, past the page cache where the file system can.
     io_block_size : int
-        Bytes of a block, about: a block holds whole samples.
+        Bytes of a block, about: a block holds whole samples. Less than the 512 of a sector is what
+        4.1 has in this place, ``max_num_requests_per_thread``, and leaves the default.
     shuffle : bool
         Whether blocks change places (``DataReaderParams.shuffle`` says more).
     keep_resident_mb : int
@@ -64,46 +67,18 @@ class AsyncParam:
     io_alignment: int = 512
     shuffle: bool = False
     aligned_type: Alignment_t = Alignment_t.Non
-    keep_resident_mb: int = 0
     multi_hot_reader: bool = False
     is_dense_float: bool = True
+    keep_resident_mb: int = 0
     max_num_requests_per_thread: int = 0
 
     def __post_init__(self) -> None:
         defaults = {item.name: item.default for item in fields(self)}
         warn_given("AsyncParam", vars(self), defaults, _ASYNC_WITHOUT_EFFECT)
-
-
-@dataclass(frozen=True)
-class DataSourceParams:
-    """Where the files of a data set are.
-
-    Parameters
-    ----------
-    source : FileSystemType_t
-        ``Local``. Parquet data elsewhere is read by its URL (``s3://``, ``gs://``, ``hdfs://``) as
-        the reader's ``source``, without this.
-    server : str
-        Accepted; of no meaning for local files.
-    port : int
-        Likewise.
-    """
-
-    source: FileSystemType_t = FileSystemType_t.Local
-    server: str = "localhost"
-    port: int = 9000
-
-    def __post_init__(self) -> None:
-        where = "DataSourceParams: "
-        if check_enum(where + "source", self.source, FileSystemType_t).name != "Local":
-            raise rejected(
-                where + "source",
-                self.source,
-                "FileSystemType_t.Local; give Parquet data elsewhere as a URL, "
-                'DataReaderParams(source="s3://bucket/folder")',
-            )
-        check_str(where + "server", self.server)
-        check_int(where + "port", self.port, 0)
+        if self.io_block_size < _SECTOR:  # 4.1's, by position
+            name = f"max_num_requests_per_thread={self.io_block_size}"
+            warn_no_effect("AsyncParam", name, _READS_AHEAD)
+            object.__setattr__(self, "io_block_size", defaults["io_block_size"])
 
 
 READER_WITHOUT_EFFECT = {
@@ -111,12 +86,6 @@ READER_WITHOUT_EFFECT = {
     "Raw data in memory",
     "read_file_sequentially": "files are always read in one order, whatever num_workers is",
 }
-
-
-def check_data_source(name: str, value: object) -> None:
-    """A DataSourceParams, or nothing."""
-    if value is not None and not isinstance(value, DataSourceParams):
-        raise rejected(name, value, "a hugectr.DataSourceParams")
 
 
 def reader_shuffle(name: str, params: DataReaderParams) -> Shuffle | None:

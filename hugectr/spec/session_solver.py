@@ -195,7 +195,7 @@ mixed_precision_type, dynamic_loss_scaling
     tf32 = check_bool(WHERE + "enable_tf32_compute", enable_tf32_compute)
     scale = check_float(WHERE + "scaler", scaler, 0.0, exclusive=True)
     dynamic = check_bool(WHERE + "dynamic_loss_scaling", dynamic_loss_scaling)
-    check_precision(WHERE, mixed, scale, tf32, mixed_precision_type, dynamic)
+    check_precision(WHERE, mixed, tf32, mixed_precision_type, dynamic)
     numbers: dict[str, Any] = {
         "seed": check_int(WHERE + "seed", seed, 0, 2**64 - 1),
         "max_eval_batches": check_int(WHERE + "max_eval_batches", max_eval_batches, 0),

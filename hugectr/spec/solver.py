@@ -26,6 +26,7 @@ from hugectr.spec.precision import check_precision
 
 DEVICES = ("auto", "cpu", "cuda")
 _OVERLAP = "the step schedule overlaps what can be"
+_NO_KAFKA = "models are not sent to Kafka: use Model.save, or get_incremental_model"
 # Tuning of the original: fusion, overlap and capture are the schedule's own business here.
 _SWITCHES_WITHOUT_EFFECT = {
     "async_mlp_wgrad": _OVERLAP,
@@ -49,7 +50,7 @@ WITHOUT_EFFECT = {
     **_SWITCHES_WITHOUT_EFFECT,
     "all_reduce_algo": "NCCL chooses the algorithm",
     "num_iterations_statistics": "no statistics of categories are needed",
-    "kafka_brockers": "models are not sent to Kafka: use Model.save, or get_incremental_model",
+    **dict.fromkeys(("kafka_brockers", "kafka_brokers"), _NO_KAFKA),
 }
 
 
@@ -118,13 +119,13 @@ class Solver:
         gradients, optimizer states and all files stay float32. On the CPU this is correct but
         slower than float32: it is for trying things out.
     scaler : float
-        Loss scale of float16: 128, 256, 512 or 1024, or more. bfloat16 and
+        Loss scale of float16, above 0; 128, 256, 512 or 1024 in v3. bfloat16 and
         dynamic_loss_scaling do not read it.
     enable_tf32_compute : bool
         Excludes use_mixed_precision; has no effect on the CPU.
     metrics_spec : dict of MetricsType to float
         Metrics of an evaluation (``MetricsType``) and their thresholds; AUC above its threshold
-        ends fit().
+        ends fit(). Empty: an evaluation computes none.
     i64_input_key : bool
         Keys are int64 instead of uint32.
     use_cuda_graph : bool
@@ -135,8 +136,8 @@ class Solver:
     async_mlp_wgrad, gen_loss_summary, overlap_lr, overlap_init_wgrad, \
 overlap_ar_a2a, use_holistic_cuda_graph, use_overlapped_pipeline, \
 all_reduce_algo, grouped_all_reduce, num_iterations_statistics, is_dlrm, kafka_brockers, \
-train_intra_iteration_overlap, train_inter_iteration_overlap, eval_intra_iteration_overlap, \
-eval_inter_iteration_overlap, use_embedding_collection, perf_logging
+kafka_brokers, train_intra_iteration_overlap, train_inter_iteration_overlap, \
+eval_intra_iteration_overlap, eval_inter_iteration_overlap, use_embedding_collection, perf_logging
         Accepted for old scripts and without effect, with one warning that says why.
     device_layout : DeviceLayout
         Order of global device ids over processes.
@@ -206,6 +207,7 @@ eval_inter_iteration_overlap, use_embedding_collection, perf_logging
     use_embedding_collection: bool = False
     perf_logging: bool = False
     training_callbacks: Sequence[Any] = ()
+    kafka_brokers: str = ""
 
     def __post_init__(self) -> None:
         def checked(name: str, value: object) -> None:
@@ -245,7 +247,6 @@ eval_inter_iteration_overlap, use_embedding_collection, perf_logging
         check_precision(
             where,
             self.use_mixed_precision,
-            self.scaler,
             self.enable_tf32_compute,
             self.mixed_precision_type,
             self.dynamic_loss_scaling,
@@ -254,7 +255,8 @@ eval_inter_iteration_overlap, use_embedding_collection, perf_logging
         check_enum(where + "device_layout", self.device_layout, DeviceLayout)
         check_enum(where + "all_reduce_algo", self.all_reduce_algo, AllReduceAlgo)
         check_int(where + "num_iterations_statistics", self.num_iterations_statistics, 1)
-        check_str(where + "kafka_brockers", self.kafka_brockers)
+        for name in ("kafka_brockers", "kafka_brokers"):
+            check_str(where + name, getattr(self, name))
         checked(
             "training_callbacks",
             _check_callbacks(where + "training_callbacks", self.training_callbacks),

@@ -144,6 +144,33 @@ def test_original_layout_round_trip(optimizer: str, d: int, tmp_path: Path) -> N
     _assert_same(_rows(resumed), rows)
 
 
+def test_states_may_come_before_their_rows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As in v3, where states and rows are arrays of their own."""
+    model = make_model(_setup("Adam", 2))
+    losses(model, 10)
+    model.save_params_to_files(str(tmp_path / "m"), 10)
+    states, table = (str(tmp_path / f"m0_{part}_10.model") for part in ("opt_sparse", "sparse"))
+    fresh = make_model(replace(_setup("Adam", 3), seed=99))
+    with pytest.raises(hugectr.DataError, match="are expected in it"):
+        fresh.load_sparse_optimizer_states([str(tmp_path / "gone")])
+    (tmp_path / "short").write_bytes(Path(states).read_bytes()[:-4])
+    with pytest.raises(hugectr.DataError, match="written by another model"):
+        fresh.load_sparse_optimizer_states([str(tmp_path / "short")])
+    fresh.load_sparse_optimizer_states({"emb": states})
+    assert "waits for the rows of emb" in capsys.readouterr().out
+    fresh.load_sparse_weights([table])
+    _assert_same(_rows(fresh), _rows(model))
+    losses(fresh, 3)
+    fresh.load_sparse_weights([table])  # once, and not again with every loading
+    assert not any(
+        state.any()
+        for name, state in _rows(fresh).items()
+        if name != "keys" and name.startswith("state")
+    )
+
+
 @pytest.mark.parametrize("optimizer", NEW)
 def test_the_files_of_a_job_are_those_of_one_process(
     optimizer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

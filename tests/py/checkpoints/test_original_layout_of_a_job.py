@@ -55,14 +55,18 @@ def expected_files(localized):
     return {name: values.tobytes() for name, values in found.items()}
 
 
-def load(folder, processes, devices, localized=False, path=None):
+def load(folder, processes, devices, localized=False, path=None, states_first=False):
     def work(group):
         model = FakeModel(group, devices, localized)
-        model.train({(0, 10**6): 4}, 0)  # replaced
+        if not states_first:
+            model.train({(0, 10**6): 4}, 0)  # replaced
         model.load_dense_weights(folder / "m_dense_3.model")
         model.load_dense_optimizer_states(folder / "m_opt_dense_3.model")
+        if states_first:
+            model.load_sparse_optimizer_states([folder / "m0_opt_sparse_3.model"])
         model.load_sparse_weights([path or folder / "m0_sparse_3.model"])
-        model.load_sparse_optimizer_states([folder / "m0_opt_sparse_3.model"])
+        if not states_first:
+            model.load_sparse_optimizer_states([folder / "m0_opt_sparse_3.model"])
         return model, group.largest
 
     found = results_of(processes, work)
@@ -79,10 +83,11 @@ def test_the_bytes_do_not_depend_on_the_processes(tmp_path, processes, localized
 
 
 @pytest.mark.parametrize("localized", [False, True])
+@pytest.mark.parametrize("states_first", [False, True])
 @pytest.mark.parametrize(("saving", "loading"), [(1, 3), (3, 2), (2, 4)])
-def test_any_number_of_processes_loads(tmp_path, saving, loading, localized):
+def test_any_number_of_processes_loads(tmp_path, saving, loading, localized, states_first):
     saved, _ = save(tmp_path, saving, saving, localized)
-    loaded, _ = load(tmp_path, loading, loading, localized)
+    loaded, _ = load(tmp_path, loading, loading, localized, states_first=states_first)
     assert all_rows(loaded) == all_rows(saved)
     for model in loaded:
         assert model.session.network.dense_weights().tolist() == [3] * 5
@@ -184,7 +189,9 @@ def test_errors_reach_all_and_the_table_stays(tmp_path, monkeypatch):
         assert "emb_vector" in str(error)
 
     def states(group):
-        FakeModel(group, 3).load_sparse_optimizer_states([tmp_path / "m0_opt_sparse_3.model"])
+        model = FakeModel(group, 3)
+        model.train({(0, 10**6): 4}, 0)
+        model.load_sparse_optimizer_states([tmp_path / "m0_opt_sparse_3.model"])
 
     for _, error in run_job(3, states):
         assert "load the sparse weights first" in str(error)

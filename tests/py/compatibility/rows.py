@@ -149,7 +149,16 @@ def _sections() -> Iterator[tuple[str, list[Row]]]:
         arguments(
             "hugectr.DataSourceParams",
             {"server": "'a'", "port": "1", "source": "hugectr.FileSystemType_t.S3"},
-        ),
+        )
+        + [
+            (
+                f"{place} of {kind}",
+                f"hugectr.DataReaderParams(T.{kind}, '/a', data_source_params="
+                f"hugectr.data.DataSourceParams(hugectr.FileSystemType_t.{place}, 'node', 9000))",
+            )
+            for kind in ("Parquet", "Norm")
+            for place in ("HDFS", "S3", "GCS")
+        ],
     )
     yield (
         "DataReaderSparseParam",

@@ -34,6 +34,7 @@ SOLVER = {
     "num_iterations_statistics": "30",
     "is_dlrm": "True",
     "kafka_brockers": "'host:9092'",
+    "kafka_brokers": "'host:9092'",
     "train_intra_iteration_overlap": "True",
     "train_inter_iteration_overlap": "True",
     "eval_intra_iteration_overlap": "True",

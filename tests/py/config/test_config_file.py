@@ -43,7 +43,7 @@ HPARAM = ("layers", 1, "sparse_embedding_hparam")
             2,
             ["solver.eval_batches", "only one of it and max_eval_batches"],
         ),
-        (("solver", "mixed_precision"), 100, ["solver.mixed_precision", "100", "128, 256"]),
+        (("solver", "mixed_precision"), 0, ["solver.mixed_precision", "found 0", "> 0"]),
         (("solver", "eval_metrics"), ["AUK"], ["solver.eval_metrics[0]", "'AUK'", "AverageLoss"]),
         (("solver", "eval_metrics"), ["HitRate:x"], ["solver.eval_metrics[0]", "HitRate"]),
         (("solver", "eval_metrics"), ["LogLos"], ["solver.eval_metrics[0]", "'LogLos'", "LogLoss"]),
@@ -109,7 +109,6 @@ HPARAM = ("layers", 1, "sparse_embedding_hparam")
         (("layers", 2, "leading_dim"), GONE, ["layers[2].leading_dim", "nothing", ">= 1"]),
         (("layers", 2, "selected"), [], ["layers[2].selected", "[]", "at least one slot"]),
         (("layers", 3, "type"), "Konkat", ["layers[3].type", "did you mean 'Concat'"]),
-        (("layers", 3, "type"), "ReLUHalf", ["layers[3].type", "Layer_t.ReLUHalf", "InnerProduct"]),
         (("layers", 3, "type"), "GRU", ["layers[3].gru_param.num_output", "nothing", ">= 1"]),
         (("layers", 3, "bottom"), ["flat", 3], ["layers[3].bottom", "list of strings"]),
         (("layers", 4, "fc_param"), {}, ["layers[4].fc_param.num_output", "nothing", ">= 1"]),
@@ -223,6 +222,7 @@ def test_solver_parser(config, write_json):
     ("keys", "dtype", "scaler", "dynamic"),
     [
         ({"mixed_precision": 512}, "float16", 512.0, False),
+        ({"mixed_precision": 1}, "float16", 1.0, False),
         ({"mixed_precision_type": "bfloat16"}, "bfloat16", 1.0, False),
         ({"mixed_precision": 1024, "mixed_precision_type": "bfloat16"}, "bfloat16", 1024.0, False),
         (

@@ -57,7 +57,7 @@ def test_order_of_building(make_model):
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: LAYER(KIND.ReLUHalf, ["a"], ["b"]), ["InnerProduct, Interaction", "use ReLU"]),
+        (lambda: LAYER("ReLU", ["a"], ["b"]), ["layer_type", "'ReLU'", "Layer_t.ReLU"]),
         (lambda: LAYER(KIND.Gather, "a", "b"), ["indices", "[]", "non-empty"]),
         (lambda: LAYER(KIND.Scale, "a", "b", factor=1.5), ["factor", "1.5", "whole number"]),
         (lambda: LAYER(KIND.Scale, "a", "b", axis=2), ["axis", "found 2", "repeats rows"]),

@@ -20,6 +20,19 @@ def test_async_param_is_that_of_scripts(config, write_json):
     assert found == hugectr.AsyncParam(aligned_type=hugectr.Alignment_t.Auto)
 
 
+def test_async_param_by_position_in_two_versions(capsys):
+    """3.3 has seven settings with a block's bytes as the third; 4.1 nine, and requests there."""
+    forget_warnings()
+    kind = hugectr.Alignment_t.Non
+    old = hugectr.AsyncParam(16, 4, 51200, 4, 512, True, kind)
+    assert (old.io_block_size, old.multi_hot_reader, old.shuffle) == (51200, False, True)
+    assert "max_num_requests" not in capsys.readouterr().err
+    new = hugectr.AsyncParam(1, 16, 72, 4, 512, True, kind, True, False)
+    assert new.io_block_size == hugectr.AsyncParam().io_block_size
+    assert (new.multi_hot_reader, new.is_dense_float, new.keep_resident_mb) == (True, False, 0)
+    assert "max_num_requests_per_thread=72 is accepted" in capsys.readouterr().err
+
+
 def test_a_wrong_key_of_async_param_is_named(config, write_json):
     config["layers"][0]["async_param"] = {"num_thread": 3}
     with pytest.raises(hugectr.InvalidArgument, match=r"async_param\.num_thread: .*did you mean"):

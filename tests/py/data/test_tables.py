@@ -191,3 +191,82 @@ def test_a_negative_key_is_a_category_without_slot_sizes_and_no_uint32(tmp_path)
     assert keys_of(train(data, steps=1), tmp_path) == {-5, 5}
     with pytest.raises(DataError, match=r"'city' has key -5, which is no uint32 \(set i64_input"):
         train(data, steps=1, i64_input_key=False)
+
+
+def test_histories_share_the_keys_of_their_target_and_keep_their_order(rng):
+    """As ``Schema`` puts them: an input of the target and its histories, apart from the others."""
+    table = {
+        "click": [1, 0, 1],
+        "city": ["Rome", "Oslo", "Rome"],
+        "item": [7, 8, 9],
+        "seen": [[9, 7, 8], [], None],
+        "bought": [[7], [8, 9], [7]],
+        "words": [["a", "b"], ["b"], []],
+    }
+    sequences = {"seen": "item", "words": None, "bought": "item"}
+    data = from_frame(table, label="click", categorical=["city", "item"], sequences=sequences)
+    assert data.columns.sparse == {
+        "categories": ("city",),
+        "item": ("item", "seen", "bought"),
+        "words": ("words",),
+    }
+    assert data.columns.sequences == tuple(sequences)
+    key = {i: key_of("item", i) for i in (7, 8, 9)}
+    assert data.table.column("item").to_pylist() == [key[7], key[8], key[9]]
+    assert data.table.column("seen").to_pylist() == [[key[9], key[7], key[8]], [], []]
+    assert data.table.column("bought").to_pylist()[1] == [key[8], key[9]]
+    assert data.table.column("words").to_pylist()[0] == [key_of("words", w) for w in "ab"]
+    assert from_frame(table, label="click", sequences=["words"]).columns.sparse == {
+        "words": ("words",)
+    }
+
+
+def test_a_history_of_a_frame_trains_by_position(rng):
+    """What the last two steps of three are decides; of longer histories the last three count."""
+    item = rng.integers(0, 9, N)
+    seen = [list(map(int, rng.integers(0, 9, rng.integers(1, 7)))) for _ in range(N)]
+    click = [int(steps[-1] % 3 == one % 3) for one, steps in zip(item, seen, strict=True)]
+    table = {"click": click, "item": item, "seen": seen}
+    data = from_frame(table, label="click", sequences={"seen": "item"})
+    settings = {"batchsize": 60, "batchsize_eval": 60, "lr": 0.05, "seed": 2, "device": "cpu"}
+    model = hugectr.Model(
+        hugectr.CreateSolver(**settings, i64_input_key=True, max_eval_batches=10),
+        hugectr.DataReaderParams(hugectr.DataReaderType_t.Parquet, data, eval_source=data),
+        hugectr.CreateOptimizer(hugectr.Optimizer_t.Adam, hugectr.Update_t.Local),
+    )
+    layer, t = hugectr.DenseLayer, hugectr.Layer_t
+    steps = hugectr.DataReaderSparseParam("item", [1, 3], False, 2)
+    model.add(hugectr.Input(1, "label", 0, "dense", [steps]))
+    kind = hugectr.Embedding_t.DistributedSlotSparseEmbeddingHash
+    model.add(hugectr.SparseEmbedding(kind, 1, 6, "concat", "rows", "item"))
+    model.add(layer(t.Reshape, ["rows"], ["flat"], leading_dim=4 * 6))
+    model.add(layer(t.Concat, ["flat", "item_lengths"], ["all"]))
+    model.add(layer(t.MLP, ["all"], ["logit"], num_outputs=[32, 1], activations=_relu_and_none()))
+    model.add(layer(t.BinaryCrossEntropyLoss, ["logit", "label"], ["loss"]))
+    model.compile()
+    for _ in range(300):
+        model.train()
+    assert model.evaluate()["AUC"] > 0.95
+    assert model.table_stats()[0]["rows"] == 9
+
+
+def _relu_and_none():
+    return [hugectr.Activation_t.Relu, hugectr.Activation_t.Non]
+
+
+@pytest.mark.parametrize(
+    ("sequences", "words"),
+    [
+        ({"tags": "words", "words": None}, ["sequences['tags']", "'words', a sequence"]),
+        ({"city": None}, ["sequences['city']", "in categorical too"]),
+        ({"tags": "town"}, ["column 'town'", "a frame with it"]),
+        ({"tags": "age"}, ["'age'", "both a number and a category"]),
+    ],
+)
+def test_sequences_that_can_not_be_are_named(rng, sequences, words):
+    with pytest.raises(InvalidArgument) as error:
+        from_frame(
+            frame(rng), label="click", dense="age", categorical=["city"], sequences=sequences
+        )
+    for word in words:
+        assert word in str(error.value)

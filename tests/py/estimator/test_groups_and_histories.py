@@ -81,6 +81,17 @@ def test_gauc_of_a_group_of_the_schema_is_that_of_the_rows(devices: int) -> None
     assert found["Accuracy"] == pytest.approx(hits.mean(), rel=1e-12)
 
 
+def test_two_classes_in_groups_have_gauc_and_accuracy_whatever_training_goes_by() -> None:
+    model = CTRClassifier(group="user", **QUICK).fit(OF_USERS, "clicked")
+    found = model.evaluate(OF_USERS, "clicked")
+    assert list(found) == ["AUC", "LogLoss", "AverageLoss", "Accuracy", "GAUC"]
+    assert found["GAUC"] == pytest.approx(gauc(model.decision_function(OF_USERS)), abs=1e-4)
+    assert found["Accuracy"] == pytest.approx(model.score(OF_USERS, "clicked"), rel=1e-12)
+    assert all("GAUC" in one for one in model.history_.evaluations)
+    plain = CTRClassifier(**QUICK).fit(TRAIN, "clicked").evaluate(TRAIN, "clicked")
+    assert list(plain) == ["AUC", "LogLoss", "AverageLoss", "Accuracy"]
+
+
 def test_a_classifier_goes_by_gauc(tmp_path: Path) -> None:
     model = CTRClassifier(metric="gauc", group="user", patience=1, **{**QUICK, "epochs": 60})
     model.fit(OF_USERS, "clicked")

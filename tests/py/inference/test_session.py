@@ -136,8 +136,6 @@ def test_lists_that_do_not_fit_are_named(session, dense, keys, rows, word):
 
 def test_what_can_not_be_is_refused(trained):
     folder = trained[1]
-    with pytest.raises(hugectr.InvalidArgument, match="default_value_for_each_table"):
-        params_of(folder, default_value_for_each_table=[0.5])
     with pytest.raises(hugectr.InvalidArgument, match="a file for each of the 1 tables"):
         CreateInferenceSession(f"{folder}/m.json", params_of(folder, sparse_model_files=[]))
     with pytest.raises(hugectr.InvalidArgument, match="InferenceParams"):

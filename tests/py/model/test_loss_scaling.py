@@ -97,6 +97,14 @@ def test_the_scale_leaves_no_trace_in_the_result() -> None:
     np.testing.assert_allclose(curves[0], curves[1], rtol=1e-3)
 
 
+def test_a_scale_of_1_is_taken_and_warned_of(capsys: pytest.CaptureFixture[str]) -> None:
+    """v4 has it where no scaler is given; what float16 loses of these gradients is little."""
+    curve = losses(model({"use_mixed_precision": True}), GOOD)
+    assert "scaler=1: gradients below" in capsys.readouterr().err
+    np.testing.assert_allclose(curve, losses(model(STATIC), GOOD), rtol=1e-3)
+    assert "scaler" not in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("devices", [1, 2])
 def test_tables_train_and_skip_while_the_dense_network_is_frozen(devices: int) -> None:
     compiled = model(STATIC, devices=devices)

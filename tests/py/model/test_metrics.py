@@ -65,6 +65,17 @@ def test_a_metric_alone(rng, metric):
     assert list(model.evaluate()) == [metric]
 
 
+def test_no_metric_at_all(rng, capsys):
+    data, _ = dataset(rng, rng.uniform(-4, 2, SAMPLES).astype(np.float32))
+    model = model_of(data, device="cpu", metrics_spec={})
+    assert model.evaluate() == {}
+    assert model.get_eval_metrics() == []
+    model.fit(max_iter=5, display=2, eval_interval=2, snapshot=0)
+    said = capsys.readouterr()
+    assert "Evaluation, " not in said.out + said.err
+    assert said.out.count("Eval Time for 100 iters") == 2
+
+
 def test_log_loss_leaves_the_regularizer_out(rng):
     """AverageLoss is what training minimises, LogLoss what it is worth."""
     data, _ = dataset(rng, rng.uniform(-2, 2, SAMPLES).astype(np.float32))

@@ -89,6 +89,8 @@ def test_the_oversubscriber_of_old_scripts(config, write_json, tmp_path):
     found, wanted = (s.model.session.table(0).dump(False) for s in (again, sess))
     assert found["keys"].tolist() == wanted["keys"].tolist()
     assert (found["vectors"] == wanted["vectors"]).all()
+    new = hugectr.solver_parser_helper(**settings, embedding_files=[str(tmp_path / "new")])
+    assert len(hugectr.Session(new, path).model.session.table(0).order()) == 0
     plain = hugectr.Session(hugectr.solver_parser_helper(batchsize=64, batchsize_eval=64), path)
     with pytest.raises(hugectr.InvalidArgument, match="use_model_oversubscriber=True"):
         plain.get_model_oversubscriber()

@@ -16,15 +16,9 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
 REFERENCES: dict[str, dict[str, list[float]]] = json.loads(
     (Path(__file__).parents[1] / "references" / "examples.json").read_text()
 )
-#: Areas to reach where the net in PyTorch was not run with this data or (din, dlrm) finds less.
-LEAST = {
-    "bst": 0.78,
-    "criteo": 0.79,
-    "criteo_multi_slots": 0.78,
-    "din": 0.78,
-    "dlrm": 0.89,
-    "ple": 0.79,
-}
+#: Areas to reach where first weights alone move the net by more than .002, in PyTorch too: units
+#: of DLRM's narrow bottom that end dead, and when attention begins to see groups (BST).
+LEAST = {"bst": 0.78, "dlrm": 0.89}
 WITHOUT_REFERENCE = sorted(LEAST.keys() - REFERENCES.keys())
 #: Sets that are not generated.
 ARGUMENTS = {"mmoe_census": ["mmoe.py", "--data"]}

@@ -81,7 +81,7 @@ NETS: dict[str, tuple[Callable[[], nn.Module], Callable[[], Arrays], float, int]
     "dcn": (clicking.Dcn, planted, 0.005, 512),
     "dcnv2": (clicking.Dcnv2, clicks, 0.003, 200),
     "deepfm": (clicking.DeepFm, planted, 0.005, 512),
-    "din": (reading.Din, lambda: histories(344064), 0.003, 320),
+    "din": (reading.Din, lambda: histories(671744), 0.02, 640),
     "dlrm": (clicking.Dlrm, planted, 0.02, 512),
     "gmf": (clicking.Gmf, ratings, 0.01, 400),
     "history": (reading.History, lambda: histories(344064), 0.003, 320),
@@ -95,6 +95,8 @@ NETS: dict[str, tuple[Callable[[], nn.Module], Callable[[], Arrays], float, int]
     "wdl": (clicking.Wdl, planted, 0.005, 512),
     "xdeepfm": (clicking.XDeepFm, clicks, 0.003, 200),
 }
+#: The step after which the learning rate falls to 0, linearly.
+DECAYS = {"din": 400}
 #: What figures are called of nets with two tasks.
 TASKS = {
     "mmoe": ("click", "purchase"),
@@ -132,12 +134,19 @@ def trained(name: str, seed: int) -> dict[str, float]:
         loss = loss_of(net(batch), batch["label"].reshape(BATCH, -1))
         for rule in rules:
             rule.zero_grad()
+            for group in rule.param_groups:
+                group["lr"] = lr * _share(step + 1, DECAYS.get(name, steps), steps)
         loss.backward()
         for rule in rules:
             rule.step()
     net.eval()
     with torch.no_grad():
         return figures(name, net, arrays, {key: value[trains:] for key, value in samples.items()})
+
+
+def _share(step: int, decay_start: int, steps: int) -> float:
+    """Of the learning rate, that a step has; the first is 1."""
+    return 1.0 if step <= decay_start else (steps - step) / (steps - decay_start)
 
 
 def figures(name: str, net: nn.Module, arrays: Arrays, held: Batch) -> dict[str, float]:

@@ -73,11 +73,6 @@ def test_the_labels_of_a_multi_hot_file_say_what_they_are(tmp_path, inputs, floa
     assert (raw["keys"], raw["float_label"], raw["float_dense"]) == ("All", floats, True)
 
 
-def test_other_file_systems_are_refused_with_the_way_out():
-    with pytest.raises(hugectr.InvalidArgument, match="s3://bucket"):
-        hugectr.DataSourceParams(source=hugectr.FileSystemType_t.S3)
-
-
 @pytest.mark.parametrize("kind", [KIND.Raw, KIND.RawAsync])
 @pytest.mark.parametrize("rows", [1000, 1001])  # as many bytes as some samples have, and not
 def test_a_table_in_text_is_called_one(tmp_path, inputs, kind, rows):
