@@ -71,22 +71,25 @@ InputSpec input_of(const Json& description) {
   return input;
 }
 
+DataError refused(const std::string& found, const std::string& where) {
+  return DataError(concat(where, " is '", found, "', which this version does not have"));
+}
+
 template <class T>
 T choice(const std::string& found, const std::string& where,
          std::initializer_list<std::pair<const char*, T>> allowed) {
   for (const auto& [name, value] : allowed) {
     if (found == name) return value;
   }
-  throw DataError(concat(where, " is '", found, "', which this version does not have"));
+  throw refused(found, where);
 }
 
 SparseEmbeddingSpec table_of(const Json& json) {
   SparseEmbeddingSpec table;
-  table.type = choice<EmbeddingType>(
-      text_at(json, "type", "tables"), "tables.type",
-      {{"Distributed",
-        EmbeddingType::DistributedSlotSparseEmbeddingHash},               // layout: names of files
-       {"Localized", EmbeddingType::LocalizedSlotSparseEmbeddingHash}});  // layout: names of files
+  const std::string type = text_at(json, "type", "tables");
+  const auto known = type_in_checkpoints(type);
+  if (!known) throw refused(type, "tables.type");
+  table.type = *known;
   table.combiner = choice<Combiner>(
       text_at(json, "combiner", "tables"), "tables.combiner",
       {{"sum", Combiner::Sum}, {"mean", Combiner::Mean}, {"concat", Combiner::Concat}});
