@@ -63,7 +63,11 @@ class EmbeddingBagCollection(Collection):
         bags, vectors = planned.batch, self._look_up(planned)
         result = {}
         for table, own in zip(self.configs, vectors, strict=True):
-            for i, name in enumerate(table.feature_names):
+            names = table.feature_names
+            if len(names) == 1:  # a slice would be one more copy in backward
+                result[names[0]] = own
+                continue
+            for i, name in enumerate(names):
                 result[name] = own[i * bags.batch : (i + 1) * bags.batch]
         return PooledVectors(result)
 

@@ -46,21 +46,33 @@ def _of_tables(
         starts.append(starts[-1] + split)
     if not splits:
         starts = offsets[::batch].tolist()  # on a GPU the host waits for it
+    bags = _bags_from_0(offsets, batch) if pooled else None
     tables, chosen = [], iter(order)
     for count in features:
         inputs = [next(chosen) for _ in range(count)]
         keys = [values[starts[i] : starts[i + 1]] for i in inputs]
         own = keys[0] if count == 1 else torch.cat(keys)
-        if not pooled:
-            bags = torch.arange(own.shape[0] + 1, dtype=torch.int32, device=own.device)
-            tables.append((own, bags))
-            continue
-        ends, before = [offsets.new_zeros(1)], 0
-        for i, part in zip(inputs, keys, strict=True):
-            ends.append(offsets[i * batch + 1 : (i + 1) * batch + 1] + (before - starts[i]))
-            before += part.shape[0]
-        tables.append((own, torch.cat(ends).to(torch.int32)))
+        if bags is None:
+            each = torch.arange(own.shape[0] + 1, dtype=torch.int32, device=own.device)
+            tables.append((own, each))
+        elif count == 1:
+            tables.append((own, bags[inputs[0]]))
+        else:
+            parts, before = [bags[inputs[0]]], keys[0].shape[0]
+            for i, part in zip(inputs[1:], keys[1:], strict=True):
+                parts.append(bags[i, 1:] + before)
+                before += part.shape[0]
+            tables.append((own, torch.cat(parts)))
     return tables
+
+
+def _bags_from_0(offsets: torch.Tensor, batch: int) -> torch.Tensor:
+    """Offsets (features, B + 1) of the bags of each feature, counted from its first key.
+
+    Of all features at once: on a GPU a launch a feature would take longer than the work.
+    """
+    bags = offsets.unfold(0, batch + 1, batch)
+    return (bags - bags[:, :1]).to(torch.int32)
 
 
 def _empty(values: torch.Tensor, batch: int, pooled: bool) -> bool:
