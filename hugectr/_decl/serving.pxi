@@ -24,7 +24,7 @@ cdef object _outputs(const vector[float]& values, size_t count, const vector[siz
     """One value a sample as (n), several as (n, ...)."""
     if shape.size() == 1 and shape[0] == 1:
         return _float_array(values)
-    return _float_array(values).reshape((count, *shape))
+    return _float_array(values).reshape((count, *tuple(shape)))
 
 
 @no_gc_clear  # in a circle its parts have to be there when it goes
