@@ -89,6 +89,9 @@ class TableImage:
     mean : bool
         Whether the vectors of a slot are averaged, else added up.
     rows : TableSnapshot
+    positions : tuple of int
+        Of a table that does not pool: how many places each slot has in its output, which is then
+        (batch, all of them, d); else empty.
     """
 
     name: str
@@ -96,6 +99,12 @@ class TableImage:
     size: int
     mean: bool
     rows: TableSnapshot
+    positions: tuple[int, ...] = ()
+
+    @property
+    def shape(self) -> Shape:
+        """Of its output, without the batch."""
+        return (sum(self.positions) if self.positions else self.keys.slots, self.size)
 
     @property
     def has_slots(self) -> bool:
@@ -139,6 +148,8 @@ class ModelImage:
         Names of the outputs.
     tables : tuple of TableImage
         Those the program reads.
+    lengths : dict of str to KeyInput
+        Inputs of the program, (batch, slots), that count the keys of each slot.
     """
 
     program: Program
@@ -146,11 +157,13 @@ class ModelImage:
     logit: str
     probability: str | None
     tables: tuple[TableImage, ...]
+    lengths: Mapping[str, KeyInput]
 
     @property
     def keys(self) -> list[KeyInput]:
         """The sparse inputs, each once."""
-        return list({table.keys.name: table.keys for table in self.tables}.values())
+        read = [*(table.keys for table in self.tables), *self.lengths.values()]
+        return list({keys.name: keys for keys in read}.values())
 
     @property
     def outputs(self) -> list[str]:
@@ -227,16 +240,14 @@ def image_of(model: Exportable) -> ModelImage:
     dense = described["dense_name"] if described["dense_dim"] > 0 else None
     if dense in names:
         inputs[str(dense)] = (described["dense_dim"],)
+    lengths = {f"{name}_lengths": keys[name] for name in keys if f"{name}_lengths" in names}
+    inputs |= {name: (read.slots,) for name, read in lengths.items()}
+    most = {one["top_name"]: one["nnz_per_slot"] for one in described["sparse"]}
     tables = []
     for index, embedding in enumerate(model.embeddings):
         name = embedding.sparse_embedding_name
         if name not in names:
             continue
-        if embedding.combiner == "concat":
-            raise InvalidArgument(
-                f"export: the table {name!r} is not pooled (combiner concat), which exports do not "
-                "have; predict with hugectr.load"
-            )
         if len(embedding.bottom_names) > 1:
             raise InvalidArgument(
                 f"export: table {name!r} reads several inputs, {embedding.bottom_names}, and is "
@@ -244,9 +255,11 @@ def image_of(model: Exportable) -> ModelImage:
             )
         read = keys[embedding.bottom_names[0]]
         size = embedding.embedding_vec_size
-        inputs[name] = (read.slots, size)
         rows = TableSnapshot(session.table(index), name)
-        tables.append(TableImage(name, read, size, embedding.combiner == "mean", rows))
+        positions = tuple(most[read.name]) if embedding.combiner == "concat" else ()
+        table = TableImage(name, read, size, embedding.combiner == "mean", rows, positions)
+        inputs[name] = table.shape
+        tables.append(table)
 
     program, weights = Program(inputs), _weights(session)
     for layer in needed:
@@ -268,5 +281,5 @@ def image_of(model: Exportable) -> ModelImage:
         probability = "probability" if "probability" not in taken else "probability of the loss"
         program.emit(prediction, probability, program.shapes[logit], logit)
     return ModelImage(
-        program, str(dense) if dense in names else None, logit, probability, tuple(tables)
+        program, str(dense) if dense in names else None, logit, probability, tuple(tables), lengths
     )

@@ -30,6 +30,7 @@ class Tables:
             raise ValueError(f"{folder}: tables of version {described['version']}, known is 1")
         self.padding = described["padding"]
         self.tables = described["tables"]
+        self.lengths = described["lengths"]
         self._rows: dict[str, dict[str, Any]] = {}
         for name, table in self.tables.items():
             parts = ["key", "slot"] if table["rows_of_slots"] else ["key"]
@@ -53,9 +54,15 @@ class Tables:
         -------
         dict
             Table -> float32 (batch, slots, d): sum or mean of each slot's vectors, zeros for keys
-            without a row.
+            without a row; (batch, positions, d) of a table that does not pool. And where the
+            network reads them, how many keys slots have: float32 (batch, slots).
         """
-        return {name: self.lookup(name, keys[table["keys"]]) for name, table in self.tables.items()}
+        found = {name: self.lookup(name, keys[one["keys"]]) for name, one in self.tables.items()}
+        for name, source in self.lengths.items():
+            asked = np.asarray(keys[source])
+            there = asked.reshape(*asked.shape[:2], -1) != self.padding
+            found[name] = there.sum(axis=2).astype(np.float32)
+        return found
 
     def lookup(self, name: str, keys: Any) -> Any:
         """What one table gives, as ``vectors``."""
@@ -70,6 +77,11 @@ class Tables:
         rows, found = self.rows(name, asked)
         vectors = np.zeros((*asked.shape, table["size"]), np.float32)
         vectors[found] = self._rows[name]["vector"][rows[found]]
+        if table["positions"]:
+            most = max(table["positions"])
+            padded = np.pad(vectors, [(0, 0), (0, 0), (0, most), (0, 0)])
+            parts = [padded[:, i, :n] for i, n in enumerate(table["positions"])]
+            return np.concatenate(parts, axis=1)
         total = vectors.sum(axis=2, dtype=np.float32)
         if table["combiner"] == "mean":
             total /= np.maximum((asked != self.padding).sum(axis=2), 1)[..., None]

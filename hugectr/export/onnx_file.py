@@ -13,7 +13,7 @@ import numpy as np
 from hugectr.base.arguments import check_choice
 from hugectr.base.errors import InvalidArgument
 from hugectr.export.image import Exportable, ModelImage, image_of
-from hugectr.export.onnx_tables import add_table
+from hugectr.export.onnx_tables import add_lengths, add_table
 from hugectr.export.program import Program, Step
 from hugectr.export.tables_beside import write_tables_beside
 from hugectr.vectors.table_files import whole_file
@@ -115,6 +115,11 @@ def _layer_norm(graph: OnnxGraph, step: Step, program: Program) -> None:
     graph.node("LayerNormalization", list(step.inputs), step.output, axis=-1, epsilon=eps)
 
 
+def _less(graph: OnnxGraph, step: Step, program: Program) -> None:
+    found = graph.node("Less", list(step.inputs), f"{step.output}:is")
+    graph.node("Cast", [found], step.output, to=1)  # float32
+
+
 def _softmax(graph: OnnxGraph, step: Step, program: Program) -> None:
     graph.node("Softmax", list(step.inputs), step.output, axis=-1)
 
@@ -124,6 +129,7 @@ OPERATORS: dict[str, Callable[[OnnxGraph, Step, Program], None]] = {
     "concat": _concat,
     "elu": _elu,
     "layer_norm": _layer_norm,
+    "less": _less,
     "pad": _pad,
     "reshape": _reshape,
     "slice": _slice,
@@ -160,10 +166,12 @@ def _model(image: ModelImage, inside: bool) -> Any:
             inputs.append(helper.make_tensor_value_info(keys.name, TensorProto.INT64, sizes))
         for table in image.tables:
             add_table(graph, table)
+        for name, keys in image.lengths.items():
+            add_lengths(graph, keys, name)
     else:
-        for table in image.tables:
-            shape = ["batch", *program.inputs[table.name]]
-            inputs.append(helper.make_tensor_value_info(table.name, TensorProto.FLOAT, shape))
+        for name in [*(table.name for table in image.tables), *image.lengths]:
+            shape = ["batch", *program.inputs[name]]
+            inputs.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, shape))
     _add_program(graph, program)
     outputs = [
         helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", *program.shapes[name]])

@@ -51,6 +51,7 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
     "elu": ("alpha",),
     "layer_norm": ("eps",),  # of x by scale and shift, along the last dimension
     "softmax": (),  # along the last dimension
+    "less": (),  # 1 where the first is below the second, else 0
 }
 
 

@@ -27,8 +27,11 @@ def write_tables_beside(folder: Path, image: ModelImage) -> None:
             "combiner": "mean" if table.mean else "sum",
             "rows": table.rows.count(),
             "rows_of_slots": table.has_slots,
+            "positions": list(table.positions),
         }
-    text = json.dumps({"version": 1, "padding": PADDING, "tables": described}, indent=2)
+    lengths = {name: keys.name for name, keys in image.lengths.items()}
+    whole = {"version": 1, "padding": PADDING, "tables": described, "lengths": lengths}
+    text = json.dumps(whole, indent=2)
     with whole_file(folder / DESCRIPTION) as partial:
         partial.write_text(text)
     with whole_file(folder / "reader.py") as partial:

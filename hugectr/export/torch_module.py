@@ -44,6 +44,7 @@ EXPRESSIONS: dict[str, Callable[[Step, Names], str]] = {
     "layer_norm": lambda s, x: (
         f"functional.layer_norm({x[0]}, {x[1]}.shape, {x[1]}, {x[2]}, {s.attributes['eps']!r})"
     ),
+    "less": lambda s, x: f"({x[0]} < {x[1]}).float()",
     "softmax": lambda s, x: f"torch.softmax({x[0]}, -1)",
     "transpose": lambda s, x: f"{x[0]}.transpose(-1, -2)",
     "concat": lambda s, x: f"torch.cat([{', '.join(x)}], {s.attributes['axis']})",

@@ -9,7 +9,7 @@ from pathlib import Path  # noqa: F401 - what is written below uses it
 
 import numpy as np
 import torch
-from torch.nn import functional  # noqa: F401
+from torch.nn import functional
 
 
 def softplus(x):
@@ -23,6 +23,7 @@ class Table(torch.nn.Module):
     def __init__(self, described, padding, key, vector, slot=None):
         super().__init__()
         self.mean, self.padding = described["combiner"] == "mean", padding
+        self.positions = described["positions"]  # of each slot; empty: they are pooled
         self.ranges = [(0, len(key))]
         if slot is not None:
             numbers = np.arange(described["slots"] + 1, dtype=np.uint64)
@@ -49,6 +50,11 @@ class Table(torch.nn.Module):
         else:
             parts = [self.rows(asked[:, i : i + 1], *r) for i, r in enumerate(self.ranges)]
             rows = torch.cat(parts, 1)
+        if self.positions:
+            rows = functional.pad(rows, (0, max(self.positions)), value=len(self.keys))
+            return self.vectors(
+                torch.cat([rows[:, i, :n] for i, n in enumerate(self.positions)], 1)
+            )
         total = self.vectors(rows).sum(2)
         if not self.mean:
             return total
@@ -58,9 +64,10 @@ class Table(torch.nn.Module):
 class Model(torch.nn.Module):
     """Dense features (float32) and keys (int64) by name -> outputs by name."""
 
-    def __init__(self, network, tables, dense):
+    def __init__(self, network, tables, dense, lengths, padding):
         super().__init__()
         self.network, self.dense = network, dense
+        self.lengths, self.padding = lengths, padding
         self.names = list(tables)
         self.tables = torch.nn.ModuleList([module for _, module in tables.values()])
         self.asked = [keys for keys, _ in tables.values()]
@@ -69,6 +76,10 @@ class Model(torch.nn.Module):
         values = {} if self.dense is None else {self.dense: inputs[self.dense]}
         for name, keys, table in zip(self.names, self.asked, self.tables, strict=True):
             values[name] = table(inputs[keys])
+        for name, keys in self.lengths.items():
+            asked = inputs[keys]
+            there = (asked.reshape(*asked.shape[:2], -1) != self.padding).sum(2)
+            values[name] = there.float()
         return self.network(values)
 
 
@@ -84,4 +95,5 @@ def read_model(folder, make_network):
         stem = folder / table["file"]
         arrays = {p: np.load(f"{stem}.{p}.npy", allow_pickle=False) for p in parts}
         tables[name] = (table["keys"], Table(table, told["padding"], **arrays))
-    return Model(network, tables, described["dense"]).eval()
+    padding, lengths = told["padding"], told["lengths"]
+    return Model(network, tables, described["dense"], lengths, padding).eval()

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from hugectr.export.layers.layer import Layer
 
 
@@ -91,3 +93,16 @@ def softmax(layer: Layer) -> None:
         mask = layer.emit("multiply", "pushed", layer.shape(1), mask, depth)
         x = layer.emit("add", "masked", shape, x, mask)
     layer.result("softmax", shape, x)
+
+
+def sequence_mask(layer: Layer) -> None:
+    """Which pairs of places of two sequences are there, by their lengths: (1, from, to)."""
+    parts = []
+    for bottom, end in zip(layer.bottoms, ("from", "to"), strict=True):
+        most = int(layer.attributes[f"max_sequence_len_{end}"])
+        places = layer.program.constant(f"{layer.top}/{end}/places", np.arange(most))
+        there = layer.emit("less", end, (most,), places, bottom)
+        shape = (1, most, 1) if end == "from" else (1, 1, most)
+        parts.append(layer.emit("reshape", f"{end}/side", shape, there, sizes=shape))
+    sizes = [layer.program.shapes[part] for part in parts]
+    layer.result("multiply", (1, sizes[0][1], sizes[1][2]), *parts)

@@ -32,6 +32,7 @@ LAYERS: dict[str, Callable[[Layer], None]] = {
     "Reshape": shapes.reshape,
     "Scale": shapes.scale,
     "Select": shapes.select,
+    "SequenceMask": elementwise.sequence_mask,
     "Sigmoid": elementwise.activation("sigmoid"),
     "Slice": shapes.slice_,
     "Softmax": elementwise.softmax,
@@ -49,7 +50,6 @@ REFUSED: dict[str, str] = {
     "Gather": "it picks rows of a batch",
     "MultiHeadAttention": "programs have no softmax of several dimensions",
     "PReLU_Dice": "it takes the statistics of the batch that it evaluates",
-    "SequenceMask": "programs have no comparisons",
 }
 
 

@@ -100,9 +100,15 @@ def select(layer: Layer) -> None:
 
 
 def scale(layer: Layer) -> None:
-    """Every element several times."""
-    if int(layer.attributes.get("axis", 1)) != 0:
-        refuse_rows(layer)
+    """Every element several times, or every row: several rows of a sample then."""
     factor = int(layer.attributes.get("factor", 1))
+    if int(layer.attributes.get("axis", 1)) != 0:
+        row = layer.emit(
+            "reshape", "row", (1, *layer.shape()), layer.bottoms[0], sizes=(1, *layer.shape())
+        )
+        layer.program.rows[layer.top] = factor
+        shape = (factor, *layer.shape())
+        layer.result("take", shape, row, axis=1, indices=[0] * factor)
+        return
     copies = [i for i in range(layer.shape()[0]) for _ in range(factor)]
     layer.result("take", (len(copies),), layer.bottoms[0], axis=1, indices=copies)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from oracle.export_models import DENSE, EVERY_LAYER, SIZE, SLOTS, TOWER, example
+from oracle.export_models import EVERY_LAYER, SIZE, SLOTS, TOWER, example
 from oracle.program import run
 
 from hugectr._core import activations, losses
@@ -65,10 +65,11 @@ def test_every_layer_type_there_is_can_be_exported():
         ),
         (
             [
-                ("Scale", ["dense"], ["rows"], {"axis": 1, "factor": 2}),
-                ("Reshape", ["rows"], ["relu"], {"leading_dim": 2 * DENSE}),
+                ("Reshape", ["emb"], ["rows"], {"leading_dim": SIZE}),
+                ("Scale", ["rows"], ["more"], {"axis": 1, "factor": 2}),
+                ("Reshape", ["more"], ["relu"], {"leading_dim": 2 * SLOTS * SIZE}),
             ],
-            "'rows' of type Scale mixes samples, or takes several rows",
+            "'more' of type Scale mixes samples, or takes several rows",
         ),
     ],
 )

@@ -39,6 +39,7 @@ OPERATIONS = {
     "elu": lambda x, alpha: np.where(x > 0, x, alpha * np.expm1(x)),
     "layer_norm": _layer_norm,
     "softmax": _softmax,
+    "less": lambda a, b: (a < b).astype(np.float64),
 }
 
 
