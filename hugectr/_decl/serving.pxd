@@ -10,7 +10,8 @@ from hugectr._decl.model cimport CppSession
 from hugectr._decl.specs cimport CppMemoryData, CppMemoryPtr
 
 cdef extern from "core/cpp/checkpoints/saved_model.hpp" namespace "hugectr" nogil:
-    void cpp_load_weights "hugectr::load_weights"(CppSession&, const string&) except +translate_error
+    void cpp_load_weights "hugectr::load_weights"(
+        CppSession&, const string&) except +translate_error
 
 cdef extern from "core/cpp/serving/predictor.hpp" namespace "hugectr" nogil:
     cdef cppclass CppPredictor "hugectr::Predictor":

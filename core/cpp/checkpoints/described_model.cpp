@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/cpp/base/error.hpp"
+#include "core/cpp/embedding/placement/type_names.hpp"
 
 namespace hugectr {
 namespace {
@@ -82,11 +83,7 @@ T choice(const std::string& found, const std::string& where,
 
 SparseEmbeddingSpec table_of(const Json& json) {
   SparseEmbeddingSpec table;
-  table.type = choice<EmbeddingType>(
-      text_at(json, "type", "tables"), "tables.type",
-      {{"Distributed",
-        EmbeddingType::DistributedSlotSparseEmbeddingHash},               // layout: names of files
-       {"Localized", EmbeddingType::LocalizedSlotSparseEmbeddingHash}});  // layout: names of files
+  table.type = embedding_type_of_manifest(text_at(json, "type", "tables"));
   table.combiner = choice<Combiner>(
       text_at(json, "combiner", "tables"), "tables.combiner",
       {{"sum", Combiner::Sum}, {"mean", Combiner::Mean}, {"concat", Combiner::Concat}});
