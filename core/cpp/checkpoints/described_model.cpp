@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/cpp/base/error.hpp"
+#include "core/cpp/embedding/placement/type_names.hpp"
 
 namespace hugectr {
 namespace {
@@ -86,10 +87,7 @@ T choice(const std::string& found, const std::string& where,
 
 SparseEmbeddingSpec table_of(const Json& json) {
   SparseEmbeddingSpec table;
-  const std::string type = text_at(json, "type", "tables");
-  const auto known = type_in_checkpoints(type);
-  if (!known) throw refused(type, "tables.type");
-  table.type = *known;
+  table.type = embedding_type_of_manifest(text_at(json, "type", "tables"));
   table.combiner = choice<Combiner>(
       text_at(json, "combiner", "tables"), "tables.combiner",
       {{"sum", Combiner::Sum}, {"mean", Combiner::Mean}, {"concat", Combiner::Concat}});

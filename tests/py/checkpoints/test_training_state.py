@@ -9,13 +9,13 @@ from oracle.fake_model import DIM, FakeState
 
 from hugectr.base.errors import DataError, InvalidArgument
 from hugectr.checkpoints import Saver, TrainingState, give, latest, take
-from hugectr.checkpoints.state import LoadedModel
+from hugectr.checkpoints.state import LoadedModel, Weighted
 from hugectr.model.state import ModelState
 from hugectr.processes.solo import SoloGroup
 
 ASKED_OF_A_STATE = {
     name
-    for part in (LoadedModel, TrainingState)
+    for part in (Weighted, LoadedModel, TrainingState)
     for name in (*part.__annotations__, *vars(part))
     if not name.startswith("_")
 }

@@ -32,10 +32,5 @@ PlacementKind placement_of(Identity identity) {
   throw InvalidArgument("identity of no embedding type");
 }
 std::string to_string(EmbeddingType type) { return meaning_of(type).name; }
-std::optional<EmbeddingType> type_in_checkpoints(const std::string& name) {
-  if (name == "Distributed") return EmbeddingType::DistributedSlotSparseEmbeddingHash;
-  if (name == "Localized") return EmbeddingType::LocalizedSlotSparseEmbeddingHash;
-  return std::nullopt;
-}
 
 }  // namespace hugectr

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <optional>
 #include <string>
 
 #include "core/cpp/base/export.hpp"
@@ -20,7 +19,5 @@ HCTR_API PlacementKind placement_of(EmbeddingType type);
 /// The same by identity, of which each type has its own.
 HCTR_API PlacementKind placement_of(Identity identity);
 HCTR_API std::string to_string(EmbeddingType type);
-/// The type that a checkpoint calls "Distributed" or "Localized"; none of another name.
-HCTR_API std::optional<EmbeddingType> type_in_checkpoints(const std::string& name);
 
 }  // namespace hugectr
