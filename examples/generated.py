@@ -19,6 +19,7 @@ FIELDS, CATEGORIES, DENSE = 8, 50, 5
 USERS, FILMS = 150, 100
 ITEMS, HISTORY, GROUPS = 300, 10, 12
 VISITS, PAGES = 8, 100
+VISITORS, COUNTRIES, GOODS, MAKERS = 300, 10, 200, 20
 
 
 def _drawn(rng: np.random.Generator, logit: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
@@ -148,6 +149,40 @@ def visits(samples: int = 425984) -> Arrays:
     held = slice(-held_out(samples), None)
     arrays["signal"] = np.array(ranked(score[held], following[last][held]))
     return arrays
+
+
+def choices(samples: int = 60000) -> Arrays:
+    """Who chose what: people have a taste of their own and their country's, goods one of theirs and
+    their maker's, and some are popular.
+
+    Returns
+    -------
+    dict
+        ``user``, ``country``, ``item``, ``maker`` (n); ``country_of`` (VISITORS), ``maker_of``
+        (GOODS): what belongs to what; ``signal`` (2): the hit rate and NDCG, at 10, of who knows
+        all tastes.
+    """
+    rng = np.random.default_rng(17)
+    country_of = rng.integers(0, COUNTRIES, VISITORS)
+    maker_of = rng.integers(0, MAKERS, GOODS)
+    of_user = rng.normal(size=(VISITORS, 4)) + rng.normal(size=(COUNTRIES, 4))[country_of]
+    of_item = rng.normal(size=(GOODS, 4)) + rng.normal(size=(MAKERS, 4))[maker_of]
+    logit = 0.6 * of_user @ of_item.T + rng.normal(size=GOODS) * 0.5
+    chance = np.exp(logit - logit.max(1, keepdims=True)).astype(np.float32)
+    chance /= chance.sum(1, keepdims=True)
+    user = rng.integers(0, VISITORS, samples)
+    below = chance.cumsum(1)[user] < rng.random((samples, 1))
+    item = np.minimum(below.sum(1), GOODS - 1)
+    held = slice(-held_out(samples), None)
+    return {
+        "user": user,
+        "country": country_of[user],
+        "item": item,
+        "maker": maker_of[item],
+        "country_of": country_of,
+        "maker_of": maker_of,
+        "signal": np.array(ranked(chance[user[held]], item[held])),
+    }
 
 
 def visit_arrays(

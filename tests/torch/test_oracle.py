@@ -3,71 +3,13 @@
 
 import pytest
 import torch
+from torch_optimizers import KINDS, optimizers
 
 import hugectr
 import hugectr.torch as ht
 
 ROWS, BATCH, STEPS = 60, 32, 100
 DIMS = {"item": 8, "user": 5}
-
-
-class RowWiseAdagrad(torch.optim.Optimizer):
-    """A sum of mean squares a row, as its authors write it; dense gradients."""
-
-    def __init__(self, params, lr, eps):
-        super().__init__(params, {"lr": lr, "eps": eps})
-
-    @torch.no_grad()
-    def step(self):
-        for group in self.param_groups:
-            for p in group["params"]:
-                total = self.state.setdefault(p, torch.zeros_like(p[:, :1]))
-                total += p.grad.pow(2).mean(1, keepdim=True)
-                p -= group["lr"] * p.grad / (total.sqrt() + group["eps"])
-
-
-class AdamOfAllRows(torch.optim.Optimizer):
-    """Adam as in the paper's section 2, epsilon beside the square root that is not corrected, as
-    SparseAdam has it and torch.optim.Adam has not."""
-
-    def __init__(self, params, lr, eps):
-        super().__init__(params, {"lr": lr, "eps": eps})
-
-    @torch.no_grad()
-    def step(self):
-        for group in self.param_groups:
-            for p in group["params"]:
-                state = self.state[p] or {
-                    "m": torch.zeros_like(p),
-                    "v": torch.zeros_like(p),
-                    "t": 0,
-                }
-                self.state[p] = state
-                state["t"] += 1
-                state["m"].lerp_(p.grad, 0.1)
-                state["v"].lerp_(p.grad.square(), 0.001)
-                rate = group["lr"] * (1 - 0.999 ** state["t"]) ** 0.5 / (1 - 0.9 ** state["t"])
-                p -= rate * state["m"] / (state["v"].sqrt() + group["eps"])
-
-
-def optimizers(kind):
-    """Ours, and the one of torch for plain tables."""
-    Optimizer, Local = hugectr.Optimizer_t, hugectr.Update_t.Local
-    if kind == "sgd":
-        return hugectr.CreateOptimizer(Optimizer.SGD, Local), lambda p: torch.optim.SGD(p, lr=0.1)
-    if kind == "adagrad":
-        ours = hugectr.CreateOptimizer(
-            Optimizer.AdaGrad, Local, initial_accu_value=0.0, epsilon=1e-6
-        )
-        return ours, lambda p: torch.optim.Adagrad(p, lr=0.1, eps=1e-6)
-    if kind == "adam":
-        ours = hugectr.CreateOptimizer(Optimizer.Adam, Local, epsilon=1e-6)
-        return ours, lambda p: torch.optim.SparseAdam(p, lr=0.1, eps=1e-6)
-    if kind == "adam_of_all_rows":
-        ours = hugectr.CreateOptimizer(Optimizer.Adam, hugectr.Update_t.Global, epsilon=1e-6)
-        return ours, lambda p: AdamOfAllRows(p, 0.1, 1e-6)
-    ours = hugectr.CreateOptimizer(Optimizer.RowWiseAdaGrad, Local, epsilon=1e-6)
-    return ours, lambda p: RowWiseAdagrad(p, 0.1, 1e-6)
 
 
 class Plain(torch.nn.Module):
@@ -102,7 +44,7 @@ def collection_of(plain, mode, optimizer, device, **more):
 
 
 @pytest.mark.parametrize("mode", ["sum", "mean"])
-@pytest.mark.parametrize("kind", ["sgd", "adagrad", "adam", "adam_of_all_rows", "row_wise_adagrad"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_losses_outputs_and_rows_are_those_of_plain_tables(kind, mode, device):
     ours, theirs = optimizers(kind)
     plain = Plain(mode, sparse=kind == "adam").to(device)
