@@ -234,7 +234,8 @@ def test_what_cannot_be_is_said(device):
         collection({"seen": keys, "bought": keys[:1], "user": keys})
     with pytest.raises(hugectr.InvalidArgument, match="integers"):
         collection({"seen": keys.float(), "bought": keys, "user": keys})
-    ragged = KeyedJagged(list(BAGS), keys[0], lengths=torch.ones(6, dtype=torch.int64))
+    six = torch.ones(6, dtype=torch.int64, device=device)
+    ragged = KeyedJagged(list(BAGS), six, lengths=six)
     ragged.variable_stride_per_key = lambda: True
     with pytest.raises(hugectr.InvalidArgument, match="unlike numbers of samples"):
         collection(ragged)
