@@ -73,12 +73,13 @@ def table_config(config: Any) -> TableConfig:
     config : TableConfig or object of the shape of TorchRec's ``EmbeddingBagConfig``
         Of the latter ``name``, ``embedding_dim``, ``feature_names``, ``pooling`` and the bound of
         first values (``weight_init_max``, or 1 / sqrt(``num_embeddings``)) are taken.
-        ``num_embeddings`` is no limit here: rows come with their keys.
+        ``num_embeddings`` is no limit here: rows come with their keys. ``init_fn`` and
+        ``data_type`` are not read.
 
     Raises
     ------
     InvalidArgument
-        When something is missing, or first values are drawn by a function.
+        When something is missing.
     """
     if isinstance(config, TableConfig):
         return config

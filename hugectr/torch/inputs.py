@@ -71,7 +71,7 @@ def jagged(batch: Any, features: Sequence[str]) -> Jagged:
     Raises
     ------
     InvalidArgument
-        When a feature is missing, or keys are no integers.
+        When a feature is missing, keys are no integers, or features have unlike numbers of samples.
     """
     if isinstance(batch, Mapping):
         return _of_mapping(batch, features)
@@ -87,6 +87,11 @@ def jagged(batch: Any, features: Sequence[str]) -> Jagged:
 
 def _of_keyed_jagged(batch: Any) -> Jagged:
     found = list(batch.keys())
+    if getattr(batch, "variable_stride_per_key", lambda: False)():
+        raise InvalidArgument(
+            "a batch: its features have unlike numbers of samples (variable_stride_per_key); a "
+            "collection takes a bag a sample of each"
+        )
     values = _keys("values", batch.values())
     offsets = getattr(batch, "offsets_or_none", lambda: None)()
     if offsets is None and callable(getattr(batch, "offsets", None)):

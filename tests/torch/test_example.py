@@ -1,38 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The examples in PyTorch learn what is planted in their data."""
 
-import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
-
-import hugectr
-
-EXAMPLES = Path(__file__).parents[2] / "examples"
-
-
-def printed(name, device):
-    """What an example prints."""
-    package = str(Path(hugectr.__file__).parents[1])
-    paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
-    command = [sys.executable, EXAMPLES / name, "--device", device.type]
-    done = subprocess.run(
-        command,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
-        capture_output=True,
-        text=True,
-        timeout=500,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+from torch_programs import printed
 
 
 def test_dlrm(device):
-    found = re.search(r"AUC (\S+); rows (.*)", printed("torch_dlrm.py", device))
+    found = re.search(
+        r"AUC (\S+); rows (.*)", printed("examples/torch_dlrm.py", "--device", device.type)
+    )
     assert float(found[1]) > 0.775  # what clicks are drawn by has .85
     assert "'user': 400" in found[2]
 
@@ -45,6 +23,7 @@ def test_dlrm(device):
     ],
 )
 def test_ranking(name, hit_rate, ndcg, device):
-    found = re.search(r"HitRate@10 (\S+), NDCG@10 (\S+);", printed(name, device))
+    said = printed(f"examples/{name}", "--device", device.type)
+    found = re.search(r"HitRate@10 (\S+), NDCG@10 (\S+);", said)
     assert float(found[1]) > hit_rate
     assert float(found[2]) > ndcg

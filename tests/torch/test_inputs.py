@@ -234,6 +234,11 @@ def test_what_cannot_be_is_said(device):
         collection({"seen": keys, "bought": keys[:1], "user": keys})
     with pytest.raises(hugectr.InvalidArgument, match="integers"):
         collection({"seen": keys.float(), "bought": keys, "user": keys})
+    six = torch.ones(6, dtype=torch.int64, device=device)
+    ragged = KeyedJagged(list(BAGS), six, lengths=six)
+    ragged.variable_stride_per_key = lambda: True
+    with pytest.raises(hugectr.InvalidArgument, match="unlike numbers of samples"):
+        collection(ragged)
     reserved = torch.full((2, 2), 2**63 - 1, device=device)
     with pytest.raises(hugectr.InvalidArgument, match="reserved"):
         collection({"seen": reserved, "bought": keys, "user": keys})

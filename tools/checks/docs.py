@@ -14,16 +14,20 @@ from run_page import blocks
 
 #: Seconds after which a page counts as hanging.
 PAGE_TIMEOUT = 900
+#: Their code needs torch: tests/torch/test_pages.py runs it (make test-torch).
+OF_TORCH = {"torch.md", "torchrec.md"}
 #: Nobody reads them to type something.
 WITHOUT_CODE = {"CHANGELOG.md"}
 
 
 def pages() -> list[Path]:
-    """Every page with code that runs."""
+    """Every page with code that runs here."""
     found = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     found += [ROOT / "examples/README.md", ROOT / "CONTRIBUTING.md"]
     return [
-        path for path in found if path.name not in WITHOUT_CODE and any(blocks(path.read_text()))
+        path
+        for path in found
+        if path.name not in WITHOUT_CODE | OF_TORCH and any(blocks(path.read_text()))
     ]
 
 
