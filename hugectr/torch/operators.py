@@ -46,6 +46,7 @@ def _of_tables(
         starts.append(starts[-1] + split)
     if not splits:
         starts = offsets[::batch].tolist()  # on a GPU the host waits for it
+    _check_offsets(offsets, starts, batch, values.shape[0])
     bags = _bags_from_0(offsets, batch) if pooled else None
     tables, chosen = [], iter(order)
     for count in features:
@@ -64,6 +65,19 @@ def _of_tables(
                 before += part.shape[0]
             tables.append((own, torch.cat(parts)))
     return tables
+
+
+def _check_offsets(offsets: torch.Tensor, starts: list[int], batch: int, keys: int) -> None:
+    """Refuses bags that are not in the keys. On a GPU only their number: the host would wait."""
+    if starts[0] != 0 or starts[-1] != keys:
+        raise InvalidArgument(f"a batch: its bags end at key {starts[-1]}, and it has {keys}")
+    if offsets.device.type == "cpu" and (
+        offsets[::batch].tolist() != starts or bool((offsets.diff() < 0).any())
+    ):
+        raise InvalidArgument(
+            "a batch: offsets must ascend from 0 to the number of keys, and each feature's must "
+            "begin where its keys do"
+        )
 
 
 def _bags_from_0(offsets: torch.Tensor, batch: int) -> torch.Tensor:

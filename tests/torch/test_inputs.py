@@ -254,3 +254,14 @@ def test_a_job_of_several_processes_is_refused(monkeypatch):
 def test_the_package_does_not_import_torch():
     code = "import sys, hugectr; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("offsets", [[0, 3, 2, 4], [0, 1, 2, 9], [1, 2, 3, 4], [0, 1, 2, 3]])
+def test_bags_that_are_not_in_the_keys_are_refused(device, offsets):
+    if device.type == "cuda":
+        pytest.skip("offsets on a GPU are not looked at: the host would wait for them")
+    bags = ht.EmbeddingBagCollection([ht.TableConfig("item", 4)])
+    keys = torch.arange(4), torch.tensor(offsets)
+    with pytest.raises(hugectr.InvalidArgument, match="a batch: "):
+        bags({"item": keys})
+    assert len(bags.rows()) == 0
