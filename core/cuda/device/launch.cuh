@@ -24,33 +24,10 @@ bool sync_every_launch();
 void check_launch(const char* kernel, dim3 grid, dim3 block, std::size_t shared_bytes);
 
 #ifdef __CUDACC__  // the rest serves host code too
-/// When a kernel may begin: after the one before it in its stream, or already when all blocks of
-/// that one have called let_next_begin(). Such a kernel calls wait_for_former() before it reads
-/// what the former writes. Hides a launch, about a microsecond.
-enum class Begin { AfterFormer, Early };
-
-/// Whether the code of the kernel that runs here knows both: that for sm_90 and later.
-template <class... Params>
-Begin as_early_as_possible(void (*kernel)(Params...)) {
-  cudaFuncAttributes attributes{};
-  HCTR_TRY(cudaFuncGetAttributes(&attributes, kernel));
-  return attributes.ptxVersion >= 90 ? Begin::Early : Begin::AfterFormer;
-}
-
-__device__ inline void let_next_begin() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  cudaTriggerProgrammaticLaunchCompletion();
-#endif
-}
-__device__ inline void wait_for_former() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  cudaGridDependencySynchronize();
-#endif
-}
-
+/// Launches `kernel` and checks the launch. A grid of zero blocks is no work, not an error.
 template <class... Params, class... Args>
-void launch_when(Begin begin, const OpContext& context, const char* name, dim3 grid, dim3 block,
-                 std::size_t shared_bytes, void (*kernel)(Params...), Args&&... args) {
+void launch(const OpContext& context, const char* name, dim3 grid, dim3 block,
+            std::size_t shared_bytes, void (*kernel)(Params...), Args&&... args) {
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
   check_launch(name, grid, block, shared_bytes);
   if (shared_bytes > 48 * 1024) {
@@ -58,36 +35,12 @@ void launch_when(Begin begin, const OpContext& context, const char* name, dim3 g
                                       static_cast<int>(shared_bytes)),
                  name, __FILE__, __LINE__);
   }
-  if (begin == Begin::Early) {
-    cudaLaunchAttribute early{};
-    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    early.val.programmaticStreamSerializationAllowed = 1;
-    cudaLaunchConfig_t config{};
-    config.gridDim = grid;
-    config.blockDim = block;
-    config.dynamicSmemBytes = shared_bytes;
-    config.stream = native_stream(context);
-    config.attrs = &early;
-    config.numAttrs = 1;
-    check_status(
-        cudaLaunchKernelEx(&config, kernel, static_cast<Params>(std::forward<Args>(args))...), name,
-        __FILE__, __LINE__);
-  } else {
-    kernel<<<grid, block, shared_bytes, native_stream(context)>>>(
-        static_cast<Params>(std::forward<Args>(args))...);
-    check_status(cudaPeekAtLastError(), name, __FILE__, __LINE__);
-  }
+  kernel<<<grid, block, shared_bytes, native_stream(context)>>>(
+      static_cast<Params>(std::forward<Args>(args))...);
+  check_status(cudaPeekAtLastError(), name, __FILE__, __LINE__);
   if (sync_every_launch()) {
     check_status(cudaStreamSynchronize(native_stream(context)), name, __FILE__, __LINE__);
   }
-}
-
-/// Launches `kernel` and checks the launch. A grid of zero blocks is no work, not an error.
-template <class... Params, class... Args>
-void launch(const OpContext& context, const char* name, dim3 grid, dim3 block,
-            std::size_t shared_bytes, void (*kernel)(Params...), Args&&... args) {
-  launch_when(Begin::AfterFormer, context, name, grid, block, shared_bytes, kernel,
-              std::forward<Args>(args)...);
 }
 
 /// Blocks of so many threads that one multiprocessor of the current device runs at once.

@@ -121,14 +121,11 @@ struct LaneSums {
 };
 
 // The sums of all groups of the block into its row of scratch: groups of a warp by shuffles, then
-// the warps, as many at a time as shared memory has room for. In there neighbouring lanes lie side
-// by side.
+// warp after warp. In shared memory neighbouring lanes lie side by side.
 template <class Cut>
 __device__ void store_block_sums(LaneSums<Cut>& sums, int lane) {
-  constexpr unsigned kColumns = Cut::W * Cut::K * Cut::V, kWarps = kHeldThreads / 32;
-  constexpr unsigned kAtOnce = kColumns <= 256 ? kWarps : 1;
-  __shared__ float total[kAtOnce][2][kColumns];
-  const unsigned warp = threadIdx.x / 32, n = sums.n;
+  __shared__ float total[2][Cut::W * Cut::K * Cut::V];
+  const unsigned warp = threadIdx.x / 32, warps = blockDim.x / 32, n = sums.n;
   const auto for_each_sum = [&](const auto& f) {
 #pragma unroll
     for (int what = 0; what < 2; ++what) {
@@ -136,7 +133,7 @@ __device__ void store_block_sums(LaneSums<Cut>& sums, int lane) {
       for (int i = 0; i < Cut::K; ++i) {
 #pragma unroll
         for (int k = 0; k < Cut::V; ++k) {
-          f(sums.held[what][i][k], total[warp % kAtOnce][what][(i * Cut::V + k) * Cut::W + lane]);
+          f(sums.held[what][i][k], total[what][(i * Cut::V + k) * Cut::W + lane]);
         }
       }
     }
@@ -147,20 +144,17 @@ __device__ void store_block_sums(LaneSums<Cut>& sums, int lane) {
       value += __shfl_xor_sync(0xFFFFFFFFu, value, step);
     }
   });
-  for (unsigned turn = 0; turn < kWarps; turn += kAtOnce) {
-    if (warp / kAtOnce * kAtOnce == turn && threadIdx.x % 32 < Cut::W) {
+  for (unsigned turn = 0; turn < warps; ++turn) {
+    if (warp == turn && threadIdx.x % 32 < Cut::W) {
       for_each_sum([&](float value, float& to) { to = turn == 0 ? value : to + value; });
     }
     __syncthreads();
   }
-  for (unsigned j = threadIdx.x; j < 2 * n; j += blockDim.x) {
-    const unsigned what = j < n ? 0 : 1, column = j - what * n;
-    const unsigned pack = column / Cut::V;  // lane by lane, then K packs of each
-    const unsigned at = (pack / Cut::W * Cut::V + column % Cut::V) * Cut::W + pack % Cut::W;
-    float sum = total[0][what][at];
-#pragma unroll
-    for (unsigned w = 1; w < kAtOnce; ++w) sum += total[w][what][at];
-    sums.row[j] = sum;
+  for (unsigned j = threadIdx.x; j < n; j += blockDim.x) {
+    const unsigned pack = j / Cut::V;  // lane by lane, then K packs of each
+    const unsigned at = (pack / Cut::W * Cut::V + j % Cut::V) * Cut::W + pack % Cut::W;
+    sums.row[j] = total[0][at];
+    sums.row[n + j] = total[1][at];
   }
 }
 
@@ -222,7 +216,6 @@ struct LayerNormBackward {
     });
   }
   __device__ void finish(State& state, int lane) const {
-    let_next_begin();  // finish_pieces()
     if constexpr (Cut::kHeld) store_block_sums<Cut>(state.sums, lane);
   }
 };

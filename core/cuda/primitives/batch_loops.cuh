@@ -129,7 +129,6 @@ __global__ void __launch_bounds__(kBatchThreads, 2)
     move();
   }
 
-  let_next_begin();  // finish_pieces()
   const unsigned thread = threadIdx.y * blockDim.x + threadIdx.x;
   for (unsigned half = blockDim.y / 2; half > 0; half /= 2) {
     if (threadIdx.y >= half && threadIdx.y < 2 * half) {

@@ -16,7 +16,6 @@ __global__ void __launch_bounds__(32 * kPieceThreads)
   __shared__ double sums[kPieceThreads][33];
   const std::size_t column = static_cast<std::size_t>(blockIdx.x) * 32 + threadIdx.x;
   double sum = 0.0;
-  wait_for_former();
   if (column < columns) {
 #pragma unroll 8
     for (std::size_t piece = threadIdx.y; piece < pieces; piece += kPieceThreads) {
@@ -31,15 +30,12 @@ __global__ void __launch_bounds__(32 * kPieceThreads)
   finish(column, sum);
 }
 
-/// finish(column, sum over the pieces, in double) for every column of (pieces, columns) numbers,
-/// which the kernel before it in the stream wrote: that one may call let_next_begin().
+/// finish(column, sum over the pieces, in double) for every column of (pieces, columns) numbers.
 template <class T, class Finish>
 void finish_pieces(const OpContext& context, const char* name, const T* partial, std::size_t pieces,
                    std::size_t columns, const Finish& finish) {
-  static const Begin begin = as_early_as_possible(&finish_pieces_kernel<T, Finish>);
-  launch_when(begin, context, name, dim3(static_cast<unsigned>((columns + 31) / 32)),
-              dim3(32, kPieceThreads), 0, &finish_pieces_kernel<T, Finish>, partial, pieces,
-              columns, finish);
+  launch(context, name, dim3(static_cast<unsigned>((columns + 31) / 32)), dim3(32, kPieceThreads),
+         0, &finish_pieces_kernel<T, Finish>, partial, pieces, columns, finish);
 }
 
 }  // namespace hugectr::cuda
