@@ -4,11 +4,11 @@
 # environment of its own (.venv-torch-oldest, .venv-torch-newest). Usage: tools/test_torch.sh [pytest options]
 #
 #   HUGECTR_TEST_DEVICE=cuda    the tables and models of the tests on the first CUDA device
-#   TORCH_INDEX=URL             where torch comes from; by default the wheels without CUDA
+#   PIP_INDEX_URL=URL           where pip finds torch, where its own settings do not say: there are wheels
+#                               without CUDA, which are smaller
 #   TORCH_PYTHON=PROGRAM        one Python that has torch, numpy, pyarrow, rich and pytest, instead of both
 set -euo pipefail
 cd "$(dirname "$0")/.."
-index=${TORCH_INDEX:-https://download.pytorch.org/whl/cpu}
 tests=tests/torch
 [[ $# -eq 0 ]] || tests=
 
@@ -25,8 +25,7 @@ environment() {
   if [[ ! -f $folder/made-of || $(<"$folder/made-of") != "$torch" ]]; then
     say "making $folder with $torch"
     "${VENV:-.venv}/bin/python" -m venv --clear "$folder"
-    "$folder/bin/pip" install -q "$torch" --index-url "$index" --extra-index-url https://pypi.org/simple
-    "$folder/bin/pip" install -q "numpy>=1.26,<3" "pyarrow>=17,<27" "rich>=13,<16" \
+    "$folder/bin/pip" install -q "$torch" "numpy>=1.26,<3" "pyarrow>=17,<27" "rich>=13,<16" \
       "scipy-openblas32>=0.3.30,<0.4" "pytest>=9,<10" setuptools
     printf '%s' "$torch" >"$folder/made-of"
   fi

@@ -7,7 +7,6 @@
 
 #include "core/cpp/device/several.hpp"
 #include "core/cpp/embedding/lookup/lookup_plan.hpp"
-#include "core/cpp/embedding/lookup/row_updates.hpp"
 #include "core/cpp/ops/clip_norm.hpp"
 #include "core/cpp/ops/lookup_sort.hpp"
 
@@ -23,15 +22,13 @@ TensorRef rows_of(TensorRef array, std::size_t begin, std::size_t n) {
 
 }  // namespace
 
-TensorRef RowGradients::Part::gradient() const {
-  TensorRef ref = sums.ref();
-  ref.shape = {count, 1, ref.shape[1]};
-  return ref;
-}
-
 RowGradients::RowGradients(LookupGroup& group, GPUResource& gpu)
     : group_(group), gpu_(gpu), parts_(group.size()) {
   for (std::size_t t = 0; t < parts_.size(); ++t) grow(t, 0);
+  counts_arena_ =
+      DeviceBuffer2::create("rows with gradients", DeviceAllocator(gpu.memory_resource()));
+  counts_arena_->reserve({parts_.size()}, &run_counts_, "rows of each table");
+  counts_arena_->allocate();
 }
 
 void RowGradients::grow(std::size_t table, std::size_t rows) {
@@ -39,6 +36,7 @@ void RowGradients::grow(std::size_t table, std::size_t rows) {
   Part grown;
   grown.capacity = TablePlan::with_reserve(rows);
   grown.count = part.count;
+  grown.batches = part.batches;
   const std::size_t d = group_.table(table).params().embedding_vec_size;
   constexpr auto kU32 = TensorScalarType::UInt32;
   auto arena = DeviceBuffer2::create(
@@ -46,15 +44,14 @@ void RowGradients::grow(std::size_t table, std::size_t rows) {
       DeviceAllocator(gpu_.memory_resource()));
   grown.rows = arena->reserve({grown.capacity}, kU32, "rows");
   grown.sums = arena->reserve({grown.capacity, d}, TensorScalarType::Float32, "gradients");
-  grown.places = arena->reserve({grown.capacity}, kU32, "places");
+  grown.places = arena->reserve({grown.capacity + 1}, kU32, "places");
   grown.sorted_places = arena->reserve({grown.capacity}, kU32, "sorted places");
   grown.unique_rows = arena->reserve({grown.capacity}, kU32, "unique rows");
   grown.run_offsets = arena->reserve({grown.capacity + 1}, kU32, "run offsets");
-  grown.run_count = arena->reserve({1}, TensorScalarType::Int64, "run count");
   grown.scratch = arena->reserve({2 * grown.capacity}, TensorScalarType::UInt64, "scratch");
   arena->allocate();
   grown.arena = std::move(arena);
-  std::vector<std::uint32_t> places(grown.capacity);
+  std::vector<std::uint32_t> places(grown.capacity + 1);
   std::iota(places.begin(), places.end(), 0u);
   Stream& stream = gpu_.compute_stream();
   stream.copy(grown.places.ref().data, places.data(), places.size() * sizeof places[0]);
@@ -71,6 +68,7 @@ RowGradients::Room RowGradients::append(std::size_t table, std::size_t rows) {
   if (part.count + rows > part.capacity) grow(table, part.count + rows);
   Room room{rows_of(part.rows.ref(), part.count, rows), rows_of(part.sums.ref(), part.count, rows)};
   part.count += rows;
+  if (rows > 0) ++part.batches;
   part.grouped = false;
   return room;
 }
@@ -83,8 +81,14 @@ std::vector<std::size_t> RowGradients::counts() const {
 
 void RowGradients::cut_back(const std::vector<std::size_t>& counts) {
   for (std::size_t t = 0; t < parts_.size(); ++t) {
-    parts_[t].count = counts[t];
-    parts_[t].grouped = false;
+    Part& part = parts_[t];
+    if (counts[t] == 0) {
+      part.batches = 0;
+    } else if (counts[t] < part.count) {
+      --part.batches;
+    }
+    part.count = counts[t];
+    part.grouped = false;
   }
 }
 
@@ -97,10 +101,15 @@ std::vector<std::uint32_t> RowGradients::rows(std::size_t table) const {
 }
 
 void RowGradients::group_rows() {
+  const OpContext context = gpu_.compute_context();
+  std::vector<std::int64_t> counts;  // of what was distinct as it came; a sort writes its own
   std::vector<LookupSort> sorts;
+  bool all_grouped = true;
   for (std::size_t t = 0; t < parts_.size(); ++t) {
     Part& part = parts_[t];
-    if (std::exchange(part.grouped, true)) continue;
+    counts.push_back(static_cast<std::int64_t>(part.count));
+    if (!std::exchange(part.grouped, true)) all_grouped = false;
+    if (part.batches <= 1) continue;
     const Table& rows = group_.table(t).part(gpu_.get_local_id());
     sorts.push_back(
         {.rows = TablePlan::first(part.rows, part.count),
@@ -108,11 +117,29 @@ void RowGradients::group_rows() {
          .sorted_buckets = part.sorted_places.ref(),
          .unique_rows = part.unique_rows.ref(),
          .run_offsets = part.run_offsets.ref(),
-         .run_count = part.run_count.ref(),
+         .run_count = rows_of(run_counts_.ref(), t, 1),
          .scratch = part.scratch.ref(),
          .row_count = static_cast<std::int64_t>(std::max<std::size_t>(rows.size(), 1))});
   }
-  run_several(gpu_.compute_context(), std::move(sorts));
+  if (all_grouped) return;
+  constexpr std::size_t kAtOnce = 256 / sizeof(std::int64_t);  // of copy_scalars()
+  for (std::size_t t = 0; t < counts.size(); t += kAtOnce) {
+    context.stream->copy_scalars(run_counts_.get_ptr() + t, counts.data() + t,
+                                 std::min(kAtOnce, counts.size() - t) * sizeof counts[0]);
+  }
+  run_several(context, std::move(sorts));
+}
+
+RowRuns RowGradients::runs(std::size_t table) const {
+  const Part& part = parts_[table];
+  const bool as_they_came = part.batches <= 1;
+  TensorRef gradient = part.sums.ref();
+  gradient.shape = {part.count, 1, gradient.shape[1]};
+  return {.sorted_buckets = (as_they_came ? part.places : part.sorted_places).ref(),
+          .distinct = (as_they_came ? part.rows : part.unique_rows).ref(),
+          .run_offsets = (as_they_came ? part.places : part.run_offsets).ref(),
+          .run_count = rows_of(run_counts_.ref(), table, 1),
+          .gradient = gradient};
 }
 
 void RowGradients::squares(const TensorRef& squares) {
@@ -120,12 +147,12 @@ void RowGradients::squares(const TensorRef& squares) {
   context.stream->fill_zero(squares.data, squares.size_in_bytes());
   group_rows();
   for (std::size_t t = 0; t < parts_.size(); ++t) {
-    const Part& part = parts_[t];
-    if (part.count == 0) continue;
-    run(context, RowSquareSum{.sorted_buckets = part.sorted_places.ref(),
-                              .run_offsets = part.run_offsets.ref(),
-                              .run_count = part.run_count.ref(),
-                              .gradient = part.gradient(),
+    if (parts_[t].count == 0) continue;
+    const RowRuns all = runs(t);
+    run(context, RowSquareSum{.sorted_buckets = all.sorted_buckets,
+                              .run_offsets = all.run_offsets,
+                              .run_count = all.run_count,
+                              .gradient = all.gradient,
                               .sum = rows_of(squares, t, 1)});
   }
 }
@@ -144,14 +171,9 @@ void RowGradients::apply(std::span<const UpdateScalars> scalars) {
     const bool sweeps = sweeps_untouched_rows(params);
     if (!table.is_trainable() || rows.size() == 0 || (part.count == 0 && !sweeps)) continue;
     // Of all rows that have numbers: these gradients are of several plans.
-    updates.add({.sorted_buckets = part.sorted_places.ref(),
-                 .distinct = part.unique_rows.ref(),
-                 .run_offsets = part.run_offsets.ref(),
-                 .run_count = part.run_count.ref(),
-                 .gradient = part.gradient()},
-                rows.store().whole(rows.size()), scalars[t], params);
-    table.note_touched(context, rows.stamps(rows.size()), part.unique_rows.ref(),
-                       part.run_count.ref(), 0, sweeps);
+    const RowRuns all = runs(t);
+    updates.add(all, rows.store().whole(rows.size()), scalars[t], params);
+    table.note_touched(context, rows.stamps(rows.size()), all.distinct, all.run_count, 0, sweeps);
   }
   updates.run(context);
   clear();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/cpp/embedding/lookup/lookup_group.hpp"
+#include "core/cpp/embedding/lookup/row_updates.hpp"
 #include "core/cpp/memory/general_buffer2.hpp"
 
 namespace hugectr {
@@ -45,21 +46,24 @@ class RowGradients {
   struct Part {
     std::shared_ptr<DeviceBuffer2> arena;
     std::size_t capacity = 0, count = 0;
-    bool grouped = false;  ///< whether the runs are those of all that came
+    std::size_t batches = 0;  ///< with rows: those of one are distinct as they came
+    bool grouped = false;     ///< whether the runs are those of all that came
     TensorBag2 rows, sums;
-    TensorBag2 places;  ///< 0, 1, 2, ...: what the runs are made of
-    TensorBag2 sorted_places, unique_rows, run_offsets, run_count, scratch;  // lookup_sort.hpp
-
-    TensorRef gradient() const;
+    TensorBag2 places;  ///< 0, 1, 2, ...: what the runs are made of, and the runs of one batch
+    TensorBag2 sorted_places, unique_rows, run_offsets, scratch;  // lookup_sort.hpp
   };
 
   void grow(std::size_t table, std::size_t rows);
-  /// Brings equal rows together.
+  /// Brings equal rows together, where several batches came.
   void group_rows();
+  /// What came, by row; after group_rows().
+  RowRuns runs(std::size_t table) const;
 
   LookupGroup& group_;
   GPUResource& gpu_;
   std::vector<Part> parts_;
+  std::shared_ptr<DeviceBuffer2> counts_arena_;
+  Tensor2<std::int64_t> run_counts_;  ///< of each table
 };
 
 }  // namespace hugectr
