@@ -6,7 +6,10 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from arguments import ARGUMENTS
+from generated import day
 
 import hugectr
 from hugectr.data.criteo import convert
@@ -75,3 +78,10 @@ def one_slot_files() -> PlantedFiles:
     files = write_planted_norm(folder, 65536, 16384, [400], hotness=8, dense_dim=5, strength=3.0)
     note.write_text(json.dumps(asdict(files)))
     return files
+
+
+def day_file(folder: str, number: int, samples: int) -> str:
+    """A Parquet file of what happened on a day."""
+    path = f"{folder}/day{number}.parquet"
+    pq.write_table(pa.table(day(number, samples)), path)
+    return path

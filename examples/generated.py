@@ -248,6 +248,23 @@ def ranked(
     return float(hit.mean()), float((hit / np.log2(place + 2)).mean())
 
 
+def day(number: int, samples: int) -> Arrays:
+    """What happened on a day: users of 2,000, and items of 1,000, of which 300 were not there the
+    day before; a click is a matter of who and what.
+
+    Parameters
+    ----------
+    number : int
+    samples : int
+    """
+    rng = np.random.default_rng(number)
+    hidden = np.random.default_rng(7).normal(size=1_000_000)  # of users and items
+    user = rng.integers(0, 2000, samples)
+    item = 2000 + 300 * number + rng.integers(0, 1000, samples)
+    click = _drawn(rng, hidden[user] + 1.5 * hidden[item])
+    return {"click": click, "user": user, "item": item}
+
+
 def auc(label: npt.NDArray[Any], score: npt.NDArray[Any]) -> float:
     """Area under the ROC curve, ties counted half."""
     values, place = np.unique(score, return_inverse=True)

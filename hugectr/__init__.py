@@ -69,11 +69,13 @@ from hugectr.spec.initializers import Sinusoidal, Uniform
 from hugectr.spec.input import DataReaderSparseParam, Input
 from hugectr.spec.layer_parameters import DenseLayerComputeConfig
 from hugectr.spec.layers import DenseLayer, GroupDenseLayer
+from hugectr.spec.memory import Memory
 from hugectr.spec.optimizer import (
     CreateOptimizer,
     LearningRateScheduler,
     OptParamsPy,
 )
+from hugectr.spec.placement import Placement
 from hugectr.spec.reader import DataReaderParams
 from hugectr.spec.reader_formats import AsyncParam
 from hugectr.spec.session_solver import SessionSolver, solver_parser_helper
@@ -152,6 +154,7 @@ __all__ = [
     "Layer_t",
     "LearningRateScheduler",
     "LrPolicy_t",
+    "Memory",
     "MetricsRawType",
     "MetricsType",
     "Model",
@@ -160,6 +163,7 @@ __all__ = [
     "OptParamsPy",
     "Optimizer_t",
     "OutOfMemory",
+    "Placement",
     "PowerLaw_t",
     "PredictionModel",
     "Regularizer_t",

@@ -6,7 +6,7 @@ an unknown key is a ``ValueError``.
 """
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, TypedDict, TypeVar
+from typing import Any, NotRequired, TypedDict, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,12 @@ from hugectr._core_collection import (
     TableCollection as TableCollection,
     TableParams as TableParams,
 )
-from hugectr._core_serving import LivePredictor as LivePredictor, Predictor as Predictor
+from hugectr._core_serving import (
+    LivePredictor as LivePredictor,
+    Predictor as Predictor,
+    SavedDescription as SavedDescription,
+    read_description as read_description,
+)
 from hugectr._core_session import (
     Session as Session,
     SessionNetwork as SessionNetwork,
@@ -64,6 +69,9 @@ def cpu_features() -> list[str]: ...
 def device_count(device: str) -> int: ...
 def why_not(device: str) -> str: ...
 def device_name(device: str, index: int) -> str: ...
+def device_memory(device: str, index: int) -> int:
+    """Bytes that the device is said to have; "cpu": the machine."""
+
 def device_libraries(device: str) -> dict[str, str]:
     """Name -> version and place, or why it can not be used; DeviceError without a backend."""
 
@@ -154,6 +162,7 @@ class BufferBag(TypedDict):
     vectors: npt.NDArray[np.float32]  # (n, d)
     states: list[npt.NDArray[np.float32]]  # (n, d), or (n, 1) where a row has one number
     last_step: npt.NDArray[np.int64] | None  # (n,), Adam LazyGlobal only
+    scores: NotRequired[npt.NDArray[np.uint64] | None]  # (n,), where rows have a life
 
 class RowOrder:
     def __len__(self) -> int: ...

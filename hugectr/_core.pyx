@@ -167,6 +167,10 @@ def device_name(str device, int index):
     return CppDeviceBackend.get(_device_type(device)).device_name(index)
 
 
+def device_memory(str device, int index):
+    return CppDeviceBackend.get(_device_type(device)).memory_bytes(index)
+
+
 def device_libraries(str device):
     return dict(CppDeviceBackend.get(_device_type(device)).libraries())
 

@@ -8,8 +8,9 @@ import numpy.typing as npt
 from hugectr._core_session import TableAccess
 from hugectr._core_specs import OptParams
 
-#: Memory on the collection's device: address, shape, dtype. Packed; the caller keeps it.
-Memory = tuple[int, tuple[int, ...], str]
+#: Memory on the collection's device: address, shape, dtype, and of vectors and their gradients the
+#: elements from one to the next, where they are not packed. The caller keeps it.
+Memory = tuple[int, tuple[int, ...], str] | tuple[int, tuple[int, ...], str, int]
 
 class TableParams(TypedDict, total=False):
     name: str

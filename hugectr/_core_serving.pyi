@@ -2,7 +2,7 @@
 """Predictions of the core."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +10,17 @@ import numpy.typing as npt
 from hugectr._core_session import Session
 
 Csr = tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]
+
+class SavedDescription(TypedDict):
+    path: str
+    step: int
+    batchsize_eval: int  # 0: the checkpoint does not say
+    model: str  # JSON; "": it is not described
+    schema: str  # JSON: name of a file -> its entry in the manifest
+    table_rows: list[int]  # of all links; what is in several counts as often
+
+def read_description(path: str) -> SavedDescription:
+    """All that a checkpoint says but its weights, checked; InvalidArgument, DataError as load."""
 
 class Predictor:
     """Predictions from any number of threads, of a session with one device that stays as it is."""

@@ -109,7 +109,19 @@ class TableAccess:
         """Keys, slots and scores of the k rows nearest to a vector, but that of a (key, slot)."""
 
     def mark(self) -> int: ...
-    def knows_since(self, mark: int) -> bool: ...
+    def knows_since(self, mark: int) -> bool:
+        """Whether ``order(mark)`` tells all that changed: no row went since."""
+
+    def knows_changes_since(self, mark: int) -> bool:
+        """Whether ``order(mark)`` and ``gone(mark)`` together do."""
+
+    def gone(self, since: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64] | None]:
+        """Keys, and slots where they are part of identity, of rows that were there since a mark
+        and are not now, on this process's devices."""
+
+    def scores(self, order: RowOrder) -> npt.NDArray[np.uint64]:
+        """What is known of the use of rows: ``core/cpp/ops/loops/row_score.hpp``."""
+
     def row_processes(self, keys: Any, slot_ids: Any = None) -> npt.NDArray[Any]: ...
     def load(self, rows: BufferBag) -> None: ...
     def erase(self, keys: Any, slot_ids: Any = None) -> int:

@@ -59,12 +59,20 @@ class EmbeddingSpec(TypedDict, total=False):
     embedding_vec_size: int
     combiner: str  # "sum" | "mean" | "concat"
     exchange: str  # "auto" | "pooled" | "unique"
+    placement: str | None  # as manifests name it; None: as the type says
+    placement_device: int  # one_device: which; by_column: the first
+    frequent: Any  # hybrid: array of int64, keys whose rows every device has, each once
     name: str
     bottoms: list[str]  # sparse inputs; of several the table has all slots
     slot_size_array: list[int]
     initial: str  # "uniform" | "sinusoidal"
     initial_bound: float  # of "uniform"; 0: as v3 does it
+    memory_device: int | None  # bytes of places for rows on each device; None: all rows there
+    memory_host: int | None  # bytes of rows in host memory, of each device; None: no bound
+    memory_disk_folder: str | None  # below the host's memory; None: no disk
+    memory_disk: int  # bytes of rows there, of each device
     opt_params: OptParams | None
+    life: dict[str, Any]  # fields of hugectr.spec.row_life.RowLife; without it rows do not go
 
 class ModelSpec(TypedDict, total=False):
     input: InputSpec

@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # Builds one preset incrementally. Usage: tools/build.sh PRESET [cmake options]
 # The library and the Python module of the presets that have one are put into the source package.
+# TARGETS names what is built, by default everything.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 venv=$PWD/${VENV:-.venv}
 preset=$1
 shift
 folder=build/$preset
+read -ra targets <<<"${TARGETS:-}"
 export PATH="$venv/bin:$PATH" NINJA_STATUS='[%f/%t] '
 mkdir -p "$folder"
 
@@ -27,9 +29,9 @@ if ! cmake --preset "$preset" -DPython_EXECUTABLE="$venv/bin/python" "$@" >"$fol
 fi
 say "building $folder"
 if [ -t 1 ]; then
-  ninja -C "$folder"
+  ninja -C "$folder" "${targets[@]}"
 else
-  ninja -C "$folder" </dev/null | progress
+  ninja -C "$folder" "${targets[@]}" </dev/null | progress
 fi
 if grep -q '^HUGECTR_PYTHON:[A-Z]*=ON' "$folder/CMakeCache.txt"; then
   cmake --install "$folder" --prefix "$PWD" --component package >"$folder/install.log"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Fuzzes a parser under AddressSanitizer and UBSan. Usage: tools/fuzz.sh TARGET [SECONDS] [option...]
-#   norm, raw, list, saved   C++ targets of tests/fuzz (libFuzzer): Norm files, Raw files, file
-#                      lists, manifests of checkpoints as C++ programs read them
+#   norm, raw, list, saved, rows   C++ targets of tests/fuzz (libFuzzer): Norm files, Raw files, file
+#                      lists, manifests of checkpoints as C++ programs read them, rows on disk
 #   metadata, config, manifest   Python targets (atheris): _metadata.json, JSON configs and graphs,
 #                      manifests of checkpoints
 #   protocol           Python target: what processes of a job read from each other
@@ -13,7 +13,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
 venv=$root/${VENV:-.venv}
-target=${1:?usage: tools/fuzz.sh norm|raw|list|saved|metadata|config|manifest|protocol [SECONDS] [option...]}
+target=${1:?usage: tools/fuzz.sh norm|raw|list|saved|rows|metadata|config|manifest|protocol [SECONDS] [option...]}
 seconds=${2:-600}
 shift $(($# < 2 ? $# : 2))
 work=build/fuzz/$target
@@ -22,13 +22,13 @@ mkdir -p "$work/corpus"
 most=4096
 
 case $target in
-norm | raw | list | saved)
-  [ "$target" = saved ] && most=16384
+norm | raw | list | saved | rows)
+  { [ "$target" = saved ] || [ "$target" = rows ]; } && most=16384
   if ! command -v clang++ >/dev/null; then
     echo "tools/fuzz.sh: no clang++: sudo apt-get install clang libclang-rt-14-dev" >&2
     exit 1
   fi
-  VENV=${VENV:-.venv} tools/build.sh fuzz
+  TARGETS=fuzz VENV=${VENV:-.venv} tools/build.sh fuzz
   if [ "$target" = saved ]; then  # what Python wrote
     for file in tests/fixtures/checkpoints/*/*/*/manifest.json; do
       cp "$file" "$work/corpus/$(echo "$file" | cut -d/ -f4-6 | tr / -)"
@@ -49,7 +49,7 @@ metadata | config | manifest | protocol)
   "${command[@]}" --seeds "$work/corpus"
   ;;
 *)
-  echo "tools/fuzz.sh: '$target' is no target, allowed are norm, raw, list, saved, metadata, config, manifest, protocol" >&2
+  echo "tools/fuzz.sh: '$target' is no target, allowed are norm, raw, list, saved, rows, metadata, config, manifest, protocol" >&2
   exit 1
   ;;
 esac

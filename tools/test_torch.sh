@@ -6,7 +6,8 @@
 #   HUGECTR_TEST_DEVICE=cuda    the tables and models of the tests on the first CUDA device
 #   PIP_INDEX_URL=URL           where pip finds torch, where its own settings do not say: there are wheels
 #                               without CUDA, which are smaller
-#   TORCH_PYTHON=PROGRAM        one Python that has torch, numpy, pyarrow, rich and pytest, instead of both
+#   TORCH_PYTHON=PROGRAM        one Python that has torch, numpy, pyarrow, rich, lightning and pytest, instead
+#                               of both
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tests=tests/torch
@@ -21,13 +22,14 @@ run() {
 
 # Makes an environment with a version of torch, unless it is there.
 environment() {
-  local folder=$1 torch=$2
-  if [[ ! -f $folder/made-of || $(<"$folder/made-of") != "$torch" ]]; then
-    say "making $folder with $torch"
+  local folder=$1
+  local packages=("$2" "numpy>=1.26,<3" "pyarrow>=17,<27" "rich>=13,<16"
+    "scipy-openblas32>=0.3.30,<0.4" "pytest>=9,<10" setuptools lightning)
+  if [[ ! -f $folder/made-of || $(<"$folder/made-of") != "${packages[*]}" ]]; then
+    say "making $folder with $2"
     "${VENV:-.venv}/bin/python" -m venv --clear "$folder"
-    "$folder/bin/pip" install -q "$torch" "numpy>=1.26,<3" "pyarrow>=17,<27" "rich>=13,<16" \
-      "scipy-openblas32>=0.3.30,<0.4" "pytest>=9,<10" setuptools
-    printf '%s' "$torch" >"$folder/made-of"
+    "$folder/bin/pip" install -q "${packages[@]}"
+    printf '%s' "${packages[*]}" >"$folder/made-of"
   fi
 }
 

@@ -19,6 +19,11 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 
+def is_own(value: type) -> bool:
+    """Whether a class is of this package."""
+    return value.__module__.partition(".")[0] == "hugectr"
+
+
 def lines_of(module_name: str, name: str, value: object) -> list[str]:
     """The autodoc directive of one name."""
     target = f"{module_name}.{name}"
@@ -27,7 +32,10 @@ def lines_of(module_name: str, name: str, value: object) -> list[str]:
     if inspect.isclass(value) and issubclass(value, BaseException):
         return [f".. autoexception:: {target}", ""]
     if inspect.isclass(value):
-        return [f".. autoclass:: {target}", "   :members:", "   :inherited-members: object", ""]
+        # What comes from another package is in that package's documentation.
+        foreign = [base.__name__ for base in value.__mro__ if not is_own(base)]
+        inherited = f"   :inherited-members: {', '.join(foreign)}"
+        return [f".. autoclass:: {target}", "   :members:", inherited, ""]
     if inspect.isroutine(value):
         return [f".. autofunction:: {target}", ""]
     return []  # a module, which has a page of its own, or a constant

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tables without a model, for who has forward and backward of their own. Memory comes as tuples
-# (address, shape, dtype): the caller keeps it as long as TableCollection says.
+# (address, shape, dtype), with a row stride behind them where rows are not packed: the caller keeps
+# it as long as TableCollection says.
 
 
 cdef class TableCollection:
@@ -38,12 +39,12 @@ cdef class TableCollection:
         cdef CppTensorRef ref
         if tensor is None:
             return ref
-        address, shape, dtype = tensor
+        address, shape, dtype, *stride = tensor
         ref.data = <void*><uintptr_t>address
         ref.dtype = <CppTensorScalarType><int>_COLLECTION_DTYPES[dtype]
         ref.device = self._device
         ref.shape = shape
-        ref.row_stride = ref.row_size()
+        ref.row_stride = stride[0] if stride else ref.row_size()
         return ref
 
     cdef vector[CppSparseTensor] _keys(self, batch) except *:

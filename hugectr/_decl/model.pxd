@@ -54,6 +54,7 @@ cdef extern from "core/cpp/embedding/table/row_bag.hpp" namespace "hugectr" nogi
         vector[const float*] states
         vector[size_t] state_widths
         const int64_t* last_step
+        const uint64_t* scores
     cdef cppclass CppRowOrder "hugectr::RowOrder":
         vector[int64_t] keys
         vector[uint64_t] slot_ids
@@ -62,8 +63,16 @@ cdef extern from "core/cpp/embedding/table/row_bag.hpp" namespace "hugectr" nogi
         float* vectors
         vector[float*] states
         int64_t* last_step
+        uint64_t* scores
+    cdef cppclass CppRowNames "hugectr::RowNames":
+        vector[int64_t] keys
+        vector[uint64_t] slot_ids
+    cdef cppclass CppTierCounts "hugectr::TierCounts":
+        uint64_t hits, misses, bytes_fetched, bytes_written_back
     cdef cppclass CppTableStats "hugectr::TableStats":
-        size_t rows, max_rows, index_slots, bytes, unique_plans
+        size_t rows, max_rows, index_slots, bytes, unique_plans, host_bytes
+        size_t admitted, refused, evicted
+        CppTierCounts tiers
 
 cdef extern from "core/cpp/embedding/table/nearest.hpp" namespace "hugectr" nogil:
     cdef cppclass CppSimilarity "hugectr::Similarity":
@@ -93,6 +102,9 @@ cdef extern from "core/cpp/embedding/table_access.hpp" namespace "hugectr" nogil
                               const optional[CppRowName]&) except +translate_error
         uint32_t mark() except +translate_error
         cbool knows_since(uint32_t)
+        cbool knows_changes_since(uint32_t)
+        CppRowNames gone(uint32_t) except +translate_error
+        cbool keeps_scores()
         vector[uint32_t] row_processes(const vector[int64_t]&,
                                        const vector[uint64_t]&) except +translate_error
         void load(const CppRowView&) except +translate_error

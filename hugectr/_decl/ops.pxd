@@ -53,6 +53,7 @@ cdef extern from "core/cpp/device/device_backend.hpp" namespace "hugectr" nogil:
     cdef cppclass CppDeviceBackend "hugectr::DeviceBackend":
         int device_count()
         string device_name(int index) except +translate_error
+        size_t memory_bytes(int index) except +translate_error
         cmap[string, string] libraries() except +translate_error
         CppDeviceId device_of(const void* data) except +translate_error
 

@@ -25,6 +25,7 @@ def _row_arrays(fields):
             f"rows: vectors must have shape (n, d), n = {len(keys)} keys, found {vectors.shape}")
     n, shape = len(keys), vectors.shape
     slots, last, states = f.take("slot_ids", None), f.take("last_step", None), f.take("states", [])
+    scores = f.take("scores", None)
     f.done()
     return {
         "keys": _packed("keys", keys, (n,), np.int64),
@@ -32,6 +33,7 @@ def _row_arrays(fields):
         "vectors": _packed("vectors", vectors, shape, np.float32),
         "states": [_packed_state(f"state {i}", s, shape) for i, s in enumerate(states)],
         "last_step": None if last is None else _packed("last_step", last, (n,), np.int64),
+        "scores": None if scores is None else _packed("scores", scores, (n,), np.uint64),
     }
 
 
@@ -44,6 +46,8 @@ cdef _view_rows(arrays, CppRowView* view):
         view.slot_ids = <const uint64_t*>_pointer(arrays["slot_ids"])
     if arrays["last_step"] is not None:
         view.last_step = <const int64_t*>_pointer(arrays["last_step"])
+    if arrays["scores"] is not None:
+        view.scores = <const uint64_t*>_pointer(arrays["scores"])
     for state in arrays["states"]:
         view.states.push_back(<const float*>_pointer(state))
         view.state_widths.push_back(state.shape[1])

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Predictions.
+from libc.stdint cimport int64_t
 from libcpp.memory cimport shared_ptr
 from libcpp.pair cimport pair
 from libcpp.string cimport string
@@ -10,6 +11,15 @@ from hugectr._decl.model cimport CppSession
 from hugectr._decl.specs cimport CppMemoryData, CppMemoryPtr
 
 cdef extern from "core/cpp/checkpoints/saved_model.hpp" namespace "hugectr" nogil:
+    cdef cppclass CppSavedDescription "hugectr::SavedDescription":
+        string path
+        int64_t step
+        size_t batchsize_eval
+        string model
+        string schema
+        vector[size_t] table_rows
+    CppSavedDescription cpp_read_description "hugectr::read_description"(
+        const string&) except +translate_error
     void cpp_load_weights "hugectr::load_weights"(
         CppSession&, const string&) except +translate_error
 

@@ -20,6 +20,16 @@ cdef shared_ptr[CppMemoryData] _samples(
     return data
 
 
+def read_description(str path):
+    """See ``_core_serving.pyi``."""
+    cdef string place = path
+    cdef CppSavedDescription found
+    with nogil:
+        found = cpp_read_description(place)
+    return dict(path=found.path, step=found.step, batchsize_eval=found.batchsize_eval,
+                model=found.model, schema=found.schema, table_rows=list(found.table_rows))
+
+
 cdef object _outputs(const vector[float]& values, size_t count, const vector[size_t]& shape):
     """One value a sample as (n), several as (n, ...)."""
     if shape.size() == 1 and shape[0] == 1:

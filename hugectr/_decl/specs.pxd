@@ -119,6 +119,12 @@ cdef extern from "core/cpp/embedding/embedding_params.hpp" namespace "hugectr" n
     cdef enum class CppInitialKind "hugectr::InitialVectors::Kind":
         Uniform
         Sinusoidal
+    cdef cppclass CppTableDisk "hugectr::TableDisk":
+        string folder
+        size_t bytes
+    cdef cppclass CppTableMemory "hugectr::TableMemory":
+        optional[size_t] device, host
+        optional[CppTableDisk] disk
     cdef cppclass CppInitialVectors "hugectr::InitialVectors":
         CppInitialKind kind
         double bound
@@ -126,6 +132,17 @@ cdef extern from "core/cpp/embedding/embedding_params.hpp" namespace "hugectr" n
         Sum
         Mean
         Concat
+
+cdef extern from "core/cpp/embedding/table/row_life.hpp" namespace "hugectr" nogil:
+    cdef enum class CppEviction "hugectr::Eviction":
+        Lru
+        Lfu
+        Ttl
+    const CppEviction EvictionNone "hugectr::Eviction::None"
+    cdef cppclass CppRowLife "hugectr::RowLife":
+        uint64_t max_rows, ttl, evict_every, admit_after
+        CppEviction evict
+        double decay
 
 cdef extern from "core/cpp/model/learning_rate.hpp" namespace "hugectr" nogil:
     cdef cppclass CppLearningRateParams "hugectr::LearningRateParams":
@@ -193,13 +210,18 @@ cdef extern from "core/cpp/model/spec.hpp" namespace "hugectr" nogil:
         CppSparseEmbeddingSpec()
         CppEmbeddingType type
         size_t workspace_size_per_gpu_in_mb, max_vocabulary_size_per_gpu, embedding_vec_size
+        optional[CppPlacementKind] placement
+        size_t placement_device
+        vector[int64_t] frequent
         CppCombiner combiner
         CppExchangeType exchange
         string name
         vector[string] bottoms
         vector[size_t] slot_size_array
         CppInitialVectors initial
+        CppRowLife life
         optional[CppOptParams] opt_params
+        CppTableMemory memory
     cdef cppclass CppModelSpec "hugectr::ModelSpec":
         CppInputSpec input
         vector[CppSparseEmbeddingSpec] embeddings

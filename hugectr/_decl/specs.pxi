@@ -40,6 +40,8 @@ _INITIAL_KINDS = {
     "uniform": <int>CppInitialKind.Uniform,
     "sinusoidal": <int>CppInitialKind.Sinusoidal,
 }
+_EVICTIONS = {"none": <int>EvictionNone, "lru": <int>CppEviction.Lru,
+              "lfu": <int>CppEviction.Lfu, "ttl": <int>CppEviction.Ttl}
 _EXCHANGES = {"auto": <int>CppExchangeType.Auto, "pooled": <int>CppExchangeType.Pooled,
               "unique": <int>CppExchangeType.Unique}
 _CHECKS = {"Sum": <int>CppCheck.Sum, "None": <int>CheckNone}
@@ -224,10 +226,24 @@ cdef CppInputSpec _input_spec(fields) except *:
     return i
 
 
+cdef CppRowLife _row_life(fields) except *:
+    f = _Fields("life", fields)
+    cdef CppRowLife life
+    life.max_rows = f.take("max_rows", 0)
+    life.evict = <CppEviction><int>f.choose("evict", "none", _EVICTIONS)
+    life.ttl = f.take("ttl", 0)
+    life.decay = f.take("decay", 1.0)
+    life.evict_every = f.take("evict_every", 0)
+    life.admit_after = f.take("admit_after", 1)
+    f.done()
+    return life
+
+
 cdef CppModelSpec _model_spec(fields) except *:
     f = _Fields("model", fields)
     cdef CppModelSpec m
     cdef CppSparseEmbeddingSpec e
+    cdef CppTableDisk disk
     m.input = _input_spec(f.take("input", {}))
     m.opt_params = _opt_params(f.take("opt_params", {}))
     m.layers = _layer_specs(f.take("layers", []))
@@ -241,14 +257,31 @@ cdef CppModelSpec _model_spec(fields) except *:
         e.embedding_vec_size = g.take("embedding_vec_size", 0)
         e.combiner = <CppCombiner><int>g.choose("combiner", "sum", _COMBINERS)
         e.exchange = <CppExchangeType><int>g.choose("exchange", "auto", _EXCHANGES)
+        placement = g.take("placement", None)
+        if placement is not None:
+            e.placement = placement_named(<string>placement)
+        e.placement_device = g.take("placement_device", 0)
+        e.frequent = _int64s(g.take("frequent", []))
         e.name = g.take("name", "")
         e.bottoms = g.take("bottoms", [])
         e.slot_size_array = g.take("slot_size_array", [])
         e.initial.kind = <CppInitialKind><int>g.choose("initial", "uniform", _INITIAL_KINDS)
         e.initial.bound = g.take("initial_bound", 0.0)
+        e.life = _row_life(g.take("life", {}))
         params = g.take("opt_params", None)
         if params is not None:
             e.opt_params = _opt_params(params)
+        size = g.take("memory_device", None)
+        if size is not None:
+            e.memory.device = <size_t>size
+        size = g.take("memory_host", None)
+        if size is not None:
+            e.memory.host = <size_t>size
+        folder = g.take("memory_disk_folder", None)
+        if folder is not None:
+            disk.folder = folder
+            disk.bytes = g.take("memory_disk", 0)
+            e.memory.disk = disk
         g.done()
         m.embeddings.push_back(e)
     f.done()

@@ -30,6 +30,8 @@ cdef class TableAccess:
             raise InvalidArgument(f"rows {begin} to {end} of an order of {len(order)}")
         n, shape = end - begin, parts["vector"][1]
         last_step = with_states and "last_step" in parts
+        scores = with_states and "score" in parts
+        scores = scores and (out is None or out.get("scores") is not None)
         if out is None:
             out = {
                 "keys": np.empty(n, dtype=np.int64),
@@ -37,6 +39,7 @@ cdef class TableAccess:
                 "vectors": np.empty((n, *shape), dtype=np.float32),
                 "states": [np.empty((n, *width), dtype=np.float32) for width in states],
                 "last_step": np.empty(n, dtype=np.int64) if last_step else None,
+                "scores": np.empty(n, dtype=np.uint64) if scores else None,
             }
         if len(out["states"]) != len(states):
             raise InvalidArgument(f"rows have {len(states)} states, out has {len(out['states'])}")
@@ -45,12 +48,16 @@ cdef class TableAccess:
             order.copy_slot_ids(begin, end, _place("slot_ids", out["slot_ids"], n, (), np.uint64))
         values.vectors = <float*><size_t>_place("vectors", out["vectors"], n, shape, np.float32)
         values.last_step = NULL
+        values.scores = NULL
         for array, width in zip(out["states"], states, strict=True):
             state = _place("states", array, n, width, np.float32)
             values.states.push_back(<float*><size_t>state)
         if last_step:
             steps = _place("last_step", out["last_step"], n, (), np.int64)
             values.last_step = <int64_t*><size_t>steps
+        if scores:
+            places = _place("scores", out["scores"], n, (), np.uint64)
+            values.scores = <uint64_t*><size_t>places
         with nogil:
             self._it.read(order._it, begin, end, values)
         return out
@@ -90,6 +97,28 @@ cdef class TableAccess:
     def knows_since(self, uint32_t mark):
         return bool(self._it.knows_since(mark))
 
+    def knows_changes_since(self, uint32_t mark):
+        return bool(self._it.knows_changes_since(mark))
+
+    def gone(self, uint32_t since):
+        cdef CppRowNames names
+        with nogil:
+            names = self._it.gone(since)
+        slots = np.array(names.slot_ids, np.uint64) if self._it.has_slots() else None
+        return np.array(names.keys, np.int64), slots
+
+    def scores(self, RowOrder order not None):
+        """See ``_core.pyi``."""
+        cdef CppRowValues values
+        n = order._it.size()
+        found = np.zeros(n, np.uint64)
+        values.vectors = NULL
+        values.last_step = NULL
+        values.scores = <uint64_t*><size_t>found.ctypes.data
+        with nogil:
+            self._it.read(order._it, 0, order._it.size(), values)
+        return found
+
     def parts(self):
         d = self._it.vec_size()
         parts = {"key": ("int64", ())}
@@ -100,6 +129,8 @@ cdef class TableAccess:
             parts[f"state{i}"] = ("float32", (width,))
         if self._it.has_last_step():
             parts["last_step"] = ("int64", ())
+        if self._it.keeps_scores():
+            parts["score"] = ("uint64", ())
         return parts
 
     def row_processes(self, keys, slot_ids=None):
@@ -141,7 +172,10 @@ cdef class TableAccess:
         with nogil:
             t = self._it.stats()
         return dict(rows=t.rows, max_rows=t.max_rows, index_slots=t.index_slots, bytes=t.bytes,
-                    unique_plans=t.unique_plans)
+                    unique_plans=t.unique_plans, admitted=t.admitted, refused=t.refused,
+                    evicted=t.evicted, host_bytes=t.host_bytes, hits=t.tiers.hits,
+                    misses=t.tiers.misses, bytes_fetched=t.tiers.bytes_fetched,
+                    bytes_written_back=t.tiers.bytes_written_back)
 
 
 cdef class SessionTable(TableAccess):

@@ -62,7 +62,20 @@ class TensorBoard(Callback):
         """Write loss and learning rate now and then."""
         if self._every and step % self._every == 0:
             # All processes read it: their losses are summed.
-            self._write(step, {"training/loss": logs["loss"], "training/lr": logs["lr"]})
+            values = {"training/loss": logs["loss"], "training/lr": logs["lr"]}
+            self._write(step, values | self._lives())
+
+    def _lives(self) -> dict[str, float]:
+        """Of tables whose rows come and go, what became of them."""
+        assert self.model is not None
+        return {
+            f"tables/{embedding.sparse_embedding_name}/{what}": float(stats[what])
+            for embedding, stats in zip(
+                self.model.embeddings, self.model.table_stats(), strict=True
+            )
+            if embedding.life.keeps_scores
+            for what in ("rows", "admitted", "refused", "evicted")
+        }
 
     def on_eval(self, step: int, logs: Logs) -> None:
         """Write the metrics."""

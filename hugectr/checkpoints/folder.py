@@ -62,6 +62,9 @@ class Snapshot:
         Content of the files that all processes share; only process 0's counts.
     tables : list of RowSource
         This process's rows of each table.
+    gone : list of RowSource
+        Of a delta, where rows went since what it builds on: their keys and slots, of each table.
+        The same on all processes: of all tables, or of none.
     schema : dict of str to bytes
         Files of the schema of the data, none where there is none; only process 0's count.
     crc32 : int or None
@@ -71,6 +74,7 @@ class Snapshot:
     fields: dict[str, Any]
     dense: dict[str, Array] = field(default_factory=dict)
     tables: list[RowSource] = field(default_factory=list)
+    gone: list[RowSource] = field(default_factory=list)
     schema: Mapping[str, bytes] = field(default_factory=dict)
     crc32: int | None = None
 
@@ -194,6 +198,14 @@ def _write_shard(work: Path, snapshot: Snapshot, group: ProcessGroup) -> dict[st
             names = {part: shard_file(index, part, group.rank, group.size) for part in table.parts}
             files |= _write_table(work, table, names, writer)
             tables.append({"rows": table.rows, "files": names})
+        gone = []
+        for index, table in enumerate(snapshot.gone):
+            names = {
+                part: shard_file(index, part, group.rank, group.size, "gone")
+                for part in table.parts
+            }
+            files |= _write_table(work, table, names, writer)
+            gone.append({"rows": table.rows, "files": names})
         writer.finish()
         schema_files.sync(work, schema)
         entries = {name: file.entry(dtype, shape) for name, (file, dtype, shape) in files.items()}
@@ -201,6 +213,7 @@ def _write_shard(work: Path, snapshot: Snapshot, group: ProcessGroup) -> dict[st
     found = [_in_words(snapshot, tables, name, bad[name]) for name in bad]
     return {
         "tables": tables,
+        "gone": gone,
         "files": entries,
         "nonfinite": found,
         "schema": schema_files.entries(schema),
@@ -248,27 +261,35 @@ def _write_table(
 
 
 def _manifest(snapshot: Snapshot, shards: list[dict[str, Any]]) -> Manifest:
-    tables = []
+    tables = [
+        _table_entry(table, table, [shard["tables"][index] for shard in shards])
+        for index, table in enumerate(snapshot.tables)
+    ]
+    gone = [
+        _table_entry(snapshot.tables[index], table, [shard["gone"][index] for shard in shards])
+        for index, table in enumerate(snapshot.gone)
+    ]
     files: dict[str, Any] = {}
-    for index, table in enumerate(snapshot.tables):
-        parts = [shard["tables"][index] for shard in shards]
-        tables.append(
-            {
-                "name": table.name,
-                "rows": sum(part["rows"] for part in parts),
-                "vec_size": table.parts["vector"][1][0],
-                "parts": list(table.parts),
-                **({} if table.placement is None else {"placement": table.placement}),
-                "chunk_rows": chunk_rows(table.parts, CHUNK),
-                "shards": parts,
-            }
-        )
     schema: dict[str, Any] = {}
     for shard in shards:
         files |= shard["files"]
         schema |= shard["schema"]
     of_schema = {"schema": schema} if schema else {}
-    return snapshot.fields | {"tables": tables, "files": files} | of_schema
+    of_gone = {"gone": gone} if gone else {}
+    return snapshot.fields | {"tables": tables, "files": files} | of_gone | of_schema
+
+
+def _table_entry(table: RowSource, rows: RowSource, shards: list[dict[str, Any]]) -> dict[str, Any]:
+    """What the manifest says of a table, or of rows that went of it."""
+    return {
+        "name": table.name,
+        "rows": sum(shard["rows"] for shard in shards),
+        "vec_size": table.parts["vector"][1][0],
+        "parts": list(rows.parts),
+        **({} if table.placement is None else {"placement": table.placement}),
+        "chunk_rows": chunk_rows(rows.parts, CHUNK),
+        "shards": shards,
+    }
 
 
 def verify(path: str | os.PathLike[str]) -> Manifest:
@@ -300,4 +321,6 @@ def held(snapshot: Snapshot) -> Snapshot:
         HeldRows(table.name, table.read(0, table.rows), table.placement)
         for table in snapshot.tables
     ]
-    return Snapshot(snapshot.fields, snapshot.dense, tables, snapshot.schema)
+    return Snapshot(
+        snapshot.fields, snapshot.dense, tables, gone=snapshot.gone, schema=snapshot.schema
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from hugectr.checkpoints.copies import copy_to_all
 from hugectr.checkpoints.folder import Snapshot
 from hugectr.checkpoints.native import take
 from hugectr.checkpoints.restore import set_rest
@@ -47,3 +48,5 @@ def give_learnt(state: TrainingState, kept: Snapshot) -> None:
         set_rest(state, plan)
 
     jointly(state.group, work, LONG)
+    for table in session.tables():
+        copy_to_all(table, state.group)

@@ -27,7 +27,7 @@ from hugectr.checkpoints.chunks import (
     read_range,
 )
 from hugectr.checkpoints.manifest import Manifest, RowUnit, row_bytes, row_shape, row_units
-from hugectr.checkpoints.rows import Parts, bag_of, pack, unpack
+from hugectr.checkpoints.rows import EVERY_PROCESS, Parts, bag_of, pack, unpack
 from hugectr.processes.agreement import LONG, Rounds, jointly
 
 if TYPE_CHECKING:
@@ -48,13 +48,22 @@ class TableReader:
     mapped : bool
         Whether rows stay in the files, mapped, instead of being copied out of them: for who uses
         each chunk once, before it asks for the next.
+    kind : str
+        ``"tables"``; ``"gone"``: the rows that a delta takes away.
     """
 
-    def __init__(self, path: Path, manifest: Manifest, index: int, mapped: bool = False) -> None:
+    def __init__(
+        self,
+        path: Path,
+        manifest: Manifest,
+        index: int,
+        mapped: bool = False,
+        kind: str = "tables",
+    ) -> None:
         self.path = path
         self._range = mapped_range if mapped else read_range
         self.files = manifest["files"]
-        self.table = manifest["tables"][index]
+        self.table = manifest[kind][index]
         self.parts: Parts = {
             part: row_shape(manifest, self.table, part) for part in self.table["parts"]
         }
@@ -133,6 +142,22 @@ class ChunksAhead:
         return values
 
 
+def take_gone(
+    table: _core.TableAccess, path: Path, manifest: Manifest, index: int, group: ProcessGroup
+) -> None:
+    """Take the rows from a table that went before a delta was saved. Collective."""
+    if not manifest.get("gone"):
+        return
+    reader = TableReader(path, manifest, index, kind="gone")
+
+    def erase() -> None:  # each process its own
+        for unit in reader.units:
+            values = reader.read(unit)
+            table.erase(values["key"], values.get("slot"))
+
+    jointly(group, erase, LONG)
+
+
 def load_table(table: _core.TableAccess, reader: TableReader, group: ProcessGroup) -> None:
     """Give a table the rows of a checkpoint, on top of those it has. Collective.
 
@@ -175,6 +200,9 @@ def addressed(
     if values is None:
         return [bytearray()] * size
     processes = table.row_processes(values["key"], values.get("slot"))
+    if (processes == EVERY_PROCESS).any():
+        owned = [(processes == EVERY_PROCESS) | (processes == rank) for rank in range(size)]
+        return [pack(values, np.flatnonzero(own)) if own.any() else bytearray() for own in owned]
     order = np.argsort(processes, kind="stable")
     bounds = np.searchsorted(processes[order], np.arange(size + 1))
     messages = []

@@ -122,6 +122,10 @@ _SCHEMA_ENTRY = record(
 )
 
 
+#: What a row that goes is known by.
+_IDENTITY = ("key", "slot")
+
+
 def _table(version: int) -> Check:
     fields: dict[str, Check] = {
         "name": _NAME,
@@ -161,6 +165,8 @@ def _schema(version: int) -> Check:
         "statistics": list_of(optional(_NAME)),
         "dense_tensors": list_of(record({"name": _NAME, "shape": _SHAPE})),
         "tables": list_of(_table(version)),
+        # Of a delta: rows that went since what it builds on, a table of keys and slots each.
+        "gone": list_of(_table(version)),
         "files": mapping(_NAME, _file(version)),
         "chain": list_of(text(_SIBLING), unique=True),
         "chain_crc32": list_of(integer(0, UINT32)),
@@ -175,7 +181,7 @@ def _schema(version: int) -> Check:
     }
     # Converted from the original layout there are no names of tensors; a full one has no chain.
     of_training = ("dense_tensors", "chain", "chain_crc32", "run", "description", "finite")
-    lacking = (*of_training, "callbacks", "schema", "batchsize_eval", "collection")
+    lacking = (*of_training, "callbacks", "schema", "batchsize_eval", "collection", "gone")
     return record(fields, may_lack=lacking)
 
 
@@ -199,6 +205,7 @@ def checked(manifest: Manifest, version: int) -> Manifest:
             table["shards"] = [{"rows": table["rows"], "files": files}]
     for index, table in enumerate(manifest["tables"]):
         _check_table(f"tables[{index}]", index, table, version)
+    _check_gone(manifest, version)
     _check_files(manifest, version)
     _check_schema(manifest.get("schema", {}))
     _check_dense(manifest)
@@ -208,14 +215,32 @@ def checked(manifest: Manifest, version: int) -> Manifest:
     return manifest
 
 
+def _check_gone(manifest: Manifest, version: int) -> None:
+    gone = manifest.get("gone", [])
+    if gone and len(gone) != len(manifest["tables"]):
+        raise Unfit("gone", f"{len(gone)} tables", f"one for each of {len(manifest['tables'])}")
+    for index, table in enumerate(gone):
+        where = f"gone[{index}]"
+        wanted = [part for part in manifest["tables"][index]["parts"] if part in _IDENTITY]
+        if table["parts"] != wanted:
+            raise Unfit(f"{where}.parts", table["parts"], f"{wanted}, as of its table")
+        _check_shards(where, index, table, version, "gone")
+
+
 def _check_table(where: str, index: int, table: dict[str, Any], version: int) -> None:
     parts = table["parts"]
     states = [part for part in parts if part.startswith(_STATE)]
     wanted = ["key", *(["slot"] if "slot" in parts else []), "vector"]
     wanted += [f"{_STATE}{number}" for number in range(len(states))]
-    wanted += ["last_step"] if "last_step" in parts else []
+    wanted += [part for part in ("last_step", "score") if part in parts]
     if parts != wanted:
-        raise Unfit(f"{where}.parts", parts, "key, slot, vector, state0, ..., last_step in order")
+        allowed = "key, slot, vector, state0, ..., last_step, score in order"
+        raise Unfit(f"{where}.parts", parts, allowed)
+    _check_shards(where, index, table, version, "table")
+
+
+def _check_shards(where: str, index: int, table: dict[str, Any], version: int, kind: str) -> None:
+    parts = table["parts"]
     shards = table["shards"]
     if not shards or sum(shard["rows"] for shard in shards) != table["rows"]:
         found = f"the {len(shards)} shards have {sum(shard['rows'] for shard in shards)}"
@@ -224,16 +249,19 @@ def _check_table(where: str, index: int, table: dict[str, Any], version: int) ->
         names = {
             part: f"table{index}.{part}"
             if version == 1
-            else shard_file(index, part, number_, len(shards))
+            else shard_file(index, part, number_, len(shards), kind)
             for part in parts
         }
         if shard["files"] != names:
             raise Unfit(f"{where}.shards[{number_}].files", shard["files"], f"{names}")
 
 
-def shard_file(table: int, part: str, shard: int, shards: int) -> str:
-    """Name of a part of a table's shard; ``shard`` counts from 0, the name from 1."""
-    return f"table{table}.{part}.{shard + 1}-of-{shards}"
+def shard_file(table: int, part: str, shard: int, shards: int, kind: str = "table") -> str:
+    """Name of a part of a table's shard; ``shard`` counts from 0, the name from 1.
+
+    ``kind`` is "gone" for the rows that a delta takes away.
+    """
+    return f"{kind}{table}.{part}.{shard + 1}-of-{shards}"
 
 
 def _kind(files: dict[str, Any], table: dict[str, Any], part: str) -> tuple[str, tuple[int, ...]]:
@@ -244,7 +272,7 @@ def _kind(files: dict[str, Any], table: dict[str, Any], part: str) -> tuple[str,
         return "float32", (1 if first["shape"][1:] == [1] else table["vec_size"],)
     if part == "vector":
         return "float32", (table["vec_size"],)
-    return ("uint64" if part == "slot" else "int64"), ()
+    return ("uint64" if part in ("slot", "score") else "int64"), ()
 
 
 def _wanted_files(
@@ -256,7 +284,7 @@ def _wanted_files(
     for index in range(len(manifest["statistics"])):
         for name in ("mean", "var"):
             yield f"statistics{index}.{name}", _STATISTICS, None, None
-    for table in manifest["tables"]:
+    for table in [*manifest["tables"], *manifest.get("gone", [])]:
         for shard in table["shards"]:
             for part, name in shard["files"].items():
                 dtype, shape = _kind(manifest["files"], table, part)

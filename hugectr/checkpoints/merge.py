@@ -17,6 +17,8 @@ from hugectr.checkpoints.manifest import Manifest, check_sizes, row_shape
 from hugectr.checkpoints.rows import Parts
 
 Link = tuple[Path, Manifest]
+#: Beside the keys of rows that went.
+_GONE = "gone"
 
 
 def links_of(path: Path) -> list[Link]:
@@ -46,7 +48,8 @@ def _tables(manifest: Manifest) -> list[tuple[Any, ...]]:
 
 
 class MergedRows:
-    """Rows of a table, sorted by (slot, key), each once: of a row saved twice the newest.
+    """Rows of a table, sorted by (slot, key), each once: of a row saved twice the newest, and of
+    one that went later none.
 
     Shards are sorted, so a chunk of each is enough memory.
 
@@ -64,6 +67,10 @@ class MergedRows:
         self, links: Sequence[Link], index: int, only: Sequence[str] | None = None
     ) -> None:
         self._readers = [TableReader(path, manifest, index) for path, manifest in links]
+        self._gone = [
+            TableReader(path, manifest, index, kind="gone") if manifest.get("gone") else None
+            for path, manifest in links
+        ]
         for reader in self._readers:
             reader.check_whole_files(0, 1)
         parts = self._readers[-1].parts
@@ -76,22 +83,30 @@ class MergedRows:
         if len(self._readers) == 1:
             return int(self._readers[0].table["rows"])
         found = MergedRows.__new__(MergedRows)
-        found._readers, found.name = self._readers, self.name
+        found._readers, found._gone, found.name = self._readers, self._gone, self.name
         found.parts = {part: self.parts[part] for part in ("key", "slot") if part in self.parts}
         return sum(len(block["key"]) for block in found.blocks())
 
     def _chunks(self, reader: TableReader, shard: int) -> Iterator[dict[str, Array]]:
+        """Of rows that went only what they are known by, with ``_GONE`` beside it."""
+        parts = {part: kind for part, kind in self.parts.items() if part in reader.parts}
         for unit in reader.units:
             if unit.shard == shard:
-                yield reader.read(unit, self.parts)
+                values = reader.read(unit, parts)
+                if "vector" not in reader.parts:
+                    values[_GONE] = np.zeros(len(values["key"]), bool)
+                yield values
+
+    def _shards(self) -> Iterator[tuple[TableReader, int]]:
+        """All shards, oldest first; of a delta those that went before those that it has."""
+        for rows, gone in zip(self._readers, self._gone, strict=True):
+            for reader in (gone, rows):
+                if reader is not None:
+                    yield from ((reader, shard) for shard in range(len(reader.table["shards"])))
 
     def blocks(self) -> Iterator[dict[str, Array]]:
         """The rows in blocks of any size, checked."""
-        shards = [
-            self._chunks(reader, shard)
-            for reader in self._readers
-            for shard in range(len(reader.table["shards"]))
-        ]
+        shards = [self._chunks(reader, shard) for reader, shard in self._shards()]
         heads = [next(shard, None) for shard in shards]
         while any(head is not None for head in heads):
             bound = min(_identity(head, -1) for head in heads if head is not None)
@@ -103,7 +118,9 @@ class MergedRows:
                 pieces.append({part: values[:count] for part, values in head.items()})
                 rest = {part: values[count:] for part, values in head.items()}
                 heads[number] = rest if len(rest["key"]) else next(shards[number], None)
-            yield in_order([piece for piece in pieces if len(piece["key"])])
+            block = without_gone([piece for piece in pieces if len(piece["key"])])
+            if block is not None:
+                yield block
 
 
 def _identity(values: dict[str, Array], row: int) -> tuple[int, int]:
@@ -118,6 +135,31 @@ def rows_up_to(values: dict[str, Array], bound: tuple[int, int]) -> int:
         first = int(np.searchsorted(values["slot"], np.uint64(slot), "left"))
         last = int(np.searchsorted(values["slot"], np.uint64(slot), "right"))
     return first + int(np.searchsorted(values["key"][first:last], key, "right"))
+
+
+def without_gone(pieces: list[dict[str, Array]]) -> dict[str, Array] | None:
+    """``in_order`` of those pieces that have rows; the others have ``_GONE``, and what is in one of
+    them and in no later piece is left out. None: no row is left."""
+    rows = [piece for piece in pieces if _GONE not in piece]
+    if len(rows) == len(pieces):
+        return in_order(rows)
+    names = ("key", "slot") if "slot" in pieces[0] else ("key",)
+    places, count = [], 0
+    for piece in pieces:
+        size = len(piece["key"])
+        of_rows = _GONE not in piece
+        places.append(np.arange(count, count + size) if of_rows else np.full(size, -1))
+        count += size if of_rows else 0
+    order = in_order(
+        [
+            {name: piece[name] for name in names} | {"place": place}
+            for piece, place in zip(pieces, places, strict=True)
+        ]
+    )["place"]
+    order = order[order >= 0]
+    if not len(order):
+        return None
+    return {part: np.concatenate([piece[part] for piece in rows])[order] for part in rows[0]}
 
 
 def in_order(pieces: list[dict[str, Array]]) -> dict[str, Array]:

@@ -21,9 +21,9 @@ from hugectr.checkpoints.delta import Base, chain_fields
 from hugectr.checkpoints.folder import Snapshot, held, write
 from hugectr.checkpoints.manifest import latest as _latest
 from hugectr.checkpoints.ownership import Writer, check_owner
-from hugectr.checkpoints.rows import ModelRows
+from hugectr.checkpoints.rows import HeldRows, ModelRows
 from hugectr.checkpoints.state import TrainingState
-from hugectr.processes.agreement import LONG, from_root, jointly
+from hugectr.processes.agreement import LONG, from_root, jointly, together
 from hugectr.processes.group import ProcessGroup
 
 # --- taking a model's state -----------------------------------------------------------------------
@@ -74,6 +74,10 @@ def take(state: TrainingState, copy: bool = True, marks: Sequence[int] | None = 
     snapshot.schema = state.schema_files()
     for index, table in enumerate(session.tables()):
         snapshot.tables.append(ModelRows(table, marks[index] if marks is not None else 0))
+        if marks is not None:
+            keys, slots = table.gone(marks[index])
+            names = {"key": keys} if slots is None else {"key": keys, "slot": slots}
+            snapshot.gone.append(HeldRows(table.name(), names, table.placement()))
     return held(snapshot) if copy else snapshot
 
 
@@ -142,6 +146,8 @@ class Saver:
         if base is not None:
             snapshot.fields |= from_root(group, lambda: chain_fields(base.path))
             _say_when_all_was_touched(state, snapshot)
+            if not any(together(group, lambda: sum(table.rows for table in snapshot.gone))):
+                snapshot.gone = []
         if not self.background:
             self._write(snapshot, group)
             return

@@ -88,13 +88,15 @@ class TableFiles:
     Parameters
     ----------
     parts : Parts
-        Of a row; its last step has no place in this layout.
+        Of a row; its last step and its score have no place in this layout.
     folder, states_file : str
         The latter where ``parts`` has states.
     """
 
     def __init__(self, parts: Parts, folder: str, states_file: str = "") -> None:
-        self.parts: Parts = {part: kind for part, kind in parts.items() if part != "last_step"}
+        self.parts: Parts = {
+            part: kind for part, kind in parts.items() if part not in ("last_step", "score")
+        }
         self._states_file, self._has_states_file = Path(states_file), bool(states_file)
         self._folder = Path(folder)
         self._states: dict[str, int] = {}  # part -> bytes a row of the states before it

@@ -15,6 +15,7 @@ import numpy as np
 
 from hugectr.base.errors import DataError
 from hugectr.checkpoints.chunks import CHUNK, Array, read_range
+from hugectr.checkpoints.copies import copy_to_all
 from hugectr.checkpoints.load import addressed, load
 from hugectr.checkpoints.manifest import row_bytes
 from hugectr.checkpoints.merge import in_order
@@ -177,6 +178,7 @@ def load_rows(
         if group.size == 1 or isinstance(error, Exception):
             table.reset()
             table.load(before)
+            copy_to_all(table, group)
         raise
 
 
@@ -236,6 +238,7 @@ def load_states(table: _core.SessionTable, path: str, group: ProcessGroup) -> bo
         turn = [block[number] if number < len(block) else None for block in blocks]
         _load_states_of(table, Path(path), rows, states, turn, group, rounds)
     rounds.finish()
+    copy_to_all(table, group)
     return True
 
 

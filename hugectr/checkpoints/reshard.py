@@ -118,7 +118,7 @@ def reshard(path: Path, folder: Path, shards: int) -> Path:
         fields = {
             name: value
             for name, value in manifest.items()
-            if name not in ("tables", "files", "crc32", "chain", "chain_crc32")
+            if name not in ("tables", "gone", "files", "crc32", "chain", "chain_crc32")
         }
         publication.publish(fields | content)
     return step_folder(folder, manifest["step"])
@@ -162,7 +162,7 @@ def _copy_dense(link: Link, work: Path, writer: ChunkWriter) -> dict[str, ChunkF
     path, manifest = link
     in_tables = {
         name
-        for table in manifest["tables"]
+        for table in [*manifest["tables"], *manifest.get("gone", [])]
         for shard in table["shards"]
         for name in shard["files"].values()
     }

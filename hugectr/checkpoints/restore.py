@@ -17,7 +17,8 @@ from pathlib import Path
 from hugectr.base.errors import DataError, InvalidArgument
 from hugectr.checkpoints import schema_files
 from hugectr.checkpoints.chunks import Array, read_array
-from hugectr.checkpoints.load import TableReader, load_table
+from hugectr.checkpoints.copies import copy_to_all
+from hugectr.checkpoints.load import TableReader, load_table, take_gone
 from hugectr.checkpoints.manifest import Manifest
 from hugectr.checkpoints.merge import Link, links_of
 from hugectr.checkpoints.native import take
@@ -153,6 +154,8 @@ def _give_back(state: TrainingState, undo: Undo, group: ProcessGroup) -> None:
             session.reader.set_position(plan.data_position)
 
     jointly(group, work, LONG)
+    for table in session.tables():
+        copy_to_all(table, group)
 
 
 def _reads_training_data(state: TrainingState) -> bool:
@@ -188,11 +191,13 @@ def _fill(
 ) -> None:
     """Replace what the model has. What does not fit now is a fault of the files."""
     session = state.session
+    session.set_step(plan.step)  # rows without scores count as used now
     try:
         for table in plan.tables:
             own = session.table(table.own)
             jointly(group, own.reset)
             for place, link in links:
+                take_gone(own, place, link, table.saved, group)
                 reader = TableReader(place, link, table.saved, mapped)
                 reader.parts = {part: reader.parts[part] for part in table.parts}
                 load_table(own, reader, group)

@@ -18,6 +18,7 @@ from hugectr.checkpoints.restore_plan import (
     own_tensors,
     plan_of,
     saved_parts,
+    without_scores,
 )
 
 if TYPE_CHECKING:
@@ -175,14 +176,22 @@ def _tables(
             continue
         states = [part for part in a if part.startswith("state") or part == "last_step"]
         same = _table_optimizer(saved, name) == _table_optimizer(own, name) is not None
-        with_states = same and a == b
+        with_states = same and without_scores(a) == without_scores(b)
         if states:
             account.say(
                 f"optimizer states of table {name!r}",
                 "" if with_states else _without_states(state, saved),
             )
         found.append(
-            TablePlan(index, number, [part for part in a if with_states or part not in states])
+            TablePlan(
+                index,
+                number,
+                [
+                    part
+                    for part in a
+                    if (with_states or part not in states) and (part != "score" or part in b)
+                ],
+            )
         )
     for name in ours:
         if name not in theirs:

@@ -116,7 +116,12 @@ def strict_plan(state: TrainingState, links: Sequence[Link], dense: Mapping[str,
     plan = plan_of(manifest, dense)
     named = _named(own, plan.statistics)
     tables = [
-        TablePlan(index, index, list(table.parts())) for index, table in enumerate(session.tables())
+        TablePlan(
+            index,
+            index,
+            [part for part in table.parts() if part in manifest["tables"][index]["parts"]],
+        )
+        for index, table in enumerate(session.tables())
     ]
     taken = "everything" if session.trains() else "everything but what only training needs"
     return replace(plan, statistics=named, tables=tables, taken=[taken])
@@ -206,7 +211,10 @@ def layout_differences(state: Weighted, manifest: Manifest, with_states: bool = 
         found.append(f"tables: checkpoint {theirs}, model {ours}")
     else:
         for index, table in enumerate(manifest["tables"]):
-            a, b = saved_parts(manifest, index), session.table(index).parts()
+            a, b = (
+                without_scores(parts)
+                for parts in (saved_parts(manifest, index), session.table(index).parts())
+            )
             if not with_states:
                 a, b = without_states(a), without_states(b)
             if a != b:
@@ -229,6 +237,13 @@ def without_states(
 ) -> dict[str, tuple[str, tuple[int, ...]]]:
     """What a model that does not train has of these parts of a row."""
     return {part: kind for part, kind in parts.items() if part in ("key", "slot", "vector")}
+
+
+def without_scores(
+    parts: Mapping[str, tuple[str, tuple[int, ...]]],
+) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """These parts of a row but for its score, which a model may lack and a checkpoint too."""
+    return {part: kind for part, kind in parts.items() if part != "score"}
 
 
 def saved_parts(manifest: Manifest, index: int) -> dict[str, tuple[str, tuple[int, ...]]]:

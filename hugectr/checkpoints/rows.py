@@ -20,6 +20,10 @@ Array = npt.NDArray[Any]
 Parts = Mapping[str, tuple[str, tuple[int, ...]]]
 
 
+#: In place of a process in ``TableAccess.row_processes``: all have the row.
+EVERY_PROCESS = 0xFFFFFFFF
+
+
 class RowSource(Protocol):
     """Rows of one table, sorted by (slot, key), that can be read in parts.
 
@@ -117,6 +121,9 @@ def parts_of(bag: _core.BufferBag) -> dict[str, Array]:
     parts |= {f"state{i}": state for i, state in enumerate(bag["states"])}
     if bag["last_step"] is not None:
         parts["last_step"] = bag["last_step"]
+    scores = bag.get("scores")
+    if scores is not None:
+        parts["score"] = scores
     return parts
 
 
@@ -128,6 +135,7 @@ def bag_of(parts: Mapping[str, Array]) -> _core.BufferBag:
         "vectors": parts["vector"],
         "states": [values for part, values in parts.items() if part.startswith("state")],
         "last_step": parts.get("last_step"),
+        "scores": parts.get("score"),
     }
 
 

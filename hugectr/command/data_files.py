@@ -23,6 +23,7 @@ import hugectr
 from hugectr import models
 from hugectr.base.errors import DataError, InvalidArgument, rejected
 from hugectr.callbacks.report import Report
+from hugectr.data.schema.fields import IgnoredField
 from hugectr.data.schema.sources import blocks, open_source
 from hugectr.estimator.classifier import CTRClassifier
 from hugectr.estimator.regressor import CTRRegressor
@@ -114,11 +115,17 @@ def run_train(args: argparse.Namespace) -> int:
     seconds = time.perf_counter() - begin
     history = estimator.history_
     best = {k: v for k, v in (history.best or {}).items() if k not in ("step", "epoch")}
+    ignored = {
+        field.name: field.reason
+        for field in estimator.schema_.fields
+        if isinstance(field, IgnoredField) and field.name not in _columns(args.ignore)
+    }
     if args.json:
         print(
             json.dumps(
                 {
                     "model": str(folder),
+                    "ignored": ignored,
                     "steps": estimator.n_iter_,
                     "seconds": seconds,
                     "metrics": best,
@@ -132,6 +139,8 @@ def run_train(args: argparse.Namespace) -> int:
     where = args.eval or "rows held out"
     shown = ", ".join(f"{name} {value:.4f}" for name, value in best.items())
     print(f"{shown} on {where}" if best else "too few rows to hold some out: not evaluated")
+    for name, reason in ignored.items():
+        print(f"not used: column {name!r} ({reason})")
     if args.report:
         print(f"report: {args.report}")
     print(f"{args.model} saved in {folder} after {seconds:.1f} s")

@@ -11,6 +11,7 @@ from typing import Any
 
 from hugectr.base.errors import DataError, InvalidArgument
 from hugectr.checkpoints import MANIFEST, published, verify
+from hugectr.plan.machine import DEFAULT_MACHINE, MACHINES
 from hugectr.spec.solver import DEVICES
 
 
@@ -96,32 +97,72 @@ def _rows(text: str) -> tuple[str, int]:
 
 
 def _plan(args: argparse.Namespace) -> int:
-    from hugectr.config.config_file import read_config
-    from hugectr.model.from_config import describe_model
+    rows = dict(args.rows)
+    predicts = args.devices or args.machine or args.out or args.html
+    if Path(args.path).is_dir():
+        from hugectr.serving.saved_plan import plan_of_saved
 
-    config = read_config(Path(args.config))
-    if args.device:
-        config.solver = replace(config.solver, device=args.device)
-    plan = describe_model(config).plan(dict(args.rows))
-    print(json.dumps(plan.memory.to_dict(), indent=2) if args.json else plan)
+        if predicts:
+            raise ValueError(
+                f"{args.path} is a saved model, which one device loads whole: --devices, "
+                "--machine, --out and --html are for the JSON config of a training"
+            )
+        plan = plan_of_saved(args.path, args.device or "cpu", rows)
+    else:
+        from hugectr.config.config_file import read_config
+        from hugectr.model.from_config import describe_model
+        from hugectr.plan.picture import plan_page
+
+        config = read_config(Path(args.path))
+        if args.device:
+            config.solver = replace(config.solver, device=args.device)
+        if args.devices:
+            config.solver = replace(config.solver, vvgpu=[list(range(args.devices))])
+        machine = (args.machine or DEFAULT_MACHINE) if predicts else None
+        plan = describe_model(config).plan(rows, machine=machine)
+    found = plan.memory.to_dict()
+    if plan.placement is not None:
+        found["placement"] = plan.placement.to_json()
+        if args.out:
+            plan.placement.save(args.out)
+        if args.html:
+            Path(args.html).write_text(plan_page(plan.placement), encoding="utf-8")
+    print(json.dumps(found, indent=2) if args.json else plan)
     return 0
 
 
 def add_model_commands(actions: Any) -> None:
     """Add the commands to the parser of ``hugectr model``."""
     plan = actions.add_parser(
-        "plan", help="memory that the model of a config will take, before it is built"
+        "plan",
+        help="memory that a model will take, before it is built or loaded, and which devices "
+        "should hold which rows",
     )
-    plan.add_argument("config", metavar="CONFIG.json")
-    plan.add_argument("--device", choices=DEVICES, help="where it is to train")
+    plan.add_argument(
+        "path",
+        metavar="PATH",
+        help="a JSON config: what training takes; or a native checkpoint, or a folder of them "
+        "(then the newest): what hugectr.load takes for prediction",
+    )
+    plan.add_argument("--device", choices=DEVICES, help="where it is to train, or to predict")
     plan.add_argument(
         "--rows",
         type=_rows,
         action="append",
         default=[],
         metavar="TABLE=N",
-        help="rows to count of a table, instead of all that its budget allows",
+        help="rows to count of a table, instead of all that its budget allows, or that were saved",
     )
+    plan.add_argument(
+        "--devices", type=int, metavar="N", help="plan for N devices of one process, not vvgpu's"
+    )
+    plan.add_argument(
+        "--machine", metavar="NAME", help=f"{', '.join(MACHINES)} or a JSON file of its rates"
+    )
+    plan.add_argument(
+        "--out", metavar="FILE.json", help="save the placements, to edit and train by"
+    )
+    plan.add_argument("--html", metavar="FILE.html", help="save a picture of who holds what")
     plan.add_argument("--json", action="store_true")
     plan.set_defaults(run=_plan)
 

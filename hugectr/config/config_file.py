@@ -7,6 +7,7 @@ from typing import Any
 
 from hugectr.base.errors import rejected
 from hugectr.base.no_effect import warn_no_effect
+from hugectr.config.embeddings import parse_memory
 from hugectr.config.json_reader import JsonObject, read_json
 from hugectr.config.layers import ParsedLayers, parse_layers
 from hugectr.config.optimizer import parse_optimizer
@@ -85,6 +86,7 @@ def parse_solver(solver: JsonObject) -> SessionSolver:
         ("eval_interval", 0),
         ("max_iter", 1),
         ("num_epochs", 1),
+        ("num_iterations_statistics", 1),
     ):
         if key in solver:
             give(key, key, solver.integer(key, minimum=minimum))
@@ -107,6 +109,7 @@ def parse_solver(solver: JsonObject) -> SessionSolver:
         ("snapshot_prefix", "snapshot_prefix"),
         ("model_file", "dense_model_file"),
         ("dense_opt_states_file", "dense_opt_states_file"),
+        ("plan", "plan"),
     ):
         if key in solver:
             give(name, key, solver.text(key))
@@ -117,6 +120,8 @@ def parse_solver(solver: JsonObject) -> SessionSolver:
         if key in solver:
             give(name, key, _files(solver, key))
     _precision(solver, give)
+    if "memory" in solver:
+        give("memory", "memory", parse_memory(solver))
     if "device_layout" in solver:
         layouts = {layout.name: layout for layout in DeviceLayout}
         give("device_layout", "device_layout", layouts[solver.choice("device_layout", layouts)])
@@ -142,7 +147,11 @@ def _precision(solver: JsonObject, give: Any) -> None:
     if "mixed_precision" in solver:
         scaler = solver.number("mixed_precision")
         if scaler <= 0:
-            raise rejected(solver.where("mixed_precision"), scaler, "a number > 0, such as 1024")
+            raise rejected(
+                solver.where("mixed_precision"),
+                scaler,
+                "a number > 0, such as 1024; none (leave the key out) is float32",
+            )
         give("use_mixed_precision", "mixed_precision", True)
         give("scaler", "mixed_precision", scaler)
     if "mixed_precision_type" in solver:

@@ -19,6 +19,9 @@ from hugectr.spec.embedding import (
 from hugectr.spec.enums import CommunicationType, Embedding_t, HybridEmbeddingType
 from hugectr.spec.hybrid import HybridEmbeddingParam
 from hugectr.spec.initializers import InitialVectors, Sinusoidal, Uniform
+from hugectr.spec.memory import Memory, check_disk, check_size
+from hugectr.spec.placement import PLACEMENTS, Placement, check_placement
+from hugectr.spec.row_life import RowLife
 from hugectr.spec.tensor_names import TensorNames
 
 
@@ -52,6 +55,9 @@ def parse_embedding(layer: JsonObject, kind: Embedding_t, names: TensorNames) ->
     check_combiner(hparam.where("combiner"), combiner)
     exchange = hparam.choice("exchange", EXCHANGES, "auto")
     hybrid, initializer = _hybrid(hparam), _initializer(hparam)
+    placement = _placement(hparam)
+    memory = parse_memory(hparam)
+    life = {one.name: hparam.raw(one.name) for one in fields(RowLife) if one.name in hparam}
     hparam.ignore("max_vocabulary_size_global")
     hparam.finish()
     optimizer = parse_optimizer(layer.object("optimizer")) if "optimizer" in layer else None
@@ -70,7 +76,23 @@ def parse_embedding(layer: JsonObject, kind: Embedding_t, names: TensorNames) ->
         max_vocabulary_size_per_gpu=rows,
         exchange=exchange,
         initializer=initializer,
+        placement=placement,
+        memory=memory,
+        **life,
     )
+
+
+def parse_memory(parent: JsonObject) -> Memory | None:
+    """What ``memory`` of a table or a solver says."""
+    if "memory" not in parent:
+        return None
+    found = parent.object("memory")
+    sizes = {
+        name: check_size(found.where(name), found.raw(name, None)) for name in ("device", "host")
+    }
+    disk = check_disk(found.where("disk"), found.raw("disk", None))
+    found.finish()
+    return Memory(**sizes, disk=disk)
 
 
 def _hybrid(hparam: JsonObject) -> HybridEmbeddingParam:
@@ -88,6 +110,19 @@ def _hybrid(hparam: JsonObject) -> HybridEmbeddingParam:
             kinds = enums[one.name]
             values[one.name] = kinds[hparam.choice(one.name, [kind.name for kind in kinds])]
     return HybridEmbeddingParam(**values)
+
+
+def _placement(hparam: JsonObject) -> Placement | None:
+    """A kind, or an object of kind and device."""
+    value = hparam.raw("placement", None)
+    if not isinstance(value, dict):
+        return check_placement(hparam.where("placement"), value)
+    found = hparam.object("placement")
+    kind = found.choice("kind", PLACEMENTS)
+    device = found.integer("device", minimum=0) if "device" in found else None
+    frequent = found.integers("frequent", minimum=None) if "frequent" in found else None
+    found.finish()
+    return Placement(kind, device, frequent)
 
 
 def _initializer(hparam: JsonObject) -> InitialVectors | None:

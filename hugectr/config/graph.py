@@ -63,6 +63,8 @@ def _embedding_entry(
     }
     if embedding.exchange != "auto":
         hparam["exchange"] = embedding.exchange
+    if embedding.placement is not None:
+        hparam["placement"] = embedding.placement.to_json()
     if embedding.workspace_size_per_gpu_in_mb or not embedding.max_vocabulary_size_per_gpu:
         hparam["workspace_size_per_gpu_in_mb"] = embedding.workspace_size_per_gpu_in_mb
     else:
@@ -74,6 +76,9 @@ def _embedding_entry(
         hparam |= embedding.hybrid_embedding_param.to_json()
     if embedding.initializer is not None:
         hparam["initializer"] = embedding.initializer.to_json()
+    if embedding.memory is not None:
+        hparam["memory"] = embedding.memory.to_json()
+    hparam |= embedding.life.to_json()
     return {
         "name": embedding.sparse_embedding_name,
         "type": embedding.embedding_type.name,

@@ -100,10 +100,8 @@ def _pad(graph: OnnxGraph, step: Step, program: Program) -> None:
     graph.node("Pad", [*step.inputs, graph.constant(f"{step.output}:pads", pads)], step.output)
 
 
-def _transpose(graph: OnnxGraph, step: Step, program: Program) -> None:
-    order = list(range(len(program.shapes[step.output]) + 1))
-    order[-2:] = order[-1], order[-2]
-    graph.node("Transpose", list(step.inputs), step.output, perm=order)
+def _permute(graph: OnnxGraph, step: Step, program: Program) -> None:
+    graph.node("Transpose", list(step.inputs), step.output, perm=list(step.attributes["order"]))
 
 
 def _elu(graph: OnnxGraph, step: Step, program: Program) -> None:
@@ -120,24 +118,61 @@ def _less(graph: OnnxGraph, step: Step, program: Program) -> None:
     graph.node("Cast", [found], step.output, to=1)  # float32
 
 
+def _batch_normed(graph: OnnxGraph, step: Step, program: Program) -> None:
+    (x,), top = step.inputs, step.output
+    axes = list(range(len(program.shapes[x])))  # all but the last, with that of the batch
+    eps = graph.constant(f"{top}:eps", np.array([step.attributes["eps"]], np.float32))
+    mean = graph.node("ReduceMean", [x], f"{top}:mean", axes=axes, keepdims=1)
+    centred = graph.node("Sub", [x, mean], f"{top}:centred")
+    squares = graph.node("Mul", [centred, centred], f"{top}:squares")
+    var = graph.node("ReduceMean", [squares], f"{top}:var", axes=axes, keepdims=1)
+    root = graph.node("Sqrt", [graph.node("Add", [var, eps], f"{top}:var_eps")], f"{top}:root")
+    graph.node("Div", [centred, root], top)
+
+
+def _gru(graph: OnnxGraph, step: Step, program: Program) -> None:
+    """ONNX's operator has the steps before the batch, one direction of two, and gates z, r, n."""
+    x, *weights = step.inputs
+    top, units = step.output, program.constants[weights[1]].shape[1]
+    order = np.arange(3 * units).reshape(3, units)[[1, 0, 2]].reshape(-1)
+    gates = graph.constant(f"{top}:gates", order)
+    first = graph.constant(f"{top}:first", np.array([0], np.int64))
+    packed = []
+    for what, name in zip(("w", "r", "b"), weights, strict=True):
+        own = graph.node("Gather", [name, gates], f"{top}:{what}", axis=0)
+        packed.append(graph.node("Unsqueeze", [own, first], f"{top}:{what}s"))
+    # The second half of the bias is that of the states.
+    none = graph.constant(f"{top}:none", np.zeros((1, 3 * units), np.float32))
+    packed[2] = graph.node("Concat", [packed[2], none], f"{top}:biases", axis=1)
+    turned = graph.node("Transpose", [x], f"{top}:turned", perm=[1, 0, 2])
+    states = graph.node(
+        "GRU", [turned, *packed], f"{top}:states", hidden_size=units, linear_before_reset=1
+    )
+    direction = graph.constant(f"{top}:direction", np.array([1], np.int64))
+    states = graph.node("Squeeze", [states, direction], f"{top}:by_step")
+    graph.node("Transpose", [states], top, perm=[1, 0, 2])
+
+
 def _softmax(graph: OnnxGraph, step: Step, program: Program) -> None:
     graph.node("Softmax", list(step.inputs), step.output, axis=-1)
 
 
 #: Operation of a program -> what writes it.
 OPERATORS: dict[str, Callable[[OnnxGraph, Step, Program], None]] = {
+    "batch_normed": _batch_normed,
     "concat": _concat,
     "elu": _elu,
+    "gru": _gru,
     "layer_norm": _layer_norm,
     "less": _less,
     "pad": _pad,
+    "permute": _permute,
     "reshape": _reshape,
     "slice": _slice,
     "softmax": _softmax,
     "sum": _sum,
     "sum_before": _sum_before,
     "take": _take,
-    "transpose": _transpose,
 }
 
 

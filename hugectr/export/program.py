@@ -35,7 +35,7 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
     "subtract": (),
     "multiply": (),
     "matmul": (),  # (..., m, k) (..., k, n), or a constant (k, n)
-    "transpose": (),  # the last two dimensions
+    "permute": ("order",),  # dimensions, that of the batch stays the first
     "concat": ("axis",),
     "slice": ("axis", "begin", "end"),
     "take": ("axis", "indices"),
@@ -50,6 +50,8 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
     "softplus": (),
     "elu": ("alpha",),
     "layer_norm": ("eps",),  # of x by scale and shift, along the last dimension
+    "batch_normed": ("eps",),  # columns of the last dimension to mean 0 and deviation 1
+    "gru": (),  # of x (t, n) by weights (3 h, n), (3 h, h), bias (3 h), gates r, z, n: (t, h)
     "softmax": (),  # along the last dimension
     "less": (),  # 1 where the first is below the second, else 0
 }

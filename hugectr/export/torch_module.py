@@ -46,7 +46,9 @@ EXPRESSIONS: dict[str, Callable[[Step, Names], str]] = {
     ),
     "less": lambda s, x: f"({x[0]} < {x[1]}).float()",
     "softmax": lambda s, x: f"torch.softmax({x[0]}, -1)",
-    "transpose": lambda s, x: f"{x[0]}.transpose(-1, -2)",
+    "permute": lambda s, x: f"{x[0]}.permute({tuple(s.attributes['order'])!r})",
+    "batch_normed": lambda s, x: f"batch_normed({x[0]}, {s.attributes['eps']!r})",
+    "gru": lambda s, x: f"gru({', '.join(x)})",
     "concat": lambda s, x: f"torch.cat([{', '.join(x)}], {s.attributes['axis']})",
     "slice": lambda s, x: (
         f"{x[0]}.narrow({s.attributes['axis']}, {s.attributes['begin']}, "

@@ -17,6 +17,20 @@ def softplus(x):
     return x.clamp(min=0) + torch.log1p(torch.exp(-x.abs()))
 
 
+def batch_normed(x, eps):
+    """Columns of the last dimension to mean 0 and deviation 1 over all that x has."""
+    axes = tuple(range(x.dim() - 1))
+    centred = x - x.mean(axes)
+    return centred / (centred.square().mean(axes) + eps).sqrt()
+
+
+def gru(x, weight, recurrent, bias):
+    """States (batch, t, h) of one layer whose bias is that of the inputs; gates r, z, n."""
+    weights = [weight, recurrent, bias, torch.zeros_like(bias)]
+    before = x.new_zeros(1, x.shape[0], recurrent.shape[1])
+    return torch.gru(x, before, weights, True, 1, 0.0, False, False, True)[0]
+
+
 class Table(torch.nn.Module):
     """Keys (batch, slots[, most]), padded with -1, -> vectors (batch, slots, d) of each slot."""
 

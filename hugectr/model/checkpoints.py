@@ -8,9 +8,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
-
 from hugectr import checkpoints
 from hugectr._core import Turn, unserialised
 from hugectr.base import log
@@ -18,6 +15,7 @@ from hugectr.base.arguments import check_bool, check_int
 from hugectr.checkpoints import Base, TrainingState, step_folder
 from hugectr.checkpoints.manifest import AGAIN
 from hugectr.checkpoints.ownership import Writer, check_not_behind, check_owner
+from hugectr.model.incremental import IncrementalRows
 from hugectr.processes.agreement import from_root, together
 from hugectr.processes.group import ProcessGroup
 
@@ -168,23 +166,25 @@ class Checkpoints:
 
     def _know_since(self, marks: Sequence[int]) -> bool:
         tables = self._state.session.tables()
-        return all(table.knows_since(mark) for table, mark in zip(tables, marks, strict=True))
+        return all(
+            table.knows_changes_since(mark) for table, mark in zip(tables, marks, strict=True)
+        )
 
-    def get_incremental_model(
-        self,
-    ) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]]:
+    def get_incremental_model(self) -> list[IncrementalRows]:
         """Rows touched since the last call, to keep a server of the model up to date.
 
         The first call returns all rows and makes the model note touched rows from then on (4 bytes
-        a row); so does the first one after rows were forgotten, as ``resume`` and
-        ``load_sparse_weights`` do. With update_type Global and an optimizer with moments every step
+        a row); so does the first one after all rows were forgotten, as ``resume`` and
+        ``load_sparse_weights`` do. Rows that were evicted or erased since are ``gone_keys``. With
+        update_type Global and an optimizer with moments every step
         touches every row.
 
         Returns
         -------
-        list of (ndarray, ndarray)
-            One an embedding: int64 keys (n) and float32 vectors (n, d), sorted by (slot, key); of a
-            Localized table a key comes once a slot it is in.
+        list of IncrementalRows
+            One an embedding: the pair (keys, vectors), int64 (n) and float32 (n, d), sorted by
+            (slot, key); of a Localized table a key comes once a slot it is in. Its ``gone_keys``
+            are to be taken away before, or all when it is ``whole``.
 
         Notes
         -----
@@ -200,7 +200,10 @@ class Checkpoints:
         for table, mark in zip(self._state.session.tables(), since, strict=True):
             order = table.order(mark)
             bag = table.read(order, 0, len(order), False)
-            found.append((bag["keys"], bag["vectors"]))
+            slots = bag["slot_ids"]
+            none = bag["keys"][:0], None if slots is None else slots[:0]
+            gone = table.gone(mark) if known else none
+            found.append(IncrementalRows(bag, gone, whole=not known))
         self._incremental = self._mark_rows()
         return found
 

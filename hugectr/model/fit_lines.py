@@ -83,6 +83,7 @@ class ShortLines(QuietLines):
         log.info(
             f"Trained {trained} steps with batchsize {self.solver.batchsize} in {seconds:.1f}s"
         )
+        say_lives(self.model)
 
 
 class FullLines(QuietLines):
@@ -177,6 +178,19 @@ class FullLines(QuietLines):
             f"Finish {epochs}{iterations} {what} with batchsize: {self.solver.batchsize} "
             f"in {seconds:.2f}s."
         )
+        say_lives(self.model)
+
+
+def say_lives(model: Model) -> None:
+    """A line a table whose rows come and go."""
+    for embedding, stats in zip(model.embeddings, model.table_stats(), strict=True):
+        if embedding.life.keeps_scores:
+            most = f" of {stats['max_rows']:,}" if stats["max_rows"] else ""
+            log.info(
+                f"Table {embedding.sparse_embedding_name}: {stats['rows']:,} rows{most}, "
+                f"{stats['admitted']:,} admitted, {stats['refused']:,} refused, "
+                f"{stats['evicted']:,} evicted"
+            )
 
 
 def lines_of(model: Model, settings: FitSettings) -> QuietLines:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from hugectr import _core, processes
@@ -13,7 +13,9 @@ from hugectr.base.arguments import check_names
 from hugectr.base.errors import InvalidArgument, rejected
 from hugectr.config.graph import read_graph, write_graph
 from hugectr.config.layers import ParsedLayers
+from hugectr.model.placing import frequent_of, placements_of
 from hugectr.model.summary import LayerSummary, format_summary
+from hugectr.plan.balance import spread
 from hugectr.processes.group import ProcessGroup
 from hugectr.processes.solo import SoloGroup
 from hugectr.spec.collection_layers import collection_parts
@@ -23,6 +25,7 @@ from hugectr.spec.input import Input
 from hugectr.spec.layers import DenseLayer, GroupDenseLayer
 from hugectr.spec.model_arguments import model_arguments
 from hugectr.spec.optimizer import OptParamsPy
+from hugectr.spec.placement import Placement
 from hugectr.spec.precision import warn_of_small_scale
 from hugectr.spec.reader import DataReaderParams
 from hugectr.spec.session_solver import SessionSolver
@@ -81,6 +84,8 @@ class Graph:
         self.unusable = ""
         self._turn = turn
         self._session: _core.Session | None = None
+        self._planned: dict[str, Placement] | None = None
+        self._frequent: dict[str, list[int]] = {}
 
     @property
     def reader_params(self) -> DataReaderParams:
@@ -220,24 +225,67 @@ class Graph:
                 "Model.compile: the last layer must be a loss, such as BinaryCrossEntropyLoss"
             )
         self.etc.check_tables(self.table_names)
+        self.place_tables()
         solver, reader = self.solver.to_spec(), self.reader_params.to_spec(self.input)
         self._session = _core.Session(solver, reader, self.to_spec(), self.processes, self._turn)
         processes.end_with_job(self._session)
         self._log_compiled(solver["device"])
 
+    def place_tables(self) -> None:
+        """Find out where the solver's plan places the tables, which is known from then on."""
+        if self._planned is None:
+            self._planned = placements_of(self)
+            self._frequent = frequent_of(self, self._planned)
+
     def to_spec(self) -> _core.ModelSpec:
         """What was added, as the core takes it."""
         if self.input is None:
             raise InvalidArgument("Model.compile: no Input was added")
+        devices = self._table_devices()
         return {
             "input": self.input.to_spec(),
-            "embeddings": [self._table_spec(embedding) for embedding in self.embeddings],
+            "embeddings": [self._table_spec(embedding, devices) for embedding in self.embeddings],
             "layers": [layer.to_spec() for layer in self.dense_layers],
             "opt_params": self.opt_params.to_spec(),
         }
 
-    def _table_spec(self, embedding: SparseEmbedding) -> _core.EmbeddingSpec:
+    def _table_devices(self) -> dict[str, int]:
+        """Of the tables that lie on one device each."""
+        work, given = {}, {}
+        for table in self.embeddings:
+            name, placement = table.sparse_embedding_name, self._placement(table)
+            if placement is None or placement.kind != "one_device":
+                continue
+            # What travels of a sample: work of a device grows with it.
+            work[name] = float(self._slots(table) * table.embedding_vec_size)
+            if placement.device is not None:
+                given[name] = placement.device
+        return spread(work, given, self.solver.num_devices)
+
+    def _placement(self, table: SparseEmbedding) -> Placement | None:
+        return (self._planned or {}).get(table.sparse_embedding_name, table.placement)
+
+    def _slots(self, embedding: SparseEmbedding) -> int:
+        assert self.input is not None, "tables come after it"
+        params = [self.input.sparse_param(name) for name in embedding.bottom_names]
+        return sum(param.slot_num for param in params if param is not None)
+
+    def _table_spec(
+        self, embedding: SparseEmbedding, devices: Mapping[str, int]
+    ) -> _core.EmbeddingSpec:
         spec = embedding.to_spec(self.opt_params)
+        name, placement = embedding.sparse_embedding_name, self._placement(embedding)
+        if placement is not None:
+            spec["placement"] = placement.kind
+            spec["placement_device"] = devices.get(name, placement.device or 0)
+            spec["frequent"] = self._frequent.get(name, placement.frequent or [])
+        if name in (self._planned or {}) and spec["placement"] not in ("by_key", "by_slot"):
+            # A plan deals the budget of all devices.
+            rows = embedding.rows_per_gpu * self.solver.num_devices
+            spec |= {"workspace_size_per_gpu_in_mb": 0, "max_vocabulary_size_per_gpu": rows}
+        memory = embedding.memory or self.solver.memory
+        if memory is not None:
+            spec |= memory.to_spec(self.solver.resolved_device(), self.solver.vvgpu)
         if self.etc.is_used:  # v3's budget is that of a pass; here the table keeps all of them
             spec |= {"workspace_size_per_gpu_in_mb": 0, "max_vocabulary_size_per_gpu": 0}
         return spec

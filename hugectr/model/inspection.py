@@ -12,6 +12,7 @@ from hugectr import _core
 from hugectr.base.arguments import check_bool, check_enum, check_int
 from hugectr.base.errors import did_you_mean, rejected
 from hugectr.model.graph import Graph
+from hugectr.model.placing import predict
 from hugectr.model.unstored_tensors import value_of
 from hugectr.plan.memory import MemoryPlan
 from hugectr.plan.plan import Plan
@@ -37,12 +38,27 @@ class Inspection:
         return value_of(self._graph.session.network, tensor_name, kind is Tensor_t.Train)
 
     def table_stats(self) -> list[dict[str, int]]:
-        """Rows, budget, index places and bytes of each table; planned batches whose
-        distinct rows travel between devices.
+        """What there is of each table on this process's devices, and what happened to its rows.
 
-        See ``exchange`` of :class:`hugectr.SparseEmbedding` for the last, ``unique_plans``.
+        Returns
+        -------
+        list of dict
+            Of each table ``rows``; ``max_rows``, of the whole job where the table has one, else the
+            budget of these devices (0: none); ``index_slots``, places of the index; ``bytes``;
+            ``unique_plans``, batches whose distinct rows travelled between devices (``exchange`` of
+            :class:`hugectr.SparseEmbedding`). Since the model was built, of rows with a life:
+            ``admitted``, rows that came to train; ``refused``, that went before; ``evicted``, that
+            went to make room or of age. Of tables with ``memory=`` also ``host_bytes``, and of all
+            plans so far ``hits`` and ``misses`` (distinct rows that had a place on their device or
+            needed one), ``bytes_fetched`` to the device and ``bytes_written_back``; else zeros.
         """
-        return [table.stats() for table in self._graph.session.tables()]
+        found = []
+        tables = self._graph.session.tables()
+        for embedding, table in zip(self._graph.embeddings, tables, strict=True):
+            stats = table.stats()
+            stats["max_rows"] = embedding.life.max_rows or stats["max_rows"]
+            found.append(stats)
+        return found
 
     def loss_scale(self) -> float:
         """float16: what the gradients of the next step are multiplied by; 1 without scaling."""
@@ -61,7 +77,7 @@ class Inspection:
         """
         return self._graph.session.memory_report(check_bool("memory_report: by_tensor", by_tensor))
 
-    def plan(self, rows: Mapping[str, int] | None = None) -> Plan:
+    def plan(self, rows: Mapping[str, int] | None = None, *, machine: str | None = None) -> Plan:
         """What the model takes, before compile() and without its devices.
 
         Parameters
@@ -69,6 +85,11 @@ class Inspection:
         rows : mapping of str to int, optional
             Rows to count of a table, by its name, all devices together. Without, all rows that its
             budget allows; where it has none, no rows, and ``memory.tables`` says what each costs.
+
+        machine : str, optional
+            "h100", "h200", "cpu" or a JSON file of rates: ``placement`` is then the plan that is
+            predicted to be fastest there, whatever the solver's says. Tables that have a
+            ``placement`` keep it.
 
         Returns
         -------
@@ -81,7 +102,9 @@ class Inspection:
             When no Input was added, what was added can not be a model, or there is no such table.
         """
         graph = self._graph
-        spec = graph.to_spec()  # names a missing Input
+        graph.to_spec()  # names a missing Input
+        graph.place_tables()
+        spec = graph.to_spec()
         assert graph.input is not None
         for name in rows or {}:
             if name not in graph.table_names:
@@ -92,7 +115,8 @@ class Inspection:
             for name in graph.table_names
         ]
         reader = graph.reader_params.to_spec(graph.input)
-        return Plan(MemoryPlan.of(*_core.footprint(graph.solver.to_spec(), reader, spec, counts)))
+        memory = MemoryPlan.of(*_core.footprint(graph.solver.to_spec(), reader, spec, counts))
+        return Plan(memory, None if machine is None else predict(graph, machine, rows))
 
     def get_params_num(self) -> int:
         """Number of trainable values: dense weights and the rows that tables hold."""

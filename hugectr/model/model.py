@@ -14,6 +14,7 @@ from hugectr.base.handed_on import handed_on
 from hugectr.model.checkpoints import Checkpoints
 from hugectr.model.collection_files import CollectionFiles
 from hugectr.model.fitting import Fitting
+from hugectr.model.forgetting import Forgetting
 from hugectr.model.freezing import Freezing
 from hugectr.model.graph import Graph
 from hugectr.model.inspection import Inspection
@@ -101,6 +102,7 @@ class Model:
         self._timing = Timing(self._graph)
         self._state = ModelState(self._graph, self._freezing)
         self._checkpoints = Checkpoints(self._state, self._turn)
+        self._forgetting = Forgetting(self._state)
         self._cache = TrainingCache(self._graph, self._state, self._training)
         self._prediction = Prediction(self._graph, self._state)
         self._original_files = OriginalFiles(self._state)
@@ -252,6 +254,7 @@ class Model:
 
     check_out_tensor = handed_on("_inspection", Inspection.check_out_tensor)
     table_stats = handed_on("_inspection", Inspection.table_stats)
+    evict = handed_on("_forgetting", Forgetting.evict)
     loss_scale = handed_on("_inspection", Inspection.loss_scale)
     skipped_steps = handed_on("_inspection", Inspection.skipped_steps)
     memory_report = handed_on("_inspection", Inspection.memory_report)
@@ -302,8 +305,9 @@ class Model:
             Says what to use instead.
         """
         raise InvalidArgument(
-            "dump_incremental_model_2kafka: models are not sent to Kafka; get_incremental_model() "
-            "gives the rows that changed, and save() with checkpoint_deltas writes them"
+            "dump_incremental_model_2kafka: there is no Kafka client here; send what "
+            "get_incremental_model() returns with any client ('Rows to a server' in "
+            "docs/checkpoints.md), or save(folder, delta=True) for hugectr.load"
         )
 
     note_touched_rows = handed_on("_checkpoints", Checkpoints.note_touched_rows)

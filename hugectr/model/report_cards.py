@@ -84,6 +84,24 @@ def tables_card(model: Model) -> Table:
     return Table("Embedding tables", head, rows, note, shares=shares)
 
 
+def lives_bars(model: Model) -> Bars:
+    """What became of the rows of tables that forget some."""
+    shares = []
+    for embedding, table in zip(model.embeddings, model.table_stats(), strict=True):
+        if not embedding.life.keeps_scores:
+            continue
+        name = embedding.sparse_embedding_name
+        came = max(1, table["admitted"] + table["refused"])
+        for what in ("admitted", "refused", "evicted"):
+            count = table[what]
+            shares.append(Share(f"{name}: {what}", count, max(came, count), f"{count:,} rows"))
+    note = (
+        "Rows that came to train, that went before they did, and that were evicted, since the "
+        "model was built."
+    )
+    return ("Rows that come and go", shares, note)
+
+
 def layers_card(model: Model) -> Table:
     """The layers with their inputs and outputs."""
     rows = []

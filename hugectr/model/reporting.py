@@ -107,7 +107,11 @@ class Reporting:
                 *curves.metric_charts(history, reachable_targets(model)),
                 curves.rate_chart(history),
             ],
-            [cards.stages_bars(stages, reader), cards.queues_bars(reader)],
+            [
+                cards.stages_bars(stages, reader),
+                cards.queues_bars(reader),
+                cards.lives_bars(model),
+            ],
             [cards.tables_card(model), cards.layers_card(model)],
             [
                 history.stopped and f"The fit ended early: {history.stopped}.",

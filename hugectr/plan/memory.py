@@ -17,7 +17,8 @@ class MemoryEntry:
     process : int
         Of the job, whose device it is.
     device : str
-        As it is called there: ``"cuda:0"``.
+        As it is called there: ``"cuda:0"``. ``"host"``: host memory of the process, where rows of
+        tables with ``memory=`` lie.
     owner : str
         A table's name, ``"network"`` or ``"batches"``.
     part : str
@@ -126,7 +127,8 @@ class MemoryPlan:
             lines.append((owner, total))
             lines += [(f"  {part}", size) for part, size in self.by_part(owner).items()]
         several = len(self.by_device) > 1
-        lines.append(("all devices" if several else next(iter(self.by_device)), self.bytes))
+        everywhere = "all" if any(e.device == "host" for e in self.entries) else "all devices"
+        lines.append((everywhere if several else next(iter(self.by_device)), self.bytes))
         if several:
             lines += [(f"  {device}", size) for device, size in self.by_device.items()]
         wide = max(len(name) for name, _ in lines)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hugectr.plan.memory import MemoryPlan
+from hugectr.plan.placements import PlacementPlan
 
 
 @dataclass(frozen=True)
@@ -16,9 +17,12 @@ class Plan:
     ----------
     memory : MemoryPlan
         Bytes by table, network and batches, of each device.
+    placement : PlacementPlan or None
+        Which devices hold which rows, and what a step is predicted to take; None: not asked for.
     """
 
     memory: MemoryPlan
+    placement: PlacementPlan | None = None
 
     def __str__(self) -> str:
-        return str(self.memory)
+        return str(self.memory) + (f"\n\n{self.placement}" if self.placement else "")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,7 +12,6 @@ from hugectr import _core, checkpoints
 from hugectr.base.arguments import check_choice, check_int
 from hugectr.base.errors import InvalidArgument, rejected
 from hugectr.checkpoints.description import Description
-from hugectr.checkpoints.manifest import Manifest
 from hugectr.config.graph import read_graph
 from hugectr.data.schema.storage import restored
 from hugectr.serving.prediction_model import PredictionModel
@@ -89,33 +89,29 @@ def load(
     check_choice("load: device", device, DEVICES)
     if batch_size is not None:
         check_int("load: batch_size", batch_size, 1)
-    place = checkpoints.checkpoint_at(Path(path), "load")
-    manifest = checkpoints.read_manifest(place)
-    batch = batch_size or manifest.get("batchsize_eval") or BATCH
-    parts, session, description = _built(place, manifest, device, batch, graph)
-    names = [table.sparse_embedding_name for table in parts.embeddings]
-    checkpoints.check_same_weights(_Unloaded(session, names), place, manifest)
-    session.load_weights(os.fspath(place))
-    files = checkpoints.read_schema(place, manifest)
-    schema = restored(f"the schema of {place}", files) if files else None
-    return PredictionModel(parts, session, description, manifest["step"], schema)
-
-
-def _built(
-    place: Path,
-    manifest: Manifest,
-    device: str,
-    batch: int,
-    graph: str | os.PathLike[str] | None,
-) -> tuple[Parts, _core.Session, Description]:
-    """The model without its weights: of its own description, or else of a graph file."""
-    description = manifest.get("description")
-    if description is not None:
+    saved = _core.read_description(os.fspath(path))
+    place = saved["path"]
+    batch = batch_size or saved["batchsize_eval"] or BATCH
+    if saved["model"]:
         if graph is not None:
             allowed = f"None: {place} describes its model itself"
             raise rejected("load: graph", os.fspath(graph), allowed)
-        parts = parts_of(str(place), description, device, batch)
-        return parts, parts.session(layer_specs(description)), description
+        description = json.loads(saved["model"])
+        parts = parts_of(place, description, device, batch)
+        session = parts.session(layer_specs(description))
+    else:
+        parts, session, description = _built_of_graph(place, device, batch, graph)
+    session.load_weights(place)
+    entries = json.loads(saved["schema"]) or {}
+    files = checkpoints.read_schema(Path(place), {"schema": entries})
+    schema = restored(f"the schema of {place}", files) if files else None
+    return PredictionModel(parts, session, description, saved["step"], schema)
+
+
+def _built_of_graph(
+    place: str, device: str, batch: int, graph: str | os.PathLike[str] | None
+) -> tuple[Parts, _core.Session, Description]:
+    """The model without its weights, of a checkpoint that does not describe it."""
     if graph is None:
         raise InvalidArgument(
             f"load: {place} does not describe its model (it was written by an earlier version, or "
@@ -127,4 +123,8 @@ def _built(
     parts = parts_of_graph(parsed, prediction_solver(batch, device))
     session = parts.session([layer.to_spec() for layer in parsed.dense])
     compiled = [DenseLayer.from_spec(spec) for spec in session.network.layers()]
+    # Who brings a graph may bring the wrong one: training's reader lists every difference.
+    names = [table.sparse_embedding_name for table in parts.embeddings]
+    manifest = checkpoints.read_manifest(Path(place))
+    checkpoints.check_same_weights(_Unloaded(session, names), Path(place), manifest)
     return replace(parts, dense_layers=compiled), session, described(parts, session)

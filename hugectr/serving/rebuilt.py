@@ -19,7 +19,7 @@ from hugectr.spec.optimizer import CreateOptimizer, OptParamsPy
 from hugectr.spec.solver import Solver
 
 if TYPE_CHECKING:
-    from hugectr._core import LayerSpec
+    from hugectr._core import LayerSpec, ModelSpec, SolverSpec
 
 #: Keys of a slot at most: how many there may be was a setting of the reader's.
 _MOST_KEYS = 1 << 20
@@ -50,21 +50,23 @@ class Parts:
 
     def session(self, layers: Sequence[LayerSpec], device: int = 0) -> _core.Session:
         """The model in the core, with a device of this process alone and no weights yet."""
+        solver, model = self.specs(layers, device)
+        return _core.Session(solver, None, model)
+
+    def specs(self, layers: Sequence[LayerSpec], device: int = 0) -> tuple[SolverSpec, ModelSpec]:
+        """Solver and model as the core takes them."""
         embeddings = [embedding.to_spec() for embedding in self.embeddings]
         for spec in embeddings:
             # They are a budget of rows too, which was that of the training.
             spec["slot_size_array"] = []
-        return _core.Session(
-            self.solver.to_spec() | {"vvgpu": [[device]], "metrics": []},
-            None,
-            {
-                "input": self.input.to_spec(),
-                "embeddings": embeddings,
-                "layers": list(layers),
-                "opt_params": self.opt_params.to_spec(),
-                "trains": False,
-            },
-        )
+        solver: SolverSpec = {**self.solver.to_spec(), "vvgpu": [[device]], "metrics": []}
+        return solver, {
+            "input": self.input.to_spec(),
+            "embeddings": embeddings,
+            "layers": list(layers),
+            "opt_params": self.opt_params.to_spec(),
+            "trains": False,
+        }
 
 
 def layer_specs(description: Description) -> list[LayerSpec]:

@@ -22,6 +22,7 @@ from hugectr.spec.enums import CompressionStrategy, Embedding_t, Layer_t
 from hugectr.spec.initializers import Uniform
 from hugectr.spec.input import DataReaderSparseParam
 from hugectr.spec.layers import DenseLayer
+from hugectr.spec.placement import Placement
 
 _EXCHANGES = {CompressionStrategy.Reduction: "pooled", CompressionStrategy.Unique: "unique"}
 
@@ -59,9 +60,12 @@ class _Table:
             )
         return choices.pop() if choices else "sum"
 
-    def embedding(self, exchange: str, devices: int) -> SparseEmbedding:
+    def embedding(
+        self, exchange: str, devices: int, placement: Placement | None
+    ) -> SparseEmbedding:
         config = self.config
         vocabulary = config.max_vocabulary_size
+        shares = devices if placement is None or placement.kind == "by_key" else 1
         initializer = config.init_param
         if initializer is None and vocabulary > 0:
             initializer = Uniform(math.sqrt(1.0 / vocabulary))
@@ -72,9 +76,10 @@ class _Table:
             sparse_embedding_name=config.name,
             bottom_name=[lookup.bottom for lookup, _ in self.lookups],
             optimizer=config.opt_params,
-            max_vocabulary_size_per_gpu=-(-vocabulary // devices) if vocabulary > 0 else 0,
+            max_vocabulary_size_per_gpu=-(-vocabulary // shares) if vocabulary > 0 else 0,
             exchange=exchange,
             initializer=initializer,
+            placement=placement,
         )
 
 
@@ -91,7 +96,8 @@ def collection_parts(
     sparse_param : callable
         Name of a sparse input -> what it is, or None.
     devices : int
-        Global number: each may hold its share of ``max_vocabulary_size`` rows.
+        Global number: each may hold its share of ``max_vocabulary_size`` rows, or all of them
+        where the table is not split.
 
     Raises
     ------
@@ -121,7 +127,11 @@ def collection_parts(
             table.lookups.append((lookup, param))
     compressions = collection.compressions
     embeddings = [
-        table.embedding(_EXCHANGES[compressions[name]] if name in compressions else "auto", devices)
+        table.embedding(
+            _EXCHANGES[compressions[name]] if name in compressions else "auto",
+            devices,
+            collection.placement(name),
+        )
         for name, table in tables.items()
     ]
     layers: list[DenseLayer] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from hugectr.base import log
@@ -22,7 +23,10 @@ from hugectr.base.keywords import named_keywords
 from hugectr.spec.enums import Embedding_t, Regularizer_t
 from hugectr.spec.hybrid import HybridEmbeddingParam
 from hugectr.spec.initializers import InitialVectors, Uniform, check_initializer
+from hugectr.spec.memory import Memory, check_memory
 from hugectr.spec.optimizer import OptParamsPy, check_field
+from hugectr.spec.placement import Placement, check_placement
+from hugectr.spec.row_life import EVICT_EVERY, RowLife
 
 if TYPE_CHECKING:
     from hugectr._core import EmbeddingSpec
@@ -63,7 +67,8 @@ class SparseEmbedding:
         How the table is split: ``DistributedSlotSparseEmbeddingHash`` by key,
         ``LocalizedSlotSparseEmbeddingHash`` by slot. ``LocalizedSlotSparseEmbeddingOneHot`` runs as
         the latter and ``HybridSparseEmbedding`` as the former, with the same result; both need
-        ``slot_size_array``.
+        ``slot_size_array``. With ``placement="hybrid"`` the frequent rows of a Distributed or
+        Hybrid table are on every device.
     workspace_size_per_gpu_in_mb : int
         Budget of a device for the vectors, in MiB; the table starts small and grows up to it.
         0: no bound.
@@ -86,7 +91,7 @@ class SparseEmbedding:
     optimizer : OptParamsPy, optional
         The model's, when not given.
     hybrid_embedding_param : HybridEmbeddingParam, optional
-        Of ``HybridSparseEmbedding``: kept, and written to JSON; it changes no result.
+        Which keys ``placement="hybrid"`` calls frequent; it changes no result.
     max_vocabulary_size_per_gpu : int, optional
         v3.0 form: budget of a device in rows instead of MiB.
     exchange : {"auto", "pooled", "unique"}
@@ -103,9 +108,33 @@ class SparseEmbedding:
         optimizer's ``l1`` or ``l2``); the reported loss does not show it.
     regularizer_lambda : float
         Its weight.
+    placement : Placement or str, optional
+        Which devices hold the rows; None: as ``embedding_type`` splits the table. It changes no
+        result but for rounding, and a checkpoint of one is loaded by all.
     initializer : Uniform or Sinusoidal, optional
         What new rows hold. None: uniform, in +-sqrt(1 / size) where ``slot_size_array`` says the
         size, else in +-0.05.
+    memory : Memory, optional
+        Where rows lie when a device does not hold them all. None: as the solver says.
+    max_rows : int, optional
+        Rows that the table may have in the whole job, whatever its devices. 0: no bound. With
+        ``evict="none"`` a batch that needs more is refused before it trains.
+    evict : {"none", "lru", "lfu", "ttl"}
+        Which rows go behind a step whose number is a multiple of ``evict_every``. ``"lru"``: where
+        there are more than ``max_rows``, those not used for longest, until nine tenths of
+        ``max_rows`` are left. ``"lfu"``: then those that the fewest steps used. ``"ttl"``: all that
+        no step used for ``ttl`` steps; of the rest the same as ``"lru"``, if ``max_rows`` is given.
+        Between two such steps there may be more than ``max_rows``. The same rows go on any number
+        of devices and processes; a key that comes back begins anew.
+    ttl : int, optional
+        Steps.
+    decay : float, optional
+        What is left of each use after ``evict_every`` steps, with ``"lfu"``: above 0, at most 1.
+    evict_every : int, optional
+        Steps.
+    admit_after : int, optional
+        Steps that must use a key until its row is trained, 1 to 2^20. Before, the key reads what a
+        new row holds; its row goes when no step used it for ``evict_every`` steps.
 
     Raises
     ------
@@ -130,6 +159,14 @@ class SparseEmbedding:
         regularizer: Regularizer_t | None = None,
         regularizer_lambda: float = 0.0,
         initializer: InitialVectors | None = None,
+        placement: Placement | str | None = None,
+        memory: Memory | None = None,
+        max_rows: int = 0,
+        evict: str = "none",
+        ttl: int = 0,
+        decay: float = 1.0,
+        evict_every: int = EVICT_EVERY,
+        admit_after: int = 1,
     ) -> None:
         where = f"SparseEmbedding {sparse_embedding_name!r}: "
         self.embedding_type = check_enum(where + "embedding_type", embedding_type, Embedding_t)
@@ -177,6 +214,9 @@ class SparseEmbedding:
             )
         self.hybrid_embedding_param = hybrid_embedding_param or HybridEmbeddingParam()
         self.initializer = check_initializer(where + "initializer", initializer)
+        self.placement = check_placement(where + "placement", placement)
+        self.memory = check_memory(where + "memory", memory)
+        self.life = RowLife(max_rows, evict, ttl, decay, evict_every, admit_after).check(where)
         if self.is_one_hot and not self.slot_size_array:
             raise rejected(
                 where + "slot_size_array",
@@ -197,6 +237,12 @@ class SparseEmbedding:
     def is_localized(self) -> bool:
         """Whether the table is split by slot."""
         return self.embedding_type in LOCALIZED
+
+    @property
+    def _split(self) -> str:
+        if self.placement is not None:
+            return str(self.placement)
+        return "by slot" if self.is_localized else "by key"
 
     @property
     def is_hybrid(self) -> bool:
@@ -265,7 +311,7 @@ class SparseEmbedding:
     def _repr_html_(self) -> str:
         rows: list[list[object]] = [
             ["keys of", ", ".join(self.bottom_names)],
-            ["split", "by slot" if self.is_localized else "by key"],
+            ["split", self._split],
             ["floats a row", self.embedding_vec_size],
             ["combiner", self.combiner],
             ["rows a device", f"{self.rows_per_gpu:,}" if self.rows_per_gpu else "unbounded"],
@@ -293,6 +339,9 @@ class SparseEmbedding:
             "embedding_vec_size": self.embedding_vec_size,
             "combiner": self.combiner,
             "exchange": self.exchange,
+            "placement": self.placement.kind if self.placement else None,
+            "placement_device": (self.placement.device or 0) if self.placement else 0,
+            "frequent": (self.placement.frequent or []) if self.placement else [],
             "name": self.sparse_embedding_name,
             "bottoms": list(self.bottom_names),
             # Distributed tables have no slots to size; the array is only the readers' there.
@@ -301,4 +350,6 @@ class SparseEmbedding:
         }
         if self.initial is not None:
             spec |= self.initial.to_spec()
+        if self.life != RowLife():
+            spec["life"] = asdict(self.life)
         return spec

@@ -15,6 +15,7 @@ from hugectr.spec.embedding import MAX_VEC_SIZE
 from hugectr.spec.enums import CommunicationStrategy, CompressionStrategy
 from hugectr.spec.initializers import InitialVectors, check_initializer
 from hugectr.spec.optimizer import OptParamsPy
+from hugectr.spec.placement import Placement
 
 COMBINERS = ("sum", "mean", "concat")
 #: How a table is placed: split over its GPUs, or whole on every one.
@@ -191,14 +192,16 @@ class EmbeddingCollectionConfig:
         shard_strategy: Sequence[tuple[str, Sequence[str]]],
         compression_strategy: Mapping[CompressionStrategy, Sequence[str]] | None = None,
     ) -> None:
-        """Say which GPUs hold which tables. It is checked; the model does not depend on it.
+        """Say which GPUs hold which tables. The model does not depend on it.
 
         Parameters
         ----------
         shard_matrix : list of list of str
             Names of the tables on each GPU.
         shard_strategy : list of (str, list of str)
-            "mp" (split over their GPUs) or "dp" (whole on every GPU), and tables; each table once.
+            "mp" or "dp", and tables; each table once. "dp" is ``replicated``: all rows on every
+            GPU. "mp" is ``one_device`` for a table of one GPU, and ``by_key`` for one of several:
+            its rows are split over all GPUs, also those that do not list it.
         compression_strategy : dict of CompressionStrategy to list of str
             How vectors of "mp" tables travel: ``Reduction`` as sums of slots, ``Unique`` as
             distinct rows; the others by the bytes of each batch.
@@ -242,10 +245,31 @@ class EmbeddingCollectionConfig:
         self.shard_matrix, self.strategies = matrix, strategies
         self.compressions = compressions
 
+    def placement(self, table: str) -> Placement | None:
+        """Where the rows of a table lie.
+
+        Parameters
+        ----------
+        table : str
+        """
+        if self.shard_matrix is None:
+            return None
+        if self.strategies[table] == "dp":
+            return Placement("replicated")
+        holders = [g for g, tables in enumerate(self.shard_matrix) if table in tables]
+        # A job of one device has all rows there, whatever the rule: that of any number is by key.
+        if len(holders) == 1 and len(self.shard_matrix) > 1:
+            return Placement("one_device", holders[0])
+        return Placement("by_key")
+
     def log_placement(self) -> None:
         """Say how the tables are placed, where that is not as asked."""
-        if self.shard_matrix is not None:
-            log.info(
-                "EmbeddingCollectionConfig.shard: all tables are split by key over all devices; "
-                "the model does not depend on it"
-            )
+        matrix = self.shard_matrix or []
+        for name, strategy in self.strategies.items():
+            holders = sum(name in tables for tables in matrix)
+            if strategy == "mp" and 1 < holders < len(matrix):
+                log.info(
+                    f"EmbeddingCollectionConfig.shard: the rows of {name!r} are split over all "
+                    f"{len(matrix)} GPUs, not over {holders} of them; the model does not depend "
+                    "on it"
+                )

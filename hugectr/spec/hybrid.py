@@ -17,8 +17,13 @@ from hugectr.spec.enums import CommunicationType, HybridEmbeddingType
 class HybridEmbeddingParam:
     """Which categories v3's hybrid embedding calls frequent, and how their vectors travel.
 
-    Here the table is split by key and vectors travel as distinct rows where that moves fewer bytes,
-    so that none of these changes anything; they are checked, kept and written to JSON.
+    A table of ``placement="hybrid"`` whose frequent keys are not given counts those of
+    ``num_iterations_statistics`` batches. A key is frequent that is there at least
+    batchsize * batches * sqrt(2 * p_dup_max / (b * (b - 1))) times, b samples a device, so that an
+    infrequent one is hardly ever twice in a device's batch; with another ``communication_type``
+    than NVLink_SingleNode and several processes at least batches * P / (P - 1) * P * all-to-all /
+    all-reduce bandwidth * efficiency_bandwidth_ratio times, P processes. The others
+    (max_num_infrequent_samples, precomputed indices, hybrid_embedding_type) change nothing.
 
     Parameters
     ----------

@@ -72,6 +72,12 @@ def states_of(optimizer: Optimizer_t) -> list[str]:
     return list(_CATALOGUE[optimizer.name]["states"])
 
 
+def state_widths(optimizer: Optimizer_t, vec_size: int) -> list[int]:
+    """Numbers of each state of a row: as many as the vector has, or one."""
+    kinds = _CATALOGUE[optimizer.name]["states"].values()
+    return [1 if kind == "row" else vec_size for kind in kinds]
+
+
 def moves_untouched_rows(optimizer: Optimizer_t) -> bool:
     """Whether update types but Local change rows that a batch does not touch."""
     return _CATALOGUE[optimizer.name]["moves_untouched_rows"]

@@ -10,6 +10,7 @@ from typing import Any, ParamSpec
 from hugectr.base.arguments import check_bool, check_choice, check_float, check_int, check_names
 from hugectr.base.no_effect import warn_no_effect
 from hugectr.spec.enums import DeviceLayout, MetricsType
+from hugectr.spec.memory import Memory
 from hugectr.spec.optimizer import Schedule
 from hugectr.spec.precision import check_precision
 from hugectr.spec.solver import DEVICES, Solver, check_batchsize, check_vvgpu
@@ -58,6 +59,9 @@ class SessionSolver:
     mixed_precision_type: str = "float16"
     dynamic_loss_scaling: bool = False
     use_model_oversubscriber: bool = False
+    memory: Memory | None = None
+    num_iterations_statistics: int = 20
+    plan: str | None = None
     origin: Mapping[str, str] = field(default_factory=dict)
 
     def filled_from(self, other: "SessionSolver") -> "SessionSolver":
@@ -113,6 +117,9 @@ class SessionSolver:
             drop_incomplete_batch=self.drop_incomplete_batch,
             mixed_precision_type=self.mixed_precision_type,
             dynamic_loss_scaling=self.dynamic_loss_scaling,
+            memory=self.memory,
+            num_iterations_statistics=self.num_iterations_statistics,
+            plan=self.plan,
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any
 
 from hugectr import _core, processes
@@ -20,7 +21,9 @@ from hugectr.base.errors import rejected
 from hugectr.base.html_table import html_table
 from hugectr.base.keywords import named_keywords
 from hugectr.base.no_effect import warn_given
+from hugectr.plan.placements import PlacementPlan
 from hugectr.spec.enums import AllReduceAlgo, DeviceLayout, LrPolicy_t, MetricsType
+from hugectr.spec.memory import Memory, check_memory
 from hugectr.spec.metrics import check_metrics_spec, metric_names
 from hugectr.spec.precision import check_precision
 
@@ -49,7 +52,6 @@ _SWITCHES_WITHOUT_EFFECT = {
 WITHOUT_EFFECT = {
     **_SWITCHES_WITHOUT_EFFECT,
     "all_reduce_algo": "NCCL chooses the algorithm",
-    "num_iterations_statistics": "no statistics of categories are needed",
     **dict.fromkeys(("kafka_brockers", "kafka_brokers"), _NO_KAFKA),
 }
 
@@ -135,10 +137,12 @@ class Solver:
         give the same bits.
     async_mlp_wgrad, gen_loss_summary, overlap_lr, overlap_init_wgrad, \
 overlap_ar_a2a, use_holistic_cuda_graph, use_overlapped_pipeline, \
-all_reduce_algo, grouped_all_reduce, num_iterations_statistics, is_dlrm, kafka_brockers, \
+all_reduce_algo, grouped_all_reduce, is_dlrm, kafka_brockers, \
 kafka_brokers, train_intra_iteration_overlap, train_inter_iteration_overlap, \
 eval_intra_iteration_overlap, eval_inter_iteration_overlap, use_embedding_collection, perf_logging
         Accepted for old scripts and without effect, with one warning that says why.
+    num_iterations_statistics : int
+        Batches in which ``placement="hybrid"`` counts keys.
     device_layout : DeviceLayout
         Order of global device ids over processes.
     device : {"auto", "cpu", "cuda"}
@@ -153,6 +157,15 @@ eval_intra_iteration_overlap, eval_inter_iteration_overlap, use_embedding_collec
         without; the step that overflowed is skipped and counted.
     training_callbacks : list of TrainingCallback or Callback
         Told what happens in every ``fit``.
+    plan : {"auto"}, path or PlacementPlan, optional
+        Which devices hold which rows of the tables. ``"auto"``: what is predicted to be fastest, by
+        the keys of the first samples and the rates of the machine; tables that have a
+        ``placement`` keep it. A path: a JSON file of a plan, for all tables. The budget of a table
+        is then that of all devices together, so that one of them may hold all of it. Not there: as
+        each table says. A model goes on from a checkpoint with any plan.
+    memory : Memory, optional
+        For each table that has none of its own: where its rows lie when a device does not hold them
+        all.
 
     Raises
     ------
@@ -208,6 +221,8 @@ eval_intra_iteration_overlap, eval_inter_iteration_overlap, use_embedding_collec
     perf_logging: bool = False
     training_callbacks: Sequence[Any] = ()
     kafka_brokers: str = ""
+    plan: str | Path | PlacementPlan | None = None
+    memory: Memory | None = None
 
     def __post_init__(self) -> None:
         def checked(name: str, value: object) -> None:
@@ -243,6 +258,7 @@ eval_intra_iteration_overlap, eval_inter_iteration_overlap, use_embedding_collec
             *_SWITCHES_WITHOUT_EFFECT,
         ):
             checked(name, check_bool(where + name, getattr(self, name)))
+        check_memory(where + "memory", self.memory)
         checked("scaler", check_float(where + "scaler", self.scaler, 0.0, exclusive=True))
         check_precision(
             where,
@@ -255,6 +271,8 @@ eval_intra_iteration_overlap, eval_inter_iteration_overlap, use_embedding_collec
         check_enum(where + "device_layout", self.device_layout, DeviceLayout)
         check_enum(where + "all_reduce_algo", self.all_reduce_algo, AllReduceAlgo)
         check_int(where + "num_iterations_statistics", self.num_iterations_statistics, 1)
+        if self.plan is not None and not isinstance(self.plan, PlacementPlan):
+            checked("plan", check_str(where + "plan", str(self.plan), empty=False))
         for name in ("kafka_brockers", "kafka_brokers"):
             check_str(where + name, getattr(self, name))
         checked(

@@ -11,13 +11,14 @@ from hugectr.torch.requirement import require_torch
 require_torch()
 
 from hugectr.torch.configs import TableConfig  # noqa: E402
+from hugectr.torch.distributed_checkpoint import tables_to_load, tables_to_save  # noqa: E402
 from hugectr.torch.modules import (  # noqa: E402
     EmbeddingBag,
     EmbeddingBagCollection,
     EmbeddingCollection,
 )
 from hugectr.torch.optimizer import CollectionOptimizer  # noqa: E402
-from hugectr.torch.pipeline import pipeline  # noqa: E402
+from hugectr.torch.pipeline import pipeline, until_all_end  # noqa: E402
 from hugectr.torch.plain import export_embedding_bag, import_embedding_bag  # noqa: E402
 from hugectr.torch.vectors import JaggedVectors, PooledVectors  # noqa: E402
 
@@ -32,4 +33,7 @@ __all__ = [
     "export_embedding_bag",
     "import_embedding_bag",
     "pipeline",
+    "tables_to_load",
+    "tables_to_save",
+    "until_all_end",
 ]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +15,11 @@ import numpy as np
 from hugectr.base import log
 from hugectr.base.errors import InvalidArgument
 from hugectr.checkpoints.folder import Snapshot, write
-from hugectr.checkpoints.load import TableReader, load_table
+from hugectr.checkpoints.load import TableReader, load_table, take_gone
 from hugectr.checkpoints.manifest import checkpoint_at
-from hugectr.checkpoints.merge import links_of
+from hugectr.checkpoints.merge import Link, links_of
 from hugectr.checkpoints.rows import ModelRows
-from hugectr.processes.solo import SoloGroup
+from hugectr.processes.agreement import from_root, jointly
 
 if TYPE_CHECKING:
     from hugectr.torch.engine import Engine
@@ -37,18 +38,24 @@ class Checkpoints:
     def __init__(self, engine: Engine, optimizer: Mapping[str, Any]) -> None:
         self._engine = engine
         self._optimizer = {name: optimizer[name] for name in ("optimizer", "update_type")}
-        self._run = secrets.token_hex(16)
+        with engine.call("a new collection"):
+            self._run = from_root(engine.group, lambda: secrets.token_hex(16))
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write and publish ``step-<number>`` in a folder; returns it."""
         self._engine.release_ended()
+        with self._engine.call("a save"):
+            snapshot = jointly(self._engine.group, self._snapshot)
+            return write(Path(os.path.abspath(folder)), snapshot, group=self._engine.group)
+
+    def _snapshot(self) -> Snapshot:
         core = self._engine.core
         snapshot = Snapshot.of_values("hugectr.torch", core.steps())
         snapshot.fields |= {"run": self._run, "collection": self._optimizer}
         for name in ("dense.weights", "dense.states"):  # the dense part is torch's to save
             snapshot.dense[name] = np.empty(0, np.float32)
         snapshot.tables.extend(ModelRows(table) for table in core.tables())
-        return write(Path(os.path.abspath(folder)), snapshot)
+        return snapshot
 
     def load(self, path: str | os.PathLike[str]) -> None:
         """Replace all rows by those of a checkpoint, or of the newest in a folder of them.
@@ -62,16 +69,31 @@ class Checkpoints:
         DataError
             When files are missing or damaged.
         """
-        core = self._engine.core
-        links = links_of(checkpoint_at(Path(path), "load"))
+        group = self._engine.group
+        with self._engine.call("a load"):
+            found = jointly(group, lambda: self._found(Path(path)))
+            self._engine.end_batches()
+            for index, table in enumerate(self._engine.core.tables()):
+                table.reset()
+                own: Any = _OwnRows(self._engine, index, table)
+                for (place, link), reader in zip(found.links, found.readers[index], strict=True):
+                    take_gone(own, place, link, found.saved_as[index], group)
+                    load_table(own, reader, group)
+        self._engine.core.set_steps(found.steps)
+
+    def _found(self, path: Path) -> _Found:
+        """What a checkpoint has for this collection."""
+        links = links_of(checkpoint_at(path, "load"))
         place, manifest = links[-1]
         saved = {table["name"]: index for index, table in enumerate(manifest["tables"])}
         same = manifest.get("collection") == self._optimizer
-        plans = []
-        for table in core.tables():
+        readers: list[list[TableReader]] = []
+        saved_as: list[int] = []
+        for table in self._engine.core.tables():
             if table.name() not in saved:
                 raise InvalidArgument(f"{place} has no table {table.name()!r}: {sorted(saved)}")
-            found = TableReader(place, manifest, saved[table.name()]).parts
+            index = saved[table.name()]
+            found = TableReader(place, manifest, index).parts
             own = table.parts()
             if found["vector"] != own["vector"]:
                 raise InvalidArgument(
@@ -79,14 +101,32 @@ class Checkpoints:
                     f"{found['vector'][1][0]}, those of the collection {own['vector'][1][0]}"
                 )
             parts = found if same and found == own else {p: found[p] for p in ("key", "vector")}
-            plans.append((table, saved[table.name()], parts))
+            readers.append([TableReader(of_link, link, index) for of_link, link in links])
+            for reader in readers[-1]:
+                reader.parts = parts
+            saved_as.append(index)
         if not same:
             log.info(f"{place} was not saved with this optimizer: its states begin anew")
-        self._engine.end_batches()
-        for table, index, parts in plans:
-            table.reset()
-            for path_of_link, link in links:
-                reader = TableReader(path_of_link, link, index)
-                reader.parts = parts
-                load_table(table, reader, SoloGroup())
-        core.set_steps(manifest["step"] if same else 0)
+        return _Found(links, saved_as, readers, manifest["step"] if same else 0)
+
+
+@dataclass
+class _Found:
+    """What a checkpoint has of each table, a link of it after the other; the step to go on at."""
+
+    links: list[Link]
+    saved_as: list[int]
+    readers: list[list[TableReader]]
+    steps: int
+
+
+class _OwnRows:
+    """A table of the core, which knows nothing of other processes, with the owners of its rows."""
+
+    def __init__(self, engine: Engine, index: int, table: Any) -> None:
+        self._engine, self._index = engine, index
+        self.load, self.erase = table.load, table.erase
+
+    def row_processes(self, keys: Any, slots: Any = None) -> Any:
+        """The process that owns each row."""
+        return self._engine.owners(self._index, np.ascontiguousarray(keys, np.int64))

@@ -16,11 +16,11 @@ from hugectr.spec.enums import Optimizer_t, Update_t
 from hugectr.spec.optimizer import CreateOptimizer, OptParamsPy
 from hugectr.torch import operators
 from hugectr.torch.checkpoint import Checkpoints
-from hugectr.torch.configs import table_configs
-from hugectr.torch.engine import Engine
+from hugectr.torch.configs import TableConfig, table_configs
 from hugectr.torch.inputs import Jagged, jagged
 from hugectr.torch.optimizer import CollectionOptimizer
 from hugectr.torch.rows import Rows
+from hugectr.torch.sharing import make_engine
 from hugectr.torch.vectors import JaggedVectors
 
 
@@ -63,12 +63,20 @@ class Collection(torch.nn.Module):
     fused : bool
         Rows are updated inside backward, which saves memory and time. There is then no gradient
         accumulation, scaling or clipping, and no going back after an error.
+    process_group : torch.distributed.ProcessGroup, optional
+        Whose processes share the tables; None: all of the job, one process where there is none.
 
     Notes
     -----
     In training (``module.training``, with gradients enabled) a key that is new gets a row, which
     others see from the step on that trains it. Lookups with ``eval()`` or ``no_grad()`` insert
     nothing and get zeros for keys without a row.
+
+    With several processes each looks up in all rows and holds its share of them; gradients of rows
+    are averaged over the processes, as those of DDP. The constructor, lookups, backwards, steps and
+    whatever reads or writes rows are then collective: all processes make the same calls in the same
+    order, with batches of any sizes. Who makes another call, and whose batch can not be looked up,
+    has all of them raise.
     """
 
     def __init__(
@@ -80,29 +88,35 @@ class Collection(torch.nn.Module):
         dtype: torch.dtype = torch.float32,
         seed: int = 0,
         fused: bool = False,
+        process_group: Any = None,
     ) -> None:
         super().__init__()
-        if torch.distributed.is_available() and torch.distributed.is_initialized():
-            processes = torch.distributed.get_world_size()
-            if processes > 1:
-                raise InvalidArgument(
-                    f"a collection of hugectr.torch lives in one process; this job has {processes}"
-                )
-        if dtype not in (torch.float32, torch.float16, torch.bfloat16):
-            raise InvalidArgument(f"dtype: found {dtype}, allowed: float32, float16, bfloat16")
-        self.configs = table_configs(tables)
-        self.opt_params = optimizer or CreateOptimizer(Optimizer_t.SGD, Update_t.Local)
         self.fused = fused
         self.dtype = dtype
         self.device = torch.device(device)
         if self.device.type == "cuda" and self.device.index is None:
             self.device = torch.device("cuda", torch.cuda.current_device())
-        spec = self.opt_params.to_spec()
-        self._engine = Engine([table.to_spec(spec) for table in self.configs], self.device, seed)
+        self.opt_params = optimizer or CreateOptimizer(Optimizer_t.SGD, Update_t.Local)
+
+        def configs() -> list[TableConfig]:
+            if dtype not in (torch.float32, torch.float16, torch.bfloat16):
+                raise InvalidArgument(f"dtype: found {dtype}, allowed: float32, float16, bfloat16")
+            return table_configs(tables)
+
+        self.configs, self._engine = make_engine(
+            process_group,
+            configs,
+            self.opt_params.to_spec(),
+            self.device,
+            seed,
+            {"the kind of collection": type(self).__name__, "dtype": str(dtype), "fused": fused},
+        )
         self._number = self._engine.number
         self._features = [name for table in self.configs for name in table.feature_names]
         self._counts = [len(table.feature_names) for table in self.configs]
         self._dims = [table.embedding_dim for table in self.configs]
+        self._engine.features = self._counts
+        self._width = sum(k * d for k, d in zip(self._counts, self._dims, strict=True))
         self._trainable = [True] * len(self.configs)
         # Neither a parameter nor a buffer: it is nothing but a place in autograd.
         self._anchor = torch.empty(0, device=self.device, requires_grad=True)
@@ -111,6 +125,9 @@ class Collection(torch.nn.Module):
         #: Where ``state_dict()`` saves the tables as a native checkpoint, of which it then has but
         #: the path; None: it has the rows themselves, which suits small tables.
         self.state_folder: str | os.PathLike[str] | None = None
+        #: Whether ``state_dict()`` has anything of the rows; False: they are saved elsewhere, by
+        #: ``save()`` or ``hugectr.torch.tables_to_save``.
+        self.rows_in_state = True
 
     # --- training -------------------------------------------------------------------------------
 
@@ -201,6 +218,15 @@ class Collection(torch.nn.Module):
 
     def _form(self, batch: Any) -> Jagged:
         """A batch in the form that is looked up, with all features in it."""
+        if self._engine.group.size == 1 or torch.compiler.is_compiling():
+            return self._formed(batch)
+        try:
+            return self._formed(batch)
+        except Exception as error:
+            self._engine.refuse(error)  # raises
+            raise
+
+    def _formed(self, batch: Any) -> Jagged:
         bags = jagged(batch, self._features)
         for name in self._features:
             if name not in bags.features:
@@ -227,18 +253,20 @@ class Collection(torch.nn.Module):
     def _plan(self, batch: Jagged, pooled: bool) -> torch.Tensor:
         return operators.plan(*self._arguments(batch, pooled))
 
-    def _look_up(self, planned: PlannedBatch) -> list[torch.Tensor]:
-        """Vectors of each table."""
+    def _look_up(self, planned: PlannedBatch, *, beside: bool = False) -> list[torch.Tensor]:
+        """Vectors of each table, one feature after the other; ``beside``: all side by side."""
         batch, pooled = planned.batch, planned.pooled
-        sizes = [count * batch.batch for count in self._counts]
+        sizes, dims = [count * batch.batch for count in self._counts], self._dims
+        if beside:
+            sizes, dims = [batch.batch], [self._width]
         if not pooled:
             splits = dict(zip(batch.features, batch.counted(), strict=True))
             sizes = [sum(splits[name] for name in table.feature_names) for table in self.configs]
         if not (self.training and torch.is_grad_enabled() and any(self._trainable)):
             arguments = self._arguments(batch, pooled)
-            return operators.look_up(*arguments, sizes, self._dims, self.dtype)
+            return operators.look_up(*arguments, sizes, dims, self.dtype)
         token = planned.token if planned.token is not None else self._plan(batch, pooled)
-        return operators.vectors(self._anchor, token, sizes, self._dims, self.dtype, self._number)
+        return operators.vectors(self._anchor, token, sizes, dims, self.dtype, self._number)
 
     def _keys_of(self, batch: Jagged) -> list[tuple[str, int, int, int]]:
         """Of each feature: its name, its table, where its keys begin in the batch, how many."""
@@ -295,6 +323,8 @@ class Collection(torch.nn.Module):
 
     def get_extra_state(self) -> dict[str, Any]:
         """What ``state_dict()`` has of the tables: their rows on the host, or where they are."""
+        if not self.rows_in_state:
+            return {"hugectr_collection": 1, "rows": "elsewhere"}
         if self.state_folder is not None:
             return {"hugectr_collection": 1, "checkpoint": str(self.save(self.state_folder))}
         return {
@@ -308,6 +338,8 @@ class Collection(torch.nn.Module):
         """Take the rows of a ``state_dict()`` in place of those that are there."""
         if not isinstance(state, dict) or state.get("hugectr_collection") != 1:
             raise InvalidArgument("state_dict: its tables are not those of a hugectr collection")
+        if state.get("rows") == "elsewhere":
+            return
         if "checkpoint" in state:
             self.load(state["checkpoint"])
             return

@@ -35,6 +35,10 @@ class TableConfig:
         largest; a key that is new gets a row.
     initial_bound : float
         New rows are uniform in +-initial_bound, drawn by (seed, table, key, column) alone; 0: 0.05.
+    placement : str
+        Where rows are when there are several processes: ``"by_key"``, a row with process
+        key % processes, or ``"by_slot"``, all of the table with process number % processes of the
+        table's number in its collection. ``max_rows`` is then a limit of each process.
     """
 
     name: str
@@ -43,6 +47,7 @@ class TableConfig:
     pooling: str = "sum"
     max_rows: int = 0
     initial_bound: float = 0.0
+    placement: str = "by_key"
 
     def __post_init__(self) -> None:
         where = f"TableConfig {self.name!r}: "
@@ -52,6 +57,8 @@ class TableConfig:
         check_float(where + "initial_bound", self.initial_bound, 0.0)
         if self.pooling not in ("sum", "mean"):
             raise rejected(where + "pooling", self.pooling, "'sum', 'mean'")
+        if self.placement not in ("by_key", "by_slot"):
+            raise rejected(where + "placement", self.placement, "'by_key', 'by_slot'")
 
     def to_spec(self, opt_params: OptParams) -> TableParams:
         """The table as the core reads it."""

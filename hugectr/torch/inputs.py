@@ -145,6 +145,35 @@ def offsets_of(lengths: torch.Tensor) -> torch.Tensor:
     return torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
 
 
+def bags_within(
+    offsets: torch.Tensor, starts: torch.Tensor, batch: int, keys: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Offsets (n) that name no key but those there are, and whether they are the ones given.
+
+    Parameters
+    ----------
+    offsets : Tensor, (features * batch + 1,)
+    starts : Tensor, (features + 1,)
+        Where the keys of each feature begin, and the number of keys.
+    batch : int
+        Samples.
+    keys : int
+        How many there are.
+
+    Returns
+    -------
+    offsets : Tensor
+        The same where they ascend from 0 to ``keys`` and each feature's begin where its keys do.
+    good : Tensor, (1,) bool
+        Whether they do. Both are on the device; nobody waits.
+    """
+    within = offsets.clamp(0, keys).cummax(0).values
+    bags = within.unfold(0, batch + 1, batch)
+    inner = bags[:, 1:-1].clamp(starts[:-1, None], starts[1:, None])
+    within = torch.cat([torch.cat([starts[:-1, None], inner], 1).reshape(-1), starts[-1:]])
+    return within, (within == offsets).all()[None]
+
+
 def _keys(name: str, keys: torch.Tensor) -> torch.Tensor:
     if keys.dtype.is_floating_point or keys.dtype == torch.bool:
         raise InvalidArgument(f"feature {name!r}: keys are integers, found {keys.dtype}")

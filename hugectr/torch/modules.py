@@ -60,16 +60,9 @@ class EmbeddingBagCollection(Collection):
         planned = self._planned(batch)
         if self.is_weighted:
             return PooledVectors(self._weighted(planned))
-        bags, vectors = planned.batch, self._look_up(planned)
-        result = {}
-        for table, own in zip(self.configs, vectors, strict=True):
-            names = table.feature_names
-            if len(names) == 1:  # a slice would be one more copy in backward
-                result[names[0]] = own
-                continue
-            for i, name in enumerate(names):
-                result[name] = own[i * bags.batch : (i + 1) * bags.batch]
-        return PooledVectors(result)
+        (values,) = self._look_up(planned, beside=True)
+        dims = {name: table.embedding_dim for table in self.configs for name in table.feature_names}
+        return PooledVectors(values, dims)
 
     def _is_pooled(self) -> bool:
         return not self.is_weighted

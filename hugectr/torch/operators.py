@@ -4,8 +4,9 @@
 Their arguments are tensors and numbers, so that ``torch.compile`` takes a call as it is:
 
 - ``plan``: keys -> the token of a batch that may train
-- ``vectors``: token -> vectors of each table; its backward is ``accumulate``
-- ``look_up``: keys -> vectors of each table, for who does not train
+- ``vectors``: token -> vectors of each table, (m, d), or of all in one tensor, side by side
+  (``SideBySide``), where one of that width is asked for; its backward is ``accumulate``
+- ``look_up``: keys -> the same for who does not train
 
 Vectors get their place in autograd through the anchor, an empty tensor that asks for gradients;
 that ``accumulate`` gives it one keeps a compiled backward from leaving it out.
@@ -14,12 +15,14 @@ Schemas are written out: torch 2.4 does not read all of them from annotations.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from hugectr.base.errors import InvalidArgument
-from hugectr.torch.engine import NO_TOKEN, engine
+from hugectr.torch.engine import NO_TOKEN, Engine, SideBySide, engine
+from hugectr.torch.inputs import bags_within
 
 #: A batch (``inputs.Jagged``: values, offsets, splits, samples) and how it is looked up: of each
 #: feature of the collection, table after table, its place in the batch (order); how many of them
@@ -31,6 +34,7 @@ _BATCH = (
 
 
 def _of_tables(
+    own: Engine,
     values: torch.Tensor,
     offsets: torch.Tensor,
     splits: list[int],
@@ -41,34 +45,41 @@ def _of_tables(
 ) -> list[tuple[torch.Tensor, torch.Tensor]]:
     """Keys (n) and offsets (m + 1, int32) of each table; un-pooled, each key is a bag."""
     values = values.contiguous()
+    if batch == 0:  # of one who has no samples left, while others have
+        return [(values[:0], values.new_zeros(1, dtype=torch.int32)) for _ in features]
     starts = [0]
     for split in splits:
         starts.append(starts[-1] + split)
     if not splits:
         starts = offsets[::batch].tolist()  # on a GPU the host waits for it
     _check_offsets(offsets, starts, batch, values.shape[0])
+    if splits and offsets.device.type != "cpu":
+        # Good or not, nothing beyond the keys is read; the engine says afterwards which it was.
+        begins = torch.tensor(starts, pin_memory=True).to(offsets.device, non_blocking=True)
+        offsets, good = bags_within(offsets, begins, batch, starts[-1])
+        own.doubt(good)
     bags = _bags_from_0(offsets, batch) if pooled else None
     tables, chosen = [], iter(order)
     for count in features:
         inputs = [next(chosen) for _ in range(count)]
         keys = [values[starts[i] : starts[i + 1]] for i in inputs]
-        own = keys[0] if count == 1 else torch.cat(keys)
+        whole = keys[0] if count == 1 else torch.cat(keys)
         if bags is None:
-            each = torch.arange(own.shape[0] + 1, dtype=torch.int32, device=own.device)
-            tables.append((own, each))
+            each = torch.arange(whole.shape[0] + 1, dtype=torch.int32, device=whole.device)
+            tables.append((whole, each))
         elif count == 1:
-            tables.append((own, bags[inputs[0]]))
+            tables.append((whole, bags[inputs[0]]))
         else:
             parts, before = [bags[inputs[0]]], keys[0].shape[0]
             for i, part in zip(inputs[1:], keys[1:], strict=True):
                 parts.append(bags[i, 1:] + before)
                 before += part.shape[0]
-            tables.append((own, torch.cat(parts)))
+            tables.append((whole, torch.cat(parts)))
     return tables
 
 
 def _check_offsets(offsets: torch.Tensor, starts: list[int], batch: int, keys: int) -> None:
-    """Refuses bags that are not in the keys. On a GPU only their number: the host would wait."""
+    """Refuses bags that are not in the keys; on a GPU only by their number, for nobody waits."""
     if starts[0] != 0 or starts[-1] != keys:
         raise InvalidArgument(f"a batch: its bags end at key {starts[-1]}, and it has {keys}")
     if offsets.device.type == "cpu" and (
@@ -90,14 +101,36 @@ def _bags_from_0(offsets: torch.Tensor, batch: int) -> torch.Tensor:
 
 
 def _empty(values: torch.Tensor, batch: int, pooled: bool) -> bool:
-    """Whether there is no bag, or no key where each is one: nothing to ask the core for."""
+    """Whether there is no bag, or no key where each is one: nothing to ask the core for.
+
+    Of several processes all take part nevertheless: others may ask this one.
+    """
     return batch == 0 or (not pooled and values.shape[0] == 0)
+
+
+def _tables_of(
+    own: Engine, values: torch.Tensor, *batch: Any
+) -> Callable[[], list[tuple[torch.Tensor, torch.Tensor]]]:
+    """What makes the keys of each table, or says what is wrong with the batch."""
+
+    def tables() -> list[tuple[torch.Tensor, torch.Tensor]]:
+        _check_device(values, own.device)
+        return _of_tables(own, values, *batch)
+
+    return tables
 
 
 def _outputs(
     like: torch.Tensor, sizes: list[int], dims: list[int], dtype: torch.dtype
 ) -> list[torch.Tensor]:
     return [like.new_empty((n, d), dtype=dtype) for n, d in zip(sizes, dims, strict=True)]
+
+
+def _beside(own: Engine, outputs: list[torch.Tensor]) -> SideBySide | None:
+    """Vectors of all tables in one tensor, where that was asked for; else there is one a table."""
+    if [each.shape[1] for each in outputs] == own.dims:
+        return None
+    return SideBySide(outputs[0], own.dims, own.features)
 
 
 def _plan(
@@ -111,10 +144,9 @@ def _plan(
     collection: int,
 ) -> torch.Tensor:
     own = engine(collection)
-    _check_device(values, own.device)
-    if _empty(values, batch, pooled):
+    if own.group.size == 1 and _empty(values, batch, pooled):
         return torch.tensor([NO_TOKEN])
-    return own.plan(_of_tables(values, offsets, splits, batch, order, features, pooled))
+    return own.plan(_tables_of(own, values, offsets, splits, batch, order, features, pooled))
 
 
 plan = torch.library.custom_op(
@@ -138,7 +170,11 @@ def _vectors(
     outputs = _outputs(anchor, sizes, dims, dtype)
     if int(token.item()) == NO_TOKEN:
         return [vectors.zero_() for vectors in outputs]
-    engine(collection).forward(token, outputs)
+    own = engine(collection)
+    beside = _beside(own, outputs)
+    own.forward(token, beside.room() if beside else outputs)
+    if beside:
+        beside.finish()
     return outputs
 
 
@@ -177,11 +213,15 @@ def _look_up(
     dtype: torch.dtype,
 ) -> list[torch.Tensor]:
     own = engine(collection)
-    _check_device(values, own.device)
     outputs = _outputs(values, sizes, dims, dtype)
-    if not _empty(values, batch, pooled):
-        tables = _of_tables(values, offsets, splits, batch, order, features, pooled)
-        own.look_up(tables, outputs)
+    if own.group.size > 1 or not _empty(values, batch, pooled):
+        beside = _beside(own, outputs)
+        own.look_up(
+            _tables_of(own, values, offsets, splits, batch, order, features, pooled),
+            beside.room() if beside else outputs,
+        )
+        if beside:
+            beside.finish()
     return outputs
 
 
@@ -203,7 +243,8 @@ def _accumulate(
     token: torch.Tensor, gradients: list[torch.Tensor], collection: int
 ) -> torch.Tensor:
     own = engine(collection)
-    own.accumulate(token, gradients)
+    beside = _beside(own, gradients)
+    own.accumulate(token, beside.tables() if beside else gradients)
     return torch.empty(0, device=own.device)
 
 

@@ -3,14 +3,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 
 from hugectr.base.errors import InvalidArgument
+from hugectr.processes.agreement import jointly, together
 from hugectr.torch.configs import TableConfig
 from hugectr.torch.engine import Engine
+
+T = TypeVar("T")
 
 
 class Rows:
@@ -18,24 +22,68 @@ class Rows:
 
     Who writes or erases rows ends what is under way in the whole collection: gradients that wait
     for a step are forgotten, and a backward of vectors from before is refused.
+
+    Of several processes all make each call. What is read is of all processes, in the memory of
+    each; what is written and erased all give alike, and each does what concerns its own rows.
     """
 
     def __init__(self, engine: Engine, index: int, config: TableConfig) -> None:
         self._engine = engine
+        self._index = index
         self._table = engine.core.tables()[index]
         self._config = config
 
     def __len__(self) -> int:
-        return int(self._table.stats()["rows"])
+        return sum(self._of_all("the number of rows", lambda: int(self._table.stats()["rows"])))
+
+    def _of_all(self, name: str, work: Callable[[], T]) -> list[T]:
+        """Results of all processes."""
+        with self._engine.call(f"{name} of {self._config.name!r}"):
+            return together(self._engine.group, work)
+
+    def _each(self, name: str, work: Callable[[], T]) -> T:
+        """The result of this process, if all have one."""
+        with self._engine.call(f"{name} of {self._config.name!r}"):
+            return jointly(self._engine.group, work)
+
+    def _dump(self, with_states: bool) -> dict[str, Any]:
+        parts = self._of_all("the rows", lambda: dict(self._table.dump(with_states=with_states)))
+        if len(parts) == 1:
+            return parts[0]
+        order = np.argsort(np.concatenate([part["keys"] for part in parts]), kind="stable")
+
+        def joined(arrays: list[Any]) -> Any:
+            return np.concatenate(arrays)[order]
+
+        stamped = parts[0]["last_step"] is not None
+        return {
+            "keys": joined([part["keys"] for part in parts]),
+            "vectors": joined([part["vectors"] for part in parts]),
+            "states": [joined(list(s)) for s in zip(*(p["states"] for p in parts), strict=True)],
+            "last_step": joined([part["last_step"] for part in parts]) if stamped else None,
+        }
 
     def read(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Keys (n,), ascending, and vectors (n, d) float32 of all rows, on the host."""
-        rows = self._table.dump()
+        rows = self._dump(False)
         return torch.from_numpy(rows["keys"]), torch.from_numpy(rows["vectors"])
 
     def lookup(self, keys: Any) -> tuple[torch.Tensor, torch.Tensor]:
-        """Vectors (n, d) float32 of keys (n), zeros for those without a row, and which have one."""
-        vectors, there = self._table.lookup(_host(keys, np.int64).reshape(-1))
+        """Vectors (n, d) float32 of keys (n), zeros for those without a row, and which have one.
+
+        Processes may ask for unlike keys.
+        """
+        asked = _host(keys, np.int64).reshape(-1)
+        if self._engine.group.size == 1:
+            vectors, there = self._table.lookup(asked)
+        else:
+            every = self._of_all("a lookup of rows", lambda: asked)
+            found = self._of_all("a lookup of rows", lambda: self._table.lookup(_joined(every)))
+            begin = sum(len(each) for each in every[: self._engine.group.rank])
+            own = slice(begin, begin + len(asked))
+            owners = self._engine.owners(self._index, asked)
+            vectors = np.stack([part[own] for part, _ in found])[owners, np.arange(len(asked))]
+            there = np.stack([part[own] for _, part in found])[owners, np.arange(len(asked))]
         return torch.from_numpy(vectors), torch.from_numpy(there)
 
     def write(self, keys: Any, vectors: Any) -> None:
@@ -46,16 +94,20 @@ class Rows:
         InvalidArgument
             When shapes do not fit.
         """
-        self._load({"keys": keys, "vectors": vectors})
+        self._each("a write", lambda: self._load({"keys": keys, "vectors": vectors}))
 
     def erase(self, keys: Any) -> int:
         """Forget the rows of keys (n); returns how many there were."""
-        self._engine.end_batches()
-        return int(self._table.erase(_host(keys, np.int64).reshape(-1)))
+
+        def erase() -> int:
+            self._engine.end_batches()
+            return int(self._table.erase(_host(keys, np.int64).reshape(-1)))
+
+        return sum(self._of_all("an erasure", erase))
 
     def state(self) -> dict[str, Any]:
         """All rows with their states, as ``set_state`` takes them."""
-        rows = self._table.dump(with_states=True)
+        rows = self._dump(True)
         state: dict[str, Any] = {
             "keys": torch.from_numpy(rows["keys"]),
             "vectors": torch.from_numpy(rows["vectors"]),
@@ -67,15 +119,19 @@ class Rows:
 
     def set_state(self, state: dict[str, Any], *, states: bool = True) -> None:
         """Replace all rows; without ``states`` their optimizer states begin anew."""
-        dim = self._config.embedding_dim
-        if state["vectors"].shape[1:] != (dim,):
-            raise InvalidArgument(
-                f"table {self._config.name!r}: vectors have {state['vectors'].shape[1]} numbers, "
-                f"its embedding_dim is {dim}"
-            )
-        self._engine.end_batches()
-        self._table.reset()
-        self._load(state if states else {name: state[name] for name in ("keys", "vectors")})
+
+        def replace() -> None:
+            dim = self._config.embedding_dim
+            if state["vectors"].shape[1:] != (dim,):
+                raise InvalidArgument(
+                    f"table {self._config.name!r}: vectors have {state['vectors'].shape[1]} "
+                    f"numbers, its embedding_dim is {dim}"
+                )
+            self._engine.end_batches()
+            self._table.reset()
+            self._load(state if states else {name: state[name] for name in ("keys", "vectors")})
+
+        self._each("a replacement of all rows", replace)
 
     def _load(self, rows: dict[str, Any]) -> None:
         self._engine.end_batches()
@@ -86,16 +142,21 @@ class Rows:
                 f"table {self._config.name!r}: vectors have shape {vectors.shape}, must be "
                 f"({len(keys)}, {self._config.embedding_dim})"
             )
+        own = self._engine.owners(self._index, keys) == self._engine.group.rank
         last_step = rows.get("last_step")
         self._table.load(
             {
-                "keys": keys,
+                "keys": keys[own],
                 "slot_ids": None,
-                "vectors": vectors,
-                "states": [_host(each, np.float32) for each in rows.get("states", ())],
-                "last_step": None if last_step is None else _host(last_step, np.int64),
+                "vectors": vectors[own],
+                "states": [_host(each, np.float32)[own] for each in rows.get("states", ())],
+                "last_step": None if last_step is None else _host(last_step, np.int64)[own],
             }
         )
+
+
+def _joined(arrays: list[Any]) -> Any:
+    return np.concatenate(arrays)
 
 
 def _host(values: Any, dtype: Any) -> Any:

@@ -12,32 +12,58 @@ class PooledVectors(Mapping[str, torch.Tensor]):
     """A vector a sample for each of several features; a mapping feature -> (B, d).
 
     ``keys()``, ``values()``, ``to_dict()`` and ``length_per_key()`` are those of TorchRec's
-    ``KeyedTensor``: ``values()`` is one tensor, (B, sum of all d).
+    ``KeyedTensor``: ``values()`` is one tensor, (B, sum of all d). The collection writes that one,
+    and a feature's vectors are columns of it.
+
+    Parameters
+    ----------
+    vectors : mapping feature -> Tensor (B, d), or Tensor, (B, sum of all d)
+    dims : mapping feature -> d, optional
+        Of the columns of a tensor.
     """
 
-    def __init__(self, vectors: dict[str, torch.Tensor]) -> None:
-        self._vectors = vectors
+    def __init__(
+        self, vectors: dict[str, torch.Tensor] | torch.Tensor, dims: dict[str, int] | None = None
+    ) -> None:
+        self._values: torch.Tensor | None = None
+        self._vectors: dict[str, torch.Tensor] | None = None
+        if isinstance(vectors, torch.Tensor):
+            self._values = vectors
+            self._dims = dims or {}
+        else:
+            self._vectors = vectors
+            self._dims = {name: each.shape[1] for name, each in vectors.items()}
+
+    def _by_feature(self) -> dict[str, torch.Tensor]:
+        if self._vectors is None:
+            assert self._values is not None
+            # All at once: the gradients of slices would each be as wide as the whole.
+            columns = self._values.split(list(self._dims.values()), dim=1)
+            self._vectors = dict(zip(self._dims, columns, strict=True))
+        return self._vectors
 
     def __getitem__(self, feature: str) -> torch.Tensor:
-        return self._vectors[feature]
+        return self._by_feature()[feature]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._vectors)
+        return iter(self._dims)
 
     def __len__(self) -> int:
-        return len(self._vectors)
+        return len(self._dims)
 
     def values(self) -> torch.Tensor:
         """All vectors of a sample, one after the other: (B, sum of all d)."""
-        return torch.cat(list(self._vectors.values()), dim=1)
+        if self._values is None:
+            self._values = torch.cat(list(self._by_feature().values()), dim=1)
+        return self._values
 
     def length_per_key(self) -> list[int]:
         """d of each feature."""
-        return [vectors.shape[1] for vectors in self._vectors.values()]
+        return list(self._dims.values())
 
     def to_dict(self) -> dict[str, torch.Tensor]:
         """Feature -> (B, d)."""
-        return dict(self._vectors)
+        return dict(self._by_feature())
 
 
 class JaggedVectors:

@@ -43,6 +43,7 @@ CLASSES: tuple[str, ...] = (
     "writers",
     "manifests",
     "damaged",
+    "disks",
 )
 
 

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from model import placed_models
 
+import hugectr
 from hugectr import _core
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -92,3 +94,37 @@ def test_a_checkpoint_moves_between_device_counts(tmp_path):
             model.eval()
         aucs.append(dict(model.get_eval_metrics())["AUC"])
     assert aucs[0] == pytest.approx(aucs[1], abs=1e-6)
+
+
+@pytest.mark.parametrize("devices", [n for n in (2, 4, 8) if n <= GPUS] or [2])
+@pytest.mark.parametrize("seed", range(6))
+def test_random_placements(devices, seed):
+    """Tables placed in every way, in one model."""
+    tables = placed_models.random_tables(seed)
+    models = [
+        placed_models.make_model(tables, [list(range(n))], device="cuda") for n in (1, devices)
+    ]
+    losses = []
+    for model in models:
+        losses.append([])
+        for _ in range(60):
+            assert model.train()
+            losses[-1].append(model.get_current_loss())
+    np.testing.assert_allclose(losses[1], losses[0], rtol=1e-5)
+    for one, many in zip(*(model.session.tables() for model in models), strict=True):
+        a, b = one.dump(False), many.dump(False)
+        np.testing.assert_array_equal(a["keys"], b["keys"])
+        assert np.linalg.norm(a["vectors"] - b["vectors"]) <= 1e-5 * np.linalg.norm(a["vectors"])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_tiers_on_several_gpus(seed):
+    tables = placed_models.random_tables(seed)
+    losses = []
+    for memory in (None, hugectr.Memory(device="150KB")):
+        model = placed_models.make_model(tables, [[0, 1]], device="cuda", memory=memory)
+        losses.append([])
+        for _ in range(40):
+            assert model.train()
+            losses[-1].append(model.get_current_loss())
+    assert losses[1] == losses[0]

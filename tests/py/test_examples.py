@@ -43,6 +43,15 @@ def test_script_learns(name: str, folder: Path) -> None:
     check(name, figures(_run(folder, *script(name))))
 
 
+def test_the_stream_s_table_does_not_grow_and_is_followed(folder: Path) -> None:
+    """As many rows as three days use, whatever days there are; the follower's are the trainer's."""
+    lines = _run(folder, "streaming.py", "--steps", "192").splitlines()
+    found = {line.split(" AUC ")[0]: line.split(" AUC ")[1] for line in lines if " AUC " in line}
+    assert found["evaluation"] == found["follower:"]
+    rows = [int(line.split()[-2]) for line in lines if " rows" in line and "AUC" in line]
+    assert max(rows) < 2000 + 1000 + 4 * 300 < 2000 + 1000 + 5 * 300
+
+
 @pytest.mark.parametrize("name", JSON_TWINS)
 def test_json_twin(name: str, folder: Path) -> None:
     _run(folder, "-c", "from data import *; planted_files(); one_slot_files()")

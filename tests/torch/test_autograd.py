@@ -187,6 +187,31 @@ def test_an_error_in_between_leaves_the_table_as_it_was(device, where):
     assert torch.equal(rows[0][1], rows[1][1])
 
 
+def test_a_step_that_fails_changes_nothing_and_can_be_done_again(device):
+    collections = [bag(device), bag(device)]
+    optimizers = [each.optimizer(lr=0.1) for each in collections]
+    keys = torch.tensor([[1], [2]], device=device)
+    for collection, each in zip(collections, optimizers, strict=True):
+        trained(collection, each, keys[:1])
+        collection(keys).square().sum().backward()
+    before = collections[0].rows().state()
+    for wrong in ("no rate", [0.1, 0.1]):
+        optimizers[0].param_groups[0]["lr"] = wrong
+        with pytest.raises((TypeError, ValueError)):
+            optimizers[0].step()
+    with pytest.raises(hugectr.InvalidArgument, match="rates"):  # by the core
+        collections[0]._engine.step([0.1, 0.1], None)
+    after = collections[0].rows().state()
+    assert torch.equal(after["keys"], before["keys"])
+    assert torch.equal(after["vectors"], before["vectors"])
+    optimizers[0].param_groups[0]["lr"] = 0.1
+    for each in optimizers:
+        each.step()
+    rows = [each.rows().read() for each in collections]
+    assert rows[0][0].tolist() == [1, 2]
+    assert torch.equal(rows[0][1], rows[1][1])
+
+
 def test_a_full_table_refuses_and_goes_on(device):
     collection = bag(device, max_rows=3)
     optimizer = collection.optimizer(lr=0.1)

@@ -4,7 +4,7 @@
 import re
 
 import pytest
-from torch_programs import printed
+from torch_programs import launched, printed
 
 
 def test_dlrm(device):
@@ -12,6 +12,21 @@ def test_dlrm(device):
         r"AUC (\S+); rows (.*)", printed("examples/torch_dlrm.py", "--device", device.type)
     )
     assert float(found[1]) > 0.775  # what clicks are drawn by has .85
+    assert "'user': 400" in found[2]
+
+
+def test_dlrm_of_two_processes(tmp_path):
+    said = launched("examples/torch_ddp.py", 2, "--folder", tmp_path)
+    found = re.search(r"2 processes: AUC (\S+); rows (.*)", said)
+    assert float(found[1]) > 0.775
+    assert "'user': 400" in found[2]
+    assert (tmp_path / "tables" / "step-0000000300" / "table3.key.2-of-2").exists()
+
+
+def test_lightning():
+    said = printed("examples/torch_lightning.py")
+    found = re.search(r"AUC (\S+); rows (.*)", said)
+    assert float(found[1]) > 0.775
     assert "'user': 400" in found[2]
 
 

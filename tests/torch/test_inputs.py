@@ -244,13 +244,6 @@ def test_what_cannot_be_is_said(device):
         collection({"seen": reserved, "bought": keys, "user": keys})
 
 
-def test_a_job_of_several_processes_is_refused(monkeypatch):
-    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
-    monkeypatch.setattr(torch.distributed, "get_world_size", lambda: 2)
-    with pytest.raises(hugectr.InvalidArgument, match="one process; this job has 2"):
-        ht.EmbeddingBag(4)
-
-
 def test_the_package_does_not_import_torch():
     code = "import sys, hugectr; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -90,10 +90,11 @@ SavedFile file_of(const Json& json, const std::string& where, int format, bool a
   return file;
 }
 
-SavedTable table_of(const Json& json, std::size_t index, int format) {
-  const std::string where = concat("tables[", index, "]");
+SavedTable table_of(const Json& json, std::size_t index, int format, bool gone) {
+  const std::string where = concat(gone ? "gone[" : "tables[", index, "]");
   SavedTable table;
   table.index = index;
+  table.gone = gone;
   table.name = json.at("name", where).text(where + ".name");
   table.vec_size = static_cast<std::size_t>(
       json.at("vec_size", where).integer(where + ".vec_size", 1, std::int64_t{1} << 31));
@@ -101,7 +102,7 @@ SavedTable table_of(const Json& json, std::size_t index, int format) {
   const auto has = [&](const char* part) {
     return std::find(parts.begin(), parts.end(), part) != parts.end();
   };
-  if (!has("key") || !has("vector")) unfit(where + ".parts", "key, slot, vector, ...");
+  if (!has("key") || has("vector") == gone) unfit(where + ".parts", "key, slot, vector, ...");
   table.has_slots = has("slot");
   const std::uint64_t rows = bytes_of(json.at("rows", where), where + ".rows");
   if (format == 1) {
@@ -152,6 +153,7 @@ void take_files(Manifest& manifest, const Json& root) {
     manifest.files.emplace(name, file_of(entry, "files." + name, manifest.format, true));
   }
   if (const Json* const schema = member(root, "schema")) {
+    manifest.schema = *schema;
     for (const auto& [name, entry] : schema->members("schema")) {
       check_file_name(name, "schema");
       manifest.files.emplace("schema/" + name,
@@ -192,7 +194,7 @@ void take_dense(Manifest& manifest, const Json& root) {
 
 void take_tables(Manifest& manifest, const Json& root) {
   for (const Json& one : root.at("tables", "the manifest").list("tables")) {
-    manifest.tables.push_back(table_of(one, manifest.tables.size(), manifest.format));
+    manifest.tables.push_back(table_of(one, manifest.tables.size(), manifest.format, false));
     const SavedTable& table = manifest.tables.back();
     for (std::size_t shard = 0; shard < table.shard_rows.size(); ++shard) {
       check_part(manifest, table, "key", shard, "int64", 1);
@@ -200,6 +202,20 @@ void take_tables(Manifest& manifest, const Json& root) {
       check_part(manifest, table, "vector", shard, "float32", table.vec_size);
     }
   }
+  const Json* const gone = member(root, "gone");
+  if (gone == nullptr) return;
+  for (const Json& one : gone->list("gone")) {
+    manifest.gone.push_back(table_of(one, manifest.gone.size(), manifest.format, true));
+    const SavedTable& table = manifest.gone.back();
+    for (std::size_t shard = 0; shard < table.shard_rows.size(); ++shard) {
+      check_part(manifest, table, "key", shard, "int64", 1);
+      if (table.has_slots) check_part(manifest, table, "slot", shard, "uint64", 1);
+    }
+  }
+  const bool fits = std::equal(
+      manifest.gone.begin(), manifest.gone.end(), manifest.tables.begin(), manifest.tables.end(),
+      [](const SavedTable& a, const SavedTable& b) { return a.has_slots == b.has_slots; });
+  if (!fits) unfit("gone", "one for each of the tables, with slots where those have them");
 }
 
 void take_chain(Manifest& manifest, const Json& root) {
@@ -238,7 +254,8 @@ void check_folder_name(const Manifest& manifest) {
 
 std::string SavedTable::file(const char* part, std::size_t shard, int format) const {
   if (format == 1) return concat("table", index, ".", part);
-  return concat("table", index, ".", part, ".", shard + 1, "-of-", shard_rows.size());
+  return concat(gone ? "gone" : "table", index, ".", part, ".", shard + 1, "-of-",
+                shard_rows.size());
 }
 
 Manifest parse_manifest(const std::string& path, std::string text) {

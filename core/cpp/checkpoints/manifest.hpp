@@ -26,6 +26,7 @@ struct SavedFile {
 /// (where they are part of identity) and vectors, and of what training needs.
 struct SavedTable {
   std::size_t index = 0;
+  bool gone = false;  ///< rows that a delta takes away: keys and slots alone
   std::string name;
   std::size_t vec_size = 0;
   bool has_slots = false;
@@ -51,11 +52,13 @@ struct Manifest {
   /// Names and sizes of the dense weights; none: it does not say.
   std::optional<std::vector<std::pair<std::string, std::uint64_t>>> dense_tensors;
   std::vector<SavedTable> tables;
+  std::vector<SavedTable> gone;  ///< of a delta: rows that went since what it builds on; or none
   std::unordered_map<std::string, SavedFile> files;
   std::vector<std::string> chain;  ///< folders beside this one that it builds on, oldest first
-  std::vector<std::uint32_t> chain_crc32;   ///< of their manifests
-  Json description;                         ///< of the model; null: it does not say
-  std::shared_ptr<const std::string> text;  ///< that description refers to
+  std::vector<std::uint32_t> chain_crc32;  ///< of their manifests
+  Json description;                        ///< of the model; null: it does not say
+  Json schema;  ///< name -> file of the schema of the data; null: it has none
+  std::shared_ptr<const std::string> text;  ///< that these two refer to
 };
 
 /// The text of a manifest.json, checked. `path` is the folder: its name says the step too.

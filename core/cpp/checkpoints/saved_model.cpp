@@ -86,6 +86,26 @@ void load_rows(SessionTable& table, const Manifest& manifest, const SavedTable& 
   }
 }
 
+/// Rows that a delta takes away.
+void erase_rows(SessionTable& table, const Manifest& manifest, const SavedTable& gone) {
+  for (std::size_t shard = 0; shard < gone.shard_rows.size(); ++shard) {
+    const auto file = [&](const char* part) { return gone.file(part, shard, manifest.format); };
+    SavedBytes keys(manifest, file("key"));
+    std::unique_ptr<SavedBytes> slots;
+    if (gone.has_slots) slots = std::make_unique<SavedBytes>(manifest, file("slot"));
+    for (std::size_t chunk = 0; chunk < keys.chunks(); ++chunk) {
+      const std::size_t n = static_cast<std::size_t>(keys.chunk_size(chunk)) / sizeof(std::int64_t);
+      const auto* const first = static_cast<const std::int64_t*>(keys.chunk(chunk));
+      std::vector<std::uint64_t> slot_ids;
+      if (slots) {
+        const auto* const of_keys = static_cast<const std::uint64_t*>(slots->chunk(chunk));
+        slot_ids.assign(of_keys, of_keys + n);
+      }
+      table.erase({first, first + n}, slot_ids);
+    }
+  }
+}
+
 void load_network(SessionNetwork& network, const Manifest& manifest) {
   network.set_dense_weights(numbers<float>(manifest, "dense.weights"));
   const auto own = network.non_trainables();
@@ -110,12 +130,26 @@ void load_links(Session& session, const std::vector<Manifest>& links) {
     for (std::size_t i = 0; i < session.num_tables(); ++i) {
       SessionTable& table = session.table(i);
       table.reset();
-      for (const Manifest& link : links) load_rows(table, link, link.tables[i]);
+      for (const Manifest& link : links) {
+        if (!link.gone.empty()) erase_rows(table, link, link.gone[i]);
+        load_rows(table, link, link.tables[i]);
+      }
     }
     load_network(session.network(), last);
     session.set_step(last.step);
   } catch (const InvalidArgument& error) {
     throw DataError(concat(last.path, " does not fit the model: ", error.what()));
+  }
+}
+
+/// What the description is of, with errors that name the checkpoint.
+template <class Build>
+auto built_of(const Manifest& manifest, const Build& build) {
+  try {
+    return build();
+  } catch (const DataError& error) {
+    throw DataError(concat(manifest.path, " is of a model that this version can not build (",
+                           error.what(), "): load it with the version that saved it"));
   }
 }
 
@@ -135,19 +169,38 @@ DescribedModel described(const Manifest& manifest, DeviceType device, std::size_
 
 SavedModel::SavedModel(const std::string& path, DeviceType device, std::size_t batch_size) {
   const std::vector<Manifest> links = links_of(checkpoint_at(path));
-  const std::string& place = links.back().path;
-  try {
+  session_ = built_of(links.back(), [&] {
     DescribedModel found = described(links.back(), device, batch_size);
-    session_ = std::make_unique<Session>(found.solver, std::nullopt, found.model);
+    auto session = std::make_unique<Session>(found.solver, std::nullopt, found.model);
     input_ = std::move(found.model.input);
-  } catch (const DataError& error) {
-    throw DataError(concat(place, " is of a model that this version can not build (", error.what(),
-                           "): load it with the version that saved it"));
-  }
+    return session;
+  });
   load_links(*session_, links);
 }
 
 SavedModel::~SavedModel() = default;
+
+SavedDescription read_description(const std::string& path) {
+  const std::vector<Manifest> links = links_of(checkpoint_at(path));
+  const Manifest& last = links.back();
+  SavedDescription found{.path = last.path,
+                         .step = last.step,
+                         .batchsize_eval = last.batchsize_eval,
+                         .model = "",
+                         .schema = sorted_json_text(last.schema, ""),
+                         .table_rows = std::vector<std::size_t>(last.tables.size())};
+  if (!last.description.is_null()) {
+    built_of(last, [&] { return described_model(last.description, DeviceType::Cpu, 1); });
+    found.model = sorted_json_text(last.description, "");
+  }
+  for (const Manifest& link : links) {
+    for (std::size_t table = 0; table < link.tables.size(); ++table) {
+      for (const std::uint64_t rows : link.tables[table].shard_rows)
+        found.table_rows[table] += rows;
+    }
+  }
+  return found;
+}
 
 void load_weights(Session& session, const std::string& path) {
   load_links(session, links_of(checkpoint_at(path)));

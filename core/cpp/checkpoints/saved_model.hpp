@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/cpp/base/device_id.hpp"
 #include "core/cpp/base/export.hpp"
@@ -40,6 +41,24 @@ class HCTR_API SavedModel {
   InputSpec input_;
   std::unique_ptr<Session> session_;
 };
+
+/// What a checkpoint says of its model and of the data that it saw, for who builds the model: all
+/// but the weights.
+struct SavedDescription {
+  std::string path;  ///< of the checkpoint itself
+  std::int64_t step = 0;
+  std::size_t batchsize_eval = 0;  ///< 0: it does not say
+  std::string model;               ///< the description of the manifest, as JSON; "": it has none
+  std::string schema;  ///< name -> bytes, chunk_bytes, crc32 of the schema's files, as JSON
+  /// Of each table: rows of the checkpoint and of all that it builds on; what is in several of
+  /// them counts as often.
+  std::vector<std::size_t> table_rows;
+};
+
+/// Reads it, as far as SavedModel would before any weight: manifests are checked, files are there
+/// with their sizes, and this version can build the model that is described.
+/// Throws as SavedModel; a checkpoint that does not describe its model is none of its errors.
+HCTR_API SavedDescription read_description(const std::string& path);
 
 /// Gives a session that does not train, with one device, the dense weights, running statistics,
 /// rows and step of a checkpoint of its very model; optimizer states are not read. What is read is

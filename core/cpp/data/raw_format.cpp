@@ -143,7 +143,9 @@ class RawFormat final : public IBlockFormat {
  public:
   RawFormat(const std::string& source, const InputLayout& layout, const RawReading& reading)
       : layout_(layout), reading_(reading), one_key_(sample_of(true)), all_keys_(sample_of(false)) {
-    HCTR_CHECK(one_key_->words > 0, "Raw data: the model's Input has no label, dense or key");
+    // A slot with nnz_per_slot 0 has a key in the one and none in the other.
+    HCTR_CHECK(one_key_->words > 0 && all_keys_->words > 0,
+               "Raw data: the model's Input has no label, dense or key");
     set_source(source);
   }
 

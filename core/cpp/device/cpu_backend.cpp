@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/device/cpu_backend.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <thread>
 
@@ -24,6 +26,10 @@ class CpuBackend final : public DeviceBackend {
   }
   std::string device_name(int index) const override {
     return concat("virtual CPU device ", index, " (", device_count(), " cores shared)");
+  }
+  std::size_t memory_bytes(int) const override {
+    return static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) *
+           static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   }
   std::unique_ptr<Stream> create_stream(DeviceId device, const std::string& name,
                                         StreamPriority) override {

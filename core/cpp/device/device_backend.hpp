@@ -31,6 +31,10 @@ class HCTR_API DeviceBackend {
   /// Throws InvalidArgument naming the ids there are when `index` is not one of them.
   virtual void check_device(int index) const = 0;
   virtual std::string device_name(int index) const = 0;
+  /// Bytes of memory that the device is said to have, for who asks for a part of it; virtual CPU
+  /// devices share the machine's. 0: it does not say. Whether bytes are there is found by asking
+  /// for them.
+  virtual std::size_t memory_bytes(int) const { return 0; }
   virtual std::unique_ptr<Stream> create_stream(
       DeviceId device, const std::string& name,
       StreamPriority priority = StreamPriority::Normal) = 0;

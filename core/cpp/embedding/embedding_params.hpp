@@ -8,6 +8,8 @@
 
 #include "core/cpp/base/scalar_type.hpp"
 #include "core/cpp/embedding/placement/embedding_type.hpp"
+#include "core/cpp/embedding/table/row_life.hpp"
+#include "core/cpp/embedding/table/table_memory.hpp"
 #include "core/cpp/optimizers/optimizers.hpp"
 
 namespace hugectr {
@@ -35,6 +37,10 @@ struct SparseEmbeddingHashParams {
   /// v3's type: what makes a row another row, and where rows are unless `placement` says so.
   EmbeddingType type = EmbeddingType::DistributedSlotSparseEmbeddingHash;
   std::optional<PlacementKind> placement;
+  /// One device: which (global id). By column: the first of those that columns are dealt among.
+  std::size_t placement_device = 0;
+  /// Hybrid: keys whose rows every device has, each once.
+  std::vector<std::int64_t> frequent;
   Combiner combiner = Combiner::Sum;
   ExchangeType exchange = ExchangeType::Auto;
   std::size_t table_id = 0;  ///< position in the model; part of the seed of new rows
@@ -53,7 +59,9 @@ struct SparseEmbeddingHashParams {
   /// max_vocabulary_size_per_gpu.
   std::vector<std::size_t> slot_size_array;
   InitialVectors initial;
+  RowLife life;
   OptParams opt_params;
+  TableMemory memory;
   std::size_t batch_size = 0;       ///< global, training
   std::size_t batch_size_eval = 0;  ///< global
 

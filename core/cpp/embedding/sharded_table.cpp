@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <utility>
 
-#include "core/cpp/embedding/table/row_erase.hpp"
+#include "core/cpp/embedding/column_rows.hpp"
 #include "core/cpp/embedding/table/row_find.hpp"
 #include "core/cpp/embedding/table/row_load.hpp"
 #include "core/cpp/embedding/table/row_transfer.hpp"
+#include "core/cpp/embedding/table/row_visit.hpp"
 #include "core/cpp/ops/loops/hash_probe.hpp"
 #include "core/cpp/ops/stamp_rows.hpp"
 #include "core/cpp/optimizers/optimizers.hpp"
@@ -17,71 +17,62 @@
 namespace hugectr {
 namespace {
 
-constexpr double kInitialBound = 0.05f;
-
 std::uint64_t next_number() {
   static std::atomic<std::uint64_t> count{0};
   return ++count;
 }
 
-/// Whether slot sizes say how many rows there are, and how large new ones.
-bool sized_by_slot(const SparseEmbeddingHashParams& params) {
-  return params.identity() == Identity::SlotAndKey && !params.slot_size_array.empty();
+std::vector<std::size_t> processes_of(const ResourceManager& resources) {
+  std::vector<std::size_t> processes(resources.get_global_gpu_count());
+  for (std::size_t rank = 0; rank < processes.size(); ++rank) {
+    processes[rank] = resources.get_process_id_from_gpu_global_id(rank);
+  }
+  return processes;
 }
 
 }  // namespace
-
-TableSpec table_spec(const SparseEmbeddingHashParams& params, std::uint64_t seed) {
-  TableSpec spec;
-  spec.name = params.name;
-  spec.number = params.table_id;
-  spec.seed = seed;
-  spec.key_type = params.key_type();
-  spec.identity = params.identity();
-  spec.slot_num = params.slot_num;
-  spec.vec_size = params.embedding_vec_size;
-  spec.opt_params = params.opt_params;
-  spec.sinusoidal = params.initial.kind == InitialVectors::Kind::Sinusoidal;
-  if (params.initial.bound > 0.0 || !sized_by_slot(params)) {
-    spec.initial_bounds = {params.initial.bound > 0.0 ? params.initial.bound : kInitialBound};
-    return spec;
-  }
-  for (const std::size_t size : params.slot_size_array) {
-    const auto keys = static_cast<double>(std::max<std::size_t>(size, 1));
-    spec.initial_bounds.push_back(std::sqrt(1.0 / keys));
-  }
-  return spec;
-}
-
-RowBudget row_budget(const SparseEmbeddingHashParams& params, const Placement& placement,
-                     std::size_t rank) {
-  if (sized_by_slot(params)) {
-    const std::size_t rows = params.pooled() ? placement.sum_of_slots(rank, params.slot_size_array)
-                                             : params.slot_size_array.front();
-    return {std::max<std::size_t>(rows, 1),
-            " (the sum of slot_size_array over its slots): raise the sizes or use more devices"};
-  }
-  return {params.max_vocabulary_size_per_gpu,
-          ": raise workspace_size_per_gpu_in_mb or max_vocabulary_size_per_gpu, or use more "
-          "devices"};
-}
 
 ShardedTable::ShardedTable(const SparseEmbeddingHashParams& params,
                            std::shared_ptr<ResourceManager> resources)
     : number_(next_number()),
       params_(params),
       resources_(std::move(resources)),
-      placement_(make_placement(params_.placement_kind(), params_.buckets_per_sample(),
-                                resources_->get_global_gpu_count())),
+      placement_(table_placement(params_, processes_of(*resources_))),
       spec_(table_spec(params_, resources_->seed())) {
+  frequent_placement_ = hugectr::frequent_placement(params_, resources_->get_global_gpu_count());
   for (std::size_t id = 0; id < resources_->get_local_gpu_count(); ++id) {
-    GPUResource& gpu = resources_->get_local_gpu(id);
-    const std::size_t rank = gpu.get_global_id();
-    TableSpec part = spec_;
-    part.vec_size = placement_->columns(rank, params_.embedding_vec_size).count;
-    parts_.push_back(
-        std::make_unique<Table>(std::move(part), row_budget(params_, *placement_, rank), gpu));
+    add_part(*placement_, resources_->get_local_gpu(id));
   }
+  if (!frequent_placement_) return;
+  frequent_ = params_.frequent;
+  std::ranges::sort(frequent_);
+  for (const std::int64_t key : frequent_) owners(key, 0);  // refuses keys that can not be
+  for (std::size_t id = 0; id < resources_->get_local_gpu_count(); ++id) {
+    add_part(*frequent_placement_, resources_->get_local_gpu(id));
+  }
+}
+
+void ShardedTable::add_part(const Placement& placement, GPUResource& gpu) {
+  const std::size_t rank = gpu.get_global_id();
+  const ColumnRange columns = placement.columns(rank, params_.embedding_vec_size);
+  TableSpec spec = spec_;
+  spec.vec_size = columns.count;
+  spec.first_column = columns.first;
+  spec.all_columns = params_.embedding_vec_size;
+  TableParts& parts = placement.reads_out(rank) ? parts_ : others_;
+  parts.push_back(
+      std::make_unique<Table>(std::move(spec), row_budget(params_, *placement_, rank), gpu));
+  by_device_.push_back(parts.back().get());
+}
+
+bool ShardedTable::is_frequent(std::int64_t key) const {
+  return std::ranges::binary_search(frequent_, key);
+}
+
+bool ShardedTable::reads_out(std::size_t part) const {
+  const std::size_t rank = by_device_[part]->gpu().get_global_id();
+  const bool frequent = part >= resources_->get_local_gpu_count();
+  return (frequent ? *frequent_placement_ : *placement_).reads_out(rank);
 }
 
 std::vector<std::size_t> ShardedTable::state_widths() const {
@@ -90,9 +81,12 @@ std::vector<std::size_t> ShardedTable::state_widths() const {
 bool ShardedTable::has_last_step() const { return keeps_last_step(params_.opt_params); }
 
 RowOrder ShardedTable::order(RowMark since) {
-  HCTR_CHECK(since == 0 || knows_since(since), "embedding '", params_.name,
+  HCTR_CHECK(since == 0 || knows_changes_since(since), "embedding '", params_.name,
              "' did not note which rows were touched since mark ", since, ": ask for all rows");
-  RowOrder order = order_of(parts_, resources_->pool(), all_touched_.load() >= since ? 0 : since);
+  RowOrder order;
+  if (!parts_.empty()) {
+    order = order_of(parts_, resources_->pool(), all_touched_.load() >= since ? 0 : since);
+  }
   order.table = number_;
   return order;
 }
@@ -101,7 +95,12 @@ void ShardedTable::read(const RowOrder& order, std::size_t begin, std::size_t en
                         const RowValues& values) {
   HCTR_CHECK(order.table == number_, "embedding '", params_.name,
              "': rows are to be read by the order of another table: ask this one for its order");
-  read_rows(parts_, order, begin, end, values);
+  if (parts_.empty()) return;
+  if (has_columns()) {
+    read_columns(*parts_.front(), others_, order, begin, end, values);
+  } else {
+    read_rows(parts_, order, begin, end, values);
+  }
 }
 
 BufferBag ShardedTable::dump(bool with_states) {
@@ -116,6 +115,8 @@ BufferBag ShardedTable::dump(bool with_states) {
     for (auto& state : bag.states) values.states.push_back(state.data());
     if (has_last_step()) bag.last_step.resize(n);
     values.last_step = bag.last_step.data();
+    if (keeps_scores()) bag.scores.resize(n);
+    values.scores = bag.scores.data();
   }
   read(rows, 0, n, values);
   bag.keys = std::move(rows.keys);
@@ -126,7 +127,7 @@ BufferBag ShardedTable::dump(bool with_states) {
 RowMark ShardedTable::mark() {
   require_no_plan("mark");
   if (now_ == 0) {
-    for (auto& table : parts_) table->keep_stamps();
+    for (Table* table : by_device_) table->keep_stamps();
   }
   return ++now_;
 }
@@ -154,16 +155,17 @@ DeviceRange ShardedTable::owners(std::int64_t wide, std::size_t slot) const {
     HCTR_CHECK(static_cast<std::int64_t>(key) == wide && key != kEmptyKey<Key>, "embedding '", name,
                "': key ", wide, " is not one of ", to_string(spec_.key_type),
                " below the reserved ", kEmptyKey<Key>);
-    return placement_->owners(widen_key(key), slot);
+    return (is_frequent(wide) ? *frequent_placement_ : *placement_).owners(widen_key(key), slot);
   });
 }
 
 template <class F>
 void ShardedTable::for_each_local_owner(std::int64_t key, std::size_t slot, const F& f) const {
   const DeviceRange range = owners(key, slot);
+  const std::size_t first = is_frequent(key) ? resources_->get_local_gpu_count() : 0;
   for (std::size_t device = range.first; device < range.first + range.count; ++device) {
     if (resources_->get_process_id_from_gpu_global_id(device) == resources_->get_process_id()) {
-      f(resources_->get_gpu_local_id_from_global_id(device));
+      f(first + resources_->get_gpu_local_id_from_global_id(device));
     }
   }
 }
@@ -177,7 +179,9 @@ std::vector<std::uint32_t> ShardedTable::row_processes(
   for (std::size_t i = 0; i < keys.size(); ++i) {
     const std::size_t device = owners(keys[i], has_slots() ? slot_ids[i] : 0).first;
     processes[i] =
-        static_cast<std::uint32_t>(resources_->get_process_id_from_gpu_global_id(device));
+        placement_->replicated() || is_frequent(keys[i])
+            ? kEveryProcess
+            : static_cast<std::uint32_t>(resources_->get_process_id_from_gpu_global_id(device));
   }
   return processes;
 }
@@ -206,7 +210,7 @@ std::vector<RowLoad> ShardedTable::split(const RowView& rows) {
   }
 
   std::vector<RowLoad> loads;
-  for (const auto& table : parts_) loads.emplace_back(*table);
+  for (Table* table : by_device_) loads.emplace_back(*table);
   const bool alone = resources_->get_global_gpu_count() == 1;
   for (std::size_t i = 0; i < n; ++i) {
     const std::size_t slot = has_slots() ? rows.slot_ids[i] : 0;
@@ -222,7 +226,7 @@ std::vector<std::vector<float>> ShardedTable::copy_own_rows(RowView& rows) const
   std::vector<std::vector<float>> copies;
   const auto keep = [&](const float*& values, std::size_t width) {
     const std::size_t count = rows.size * width;
-    const bool own = std::any_of(parts_.begin(), parts_.end(), [&](const auto& table) {
+    const bool own = std::ranges::any_of(by_device_, [&](const Table* table) {
       return table->store().overlaps(values, count * sizeof(float));
     });
     if (own) values = copies.emplace_back(values, values + count).data();
@@ -234,11 +238,11 @@ std::vector<std::vector<float>> ShardedTable::copy_own_rows(RowView& rows) const
   return copies;
 }
 
-void ShardedTable::load(const RowView& given) {
+void ShardedTable::load(const RowView& given, std::int64_t step) {
   require_no_plan("load");
   std::vector<RowLoad> loads = split(given);
   // On a CPU what is loaded may be a view of the table.
-  for (auto& table : parts_) table->gpu().compute_stream().synchronize();
+  for (Table* table : by_device_) table->gpu().compute_stream().synchronize();
   RowView rows = given;
   const std::vector<std::vector<float>> copies = copy_own_rows(rows);
   try {
@@ -248,11 +252,18 @@ void ShardedTable::load(const RowView& given) {
     for (RowLoad& load : loads) load.undo();
     throw;
   }
-  for (RowLoad& load : loads) load.write(rows, now_);
+  for (std::size_t id = 0; id < loads.size(); ++id) {
+    if (!has_columns()) {
+      loads[id].write(rows, now_, step);
+    } else if (placement_->slots_of(by_device_[id]->gpu().get_global_id()) > 0) {
+      const ColumnsOfRows columns(rows, by_device_[id]->spec());
+      loads[id].write(columns.view(), now_, step);
+    }
+  }
 }
 
 void ShardedTable::require_no_plan(const char* what) const {
-  for (const auto& table : parts_) {
+  for (const Table* table : by_device_) {
     HCTR_CHECK(!table->is_pinned(), "embedding '", params_.name, "': ", what,
                " while a training batch is planned; drop_plan() first");
   }
@@ -263,7 +274,7 @@ std::vector<ShardedTable::Share> ShardedTable::shares(
   HCTR_CHECK(!has_slots() || slot_ids.size() == keys.size(), "embedding '", params_.name,
              "' has a row for each slot and key: its rows need a slot id a key, got ",
              slot_ids.size(), " for ", keys.size(), " keys");
-  std::vector<Share> shares(parts_.size());
+  std::vector<Share> shares(by_device_.size());
   for (std::size_t i = 0; i < keys.size(); ++i) {
     const std::size_t slot = has_slots() ? slot_ids[i] : 0;
     for_each_local_owner(keys[i], slot, [&](std::size_t id) {
@@ -275,25 +286,13 @@ std::vector<ShardedTable::Share> ShardedTable::shares(
   return shares;
 }
 
-std::size_t ShardedTable::erase(const std::vector<std::int64_t>& keys,
-                                const std::vector<std::uint64_t>& slot_ids) {
-  require_no_plan("erase");
-  const std::vector<Share> shares = this->shares(keys, slot_ids);
-  std::size_t erased = 0;
-  for (std::size_t id = 0; id < parts_.size(); ++id) {
-    erased += erase_rows(*parts_[id], shares[id].keys, shares[id].slots);
-  }
-  if (erased > 0) forgotten_ = now_;
-  return erased;
-}
-
 std::vector<std::uint8_t> ShardedTable::lookup(const std::vector<std::int64_t>& keys,
                                                const std::vector<std::uint64_t>& slot_ids,
                                                float* vectors) {
   const std::vector<Share> shares = this->shares(keys, slot_ids);
   std::vector<std::uint8_t> there(keys.size(), 0);
-  for (std::size_t id = 0; id < parts_.size(); ++id) {
-    Table& table = *parts_[id];
+  for (std::size_t id = 0; id < by_device_.size(); ++id) {
+    Table& table = *by_device_[id];
     std::vector<std::uint32_t> rows;
     std::vector<std::size_t> places;
     const std::vector<std::uint32_t> found = find_rows(table, shares[id].keys, shares[id].slots);
@@ -304,32 +303,44 @@ std::vector<std::uint8_t> ShardedTable::lookup(const std::vector<std::int64_t>& 
       there[places.back()] = 1;
     }
     if (rows.empty()) continue;
-    RowTransfer transfer(table.gpu(), table.gpu().compute_context(), table.owner(), rows, places,
-                         widest_part(table.spec().vec_size),
-                         table.gpu().device().type != DeviceType::Cpu);
-    transfer.read(table.store().whole(table.visible().rows).vectors, vectors);
+    if (has_columns()) {
+      look_up_columns(table, rows, places, vectors);
+      continue;
+    }
+    const OpContext context = table.gpu().compute_context();
+    visit_in_pieces(table.store(), context, table.visible().rows, rows, RowUse::Read,
+                    [&](const VisitedPiece& piece) {
+                      const std::vector<std::size_t> targets = piece.of(places);
+                      RowTransfer transfer(table.gpu(), context, table.owner(), piece.rows, targets,
+                                           widest_part(table.spec().vec_size),
+                                           !table.store().visited_on_host());
+                      transfer.read(piece.arrays.vectors, vectors);
+                    });
   }
   return there;
 }
 
 Neighbours ShardedTable::nearest(std::span<const float> query, std::size_t k, Similarity similarity,
                                  const std::optional<RowName>& but) {
+  HCTR_CHECK(!has_columns(), "embedding '", params_.name,
+             "': rows near a vector are not found in a table that is placed by column; load its "
+             "checkpoint into a model that places it by key");
+  if (parts_.empty()) return {};
   return nearest_rows(parts_, resources_->pool(), query, k, similarity, but);
 }
 
 void ShardedTable::reset() {
   require_no_plan("reset");
-  for (auto& table : parts_) table->reset();
+  for (Table* table : by_device_) table->reset();
   forgotten_ = now_;
+  gone_.clear();
 }
 
 void ShardedTable::reset_optimizer() {
   all_touched_.store(now_);
-  for (auto& table : parts_) {
+  for (Table* table : by_device_) {
     // Rows of a plan that has not trained have their first states already.
-    const OpContext context = table->gpu().compute_context();
-    table->reset_states(context);
-    context.stream->synchronize();
+    table->reset_states(table->gpu().compute_context());
   }
 }
 
@@ -347,11 +358,23 @@ void ShardedTable::refuse_reserved(std::size_t sample, std::size_t slot) const {
 TableStats ShardedTable::stats() const {
   TableStats stats;
   stats.unique_plans = unique_plans_.load();
+  stats.refused = refused_;
+  stats.evicted = evicted_;
   for (const auto& table : parts_) {
     stats.rows += table->visible().live;
     stats.max_rows += table->has_budget() ? table->max_rows() : 0;
+  }
+  for (const Table* table : by_device_) {
     stats.index_slots += table->index_places();
     stats.bytes += table->size_in_bytes();
+    stats.host_bytes += table->store().host_bytes();
+    stats.tiers += table->store().counts();
+    if (!table->keeps_scores()) continue;
+    std::int64_t admitted = 0;
+    Stream& stream = table->gpu().compute_stream();
+    stream.copy(&admitted, table->admitted().data, sizeof admitted);
+    stream.synchronize();
+    stats.admitted += static_cast<std::size_t>(admitted);
   }
   return stats;
 }

@@ -10,30 +10,37 @@
 #include "core/cpp/base/export.hpp"
 #include "core/cpp/device/resource_manager.hpp"
 #include "core/cpp/embedding/embedding_params.hpp"
+#include "core/cpp/embedding/life/gone_rows.hpp"
+#include "core/cpp/embedding/life/row_choice.hpp"
 #include "core/cpp/embedding/placement/placement.hpp"
 #include "core/cpp/embedding/table/nearest.hpp"
 #include "core/cpp/embedding/table/row_order.hpp"
+#include "core/cpp/embedding/table_spec.hpp"
 
 namespace hugectr {
 
 class RowLoad;
 
-/// What such a table is on any device, and how many rows the device `rank` may hold.
-TableSpec table_spec(const SparseEmbeddingHashParams& params, std::uint64_t seed);
-RowBudget row_budget(const SparseEmbeddingHashParams& params, const Placement& placement,
-                     std::size_t rank);
+/// Instead of a process: all have the row.
+inline constexpr std::uint32_t kEveryProcess = 0xFFFFFFFF;
 
 /// One embedding's table as a whole: its parts on the local devices and the placement that says
-/// which rows are where. Rows come in and go out here; steps go through the LookupGroup. Called by
-/// one thread while nothing else runs, and not while a training batch is planned where it changes
-/// rows.
+/// which rows are where. A row that several devices have is read out once, by the process of the
+/// first: as a whole, where they have columns of it. Rows come in and go out here; steps go through
+/// the LookupGroup. Called by one thread while nothing else runs, and not while a training batch is
+/// planned where it changes rows.
 class HCTR_API ShardedTable {
  public:
   ShardedTable(const SparseEmbeddingHashParams& params, std::shared_ptr<ResourceManager> resources);
 
   const SparseEmbeddingHashParams& params() const { return params_; }
   const Placement& placement() const { return *placement_; }
-  Table& part(std::size_t local_id) { return *parts_.at(local_id); }
+  Table& part(std::size_t local_id) { return *by_device_.at(local_id); }
+  /// Of a hybrid the frequent rows, which have tables of their own; else null.
+  const Placement* frequent_placement() const { return frequent_placement_.get(); }
+  Table& frequent_part(std::size_t local_id) {
+    return *by_device_.at(resources_->get_local_gpu_count() + local_id);
+  }
   /// Slot, as part of identity, of a device's bucket.
   SlotOfBucket slot_of_bucket(std::size_t rank) const {
     return params_.pooled() ? placement_->slot_of_bucket(rank) : SlotOfBucket{1, 1, 0};
@@ -60,6 +67,10 @@ class HCTR_API ShardedTable {
   /// Whether slots are part of identity; numbers a row of each optimizer state; whether rows keep
   /// the step they were last brought up to.
   bool has_slots() const { return spec_.has_slots(); }
+  /// Whether its devices have columns of rows instead of whole ones.
+  bool has_columns() const {
+    return by_device_.front()->spec().vec_size != params_.embedding_vec_size;
+  }
   std::vector<std::size_t> state_widths() const;
   bool has_last_step() const;
   /// A mark at this moment. The first call makes the table note from now on which rows training
@@ -67,23 +78,34 @@ class HCTR_API ShardedTable {
   /// while a training batch is planned.
   RowMark mark();
   /// Whether order(since) tells all that changed: not when rows were forgotten in between.
-  bool knows_since(RowMark since) const { return since > forgotten_ && since <= now_; }
-  /// The process that owns each row.
+  bool knows_since(RowMark since) const { return since > erased_ && knows_changes_since(since); }
+  /// Whether order(since) and gone(since) together do: not when all rows were forgotten in between,
+  /// or so many that they were not noted.
+  bool knows_changes_since(RowMark since) const { return since > forgotten_ && since <= now_; }
+  /// Rows of the local devices that were there at some time since the mark and are not now.
+  RowNames gone(RowMark since);
+  /// Whether rows have scores (row_score.hpp).
+  bool keeps_scores() const { return spec_.life.keeps_scores(); }
+  /// The process that owns each row, or kEveryProcess.
   std::vector<std::uint32_t> row_processes(const std::vector<std::int64_t>& keys,
                                            const std::vector<std::uint64_t>& slot_ids) const;
   /// Adds or overwrites rows: each goes to its owners; rows owned by other processes are passed
-  /// over. Throws OutOfMemory before anything has changed when a budget is too small.
-  void load(const RowView& rows);
+  /// over. Throws OutOfMemory before anything has changed when a budget is too small. Rows without
+  /// scores count as used in `step`.
+  void load(const RowView& rows, std::int64_t step = 0);
   /// Forgets the rows of these keys on the local devices; keys that are not there are passed over.
-  /// Returns how many rows went. A key that comes back begins anew. Ends what marks know.
+  /// Returns how many rows went. A key that comes back begins anew. Marks know what went.
   std::size_t erase(const std::vector<std::int64_t>& keys,
                     const std::vector<std::uint64_t>& slot_ids);
+  /// Forgets what its life says is to go behind a step: candidates that nobody asks for, rows of
+  /// age, and the surplus over max_rows. The same rows on any devices. Collective.
+  void evict(std::int64_t step);
   /// Forgets all rows and states.
   void reset();
   /// Zeroes the states, keeps the rows.
   void reset_optimizer();
   /// The rows of one local device without a copy. Not while a plan is being made.
-  TableRows rows(std::size_t local_id) const { return parts_.at(local_id)->rows(); }
+  TableRows rows(std::size_t local_id) const { return by_device_.at(local_id)->rows(); }
   TableStats stats() const;
   /// Throws the InvalidArgument for a batch in which this slot of this sample has the reserved key.
   [[noreturn]] void refuse_reserved(std::size_t sample, std::size_t slot) const;
@@ -96,15 +118,22 @@ class HCTR_API ShardedTable {
                     const TensorRef& count, std::size_t first, bool all);
 
  private:
+  void add_part(const Placement& placement, GPUResource& gpu);
+  bool is_frequent(std::int64_t key) const;
+  /// Whether rows of a part are read out.
+  bool reads_out(std::size_t part) const;
   /// Throws for a key or slot the table can not have.
   DeviceRange owners(std::int64_t key, std::size_t slot) const;
-  /// f(local id) for each of the owners that this process has.
+  /// f(place in by_device_) for each of the owners that this process has.
   template <class F>
   void for_each_local_owner(std::int64_t key, std::size_t slot, const F& f) const;
   std::vector<RowLoad> split(const RowView& rows);
   /// Replaces what lies in the table itself by copies, which it returns: they are overwritten.
   std::vector<std::vector<float>> copy_own_rows(RowView& rows) const;
   void require_no_plan(const char* what) const;
+  /// Erases rows of a part; `noted`: and tells marks which they were.
+  void forget(Table& part, const TensorRef& rows, bool noted);
+  std::size_t forget(const ChosenRows& chosen);
   /// Keys by the local device that owns them, with their places among all.
   struct Share {
     std::vector<std::int64_t> keys;
@@ -119,10 +148,17 @@ class HCTR_API ShardedTable {
   std::shared_ptr<ResourceManager> resources_;
   std::unique_ptr<Placement> placement_;
   TableSpec spec_;
-  TableParts parts_;
+  std::unique_ptr<Placement> frequent_placement_;
+  std::vector<std::int64_t> frequent_;  ///< of a hybrid on several devices, ascending
+  std::vector<Table*> by_device_;  ///< local: of parts_ and others_; then those of frequent rows
+  TableParts parts_;               ///< whose rows are read out
+  TableParts others_;              ///< that have copies of them, or other columns
   bool trainable_ = true;
-  RowMark now_ = 0;                      ///< the last mark; 0: rows are not noted
-  RowMark forgotten_ = 0;                ///< the last mark before rows were forgotten
+  RowMark now_ = 0;        ///< the last mark; 0: rows are not noted
+  RowMark erased_ = 0;     ///< the last mark before rows were erased
+  RowMark forgotten_ = 0;  ///< the last mark before what went was not noted
+  GoneRows gone_;
+  std::size_t refused_ = 0, evicted_ = 0;
   std::atomic<RowMark> all_touched_{0};  ///< the last mark before an update touched every row
   std::atomic<std::size_t> unique_plans_{0};
 };

@@ -48,6 +48,15 @@ RowMark TableAccess::mark() {
 }
 
 bool TableAccess::knows_since(RowMark since) const { return table_.knows_since(since); }
+bool TableAccess::knows_changes_since(RowMark since) const {
+  return table_.knows_changes_since(since);
+}
+bool TableAccess::keeps_scores() const { return table_.keeps_scores(); }
+
+RowNames TableAccess::gone(RowMark since) {
+  settle();
+  return table_.gone(since);
+}
 
 std::vector<std::uint32_t> TableAccess::row_processes(
     const std::vector<std::int64_t>& keys, const std::vector<std::uint64_t>& slot_ids) const {
@@ -56,7 +65,7 @@ std::vector<std::uint32_t> TableAccess::row_processes(
 
 void TableAccess::load(const RowView& rows) {
   settle();
-  table_.load(rows);
+  table_.load(rows, step());
 }
 
 std::size_t TableAccess::erase(const std::vector<std::int64_t>& keys,

@@ -44,13 +44,16 @@ class HCTR_API TableAccess {
   void read(const RowOrder& order, std::size_t begin, std::size_t end, const RowValues& values);
   RowMark mark();
   bool knows_since(RowMark since) const;
+  bool knows_changes_since(RowMark since) const;
+  RowNames gone(RowMark since);
+  bool keeps_scores() const;
   /// Vectors of keys, and the rows nearest to a vector, as in ShardedTable: trained rows of this
   /// process's devices.
   std::vector<std::uint8_t> lookup(const std::vector<std::int64_t>& keys,
                                    const std::vector<std::uint64_t>& slot_ids, float* vectors);
   Neighbours nearest(const std::vector<float>& query, std::size_t k, Similarity similarity,
                      const std::optional<RowName>& but);
-  /// The process that owns each row.
+  /// The process that owns each row, or kEveryProcess (sharded_table.hpp).
   std::vector<std::uint32_t> row_processes(const std::vector<std::int64_t>& keys,
                                            const std::vector<std::uint64_t>& slot_ids) const;
 
@@ -68,6 +71,8 @@ class HCTR_API TableAccess {
   ShardedTable& table() const { return table_; }
   /// Brings the table to where it is what its trained rows are.
   virtual void settle() {}
+  /// Updates done, where they are counted.
+  virtual std::int64_t step() const { return 0; }
 
  private:
   ShardedTable& table_;

@@ -46,6 +46,9 @@ SparseEmbeddingHashParams embedding_params(const SolverSpec& solver, const Model
   SparseEmbeddingHashParams params;
   params.name = spec.name;
   params.type = spec.type;
+  params.placement = spec.placement;
+  params.placement_device = spec.placement_device;
+  params.frequent = spec.frequent;
   params.combiner = spec.combiner;
   params.exchange = spec.exchange;
   params.table_id = index;
@@ -74,10 +77,12 @@ SparseEmbeddingHashParams embedding_params(const SolverSpec& solver, const Model
   HCTR_CHECK(spec.initial.bound >= 0.0, "embedding '", spec.name, "': the bound of new rows is ",
              spec.initial.bound, ", must not be negative");
   params.initial = spec.initial;
+  params.memory = spec.memory;
   params.batch_size_eval = solver.batchsize_eval;
   if (trains(model)) {
     params.opt_params = spec.opt_params.value_or(model.opt_params);
     params.batch_size = solver.batchsize;
+    params.life = spec.life;
   } else {
     params.opt_params.optimizer = Optimizer::SGD;  // the one that keeps nothing of a row
     params.exchange = ExchangeType::Pooled;        // as all evaluation

@@ -58,10 +58,15 @@ class DeviceFootprint {
     add(params.name, "index", size.index);
     add(params.name, "vectors", size.vectors);
     add(params.name, "optimizer states", size.states);
+    add(params.name, "places of rows", size.places);
+    if (size.host > 0) {
+      entries_.push_back({process_, "host", params.name, "rows in host memory", size.host});
+    }
     const LookupSize lookup = size_of_lookup(params, placement, rank, keys, memory_);
     add(params.name, "training plans", lookup.train_plans);
     add(params.name, "evaluation plan", lookup.eval_plan);
     add(params.name, "exchange", lookup.exchange);
+    add(params.name, "staging of rows", lookup.staging);
   }
 
   void add_batches(const std::string& part, const InputLayout& layout, std::size_t batch_size,
@@ -83,9 +88,9 @@ std::vector<std::size_t> rows_by_device(const SparseEmbeddingHashParams& params,
                                         const std::optional<std::size_t>& rows) {
   const std::size_t devices = placement.device_count();
   std::vector<std::size_t> budgets, shares;
+  // Of whole buckets a device has as large a part of the rows as of the slots.
   for (std::size_t rank = 0; rank < devices; ++rank) {
     budgets.push_back(row_budget(params, placement, rank).rows);
-    // By slot a device has as large a part of the rows as of the slots.
     const std::size_t whole = placement.whole_buckets() ? placement.slot_num() : devices;
     const std::size_t part = placement.whole_buckets() ? placement.slots_of(rank) : 1;
     shares.push_back((rows.value_or(0) * part + whole - 1) / whole);
@@ -134,22 +139,31 @@ Footprint footprint(const SolverSpec& solver, const std::optional<ReaderSpec>& r
   const std::size_t devices = DeviceMap(solver.vvgpu, 0, solver.device_layout).size();
   const bool evaluates = !reader || has_eval_data(*reader);
   const auto graph = make_graph(solver, model, devices, 1, evaluates);
+  // Nobody plans a batch of a model that neither trains nor reads: a Predictor looks up by itself.
+  const bool plans_evaluation = evaluates && (reader || graph->trains());
   const auto params = table_params(solver, model, *graph);
   const auto inputs = table_inputs(model);
   const InputLayout layout = input_layout(solver, model);
 
+  std::vector<std::size_t> process_of_device(devices);
+  for (std::size_t process = 0; process < solver.vvgpu.size(); ++process) {
+    const DeviceMap map(solver.vvgpu, process, solver.device_layout);
+    for (std::size_t id = 0; id < map.get_local_size(); ++id) {
+      process_of_device[map.get_global_id(id)] = process;
+    }
+  }
   Footprint result;
   std::vector<std::unique_ptr<Placement>> placements;
   std::vector<std::vector<std::size_t>> counted;
   for (std::size_t t = 0; t < params.size(); ++t) {
-    placements.push_back(
-        make_placement(params[t].placement_kind(), params[t].buckets_per_sample(), devices));
+    placements.push_back(table_placement(params[t], process_of_device));
     counted.push_back(
         rows_by_device(params[t], *placements[t], rows.empty() ? std::nullopt : rows[t]));
     TableFootprint& table = result.tables.emplace_back();
     table.name = params[t].name;
     table.row_bytes = row_bytes(params[t]);
     for (std::size_t rank = 0; rank < devices; ++rank) {
+      if (!placements[t]->reads_out(rank)) continue;
       table.rows += counted[t][rank];
       table.max_rows += row_budget(params[t], *placements[t], rank).rows;
     }
@@ -161,8 +175,12 @@ Footprint footprint(const SolverSpec& solver, const std::optional<ReaderSpec>& r
       DeviceFootprint device(process, {solver.device, map.get_device_list()[id]}, result.entries);
       device.add_network(*graph);
       for (std::size_t t = 0; t < params.size(); ++t) {
-        const BatchKeys keys = keys_of(inputs[t], model.input, params[t], evaluates);
+        const BatchKeys keys = keys_of(inputs[t], model.input, params[t], plans_evaluation);
         device.add_table(params[t], *placements[t], rank, keys, counted[t][rank]);
+        const auto frequent = frequent_placement(params[t], devices);
+        if (!frequent) continue;
+        const std::size_t rows = std::min(counted[t][rank], params[t].frequent.size());
+        device.add_table(params[t], *frequent, rank, keys, rows);
       }
       if (!reader) continue;
       if (graph->trains()) {

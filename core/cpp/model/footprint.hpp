@@ -14,7 +14,7 @@ namespace hugectr {
 /// Bytes of one part of a model on one device.
 struct FootprintEntry {
   std::size_t process = 0;  ///< of the job, whose device it is
-  std::string device;       ///< as there: "cuda:0"
+  std::string device;       ///< as there: "cuda:0"; "host": in the process's host memory
   std::string owner;        ///< a table's name, "network" or "batches"
   std::string part;         ///< "index", "vectors", "dense weights", ...
   std::size_t bytes = 0;
@@ -38,7 +38,9 @@ struct Footprint {
 /// code that takes it and without taking it: no device need be there. `rows`: rows of each table,
 /// all devices together; std::nullopt for all that it may have, or none yet where it has no bound.
 /// Not counted: what drivers and libraries take for themselves, and what saving or marks need.
-/// Batches are counted with the most keys that the reader's description allows. Throws as the
+/// Batches are counted with the most keys that the reader's description allows; without a reader a
+/// model that does not train plans none, and each thread of a Predictor takes activations of its
+/// own besides. Throws as the
 /// Session does for specs that can not be.
 HCTR_API Footprint footprint(const SolverSpec& solver, const std::optional<ReaderSpec>& reader,
                              const ModelSpec& model,

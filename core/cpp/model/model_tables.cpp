@@ -118,6 +118,17 @@ void ModelTables::backward_and_update(std::size_t local_id, PlanSlot slot,
   });
 }
 
+bool ModelTables::evicts_after(std::int64_t step) const {
+  return std::ranges::any_of(
+      tables_, [&](const ShardedTable* table) { return table->params().life.evicts_after(step); });
+}
+
+void ModelTables::evict(std::int64_t step) {
+  for (ShardedTable* table : tables_) {
+    if (table->params().life.evicts_after(step)) table->evict(step);
+  }
+}
+
 std::vector<MemoryReportEntry> ModelTables::memory_report() const {
   std::vector<MemoryReportEntry> report;
   for (const Group& group : groups_) {

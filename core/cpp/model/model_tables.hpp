@@ -38,6 +38,12 @@ class ModelTables {
   void backward_and_update(std::size_t local_id, PlanSlot slot, const VectorsOf& gradient,
                            const UpdateScalars& scalars, bool beside);
 
+  /// Whether tables forget rows behind a step.
+  bool evicts_after(std::int64_t step) const;
+  /// Lets go what is to go behind a step, when nothing is planned and all streams have been waited
+  /// for. Collective.
+  void evict(std::int64_t step);
+
   std::vector<MemoryReportEntry> memory_report() const;
 
  private:

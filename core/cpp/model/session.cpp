@@ -86,7 +86,9 @@ bool SessionState::train() {
     return false;
   }
   // The host takes as long to plan as to queue a step: both at the same time.
-  if (!s.plan_when_done) s.planner->start();
+  // Rows that go behind this step are not to be in a plan: the next one waits for them.
+  const bool evicts = s.tables->evicts_after(s.step + 1);
+  if (!s.plan_when_done && !evicts) s.planner->start();
   try {
     s.resources->for_each_device([&](std::size_t id) { s.train_on(id, planned); });
   } catch (...) {
@@ -96,8 +98,9 @@ bool SessionState::train() {
   ++s.step;
   s.trained_to = planned.batch->next;
   s.train_reader->release(planned.batch);
-  if (s.plan_when_done) {
+  if (s.plan_when_done || evicts) {
     s.resources->synchronize();
+    if (evicts) s.tables->evict(s.step);
     s.planner->start();
   }
   return true;

@@ -9,6 +9,7 @@ SessionTable::SessionTable(SessionState& session, std::size_t index)
     : TableAccess((*session.tables)[index]), session_(session) {}
 
 void SessionTable::settle() { session_.settle(); }
+std::int64_t SessionTable::step() const { return session_.step; }
 
 TableViews SessionTable::view(std::size_t local_id) {
   session_.resources->get_local_gpu(local_id);  // checks the number

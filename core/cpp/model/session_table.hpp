@@ -32,6 +32,7 @@ class HCTR_API SessionTable : public TableAccess {
 
  protected:
   void settle() override;
+  std::int64_t step() const override;
 
  private:
   SessionState& session_;

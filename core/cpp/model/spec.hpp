@@ -68,13 +68,18 @@ struct SparseEmbeddingSpec {
   std::size_t workspace_size_per_gpu_in_mb = 0;  ///< weights only; 0 = no bound
   std::size_t max_vocabulary_size_per_gpu = 0;   ///< rows; used when the workspace is 0
   std::size_t embedding_vec_size = 0;
+  std::optional<PlacementKind> placement;  ///< none: as the type says
+  std::size_t placement_device = 0;        ///< SparseEmbeddingHashParams
+  std::vector<std::int64_t> frequent;      ///< likewise
   Combiner combiner = Combiner::Sum;
   ExchangeType exchange = ExchangeType::Auto;
   std::string name;
   std::vector<std::string> bottoms;  ///< sparse inputs; of several the table has all slots
   std::vector<std::size_t> slot_size_array;
   InitialVectors initial;
+  RowLife life;
   std::optional<OptParams> opt_params;  ///< none: the model's
+  TableMemory memory;
 };
 
 /// A model. Without a loss among its layers nothing of it trains, whatever `trains` says.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/ops/clip_norm.hpp"
 
+#include <algorithm>
 #include <numeric>
 #include <vector>
 
@@ -8,8 +9,7 @@
 #include "core/cpp/ops/loops/check_csr.hpp"
 #include "core/cpp/ops/loops/check_tensor.hpp"
 #include "core/cpp/ops/loops/row_spans.hpp"
-#include "core/cpp/ops/loops/run_sum.hpp"
-#include "core/cpp/ops/loops/vec_size_dispatch.hpp"
+#include "core/cpp/ops/loops/run_blocks.hpp"
 
 namespace hugectr {
 namespace {
@@ -47,30 +47,23 @@ void square_sum_kernel(const OpContext& context, const SquareSum& op) {
       [&](std::size_t begin, std::size_t end) { return square_sum(x + begin, end - begin); });
 }
 
-template <std::size_t D>
 double square_sum_of_runs(const RowSquareSum& op, std::size_t begin, std::size_t end) {
-  const std::uint32_t* __restrict offsets = op.run_offsets.ptr<std::uint32_t>();
-  const std::size_t d = D ? D : op.gradient.shape[2], occurrences = offsets[end];
-  RunSum<D> run_sum(op.sorted_buckets, op.gradient, op.scale);
-  alignas(64) float g[D ? D : kMaxRunVecSize];
+  const std::size_t d = op.gradient.shape[2];
+  RunBlocks blocks(op.sorted_buckets, op.gradient, op.scale, op.run_offsets, begin, end);
   double total = 0.0;
-  std::size_t fetched = offsets[begin];
-  for (std::size_t run = begin; run < end; ++run) {
-    const std::size_t wanted = std::min<std::size_t>(occurrences, offsets[run + 1] + kBucketsAhead);
-    for (; fetched < wanted; ++fetched) run_sum.prefetch(fetched);
-    run_sum(offsets[run], offsets[run + 1], g);
-    total += square_sum(g, d);
+  for (std::size_t block = begin; block < end; block += RunBlocks::kRuns) {
+    const std::size_t block_end = std::min(end, block + RunBlocks::kRuns);
+    const float* g = blocks.sums(block, block_end, 1.0f);
+    for (std::size_t run = block; run < block_end; ++run, g += d) total += square_sum(g, d);
   }
   return total;
 }
 
 void row_square_sum_kernel(const OpContext& context, const RowSquareSum& op) {
   const auto runs = static_cast<std::size_t>(*op.run_count.ptr<std::int64_t>());
-  with_vec_size(op.gradient.shape[2], [&]<std::size_t D>(std::integral_constant<std::size_t, D>) {
-    *op.sum.ptr<double>() += sum_of_pieces(
-        *context.pool, runs, kNormGrain,
-        [&](std::size_t begin, std::size_t end) { return square_sum_of_runs<D>(op, begin, end); });
-  });
+  *op.sum.ptr<double>() += sum_of_pieces(
+      *context.pool, runs, kNormGrain,
+      [&](std::size_t begin, std::size_t end) { return square_sum_of_runs(op, begin, end); });
 }
 
 void clip_norm_kernel(const OpContext&, const ClipNorm& op) {

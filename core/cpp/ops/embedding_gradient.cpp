@@ -1,39 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/ops/embedding_gradient.hpp"
 
-#include <algorithm>
-
 #include "core/cpp/device/several.hpp"
 #include "core/cpp/device/thread_pool.hpp"
 #include "core/cpp/ops/loops/check_csr.hpp"
 #include "core/cpp/ops/loops/check_tensor.hpp"
-#include "core/cpp/ops/loops/run_sum.hpp"
-#include "core/cpp/ops/loops/vec_size_dispatch.hpp"
+#include "core/cpp/ops/loops/run_blocks.hpp"
 
 namespace hugectr {
 namespace {
 
 constexpr std::size_t kGradientGrain = 512;  // runs of a piece
 
-template <std::size_t D>
-void sum_runs(const EmbeddingGradient& op, std::size_t begin, std::size_t end) {
-  const std::uint32_t* __restrict offsets = op.run_offsets.ptr<std::uint32_t>();
-  const std::size_t occurrences = offsets[end], d = op.sums.shape[1];
-  float* sum = op.sums.ptr<float>() + begin * d;
-  RunSum<D> run_sum(op.sorted_buckets, op.gradient, op.scale);
-  std::size_t fetched = offsets[begin];
-  for (std::size_t run = begin; run < end; ++run, sum += d) {
-    const std::size_t wanted = std::min<std::size_t>(occurrences, offsets[run + 1] + kBucketsAhead);
-    for (; fetched < wanted; ++fetched) run_sum.prefetch(fetched);
-    run_sum(offsets[run], offsets[run + 1], sum);
-  }
-}
-
 void embedding_gradient_kernel(const OpContext& context, const EmbeddingGradient& op) {
-  with_vec_size(op.sums.shape[1], [&]<std::size_t D>(std::integral_constant<std::size_t, D>) {
-    parallel_for(*context.pool, op.sums.shape[0], kGradientGrain,
-                 [&](std::size_t begin, std::size_t end) { sum_runs<D>(op, begin, end); });
-  });
+  float* sums = op.sums.ptr<float>();
+  const std::size_t d = op.sums.shape[1];
+  parallel_for(
+      *context.pool, op.sums.shape[0], kGradientGrain, [&](std::size_t begin, std::size_t end) {
+        RunBlocks blocks(op.sorted_buckets, op.gradient, op.scale, op.run_offsets, begin, end);
+        blocks.sum(begin, end, 1.0f, sums + begin * d);
+      });
 }
 
 const OpRegistration<EmbeddingGradient> embedding_gradient_cpu{DeviceType::Cpu,

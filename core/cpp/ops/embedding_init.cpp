@@ -13,43 +13,62 @@ namespace {
 
 void draw_row(float* __restrict row, std::size_t d, const EmbeddingInit& op, std::uint32_t slot,
               std::uint64_t key, float bound) {
+  const auto first_group = static_cast<std::size_t>(op.first_column) / 4;
   for (std::size_t c = 0; c < d; c += 4) {
     const Philox4 bits =
-        initial_bits(op.seed, op.table, slot, key, static_cast<std::uint32_t>(c / 4));
+        initial_bits(op.seed, op.table, slot, key, static_cast<std::uint32_t>(first_group + c / 4));
     for (std::size_t k = 0; k < std::min<std::size_t>(4, d - c); ++k) {
       row[c + k] = symmetric_float(bits.x[k], bound);
     }
   }
 }
 
-void wave_row(float* __restrict row, std::size_t d, std::uint64_t key) {
-  for (std::size_t c = 0; c < d; ++c) row[c] = sinusoidal_value(key, c, d);
+void wave_row(float* __restrict row, std::size_t d, const EmbeddingInit& op, std::uint64_t key) {
+  const auto first = static_cast<std::size_t>(op.first_column);
+  const std::size_t columns = op.columns > 0 ? static_cast<std::size_t>(op.columns) : d;
+  for (std::size_t c = 0; c < d; ++c) row[c] = sinusoidal_value(key, first + c, columns);
+}
+
+/// [begin, end) in the arrays that are indexed by place: one after the other, or a row.
+template <class F>
+void for_places(const EmbeddingInit& op, std::size_t begin, std::size_t end, const F& f) {
+  if (op.places.empty()) return f(begin, end);
+  for (std::size_t row = begin; row < end; ++row) {
+    const std::size_t place = op.places.ptr<std::uint32_t>()[row] - std::size_t{1};
+    f(place, place + 1);
+  }
 }
 
 template <class Key>
 void init_rows(const EmbeddingInit& op, std::size_t begin, std::size_t end) {
   const Key* keys = op.row_keys.ptr<Key>();
   const std::uint32_t* slots = op.row_slots.empty() ? nullptr : op.row_slots.ptr<std::uint32_t>();
+  const std::uint32_t* places = op.places.empty() ? nullptr : op.places.ptr<std::uint32_t>();
   if (!op.weights.empty()) {
     const std::size_t d = op.weights.shape[1];
     for (std::size_t row = begin; row < end; ++row) {
+      float* const weights = op.weights.row<float>(places ? places[row] - std::size_t{1} : row);
       if (op.sinusoidal) {
-        wave_row(op.weights.row<float>(row), d, widen_key(keys[row]));
+        wave_row(weights, d, op, widen_key(keys[row]));
         continue;
       }
       const std::uint32_t slot = slots ? slots[row] : 0;
       const double bound = op.bounds.size() == 1 ? op.bounds[0] : op.bounds[slot];
-      draw_row(op.weights.row<float>(row), d, op, slot, widen_key(keys[row]),
-               static_cast<float>(bound));
+      draw_row(weights, d, op, slot, widen_key(keys[row]), static_cast<float>(bound));
     }
   }
   for (std::size_t s = 0; s < op.states.size(); ++s) {
     const TensorRef& state = op.states[s];
-    std::fill(state.row<float>(begin), state.row<float>(begin) + (end - begin) * state.shape[1],
-              static_cast<float>(op.initial_states[s]));
+    for_places(op, begin, end, [&](std::size_t first, std::size_t last) {
+      std::fill(state.row<float>(first), state.row<float>(first) + (last - first) * state.shape[1],
+                static_cast<float>(op.initial_states[s]));
+    });
   }
   if (!op.last_step.empty()) {
-    std::fill(op.last_step.ptr<std::int64_t>() + begin, op.last_step.ptr<std::int64_t>() + end, 1);
+    for_places(op, begin, end, [&](std::size_t first, std::size_t last) {
+      std::fill(op.last_step.ptr<std::int64_t>() + first, op.last_step.ptr<std::int64_t>() + last,
+                1);
+    });
   }
   if (!op.births.empty()) {
     std::fill(op.births.ptr<std::uint32_t>() + begin, op.births.ptr<std::uint32_t>() + end,
@@ -61,7 +80,9 @@ void init_rows(const EmbeddingInit& op, std::size_t begin, std::size_t end) {
 template <class Key>
 void init_named_rows(const EmbeddingInit& op, std::size_t begin, std::size_t end) {
   const std::uint32_t* rows = op.rows.ptr<std::uint32_t>();
-  for (std::size_t i = begin; i < end; ++i) init_rows<Key>(op, rows[i], rows[i] + std::size_t{1});
+  for (std::size_t i = begin; i < end; ++i) {
+    if (rows[i] != kNoRow) init_rows<Key>(op, rows[i], rows[i] + std::size_t{1});
+  }
 }
 
 void embedding_init_kernel(const OpContext& context, const EmbeddingInit& op) {
@@ -100,16 +121,27 @@ void EmbeddingInit::check() const {
   if (!row_slots.empty()) {
     check_array_at_least(kName, "row_slots", row_slots, TensorScalarType::UInt32, rows);
   }
+  if (!places.empty())
+    check_array_at_least(kName, "places", places, TensorScalarType::UInt32, rows);
+  // Of places nothing is known but that they are there.
+  const std::size_t there = places.empty() ? rows : 0;
   if (!last_step.empty()) {
-    check_array_at_least(kName, "last_step", last_step, TensorScalarType::Int64, rows);
+    check_array_at_least(kName, "last_step", last_step, TensorScalarType::Int64, there);
   }
   const auto check_rows = [&](const char* name, const TensorRef& ref) {
     HCTR_CHECK(ref.dtype == TensorScalarType::Float32 && ref.shape.size() == 2 &&
-                   ref.shape[0] >= rows && ref.contiguous(),
-               kName, ": ", name, " has shape ", to_string(ref.shape), ", must be (>= ", rows,
+                   ref.shape[0] >= there && ref.contiguous(),
+               kName, ": ", name, " has shape ", to_string(ref.shape), ", must be (>= ", there,
                ", d) float32");
   };
-  if (!weights.empty()) check_rows("weights", weights);
+  if (!weights.empty()) {
+    check_rows("weights", weights);
+    const auto end = static_cast<std::size_t>(first_column) + weights.shape[1];
+    HCTR_CHECK(first_column >= 0 && first_column % 4 == 0 &&
+                   (columns == 0 || end <= static_cast<std::size_t>(columns)),
+               kName, ": first_column ", first_column, " must be a multiple of 4, and ", end,
+               " columns no more than ", columns);
+  }
   for (const TensorRef& state : states) check_rows("a state", state);
   HCTR_CHECK(initial_states.size() == states.size(), kName, ": ", initial_states.size(),
              " initial_states for ", states.size(), " states");

@@ -28,20 +28,24 @@ HCTR_HD inline float sinusoidal_value(std::uint64_t widened_key, std::size_t c, 
 
 /// Content of rows [first, first + count), or of those that `rows` names, whatever was there:
 ///   weights[row, c] = symmetric_float(bits of column c, bound of the row's slot)
-///                     sinusoidal: sinusoidal_value(key, c, d)
+///                     sinusoidal: sinusoidal_value(key, c, columns)
+///   of which c counts from first_column: a device may have some of a row's columns
 ///   state s of row, c = initial_states[s];  last_step[row] = 1
 ///
 /// row_keys (R) uint32 or int64; row_slots (R) uint32 or empty (slot 0); weights (R, d) float32 or
 /// empty (left alone); states (R, d) or (R, 1) float32 each, initial_states one number a state;
 /// last_step (R) int64 or empty. bounds: one for every slot, or a single one for all. rows (count)
-/// uint32 below R, each once, or empty; first is then 0. births (R) uint32 or empty: births[row] =
-/// birth. Overwrites. Deterministic.
+/// uint32 below R, each once, or kNoRow, which is passed over; or empty; with rows first is 0.
+/// first_column: a multiple of 4; columns: of the whole row, 0: d. births (R) uint32 or empty:
+/// births[row] = birth. places (R) uint32 or empty: row r lies at place places[r] - 1 of weights,
+/// states and last_step, which then have any number of places. Overwrites. Deterministic.
 struct HCTR_API EmbeddingInit {
   static constexpr const char* kName = "embedding_init";
   static constexpr const char* kSeveralName = "several_embedding_init";
-  TensorRef rows, row_keys, row_slots, weights, last_step, births;
+  TensorRef rows, row_keys, row_slots, places, weights, last_step, births;
   std::vector<TensorRef> states;
   std::int64_t first = 0, count = 0, birth = 0;
+  std::int64_t first_column = 0, columns = 0;
   std::uint64_t seed = 0, table = 0;
   bool sinusoidal = false;
   std::vector<double> bounds{0.05};
@@ -51,6 +55,7 @@ struct HCTR_API EmbeddingInit {
     v.optional("rows", Access::In, rows);
     v.tensor("row_keys", Access::In, row_keys);
     v.optional("row_slots", Access::In, row_slots);
+    v.optional("places", Access::In, places);
     v.optional("weights", Access::InOut, weights);
     v.optional("last_step", Access::InOut, last_step);
     v.tensors("states", Access::InOut, states);
@@ -58,6 +63,8 @@ struct HCTR_API EmbeddingInit {
     v.attribute("first", first);
     v.attribute("count", count);
     v.attribute("birth", birth);
+    v.attribute("first_column", first_column);
+    v.attribute("columns", columns);
     v.attribute("seed", seed);
     v.attribute("table", table);
     v.attribute("sinusoidal", sinusoidal);

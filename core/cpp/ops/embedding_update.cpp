@@ -7,7 +7,7 @@
 #include "core/cpp/device/thread_pool.hpp"
 #include "core/cpp/ops/loops/check_csr.hpp"
 #include "core/cpp/ops/loops/check_tensor.hpp"
-#include "core/cpp/ops/loops/run_sum.hpp"
+#include "core/cpp/ops/loops/run_blocks.hpp"
 #include "core/cpp/ops/loops/update_weights.hpp"
 #include "core/cpp/ops/loops/vec_size_dispatch.hpp"
 #include "core/cpp/ops/loops/visit_opt_params.hpp"
@@ -45,51 +45,6 @@ auto begin_row(const Rule& rule, const Step& step, float rate, std::size_t row, 
   }
 }
 
-/// The gradients of rows, block by block. Sums depend on d and rules do not: a block lies between
-/// them, so that neither is compiled for every one of the others.
-class BlockOfSums {
- public:
-  static constexpr std::size_t kRuns = 16;
-
-  /// Runs [begin, end) are to come, one after the other.
-  BlockOfSums(const EmbeddingUpdate& op, const Step& step, std::size_t begin, std::size_t end)
-      : op_(op),
-        unscale_(step.unscale),
-        d_(op.gradient.shape[2]),
-        offsets_(op.run_offsets.ptr<std::uint32_t>()),
-        occurrences_(offsets_[end]),
-        fetched_(offsets_[begin]),
-        sums_(kRuns * d_) {}
-
-  /// The gradients of runs [begin, end), at most kRuns: (end - begin, d).
-  float* operator()(std::size_t begin, std::size_t end) {
-    with_vec_size(d_, [&](auto dim) { sum<decltype(dim)::value>(begin, end); });
-    return sums_.data();
-  }
-
- private:
-  template <std::size_t D>
-  void sum(std::size_t begin, std::size_t end) {
-    RunSum<D> run_sum(op_.sorted_buckets, op_.gradient, op_.scale);
-    const std::size_t d = D ? D : d_;
-    float* sum = sums_.data();
-    for (std::size_t run = begin; run < end; ++run, sum += d) {
-      const std::size_t wanted =
-          std::min<std::size_t>(occurrences_, offsets_[run + 1] + kBucketsAhead);
-      for (; fetched_ < wanted; ++fetched_) run_sum.prefetch(fetched_);
-      run_sum(offsets_[run], offsets_[run + 1], sum);
-      set_scaled<D>(sum, sum, unscale_, d);
-    }
-  }
-
-  const EmbeddingUpdate& op_;
-  float unscale_;
-  std::size_t d_;
-  const std::uint32_t* offsets_;
-  std::size_t occurrences_, fetched_;
-  std::vector<float> sums_;
-};
-
 template <class Rule>
 void update_rows(const EmbeddingUpdate& op, const Rule& rule, const Step& step, std::size_t begin,
                  std::size_t end, std::size_t runs) {
@@ -103,18 +58,18 @@ void update_rows(const EmbeddingUpdate& op, const Rule& rule, const Step& step, 
   const Adjustment adjust = adjustment_of(op.params);
   const bool adjusts = adjust.any();
   const float kept = adjust.kept(step.lr);
-  BlockOfSums sums_of(op, step, begin, end);
-  for (std::size_t block = begin; block < end; block += BlockOfSums::kRuns) {
-    const std::size_t block_end = std::min(end, block + BlockOfSums::kRuns);
-    const std::size_t last_ahead = std::min(runs, block_end + BlockOfSums::kRuns);
-    for (std::size_t run = block + BlockOfSums::kRuns; run < last_ahead; ++run) {
+  RunBlocks blocks(op.sorted_buckets, op.gradient, op.scale, op.run_offsets, begin, end);
+  for (std::size_t block = begin; block < end; block += RunBlocks::kRuns) {
+    const std::size_t block_end = std::min(end, block + RunBlocks::kRuns);
+    const std::size_t last_ahead = std::min(runs, block_end + RunBlocks::kRuns);
+    for (std::size_t run = block + RunBlocks::kRuns; run < last_ahead; ++run) {
       const std::size_t ahead = rows[run] * d;
       prefetch_row(weights + ahead, d);
       if constexpr (kStates > 0) prefetch_row(s0 + ahead, d);
       if constexpr (kStates > 1) prefetch_row(s1 + ahead, d);
       if constexpr (RowWise<Rule>) prefetch_row(s0 + rows[run], 1);
     }
-    float* g = sums_of(block, block_end);
+    float* g = blocks.sums(block, block_end, step.unscale);
     for (std::size_t run = block; run < block_end; ++run, g += d) {
       const std::size_t at = rows[run] * d;
       if (adjusts) {

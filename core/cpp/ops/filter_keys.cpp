@@ -45,7 +45,7 @@ void filter_by_key(ThreadPool& pool, const FilterKeys& op, const Owns& owns) {
         std::uint32_t count = 0;
         for (std::size_t bucket = begin; bucket < end; ++bucket) {
           for (std::uint32_t i = offsets[bucket]; i < offsets[bucket + 1]; ++i) {
-            count += owns(keys[i]);
+            count += owns(i);
           }
           own_offsets[bucket + 1] = count;
         }
@@ -54,7 +54,7 @@ void filter_by_key(ThreadPool& pool, const FilterKeys& op, const Owns& owns) {
       [&](std::size_t begin, std::size_t end, std::uint32_t first) {
         std::uint32_t at = first;
         for (std::uint32_t i = offsets[begin]; i < offsets[end]; ++i) {
-          if (!owns(keys[i])) continue;
+          if (!owns(i)) continue;
           if (places) places[at] = i;
           own[at++] = keys[i];
         }
@@ -108,12 +108,22 @@ void filter_keys_kernel(const OpContext& context, const FilterKeys& op) {
     if (op.by_slot) return filter_by_slot<Key>(*context.pool, op);
     const auto devices = static_cast<std::uint64_t>(op.device_count);
     const auto rank = static_cast<std::uint64_t>(op.rank);
-    if ((devices & (devices - 1)) == 0) {  // a mask costs a tenth of a division
-      return filter_by_key<Key>(*context.pool, op,
-                                [=](Key key) { return (widen_key(key) & (devices - 1)) == rank; });
+    const Key* const keys = op.keys.ptr<Key>();
+    if (!op.held.empty()) {
+      return filter_by_key<Key>(
+          *context.pool, op,
+          [=, held = op.held.ptr<std::uint32_t>(), keep = op.keep_held](std::uint32_t i) {
+            return (held[i] != kNoRow) == keep && owner_of_key(widen_key(keys[i]), devices) == rank;
+          });
     }
-    filter_by_key<Key>(*context.pool, op,
-                       [=](Key key) { return owner_of_key(widen_key(key), devices) == rank; });
+    if ((devices & (devices - 1)) == 0) {  // a mask costs a tenth of a division
+      return filter_by_key<Key>(*context.pool, op, [=](std::uint32_t i) {
+        return (widen_key(keys[i]) & (devices - 1)) == rank;
+      });
+    }
+    filter_by_key<Key>(*context.pool, op, [=](std::uint32_t i) {
+      return owner_of_key(widen_key(keys[i]), devices) == rank;
+    });
   });
 }
 
@@ -133,6 +143,10 @@ void FilterKeys::check() const {
   check_array_at_least(kName, "own_keys", own_keys, keys.dtype, keys.size());
   if (!own_places.empty()) {
     check_array_at_least(kName, "own_places", own_places, TensorScalarType::UInt32, keys.size());
+  }
+  if (!held.empty()) {
+    HCTR_CHECK(!by_slot, kName, ": held is of keys that are chosen by key");
+    check_array(kName, "held", held, TensorScalarType::UInt32, keys.size());
   }
   const auto slots = static_cast<std::size_t>(slot_num);
   const std::size_t own_slots = by_slot ? slots_of_device(slots, static_cast<std::size_t>(rank),

@@ -62,6 +62,10 @@ LivePredictor::LivePredictor(Session& session, std::size_t batch_size)
   graph_ = make_graph(solver_, model, *s.resources, true);
   on_the_cpu_alone_ =
       devices == 1 && s.resources->get_local_gpu(0).device().type == DeviceType::Cpu;
+  // A Predictor reads tables as they lie in memory; rows on a disk come by plans.
+  for (std::size_t t = 0; t < s.tables->size() && on_the_cpu_alone_; ++t) {
+    on_the_cpu_alone_ = (*s.tables)[t].part(0).store().is_whole();
+  }
   if (!on_the_cpu_alone_) make_networks();
 }
 

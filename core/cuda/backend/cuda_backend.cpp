@@ -124,6 +124,13 @@ class CudaBackend final : public DeviceBackend {
                   properties.major, properties.minor);
   }
 
+  std::size_t memory_bytes(int index) const override {
+    check_device(index);
+    cudaDeviceProp properties{};
+    HCTR_TRY(cudaGetDeviceProperties(&properties, index));
+    return properties.totalGlobalMem;
+  }
+
   std::unique_ptr<Stream> create_stream(DeviceId device, const std::string& name,
                                         StreamPriority priority) override {
     check_device(device.index);

@@ -14,8 +14,8 @@ namespace {
 /// Growable host memory whose usable part is pinned, piece by piece as it grows.
 class PinnedGrowableMemory final : public GrowableMemory {
  public:
-  explicit PinnedGrowableMemory(std::unique_ptr<GrowableMemory> memory)
-      : memory_(std::move(memory)) {}
+  PinnedGrowableMemory(std::unique_ptr<GrowableMemory> memory, std::string_view owner)
+      : memory_(std::move(memory)), owner_(owner) {}
   ~PinnedGrowableMemory() override {
     for (void* piece : pieces_) HCTR_TRY_NOTHROW(cudaHostUnregister(piece));
   }
@@ -30,13 +30,22 @@ class PinnedGrowableMemory final : public GrowableMemory {
     memory_->grow(bytes);
     if (memory_->size() <= pinned_) return;
     void* const piece = static_cast<char*>(memory_->data()) + pinned_;
-    HCTR_TRY(cudaHostRegister(piece, memory_->size() - pinned_, cudaHostRegisterPortable));
+    const std::size_t more = memory_->size() - pinned_;
+    const cudaError_t status = cudaHostRegister(piece, more, cudaHostRegisterPortable);
+    if (status == cudaErrorMemoryAllocation) {
+      cudaGetLastError();
+      throw OutOfMemory(concat("'", owner_, "' asks for ", more, " bytes more of pinned host ",
+                               "memory beside ", pinned_, ", which the system does not give: use ",
+                               "fewer rows, or raise the limit of locked memory"));
+    }
+    check_status(status, "cudaHostRegister", __FILE__, __LINE__);
     pieces_.push_back(piece);
     pinned_ = memory_->size();
   }
 
  private:
   std::unique_ptr<GrowableMemory> memory_;
+  std::string owner_;
   std::vector<void*> pieces_;
   std::size_t pinned_ = 0;
 };
@@ -66,7 +75,7 @@ class PinnedMemoryResource final : public MemoryResource {
   std::unique_ptr<GrowableMemory> reserve_growable(std::size_t max_bytes,
                                                    std::string_view owner) override {
     return std::make_unique<PinnedGrowableMemory>(
-        make_host_memory_resource()->reserve_growable(max_bytes, owner));
+        make_host_memory_resource()->reserve_growable(max_bytes, owner), owner);
   }
 };
 

@@ -15,14 +15,17 @@ namespace {
 
 // Everything that decides the content of rows but their keys and slots.
 struct InitialRows {
-  const std::uint32_t* rows;  // those that are named; null: first, first + 1, ...
+  const std::uint32_t* rows;    // those that are named; null: first, first + 1, ...
+  const std::uint32_t* places;  // of row r its place + 1; null: r
   std::size_t first, d;
+  std::size_t first_column, columns;  // of the whole row
   std::uint64_t seed, table;
   const float* bounds;  // one a slot, or null: `bound` for all
   float bound;
   bool sinusoidal;
 
   __device__ std::size_t row(std::size_t i) const { return rows ? rows[i] : first + i; }
+  __device__ std::size_t place(std::size_t row) const { return places ? places[row] - 1 : row; }
 };
 
 // One table's part of a launch that draws rows.
@@ -44,19 +47,22 @@ __device__ void draw(const BucketLanes& lanes, const InitialRows& init,
                      float* __restrict__ weights) {
   lanes.for_each([&](std::size_t i, unsigned lane) {
     const std::size_t row = init.row(i);
+    if (init.rows && row == kNoRow) return;
+    const std::size_t place = init.place(row);
     const std::uint32_t slot = slots ? slots[row] : 0;
     const float bound = init.bounds ? init.bounds[slot] : init.bound;
     const std::uint64_t key = widen_key(keys[row]);
     for (std::size_t c = 4 * lane; c < init.d; c += 4 * lanes.lanes()) {
-      const Philox4 bits =
-          initial_bits(init.seed, init.table, slot, key, static_cast<std::uint32_t>(c / 4));
+      const Philox4 bits = initial_bits(init.seed, init.table, slot, key,
+                                        static_cast<std::uint32_t>((init.first_column + c) / 4));
       Pack<float, 4> values;
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
-        values.v[k] = init.sinusoidal ? sinusoidal_value(key, c + k, init.d)
-                                      : symmetric_float(bits.x[k], bound);
+        values.v[k] = init.sinusoidal
+                          ? sinusoidal_value(key, init.first_column + c + k, init.columns)
+                          : symmetric_float(bits.x[k], bound);
       }
-      float* to = weights + row * init.d + c;
+      float* to = weights + place * init.d + c;
       if constexpr (kAligned) {
         store_pack<4>(to, values);
       } else {
@@ -107,19 +113,27 @@ __global__ void fill_many_kernel(const __grid_constant__ Many<Fill<T>> many) {
 
 // A few threads share a row.
 template <class T>
-__global__ void fill_rows_kernel(BucketLanes lanes, const std::uint32_t* __restrict__ rows, T* to,
-                                 std::size_t d, T value) {
+__global__ void fill_rows_kernel(BucketLanes lanes, InitialRows init, T* to, std::size_t d,
+                                 T value) {
   lanes.for_each([&](std::size_t i, unsigned lane) {
-    for (std::size_t c = lane; c < d; c += lanes.lanes()) to[rows[i] * d + c] = value;
+    const std::size_t row = init.row(i);
+    if (init.rows && row == kNoRow) return;
+    const std::size_t place = init.place(row);
+    for (std::size_t c = lane; c < d; c += lanes.lanes()) to[place * d + c] = value;
   });
 }
 
 template <class T>
-void fill_rows(const OpContext& context, const EmbeddingInit& op, T* to, std::size_t d, T value) {
+void fill_rows(const OpContext& context, const EmbeddingInit& op, const TensorRef& places, T* to,
+               std::size_t d, T value) {
   const auto count = static_cast<std::size_t>(op.count);
   const BucketLanes lanes(count, count * d);
+  InitialRows init{};
+  init.rows = op.rows.empty() ? nullptr : op.rows.ptr<std::uint32_t>();
+  init.places = places.empty() ? nullptr : places.ptr<std::uint32_t>();
+  init.first = static_cast<std::size_t>(op.first);
   launch(context, EmbeddingInit::kName, lanes.grid(), lanes.block(), 0, &fill_rows_kernel<T>, lanes,
-         op.rows.ptr<std::uint32_t>(), to, d, value);
+         init, to, d, value);
 }
 
 template <class T>
@@ -150,8 +164,11 @@ Draw<Key> draw_of(const EmbeddingInit& op, const float* bounds) {
   const std::size_t d = op.weights.shape[1];
   const auto count = static_cast<std::size_t>(op.count);
   const InitialRows init{op.rows.empty() ? nullptr : op.rows.ptr<std::uint32_t>(),
+                         op.places.empty() ? nullptr : op.places.ptr<std::uint32_t>(),
                          static_cast<std::size_t>(op.first),
                          d,
+                         static_cast<std::size_t>(op.first_column),
+                         op.columns > 0 ? static_cast<std::size_t>(op.columns) : d,
                          op.seed,
                          op.table,
                          bounds_to_copy(op) == 0 ? nullptr : bounds,
@@ -172,19 +189,22 @@ void draw_rows(const OpContext& context, const EmbeddingInit& op) {
   launch(context, EmbeddingInit::kName, args.lanes.grid(), args.lanes.block(), 0, kernel, args);
 }
 
-// All but the vectors, of rows that are named.
-void fill_named(const OpContext& context, const EmbeddingInit& op) {
+// All but the vectors, of rows that are named or have places.
+void fill_one_by_one(const OpContext& context, const EmbeddingInit& op) {
   for (std::size_t s = 0; s < op.states.size(); ++s) {
-    fill_rows(context, op, op.states[s].ptr<float>(), op.states[s].shape[1],
+    fill_rows(context, op, op.places, op.states[s].ptr<float>(), op.states[s].shape[1],
               static_cast<float>(op.initial_states[s]));
   }
   if (!op.births.empty()) {
-    fill_rows(context, op, op.births.ptr<std::uint32_t>(), 1, static_cast<std::uint32_t>(op.birth));
+    fill_rows(context, op, {}, op.births.ptr<std::uint32_t>(), 1,
+              static_cast<std::uint32_t>(op.birth));
   }
   if (!op.last_step.empty()) {
-    fill_rows<std::int64_t>(context, op, op.last_step.ptr<std::int64_t>(), 1, 1);
+    fill_rows<std::int64_t>(context, op, op.places, op.last_step.ptr<std::int64_t>(), 1, 1);
   }
 }
+
+bool in_order(const EmbeddingInit& op) { return op.rows.empty() && op.places.empty(); }
 
 // The same of rows in order.
 void fill_in_order(const OpContext& context, const EmbeddingInit& op) {
@@ -209,7 +229,7 @@ void embedding_init(const OpContext& context, const EmbeddingInit& op) {
   if (!op.weights.empty()) {
     with_key_type(op.row_keys.dtype, [&]<class Key>(Key) { draw_rows<Key>(context, op); });
   }
-  op.rows.empty() ? fill_in_order(context, op) : fill_named(context, op);
+  in_order(op) ? fill_in_order(context, op) : fill_one_by_one(context, op);
 }
 
 template <bool kAligned, class Key>
@@ -257,8 +277,8 @@ void embedding_inits(const OpContext& context, const Several<EmbeddingInit>& sev
   std::vector<Fill<std::int64_t>> last_steps;
   for (const EmbeddingInit& op : several.ops) {
     if (op.count == 0) continue;
-    if (!op.rows.empty()) {  // numbers used again: a rare thing
-      fill_named(context, op);
+    if (!in_order(op)) {  // numbers used again, which is rare, or rows in a cache
+      fill_one_by_one(context, op);
       continue;
     }
     const auto first = static_cast<std::size_t>(op.first);

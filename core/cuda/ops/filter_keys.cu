@@ -36,9 +36,12 @@ template <class Key>
 struct OwnsKey {
   const Key* keys;
   std::uint64_t n, devices, rank;
-  bool mask;  // a mask costs a fraction of a 64-bit division
+  bool mask;                  // a mask costs a fraction of a 64-bit division
+  const std::uint32_t* held;  // or null
+  bool keep_held;
   __device__ std::uint32_t operator()(std::uint64_t i) const {
     if (i >= n) return 0;
+    if (held && (held[i] != kNoRow) != keep_held) return 0;
     const std::uint64_t key = widen_key(keys[i]);
     return (mask ? key & (devices - 1) : owner_of_key(key, devices)) == rank;
   }
@@ -70,10 +73,12 @@ void filter_by_key(const OpContext& context, const FilterKeys& op) {
   const auto devices = static_cast<std::uint64_t>(op.device_count);
   const Scratch scratch(context, (n + 1) * sizeof(std::uint32_t));
   auto* before = static_cast<std::uint32_t*>(scratch.data());
-  exclusive_sum(context,
-                OwnsKey<Key>{op.keys.ptr<Key>(), n, devices, static_cast<std::uint64_t>(op.rank),
-                             std::has_single_bit(devices)},
-                before, n + 1);
+  exclusive_sum(
+      context,
+      OwnsKey<Key>{op.keys.ptr<Key>(), n, devices, static_cast<std::uint64_t>(op.rank),
+                   std::has_single_bit(devices),
+                   op.held.empty() ? nullptr : op.held.ptr<std::uint32_t>(), op.keep_held},
+      before, n + 1);
   launch(context, FilterKeys::kName, dim3(grid_for(std::max(n, buckets + 1), kThreads)),
          dim3(kThreads), 0, &gather_own_kernel<Key>, op.keys.ptr<Key>(),
          op.row_offsets.ptr<std::uint32_t>(), before, op.own_keys.ptr<Key>(),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
@@ -21,6 +22,9 @@ from hugectr.data.regular_file import open_regular, regular_file_size
 NULLS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "<NA>")
 _BLOCK_BYTES = 16 << 20
 _LONGEST_LINE = 256 << 20
+#: Of a file at most, to see how its first line is written.
+_HEADER_BYTES = 1 << 20
+_QUOTED = re.compile(rb'"[^"]*"')
 _COMPRESSED = {".gz": "gzip", ".zst": "zstd"}
 
 
@@ -35,18 +39,32 @@ def _damaged(path: str, error: Exception) -> DataError:
     return DataError(f"{path!r} can not be read: {error}")
 
 
+def _delimiter(path: str) -> str:
+    """What stands between the values, by the first line: a comma, or else what is there.
+
+    Spreadsheets write semicolons where the comma is for decimals.
+    """
+    bare = path.removesuffix(".gz").removesuffix(".zst")
+    if bare.endswith(".tsv"):
+        return "\t"
+    try:
+        with _open(path) as file:
+            begin = bytes(file.read(_HEADER_BYTES))
+    except (OSError, pa.ArrowException) as error:
+        raise _damaged(path, error) from error
+    line = _QUOTED.sub(b"", begin).partition(b"\n")[0]
+    return next((sign for sign in (",", ";", "\t") if sign.encode() in line), ",")
+
+
 def _csv_reader(path: str, names: Sequence[str] | None) -> Any:
     from pyarrow import csv
 
-    bare = path.removesuffix(".gz").removesuffix(".zst")
     types = {name: pa.string() for name in names or ()}
     try:
         return csv.open_csv(
             _open(path),
             csv.ReadOptions(block_size=_BLOCK_BYTES),
-            csv.ParseOptions(
-                delimiter="\t" if bare.endswith(".tsv") else ",", newlines_in_values=True
-            ),
+            csv.ParseOptions(delimiter=_delimiter(path), newlines_in_values=True),
             csv.ConvertOptions(
                 column_types=types,
                 include_columns=list(names) if names else None,

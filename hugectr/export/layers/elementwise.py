@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-
 from hugectr.export.layers.layer import Layer
 
 
@@ -83,26 +81,15 @@ def layer_norm(layer: Layer) -> None:
     layer.result("layer_norm", layer.shape(), layer.bottoms[0], scale, shift, eps=eps)
 
 
-def softmax(layer: Layer) -> None:
-    """Softmax along the last axis; a second bottom is a mask, 1 keeps and 0 takes out."""
-    x, shape = layer.bottoms[0], layer.shape()
-    if len(layer.bottoms) == 2:
-        one = layer.program.constant(f"{layer.top}/one", [1.0])
-        depth = layer.program.constant(f"{layer.top}/depth", [10000.0])
-        mask = layer.emit("subtract", "kept", layer.shape(1), layer.bottoms[1], one)
-        mask = layer.emit("multiply", "pushed", layer.shape(1), mask, depth)
-        x = layer.emit("add", "masked", shape, x, mask)
-    layer.result("softmax", shape, x)
-
-
-def sequence_mask(layer: Layer) -> None:
-    """Which pairs of places of two sequences are there, by their lengths: (1, from, to)."""
-    parts = []
-    for bottom, end in zip(layer.bottoms, ("from", "to"), strict=True):
-        most = int(layer.attributes[f"max_sequence_len_{end}"])
-        places = layer.program.constant(f"{layer.top}/{end}/places", np.arange(most))
-        there = layer.emit("less", end, (most,), places, bottom)
-        shape = (1, most, 1) if end == "from" else (1, 1, most)
-        parts.append(layer.emit("reshape", f"{end}/side", shape, there, sizes=shape))
-    sizes = [layer.program.shapes[part] for part in parts]
-    layer.result("multiply", (1, sizes[0][1], sizes[1][2]), *parts)
+def dice(layer: Layer) -> None:
+    """``x (p + (1 - p) alpha)``, p the sigmoid of x as the batch that is asked for has it."""
+    alpha = float(layer.attributes.get("elu_alpha", 1.0))
+    eps = float(layer.attributes.get("eps", 1e-5))
+    x, shape, program = layer.bottoms[0], layer.shape(), layer.program
+    gate = layer.emit("batch_normed", "normed", shape, x, eps=eps)
+    gate = layer.emit("sigmoid", "gate", shape, gate)
+    over = program.constant(f"{layer.top}/over", [1.0 - alpha])
+    least = program.constant(f"{layer.top}/alpha", [alpha])
+    slope = layer.emit("multiply", "above", shape, gate, over)
+    slope = layer.emit("add", "slope", shape, slope, least)
+    layer.result("multiply", shape, x, slope)

@@ -73,7 +73,7 @@ def interaction(layer: Layer) -> None:
     count = layer.shape(1)[0] + 1
     row = layer.emit("reshape", "row", (1, width), mlp, sizes=(1, width))
     x = layer.emit("concat", "vectors", (count, width), row, emb, axis=1)
-    turned = layer.emit("transpose", "turned", (width, count), x)
+    turned = layer.emit("permute", "turned", (width, count), x, order=(0, 2, 1))
     products = layer.emit("matmul", "products", (count, count), x, turned)
     flat = (count * count,)
     products = layer.emit("reshape", "flat", flat, products, sizes=flat)

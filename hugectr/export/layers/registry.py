@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hugectr.base.errors import InvalidArgument
-from hugectr.export.layers import elementwise, products, shapes
+from hugectr.export.layers import elementwise, products, sequences, shapes
 from hugectr.export.layers.layer import Layer
 
 LAYERS: dict[str, Callable[[Layer], None]] = {
@@ -20,22 +20,27 @@ LAYERS: dict[str, Callable[[Layer], None]] = {
     "ElementwiseMultiply": elementwise.multiply,
     "FmOrder2": products.fm_order2,
     "FusedInnerProduct": products.fused_inner_product,
+    "FusedReshapeConcat": sequences.fused_reshape_concat,
+    "FusedReshapeConcatGeneral": sequences.fused_reshape_concat_general,
+    "GRU": sequences.gru,
     "InnerProduct": products.inner_product,
     "Interaction": products.interaction,
     "LayerNorm": elementwise.layer_norm,
     "MLP": products.mlp,
     "MatrixMultiply": products.matrix_multiply,
     "MultiCross": products.multi_cross,
+    "MultiHeadAttention": sequences.multi_head_attention,
+    "PReLU_Dice": elementwise.dice,
     "ReLU": elementwise.activation("relu"),
     "ReduceMean": shapes.reduce_mean,
     "ReduceSum": shapes.reduce_sum,
     "Reshape": shapes.reshape,
     "Scale": shapes.scale,
     "Select": shapes.select,
-    "SequenceMask": elementwise.sequence_mask,
+    "SequenceMask": sequences.sequence_mask,
     "Sigmoid": elementwise.activation("sigmoid"),
     "Slice": shapes.slice_,
-    "Softmax": elementwise.softmax,
+    "Softmax": sequences.softmax,
     "Softplus": elementwise.activation("softplus"),
     "Sub": elementwise.subtract,
     "Tanh": elementwise.activation("tanh"),
@@ -44,12 +49,7 @@ LAYERS: dict[str, Callable[[Layer], None]] = {
 
 #: Types that no program can hold, and why.
 REFUSED: dict[str, str] = {
-    "FusedReshapeConcat": "it makes several rows of a sample",
-    "FusedReshapeConcatGeneral": "it makes several rows of a sample",
-    "GRU": "it goes through the steps of a sequence",
-    "Gather": "it picks rows of a batch",
-    "MultiHeadAttention": "programs have no softmax of several dimensions",
-    "PReLU_Dice": "it takes the statistics of the batch that it evaluates",
+    "Gather": "it picks rows of a batch, so that what it gives has another number of samples",
 }
 
 
@@ -67,6 +67,7 @@ BY_ROW = frozenset(
         "InnerProduct",
         "LayerNorm",
         "MLP",
+        "PReLU_Dice",
         "ReLU",
         "Sigmoid",
         "Slice",

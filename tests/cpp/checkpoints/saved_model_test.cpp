@@ -2,6 +2,7 @@
 #include "core/cpp/checkpoints/saved_model.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -31,7 +32,8 @@ MemoryData samples() {
 class Copied {
  public:
   explicit Copied(const std::string& name)
-      : root_(fs::path(testing::TempDir()) / ("saved_model_" + name)) {
+      : root_(fs::path(testing::TempDir()) /  // tests run beside each other
+              ("saved_model_" + name + "_" + std::to_string(getpid()))) {
     fs::remove_all(root_);
     fs::copy(kFixtures / name, root_, fs::copy_options::recursive);
   }
@@ -124,6 +126,28 @@ TEST(SavedModel, WhatIsNoCheckpoint) {
   EXPECT_TRUE(says(refusal<InvalidArgument>(kFixtures.string()), "has none in it"));
   const std::string old = HUGECTR_FIXTURES "/b17f4bf/sgd";
   EXPECT_TRUE(says(refusal<InvalidArgument>(old), "does not describe its model"));
+}
+
+TEST(SavedModel, IsDescribedWithoutItsWeights) {
+  const SavedDescription found = read_description((kFixtures / "deltas").string());
+  EXPECT_TRUE(found.path.ends_with("step-0000000007"));
+  EXPECT_EQ(found.step, 7);
+  EXPECT_EQ(found.schema, "null");
+  EXPECT_FALSE(parse_json(found.model).at("tables", "model").list("tables").empty());
+  std::vector<std::size_t> rows(2);
+  for (const Manifest& link : links_of(found.path)) {
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      for (const std::uint64_t some : link.tables[i].shard_rows) rows[i] += some;
+    }
+  }
+  EXPECT_EQ(found.table_rows, rows);
+  EXPECT_GT(rows[0], 20u);  // more than the last link has
+  EXPECT_EQ(read_description(HUGECTR_FIXTURES "/b17f4bf/sgd").model, "");
+  Copied copy("adam_local");
+  flip_a_byte(copy.newest() / "dense.weights");  // not read
+  EXPECT_NO_THROW(read_description(copy.path()));
+  fs::remove(copy.newest() / "dense.weights");
+  EXPECT_THROW(read_description(copy.path()), DataError);
 }
 
 TEST(SavedModel, OtherModelsWeightsAreRefused) {

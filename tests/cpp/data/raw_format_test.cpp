@@ -146,6 +146,17 @@ TEST(raw_format, the_size_of_the_file_says_how_many_keys_a_slot_holds) {
   EXPECT_EQ(all.offsets, (std::vector<offset_t>{0, 2, 3, 5, 6, 8, 9}));
 }
 
+TEST(raw_format, samples_of_no_bytes_are_refused) {
+  const testing::TempFolder folder;
+  testing::write_bytes(folder / "raw.bin", "eight by");
+  const InputLayout layout = testing::make_layout(0, 0, true, {{0, 0}});
+  for (const RawKeys keys : {RawKeys::BySize, RawKeys::All}) {
+    RawReading raw;
+    raw.keys = keys;
+    EXPECT_THROW(make_raw_format(folder / "raw.bin", layout, raw), InvalidArgument);
+  }
+}
+
 TEST(raw_format, a_multi_hot_reader_takes_all_keys) {
   RawReading raw;
   raw.keys = RawKeys::All;

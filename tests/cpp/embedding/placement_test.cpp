@@ -73,6 +73,39 @@ TEST(Placement, SlotsOfDevicesMakeUpTheTable) {
   });
 }
 
+TEST(Placement, EveryRowIsReadOutOnceAndItsColumnsAreThere) {
+  std::mt19937_64 random(std::random_device{}());
+  using enum PlacementKind;
+  for (const PlacementKind kind : {ByKey, BySlot, OneDevice, Replicated, ByColumn, Hybrid}) {
+    for (std::size_t devices = 1; devices <= 8; ++devices) {
+      for (const std::size_t d : {1, 8, 12, 32}) {
+        const std::size_t first = kind == Replicated ? 0 : random() % devices;
+        const auto placement = make_placement(kind, 5, devices, {{first, 0}, d});
+        SCOPED_TRACE(concat(placement->name(), ", ", devices, " devices from ", first, ", d ", d));
+        const DeviceRange owners = placement->owners(random(), random() % 5);
+        std::size_t read = 0, columns = 0, next = 0;
+        for (std::size_t r = owners.first; r < owners.first + owners.count; ++r) {
+          ASSERT_LT(r, devices);
+          EXPECT_GT(placement->slots_of(r), 0u);
+          read += placement->reads_out(r) ? 1 : 0;
+          const ColumnRange own = placement->columns(r, d);
+          EXPECT_EQ(own.first, placement->replicated() ? 0 : next);
+          next = own.first + own.count;
+          columns += own.count;
+        }
+        EXPECT_EQ(read, 1u);
+        EXPECT_TRUE(placement->reads_out(owners.first));
+        EXPECT_EQ(columns, placement->replicated() ? devices * d : d);
+        EXPECT_EQ(placement->interleave(d).width * (kind == ByColumn ? owners.count : 1), d);
+        EXPECT_EQ(placement->rows_may_travel(), owners.count == 1 && !placement->replicated());
+      }
+    }
+  }
+  EXPECT_THROW(make_placement(OneDevice, 1, 2, {{2, 0}, 4}), InvalidArgument);
+  EXPECT_THROW(make_placement(ByColumn, 1, 2, {{0, 0}, 0}), InvalidArgument);
+  EXPECT_EQ(make_placement(ByColumn, 1, 8, {{2, 3}, 16})->owners(0, 0).count, 2u);
+}
+
 TEST(Placement, NamesAreThoseOfManifests) {
   EXPECT_EQ(placement_named("by_key"), PlacementKind::ByKey);
   EXPECT_EQ(placement_named("by_slot"), PlacementKind::BySlot);
@@ -94,6 +127,12 @@ TEST(Placement, RowsOutsideOfAModel) {
   EXPECT_EQ(row_owners(PlacementKind::ByKey, keys, {}, 3), (Owners{0, 1, 2, 2, 0}));
   EXPECT_EQ(row_owners(std::nullopt, keys, {}, 3), (Owners{0, 1, 2, 2, 0}));
   EXPECT_EQ(row_owners(std::nullopt, keys, slots, 2), (Owners{0, 1, 0, 0, 1}));
+  // Placements that do not deal rows leave that to the table's identity.
+  for (const PlacementKind kind :
+       {PlacementKind::OneDevice, PlacementKind::Replicated, PlacementKind::ByColumn}) {
+    EXPECT_EQ(row_owners(kind, keys, {}, 3), (Owners{0, 1, 2, 2, 0}));
+    EXPECT_EQ(row_owners(kind, keys, slots, 2), (Owners{0, 1, 0, 0, 1}));
+  }
   EXPECT_THROW(row_owners(std::nullopt, keys, std::span(slots).first(2), 2), InvalidArgument);
   EXPECT_THROW(row_owners(std::nullopt, keys, slots, 0), InvalidArgument);
 }

@@ -8,9 +8,10 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from oracle.export_models import EVERY_LAYER, TOWER, example
+from oracle.export_models import EVERY_LAYER, OF_BATCH, TOWER, example
 
 import hugectr
+from hugectr.data import MemoryDataset
 from hugectr.export import onnx_file, to_onnx
 
 
@@ -36,6 +37,23 @@ def test_a_model_of_every_layer_with_its_tables_inside(tmp_path, embedding, seed
     path = to_onnx(case.model, tmp_path / "model.onnx")
     onnx.checker.check_model(str(path), full_check=True)
     check(answers(path, case.inputs), case)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_statistics_of_a_batch_are_those_of_the_rows_that_are_asked_for(tmp_path, seed):
+    case = example(OF_BATCH, seed=seed)
+    path = to_onnx(case.model, tmp_path / "model.onnx")
+    onnx.checker.check_model(str(path), full_check=True)
+    check(answers(path, case.inputs), case)
+    case.model.save(tmp_path / "saved")
+    some = {name: values[3:11] for name, values in case.inputs.items()}
+    offsets = np.arange(some["keys"].size + 1)
+    data = MemoryDataset(
+        np.zeros((8, 1), np.float32), some["dense"], {"keys": (some["keys"].reshape(-1), offsets)}
+    )
+    found = answers(path, some)["probability"]
+    predicted = hugectr.load(tmp_path / "saved").predict(data)
+    np.testing.assert_allclose(found[:, 0], predicted, atol=1e-5)
 
 
 @pytest.mark.parametrize("embedding", ["Distributed", "Localized"])

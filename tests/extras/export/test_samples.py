@@ -12,13 +12,16 @@ EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 SHARED = {"arguments", "data", "generated", "real", "training"}
 #: Samples that can not be exported, and what the error says of them.
 REFUSED = {
-    "bst": "MultiHeadAttention, which can not be exported",
-    "din": "PReLU_Dice, which can not be exported",
     "mmoe": "the model has several losses",
     "ple": "the model has several losses",
     "sasrec": "mixes samples, or takes several rows",
 }
-SAMPLES = sorted({path.stem for path in EXAMPLES.glob("*.py")} - SHARED)
+#: ``torch_*`` are models of PyTorch.
+SAMPLES = sorted(
+    path.stem
+    for path in EXAMPLES.glob("*.py")
+    if path.stem not in SHARED and not path.stem.startswith("torch_")
+)
 
 #: Trains a few steps, exports, and compares on keys and numbers that are drawn.
 PROGRAM = """

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 import torch
-from oracle.export_models import EVERY_LAYER, TOWER, example
+from oracle.export_models import EVERY_LAYER, OF_BATCH, TOWER, example
 
 from hugectr.export import to_torch
 
@@ -36,6 +36,13 @@ def test_the_module_says_what_evaluation_says(tmp_path, embedding, most, combine
     scale = max(np.abs(case.logit).max(), 1)
     np.testing.assert_allclose(found["logit"], case.logit, rtol=1e-5, atol=1e-5 * scale)
     np.testing.assert_allclose(found["probability"], case.probability, atol=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_statistics_of_a_batch(tmp_path, seed):
+    case = example(OF_BATCH, seed=seed)
+    found = answers(module_of(to_torch(case.model, tmp_path)).load(), case.inputs)
+    np.testing.assert_allclose(found["logit"], case.logit, rtol=1e-5, atol=1e-5)
 
 
 def test_it_runs_without_this_package_and_reads_no_pickle(tmp_path):

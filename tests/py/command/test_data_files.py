@@ -53,6 +53,21 @@ def test_train_says_how_good_it_is_and_what_comes_next(
     assert main([*train, *eval_set, "--json"]) == 0
 
 
+def test_train_says_which_columns_it_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = table(0, 300, "clicked")
+    rows = rows.append_column("id", pa.array([f"row {i}" for i in range(300)]))
+    rows = rows.append_column("note", pa.array([f"note {i}" for i in range(300)]))
+    pa.csv.write_csv(rows, tmp_path / "ids.csv")
+    train = ["train", str(tmp_path / "ids.csv"), "--label", "clicked", "--epochs", "1"]
+    train += ["--no-progress", "-o", str(tmp_path / "m"), "--ignore", "note"]
+    assert main(train) == 0
+    said = [line for line in capsys.readouterr().out.splitlines() if "not used" in line]
+    assert len(said) == 1
+    assert said[0].startswith("not used: column 'id' (an id: ")
+
+
 def test_a_history_in_csv_is_trained_on_and_predicted(tmp_path: Path) -> None:
     rows = frame(600)
     lines = ["item,seen,clicked"]

@@ -2,13 +2,17 @@
 """``hugectr export`` and ``hugectr model plan``."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from oracle.command import hctr
 
+import hugectr
 from hugectr.command import cli
+
+FIXTURES = Path(__file__).parents[2] / "fixtures" / "checkpoints"
 
 
 @pytest.fixture
@@ -62,6 +66,41 @@ def test_a_plan_of_a_config_is_printed(config, write_json, tmp_path):
     )
     assert small["tables"][0]["rows"] == 10
     assert large["bytes"] >= small["bytes"]
+
+
+def test_a_plan_of_a_saved_model_is_what_loading_takes(saved):
+    model, run = saved
+    table = model.embeddings[0].sparse_embedding_name
+    plan = json.loads(hctr("model", "plan", run, "--json").stdout)
+    loaded = hugectr.load(run)
+    held = loaded.session.memory_report(False)
+    assert plan["bytes"] == pytest.approx(sum(size for *_, size in held), rel=0.01)
+    assert plan["tables"][0]["rows"] == loaded.session.table(0).stats()["rows"] > 0
+    assert "optimizer states" not in {entry["part"] for entry in plan["entries"]}
+    more = json.loads(hctr("model", "plan", run, "--json", "--rows", f"{table}=1000000").stdout)
+    assert more["bytes"] > plan["bytes"] + 1_000_000
+    assert "cuda:0" in hctr("model", "plan", run, "--device", "cuda").stdout
+
+
+def test_a_plan_of_deltas_counts_the_rows_of_all_links():
+    folder = FIXTURES / "be4a3b8" / "deltas"
+    plan = json.loads(hctr("model", "plan", folder, "--json").stdout)
+    manifests = [json.loads(path.read_text()) for path in folder.glob("*/manifest.json")]
+    assert len(manifests) == 3
+    for number, table in enumerate(plan["tables"]):
+        assert table["rows"] == sum(one["tables"][number]["rows"] for one in manifests)
+
+
+def test_what_has_no_plan_is_said(saved, tmp_path, capsys):
+    def refused(*arguments):
+        assert cli.main(["model", "plan", *map(str, arguments)]) == 2
+        return capsys.readouterr().err
+
+    (tmp_path / "empty").mkdir()
+    assert "has none in it" in refused(tmp_path / "empty")
+    assert "does not describe its model" in refused(FIXTURES / "b17f4bf" / "sgd")
+    table = saved[0].embeddings[0].sparse_embedding_name
+    assert f"did you mean {table!r}" in refused(saved[1], "--rows", f"{table}x=5")
 
 
 def name_of(config):

@@ -96,18 +96,26 @@ METHODS = {
     "embedding_dump": "collection().embedding_dump('dump', table_names=['first'])",
 }
 _NO_KNOBS = "the placements that exist have no such knobs"
+#: What ``placement="hybrid"`` counts frequent keys by.
+_OF_HYBRIDS = (
+    "max_num_frequent_categories",
+    "p_dup_max",
+    "max_all_reduce_bandwidth",
+    "max_all_to_all_bandwidth",
+    "efficiency_bandwidth_ratio",
+    "communication_type",
+)
 #: (section, what) -> why it means nothing, where it is accepted without a word.
 WITHOUT_A_WORD = {
     ("DataReaderParams", "keyset"): "every key of the data is found, whatever the keyset says",
-    ("SparseEmbedding", "hybrid_embedding_param"): _NO_KNOBS,
-    **{("HybridEmbeddingParam", name): _NO_KNOBS for name in HYBRID},
+    **{("HybridEmbeddingParam", name): _NO_KNOBS for name in HYBRID if name not in _OF_HYBRIDS},
     ("Inference", "scaler"): "nothing trains",
     ("Inference", "deployed_devices"): "a session is on device_id",
     ("JSON: data", "keyset"): "every key of the data is found, whatever the keyset says",
     **{
         ("JSON: embedding", key): _NO_KNOBS
         for key in JSON_EMBEDDING
-        if key not in ("workspace_size_per_gpu_in_mb", "slot_size_array", "combiner")
+        if key not in ("workspace_size_per_gpu_in_mb", "slot_size_array", "combiner", *_OF_HYBRIDS)
         and not key.startswith(("combiner", "max_vocabulary"))
     },
 }

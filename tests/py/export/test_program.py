@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from oracle.export_models import EVERY_LAYER, SIZE, SLOTS, TOWER, example
+from oracle.export_models import BATCH, EVERY_LAYER, OF_BATCH, SIZE, SLOTS, TOWER, example
 from oracle.program import run
 
 from hugectr._core import activations, losses
@@ -22,8 +22,9 @@ PAGE = Path(__file__).resolve().parents[3] / "docs/export.md"
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_every_layer_is_what_evaluation_computes(seed):
-    case = example(EVERY_LAYER, seed=seed)
+@pytest.mark.parametrize("layers", [EVERY_LAYER, OF_BATCH], ids=["every", "of the batch"])
+def test_every_layer_is_what_evaluation_computes(layers, seed):
+    case = example(layers, seed=seed)
     image = image_of(case.model)
     found = run(image.program, {"dense": case.dense, "emb": case.vectors})
     scale = np.abs(case.logit).max()
@@ -35,7 +36,7 @@ def test_every_layer_type_there_is_can_be_exported():
     types = {kind.name for kind in LAYER_PARAMETERS} - set(losses())
     assert types == set(LAYERS) | set(REFUSED)
     assert set(activations()) <= set(LAYERS)
-    assert {kind for kind, *_ in EVERY_LAYER} == set(LAYERS)
+    assert {kind for kind, *_ in EVERY_LAYER + OF_BATCH} == set(LAYERS)
 
 
 @pytest.mark.parametrize(
@@ -43,10 +44,10 @@ def test_every_layer_type_there_is_can_be_exported():
     [
         (
             [
-                ("GRU", ["emb"], ["states"], {"SeqLength": SLOTS, "vector_size": SIZE}),
-                ("Reshape", ["states"], ["relu"], {"leading_dim": SLOTS}),
+                ("Gather", ["dense"], ["turned"], {"indices": [*range(BATCH)][::-1]}),
+                ("Concat", ["turned", "dense"], ["relu"], {}),
             ],
-            "'states' is of type GRU.*steps of a sequence",
+            "'turned' is of type Gather.*picks rows of a batch",
         ),
         (
             [
@@ -85,13 +86,6 @@ def test_a_type_that_is_refused_is_named_with_its_reason_and_on_the_page(kind):
     with pytest.raises(InvalidArgument, match=f"'top' is of type {kind}, .*: {REFUSED[kind]}"):
         write_layer(layer)
     assert f"`{kind}`" in PAGE.read_text()
-
-
-def test_statistics_of_a_batch_can_not_be_exported():
-    dice = ("PReLU_Dice", ["fc"], ["relu"], {})
-    case = example([dice if kind == "ReLU" else (kind, *rest) for kind, *rest in TOWER], steps=0)
-    with pytest.raises(InvalidArgument, match=r"'relu' is of type PReLU_Dice.*statistics of the"):
-        image_of(case.model)
 
 
 def test_every_operation_has_its_way_into_every_format():

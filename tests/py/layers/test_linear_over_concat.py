@@ -89,7 +89,8 @@ def test_parts_of_odd_widths(
         network.backward({"y": dy})
 
     y, gradients, scales = formula(*exact, dy.astype(np.float64), relu_ends)
-    assert_close(network.tensor("y"), y, "y", tolerance=real.tolerance)
+    # Of a relu that few units pass, what half of them would be.
+    assert_close(network.tensor("y"), y, "y", real.tolerance, np.linalg.norm(z) / np.sqrt(2.0))
     found = [network.gradient("x"), network.gradient("a")]
     found += [network.parameter_gradient(name) for name in parameters]
     for name, value, wanted, scale in zip(

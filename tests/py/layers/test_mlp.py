@@ -63,7 +63,7 @@ def test_mlp(rng, assert_close, attributes, relus, biases):
 
 def test_without_activations_in_all_types(check_layer):
     check_layer(
-        layer([48, 3], act_type="Non", biases=[1, 0]),  # of few sums one may come out near zero
+        layer([48, 24], act_type="Non", biases=[1, 0]),  # few sums may come out near zero
         {"x": (9, 5)},
         lambda x, w0, b0, w1: (x @ w0 + b0) @ w1,
     )

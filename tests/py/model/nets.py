@@ -180,7 +180,8 @@ class Setup:
     d: int = 8
     nnz: int = 1
     batch: int = 64
-    devices: int = 1
+    devices: int = 1  # of a process
+    processes: int = 1
     optimizer: str = "SGD"
     update_type: str = "Local"
     lr: float = 0.1
@@ -205,7 +206,7 @@ def make_model(setup: Setup) -> hugectr.Model:
         batchsize_eval=setup.batch,
         max_eval_batches=setup.eval_batches,
         lr=setup.lr,
-        vvgpu=[list(range(setup.devices))],
+        vvgpu=[list(range(setup.devices))] * setup.processes,
         device="cpu",
         repeat_dataset=setup.repeat,
         i64_input_key=setup.i64,

@@ -240,6 +240,42 @@ def test_named_rows_get_what_rows_in_order_get(rng, d, key, number):
         np.testing.assert_array_equal(found[~named], old[~named])
 
 
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize("d", [1, 5, 16])
+def test_rows_that_lie_at_places_get_what_rows_in_order_get(rng, d, named):
+    table, first, count = Table(rng, np.int64, d), 200, 300
+    rows = np.arange(first, first + count, dtype=np.uint32)
+    attributes = {"count": count, "seed": table.seed, "table": table.table, "bounds": [0.3]}
+    attributes |= {"initial_states": table.initial_states, "birth": 7}
+    places = np.zeros(ROWS, np.uint32)
+    places[rows] = 1 + rng.permutation(2 * count)[:count]
+
+    def at_places(array):
+        return rng.integers(0, 99, (2 * count, *array.shape[1:])).astype(array.dtype)
+
+    lying = {"weights": at_places(table.weights), "last_step": at_places(table.last_step)}
+    lying["states"] = [at_places(state) for state in table.states]
+    wanted = {name: np.copy(lying[name]) for name in ("weights", "last_step")}
+    wanted_states = [state.copy() for state in lying["states"]]
+    births = np.zeros(ROWS, np.uint32)
+    inputs = {"row_keys": table.keys, "places": places, "births": births}
+    where = {"rows": rows} if named else {}
+    begin = {} if named else {"first": first}
+    _core.run_op("embedding_init", inputs | lying | where, attributes | begin)
+    at = places[rows] - 1
+    content = (table.seed, table.table, [0.3])
+    wanted["weights"][at] = drawn(table.keys[rows], np.zeros(count, np.uint32), d, *content)
+    wanted["last_step"][at] = 1
+    for state, start in zip(wanted_states, table.initial_states, strict=True):
+        state[at] = np.float32(start)
+    np.testing.assert_array_equal(bits_of(lying["weights"]), bits_of(wanted["weights"]))
+    np.testing.assert_array_equal(lying["last_step"], wanted["last_step"])
+    for found, state in zip(lying["states"], wanted_states, strict=True):
+        np.testing.assert_array_equal(found, state)
+    np.testing.assert_array_equal(births[rows], 7)  # by number
+    assert births.sum() == 7 * count
+
+
 def test_births_of_rows_in_order(rng):
     table, births = Table(rng, np.int64, 4), np.full(ROWS, 9, np.uint32)
     attributes = {"seed": 1, "table": 2, "bounds": [0.1], "first": 40, "count": 60, "birth": 5}
@@ -278,3 +314,31 @@ def test_sinusoidal_rows_say_where_their_key_stands(rng, d, key_type):
     angles = keys.astype(np.float64)[:, None] / 10000.0 ** (pair / d)
     wanted = np.where(np.arange(d) % 2 == 0, np.sin(angles), np.cos(angles))
     np.testing.assert_allclose(weights, wanted, rtol=0, atol=2e-7)
+
+
+@pytest.mark.parametrize("sinusoidal", [False, True])
+@pytest.mark.parametrize(("d", "pieces"), [(16, 4), (24, 3), (8, 1)])
+def test_columns_of_rows_are_those_of_whole_rows(rng, d, pieces, sinusoidal):
+    keys = rng.integers(0, 2**40, 50)
+    attributes = {"count": 50, "seed": 5, "table": 2, "sinusoidal": sinusoidal}
+
+    def made(width, first):
+        weights = np.full((50, width), 99, np.float32)
+        columns = {"first_column": first, "columns": d} if width < d else {}
+        _core.run_op(
+            "embedding_init",
+            {"row_keys": keys, "weights": weights, "states": []},
+            {**attributes, "bounds": [0.5], "initial_states": [], **columns},
+        )
+        return weights
+
+    whole, width = made(d, 0), d // pieces
+    for piece in range(pieces):
+        part = made(width, piece * width)
+        np.testing.assert_array_equal(part, whole[:, piece * width : (piece + 1) * width])
+    with pytest.raises(_core.InvalidArgument, match="first_column 2 must be a multiple of 4"):
+        _core.run_op(
+            "embedding_init",
+            {"row_keys": keys, "weights": made(4, 0), "states": []},
+            {**attributes, "bounds": [0.5], "initial_states": [], "first_column": 2},
+        )

@@ -95,6 +95,40 @@ def test_filter_keys_of_a_part_of_the_keys(rng, devices, key, by_slot):
     check_all_ranks(keys, counts, devices, by_slot, first=11)
 
 
+@pytest.mark.parametrize("keep_held", [False, True])
+@pytest.mark.parametrize("key", [np.uint32, np.int64])
+@pytest.mark.parametrize("devices", [1, 2, 3])
+def test_filter_keys_of_those_that_are_held(rng, devices, key, keep_held):
+    """Only the keys that are held, or only the others, of the device's."""
+    counts = random_counts(rng, 400, "few").ravel()
+    keys = random_keys(rng, key, counts.sum())
+    held = rng.integers(0, 9, keys.size).astype(np.uint32)
+    held[rng.random(keys.size) < 0.4] = 0xFFFFFFFF
+    bucket = np.repeat(np.arange(counts.size), counts)
+    for rank in range(devices):
+        kept = ((held != 0xFFFFFFFF) == keep_held) & (
+            keys.astype(np.uint64) % np.uint64(devices) == rank
+        )
+        own, places = np.full(keys.size, GUARD, key), np.full(keys.size, GUARD, np.uint32)
+        own_offsets = np.full(counts.size + 1, GUARD, np.uint32)
+        _core.run_op(
+            "filter_keys",
+            {
+                "keys": keys,
+                "row_offsets": offsets_of(counts),
+                "own_keys": own,
+                "own_row_offsets": own_offsets,
+                "own_places": places,
+                "held": held,
+            },
+            {"slot_num": SLOTS, "rank": rank, "device_count": devices, "keep_held": keep_held},
+        )
+        wanted = np.bincount(bucket[kept], minlength=counts.size)
+        np.testing.assert_array_equal(own_offsets, offsets_of(wanted))
+        np.testing.assert_array_equal(own[: kept.sum()], keys[kept])
+        np.testing.assert_array_equal(places[: kept.sum()], np.flatnonzero(kept))
+
+
 @pytest.mark.parametrize("by_slot", [False, True], ids=["by-key", "by-slot"])
 @pytest.mark.parametrize("devices", [1, 3, 8])
 def test_filter_keys_without_samples(rng, devices, by_slot):
@@ -129,6 +163,12 @@ def test_filter_keys_of_more_devices_than_uint32_holds(rng, devices):
         ({"keys": np.zeros(6, np.float32)}, {}, "keys hold float32, must hold uint32 or int64"),
         ({"row_offsets": np.zeros(7, np.int64)}, {}, "row_offsets hold int64"),
         ({"keys": np.zeros(12, np.uint32)[::2]}, {}, "keys must lie without gaps"),
+        ({"held": np.zeros(5, np.uint32)}, {}, "held holds 5 uint32, must hold 6"),
+        (
+            {"held": np.zeros(6, np.uint32)},
+            {"slot_num": 6, "by_slot": True},
+            "held is of keys that are chosen by key",
+        ),
     ],
 )
 def test_filter_keys_refuses(arrays, attributes, text):

@@ -84,9 +84,33 @@ EVERY_LAYER = [
         ["stack"],
         {"num_outputs": [5, 4], "activations": [_RELU, _NON], "biases": [False, True]},
     ),
+    # Sequences, and slots as rows.
+    ("InnerProduct", ["norm"], ["asking"], {"num_output": 2 * SIZE}),
+    ("Reshape", ["asking"], ["queries"], {"time_step": 2, "leading_dim": SIZE}),
+    (
+        "MultiHeadAttention",
+        ["queries", "rows", "steps", "there"],
+        ["attended"],
+        {"num_attention_heads": 2},
+    ),
+    ("Reshape", ["attended"], ["attended_flat"], {"leading_dim": 2 * SIZE}),
+    ("Reshape", ["flat"], ["heads"], {"shape": [-1, 2, SLOTS, SIZE // 2]}),
+    ("MultiHeadAttention", ["heads", "heads", "heads"], ["heads_y"], {}),
+    ("Reshape", ["heads_y"], ["heads_flat"], {"leading_dim": SLOTS * SIZE}),
+    ("GRU", ["rows"], ["states"], {"num_output": 4, "SeqLength": SLOTS, "vector_size": SIZE}),
+    ("Reshape", ["states"], ["states_flat"], {"leading_dim": 4 * SLOTS}),
+    ("GRU", ["flat"], ["states2"], {"num_output": 2, "SeqLength": SLOTS, "vector_size": SIZE}),
+    ("FusedReshapeConcatGeneral", ["emb", "by_step"], ["joined"], {}),
+    ("InnerProduct", ["joined"], ["joined_fc"], {"num_output": 2}),
+    ("Reshape", ["joined_fc"], ["joined_flat"], {"leading_dim": 2 * SLOTS}),
+    ("FusedReshapeConcat", ["emb", "by_step"], ["history", "item"], {}),
+    ("InnerProduct", ["history"], ["history_fc"], {"num_output": 3}),
+    ("Reshape", ["history_fc"], ["history_flat"], {"leading_dim": 3 * (SLOTS - 1)}),
     (
         "Concat",
         [
+            *("attended_flat", "heads_flat", "states_flat", "states2"),
+            *("joined_flat", "history_flat", "item"),
             *("gated", "cross_tanh", "cast", "product", "picked_relu"),
             *("step_sum", "more", "less", "tail", "stack", "parts_flat", "there_flat"),
             "apart_flat",
@@ -97,6 +121,16 @@ EVERY_LAYER = [
     ("InnerProduct", ["all"], ["deep"], {"num_output": 1}),
     ("ReduceSum", ["product"], ["wide"], {"axis": 1}),
     ("Add", ["deep", "wide"], ["logit"], {}),
+]
+#: The types whose value for a sample depends on the others of its batch.
+OF_BATCH = [
+    ("Reshape", ["emb"], ["vectors"], {"leading_dim": SIZE}),
+    ("PReLU_Dice", ["vectors"], ["bent"], {"elu_alpha": 0.3}),
+    ("Reshape", ["bent"], ["flat"], {"leading_dim": SLOTS * SIZE}),
+    ("Concat", ["flat", "dense"], ["x"], {}),
+    ("InnerProduct", ["x"], ["fc"], {"num_output": 8}),
+    ("PReLU_Dice", ["fc"], ["dice"], {"elu_alpha": 0.7, "eps": 1e-3}),
+    ("InnerProduct", ["dice"], ["logit"], {"num_output": 1}),
 ]
 TOWER = [
     ("Reshape", ["emb"], ["flat"], {"leading_dim": SLOTS * SIZE}),

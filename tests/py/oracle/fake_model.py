@@ -130,6 +130,12 @@ class FakeTable:
     def knows_since(self, mark):
         return self.forgotten < mark <= self.now
 
+    def knows_changes_since(self, mark):
+        return self.knows_since(mark)
+
+    def gone(self, since):
+        return np.empty(0, np.int64), np.empty(0, np.uint64) if self.localized else None
+
     def stats(self):
         return {"rows": len(self.rows)}
 

@@ -18,12 +18,29 @@ def _softmax(x):
     return powers / powers.sum(-1, keepdims=True)
 
 
+def _batch_normed(x, eps):
+    rows = x.reshape(-1, x.shape[-1])
+    return (x - rows.mean(0)) / np.sqrt(rows.var(0) + eps)
+
+
+def _gru(x, weight, recurrent, bias):
+    units, states = recurrent.shape[1], []
+    h = np.zeros((len(x), units))
+    for step in range(x.shape[1]):
+        own, old = x[:, step] @ weight.T + bias, h @ recurrent.T
+        r, z = (1 / (1 + np.exp(-(own + old)[:, i * units : (i + 1) * units])) for i in (0, 1))
+        new = np.tanh(own[:, 2 * units :] + r * old[:, 2 * units :])
+        h = (1 - z) * new + z * h
+        states.append(h)
+    return np.stack(states, 1)
+
+
 OPERATIONS = {
     "add": lambda a, b: a + b,
     "subtract": lambda a, b: a - b,
     "multiply": lambda a, b: a * b,
     "matmul": lambda a, b: a @ b,
-    "transpose": lambda x: x.swapaxes(-1, -2),
+    "permute": lambda x, order: x.transpose(order),
     "concat": lambda *xs, axis: np.concatenate(xs, axis),
     "slice": lambda x, axis, begin, end: x.take(np.arange(begin, end), axis),
     "take": lambda x, axis, indices: x.take(indices, axis),
@@ -38,6 +55,8 @@ OPERATIONS = {
     "softplus": lambda x: np.logaddexp(x, 0),
     "elu": lambda x, alpha: np.where(x > 0, x, alpha * np.expm1(x)),
     "layer_norm": _layer_norm,
+    "batch_normed": _batch_normed,
+    "gru": _gru,
     "softmax": _softmax,
     "less": lambda a, b: (a < b).astype(np.float64),
 }

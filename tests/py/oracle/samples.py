@@ -17,8 +17,9 @@ REFERENCES: dict[str, dict[str, list[float]]] = json.loads(
     (Path(__file__).parents[1] / "references" / "examples.json").read_text()
 )
 #: Areas to reach where first weights alone move the net by more than .002, in PyTorch too: units
-#: of DLRM's narrow bottom that end dead, and when attention begins to see groups (BST).
-LEAST = {"bst": 0.78, "dlrm": 0.89}
+#: of DLRM's narrow bottom that end dead, and when attention begins to see groups (BST). And of
+#: a day that the model of the stream has not seen: the signal itself reaches .84.
+LEAST = {"bst": 0.78, "dlrm": 0.89, "streaming": 0.76}
 WITHOUT_REFERENCE = sorted(LEAST.keys() - REFERENCES.keys())
 #: Sets that are not generated.
 ARGUMENTS = {"mmoe_census": ["mmoe.py", "--data"]}

@@ -3,8 +3,10 @@
 
 import json
 import pickle
+import shutil
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -61,6 +63,45 @@ def test_checkpoints_without_a_description_load_with_a_graph(case, tmp_path):
         np.testing.assert_allclose(found, wanted, rtol=0, atol=4e-3)
     else:
         assert found.tobytes() == wanted.tobytes()
+
+
+def as_format_1(path, folder):
+    """A copy of a checkpoint of format 2 as the version before would have written it."""
+    copy = shutil.copytree(path, folder / path.name)
+    manifest = json.loads((copy / "manifest.json").read_text())
+    for number, table in enumerate(manifest["tables"]):
+        (shard,) = table.pop("shards")
+        del table["chunk_rows"]
+        for part, name in shard["files"].items():
+            (copy / name).rename(copy / f"table{number}.{part}")
+            manifest["files"][f"table{number}.{part}"] = manifest["files"].pop(name)
+    for name, entry in manifest["files"].items():
+        del entry["chunk_bytes"]
+        entry["crc32"] = zlib.crc32((copy / name).read_bytes())
+    (copy / "manifest.json").write_bytes(manifest_text(manifest | {"format": 1}))
+    return copy
+
+
+@pytest.mark.parametrize("case", ["adagrad", "adam_local", "momentum", "sgd"])
+def test_format_1_loads_with_a_graph(case, tmp_path):
+    old = checkpoints.latest(FIXTURES / "b17f4bf" / case)
+    model = build_net(**CASES[case] | {"processes": 1})
+    model.resume(old)
+    model.graph_to_json(tmp_path / "graph.json")
+    first = as_format_1(old, tmp_path)
+    with pytest.raises(hugectr.InvalidArgument, match=r"load\(path, graph=FILE\)"):
+        hugectr.load(first)
+    loaded = hugectr.load(first, graph=tmp_path / "graph.json")
+    assert loaded.step == json.loads((FIXTURES / "b17f4bf" / f"{case}.json").read_text())["step"]
+    assert loaded.predict(net_data(), 16).tobytes() == model.predict(net_data(), 16).tobytes()
+    for name in ("dense.weights", "table0.vector"):
+        flip(first / name)
+        with pytest.raises(hugectr.DataError, match=f"{name} is damaged"):
+            hugectr.load(first, graph=tmp_path / "graph.json")
+        flip(first / name)
+    if (first / "table0.state0").exists():  # of the training: not read
+        flip(first / "table0.state0")
+    hugectr.load(first, graph=tmp_path / "graph.json")
 
 
 def test_a_graph_is_asked_for_where_it_is_needed_and_nowhere_else(tmp_path):

@@ -27,7 +27,7 @@ class Insertions {
   /// Nobody uses the plan any more. What it inserted goes with the next settle(): until then a plan
   /// may come that asks for the same, as the second forward of activation checkpointing does.
   void end(std::uint64_t plan);
-  /// The update of all gradients is about to come. `updated`: its rows of a table, on the host.
+  /// The update of all gradients has been submitted. `updated`: its rows of a table, on the host.
   using RowsOfTable = std::function<std::vector<std::uint32_t>(std::size_t table)>;
   void show(const RowsOfTable& updated);
   /// There will be no update of the gradients so far.

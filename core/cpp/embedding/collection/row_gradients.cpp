@@ -176,7 +176,6 @@ void RowGradients::apply(std::span<const UpdateScalars> scalars) {
     table.note_touched(context, rows.stamps(rows.size()), all.distinct, all.run_count, 0, sweeps);
   }
   updates.run(context);
-  clear();
 }
 
 void RowGradients::report_memory(std::vector<MemoryReportEntry>& report) const {

@@ -36,8 +36,8 @@ class RowGradients {
   /// squares[t] := sum of the squares of table t's gradients, a row that came several times counted
   /// by its sum. (tables) float64 on the device.
   void squares(const TensorRef& squares);
-  /// Updates the rows that came, and all others where the optimizer moves them, and forgets the
-  /// gradients. One UpdateScalars a table; frozen tables stay as they are.
+  /// Updates the rows that came, and all others where the optimizer moves them. One UpdateScalars
+  /// a table; frozen tables stay as they are. clear() follows.
   void apply(std::span<const UpdateScalars> scalars);
 
   void report_memory(std::vector<MemoryReportEntry>& report) const;

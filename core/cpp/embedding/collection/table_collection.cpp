@@ -18,6 +18,9 @@ const std::vector<SparseEmbeddingHashParams>& checked(
   for (const SparseEmbeddingHashParams& params : tables) {
     HCTR_CHECK(params.slot_num == 1 && params.pooled(), "table '", params.name,
                "' of a collection takes one list of buckets: slot_num 1, combiner sum or mean");
+    HCTR_CHECK(!params.memory.tiered(), "table '", params.name,
+               "' of a collection has all its rows in the device's memory: its updates come later "
+               "than its plans, which tiers do not know yet; leave memory out");
     HCTR_CHECK(params.i64_keys, "table '", params.name, "' of a collection has int64 keys");
   }
   return tables;
@@ -190,11 +193,13 @@ void TableCollection::step(std::span<const float> rates, const TensorRef& unscal
     scalars[t].step = make_ref(step_.get_ptr(), {1}, device());
     if (!unscale.empty()) scalars[t].unscale = make_ref(unscale.ptr<float>() + t, {1}, device());
   }
-  insertions_.show([this](std::size_t table) { return gradients_.rows(table); });
   gradients_.apply(scalars);
   finish(compute, stream);
+  // Only now: who sees a new row sees it trained, and an update that failed has shown none.
   steps_ = number;
   has_gradients_ = false;
+  insertions_.show([this](std::size_t table) { return gradients_.rows(table); });
+  gradients_.clear();
   insertions_.settle();
 }
 

@@ -29,6 +29,10 @@ class Route {
   std::size_t rank() const { return rank_; }
   std::size_t device_count() const { return placement_.device_count(); }
   std::size_t own_slots() const { return placement_.slots_of(rank_); }
+  /// Columns of the rows that lie here.
+  std::size_t own_columns() const {
+    return placement_.columns(rank_, params_.embedding_vec_size).count;
+  }
   /// Vectors of the larger of the two batches that are pooled on a device.
   std::size_t pooled_vectors(std::size_t rank) const { return batch() * placement_.slots_of(rank); }
   /// Vectors of a device's samples of that batch.
@@ -36,20 +40,21 @@ class Route {
     return batch() / device_count() * params_.buckets_per_sample();
   }
 
-  /// (samples, slots, d) of `type` at the beginning of: vectors as this device pools them.
+  /// (samples, slots, own columns) of `type` at the beginning of: vectors as this device pools
+  /// them.
   TensorRef pooled(TensorScalarType type, std::size_t samples, std::size_t slots) const {
-    return vectors(pooled_.ref(), type, samples, slots);
+    return vectors(pooled_.ref(), type, samples, slots, own_columns());
   }
-  /// ...: vectors of this device's samples, without gaps.
+  /// (samples, slots, d) ...: vectors of this device's samples, without gaps.
   TensorRef packed(TensorScalarType type, std::size_t samples, std::size_t slots) const {
-    return vectors(packed_.ref(), type, samples, slots);
+    return vectors(packed_.ref(), type, samples, slots, params_.embedding_vec_size);
   }
   const std::shared_ptr<DeviceBuffer2>& arena() const { return arena_; }
 
  private:
   std::size_t batch() const { return std::max(params_.batch_size, params_.batch_size_eval); }
-  TensorRef vectors(const TensorRef& buffer, TensorScalarType type, std::size_t samples,
-                    std::size_t slots) const;
+  static TensorRef vectors(const TensorRef& buffer, TensorScalarType type, std::size_t samples,
+                           std::size_t slots, std::size_t d);
 
   const SparseEmbeddingHashParams& params_;
   const Placement& placement_;
@@ -81,7 +86,7 @@ class Exchange {
 };
 
 /// Owners send sums of whole buckets, or of their part of them. Also for a single device, where
-/// nothing travels.
+/// nothing travels, and for tables that all devices have, of which only gradients do.
 std::unique_ptr<Exchange> make_pooled_exchange();
 
 }  // namespace hugectr

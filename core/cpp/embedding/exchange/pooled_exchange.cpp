@@ -18,13 +18,21 @@ struct BlockCounts {
   std::vector<std::size_t> other;  ///< the other's slots of this device's samples
 
   BlockCounts(const Route& route, std::size_t samples) {
-    const std::size_t vectors = samples * route.params().embedding_vec_size;
+    const Placement& placement = route.placement();
     for (std::size_t r = 0; r < route.device_count(); ++r) {
-      own.push_back(vectors * route.own_slots());
-      other.push_back(vectors * route.placement().slots_of(r));
+      const std::size_t columns = placement.columns(r, route.params().embedding_vec_size).count;
+      own.push_back(samples * route.own_slots() * route.own_columns());
+      other.push_back(samples * placement.slots_of(r) * columns);
     }
   }
 };
+
+/// Vectors (b, S, d) as those that come from devices: parts of them, where columns are dealt.
+TensorRef in_parts(TensorRef vectors, const Interleave& parts) {
+  vectors.shape = {vectors.shape[0], vectors.shape[1] * (vectors.shape[2] / parts.width),
+                   parts.width};
+  return vectors;
+}
 
 class PooledExchange final : public Exchange {
  public:
@@ -33,8 +41,9 @@ class PooledExchange final : public Exchange {
     std::vector<CollectiveCall> calls;
     std::vector<EmbeddingReorderFwd> reorders;
     for (const Shipment& table : tables) {
-      if (table.route->device_count() == 1) continue;
-      if (table.route->placement().whole_buckets()) {
+      const Placement& placement = table.route->placement();
+      if (placement.device_count() == 1 || placement.replicated()) continue;
+      if (placement.whole_buckets()) {
         send_blocks(*table.route, table.vectors, calls, reorders);
       } else {
         add_sums(*table.route, table.vectors, calls, reorders);
@@ -49,8 +58,9 @@ class PooledExchange final : public Exchange {
     std::vector<CollectiveCall> calls;
     std::vector<EmbeddingReorderBwd> reorders;
     for (Shipment& table : tables) {
-      if (table.route->device_count() == 1) continue;
-      table.vectors = table.route->placement().whole_buckets()
+      const Placement& placement = table.route->placement();
+      if (placement.device_count() == 1) continue;
+      table.vectors = placement.whole_buckets() && !placement.replicated()
                           ? return_blocks(*table.route, table.vectors, calls, reorders)
                           : gather_all(*table.route, table.vectors, calls, reorders);
     }
@@ -69,6 +79,10 @@ class PooledExchange final : public Exchange {
       const Route& route = *table.route;
       const TablePlan& plan = *table.plan;
       if (route.own_slots() == 0) continue;
+      if (route.placement().replicated()) {
+        lookups.push_back(of_own_samples(table));
+        continue;
+      }
       lookups.push_back(
           {.rows = plan.staged.of_keys,
            .row_offsets = plan.own.row_offsets,
@@ -79,6 +93,23 @@ class PooledExchange final : public Exchange {
                       : route.pooled(table.vectors.dtype, plan.samples, route.own_slots())});
     }
     run_several(context, std::move(lookups));
+  }
+
+  /// Of a plan that has the buckets of all samples, this device's part.
+  static EmbeddingLookup of_own_samples(const Shipment& table) {
+    const TablePlan& plan = *table.plan;
+    const std::size_t buckets = table.vectors.shape[0] * table.vectors.shape[1];
+    const std::size_t first = table.route->rank() * buckets;
+    const auto part_of = [&](TensorRef ref, std::size_t n) {
+      ref.data = static_cast<char*>(ref.data) + first * size_of(ref.dtype);
+      ref.shape = {n};
+      return ref;
+    };
+    return {.rows = plan.staged.of_keys,
+            .row_offsets = part_of(plan.own.row_offsets, buckets + 1),
+            .weights = plan.staged.arrays.vectors,
+            .scale = plan.bucket_scale.empty() ? TensorRef{} : part_of(plan.bucket_scale, buckets),
+            .out = table.vectors};
   }
 
   static void add_sums(const Route& route, const TensorRef& output, Calls& calls,
@@ -106,34 +137,47 @@ class PooledExchange final : public Exchange {
 
   static void send_blocks(const Route& route, const TensorRef& output, Calls& calls,
                           std::vector<EmbeddingReorderFwd>& reorders) {
-    const std::size_t samples = output.shape[0], devices = route.device_count();
+    const std::size_t samples = output.shape[0];
+    const Interleave parts = route.placement().interleave(route.params().embedding_vec_size);
     const BlockCounts counts(route, samples);
+    const bool direct = parts.devices == 1 && output.contiguous();
     const TensorRef blocks =
-        route.packed(output.dtype, samples, route.params().buckets_per_sample());
+        direct ? output : route.packed(output.dtype, samples, route.params().buckets_per_sample());
     calls.push_back({.collective = "all_to_all",
-                     .in = route.pooled(output.dtype, samples * devices, route.own_slots()),
+                     .in = own_blocks(route, output),
                      .out = blocks,
                      .send_counts = counts.own,
                      .receive_counts = counts.other});
-    reorders.push_back(
-        {.blocks = blocks, .y = output, .device_count = static_cast<std::int64_t>(devices)});
+    if (direct) return;
+    reorders.push_back({.blocks = in_parts(blocks, parts),
+                        .y = in_parts(output, parts),
+                        .device_count = static_cast<std::int64_t>(parts.devices)});
   }
 
   static TensorRef return_blocks(const Route& route, const TensorRef& gradient, Calls& calls,
                                  std::vector<EmbeddingReorderBwd>& reorders) {
-    const std::size_t samples = gradient.shape[0], devices = route.device_count();
+    const std::size_t samples = gradient.shape[0];
+    const Interleave parts = route.placement().interleave(route.params().embedding_vec_size);
     const BlockCounts counts(route, samples);
-    const TensorRef blocks =
-        route.packed(gradient.dtype, samples, route.params().buckets_per_sample());
-    reorders.push_back(
-        {.dy = gradient, .dblocks = blocks, .device_count = static_cast<std::int64_t>(devices)});
-    const TensorRef own = route.pooled(gradient.dtype, samples * devices, route.own_slots());
+    TensorRef blocks = gradient;
+    if (parts.devices > 1 || !gradient.contiguous()) {
+      blocks = route.packed(gradient.dtype, samples, route.params().buckets_per_sample());
+      reorders.push_back({.dy = in_parts(gradient, parts),
+                          .dblocks = in_parts(blocks, parts),
+                          .device_count = static_cast<std::int64_t>(parts.devices)});
+    }
+    const TensorRef own = own_blocks(route, gradient);
     calls.push_back({.collective = "all_to_all",
                      .in = blocks,
                      .out = own,
                      .send_counts = counts.other,
                      .receive_counts = counts.own});
     return own;
+  }
+
+  /// Memory for this device's slots and columns of all samples, of the type of `vectors`.
+  static TensorRef own_blocks(const Route& route, const TensorRef& vectors) {
+    return route.pooled(vectors.dtype, vectors.shape[0] * route.device_count(), route.own_slots());
   }
 };
 

@@ -9,15 +9,15 @@ Route::Route(const SparseEmbeddingHashParams& params, const Placement& placement
   arena_ = DeviceBuffer2::create(owner + " exchange", DeviceAllocator(memory));
   if (device_count() > 1) {
     const std::size_t d = params.embedding_vec_size;
-    pooled_ = arena_->reserve({pooled_vectors(rank_), d}, params.output_type, "pooled vectors");
+    pooled_ = arena_->reserve({pooled_vectors(rank_), own_columns()}, params.output_type,
+                              "pooled vectors");
     packed_ = arena_->reserve({packed_vectors(), d}, params.output_type, "packed vectors");
   }
   arena_->allocate();
 }
 
 TensorRef Route::vectors(const TensorRef& buffer, TensorScalarType type, std::size_t samples,
-                         std::size_t slots) const {
-  const std::size_t d = params_.embedding_vec_size;
+                         std::size_t slots, std::size_t d) {
   HCTR_CHECK(samples * slots * d * size_of(type) <= buffer.size_in_bytes(), "a batch of ", samples,
              " samples of ", to_string(type), " is larger than the exchange buffers were made for");
   TensorRef ref = buffer;

@@ -143,7 +143,8 @@ void UniqueExchange::request(const OpContext& context, std::span<const PlannedLo
                         .buckets_per_device = static_cast<std::int64_t>(
                             std::max<std::size_t>(plan.bucket_count() / devices_, 1))});
     sorts.push_back({.rows = own_requests,
-                     .buckets = plan.own.places,
+                     .buckets = plan.own.places.empty() ? TablePlan::first(plan.unique.places, n)
+                                                        : plan.own.places,
                      .sorted_buckets = plan.sorted_buckets.ref(),
                      .unique_rows = plan.unique_rows.ref(),
                      .run_offsets = plan.run_offsets.ref(),
@@ -198,7 +199,7 @@ bool UniqueExchange::worth_it(const RequestCounts& counts, const PlannedLookup& 
   // Bytes there and back of the device that moves most, and 4 a key and row at planning time. Rows
   // are gathered, and pooled by the device that asked: about one pass over the vectors more.
   const std::size_t vector = params.embedding_vec_size * size_of(params.output_type);
-  const std::size_t pooled = (devices_ - 1) * samples * route.placement().slots_of(0) * 2 * vector;
+  const std::size_t pooled = (devices_ - 1) * samples * route.placement().most_slots() * 2 * vector;
   const std::size_t unique = most * (1 + width) * vector + 4 * (most_keys + most);
   return 4 * unique <= 3 * pooled;
 }
@@ -257,7 +258,10 @@ void UniqueExchange::place(const OpContext& context, std::span<const Chosen> cho
       requests.key_starts.push_back(static_cast<std::int64_t>(sum_of(one.taken, r)));
     }
     if (params.combiner == Combiner::Mean) {
-      scales.push_back({.row_offsets = own_offsets, .scale = TablePlan::first(unique.scale, m)});
+      TensorRef whole = one.table->bucket_offsets;
+      whole.data = whole.ptr<std::uint32_t>() + rank_ * m;
+      whole.shape = {m + 1};
+      scales.push_back({.row_offsets = whole, .scale = TablePlan::first(unique.scale, m)});
     }
   }
   context.communicator->together(calls, *context.stream);

@@ -18,6 +18,7 @@ struct PlannedLookup {
   const Route* route = nullptr;
   TablePlan* plan = nullptr;
   const SparseTensor* batch = nullptr;
+  TensorRef bucket_offsets;   ///< of whole buckets, where the batch lacks keys that count in a mean
   Event* released = nullptr;  ///< of the plan
 };
 

@@ -7,7 +7,9 @@
 
 #include "core/cpp/device/several.hpp"
 #include "core/cpp/embedding/lookup/row_updates.hpp"
+#include "core/cpp/ops/add.hpp"
 #include "core/cpp/ops/clip_norm.hpp"
+#include "core/cpp/ops/score_rows.hpp"
 #include "core/cpp/optimizers/optimizers.hpp"
 
 /// What a step does with a plan; how plans are made is in plan_making.cpp.
@@ -23,19 +25,19 @@ bool is_real(TensorScalarType type) {
 
 DeviceLookup::DeviceLookup(const std::vector<std::unique_ptr<ShardedTable>>& tables,
                            GPUResource& gpu)
-    : gpu_(gpu), pooled_(make_pooled_exchange()) {
-  std::size_t devices = 1, sending_rows = 0;
-  for (const auto& table : tables) {
-    Table& rows = table->part(gpu.get_local_id());
-    const SparseEmbeddingHashParams& params = table->params();
-    devices = table->placement().device_count();
-    const bool may_send_rows = devices > 1 && params.exchange != ExchangeType::Pooled;
-    parts_.push_back({*table, rows,
-                      Route(params, table->placement(), gpu.get_global_id(), gpu.memory_resource(),
-                            rows.owner()),
-                      may_send_rows,
-                      PositionStarts(params, gpu.plan_stream(), gpu.memory_resource())});
-    sending_rows += may_send_rows ? 1 : 0;
+    : gpu_(gpu), tables_(tables.size()), pooled_(make_pooled_exchange()) {
+  for (std::size_t t = 0; t < tables_; ++t) add_part(t, *tables[t], false);
+  for (std::size_t t = 0; t < tables_; ++t) {
+    if (!tables[t]->frequent_placement()) continue;
+    parts_[t].frequent_part = parts_.size();
+    add_part(t, *tables[t], true);
+  }
+  const std::size_t devices = parts_.front().route.device_count();
+  std::size_t sending_rows = 0, sending_sums = 0, sums = 0;
+  for (const Part& part : parts_) {
+    sending_rows += part.may_send_rows ? 1 : 0;
+    sending_sums += part.may_send_sums ? 1 : 0;
+    sums += part.may_send_sums ? ReplicaExchange::most_sums(part.table.params()) : 0;
   }
   owner_ = parts_.front().rows.owner();
   if (parts_.size() > 1) owner_ += concat(" and ", parts_.size() - 1, " more");
@@ -44,11 +46,42 @@ DeviceLookup::DeviceLookup(const std::vector<std::unique_ptr<ShardedTable>>& tab
     unique_ = std::make_unique<UniqueExchange>(gpu, owner_, devices, sending_rows);
     exchanges_.push_back(unique_.get());
   }
+  if (sending_sums > 0) {
+    replica_ = std::make_unique<ReplicaExchange>(gpu, owner_, sending_sums, sums);
+    exchanges_.push_back(replica_.get());
+  }
   while (plans_.size() < kPlanSlots) add_slot();
   auto staging =
       DeviceBuffer2::create(owner_ + " own count", DeviceAllocator(gpu.staging_resource()));
   staging->reserve({parts_.size()}, &own_counts_, "own count");
   staging->allocate();
+  for (std::size_t t = 0; t < parts_.size(); ++t) {
+    const RowLife& life = parts_[t].table.params().life;
+    if (life.max_rows > 0 && life.evict == Eviction::None) bounded_.push_back(t);
+  }
+  if (bounded_.empty() || devices == 1) return;
+  const auto counts = DeviceBuffer2::create(owner_ + " rows of all devices",
+                                            DeviceAllocator(gpu.memory_resource()));
+  live_rows_ = counts->reserve({bounded_.size()}, TensorScalarType::Int64, "own");
+  live_rows_of_all_ =
+      counts->reserve({devices, bounded_.size()}, TensorScalarType::Int64, "of all devices");
+  counts->allocate();
+}
+
+void DeviceLookup::add_part(std::size_t number, ShardedTable& table, bool frequent) {
+  const SparseEmbeddingHashParams& params = table.params();
+  const std::size_t id = gpu_.get_local_id();
+  const Placement& placement = frequent ? *table.frequent_placement() : table.placement();
+  Table& rows = frequent ? table.frequent_part(id) : table.part(id);
+  const bool may_choose = placement.device_count() > 1 && params.exchange != ExchangeType::Pooled;
+  parts_.push_back(
+      {number, table, rows,
+       Route(params, placement, gpu_.get_global_id(), gpu_.memory_resource(), rows.owner()),
+       may_choose && placement.rows_may_travel(), may_choose && placement.replicated(),
+       PositionStarts(params, gpu_.plan_stream(), gpu_.memory_resource()),
+       frequent
+           ? std::make_unique<FrequentKeys>(gpu_, rows.owner(), params.key_type(), params.frequent)
+           : nullptr});
 }
 
 PlanSlot DeviceLookup::add_slot() {
@@ -78,15 +111,16 @@ void DeviceLookup::drop_plan(PlanSlot slot) {
     if (!plan.waits_to_train() || plan.number < first) continue;
     plan.state = LookupPlan::State::Empty;
     for (TablePlan& table : plan.tables) table.pin.reset();
+    for (const Part& part : parts_) part.rows.store().release(context, plan.slot);
   }
   context.stream->synchronize();
 }
 
 LookupPlan& DeviceLookup::planned(PlanSlot slot, std::span<const TensorRef> vectors) {
   LookupPlan& plan = plans_.at(at(slot));
-  HCTR_CHECK(vectors.size() == parts_.size(), "a group of ", parts_.size(),
-             " tables got vectors of ", vectors.size());
-  for (std::size_t t = 0; t < parts_.size(); ++t) {
+  HCTR_CHECK(vectors.size() == tables_, "a group of ", tables_, " tables got vectors of ",
+             vectors.size());
+  for (std::size_t t = 0; t < tables_; ++t) {
     const SparseEmbeddingHashParams& params = parts_[t].table.params();
     const TablePlan& own = plan.tables[t];
     HCTR_CHECK(
@@ -121,9 +155,24 @@ void DeviceLookup::forward(PlanSlot slot, std::span<const TensorRef> outputs) {
   LookupPlan& plan = planned(slot, outputs);
   const OpContext context = gpu_.compute_context();
   context.stream->wait(*plan.ready);
+  std::vector<TensorRef> all;
+  const std::span<const TensorRef> vectors = of_parts(outputs, all);
+  for (std::size_t p = tables_; p < parts_.size(); ++p) {
+    const TensorRef& output = outputs[parts_[p].number];
+    if (!output.empty()) {
+      all[p] = parts_[p].route.packed(output.dtype, output.shape[0], output.shape[1]);
+    }
+  }
   for (const Exchange* exchange : exchanges_) {
-    const std::vector<Shipment> tables = shipments(plan, outputs, exchange, false);
+    const std::vector<Shipment> tables = shipments(plan, vectors, exchange, false);
     if (!tables.empty()) exchange->forward(context, tables);
+  }
+  for (std::size_t p = tables_; p < parts_.size(); ++p) {
+    const TensorRef& output = outputs[parts_[p].number];
+    if (!output.empty()) run(context, AddFwd{.xs = {output, all[p]}, .y = output});
+  }
+  if (!plan.train) {
+    for (const Part& part : parts_) part.rows.store().release(context, plan.slot);
   }
   context.stream->record(*plan.released);
 }
@@ -131,7 +180,8 @@ void DeviceLookup::forward(PlanSlot slot, std::span<const TensorRef> outputs) {
 std::vector<Shipment> DeviceLookup::backward(const OpContext& context, const LookupPlan& plan,
                                              std::span<const TensorRef> gradients,
                                              const Exchange* exchange) const {
-  std::vector<Shipment> tables = shipments(plan, gradients, exchange, true);
+  std::vector<TensorRef> all;
+  std::vector<Shipment> tables = shipments(plan, of_parts(gradients, all), exchange, true);
   if (!tables.empty()) exchange->backward(context, tables);
   return tables;
 }
@@ -145,7 +195,9 @@ void DeviceLookup::bring_gradients(PlanSlot slot, std::span<const TensorRef> gra
   for (const Exchange* exchange : exchanges_) {
     brought_.push_back(backward(context, plan, gradients, exchange));
     for (const Shipment& gradient : brought_.back()) {
-      if (gradient.route->own_slots() == 0) continue;
+      const Placement& placement = gradient.route->placement();
+      const bool counted_elsewhere = placement.replicated() && gradient.route->rank() > 0;
+      if (gradient.route->own_slots() == 0 || counted_elsewhere) continue;
       const TablePlan& own = *gradient.plan;
       run(context, RowSquareSum{.sorted_buckets = own.sorted_buckets.ref(),
                                 .run_offsets = own.run_offsets.ref(),
@@ -164,6 +216,7 @@ void DeviceLookup::backward_and_update(PlanSlot slot, std::span<const TensorRef>
              "': an evaluation plan can not train");
   const OpContext context = beside ? gpu_.exchange_context() : gpu_.compute_context();
   context.stream->wait(*plan.ready);
+  score(context, plan, gradients, scalars.step);
   if (brought_.empty()) {
     for (const Exchange* exchange : exchanges_) {
       update(context, backward(context, plan, gradients, exchange), scalars);
@@ -171,26 +224,58 @@ void DeviceLookup::backward_and_update(PlanSlot slot, std::span<const TensorRef>
   }
   for (const std::vector<Shipment>& tables : brought_) update(context, tables, scalars);
   brought_.clear();
+  restart_candidates(context, plan, gradients);
   for (std::size_t t = 0; t < parts_.size(); ++t) {
-    if (gradients[t].empty()) continue;
+    if (gradients[parts_[t].number].empty()) {
+      parts_[t].rows.store().release(context, plan.slot);
+      continue;
+    }
     ShardedTable& table = parts_[t].table;
     TablePlan& own = plan.tables[t];
     const bool trains = table.is_trainable();
-    // A frozen table changes by its new rows only.
+    // A frozen table changes by its new rows only, and by scores.
     table.note_touched(context, own.stamps, own.unique_rows.ref(), own.run_count.ref(),
-                       trains ? 0 : own.before.rows,
+                       trains || !own.scores.empty() ? 0 : own.before.rows,
                        trains && sweeps_untouched_rows(table.params().opt_params));
     if (!trains && !own.reused.empty()) {
       table.note_touched(context, own.stamps, own.reused, {}, 0, false);
     }
-    parts_[t].rows.store().release(context, at(slot));
+    parts_[t].rows.store().release(context, plan.slot);
   }
   context.stream->record(*plan.released);
   plan.state = LookupPlan::State::Trained;
   for (std::size_t t = 0; t < parts_.size(); ++t) {
     plan.tables[t].pin.reset();
-    if (!gradients[t].empty()) parts_[t].rows.show(plan.tables[t].extent);
+    if (!gradients[parts_[t].number].empty()) parts_[t].rows.show(plan.tables[t].extent);
   }
+}
+
+void DeviceLookup::score(const OpContext& context, const LookupPlan& plan,
+                         std::span<const TensorRef> gradients, const TensorRef& step) const {
+  for (std::size_t t = 0; t < parts_.size(); ++t) {
+    const TablePlan& own = plan.tables[t];
+    if (gradients[parts_[t].number].empty() || own.scores.empty()) continue;
+    const UseRule rule = parts_[t].table.params().life.use_rule();
+    run(context, ScoreRows{.rows = own.unique_rows.ref(),
+                           .count = own.run_count.ref(),
+                           .step = step,
+                           .scores = own.scores,
+                           .candidates = admits(parts_[t]) ? own.candidates.ref() : TensorRef{},
+                           .admitted = parts_[t].rows.admitted(),
+                           .admit_after = static_cast<std::int64_t>(rule.admit_after),
+                           .period = static_cast<std::int64_t>(rule.period),
+                           .kept = static_cast<std::int64_t>(rule.kept)});
+  }
+}
+
+void DeviceLookup::restart_candidates(const OpContext& context, const LookupPlan& plan,
+                                      std::span<const TensorRef> gradients) const {
+  std::vector<EmbeddingInit> restarts;
+  for (std::size_t t = 0; t < parts_.size(); ++t) {
+    if (gradients[parts_[t].number].empty() || !admits(parts_[t])) continue;
+    restarts.push_back(plan.tables[t].restart);
+  }
+  run_several(context, std::move(restarts));
 }
 
 void DeviceLookup::update(const OpContext& context, std::span<const Shipment> gradients,
@@ -223,10 +308,15 @@ void DeviceLookup::report_memory(std::vector<MemoryReportEntry>& report) const {
       append(plan.tables[t].positions.arena());
       append(plan.tables[t].unique.owner_arena);
       append(plan.tables[t].unique.asker_arena);
+      append(plan.tables[t].replica.arena);
+      append(plan.tables[t].rare.arena);
     }
   }
-  if (!unique_) return;
-  for (const MemoryReportEntry& entry : unique_->memory_report()) report.push_back(entry);
+  const auto append_all = [&](const std::vector<MemoryReportEntry>& entries) {
+    report.insert(report.end(), entries.begin(), entries.end());
+  };
+  if (unique_) append_all(unique_->memory_report());
+  if (replica_) append_all(replica_->memory_report());
 }
 
 }  // namespace hugectr

@@ -5,7 +5,9 @@
 #include <span>
 #include <vector>
 
+#include "core/cpp/embedding/exchange/replica_exchange.hpp"
 #include "core/cpp/embedding/exchange/unique_exchange.hpp"
+#include "core/cpp/embedding/lookup/frequent_keys.hpp"
 #include "core/cpp/embedding/lookup/lookup_group.hpp"
 #include "core/cpp/embedding/lookup/lookup_plan.hpp"
 #include "core/cpp/embedding/lookup/positions.hpp"
@@ -41,21 +43,41 @@ class DeviceLookup {
   const std::string& owner() const { return owner_; }
 
  private:
-  /// What belongs to one table on this device.
+  /// What belongs to one table on this device. A hybrid has two parts: behind those of all tables
+  /// comes one of its frequent rows, whose vectors are added to those of the others.
   struct Part {
+    std::size_t number;  ///< of the table
     ShardedTable& table;
     Table& rows;
     Route route;
     bool may_send_rows;  ///< whether training batches may travel by the unique exchange
+    bool may_send_sums;  ///< ... or by the replica exchange
     PositionStarts starts;
+    std::unique_ptr<FrequentKeys> frequent;  ///< of the part of frequent rows, else null
+    std::size_t frequent_part = 0;           ///< of a hybrid its other part; 0: there is none
   };
 
   static std::size_t at(PlanSlot slot) { return static_cast<std::size_t>(slot); }
+
+  void add_part(std::size_t number, ShardedTable& table, bool frequent);
+  bool has_hybrids() const { return parts_.size() > tables_; }
+  /// What is given for tables as it is for parts: the same without hybrids, else in `all`.
+  template <class T>
+  std::span<const T> of_parts(std::span<const T> of_tables, std::vector<T>& all) const {
+    if (!has_hybrids()) return of_tables;
+    all.assign(of_tables.begin(), of_tables.end());
+    for (std::size_t p = all.size(); p < parts_.size(); ++p) {
+      all.push_back(of_tables[parts_[p].number]);
+    }
+    return all;
+  }
 
   // Making plans (plan_making.cpp).
   /// The batch with the buckets that vectors are made of: of un-pooled slots each position is one.
   std::vector<SparseTensor> in_buckets(LookupPlan& plan, std::span<const SparseTensor> batch);
   void make_plan(LookupPlan& plan, std::span<const SparseTensor> batch);
+  /// The batch as tables look it up by their first parts: of hybrids without frequent keys.
+  std::vector<SparseTensor> without_frequent(LookupPlan& plan, std::span<const SparseTensor> batch);
   /// Own keys of all tables, waiting once for how many they are.
   void filter(LookupPlan& plan, std::span<const SparseTensor> batch);
   void make_buffers(const Part& part, const LookupPlan& plan, TablePlan& own);
@@ -63,11 +85,24 @@ class DeviceLookup {
   /// Rows of the keys of all tables, waiting once for what there is of them.
   void number(LookupPlan& plan) const;
   void find(LookupPlan& plan) const;
-  void choose_exchanges(LookupPlan& plan, std::span<const SparseTensor> batch);
+  void choose_exchanges(LookupPlan& plan, std::span<const SparseTensor> looked_up,
+                        std::span<const SparseTensor> batch);
+  /// Brings the rows of all tables to places, waiting once for what is missing, and writes new
+  /// ones.
+  void stage(LookupPlan& plan);
   static bool sorts(const Part& part, const LookupPlan& plan);
   static LookupSort sort_of(const LookupPlan& plan, const TablePlan& own);
+  /// Throws OutOfMemory, on all devices alike, when a table that forgets none has too many rows.
+  void check_max_rows(const LookupPlan& plan) const;
+  static bool admits(const Part& part) { return part.table.params().life.admit_after > 1; }
   void check_reserved(const Part& part, const TablePlan& own, std::int64_t first_reserved) const;
 
+  /// Notes which rows the step uses, and which of them it is not to train.
+  void score(const OpContext& context, const LookupPlan& plan, std::span<const TensorRef> gradients,
+             const TensorRef& step) const;
+  /// Candidates become again what they were.
+  void restart_candidates(const OpContext& context, const LookupPlan& plan,
+                          std::span<const TensorRef> gradients) const;
   LookupPlan& planned(PlanSlot slot, std::span<const TensorRef> vectors);
   /// What travels by one exchange; only tables that train.
   std::vector<Shipment> shipments(const LookupPlan& plan, std::span<const TensorRef> vectors,
@@ -81,13 +116,17 @@ class DeviceLookup {
 
   GPUResource& gpu_;
   std::string owner_;  ///< tables and device, for reports
+  std::size_t tables_;
   std::vector<Part> parts_;
   std::unique_ptr<Exchange> pooled_;
   std::unique_ptr<UniqueExchange> unique_;      ///< null: vectors travel pooled, or not at all
+  std::unique_ptr<ReplicaExchange> replica_;    ///< null: no table is on all devices
   std::vector<const Exchange*> exchanges_;      ///< in the order in which all devices use them
   std::deque<LookupPlan> plans_;                ///< by slot
   std::vector<std::vector<Shipment>> brought_;  ///< by exchange: what bring_gradients() left
   std::uint64_t last_plan_ = 0;
+  std::vector<std::size_t> bounded_;  ///< tables with max_rows that forget no row
+  TensorBag2 live_rows_, live_rows_of_all_;
   Tensor2<std::uint32_t> own_counts_;  ///< staging: what filter_keys kept, a table each
 };
 

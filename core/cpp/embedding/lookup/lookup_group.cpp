@@ -9,8 +9,36 @@
 namespace hugectr {
 namespace {
 
+void check_life(const std::string& name, const RowLife& life) {
+  HCTR_CHECK(life.max_rows <= std::uint64_t{1} << 48, "embedding '", name, "': max_rows ",
+             life.max_rows, " is above 2^48");
+  const bool makes_room = life.evict == Eviction::Lru || life.evict == Eviction::Lfu;
+  HCTR_CHECK(!makes_room || life.max_rows > 0, "embedding '", name,
+             "': evict says which rows make room, and max_rows for how many there is some: give it "
+             "one");
+  HCTR_CHECK((life.ttl > 0) == (life.evict == Eviction::Ttl), "embedding '", name, "': ttl ",
+             life.ttl, " steps goes with evict ttl, and with no other");
+  HCTR_CHECK(life.decay > 0.0 && life.decay <= 1.0, "embedding '", name, "': decay ", life.decay,
+             " must be above 0 and at most 1");
+  HCTR_CHECK(life.admit_after >= 1 && life.admit_after <= 1 << 20, "embedding '", name,
+             "': admit_after ", life.admit_after, " must be 1 to 2^20");
+  HCTR_CHECK(!life.keeps_scores() || (life.evict_every > 0 && life.evict_every <= kLastScoredStep),
+             "embedding '", name,
+             "': rows that go or are admitted need an evict_every, the steps "
+             "between two looks, of at most 2^32 - 1; found ",
+             life.evict_every);
+}
+
 void check_params(const SparseEmbeddingHashParams& params, std::size_t device_count) {
   const std::string& name = params.name;
+  check_life(name, params.life);
+  const PlacementKind kind = params.placement_kind();
+  const bool on_several = kind == PlacementKind::Replicated || kind == PlacementKind::ByColumn ||
+                          kind == PlacementKind::Hybrid;
+  HCTR_CHECK(!on_several || (params.life.max_rows == 0 && !params.life.keeps_scores()),
+             "embedding '", name,
+             "' has rows that come and go (max_rows, evict, ttl, admit_after) and a placement that "
+             "keeps rows on several devices: place it by key, by slot or on one device");
   HCTR_CHECK(params.slot_num >= 1, "embedding '", name, "' needs at least one slot");
   HCTR_CHECK(params.embedding_vec_size >= 1 && params.embedding_vec_size <= 1024, "embedding '",
              name, "' has embedding_vec_size ", params.embedding_vec_size,
@@ -26,6 +54,10 @@ void check_params(const SparseEmbeddingHashParams& params, std::size_t device_co
   HCTR_CHECK(params.batch_size % device_count == 0 && params.batch_size_eval % device_count == 0,
              "embedding '", name, "': batch sizes ", params.batch_size, " and ",
              params.batch_size_eval, " must be multiples of the ", device_count, " devices");
+  HCTR_CHECK(params.placement_kind() != PlacementKind::Hybrid || params.identity() == Identity::Key,
+             "embedding '", name,
+             "' tells rows apart by slot, and its frequent keys have none: "
+             "place it otherwise, or let slots share rows");
   if (!params.pooled()) {
     HCTR_CHECK(params.positions.size() == params.slot_num, "embedding '", name, "' has ",
                params.slot_num, " slots and positions of ", params.positions.size(),
@@ -34,12 +66,12 @@ void check_params(const SparseEmbeddingHashParams& params, std::size_t device_co
                "' tells rows apart by slot, and its ", params.slot_num,
                " slots are not pooled (combiner concat): give each slot an input and a table of "
                "its own, or let slots share rows (DistributedSlotSparseEmbeddingHash)");
-    HCTR_CHECK(params.placement_kind() == PlacementKind::ByKey, "embedding '", name,
+    HCTR_CHECK(params.placement_kind() != PlacementKind::BySlot, "embedding '", name,
                "' is not pooled (combiner concat), so that it can not be placed by slot; place it "
                "by key");
   }
   HCTR_CHECK(params.identity() == Identity::SlotAndKey || params.slot_num == 1 ||
-                 params.placement_kind() == PlacementKind::ByKey,
+                 params.placement_kind() != PlacementKind::BySlot,
              "embedding '", name, "': a key is one row in all of its ", params.slot_num,
              " slots, so that it can not be placed by slot; place it by key");
 }

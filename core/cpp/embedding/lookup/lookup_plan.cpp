@@ -5,7 +5,8 @@
 
 namespace hugectr {
 void TablePlan::allocate(const std::shared_ptr<MemoryResource>& memory, const std::string& owner,
-                         std::size_t n, std::size_t bucket_count, bool sorted) {
+                         std::size_t n, std::size_t bucket_count, bool sorted,
+                         bool with_candidates) {
   const std::size_t keys = std::max(key_capacity, with_reserve(n));
   const std::size_t bucket_max = std::max(bucket_capacity, bucket_count);
   auto next = DeviceBuffer2::create(owner, DeviceAllocator(memory));
@@ -19,6 +20,7 @@ void TablePlan::allocate(const std::shared_ptr<MemoryResource>& memory, const st
     run_offsets = next->reserve({keys + 1}, kU32, "run offsets");
     run_count = next->reserve({1}, TensorScalarType::Int64, "run count");
     scratch = next->reserve({2 * keys}, TensorScalarType::UInt64, "sort scratch");
+    if (with_candidates) candidates = next->reserve({keys}, kU32, "rows that are not admitted");
   }
   key_capacity = bucket_capacity = 0;
   next->allocate();

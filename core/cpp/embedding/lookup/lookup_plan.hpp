@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "core/cpp/device/resource_manager.hpp"
+#include "core/cpp/embedding/exchange/replica_plan.hpp"
 #include "core/cpp/embedding/exchange/unique_plan.hpp"
+#include "core/cpp/embedding/lookup/frequent_keys.hpp"
 #include "core/cpp/embedding/lookup/positions.hpp"
 #include "core/cpp/embedding/placement/placement.hpp"
 #include "core/cpp/embedding/table/table.hpp"
@@ -28,7 +30,7 @@ struct TablePlan {
   }
   /// New buffers, at least as large as the old ones; no stream may use those any more.
   void allocate(const std::shared_ptr<MemoryResource>& memory, const std::string& owner,
-                std::size_t n, std::size_t bucket_count, bool sorted);
+                std::size_t n, std::size_t bucket_count, bool sorted, bool with_candidates);
   bool filter_fits(std::size_t n, std::size_t bucket_count) const {
     return filter_arena && n <= filter_key_capacity && bucket_count <= filter_bucket_capacity;
   }
@@ -53,12 +55,14 @@ struct TablePlan {
 
   // Buffers, once a plan slot.
   PositionBuffer positions;
+  RareBatch rare;  ///< of a hybrid
   std::shared_ptr<DeviceBuffer2> arena, filter_arena;
   std::size_t key_capacity = 0, bucket_capacity = 0;
   std::size_t filter_key_capacity = 0, filter_bucket_capacity = 0;
   TensorBag2 own_keys, own_row_offsets, own_places;                         // filter_keys
   TensorBag2 buckets, rows, scale;                                          // every plan
   TensorBag2 sorted_buckets, unique_rows, run_offsets, run_count, scratch;  // where rows are sorted
+  TensorBag2 candidates;  // where rows are admitted
 
   // The present plan.
   FilterKeyStorage own;
@@ -70,7 +74,10 @@ struct TablePlan {
   TensorRef bucket_scale;              ///< of the buckets of this device; empty: 1
   TensorRef run_scale;                 ///< of the buckets of the runs; empty: 1
   TensorRef stamps;                    ///< empty unless touched rows are noted
+  TensorRef scores;                    ///< empty unless rows have a life
+  EmbeddingInit restart;               ///< of candidates: rows that the step does not train
   UniquePlan unique;                   ///< used: the runs are those of the rows asked for
+  ReplicaPlan replica;                 ///< used: the runs have a bucket a row, sums of all devices
   const Exchange* exchange = nullptr;  ///< how its vectors travel
   std::uint64_t generation = 0;        ///< of the table: a plan from before it is void
   std::shared_ptr<const void> pin;     ///< while it waits to train

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/embedding/lookup/lookup_size.hpp"
 
+#include <algorithm>
 #include <numeric>
 
-#include "core/cpp/embedding/exchange/exchange.hpp"
+#include "core/cpp/embedding/exchange/replica_exchange.hpp"
 #include "core/cpp/embedding/lookup/lookup_plan.hpp"
 #include "core/cpp/embedding/lookup/table_input.hpp"
+#include "core/cpp/embedding/table/cache_memory.hpp"
 
 namespace hugectr {
 namespace {
@@ -23,6 +25,7 @@ std::size_t all_keys(const BatchKeys& keys, std::size_t samples) {
 std::size_t own_keys(const Placement& placement, std::size_t rank, const BatchKeys& keys,
                      std::size_t samples) {
   if (placement.whole_buckets()) return samples * placement.sum_of_slots(rank, keys.of_slot);
+  if (placement.replicated()) return all_keys(keys, samples);
   const std::size_t devices = placement.device_count();
   return (all_keys(keys, samples) + devices - 1) / devices;
 }
@@ -31,13 +34,17 @@ LookupSize size_of_lookup(const SparseEmbeddingHashParams& params, const Placeme
                           std::size_t rank, const BatchKeys& keys,
                           const std::shared_ptr<MemoryResource>& memory) {
   const std::size_t devices = placement.device_count(), slots = placement.slots_of(rank);
-  const bool may_send_rows = devices > 1 && params.exchange != ExchangeType::Pooled;
+  const bool may_send_rows =
+      devices > 1 && params.exchange != ExchangeType::Pooled && placement.rows_may_travel();
+  const bool may_send_sums =
+      devices > 1 && params.exchange != ExchangeType::Pooled && placement.replicated();
   const auto plan_bytes = [&](std::size_t samples, bool train) {
     TablePlan plan;
     const std::size_t own = own_keys(placement, rank, keys, samples), buckets = samples * slots;
-    plan.allocate(memory, "", own, buckets, train);
+    plan.allocate(memory, "", own, buckets, train || params.memory.tiered(),
+                  train && params.life.admit_after > 1);
     if (!params.pooled()) plan.positions.reserve(memory, "", samples * params.buckets_per_sample());
-    if (devices > 1) {
+    if (!placement.takes_all(rank)) {
       plan.allocate_filter(memory, "", params.key_type(), all_keys(keys, samples), buckets,
                            train && may_send_rows);
     }
@@ -51,15 +58,26 @@ LookupSize size_of_lookup(const SparseEmbeddingHashParams& params, const Placeme
       joined.allocate(memory, "", params.key_type(), all_keys(keys, samples),
                       samples * params.slot_num);
     }
+    if (train && may_send_sums) {
+      plan.replica.reserve(memory, "", all_keys(keys, samples) / devices);
+    }
     return bytes_of(plan.arena) + bytes_of(plan.filter_arena) + bytes_of(plan.positions.arena()) +
            bytes_of(plan.unique.owner_arena) + bytes_of(plan.unique.asker_arena) +
-           bytes_of(joined.arena());
+           bytes_of(plan.replica.arena) + bytes_of(joined.arena());
   };
   LookupSize size;
   constexpr std::size_t kTrainPlans = 2;  // one that trains, one that is made
   if (params.batch_size > 0) size.train_plans = kTrainPlans * plan_bytes(params.batch_size, true);
   if (keys.evaluates) size.eval_plan = plan_bytes(params.batch_size_eval, false);
+  if (params.memory.tiered() && params.memory.device.value_or(0) > 0) {
+    const std::size_t samples = std::max(params.batch_size, params.batch_size_eval);
+    const std::size_t plans = (params.batch_size > 0 ? kTrainPlans : 0) + (keys.evaluates ? 1 : 0);
+    size.staging = bytes_of_staging(memory, own_keys(placement, rank, keys, samples), plans);
+  }
   size.exchange = bytes_of(Route(params, placement, rank, memory, "").arena());
+  if (may_send_sums && params.batch_size > 0) {
+    size.exchange += ReplicaExchange::size(params, all_keys(keys, params.batch_size));
+  }
   if (may_send_rows && params.batch_size > 0) {
     // Of all tables of a group together (UniqueExchange): requests of own keys, and where those of
     // the device's samples come.

@@ -20,6 +20,7 @@ struct BatchKeys {
 /// Bytes of what one table needs on a device to look batches up, besides its rows.
 struct LookupSize {
   std::size_t train_plans = 0, eval_plan = 0, exchange = 0;
+  std::size_t staging = 0;  ///< of rows in tiers: which of a plan are to come
 };
 
 /// Most keys of a global batch of `samples` that the device `rank` has to look up: where keys are

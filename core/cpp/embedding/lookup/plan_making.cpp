@@ -10,10 +10,11 @@
 /// Plans of a device, made on its plan stream.
 namespace hugectr {
 
-void DeviceLookup::plan(std::span<const SparseTensor> batch, PlanSlot slot, bool train) {
+void DeviceLookup::plan(std::span<const SparseTensor> given, PlanSlot slot, bool train) {
   LookupPlan& plan = plans_.at(at(slot));
-  HCTR_CHECK(batch.size() == parts_.size(), "a group of ", parts_.size(), " tables got keys of ",
-             batch.size());
+  HCTR_CHECK(given.size() == tables_, "a group of ", tables_, " tables got keys of ", given.size());
+  std::vector<SparseTensor> all;
+  const std::span<const SparseTensor> batch = of_parts(given, all);
   plan.state = LookupPlan::State::Empty;
   plan.train = train;
   plan.number = ++last_plan_;
@@ -34,8 +35,9 @@ void DeviceLookup::plan(std::span<const SparseTensor> batch, PlanSlot slot, bool
     make_plan(plan, batch);
   } catch (...) {
     const OpContext context = gpu_.plan_context();
-    for (std::size_t t = 0; train && t < parts_.size(); ++t) {
-      parts_[t].rows.take_back(context, plan.tables[t].before);
+    for (std::size_t t = 0; t < parts_.size(); ++t) {
+      parts_[t].rows.store().release(context, plan.slot);
+      if (train) parts_[t].rows.take_back(context, plan.tables[t].before);
     }
     context.stream->synchronize();  // the caller may free the batch
     throw;
@@ -50,21 +52,50 @@ void DeviceLookup::make_plan(LookupPlan& plan, std::span<const SparseTensor> sam
   const OpContext context = gpu_.plan_context();
   context.stream->wait(*plan.released);
   const std::vector<SparseTensor> batch = in_buckets(plan, samples);
-  filter(plan, batch);
+  std::vector<SparseTensor> rare;
+  if (has_hybrids()) rare = without_frequent(plan, batch);
+  const std::span<const SparseTensor> looked_up = has_hybrids() ? rare : batch;
+  filter(plan, looked_up);
   for (std::size_t t = 0; t < parts_.size(); ++t) make_buffers(parts_[t], plan, plan.tables[t]);
   group_keys(plan, batch);
   plan.train ? number(plan) : find(plan);
-  choose_exchanges(plan, batch);
-  for (std::size_t t = 0; t < parts_.size(); ++t) {
+  choose_exchanges(plan, looked_up, batch);
+  stage(plan);
+  for (std::size_t t = 0; plan.train && t < parts_.size(); ++t) {
     TablePlan& own = plan.tables[t];
-    const TensorRef numbers = own.unique.used
-                                  ? TablePlan::first(own.unique.rows, own.unique.asked_rows())
-                                  : own.key_rows();
-    own.staged = parts_[t].rows.store().stage(
-        context, plan.slot, own.extent.rows, {numbers, own.unique_rows.ref(), own.run_count.ref()});
-    own.stamps = parts_[t].rows.stamps(own.extent.rows);
+    own.scores = parts_[t].rows.scores(own.extent.rows);
+    if (admits(parts_[t])) {
+      own.restart = parts_[t].rows.restart(own.candidates.ref(), own.staged, own.extent.rows);
+    }
   }
   context.stream->record(*plan.ready);
+}
+
+void DeviceLookup::stage(LookupPlan& plan) {
+  const OpContext context = gpu_.plan_context();
+  const auto rows_of = [&](const TablePlan& own) -> PlanRows {
+    return {.of_keys = own.unique.used ? TablePlan::first(own.unique.rows, own.unique.asked_rows())
+                                       : own.key_rows(),
+            .distinct = own.unique_rows.ref(),
+            .count = own.run_count.ref(),
+            .train = plan.train,
+            .fresh_from = plan.train ? own.before.rows : own.extent.rows};
+  };
+  bool wait = false;
+  for (std::size_t t = 0; t < parts_.size(); ++t) {
+    const TablePlan& own = plan.tables[t];
+    wait |= parts_[t].rows.store().prepare(context, plan.slot, own.extent.rows, rows_of(own));
+  }
+  if (wait) context.stream->synchronize();
+  std::vector<EmbeddingInit> new_rows;
+  for (std::size_t t = 0; t < parts_.size(); ++t) {
+    Table& rows = parts_[t].rows;
+    TablePlan& own = plan.tables[t];
+    own.staged = rows.store().stage(context, plan.slot, own.extent.rows, rows_of(own));
+    own.stamps = rows.stamps(own.extent.rows);
+    if (plan.train) rows.first_content(own.before, own.staged, true, new_rows);
+  }
+  run_several(context, std::move(new_rows));
 }
 
 std::vector<SparseTensor> DeviceLookup::in_buckets(LookupPlan& plan,
@@ -88,6 +119,38 @@ std::vector<SparseTensor> DeviceLookup::in_buckets(LookupPlan& plan,
   return result;
 }
 
+std::vector<SparseTensor> DeviceLookup::without_frequent(LookupPlan& plan,
+                                                         std::span<const SparseTensor> batch) {
+  std::vector<SparseTensor> left(batch.begin(), batch.end());
+  std::vector<HashGet> marks;
+  std::vector<FilterKeys> rare;
+  for (std::size_t t = 0; t < tables_; ++t) {
+    const Part& part = parts_[t];
+    if (part.frequent_part == 0) continue;
+    RareBatch& own = plan.tables[t].rare;
+    const std::size_t n = batch[t].nnz, buckets = batch[t].row_offsets.size() - 1;
+    TensorRef keys = batch[t].keys;
+    keys.shape = {n};
+    keys.row_stride = 1;
+    if (!own.fits(n, buckets)) {
+      gpu_.plan_stream().synchronize();
+      plan.released->synchronize();
+      own.reserve(gpu_.memory_resource(), part.rows.owner() + " rare keys", keys.dtype, n, buckets);
+    }
+    const TensorRef held = TablePlan::first(own.held, n);
+    marks.push_back(parts_[part.frequent_part].frequent->mark(keys, held));
+    left[t] = {TablePlan::first(own.keys, n), TablePlan::first(own.row_offsets, buckets + 1), n};
+    rare.push_back({.keys = keys,
+                    .row_offsets = batch[t].row_offsets,
+                    .own_keys = left[t].keys,
+                    .own_row_offsets = left[t].row_offsets,
+                    .held = held});
+  }
+  run_several(gpu_.plan_context(), std::move(marks));
+  run_several(gpu_.plan_context(), std::move(rare));
+  return left;
+}
+
 void DeviceLookup::filter(LookupPlan& plan, std::span<const SparseTensor> batch) {
   const OpContext context = gpu_.plan_context();
   std::vector<FilterKeys> filters;
@@ -105,7 +168,7 @@ void DeviceLookup::filter(LookupPlan& plan, std::span<const SparseTensor> batch)
     HCTR_CHECK(keys.dtype == part.rows.spec().key_type, "embedding '", name, "' has ",
                to_string(part.rows.spec().key_type), " keys, the batch has ", to_string(keys.dtype),
                ": set i64_input_key to match the data");
-    if (route.device_count() == 1) {
+    if (route.placement().takes_all(route.rank())) {
       own.own = {keys, csr.row_offsets, {}};
       continue;
     }
@@ -121,18 +184,27 @@ void DeviceLookup::filter(LookupPlan& plan, std::span<const SparseTensor> batch)
                TablePlan::first(own.own_row_offsets, buckets + 1),
                {}};
     if (with_places) own.own.places = TablePlan::first(own.own_places, csr.nnz);
+    if (part.frequent) {
+      own.own.held = TablePlan::first(plan.tables[part.number].rare.held, csr.nnz);
+    }
     filters.push_back(
         route.placement().filter(route.rank(), {keys, csr.row_offsets, csr.nnz}, own.own));
   }
   if (filters.empty()) return;
   run_several(context, std::move(filters));
+  const auto filtered = [this](std::size_t t) {
+    const Route& route = parts_[t].route;
+    return !route.placement().takes_all(route.rank());
+  };
   for (std::size_t t = 0; t < parts_.size(); ++t) {
+    if (!filtered(t)) continue;
     const TensorRef& offsets = plan.tables[t].own.row_offsets;
     context.stream->copy(own_counts_.get_ptr() + t,
                          offsets.ptr<std::uint32_t>() + offsets.size() - 1, sizeof(std::uint32_t));
   }
   context.stream->synchronize();
   for (std::size_t t = 0; t < parts_.size(); ++t) {
+    if (!filtered(t)) continue;
     TablePlan& own = plan.tables[t];
     const std::size_t count = own_counts_.get_ptr()[t];
     own.own.keys = TablePlan::first(own.own_keys, count);
@@ -146,7 +218,7 @@ void DeviceLookup::make_buffers(const Part& part, const LookupPlan& plan, TableP
   plan.released->synchronize();
   own.allocate(gpu_.memory_resource(),
                part.rows.owner() + (plan.train ? " training plan" : " evaluation plan"),
-               own.key_count(), own.bucket_count(), sorts(part, plan));
+               own.key_count(), own.bucket_count(), sorts(part, plan), admits(part) && plan.train);
 }
 
 void DeviceLookup::group_keys(LookupPlan& plan, std::span<const SparseTensor> batch) const {
@@ -181,17 +253,46 @@ void DeviceLookup::number(LookupPlan& plan) const {
   run_several(context, std::move(lookups));
   for (const Part& part : parts_) part.rows.read_outcome(context);
   context.stream->synchronize();
-  std::vector<EmbeddingInit> new_rows;
   for (std::size_t t = 0; t < parts_.size(); ++t) {
     Table& rows = parts_[t].rows;
     TablePlan& own = plan.tables[t];
     const HashTable::Result found = rows.numbered(context);
     check_reserved(parts_[t], own, found.first_reserved);
     rows.make_room(found.rows);
-    own.extent = rows.begin_rows(own.before, true, new_rows);
+    own.extent = rows.begin_rows();
     own.reused = rows.reused_since(own.before);
   }
-  run_several(context, std::move(new_rows));
+  check_max_rows(plan);
+}
+
+void DeviceLookup::check_max_rows(const LookupPlan& plan) const {
+  if (bounded_.empty()) return;
+  const OpContext context = gpu_.plan_context();
+  const std::size_t devices = parts_.front().route.device_count(), tables = bounded_.size();
+  std::vector<std::int64_t> live;
+  for (const std::size_t t : bounded_) {
+    live.push_back(static_cast<std::int64_t>(plan.tables[t].extent.live));
+  }
+  if (devices > 1) {
+    std::vector<std::int64_t> all(devices * tables);
+    context.stream->copy(live_rows_.get_ptr(), live.data(), tables * sizeof(std::int64_t));
+    context.communicator->all_gather(live_rows_.ref(), live_rows_of_all_.ref(), *context.stream);
+    context.stream->copy(all.data(), live_rows_of_all_.get_ptr(), all.size() * sizeof(all[0]));
+    context.stream->synchronize();
+    for (std::size_t i = 0; i < tables; ++i) {
+      live[i] = 0;
+      for (std::size_t device = 0; device < devices; ++device) live[i] += all[device * tables + i];
+    }
+  }
+  for (std::size_t i = 0; i < tables; ++i) {
+    const SparseEmbeddingHashParams& params = parts_[bounded_[i]].table.params();
+    const auto rows = static_cast<std::uint64_t>(live[i]);
+    if (rows <= params.life.max_rows) continue;
+    throw OutOfMemory(
+        concat("embedding '", params.name, "' needs ", rows,
+               " rows and may have max_rows = ", params.life.max_rows,
+               " in the whole job: raise max_rows, or say which rows may go (evict)"));
+  }
 }
 
 void DeviceLookup::find(LookupPlan& plan) const {
@@ -213,14 +314,19 @@ void DeviceLookup::find(LookupPlan& plan) const {
   }
 }
 
-void DeviceLookup::choose_exchanges(LookupPlan& plan, std::span<const SparseTensor> batch) {
-  std::vector<PlannedLookup> may_send_rows;
+void DeviceLookup::choose_exchanges(LookupPlan& plan, std::span<const SparseTensor> looked_up,
+                                    std::span<const SparseTensor> batch) {
+  std::vector<PlannedLookup> may_send_rows, may_send_sums;
   for (std::size_t t = 0; t < parts_.size(); ++t) {
-    plan.tables[t].unique.used = false;
-    if (!plan.train || !parts_[t].may_send_rows) continue;
-    may_send_rows.push_back({&parts_[t].route, &plan.tables[t], &batch[t], plan.released.get()});
+    const Part& part = parts_[t];
+    plan.tables[t].unique.used = plan.tables[t].replica.used = false;
+    if (!plan.train || !(part.may_send_rows || part.may_send_sums)) continue;
+    (part.may_send_rows ? may_send_rows : may_send_sums)
+        .push_back({&part.route, &plan.tables[t], &looked_up[t], batch[t].row_offsets,
+                    plan.released.get()});
   }
   if (!may_send_rows.empty()) unique_->plan(may_send_rows);
+  if (!may_send_sums.empty()) replica_->plan(may_send_sums);
   std::vector<LookupSort> sorted;
   for (std::size_t t = 0; t < parts_.size(); ++t) {
     TablePlan& own = plan.tables[t];
@@ -229,6 +335,10 @@ void DeviceLookup::choose_exchanges(LookupPlan& plan, std::span<const SparseTens
     if (own.unique.used) {
       own.exchange = unique_.get();
       own.run_scale = {};  // gradients come scaled
+      if (gpu_.get_local_id() == 0) parts_[t].table.count_unique_plan();
+    } else if (own.replica.used) {
+      own.exchange = replica_.get();
+      own.run_scale = {};
       if (gpu_.get_local_id() == 0) parts_[t].table.count_unique_plan();
     } else if (sorts(parts_[t], plan)) {
       sorted.push_back(sort_of(plan, own));

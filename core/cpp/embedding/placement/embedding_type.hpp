@@ -12,7 +12,7 @@ namespace hugectr {
 enum class EmbeddingType { DistributedSlotSparseEmbeddingHash, LocalizedSlotSparseEmbeddingHash };
 
 /// Where rows are (placement.hpp).
-enum class PlacementKind { ByKey, BySlot };
+enum class PlacementKind { ByKey, BySlot, OneDevice, Replicated, ByColumn, Hybrid };
 
 HCTR_API Identity identity_of(EmbeddingType type);
 HCTR_API PlacementKind placement_of(EmbeddingType type);

@@ -9,17 +9,61 @@
 namespace hugectr {
 namespace {
 
+using Make = std::unique_ptr<Placement> (*)(std::size_t slot_num, std::size_t device_count,
+                                            const Holders& holders);
+
+/// Of a placement that slots and devices say all of.
+template <std::unique_ptr<Placement> (*make)(std::size_t, std::size_t)>
+std::unique_ptr<Placement> plain(std::size_t slot_num, std::size_t device_count, const Holders&) {
+  return make(slot_num, device_count);
+}
+
 struct Kind {
   PlacementKind kind;
-  std::unique_ptr<Placement> (*make)(std::size_t slot_num, std::size_t device_count);
+  Make make;
+  bool deals_rows;  ///< a rule of its own says where a single row is
 };
 
-constexpr std::array kKinds{Kind{PlacementKind::ByKey, &make_by_key},
-                            Kind{PlacementKind::BySlot, &make_by_slot}};
+constexpr std::array kKinds{Kind{PlacementKind::ByKey, &plain<make_by_key>, true},
+                            Kind{PlacementKind::BySlot, &plain<make_by_slot>, true},
+                            Kind{PlacementKind::OneDevice, &make_one_device, false},
+                            Kind{PlacementKind::Replicated, &plain<make_replicated>, false},
+                            Kind{PlacementKind::ByColumn, &make_by_column, false},
+                            Kind{PlacementKind::Hybrid, &plain<make_hybrid>, true}};
+
+const Kind& entry_of(PlacementKind kind) {
+  const auto* const found = std::ranges::find(kKinds, kind, &Kind::kind);
+  HCTR_CHECK(found != kKinds.end(), "placement ", static_cast<int>(kind), " has no class");
+  return *found;
+}
 
 }  // namespace
 
 ColumnRange Placement::columns(std::size_t, std::size_t vec_size) const { return {0, vec_size}; }
+
+bool Placement::takes_all(std::size_t) const { return device_count_ == 1; }
+
+Interleave Placement::interleave(std::size_t vec_size) const { return {device_count_, vec_size}; }
+
+SlotOfBucket Placement::slot_of_bucket(std::size_t) const {
+  return {static_cast<std::uint32_t>(slot_num_), 1, 0};
+}
+
+FilterKeys Placement::filter(std::size_t rank, const SparseTensor& csr,
+                             const FilterKeyStorage& own) const {
+  HCTR_CHECK(!takes_all(rank) && slots_of(rank) == 0, name(), ": device ", rank,
+             " takes all keys and has none to choose");
+  // Of slots that are dealt to one device more than there are slots, the last gets none.
+  FilterKeys none = filter_keys(slot_num_, csr, own, true);
+  none.device_count = static_cast<std::int64_t>(slot_num_) + 1;
+  return none;
+}
+
+std::size_t Placement::most_slots() const {
+  std::size_t most = 0;
+  for (std::size_t rank = 0; rank < device_count_; ++rank) most = std::max(most, slots_of(rank));
+  return most;
+}
 
 std::size_t Placement::sum_of_slots(std::size_t rank,
                                     const std::vector<std::size_t>& of_slot) const {
@@ -45,16 +89,14 @@ FilterKeys Placement::filter_keys(std::size_t rank, const SparseTensor& csr,
 }
 
 std::unique_ptr<Placement> make_placement(PlacementKind kind, std::size_t slot_num,
-                                          std::size_t device_count) {
-  const auto* const found = std::ranges::find(kKinds, kind, &Kind::kind);
-  HCTR_CHECK(found != kKinds.end(), "placement ", static_cast<int>(kind), " has no class");
-  return found->make(slot_num, device_count);
+                                          std::size_t device_count, const Holders& holders) {
+  return entry_of(kind).make(slot_num, device_count, holders);
 }
 
 PlacementKind placement_named(const std::string& name) {
   std::string known;
   for (const Kind& one : kKinds) {
-    const std::string its = one.make(1, 1)->name();
+    const std::string its = one.make(1, 1, {{0, 1}, 4})->name();
     if (its == name) return one.kind;
     known += (known.empty() ? "" : ", ") + its;
   }
@@ -72,8 +114,9 @@ std::vector<std::uint32_t> row_owners(std::optional<PlacementKind> kind,
   const std::size_t slot_num =
       slots.empty() ? 1 : *std::max_element(slots.begin(), slots.end()) + 1;
   const Identity identity = slots.empty() ? Identity::Key : Identity::SlotAndKey;
+  const bool deals = kind && entry_of(*kind).deals_rows;
   const auto placement =
-      make_placement(kind.value_or(placement_of(identity)), slot_num, device_count);
+      make_placement(deals ? *kind : placement_of(identity), slot_num, device_count);
   std::vector<std::uint32_t> owners(keys.size());
   for (std::size_t i = 0; i < keys.size(); ++i) {
     // As saved: keys of uint32 were widened without sign already.

@@ -92,7 +92,7 @@ void for_each_piece(const Table& table, const TensorRef& vectors, const F& f) {
   const std::size_t rows = vectors.shape[0], bytes = vectors.row_size() * sizeof(float);
   Stream& stream = table.gpu().compute_stream();
   const char* const data = static_cast<const char*>(vectors.data);
-  if (table.gpu().device().type == DeviceType::Cpu) {
+  if (table.store().visited_on_host()) {
     stream.synchronize();
     f(reinterpret_cast<const float*>(data), std::size_t{0}, rows);
     return;
@@ -135,24 +135,30 @@ void add_part(const Table& table, ThreadPool& pool, std::span<const float> query
     return Candidate{std::isnan(distance) ? std::numeric_limits<double>::infinity() : distance,
                      slots.empty() ? 0 : slots[row], static_cast<std::int64_t>(keys[row])};
   };
-  for_each_piece(
-      table, table.store().whole(n).vectors,
-      [&](const float* vectors, std::size_t first, std::size_t last) {
-        const std::size_t count = last - first;
-        std::vector<Least> found((count + kNearestGrain - 1) / kNearestGrain, Least(k));
-        parallel_for(pool, count, kNearestGrain, [&](std::size_t begin, std::size_t end) {
-          Least& own = found[begin / kNearestGrain];
-          for (std::size_t i = begin; i < end; ++i) {
-            const std::size_t row = first + i;
-            const bool visible =
-                births.empty() || (keys[row] != kEmptyKey<Key> && births[row] <= extent.birth);
-            if (!visible) continue;
-            const Candidate one = candidate(row, vectors + i * d);
-            if (!but || one.key != but->key || one.slot != but->slot) own.add(one);
-          }
-        });
-        for (const Least& own : found) least.add(own);
-      });
+  const auto take = [&](const float* vectors, std::size_t first, std::size_t last) {
+    const std::size_t count = last - first;
+    std::vector<Least> found((count + kNearestGrain - 1) / kNearestGrain, Least(k));
+    parallel_for(pool, count, kNearestGrain, [&](std::size_t begin, std::size_t end) {
+      Least& own = found[begin / kNearestGrain];
+      for (std::size_t i = begin; i < end; ++i) {
+        const std::size_t row = first + i;
+        const bool visible =
+            births.empty() || (keys[row] != kEmptyKey<Key> && births[row] <= extent.birth);
+        if (!visible) continue;
+        const Candidate one = candidate(row, vectors + i * d);
+        if (!but || one.key != but->key || one.slot != but->slot) own.add(one);
+      }
+    });
+    for (const Least& own : found) least.add(own);
+  };
+  table.store().scan(table.gpu().compute_context(), n, RowUse::Read,
+                     [&](const RowArrays& arrays, std::size_t first, std::size_t) {
+                       for_each_piece(
+                           table, arrays.vectors,
+                           [&](const float* vectors, std::size_t begin, std::size_t end) {
+                             take(vectors, first + begin, first + end);
+                           });
+                     });
 }
 
 }  // namespace

@@ -22,6 +22,7 @@ struct BufferBag {
   std::vector<std::vector<float>> states;
   /// Adam LazyGlobal: the step each row was last brought up to; else empty.
   std::vector<std::int64_t> last_step;
+  std::vector<std::uint64_t> scores;  ///< n where rows have a life (row_score.hpp), else empty
   std::size_t size() const { return keys.size(); }
 };
 
@@ -35,6 +36,8 @@ struct HCTR_API RowView {
   std::vector<const float*> states;         ///< empty: none, rows begin with their first states
   std::vector<std::size_t> state_widths;    ///< numbers a row; empty: vec_size each
   const std::int64_t* last_step = nullptr;  ///< null: none
+  /// null: none; where rows have a life they count as used in the step they are loaded at.
+  const std::uint64_t* scores = nullptr;
 
   RowView() = default;
   /// Throws InvalidArgument when the sizes of the bag's arrays do not go together.
@@ -55,11 +58,18 @@ struct RowOrder {
   std::size_t size() const { return keys.size(); }
 };
 
+/// Identities of rows.
+struct RowNames {
+  std::vector<std::int64_t> keys;       ///< n
+  std::vector<std::uint64_t> slot_ids;  ///< n (where slots are part of identity), else empty
+};
+
 /// Where values of rows are to be written on the host, as in BufferBag; what is null is left out.
 struct RowValues {
   float* vectors = nullptr;
   std::vector<float*> states;
   std::int64_t* last_step = nullptr;
+  std::uint64_t* scores = nullptr;
 };
 
 /// Trained rows of one device where they lie, in the order they were inserted. Growing the table
@@ -71,12 +81,33 @@ struct TableRows {
   std::vector<TensorRef> states;  ///< (n, d) or (n, 1) float32, in the order of BufferBag::states
 };
 
+/// What rows in several tiers have cost so far, on all local devices: distinct rows of plans, and
+/// bytes between the device and what lies below it.
+struct TierCounts {
+  std::uint64_t hits = 0;           ///< rows of plans that were there
+  std::uint64_t misses = 0;         ///< that were not: new ones too
+  std::uint64_t bytes_fetched = 0;  ///< to the device
+  std::uint64_t bytes_written_back = 0;
+
+  TierCounts& operator+=(const TierCounts& other) {
+    hits += other.hits, misses += other.misses;
+    bytes_fetched += other.bytes_fetched, bytes_written_back += other.bytes_written_back;
+    return *this;
+  }
+};
+
 struct TableStats {
   std::size_t rows = 0;          ///< trained rows, all local devices
   std::size_t max_rows = 0;      ///< budget of all local devices; 0 = none
   std::size_t index_slots = 0;   ///< hash table places
   std::size_t bytes = 0;         ///< rows + states + index, mapped
   std::size_t unique_plans = 0;  ///< training plans so far whose distinct rows travel
+  std::size_t host_bytes = 0;    ///< rows + states in host memory below the devices
+  TierCounts tiers;              ///< zeros where all rows lie in the devices' memory
+  // Of rows with a life, on all local devices, since the table was made.
+  std::size_t admitted = 0;  ///< rows that came to train
+  std::size_t refused = 0;   ///< candidates that went before they were admitted
+  std::size_t evicted = 0;   ///< rows that went to make room, or of age
 };
 
 }  // namespace hugectr

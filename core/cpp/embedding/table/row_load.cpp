@@ -2,7 +2,10 @@
 #include "core/cpp/embedding/table/row_load.hpp"
 
 #include <algorithm>
+#include <utility>
 
+#include "core/cpp/device/several.hpp"
+#include "core/cpp/embedding/table/row_visit.hpp"
 #include "core/cpp/ops/loops/hash_probe.hpp"
 #include "core/cpp/ops/stamp_rows.hpp"
 
@@ -54,7 +57,7 @@ void RowLoad::prepare() {
   }
   transfer_ = std::make_unique<RowTransfer>(table_.gpu(), context, table_.owner(), targets_,
                                             source_, widest_part(table_.spec().vec_size),
-                                            context.device.type != DeviceType::Cpu);
+                                            !table_.store().visited_on_host());
 }
 
 void RowLoad::undo() {
@@ -63,19 +66,88 @@ void RowLoad::undo() {
   context.stream->synchronize();
 }
 
-void RowLoad::write(const RowView& rows, RowMark stamp) {
-  const std::size_t last = table_.size();
-  const OpContext context = table_.gpu().plan_context();
-  const RowExtent extent = table_.begin_rows(context, before_, false);
-  const RowArrays arrays = table_.store().whole(last);
-  transfer_->write(rows.vectors, arrays.vectors);
+void RowLoad::write_scores(const OpContext& context, const RowView& rows, std::int64_t step) {
+  // Scores are in the device's memory, wherever rows lie.
+  RowTransfer transfer(table_.gpu(), context, table_.owner(), targets_, source_,
+                       sizeof(std::uint64_t), table_.gpu().device().type != DeviceType::Cpu);
+  const TensorRef scores = table_.scores(table_.size());
+  if (rows.scores) return transfer.write(rows.scores, scores);
+  const auto now = std::min(static_cast<std::uint64_t>(step), kLastScoredStep);
+  std::size_t last = size_;  // of those in whose places the transfer looks
+  for (const std::size_t source : source_) last = std::max(last, source + 1);
+  const std::vector<std::uint64_t> used(last, make_score(true, kOneUse, now));
+  transfer.write(used.data(), scores);
+}
+
+void RowLoad::write_parts(RowTransfer& transfer, const RowView& rows,
+                          const RowArrays& arrays) const {
+  transfer.write(rows.vectors, arrays.vectors);
   for (std::size_t s = 0; s < rows.states.size(); ++s) {
-    transfer_->write(rows.states[s], arrays.states[s]);
+    transfer.write(rows.states[s], arrays.states[s]);
   }
   if (!arrays.last_step.empty() && rows.last_step) {
-    transfer_->write(rows.last_step, arrays.last_step);
+    transfer.write(rows.last_step, arrays.last_step);
   }
+}
+
+void RowLoad::write_in_pieces(const OpContext& context, const RowView& rows) {
+  const TensorRef reused = table_.reused_since(before_);
+  std::vector<std::uint32_t> again(reused.empty() ? 0 : reused.size());
+  if (!again.empty()) context.stream->copy(again.data(), reused.data, again.size() * 4);
   context.stream->synchronize();
+  std::sort(again.begin(), again.end());
+  const auto is_new = [&](std::uint32_t row) {
+    return row != kNoRow &&
+           (row >= before_.rows || std::binary_search(again.begin(), again.end(), row));
+  };
+  table_.first_births(context, before_);
+  visit_in_pieces(
+      table_.store(), context, table_.size(), targets_, RowUse::Write,
+      [&](const VisitedPiece& piece) {
+        std::vector<std::uint32_t> first;
+        for (std::size_t i = piece.begin; i < piece.end; ++i) {
+          if (is_new(targets_[i])) first.push_back(piece.rows[i - piece.begin]);
+        }
+        std::shared_ptr<DeviceBuffer2> arena;
+        if (!first.empty()) {
+          arena = DeviceBuffer2::create(table_.owner() + " new rows",
+                                        DeviceAllocator(table_.gpu().memory_resource()));
+          const TensorBag2 bag = arena->reserve({first.size()}, TensorScalarType::UInt32, "places");
+          arena->allocate();
+          const TensorRef places = bag.ref();
+          context.stream->copy(places.data, first.data(), first.size() * 4);
+          table_.first_states(context, places, piece.arrays);
+        }
+        const std::vector<std::size_t> source = piece.of(source_);
+        RowTransfer transfer(table_.gpu(), context, table_.owner(), piece.rows, source,
+                             widest_part(table_.spec().vec_size),
+                             !table_.store().visited_on_host());
+        write_parts(transfer, rows, piece.arrays);
+        context.stream->synchronize();
+      });
+}
+
+void RowLoad::write(const RowView& rows, RowMark stamp, std::int64_t step) {
+  const std::size_t last = table_.size();
+  const OpContext context = table_.gpu().plan_context();
+  const RowExtent extent = table_.begin_rows();
+  if (table_.store().is_whole()) {
+    table_.store().visit(context, last, targets_, RowUse::Write, [&](const VisitedRows& visited) {
+      std::vector<EmbeddingInit> first_states;
+      StagedRows where;
+      where.arrays = visited.arrays;
+      table_.first_content(before_, where, false, first_states);
+      run_several(context, std::move(first_states));
+      write_parts(*transfer_, rows, visited.arrays);
+      context.stream->synchronize();
+    });
+  } else {
+    write_in_pieces(context, rows);
+  }
+  if (table_.keeps_scores()) {
+    write_scores(context, rows, step);
+    context.stream->synchronize();
+  }
   if (stamp > 0 && size_ > 0) {
     const OpContext compute = table_.gpu().compute_context();
     run(compute, StampRows{.rows = rows_.ref(),

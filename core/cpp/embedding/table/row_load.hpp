@@ -25,11 +25,16 @@ class RowLoad {
   /// All else that can fail for want of memory.
   void prepare();
   void undo();
-  /// Numbers of the rows are stamped with `stamp` unless it is 0; all become visible. Waits.
-  void write(const RowView& rows, RowMark stamp);
+  /// Numbers of the rows are stamped with `stamp` unless it is 0; all become visible. Rows without
+  /// scores count as used in `step`. Waits.
+  void write(const RowView& rows, RowMark stamp, std::int64_t step);
 
  private:
   std::size_t place(std::size_t i) const { return source_.empty() ? i : source_[i]; }
+  void write_parts(RowTransfer& transfer, const RowView& rows, const RowArrays& arrays) const;
+  void write_in_pieces(const OpContext& context, const RowView& rows);
+
+  void write_scores(const OpContext& context, const RowView& rows, std::int64_t step);
 
   Table& table_;
   const HashTable::State before_;

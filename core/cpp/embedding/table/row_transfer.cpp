@@ -99,7 +99,8 @@ void RowTransfer::take_piece(const TensorRef& source, void* host, std::size_t pi
 
 void RowTransfer::read(const TensorRef& source, void* host) {
   if (rows_.empty()) return;
-  if (!pieces_ && places_.empty()) return gather_on_host(source, host);
+  const bool on_cpu = context_.device.type == DeviceType::Cpu;
+  if (!pieces_ && places_.empty() && on_cpu) return gather_on_host(source, host);
   if (!pieces_) return copy_on_host(source, host, true);
   const std::size_t bytes = bytes_of_row(source), step = StagingPieces::kBytes / bytes;
   std::size_t piece = 0, before = 0;

@@ -30,6 +30,7 @@ RowView::RowView(const BufferBag& rows)
     state_widths.push_back(state.size() == size * vec_size ? vec_size : 1);
   }
   last_step = data_of("last_step", rows.last_step, size);
+  scores = data_of("scores", rows.scores, size);
 }
 
 }  // namespace hugectr

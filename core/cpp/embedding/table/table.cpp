@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "core/cpp/device/several.hpp"
+#include "core/cpp/embedding/table/row_tiers.hpp"
+#include "core/cpp/ops/score_rows.hpp"
 
 namespace hugectr {
 namespace {
@@ -31,8 +33,17 @@ Table::Table(TableSpec spec, RowBudget budget, GPUResource& gpu)
       index_(memory_, owner_, spec_.key_type,
              has_budget() ? budget_.rows : rows_of_all_memory(spec_.vec_size), spec_.has_slots(),
              gpu.staging_resource()),
-      store_(make_mapped_rows(*memory_, owner_, parts_of_row(spec_.vec_size, spec_.opt_params),
-                              index_.max_rows())) {}
+      store_(make_row_store(gpu, spec_.name, owner_, spec_.memory, spec_.opt_params, spec_.vec_size,
+                            index_.max_rows())) {
+  if (!spec_.life.keeps_scores()) return;
+  scores_ =
+      GrowableTensor(*memory_, TensorScalarType::UInt64, 1, max_rows(), owner_ + " scores of rows");
+  const auto arena = DeviceBuffer2::create(owner_ + " admitted", DeviceAllocator(memory_));
+  arena->reserve({1}, &admitted_, "admitted");
+  arena->allocate();
+  gpu_.plan_stream().fill_zero(admitted_.get_ptr(), sizeof(std::int64_t));
+  gpu_.plan_stream().synchronize();
+}
 
 void Table::make_room(std::size_t asked) {
   if (asked > max_rows()) {
@@ -46,23 +57,26 @@ void Table::make_room(std::size_t asked) {
   store_->grow_to(size());
   if (stamps_.max_rows() > 0) stamps_.grow_to(size());
   if (has_gaps()) births_.grow_to(size());
+  if (keeps_scores()) scores_.grow_to(size());
 }
 
 EmbeddingInit Table::content(const TensorRef& rows, std::size_t first, std::size_t last,
-                             bool vectors, const TensorRef& births) const {
+                             const StagedRows& where, bool vectors, const TensorRef& births) const {
   const std::vector<float> starts = state_starts(spec_.opt_params);
-  RowArrays arrays = store_->whole(last);
   const std::size_t count = rows.empty() ? last - first : rows.size();
   return {.rows = rows,
           .row_keys = index_.row_keys(last),
           .row_slots = index_.row_slots(last),
-          .weights = vectors ? arrays.vectors : TensorRef{},
-          .last_step = arrays.last_step,
+          .places = where.places,
+          .weights = vectors ? where.arrays.vectors : TensorRef{},
+          .last_step = where.arrays.last_step,
           .births = births,
-          .states = std::move(arrays.states),
+          .states = where.arrays.states,
           .first = static_cast<std::int64_t>(first),
           .count = static_cast<std::int64_t>(count),
           .birth = birth_,
+          .first_column = static_cast<std::int64_t>(spec_.first_column),
+          .columns = static_cast<std::int64_t>(spec_.all_columns),
           .seed = spec_.seed,
           .table = spec_.number,
           .sinusoidal = spec_.sinusoidal,
@@ -70,28 +84,53 @@ EmbeddingInit Table::content(const TensorRef& rows, std::size_t first, std::size
           .initial_states = {starts.begin(), starts.end()}};
 }
 
-RowExtent Table::begin_rows(const HashTable::State& before, bool vectors,
-                            std::vector<EmbeddingInit>& ops) {
-  ++birth_;
+void Table::first_content(const HashTable::State& before, const StagedRows& where, bool vectors,
+                          std::vector<EmbeddingInit>& ops) const {
   const TensorRef reused = reused_since(before);
-  if (!reused.empty()) ops.push_back(content(reused, 0, size(), vectors, births(size())));
+  if (!reused.empty()) ops.push_back(content(reused, 0, size(), where, vectors, births(size())));
   if (before.rows < size()) {
-    ops.push_back(content({}, before.rows, size(), vectors, births(size())));
+    ops.push_back(content({}, before.rows, size(), where, vectors, births(size())));
   }
-  return {size(), index_.live(), birth_};
 }
 
-RowExtent Table::begin_rows(const OpContext& context, const HashTable::State& before,
-                            bool vectors) {
-  std::vector<EmbeddingInit> ops;
-  const RowExtent extent = begin_rows(before, vectors, ops);
-  run_several(context, std::move(ops));
-  return extent;
+void Table::first_states(const OpContext& context, const TensorRef& places,
+                         RowArrays arrays) const {
+  // Keys are not looked at: of as many rows as the arrays show.
+  const std::size_t shown = std::min(arrays.vectors.shape[0], size());
+  arrays.vectors.shape[0] = shown;
+  for (TensorRef& state : arrays.states) state.shape[0] = shown;
+  if (!arrays.last_step.empty()) arrays.last_step.shape[0] = shown;
+  StagedRows where;
+  where.arrays = std::move(arrays);
+  run(context, content(places, 0, shown, where, false, {}));
 }
 
-void Table::reset_states(const OpContext& context) const {
+void Table::first_births(const OpContext& context, const HashTable::State& before) const {
+  if (births_.max_rows() == 0) return;
+  const auto begin = [&](const TensorRef& rows, std::size_t first, std::size_t count) {
+    if (count == 0) return;
+    run(context, EmbeddingInit{.rows = rows,
+                               .row_keys = index_.row_keys(size()),
+                               .births = births(size()),
+                               .first = static_cast<std::int64_t>(first),
+                               .count = static_cast<std::int64_t>(count),
+                               .birth = birth_});
+  };
+  const TensorRef reused = reused_since(before);
+  if (!reused.empty()) begin(reused, 0, reused.size());
+  begin({}, before.rows, size() - before.rows);
+}
+
+void Table::reset_states(const OpContext& context) {
   const std::size_t rows = visible().rows;
-  if (rows > 0) run(context, content({}, 0, rows, false, {}));
+  if (rows == 0) return;
+  store_->scan(context, rows, RowUse::Write,
+               [&](const RowArrays& arrays, std::size_t first, std::size_t last) {
+                 StagedRows piece;
+                 piece.arrays = arrays;
+                 run(context, content({}, 0, last - first, piece, false, {}));
+                 context.stream->synchronize();
+               });
 }
 
 HashTable::Limit Table::limit() const {
@@ -114,9 +153,14 @@ void Table::keep_births() {
   births_ =
       GrowableTensor(*memory_, TensorScalarType::UInt32, 1, max_rows(), owner_ + " births of rows");
   births_.grow_to(size());  // visible rows were there from the beginning: 0
-  // Rows that were planned and never trained are not.
+  // Rows that were planned and never trained are not; content they have.
   const std::size_t first = visible().rows;
-  if (first < size()) run(gpu_.plan_context(), content({}, first, size(), true, births(size())));
+  if (first == size()) return;
+  run(gpu_.plan_context(), EmbeddingInit{.row_keys = index_.row_keys(size()),
+                                         .births = births(size()),
+                                         .first = static_cast<std::int64_t>(first),
+                                         .count = static_cast<std::int64_t>(size() - first),
+                                         .birth = birth_});
 }
 
 void Table::erase(const TensorRef& rows) {
@@ -126,6 +170,7 @@ void Table::erase(const TensorRef& rows) {
   keep_births();
   const OpContext context = gpu_.plan_context();
   index_.erase(context, rows);
+  if (keeps_scores()) run(context, ClearScores{.rows = rows, .scores = scores(size())});
   context.stream->synchronize();
   ++generation_;
   const std::lock_guard lock(shown_);
@@ -135,6 +180,9 @@ void Table::erase(const TensorRef& rows) {
 void Table::reset() {
   gpu_.compute_stream().synchronize();
   const OpContext context = gpu_.plan_context();
+  if (keeps_scores()) {
+    context.stream->fill_zero(scores_.ref(0, 0).data, scores_.rows() * sizeof(std::uint64_t));
+  }
   index_.clear(context);
   context.stream->synchronize();
   show({0, 0, birth_});
@@ -157,6 +205,9 @@ TableRows Table::rows() const {
              to_string(gpu_.device()), ": ", extent.rows - extent.live,
              " rows were erased and their places are free, so that its rows do not lie one after "
              "another: take copies of them instead of a view");
+  HCTR_CHECK(store_->in_place(), "embedding '", spec_.name, "' on ", to_string(gpu_.device()),
+             " has its rows in several tiers (memory=), so that they do not lie one after another "
+             "where training writes to them: take copies of them instead of a view");
   const std::size_t n = extent.rows;
   RowArrays arrays = store_->whole(n);
   return {index_.row_keys(n), index_.row_slots(n), arrays.vectors, std::move(arrays.states)};
@@ -164,14 +215,22 @@ TableRows Table::rows() const {
 
 std::size_t Table::size_in_bytes() const {
   return index_.size_in_bytes() + store_->size_in_bytes() + stamps_.size_in_bytes() +
-         births_.size_in_bytes();
+         births_.size_in_bytes() + scores_.size_in_bytes();
 }
 
 void Table::report_memory(std::vector<MemoryReportEntry>& report) const {
   report.push_back({owner_, "hash table", 0, index_.size_in_bytes()});
   report.push_back({owner_, "weights", 0, store_->vector_bytes()});
-  const std::size_t bytes = store_->size_in_bytes() - store_->vector_bytes();
+  const std::size_t bytes =
+      store_->size_in_bytes() - store_->vector_bytes() + scores_.size_in_bytes();
+  // Of rows in tiers also what says which row is where.
   if (bytes > 0) report.push_back({owner_, "optimizer states", 0, bytes});
+  if (store_->staging_bytes() > 0) {
+    report.push_back({owner_, "staging of rows", 0, store_->staging_bytes()});
+  }
+  if (store_->host_bytes() > 0) {
+    report.push_back({owner_, "rows in host memory", 0, store_->host_bytes()});
+  }
 }
 
 }  // namespace hugectr

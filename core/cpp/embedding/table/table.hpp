@@ -10,7 +10,9 @@
 #include "core/cpp/embedding/identity.hpp"
 #include "core/cpp/embedding/table/hash_table.hpp"
 #include "core/cpp/embedding/table/row_bag.hpp"
+#include "core/cpp/embedding/table/row_life.hpp"
 #include "core/cpp/embedding/table/row_store.hpp"
+#include "core/cpp/embedding/table/table_memory.hpp"
 #include "core/cpp/memory/growable_tensor.hpp"
 #include "core/cpp/ops/embedding_init.hpp"
 
@@ -25,9 +27,13 @@ struct TableSpec {
   Identity identity = Identity::Key;
   std::size_t slot_num = 1;
   std::size_t vec_size = 0;            ///< of the rows on a device
+  std::size_t first_column = 0;        ///< of the whole row, where a device has some columns of it
+  std::size_t all_columns = 0;         ///< of the whole row; 0: vec_size
   std::vector<double> initial_bounds;  ///< of new rows: one, or one a slot
   bool sinusoidal = false;             ///< new rows are, and have no bounds
   OptParams opt_params;
+  TableMemory memory;
+  RowLife life;
 
   bool has_slots() const { return identity == Identity::SlotAndKey; }
 };
@@ -93,12 +99,17 @@ class Table {
   HashTable::Result found() const { return index_.marked(); }
   /// Memory for all rows that have numbers. `asked`: how many there would be. Throws OutOfMemory.
   void make_room(std::size_t asked);
-  /// Writes the first content of rows numbered since `before`; without `vectors` only their states.
-  /// They are visible once what is returned, or what a later call returns, has been shown.
-  RowExtent begin_rows(const OpContext& context, const HashTable::State& before, bool vectors);
-  /// The same, but the ops that write are added to `ops` for who runs them.
-  RowExtent begin_rows(const HashTable::State& before, bool vectors,
-                       std::vector<EmbeddingInit>& ops);
+  /// Rows numbered since `before` are begun. They are visible once what is returned, or what a
+  /// later call returns, has been shown; they have no content yet.
+  RowExtent begin_rows() { return ++birth_, RowExtent{size(), index_.live(), birth_}; }
+  /// Adds to `ops` what writes the first content of rows numbered since `before`, the last to be
+  /// begun, where they lie; without `vectors` only their states.
+  void first_content(const HashTable::State& before, const StagedRows& where, bool vectors,
+                     std::vector<EmbeddingInit>& ops) const;
+  /// The same in parts, of rows that are visited a few at a time: first states of those that lie at
+  /// these places (n, uint32), and the births of all.
+  void first_states(const OpContext& context, const TensorRef& places, RowArrays arrays) const;
+  void first_births(const OpContext& context, const HashTable::State& before) const;
   /// Rows numbered since `before` never were, nor keys that found no room. Waits for nothing.
   void take_back(const OpContext& context, const HashTable::State& before) {
     index_.take_back(context, before);
@@ -108,8 +119,8 @@ class Table {
   /// Forgets these rows (n, uint32, on the device; each once, visible). Their numbers go to rows to
   /// come. Not while a training batch is planned. Waits.
   void erase(const TensorRef& rows);
-  /// First states for all visible rows, on the compute stream.
-  void reset_states(const OpContext& context) const;
+  /// First states for all visible rows, on the compute stream. Waits.
+  void reset_states(const OpContext& context);
 
   HashTable::State state() const { return index_.state(); }
   /// Of rows numbered since a state those whose numbers were free: (n) uint32, or empty.
@@ -135,13 +146,27 @@ class Table {
   std::uint64_t generation() const { return generation_; }
 
   const HashTable& index() const { return index_; }
-  RowStore& store() { return *store_; }
-  const RowStore& store() const { return *store_; }
+  /// Who only looks at a table may have its rows brought to where they can be looked at.
+  RowStore& store() const { return *store_; }
 
   /// From now on there is a stamp a row (uint32): the mark at which it was last touched.
   void keep_stamps();
   /// Stamps of the first rows; empty unless they are kept.
   TensorRef stamps(std::size_t rows) const;
+
+  /// Scores of the first rows, (rows) uint64; empty unless its rows have a life. Those of rows that
+  /// were never trained are 0.
+  TensorRef scores(std::size_t rows) const {
+    return keeps_scores() ? vector(scores_, rows) : TensorRef{};
+  }
+  bool keeps_scores() const { return scores_.max_rows() > 0; }
+  /// (1) int64: rows that were admitted so far; written where scores are.
+  TensorRef admitted() const { return admitted_.ref(); }
+  /// What makes rows of a plan what they were when they were new. `rows` (n) uint32, kNoRow is
+  /// passed over; numbers below `last`. On the plan stream, for who runs it when they have trained.
+  EmbeddingInit restart(const TensorRef& rows, const StagedRows& where, std::size_t last) const {
+    return content(rows, 0, last, where, true, {});
+  }
 
   /// Its visible rows where they lie. Throws InvalidArgument while there are free numbers among
   /// theirs, or numbers of rows that have not trained.
@@ -152,10 +177,16 @@ class Table {
 
  private:
   HashTable::Limit limit() const;
-  /// Content of the rows that are named, or else of [first, last).
-  EmbeddingInit content(const TensorRef& rows, std::size_t first, std::size_t last, bool vectors,
-                        const TensorRef& births) const;
+  /// First content of the rows that are named, or else of [first, last).
+  EmbeddingInit content(const TensorRef& rows, std::size_t first, std::size_t last,
+                        const StagedRows& where, bool vectors, const TensorRef& births) const;
   void keep_births();
+  static TensorRef vector(const GrowableTensor& tensor, std::size_t rows) {
+    TensorRef ref = tensor.ref(0, rows);
+    ref.shape = {rows};
+    ref.row_stride = 1;
+    return ref;
+  }
   SlotOfBucket of_identity(SlotOfBucket slot_of) const {
     return spec_.has_slots() ? slot_of : SlotOfBucket{};
   }
@@ -168,6 +199,8 @@ class Table {
   HashTable index_;
   std::unique_ptr<RowStore> store_;
   GrowableTensor stamps_;
+  GrowableTensor scores_;  ///< where rows have a life
+  Tensor2<std::int64_t> admitted_;
   GrowableTensor births_;    ///< kept from the first erase() on: before, new rows are the last ones
   std::uint32_t birth_ = 0;  ///< begin_rows() so far
   mutable std::mutex shown_;

@@ -10,6 +10,8 @@ namespace hugectr {
 /// Bytes of one device's part of a table.
 struct TableSize {
   std::size_t index = 0, vectors = 0, states = 0;
+  std::size_t places = 0;  ///< of rows in tiers: which row is where
+  std::size_t host = 0;    ///< of rows in tiers: vectors and states in host memory
 };
 
 /// What a table takes that has `rows` rows (at most `max_rows`; 0: no bound) and plans `keys` keys

@@ -12,9 +12,8 @@
 /// larger one. The order depends on the length of a run only.
 namespace hugectr {
 
-inline constexpr std::size_t kRunChunk = 64;         ///< occurrences summed one after the other
-inline constexpr std::size_t kBucketsAhead = 24;     ///< gradients fetched before they are needed
-inline constexpr std::size_t kMaxRunVecSize = 1024;  ///< longest vector
+inline constexpr std::size_t kRunChunk = 64;      ///< occurrences summed one after the other
+inline constexpr std::size_t kBucketsAhead = 24;  ///< gradients fetched before they are needed
 
 /// Sums runs of occurrences of one batch, for one thread.
 template <std::size_t D>

@@ -198,3 +198,22 @@ def test_the_package_imports_neither_pandas_nor_polars():
 def test_other_things_are_refused(data):
     with pytest.raises(InvalidArgument, match="pandas or polars DataFrame"):
         Schema.infer(data)
+
+
+@pytest.mark.parametrize("sign", [";", "\t"])
+def test_a_csv_of_semicolons_or_tabs_is_read_by_its_first_line(tmp_path, sign):
+    lines = ["'city, or town'|age|clicked", "'Rome|Bern'|31|1", "Oslo|4,5|0", "||1"]
+    text = "\n".join(lines).replace("'", '"')
+    (tmp_path / "commas.csv").write_text(
+        '"city, or town",age,clicked\n"Rome|Bern",31,1\nOslo,"4,5",0\n,,1\n'
+    )
+    quoted = text.replace('"Rome|Bern"', '"Rome\0Bern"').replace("|", sign).replace("\0", "|")
+    (tmp_path / "other.csv").write_text(quoted)
+    with gzip.open(tmp_path / "packed.csv.gz", "wt") as file:
+        file.write(quoted)
+    one, *others = (
+        Schema.infer(str(tmp_path / name), label="clicked")
+        for name in ("commas.csv", "other.csv", "packed.csv.gz")
+    )
+    assert "city, or town" in repr(one)
+    assert [repr(other) for other in others] == [repr(one)] * 2

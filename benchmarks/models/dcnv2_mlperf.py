@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The model of MLPerf Training's recommender, DLRM-DCNv2: samples a second, or the AUC it reaches.
+
+    python benchmarks/models/dcnv2_mlperf.py --batch 8192 --precision bf16 --scale 0.25
+    python benchmarks/models/dcnv2_mlperf.py --auc --scale 0.01 --samples 30000000
+    python benchmarks/models/dcnv2_mlperf.py --raw FOLDER --samples 20000000
+
+26 tables of d 128, 214 keys a sample (dcnv2_samples.py), bottom 512-256-128, three crosses of rank
+512 on 3456 numbers, top 1024-1024-512-256-1, AdaGrad. A timed step is everything, on keys the step
+has not seen before; inputs lie on the device (``--raw``: are read from a Raw file of multi-hot
+records, which is written if it is not there). One JSON line. ``--scale`` and ``--max-rows`` make
+the tables smaller, and the line says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from ctr_models import layer, precision, tower
+from dcnv2_samples import DENSE, HOTNESS, RECORD_BYTES, ROWS, make_samples, table_rows
+
+import hugectr
+from hugectr.base.log import set_level
+from hugectr.data import MemoryDataset
+
+DIM, CROSSES, RANK = 128, 3, 512
+#: Floating-point operations of the dense part for a sample, forward and backward.
+MFLOP = 96.2
+
+
+def make_model(
+    a: argparse.Namespace, source: MemoryDataset | str, evaluation: MemoryDataset | None = None
+) -> hugectr.Model:
+    """The model, compiled, with one table of 26 slots."""
+    rows = table_rows(a.scale, a.max_rows)
+    solver = hugectr.CreateSolver(
+        batchsize=a.batch,
+        batchsize_eval=a.batch,
+        max_eval_batches=max(1, a.eval_samples // a.batch),
+        lr=a.lr,
+        seed=1,
+        device=a.device,
+        vvgpu=[list(range(a.gpus))],
+        i64_input_key=True,
+        **precision(a.precision),
+    )
+    reader: dict[str, Any] = {"num_workers": a.workers}
+    if isinstance(source, MemoryDataset):
+        kind = hugectr.DataReaderType_t.Norm
+        reader["resident_batches"] = 0 if a.auc else a.batches
+        if evaluation is not None:
+            reader["eval_source"] = evaluation
+    else:
+        kind = hugectr.DataReaderType_t.RawAsync
+        reader["num_samples"] = a.samples
+        reader["async_param"] = hugectr.AsyncParam(multi_hot_reader=True, is_dense_float=True)
+    optimizer = hugectr.CreateOptimizer(
+        hugectr.Optimizer_t[a.optimizer],
+        hugectr.Update_t.Local,
+        initial_accu_value=0.0,
+        epsilon=1e-8,
+    )
+    model = hugectr.Model(
+        solver, hugectr.DataReaderParams(kind, source=source, **reader), optimizer
+    )
+    keys = hugectr.DataReaderSparseParam("keys", list(HOTNESS), True, len(HOTNESS))
+    model.add(hugectr.Input(1, "label", DENSE, "dense", [keys]))
+    model.add(
+        hugectr.SparseEmbedding(
+            hugectr.Embedding_t.LocalizedSlotSparseEmbeddingHash,
+            0,
+            DIM,
+            "sum",
+            "emb",
+            "keys",
+            slot_size_array=list(rows),
+            exchange=a.exchange,
+        )
+    )
+    bottom = tower(model, "bottom", "dense", (512, 256, DIM))
+    flat = layer(model, "Reshape", ["emb"], "flat", leading_dim=len(ROWS) * DIM)
+    start = layer(model, "Concat", [bottom, flat], "start")
+    cross = layer(model, "MultiCross", [start], "cross", num_layers=CROSSES, projection_dim=RANK)
+    top = tower(model, "top", cross, (1024, 1024, 512, 256))
+    layer(model, "InnerProduct", [top], "logit", num_output=1)
+    layer(model, "BinaryCrossEntropyLoss", ["logit", "label"], "loss")
+    model.compile()
+    return model
+
+
+def train(model: hugectr.Model, steps: int) -> float:
+    """Seconds of so many steps, waited for."""
+    begin = time.perf_counter()
+    for _ in range(steps):
+        model.train()
+    model.get_current_loss()
+    return time.perf_counter() - begin
+
+
+def time_steps(a: argparse.Namespace, model: hugectr.Model) -> dict[str, Any]:
+    """The median of blocks of steps."""
+    train(model, a.warm)
+    blocks = [train(model, a.steps) / a.steps for _ in range(a.blocks)]
+    seconds = float(np.median(blocks))
+    return {
+        "ms": round(1e3 * seconds, 3),
+        "ms_best": round(1e3 * min(blocks), 3),
+        "ms_worst": round(1e3 * max(blocks), 3),
+        "msamples_s": round(a.batch / seconds / 1e6, 3),
+        "msamples_s_a_device": round(a.batch / a.gpus / seconds / 1e6, 3),
+        "dense_tflop_s_a_device": round(MFLOP * a.batch / a.gpus / seconds / 1e6, 1),
+        "table_rows": model.table_stats()[0]["rows"],
+        "loss": round(model.get_current_loss(), 4),
+    }
+
+
+def resident(a: argparse.Namespace) -> dict[str, Any]:
+    """Steps on batches that lie on the device."""
+    rows = table_rows(a.scale, a.max_rows)
+    data = make_samples(a.batches * a.batch, rows, a.alpha, a.seed)
+    return time_steps(a, make_model(a, data.to_memory()))
+
+
+def from_raw(a: argparse.Namespace) -> dict[str, Any]:
+    """Steps on a Raw file, and the reader alone."""
+    rows = table_rows(a.scale, a.max_rows)
+    file = a.raw / f"dcnv2-{a.samples}.raw"
+    if not file.exists():
+        for part, begin in enumerate(range(0, a.samples, 1 << 16)):
+            count = min(1 << 16, a.samples - begin)
+            make_samples(count, rows, a.alpha, [a.seed, part]).write_raw(file)
+    model = make_model(a, str(file))
+    entry = time_steps(a, model)
+    return {**entry, "file_gb": round(a.samples * RECORD_BYTES / 1e9, 2)}
+
+
+def reach_auc(a: argparse.Namespace) -> dict[str, Any]:
+    """The AUC after each part of the samples, beside the best there is."""
+    rows = table_rows(a.scale, a.max_rows)
+    held_out = make_samples(a.eval_samples, rows, a.alpha, [a.seed, 1 << 40])
+    part = min(a.samples, a.part)
+    model: hugectr.Model | None = None
+    curve = []
+    begin = time.perf_counter()
+    for number in range(-(-a.samples // part)):
+        data = make_samples(part, rows, a.alpha, [a.seed, number]).to_memory()
+        if model is None:
+            model = make_model(a, data, held_out.to_memory())
+        else:
+            model.set_source(data)
+        train(model, part // a.batch)
+        curve.append(round(model.evaluate()["AUC"], 5))
+    return {
+        "auc": curve[-1],
+        "ceiling": round(held_out.ceiling, 5),
+        "curve": curve,
+        "seconds": round(time.perf_counter() - begin, 1),
+    }
+
+
+def main() -> int:
+    """One JSON line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--batch", type=int, default=8192, help="of all devices")
+    parser.add_argument("--gpus", type=int, default=1)
+    parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
+    parser.add_argument("--precision", default="bf16", choices=("fp32", "tf32", "fp16", "bf16"))
+    parser.add_argument("--optimizer", default="AdaGrad", choices=("AdaGrad", "RowWiseAdaGrad"))
+    parser.add_argument("--exchange", default="auto", choices=("auto", "pooled", "unique"))
+    parser.add_argument("--lr", type=float, default=0.005)
+    parser.add_argument("--scale", type=float, default=1.0, help="rows of the tables, times this")
+    parser.add_argument("--max-rows", type=int, default=0, help="of a table; 0: no bound")
+    parser.add_argument("--alpha", type=float, default=1.1, help="of the large tables' power law")
+    parser.add_argument("--batches", type=int, default=64, help="distinct ones")
+    parser.add_argument("--warm", type=int, default=8, help="steps")
+    parser.add_argument("--steps", type=int, default=14, help="of a block")
+    parser.add_argument("--blocks", type=int, default=4)
+    parser.add_argument("--workers", type=int, default=12)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--raw", type=Path, help="folder of the Raw file")
+    parser.add_argument("--auc", action="store_true")
+    parser.add_argument("--samples", type=int, default=1 << 20, help="with --raw and --auc")
+    parser.add_argument("--part", type=int, default=1 << 20, help="samples in memory, with --auc")
+    parser.add_argument("--eval-samples", type=int, default=1 << 17)
+    a = parser.parse_args()
+    set_level(3)
+    rows = table_rows(a.scale, a.max_rows)
+    work = f"DLRM-DCNv2, {sum(rows):,} of {sum(ROWS):,} rows, batch {a.batch}, {a.precision}, "
+    work += f"{a.optimizer}, {a.gpus} x {a.device}, {a.exchange} exchange"
+    run = reach_auc if a.auc else from_raw if a.raw else resident
+    print(json.dumps({"work": work, **run(a)}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/cpp/comm/process_group.hpp"
+#include "core/cpp/embedding/table/row_order.hpp"
+#include "core/cpp/memory/general_buffer2.hpp"
+
+/// Which rows of a table are to go. They are chosen by what is known of rows and by identity, over
+/// all devices of the job, so that the same ones go on 1 and on N devices. Called while no plan is
+/// made and all streams have been waited for; only rows that have trained are there then.
+namespace hugectr {
+
+/// Rows by local device.
+struct ChosenRows {
+  std::vector<TensorRef> rows;  ///< (n) uint32, on the device, each once; empty: none
+  std::vector<std::shared_ptr<DeviceBuffer2>> memory;
+  std::size_t count = 0;  ///< on all local devices
+};
+
+/// Candidates for admission that no step has used for evict_every steps.
+ChosenRows stale_candidates(const TableParts& parts, std::int64_t step);
+/// Rows that no step has used for `ttl` steps, where rows expire.
+ChosenRows expired_rows(const TableParts& parts, std::int64_t step);
+/// What is too much when the job has more than max_rows, where rows make room. Collective.
+/// `processes`: null, this one is alone.
+ChosenRows surplus_rows(const TableParts& parts, std::int64_t step, IProcessGroup* processes);
+
+}  // namespace hugectr

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+
+namespace hugectr {
+
+/// Ownership of a folder of segments: one store of one process, until it ends, however it ends.
+/// Holds between processes of one machine, and of several where the file system's locks do.
+class FolderLock {
+ public:
+  /// Makes the folder if it is missing. Throws InvalidArgument that names the owner if there is
+  /// one, DataError if the folder can not be had.
+  FolderLock(const std::string& folder, const std::string& table);
+  ~FolderLock();
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+ private:
+  int descriptor_ = -1;
+};
+
+/// Removes the segments of an owner that is gone, and nothing else. Returns how many.
+std::size_t remove_leftovers(const std::string& folder);
+
+}  // namespace hugectr

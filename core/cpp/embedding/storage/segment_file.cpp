@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/embedding/storage/segment_file.hpp"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "core/cpp/base/crc32.hpp"
+#include "core/cpp/base/error.hpp"
+#include "core/cpp/embedding/storage/aligned_buffer.hpp"
+
+namespace hugectr {
+namespace {
+
+struct SegmentHeader {
+  char magic[8] = {'H', 'C', 'T', 'R', 'R', 'O', 'W', 'S'};
+  std::uint32_t version = SegmentFile::kVersion;
+  std::uint32_t row_bytes = 0, group_bytes = 0, number = 0, table = 0, crc = 0;
+  std::uint64_t owner = 0;
+};
+static_assert(sizeof(SegmentHeader) == 40 && SegmentFile::kHeaderBytes == kBlockBytes);
+
+SegmentHeader header_for(const SegmentKind& kind, std::uint32_t number, std::uint64_t owner) {
+  SegmentHeader header;
+  header.row_bytes = static_cast<std::uint32_t>(kind.shape.row_bytes());
+  header.group_bytes = static_cast<std::uint32_t>(kind.shape.bytes());
+  header.number = number;
+  header.table = crc32(kind.table.data(), kind.table.size());
+  header.owner = owner;
+  header.crc = crc32(&header, sizeof(header));
+  return header;
+}
+
+std::uint64_t most_file_bytes() {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_FSIZE, &limit) == 0 ? limit.rlim_cur : RLIM_INFINITY;
+}
+
+}  // namespace
+
+std::size_t SegmentKind::groups() const {
+  const std::size_t groups = (bytes - SegmentFile::kHeaderBytes) / shape.bytes();
+  HCTR_CHECK(bytes > SegmentFile::kHeaderBytes && groups >= 1 && groups <= UINT16_MAX, "table '",
+             table, "': a segment of ", bytes, " bytes can not hold groups of ", shape.bytes());
+  return groups;
+}
+
+std::string SegmentFile::name_of(std::uint32_t number) {
+  char name[24];
+  std::snprintf(name, sizeof(name), "%010u%s", number, kSuffix);
+  return name;
+}
+
+SegmentFile::SegmentFile(const SegmentKind& kind, const std::string& folder, std::uint32_t number)
+    : kind_(kind), path_(concat(folder, "/", name_of(number))), number_(number) {}
+
+SegmentFile::~SegmentFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+std::shared_ptr<SegmentFile> SegmentFile::create(const SegmentKind& kind, const std::string& folder,
+                                                 std::uint32_t number, std::uint64_t owner) {
+  const std::shared_ptr<SegmentFile> file(new SegmentFile(kind, folder, number));
+  file->open_file(O_CREAT | O_EXCL);
+  try {
+    // Asked for at once: a disk that is full says so before a row is on its way, and writing makes
+    // no file longer, which file systems do one after the other.
+    if (kind.files->reserve(file->descriptor_, kind.bytes) != 0 && errno != EOPNOTSUPP &&
+        errno != EINVAL) {
+      file->fail("no room for", kind.bytes, errno);
+    }
+    file->write_header(owner);
+  } catch (...) {
+    file->remove();
+    throw;
+  }
+  return file;
+}
+
+std::shared_ptr<SegmentFile> SegmentFile::open(const SegmentKind& kind, const std::string& folder,
+                                               std::uint32_t number, std::uint64_t owner) {
+  const std::shared_ptr<SegmentFile> file(new SegmentFile(kind, folder, number));
+  file->open_file(0);
+  file->check_header(owner);
+  return file;
+}
+
+void SegmentFile::open_file(int flags) {
+  direct_ = true;
+  descriptor_ = kind_.files->open(path_, flags | O_DIRECT);
+  if (descriptor_ < 0 && errno == EINVAL) {
+    direct_ = false;
+    // The refused call may have made the file.
+    descriptor_ = kind_.files->open(path_, (flags & ~O_EXCL) | O_DSYNC);
+  }
+  if (descriptor_ < 0) fail("can not open", 0, errno);
+}
+
+void SegmentFile::write_header(std::uint64_t owner) {
+  AlignedBuffer buffer;
+  std::byte* block = buffer.with(kHeaderBytes);
+  std::memset(block, 0, kHeaderBytes);
+  const SegmentHeader header = header_for(kind_, number_, owner);
+  std::memcpy(block, &header, sizeof(header));
+  ssize_t done = kind_.files->write(descriptor_, block, kHeaderBytes, 0);
+  if (done < 0 && errno == EINVAL && direct_) {  // it takes the flag and refuses what it means
+    ::close(descriptor_);
+    direct_ = false;
+    descriptor_ = kind_.files->open(path_, O_DSYNC);
+    if (descriptor_ < 0) fail("can not open", 0, errno);
+  }
+  if (done != static_cast<ssize_t>(kHeaderBytes)) write_bytes(0, block, kHeaderBytes);
+}
+
+void SegmentFile::check_header(std::uint64_t owner) const {
+  AlignedBuffer buffer;
+  std::byte* block = buffer.with(kHeaderBytes);
+  read_bytes(0, block, kHeaderBytes);
+  const SegmentHeader expected = header_for(kind_, number_, owner);
+  if (std::memcmp(block, &expected, sizeof(expected)) != 0) {
+    throw DataError(concat("table '", kind_.table, "': the head of '", path_,
+                           "', byte 0, is not that of its segment ", number_, " of rows of ",
+                           kind_.shape.row_bytes(),
+                           " bytes: it is damaged or another table's; use another checkpoint"));
+  }
+}
+
+void SegmentFile::write(std::size_t first, std::size_t count, const std::byte* groups) {
+  unsynced_ = true;
+  write_bytes(offset(first), groups, count * kind_.shape.bytes());
+}
+
+void SegmentFile::read(std::size_t first, std::size_t count, std::byte* groups) const {
+  read_bytes(offset(first), groups, count * kind_.shape.bytes());
+}
+
+void SegmentFile::check(std::size_t place, const std::byte* group) const {
+  const std::string damage = kind_.shape.damage(group, number_, place);
+  if (damage.empty()) return;
+  throw DataError(concat("table '", kind_.table, "': a group of rows in '", path_, "', byte ",
+                         offset(place), ", is damaged: ", damage,
+                         "; go on from the last checkpoint, and look at the disk"));
+}
+
+void SegmentFile::write_bytes(std::uint64_t offset, const std::byte* data, std::size_t bytes) {
+  for (std::size_t done = 0; done < bytes;) {
+    const ssize_t n = kind_.files->write(descriptor_, data + done, bytes - done, offset + done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) {
+      // A limit that is no multiple of a block cuts a direct write off its grid.
+      const bool limited = errno == EINVAL && offset + bytes > most_file_bytes();
+      fail("can not write", offset + done, limited ? EFBIG : errno);
+    }
+    // From the last whole block on; without one it would be tried for ever.
+    const std::size_t unit = direct_ ? kBlockBytes : 1;
+    const std::size_t whole = static_cast<std::size_t>(n) / unit * unit;
+    if (whole == 0) fail("wrote too little to", offset + done, EIO);
+    done += whole;
+  }
+}
+
+void SegmentFile::read_bytes(std::uint64_t offset, std::byte* data, std::size_t bytes) const {
+  for (std::size_t done = 0; done < bytes;) {
+    const ssize_t n = kind_.files->read(descriptor_, data + done, bytes - done, offset + done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail("can not read", offset + done, errno);
+    const bool off_grid = direct_ && n % static_cast<ssize_t>(kBlockBytes) != 0 &&
+                          done + static_cast<std::size_t>(n) < bytes;
+    if (n == 0 || off_grid) {
+      throw DataError(concat("table '", kind_.table, "': '", path_, "', byte ",
+                             offset + done + static_cast<std::size_t>(n),
+                             ": it ends there although more was written, so it was cut or changed "
+                             "by somebody; go on from the last checkpoint"));
+    }
+    done += static_cast<std::size_t>(n);
+  }
+}
+
+void SegmentFile::cut_to(std::size_t groups) {
+  if (::ftruncate(descriptor_, static_cast<off_t>(offset(groups))) != 0) {
+    fail("can not cut", offset(groups), errno);
+  }
+}
+
+void SegmentFile::sync() {
+  if (!unsynced_.exchange(false)) return;
+  if (kind_.files->sync(descriptor_) == 0) return;
+  const int code = errno;
+  unsynced_ = true;
+  fail("can not sync", 0, code);
+}
+
+void SegmentFile::remove() noexcept { ::unlink(path_.c_str()); }
+
+void SegmentFile::fail(const char* what, std::uint64_t offset, int code) const {
+  throw_file_error(what, kind_.table, path_, offset, code);
+}
+
+}  // namespace hugectr

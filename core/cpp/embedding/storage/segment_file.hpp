@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "core/cpp/embedding/storage/file_calls.hpp"
+#include "core/cpp/embedding/storage/row_group.hpp"
+
+namespace hugectr {
+
+/// What the segments of a store have in common.
+struct SegmentKind {
+  std::string table;  ///< in messages; segments carry a sum of it
+  GroupShape shape;   ///< of its groups
+  std::size_t bytes;  ///< of a whole segment
+  std::shared_ptr<FileCalls> files;
+
+  /// Groups that a segment has room for.
+  std::size_t groups() const;
+};
+
+/// One file of groups of rows: a block that says what it is, then groups, which are written once,
+/// in order, and never changed.
+///
+///     0   8 bytes "HCTRROWS", uint32 version (1), uint32 bytes of a row, uint32 bytes of a group,
+///     20  uint32 number of the segment, uint32 CRC-32 of the table's name,
+///     28  uint32 CRC-32 of the header with zero here, uint64 owner: drawn when the store was made
+///
+/// Past the page cache where the file system can; else every write waits until it is on the disk,
+/// so that no error comes when the row has left memory.
+class SegmentFile {
+ public:
+  static constexpr std::uint32_t kVersion = 1;
+  static constexpr std::size_t kHeaderBytes = 4096;
+  static constexpr const char* kSuffix = ".rows";
+  static std::string name_of(std::uint32_t number);
+
+  /// A new file in a folder, with room for all of it. Throws NoRoom, or DataError; then there is
+  /// none.
+  static std::shared_ptr<SegmentFile> create(const SegmentKind& kind, const std::string& folder,
+                                             std::uint32_t number, std::uint64_t owner);
+  /// One that was sealed, for reading. Throws DataError unless it is what its header must say.
+  static std::shared_ptr<SegmentFile> open(const SegmentKind& kind, const std::string& folder,
+                                           std::uint32_t number, std::uint64_t owner);
+  ~SegmentFile();
+  SegmentFile(const SegmentFile&) = delete;
+  SegmentFile& operator=(const SegmentFile&) = delete;
+
+  /// `count` groups from `first` on, to or from a buffer that begins on a block. What is written is
+  /// on its way to the disk, past any buffer that could fail later, when this returns. Throws
+  /// NoRoom or DataError; then none of the groups is there.
+  void write(std::size_t first, std::size_t count, const std::byte* groups);
+  void read(std::size_t first, std::size_t count, std::byte* groups) const;
+  /// Throws DataError that names file and byte unless the group is what was written there.
+  void check(std::size_t place, const std::byte* group) const;
+
+  /// Lets go of the room behind the first groups.
+  void cut_to(std::size_t groups);
+  /// Waits until everything would survive a loss of power.
+  void sync();
+  void remove() noexcept;
+
+  std::uint32_t number() const { return number_; }
+  const std::string& path() const { return path_; }
+  std::uint64_t offset(std::size_t group) const {
+    return kHeaderBytes + group * kind_.shape.bytes();
+  }
+  bool direct() const { return direct_; }
+
+ private:
+  SegmentFile(const SegmentKind& kind, const std::string& folder, std::uint32_t number);
+  void open_file(int flags);
+  void write_header(std::uint64_t owner);
+  void check_header(std::uint64_t owner) const;
+  void write_bytes(std::uint64_t offset, const std::byte* data, std::size_t bytes);
+  void read_bytes(std::uint64_t offset, std::byte* data, std::size_t bytes) const;
+  [[noreturn]] void fail(const char* what, std::uint64_t offset, int code) const;
+
+  SegmentKind kind_;
+  std::string path_;
+  std::uint32_t number_;
+  int descriptor_ = -1;
+  bool direct_ = false;
+  std::atomic<bool> unsynced_ = false;
+};
+
+}  // namespace hugectr

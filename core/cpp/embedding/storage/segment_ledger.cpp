@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/embedding/storage/segment_ledger.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/cpp/embedding/storage/no_room.hpp"
+
+namespace hugectr {
+
+SegmentLedger::SegmentLedger(const SegmentKind& kind, std::size_t max_rows,
+                             std::size_t most_segments)
+    : kind_(kind), most_segments_(most_segments), index_(max_rows, kind.table + " index of disk") {}
+
+std::uint32_t SegmentLedger::begin_segment(bool for_sweeping) {
+  const std::scoped_lock lock(mutex_);
+  if (counted_ + (for_sweeping ? 0 : 1) >= most_segments_) {
+    throw NoRoom(concat("table '", kind_.table, "': its ", most_segments_, " segments of ",
+                        kind_.bytes, " bytes on disk are full, with ", rows_alive_,
+                        " rows; no row is lost: raise its budget in Memory(disk=), or give it "
+                        "fewer rows"));
+  }
+  ++counted_;
+  return next_++;
+}
+
+void SegmentLedger::cancel_segment() {
+  const std::scoped_lock lock(mutex_);
+  --counted_;
+}
+
+void SegmentLedger::add(const Segment& segment) {
+  const std::scoped_lock lock(mutex_);
+  segments_.emplace(segment.file->number(), segment);
+}
+
+std::size_t SegmentLedger::capacity(const Segment& segment) const {
+  return segment.groups * kind_.shape.capacity();
+}
+
+void SegmentLedger::seal(std::uint32_t number, std::size_t groups) {
+  const std::scoped_lock lock(mutex_);
+  Segment& segment = segments_.at(number);
+  segment.groups = groups;
+  segment.sealed = true;
+  if (2 * segment.alive < capacity(segment) || segment.alive == 0) due_.insert(number);
+}
+
+void SegmentLedger::mark_damaged(std::uint32_t number) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = segments_.find(number);
+  if (found != segments_.end()) found->second.damaged = true;
+  due_.erase(number);
+}
+
+bool SegmentLedger::drop(std::uint32_t number) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = segments_.find(number);
+  if (found == segments_.end() || found->second.alive > 0) return false;
+  segments_.erase(found);
+  due_.erase(number);
+  --counted_;
+  return true;
+}
+
+void SegmentLedger::leave(RowLocation at) {
+  if (at.segment == 0) return;
+  Segment& old = segments_.at(at.segment);
+  --old.alive;
+  --rows_alive_;
+  const bool due = old.sealed && (2 * old.alive < capacity(old) || old.alive == 0);
+  if (due && (!old.damaged || old.alive == 0)) due_.insert(at.segment);
+}
+
+void SegmentLedger::place(std::span<const std::uint32_t> rows, std::span<const RowLocation> at,
+                          std::size_t groups) {
+  if (rows.empty()) return;
+  const std::uint32_t most = *std::max_element(rows.begin(), rows.end());
+  const std::scoped_lock lock(mutex_);
+  index_.grow_to(std::size_t{most} + 1);
+  Segment& segment = segments_.at(at[0].segment);
+  segment.groups = groups;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    leave(std::exchange(index_[rows[i]], at[i]));
+    ++segment.alive;
+    ++rows_alive_;
+  }
+}
+
+void SegmentLedger::move(std::span<const std::uint32_t> rows, std::span<const RowLocation> from,
+                         std::span<const RowLocation> to, std::size_t groups) {
+  if (rows.empty()) return;
+  const std::scoped_lock lock(mutex_);
+  Segment& segment = segments_.at(to[0].segment);
+  segment.groups = groups;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (index_.at(rows[i]) != from[i]) continue;  // written anew meanwhile, or forgotten
+    index_[rows[i]] = to[i];
+    leave(from[i]);
+    ++segment.alive;
+    ++rows_alive_;
+  }
+}
+
+void SegmentLedger::forget(std::span<const std::uint32_t> rows) {
+  const std::scoped_lock lock(mutex_);
+  for (const std::uint32_t row : rows) {
+    if (row < index_.size()) leave(std::exchange(index_[row], RowLocation{}));
+  }
+}
+
+RowLocation SegmentLedger::find(std::uint32_t row) const {
+  const std::scoped_lock lock(mutex_);
+  return index_.at(row);
+}
+
+std::vector<GroupRun> SegmentLedger::find(std::span<const std::uint32_t> rows,
+                                          std::size_t most_groups,
+                                          std::vector<RowRequest>& requests) const {
+  requests.clear();
+  std::vector<GroupRun> runs;
+  const std::scoped_lock lock(mutex_);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const RowLocation at = index_.at(rows[i]);
+    if (at.segment != 0) requests.push_back({at, i});
+  }
+  std::sort(requests.begin(), requests.end(),
+            [](const RowRequest& a, const RowRequest& b) { return a.at < b.at; });
+  for (std::size_t k = 0; k < requests.size(); ++k) {
+    const RowLocation at = requests[k].at;
+    if (!runs.empty() && runs.back().file->number() == at.segment) {
+      GroupRun& run = runs.back();
+      const std::size_t next = run.first + run.groups;
+      if (at.group < next || (at.group == next && run.groups < most_groups)) {
+        run.groups = at.group - run.first + 1;
+        run.end = k + 1;
+        continue;
+      }
+      runs.push_back({run.file, at.group, 1, k, k + 1});
+      continue;
+    }
+    runs.push_back({segments_.at(at.segment).file, at.group, 1, k, k + 1});
+  }
+  return runs;
+}
+
+SegmentLedger::Segment SegmentLedger::due_for_sweep(bool room_is_short) const {
+  const std::scoped_lock lock(mutex_);
+  if (!due_.empty()) return segments_.at(*due_.begin());
+  Segment best;
+  if (!room_is_short) return best;
+  for (const auto& [number, segment] : segments_) {
+    const bool worth = 8 * segment.alive < 7 * capacity(segment);
+    if (!segment.sealed || segment.damaged || !worth) continue;
+    if (!best.file || segment.alive < best.alive) best = segment;
+  }
+  return best;
+}
+
+bool SegmentLedger::any_due() const {
+  const std::scoped_lock lock(mutex_);
+  return !due_.empty();
+}
+
+std::map<std::uint32_t, SegmentLedger::Segment> SegmentLedger::segments() const {
+  const std::scoped_lock lock(mutex_);
+  return segments_;
+}
+
+std::vector<RowLocation> SegmentLedger::locations() const {
+  const std::scoped_lock lock(mutex_);
+  if (index_.size() == 0) return {};
+  return {&index_[0], &index_[0] + index_.size()};
+}
+
+void SegmentLedger::restore(std::map<std::uint32_t, Segment> segments,
+                            std::vector<RowLocation> locations) {
+  const std::scoped_lock lock(mutex_);
+  HCTR_CHECK(segments_.empty() && rows_alive_ == 0, "table '", kind_.table,
+             "': rows on disk are restored before others are written");
+  std::size_t alive = 0;
+  for (std::size_t row = 0; row < locations.size(); ++row) {
+    const RowLocation at = locations[row];
+    if (at.segment == 0) continue;
+    const auto found = segments.find(at.segment);
+    if (found == segments.end() || at.group >= found->second.groups ||
+        at.position >= kind_.shape.capacity()) {
+      throw DataError(concat("table '", kind_.table, "': the index of its rows on disk has row ",
+                             row, " in group ", at.group, " of segment ", at.segment,
+                             ", which is not there: use another checkpoint"));
+    }
+    ++found->second.alive;
+    ++alive;
+  }
+  index_.grow_to(locations.size());
+  std::copy(locations.begin(), locations.end(), &index_[0]);
+  for (auto& [number, segment] : segments) {
+    segment.sealed = true;
+    if (2 * segment.alive < capacity(segment)) due_.insert(number);
+    next_ = std::max(next_, number + 1);
+  }
+  counted_ += segments.size();
+  rows_alive_ = alive;
+  segments_ = std::move(segments);
+}
+
+std::size_t SegmentLedger::rows_alive() const {
+  const std::scoped_lock lock(mutex_);
+  return rows_alive_;
+}
+
+std::size_t SegmentLedger::index_bytes() const {
+  const std::scoped_lock lock(mutex_);
+  return index_.bytes();
+}
+
+}  // namespace hugectr

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/cpp/embedding/storage/growing_array.hpp"
+#include "core/cpp/embedding/storage/segment_file.hpp"
+
+namespace hugectr {
+
+/// A row that is asked for: the i-th of a call, and where it lies.
+struct RowRequest {
+  RowLocation at;
+  std::size_t i;
+};
+
+/// Groups next to each other with rows of one call, for one read.
+struct GroupRun {
+  std::shared_ptr<SegmentFile> file;  ///< also when the sweep has removed it since
+  std::size_t first, groups;          ///< in the segment
+  std::size_t begin, end;             ///< of the requests
+};
+
+/// What is where: the index of a store, and how many rows of each segment are alive. Any thread may
+/// call; a call is seen whole or not at all.
+class SegmentLedger {
+ public:
+  /// What is known of a segment.
+  struct Segment {
+    std::shared_ptr<SegmentFile> file;
+    std::uint64_t owner = 0;  ///< of the store that made it
+    std::size_t groups = 0;   ///< written
+    std::size_t alive = 0;    ///< rows whose location is here
+    bool sealed = false;      ///< nothing is written to it any more
+    bool damaged = false;     ///< found while sweeping: left as it is
+  };
+
+  /// `most_segments` at once, of which one is kept for sweeping.
+  SegmentLedger(const SegmentKind& kind, std::size_t max_rows, std::size_t most_segments);
+
+  /// The number of a segment that may be made now, counted already. Throws NoRoom.
+  std::uint32_t begin_segment(bool for_sweeping);
+  void cancel_segment();  ///< it could not be made
+  void add(const Segment& segment);
+  void seal(std::uint32_t number, std::size_t groups);
+  void mark_damaged(std::uint32_t number);
+  /// Takes a segment out in which nothing is alive. False if something is.
+  bool drop(std::uint32_t number);
+
+  /// Rows were written there, groups of `segment` up to `groups`.
+  void place(std::span<const std::uint32_t> rows, std::span<const RowLocation> at,
+             std::size_t groups);
+  /// The same, of those rows alone that still are where they were.
+  void move(std::span<const std::uint32_t> rows, std::span<const RowLocation> from,
+            std::span<const RowLocation> to, std::size_t groups);
+  void forget(std::span<const std::uint32_t> rows);
+
+  RowLocation find(std::uint32_t row) const;
+  /// Sorts what is asked for into reads of at most `most_groups`; rows that are nowhere are left
+  /// out.
+  std::vector<GroupRun> find(std::span<const std::uint32_t> rows, std::size_t most_groups,
+                             std::vector<RowRequest>& requests) const;
+
+  /// A sealed segment less than half alive, or, when room is short, that with the fewest rows
+  /// alive if more than an eighth of it is dead. Without a file if there is none.
+  Segment due_for_sweep(bool room_is_short) const;
+  bool any_due() const;
+
+  /// The state as a whole, for checkpoints.
+  std::map<std::uint32_t, Segment> segments() const;
+  std::vector<RowLocation> locations() const;
+  /// Instead of an empty one. Throws DataError when a location is in none of the segments.
+  void restore(std::map<std::uint32_t, Segment> segments, std::vector<RowLocation> locations);
+
+  std::size_t rows_alive() const;
+  std::size_t index_bytes() const;
+
+ private:
+  void leave(RowLocation at);
+  std::size_t capacity(const Segment& segment) const;
+
+  const SegmentKind kind_;
+  const std::size_t most_segments_;
+  mutable std::mutex mutex_;
+  GrowingArray<RowLocation> index_;
+  std::map<std::uint32_t, Segment> segments_;
+  std::set<std::uint32_t> due_;  ///< sealed, less than half alive
+  std::uint32_t next_ = 1;
+  std::size_t counted_ = 0, rows_alive_ = 0;
+};
+
+}  // namespace hugectr

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/embedding/storage/segment_store.hpp"
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+#include "core/cpp/base/log.hpp"
+#include "core/cpp/embedding/storage/no_room.hpp"
+#include "core/cpp/embedding/storage/segment_snapshot.hpp"
+
+namespace hugectr {
+namespace {
+
+/// One segment to write to, one to sweep into, one full of rows.
+constexpr std::size_t kLeastSegments = 3;
+/// Groups next to each other are read in one call up to this many bytes: what lies together was
+/// written together, and is often asked for together.
+constexpr std::size_t kReadBytes = std::size_t{64} << 10;
+
+std::uint64_t drawn_owner() {
+  std::random_device device;
+  return std::uint64_t{device()} << 32 | device();
+}
+
+std::size_t most_segments(const StoreSettings& settings) {
+  const std::size_t most = settings.max_bytes / settings.segment_bytes;
+  HCTR_CHECK(most >= kLeastSegments, "table '", settings.table, "': ", settings.max_bytes,
+             " bytes of disk are too few; with segments of ", settings.segment_bytes,
+             " the least is ", kLeastSegments * settings.segment_bytes);
+  return most;
+}
+
+}  // namespace
+
+SegmentStore::SegmentStore(StoreSettings settings)
+    : settings_(std::move(settings)),
+      kind_{settings_.table, GroupShape(settings_.row_bytes), settings_.segment_bytes,
+            settings_.files},
+      owner_(drawn_owner()),
+      lock_(settings_.folder, settings_.table),
+      ledger_(kind_, settings_.max_rows, most_segments(settings_)),
+      head_(kind_, settings_.folder, owner_, ledger_, false),
+      sweep_(kind_, settings_.folder, owner_, ledger_) {
+  static_cast<void>(kind_.groups());  // throws if there would be none
+  if (const std::size_t removed = remove_leftovers(settings_.folder)) {
+    log(LogLevel::Info, concat("table '", settings_.table, "': removed ", removed,
+                               " segments that a process had left in '", settings_.folder, "'"));
+  }
+}
+
+SegmentStore::~SegmentStore() {
+  if (!made_in_.this_process()) return;  // they are the parent's
+  sweep_.end();
+  for (const auto& [number, segment] : ledger_.segments()) segment.file->remove();
+}
+
+void SegmentStore::write(std::span<const std::uint32_t> rows, const RowSource& source) {
+  const std::scoped_lock lock(writing_);
+  sweep_.raise_failure();
+  if (!rows.empty()) {
+    const std::uint32_t most = *std::max_element(rows.begin(), rows.end());
+    HCTR_CHECK(most < settings_.max_rows, "table '", kind_.table, "': row ", most, " is not below ",
+               settings_.max_rows);
+  }
+  for (std::size_t done = 0; done < rows.size();) {
+    const auto left = rows.subspan(done);
+    locations_.resize(left.size());
+    std::size_t n = 0;
+    const std::uint64_t swept_before = sweep_.swept_segments();
+    try {
+      n = head_.append(
+          left, [&](std::size_t i, std::byte* row) { source(done + i, row); }, locations_);
+    } catch (const NoRoom&) {
+      // Holes may make room: each time at least an eighth of a segment, so this ends.
+      if (!sweep_.make_room(swept_before)) throw;
+      continue;
+    }
+    if (rows_written_ == 0) sweep_.nudge();  // gets its own segment while there is room
+    ledger_.place(left.first(n), std::span(locations_).first(n), head_.groups());
+    done += n;
+    rows_written_ += n;
+  }
+  if (ledger_.any_due()) sweep_.nudge();
+}
+
+void SegmentStore::read(std::span<const std::uint32_t> rows, const RowTarget& target) {
+  sweep_.raise_failure();
+  const std::size_t most_groups = std::max<std::size_t>(kReadBytes / kind_.shape.bytes(), 1);
+  std::vector<RowRequest> requests;
+  const std::vector<GroupRun> runs = ledger_.find(rows, most_groups, requests);
+  settings_.threads->run(runs.size(), [&](std::size_t r, AlignedBuffer& buffer) {
+    groups_read_ += read_run(runs[r], rows, requests, buffer, target);
+  });
+  rows_read_ += requests.size();
+}
+
+std::size_t SegmentStore::read_run(const GroupRun& run, std::span<const std::uint32_t> rows,
+                                   std::span<const RowRequest> requests, AlignedBuffer& buffer,
+                                   const RowTarget& target) const {
+  const GroupShape& shape = kind_.shape;
+  std::byte* data = buffer.with(run.groups * shape.bytes());
+  run.file->read(run.first, run.groups, data);
+  std::size_t checked = 0;  // groups of the run
+  for (std::size_t k = run.begin; k < run.end; ++k) {
+    const RowLocation at = requests[k].at;
+    const std::size_t g = at.group - run.first;
+    const std::byte* group = data + g * shape.bytes();
+    if (k == run.begin || requests[k - 1].at.group != at.group) {
+      run.file->check(at.group, group);
+      ++checked;
+    }
+    const std::uint32_t row = rows[requests[k].i];
+    if (at.position >= shape.rows(group) || shape.number(group, at.position) != row) {
+      throw DataError(concat("table '", kind_.table, "': row ", row, " is not in its group in '",
+                             run.file->path(), "', byte ", run.file->offset(at.group),
+                             ": an index of another time; go on from another checkpoint"));
+    }
+    target(requests[k].i, shape.row(group, at.position));
+  }
+  return checked;
+}
+
+void SegmentStore::forget(std::span<const std::uint32_t> rows) {
+  const std::scoped_lock lock(writing_);
+  ledger_.forget(rows);
+  if (ledger_.any_due()) sweep_.nudge();
+}
+
+void SegmentStore::sync() {
+  const std::scoped_lock lock(writing_);
+  const SegmentSweep::Pause pause(sweep_);
+  for (const auto& [number, segment] : ledger_.segments()) segment.file->sync();
+  sweep_.raise_failure();
+}
+
+void SegmentStore::link_into(const std::string& folder) {
+  const std::scoped_lock lock(writing_);
+  const SegmentSweep::Pause pause(sweep_);
+  sweep_.raise_failure();
+  head_.seal();
+  for (const auto& [number, segment] : ledger_.segments()) segment.file->sync();
+  write_snapshot(kind_, folder, ledger_.segments(), ledger_.locations());
+}
+
+void SegmentStore::restore(const std::string& folder) {
+  const std::scoped_lock lock(writing_);
+  HCTR_CHECK(ledger_.rows_alive() == 0 && rows_written_ == 0, "table '", kind_.table,
+             "': rows on disk are restored before others are written");
+  const SegmentSweep::Pause pause(sweep_);
+  Snapshot snapshot = read_snapshot(kind_, folder, settings_.folder, settings_.max_rows);
+  ledger_.restore(std::move(snapshot.segments), std::move(snapshot.locations));
+}
+
+StoreCounts SegmentStore::counts() const {
+  return {.rows = ledger_.rows_alive(),
+          .segments = ledger_.segments().size(),
+          .index_bytes = ledger_.index_bytes(),
+          .rows_written = rows_written_,
+          .rows_read = rows_read_,
+          .groups_read = groups_read_,
+          .segments_swept = sweep_.swept_segments(),
+          .rows_moved = sweep_.moved_rows()};
+}
+
+}  // namespace hugectr

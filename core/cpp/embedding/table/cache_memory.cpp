@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/embedding/table/cache_memory.hpp"
+
+#include <algorithm>
+
+namespace hugectr {
+namespace {
+
+constexpr auto kNumbers = TensorScalarType::UInt32;
+
+/// A little more than asked for, so that batches of varying size settle soon.
+std::size_t with_reserve(std::size_t n) { return n + n / 8 + 64; }
+
+}  // namespace
+
+PlaceMaps::PlaceMaps(MemoryResource& memory, const std::string& owner, std::size_t most_places,
+                     std::size_t max_rows)
+    : place_of(memory, kNumbers, 1, max_rows, owner + " places of rows"),
+      numbers(memory, kNumbers, 1, most_places, owner + " rows at places"),
+      marks(memory, kNumbers, 1, most_places, owner + " marks of places") {}
+
+void PlaceMaps::grow_to(std::size_t rows, std::size_t places) {
+  numbers.grow_to(places);
+  marks.grow_to(places);
+  place_of.grow_to(rows);
+}
+
+void PlanPlaces::allocate(const std::shared_ptr<MemoryResource>& memory, const std::string& owner,
+                          std::size_t key_count, std::size_t rows) {
+  arena = DeviceBuffer2::create(owner + " places of a plan", DeviceAllocator(memory));
+  of_keys = arena->reserve({with_reserve(key_count)}, kNumbers, "of keys");
+  distinct = arena->reserve({with_reserve(rows)}, kNumbers, "of distinct rows");
+  arena->allocate();
+}
+
+void MoveLists::allocate(const std::shared_ptr<MemoryResource>& memory, const std::string& owner,
+                         std::size_t rows) {
+  const std::size_t room = with_reserve(rows);
+  arena = DeviceBuffer2::create(owner + " rows to move", DeviceAllocator(memory));
+  missing = arena->reserve({room}, kNumbers, "missing rows");
+  places = arena->reserve({room}, kNumbers, "their places");
+  leaving = arena->reserve({room}, kNumbers, "rows that leave");
+  coming = arena->reserve({room}, kNumbers, "rows that come");
+  arena->allocate();
+}
+
+std::size_t bytes_beside_places(MemoryResource& memory, std::size_t rows, std::size_t places,
+                                std::size_t max_rows) {
+  PlaceMaps maps(memory, "", places, max_rows);
+  maps.grow_to(rows, std::min(rows, places));
+  return maps.size_in_bytes();
+}
+
+std::size_t bytes_of_staging(const std::shared_ptr<MemoryResource>& memory, std::size_t keys,
+                             std::size_t plans) {
+  PlanPlaces places;
+  places.allocate(memory, "", keys, keys);
+  MoveLists lists;
+  lists.allocate(memory, "", keys);
+  return plans * places.arena->size_in_bytes() + lists.arena->size_in_bytes();
+}
+
+}  // namespace hugectr

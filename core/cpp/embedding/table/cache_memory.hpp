@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "core/cpp/memory/general_buffer2.hpp"
+#include "core/cpp/memory/growable_tensor.hpp"
+
+/// Device memory of a CachedRows beside the places themselves; what plans of a model count too.
+namespace hugectr {
+
+/// What places take beside the parts of a row: the number of the row that lies there and a mark.
+inline constexpr std::size_t kBytesBesidePlace = 2 * sizeof(std::uint32_t);
+
+/// Which row is where: for each row its place, for each place its row and mark (ops/row_cache.hpp).
+struct PlaceMaps {
+  PlaceMaps(MemoryResource& memory, const std::string& owner, std::size_t most_places,
+            std::size_t max_rows);
+
+  void grow_to(std::size_t rows, std::size_t places);
+  std::size_t size_in_bytes() const {
+    return place_of.size_in_bytes() + numbers.size_in_bytes() + marks.size_in_bytes();
+  }
+
+  GrowableTensor place_of, numbers, marks;
+};
+
+/// A plan's keys and distinct rows as places.
+struct PlanPlaces {
+  bool hold(std::size_t key_count, std::size_t rows) const {
+    return arena && key_count <= of_keys.get_num_elements() && rows <= distinct.get_num_elements();
+  }
+  void allocate(const std::shared_ptr<MemoryResource>& memory, const std::string& owner,
+                std::size_t key_count, std::size_t rows);
+
+  std::shared_ptr<DeviceBuffer2> arena;
+  TensorBag2 of_keys, distinct;
+};
+
+/// Rows that are to come for a plan, used by the plan stream alone.
+struct MoveLists {
+  bool hold(std::size_t rows) const { return arena && rows <= missing.get_num_elements(); }
+  void allocate(const std::shared_ptr<MemoryResource>& memory, const std::string& owner,
+                std::size_t rows);
+
+  std::shared_ptr<DeviceBuffer2> arena;
+  TensorBag2 missing, places, leaving, coming;
+};
+
+/// Bytes of the device that say which of `rows` (at most max_rows) is at which place.
+std::size_t bytes_beside_places(MemoryResource& memory, std::size_t rows, std::size_t places,
+                                std::size_t max_rows);
+/// Bytes of the device for staging plans of at most so many keys, of which `plans` are alive.
+std::size_t bytes_of_staging(const std::shared_ptr<MemoryResource>& memory, std::size_t keys,
+                             std::size_t plans);
+
+}  // namespace hugectr

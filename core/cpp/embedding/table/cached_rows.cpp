@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/embedding/table/cached_rows.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <mutex>
+#include <utility>
+
+#include "core/cpp/embedding/table/cache_memory.hpp"
+#include "core/cpp/embedding/table/plan_pins.hpp"
+#include "core/cpp/memory/general_buffer2.hpp"
+#include "core/cpp/ops/row_cache.hpp"
+
+namespace hugectr {
+namespace {
+
+/// Training plans after which use counts are halved: rows that one plan in a hundred uses are told
+/// apart from those that came once.
+constexpr std::uint64_t kPlansToHalve = 128;
+
+TensorRef first_of(const TensorBag2& bag, std::size_t n) {
+  TensorRef ref = bag.ref();
+  ref.shape = {n};
+  return ref;
+}
+
+class CachedRows final : public RowStore {
+ public:
+  CachedRows(GPUResource& gpu, std::unique_ptr<RowBacking> home, std::string table,
+             const std::string& owner, const RowParts& parts, std::size_t places,
+             std::size_t max_rows)
+      : gpu_(gpu),
+        home_(std::move(home)),
+        table_(std::move(table)),
+        owner_(owner),
+        row_bytes_(parts.row_bytes()),
+        most_places_(std::min(places, max_rows)),
+        memory_(gpu.memory_resource()),
+        cache_(*memory_, gpu.device(), owner + " cached", parts, most_places_),
+        maps_(*memory_, owner, most_places_, max_rows),
+        pins_(gpu) {
+    const auto arena = DeviceBuffer2::create(owner_ + " cache report", DeviceAllocator(memory_));
+    report_ = arena->reserve({CacheReport::kSize}, TensorScalarType::Int64, "report");
+    readers_report_ = arena->reserve({CacheReport::kSize}, TensorScalarType::Int64, "of readers");
+    arena->allocate();
+    const auto staging =
+        DeviceBuffer2::create(owner_ + " cache report", DeviceAllocator(gpu.staging_resource()));
+    staging->reserve({CacheReport::kSize}, &on_host_, "report");
+    staging->reserve({CacheReport::kSize}, &of_readers_, "of readers");
+    staging->allocate();
+    Stream& stream = gpu_.plan_stream();
+    stream.fill_zero(report_.get_ptr(), report_.get_size_in_bytes());
+    stream.fill_zero(readers_report_.get_ptr(), readers_report_.get_size_in_bytes());
+    stream.synchronize();
+  }
+
+  void grow_to(std::size_t rows) override {
+    const std::lock_guard lock(mutex_);
+    if (rows <= rows_) return;
+    home_->grow_to(rows);
+    const std::size_t places = std::min(rows, most_places_);
+    cache_.grow_to(places);
+    maps_.grow_to(rows, places);
+    rows_ = rows;
+    places_ = places;
+  }
+
+  bool wants_distinct_rows() const override { return true; }
+
+  bool prepare(const OpContext& context, std::size_t plan, std::size_t,
+               const PlanRows& numbers) override {
+    const std::lock_guard lock(mutex_);
+    const PlanPins::Pins pins = pins_.begin(*context.stream, plan, numbers.train);
+    if (plan >= places_of_plans_.size()) places_of_plans_.resize(plan + 1);
+    make_lists(places_of_plans_[plan], numbers);
+    run(context, CacheFind{.distinct = numbers.distinct,
+                           .count = numbers.count,
+                           .place_of = place_of(),
+                           .marks = marks(),
+                           .missing = lists_.missing.ref(),
+                           .report = report_.ref(),
+                           .plan = pins.bit,
+                           .train = numbers.train});
+    const bool halves = numbers.train && ++train_plans_ % kPlansToHalve == 0;
+    run(context, CacheRank{.marks = marks(),
+                           .report = report_.ref(),
+                           .live = pins.live,
+                           .ages = numbers.train,
+                           .halves = halves});
+    context.stream->copy(on_host_.get_ptr(), report_.get_ptr(), report_.get_size_in_bytes());
+    return true;
+  }
+
+  StagedRows stage(const OpContext& context, std::size_t plan, std::size_t,
+                   const PlanRows& numbers) override {
+    const std::lock_guard lock(mutex_);
+    const std::size_t missing = reported(CacheReport::kMissing);
+    refuse_too_many(missing);
+    counts_.hits += reported(CacheReport::kRows) - missing;
+    counts_.misses += missing;
+    counts_.bytes_fetched = reported(CacheReport::kFetched) * row_bytes_;
+    counts_.bytes_written_back = (reported(CacheReport::kSent) + sent_by_readers_) * row_bytes_;
+    if (missing > 0) bring(context, plan, missing, numbers);
+    pins_.staged(plan);
+    unsent_ = unsent_ || numbers.train;
+    PlanPlaces& own = places_of_plans_.at(plan);
+    const TensorRef places = place_of();
+    const StagedRows staged{cache_.arrays(places_), first_of(own.of_keys, numbers.of_keys.size()),
+                            first_of(own.distinct, numbers.distinct.size()), places};
+    run(context,
+        CachePlaces{.rows = numbers.of_keys, .place_of = places, .places = staged.of_keys});
+    run(context, CachePlaces{.rows = numbers.distinct,
+                             .count = numbers.count,
+                             .place_of = places,
+                             .places = staged.distinct});
+    return staged;
+  }
+
+  void release(const OpContext& context, std::size_t plan) override {
+    const std::lock_guard lock(mutex_);
+    if (pins_.release(*context.stream, plan)) unsent_ = unsent_ || pins_.trains(plan);
+  }
+
+  void visit(const OpContext& context, std::size_t rows, const std::vector<std::uint32_t>& numbers,
+             RowUse use, const RowVisit& f) override {
+    send_home();
+    home_->visit(context, rows, numbers, use, f);
+    if (use == RowUse::Write) read_again();
+  }
+  std::size_t most_visited() const override { return home_->most_visited(); }
+  void scan(const OpContext& context, std::size_t rows, RowUse use, const RowScan& f) override {
+    send_home();
+    home_->scan(context, rows, use, f);
+    if (use == RowUse::Write) read_again();
+  }
+  RowArrays whole(std::size_t rows) override {
+    send_home();
+    return home_->whole(rows);
+  }
+  bool is_whole() const override { return home_->is_whole(); }
+  bool visited_on_host() const override { return true; }
+  bool in_place() const override { return false; }
+
+  bool overlaps(const void* begin, std::size_t bytes) const override {
+    return home_->overlaps(begin, bytes);
+  }
+  std::size_t vector_bytes() const override { return cache_.vector_bytes(); }
+  std::size_t size_in_bytes() const override {
+    return cache_.size_in_bytes() + maps_.size_in_bytes();
+  }
+  std::size_t host_bytes() const override { return home_->host_bytes(); }
+  std::size_t staging_bytes() const override {
+    const std::lock_guard lock(mutex_);
+    std::size_t bytes = lists_.arena ? lists_.arena->size_in_bytes() : 0;
+    for (const PlanPlaces& plan : places_of_plans_) {
+      bytes += plan.arena ? plan.arena->size_in_bytes() : 0;
+    }
+    return bytes;
+  }
+  TierCounts counts() const override {
+    const std::lock_guard lock(mutex_);
+    return counts_;
+  }
+
+ private:
+  static TensorRef flat(const GrowableTensor& tensor, std::size_t n) {
+    TensorRef ref = tensor.ref(0, n);
+    ref.shape = {n};
+    ref.row_stride = 1;
+    return ref;
+  }
+  TensorRef place_of() const { return flat(maps_.place_of, rows_); }
+  TensorRef rows_at_places() const { return flat(maps_.numbers, places_); }
+  TensorRef marks() const { return flat(maps_.marks, places_); }
+  std::size_t reported(std::size_t what) const {
+    return static_cast<std::size_t>(on_host_.get_ptr()[what]);
+  }
+
+  /// Lists that hold the plan. The plan stream has waited for who read the old ones.
+  void make_lists(PlanPlaces& own, const PlanRows& numbers) {
+    const std::size_t keys = numbers.of_keys.size(), rows = numbers.distinct.size();
+    if (!own.hold(keys, rows)) {
+      gpu_.plan_stream().synchronize();
+      own.allocate(memory_, owner_, keys, rows);
+    }
+    if (lists_.hold(rows)) return;
+    gpu_.plan_stream().synchronize();
+    lists_.allocate(memory_, owner_, rows);
+  }
+
+  void refuse_too_many(std::size_t missing) const {
+    const std::size_t free = reported(CacheReport::kFree);
+    if (missing <= free) return;
+    const std::size_t needed = places_ - free + missing;
+    throw OutOfMemory(concat("embedding '", table_, "' on ", to_string(gpu_.device()), " needs ",
+                             needed, " rows in device memory for two batches and has places for ",
+                             most_places_, ": give it Memory(device=) of at least ",
+                             needed * (row_bytes_ + kBytesBesidePlace),
+                             " bytes, or use a smaller batch or more devices"));
+  }
+
+  void bring(const OpContext& context, std::size_t plan, std::size_t missing,
+             const PlanRows& numbers) {
+    home_->ready(context, first_of(lists_.missing, missing), missing, numbers.fresh_from, missing);
+    run(context, CacheTake{.missing = first_of(lists_.missing, missing),
+                           .place_of = place_of(),
+                           .numbers = rows_at_places(),
+                           .marks = marks(),
+                           .places = lists_.places.ref(),
+                           .leaving = lists_.leaving.ref(),
+                           .coming = lists_.coming.ref(),
+                           .report = report_.ref(),
+                           .plan = pins_.bit(plan),
+                           .bound = on_host_.get_ptr()[CacheReport::kBound],
+                           .below = on_host_.get_ptr()[CacheReport::kBelow],
+                           .fresh_from = static_cast<std::int64_t>(numbers.fresh_from),
+                           .train = numbers.train});
+    home_->move(context, cache_.arrays(places_),
+                {lists_.places.ref(), lists_.leaving.ref(), lists_.coming.ref(), missing});
+  }
+
+  /// Lists the places that have changed, or all; for who reads or writes rows at home. Waits.
+  struct Found {
+    std::shared_ptr<DeviceBuffer2> arena;
+    TensorBag2 places, rows;
+    std::size_t count = 0;
+  };
+  Found find_places(const OpContext& context, bool all) {
+    Found found;
+    found.arena = DeviceBuffer2::create(owner_ + " places to copy", DeviceAllocator(memory_));
+    found.places = found.arena->reserve({places_}, TensorScalarType::UInt32, "places");
+    found.rows = found.arena->reserve({places_}, TensorScalarType::UInt32, "rows");
+    found.arena->allocate();
+    run(context, CacheChanged{.numbers = rows_at_places(),
+                              .marks = marks(),
+                              .places = found.places.ref(),
+                              .rows = found.rows.ref(),
+                              .report = readers_report_.ref(),
+                              .changing = pins_.changing(),
+                              .all = all});
+    context.stream->copy(of_readers_.get_ptr(), readers_report_.get_ptr(),
+                         readers_report_.get_size_in_bytes());
+    context.stream->synchronize();
+    found.count = static_cast<std::size_t>(of_readers_.get_ptr()[CacheReport::kMissing]);
+    return found;
+  }
+
+  /// What steps have changed is at home when this returns. Rows of a plan that is staged count as
+  /// changed until it is released.
+  void send_home() {
+    const std::lock_guard lock(mutex_);
+    if (!unsent_ || places_ == 0) return;
+    const OpContext context = gpu_.plan_context();
+    pins_.wait_for_released(*context.stream);
+    home_->ready(context, {}, 0, 0, places_);
+    const Found changed = find_places(context, false);
+    if (changed.count > 0) {
+      home_->move(context, cache_.arrays(places_),
+                  {changed.places.ref(), changed.rows.ref(), {}, changed.count});
+      context.stream->synchronize();
+    }
+    sent_by_readers_ += changed.count;
+    counts_.bytes_written_back += changed.count * row_bytes_;
+    unsent_ = false;
+  }
+
+  /// Rows have changed at home: those with a place are brought there anew.
+  void read_again() {
+    const std::lock_guard lock(mutex_);
+    if (places_ == 0) return;
+    const OpContext context = gpu_.plan_context();
+    const Found taken = find_places(context, true);
+    if (taken.count == 0) return;
+    home_->move(context, cache_.arrays(places_),
+                {taken.places.ref(), {}, taken.rows.ref(), taken.count});
+    context.stream->synchronize();
+  }
+
+  GPUResource& gpu_;
+  std::unique_ptr<RowBacking> home_;
+  const std::string table_, owner_;
+  const std::size_t row_bytes_, most_places_;
+  std::shared_ptr<MemoryResource> memory_;
+  GrowableRows cache_;
+  PlaceMaps maps_;
+  std::size_t rows_ = 0, places_ = 0;  ///< that there is memory for
+
+  mutable std::mutex mutex_;  ///< plans are made and released by different threads
+  PlanPins pins_;
+  std::deque<PlanPlaces> places_of_plans_;
+  std::uint64_t train_plans_ = 0;
+  bool unsent_ = false;  ///< whether places may have changed since send_home()
+
+  MoveLists lists_;
+  TensorBag2 report_, readers_report_;
+  Tensor2<std::int64_t> on_host_, of_readers_;  ///< as they were copied last
+  std::uint64_t sent_by_readers_ = 0;
+  TierCounts counts_;  ///< bytes: but for those of the last plan
+};
+
+}  // namespace
+
+std::unique_ptr<RowStore> make_cached_rows(GPUResource& gpu, std::unique_ptr<RowBacking> home,
+                                           const std::string& table, const std::string& owner,
+                                           const RowParts& parts, std::size_t places,
+                                           std::size_t max_rows) {
+  return std::make_unique<CachedRows>(gpu, std::move(home), table, owner, parts, places, max_rows);
+}
+
+}  // namespace hugectr

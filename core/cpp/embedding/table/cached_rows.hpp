@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <memory>
+#include <string>
+
+#include "core/cpp/device/resource_manager.hpp"
+#include "core/cpp/embedding/table/row_backing.hpp"
+#include "core/cpp/embedding/table/row_store.hpp"
+
+namespace hugectr {
+
+/// Device memory as a cache of `places` rows over `home`, where every row has a place of its own:
+///
+///   prepare()  which of a plan's rows have a place (those are pinned and, by training plans,
+///              counted), and from the counts of all places a bound below which they are given up
+///   stage()    as many places as rows are missing, the least used ones, in their order; what
+///              changed there goes home, the missing rows come, in one op that moves both ways
+///
+/// A training plan pins its rows until the training plan after the next one is staged, so that
+/// staging does not wait for the step under way: places must hold the rows of two plans. An
+/// evaluation changes no count. Which rows lie where depends on the plans alone, never on timing,
+/// and no result depends on it.
+///
+/// Everything that touches places, counts and the rows of the home runs on the plan stream, in its
+/// order: a row that goes home in one plan can come back in the next without a wait. Steps write
+/// only to the places of their plan; the plan stream waits for their release before it gives one of
+/// those up.
+std::unique_ptr<RowStore> make_cached_rows(GPUResource& gpu, std::unique_ptr<RowBacking> home,
+                                           const std::string& table, const std::string& owner,
+                                           const RowParts& parts, std::size_t places,
+                                           std::size_t max_rows);
+
+}  // namespace hugectr

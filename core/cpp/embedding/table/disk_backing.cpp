@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/embedding/table/disk_backing.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <exception>
+#include <iterator>
+#include <mutex>
+#include <numeric>
+#include <utility>
+
+#include "core/cpp/base/crc32.hpp"
+#include "core/cpp/base/error.hpp"
+#include "core/cpp/embedding/storage/disk_rows.hpp"
+#include "core/cpp/memory/general_buffer2.hpp"
+#include "core/cpp/ops/loops/hash_probe.hpp"
+#include "core/cpp/ops/move_rows.hpp"
+
+namespace hugectr {
+namespace {
+
+/// Rows that are visited at a time take about this.
+constexpr std::size_t kVisitBytes = std::size_t{8} << 20;
+constexpr std::size_t kMostSegmentBytes = std::size_t{64} << 20;
+
+std::vector<TensorRef> parts_of(const RowArrays& arrays) {
+  std::vector<TensorRef> parts{arrays.vectors};
+  parts.insert(parts.end(), arrays.states.begin(), arrays.states.end());
+  if (!arrays.last_step.empty()) parts.push_back(arrays.last_step);
+  return parts;
+}
+
+std::vector<RowColumn> columns_of(const RowArrays& arrays) {
+  std::vector<RowColumn> columns;
+  for (const TensorRef& part : parts_of(arrays)) {
+    columns.push_back({static_cast<std::byte*>(part.data), part.row_size() * size_of(part.dtype)});
+  }
+  return columns;
+}
+
+/// Segments of 64 MiB, smaller ones for small budgets: a few are open or being swept.
+std::size_t segment_bytes(std::size_t budget) {
+  return std::clamp(budget / 32, std::size_t{1} << 20, kMostSegmentBytes) / kBlockBytes *
+         kBlockBytes;
+}
+
+/// What a file system takes as a name.
+std::string name_in_folder(const std::string& table, std::size_t device) {
+  std::string name;
+  for (const unsigned char c : table)
+    name += std::isalnum(c) || c == '_' || c == '-' ? static_cast<char>(c) : '_';
+  // Another table's name may have become the same.
+  const std::uint32_t sum = crc32(table.data(), table.size());
+  return concat(name.substr(0, 100), "-", sum, "-device", device);
+}
+
+/// Those of this process.
+std::shared_ptr<IoThreads> shared_io_threads() {
+  static std::mutex mutex;
+  static std::weak_ptr<IoThreads> shared;
+  const std::scoped_lock lock(mutex);
+  std::shared_ptr<IoThreads> threads = shared.lock();
+  if (!threads) shared = threads = std::make_shared<IoThreads>();
+  return threads;
+}
+
+std::unique_ptr<SegmentStore> make_store(GPUResource& gpu, const std::string& table,
+                                         const TableDisk& disk, std::size_t row_bytes,
+                                         std::size_t max_rows) {
+  StoreSettings settings;
+  settings.folder = concat(disk.folder, "/", name_in_folder(table, gpu.get_global_id()));
+  settings.table = table;
+  settings.row_bytes = row_bytes;
+  settings.max_rows = max_rows;
+  settings.max_bytes = disk.bytes;
+  settings.segment_bytes = segment_bytes(disk.bytes);
+  settings.threads = shared_io_threads();
+  return std::make_unique<SegmentStore>(std::move(settings));
+}
+
+class DiskBacking final : public RowBacking {
+ public:
+  DiskBacking(GPUResource& gpu, const std::string& table, const std::string& owner,
+              const TableDisk& disk, const RowParts& parts, std::size_t places,
+              std::size_t max_rows)
+      : gpu_(gpu),
+        table_(table),
+        owner_(owner),
+        parts_(parts),
+        places_(places),
+        memory_(gpu.staging_resource()),
+        rows_(grown(places, " on the host")),
+        disk_(columns_of(rows_.arrays(places)), places, max_rows,
+              make_store(gpu, table, disk, parts.row_bytes(), max_rows)) {}
+
+  void grow_to(std::size_t) override {}
+
+  void ready(const OpContext& context, const TensorRef& coming, std::size_t count,
+             std::size_t fresh_from, std::size_t leaving) override {
+    raise_if_broken();
+    let_ready_go();
+    disk_.reserve(leaving);
+    std::vector<std::uint32_t> rows = on_host(context, coming, count);
+    std::erase_if(rows, [&](std::uint32_t row) { return row >= fresh_from; });
+    std::vector<std::uint32_t> places(rows.size());
+    disk_.pin(rows, DiskRows::Want::Content, places);
+    ready_ = std::move(places);
+    disk_.reserve(leaving);  // what came has taken room
+  }
+
+  void move(const OpContext& context, const RowArrays& cache, const RowMoves& moves) override {
+    raise_if_broken();
+    try {
+      const Translated leaving =
+          translate(context, moves.leaving, moves.count, DiskRows::Want::Nothing);
+      const Translated coming =
+          translate(context, moves.coming, moves.count, DiskRows::Want::Content);
+      run(context, MoveRows{.places = moves.places,
+                            .leaving = leaving.list(),
+                            .coming = coming.list(),
+                            .cache = parts_of(cache),
+                            .home = parts_of(rows_.arrays(places_)),
+                            .count = static_cast<std::int64_t>(moves.count)});
+      context.stream->synchronize();
+      disk_.unpin(leaving.places, true);
+      disk_.unpin(coming.places, false);
+      let_ready_go();
+    } catch (...) {
+      broken_ = std::current_exception();
+      throw;
+    }
+  }
+
+  void visit(const OpContext&, std::size_t, const std::vector<std::uint32_t>& numbers, RowUse use,
+             const RowVisit& f) override {
+    raise_if_broken();
+    const GrowableRows scratch = grown(std::max<std::size_t>(numbers.size(), 1), " being visited");
+    const RowArrays arrays = scratch.arrays(std::max<std::size_t>(numbers.size(), 1));
+    const std::vector<RowColumn> columns = columns_of(arrays);
+    std::vector<std::uint32_t> rows, places;
+    for (const std::uint32_t row : numbers) {
+      places.push_back(row == kNoRow ? kNoRow : static_cast<std::uint32_t>(rows.size()));
+      if (row != kNoRow) rows.push_back(row);
+    }
+    disk_.read(rows, columns);
+    f({arrays, &places});
+    if (use == RowUse::Write) disk_.write(rows, columns);
+  }
+  std::size_t most_visited() const override {
+    return std::max<std::size_t>(kVisitBytes / parts_.row_bytes(), 1);
+  }
+  void scan(const OpContext&, std::size_t rows, RowUse use, const RowScan& f) override {
+    raise_if_broken();
+    const std::size_t most = std::min(most_visited(), std::max<std::size_t>(rows, 1));
+    const GrowableRows scratch = grown(most, " being scanned");
+    for (std::size_t first = 0; first < rows; first += most) {
+      const std::size_t last = std::min(rows, first + most);
+      const RowArrays arrays = scratch.arrays(last - first);
+      std::vector<std::uint32_t> numbers(last - first);
+      std::iota(numbers.begin(), numbers.end(), static_cast<std::uint32_t>(first));
+      disk_.read(numbers, columns_of(arrays));
+      f(arrays, first, last);
+      if (use == RowUse::Write) disk_.write(numbers, columns_of(arrays));
+    }
+  }
+  RowArrays whole(std::size_t) override {
+    throw InvalidArgument(
+        concat("embedding '", table_, "' on ", to_string(gpu_.device()),
+               " has rows on a disk (Memory(disk=)), which are never all in "
+               "memory: predict by the model that trains, or by its checkpoint loaded "
+               "elsewhere"));
+  }
+  bool is_whole() const override { return false; }
+
+  bool overlaps(const void* begin, std::size_t bytes) const override {
+    return rows_.overlaps(begin, bytes);
+  }
+  std::size_t host_bytes() const override {
+    return rows_.size_in_bytes() + disk_.bytes_beside_rows();
+  }
+
+ private:
+  /// A list of rows as places in host memory, pinned there.
+  struct Translated {
+    std::vector<std::uint32_t> places;  ///< without those that are no row
+    std::shared_ptr<DeviceBuffer2> arena;
+    TensorRef ref;
+    TensorRef list() const { return ref; }
+  };
+
+  GrowableRows grown(std::size_t rows, const std::string& what) const {
+    GrowableRows made(*memory_, gpu_.device(), owner_ + what, parts_, rows);
+    made.grow_to(rows);
+    return made;
+  }
+  static std::vector<std::uint32_t> on_host(const OpContext& context, const TensorRef& list,
+                                            std::size_t count) {
+    std::vector<std::uint32_t> rows(count);
+    if (count == 0) return rows;
+    context.stream->copy(rows.data(), list.data, count * sizeof(std::uint32_t));
+    context.stream->synchronize();
+    return rows;
+  }
+  Translated translate(const OpContext& context, const TensorRef& list, std::size_t count,
+                       DiskRows::Want want) {
+    Translated made;
+    if (list.empty()) return made;
+    const std::vector<std::uint32_t> numbers = on_host(context, list, count);
+    std::vector<std::uint32_t> rows;
+    std::copy_if(numbers.begin(), numbers.end(), std::back_inserter(rows),
+                 [](std::uint32_t row) { return row != kNoRow; });
+    made.places.resize(rows.size());
+    disk_.pin(rows, want, made.places);
+    made.arena = DeviceBuffer2::create(owner_ + " rows to move", DeviceAllocator(memory_));
+    const TensorBag2 bag = made.arena->reserve({count}, TensorScalarType::UInt32, "places");
+    made.arena->allocate();
+    made.ref = bag.ref();
+    made.ref.device = gpu_.device();  // whose ops reach it
+    auto* to = static_cast<std::uint32_t*>(made.ref.data);
+    for (std::size_t i = 0, k = 0; i < count; ++i) {
+      to[i] = numbers[i] == kNoRow ? kNoRow : made.places[k++];
+    }
+    return made;
+  }
+  void let_ready_go() { disk_.unpin(std::exchange(ready_, {}), false); }
+  void raise_if_broken() const {
+    if (broken_) std::rethrow_exception(broken_);
+  }
+
+  GPUResource& gpu_;
+  const std::string table_, owner_;
+  const RowParts parts_;
+  const std::size_t places_;
+  std::shared_ptr<MemoryResource> memory_;
+  GrowableRows rows_;
+  DiskRows disk_;
+  std::vector<std::uint32_t> ready_;  ///< places of rows that ready() has brought
+  std::exception_ptr broken_;
+};
+
+}  // namespace
+
+std::size_t rows_of_disk(const TableDisk& disk, std::size_t row_bytes) {
+  const GroupShape shape(row_bytes);
+  const std::size_t segment = segment_bytes(disk.bytes);
+  const std::size_t segments = disk.bytes / segment;
+  // Of one that is written to and one that is swept into nobody knows how full they are.
+  const std::size_t full = segments > 3 ? segments - 3 : 1;
+  return full * ((segment - SegmentFile::kHeaderBytes) / shape.bytes()) * shape.capacity();
+}
+
+std::unique_ptr<RowBacking> make_disk_rows(GPUResource& gpu, const std::string& table,
+                                           const std::string& owner, const TableDisk& disk,
+                                           const RowParts& parts, std::size_t places,
+                                           std::size_t max_rows) {
+  return std::make_unique<DiskBacking>(gpu, table, owner, disk, parts, places, max_rows);
+}
+
+}  // namespace hugectr

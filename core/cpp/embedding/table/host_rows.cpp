@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "core/cpp/embedding/table/row_backing.hpp"
+#include "core/cpp/ops/move_rows.hpp"
+
+namespace hugectr {
+namespace {
+
+/// The parts of rows in one order.
+std::vector<TensorRef> all_parts(const RowArrays& arrays) {
+  std::vector<TensorRef> parts{arrays.vectors};
+  parts.insert(parts.end(), arrays.states.begin(), arrays.states.end());
+  if (!arrays.last_step.empty()) parts.push_back(arrays.last_step);
+  return parts;
+}
+
+class HostRows final : public RowBacking {
+ public:
+  HostRows(MemoryResource& host_memory, DeviceId device, const std::string& owner,
+           const RowParts& parts, std::size_t max_rows)
+      : rows_(host_memory, device, owner + " on the host", parts, max_rows) {}
+
+  void grow_to(std::size_t rows) override {
+    rows_.grow_to(rows);
+    size_ = std::max(size_, rows);
+  }
+  void move(const OpContext& context, const RowArrays& cache, const RowMoves& moves) override {
+    run(context, MoveRows{.places = moves.places,
+                          .leaving = moves.leaving,
+                          .coming = moves.coming,
+                          .cache = all_parts(cache),
+                          .home = all_parts(rows_.arrays(size_)),
+                          .count = static_cast<std::int64_t>(moves.count)});
+  }
+
+  void visit(const OpContext&, std::size_t rows, const std::vector<std::uint32_t>&, RowUse,
+             const RowVisit& f) override {
+    f({rows_.arrays(rows), nullptr});
+  }
+  void scan(const OpContext&, std::size_t rows, RowUse, const RowScan& f) override {
+    f(rows_.arrays(rows), 0, rows);
+  }
+  RowArrays whole(std::size_t rows) override { return rows_.arrays(rows); }
+
+  bool overlaps(const void* begin, std::size_t bytes) const override {
+    return rows_.overlaps(begin, bytes);
+  }
+  std::size_t host_bytes() const override { return rows_.size_in_bytes(); }
+
+ private:
+  GrowableRows rows_;
+  std::size_t size_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<RowBacking> make_host_rows(MemoryResource& host_memory, DeviceId device,
+                                           const std::string& owner, const RowParts& parts,
+                                           std::size_t max_rows) {
+  return std::make_unique<HostRows>(host_memory, device, owner, parts, max_rows);
+}
+
+}  // namespace hugectr

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/cpp/device/op.hpp"
+#include "core/cpp/embedding/table/row_store.hpp"
+
+namespace hugectr {
+
+/// Rows that change places, all on the device: n entries uint32 each.
+struct RowMoves {
+  TensorRef places;   ///< each once
+  TensorRef leaving;  ///< number of the row whose content lies there and must be kept; or kNoRow
+  TensorRef coming;   ///< number of the row that is to lie there; or kNoRow: none, or a new one
+  std::size_t count = 0;
+};
+
+/// Where the rows of a CachedRows live when no plan needs them: the host's memory, or what lies
+/// below it. It knows numbers and keeps the last content it was given of each; a row that it never
+/// was given has any content. All calls come from one thread at a time.
+class RowBacking {
+ public:
+  virtual ~RowBacking() = default;
+
+  /// Room for rows 0 .. rows - 1. Throws OutOfMemory before anything has changed.
+  virtual void grow_to(std::size_t rows) = 0;
+  /// Before a move of up to `leaving` rows in and of `coming` (count) out, those from `fresh_from`
+  /// on without content: all of it that can fail. When it throws nothing has changed.
+  virtual void ready(const OpContext&, const TensorRef& /*coming*/, std::size_t /*count*/,
+                     std::size_t /*fresh_from*/, std::size_t /*leaving*/) {}
+  /// The content of places[i] becomes row leaving[i], and then row coming[i] the content of
+  /// places[i]. No number is in both lists, none twice in one. In the order of the context's stream
+  /// (the plan stream): what a move takes in, a later one gives out again. May wait for the stream.
+  virtual void move(const OpContext& context, const RowArrays& cache, const RowMoves& moves) = 0;
+
+  /// As of a RowStore, of what was given here.
+  virtual void visit(const OpContext& context, std::size_t rows,
+                     const std::vector<std::uint32_t>& numbers, RowUse use, const RowVisit& f) = 0;
+  virtual std::size_t most_visited() const { return SIZE_MAX; }
+  virtual void scan(const OpContext& context, std::size_t rows, RowUse use, const RowScan& f) = 0;
+  virtual RowArrays whole(std::size_t rows) = 0;
+  virtual bool is_whole() const { return true; }
+
+  virtual bool overlaps(const void* begin, std::size_t bytes) const = 0;
+  virtual std::size_t host_bytes() const = 0;
+};
+
+/// All rows in host memory at the place of their number. Ops of `device` read and write it over the
+/// link, so that no copy of a row is made on the way.
+std::unique_ptr<RowBacking> make_host_rows(MemoryResource& host_memory, DeviceId device,
+                                           const std::string& owner, const RowParts& parts,
+                                           std::size_t max_rows);
+
+}  // namespace hugectr

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/embedding/table_spec.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/cpp/embedding/table/disk_backing.hpp"
+#include "core/cpp/optimizers/optimizers.hpp"
+
+namespace hugectr {
+namespace {
+
+constexpr double kInitialBound = 0.05f;
+
+/// Whether slot sizes say how many rows there are, and how large new ones.
+bool sized_by_slot(const SparseEmbeddingHashParams& params) {
+  return params.identity() == Identity::SlotAndKey && !params.slot_size_array.empty();
+}
+
+}  // namespace
+
+TableSpec table_spec(const SparseEmbeddingHashParams& params, std::uint64_t seed) {
+  TableSpec spec;
+  spec.name = params.name;
+  spec.number = params.table_id;
+  spec.seed = seed;
+  spec.key_type = params.key_type();
+  spec.identity = params.identity();
+  spec.slot_num = params.slot_num;
+  spec.vec_size = params.embedding_vec_size;
+  spec.opt_params = params.opt_params;
+  spec.life = params.life;
+  spec.memory = params.memory;
+  spec.sinusoidal = params.initial.kind == InitialVectors::Kind::Sinusoidal;
+  if (params.initial.bound > 0.0 || !sized_by_slot(params)) {
+    spec.initial_bounds = {params.initial.bound > 0.0 ? params.initial.bound : kInitialBound};
+    return spec;
+  }
+  for (const std::size_t size : params.slot_size_array) {
+    const auto keys = static_cast<double>(std::max<std::size_t>(size, 1));
+    spec.initial_bounds.push_back(std::sqrt(1.0 / keys));
+  }
+  return spec;
+}
+
+RowBudget row_budget(const SparseEmbeddingHashParams& params, const Placement& placement,
+                     std::size_t rank) {
+  RowBudget budget{params.max_vocabulary_size_per_gpu,
+                   ": raise workspace_size_per_gpu_in_mb or max_vocabulary_size_per_gpu, or use "
+                   "more devices"};
+  if (sized_by_slot(params)) {
+    const std::size_t rows = params.pooled() ? placement.sum_of_slots(rank, params.slot_size_array)
+                                             : params.slot_size_array.front();
+    budget = {std::max<std::size_t>(rows, 1),
+              " (the sum of slot_size_array over its slots): raise the sizes or use more devices"};
+  }
+  if (!params.memory.host) return budget;
+  const std::size_t columns = placement.columns(rank, params.embedding_vec_size).count;
+  const std::size_t row_bytes = parts_of_row(columns, params.opt_params).row_bytes();
+  const auto& disk = params.memory.disk;
+  const std::size_t rows = std::max(*params.memory.host / row_bytes,
+                                    disk ? rows_of_disk(*disk, row_bytes) : std::size_t{0});
+  if (budget.rows > 0 && budget.rows <= rows) return budget;
+  if (disk) {
+    return {rows, ": raise Memory(disk=), or use more processes or a smaller vector size"};
+  }
+  return {std::max<std::size_t>(rows, 1),
+          ": raise Memory(host=), or use more processes or a smaller vector size"};
+}
+
+std::unique_ptr<Placement> table_placement(const SparseEmbeddingHashParams& params,
+                                           const std::vector<std::size_t>& process_of_device) {
+  const std::size_t devices = process_of_device.size(), first = params.placement_device;
+  const std::size_t d = params.embedding_vec_size;
+  HCTR_CHECK(first < devices, "embedding '", params.name, "' is placed on device ", first,
+             ", the job has ", devices, ": give one of 0 to ", devices - 1);
+  // A row is read out and loaded as a whole by one process: its columns stay there.
+  Holders holders{{first, 0}, d};
+  for (std::size_t r = first; r < devices && process_of_device[r] == process_of_device[first];
+       ++r) {
+    ++holders.devices.count;
+  }
+  auto placement =
+      make_placement(params.placement_kind(), params.buckets_per_sample(), devices, holders);
+  const std::vector<std::size_t> widths = state_widths(params.opt_params, d);
+  HCTR_CHECK(placement->columns(first, d).count == d || std::ranges::count(widths, 1u) == 0,
+             "embedding '", params.name,
+             "' is placed by column, and its optimizer has one number a row over all columns: "
+             "place it by key, or take AdaGrad instead of RowWiseAdaGrad");
+  return placement;
+}
+
+std::unique_ptr<Placement> frequent_placement(const SparseEmbeddingHashParams& params,
+                                              std::size_t device_count) {
+  const bool hybrid = params.placement_kind() == PlacementKind::Hybrid;
+  if (!hybrid || device_count == 1 || params.frequent.empty()) return nullptr;
+  return make_frequent(params.buckets_per_sample(), device_count);
+}
+
+}  // namespace hugectr

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/cpp/embedding/embedding_params.hpp"
+#include "core/cpp/embedding/placement/placement.hpp"
+#include "core/cpp/embedding/table/table.hpp"
+
+namespace hugectr {
+
+/// What such a table is on any device, and how many rows the device `rank` may hold.
+TableSpec table_spec(const SparseEmbeddingHashParams& params, std::uint64_t seed);
+RowBudget row_budget(const SparseEmbeddingHashParams& params, const Placement& placement,
+                     std::size_t rank);
+/// Where its rows are in a job of these devices. Throws InvalidArgument for a device that is none,
+/// and for columns of an optimizer that has one number a row.
+std::unique_ptr<Placement> table_placement(const SparseEmbeddingHashParams& params,
+                                           const std::vector<std::size_t>& process_of_device);
+/// Of a hybrid on several devices that of its frequent rows, else null.
+std::unique_ptr<Placement> frequent_placement(const SparseEmbeddingHashParams& params,
+                                              std::size_t device_count);
+
+}  // namespace hugectr

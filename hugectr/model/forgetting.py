@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows that are taken out of tables by a call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hugectr.base.arguments import check_int
+from hugectr.base.errors import InvalidArgument, did_you_mean, rejected
+from hugectr.checkpoints.state import TrainingState
+from hugectr.processes.agreement import together
+
+#: Where a score has what: ``core/cpp/ops/loops/row_score.hpp``.
+_ADMITTED, _USES, _ONE_USE = np.uint64(63), np.uint64(32), 256
+_MOST_USES, _STEPS = np.uint64(0x7FFFFFFF), np.uint64(0xFFFFFFFF)
+
+
+@dataclass(frozen=True)
+class RowUse:
+    """How rows of a table were used, an entry a row, sorted by (slot, key).
+
+    Attributes
+    ----------
+    keys : ndarray of int64
+    slot_ids : ndarray of uint64, or None
+        Where slots are part of what makes a row another row.
+    last_step : ndarray of int64
+        The step that used it last.
+    uses : ndarray of float64
+        Steps that used it; of a table with ``decay`` as they counted in the last of them.
+    admitted : ndarray of bool
+        Whether it is trained.
+    """
+
+    keys: npt.NDArray[np.int64]
+    slot_ids: npt.NDArray[np.uint64] | None
+    last_step: npt.NDArray[np.int64]
+    uses: npt.NDArray[np.float64]
+    admitted: npt.NDArray[np.bool_]
+
+
+#: A mask of rows, or what rows to choose are like: all that is named must be true of them.
+Where = Callable[[RowUse], Any] | Mapping[str, Any]
+
+
+class Forgetting:
+    """Takes rows out of the tables of a model.
+
+    Parameters
+    ----------
+    state : TrainingState
+    """
+
+    def __init__(self, state: TrainingState) -> None:
+        self._state = state
+
+    def evict(
+        self, table: str, keys: Any = None, where: Where | None = None, *, slot_ids: Any = None
+    ) -> int:
+        """Take rows out of a table: by key, or by how they were used. Collective.
+
+        A key that comes back begins anew. Deltas and ``get_incremental_model`` know what went.
+
+        Parameters
+        ----------
+        table : str
+            Its ``sparse_embedding_name``.
+        keys : array of int, (n,), optional
+            Those without a row are passed over. Every process of a job gives the same.
+        where : dict or callable, optional
+            Instead of keys, of a table whose rows have a life (``SparseEmbedding``: ``evict``,
+            ``admit_after``). A dict says what all rows that go are like: ``older_than`` (steps
+            since the last use), ``fewer_uses_than``, ``admitted`` (bool). A callable gets a
+            ``RowUse`` of the rows of this process and returns a bool for each: True, it goes.
+        slot_ids : array of int, (n,)
+            With keys, of Localized tables.
+
+        Returns
+        -------
+        int
+            Rows that went, of all processes.
+
+        Raises
+        ------
+        InvalidArgument
+            For an unknown table, a key it can not have, or a ``where`` that says nothing.
+        """
+        names = self._state.table_names
+        if table not in names:
+            near = did_you_mean(str(table), names)
+            raise rejected("Model.evict: table", table, f"one of {names}{near}")
+        if (keys is None) == (where is None):
+            raise InvalidArgument("Model.evict: give keys, or where: one of the two")
+        own = self._state.session.table(names.index(table))
+
+        def erase() -> int:
+            if where is None:
+                return own.erase(keys, slot_ids)
+            if "score" not in own.parts():
+                raise InvalidArgument(
+                    f"Model.evict: where: table {table!r} does not note how its rows are used: "
+                    "give it evict= or admit_after=, or name the rows by keys"
+                )
+            use = self._use_of(own)
+            mask = _mask(where, use, self._state.session.step())
+            slots = None if use.slot_ids is None else use.slot_ids[mask]
+            return own.erase(use.keys[mask], slots)
+
+        return sum(together(self._state.group, erase))
+
+    @staticmethod
+    def _use_of(table: Any) -> RowUse:
+        order = table.order()
+        scores, count = table.scores(order), len(order)
+        return RowUse(
+            keys=order.keys(0, count),
+            slot_ids=order.slot_ids(0, count) if "slot" in table.parts() else None,
+            last_step=(scores & _STEPS).astype(np.int64),
+            uses=(scores >> _USES & _MOST_USES).astype(np.float64) / _ONE_USE,
+            admitted=scores >> _ADMITTED != 0,
+        )
+
+
+def _mask(where: Where, use: RowUse, step: int) -> npt.NDArray[np.bool_]:
+    if callable(where):
+        mask = np.asarray(where(use))
+        if mask.dtype != np.bool_ or mask.shape != use.keys.shape:
+            allowed = f"a bool for each of {len(use.keys)} rows"
+            raise rejected("Model.evict: what where returns", f"{mask.dtype} {mask.shape}", allowed)
+        return mask
+    if not isinstance(where, Mapping) or not where:
+        allowed = "a callable, or a dict of older_than, fewer_uses_than, admitted"
+        raise rejected("Model.evict: where", where, allowed)
+    chosen = np.ones(use.keys.shape, np.bool_)
+    for name, value in where.items():
+        place = f"Model.evict: where[{name!r}]"
+        if name == "older_than":
+            chosen &= step - use.last_step > check_int(place, value, 0)
+        elif name == "fewer_uses_than":
+            chosen &= use.uses < check_int(place, value, 0)
+        elif name == "admitted" and isinstance(value, bool):
+            chosen &= use.admitted == value
+        else:
+            raise rejected(
+                "Model.evict: where",
+                {name: value},
+                "older_than=steps, fewer_uses_than=steps, admitted=True or False",
+            )
+    return chosen

@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A model's tables as a planner sees them, and a plan as what its tables are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hugectr.base import log
+from hugectr.data.arrays import MemoryDataset, first_samples
+from hugectr.data.file_samples import first_file_samples
+from hugectr.data.inspect_columns import RawShape
+from hugectr.model.calibration import Keys, frequent_keys
+from hugectr.plan.cost import Choice, Job
+from hugectr.plan.machine import read_machine
+from hugectr.plan.placements import PlacementPlan, plan_of_json, plan_placements, read_plan
+from hugectr.plan.table_load import KINDS, FrequentLoad, TableLoad
+from hugectr.processes.agreement import from_root
+from hugectr.spec.embedding import SparseEmbedding
+from hugectr.spec.enums import DataReaderType_t
+from hugectr.spec.optimizer import state_widths
+from hugectr.spec.placement import Placement
+from hugectr.spec.solver import Solver
+
+if TYPE_CHECKING:
+    from hugectr.model.graph import Graph
+
+#: Samples that keys are counted in.
+SAMPLES = 65536
+
+
+def placements_of(graph: Graph, rows: Mapping[str, int] | None = None) -> dict[str, Placement]:
+    """Placements that the solver's ``plan`` gives to tables; none where it has no plan. Collective.
+
+    Parameters
+    ----------
+    graph : Graph
+    rows : mapping of str to int, optional
+        Rows to expect of a table.
+
+    Raises
+    ------
+    InvalidArgument
+        When the plan is of other tables, or names a device that there is not.
+    """
+    wanted = graph.solver.plan
+    if wanted is None or not graph.embeddings:
+        return {}
+    if isinstance(wanted, PlacementPlan):
+        plan = wanted
+    elif wanted == "auto":
+        # Of what one process reads, so that all go by one plan.
+        found = from_root(graph.processes, lambda: predict(graph, None, rows).to_json())
+        plan = plan_of_json(found, "plan")
+    else:
+        plan = read_plan(wanted)
+    plan.check_tables(graph.table_names, graph.solver.num_devices)
+    if wanted == "auto":
+        log.info(f"plan: {plan}")
+    given = {
+        one.sparse_embedding_name
+        for one in graph.embeddings
+        if wanted == "auto" and one.placement is not None
+    }
+    return {
+        table.name: Placement(table.kind, table.device)
+        for table in plan.tables
+        if table.name not in given
+    }
+
+
+def frequent_of(graph: Graph, placed: Mapping[str, Placement]) -> dict[str, list[int]]:
+    """Frequent keys of hybrid tables that were not given any. Collective.
+
+    Parameters
+    ----------
+    graph : Graph
+    placed : mapping of str to Placement
+        What a plan says of tables.
+    """
+    wanted = {}
+    for one in graph.embeddings:
+        placement = placed.get(one.sparse_embedding_name, one.placement)
+        if placement is not None and placement.kind == "hybrid" and placement.frequent is None:
+            wanted[one.sparse_embedding_name] = one
+    if not wanted or graph.solver.num_devices == 1:
+        return {}
+
+    def count() -> dict[str, list[int]]:
+        data = _samples(graph, graph.solver.num_iterations_statistics * graph.solver.batchsize)
+        if data is None or not data.samples:
+            return {name: [] for name in wanted}
+        return {
+            name: frequent_keys(
+                np.concatenate([data.sparse[bottom][0] for bottom in table.bottom_names]),
+                table.hybrid_embedding_param,
+                graph.solver,
+                data.samples,
+            ).tolist()
+            for name, table in wanted.items()
+        }
+
+    found = from_root(graph.processes, count)
+    for name, keys in found.items():
+        log.info(f"Embedding {name}: {len(keys)} frequent keys have rows on every device")
+    return found
+
+
+def predict(
+    graph: Graph, machine: str | None = None, rows: Mapping[str, int] | None = None
+) -> PlacementPlan:
+    """The plan that is predicted to be the fastest; placements that tables have stay.
+
+    Parameters
+    ----------
+    graph : Graph
+    machine : str, optional
+        As of ``read_machine``; None: virtual devices on the CPU, else the package's default.
+    rows : mapping of str to int, optional
+        Rows to expect of a table. Else those of slot_size_array, or all that its budget allows, or
+        twenty times the distinct ones of the samples that were looked at.
+    """
+    solver = graph.solver
+    name = machine or ("cpu" if solver.resolved_device() == "cpu" else None)
+    wire = 2 if solver.use_mixed_precision else 4
+    near = len(solver.vvgpu[0])
+    job = Job(solver.num_devices, solver.batchsize, read_machine(name), wire, near)
+    data = _samples(graph, max(SAMPLES, solver.batchsize))
+    tables = [
+        _load(graph, one, data, (rows or {}).get(one.sparse_embedding_name))
+        for one in graph.embeddings
+    ]
+    fixed = {
+        one.sparse_embedding_name: Choice(one.placement.kind, one.placement.device or 0)
+        for one in graph.embeddings
+        if one.placement is not None
+    }
+    return plan_placements(job, tables, fixed)
+
+
+def _samples(graph: Graph, limit: int) -> MemoryDataset | None:
+    """The first samples of the training data; None where they can not be looked at."""
+    assert graph.input is not None, "tables come after it"
+    reader, inputs = graph.reader_params, graph.input
+    source = reader.source
+    if isinstance(source, MemoryDataset):
+        return first_samples(source, min(limit, source.samples))
+    if not isinstance(source, str) or not source:
+        return None
+    kind = reader.data_reader_type
+    form = "Raw" if kind is DataReaderType_t.RawAsync else kind.name
+    hotness = tuple(nnz for param in inputs.sparse for nnz in param.nnz_per_slot)
+    shape = RawShape(inputs.label_dim, inputs.dense_dim, hotness, reader.float_label_dense)
+    try:
+        return first_file_samples(
+            source,
+            form,
+            inputs.label_dim,
+            inputs.dense_dim,
+            [(param.top_name, param.slot_num) for param in inputs.sparse],
+            limit,
+            i64=graph.solver.i64_input_key,
+            raw=shape if form == "Raw" else None,
+        )
+    except (RuntimeError, ValueError, OSError) as error:
+        log.warning(f"plan: keys of {source} were not counted: {error}")
+        return None
+
+
+def _load(
+    graph: Graph, table: SparseEmbedding, data: MemoryDataset | None, rows: int | None
+) -> TableLoad:
+    assert graph.input is not None, "tables come after it"
+    params = [graph.input.sparse_param(name) for name in table.bottom_names]
+    hotness = [nnz for param in params if param is not None for nnz in param.nnz_per_slot]
+    solver = graph.solver
+    keys, seen = float(sum(hotness)), 0
+    distinct = of_device = 1.0
+    frequent = None
+    if data is not None and data.samples:
+        counted = _Keys(table, data)
+        seen, count = counted.distinct(data.samples)
+        keys = count / data.samples
+        distinct = counted.share(solver.batchsize)
+        of_device = counted.share(max(1, solver.batchsize // solver.num_devices))
+        frequent = counted.frequent(table, solver)
+    budget = table.rows_per_gpu * solver.num_devices
+    sized = sum(table.slot_size_array) if table.is_localized else 0
+    optimizer = table.own_optimizer(graph.opt_params).optimizer_type
+    widths = state_widths(optimizer, table.embedding_vec_size)
+    return TableLoad(
+        table.sparse_embedding_name,
+        rows or sized or budget or max(1, 20 * seen),
+        table.embedding_vec_size,
+        sum(hotness) if table.combiner == "concat" else len(hotness),
+        max(keys, 1e-9),
+        distinct,
+        of_device,
+        sum(widths),
+        _kinds(table, len(hotness), any(width == 1 for width in widths)),
+        frequent,
+    )
+
+
+def _kinds(table: SparseEmbedding, slots: int, one_number_a_row: bool) -> tuple[str, ...]:
+    by_slot = table.combiner != "concat" and (table.is_localized or slots == 1)
+    left_out = {
+        "by_slot": not by_slot,
+        "by_column": one_number_a_row,
+        "hybrid": table.is_localized,
+    }
+    return tuple(kind for kind in KINDS if not left_out.get(kind, False))
+
+
+class _Keys:
+    """Keys of a table in some samples, told apart by slot where its rows are."""
+
+    def __init__(self, table: SparseEmbedding, data: MemoryDataset) -> None:
+        self._samples = data.samples
+        self._inputs = []  # of each: keys, and how many those before each sample are
+        for name in table.bottom_names:
+            keys, offsets = data.sparse[name]
+            slots = (len(offsets) - 1) // data.samples
+            if table.is_localized:
+                ends = offsets.astype(np.int64)
+                counts = ends[1:] - ends[:-1]
+                keys = keys * slots + np.repeat(np.arange(len(counts)) % slots, counts)
+            self._inputs.append((keys, offsets[::slots].astype(np.int64)))
+
+    def of(self, samples: int, first: int = 0) -> Keys:
+        """Of some samples."""
+        ends = (first, first + samples)
+        parts = [keys[offsets[ends[0]] : offsets[ends[1]]] for keys, offsets in self._inputs]
+        return np.concatenate(parts)
+
+    def distinct(
+        self, samples: int, first: int = 0, without: Keys | None = None
+    ) -> tuple[int, int]:
+        """Distinct rows of some samples, and their keys; some keys may be left out."""
+        keys = self.of(samples, first)
+        if without is not None:
+            keys = keys[~np.isin(keys, without)]
+        return len(np.unique(keys)), len(keys)
+
+    def frequent(self, table: SparseEmbedding, solver: Solver) -> FrequentLoad | None:
+        """What a hybrid makes of the table; None where no key is frequent."""
+        keys = self.of(self._samples)
+        chosen = frequent_keys(keys, table.hybrid_embedding_param, solver, self._samples)
+        if table.is_localized or not len(chosen):
+            return None
+        own = max(1, solver.batchsize // solver.num_devices)
+        return FrequentLoad(
+            len(chosen),
+            float(np.isin(keys, chosen).mean()),
+            self.share(solver.batchsize, chosen),
+            self.share(own, chosen),
+        )
+
+    def share(self, batch: int, without: Keys | None = None) -> float:
+        """Distinct rows of batches of this size, as a share of their keys: the mean of up to
+        eight."""
+        size = min(batch, self._samples)
+        starts = range(0, self._samples - size + 1, size)[:8]
+        found = [self.distinct(size, first, without) for first in starts]
+        keys = sum(count for _, count in found)
+        return sum(rows for rows, _ in found) / keys if keys else 1.0

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bytes and predicted time of tables, phase by phase and device by device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from hugectr.plan.machine import Machine
+from hugectr.plan.table_load import TableLoad, column_devices
+
+#: Of a step, in their order. A phase ends on all devices at once, because vectors travel.
+PHASES = ("plan", "gather", "send vectors", "send gradients", "update")
+_PLAN, _GATHER, _FORWARD, _BACKWARD, _UPDATE = range(len(PHASES))
+#: Rows travel instead of sums where they are at most so much of the bytes (exchange "auto").
+_ROWS_WORTH = 0.75
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Job:
+    """Who trains: devices, the global batch, bytes of a number that travels, and the machine."""
+
+    devices: int
+    batch: int
+    machine: Machine
+    wire_bytes: int = 4
+    near: int = 0  #: devices of the first process, among which columns are dealt; 0: all
+
+    @property
+    def column_devices(self) -> int:
+        """Among which columns may be dealt."""
+        return min(self.near or self.devices, self.devices)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A placement of one table: its kind and, where it has one, its device."""
+
+    kind: str
+    device: int = 0
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a choice costs.
+
+    Attributes
+    ----------
+    seconds : array (phases, devices)
+    bytes : array (devices,)
+        Of memory.
+    """
+
+    seconds: Array
+    bytes: Array
+
+
+def choices_of(table: TableLoad, job: Job) -> list[Choice]:
+    """Every placement that a table may have."""
+    devices = job.devices
+    choices = []
+    for kind in table.kinds:
+        if kind == "one_device":
+            choices += [Choice(kind, device) for device in range(devices)]
+        elif kind == "hybrid":
+            choices += [Choice(kind)] if table.frequent is not None and devices > 1 else []
+        elif kind != "by_column" or column_devices(table.vec_size, job.column_devices) > 1:
+            choices.append(Choice(kind))
+    return choices
+
+
+def step_seconds(seconds: Array) -> float:
+    """Time of a step whose phases take so long on each device."""
+    return float(seconds.max(axis=1).sum())
+
+
+class CostModel:
+    """Costs of tables in a job.
+
+    Rates of collectives depend on how much travels at once: they are those of all tables placed by
+    key, which is about what any plan moves.
+
+    Parameters
+    ----------
+    job : Job
+    tables : list of TableLoad
+    """
+
+    def __init__(self, job: Job, tables: list[TableLoad]) -> None:
+        self.job = job
+        travelling = sum(job.batch * t.slots * t.vec_size * job.wire_bytes for t in tables)
+        share = (job.devices - 1) / job.devices
+        self._link = job.machine.link(max(1.0, share * travelling / job.devices))
+
+    def cost(self, table: TableLoad, choice: Choice) -> Cost:
+        """Of one table at one place."""
+        seconds = np.zeros((len(PHASES), self.job.devices))
+        memory = np.zeros(self.job.devices)
+        getattr(self, f"_{choice.kind}")(table, choice, seconds, memory)
+        return Cost(seconds, memory)
+
+    def _work(self, t: TableLoad, out: Array, part: float, width: float, rows: float) -> None:
+        """Of devices that have `part` of a batch's keys, so many columns, and update `rows`."""
+        job, d = self.job, width * t.vec_size
+        keys = part * job.batch * t.keys
+        vectors = part * job.batch * t.slots
+        machine = job.machine
+        out[_PLAN] += 8 * job.batch * t.keys / machine.copy + keys / machine.keys
+        moved = keys * d * 4 + vectors * d * job.wire_bytes
+        out[_GATHER] += moved / machine.copy
+        states = t.state_numbers / max(1, t.vec_size)
+        update = keys * d * job.wire_bytes + rows * d * 8 * (1 + states)
+        out[_UPDATE] += update / machine.copy
+
+    def _send(self, out: Array, forward: float, backward: float) -> None:
+        out[_FORWARD] += forward / self._link
+        out[_BACKWARD] += backward / self._link
+
+    def _distinct(self, t: TableLoad) -> tuple[float, float]:
+        """Distinct rows of a batch, and of one device's samples."""
+        keys = self.job.batch * t.keys
+        whole = min(keys * t.distinct, float(t.rows))
+        return whole, min(keys / self.job.devices * t.distinct_of_device, whole)
+
+    def _by_key(self, t: TableLoad, _: Choice, out: Array, memory: Array) -> None:
+        n = self.job.devices
+        memory += t.rows * t.row_bytes / n
+        rows, own = self._distinct(t)
+        self._work(t, out, 1 / n, 1.0, rows / n)
+        vector = t.vec_size * self.job.wire_bytes
+        # Every device has a sum of every bucket.
+        sums = self.job.batch * t.slots * (n - 1) / n * vector
+        travel = own * (n - 1) / n * vector
+        if travel <= _ROWS_WORTH * sums:
+            # Rows are gathered to be sent, and keys sorted by them where they come.
+            out[_GATHER] += own * vector / self.job.machine.copy
+            out[_PLAN] += self.job.batch * t.keys / n / self.job.machine.keys
+            self._send(out, travel, travel)
+        else:
+            out[_GATHER] += sums / self.job.machine.copy
+            self._send(out, sums, sums)
+
+    def _by_slot(self, t: TableLoad, _: Choice, out: Array, memory: Array) -> None:
+        n = self.job.devices
+        rows, own = self._distinct(t)
+        vector = t.vec_size * self.job.wire_bytes
+        for r in range(n):
+            slots = t.slots // n + (1 if r < t.slots % n else 0)
+            part = slots / t.slots
+            memory[r] += t.rows * t.row_bytes * part
+            self._work(t, out[:, r], part, 1.0, rows * part)
+            sent = self.job.batch * (n - 1) / n * slots * vector
+            come = self.job.batch / n * (t.slots - slots) * vector
+            pooled = max(sent, come)
+            travel = max(own * (n - 1) * part, own * (1 - part)) * vector
+            moved = travel if travel <= _ROWS_WORTH * pooled else pooled
+            self._send(out[:, r], moved, moved)
+
+    def _one_device(self, t: TableLoad, choice: Choice, out: Array, memory: Array) -> None:
+        n, r = self.job.devices, choice.device
+        rows, own = self._distinct(t)
+        memory[r] += t.rows * t.row_bytes
+        self._work(t, out[:, r], 1.0, 1.0, rows)
+        vectors = min(self.job.batch / n * t.slots, own / _ROWS_WORTH)
+        block = vectors * t.vec_size * self.job.wire_bytes
+        for other in range(n):
+            moved = block * (n - 1) if other == r else block
+            self._send(out[:, other], moved if n > 1 else 0.0, moved if n > 1 else 0.0)
+
+    def _replicated(self, t: TableLoad, _: Choice, out: Array, memory: Array) -> None:
+        n, machine = self.job.devices, self.job.machine
+        rows, own = self._distinct(t)
+        memory += t.rows * t.row_bytes
+        self._work(t, out, 1 / n, 1.0, rows)
+        # Every device plans the whole batch: a new row is new on all of them.
+        out[_PLAN] += (n - 1) / n * self.job.batch * t.keys / machine.keys
+        if n == 1:
+            return
+        sums = 2 * (n - 1) / n * rows * t.vec_size * 4
+        gradients = (n - 1) / n * self.job.batch * t.slots * t.vec_size * self.job.wire_bytes
+        if 2 * rows * 4 <= self.job.batch * t.slots * self.job.wire_bytes:
+            out[_UPDATE] += (own + 2 * rows) * t.vec_size * 4 / machine.copy
+            self._send(out, 0.0, sums)
+        else:
+            out[_UPDATE] += gradients / machine.copy
+            self._send(out, 0.0, gradients)
+
+    def _hybrid(self, t: TableLoad, choice: Choice, out: Array, memory: Array) -> None:
+        found = t.frequent
+        if found is None:
+            return self._by_key(t, choice, out, memory)
+        keys = max(self.job.batch * t.keys * found.share, 1e-9)
+        distinct = min(1.0, found.rows / keys)
+        own = min(1.0, found.rows / (keys / self.job.devices))
+        share = max(found.share, 1e-9)
+        common = replace(
+            t, rows=found.rows, keys=t.keys * share, distinct=distinct, distinct_of_device=own
+        )
+        rare = replace(
+            t,
+            rows=max(1, t.rows - found.rows),
+            keys=t.keys * max(1 - share, 1e-9),
+            distinct=found.distinct,
+            distinct_of_device=found.distinct_of_device,
+        )
+        self._replicated(common, choice, out, memory)
+        self._by_key(rare, choice, out, memory)
+        # Vectors of both parts are added up, and keys looked for among the frequent ones.
+        vectors = self.job.batch / self.job.devices * t.slots * t.vec_size * self.job.wire_bytes
+        out[_GATHER] += 3 * vectors / self.job.machine.copy
+        out[_PLAN] += 2 * self.job.batch * t.keys * 12 / self.job.machine.copy
+        return None
+
+    def _by_column(self, t: TableLoad, _: Choice, out: Array, memory: Array) -> None:
+        n = self.job.devices
+        holders = column_devices(t.vec_size, self.job.column_devices)
+        rows, _own = self._distinct(t)
+        block = self.job.batch / n * t.slots * t.vec_size * self.job.wire_bytes
+        for r in range(n):
+            come = block * (holders - 1 if r < holders else holders) / holders
+            sent = block / holders * (n - 1) if r < holders else 0.0
+            self._send(out[:, r], max(come, sent), max(come, sent))
+            if r >= holders:
+                continue
+            memory[r] += t.rows * (t.row_bytes - 40) / holders + 40 * t.rows
+            self._work(t, out[:, r], 1.0, 1 / holders, rows)

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rates of a machine, which predictions are made by."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from hugectr.base.arguments import check_float, check_str
+from hugectr.base.errors import InvalidArgument, rejected
+
+_FOLDER = Path(__file__).parent / "machines"
+#: Machines that are known by name: files of the package.
+MACHINES = ("h100", "h200", "cpu")
+DEFAULT_MACHINE = "h200"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a device and the links between devices of one job do in a second.
+
+    Attributes
+    ----------
+    name : str
+    copy : float
+        Bytes that a device reads and writes, in large pieces.
+    keys : float
+        Keys that it finds in a hash table and sorts by row, when a batch is planned.
+    links : tuple of (int, float)
+        Of a collective between devices: its bytes a device, and the bytes a second a device has
+        sent then. Sizes ascend; between two of them the rate follows the logarithm of the size.
+    latency : float
+        Seconds that a collective takes at least.
+    memory : int
+        Bytes of a device that tables may take; 0: not known.
+    """
+
+    name: str
+    copy: float
+    keys: float
+    links: tuple[tuple[int, float], ...]
+    latency: float = 1e-5
+    memory: int = 0
+
+    def link(self, size: float) -> float:
+        """Bytes a second of a collective of so many bytes a device."""
+        first, last = self.links[0], self.links[-1]
+        if size <= first[0]:
+            return first[1]
+        for (small, slow), (large, fast) in pairwise(self.links):
+            if size <= large:
+                part = math.log(size / small) / math.log(large / small)
+                return slow + part * (fast - slow)
+        return last[1]
+
+    def to_json(self) -> dict[str, Any]:
+        """Its fields, as a file holds them."""
+        return asdict(self) | {"links": [list(link) for link in self.links]}
+
+
+def read_machine(machine: str | Path | None = None) -> Machine:
+    """A machine by its name, or of a JSON file.
+
+    Parameters
+    ----------
+    machine : str or Path, optional
+        One of ``MACHINES``, or a file of the fields of :class:`Machine`. None: the default.
+
+    Raises
+    ------
+    InvalidArgument
+        When there is no such machine or file, or the file holds something else.
+    """
+    name = str(machine or DEFAULT_MACHINE)
+    path = _FOLDER / f"{name}.json" if name in MACHINES else Path(name)
+    if not path.is_file():
+        raise rejected("machine", name, f"one of {', '.join(MACHINES)}, or a JSON file of rates")
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise InvalidArgument(f"{path}: no JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise InvalidArgument(f"{path}: found {type(found).__name__}, allowed: an object of rates")
+    return _machine(str(path), found)
+
+
+def _machine(where: str, found: dict[str, Any]) -> Machine:
+    known = ("name", "copy", "keys", "links", "latency", "memory", "note")
+    for name in found:
+        if name not in known:
+            raise rejected(f"{where}: field", name, ", ".join(known))
+
+    def rate(name: str, value: object) -> float:
+        return check_float(f"{where}: {name}", value, 0.0, exclusive=True)
+
+    links = found.get("links")
+    if not isinstance(links, Sequence) or isinstance(links, str) or not links:
+        raise rejected(f"{where}: links", links, "a list of [bytes, bytes a second]")
+    pairs = []
+    for i, pair in enumerate(links):
+        if not isinstance(pair, Sequence) or isinstance(pair, str) or len(pair) != 2:
+            raise rejected(f"{where}: links[{i}]", pair, "[bytes, bytes a second]")
+        pairs.append((int(rate(f"links[{i}][0]", pair[0])), rate(f"links[{i}][1]", pair[1])))
+    if any(a[0] >= b[0] for a, b in pairwise(pairs)):
+        raise rejected(f"{where}: links", links, "sizes that ascend")
+    return Machine(
+        check_str(f"{where}: name", found.get("name", where)),
+        rate("copy", found.get("copy")),
+        rate("keys", found.get("keys")),
+        tuple(pairs),
+        check_float(f"{where}: latency", found.get("latency", 1e-5), 0.0),
+        int(check_float(f"{where}: memory", found.get("memory", 0), 0.0)),
+    )

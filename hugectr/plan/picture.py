@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A page that shows who holds what: HTML with an SVG, no script and nothing from elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from hugectr.plan.placements import PlacementPlan, TablePlacement
+
+_WIDTH, _BAR, _GAP, _LEFT = 900, 26, 8, 90
+_COLOURS = {
+    "by_key": "#4477aa",
+    "by_slot": "#66ccee",
+    "one_device": "#228833",
+    "replicated": "#ccbb44",
+    "by_column": "#aa3377",
+    "hybrid": "#ee7733",
+}
+
+
+def plan_page(plan: PlacementPlan) -> str:
+    """A plan as a page.
+
+    Parameters
+    ----------
+    plan : PlacementPlan
+    """
+    phases = "".join(
+        f"<tr><td>{escape(phase)}</td><td>{ms:.3f}</td></tr>" for phase, ms in plan.ms.items()
+    )
+    others = "".join(
+        f"<tr><td>all {escape(kind)}</td><td>{ms:.3f}</td></tr>"
+        for kind, ms in plan.uniform_ms.items()
+    )
+    measured = "".join(
+        f"<tr><td>measured: {escape(name)}</td><td>{ms:.3f}</td></tr>"
+        for name, ms in plan.measured_ms.items()
+    )
+    key = "".join(
+        f"<span style='background:{colour};color:#fff;padding:2px 6px'>{kind}</span> "
+        for kind, colour in _COLOURS.items()
+    )
+    return (
+        "<!doctype html><html lang='en'><head><meta charset='utf-8'><title>Placements</title>"
+        "<style>body{font:14px sans-serif;margin:2em}td,th{padding:2px 10px;text-align:left}"
+        "</style></head><body>"
+        f"<h1>Placements of {len(plan.tables)} tables on {plan.devices} devices</h1>"
+        f"<p>Predicted for {escape(plan.machine)}, global batch {plan.batchsize}: "
+        f"{plan.step_ms:.3f} ms a step. {key}</p>{_bars(plan)}"
+        f"<h2>Milliseconds a step</h2><table><tr><th>phase</th><th>ms</th></tr>{phases}"
+        f"<tr><th>tables in all</th><th>{plan.step_ms:.3f}</th></tr>{measured}{others}</table>"
+        f"<h2>Tables</h2>{_tables(plan.tables)}</body></html>\n"
+    )
+
+
+def _bars(plan: PlacementPlan) -> str:
+    """A bar a device of the bytes of its tables; a part says its table when it is pointed at."""
+    most = max([1, *plan.bytes])
+    parts = []
+    for device in range(plan.devices):
+        y, x = device * (_BAR + _GAP), float(_LEFT)
+        parts.append(f"<text x='0' y='{y + 17}' font-size='13'>device {device}</text>")
+        for table in plan.tables:
+            held = table.bytes[device] if device < len(table.bytes) else 0
+            if held == 0:
+                continue
+            width = (_WIDTH - _LEFT) * held / most
+            parts.append(
+                f"<rect x='{x:.2f}' y='{y}' width='{width:.2f}' height='{_BAR}' "
+                f"fill='{_COLOURS.get(table.kind, '#888')}' stroke='#fff' stroke-width='.5'>"
+                f"<title>{escape(table.name)}: {table.kind}, {held:,} bytes</title></rect>"
+            )
+            x += width
+    height = plan.devices * (_BAR + _GAP)
+    return f"<svg width='{_WIDTH}' height='{height}' role='img'>{''.join(parts)}</svg>"
+
+
+def _tables(tables: Sequence[TablePlacement]) -> str:
+    rows = "".join(
+        f"<tr><td>{escape(table.name)}</td><td>{escape(str(table))}</td><td>{table.rows:,}</td>"
+        f"<td>{sum(table.bytes):,}</td><td>{sum(table.ms.values()):.3f}</td></tr>"
+        for table in tables
+    )
+    head = "<tr><th>table</th><th>placement</th><th>rows</th><th>bytes</th><th>ms</th></tr>"
+    return f"<table>{head}{rows}</table>"

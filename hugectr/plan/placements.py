@@ -1,0 +1,341 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who holds which table, and what a step is predicted to take."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hugectr.base.arguments import check_choice, check_int, check_str
+from hugectr.base.errors import InvalidArgument, did_you_mean, rejected
+from hugectr.base.html_table import html_table
+from hugectr.plan.cost import PHASES, Choice, CostModel, Job, step_seconds
+from hugectr.plan.search import Search
+from hugectr.plan.table_load import KINDS, TableLoad
+
+_FORMAT = "hugectr placements"
+_VERSION = 1
+_OF_A_DEVICE = ("one_device",)
+#: Of ``Model.stage_seconds()``, those that are the tables'.
+_STAGES = ("plan", "embedding_forward", "exchange_update", "embedding_update")
+
+
+@dataclass(frozen=True)
+class TablePlacement:
+    """One table of a plan.
+
+    Attributes
+    ----------
+    name : str
+    kind : str
+        As ``Placement`` calls it.
+    device : int or None
+        Of one_device.
+    rows : int
+        That were counted on, of the whole job.
+    bytes : tuple of int
+        Of its rows on each device.
+    ms : dict of str to float
+        Predicted milliseconds of each phase on the device that is busiest with it.
+    """
+
+    name: str
+    kind: str
+    device: int | None = None
+    rows: int = 0
+    bytes: tuple[int, ...] = ()
+    ms: Mapping[str, float] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return self.kind if self.device is None else f"{self.kind} {self.device}"
+
+
+@dataclass(frozen=True)
+class PlacementPlan:
+    """Placements of all tables of a model.
+
+    Attributes
+    ----------
+    tables : tuple of TablePlacement
+    devices : int
+    batchsize : int
+        Global.
+    machine : str
+        What the predictions are made for.
+    ms : dict of str to float
+        Predicted milliseconds of each phase of the tables' part of a step: those of the device that
+        takes longest, because a phase ends on all of them at once.
+    uniform_ms : dict of str to float
+        The same of whole steps with one placement for all tables that may have it, the others by
+        key.
+    measured_ms : dict of str to float
+        Of the stages of a step that are the tables' (``beside``); empty: not measured.
+    """
+
+    tables: tuple[TablePlacement, ...]
+    devices: int
+    batchsize: int
+    machine: str = ""
+    ms: Mapping[str, float] = field(default_factory=dict)
+    uniform_ms: Mapping[str, float] = field(default_factory=dict)
+    measured_ms: Mapping[str, float] = field(default_factory=dict)
+
+    def beside(self, stage_seconds: Mapping[str, float], steps: int) -> PlacementPlan:
+        """The same with what was measured: ``Model.stage_seconds()`` of so many steps.
+
+        Parameters
+        ----------
+        stage_seconds : mapping of str to float
+            ``plan`` is the phase of that name, ``embedding_forward`` gathers and sends vectors,
+            ``embedding_update`` sends gradients and updates, as far as nothing of it lies beside
+            other work; ``exchange_update`` is what is waited for of the latter.
+        steps : int
+        """
+        check_int("beside: steps", steps, 1)
+        return replace(
+            self,
+            measured_ms={
+                name: round(1e3 * stage_seconds[name] / steps, 6)
+                for name in _STAGES
+                if name in stage_seconds
+            },
+        )
+
+    @property
+    def step_ms(self) -> float:
+        """Predicted milliseconds of all phases."""
+        return sum(self.ms.values())
+
+    @property
+    def bytes(self) -> tuple[int, ...]:
+        """Of all tables' rows on each device."""
+        sums = np.zeros(self.devices)
+        for table in self.tables:
+            if table.bytes:
+                sums += table.bytes
+        return tuple(int(count) for count in sums)
+
+    def check_tables(self, names: Sequence[str], devices: int) -> None:
+        """Refuse a plan that is of other tables, or names devices that there are none.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Of the model's tables.
+        devices : int
+            Of the job.
+
+        Raises
+        ------
+        InvalidArgument
+            When a table is in one of both alone, or a device is none of the job's.
+        """
+        own = [table.name for table in self.tables]
+        for name in own:
+            if name not in names:
+                near = did_you_mean(name, names)
+                raise rejected("plan: table", name, f"a table of the model: {list(names)}{near}")
+        for name in names:
+            if name not in own:
+                raise InvalidArgument(
+                    f"plan: table {name!r} is not in it, it has {own}: name a placement for every "
+                    "table"
+                )
+        for table in self.tables:
+            if table.device is not None and table.device >= devices:
+                raise InvalidArgument(
+                    f"plan: table {table.name!r} is placed on device {table.device}, the job has "
+                    f"{devices} (0 to {devices - 1})"
+                )
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it, as a file holds it."""
+        return {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "devices": self.devices,
+            "batchsize": self.batchsize,
+            "machine": self.machine,
+            "predicted_ms": dict(self.ms),
+            "uniform_ms": dict(self.uniform_ms),
+            "measured_ms": dict(self.measured_ms),
+            "tables": [
+                {
+                    name: list(value) if isinstance(value, tuple) else value
+                    for name, value in asdict(table).items()
+                    if not (name == "device" and value is None)
+                }
+                for table in self.tables
+            ],
+        }
+
+    def save(self, path: str | Path) -> None:
+        """Write it as JSON, which may be edited and given to ``CreateSolver(plan=...)``."""
+        Path(path).write_text(json.dumps(self.to_json(), indent=2) + "\n", encoding="utf-8")
+
+    def __str__(self) -> str:
+        """A line a table, then the phases, then what other plans would take."""
+        wide = max([len(table.name) for table in self.tables] + [5])
+        lines = [
+            f"{table.name.ljust(wide)}  {str(table).ljust(13)}  {table.rows:>12,} rows"
+            f"  {sum(table.ms.values()):8.3f} ms"
+            for table in self.tables
+        ]
+        lines.append(
+            f"predicted for {self.devices} devices, batch {self.batchsize}, {self.machine}:"
+        )
+        lines += [f"  {phase.ljust(15)} {ms:8.3f} ms" for phase, ms in self.ms.items()]
+        lines.append(f"  {'tables in all'.ljust(15)} {self.step_ms:8.3f} ms")
+        lines += [f"  all {kind.ljust(11)} {ms:8.3f} ms" for kind, ms in self.uniform_ms.items()]
+        if self.measured_ms:
+            lines.append("measured:")
+            lines += [f"  {name.ljust(15)} {ms:8.3f} ms" for name, ms in self.measured_ms.items()]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows: list[list[object]] = [
+            [table.name, str(table), f"{table.rows:,}", *(f"{b:,}" for b in table.bytes)]
+            for table in self.tables
+        ]
+        head = ["table", "placement", "rows", *(f"bytes on {r}" for r in range(self.devices))]
+        title = f"Placements of {len(self.tables)} tables, {self.step_ms:.3f} ms a step predicted"
+        return html_table(title, head, rows)
+
+
+def plan_placements(
+    job: Job, tables: list[TableLoad], fixed: dict[str, Choice] | None = None
+) -> PlacementPlan:
+    """The plan whose step is predicted to be shortest.
+
+    Parameters
+    ----------
+    job : Job
+    tables : list of TableLoad
+    fixed : dict of str to Choice, optional
+        Tables whose placement is given.
+    """
+    model = CostModel(job, tables)
+    return describe(model, tables, Search(model, tables, fixed).best())
+
+
+def describe(model: CostModel, tables: list[TableLoad], chosen: Sequence[Choice]) -> PlacementPlan:
+    """What these choices cost."""
+    job = model.job
+    total = np.zeros((len(PHASES), job.devices))
+    placed = []
+    for table, choice in zip(tables, chosen, strict=True):
+        cost = model.cost(table, choice)
+        total += cost.seconds
+        placed.append(
+            TablePlacement(
+                table.name,
+                choice.kind,
+                choice.device if choice.kind in _OF_A_DEVICE else None,
+                table.rows,
+                tuple(int(count) for count in cost.bytes),
+                _milliseconds(cost.seconds),
+            )
+        )
+    uniform = {
+        kind: 1e3
+        * step_seconds(
+            sum(
+                (
+                    model.cost(table, Choice(kind if kind in table.kinds else "by_key")).seconds
+                    for table in tables
+                ),
+                np.zeros_like(total),
+            )
+        )
+        for kind in KINDS
+        if kind not in ("one_device", "hybrid")
+    }
+    return PlacementPlan(
+        tuple(placed), job.devices, job.batch, job.machine.name, _milliseconds(total), uniform
+    )
+
+
+def read_plan(path: str | Path) -> PlacementPlan:
+    """A plan from its JSON file.
+
+    Raises
+    ------
+    InvalidArgument
+        When it can not be read, or holds no plan.
+    """
+    file = Path(path)
+    if not file.is_file():
+        raise rejected("plan", str(path), "'auto', or a JSON file that a plan was saved to")
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise InvalidArgument(f"{file}: no JSON: {error}") from None
+    return plan_of_json(found, str(file))
+
+
+def plan_of_json(found: object, where: str) -> PlacementPlan:
+    """A plan from what ``PlacementPlan.to_json`` made; predictions are read as they are.
+
+    Parameters
+    ----------
+    found : object
+    where : str
+        What messages call it.
+    """
+    if not isinstance(found, dict) or found.get("format") != _FORMAT:
+        raise InvalidArgument(f"{where}: no plan: its 'format' must be {_FORMAT!r}")
+    if found.get("version") != _VERSION:
+        raise rejected(f"{where}: version", found.get("version"), f"{_VERSION}: update hugectr")
+    tables = found.get("tables")
+    if not isinstance(tables, list):
+        raise rejected(f"{where}: tables", tables, "a list of objects")
+    placed = tuple(_table(f"{where}: tables[{i}]", table) for i, table in enumerate(tables))
+    names = [table.name for table in placed]
+    for name in names:
+        if names.count(name) > 1:
+            raise rejected(f"{where}: tables", name, "each table once")
+    return PlacementPlan(
+        placed,
+        check_int(f"{where}: devices", found.get("devices", 1), 1),
+        check_int(f"{where}: batchsize", found.get("batchsize", 1), 1),
+        check_str(f"{where}: machine", found.get("machine", "")),
+        _numbers(found.get("predicted_ms")),
+        _numbers(found.get("uniform_ms")),
+        _numbers(found.get("measured_ms")),
+    )
+
+
+def _table(where: str, found: object) -> TablePlacement:
+    if not isinstance(found, dict):
+        raise rejected(where, found, "an object with name and kind")
+    kind = check_choice(f"{where}.kind", found.get("kind"), KINDS)
+    device = found.get("device")
+    if device is not None and kind not in _OF_A_DEVICE:
+        raise rejected(f"{where}.device", device, f"none: {kind!r} is not of one device")
+    held = found.get("bytes")
+    return TablePlacement(
+        check_str(f"{where}.name", found.get("name"), empty=False),
+        kind,
+        None if device is None else check_int(f"{where}.device", device, 0),
+        check_int(f"{where}.rows", found.get("rows", 0), 0),
+        tuple(check_int(f"{where}.bytes", b, 0) for b in held) if isinstance(held, list) else (),
+        _numbers(found.get("ms")),
+    )
+
+
+def _numbers(found: object) -> dict[str, float]:
+    if not isinstance(found, dict):
+        return {}
+    return {str(k): float(v) for k, v in found.items() if isinstance(v, int | float)}
+
+
+def _milliseconds(seconds: Any) -> dict[str, float]:
+    return {
+        phase: round(1e3 * float(of_phase.max()), 6)
+        for phase, of_phase in zip(PHASES, seconds, strict=True)
+    }

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds a placement of every table that makes a step short."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hugectr.base.errors import InvalidArgument
+from hugectr.plan.cost import Array, Choice, CostModel, choices_of
+from hugectr.plan.table_load import TableLoad
+
+#: Seconds that a byte without room costs: more than any plan that has room for all.
+_NO_ROOM = 1e-3
+_ROUNDS = 40
+#: Tables that are few enough for several starts.
+_FEW = 64
+#: Pairs of tables are moved together only where there are so few ways to do so.
+_PAIRS = 60_000
+
+
+@dataclass(frozen=True)
+class _Options:
+    """The choices of one table and what each costs."""
+
+    choices: list[Choice]
+    seconds: Array  # (choices, phases, devices)
+    bytes: Array  # (choices, devices)
+
+
+class Search:
+    """Greedy in the order of cost, then changes of one table, and of two where there are few.
+
+    Every table has a placement in what comes out. What a plan costs is its predicted step, and far
+    more for bytes that have no room.
+
+    Parameters
+    ----------
+    model : CostModel
+    tables : list of TableLoad
+    fixed : dict of str to Choice
+        Tables whose placement is given.
+    """
+
+    def __init__(
+        self, model: CostModel, tables: list[TableLoad], fixed: dict[str, Choice] | None = None
+    ) -> None:
+        self._memory = float(model.job.machine.memory)
+        self._options = []
+        for table in tables:
+            given = (fixed or {}).get(table.name)
+            choices = [given] if given else choices_of(table, model.job)
+            if not choices:
+                raise InvalidArgument(
+                    f"plan: table {table.name!r} may be placed {list(table.kinds)}, none of which "
+                    f"is possible on {model.job.devices} devices"
+                )
+            costs = [model.cost(table, choice) for choice in choices]
+            self._options.append(
+                _Options(
+                    choices,
+                    np.stack([cost.seconds for cost in costs]),
+                    np.stack([cost.bytes for cost in costs]),
+                )
+            )
+
+    def best(self) -> list[Choice]:
+        """A choice for each table."""
+        found = min((self._improved(start) for start in self._starts()), key=self.value)
+        return [options.choices[c] for options, c in zip(self._options, found, strict=True)]
+
+    def value(self, chosen: list[int]) -> float:
+        """What the search makes small, of numbers of choices."""
+        seconds, memory = self._sums(chosen)
+        return float(self._values(seconds[None], memory[None])[0])
+
+    def _sums(self, chosen: list[int]) -> tuple[Array, Array]:
+        pairs = list(zip(self._options, chosen, strict=True))
+        return (
+            np.sum([options.seconds[c] for options, c in pairs], axis=0),
+            np.sum([options.bytes[c] for options, c in pairs], axis=0),
+        )
+
+    def _values(self, seconds: Array, memory: Array) -> Array:
+        value: Array = seconds.max(axis=-1).sum(axis=-1)
+        if self._memory > 0:
+            value = value + _NO_ROOM * np.maximum(memory - self._memory, 0).sum(axis=-1)
+        return value
+
+    def _starts(self) -> list[list[int]]:
+        """Greedy in two orders, and every kind for all tables that may have it."""
+        cheapest = [float(self._values(o.seconds, o.bytes).min()) for o in self._options]
+        largest = [float(o.bytes.sum(axis=1).min()) for o in self._options]
+        orders = (cheapest, largest) if len(self._options) <= _FEW else (cheapest,)
+        starts = [self._greedy(list(np.argsort(order)[::-1])) for order in orders]
+        kinds = {choice.kind for options in self._options for choice in options.choices}
+        if len(self._options) <= _FEW:
+            for kind in sorted(kinds):
+                starts.append([self._first(options, kind) for options in self._options])
+        return starts
+
+    @staticmethod
+    def _first(options: _Options, kind: str) -> int:
+        kinds = [choice.kind for choice in options.choices]
+        return kinds.index(kind) if kind in kinds else 0
+
+    def _greedy(self, order: list[int]) -> list[int]:
+        chosen = [0] * len(self._options)
+        seconds = np.zeros_like(self._options[0].seconds[0])
+        memory = np.zeros_like(self._options[0].bytes[0])
+        for t in order:
+            options = self._options[t]
+            best = self._values(seconds + options.seconds, memory + options.bytes).argmin()
+            chosen[t] = int(best)
+            seconds = seconds + options.seconds[best]
+            memory = memory + options.bytes[best]
+        return chosen
+
+    def _improved(self, start: list[int]) -> list[int]:
+        """Until no change of a table, and of two where there are few, makes it less."""
+        chosen = list(start)
+        for _ in range(_ROUNDS):
+            changed = self._change_one(chosen)
+            if not changed and not self._change_two(chosen):
+                break
+        return chosen
+
+    def _change_one(self, chosen: list[int]) -> bool:
+        seconds, memory = self._sums(chosen)
+        value = float(self._values(seconds[None], memory[None])[0])
+        changed = False
+        for t, options in enumerate(self._options):
+            if len(options.choices) == 1:
+                continue
+            rest = seconds - options.seconds[chosen[t]]
+            room = memory - options.bytes[chosen[t]]
+            values = self._values(rest + options.seconds, room + options.bytes)
+            best = int(values.argmin())
+            if values[best] < value * (1 - 1e-9):
+                chosen[t], value, changed = best, float(values[best]), True
+                seconds, memory = rest + options.seconds[best], room + options.bytes[best]
+        return changed
+
+    def _change_two(self, chosen: list[int]) -> bool:
+        sizes = [len(options.choices) for options in self._options]
+        if sum(sizes) ** 2 > _PAIRS:
+            return False
+        value = self.value(chosen)
+        seconds, memory = self._sums(chosen)
+        for a, first in enumerate(self._options):
+            for b in range(a + 1, len(self._options)):
+                second = self._options[b]
+                rest = seconds - first.seconds[chosen[a]] - second.seconds[chosen[b]]
+                room = memory - first.bytes[chosen[a]] - second.bytes[chosen[b]]
+                values = self._values(
+                    rest + first.seconds[:, None] + second.seconds[None],
+                    room + first.bytes[:, None] + second.bytes[None],
+                )
+                best = np.unravel_index(int(values.argmin()), values.shape)
+                if values[best] < value * (1 - 1e-9):
+                    chosen[a], chosen[b] = int(best[0]), int(best[1])
+                    return True
+        return False

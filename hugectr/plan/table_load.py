@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a batch asks of a table, which its cost follows from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+#: Placements that a planner chooses among, as the core calls them.
+KINDS = ("by_key", "by_slot", "one_device", "replicated", "by_column", "hybrid")
+#: Columns are dealt in packs of so many.
+PACK = 4
+
+
+@dataclass(frozen=True)
+class FrequentLoad:
+    """What a hybrid makes of a table.
+
+    Attributes
+    ----------
+    rows : int
+        Of frequent keys.
+    share : float
+        Of all keys that they are.
+    distinct, distinct_of_device : float
+        Of the other keys, as of a :class:`TableLoad`.
+    """
+
+    rows: int
+    share: float
+    distinct: float = 1.0
+    distinct_of_device: float = 1.0
+
+
+@dataclass(frozen=True)
+class TableLoad:
+    """One table of a model.
+
+    Attributes
+    ----------
+    name : str
+    rows : int
+        It will have, all of the job together.
+    vec_size : int
+    slots : int
+        Vectors of a sample.
+    keys : float
+        Mean keys of a sample.
+    distinct : float
+        Distinct rows of a global batch, as a share of its keys, above 0 and at most 1.
+    distinct_of_device : float
+        The same of one device's samples.
+    state_numbers : int
+        Numbers of optimizer state a row.
+    kinds : tuple of str
+        Placements that it may have; a hybrid only where there are frequent keys.
+    frequent : FrequentLoad or None
+        None: no keys are.
+    """
+
+    name: str
+    rows: int
+    vec_size: int
+    slots: int = 1
+    keys: float = 1.0
+    distinct: float = 1.0
+    distinct_of_device: float = 1.0
+    state_numbers: int = 0
+    kinds: tuple[str, ...] = KINDS
+    frequent: FrequentLoad | None = None
+
+    @property
+    def row_bytes(self) -> int:
+        """Of a row in memory: vector, states, key and its places in the index."""
+        return 4 * (self.vec_size + self.state_numbers) + 40
+
+
+def column_devices(vec_size: int, devices: int) -> int:
+    """How many devices share the columns of a row (placement by_column)."""
+    for count in range(devices, 1, -1):
+        if vec_size % (PACK * count) == 0:
+            return count
+    return 1

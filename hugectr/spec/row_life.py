@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long the rows of a table live: how many there may be, and which go when they are too many."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from hugectr.base.arguments import check_float, check_int
+from hugectr.base.errors import rejected
+
+EVICTIONS = ("none", "lru", "lfu", "ttl")
+#: Steps between two looks, where nothing else is said.
+EVICT_EVERY = 1000
+MOST_USES = 1 << 20
+
+
+@dataclass(frozen=True)
+class RowLife:
+    """The arguments of ``SparseEmbedding`` that say how long rows live, checked.
+
+    Attributes
+    ----------
+    max_rows, evict, ttl, decay, evict_every, admit_after
+        As ``SparseEmbedding`` documents them.
+    """
+
+    max_rows: int = 0
+    evict: str = "none"
+    ttl: int = 0
+    decay: float = 1.0
+    evict_every: int = EVICT_EVERY
+    admit_after: int = 1
+
+    def check(self, where: str) -> RowLife:
+        """The same, checked; ``where`` begins the messages.
+
+        Raises
+        ------
+        InvalidArgument
+            Naming the argument, what was found and what is allowed.
+        """
+        check_int(where + "max_rows", self.max_rows, 0, 1 << 48)
+        if self.evict not in EVICTIONS:
+            raise rejected(where + "evict", self.evict, "'none', 'lru', 'lfu' or 'ttl'")
+        if self.evict in ("lru", "lfu") and not self.max_rows:
+            allowed = f"at least 1: evict={self.evict!r} makes room when there are more rows"
+            raise rejected(where + "max_rows", self.max_rows, allowed)
+        check_int(where + "ttl", self.ttl, 0, 1 << 32)
+        if self.evict == "ttl" and not self.ttl:
+            raise rejected(where + "ttl", self.ttl, "at least 1 step, with evict='ttl'")
+        if self.evict != "ttl" and self.ttl:
+            raise rejected(where + "ttl", self.ttl, f"0 with evict={self.evict!r}; or evict='ttl'")
+        decay = check_float(where + "decay", self.decay, 0.0)
+        if not 0.0 < decay <= 1.0:
+            raise rejected(where + "decay", self.decay, "above 0, at most 1")
+        if self.evict != "lfu" and decay != 1.0:
+            raise rejected(where + "decay", self.decay, "1.0 unless evict='lfu'")
+        check_int(where + "evict_every", self.evict_every, 1, (1 << 32) - 1)
+        check_int(where + "admit_after", self.admit_after, 1, MOST_USES)
+        return self
+
+    @property
+    def keeps_scores(self) -> bool:
+        """Whether the table notes when each row was used."""
+        return self.evict != "none" or self.admit_after > 1
+
+    def to_json(self) -> dict[str, Any]:
+        """What is not as it is by itself, as JSON configs have it."""
+        values = {one.name: (getattr(self, one.name), one.default) for one in fields(self)}
+        return {name: value for name, (value, usual) in values.items() if value != usual}

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The processes of torch.distributed, as the rest of the package knows processes."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from hugectr.base.errors import CommError
+from hugectr.processes.group import ProcessGroup
+
+#: What a message begins with: the name of the call that its sender is in, and its bytes.
+_HEAD = struct.Struct("<64sQ")
+#: Bytes of a message that travel with its head, so that a short one is one exchange.
+_SHORT = 1024 - _HEAD.size
+#: The name under which a process says that it can not go on.
+_ABORTED = "aborted"
+#: Seconds that a process which can not go on tries to say so.
+_FAREWELL = 5
+
+
+class TorchGroup:
+    """A ``hugectr.processes.group.ProcessGroup`` over torch.distributed, on the host.
+
+    Each message names the call it belongs to: processes that are in unlike calls are all told so,
+    where otherwise they would wait for one another. Collective.
+
+    Parameters
+    ----------
+    parent : torch.distributed.ProcessGroup, optional
+        Whose processes; None: all of the job. The group has connections of its own (gloo), so that
+        its calls and those of DDP have no common order.
+    """
+
+    def __init__(self, parent: Any = None) -> None:
+        self._parent = parent
+        #: The torch.distributed group itself.
+        self.torch_group = dist.new_group(
+            None if parent is None else dist.get_process_group_ranks(parent), backend="gloo"
+        )
+        self.rank: int = dist.get_rank(self.torch_group)
+        self.size: int = dist.get_world_size(self.torch_group)
+        self._call = ""
+        self._reason: str | None = None
+
+    @contextmanager
+    def call(self, name: str) -> Iterator[None]:
+        """All that is said meanwhile belongs to a call of this name."""
+        before, self._call = self._call, name
+        try:
+            yield
+        finally:
+            self._call = before
+
+    def barrier(self, limit: float | None = None) -> None:
+        """Wait until all processes are here."""
+        self.all_gather(b"")
+
+    def all_gather(self, data: bytes, limit: float | None = None) -> list[bytes]:
+        """Give everybody the data of everybody, by rank. ``limit`` is torch.distributed's own."""
+        if self._reason is not None:
+            raise CommError(self._reason)
+        first = self._gather(_message(self._call, data))
+        heads = [_HEAD.unpack_from(message) for message in first]
+        names = [name.rstrip(b"\0").decode("utf-8", "replace") for name, _ in heads]
+        whole = [message[_HEAD.size :] for message in first]
+        self._check(names, whole)
+        sizes = [size for _, size in heads]
+        if max(sizes) > _SHORT:
+            whole = self._gather(data.ljust(max(sizes), b"\0"))
+        return [message[:size] for message, size in zip(whole, sizes, strict=True)]
+
+    def _gather(self, data: bytes) -> list[bytes]:
+        own = torch.frombuffer(bytearray(data), dtype=torch.uint8)
+        every = [torch.empty_like(own) for _ in range(self.size)]
+        try:
+            dist.all_gather(every, own, group=self.torch_group)
+        except RuntimeError as error:
+            raise self._lost(error) from error
+        return [each.numpy().tobytes() for each in every]
+
+    def _lost(self, error: Exception) -> CommError:
+        self._reason = (
+            f"process {self.rank} of {self.size} lost the others in {self._call!r}: "
+            f"{str(error).splitlines()[0]}"
+        )
+        return CommError(self._reason)
+
+    def _check(self, names: list[str], texts: list[bytes]) -> None:
+        """Raises, on all processes alike, when they are in unlike calls."""
+        for rank, name in enumerate(names):
+            if name == _ABORTED:
+                said = texts[rank].rstrip(b"\0").decode("utf-8", "replace")
+                self._reason = f"process {rank} can not go on: {said}"
+                raise CommError(self._reason)
+        if len(set(names)) > 1:
+            every = ", ".join(f"process {rank} in {name!r}" for rank, name in enumerate(names))
+            raise CommError(
+                f"the processes of a collection make unlike calls: {every}. All must make the "
+                "same lookups, backwards, steps and readings of rows in the same order; who has no "
+                "samples left goes on with empty batches (hugectr.torch.until_all_end)"
+            )
+
+    def exchange(self, parts: Sequence[memoryview], limit: float | None = None) -> list[bytearray]:
+        """Send ``parts[r]`` to process r; returns what each process sent, by rank."""
+        sizes = [len(part) for part in parts]
+        every = self.all_gather(struct.pack(f"<{self.size}Q", *sizes))
+        mine = [struct.unpack(f"<{self.size}Q", each)[self.rank] for each in every]
+        sent = torch.frombuffer(bytearray(b"".join(parts)) or bytearray(1), dtype=torch.uint8)
+        received = torch.empty(sum(mine), dtype=torch.uint8)
+        try:
+            dist.all_to_all_single(
+                received, sent[: sum(sizes)], mine, sizes, group=self.torch_group
+            )
+        except RuntimeError as error:
+            raise self._lost(error) from error
+        return [bytearray(part.numpy().tobytes()) for part in received.split(mine)]
+
+    def duplicate(self, name: str) -> ProcessGroup:
+        """Make a group of the same processes with an order of calls of its own."""
+        return TorchGroup(self._parent)
+
+    def abort(self, reason: str) -> None:
+        """Make the call that the others are in, or their next, raise CommError(reason)."""
+        if self._reason is not None:
+            return
+        self._reason = reason
+        said = _message(_ABORTED, reason.encode()[:_SHORT])
+        own = torch.frombuffer(bytearray(said), dtype=torch.uint8)
+        every = [torch.empty_like(own) for _ in range(self.size)]
+        try:
+            work = dist.all_gather(every, own, group=self.torch_group, async_op=True)
+            work.wait(timedelta(seconds=_FAREWELL))
+        except RuntimeError:  # nobody is there to hear it
+            return
+
+
+def _message(call: str, data: bytes) -> bytes:
+    head = _HEAD.pack(call.encode()[:64], len(data))
+    return head + data[:_SHORT].ljust(_SHORT, b"\0")

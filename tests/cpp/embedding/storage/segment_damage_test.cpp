@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fstream>
+#include <thread>
+
+#include "tests/cpp/embedding/storage/stores.hpp"
+
+/// Segments that somebody or something has changed: every row is right or an error names the place.
+namespace hugectr {
+namespace {
+
+using namespace testing;
+
+void change_byte(const std::string& path, std::uint64_t offset) {
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekg(static_cast<std::streamoff>(offset));
+  const char old = static_cast<char>(file.get());
+  file.seekp(static_cast<std::streamoff>(offset));
+  file.put(static_cast<char>(old ^ 0x10));
+}
+
+/// Reads row by row; how many raised an error. Others must be right.
+std::size_t errors_in(Checked& checked) {
+  std::size_t errors = 0;
+  for (std::uint32_t row = 0; row < checked.versions.size(); ++row) {
+    const std::vector<std::uint32_t> one{row};
+    bool seen = false;
+    try {
+      checked.store.read(one, [&](std::size_t, const std::byte* got) {
+        const auto expected = content(row, checked.versions[row], 100);
+        EXPECT_EQ(std::memcmp(got, expected.data(), 100), 0) << row;
+        seen = true;
+      });
+      EXPECT_TRUE(seen);
+    } catch (const DataError& error) {
+      ++errors;
+      EXPECT_TRUE(has(error.what(), "users") && has(error.what(), ".rows'") &&
+                  has(error.what(), "byte ") && has(error.what(), "checkpoint"))
+          << error.what();
+    }
+  }
+  return errors;
+}
+
+TEST(SegmentDamage, IsNeverReadAsARow) {
+  std::mt19937 random(7);
+  for (int round = 0; round < times(8, 40); ++round) {
+    const Folder folder;
+    Checked checked(small_store(folder / "rows"));
+    checked.write(range(0, 700));
+    const std::vector<std::string> files = segments_in(folder / "rows");
+    const std::string& file = files[0];  // the second is for sweeping
+    const std::uint64_t size = std::filesystem::file_size(file);
+    switch (round % 4) {
+      case 0:
+        change_byte(file, 4096 + random() % (size - 4096));
+        EXPECT_GE(errors_in(checked), 1U);
+        break;
+      case 1:
+        std::filesystem::resize_file(file, 4096 + random() % (size - 4096));
+        EXPECT_GE(errors_in(checked), 1U);
+        break;
+      case 2: {  // two groups change places
+        std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
+        std::vector<char> one(4096), two(4096);
+        stream.seekg(4096).read(one.data(), 4096).read(two.data(), 4096);
+        stream.seekp(4096).write(two.data(), 4096).write(one.data(), 4096);
+        stream.close();
+        EXPECT_GE(errors_in(checked), 2 * 38U);
+        break;
+      }
+      default: {  // zeros, as of a write that never came
+        std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
+        const std::vector<char> zeros(4096);
+        stream.seekp(4096).write(zeros.data(), 4096);
+        stream.close();
+        EXPECT_EQ(errors_in(checked), 39U);
+      }
+    }
+    checked.write(range(0, 700));  // what is written anew is whole again
+    EXPECT_EQ(errors_in(checked), 0U);
+  }
+}
+
+TEST(SegmentDamage, IsLeftAloneByTheSweepWhichSaysSo) {
+  const Folder folder;
+  Checked checked(small_store(folder / "rows"));
+  checked.write(range(0, 312));  // one segment
+  checked.write(range(1000, 1001));
+  checked.versions.resize(312);
+  const std::string file = segments_in(folder / "rows")[0];
+  change_byte(file, 4096 + 500);
+  checked.write(range(39, 300));  // what is left is due for a sweep
+  std::string text;
+  for (int wait = 0; wait < 1000 && text.empty(); ++wait) {
+    try {
+      checked.store.sync();
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    } catch (const DataError& error) {
+      text = error.what();
+    }
+  }
+  EXPECT_TRUE(has(text, file) && has(text, "byte 4096") && has(text, "users")) << text;
+  EXPECT_TRUE(std::filesystem::exists(file));
+  EXPECT_EQ(errors_in(checked), 39U);  // those of its first group
+  checked.write(range(0, 39));
+  EXPECT_EQ(errors_in(checked), 0U);
+}
+
+TEST(SegmentDamage, ReadErrorsAreNamed) {
+  const Folder folder;
+  StoreSettings settings = small_store(folder / "rows");
+  const auto disk = std::make_shared<BadDisk>();
+  settings.files = disk;
+  Checked checked(settings);
+  checked.write(range(0, 300));
+  disk->reads_until_error = 2;
+  EXPECT_EQ(errors_in(checked), 1U);
+  checked.check();
+}
+
+}  // namespace
+}  // namespace hugectr

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``memory`` of tables and of the solver in JSON."""
+
+import pytest
+
+import hugectr
+from hugectr.config.config_file import read_config
+from hugectr.model.from_config import build_model
+
+
+def hparam_of(config):
+    return config["layers"][1]["sparse_embedding_hparam"]
+
+
+def test_a_table_has_its_own_and_others_that_of_the_solver(config, write_json):
+    config["solver"]["memory"] = {"device": "60%", "host": "2GB"}
+    hparam_of(config)["memory"] = {"device": 4096}
+    read = read_config(write_json(config))
+    assert read.solver.memory == hugectr.Memory(device="60%", host="2GB")
+    model = build_model(read)
+    assert model.solver.memory == read.solver.memory
+    table = model._graph.embeddings[0]
+    assert table.memory == hugectr.Memory(device=4096)
+    spec = model._graph.to_spec()["embeddings"][0]
+    assert spec["memory_device"] == 4096
+    table.memory = None
+    spec = model._graph.to_spec()["embeddings"][0]
+    assert 0 < spec["memory_device"] < hugectr._core.device_memory("cpu", 0)
+    assert 0 < spec["memory_host"] <= 2 * 10**9
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ({"device": "8 PB"}, "memory.device: found '8 PB'"),
+        ({"device": 1, "host": "-1"}, "memory.host"),
+        ({"devise": 1}, "memory.devise"),
+        ({"device": 1, "disk": "x"}, "memory.disk: found 'x'"),
+        ("8GB", "memory"),
+    ],
+)
+def test_complaints_name_the_path(config, write_json, value, words):
+    for place in (config["solver"], hparam_of(config)):
+        place["memory"] = value
+        with pytest.raises(hugectr.InvalidArgument) as error:
+            read_config(write_json(config))
+        assert words in str(error.value)
+        del place["memory"]

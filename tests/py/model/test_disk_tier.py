@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables on a disk, with host memory as a cache over it: the same model, to the bit."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+
+import numpy as np
+import pytest
+from model.nets import make_model
+from model.test_tiers import (
+    BATCH,
+    CASES,
+    KEYS,
+    SLOTS,
+    assert_same_rows,
+    course,
+    moved,
+    rows_of,
+    samples,
+    setup_of,
+)
+
+import hugectr
+
+#: Distinct rows of two batches: as few places as a device may have.
+FEW = 2 * BATCH * SLOTS
+
+
+def on_disk(setup, folder, places=FEW, host=4 * FEW, disk="128MB"):
+    """The same with so many places for rows on each device and in host memory."""
+    row = 8 + 4 * setup.d * 3  # vector, at most two states and a step
+    memory = hugectr.Memory(
+        device=places * (row + 8), host=setup.devices * host * (row + 20), disk=f"{folder}:{disk}"
+    )
+    return dataclasses.replace(setup, more=setup.more | {"memory": memory})
+
+
+def train_into(model, losses, steps):
+    """As ``course``, but what there was before an error stays."""
+    for _ in range(steps):
+        model.train()
+        losses.append(model.get_current_loss())
+
+
+def segments(folder):
+    return list(folder.rglob("*.rows"))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_model_is_the_same_to_the_bit(case, tmp_path):
+    setup = setup_of(**CASES[case])
+    plain = make_model(setup)
+    model = make_model(on_disk(setup, tmp_path))
+    assert course(model, 40, look=(7, 22)) == course(plain, 40)
+    assert_same_rows(model, plain)
+    assert moved(model)
+    assert segments(tmp_path)
+
+
+def test_five_hundred_steps_that_grow(tmp_path):
+    setup = setup_of(500, optimizer="Adam")
+    plain = make_model(setup)
+    losses = course(plain, 500)
+    rows = plain.table_stats()[0]["rows"]
+    few = make_model(on_disk(setup, tmp_path, rows // 20, rows // 5))
+    assert course(few, 500, look=range(0, 500, 100)) == losses
+    assert_same_rows(few, plain)
+    assert few.table_stats()[0]["misses"] > rows
+
+
+@pytest.mark.parametrize("background", [False, True])
+def test_checkpoints_go_either_way(tmp_path, background):
+    setup = setup_of(optimizer="Adam", update_type="LazyGlobal")
+    saved = tmp_path / "saved"
+    first = make_model(on_disk(setup, tmp_path / "first"))
+    course(first, 15)
+    first.save(saved, background=background)
+    rest = course(first, 10)
+    first.wait_for_save()
+    for way in (on_disk(setup, tmp_path / "second"), setup):
+        model = make_model(way)
+        model.resume(saved)
+        assert course(model, 10) == rest
+        assert_same_rows(model, first)
+
+
+def test_vectors_and_rows_that_are_loaded(tmp_path):
+    setup = setup_of()
+    models = make_model(setup), make_model(on_disk(setup, tmp_path))
+    for model in models:
+        course(model, 20)
+    keys = np.arange(0, KEYS, 7)
+    plain, few = (model.embedding("emb", keys) for model in models)
+    for a, b in zip(few, plain, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_predictions_of_a_live_model(tmp_path):
+    setup = setup_of()
+    plain, few = make_model(setup), make_model(on_disk(setup, tmp_path))
+    data = samples(100, 9)
+    for _ in range(3):
+        assert course(plain, 5) == course(few, 5)
+        np.testing.assert_array_equal(few.predict(data), plain.predict(data))
+
+
+def test_the_folder_has_one_owner_and_is_left_empty(tmp_path):
+    setup = on_disk(setup_of(), tmp_path)
+    model = make_model(setup)
+    course(model, 20)
+    assert segments(tmp_path)
+    with pytest.raises(hugectr.InvalidArgument, match=rf"process {os.getpid()} on .*disk="):
+        make_model(setup)
+    del model
+    other = make_model(setup)
+    course(other, 2)
+    del other
+    assert not segments(tmp_path)
+
+
+def test_a_full_disk_stops_training_and_it_goes_on(tmp_path):
+    """Of a limit of file sizes: the first write that is refused is that of a segment."""
+    import resource
+
+    setup = setup_of(200, optimizer="Adam")
+    plain, few = make_model(setup), make_model(on_disk(setup, tmp_path))
+    losses = course(plain, 200)
+    found = course(few, 5)
+    old = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8192, old[1]))
+    try:
+        with pytest.raises(hugectr.OutOfMemory, match=r"emb.*no row is lost"):
+            train_into(few, found, 195)
+        with pytest.raises(hugectr.OutOfMemory):
+            few.train()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, old)
+    found += course(few, 200 - len(found))
+    assert found == losses
+    assert_same_rows(few, plain)
+
+
+@pytest.mark.parametrize("damage", ["byte", "cut", "gone"])
+def test_damaged_segments_are_named(tmp_path, damage):
+    setup = setup_of(300)
+    model = make_model(on_disk(setup, tmp_path))
+    course(model, 40)
+    for path in segments(tmp_path):
+        data = bytearray(path.read_bytes())
+        if damage == "byte":
+            for at in range(4096, len(data), 4096):
+                data[at + 100] ^= 1
+            with path.open("r+b") as file:
+                file.write(data)
+        elif damage == "cut":
+            os.truncate(path, 4096)
+        else:  # removed by somebody: the process still has it
+            path.unlink()
+    if damage == "gone":
+        course(model, 40)
+        rows_of(model)
+        return
+    with pytest.raises(hugectr.DataError, match=r"emb.*\.rows', byte \d+.*checkpoint"):
+        train_into(model, [], 200)
+    with pytest.raises(hugectr.DataError):
+        rows_of(model)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"device": 1, "host": 1, "disk": "rows"}, "a folder and a size"),
+        ({"device": 1, "host": 1, "disk": "rows:50%"}, "a folder and a size"),
+        ({"device": 1, "host": 1, "disk": ":5GB"}, "a folder and a size"),
+        ({"device": 1, "host": 1, "disk": 5}, "a folder and a size"),
+        ({"device": 1, "disk": "rows:5GB"}, "device= and host= too"),
+        ({"disk": "rows:5GB"}, "device= and host= too"),
+    ],
+)
+def test_disks_that_can_not_be(given, message):
+    with pytest.raises(hugectr.InvalidArgument, match=message):
+        hugectr.Memory(**given)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"host": FEW}, "must have twice those of Memory"),
+        ({"disk": "1MB"}, "bytes of disk are too few"),
+        ({"places": 0}, "a device needs places"),
+    ],
+)
+def test_budgets_that_can_not_be(tmp_path, changes, message):
+    with pytest.raises(hugectr.InvalidArgument, match=message):
+        make_model(on_disk(setup_of(), tmp_path, **changes))
+
+
+def test_a_folder_with_a_colon_and_a_share_of_each_device():
+    memory = hugectr.Memory(device=1, host=4, disk="a:b:2KB")
+    spec = memory.to_spec("cpu", [[0, 1]])
+    assert spec["memory_disk_folder"] == "a:b"
+    assert spec["memory_disk"] == 1000

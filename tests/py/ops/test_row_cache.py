@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Places as a cache of rows, against a model of it in plain Python."""
+
+import numpy as np
+import pytest
+
+from hugectr import _core
+
+U32 = np.uint32
+NONE = 2**32 - 1
+CHANGED, TAKEN, FIRST_PIN = 1 << 12, 1 << 13, 16
+ROWS, MISSING, FREE, BOUND, BELOW, SENT, FETCHED = range(7)
+
+
+class Cache:
+    """Arrays as the ops have them, and what is to come of them."""
+
+    def __init__(self, rows, places):
+        self.place_of = np.zeros(rows, U32)
+        self.numbers, self.marks = np.zeros(places, U32), np.zeros(places, U32)
+        self.report = np.zeros(7, np.int64)
+        # The model: a dict a place.
+        self.lying = [None] * places
+        self.sent = self.fetched = 0
+
+    def check(self):
+        for place, here in enumerate(self.lying):
+            if here is None:
+                assert self.marks[place] & TAKEN == 0
+                continue
+            assert self.marks[place] & TAKEN
+            assert self.numbers[place] == here["row"]
+            assert self.place_of[here["row"]] == place + 1
+            assert bool(self.marks[place] & CHANGED) == here["changed"]
+            use = int(self.marks[place] & 0xFFF)
+            assert (use >> 6, use & 63) == (here["count"], here["fresh"])
+        there = {here["row"] for here in self.lying if here}
+        assert set(np.flatnonzero(self.place_of)) == there
+
+    def stage(self, rows, plan, live, train, halves, fresh_from):
+        """One plan through all ops; the numbers that left and came."""
+        n = len(rows)
+        missing = np.zeros(n + 4, U32)
+        distinct = np.concatenate([rows, [7, 7]]).astype(U32)  # the last two do not count
+        tensors = {"distinct": distinct, "count": np.array([n], np.int64)}
+        tensors |= {"place_of": self.place_of, "marks": self.marks, "missing": missing}
+        _core.run_op(
+            "cache_find", tensors | {"report": self.report}, {"plan": plan, "train": train}
+        )
+        place = {here["row"]: p for p, here in enumerate(self.lying) if here}
+        absent = [row for row in rows if row != NONE and row not in place]
+        assert missing[: len(absent)].tolist() == absent
+        assert self.report[MISSING] == len(absent)
+        assert self.report[ROWS] == sum(row != NONE for row in rows)
+        pinned = set()
+        for row in rows:
+            if row in place:
+                here = self.lying[place[row]]
+                here["pins"].add(plan)
+                if train:
+                    here.update(count=min(here["count"] + 1, 62), fresh=63, changed=True)
+        bits = sum(1 << p for p in live)
+        _core.run_op(
+            "cache_rank",
+            {"marks": self.marks, "report": self.report},
+            {"live": bits, "ages": train, "halves": halves},
+        )
+        for p, here in enumerate(self.lying):
+            if here is None:
+                continue
+            here["pins"] &= set(live)
+            if here["pins"]:
+                pinned.add(p)
+            if train:
+                here["count"] >>= halves
+                here["fresh"] = max(here["fresh"] - 1, 0)
+        order = sorted(  # empty ones, then the least used, then by place
+            (p for p in range(len(self.lying)) if p not in pinned),
+            key=lambda p: (
+                (0, 0, 0)
+                if self.lying[p] is None
+                else (1, self.lying[p]["count"], self.lying[p]["fresh"])
+            ),
+        )
+        assert self.report[FREE] == len(order)
+        if len(absent) > len(order):
+            return None
+        victims = order[: len(absent)]
+        given, leaving, coming = (np.zeros(n + 4, U32) for _ in range(3))
+        _core.run_op(
+            "cache_take",
+            {
+                "missing": missing[: len(absent)].copy(),
+                "place_of": self.place_of,
+                "numbers": self.numbers,
+                "marks": self.marks,
+                "places": given,
+                "leaving": leaving,
+                "coming": coming,
+                "report": self.report,
+            },
+            {
+                "plan": plan,
+                "train": train,
+                "bound": int(self.report[BOUND]),
+                "below": int(self.report[BELOW]),
+                "fresh_from": fresh_from,
+            },
+        )
+        # Those below the bound come first, in the order of places, then those of the bound.
+        bound, below = int(self.report[BOUND]), int(self.report[BELOW])
+        assert given[:below].tolist() == sorted(victims[:below])
+        assert given[below : len(absent)].tolist() == sorted(victims[below:])
+        assert bound >= 0
+        left, came = [], []
+        for p, row in zip(given.tolist(), absent, strict=False):
+            old = self.lying[p]
+            left.append(old["row"] if old and old["changed"] else NONE)
+            came.append(row if row < fresh_from else NONE)
+            new = {"row": row, "pins": {plan}, "changed": train}
+            self.lying[p] = new | {"count": int(train), "fresh": 63 * train}
+        assert leaving[: len(absent)].tolist() == left
+        assert coming[: len(absent)].tolist() == came
+        self.sent += sum(row != NONE for row in left)
+        self.fetched += sum(row != NONE for row in came)
+        assert (self.report[SENT], self.report[FETCHED]) == (self.sent, self.fetched)
+        return absent
+
+    def places_of(self, rows, count=None):
+        places = np.full(len(rows), 99, U32)
+        tensors = {"rows": np.array(rows, U32), "place_of": self.place_of, "places": places}
+        if count is not None:
+            tensors["count"] = np.array([count], np.int64)
+        _core.run_op("cache_places", tensors, {})
+        return places.tolist()
+
+    def changed(self, changing, everything):
+        """Places and rows that the op lists."""
+        places, rows = np.zeros(len(self.marks), U32), np.zeros(len(self.marks), U32)
+        _core.run_op(
+            "cache_changed",
+            {
+                "numbers": self.numbers,
+                "marks": self.marks,
+                "places": places,
+                "rows": rows,
+                "report": self.report,
+            },
+            {"changing": sum(1 << p for p in changing), "all": everything},
+        )
+        wanted = [
+            (p, here["row"])
+            for p, here in enumerate(self.lying)
+            if here and (everything or here["changed"])
+        ]
+        n = int(self.report[MISSING])
+        assert list(zip(places[:n].tolist(), rows[:n].tolist(), strict=True)) == wanted
+        for p, _ in wanted:
+            if not self.lying[p]["pins"] & set(changing):
+                self.lying[p]["changed"] = False
+
+
+@pytest.mark.parametrize(("rows", "places"), [(60, 40), (3000, 900), (30000, 20000)])
+def test_plans_one_after_the_other(rng, rows, places):
+    cache = Cache(rows, places)
+    most = places // 3
+    for step in range(5 if rows > 10000 else 90):
+        plan, train = step % 3, step % 5 != 4
+        keys = np.unique((rows * rng.random(most) ** 2).astype(np.int64)).tolist()
+        if not train:
+            keys.append(NONE)
+        live = {plan, (plan + 2) % 3}
+        assert cache.stage(keys, plan, live, train, step % 8 == 7, int(rows * 0.8)) is not None
+        cache.check()
+        places_now = cache.places_of(keys)
+        for row, place in zip(keys, places_now, strict=True):
+            assert place == NONE if row == NONE else cache.lying[place]["row"] == row
+        if step % 4 == 1:
+            cache.changed({plan}, step % 8 == 1)
+            cache.check()
+
+
+def test_pinned_places_are_never_given():
+    cache = Cache(100, 10)
+    assert cache.stage([*range(6)], 0, {0}, True, False, 100) == [*range(6)]
+    assert cache.stage([*range(6, 10)], 1, {0, 1}, True, False, 100) == [*range(6, 10)]
+    assert cache.stage([20, 21], 2, {0, 1, 2}, True, False, 100) is None  # nowhere to go
+    assert cache.report[FREE] == 0
+    assert cache.report[MISSING] == 2
+    assert cache.stage([20, 21], 2, {1, 2}, True, False, 100) == [20, 21]  # plan 0 is over
+    assert cache.places_of([20, 21, 5, NONE], 2)[2:] == [99, 99]  # behind the count
+
+
+def test_a_cache_without_places_or_rows():
+    cache = Cache(3, 0)
+    assert cache.stage([], 0, {0}, False, False, 3) == []
+    assert cache.stage([NONE], 0, {0}, False, False, 3) == []
+    assert cache.report[FREE] == 0
+
+
+def test_what_can_not_be_is_refused():
+    cache = Cache(10, 4)
+    with pytest.raises(_core.InvalidArgument, match="plan 16 is not one of 0 to 15"):
+        cache.stage([1], 16, {0}, True, False, 10)
+    with pytest.raises(_core.InvalidArgument, match="has bits of no plan"):
+        _core.run_op(
+            "cache_rank", {"marks": cache.marks, "report": cache.report}, {"live": 1 << 16}
+        )

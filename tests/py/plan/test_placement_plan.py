@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The planner: near the best there is, complete, soon, and a file that can be edited."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import time
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from model.placed_models import LOCALIZED, make_model, outcome, placed, random_tables, rows_of
+
+import hugectr
+from hugectr.plan import PlacementPlan
+from hugectr.plan.cost import Choice, CostModel, Job, choices_of, step_seconds
+from hugectr.plan.machine import read_machine
+from hugectr.plan.picture import plan_page
+from hugectr.plan.placements import plan_of_json, plan_placements, read_plan
+from hugectr.plan.search import Search
+from hugectr.plan.table_load import KINDS, FrequentLoad, TableLoad
+
+
+def random_loads(rng: np.random.Generator, count: int) -> list[TableLoad]:
+    loads = []
+    for i in range(count):
+        of_device = float(rng.uniform(0.02, 1))
+        slots = int(rng.choice([1, 1, 3]))
+        loads.append(
+            TableLoad(
+                f"t{i}",
+                int(10 ** rng.uniform(1, 7.5)),
+                int(rng.choice([1, 4, 16, 32, 64, 128])),
+                slots,
+                slots * float(rng.choice([1, 1, 3, 10])),
+                of_device * float(rng.uniform(0.3, 1)),
+                of_device,
+                int(rng.choice([0, 16])),
+                KINDS if rng.random() < 0.7 else ("by_key", "one_device", "replicated"),
+                FrequentLoad(50, float(rng.uniform(0.1, 1)), of_device, of_device)
+                if rng.random() < 0.4
+                else None,
+            )
+        )
+    return loads
+
+
+def brute_force(model: CostModel, loads: list[TableLoad]) -> float:
+    costs = [[model.cost(t, c).seconds for c in choices_of(t, model.job)] for t in loads]
+    return min(step_seconds(np.sum(combined, axis=0)) for combined in itertools.product(*costs))
+
+
+@pytest.mark.parametrize("machine", ["h100", "h200", "cpu"])
+@pytest.mark.parametrize("seed", range(8))
+def test_near_brute_force_on_small_cases(seed, machine):
+    rng = np.random.default_rng(seed)
+    devices = int(rng.choice([2, 3, 4]))
+    loads = random_loads(rng, int(rng.integers(1, 5)))
+    job = Job(devices, 4096 * devices, replace(read_machine(machine), memory=0), 2)
+    model = CostModel(job, loads)
+    chosen = Search(model, loads).best()
+    found = step_seconds(
+        np.sum([model.cost(t, c).seconds for t, c in zip(loads, chosen, strict=True)], axis=0)
+    )
+    assert found <= 1.03 * brute_force(model, loads)
+    plan = plan_placements(job, loads)
+    np.testing.assert_allclose(plan.step_ms, 1e3 * found, rtol=1e-5, atol=1e-5)
+    assert plan.step_ms <= min(plan.uniform_ms.values()) * (1 + 1e-6) + 1e-5
+
+
+def test_a_thousand_tables_are_all_there(rng):
+    loads = random_loads(rng, 1000)
+    job = Job(8, 524288, read_machine("h200"), 2)
+    begin = time.process_time()
+    plan = plan_placements(job, loads)
+    took = time.process_time() - begin
+    assert [table.name for table in plan.tables] == [load.name for load in loads]
+    assert all(sum(table.bytes) > 0 for table in plan.tables)
+    assert took < 60, "far more than the second it takes"
+
+
+def test_memory_of_devices_is_kept(rng):
+    """Two giants that only fit where they are split."""
+    machine = replace(read_machine("h100"), memory=10_000_000_000)
+    giant = TableLoad("giant", 100_000_000, 32, 1, 1.0, 0.9, 0.95)  # 16.8 GB
+    small = [TableLoad(f"small{i}", 1000, 16, 1, 1.0, 0.01, 0.05) for i in range(20)]
+    plan = plan_placements(Job(4, 65536, machine), [giant, replace(giant, name="other"), *small])
+    assert max(plan.bytes) <= machine.memory
+    kinds = {table.name: table.kind for table in plan.tables}
+    assert {kinds["giant"], kinds["other"]} <= {"by_key", "by_column"}
+
+
+def test_what_is_given_stays(rng):
+    loads = random_loads(rng, 6)
+    fixed = {"t1": Choice("one_device", 2), "t3": Choice("replicated")}
+    plan = plan_placements(Job(4, 8192, read_machine()), loads, fixed)
+    assert (plan.tables[1].kind, plan.tables[1].device) == ("one_device", 2)
+    assert plan.tables[3].kind == "replicated"
+
+
+def test_a_plan_is_a_file_that_can_be_edited(rng, tmp_path):
+    plan = plan_placements(Job(4, 8192, read_machine()), random_loads(rng, 5))
+    plan.save(tmp_path / "plan.json")
+    assert read_plan(tmp_path / "plan.json") == plan
+    edited = json.loads((tmp_path / "plan.json").read_text())
+    edited["tables"][0] = {"name": "t0", "kind": "one_device", "device": 3}
+    (tmp_path / "plan.json").write_text(json.dumps(edited))
+    assert str(read_plan(tmp_path / "plan.json").tables[0]) == "one_device 3"
+    assert "t0" in str(plan)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda plan: plan.pop("format"), "its 'format' must be"),
+        (lambda plan: plan.update(version=9), "version: found 9"),
+        (lambda plan: plan.update(tables=3), "tables: found 3"),
+        (lambda plan: plan["tables"][0].update(kind="by_moon"), "kind: found 'by_moon'"),
+        (lambda plan: plan["tables"][0].update(kind="replicated", device=1), "device: found 1"),
+        (lambda plan: plan["tables"].append(plan["tables"][0]), "each table once"),
+        (lambda plan: plan["tables"][0].update(name=5), "name: found 5"),
+    ],
+)
+def test_files_that_are_no_plans_are_refused(rng, change, says):
+    plan = plan_placements(Job(2, 8192, read_machine()), random_loads(rng, 2)).to_json()
+    change(plan)
+    with pytest.raises(hugectr.InvalidArgument, match=says):
+        plan_of_json(plan, "plan.json")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[1", "no JSON"),
+        ("[]", "an object of rates"),
+        ('{"copy": 1, "keys": 1, "links": [[2, 1], [1, 1]]}', "sizes that ascend"),
+        ('{"copy": -1, "keys": 1, "links": [[2, 1]]}', "copy"),
+        ('{"speed": 1}', "field"),
+    ],
+)
+def test_machines_that_are_none_are_refused(text, says, tmp_path):
+    (tmp_path / "machine.json").write_text(text)
+    with pytest.raises(hugectr.InvalidArgument, match=says):
+        read_machine(tmp_path / "machine.json")
+
+
+def test_the_picture_is_a_page_that_says_who_holds_what(rng):
+    plan = plan_placements(Job(4, 8192, read_machine()), random_loads(rng, 5))
+    plan = replace(plan, machine="a <b> & c")
+    page = plan_page(plan.beside({"embedding_forward": 0.005, "dense": 1.0}, 4))
+    svg = ElementTree.fromstring(page[page.index("<svg") : page.index("</svg>") + 6])
+    titles = [title.text or "" for title in svg.iter("title")]
+    for table in plan.tables:
+        held = sum(count > 0 for count in table.bytes)
+        assert sum(title.startswith(f"{table.name}: ") for title in titles) == held
+    assert "a &lt;b&gt; &amp; c" in page
+    assert "<td>measured: embedding_forward</td><td>1.250</td>" in page
+    assert "dense" not in page
+    assert "<script" not in page
+
+
+def test_auto_is_the_model_of_one_device(tmp_path):
+    tables = [replace(table, placement=None) for table in random_tables(31)]
+    wanted = outcome(make_model(placed(tables, "by_key"), [[0]]), 40)
+    model = make_model(tables, [[0, 1, 2, 3]], plan="auto")
+    found = outcome(model, 40)
+    np.testing.assert_allclose(found["losses"], wanted["losses"], rtol=1e-5)
+    model.save(tmp_path / "run")
+    # A plan may change at resume: of a file, edited so that every kind is in it.
+    plan = model.plan(machine="cpu").placement
+    assert isinstance(plan, PlacementPlan)
+    assert model.plan().placement is None
+    measured = plan.beside(model.stage_seconds(), 40)
+    assert measured.measured_ms["embedding_forward"] > 0
+    assert plan_of_json(measured.to_json(), "plan") == measured
+    assert "measured:" in str(measured)
+    kinds = ("one_device", "replicated", "by_column", "by_key")
+    names = [table.name for table in plan.tables]
+    moved = [
+        {"name": name, "kind": kinds[i % 4]} | ({"device": 1} if i % 4 == 0 else {})
+        for i, name in enumerate(names)
+    ]
+    file = tmp_path / "plan.json"
+    file.write_text(json.dumps(plan.to_json() | {"tables": moved}))
+    again = make_model(tables, [[0, 1]], plan=str(file))
+    placements = [table.placement() for table in again.session.tables()]
+    assert placements == [table["kind"] for table in moved]
+    again.resume(tmp_path / "run")
+    for name, values in rows_of(model).items():
+        np.testing.assert_array_equal(rows_of(again)[name], values)
+    assert again.train()
+
+
+def test_plans_of_other_models_are_refused(tmp_path):
+    tables = [replace(table, placement=None) for table in random_tables(32)]
+    plan = make_model(tables, [[0, 1]]).plan(machine="cpu").placement
+    with pytest.raises(hugectr.InvalidArgument, match="is not in it"):
+        make_model(tables, [[0, 1]], plan=replace(plan, tables=plan.tables[1:]))
+    other = replace(plan.tables[0], name="tabel0")
+    with pytest.raises(hugectr.InvalidArgument, match="did you mean 'table0'"):
+        make_model(tables, [[0, 1]], plan=replace(plan, tables=(other, *plan.tables[1:])))
+    far = replace(plan.tables[0], kind="one_device", device=5)
+    with pytest.raises(hugectr.InvalidArgument, match="device 5, the job has 2"):
+        make_model(tables, [[0, 1]], plan=replace(plan, tables=(far, *plan.tables[1:])))
+    with pytest.raises(hugectr.InvalidArgument, match="'auto', or a JSON file"):
+        make_model(tables, [[0, 1]], plan=str(tmp_path / "none.json"))
+    assert LOCALIZED in {table.kind for table in tables}
+
+
+def test_sampled_keys_are_those_of_the_data():
+    """Means and shares of distinct rows, against NumPy."""
+    from model.placed_models import BATCH, data_of, names_of
+
+    from hugectr.model.placing import predict
+
+    tables = [replace(table, placement=None) for table in random_tables(33)]
+    model = make_model(tables, [[0, 1]])
+    seen = {}
+
+    def keep(job, loads, fixed):
+        seen.update({load.name: load for load in loads})
+        return plan_placements(job, loads, fixed)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("hugectr.model.placing.plan_placements", keep)
+        predict(model._graph, "cpu")
+    data = data_of(tables)
+    for i, table in enumerate(tables):
+        rows, count = [], 0
+        for n, name in enumerate(names_of(i, table)):
+            keys, offsets = data.sparse[name]
+            for bucket in range(BATCH * table.slots):
+                slot = bucket % table.slots if table.kind is LOCALIZED else 0
+                own = keys[int(offsets[bucket]) : int(offsets[bucket + 1])]
+                rows += [(slot, int(key)) for key in own]
+            count += len(keys)
+            del n
+        load = seen[f"table{i}"]
+        assert load.keys == pytest.approx(count / data.samples)
+        # The first of the batches that the mean is of.
+        first = len(set(rows)) / max(1, len(rows))
+        assert load.distinct == pytest.approx(first, abs=0.15)
+        assert load.distinct <= load.distinct_of_device + 1e-9

@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows in tiers on the devices of several processes."""
+
+import pytest
+from processes import job
+
+SCRIPT = job.TESTS / "processes" / "tiers_job.py"
+
+
+@pytest.mark.parametrize(("exchange", "devices"), [("pooled", 1), ("unique", 2)])
+def test_two_processes_train_the_same_with_few_places(tmp_path, exchange, devices):
+    status, out, err = job.run("launch", 2, SCRIPT, tmp_path / "saved", exchange, devices)
+    assert status == 0, f"{out}\n{err}"
+    assert out.count("the same") == 2

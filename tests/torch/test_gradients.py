@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gradients of rows and of weights against finite differences, and training compiled."""
+
+import pytest
+import torch
+from test_oracle import BATCH, DIMS, ROWS, STEPS, Plain, bags, collection_of
+from torch_optimizers import optimizers
+
+import hugectr.torch as ht
+from hugectr.torch.inputs import bags_within
+
+KEYS = {"a": ([1, 2, 2, 3, 1, 5], [0, 3, 3, 6]), "b": ([2, 7, 7, 9], [0, 1, 3, 4])}
+
+
+def vectors_of(collection, batch):
+    found = collection(batch)
+    parts = [found[name] for name in "ab"]
+    return torch.cat(
+        [(p if isinstance(p, torch.Tensor) else p.values()).reshape(-1) for p in parts]
+    )
+
+
+@pytest.mark.parametrize("tables", ["two", "shared"])
+@pytest.mark.parametrize("how", ["sum", "mean", "weighted", "apart"])
+def test_gradients_are_those_of_finite_differences(device, how, tables):
+    kind = ht.EmbeddingCollection if how == "apart" else ht.EmbeddingBagCollection
+    pooling = "mean" if how == "mean" else "sum"
+    configs = [ht.TableConfig("a", 3, pooling=pooling), ht.TableConfig("b", 5, pooling=pooling)]
+    if tables == "shared":
+        configs = [ht.TableConfig("a", 3, ["a", "b"], pooling)]
+    more = {"is_weighted": True} if how == "weighted" else {}
+    collection = kind(configs, device=device, seed=3, **more)
+    generator = torch.Generator().manual_seed(2)
+    weights = {
+        n: torch.rand(len(KEYS[n][0]), generator=generator).add(0.5).to(device) for n in "ab"
+    }
+
+    def batch():
+        found = {}
+        for name, (keys, offsets) in KEYS.items():
+            found[name] = torch.tensor(keys, device=device), torch.tensor(offsets, device=device)
+            if how == "weighted":
+                found[name] += (weights[name],)
+        return found
+
+    rows = collection.optimizer(lr=1.0)
+    vectors_of(collection, batch()).square().sum().backward()
+    rows.step()
+    before = {}
+    for config in configs:
+        keys, vectors = collection.rows(config.name).read()
+        before[config.name] = keys, torch.rand(vectors.shape, generator=generator) + 0.5
+        collection.rows(config.name).write(*before[config.name])
+
+    def loss():
+        with torch.no_grad():
+            return float(vectors_of(collection, batch()).double().pow(3).sum())
+
+    def differences(values, write):
+        """By each of the values."""
+        found = torch.zeros(values.shape, dtype=torch.float64)
+        for i in range(values.numel()):
+            both = []
+            for sign in (1, -1):
+                moved = values.clone()
+                moved.view(-1)[i] += sign * 1e-2
+                write(moved)
+                both.append(loss())
+            found.view(-1)[i] = (both[0] - both[1]) / 2e-2
+        write(values)
+        return found
+
+    expected = {
+        name: differences(vectors, lambda v, n=name, k=keys: collection.rows(n).write(k, v))
+        for name, (keys, vectors) in before.items()
+    }
+    of_weights = {n: differences(weights[n], lambda v, n=n: weights.update({n: v})) for n in "ab"}
+    rows.zero_grad()
+    for name in "ab":
+        weights[name].requires_grad_(True)
+    vectors_of(collection, batch()).pow(3).sum().backward()
+    rows.step()  # SGD of rate 1: what rows lose is the gradient
+    for name, (keys, vectors) in before.items():
+        after = collection.rows(name).read()
+        assert torch.equal(after[0], keys)
+        found = (vectors - after[1]).double()
+        assert found.abs().min() > 1e-2
+        torch.testing.assert_close(found, expected[name], rtol=1e-3, atol=1e-3)
+    if how == "weighted":
+        for name in "ab":
+            found = weights[name].grad.double().cpu()
+            assert found.abs().min() > 1e-2
+            torch.testing.assert_close(found, of_weights[name], rtol=1e-3, atol=1e-3)
+
+
+def test_compiled_training_is_that_of_plain_tables(device):
+    ours, theirs = optimizers("adagrad")
+    plain = Plain("sum", sparse=False).to(device)
+    collection = collection_of(plain, "sum", ours, device)
+    heads = [torch.nn.Linear(sum(DIMS.values()), 1).to(device) for _ in range(2)]
+    heads[1].load_state_dict(heads[0].state_dict())
+    dense = [torch.optim.SGD(head.parameters(), lr=0.1) for head in heads]
+    sparse = [theirs(plain.parameters()), collection.optimizer(lr=0.1)]
+
+    @torch.compile(fullgraph=True, backend="aot_eager", dynamic=True)
+    def logits(batch):
+        return heads[1](collection(batch).values())
+
+    generator = torch.Generator().manual_seed(3)
+    for _ in range(STEPS):
+        batch = {name: bags(generator, device) for name in DIMS}
+        label = torch.randint(0, 2, (BATCH, 1), generator=generator).float().to(device)
+        losses = [
+            torch.nn.functional.binary_cross_entropy_with_logits(found, label)
+            for found in (heads[0](plain(batch)), logits(batch))
+        ]
+        torch.testing.assert_close(losses[1], losses[0], rtol=1e-5, atol=1e-5)
+        for loss, each, rows in zip(losses, dense, sparse, strict=True):
+            each.zero_grad()
+            rows.zero_grad()
+            loss.backward()
+            each.step()
+            rows.step()
+    for name in DIMS:
+        wanted = plain.tables[name].weight.detach().cpu()
+        found = ht.export_embedding_bag(collection, ROWS, name)
+        torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("offsets", "good"),
+    [
+        ([0, 1, 3, 3, 7], True),
+        ([0, 0, 3, 7, 7], True),
+        ([1, 1, 3, 3, 7], False),
+        ([0, 2, 1, 3, 7], False),
+        ([0, 1, 2, 3, 7], False),  # the second feature begins at 3
+        ([0, 1, 3, 9, 7], False),
+        ([0, 1, 3, 3, 6], False),
+        ([0, -5, 3, 3, 7], False),
+    ],
+)
+def test_offsets_are_kept_within_the_keys(offsets, good):
+    """What a GPU does with them, where nobody waits for the answer."""
+    starts = torch.tensor([0, 3, 7])
+    within, found = bags_within(torch.tensor(offsets), starts, 2, 7)
+    assert bool(found) is good
+    assert (within.tolist() == offsets) is good
+    assert bool((within.diff() >= 0).all())
+    assert within[0] >= 0
+    assert within[-1] == 7
+    assert within[2] == 3

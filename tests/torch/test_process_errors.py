@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Processes that disagree are told so, all of them; nothing hangs, and the tables are as before."""
+
+import pytest
+import torch
+import torch.distributed as dist
+from process_jobs import run_job
+
+import hugectr
+import hugectr.torch as ht
+
+
+def refused(text, error, call, *arguments):
+    with pytest.raises(error, match=text):
+        call(*arguments)
+
+
+def other_collections(folder):
+    """Each process makes another collection; both are refused."""
+    first = dist.get_rank() == 0
+    adam = hugectr.CreateOptimizer(hugectr.Optimizer_t.Adam)
+
+    def make(tables, **more):
+        return ht.EmbeddingBagCollection(tables, **more)
+
+    a, b = ht.TableConfig("a", 4), ht.TableConfig("b", 4)
+    wide, spread = ht.TableConfig("a", 5), ht.TableConfig("a", 4, placement="by_slot")
+    for text, own, other in (
+        ("names of tables", ([a, b], {}), ([b, a], {})),
+        ("names of tables", ([a, b], {}), ([a], {})),
+        ("embedding_dim of table 'a'", ([a], {}), ([wide], {})),
+        ("placement of table 'a'", ([a], {}), ([spread], {})),
+        ("dtype", ([a], {}), ([a], {"dtype": torch.bfloat16})),
+        ("seed", ([a], {"seed": 1}), ([a], {"seed": 2})),
+        ("the optimizer", ([a], {}), ([a], {"optimizer": adam})),
+        ("process 1: .*needs a table", ([a], {}), ([], {})),
+    ):
+        tables, more = own if first else other
+        refused(text, hugectr.InvalidArgument, lambda t=tables, m=more: make(t, **m))
+    kinds = [ht.EmbeddingBagCollection, ht.EmbeddingCollection]
+    refused("kind of collection", hugectr.InvalidArgument, kinds[first], [a])
+
+
+def other_calls(folder):
+    """Batches that are refused on one process, or on another than the one that has them."""
+    rank = dist.get_rank()
+    bag = ht.EmbeddingBagCollection([ht.TableConfig("a", 4, max_rows=6), ht.TableConfig("b", 4)])
+    rows = bag.optimizer(lr=0.1)
+    good = {name: torch.tensor([[1], [2 + rank]]) for name in "ab"}
+
+    def train():
+        rows.zero_grad()
+        bag(good).values().sum().backward()
+        rows.step()
+        return [bag.rows(name).read() for name in "ab"]
+
+    before = train()
+    largest = torch.tensor([[2**63 - 1]])
+    offsets = torch.tensor([1, 2]), torch.tensor([0, 2, 1, 2])
+    for error, text, bad in (
+        (hugectr.InvalidArgument, "process 1: .*no feature 'b'", {"a": good["a"]}),
+        (
+            hugectr.InvalidArgument,
+            "process 1: .*9223372036854775807",
+            {**good, "a": largest, "b": largest},
+        ),
+        (hugectr.InvalidArgument, "process 1: .*offsets", {"a": offsets, "b": offsets}),
+        (hugectr.InvalidArgument, "process 1: .*keys are integers", {**good, "a": torch.rand(2)}),
+        # Keys of process 1 that process 0 owns.
+        (
+            hugectr.OutOfMemory,
+            "process 0: .*may have 6",
+            {name: torch.arange(100, 120)[:, None] * 2 for name in "ab"},
+        ),
+    ):
+        refused(text, error, bag, bad if rank else good)
+        after = train()
+        assert [len(keys) for keys, _ in after] == [3, 3]
+    assert torch.equal(before[0][0], after[0][0])
+
+    # Unlike calls: lookup and step; training and not; a read of rows.
+    vectors = bag(good).values()
+    refused(
+        "unlike calls.*backward.*keys of a batch|unlike calls.*keys of a batch",
+        (hugectr.CommError, RuntimeError),
+        lambda: bag(good) if rank else vectors.sum().backward(),
+    )
+    rows.zero_grad()
+    train()
+    with torch.set_grad_enabled(rank == 0):
+        refused("unlike batches.*process 1 to look up", hugectr.CommError, bag, good)
+    refused("unlike calls", hugectr.CommError, (lambda: bag.rows("a").read()) if rank else train)
+    kept = train()
+
+    # A process that fails in the middle of backward and the other goes on: nobody steps.
+    rows.zero_grad()
+    loss = bag(good).values().sum()
+    loss.backward()
+    if rank:
+        refused("unlike calls.*'step", hugectr.CommError, bag, good)  # never got to its step
+    else:
+        refused("unlike calls", hugectr.CommError, rows.step)
+    rows.zero_grad()
+    after = [bag.rows(name).read() for name in "ab"]
+    for mine, other in zip(kept, after, strict=True):
+        assert torch.equal(mine[1], other[1])
+    train()
+
+    # Another rate on each: the gradients stay, and are applied with one rate.
+    kept = [bag.rows(name).read()[1] for name in "ab"]
+    rows.zero_grad()
+    bag(good).values().sum().backward()
+    rows.param_groups[0]["lr"] = 0.1 * (1 + rank)
+    refused(r"learning rates: process 0 has \[0.1, 0.1\]", hugectr.InvalidArgument, rows.step)
+    assert all(torch.equal(bag.rows(n).read()[1], k) for n, k in zip("ab", kept, strict=True))
+    rows.param_groups[0]["lr"] = 0.1
+    rows.step()
+    # Key 1 is of both processes: its gradient is 1 on each, the mean 1.
+    torch.testing.assert_close(bag.rows("b").read()[1][0], kept[1][0] - 0.1)
+
+    # One leaves.
+    if rank:
+        bag._engine.group.abort("interrupted on purpose")
+    refused("interrupted on purpose", hugectr.CommError, bag, good)
+
+
+def uneven_loader(folder):
+    """A loader that raises on one process."""
+    rank = dist.get_rank()
+    bag = ht.EmbeddingBagCollection([ht.TableConfig("a", 4)])
+
+    def batches():
+        yield 1
+        if rank:
+            raise OSError("the disk is gone")
+        yield 2
+
+    seen = []
+    with pytest.raises(RuntimeError, match="the disk is gone") as raised:
+        seen.extend(ht.until_all_end(batches(), bag, 0))
+    assert "process 1" in str(raised.value)
+    return {"seen": seen}
+
+
+def test_collections_that_are_not_the_same(tmp_path):
+    run_job(other_collections, tmp_path)
+
+
+def test_calls_that_are_not_the_same(tmp_path):
+    run_job(other_calls, tmp_path)
+
+
+def test_a_loader_that_fails(tmp_path):
+    run_job(uneven_loader, tmp_path)
