@@ -121,7 +121,10 @@ def test_the_folder_has_one_owner_and_is_left_empty(tmp_path):
 
 
 def test_a_full_disk_stops_training_and_it_goes_on(tmp_path):
-    """Of a limit of file sizes: the first write that is refused is that of a segment."""
+    """Of a limit of file sizes: the first write that is refused is that of a segment.
+
+    A new segment's first bytes are below the limit, so that some batches may still find room.
+    """
     import resource
 
     setup = setup_of(200, optimizer="Adam")
@@ -134,7 +137,7 @@ def test_a_full_disk_stops_training_and_it_goes_on(tmp_path):
         with pytest.raises(hugectr.OutOfMemory, match=r"emb.*no row is lost"):
             train_into(few, found, 195)
         with pytest.raises(hugectr.OutOfMemory):
-            few.train()
+            train_into(few, found, 200 - len(found))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, old)
     found += course(few, 200 - len(found))
