@@ -8,10 +8,14 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1] / "py"))
 
 import numpy as np
 from census import train
+from model import placed_models
+from oracle import streaming_net
 
+import hugectr
 from hugectr import _core
 
 for embedding in ("Distributed", "Localized"):
@@ -57,3 +61,23 @@ def exchange_ops(n: int, d: int) -> None:
 
 for n, d in ((1, 8), (300, 12), (5000, 16)):
     exchange_ops(n, d)
+
+
+def some_steps(name: str, model: hugectr.Model) -> None:
+    """Training with an evaluation in between."""
+    for step in range(8):
+        assert model.train()
+        if step == 3:
+            model.eval()
+    print(name, model.get_current_loss())
+
+
+# Tables placed in every way, the same with a cache of places over host memory, and rows that go.
+tables = placed_models.random_tables(1)
+adam = hugectr.CreateOptimizer(hugectr.Optimizer_t.Adam, update_type=hugectr.Update_t.Local)
+for name, more in (("placed", {}), ("tiers", {"memory": hugectr.Memory(device="120KB")})):
+    some_steps(name, placed_models.make_model(tables, [[0]], adam, device="cuda", **more))
+data = streaming_net.stream(np.random.default_rng(1), 8)
+for life in ({"evict": "lru"}, {"evict": "lfu", "decay": 0.5}, {"admit_after": 2}):
+    life |= {"max_rows": 60, "evict_every": 2} if "evict" in life else {}
+    some_steps(str(life), streaming_net.build(data, life, device="cuda", evaluates=True))
