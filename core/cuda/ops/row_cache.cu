@@ -107,7 +107,8 @@ constexpr unsigned kBoundThreads = 1024, kBinsOfThread = 4;
 static_assert(kBoundThreads * kBinsOfThread >= CacheMark::kBins);
 
 // One block: where the running count of places reaches what is missing.
-__global__ void bound_kernel(const std::uint32_t* __restrict__ bins, std::int64_t* report) {
+__global__ void __launch_bounds__(kBoundThreads)
+    bound_kernel(const std::uint32_t* __restrict__ bins, std::int64_t* report) {
   using Scan = cub::BlockScan<std::int64_t, kBoundThreads>;
   __shared__ typename Scan::TempStorage storage;
   std::int64_t counts[kBinsOfThread], below[kBinsOfThread], free = 0;
