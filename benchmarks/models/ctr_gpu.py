@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 from ctr_batches import cover_batches, make_batches
 from ctr_models import make_model
+from op_times import line_of, op_times
 
 import hugectr
 from hugectr.base.log import set_level
@@ -94,25 +95,11 @@ def time_ours(a: argparse.Namespace, data: MemoryDataset) -> dict[str, Any]:
 
 
 def timeline(a: argparse.Namespace, data: MemoryDataset) -> list[dict[str, Any]]:
-    """Every op of a step in its order: milliseconds with the GPU to itself, and while the step and
-    the planning of the next batch overlap."""
+    """Every op of a step of a model that knows all rows."""
     model = make_model(a, data)
     insert_all_rows(model, a)
     train(model, 4)
-    steps = min(a.steps, (a.batches - 4) // 2 - 1)
-    rows: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for column, alone in (("ms", True), ("ms_overlapped", False)):
-        for time_of in model.profile(steps, alone=alone):
-            name = {key: time_of[key] for key in ("stream", "layer", "op")}
-            row = rows.setdefault(
-                tuple(name.values()), {**name, "times": 0.0, "ms": 0.0, "ms_overlapped": 0.0}
-            )
-            row[column] += time_of["ms"] / steps
-            row["times"] += alone / steps
-    return [
-        {key: round(value, 4) if isinstance(value, float) else value for key, value in row.items()}
-        for row in rows.values()
-    ]
+    return op_times(model, min(a.steps, (a.batches - 4) // 2 - 1))
 
 
 def losses_of(a: argparse.Namespace, data: MemoryDataset, fuse: str) -> list[float]:
@@ -231,7 +218,7 @@ def main() -> int:
     for name in a.cases:
         entry = run_case(name, a)
         for row in entry.get("timeline", []):
-            print("# {stream:8}{layer:14}{op:24}{times:6}{ms:9}{ms_overlapped:9}".format(**row))
+            print(line_of(row))
         print(json.dumps(entry), flush=True)
     return 0
 

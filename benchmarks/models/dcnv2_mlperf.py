@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from ctr_models import layer, precision, tower
 from dcnv2_samples import DENSE, HOTNESS, RECORD_BYTES, ROWS, make_samples, table_rows
+from op_times import line_of, op_times
 
 import hugectr
 from hugectr.base.log import set_level
@@ -105,9 +106,15 @@ def train(model: hugectr.Model, steps: int) -> float:
 
 def time_steps(a: argparse.Namespace, model: hugectr.Model) -> dict[str, Any]:
     """The median of blocks of steps."""
-    train(model, a.warm)
+    train(model, a.warm or a.batches)
+    model.stage_seconds()
     blocks = [train(model, a.steps) / a.steps for _ in range(a.blocks)]
     seconds = float(np.median(blocks))
+    steps = a.blocks * a.steps
+    stages = {name: round(1e3 * each / steps, 3) for name, each in model.stage_seconds().items()}
+    if a.timeline:
+        for row in op_times(model, a.steps):
+            print(line_of(row))
     return {
         "ms": round(1e3 * seconds, 3),
         "ms_best": round(1e3 * min(blocks), 3),
@@ -115,6 +122,7 @@ def time_steps(a: argparse.Namespace, model: hugectr.Model) -> dict[str, Any]:
         "msamples_s": round(a.batch / seconds / 1e6, 3),
         "msamples_s_a_device": round(a.batch / a.gpus / seconds / 1e6, 3),
         "dense_tflop_s_a_device": round(MFLOP * a.batch / a.gpus / seconds / 1e6, 1),
+        "stage_ms": stages,
         "table_rows": model.table_stats()[0]["rows"],
         "loss": round(model.get_current_loss(), 4),
     }
@@ -178,11 +186,14 @@ def main() -> int:
     parser.add_argument("--max-rows", type=int, default=0, help="of a table; 0: no bound")
     parser.add_argument("--alpha", type=float, default=1.1, help="of the large tables' power law")
     parser.add_argument("--batches", type=int, default=64, help="distinct ones")
-    parser.add_argument("--warm", type=int, default=8, help="steps")
+    parser.add_argument(
+        "--warm", type=int, default=0, help="steps; 0: every batch once, so that all rows are there"
+    )
     parser.add_argument("--steps", type=int, default=14, help="of a block")
     parser.add_argument("--blocks", type=int, default=4)
     parser.add_argument("--workers", type=int, default=12)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--timeline", action="store_true", help="milliseconds of every op")
     parser.add_argument("--raw", type=Path, help="folder of the Raw file")
     parser.add_argument("--auc", action="store_true")
     parser.add_argument("--samples", type=int, default=1 << 20, help="with --raw and --auc")
