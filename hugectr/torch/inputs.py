@@ -163,15 +163,17 @@ def bags_within(
     Returns
     -------
     offsets : Tensor
-        The same where they ascend from 0 to ``keys`` and each feature's begin where its keys do.
+        The same where they ascend from 0 to ``keys`` and each feature's begin where its keys do,
+        else others that do.
     good : Tensor, (1,) bool
         Whether they do. Both are on the device; nobody waits.
     """
-    within = offsets.clamp(0, keys).cummax(0).values
-    bags = within.unfold(0, batch + 1, batch)
-    inner = bags[:, 1:-1].clamp(starts[:-1, None], starts[1:, None])
-    within = torch.cat([torch.cat([starts[:-1, None], inner], 1).reshape(-1), starts[-1:]])
-    return within, (within == offsets).all()[None]
+    good = (offsets[::batch] == starts).all() & (offsets[1:] >= offsets[:-1]).all()
+    good &= starts[-1] == keys
+    # Where they do not, each feature's last bag has all its keys. Only passes over the offsets: a
+    # scan that would mend them takes longer than the lookup.
+    others = starts[:-1, None].expand(-1, batch).reshape(-1)
+    return torch.where(good, offsets, torch.cat([others, starts[-1:]])), good[None]
 
 
 def _keys(name: str, keys: torch.Tensor) -> torch.Tensor:
