@@ -40,13 +40,15 @@ def power_law(rng: np.random.Generator, n: int, rows: int, alpha: float) -> npt.
 def make_data(a: argparse.Namespace) -> tuple[MemoryDataset, int]:
     """Batches that name every row, then distinct ones; and how many the first are."""
     batch = a.keys // a.tables
-    cover = -(-a.rows // batch)
+    # Two batches that follow each other must fit into the cache's places.
+    fresh = max(1, min(batch, int(a.rows * a.share) // 3))
+    cover = -(-a.rows // fresh)
     count = (cover + BATCHES) * batch
     rng = np.random.default_rng(a.seed)
     offsets = np.arange(count + 1)
     sparse = {}
     for table in range(a.tables):
-        first = np.arange(cover * batch) % a.rows
+        first = (np.arange(cover)[:, None] * fresh + np.arange(batch) % fresh).reshape(-1) % a.rows
         rest = power_law(rng, BATCHES * batch, a.rows, a.alpha)
         sparse[f"keys{table}"] = np.concatenate([first, rest]), offsets
     label = (rng.random((count, 1)) < 0.25).astype(np.float32)
