@@ -17,7 +17,9 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,6 +28,10 @@ import numpy.typing as npt
 import hugectr
 from hugectr.base.log import set_level
 from hugectr.data import MemoryDataset
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
+
+from op_times import line_of, op_times
 
 BATCHES = 64
 
@@ -115,6 +121,9 @@ def measure(a: argparse.Namespace, data: MemoryDataset, cover: int, mode: str) -
         "host_mb": after["host_bytes"] / 1e6,
         "loss": model.get_current_loss(),
     }
+    if a.timeline:
+        for op in op_times(model, a.steps):
+            print(line_of(op))
     if a.link:
         found["floor_ms"] = max(found["fetched_mb"], found["sent_mb"]) / a.link
     return found
@@ -133,6 +142,7 @@ def main() -> None:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--link", type=float, default=0.0, help="GB/s each way, both at once")
     parser.add_argument("--modes", nargs="*", default=["all", "cache", "host"])
+    parser.add_argument("--timeline", action="store_true", help="milliseconds of every op")
     parser.add_argument("--seed", type=int, default=0)
     a = parser.parse_args()
     set_level(2)

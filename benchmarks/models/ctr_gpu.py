@@ -66,7 +66,7 @@ def time_ours(a: argparse.Namespace, data: MemoryDataset) -> dict[str, Any]:
     losses, blocks = [], []
     stages: dict[str, float] = {}
     # A round is one turn of the data: some steps to warm up, timed ones, then every row again.
-    warm = a.batches % a.steps or min(4, a.batches // 2)
+    warm = a.warm or a.batches % a.steps or min(4, a.batches // 2)
     per_round = (a.batches - warm) // a.steps
     for turn in range(a.rounds):
         if turn > 0:
@@ -198,6 +198,10 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3, help="turns over the batches")
     parser.add_argument("--workers", type=int, default=12, help="reader threads")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--warm", type=int, default=0, help="steps before timed ones")
+    parser.add_argument(
+        "--places", type=float, default=0.0, help="on the device, for this share of rows"
+    )
     parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
     parser.add_argument("--gpus", type=int, default=1, help="of this process; --batch is of all")
     parser.add_argument("--embedding", default="Distributed", choices=("Distributed", "Localized"))

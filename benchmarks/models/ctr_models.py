@@ -15,6 +15,13 @@ from hugectr.data import MemoryDataset
 MIB = 1 << 20
 
 
+def places(a: argparse.Namespace) -> dict[str, Any]:
+    """Memory on the device for a share of the rows, where that was asked for."""
+    share = getattr(a, "places", 0.0)
+    row = 4 * a.dim * (3 if a.opt == "adam" else 1) + 8
+    return {"memory": hugectr.Memory(device=int(share * a.rows * a.slots) * row)} if share else {}
+
+
 def make_model(a: argparse.Namespace, data: MemoryDataset) -> hugectr.Model:
     """``a.model`` ("dlrm" or "dcn") with one table of ``a.slots * a.rows`` rows, compiled."""
     adam = a.opt == "adam"
@@ -29,6 +36,7 @@ def make_model(a: argparse.Namespace, data: MemoryDataset) -> hugectr.Model:
         use_cuda_graph=a.cuda_graph,
         use_algorithm_search=a.search,
         **precision(a.precision),
+        **places(a),
     )
     options: dict[str, Any] = {}
     if "resident_batches" in {f.name for f in dataclasses.fields(hugectr.DataReaderParams)}:
