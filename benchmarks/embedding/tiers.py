@@ -99,7 +99,7 @@ def measure(a: argparse.Namespace, data: MemoryDataset, cover: int, mode: str) -
     places = {"all": None, "cache": int(a.rows * a.share), "host": 0}[mode]
     memory = None if places is None else hugectr.Memory(device=places * row)
     model = make_model(a, data, memory)
-    for _ in range(cover + 8):
+    for _ in range(cover + a.warm):
         model.train()
     model.get_current_loss()
     before, times = totals(model), []
@@ -138,6 +138,7 @@ def main() -> None:
     parser.add_argument("--share", type=float, default=0.1)
     parser.add_argument("--alpha", type=float, default=1.05)
     parser.add_argument("--steps", type=int, default=15)
+    parser.add_argument("--warm", type=int, default=70, help="steps before timed ones")
     parser.add_argument("--opt", default="SGD", choices=("SGD", "AdaGrad", "Adam"))
     parser.add_argument("--device", default="auto")
     parser.add_argument("--link", type=float, default=0.0, help="GB/s each way, both at once")

@@ -97,6 +97,20 @@ void cache_rank_kernel(const OpContext& context, const CacheRank& op) {
   reported(op.report, CacheReport::kBelow) = bound == CacheMark::kBins ? free : below;
 }
 
+/// Places in the order of the rows that leave them, the others last and as they are.
+void sort_by_leaving(const std::uint32_t* marks, const std::uint32_t* numbers,
+                     std::uint32_t* places, std::size_t n) {
+  // What it is sorted by, and the place's number in the list, in one: no two are alike.
+  std::vector<std::uint64_t> keys(n);
+  const std::vector<std::uint32_t> as_they_were(places, places + n);
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::uint32_t row = CacheMark::leaves(marks[places[i]]) ? numbers[places[i]] : kNoRow;
+    keys[i] = std::uint64_t{row} << 32 | i;
+  }
+  std::ranges::sort(keys);
+  for (std::size_t i = 0; i < n; ++i) places[i] = as_they_were[keys[i] & 0xffffffff];
+}
+
 void cache_take_kernel(const OpContext& context, const CacheTake& op) {
   const std::size_t n = op.missing.size(), places = op.marks.size();
   const auto bound = static_cast<std::uint32_t>(op.bound);
@@ -121,14 +135,14 @@ void cache_take_kernel(const OpContext& context, const CacheTake& op) {
       });
   auto* leaving = op.leaving.ptr<std::uint32_t>();
   auto* coming = op.coming.ptr<std::uint32_t>();
+  sort_by_leaving(marks, numbers, given, n);
   const std::size_t pieces = (n + kCacheGrain - 1) / kCacheGrain;
   std::vector<std::int64_t> sent(pieces, 0), fetched(pieces, 0);
   parallel_for(*context.pool, n, kCacheGrain, [&](std::size_t begin, std::size_t end) {
     std::int64_t goes = 0, comes = 0;
     for (std::size_t i = begin; i < end; ++i) {
       const std::uint32_t place = given[i], row = missing[i], mark = marks[place];
-      const bool changed = (mark & CacheMark::kTaken) && (mark & CacheMark::kChanged);
-      leaving[i] = changed ? numbers[place] : kNoRow;
+      leaving[i] = CacheMark::leaves(mark) ? numbers[place] : kNoRow;
       coming[i] = static_cast<std::int64_t>(row) < op.fresh_from ? row : kNoRow;
       goes += leaving[i] != kNoRow, comes += coming[i] != kNoRow;
       if (mark & CacheMark::kTaken) place_of[numbers[place]] = 0;

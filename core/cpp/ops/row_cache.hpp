@@ -24,6 +24,8 @@ struct CacheMark {
 
   static HCTR_HD std::uint32_t pin(std::int64_t plan) { return 1u << (kFirstPin + plan); }
   static HCTR_HD std::uint32_t pins(std::uint32_t mark) { return mark >> kFirstPin; }
+  /// Whether the row has to go home before its place is another's.
+  static HCTR_HD bool leaves(std::uint32_t mark) { return (mark & kTaken) && (mark & kChanged); }
   /// How often the row was used lately, then how recently: what goes first has least.
   static HCTR_HD std::uint32_t bin(std::uint32_t mark) {
     return mark & kTaken ? (mark & kUse) + 1 : 0;
@@ -98,8 +100,10 @@ struct HCTR_API CacheRank {
   void check() const;
 };
 
-/// Gives places without a pin to missing rows: those below the bound, then of the bound, each in
-/// the order of places, to the rows in theirs.
+/// Gives places without a pin to missing rows: those below the bound, and of the bound the first
+/// ones. In the order of the rows that leave them, the others last and in that of their bins and
+/// places: missing rows come in the order of their numbers, and where both ascend the link to the
+/// host translates half as many addresses anew (benchmarks/NOTES.md).
 ///   missing (n): rows;  places (n): given to them;  leaving (n): rows there that have changed, or
 ///   kNoRow;  coming (n): the missing rows, kNoRow for those from fresh_from on
 /// bound, below: as reported; at most as many are missing as there are places to give. Adds to

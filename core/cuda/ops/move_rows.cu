@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstdint>
 
 #include "core/cpp/ops/loops/hash_probe.hpp"
@@ -35,8 +36,11 @@ void move_part(const OpContext& context, const MoveRows& op, const TensorRef& ca
                const TensorRef& home, std::size_t row_bytes) {
   const std::size_t units = row_bytes / sizeof(Unit);
   const std::size_t count = static_cast<std::size_t>(op.count) * units;
-  launch(context, MoveRows::kName, dim3(grid_for(count, kThreads)), dim3(kThreads), 0,
-         &move_rows_kernel<Unit>, count, FastDivide(units), op.places.ptr<std::uint32_t>(),
+  // A block a multiprocessor keeps the link as busy as many do, and leaves the rest to the step
+  // that runs meanwhile.
+  const unsigned blocks = std::min(grid_for(count, kThreads), processor_count());
+  launch(context, MoveRows::kName, dim3(blocks), dim3(kThreads), 0, &move_rows_kernel<Unit>, count,
+         FastDivide(units), op.places.ptr<std::uint32_t>(),
          op.leaving.empty() ? nullptr : op.leaving.ptr<std::uint32_t>(),
          op.coming.empty() ? nullptr : op.coming.ptr<std::uint32_t>(),
          static_cast<Unit*>(cache.data), static_cast<Unit*>(home.data), units);

@@ -2,13 +2,15 @@
 #include <thrust/iterator/counting_iterator.h>
 
 #include <algorithm>
+#include <bit>
 #include <cub/block/block_scan.cuh>
+#include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_select.cuh>
 
 #include "core/cpp/ops/loops/hash_probe.hpp"
 #include "core/cpp/ops/row_cache.hpp"
 #include "core/cuda/device/launch.cuh"
-#include "core/cuda/device/scratch.hpp"
+#include "core/cuda/device/scratch_parts.hpp"
 
 namespace hugectr::cuda {
 namespace {
@@ -164,10 +166,10 @@ struct IsVictim {
 };
 
 struct Taking {
-  const std::uint32_t *missing, *of_bound;
+  const std::uint32_t* missing;
   std::uint32_t *place_of, *numbers, *marks, *places, *leaving, *coming;
   std::int64_t* report;
-  std::size_t n, below;
+  std::size_t n;
   std::int64_t fresh_from;
   std::uint32_t mark;  // of a place that is taken
 };
@@ -179,15 +181,27 @@ __device__ void add_count(std::int64_t* to, unsigned count) {
   }
 }
 
+// The places that are given, and what they are sorted by: the row that leaves, or `none`.
+__global__ void victims_kernel(const std::uint32_t* __restrict__ below_bound, std::size_t below,
+                               const std::uint32_t* __restrict__ of_bound,
+                               const std::uint32_t* __restrict__ marks,
+                               const std::uint32_t* __restrict__ numbers, std::uint32_t none,
+                               std::size_t n, std::uint32_t* places, std::uint32_t* leaving) {
+  for (std::size_t i = first_item(); i < n; i += item_step()) {
+    const std::uint32_t place = i < below ? below_bound[i] : of_bound[i - below];
+    places[i] = place;
+    leaving[i] = CacheMark::leaves(marks[place]) ? numbers[place] : none;
+  }
+}
+
 __global__ void take_kernel(Taking t) {
   unsigned sent = 0, fetched = 0;
   for (std::size_t i = first_item(); i < t.n; i += item_step()) {
-    const std::uint32_t place = i < t.below ? t.places[i] : t.of_bound[i - t.below];
-    const std::uint32_t row = t.missing[i], mark = t.marks[place], old = t.numbers[place];
+    const std::uint32_t place = t.places[i], row = t.missing[i];
+    const std::uint32_t mark = t.marks[place], old = t.numbers[place];
     const bool taken = mark & CacheMark::kTaken;
-    const bool leaves = taken && (mark & CacheMark::kChanged);
+    const bool leaves = CacheMark::leaves(mark);
     const bool comes = row < t.fresh_from;
-    t.places[i] = place;
     t.leaving[i] = leaves ? old : kNoRow;
     t.coming[i] = comes ? row : kNoRow;
     sent += leaves, fetched += comes;
@@ -206,16 +220,34 @@ void cache_take(const OpContext& context, const CacheTake& op) {
   if (n == 0) return;
   const auto* marks = op.marks.ptr<std::uint32_t>();
   const auto bound = static_cast<std::uint32_t>(op.bound);
-  const Scratch count(context, sizeof(std::int64_t));
-  const Scratch list(context, places * sizeof(std::uint32_t));
-  auto* of_bound = static_cast<std::uint32_t*>(list.data());
-  auto* selected = static_cast<std::int64_t*>(count.data());
-  select_in_order(context, places, IsVictim{marks, bound, false}, op.places.ptr<std::uint32_t>(),
-                  selected);
+  const auto none = static_cast<std::uint32_t>(op.place_of.size());
+  const int bits = std::bit_width(none);
+  auto* const given = op.places.ptr<std::uint32_t>();
+  std::size_t sort_bytes = 0;
+  HCTR_TRY(cub::DeviceRadixSort::SortPairs(nullptr, sort_bytes, given, given, given, given, n, 0,
+                                           bits, native_stream(context)));
+  ScratchParts parts;
+  const std::size_t selected_at = parts.add<std::int64_t>(1);
+  const std::size_t of_bound_at = parts.add<std::uint32_t>(places);
+  const std::size_t victims_at = parts.add<std::uint32_t>(n);
+  const std::size_t keys_at = parts.add<std::uint32_t>(n);
+  const std::size_t sort_at = parts.add<std::byte>(sort_bytes);
+  const Scratch scratch(context, parts.bytes());
+  auto* selected = part<std::int64_t>(scratch, selected_at);
+  auto* of_bound = part<std::uint32_t>(scratch, of_bound_at);
+  auto* victims = part<std::uint32_t>(scratch, victims_at);
+  auto* keys = part<std::uint32_t>(scratch, keys_at);
+  select_in_order(context, places, IsVictim{marks, bound, false}, given, selected);
   select_in_order(context, places, IsVictim{marks, bound, true}, of_bound, selected);
+  launch(context, CacheTake::kName, dim3(grid_for(n, kThreads)), dim3(kThreads), 0, &victims_kernel,
+         given, static_cast<std::size_t>(op.below), of_bound, marks,
+         op.numbers.ptr<std::uint32_t>(), none, n, victims, keys);
+  // Sorted keys are of no use to anybody: what leaves is found once more.
+  HCTR_TRY(cub::DeviceRadixSort::SortPairs(part<std::byte>(scratch, sort_at), sort_bytes, keys,
+                                           op.leaving.ptr<std::uint32_t>(), victims, given, n, 0,
+                                           bits, native_stream(context)));
   launch(context, CacheTake::kName, dim3(grid_for(n, kThreads)), dim3(kThreads), 0, &take_kernel,
          Taking{.missing = op.missing.ptr<std::uint32_t>(),
-                .of_bound = of_bound,
                 .place_of = op.place_of.ptr<std::uint32_t>(),
                 .numbers = op.numbers.ptr<std::uint32_t>(),
                 .marks = op.marks.ptr<std::uint32_t>(),
@@ -224,7 +256,6 @@ void cache_take(const OpContext& context, const CacheTake& op) {
                 .coming = op.coming.ptr<std::uint32_t>(),
                 .report = op.report.ptr<std::int64_t>(),
                 .n = n,
-                .below = static_cast<std::size_t>(op.below),
                 .fresh_from = op.fresh_from,
                 .mark = CacheMark::pin(op.plan) | CacheMark::kTaken |
                         (op.train ? CacheMark::used(0) : 0)});

@@ -107,10 +107,12 @@ class Cache:
                 "fresh_from": fresh_from,
             },
         )
-        # Those below the bound come first, in the order of places, then those of the bound.
+        # In the order of the rows that leave; then those below the bound, then of it, by place.
         bound, below = int(self.report[BOUND]), int(self.report[BELOW])
-        assert given[:below].tolist() == sorted(victims[:below])
-        assert given[below : len(absent)].tolist() == sorted(victims[below:])
+        rows_of = {p: old["row"] for p, old in enumerate(self.lying) if old and old["changed"]}
+        in_turn = sorted(victims[:below]) + sorted(victims[below:])
+        in_turn.sort(key=lambda p: rows_of.get(p, NONE))
+        assert given[: len(absent)].tolist() == in_turn
         assert bound >= 0
         left, came = [], []
         for p, row in zip(given.tolist(), absent, strict=False):
