@@ -5,6 +5,7 @@
 #include <atomic>
 #include <bit>
 #include <thread>
+#include <utility>
 
 #include "core/cpp/device/several.hpp"
 #include "core/cpp/device/thread_pool.hpp"
@@ -98,21 +99,33 @@ struct Index {
   void publish(std::size_t place, std::uint64_t value) const {
     std::atomic_ref(places[place].value).store(value, std::memory_order_release);
   }
+  /// Takes a dead place for the key that it has; false when another thread was faster.
+  bool revive(std::size_t place, std::uint32_t slot) const {
+    std::uint64_t dead = pack_value(slot, kDeadRow);
+    return std::atomic_ref(places[place].value)
+        .compare_exchange_strong(dead, kUnpublished, std::memory_order_acq_rel);
+  }
+  void free(std::size_t place) const {
+    publish(place, kUnpublished);
+    std::atomic_ref(places[place].key).store(kFreePlace, std::memory_order_release);
+  }
 };
 
 [[gnu::noinline]] std::uint32_t walk_to(const Index& index, std::uint64_t key, std::uint32_t slot,
                                         std::uint64_t hash) {
   LineWalk walk = index.walk(hash);
   do {
+    bool full = true;
     for (unsigned step = 0; step < kPlacesPerLine; ++step) {
       const std::size_t place = walk.first() + walk.place(step);
       const std::uint64_t there = index.key(place);
-      if (there == kFreePlace) return kNoRow;
       if (there == key) {
         const std::uint64_t value = index.value(place);
         if (value_slot(value) == slot) return value_row(value);
       }
+      full &= there != kFreePlace;
     }
+    if (!full) return kNoRow;
   } while (walk.next());
   return kNoRow;
 }
@@ -159,22 +172,36 @@ template <class Key>
 std::uint32_t find_or_insert(const Index& index, Key key, std::uint32_t slot, std::uint64_t hash,
                              const RowWriter<Key>& writer, LostKeys& lost) {
   const std::uint64_t word = key_word(key);
+  const auto begin_row = [&](std::size_t place) {
+    const std::uint32_t row = writer.next_row(key, slot);
+    index.publish(place, pack_value(slot, row));
+    return row;
+  };
   LineWalk walk = index.walk(hash);
-  do {
+  while (true) {
+    unsigned free = kPlacesPerLine;
+    std::uint64_t there = 0;
     for (unsigned step = 0; step < kPlacesPerLine; ++step) {
       const std::size_t place = walk.first() + walk.place(step);
-      std::uint64_t there = index.key(place);
-      if (there == kFreePlace && index.take(place, word, there)) {
-        const std::uint32_t row = writer.next_row(key, slot);
-        index.publish(place, pack_value(slot, row));
-        return row;
+      there = index.key(place);
+      if (there == kFreePlace) free = std::min(free, step);
+      if (there != word) continue;
+      std::uint64_t value = index.value(place);
+      if (value_slot(value) != slot) continue;
+      if (value_row(value) == kDeadRow) {
+        if (index.revive(place, slot)) return begin_row(place);
+        value = index.value(place);
       }
-      if (there == word) {
-        const std::uint64_t value = index.value(place);
-        if (value_slot(value) == slot) return value_row(value);
-      }
+      return value_row(value);
     }
-  } while (walk.next());
+    if (free < kPlacesPerLine) {
+      // Where another thread was faster, the line is looked at again: it may have brought this key.
+      const std::size_t place = walk.first() + walk.place(free);
+      if (index.take(place, word, there)) return begin_row(place);
+    } else if (!walk.next()) {
+      break;
+    }
+  }
   lost.fetch_add(1, std::memory_order_relaxed);
   return kNoRow;
 }
@@ -255,7 +282,8 @@ void hash_clear_kernel(const OpContext& context, const HashClear& op) {
 void hash_get_kernel(const OpContext& context, const HashGet& op) {
   with_key_type(op.keys.dtype, [&]<class Key>(Key) {
     const Index index(op.index);
-    const auto limit = static_cast<std::uint64_t>(op.row_limit);
+    const std::uint64_t limit =
+        std::min<std::uint64_t>(static_cast<std::uint64_t>(op.row_limit), kDeadRow);
     const std::uint32_t* births = op.births.empty() ? nullptr : op.births.ptr<std::uint32_t>();
     const std::int64_t birth_limit = op.birth_limit;
     for_each_key<Key>(*context.pool, op, index,
@@ -331,12 +359,62 @@ void hash_insert_kernel(const OpContext& context, const HashInsert& op) {
   op.report.ptr<std::int64_t>()[kReportedLost] = lost.load();
 }
 
-void hash_erase_kernel(const OpContext&, const HashErase& op) {
+/// Whether the place of a row became dead, not free. Other threads may take rows out too: a full line
+/// stays full then, and one that is not stays so.
+bool erase_row(const Index& index, std::uint64_t key, std::uint32_t slot, std::uint64_t hash,
+               std::uint32_t row) {
+  LineWalk walk = index.walk(hash);
+  do {
+    bool full = true;
+    std::size_t own = index.capacity;
+    for (std::size_t place = walk.first(); place < walk.first() + kPlacesPerLine; ++place) {
+      const std::uint64_t there = index.key(place);
+      full &= there != kFreePlace;
+      if (there == key && value_row(index.value_now(place)) == row) own = place;
+    }
+    if (own == index.capacity) continue;
+    if (full) {
+      index.publish(own, pack_value(slot, kDeadRow));
+    } else {
+      index.free(own);
+    }
+    return full;
+  } while (walk.next());
+  return false;
+}
+
+void hash_erase_kernel(const OpContext& context, const HashErase& op) {
+  std::atomic<std::int64_t> dead{0};
   with_key_type(op.row_keys.dtype, [&]<class Key>(Key) {
     const std::uint32_t* rows = op.rows.ptr<std::uint32_t>();
     Key* row_keys = op.row_keys.ptr<Key>();
-    for (std::size_t i = 0; i < op.rows.size(); ++i) row_keys[rows[i]] = kEmptyKey<Key>;
+    const std::uint32_t* row_slots =
+        op.row_slots.empty() ? nullptr : op.row_slots.ptr<std::uint32_t>();
+    const auto hash_of = [&](std::uint32_t row) {
+      return hash_key(widen_key(row_keys[row]), row_slots ? row_slots[row] : 0);
+    };
+    parallel_for(
+        *context.pool, op.rows.size(), kIndexGrain, [&](std::size_t begin, std::size_t end) {
+          std::int64_t own_dead = 0;
+          std::uint64_t hashes[kIndexAhead] = {};
+          for (std::size_t block = begin; block < end; block += kIndexAhead) {
+            const std::size_t count = std::min(kIndexAhead, end - block);
+            for (std::size_t i = 0; i < count && !op.index.empty(); ++i) {
+              hashes[i] = hash_of(rows[block + i]);
+              Index(op.index).prefetch(hashes[i]);
+            }
+            for (std::size_t i = 0; i < count; ++i) {
+              const std::uint32_t row = rows[block + i];
+              const Key key = std::exchange(row_keys[row], kEmptyKey<Key>);
+              if (op.index.empty() || key == kEmptyKey<Key>) continue;
+              own_dead += erase_row(Index(op.index), key_word(key), row_slots ? row_slots[row] : 0,
+                                    hashes[i], row);
+            }
+          }
+          dead += own_dead;
+        });
   });
+  if (!op.dead.empty()) *op.dead.ptr<std::int64_t>() += dead;
 }
 
 const OpRegistration<HashErase> hash_erase_cpu{DeviceType::Cpu, &hash_erase_kernel};
@@ -381,6 +459,14 @@ void HashErase::check() const {
   with_key_type(row_keys.dtype, [](auto) {});
   HCTR_CHECK(rows.dtype == TensorScalarType::UInt32 && rows.contiguous() && row_keys.contiguous(),
              kName, ": rows must hold uint32, and lie without gaps as row_keys");
+  if (index.empty()) return;
+  check_index(kName, index);
+  HCTR_CHECK(dead.dtype == TensorScalarType::Int64 && dead.size() == 1, kName,
+             ": dead must hold one int64");
+  HCTR_CHECK(row_slots.empty() ||
+                 (row_slots.dtype == TensorScalarType::UInt32 && row_slots.contiguous() &&
+                  row_slots.size() == row_keys.size()),
+             kName, ": row_slots must hold one uint32 a row, without gaps");
 }
 
 void HashInsert::check() const {

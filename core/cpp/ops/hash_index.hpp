@@ -9,8 +9,9 @@
 ///           start at a multiple of 16 bytes.
 ///   report  (kReportSize) int64: see HashReport; an op writes the elements its text names.
 /// Rows are numbered 0, 1, 2, ... in the order of insertion, which depends on timing: no result may
-/// depend on row numbers. A row that is erased has the reserved key and is free: its number is
-/// given to a new row before a number that never was. The caller keeps the index from filling up. A
+/// depend on row numbers; they are below kDeadRow. A row that is erased has the reserved key and is
+/// free: its number is given to a new row before a number that never was. The caller keeps the index
+/// from filling up, of which dead places are a part. A
 /// key that finds no place all the same is counted in report[kReportedLost] and has no row; the
 /// rest of the call is done as ever, but it takes long: every place was looked at.
 namespace hugectr {
@@ -54,7 +55,8 @@ struct HCTR_API HashGet {
 
 /// The same, but a key that is not there gets the next row: rows[i] = counter++, row_keys[row] =
 /// key, row_slots[row] = slot. Concurrent, also with other calls on this index: whoever swaps the
-/// key into a free place takes the row and publishes it; others with the same key wait for it.
+/// key into a free place, or a dead place of it to unpublished, takes the row and publishes it;
+/// others with the same key wait for it.
 /// counter (1) int64. row_keys (limit), row_slots (limit) uint32 if slots count. A row beyond the
 /// limit is not written and reads kNoRow; the counter still counts it, so that the caller sees
 /// counter > limit and rebuilds the index. report[kReportedLost] := keys without a place.
@@ -87,7 +89,7 @@ struct HCTR_API HashGetInsert {
   void check() const;
 };
 
-/// Puts rows first .. first + n - 1 into an index that has none of them: row_keys (n) distinct but
+/// Puts rows first .. first + n - 1 into an index without their keys, also dead: row_keys (n) distinct but
 /// for the reserved key, whose rows are passed over; row_slots (n) uint32 or empty. How the index
 /// is rebuilt when it grows and when rows are taken back. report[kReportedLost] := keys without a
 /// place.
@@ -106,15 +108,20 @@ struct HCTR_API HashInsert {
   void check() const;
 };
 
-/// row_keys[rows[i]] = the reserved key: the rows are free once the index has been rebuilt from
-/// row_keys. rows (n) uint32 below R; row_keys (R) uint32 or int64. Overwrites. Deterministic.
+/// row_keys[rows[i]] = the reserved key, and their places of the index free or dead. rows (n) uint32
+/// below R, each once; row_keys (R) uint32 or int64; row_slots (R) uint32 if slots count; dead (1)
+/// int64, to which places that became dead are added. Without an index only the keys are written,
+/// and the rows are free once an index has been built from them. Deterministic.
 struct HCTR_API HashErase {
   static constexpr const char* kName = "hash_erase";
-  TensorRef rows, row_keys;
+  TensorRef rows, row_keys, row_slots, index, dead;
 
   void visit(OpVisitor& v) {
     v.tensor("rows", Access::In, rows);
     v.tensor("row_keys", Access::InOut, row_keys);
+    v.optional("row_slots", Access::In, row_slots);
+    v.optional("index", Access::InOut, index);
+    v.optional("dead", Access::InOut, dead);
   }
   void check() const;
 };

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <type_traits>
 #include <vector>
 
@@ -88,11 +89,50 @@ __global__ void __launch_bounds__(kHashThreads, 6)
   find_rows<kSlots>(a.lookup, a.places, a.capacity, a.visible);
 }
 
+// What hash_erase() has of a table; places null: only the keys go.
 template <class Key>
-__global__ void hash_erase_kernel(std::uint32_t n, const std::uint32_t* __restrict__ rows,
-                                  Key* __restrict__ row_keys) {
+struct Erase {
+  const std::uint32_t* rows;
+  Key* row_keys;
+  const std::uint32_t* row_slots;  // null: slots do not count
+  HashPlace* places;
+  std::size_t capacity;
+  unsigned long long* dead;
+  std::uint32_t n;
+};
+
+// A line of 64 bytes a row, or a few at a high load, and 4 + 2 sizeof(Key) bytes. Other threads may
+// take rows out of the same line: a full one stays full then, and one that is not stays so.
+template <class Key>
+__global__ void hash_erase_kernel(Erase<Key> a) {
   const std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < n) row_keys[rows[i]] = kEmptyKey<Key>;
+  if (i >= a.n) return;
+  const std::uint32_t row = a.rows[i];
+  const Key key = a.row_keys[row];
+  a.row_keys[row] = kEmptyKey<Key>;
+  if (a.places == nullptr || key == kEmptyKey<Key>) return;
+  const std::uint32_t slot = a.row_slots ? a.row_slots[row] : 0;
+  const std::uint64_t word = key_word(key);
+  LineWalk walk(hash_key(widen_key(key), slot), a.capacity);
+  do {
+    HashPlace* const line = a.places + walk.first();
+    HashPlace* own = nullptr;
+    bool full = true;
+#pragma unroll
+    for (unsigned k = 0; k < kPlacesPerLine; ++k) {
+      const HashPlace there = load_place<true>(line + k);
+      if (there.key == word && value_row(there.value) == row) own = line + k;
+      full &= there.key != kFreePlace;
+    }
+    if (own == nullptr) continue;
+    if (full) {
+      own->value = pack_value(slot, kDeadRow);
+      atomicAdd(a.dead, 1ull);
+    } else {
+      *own = {kFreePlace, kUnpublished};
+    }
+    return;
+  } while (walk.next());
 }
 
 template <bool kSlots, class Rows>
@@ -165,7 +205,8 @@ unsigned get_blocks(std::size_t n) {
 // Calls f(Find) with which rows may be found.
 template <class Key, class F>
 void with_find_of(const HashGet& op, const F& f) {
-  const auto limit = static_cast<std::uint64_t>(op.row_limit);
+  const std::uint64_t limit =
+      std::min<std::uint64_t>(static_cast<std::uint64_t>(op.row_limit), kDeadRow);
   const auto with = [&]<class Visible>(const Visible& visible) {
     f(Find<Key, Visible>{lookup_of<Key>(op), places_of(HashGet::kName, op.index),
                          op.index.size() / 2, visible});
@@ -194,8 +235,11 @@ void hash_erase(const OpContext& context, const HashErase& op) {
   if (n == 0) return;
   with_key_type(op.row_keys.dtype, [&]<class Key>(Key) {
     launch(context, HashErase::kName, dim3((n + kHashThreads - 1) / kHashThreads),
-           dim3(kHashThreads), 0, &hash_erase_kernel<Key>, n, op.rows.ptr<std::uint32_t>(),
-           op.row_keys.ptr<Key>());
+           dim3(kHashThreads), 0, &hash_erase_kernel<Key>,
+           Erase<Key>{op.rows.ptr<std::uint32_t>(), op.row_keys.ptr<Key>(),
+                      op.row_slots.empty() ? nullptr : op.row_slots.ptr<std::uint32_t>(),
+                      op.index.empty() ? nullptr : places_of(HashErase::kName, op.index),
+                      op.index.size() / 2, op.dead.empty() ? nullptr : words_of(op.dead), n});
   });
 }
 

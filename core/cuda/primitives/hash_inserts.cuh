@@ -14,8 +14,8 @@
 ///
 /// A place is filled once and never again, so a line that is read while others write it is right
 /// wherever it shows a key; where it shows a free place, the swap tells the truth. A key goes into
-/// the foremost free place only, so that two threads with the same key always meet: the slower one
-/// fails to swap, looks again and finds the key. Who finds a key without its row looks again until
+/// the foremost free place only, or where it lies dead, so that two threads with the same key always
+/// meet: the slower one fails to swap, looks again and finds the key. Who finds a key without its row looks again until
 /// it is there; nobody holds a place longer than one look, so no two can wait for each other.
 namespace hugectr::cuda {
 
@@ -102,9 +102,15 @@ class InsertWarp {
     std::size_t place = 0;
     if (active) {
       if (view.match != 0) {
-        again = view.value == kUnpublished;
-        if constexpr (!Rows::kDistinct) {
-          if (!again) rows_.found(i, view.value);
+        if (value_row(view.value) == kDeadRow) {
+          place = walk.first() + static_cast<unsigned>(__ffs(static_cast<int>(view.match))) - 1;
+          won = revive(places_ + place, slot);
+          again = !won;
+        } else {
+          again = view.value == kUnpublished;
+          if constexpr (!Rows::kDistinct) {
+            if (!again) rows_.found(i, view.value);
+          }
         }
       } else if (view.empty != 0) {
         place = foremost(walk, view.empty);

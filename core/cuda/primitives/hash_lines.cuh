@@ -45,6 +45,13 @@ __device__ inline bool take(HashPlace* place, std::uint64_t key) {
          kFreePlace;
 }
 
+/// Takes a dead place for the key that it has; false when another thread was faster.
+__device__ inline bool revive(HashPlace* place, std::uint32_t slot) {
+  const std::uint64_t dead = pack_value(slot, kDeadRow);
+  return atomicCAS(reinterpret_cast<unsigned long long*>(&place->value), dead, kUnpublished) ==
+         dead;
+}
+
 /// What a lane learns about the line of its key; one bit a place.
 struct LineView {
   unsigned match = 0;       ///< holds the key (and slot), or holds it without a value yet

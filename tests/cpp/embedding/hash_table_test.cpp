@@ -262,6 +262,64 @@ TYPED_TEST(HashTableOf, ErasedRowsAreGoneAndTheirNumbersAreUsedAgain) {
   EXPECT_EQ(table.size(), 5000u);
 }
 
+/// Rows come, go and come back, at every load that an index of one size has, and many of its places
+/// are dead in between; beside a map.
+TYPED_TEST(HashTableOf, RowsComeAndGoAndComeBack) {
+  for (const std::size_t most : {800u, 1100u, 1500u}) {
+    auto table = this->make(1 << 14);
+    std::mt19937_64 random(most);
+    std::map<TypeParam, std::uint32_t> row_of;
+    std::size_t capacity = 0;
+    for (int round = 0; round < 60; ++round) {
+      // Half of the keys were there before, often among those that went.
+      std::vector<TypeParam> keys(300);
+      for (auto& key : keys) {
+        key = static_cast<TypeParam>(random() % (random() % 2 ? 2000 : 50'000));
+      }
+      const auto rows = this->insert(table, keys);
+      for (std::size_t i = 0; i < keys.size(); ++i) {
+        const auto [there, is_new] = row_of.emplace(keys[i], rows[i]);
+        ASSERT_EQ(there->second, rows[i]) << "key " << keys[i] << " in round " << round;
+      }
+      ASSERT_EQ(table.live(), row_of.size());
+      std::set<std::uint32_t> distinct;
+      for (const auto& [key, row] : row_of) distinct.insert(row);
+      ASSERT_EQ(distinct.size(), row_of.size()) << "two keys have one row";
+      std::vector<std::uint32_t> gone;
+      std::vector<TypeParam> gone_keys;
+      while (row_of.size() - gone.size() > most) {
+        const auto it = row_of.lower_bound(static_cast<TypeParam>(random() % 50'000));
+        if (it == row_of.end()) continue;
+        if (std::count(gone_keys.begin(), gone_keys.end(), it->first) > 0) continue;
+        gone.push_back(it->second);
+        gone_keys.push_back(it->first);
+      }
+      table.erase(this->context_, this->ref(gone, 0));
+      for (const TypeParam key : gone_keys) row_of.erase(key);
+      ASSERT_EQ(this->find(table, gone_keys), std::vector<std::uint32_t>(gone.size(), kNoRow));
+      std::vector<TypeParam> left;
+      std::vector<std::uint32_t> rows_left;
+      for (const auto& [key, row] : row_of) {
+        left.push_back(key);
+        rows_left.push_back(row);
+      }
+      ASSERT_EQ(this->find(table, left), rows_left) << "round " << round;
+      if (round == 30) capacity = table.capacity();
+    }
+    EXPECT_EQ(table.capacity(), capacity) << "rows that went made the index grow";
+  }
+}
+
+TYPED_TEST(HashTableOf, ALoadTakesKeysThatWereErasedBefore) {
+  auto table = this->make(1 << 12);
+  const auto keys = this->range(0, 700);
+  const auto rows = this->insert(table, keys);
+  table.erase(this->context_, this->ref(rows, 0));
+  table.insert(this->context_, this->ref(keys), {});
+  const auto found = this->find(table, keys);
+  for (std::uint32_t i = 0; i < 700; ++i) ASSERT_EQ(found[i], 700 + i);
+}
+
 TYPED_TEST(HashTableOf, ARowIsFoundWhenItWasBornInTime) {
   auto table = this->make(100);
   const std::vector<TypeParam> keys{7, 8, 9};

@@ -79,6 +79,31 @@ def test_the_same_rows_and_bits_on_any_devices(name, optimizer, devices, rng):
             np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.parametrize("most", [3, 500, 2**31])
+@pytest.mark.parametrize("name", ["lru", "lfu", "fading"])
+def test_rows_from_elsewhere_may_have_been_used_later_and_more(name, most, rng):
+    """Their scores are those of a training that was longer than this one."""
+    life = {**LIVES[name], "evict_every": 3}
+    data = stream(rng, 6)
+    model = build(data, life)
+    keys = np.arange(80) + 10**6
+    uses = rng.integers(256, min(256 * most, 2**31 - 1), 80)
+    last = rng.integers(1, most + 1, 80)
+    scores = 1 << 63 | uses.astype(np.uint64) << np.uint64(32) | last.astype(np.uint64)
+    vectors = np.zeros((80, DIM), np.float32)
+    model.session.table(0).load({"keys": keys, "vectors": vectors, "scores": scores})
+    account = Lives(RowLife(**life))
+    for key, use, step in zip(keys.tolist(), uses.tolist(), last.tolist(), strict=True):
+        account.rows[0, key] = [use, step, True]
+    for step, batch in enumerate(batches(data, 6), 1):
+        assert model.train()
+        account.train(identities(batch, 0), step)
+        names, found = rows_of(model, 0)
+        assert names == sorted(account.rows), step
+        assert found["scores"].tolist() == account.scores(), step
+    assert account.evicted > 0
+
+
 @pytest.mark.parametrize("update", ["Local", "Global", "LazyGlobal"])
 def test_a_key_that_is_not_admitted_reads_its_first_row_and_is_not_trained(update, rng):
     data = stream(rng, 6)

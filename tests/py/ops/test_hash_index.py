@@ -386,6 +386,54 @@ def test_erased_rows_are_gone_from_a_rebuilt_index(rng, key, slots):
     assert np.count_nonzero(index.places[:, 0] != np.uint64(2**64 - 1)) == n - gone.size
 
 
+def lines_of(index):
+    """Key words of the places by line, True where one is taken."""
+    return (index.places[:, 0] != np.uint64(2**64 - 1)).reshape(-1, 4)
+
+
+@pytest.mark.parametrize("slots", [False, True])
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("n", [3000, 2000, 1])
+def test_erased_rows_leave_the_index(rng, key, slots, n):
+    """Where a line was full its places stay taken, else they are free; what is left is found, what
+    went is not, and may come back."""
+    keys = distinct_keys(rng, key, n)
+    index = Index(key, 4096, 2 * n, slots)
+    buckets = rng.integers(0, 7, n, np.uint32) if slots else None
+    more = {"slot_num": 7} if slots else {}
+    rows = index.get_insert(keys, buckets, **more)
+    gone = rng.permutation(n)[: (n + 1) // 3].astype(np.uint32)
+    lines = lines_of(index)
+    place_of = np.full(n, -1)
+    taken = np.flatnonzero(lines.reshape(-1))
+    place_of[index.places[taken, 1].astype(np.uint32)] = taken
+    full = lines.all(1)[place_of[gone] // 4]
+    left = lines.reshape(-1).copy()
+    left[place_of[gone][~full]] = False
+    dead = np.array([5], np.int64)
+    tensors = {"rows": gone, "row_keys": index.row_keys, "index": index.places, "dead": dead}
+    _core.run_op("hash_erase", {**tensors, "row_slots": index.row_slots})
+    assert dead[0] == 5 + np.count_nonzero(full)
+    np.testing.assert_array_equal(lines_of(index).reshape(-1), left)
+    went = np.isin(rows, gone)
+    np.testing.assert_array_equal(index.row_keys[rows[went]], empty_key(key))
+    found = index.get(keys, buckets=buckets, **more)
+    np.testing.assert_array_equal(found, np.where(went, NO_ROW, rows))
+
+    numbers = {"counter": np.array([n - gone.size]), "free_rows": gone, "row_keys": index.row_keys}
+    numbers["row_slots"] = index.row_slots
+    twice = np.concatenate([keys, keys])
+    of_twice = np.concatenate([buckets, buckets]) if slots else None
+    again = index.look("hash_get_insert", twice, of_twice, numbers, {"numbered": n, **more})
+    assert index.report.tolist() == [-1, 0]
+    assert numbers["counter"][0] == n
+    np.testing.assert_array_equal(again[:n], again[n:])
+    np.testing.assert_array_equal(again[:n][~went], rows[~went])
+    np.testing.assert_array_equal(np.sort(again[:n][went]), np.sort(gone))
+    np.testing.assert_array_equal(index.row_keys[again[:n]], keys)
+    np.testing.assert_array_equal(index.get(keys, buckets=buckets, **more), again[:n])
+
+
 @pytest.mark.parametrize("fresh", [0, 1, 300, 301, 2000])
 @pytest.mark.parametrize("key", KEYS)
 def test_new_keys_take_free_numbers_from_the_end_first(rng, key, fresh):
@@ -444,3 +492,9 @@ def test_free_rows_that_can_not_be_are_refused():
             index.look("hash_get_insert", keys, None, tensors, {"numbered": numbered})
     with pytest.raises(_core.InvalidArgument, match="rows must hold uint32"):
         _core.run_op("hash_erase", {"rows": np.zeros(2, np.int64), "row_keys": keys})
+    tensors = {"rows": np.zeros(2, np.uint32), "row_keys": keys, "index": index.places}
+    with pytest.raises(_core.InvalidArgument, match="dead must hold one int64"):
+        _core.run_op("hash_erase", tensors)
+    tensors["dead"] = np.zeros(1, np.int64)
+    with pytest.raises(_core.InvalidArgument, match="row_slots must hold one uint32 a row"):
+        _core.run_op("hash_erase", {**tensors, "row_slots": np.zeros(2, np.uint32)})

@@ -36,7 +36,7 @@ class Lives:
     def _uses(self, row, step):
         if self.kept is None:
             return row[0]
-        periods = step // self.life.evict_every - row[1] // self.life.evict_every
+        periods = max(0, step // self.life.evict_every - row[1] // self.life.evict_every)
         return faded(row[0], self.kept, periods)
 
     def train(self, identities, step):

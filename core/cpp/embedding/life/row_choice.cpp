@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <limits>
+#include <numeric>
 
 #include "core/cpp/embedding/table/row_erase.hpp"
 #include "core/cpp/ops/row_ranks.hpp"
@@ -107,13 +109,18 @@ class RankSearch {
     }
   }
 
-  Rank find(std::int64_t wanted) {
+  /// Of `alike` rows in the whole job.
+  Rank find(std::int64_t wanted, std::int64_t alike) {
     bound_ = {};
-    std::int64_t alike = kFewTies + 1;
     for (int word = 0; word < kRankWords; ++word) {
       if (word == kRankSlot && alike <= kFewTies) return among_ties(wanted, alike);
-      for (int shift = first_shift(word); shift >= 0; shift -= kRankDigitBits) {
-        const std::vector<std::int64_t> counts = count(word, shift);
+      const int from = first_shift(word, kRankBits[word]);
+      for (int shift = first_shift(word, likely_bits(word)); shift >= 0; shift -= kRankDigitBits) {
+        std::vector<std::int64_t> counts = count(word, shift);
+        if (shift < from && std::accumulate(counts.begin(), counts.end(), std::int64_t{0}) < alike) {
+          shift = from;  // scores that came with rows from elsewhere may be higher
+          counts = count(word, shift);
+        }
         std::size_t digit = 0;
         while (digit + 1 < kRankDigits && counts[digit] < wanted) wanted -= counts[digit++];
         bound_[static_cast<std::size_t>(word)] |= std::uint64_t{digit} << shift;
@@ -125,13 +132,21 @@ class RankSearch {
   }
 
  private:
-  /// Of the highest digit that is not the same for all rows; negative: there is none.
-  int first_shift(int word) const {
+  /// Of the highest digit of so many bits that is not the same for all rows; negative: there is none.
+  int first_shift(int word, int bits) const {
     const bool same = (word == kRankUses && rank_ == RowRank::Age) ||
                       (word == kRankSlot && !parts_.front()->spec().has_slots());
     if (same) return -1;
-    const int bits = word == kRankUses && rank_ == RowRank::Lru ? 1 : kRankBits[word];
+    if (word == kRankUses && rank_ == RowRank::Lru) bits = 1;
     return (bits - 1) / kRankDigitBits * kRankDigitBits;
+  }
+
+  /// Of a word in rows of this training: it has made `step_` steps, and none uses a row twice.
+  int likely_bits(int word) const {
+    const auto steps = static_cast<std::uint64_t>(step_);
+    if (word == kRankUses) return std::min<int>(std::bit_width(steps * kOneUse + 1), kRankBits[word]);
+    if (word == kRankStep) return std::clamp<int>(std::bit_width(steps), 1, kRankBits[word]);
+    return kRankBits[word];
   }
 
   Rank with_all_below(int word, int shift) const {
@@ -238,7 +253,7 @@ ChosenRows surplus_rows(const TableParts& parts, std::int64_t step, IProcessGrou
   const RowRank by_age = life.admit_after > 1 ? RowRank::Lru : RowRank::Age;
   const RowRank rank = life.evict == Eviction::Lfu ? RowRank::Lfu : by_age;
   const std::int64_t surplus = live[0] - static_cast<std::int64_t>(life.rows_left());
-  const Rank bound = RankSearch(parts, rank, step, processes).find(surplus);
+  const Rank bound = RankSearch(parts, rank, step, processes).find(surplus, live[0]);
   return take(parts, rank, step, bound, Which::All, static_cast<std::size_t>(surplus));
 }
 

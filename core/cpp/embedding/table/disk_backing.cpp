@@ -100,30 +100,31 @@ class DiskBacking final : public RowBacking {
     raise_if_broken();
     let_ready_go();
     disk_.reserve(leaving);
-    std::vector<std::uint32_t> rows = on_host(context, coming, count);
-    std::erase_if(rows, [&](std::uint32_t row) { return row >= fresh_from; });
-    std::vector<std::uint32_t> places(rows.size());
-    disk_.pin(rows, DiskRows::Want::Content, places);
-    ready_ = std::move(places);
+    hold_lists(std::max(count, leaving));
+    coming_.ask(context, coming, count);
+    context.stream->synchronize();
+    coming_.list_rows(fresh_from);
+    disk_.pin(coming_.rows, DiskRows::Want::Content, coming_.places);
+    std::swap(ready_, coming_.places);
     disk_.reserve(leaving);  // what came has taken room
   }
 
   void move(const OpContext& context, const RowArrays& cache, const RowMoves& moves) override {
     raise_if_broken();
     try {
-      const Translated leaving =
-          translate(context, moves.leaving, moves.count, DiskRows::Want::Nothing);
-      const Translated coming =
-          translate(context, moves.coming, moves.count, DiskRows::Want::Content);
+      hold_lists(moves.count);
+      leaving_.ask(context, moves.leaving, moves.count);
+      coming_.ask(context, moves.coming, moves.count);
+      context.stream->synchronize();
       run(context, MoveRows{.places = moves.places,
-                            .leaving = leaving.list(),
-                            .coming = coming.list(),
+                            .leaving = pinned(leaving_, DiskRows::Want::Nothing),
+                            .coming = pinned(coming_, DiskRows::Want::Content),
                             .cache = parts_of(cache),
                             .home = parts_of(rows_.arrays(places_)),
                             .count = static_cast<std::int64_t>(moves.count)});
       context.stream->synchronize();
-      disk_.unpin(leaving.places, true);
-      disk_.unpin(coming.places, false);
+      disk_.unpin(leaving_.places, true);
+      disk_.unpin(coming_.places, false);
       let_ready_go();
     } catch (...) {
       broken_ = std::current_exception();
@@ -176,16 +177,30 @@ class DiskBacking final : public RowBacking {
     return rows_.overlaps(begin, bytes);
   }
   std::size_t host_bytes() const override {
-    return rows_.size_in_bytes() + disk_.bytes_beside_rows();
+    return rows_.size_in_bytes() + disk_.bytes_beside_rows() +
+           2 * list_size_ * sizeof(std::uint32_t);
   }
 
  private:
-  /// A list of rows as places in host memory, pinned there.
-  struct Translated {
-    std::vector<std::uint32_t> places;  ///< without those that are no row
-    std::shared_ptr<DeviceBuffer2> arena;
-    TensorRef ref;
-    TensorRef list() const { return ref; }
+  /// A list of rows of a move, and their places in host memory; kept from move to move.
+  struct MovedRows {
+    TensorBag2 numbers;                 ///< as the device has them; then places
+    std::size_t count = 0;              ///< of them; 0: there is no list
+    std::vector<std::uint32_t> rows;    ///< without those that are none
+    std::vector<std::uint32_t> places;  ///< theirs
+
+    std::uint32_t* data() const { return static_cast<std::uint32_t*>(numbers.get_ptr()); }
+    /// The copy is there when the stream has been waited for.
+    void ask(const OpContext& context, const TensorRef& list, std::size_t n) {
+      count = list.empty() ? 0 : n;
+      if (count > 0) context.stream->copy(data(), list.data, count * sizeof(std::uint32_t));
+    }
+    void list_rows(std::size_t below) {
+      rows.clear();
+      std::copy_if(data(), data() + count, std::back_inserter(rows),
+                   [&](std::uint32_t row) { return row < below; });
+      places.resize(rows.size());
+    }
   };
 
   GrowableRows grown(std::size_t rows, const std::string& what) const {
@@ -193,36 +208,34 @@ class DiskBacking final : public RowBacking {
     made.grow_to(rows);
     return made;
   }
-  static std::vector<std::uint32_t> on_host(const OpContext& context, const TensorRef& list,
-                                            std::size_t count) {
-    std::vector<std::uint32_t> rows(count);
-    if (count == 0) return rows;
-    context.stream->copy(rows.data(), list.data, count * sizeof(std::uint32_t));
-    context.stream->synchronize();
-    return rows;
+  /// Nothing is under way that reads them: every move ends with a wait.
+  void hold_lists(std::size_t count) {
+    if (count <= list_size_) return;
+    const std::size_t size = count + count / 4;
+    const auto arena = DeviceBuffer2::create(owner_ + " rows to move", DeviceAllocator(memory_));
+    leaving_.numbers = arena->reserve({size}, TensorScalarType::UInt32, "leaving");
+    coming_.numbers = arena->reserve({size}, TensorScalarType::UInt32, "coming");
+    arena->allocate();
+    list_size_ = size;
   }
-  Translated translate(const OpContext& context, const TensorRef& list, std::size_t count,
-                       DiskRows::Want want) {
-    Translated made;
-    if (list.empty()) return made;
-    const std::vector<std::uint32_t> numbers = on_host(context, list, count);
-    std::vector<std::uint32_t> rows;
-    std::copy_if(numbers.begin(), numbers.end(), std::back_inserter(rows),
-                 [](std::uint32_t row) { return row != kNoRow; });
-    made.places.resize(rows.size());
-    disk_.pin(rows, want, made.places);
-    made.arena = DeviceBuffer2::create(owner_ + " rows to move", DeviceAllocator(memory_));
-    const TensorBag2 bag = made.arena->reserve({count}, TensorScalarType::UInt32, "places");
-    made.arena->allocate();
-    made.ref = bag.ref();
-    made.ref.device = gpu_.device();  // whose ops reach it
-    auto* to = static_cast<std::uint32_t*>(made.ref.data);
-    for (std::size_t i = 0, k = 0; i < count; ++i) {
-      to[i] = numbers[i] == kNoRow ? kNoRow : made.places[k++];
+  /// The places of its rows, which stay there; as ops of the device reach it.
+  TensorRef pinned(MovedRows& list, DiskRows::Want want) {
+    list.list_rows(kNoRow);
+    if (list.count == 0) return {};
+    disk_.pin(list.rows, want, list.places);
+    std::uint32_t* const to = list.data();
+    for (std::size_t i = 0, k = 0; i < list.count; ++i) {
+      if (to[i] != kNoRow) to[i] = list.places[k++];
     }
-    return made;
+    TensorRef ref = list.numbers.ref();
+    ref.shape = {list.count};
+    ref.device = gpu_.device();
+    return ref;
   }
-  void let_ready_go() { disk_.unpin(std::exchange(ready_, {}), false); }
+  void let_ready_go() {
+    disk_.unpin(ready_, false);
+    ready_.clear();
+  }
   void raise_if_broken() const {
     if (broken_) std::rethrow_exception(broken_);
   }
@@ -234,6 +247,8 @@ class DiskBacking final : public RowBacking {
   std::shared_ptr<MemoryResource> memory_;
   GrowableRows rows_;
   DiskRows disk_;
+  MovedRows leaving_, coming_;
+  std::size_t list_size_ = 0;         ///< that they have memory for
   std::vector<std::uint32_t> ready_;  ///< places of rows that ready() has brought
   std::exception_ptr broken_;
 };

@@ -14,6 +14,9 @@ namespace {
 constexpr std::size_t kMinCapacity = 1024;
 /// Keys that go into the index at once; longer lists go in pieces.
 constexpr std::size_t kKeysAtOnce = std::size_t{1} << 26;
+/// One place in so many may be dead.
+constexpr std::size_t kDeadShare = 8;
+constexpr std::size_t kDeadAt = 1 + kReportSize, kOutcomeSize = kDeadAt + 1;
 
 /// Places for `rows` rows, of which `more` may come in one call: a load of three quarters at most
 /// before the call, of fifteen sixteenths at most after it.
@@ -50,18 +53,20 @@ HashTable::HashTable(std::shared_ptr<MemoryResource> memory, std::string name,
   index_ = GrowableTensor(*memory_, TensorScalarType::UInt64, 2,
                           capacity_for(max_rows, kKeysAtOnce), name_ + " index");
   auto arena = DeviceBuffer2::create(name_ + " report", DeviceAllocator(memory_));
-  arena->reserve({1 + kReportSize}, &outcome_, "report");
+  arena->reserve({kOutcomeSize}, &outcome_, "report");
   arena->allocate();
   auto host_arena = DeviceBuffer2::create(
       name_ + " report on the host",
       DeviceAllocator(staging ? std::move(staging) : make_host_memory_resource()));
-  host_arena->reserve({1 + kReportSize}, &host_outcome_, "report");
+  host_arena->reserve({kOutcomeSize}, &host_outcome_, "report");
   host_arena->allocate();
 }
 
 TensorRef HashTable::counter() const { return piece(outcome_.ref(), 0, 1); }
 
 TensorRef HashTable::report() const { return piece(outcome_.ref(), 1, kReportSize); }
+
+TensorRef HashTable::dead() const { return piece(outcome_.ref(), kDeadAt, 1); }
 
 void HashTable::set_counter(const OpContext& context) {
   const auto rows = static_cast<std::int64_t>(live());
@@ -77,6 +82,7 @@ void HashTable::rebuild(const OpContext& context) {
                             .report = report()});
   }
   set_counter(context);
+  dead_ = 0;
 }
 
 bool HashTable::make_places(std::size_t rows, std::size_t keys) {
@@ -85,7 +91,9 @@ bool HashTable::make_places(std::size_t rows, std::size_t keys) {
   if (with_slots_) row_slots_.grow_to(most);
   // All keys may turn out to be new, even those that the budget then refuses.
   const std::size_t needed = capacity_for(rows, keys);
-  if (needed <= capacity_) return false;
+  if (needed <= capacity_) {
+    return dead_ > 0 && capacity_for(live() + dead_, keys) > capacity_;
+  }
   index_.grow_to(needed);
   capacity_ = needed;
   return true;
@@ -240,6 +248,7 @@ void HashTable::insert(const OpContext& context, const TensorRef& keys, const Te
                  (!with_slots_ || slots.size() == n),
              "'", name_, "': insert needs keys of its type and a slot a key if it keeps slots");
   if (n == 0) return;
+  if (dead_ > 0) rebuild(context);  // a dead place may have one of the keys
   reserve(context, n);
   Stream& stream = *context.stream;
   const TensorRef new_keys = piece(row_keys(rows_ + n), rows_, n);
@@ -304,9 +313,19 @@ void HashTable::erase(const OpContext& context, const TensorRef& rows) {
   free_rows_.grow_to(free_ + n);
   const TensorRef freed = vector(free_rows_, free_, n);
   context.stream->copy(freed.data, rows.data, rows.size_in_bytes());
-  take_keys(context, freed);
+  const TensorRef dead = this->dead();
+  context.stream->fill_zero(dead.data, sizeof(std::int64_t));
+  run(context, HashErase{.rows = freed,
+                         .row_keys = row_keys(rows_),
+                         .row_slots = row_slots(rows_),
+                         .index = index(),
+                         .dead = dead});
   free_ += n;
-  rebuild(context);
+  set_counter(context);
+  read_outcome(context);
+  context.stream->synchronize();
+  dead_ += static_cast<std::size_t>(host_outcome_.get_ptr()[kDeadAt]);
+  if (dead_ > capacity_ / kDeadShare) rebuild(context);
 }
 
 std::size_t HashTable::size_in_bytes() const {

@@ -19,7 +19,8 @@ namespace hugectr {
 /// keeps the key (and slot) of every row, so that the index can be rebuilt and dumped. That is also
 /// how the index grows: in place, rebuilt from the rows, so that there never are two. A row that is
 /// erased is free: it has the reserved key, and its number goes to a new row before a number that
-/// never was.
+/// never was. Places that erased rows leave dead (hash_probe.hpp) count as taken; when they are more
+/// than an eighth of the index, or it would have to grow for them, it is rebuilt.
 ///
 /// With slots, identity is (slot, key): a key in two slots is two rows. `buckets` of a call are
 /// then mapped to slots by `slot_of`. All calls must use one stream (`context.stream`); those that
@@ -102,11 +103,11 @@ class HCTR_API HashTable {
   void clear(const OpContext& context);
   /// Rows that got keys since a state never did; none may have been erased since.
   void take_back(const OpContext& context, const State& state);
-  /// Rows (n, uint32, on the device; each once, with keys) are free from now on.
+  /// Rows (n, uint32, on the device; each once, with keys) are free from now on. Waits.
   void erase(const OpContext& context, const TensorRef& rows);
 
   /// Memory for so many rows and a call with as many keys more; returns whether the index is
-  /// another one than before, and lacks the rows.
+  /// another one than before, or too full of dead places, so that it is to be built from the rows.
   bool make_places(std::size_t rows, std::size_t keys);
 
   State state() const { return {rows_, free_}; }
@@ -139,6 +140,7 @@ class HCTR_API HashTable {
   TensorRef index() const { return index_.ref(0, capacity_); }
   TensorRef counter() const;
   TensorRef report() const;
+  TensorRef dead() const;
   void reserve(const OpContext& context, std::size_t keys);
   void rebuild(const OpContext& context);
   TensorRef free_rows() const { return free_ > 0 ? vector(free_rows_, 0, free_) : TensorRef{}; }
@@ -154,6 +156,7 @@ class HCTR_API HashTable {
   TensorScalarType key_type_;
   bool with_slots_;
   std::size_t rows_ = 0, free_ = 0;
+  std::size_t dead_ = 0;  ///< places, at most: of those that came back nothing is known
   GrowableTensor row_keys_, row_slots_, index_;
   GrowableTensor free_rows_;  ///< the last is used first; made by the first erase()
   std::size_t capacity_ = 0;
@@ -164,7 +167,8 @@ class HCTR_API HashTable {
     std::int64_t first_reserved = -1;  ///< of the former ones
   };
   std::optional<Begun> begun_;
-  Tensor2<std::int64_t> outcome_, host_outcome_;  ///< counter of rows, then the report of a call
+  /// Counter of rows, the report of a call, places that an erase() left dead.
+  Tensor2<std::int64_t> outcome_, host_outcome_;
 };
 
 }  // namespace hugectr
