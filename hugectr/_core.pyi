@@ -13,8 +13,10 @@ import numpy.typing as npt
 
 from hugectr._core_collection import (
     CollectionTable as CollectionTable,
+    SharedBatch as SharedBatch,
     TableCollection as TableCollection,
     TableParams as TableParams,
+    TableSharing as TableSharing,
 )
 from hugectr._core_serving import (
     LivePredictor as LivePredictor,

@@ -65,3 +65,63 @@ class CollectionTable(TableAccess):
     """A table of a collection, by its number there."""
 
     def __init__(self, collection: Any, index: int) -> None: ...
+
+class SharedBatch:
+    """A batch of one process in shared tables. Made by ``TableSharing.ask``."""
+
+    @property
+    def token(self) -> int:
+        """Of the rows that others ask for; 0: they are not planned."""
+    @property
+    def wanted(self) -> list[int]:
+        """Rows that this process wants of each process, of the tables as they travel."""
+
+class TableSharing:
+    """Tables that processes share, seen by one of them: see the C++ class of this name.
+
+    ``holders`` has of each table the process with all rows, -1 for rows by key, or -2 where every
+    process has all. Vectors travel in a message for each of ``groups``, the vector sizes there are.
+    Memory is as ``TableCollection`` takes it; what a batch was asked with lives as long as that.
+    """
+
+    def __init__(
+        self, tables: TableCollection, holders: list[int], rank: int, processes: int
+    ) -> None: ...
+    @property
+    def groups(self) -> list[int]: ...
+    @property
+    def copies_to_all(self) -> bool:
+        """Whether keys go through ``copy_to_all`` before they go out."""
+    def room(self, keys: int, mean_bags: int) -> int:
+        """uint32 numbers that ``ask`` needs."""
+    def ask(
+        self, batch: list[tuple[Memory, Memory]], keys: Memory, room: Memory, stream: int = 0
+    ) -> SharedBatch: ...
+    def copy_to_all(
+        self, batch: SharedBatch, keys: Memory, out: Memory, stream: int = 0
+    ) -> None: ...
+    def answer(self, batch: SharedBatch, wanted: list[int]) -> None:
+        """``wanted`` of all processes, one after the other."""
+    def keys(self, batch: SharedBatch) -> tuple[list[int], list[int]]:
+        """Keys that go to each process, and that come from each."""
+    def vectors(self, batch: SharedBatch) -> list[tuple[list[int], list[int]]]:
+        """The same of rows' vectors in forward, a group each."""
+    def gradients(self, batch: SharedBatch) -> list[tuple[list[int], list[int]]]:
+        """The same of sums of gradients in backward."""
+    def plan(self, batch: SharedBatch, keys: Memory, stream: int = 0) -> None: ...
+    def give(self, batch: SharedBatch, out: list[Memory], stream: int = 0) -> None: ...
+    def look_up(
+        self, batch: SharedBatch, keys: Memory, out: list[Memory], stream: int = 0
+    ) -> None: ...
+    def pool(
+        self, batch: SharedBatch, came: list[Memory], outputs: list[Memory], stream: int = 0
+    ) -> None: ...
+    def sum_gradients(
+        self,
+        batch: SharedBatch,
+        gradients: list[Memory | None],
+        factor: float,
+        out: list[Memory],
+        stream: int = 0,
+    ) -> None: ...
+    def accumulate(self, batch: SharedBatch, came: list[Memory], stream: int = 0) -> None: ...

@@ -53,3 +53,40 @@ cdef extern from "core/cpp/embedding/collection/table_collection.hpp" namespace 
         int64_t steps()
         void set_steps(int64_t) except +translate_error
         vector[CppMemoryReportEntry] memory_report() except +translate_error
+
+cdef extern from "core/cpp/embedding/collection/process_rows.hpp" namespace "hugectr" nogil:
+    cdef cppclass CppProcessRows "hugectr::ProcessRows":
+        const vector[int64_t]& counts()
+        vector[int64_t] of_processes(size_t, size_t) except +
+
+cdef extern from "core/cpp/embedding/collection/table_sharing.hpp" namespace "hugectr" nogil:
+    cdef cppclass CppSharedBatch "hugectr::SharedBatch":
+        CppSharedBatch()
+        CppProcessRows asked, wanted, given, returned
+        uint64_t token
+
+    cdef cppclass CppTableGroup "hugectr::TableSharing::Group":
+        size_t d, first, end
+
+    cdef cppclass CppTableSharing "hugectr::TableSharing":
+        CppTableSharing(CppTableCollection&, vector[int64_t], size_t,
+                        size_t) except +translate_error
+        vector[CppTableGroup] groups()
+        size_t room(size_t, size_t)
+        cbool copies_to_all()
+        void ask(CppSharedBatch&, const vector[CppSparseTensor]&, const CppTensorRef&,
+                 const CppTensorRef&, uintptr_t) except +translate_error
+        void copy_to_all(const CppSharedBatch&, const CppTensorRef&, const CppTensorRef&,
+                         uintptr_t) except +translate_error
+        void answer(CppSharedBatch&, const vector[int64_t]&) except +translate_error
+        void plan(CppSharedBatch&, const CppTensorRef&, uintptr_t) except +translate_error
+        void give(const CppSharedBatch&, const vector[CppTensorRef]&,
+                  uintptr_t) except +translate_error
+        void look_up(const CppSharedBatch&, const CppTensorRef&, const vector[CppTensorRef]&,
+                     uintptr_t) except +translate_error
+        void pool(const CppSharedBatch&, const vector[CppTensorRef]&, const vector[CppTensorRef]&,
+                  uintptr_t) except +translate_error
+        void sum_gradients(const CppSharedBatch&, const vector[CppTensorRef]&, double,
+                           const vector[CppTensorRef]&, uintptr_t) except +translate_error
+        void accumulate(const CppSharedBatch&, const vector[CppTensorRef]&,
+                        uintptr_t) except +translate_error

@@ -154,3 +154,111 @@ cdef class CollectionTable(TableAccess):
         self._it = &collection._it.access(index)
         self._collection = collection
         self._turn = collection._turn
+
+
+cdef class SharedBatch:
+    """See ``_core.pyi``."""
+
+    cdef CppSharedBatch _it
+
+    @property
+    def token(self):
+        return self._it.token
+
+    @property
+    def wanted(self):
+        return self._it.wanted.counts()
+
+
+cdef class TableSharing:
+    """See ``_core.pyi``."""
+
+    cdef CppTableSharing* _it
+    cdef TableCollection _tables  # keeps what the sharing works on
+    cdef readonly object _turn
+
+    def __cinit__(self, TableCollection tables not None, holders, size_t rank, size_t processes):
+        self._it = NULL
+        self._tables = tables
+        self._turn = tables._turn
+        self._it = new CppTableSharing(tables._it[0], holders, rank, processes)
+
+    def __dealloc__(self):
+        cdef CppTableSharing* it = self._it
+        with nogil:
+            delete_outside_of_groups(it)
+
+    @property
+    def groups(self):
+        return [group.d for group in self._it.groups()]
+
+    @property
+    def copies_to_all(self):
+        return bool(self._it.copies_to_all())
+
+    def room(self, size_t keys, size_t mean_bags):
+        return self._it.room(keys, mean_bags)
+
+    def ask(self, list batch, keys, room, uintptr_t stream=0):
+        cdef SharedBatch shared = SharedBatch()
+        cdef vector[CppSparseTensor] tables = self._tables._keys(batch)
+        cdef CppTensorRef out = self._tables._ref(keys), words = self._tables._ref(room)
+        with nogil:
+            self._it.ask(shared._it, tables, out, words, stream)
+        return shared
+
+    def copy_to_all(self, SharedBatch batch not None, keys, out, uintptr_t stream=0):
+        cdef CppTensorRef own = self._tables._ref(keys), copies = self._tables._ref(out)
+        with nogil:
+            self._it.copy_to_all(batch._it, own, copies, stream)
+
+    def answer(self, SharedBatch batch not None, wanted):
+        self._it.answer(batch._it, wanted)
+
+    def keys(self, SharedBatch batch not None):
+        cdef size_t tables = self._tables._it.size()
+        return (batch._it.wanted.of_processes(0, tables), batch._it.given.of_processes(0, tables))
+
+    def vectors(self, SharedBatch batch not None):
+        return [(batch._it.returned.of_processes(group.first, group.end),
+                 batch._it.asked.of_processes(group.first, group.end))
+                for group in self._it.groups()]
+
+    def gradients(self, SharedBatch batch not None):
+        return [(batch._it.wanted.of_processes(group.first, group.end),
+                 batch._it.given.of_processes(group.first, group.end))
+                for group in self._it.groups()]
+
+    def plan(self, SharedBatch batch not None, keys, uintptr_t stream=0):
+        cdef CppTensorRef came = self._tables._ref(keys)
+        with nogil:
+            self._it.plan(batch._it, came, stream)
+
+    def give(self, SharedBatch batch not None, list out, uintptr_t stream=0):
+        cdef vector[CppTensorRef] vectors = self._tables._refs(out)
+        with nogil:
+            self._it.give(batch._it, vectors, stream)
+
+    def look_up(self, SharedBatch batch not None, keys, list out, uintptr_t stream=0):
+        cdef CppTensorRef came = self._tables._ref(keys)
+        cdef vector[CppTensorRef] vectors = self._tables._refs(out)
+        with nogil:
+            self._it.look_up(batch._it, came, vectors, stream)
+
+    def pool(self, SharedBatch batch not None, list came, list outputs, uintptr_t stream=0):
+        cdef vector[CppTensorRef] vectors = self._tables._refs(came)
+        cdef vector[CppTensorRef] out = self._tables._refs(outputs)
+        with nogil:
+            self._it.pool(batch._it, vectors, out, stream)
+
+    def sum_gradients(self, SharedBatch batch not None, list gradients, double factor, list out,
+                      uintptr_t stream=0):
+        cdef vector[CppTensorRef] all_gradients = self._tables._refs(gradients)
+        cdef vector[CppTensorRef] sums = self._tables._refs(out)
+        with nogil:
+            self._it.sum_gradients(batch._it, all_gradients, factor, sums, stream)
+
+    def accumulate(self, SharedBatch batch not None, list came, uintptr_t stream=0):
+        cdef vector[CppTensorRef] sums = self._tables._refs(came)
+        with nogil:
+            self._it.accumulate(batch._it, sums, stream)

@@ -115,6 +115,10 @@ class Engine:
         """The process of each key (n) int64 on the host."""
         return np.zeros(len(keys), np.int64)
 
+    def everywhere(self, table: int) -> bool:
+        """Whether each process has all rows of a table."""
+        return False
+
     def refuse(self, error: Exception) -> None:
         """Raises the error of a batch that is none; where there are others, on all."""
         raise error
@@ -152,7 +156,7 @@ class Engine:
 
     def plan_keys(self, batch: Batch) -> int:
         """The core's token of a batch."""
-        token = self.core.plan([_keys(*one) for one in batch], self.stream())
+        token = self.core.plan([keys_of(*one) for one in batch], self.stream())
         try:
             self.resolve()
         except InvalidArgument:
@@ -160,7 +164,7 @@ class Engine:
             raise
         return token
 
-    def begin(self, token: int, batch: Batch) -> torch.Tensor:
+    def begin(self, token: int, batch: Any) -> torch.Tensor:
         """The token as a tensor (1,), with whose memory the batch ends."""
         self._alive[token] = batch
         number = np.array([token], np.int64)
@@ -181,7 +185,7 @@ class Engine:
     def look_up_keys(self, batch: Batch, outputs: Sequence[torch.Tensor]) -> None:
         """The same of keys and offsets."""
         self.core.look_up(
-            [_keys(*one) for one in batch], [vectors_of(x) for x in outputs], self.stream()
+            [keys_of(*one) for one in batch], [vectors_of(x) for x in outputs], self.stream()
         )
         self.resolve()
 
@@ -190,7 +194,7 @@ class Engine:
         number = int(token.item())
         if number == NO_TOKEN:
             return
-        packed = [None if g is None else _by_rows(g) for g in gradients]
+        packed = [None if g is None else by_rows(g) for g in gradients]
         self.core.accumulate(
             number, [None if g is None else vectors_of(g) for g in packed], self.stream()
         )
@@ -214,7 +218,8 @@ class Engine:
         self.core.clear_gradients()
 
 
-def _keys(keys: torch.Tensor, offsets: torch.Tensor) -> tuple[Memory, Memory]:
+def keys_of(keys: torch.Tensor, offsets: torch.Tensor) -> tuple[Memory, Memory]:
+    """Keys and offsets as the core sees them."""
     return memory_of(keys), memory_of(offsets)
 
 
@@ -224,7 +229,7 @@ def vectors_of(vectors: torch.Tensor) -> Memory:
     return vectors.data_ptr(), (m, 1, d), _NAMES[vectors.dtype], max(vectors.stride(0), d)
 
 
-def _by_rows(vectors: torch.Tensor) -> torch.Tensor:
+def by_rows(vectors: torch.Tensor) -> torch.Tensor:
     """The same where the numbers of a vector lie one after the other."""
     packed = vectors.stride(1) == 1 and vectors.stride(0) >= vectors.shape[1]
     return vectors if packed else vectors.contiguous()

@@ -5,13 +5,16 @@ A lookup sends every owner the distinct keys of this process's batch that it own
 up as bags of one key in tables of their own, and rows come back to be pooled here. Backward goes
 the other way with the sum of each row's gradients. So batches may be of unlike size, or empty.
 
-Before anything travels that could be waited for, the processes tell each other that they are in the
-same call and that nothing went wrong so far: the error of one is raised by all.
+What is done for all tables is one call of the core (``TableSharing``), and what travels one message
+for all tables of one vector size. Before anything travels that could be waited for, the processes
+tell each other that they are in the same call and that nothing went wrong so far: the error of one
+is raised by all.
 """
 
 from __future__ import annotations
 
 import secrets
+import struct
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -21,19 +24,33 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
+from hugectr import _core
 from hugectr.base.errors import CommError, InvalidArgument
-from hugectr.processes.agreement import from_root, jointly, together
-from hugectr.torch.engine import Batch, Engine, vectors_of
-from hugectr.torch.requests import Request, TableRequest, owners_of_keys, request_of, turned
+from hugectr.processes.agreement import from_root
+from hugectr.torch.engine import Batch, Engine, by_rows, keys_of, memory_of, vectors_of
 from hugectr.torch.torch_group import TorchGroup
 
 if TYPE_CHECKING:
-    from hugectr._core_collection import TableParams
+    from hugectr._core_collection import Memory, SharedBatch, TableParams
 
 T = TypeVar("T")
 
 #: The exchange that begins a lookup of any kind.
 _KEYS = "the keys of a batch"
+#: How a batch may be looked up, as processes tell each other.
+_WAYS = ("plan", "look up")
+
+#: Where the rows of a table are, as the core has it; "by_slot" is the number of a process.
+_HOLDERS = {"by_key": -1, "replicated": -2}
+
+
+def owners_of_keys(keys: torch.Tensor, processes: int) -> torch.Tensor:
+    """The process of each key, as the core's by_key: key % processes, the key taken as uint64."""
+    owners = keys.remainder(processes)
+    beyond = 2**64 % processes
+    if beyond:
+        owners = torch.where(keys < 0, (owners + beyond).remainder(processes), owners)
+    return owners
 
 
 @dataclass
@@ -42,24 +59,20 @@ class _Asked:
 
     Parameters
     ----------
-    tables : list of TableRequest
-        What this process needs to pool.
-    own : list of list of int
-        Rows that it asks for, of each table and owner.
-    others : list of list of int
-        Rows that it is asked for, of each table and process.
-    token : int
-        Of the core's batch: the keys that it is asked for.
+    shared : SharedBatch
+        What the core knows of it.
+    held : list of Tensor
+        What it reads meanwhile.
+    keys : Tensor
+        Those that this process is asked for.
+    failure : Exception, optional
+        Why this process can not give what it is asked for: told to the others in forward.
     """
 
-    tables: list[TableRequest]
-    own: list[list[int]]
-    others: list[list[int]]
-    token: int = 0
-
-    def elements(self, counts: list[list[int]], dims: Sequence[int]) -> list[list[int]]:
-        """Numbers that so many rows of each table and process are."""
-        return [[n * d for n in row] for row, d in zip(counts, dims, strict=True)]
+    shared: SharedBatch
+    held: list[torch.Tensor]
+    keys: torch.Tensor
+    failure: Exception | None = None
 
 
 class SharedEngine(Engine):
@@ -69,9 +82,8 @@ class SharedEngine(Engine):
     ----------
     tables, device, seed
         As of ``Engine``; a seed of 0 is drawn by process 0.
-    by_key : list of bool
-        Whether a table's rows are spread by their keys; else all are with process
-        ``table % processes``.
+    placements : list of str
+        Of each table, as ``TableConfig`` has it.
     group : TorchGroup
     parent : torch.distributed.ProcessGroup, optional
         Whose processes they are; None: all of the job.
@@ -82,164 +94,184 @@ class SharedEngine(Engine):
         tables: list[TableParams],
         device: torch.device,
         seed: int,
-        by_key: list[bool],
+        placements: list[str],
         group: TorchGroup,
         parent: Any = None,
     ) -> None:
         super().__init__(tables, device, seed or from_root(group, lambda: secrets.randbits(63) | 1))
         self.group = self._processes = group
         self._rank, self._size = group.rank, group.size
-        self._by_key = by_key
+        self._holders = [
+            _HOLDERS.get(placement, table % self._size) for table, placement in enumerate(placements)
+        ]
+        self._sharing = _core.TableSharing(self.core, self._holders, self._rank, self._size)
         self._mean = [table["combiner"] == "mean" for table in tables]
         self._asked: dict[int, _Asked] = {}
         self._batches = 0
-        # Vectors between CUDA devices go by NCCL, with a communicator of their own.
-        self._exchange = group.torch_group
+        self._counted = struct.Struct(f"<B{self._size * len(tables)}q")
+        group.make_room(self._counted.size + 1)
+        # Vectors between CUDA devices go by NCCL, with a communicator of their own; keys with
+        # another, so that those of the next batch need not wait for vectors.
+        self._exchange = self._ahead = group.torch_group
         if device.type == "cuda":
             ranks = None if parent is None else dist.get_process_group_ranks(parent)
             self._exchange = dist.new_group(ranks, backend="nccl")
+            self._ahead = dist.new_group(ranks, backend="nccl")
 
     def call(self, name: str) -> AbstractContextManager[None]:
         """All that is said to others meanwhile belongs to a call of this name."""
         return self._processes.call(name)
 
     def owners(self, table: int, keys: Any) -> Any:
-        """The process of each key (n) int64 on the host."""
-        if not self._by_key[table]:
-            return np.full(len(keys), table % self._size)
-        return owners_of_keys(torch.from_numpy(keys), self._size).numpy()
+        """The process of each key (n) int64 on the host; this one where all have all rows."""
+        holder = self._holders[table]
+        if holder == _HOLDERS["by_key"]:
+            return owners_of_keys(torch.from_numpy(keys), self._size).numpy()
+        return np.full(len(keys), self._rank if holder < 0 else holder)
+
+    def everywhere(self, table: int) -> bool:
+        """Whether each process has all rows of a table."""
+        return self._holders[table] == _HOLDERS["replicated"]
 
     # --- batches --------------------------------------------------------------------------------
 
     def refuse(self, error: Exception) -> None:
         """Tells the others that this process has no batch; raises the error."""
         with self.call(_KEYS):
-            jointly(self.group, lambda: _throw(error))
+            self._processes.agree(failure=error)
 
     def plan(self, batch: Callable[[], Batch]) -> torch.Tensor:
-        """A batch that may train; see ``Engine.plan``. Collective."""
+        """A batch that may train; see ``Engine.plan``. Collective.
+
+        What goes wrong with the rows that others ask for is raised by all in forward.
+        """
         self.release_ended()
-        asked, keys = self._ask("plan", batch)
-        held: list[Batch] = []
-
-        def number() -> None:
-            held.append(self._bags(keys, asked))
-            asked.token = super(SharedEngine, self).plan_keys(held[0])
-
-        with self.call("the rows of a batch"):
-            try:
-                jointly(self.group, number)
-            except Exception:
-                if asked.token:
-                    self.core.release(asked.token)
-                raise
+        asked = self._ask("plan", batch)
+        try:
+            self._sharing.plan(asked.shared, memory_of(asked.keys), self.stream())
+        except Exception as error:
+            asked.failure = error
         self._batches += 1
         self._asked[self._batches] = asked
-        return self.begin(self._batches, held[0])
+        return self.begin(self._batches, asked)
 
     def _release(self, token: int) -> None:
         if token in self._alive:
             del self._alive[token]
-            self.core.release(self._asked.pop(token).token)
+            planned = self._asked.pop(token).shared.token
+            if planned:
+                self.core.release(planned)
 
-    def _ask(self, what: str, batch: Callable[[], Batch]) -> tuple[_Asked, torch.Tensor]:
-        """Asks owners for the rows of a batch; the keys that this process is asked for."""
-        asked: list[Request] = []
-
-        def ask() -> dict[str, Any]:
-            asked.append(request_of(batch(), self._by_key, self._mean, self._size))
-            self.resolve()
-            return {"what": what, "counts": asked[0].counts}
-
+    def _ask(self, way: str, batch: Callable[[], Batch]) -> _Asked:
+        """Asks owners for the rows of a batch, and hears what this process is asked for."""
         with self.call(_KEYS):
-            every = together(self.group, ask)
-        if any(each["what"] != what for each in every):
+            asked, every = self._jointly(
+                lambda: self._request(batch()),
+                lambda asked: self._counted.pack(_WAYS.index(way), *asked.shared.wanted),
+            )
+        found = [self._counted.unpack(each) for each in every]
+        if any(_WAYS[each[0]] != way for each in found):
             raise CommError(
                 "the processes of a collection look up unlike batches: "
-                + ", ".join(f"process {r} to {each['what']}" for r, each in enumerate(every))
+                + ", ".join(f"process {r} to {_WAYS[each[0]]}" for r, each in enumerate(found))
                 + ". All must be in training, with gradients, or none"
             )
-        own = asked[0].counts
-        others = [[each["counts"][t][self._rank] for each in every] for t in range(len(own))]
-        keys = self._travel(asked[0].keys, own, others)
-        return _Asked(asked[0].tables, own, others), keys
+        self._sharing.answer(asked.shared, [n for each in found for n in each[1:]])
+        sent, taken = self._sharing.keys(asked.shared)
+        keys = asked.keys[: sum(sent)]
+        if self._sharing.copies_to_all:
+            keys = asked.keys.new_empty(sum(sent))
+            self._sharing.copy_to_all(
+                asked.shared, memory_of(asked.keys), memory_of(keys), self.stream()
+            )
+        asked.keys = asked.keys.new_empty(sum(taken))
+        dist.all_to_all_single(asked.keys, keys, taken, sent, group=self._ahead)
+        return asked
 
-    def _bags(self, keys: torch.Tensor, asked: _Asked) -> Batch:
-        """Keys by table -> a bag a key; the core takes no table without a bag."""
-        counts = [sum(row) for row in asked.others]
-        ends = torch.arange(max([*counts, 1]) + 1, dtype=torch.int32, device=self.device)
-        none = ends.new_zeros(2)
-        return [(own, ends[: len(own) + 1] if len(own) else none) for own in keys.split(counts)]
+    def _request(self, batch: Batch) -> _Asked:
+        """What this process asks for."""
+        keys = sum(len(each) for each, _ in batch)
+        bags = sum(
+            len(offsets) - 1
+            for (_, offsets), mean in zip(batch, self._mean, strict=True)
+            if mean
+        )
+        distinct = torch.empty(keys, dtype=torch.int64, device=self.device)
+        room = torch.empty(
+            self._sharing.room(keys, bags), dtype=torch.int32, device=self.device
+        )
+        shared = self._sharing.ask(
+            [keys_of(*one) for one in batch], memory_of(distinct), memory_of(room), self.stream()
+        )
+        self.resolve()
+        return _Asked(shared, [room, *(offsets for _, offsets in batch)], distinct)
 
     def _travel(
-        self, flat: torch.Tensor, sent: list[list[int]], taken: list[list[int]]
-    ) -> torch.Tensor:
-        """Blocks [table][process], of these sizes, to their processes; what comes likewise."""
-        by_process = list(zip(*sent, strict=True))
-        given = list(zip(*taken, strict=True))
-        out = turned(flat, sent).contiguous().view(torch.uint8)
-        width = flat.element_size()
-        arrived = torch.empty(sum(map(sum, taken)) * width, dtype=torch.uint8, device=self.device)
-        dist.all_to_all_single(
-            arrived,
-            out,
-            [sum(column) * width for column in given],
-            [sum(column) * width for column in by_process],
-            group=self._exchange,
-        )
-        return turned(arrived.view(flat.dtype), given)
+        self,
+        messages: Sequence[torch.Tensor],
+        sizes: Sequence[tuple[list[int], list[int]]],
+    ) -> list[torch.Tensor]:
+        """Rows (n, d) of each group, so many to each process and from each; what comes likewise."""
+        came = []
+        for message, (sent, taken) in zip(messages, sizes, strict=True):
+            width = message.shape[1] * message.element_size()
+            rows = message.new_empty((sum(taken), message.shape[1]))
+            dist.all_to_all_single(
+                rows.view(-1).view(torch.uint8),
+                message.view(-1).view(torch.uint8),
+                [n * width for n in taken],
+                [n * width for n in sent],
+                group=self._exchange,
+            )
+            came.append(rows)
+        return came
 
-    def _room(self, asked: _Asked, dtype: torch.dtype) -> tuple[torch.Tensor, list[torch.Tensor]]:
-        """Memory for the rows that others ask for, (n), and its parts (m, d) by table."""
-        rows = [sum(row) for row in asked.others]
-        flat = torch.empty(
-            sum(n * d for n, d in zip(rows, self.dims, strict=True)),
-            dtype=dtype,
-            device=self.device,
-        )
-        parts = flat.split([n * d for n, d in zip(rows, self.dims, strict=True)])
-        return flat, [
-            part.view(-1, d) if n else part.new_empty((1, d))
-            for part, n, d in zip(parts, rows, self.dims, strict=True)
+    def _messages(
+        self, sizes: Sequence[tuple[list[int], list[int]]], dtype: torch.dtype
+    ) -> list[torch.Tensor]:
+        """Memory for what goes out, rows (n, d) of each group."""
+        return [
+            torch.empty((sum(sent), d), dtype=dtype, device=self.device)
+            for (sent, _), d in zip(sizes, self._sharing.groups, strict=True)
         ]
-
-    def _pool(self, asked: _Asked, rows: torch.Tensor, outputs: Sequence[torch.Tensor]) -> None:
-        """Sends rows to who asked for them, and pools those that come."""
-        came = self._travel(
-            rows, asked.elements(asked.others, self.dims), asked.elements(asked.own, self.dims)
-        )
-        sizes = [table.rows * d for table, d in zip(asked.tables, self.dims, strict=True)]
-        for table, own, d, output in zip(
-            asked.tables, came.split(sizes), self.dims, outputs, strict=True
-        ):
-            table.pool(own.view(-1, d), output)
 
     def forward(self, token: torch.Tensor, outputs: Sequence[torch.Tensor]) -> None:
         """Vectors (m, d) of a planned batch. Collective."""
         number = int(token.item())
-        rows: list[torch.Tensor] = []
 
-        def gather() -> _Asked:
+        def give() -> tuple[_Asked, list[torch.Tensor]]:
             asked = self._batch(number)
-            flat, parts = self._room(asked, outputs[0].dtype)
-            self.core.forward(asked.token, [vectors_of(part) for part in parts], self.stream())
-            rows.append(flat)
-            return asked
+            if asked.failure is not None:
+                raise asked.failure
+            rows = self._messages(self._sharing.vectors(asked.shared), outputs[0].dtype)
+            self._sharing.give(asked.shared, _memories(rows), self.stream())
+            return asked, rows
 
-        asked = self._agreed(f"forward of batch {number}", gather)
-        self._pool(asked, rows[0], outputs)
+        asked, rows = self._agreed(f"forward of batch {number}", give)
+        self._pool(asked, rows, outputs)
+
+    def _pool(
+        self, asked: _Asked, rows: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]
+    ) -> None:
+        """Sends rows to who asked for them, and pools those that come."""
+        came = self._travel(rows, self._sharing.vectors(asked.shared))
+        self._sharing.pool(
+            asked.shared, _memories(came), [vectors_of(x) for x in outputs], self.stream()
+        )
 
     def look_up(self, batch: Callable[[], Batch], outputs: Sequence[torch.Tensor]) -> None:
         """Vectors (m, d) of a batch that does not train. Collective."""
         self.release_ended()
-        asked, keys = self._ask("look up", batch)
+        asked = self._ask("look up", batch)
 
-        def gather() -> torch.Tensor:
-            flat, parts = self._room(asked, outputs[0].dtype)
-            super(SharedEngine, self).look_up_keys(self._bags(keys, asked), parts)
-            return flat
+        def give() -> list[torch.Tensor]:
+            rows = self._messages(self._sharing.vectors(asked.shared), outputs[0].dtype)
+            self._sharing.look_up(
+                asked.shared, memory_of(asked.keys), _memories(rows), self.stream()
+            )
+            return rows
 
-        self._pool(asked, self._agreed("the rows of a batch", gather), outputs)
+        self._pool(asked, self._agreed("the rows of a batch", give), outputs)
 
     def accumulate(self, token: torch.Tensor, gradients: Sequence[torch.Tensor | None]) -> None:
         """Gradients (m, d) of a batch's vectors, kept for the next step. Collective.
@@ -247,58 +279,74 @@ class SharedEngine(Engine):
         They count a share of 1 / processes, as DDP's do.
         """
         number = int(token.item())
-        held: list[_Asked] = []
 
-        def sums() -> torch.Tensor:
+        def sums() -> tuple[_Asked, list[torch.Tensor]]:
             asked = self._batch(number)
-            held.append(asked)
-            parts = [
-                torch.zeros(table.rows * d, device=self.device)
-                if gradient is None
-                else table.sum_gradients(gradient, 1.0 / self._size).reshape(-1)
-                for table, d, gradient in zip(asked.tables, self.dims, gradients, strict=True)
-            ]
-            whole = torch.cat(parts)
             # A key of every sample would leave the range of float16.
             narrow = any(g is not None and g.dtype == torch.bfloat16 for g in gradients)
-            return whole.to(torch.bfloat16) if narrow else whole
+            rows = self._messages(
+                self._sharing.gradients(asked.shared), torch.bfloat16 if narrow else torch.float32
+            )
+            packed = [None if g is None else by_rows(g) for g in gradients]
+            self._sharing.sum_gradients(
+                asked.shared,
+                [None if g is None else vectors_of(g) for g in packed],
+                1.0 / self._size,
+                _memories(rows),
+                self.stream(),
+            )
+            return asked, rows
 
-        own = self._agreed(f"backward of batch {number}", sums)
-        asked = held[0]
-        came = self._travel(
-            own, asked.elements(asked.own, self.dims), asked.elements(asked.others, self.dims)
-        )
-        sizes = [sum(row) * d for row, d in zip(asked.others, self.dims, strict=True)]
-        parts = [
-            vectors_of(part.view(-1, d)) if len(part) else None
-            for part, d in zip(came.split(sizes), self.dims, strict=True)
-        ]
-        self.core.accumulate(asked.token, parts, self.stream())
+        asked, rows = self._agreed(f"backward of batch {number}", sums)
+        came = self._travel(rows, self._sharing.gradients(asked.shared))
+        self._sharing.accumulate(asked.shared, _memories(came), self.stream())
         if self.after_backward is not None:
             self.after_backward()
 
     def squares(self) -> torch.Tensor:
         """(tables) float64: sums of squares of the gradients of all processes. Collective."""
         own = self._agreed("the norms of gradients", super().squares)
+        if self._rank > 0:  # others count rows that all have
+            own = own * own.new_tensor([not self.everywhere(t) for t in range(len(self.dims))])
         dist.all_reduce(own, group=self._exchange)
         return own
 
     def step(self, rates: Sequence[float], unscale: torch.Tensor | None) -> None:
         """One update, on all processes or on none; rates must be the same everywhere."""
+        own = np.array(rates, np.float64)
         with self.call(f"step {self.core.steps() + 1}"):
-            every = together(self.group, lambda: list(map(float, rates)))
+            every = self._processes.agree(own.tobytes())
         for rank, other in enumerate(every):
             if other != every[0]:
+                found = [np.frombuffer(each).tolist() for each in (every[0], other)]
                 raise InvalidArgument(
                     f"the processes of a collection disagree on learning rates: process 0 has "
-                    f"{every[0]}, process {rank} {other}, a number a table; step their schedulers "
-                    "alike"
+                    f"{found[0]}, process {rank} {found[1]}, a number a table; step their "
+                    "schedulers alike"
                 )
         super().step(rates, unscale)
 
+    def _jointly(
+        self, work: Callable[[], T], say: Callable[[T], bytes] = lambda _: b""
+    ) -> tuple[T, list[bytes]]:
+        """The result of this process, and what all say of theirs; its failure, on all."""
+        failure: Exception | None = None
+        said = b""
+        results: list[T] = []
+        try:
+            results.append(work())
+            said = say(results[0])
+        except Exception as error:
+            failure = error
+        except BaseException:  # interrupted: the others must not wait
+            self._processes.abort(f"process {self._rank} was interrupted")
+            raise
+        every = self._processes.agree(said, failure)  # raises the failure
+        return results[0], every
+
     def _agreed(self, name: str, work: Callable[[], T]) -> T:
         with self.call(name):
-            return jointly(self.group, work)
+            return self._jointly(work)[0]
 
     def _batch(self, number: int) -> _Asked:
         found = self._asked.get(number)
@@ -310,5 +358,5 @@ class SharedEngine(Engine):
         return found
 
 
-def _throw(error: Exception) -> None:
-    raise error
+def _memories(tensors: Sequence[torch.Tensor]) -> list[Memory]:
+    return [memory_of(each) for each in tensors]

@@ -61,7 +61,7 @@ def make_engine(
             [table.to_spec(optimizer) for table in tables],
             device,
             seed,
-            [table.placement == "by_key" for table in tables],
+            [table.placement for table in tables],
             group,
             parent,
         )

@@ -13,14 +13,17 @@ import torch
 import torch.distributed as dist
 
 from hugectr.base.errors import CommError
+from hugectr.processes import values
+from hugectr.processes.agreement import describe, first_cause
 from hugectr.processes.group import ProcessGroup
 
 #: What a message begins with: the name of the call that its sender is in, and its bytes.
 _HEAD = struct.Struct("<64sQ")
-#: Bytes of a message that travel with its head, so that a short one is one exchange.
-_SHORT = 1024 - _HEAD.size
+#: Bytes of a head and of what travels with it, so that a short message is one exchange.
+_SHORTEST = 1024
 #: The name under which a process says that it can not go on.
 _ABORTED = "aborted"
+_ABORTED_NAME = _ABORTED.encode().ljust(64, b"\0")
 #: Seconds that a process which can not go on tries to say so.
 _FAREWELL = 5
 
@@ -48,6 +51,17 @@ class TorchGroup:
         self.size: int = dist.get_world_size(self.torch_group)
         self._call = ""
         self._reason: str | None = None
+        self._widen(_SHORTEST)
+
+    def _widen(self, size: int) -> None:
+        self._short = size - _HEAD.size
+        self._own = torch.zeros(size, dtype=torch.uint8)
+        self._every = [torch.zeros(size, dtype=torch.uint8) for _ in range(self.size)]
+
+    def make_room(self, size: int) -> None:
+        """From now on messages of so many bytes are one exchange. All processes say the same."""
+        if size > self._short:
+            self._widen(_HEAD.size + (size + 1023) // 1024 * 1024)
 
     @contextmanager
     def call(self, name: str) -> Iterator[None]:
@@ -66,18 +80,52 @@ class TorchGroup:
         """Give everybody the data of everybody, by rank. ``limit`` is torch.distributed's own."""
         if self._reason is not None:
             raise CommError(self._reason)
-        first = self._gather(_message(self._call, data))
+        first = self._gather(self._message(self._call, data))
         heads = [_HEAD.unpack_from(message) for message in first]
-        names = [name.rstrip(b"\0").decode("utf-8", "replace") for name, _ in heads]
         whole = [message[_HEAD.size :] for message in first]
-        self._check(names, whole)
+        if any(name != heads[0][0] or name == _ABORTED_NAME for name, _ in heads):
+            self._refuse(
+                [name.rstrip(b"\0").decode("utf-8", "replace") for name, _ in heads],
+                [text[:size] for text, (_, size) in zip(whole, heads, strict=True)],
+            )
         sizes = [size for _, size in heads]
-        if max(sizes) > _SHORT:
-            whole = self._gather(data.ljust(max(sizes), b"\0"))
+        if max(sizes) > self._short:
+            whole = self._gather_long(data, max(sizes))
         return [message[:size] for message, size in zip(whole, sizes, strict=True)]
 
+    def agree(self, data: bytes = b"", failure: Exception | None = None) -> list[bytes]:
+        """As ``all_gather`` where nothing went wrong; else all raise the failure.
+
+        What ``processes.agreement`` does for plain values, for the calls of every step.
+        """
+        said = b"\0" + data if failure is None else b"\1" + values.encode(describe(failure))
+        every = self.all_gather(said)
+        if any(each[0] for each in every):
+            told: list[dict[str, Any] | None] = []
+            for each in every:
+                found = values.decode(each[1:]) if each[0] else None
+                told.append(found if isinstance(found, dict) else None)
+            cause = first_cause(told)
+            raise cause or CommError("a process failed and did not say why") from failure
+        return [each[1:] for each in every]
+
+    def _message(self, call: str, data: bytes) -> bytes:
+        head = _HEAD.pack(call.encode()[:64], len(data))
+        return head + data[: self._short]
+
     def _gather(self, data: bytes) -> list[bytes]:
-        own = torch.frombuffer(bytearray(data), dtype=torch.uint8)
+        """Of a message that is not longer than the memory for them."""
+        own = self._own.numpy()
+        own[: len(data)] = bytearray(data)
+        try:
+            # Not through torch.distributed: what that does around it takes longer than this does.
+            self.torch_group.allgather([self._every], [self._own]).wait()
+        except RuntimeError as error:
+            raise self._lost(error) from error
+        return [each.numpy().tobytes() for each in self._every]
+
+    def _gather_long(self, data: bytes, size: int) -> list[bytes]:
+        own = torch.frombuffer(bytearray(data.ljust(size, b"\0")), dtype=torch.uint8)
         every = [torch.empty_like(own) for _ in range(self.size)]
         try:
             dist.all_gather(every, own, group=self.torch_group)
@@ -92,20 +140,19 @@ class TorchGroup:
         )
         return CommError(self._reason)
 
-    def _check(self, names: list[str], texts: list[bytes]) -> None:
-        """Raises, on all processes alike, when they are in unlike calls."""
+    def _refuse(self, names: list[str], texts: list[bytes]) -> None:
+        """Raises, on all processes alike: they are in unlike calls, or one can not go on."""
         for rank, name in enumerate(names):
             if name == _ABORTED:
-                said = texts[rank].rstrip(b"\0").decode("utf-8", "replace")
+                said = texts[rank].decode("utf-8", "replace")
                 self._reason = f"process {rank} can not go on: {said}"
                 raise CommError(self._reason)
-        if len(set(names)) > 1:
-            every = ", ".join(f"process {rank} in {name!r}" for rank, name in enumerate(names))
-            raise CommError(
-                f"the processes of a collection make unlike calls: {every}. All must make the "
-                "same lookups, backwards, steps and readings of rows in the same order; who has no "
-                "samples left goes on with empty batches (hugectr.torch.until_all_end)"
-            )
+        every = ", ".join(f"process {rank} in {name!r}" for rank, name in enumerate(names))
+        raise CommError(
+            f"the processes of a collection make unlike calls: {every}. All must make the "
+            "same lookups, backwards, steps and readings of rows in the same order; who has no "
+            "samples left goes on with empty batches (hugectr.torch.until_all_end)"
+        )
 
     def exchange(self, parts: Sequence[memoryview], limit: float | None = None) -> list[bytearray]:
         """Send ``parts[r]`` to process r; returns what each process sent, by rank."""
@@ -131,16 +178,12 @@ class TorchGroup:
         if self._reason is not None:
             return
         self._reason = reason
-        said = _message(_ABORTED, reason.encode()[:_SHORT])
-        own = torch.frombuffer(bytearray(said), dtype=torch.uint8)
-        every = [torch.empty_like(own) for _ in range(self.size)]
+        said = self._message(_ABORTED, reason.encode()[: self._short])
+        self._own.numpy()[: len(said)] = bytearray(said)
         try:
-            work = dist.all_gather(every, own, group=self.torch_group, async_op=True)
+            work = dist.all_gather(
+                self._every, self._own, group=self.torch_group, async_op=True
+            )
             work.wait(timedelta(seconds=_FAREWELL))
         except RuntimeError:  # nobody is there to hear it
             return
-
-
-def _message(call: str, data: bytes) -> bytes:
-    head = _HEAD.pack(call.encode()[:64], len(data))
-    return head + data[:_SHORT].ljust(_SHORT, b"\0")

@@ -1,13 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a process asks owners for, against plain Python."""
+"""What a process asks owners for, what it gives others and what it makes of vectors, against plain
+Python: processes are played one after the other, messages carried by hand."""
 
+import numpy as np
 import pytest
 import torch
 
 import hugectr
-from hugectr.torch.requests import owners_of_keys, request_of, turned
+from hugectr import _core
+from hugectr.torch.engine import keys_of, memory_of, vectors_of
+from hugectr.torch.shared_engine import owners_of_keys
 
 KEYS = [0, 1, 5, 2**62, 2**63 - 2, -1, -2, -7, -(2**63)]
+#: d, holder (-1: by key, -2: everywhere, else a process), and whether the combiner is mean.
+TABLES = [(4, -1, False), (3, 0, True), (4, -2, True), (4, -1, True), (3, -2, False)]
+#: Tables as they travel: those of one d together.
+ORDER = [0, 2, 3, 1, 4]
 
 
 @pytest.mark.parametrize("processes", range(1, 9))
@@ -16,57 +24,193 @@ def test_owners_are_those_of_unsigned_keys(processes):
     assert owners_of_keys(torch.tensor(KEYS), processes).tolist() == wanted
 
 
-@pytest.mark.parametrize("processes", [1, 2, 3])
-@pytest.mark.parametrize("samples", [0, 1, 40])
-def test_requests_are_the_distinct_keys_by_table_and_owner(processes, samples):
-    generator = torch.Generator().manual_seed(samples)
+class Process:
+    """One of several, with its tables."""
+
+    def __init__(self, rank, processes):
+        self.rank, self.processes = rank, processes
+        self.core = _core.TableCollection(
+            [
+                {
+                    "name": f"t{t}",
+                    "embedding_vec_size": d,
+                    "combiner": "mean" if mean else "sum",
+                    "opt_params": hugectr.CreateOptimizer(
+                        hugectr.Optimizer_t.SGD, hugectr.Update_t.Local
+                    ).to_spec(),
+                }
+                for t, (d, _, mean) in enumerate(TABLES)
+            ],
+            seed=3,
+        )
+        holders = [holder for _, holder, _ in TABLES]
+        self.sharing = _core.TableSharing(self.core, holders, rank, processes)
+
+    def ask(self, batch):
+        self.batch = batch
+        keys = sum(len(each) for each, _ in batch)
+        bags = sum(
+            len(offsets) - 1 for (_, offsets), (*_, mean) in zip(batch, TABLES, strict=True) if mean
+        )
+        self.room = torch.zeros(self.sharing.room(keys, bags), dtype=torch.int32)
+        self.distinct = torch.zeros(keys, dtype=torch.int64)
+        self.shared = self.sharing.ask(
+            [keys_of(*one) for one in batch], memory_of(self.distinct), memory_of(self.room)
+        )
+
+    def messages(self, sizes):
+        return [
+            torch.full((sum(sent), d), torch.nan)
+            for (sent, _), d in zip(sizes, self.sharing.groups, strict=True)
+        ]
+
+
+def batch_of(generator, samples):
     batch = []
-    for _ in range(3):
+    for _ in TABLES:
         lengths = torch.randint(0, 3, (samples,), generator=generator)
         offsets = torch.cat([torch.zeros(1, dtype=torch.int64), lengths.cumsum(0)])
         keys = torch.randint(-6, 6, (int(offsets[-1]),), generator=generator)
         batch.append((keys, offsets.to(torch.int32)))
-    by_key, mean = [True, False, True], [False, True, True]
-    request = request_of(batch, by_key, mean, processes)
-    wanted, counts = [], []
-    for table, (keys, _) in enumerate(batch):
-        owner = {
-            key: key % 2**64 % processes if by_key[table] else table % processes
-            for key in set(keys.tolist())
-        }
-        by_owner = [sorted(k for k in owner if owner[k] == r) for r in range(processes)]
-        wanted += [key for part in by_owner for key in part]
-        counts.append([len(part) for part in by_owner])
-    assert request.keys.tolist() == wanted
-    assert request.counts == counts
-    begin = 0
-    for (keys, offsets), table, table_mean in zip(batch, request.tables, mean, strict=True):
-        own = request.keys[begin : begin + table.rows]
-        assert torch.equal(own[table.numbers.long()], keys)
-        rows = torch.randn(table.rows, 4, generator=generator)
-        pooled = torch.full((samples, 4), torch.nan)
-        table.pool(rows, pooled)
-        gradient = torch.randn(samples, 4, generator=generator)
-        sums = torch.zeros(table.rows, 4, dtype=torch.float64)
-        for sample in range(samples):
-            numbers = table.numbers[offsets[sample] : offsets[sample + 1]].long()
-            scale = 1 / max(len(numbers), 1) if table_mean else 1
-            torch.testing.assert_close(
-                pooled[sample].double(), rows[numbers].double().sum(0) * scale
-            )
-            for number in numbers:
-                sums[number] += gradient[sample].double() * scale * 0.5
-        torch.testing.assert_close(table.sum_gradients(gradient, 0.5).double(), sums)
-        begin += table.rows
+    return batch
+
+
+def carried(every, messages, sizes):
+    """What each process gets, of messages that it and the others send."""
+    parts = [part.split(sent) for part, (sent, _) in zip(messages, sizes, strict=True)]
+    came = []
+    for rank, (_, taken) in enumerate(sizes):
+        came.append(torch.cat([part[rank] for part in parts]))
+        assert [len(part[rank]) for part in parts] == taken
+    assert len(came) == len(every)
+    return came
+
+
+def carried_groups(every, messages, sizes):
+    groups = range(len(every[0].sharing.groups))
+    by_group = [carried(every, [m[g] for m in messages], [s[g] for s in sizes]) for g in groups]
+    return [[by_group[g][rank] for g in groups] for rank in range(len(every))]
+
+
+def memories(tensors):
+    return [memory_of(each) for each in tensors]
+
+
+def owner_of(table, key, processes):
+    holder = TABLES[table][1]
+    return key % 2**64 % processes if holder == -1 else holder
+
+
+@pytest.mark.parametrize("processes", [1, 2, 3])
+@pytest.mark.parametrize("samples", [0, 1, 40])
+def test_what_travels(processes, samples):
+    generator = torch.Generator().manual_seed(samples)
+    every = [Process(rank, processes) for rank in range(processes)]
+    for each in every:
+        each.ask(batch_of(generator, samples + each.rank % 2))
+
+    # Keys: by process, table as it travels, value; those of tables that are everywhere to all.
+    wanted, sent = [], []
+    for each in every:
+        keys_to, counts = [], []
+        for receiver in range(processes):
+            for table in ORDER:
+                distinct = sorted(set(each.batch[table][0].tolist()))
+                own = [k for k in distinct if owner_of(table, k, processes) in (receiver, -2)]
+                keys_to += own
+                counts.append(len(own))
+        wanted.append(counts)
+        sent.append(keys_to)
+        assert list(each.shared.wanted) == counts
+    for each in every:
+        each.sharing.answer(each.shared, [n for counts in wanted for n in counts])
+    sizes = [each.sharing.keys(each.shared) for each in every]
+    messages = []
+    for each, (out, _), keys_to in zip(every, sizes, sent, strict=True):
+        message = each.distinct[: sum(out)]
+        if each.sharing.copies_to_all:
+            message = torch.zeros(sum(out), dtype=torch.int64)
+            each.sharing.copy_to_all(each.shared, memory_of(each.distinct), memory_of(message))
+        assert message.tolist() == keys_to
+        messages.append(message)
+    for each, keys in zip(every, carried(every, messages, sizes), strict=True):
+        each.came = keys
+        each.sharing.plan(each.shared, memory_of(keys))
+
+    # Vectors of rows, which no process has but the owner, and of bags.
+    sizes = [each.sharing.vectors(each.shared) for each in every]
+    messages = [each.messages(size) for each, size in zip(every, sizes, strict=True)]
+    for each, rows in zip(every, messages, strict=True):
+        each.sharing.give(each.shared, memories(rows))
+    vectors = carried_groups(every, messages, sizes)
+    values = {}
+    for table, (d, *_) in enumerate(TABLES):
+        keys = torch.arange(-6, 6)
+        offsets = torch.arange(len(keys) + 1, dtype=torch.int32)
+        single = [(keys, offsets) if t == table else none() for t in range(len(TABLES))]
+        rows = torch.zeros(len(keys), d)
+        outputs = [rows if t == table else torch.zeros(1, TABLES[t][0]) for t in range(5)]
+        core = Process(0, 1).core
+        token = core.plan([keys_of(*one) for one in single])
+        core.forward(token, [vectors_of(x) for x in outputs])
+        values[table] = dict(zip(keys.tolist(), rows.double(), strict=True))
+    for each, came in zip(every, vectors, strict=True):
+        outputs = [
+            torch.full((len(offsets) - 1, d), torch.nan)
+            for (_, offsets), (d, *_) in zip(each.batch, TABLES, strict=True)
+        ]
+        each.sharing.pool(each.shared, memories(came), [vectors_of(x) for x in outputs])
+        for table, (keys, offsets) in enumerate(each.batch):
+            for bag in range(len(offsets) - 1):
+                own = keys[offsets[bag] : offsets[bag + 1]].tolist()
+                total = sum((values[table][k] for k in own), torch.zeros(TABLES[table][0]).double())
+                scale = 1 / max(len(own), 1) if TABLES[table][2] else 1
+                torch.testing.assert_close(outputs[table][bag].double(), total * scale)
+
+    # Gradients: sums by row, to the owner; table 3 has none.
+    sizes = [each.sharing.gradients(each.shared) for each in every]
+    messages = [each.messages(size) for each, size in zip(every, sizes, strict=True)]
+    sums = [{} for _ in TABLES]
+    for each, rows in zip(every, messages, strict=True):
+        gradients = [
+            torch.randn(len(offsets) - 1, d, generator=generator)
+            for (_, offsets), (d, *_) in zip(each.batch, TABLES, strict=True)
+        ]
+        given = [None if t == 3 else vectors_of(g) for t, g in enumerate(gradients)]
+        each.sharing.sum_gradients(each.shared, given, 0.5, memories(rows))
+        for table, (keys, offsets) in enumerate(each.batch):
+            for bag in range(len(offsets) - 1):
+                own = keys[offsets[bag] : offsets[bag + 1]].tolist()
+                scale = 1 / max(len(own), 1) if TABLES[table][2] else 1
+                for key in own if table != 3 else ():
+                    before = sums[table].get(key, 0)
+                    sums[table][key] = before + 0.5 * scale * gradients[table][bag].double()
+    for each, came in zip(every, carried_groups(every, messages, sizes), strict=True):
+        each.sharing.accumulate(each.shared, memories(came))
+        each.core.step([1.0] * len(TABLES))
+        for table, held in enumerate(each.core.tables()):
+            found = held.dump(with_states=False)
+            for key, vector in zip(found["keys"].tolist(), found["vectors"], strict=True):
+                assert owner_of(table, key, processes) in (each.rank, -2)
+                wanted_row = values[table][key] - sums[table].get(key, 0)
+                np.testing.assert_allclose(vector, wanted_row, rtol=1e-5, atol=1e-5)
+    for table, (_, holder, _) in enumerate(TABLES):
+        tables = [each.core.tables()[table].dump(with_states=False) for each in every]
+        keys = {key for each in every for key in each.batch[table][0].tolist()}
+        if holder == -2:
+            for one in tables:
+                assert set(one["keys"].tolist()) == keys
+                np.testing.assert_array_equal(one["vectors"], tables[0]["vectors"])
+        else:
+            assert sum(len(one["keys"]) for one in tables) == len(keys)
+
+
+def none():
+    return torch.zeros(0, dtype=torch.int64), torch.zeros(2, dtype=torch.int32)
 
 
 def test_the_key_of_no_row_is_refused():
     offsets = torch.tensor([0, 2], dtype=torch.int32)
+    batch = [(torch.tensor([3, 2**63 - 1]), offsets), *[none() for _ in TABLES[1:]]]
     with pytest.raises(hugectr.InvalidArgument, match="9223372036854775807"):
-        request_of([(torch.tensor([3, 2**63 - 1]), offsets)], [True], [False], 2)
-
-
-def test_blocks_are_turned():
-    flat = torch.arange(10)
-    sizes = [[1, 2, 0], [3, 0, 4]]  # 0 | 1 2 | ; 3 4 5 | | 6 7 8 9
-    assert turned(flat, sizes).tolist() == [0, 3, 4, 5, 1, 2, 6, 7, 8, 9]
+        Process(0, 2).ask(batch)

@@ -18,7 +18,7 @@ void embedding_gradient_kernel(const OpContext& context, const EmbeddingGradient
   parallel_for(
       *context.pool, op.sums.shape[0], kGradientGrain, [&](std::size_t begin, std::size_t end) {
         RunBlocks blocks(op.sorted_buckets, op.gradient, op.scale, op.run_offsets, begin, end);
-        blocks.sum(begin, end, 1.0f, sums + begin * d);
+        blocks.sum(begin, end, static_cast<float>(op.factor), sums + begin * d);
       });
 }
 

@@ -5,7 +5,7 @@
 namespace hugectr {
 
 /// Gradients of a batch's rows (runs: lookup_sort.hpp), to be sent to the rows' owners:
-///   sums[r] = sum over run r of scale[bucket] * gradient[bucket],
+///   sums[r] = factor * sum over run r of scale[bucket] * gradient[bucket],
 ///             run r = sorted_buckets[run_offsets[r] .. run_offsets[r + 1])
 ///
 /// sorted_buckets (>= n), run_offsets (>= U + 1) uint32, no run is empty; gradient (B, S, d), any
@@ -17,6 +17,7 @@ struct HCTR_API EmbeddingGradient {
   static constexpr const char* kSeveralName = "several_embedding_gradient";
   static constexpr std::string_view k16BitFields = "gradient sums";
   TensorRef sorted_buckets, run_offsets, gradient, scale, sums;
+  double factor = 1.0;
 
   void visit(OpVisitor& v) {
     v.tensor("sorted_buckets", Access::In, sorted_buckets);
@@ -24,6 +25,7 @@ struct HCTR_API EmbeddingGradient {
     v.tensor("gradient", Access::In, gradient);
     v.optional("scale", Access::In, scale);
     v.tensor("sums", Access::Out, sums);
+    v.attribute("factor", factor);
   }
   void check() const;
 };

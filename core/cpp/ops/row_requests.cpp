@@ -105,7 +105,7 @@ const SeveralRegistration<PlaceRequests> several_place_requests_cpu{DeviceType::
 const OpRegistration<RebaseOffsets> rebase_offsets_cpu{DeviceType::Cpu, &rebase_offsets_kernel};
 const SeveralRegistration<RebaseOffsets> several_rebase_offsets_cpu{DeviceType::Cpu};
 
-constexpr auto kU32 = TensorScalarType::UInt32;
+constexpr auto kRequestNumber = TensorScalarType::UInt32;
 
 void check_row_count(const char* op, std::int64_t row_count, std::size_t devices) {
   HCTR_CHECK(row_count >= 1 && static_cast<std::uint64_t>(row_count) <= 0xFFFFFFFFu / devices, op,
@@ -120,10 +120,10 @@ void RequestRows::check() const {
   check_row_count(kName, row_count, 1);
   HCTR_CHECK(buckets_per_device >= 1 && buckets_per_device <= 0xFFFFFFFFll, kName,
              ": buckets_per_device ", buckets_per_device, " must be 1 to 2^32 - 1");
-  check_array(kName, "rows", rows, kU32, n);
-  check_array(kName, "buckets", buckets, kU32, n);
-  check_array(kName, "requests", requests, kU32, n);
-  check_array(kName, "places", places, kU32, n + 1);
+  check_array(kName, "rows", rows, kRequestNumber, n);
+  check_array(kName, "buckets", buckets, kRequestNumber, n);
+  check_array(kName, "requests", requests, kRequestNumber, n);
+  check_array(kName, "places", places, kRequestNumber, n + 1);
 }
 
 void CountRequests::check() const {
@@ -132,9 +132,9 @@ void CountRequests::check() const {
   check_row_count(kName, row_count, counts.shape[1]);
   check_array(kName, "counts", counts, TensorScalarType::Int64, counts.size());
   check_array(kName, "run_count", run_count, TensorScalarType::Int64, 1);
-  check_array(kName, "requests", requests, kU32, requests.size());
-  check_array_at_least(kName, "run_offsets", run_offsets, kU32, requests.size() + 1);
-  check_array_at_least(kName, "rows", rows, kU32, requests.size());
+  check_array(kName, "requests", requests, kRequestNumber, requests.size());
+  check_array_at_least(kName, "run_offsets", run_offsets, kRequestNumber, requests.size() + 1);
+  check_array_at_least(kName, "rows", rows, kRequestNumber, requests.size());
 }
 
 void PlaceRequests::check() const {
@@ -151,16 +151,16 @@ void PlaceRequests::check() const {
   check_starts("row_starts", row_starts, runs);
   check_starts("key_starts", key_starts, n);
   check_row_offsets(kName, row_offsets);
-  check_array(kName, "offsets", offsets, kU32, runs);
-  check_array(kName, "keys", keys, kU32, n);
-  check_array(kName, "buckets", buckets, kU32, n);
-  check_array(kName, "run_offsets", run_offsets, kU32, runs + 1);
-  check_array(kName, "numbers", numbers, kU32, n);
-  check_array(kName, "sorted_buckets", sorted_buckets, kU32, n);
+  check_array(kName, "offsets", offsets, kRequestNumber, runs);
+  check_array(kName, "keys", keys, kRequestNumber, n);
+  check_array(kName, "buckets", buckets, kRequestNumber, n);
+  check_array(kName, "run_offsets", run_offsets, kRequestNumber, runs + 1);
+  check_array(kName, "numbers", numbers, kRequestNumber, n);
+  check_array(kName, "sorted_buckets", sorted_buckets, kRequestNumber, n);
 }
 
 void RebaseOffsets::check() const {
-  check_array(kName, "own_offsets", own_offsets, kU32, check_row_offsets(kName, row_offsets) + 1);
+  check_array(kName, "own_offsets", own_offsets, kRequestNumber, check_row_offsets(kName, row_offsets) + 1);
 }
 
 }  // namespace hugectr

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/cpp/base/log.hpp"
-#include "core/cpp/device/device_backend.hpp"
+#include "core/cpp/embedding/collection/caller_order.hpp"
 
 namespace hugectr {
 namespace {
@@ -65,18 +65,6 @@ TableCollection::~TableCollection() {
   }
 }
 
-void TableCollection::begin(Stream& stream, std::uintptr_t caller) {
-  if (device().type == DeviceType::Cpu) return;
-  DeviceBackend::get(device().type)
-      .order_streams({device(), reinterpret_cast<void*>(caller)}, {device(), stream.native()});
-}
-
-void TableCollection::finish(Stream& stream, std::uintptr_t caller) {
-  if (device().type == DeviceType::Cpu) return stream.synchronize();
-  DeviceBackend::get(device().type)
-      .order_streams({device(), stream.native()}, {device(), reinterpret_cast<void*>(caller)});
-}
-
 TableCollection::Batch TableCollection::take_batch() {
   if (!idle_.empty()) {
     Batch batch = std::move(idle_.back());
@@ -103,7 +91,7 @@ TableCollection::Batch& TableCollection::batch_of(Token token) {
 
 TableCollection::Token TableCollection::plan(std::span<const SparseTensor> batch,
                                              std::uintptr_t stream) {
-  begin(gpu_.plan_stream(), stream);
+  follow_caller(gpu_.plan_stream(), stream);
   Batch own = take_batch();
   try {
     group_.plan(kLocal, batch, own.slot, true);
@@ -126,18 +114,18 @@ TableCollection::Token TableCollection::plan(std::span<const SparseTensor> batch
 void TableCollection::forward(Token token, std::span<const TensorRef> outputs,
                               std::uintptr_t stream) {
   const PlanSlot slot = batch_of(token).slot;
-  begin(gpu_.compute_stream(), stream);
+  follow_caller(gpu_.compute_stream(), stream);
   group_.forward(kLocal, slot, outputs);
-  finish(gpu_.compute_stream(), stream);
+  precede_caller(gpu_.compute_stream(), stream);
 }
 
 void TableCollection::look_up(std::span<const SparseTensor> batch,
                               std::span<const TensorRef> outputs, std::uintptr_t stream) {
-  begin(gpu_.plan_stream(), stream);
+  follow_caller(gpu_.plan_stream(), stream);
   group_.plan(kLocal, batch, PlanSlot::Eval, false);
-  begin(gpu_.compute_stream(), stream);
+  follow_caller(gpu_.compute_stream(), stream);
   group_.forward(kLocal, PlanSlot::Eval, outputs);
-  finish(gpu_.compute_stream(), stream);
+  precede_caller(gpu_.compute_stream(), stream);
 }
 
 void TableCollection::accumulate(Token token, std::span<const TensorRef> gradients,
@@ -148,7 +136,7 @@ void TableCollection::accumulate(Token token, std::span<const TensorRef> gradien
   const std::vector<PlannedRows> tables = group_.planned_rows(kLocal, batch.slot);
   const std::vector<std::size_t> before = gradients_.counts();
   batch.counted->synchronize();
-  begin(gpu_.compute_stream(), stream);
+  follow_caller(gpu_.compute_stream(), stream);
   std::vector<TensorRef> sums(group_.size());
   for (std::size_t t = 0; t < tables.size(); ++t) {
     if (gradients[t].empty() || !group_.table(t).is_trainable()) continue;
@@ -164,15 +152,15 @@ void TableCollection::accumulate(Token token, std::span<const TensorRef> gradien
     gradients_.cut_back(before);
     throw;
   }
-  finish(gpu_.compute_stream(), stream);
+  precede_caller(gpu_.compute_stream(), stream);
   insertions_.await_update(token);
   has_gradients_ = true;
 }
 
 void TableCollection::squares(const TensorRef& squares, std::uintptr_t stream) {
-  begin(gpu_.compute_stream(), stream);
+  follow_caller(gpu_.compute_stream(), stream);
   gradients_.squares(squares);
-  finish(gpu_.compute_stream(), stream);
+  precede_caller(gpu_.compute_stream(), stream);
 }
 
 void TableCollection::step(std::span<const float> rates, const TensorRef& unscale,
@@ -180,7 +168,7 @@ void TableCollection::step(std::span<const float> rates, const TensorRef& unscal
   HCTR_CHECK(rates.size() == group_.size(), "a collection of ", group_.size(),
              " tables got rates of ", rates.size());
   Stream& compute = gpu_.compute_stream();
-  begin(compute, stream);
+  follow_caller(compute, stream);
   for (std::size_t t = 0; t < rates.size(); t += kRatesAtOnce) {
     compute.copy_scalars(rates_.get_ptr() + t, rates.data() + t,
                          std::min(kRatesAtOnce, rates.size() - t) * sizeof(float));
@@ -194,7 +182,7 @@ void TableCollection::step(std::span<const float> rates, const TensorRef& unscal
     if (!unscale.empty()) scalars[t].unscale = make_ref(unscale.ptr<float>() + t, {1}, device());
   }
   gradients_.apply(scalars);
-  finish(compute, stream);
+  precede_caller(compute, stream);
   // Only now: who sees a new row sees it trained, and an update that failed has shown none.
   steps_ = number;
   has_gradients_ = false;

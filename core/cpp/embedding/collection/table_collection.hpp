@@ -44,6 +44,7 @@ class HCTR_API TableCollection {
 
   std::size_t size() const { return group_.size(); }
   DeviceId device() const { return gpu_.device(); }
+  GPUResource& gpu() { return gpu_; }
   ShardedTable& table(std::size_t i) { return group_.table(i); }
   /// Rows of a table in and out; while no batch is alive, where it changes rows.
   TableAccess& access(std::size_t i) { return *access_.at(i); }
@@ -85,9 +86,6 @@ class HCTR_API TableCollection {
   };
   Batch take_batch();
   Batch& batch_of(Token token);
-  /// A call's place in the order of the caller's stream.
-  void begin(Stream& stream, std::uintptr_t caller);
-  void finish(Stream& stream, std::uintptr_t caller);
 
   std::shared_ptr<ResourceManager> resources_;
   GPUResource& gpu_;
