@@ -100,7 +100,8 @@ class SparseEmbedding:
         gradient comes back as one sum). ``"auto"`` counts the bytes of each batch and takes
         ``"unique"`` where it moves at most three quarters. Rows that do not fit the buffers of
         pooled vectors (more of them than buckets) travel pooled. Results agree up to the rounding
-        of what travels, which has the type of the network's inputs.
+        of what travels, which has the type of the network's inputs. Gradients of replicated rows
+        travel by distinct row in any case.
     regularizer : Regularizer_t, optional
         A penalty on the distinct rows of each batch, as if the loss had ``regularizer_lambda``
         times their sum of |w| (``L1``) or of w^2 / 2 (``L2``) more: each row once, however many
