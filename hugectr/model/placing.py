@@ -82,7 +82,7 @@ def frequent_of(graph: Graph, placed: Mapping[str, Placement]) -> dict[str, list
     """
     wanted = {}
     for one in graph.embeddings:
-        placement = placed.get(one.sparse_embedding_name, one.placement)
+        placement = placed.get(one.sparse_embedding_name, one.placement_of_type)
         if placement is not None and placement.kind == "hybrid" and placement.frequent is None:
             wanted[one.sparse_embedding_name] = one
     if not wanted or graph.solver.num_devices == 1:
