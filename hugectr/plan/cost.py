@@ -123,7 +123,7 @@ class CostModel:
         out[_GATHER] += moved / machine.copy
         states = t.state_numbers / max(1, t.vec_size)
         update = keys * d * job.wire_bytes + rows * d * 8 * (1 + states)
-        out[_UPDATE] += update / machine.copy
+        out[_UPDATE] += update / (machine.update or machine.copy)
 
     def _send(self, out: Array, forward: float, backward: float) -> None:
         out[_FORWARD] += forward / self._link
