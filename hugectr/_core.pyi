@@ -148,9 +148,15 @@ def footprint(
     reader: ReaderSpec | None,
     model: ModelSpec,
     rows: Sequence[int | None] = (),
-) -> tuple[list[tuple[int, str, str, str, int]], list[tuple[str, int, int, int]]]:
+) -> tuple[
+    list[tuple[int, str, str, str, int]],
+    list[tuple[str, int, int, int]],
+    list[tuple[str, str, int, float, bool]],
+]:
     """Bytes of every part of a model: process, device, owner, part, bytes; of every table its
-    name, rows counted, rows it may have (0: no bound), bytes a row.
+    name, rows counted, rows it may have (0: no bound), bytes a row; of every op of a device's
+    training step without the tables its name, layer, bytes, operations of products, whether those
+    are of 16 bits.
     """
 
 def layer_summary(

@@ -237,14 +237,15 @@ def run_case(name: str, a: argparse.Namespace) -> dict[str, Any]:
         "devices": plan.devices,
         "machine": plan.machine,
         "placements": dict(kinds),
-        "predicted_ms": {phase: round(ms, 4) for phase, ms in plan.ms.items()},
+        "predicted_ms": {phase: round(ms, 4) for phase, ms in plan.ms.items()}
+        | {"dense": round(plan.dense_ms, 4)},
         "measured_ms": {stage: round(1e3 * s / steps, 4) for stage, s in stages.items()},
         "uniform_ms": {kind: round(ms, 4) for kind, ms in plan.uniform_ms.items()},
-        "predicted_step_ms": round(plan.step_ms, 4),
+        "predicted_step_ms": round(plan.training_ms, 4),
         "measured_step_ms": round(step, 4),
         "measured_best_ms": round(1e3 * min(blocks), 4),
         "measured_worst_ms": round(1e3 * max(blocks), 4),
-        "predicted_by_measured": round(plan.step_ms / step, 4),
+        "predicted_by_measured": round(plan.training_ms / step, 4),
         "steps": steps,
         "rows": sum(int(stats["rows"]) for stats in model.table_stats()),
         "loss": round(float(model.get_current_loss()), 4),
@@ -261,7 +262,7 @@ def main() -> int:
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
     parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
     parser.add_argument("--gpus", type=int, default=1, help="batches grow with them")
-    parser.add_argument("--machine", help="whose rates are assumed; none: the package's default")
+    parser.add_argument("--machine", help="whose rates are assumed; none: this one's")
     parser.add_argument("--plan", default="auto", help="on several: auto, none or a plan's file")
     parser.add_argument("--precision", choices=("fp32", "tf32", "bf16"), default="bf16")
     parser.add_argument("--scale", type=float, default=1.0, help="of rows; below 1/4 of batches")
@@ -273,12 +274,10 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=80.0, help="no case begins after them")
     parser.add_argument("--no-ops", dest="ops", action="store_false")
     a = parser.parse_args()
-    if a.device == "cpu" and a.machine is None:
-        a.machine = "cpu"
     if a.device == "cpu":
         a.precision = "fp32"
     if a.machine is None:
-        a.machine = "h200"
+        a.machine = "here"
     set_level(3)
     names = cuda.device_names() if a.device == "cuda" else []
     print(json.dumps({"devices": names, "hugectr": hugectr.__version__}), flush=True)

@@ -20,7 +20,9 @@ def footprint(solver, reader, model, rows=()):
     with nogil:
         found = cpp_footprint(s, r, m, counts)
     entries = [(e.process, e.device, e.owner, e.part, e.bytes) for e in found.entries]
-    return entries, [(t.name, t.rows, t.max_rows, t.row_bytes) for t in found.tables]
+    tables = [(t.name, t.rows, t.max_rows, t.row_bytes) for t in found.tables]
+    work = [(w.op, w.layer, w.bytes, w.flops, bool(w.in_16_bits)) for w in found.work]
+    return entries, tables, work
 
 
 def layer_summary(solver, model):

@@ -244,9 +244,15 @@ cdef extern from "core/cpp/model/footprint.hpp" namespace "hugectr" nogil:
     cdef cppclass CppTableFootprint "hugectr::TableFootprint":
         string name
         size_t rows, max_rows, row_bytes
+    cdef cppclass CppOpWork "hugectr::OpWork":
+        string op, layer
+        size_t bytes
+        double flops
+        bint in_16_bits
     cdef cppclass CppFootprint "hugectr::Footprint":
         vector[CppFootprintEntry] entries
         vector[CppTableFootprint] tables
+        vector[CppOpWork] work
     CppFootprint cpp_footprint "hugectr::footprint"(
         const CppSolverSpec&, const optional[CppReaderSpec]&, const CppModelSpec&,
         const vector[optional[size_t]]&) except +translate_error

@@ -11,7 +11,7 @@ from typing import Any
 
 from hugectr.base.errors import DataError, InvalidArgument
 from hugectr.checkpoints import MANIFEST, published, verify
-from hugectr.plan.machine import DEFAULT_MACHINE, MACHINES
+from hugectr.plan.machine import MACHINES
 from hugectr.spec.solver import DEVICES
 
 
@@ -118,7 +118,7 @@ def _plan(args: argparse.Namespace) -> int:
             config.solver = replace(config.solver, device=args.device)
         if args.devices:
             config.solver = replace(config.solver, vvgpu=[list(range(args.devices))])
-        machine = (args.machine or DEFAULT_MACHINE) if predicts else None
+        machine = (args.machine or "here") if predicts else None
         plan = describe_model(config).plan(rows, machine=machine)
     found = plan.memory.to_dict()
     if plan.placement is not None:
@@ -157,7 +157,9 @@ def add_model_commands(actions: Any) -> None:
         "--devices", type=int, metavar="N", help="plan for N devices of one process, not vvgpu's"
     )
     plan.add_argument(
-        "--machine", metavar="NAME", help=f"{', '.join(MACHINES)} or a JSON file of its rates"
+        "--machine",
+        metavar="NAME",
+        help=f"{', '.join(MACHINES)}, or a JSON file of its rates; default: this one's",
     )
     plan.add_argument(
         "--out", metavar="FILE.json", help="save the placements, to edit and train by"

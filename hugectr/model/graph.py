@@ -263,7 +263,12 @@ class Graph:
         return spread(work, given, self.solver.num_devices)
 
     def _placement(self, table: SparseEmbedding) -> Placement | None:
-        return (self._planned or {}).get(table.sparse_embedding_name, table.placement)
+        name = table.sparse_embedding_name
+        if name in (self._planned or {}):
+            return (self._planned or {})[name]
+        if table.placement is None and not self._frequent.get(name):
+            return None  # a Hybrid without frequent keys, or on one device: by key
+        return table.placement_of_type
 
     def _slots(self, embedding: SparseEmbedding) -> int:
         assert self.input is not None, "tables come after it"

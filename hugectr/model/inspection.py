@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -12,8 +13,9 @@ from hugectr import _core
 from hugectr.base.arguments import check_bool, check_enum, check_int
 from hugectr.base.errors import did_you_mean, rejected
 from hugectr.model.graph import Graph
-from hugectr.model.placing import predict
+from hugectr.model.placing import machine_of, predict
 from hugectr.model.unstored_tensors import value_of
+from hugectr.plan.dense_work import OpWork, dense_seconds
 from hugectr.plan.memory import MemoryPlan
 from hugectr.plan.plan import Plan
 from hugectr.spec.enums import Tensor_t
@@ -87,9 +89,9 @@ class Inspection:
             budget allows; where it has none, no rows, and ``memory.tables`` says what each costs.
 
         machine : str, optional
-            "h100", "h200", "cpu" or a JSON file of rates: ``placement`` is then the plan that is
-            predicted to be fastest there, whatever the solver's says. Tables that have a
-            ``placement`` keep it.
+            "h100", "h200", "cpu", a JSON file of rates, or "here" for those of the machine that
+            this runs on: ``placement`` is then the plan that is predicted to be fastest there,
+            whatever the solver's says. Tables that have a ``placement`` keep it.
 
         Returns
         -------
@@ -115,8 +117,17 @@ class Inspection:
             for name in graph.table_names
         ]
         reader = graph.reader_params.to_spec(graph.input)
-        memory = MemoryPlan.of(*_core.footprint(graph.solver.to_spec(), reader, spec, counts))
-        return Plan(memory, None if machine is None else predict(graph, machine, rows))
+        entries, tables, work = _core.footprint(graph.solver.to_spec(), reader, spec, counts)
+        memory = MemoryPlan.of(entries, tables)
+        if machine is None:
+            return Plan(memory)
+        predicted = predict(graph, machine, rows)
+        dense = dense_seconds(
+            (OpWork(*one) for one in work),
+            machine_of(graph.solver, machine),
+            graph.solver.enable_tf32_compute,
+        )
+        return Plan(memory, replace(predicted, dense_ms=round(1e3 * dense, 6)))
 
     def get_params_num(self) -> int:
         """Number of trainable values: dense weights and the rows that tables hold."""

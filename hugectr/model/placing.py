@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hugectr import _core
 from hugectr.base import log
 from hugectr.data.arrays import MemoryDataset, first_samples
 from hugectr.data.file_samples import first_file_samples
 from hugectr.data.inspect_columns import RawShape
 from hugectr.model.calibration import Keys, frequent_keys
 from hugectr.plan.cost import Choice, Job
-from hugectr.plan.machine import read_machine
+from hugectr.plan.machine import Machine, machine_named, read_machine
 from hugectr.plan.placements import PlacementPlan, plan_of_json, plan_placements, read_plan
 from hugectr.plan.table_load import KINDS, FrequentLoad, TableLoad
 from hugectr.processes.agreement import from_root
@@ -82,7 +83,7 @@ def frequent_of(graph: Graph, placed: Mapping[str, Placement]) -> dict[str, list
     """
     wanted = {}
     for one in graph.embeddings:
-        placement = placed.get(one.sparse_embedding_name, one.placement)
+        placement = placed.get(one.sparse_embedding_name, one.placement_of_type)
         if placement is not None and placement.kind == "hybrid" and placement.frequent is None:
             wanted[one.sparse_embedding_name] = one
     if not wanted or graph.solver.num_devices == 1:
@@ -108,6 +109,26 @@ def frequent_of(graph: Graph, placed: Mapping[str, Placement]) -> dict[str, list
     return found
 
 
+def machine_of(solver: Solver, machine: str | None = None) -> Machine:
+    """Whose rates predictions go by.
+
+    Parameters
+    ----------
+    solver : Solver
+    machine : str, optional
+        As of ``read_machine``. None or "here": the virtual devices of a CPU; else what was measured
+        on the device (``hugectr model plan --measure``), or is known by its name; else the
+        package's default, called assumed.
+    """
+    if machine not in (None, "here"):
+        return read_machine(machine)
+    on_cpu = solver.resolved_device() == "cpu"
+    if on_cpu:
+        return machine_named("cpu")
+    there = _core.device_count("cuda") > 0
+    return machine_named(_core.device_name("cuda", solver.vvgpu[0][0]) if there else "")
+
+
 def predict(
     graph: Graph, machine: str | None = None, rows: Mapping[str, int] | None = None
 ) -> PlacementPlan:
@@ -117,16 +138,15 @@ def predict(
     ----------
     graph : Graph
     machine : str, optional
-        As of ``read_machine``; None: virtual devices on the CPU, else the package's default.
+        As of ``machine_of``.
     rows : mapping of str to int, optional
         Rows to expect of a table. Else those of slot_size_array, or all that its budget allows, or
         twenty times the distinct ones of the samples that were looked at.
     """
     solver = graph.solver
-    name = machine or ("cpu" if solver.resolved_device() == "cpu" else None)
     wire = 2 if solver.use_mixed_precision else 4
     near = len(solver.vvgpu[0])
-    job = Job(solver.num_devices, solver.batchsize, read_machine(name), wire, near)
+    job = Job(solver.num_devices, solver.batchsize, machine_of(solver, machine), wire, near)
     data = _samples(graph, max(SAMPLES, solver.batchsize))
     tables = [
         _load(graph, one, data, (rows or {}).get(one.sparse_embedding_name))

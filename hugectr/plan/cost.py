@@ -103,18 +103,27 @@ class CostModel:
         getattr(self, f"_{choice.kind}")(table, choice, seconds, memory)
         return Cost(seconds, memory)
 
-    def _work(self, t: TableLoad, out: Array, part: float, width: float, rows: float) -> None:
+    def _work(
+        self,
+        t: TableLoad,
+        out: Array,
+        part: float,
+        width: float,
+        rows: float,
+        of_own_samples: bool = False,
+    ) -> None:
         """Of devices that have `part` of a batch's keys, so many columns, and update `rows`."""
         job, d = self.job, width * t.vec_size
         keys = part * job.batch * t.keys
         vectors = part * job.batch * t.slots
         machine = job.machine
-        out[_PLAN] += 8 * job.batch * t.keys / machine.copy + keys / machine.keys
+        seen = keys if of_own_samples else job.batch * t.keys
+        out[_PLAN] += 8 * seen / machine.copy + keys / machine.keys
         moved = keys * d * 4 + vectors * d * job.wire_bytes
         out[_GATHER] += moved / machine.copy
         states = t.state_numbers / max(1, t.vec_size)
         update = keys * d * job.wire_bytes + rows * d * 8 * (1 + states)
-        out[_UPDATE] += update / machine.copy
+        out[_UPDATE] += update / (machine.update or machine.copy)
 
     def _send(self, out: Array, forward: float, backward: float) -> None:
         out[_FORWARD] += forward / self._link
@@ -175,19 +184,19 @@ class CostModel:
         n, machine = self.job.devices, self.job.machine
         rows, own = self._distinct(t)
         memory += t.rows * t.row_bytes
-        self._work(t, out, 1 / n, 1.0, rows)
-        # Every device plans the whole batch: a new row is new on all of them.
-        out[_PLAN] += (n - 1) / n * self.job.batch * t.keys / machine.keys
+        self._work(t, out, 1 / n, 1.0, rows, of_own_samples=True)
         if n == 1:
             return
-        sums = 2 * (n - 1) / n * rows * t.vec_size * 4
-        gradients = (n - 1) / n * self.job.batch * t.slots * t.vec_size * self.job.wire_bytes
-        if 2 * rows * 4 <= self.job.batch * t.slots * self.job.wire_bytes:
-            out[_UPDATE] += (own + 2 * rows) * t.vec_size * 4 / machine.copy
-            self._send(out, 0.0, sums)
-        else:
-            out[_UPDATE] += gradients / machine.copy
-            self._send(out, 0.0, gradients)
+        # A row that is new on one device is new on all: they tell each other their distinct keys,
+        # which are looked up and sorted again.
+        out[_PLAN] += n * own / machine.keys + (n - 1) * own * 12 / self._link
+        # Sums are added up on their way, there and back in float32, or come as they are.
+        number = t.vec_size * self.job.wire_bytes
+        added_up = 2 * (n - 1) / n * rows * t.vec_size * 4
+        apart = (n - 1) * own * number
+        self._send(out, 0.0, min(added_up, apart))
+        at_once = rows * t.vec_size * 4 if added_up < apart else n * own * number
+        out[_UPDATE] += (3 * own * t.vec_size * 4 + at_once) / machine.copy
 
     def _hybrid(self, t: TableLoad, choice: Choice, out: Array, memory: Array) -> None:
         found = t.frequent

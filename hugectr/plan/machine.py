@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ _FOLDER = Path(__file__).parent / "machines"
 #: Machines that are known by name: files of the package.
 MACHINES = ("h100", "h200", "cpu")
 DEFAULT_MACHINE = "h200"
+#: Kinds of matrix products by what they multiply.
+PRODUCTS = ("fp32", "tf32", "16")
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,13 @@ class Machine:
         Seconds that a collective takes at least.
     memory : int
         Bytes of a device that tables may take; 0: not known.
+    update : float
+        Bytes that a table's update reads and writes in a second, row by row; 0: ``copy``.
+    flops : tuple of float
+        Operations a second of matrix products, in the order of ``PRODUCTS``; 0: not known, they
+        then take no time.
+    op : float
+        Seconds that an op of the dense network takes at least.
     """
 
     name: str
@@ -46,6 +56,13 @@ class Machine:
     links: tuple[tuple[int, float], ...]
     latency: float = 1e-5
     memory: int = 0
+    update: float = 0.0
+    flops: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    op: float = 0.0
+
+    def products(self, kind: str) -> float:
+        """Operations a second of matrix products: "fp32", "tf32" or "16"."""
+        return self.flops[PRODUCTS.index(kind)] or math.inf
 
     def link(self, size: float) -> float:
         """Bytes a second of a collective of so many bytes a device."""
@@ -60,7 +77,8 @@ class Machine:
 
     def to_json(self) -> dict[str, Any]:
         """Its fields, as a file holds them."""
-        return asdict(self) | {"links": [list(link) for link in self.links]}
+        lists = {"links": [list(link) for link in self.links], "flops": list(self.flops)}
+        return asdict(self) | lists
 
 
 def read_machine(machine: str | Path | None = None) -> Machine:
@@ -89,8 +107,35 @@ def read_machine(machine: str | Path | None = None) -> Machine:
     return _machine(str(path), found)
 
 
+def measured_file(device: str) -> Path:
+    """Where rates that were measured on a device of this name are kept."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    plain = "".join(c if c.isalnum() else "-" for c in device.split(",")[0].lower()) or "unknown"
+    return Path(base) / "hugectr" / f"machine-{plain}.json"
+
+
+def machine_named(device: str) -> Machine:
+    """Rates for a device by its name: measured ones, known ones, or the default's, called assumed.
+
+    Parameters
+    ----------
+    device : str
+        As ``hugectr.cuda.device_names`` has it, or "cpu".
+    """
+    measured = measured_file(device)
+    if measured.is_file():
+        return read_machine(measured)
+    for name in MACHINES:
+        if name in device.lower():
+            return read_machine(name)
+    assumed = read_machine()
+    return replace(assumed, name=f"{assumed.name} (assumed)")
+
+
 def _machine(where: str, found: dict[str, Any]) -> Machine:
-    known = ("name", "copy", "keys", "links", "latency", "memory", "note")
+    known = (
+        "name", "copy", "keys", "links", "latency", "memory", "update", "flops", "op", "note",
+    )  # fmt: skip
     for name in found:
         if name not in known:
             raise rejected(f"{where}: field", name, ", ".join(known))
@@ -108,6 +153,10 @@ def _machine(where: str, found: dict[str, Any]) -> Machine:
         pairs.append((int(rate(f"links[{i}][0]", pair[0])), rate(f"links[{i}][1]", pair[1])))
     if any(a[0] >= b[0] for a, b in pairwise(pairs)):
         raise rejected(f"{where}: links", links, "sizes that ascend")
+    flops = found.get("flops", (0.0, 0.0, 0.0))
+    if not isinstance(flops, Sequence) or isinstance(flops, str) or len(flops) != len(PRODUCTS):
+        raise rejected(f"{where}: flops", flops, f"a rate of each of {', '.join(PRODUCTS)}")
+    fp32, tf32, half = (check_float(f"{where}: flops", one, 0.0) for one in flops)
     return Machine(
         check_str(f"{where}: name", found.get("name", where)),
         rate("copy", found.get("copy")),
@@ -115,4 +164,7 @@ def _machine(where: str, found: dict[str, Any]) -> Machine:
         tuple(pairs),
         check_float(f"{where}: latency", found.get("latency", 1e-5), 0.0),
         int(check_float(f"{where}: memory", found.get("memory", 0), 0.0)),
+        check_float(f"{where}: update", found.get("update", 0.0), 0.0),
+        (fp32, tf32, half),
+        check_float(f"{where}: op", found.get("op", 0.0), 0.0),
     )

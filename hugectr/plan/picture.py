@@ -29,6 +29,12 @@ def plan_page(plan: PlacementPlan) -> str:
     phases = "".join(
         f"<tr><td>{escape(phase)}</td><td>{ms:.3f}</td></tr>" for phase, ms in plan.ms.items()
     )
+    dense = (
+        f"<tr><td>dense network</td><td>{plan.dense_ms:.3f}</td></tr><tr><th>whole step, plan "
+        f"beside it</th><th>{plan.training_ms:.3f}</th></tr>"
+        if plan.dense_ms
+        else ""
+    )
     others = "".join(
         f"<tr><td>all {escape(kind)}</td><td>{ms:.3f}</td></tr>"
         for kind, ms in plan.uniform_ms.items()
@@ -49,7 +55,8 @@ def plan_page(plan: PlacementPlan) -> str:
         f"<p>Predicted for {escape(plan.machine)}, global batch {plan.batchsize}: "
         f"{plan.step_ms:.3f} ms a step. {key}</p>{_bars(plan)}"
         f"<h2>Milliseconds a step</h2><table><tr><th>phase</th><th>ms</th></tr>{phases}"
-        f"<tr><th>tables in all</th><th>{plan.step_ms:.3f}</th></tr>{measured}{others}</table>"
+        f"<tr><th>tables in all</th><th>{plan.step_ms:.3f}</th></tr>{dense}{measured}{others}"
+        "</table>"
         f"<h2>Tables</h2>{_tables(plan.tables)}</body></html>\n"
     )
 

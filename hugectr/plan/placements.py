@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from hugectr.base.arguments import check_choice, check_int, check_str
+from hugectr.base.arguments import check_choice, check_float, check_int, check_str
 from hugectr.base.errors import InvalidArgument, did_you_mean, rejected
 from hugectr.base.html_table import html_table
 from hugectr.plan.cost import PHASES, Choice, CostModel, Job, step_seconds
@@ -21,8 +21,8 @@ from hugectr.plan.table_load import KINDS, TableLoad
 _FORMAT = "hugectr placements"
 _VERSION = 1
 _OF_A_DEVICE = ("one_device",)
-#: Of ``Model.stage_seconds()``, those that are the tables'.
-_STAGES = ("plan", "embedding_forward", "exchange_update", "embedding_update")
+#: Of ``Model.stage_seconds()``, those that are predicted.
+_STAGES = ("plan", "embedding_forward", "dense", "exchange_update", "embedding_update")
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,10 @@ class PlacementPlan:
         The same of whole steps with one placement for all tables that may have it, the others by
         key.
     measured_ms : dict of str to float
-        Of the stages of a step that are the tables' (``beside``); empty: not measured.
+        Of the stages of a step that are predicted (``beside``); empty: not measured.
+    dense_ms : float
+        Predicted milliseconds of the dense network: forward, backward and its optimizer; 0: not
+        predicted.
     """
 
     tables: tuple[TablePlacement, ...]
@@ -84,6 +87,7 @@ class PlacementPlan:
     ms: Mapping[str, float] = field(default_factory=dict)
     uniform_ms: Mapping[str, float] = field(default_factory=dict)
     measured_ms: Mapping[str, float] = field(default_factory=dict)
+    dense_ms: float = 0.0
 
     def beside(self, stage_seconds: Mapping[str, float], steps: int) -> PlacementPlan:
         """The same with what was measured: ``Model.stage_seconds()`` of so many steps.
@@ -92,6 +96,7 @@ class PlacementPlan:
         ----------
         stage_seconds : mapping of str to float
             ``plan`` is the phase of that name, ``embedding_forward`` gathers and sends vectors,
+            ``dense`` is the network with its optimizer,
             ``embedding_update`` sends gradients and updates, as far as nothing of it lies beside
             other work; ``exchange_update`` is what is waited for of the latter.
         steps : int
@@ -110,6 +115,12 @@ class PlacementPlan:
     def step_ms(self) -> float:
         """Predicted milliseconds of all phases."""
         return sum(self.ms.values())
+
+    @property
+    def training_ms(self) -> float:
+        """Predicted milliseconds of a whole step: the next batch is planned beside it."""
+        planned = self.ms.get("plan", 0.0)
+        return max(planned, self.step_ms - planned + self.dense_ms)
 
     @property
     def bytes(self) -> tuple[int, ...]:
@@ -164,6 +175,7 @@ class PlacementPlan:
             "predicted_ms": dict(self.ms),
             "uniform_ms": dict(self.uniform_ms),
             "measured_ms": dict(self.measured_ms),
+            "dense_ms": self.dense_ms,
             "tables": [
                 {
                     name: list(value) if isinstance(value, tuple) else value
@@ -191,6 +203,9 @@ class PlacementPlan:
         )
         lines += [f"  {phase.ljust(15)} {ms:8.3f} ms" for phase, ms in self.ms.items()]
         lines.append(f"  {'tables in all'.ljust(15)} {self.step_ms:8.3f} ms")
+        if self.dense_ms:
+            lines.append(f"  {'dense network'.ljust(15)} {self.dense_ms:8.3f} ms")
+            lines.append(f"  {'whole step'.ljust(15)} {self.training_ms:8.3f} ms, plan beside it")
         lines += [f"  all {kind.ljust(11)} {ms:8.3f} ms" for kind, ms in self.uniform_ms.items()]
         if self.measured_ms:
             lines.append("measured:")
@@ -307,6 +322,7 @@ def plan_of_json(found: object, where: str) -> PlacementPlan:
         _numbers(found.get("predicted_ms")),
         _numbers(found.get("uniform_ms")),
         _numbers(found.get("measured_ms")),
+        check_float(f"{where}: dense_ms", found.get("dense_ms", 0.0), 0.0),
     )
 
 

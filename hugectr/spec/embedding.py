@@ -66,9 +66,9 @@ class SparseEmbedding:
     embedding_type : Embedding_t
         How the table is split: ``DistributedSlotSparseEmbeddingHash`` by key,
         ``LocalizedSlotSparseEmbeddingHash`` by slot. ``LocalizedSlotSparseEmbeddingOneHot`` runs as
-        the latter and ``HybridSparseEmbedding`` as the former, with the same result; both need
-        ``slot_size_array``. With ``placement="hybrid"`` the frequent rows of a Distributed or
-        Hybrid table are on every device.
+        the latter, with the same result. ``HybridSparseEmbedding`` is a Distributed table placed
+        ``"hybrid"``: rows of frequent keys are on every device, the others by key. Both need
+        ``slot_size_array``.
     workspace_size_per_gpu_in_mb : int
         Budget of a device for the vectors, in MiB; the table starts small and grows up to it.
         0: no bound.
@@ -91,7 +91,8 @@ class SparseEmbedding:
     optimizer : OptParamsPy, optional
         The model's, when not given.
     hybrid_embedding_param : HybridEmbeddingParam, optional
-        Which keys ``placement="hybrid"`` calls frequent; it changes no result.
+        Which keys ``HybridSparseEmbedding`` and ``placement="hybrid"`` call frequent; it changes
+        no result.
     max_vocabulary_size_per_gpu : int, optional
         v3.0 form: budget of a device in rows instead of MiB.
     exchange : {"auto", "pooled", "unique"}
@@ -100,7 +101,8 @@ class SparseEmbedding:
         gradient comes back as one sum). ``"auto"`` counts the bytes of each batch and takes
         ``"unique"`` where it moves at most three quarters. Rows that do not fit the buffers of
         pooled vectors (more of them than buckets) travel pooled. Results agree up to the rounding
-        of what travels, which has the type of the network's inputs.
+        of what travels, which has the type of the network's inputs. Gradients of replicated rows
+        travel by distinct row in any case.
     regularizer : Regularizer_t, optional
         A penalty on the distinct rows of each batch, as if the loss had ``regularizer_lambda``
         times their sum of |w| (``L1``) or of w^2 / 2 (``L2``) more: each row once, however many
@@ -109,8 +111,9 @@ class SparseEmbedding:
     regularizer_lambda : float
         Its weight.
     placement : Placement or str, optional
-        Which devices hold the rows; None: as ``embedding_type`` splits the table. It changes no
-        result but for rounding, and a checkpoint of one is loaded by all.
+        Which devices hold the rows; None: as ``embedding_type`` splits the table
+        (``HybridSparseEmbedding`` with rows that come and go: by key). It changes no result but for
+        rounding, and a checkpoint of one is loaded by all.
     initializer : Uniform or Sinusoidal, optional
         What new rows hold. None: uniform, in +-sqrt(1 / size) where ``slot_size_array`` says the
         size, else in +-0.05.
@@ -239,9 +242,17 @@ class SparseEmbedding:
         return self.embedding_type in LOCALIZED
 
     @property
+    def placement_of_type(self) -> Placement | None:
+        """``placement``, or what the type means by itself; None: the core's by key or by slot."""
+        rows_go = self.life != RowLife()
+        if self.placement is None and self.is_hybrid and not rows_go:
+            return Placement("hybrid")
+        return self.placement
+
+    @property
     def _split(self) -> str:
-        if self.placement is not None:
-            return str(self.placement)
+        if self.placement_of_type is not None:
+            return str(self.placement_of_type)
         return "by slot" if self.is_localized else "by key"
 
     @property

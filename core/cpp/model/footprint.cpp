@@ -153,6 +153,7 @@ Footprint footprint(const SolverSpec& solver, const std::optional<ReaderSpec>& r
     }
   }
   Footprint result;
+  if (graph->trains()) result.work = work_of(graph->train_schedule());
   std::vector<std::unique_ptr<Placement>> placements;
   std::vector<std::vector<std::size_t>> counted;
   for (std::size_t t = 0; t < params.size(); ++t) {

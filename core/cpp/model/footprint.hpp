@@ -8,6 +8,7 @@
 #include "core/cpp/base/export.hpp"
 #include "core/cpp/data/make_source.hpp"
 #include "core/cpp/model/spec.hpp"
+#include "core/cpp/schedule/op_work.hpp"
 
 namespace hugectr {
 
@@ -32,6 +33,7 @@ struct TableFootprint {
 struct Footprint {
   std::vector<FootprintEntry> entries;
   std::vector<TableFootprint> tables;
+  std::vector<OpWork> work;  ///< of a device in a training step, without the tables; may be empty
 };
 
 /// What a Session of these specs takes for itself on its devices after some steps, counted by the

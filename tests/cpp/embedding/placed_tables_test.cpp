@@ -51,6 +51,21 @@ HostBatch keys_of(std::size_t round) {
   return random_batch(kBatch, kBatchSlots, 3, 5, round % 2 ? 60 : 9, 300 + round);
 }
 
+/// The batch with the keys of some buckets only.
+template <class Keep>
+HostBatch kept_buckets(const HostBatch& batch, const Keep& keep) {
+  HostBatch kept;
+  kept.row_offsets.push_back(0);
+  for (std::size_t bucket = 0; bucket + 1 < batch.row_offsets.size(); ++bucket) {
+    for (auto i = batch.row_offsets[bucket]; keep(bucket) && i < batch.row_offsets[bucket + 1];
+         ++i) {
+      kept.keys.push_back(batch.keys[i]);
+    }
+    kept.row_offsets.push_back(static_cast<std::uint32_t>(kept.keys.size()));
+  }
+  return kept;
+}
+
 /// Rows that all devices have, of a replicated table or a hybrid's frequent ones.
 void expect_same_bits(TableRun& run, std::size_t devices) {
   const bool hybrid = run.table().frequent_placement() != nullptr;
@@ -124,16 +139,48 @@ INSTANTIATE_TEST_SUITE_P(
                        ::testing::Values(Optimizer::SGD, Optimizer::Adam, Optimizer::AdaGrad)),
     setting_name);
 
-TEST(PlacedTables, SumsOfRowsTravelWhereTheyAreFew) {
+TEST(PlacedTables, GradientsOfReplicasTravelByRow) {
   SparseEmbeddingHashParams p = placed(
       {PlacementKind::Replicated, ExchangeType::Auto, Combiner::Sum, kDistributed, Optimizer::SGD});
   TableRun run(p, 4, kSeedOfRows);
   const std::vector<float> gradient(kBatch * kBatchSlots * p.embedding_vec_size, 0.5f);
   run.train(random_batch(kBatch, kBatchSlots, 3, 0, 9, 1), gradient, 0.1f, 1);
-  EXPECT_EQ(run.table().stats().unique_plans, 1u);
+  EXPECT_EQ(run.table().stats().unique_plans, 1u) << "added up";
   run.train(random_batch(kBatch, kBatchSlots, 3, 0, 5000, 2), gradient, 0.1f, 2);
-  EXPECT_EQ(run.table().stats().unique_plans, 1u) << "more rows than half of the buckets";
+  EXPECT_EQ(run.table().stats().unique_plans, 2u) << "as they are";
   EXPECT_EQ(run.table().stats().rows, run.table().dump(false).size()) << "a row counts once";
+}
+
+/// Batches in which devices have unlike numbers of keys, or none, and some in which none has any.
+TEST(PlacedTables, ReplicasOfLopsidedBatches) {
+  for (const std::size_t devices : {2, 3, 8}) {
+    for (const PlacementKind kind : {PlacementKind::Replicated, PlacementKind::Hybrid}) {
+      for (const Combiner combiner : {Combiner::Sum, Combiner::Mean}) {
+        SCOPED_TRACE(concat(devices, " devices"));
+        SparseEmbeddingHashParams p =
+            placed({kind, ExchangeType::Auto, combiner, kDistributed, Optimizer::AdaGrad});
+        TableRun run(p, devices, kSeedOfRows);
+        ReferenceTable reference(p, kSeedOfRows);
+        for (std::size_t round = 1; round <= 12; ++round) {
+          const HostBatch full =
+              random_batch(kBatch, kBatchSlots, 3, 5, round % 3 ? 60 : 9, 500 + round);
+          const HostBatch batch = kept_buckets(full, [&](std::size_t bucket) {
+            const std::size_t sample = bucket / kBatchSlots;
+            if (round % 4 == 0) return false;
+            return round % 4 == 1 ? sample < 3 : round % 4 == 2 ? sample > 17 : sample % 7 > 3;
+          });
+          const auto gradient =
+              random_gradient(kBatch * kBatchSlots * p.embedding_vec_size, 600 + round);
+          const auto step = static_cast<std::int64_t>(round);
+          reference.insert(batch);
+          const auto output = run.train(batch, gradient, 0.02f, step, 0.5f);
+          ASSERT_LE(relative_distance(output, reference.forward(batch)), 1e-5) << "round " << round;
+          reference.update(batch, gradient, 0.02f, step, 0.5);
+        }
+        expect_rows(run.table().dump(true), reference);
+      }
+    }
+  }
 }
 
 class MovedTables : public ::testing::TestWithParam<EmbeddingType> {};

@@ -189,3 +189,34 @@ def test_a_size_for_each_slot(data):
     for kind in (HYBRID, ONE_HOT):
         with pytest.raises(hugectr.InvalidArgument, match="each of the 3 slots"):
             start(data, 1).add(table(kind, slot_size_array=[4, 4]))
+
+
+@pytest.mark.parametrize("devices", [1, 3])
+def test_a_hybrid_has_its_frequent_rows_on_every_device(data, devices):
+    model = make(data, HYBRID, devices)
+    found = losses(model, 6)
+    assert model.session.table(0).placement() == ("hybrid" if devices > 1 else "by_key")
+    initializer = hugectr.Uniform(np.sqrt(1 / sum(SIZES)))
+    alone = losses(make(data, HASH[HYBRID], 1, initializer=initializer), 6)
+    np.testing.assert_allclose(found, alone, rtol=1e-5)
+    # What is asked for is what it gets, and rows that go have one place each.
+    for more in ({"placement": "by_key"}, {"max_rows": 1000}):
+        assert make(data, HYBRID, devices, **more).session.table(0).placement() == "by_key"
+
+
+def test_the_parameters_of_a_hybrid_choose_its_frequent_keys(data):
+    keys, counts = np.unique(data.sparse["keys"][0], return_counts=True)
+
+    def frequent(**settings):
+        param = hugectr.HybridEmbeddingParam(**settings)
+        model = make(data, HYBRID, 2, hybrid_embedding_param=param)
+        return model._graph._frequent.get("emb", [])
+
+    own = BATCH // 2
+    for p_dup_max in (0.01, 0.1, 0.5):
+        least = BATCH * BATCHES * np.sqrt(2 * p_dup_max / (own * (own - 1)))
+        wanted = keys[counts >= least]
+        assert frequent(p_dup_max=p_dup_max, max_num_frequent_categories=9) == wanted.tolist()
+    first = keys[np.lexsort((keys, -counts))][:BATCH]
+    assert frequent(max_num_frequent_categories=1) == sorted(first.tolist())
+    assert frequent(max_num_frequent_categories=0) == []

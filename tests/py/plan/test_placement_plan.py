@@ -157,7 +157,9 @@ def test_the_picture_is_a_page_that_says_who_holds_what(rng):
         assert sum(title.startswith(f"{table.name}: ") for title in titles) == held
     assert "a &lt;b&gt; &amp; c" in page
     assert "<td>measured: embedding_forward</td><td>1.250</td>" in page
-    assert "dense" not in page
+    assert "<td>measured: dense</td><td>250.000</td>" in page
+    assert "dense network" not in page
+    assert "<td>dense network</td><td>2.500</td>" in plan_page(replace(plan, dense_ms=2.5))
     assert "<script" not in page
 
 

@@ -29,6 +29,8 @@ class Route {
   std::size_t rank() const { return rank_; }
   std::size_t device_count() const { return placement_.device_count(); }
   std::size_t own_slots() const { return placement_.slots_of(rank_); }
+  /// Whether the device looks up keys of its own samples alone: it has every row.
+  bool of_own_samples() const { return device_count() > 1 && placement_.replicated(); }
   /// Columns of the rows that lie here.
   std::size_t own_columns() const {
     return placement_.columns(rank_, params_.embedding_vec_size).count;

@@ -60,7 +60,7 @@ class PooledExchange final : public Exchange {
     for (Shipment& table : tables) {
       const Placement& placement = table.route->placement();
       if (placement.device_count() == 1) continue;
-      table.vectors = placement.whole_buckets() && !placement.replicated()
+      table.vectors = placement.whole_buckets()
                           ? return_blocks(*table.route, table.vectors, calls, reorders)
                           : gather_all(*table.route, table.vectors, calls, reorders);
     }
@@ -79,37 +79,16 @@ class PooledExchange final : public Exchange {
       const Route& route = *table.route;
       const TablePlan& plan = *table.plan;
       if (route.own_slots() == 0) continue;
-      if (route.placement().replicated()) {
-        lookups.push_back(of_own_samples(table));
-        continue;
-      }
       lookups.push_back(
           {.rows = plan.staged.of_keys,
            .row_offsets = plan.own.row_offsets,
            .weights = plan.staged.arrays.vectors,
            .scale = plan.bucket_scale,
-           .out = route.device_count() == 1
+           .out = route.device_count() == 1 || route.of_own_samples()
                       ? table.vectors
                       : route.pooled(table.vectors.dtype, plan.samples, route.own_slots())});
     }
     run_several(context, std::move(lookups));
-  }
-
-  /// Of a plan that has the buckets of all samples, this device's part.
-  static EmbeddingLookup of_own_samples(const Shipment& table) {
-    const TablePlan& plan = *table.plan;
-    const std::size_t buckets = table.vectors.shape[0] * table.vectors.shape[1];
-    const std::size_t first = table.route->rank() * buckets;
-    const auto part_of = [&](TensorRef ref, std::size_t n) {
-      ref.data = static_cast<char*>(ref.data) + first * size_of(ref.dtype);
-      ref.shape = {n};
-      return ref;
-    };
-    return {.rows = plan.staged.of_keys,
-            .row_offsets = part_of(plan.own.row_offsets, buckets + 1),
-            .weights = plan.staged.arrays.vectors,
-            .scale = plan.bucket_scale.empty() ? TensorRef{} : part_of(plan.bucket_scale, buckets),
-            .out = table.vectors};
   }
 
   static void add_sums(const Route& route, const TensorRef& output, Calls& calls,

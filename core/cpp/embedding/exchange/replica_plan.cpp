@@ -15,12 +15,22 @@ void ReplicaPlan::reserve(const std::shared_ptr<MemoryResource>& memory, const s
   sorted_buckets = next->reserve({size}, kIndex, "sorted buckets of own samples");
   run_offsets = next->reserve({size + 1}, kIndex, "run offsets of own samples");
   rows = next->reserve({size}, kIndex, "rows of own samples");
-  places = next->reserve({size}, kIndex, "their numbers in the batch");
-  run_count = next->reserve({1}, TensorScalarType::Int64, "run count of own samples");
+  places = next->reserve({size}, kIndex, "places of their sums");
   keys = 0;
   next->allocate();
   arena = std::move(next);
   keys = size;
+}
+
+void ReplicaPlan::reserve_offsets(const std::shared_ptr<MemoryResource>& memory,
+                                  const std::string& owner, std::size_t m) {
+  const std::size_t size = std::max(buckets, m);
+  auto next = DeviceBuffer2::create(owner, DeviceAllocator(memory));
+  row_offsets = next->reserve({size + 1}, TensorScalarType::UInt32, "row offsets of own samples");
+  buckets = 0;
+  next->allocate();
+  offsets_arena = std::move(next);
+  buckets = size;
 }
 
 }  // namespace hugectr

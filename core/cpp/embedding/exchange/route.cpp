@@ -9,8 +9,10 @@ Route::Route(const SparseEmbeddingHashParams& params, const Placement& placement
   arena_ = DeviceBuffer2::create(owner + " exchange", DeviceAllocator(memory));
   if (device_count() > 1) {
     const std::size_t d = params.embedding_vec_size;
-    pooled_ = arena_->reserve({pooled_vectors(rank_), own_columns()}, params.output_type,
-                              "pooled vectors");
+    if (!of_own_samples()) {
+      pooled_ = arena_->reserve({pooled_vectors(rank_), own_columns()}, params.output_type,
+                                "pooled vectors");
+    }
     packed_ = arena_->reserve({packed_vectors(), d}, params.output_type, "packed vectors");
   }
   arena_->allocate();

@@ -33,11 +33,10 @@ DeviceLookup::DeviceLookup(const std::vector<std::unique_ptr<ShardedTable>>& tab
     add_part(t, *tables[t], true);
   }
   const std::size_t devices = parts_.front().route.device_count();
-  std::size_t sending_rows = 0, sending_sums = 0, sums = 0;
+  std::size_t sending_rows = 0, on_all = 0;
   for (const Part& part : parts_) {
     sending_rows += part.may_send_rows ? 1 : 0;
-    sending_sums += part.may_send_sums ? 1 : 0;
-    sums += part.may_send_sums ? ReplicaExchange::most_sums(part.table.params()) : 0;
+    on_all += part.route.of_own_samples() ? 1 : 0;
   }
   owner_ = parts_.front().rows.owner();
   if (parts_.size() > 1) owner_ += concat(" and ", parts_.size() - 1, " more");
@@ -46,14 +45,14 @@ DeviceLookup::DeviceLookup(const std::vector<std::unique_ptr<ShardedTable>>& tab
     unique_ = std::make_unique<UniqueExchange>(gpu, owner_, devices, sending_rows);
     exchanges_.push_back(unique_.get());
   }
-  if (sending_sums > 0) {
-    replica_ = std::make_unique<ReplicaExchange>(gpu, owner_, sending_sums, sums);
+  if (on_all > 0) {
+    replica_ = std::make_unique<ReplicaExchange>(gpu, owner_, devices, on_all);
     exchanges_.push_back(replica_.get());
   }
   while (plans_.size() < kPlanSlots) add_slot();
   auto staging =
       DeviceBuffer2::create(owner_ + " own count", DeviceAllocator(gpu.staging_resource()));
-  staging->reserve({parts_.size()}, &own_counts_, "own count");
+  staging->reserve({parts_.size(), 2}, &own_ends_, "own count");
   staging->allocate();
   for (std::size_t t = 0; t < parts_.size(); ++t) {
     const RowLife& life = parts_[t].table.params().life;
@@ -77,7 +76,7 @@ void DeviceLookup::add_part(std::size_t number, ShardedTable& table, bool freque
   parts_.push_back(
       {number, table, rows,
        Route(params, placement, gpu_.get_global_id(), gpu_.memory_resource(), rows.owner()),
-       may_choose && placement.rows_may_travel(), may_choose && placement.replicated(),
+       may_choose && placement.rows_may_travel(),
        PositionStarts(params, gpu_.plan_stream(), gpu_.memory_resource()),
        frequent
            ? std::make_unique<FrequentKeys>(gpu_, rows.owner(), params.key_type(), params.frequent)
@@ -309,6 +308,8 @@ void DeviceLookup::report_memory(std::vector<MemoryReportEntry>& report) const {
       append(plan.tables[t].unique.owner_arena);
       append(plan.tables[t].unique.asker_arena);
       append(plan.tables[t].replica.arena);
+      append(plan.tables[t].replica.offsets_arena);
+      append(plan.tables[t].replica.sums_arena);
       append(plan.tables[t].rare.arena);
     }
   }

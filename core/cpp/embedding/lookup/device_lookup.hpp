@@ -51,7 +51,6 @@ class DeviceLookup {
     Table& rows;
     Route route;
     bool may_send_rows;  ///< whether training batches may travel by the unique exchange
-    bool may_send_sums;  ///< ... or by the replica exchange
     PositionStarts starts;
     std::unique_ptr<FrequentKeys> frequent;  ///< of the part of frequent rows, else null
     std::size_t frequent_part = 0;           ///< of a hybrid its other part; 0: there is none
@@ -80,10 +79,17 @@ class DeviceLookup {
   std::vector<SparseTensor> without_frequent(LookupPlan& plan, std::span<const SparseTensor> batch);
   /// Own keys of all tables, waiting once for how many they are.
   void filter(LookupPlan& plan, std::span<const SparseTensor> batch);
+  /// Of what has been filtered, the keys that are looked up here: of tables that all devices have
+  /// those of its samples.
+  void take_own_keys(LookupPlan& plan);
   void make_buffers(const Part& part, const LookupPlan& plan, TablePlan& own);
   void group_keys(LookupPlan& plan, std::span<const SparseTensor> batch) const;
   /// Rows of the keys of all tables, waiting once for what there is of them.
   void number(LookupPlan& plan) const;
+  /// Rows of the keys of other devices' samples, in tables that all devices have. Collective.
+  void number_rows_of_others(LookupPlan& plan) const;
+  void enlarge(const Part& part, const LookupPlan& plan, TablePlan& own, std::size_t n) const;
+  std::vector<ReplicaLookup> replicated(LookupPlan& plan) const;
   void find(LookupPlan& plan) const;
   void choose_exchanges(LookupPlan& plan, std::span<const SparseTensor> looked_up,
                         std::span<const SparseTensor> batch);
@@ -127,7 +133,7 @@ class DeviceLookup {
   std::uint64_t last_plan_ = 0;
   std::vector<std::size_t> bounded_;  ///< tables with max_rows that forget no row
   TensorBag2 live_rows_, live_rows_of_all_;
-  Tensor2<std::uint32_t> own_counts_;  ///< staging: what filter_keys kept, a table each
+  Tensor2<std::uint32_t> own_ends_;  ///< (parts, 2), staging: of own keys among those filtered
 };
 
 }  // namespace hugectr

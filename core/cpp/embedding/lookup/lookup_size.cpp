@@ -24,9 +24,10 @@ std::size_t all_keys(const BatchKeys& keys, std::size_t samples) {
 
 std::size_t own_keys(const Placement& placement, std::size_t rank, const BatchKeys& keys,
                      std::size_t samples) {
-  if (placement.whole_buckets()) return samples * placement.sum_of_slots(rank, keys.of_slot);
-  if (placement.replicated()) return all_keys(keys, samples);
   const std::size_t devices = placement.device_count();
+  if (placement.whole_buckets() && !placement.replicated()) {
+    return samples * placement.sum_of_slots(rank, keys.of_slot);
+  }
   return (all_keys(keys, samples) + devices - 1) / devices;
 }
 
@@ -36,16 +37,17 @@ LookupSize size_of_lookup(const SparseEmbeddingHashParams& params, const Placeme
   const std::size_t devices = placement.device_count(), slots = placement.slots_of(rank);
   const bool may_send_rows =
       devices > 1 && params.exchange != ExchangeType::Pooled && placement.rows_may_travel();
-  const bool may_send_sums =
-      devices > 1 && params.exchange != ExchangeType::Pooled && placement.replicated();
+  const bool on_all = devices > 1 && placement.replicated();
   const auto plan_bytes = [&](std::size_t samples, bool train) {
     TablePlan plan;
-    const std::size_t own = own_keys(placement, rank, keys, samples), buckets = samples * slots;
-    plan.allocate(memory, "", own, buckets, train || params.memory.tiered(),
-                  train && params.life.admit_after > 1);
+    const std::size_t own = own_keys(placement, rank, keys, samples);
+    const std::size_t buckets = samples * slots / (on_all ? devices : 1);
+    // A plan of a table that all devices have also groups the keys of the others.
+    plan.allocate(memory, "", on_all && train ? all_keys(keys, samples) : own, buckets,
+                  train || params.memory.tiered(), train && params.life.admit_after > 1);
     if (!params.pooled()) plan.positions.reserve(memory, "", samples * params.buckets_per_sample());
     if (!placement.takes_all(rank)) {
-      plan.allocate_filter(memory, "", params.key_type(), all_keys(keys, samples), buckets,
+      plan.allocate_filter(memory, "", params.key_type(), all_keys(keys, samples), samples * slots,
                            train && may_send_rows);
     }
     if (train && may_send_rows) {
@@ -58,12 +60,16 @@ LookupSize size_of_lookup(const SparseEmbeddingHashParams& params, const Placeme
       joined.allocate(memory, "", params.key_type(), all_keys(keys, samples),
                       samples * params.slot_num);
     }
-    if (train && may_send_sums) {
-      plan.replica.reserve(memory, "", all_keys(keys, samples) / devices);
+    std::size_t sums = 0;
+    if (on_all) plan.replica.reserve_offsets(memory, "", buckets);
+    if (train && on_all) {
+      plan.replica.reserve(memory, "", own);
+      sums = ReplicaExchange::size_of_plan(params, devices, all_keys(keys, samples));
     }
     return bytes_of(plan.arena) + bytes_of(plan.filter_arena) + bytes_of(plan.positions.arena()) +
            bytes_of(plan.unique.owner_arena) + bytes_of(plan.unique.asker_arena) +
-           bytes_of(plan.replica.arena) + bytes_of(joined.arena());
+           bytes_of(plan.replica.arena) + bytes_of(plan.replica.offsets_arena) + sums +
+           bytes_of(joined.arena());
   };
   LookupSize size;
   constexpr std::size_t kTrainPlans = 2;  // one that trains, one that is made
@@ -75,7 +81,7 @@ LookupSize size_of_lookup(const SparseEmbeddingHashParams& params, const Placeme
     size.staging = bytes_of_staging(memory, own_keys(placement, rank, keys, samples), plans);
   }
   size.exchange = bytes_of(Route(params, placement, rank, memory, "").arena());
-  if (may_send_sums && params.batch_size > 0) {
+  if (on_all && params.batch_size > 0) {
     size.exchange += ReplicaExchange::size(params, all_keys(keys, params.batch_size));
   }
   if (may_send_rows && params.batch_size > 0) {

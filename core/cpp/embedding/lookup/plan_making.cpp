@@ -6,6 +6,7 @@
 #include "core/cpp/embedding/lookup/device_lookup.hpp"
 #include "core/cpp/ops/bucket_scale.hpp"
 #include "core/cpp/ops/expand_buckets.hpp"
+#include "core/cpp/ops/row_requests.hpp"
 
 /// Plans of a device, made on its plan stream.
 namespace hugectr {
@@ -168,20 +169,27 @@ void DeviceLookup::filter(LookupPlan& plan, std::span<const SparseTensor> batch)
     HCTR_CHECK(keys.dtype == part.rows.spec().key_type, "embedding '", name, "' has ",
                to_string(part.rows.spec().key_type), " keys, the batch has ", to_string(keys.dtype),
                ": set i64_input_key to match the data");
+    const std::size_t buckets = csr.row_offsets.size() - 1;
+    if (route.of_own_samples() && !own.replica.offsets_fit(buckets / route.device_count())) {
+      context.stream->synchronize();
+      plan.released->synchronize();
+      own.replica.reserve_offsets(gpu_.memory_resource(), part.rows.owner() + " own samples",
+                                  buckets / route.device_count());
+    }
     if (route.placement().takes_all(route.rank())) {
       own.own = {keys, csr.row_offsets, {}};
       continue;
     }
-    const std::size_t buckets = own.samples * route.own_slots();
+    const std::size_t own_buckets = own.samples * route.own_slots();
     const bool with_places = plan.train && part.may_send_rows;
-    if (!own.filter_fits(csr.nnz, buckets)) {
+    if (!own.filter_fits(csr.nnz, own_buckets)) {
       context.stream->synchronize();
       plan.released->synchronize();
       own.allocate_filter(gpu_.memory_resource(), part.rows.owner() + " own keys", keys.dtype,
-                          csr.nnz, buckets, with_places);
+                          csr.nnz, own_buckets, with_places);
     }
     own.own = {TablePlan::first(own.own_keys, csr.nnz),
-               TablePlan::first(own.own_row_offsets, buckets + 1),
+               TablePlan::first(own.own_row_offsets, own_buckets + 1),
                {}};
     if (with_places) own.own.places = TablePlan::first(own.own_places, csr.nnz);
     if (part.frequent) {
@@ -190,26 +198,51 @@ void DeviceLookup::filter(LookupPlan& plan, std::span<const SparseTensor> batch)
     filters.push_back(
         route.placement().filter(route.rank(), {keys, csr.row_offsets, csr.nnz}, own.own));
   }
-  if (filters.empty()) return;
   run_several(context, std::move(filters));
-  const auto filtered = [this](std::size_t t) {
-    const Route& route = parts_[t].route;
-    return !route.placement().takes_all(route.rank());
+  take_own_keys(plan);
+}
+
+void DeviceLookup::take_own_keys(LookupPlan& plan) {
+  const OpContext context = gpu_.plan_context();
+  /// Buckets whose keys a device looks up, of those that have been filtered: the last, or two ends.
+  const auto ends_of = [](const Route& route, const TensorRef& offsets) {
+    const std::size_t all = offsets.size() - 1, part = all / route.device_count();
+    return route.of_own_samples() ? std::pair{route.rank() * part, (route.rank() + 1) * part}
+                                  : std::pair{std::size_t{0}, all};
   };
+  bool waits = false;
   for (std::size_t t = 0; t < parts_.size(); ++t) {
-    if (!filtered(t)) continue;
+    const Route& route = parts_[t].route;
+    if (!route.of_own_samples() && route.placement().takes_all(route.rank())) continue;
     const TensorRef& offsets = plan.tables[t].own.row_offsets;
-    context.stream->copy(own_counts_.get_ptr() + t,
-                         offsets.ptr<std::uint32_t>() + offsets.size() - 1, sizeof(std::uint32_t));
+    const auto [first, last] = ends_of(route, offsets);
+    std::uint32_t* const ends = own_ends_.get_ptr() + 2 * t;
+    const auto* const from = offsets.ptr<std::uint32_t>();
+    context.stream->copy(ends, from + first, sizeof *ends);
+    context.stream->copy(ends + 1, from + last, sizeof *ends);
+    waits = true;
   }
+  if (!waits) return;
   context.stream->synchronize();
+  std::vector<RebaseOffsets> rebased;
   for (std::size_t t = 0; t < parts_.size(); ++t) {
-    if (!filtered(t)) continue;
-    TablePlan& own = plan.tables[t];
-    const std::size_t count = own_counts_.get_ptr()[t];
-    own.own.keys = TablePlan::first(own.own_keys, count);
-    if (!own.own.places.empty()) own.own.places = TablePlan::first(own.own_places, count);
+    const Route& route = parts_[t].route;
+    if (!route.of_own_samples() && route.placement().takes_all(route.rank())) continue;
+    FilterKeyStorage& own = plan.tables[t].own;
+    const std::uint32_t* const ends = own_ends_.get_ptr() + 2 * t;
+    const std::size_t count = ends[1] - ends[0];
+    own.keys.data = static_cast<char*>(own.keys.data) + ends[0] * size_of(own.keys.dtype);
+    own.keys.shape = {count};
+    if (!own.places.empty()) own.places.shape = {count};
+    if (!route.of_own_samples()) continue;
+    const auto [first, last] = ends_of(route, own.row_offsets);
+    TensorRef part = own.row_offsets;
+    part.data = part.ptr<std::uint32_t>() + first;
+    part.shape = {last - first + 1};
+    own.row_offsets = TablePlan::first(plan.tables[t].replica.row_offsets, last - first + 1);
+    rebased.push_back({.row_offsets = part, .own_offsets = own.row_offsets});
   }
+  run_several(context, std::move(rebased));
 }
 
 void DeviceLookup::make_buffers(const Part& part, const LookupPlan& plan, TablePlan& own) {
@@ -233,100 +266,29 @@ void DeviceLookup::group_keys(LookupPlan& plan, std::span<const SparseTensor> ba
     // The number of keys that count is that of the whole bucket.
     const bool whole = parts_[t].route.placement().whole_buckets();
     own.bucket_scale = TablePlan::first(own.scale, own.bucket_count());
-    scales.push_back({.row_offsets = whole ? own.own.row_offsets : batch[t].row_offsets,
-                      .scale = own.bucket_scale});
+    TensorRef offsets = whole ? own.own.row_offsets : batch[t].row_offsets;
+    if (!whole && parts_[t].route.of_own_samples()) {
+      offsets.data = offsets.ptr<std::uint32_t>() + parts_[t].route.rank() * own.bucket_count();
+      offsets.shape = {own.bucket_count() + 1};
+    }
+    scales.push_back({.row_offsets = offsets, .scale = own.bucket_scale});
   }
   run_several(context, std::move(buckets));
   run_several(context, std::move(scales));
 }
 
-void DeviceLookup::number(LookupPlan& plan) const {
-  const OpContext context = gpu_.plan_context();
-  std::vector<HashGetInsert> lookups;
-  for (std::size_t t = 0; t < parts_.size(); ++t) {
-    const Route& route = parts_[t].route;
-    TablePlan& own = plan.tables[t];
-    lookups.push_back(parts_[t].rows.to_number(context, own.own.keys, own.key_buckets(),
-                                               parts_[t].table.slot_of_bucket(route.rank()),
-                                               own.key_rows()));
-  }
-  run_several(context, std::move(lookups));
-  for (const Part& part : parts_) part.rows.read_outcome(context);
-  context.stream->synchronize();
-  for (std::size_t t = 0; t < parts_.size(); ++t) {
-    Table& rows = parts_[t].rows;
-    TablePlan& own = plan.tables[t];
-    const HashTable::Result found = rows.numbered(context);
-    check_reserved(parts_[t], own, found.first_reserved);
-    rows.make_room(found.rows);
-    own.extent = rows.begin_rows();
-    own.reused = rows.reused_since(own.before);
-  }
-  check_max_rows(plan);
-}
-
-void DeviceLookup::check_max_rows(const LookupPlan& plan) const {
-  if (bounded_.empty()) return;
-  const OpContext context = gpu_.plan_context();
-  const std::size_t devices = parts_.front().route.device_count(), tables = bounded_.size();
-  std::vector<std::int64_t> live;
-  for (const std::size_t t : bounded_) {
-    live.push_back(static_cast<std::int64_t>(plan.tables[t].extent.live));
-  }
-  if (devices > 1) {
-    std::vector<std::int64_t> all(devices * tables);
-    context.stream->copy(live_rows_.get_ptr(), live.data(), tables * sizeof(std::int64_t));
-    context.communicator->all_gather(live_rows_.ref(), live_rows_of_all_.ref(), *context.stream);
-    context.stream->copy(all.data(), live_rows_of_all_.get_ptr(), all.size() * sizeof(all[0]));
-    context.stream->synchronize();
-    for (std::size_t i = 0; i < tables; ++i) {
-      live[i] = 0;
-      for (std::size_t device = 0; device < devices; ++device) live[i] += all[device * tables + i];
-    }
-  }
-  for (std::size_t i = 0; i < tables; ++i) {
-    const SparseEmbeddingHashParams& params = parts_[bounded_[i]].table.params();
-    const auto rows = static_cast<std::uint64_t>(live[i]);
-    if (rows <= params.life.max_rows) continue;
-    throw OutOfMemory(
-        concat("embedding '", params.name, "' needs ", rows,
-               " rows and may have max_rows = ", params.life.max_rows,
-               " in the whole job: raise max_rows, or say which rows may go (evict)"));
-  }
-}
-
-void DeviceLookup::find(LookupPlan& plan) const {
-  const OpContext context = gpu_.plan_context();
-  std::vector<HashGet> lookups;
-  for (std::size_t t = 0; t < parts_.size(); ++t) {
-    const Route& route = parts_[t].route;
-    TablePlan& own = plan.tables[t];
-    own.extent = parts_[t].rows.visible();
-    lookups.push_back(parts_[t].rows.to_find(context, own.own.keys, own.key_buckets(),
-                                             parts_[t].table.slot_of_bucket(route.rank()),
-                                             own.key_rows()));
-  }
-  run_several(context, std::move(lookups));
-  for (const Part& part : parts_) part.rows.read_outcome(context);
-  context.stream->synchronize();
-  for (std::size_t t = 0; t < parts_.size(); ++t) {
-    check_reserved(parts_[t], plan.tables[t], parts_[t].rows.found().first_reserved);
-  }
-}
-
 void DeviceLookup::choose_exchanges(LookupPlan& plan, std::span<const SparseTensor> looked_up,
                                     std::span<const SparseTensor> batch) {
-  std::vector<PlannedLookup> may_send_rows, may_send_sums;
+  std::vector<PlannedLookup> may_send_rows;
   for (std::size_t t = 0; t < parts_.size(); ++t) {
     const Part& part = parts_[t];
     plan.tables[t].unique.used = plan.tables[t].replica.used = false;
-    if (!plan.train || !(part.may_send_rows || part.may_send_sums)) continue;
-    (part.may_send_rows ? may_send_rows : may_send_sums)
-        .push_back({&part.route, &plan.tables[t], &looked_up[t], batch[t].row_offsets,
-                    plan.released.get()});
+    if (!plan.train || !part.may_send_rows) continue;
+    may_send_rows.push_back(
+        {&part.route, &plan.tables[t], &looked_up[t], batch[t].row_offsets, plan.released.get()});
   }
   if (!may_send_rows.empty()) unique_->plan(may_send_rows);
-  if (!may_send_sums.empty()) replica_->plan(may_send_sums);
+  if (plan.train && replica_) replica_->plan(replicated(plan));
   std::vector<LookupSort> sorted;
   for (std::size_t t = 0; t < parts_.size(); ++t) {
     TablePlan& own = plan.tables[t];
@@ -362,18 +324,6 @@ LookupSort DeviceLookup::sort_of(const LookupPlan& plan, const TablePlan& own) {
           .run_count = own.run_count.ref(),
           .scratch = own.scratch.ref(),
           .row_count = static_cast<std::int64_t>(numbers)};
-}
-
-void DeviceLookup::check_reserved(const Part& part, const TablePlan& own,
-                                  std::int64_t first_reserved) const {
-  if (first_reserved < 0) return;
-  Stream& stream = gpu_.plan_stream();
-  std::uint32_t bucket = 0;
-  stream.copy(&bucket, own.buckets.ref().ptr<std::uint32_t>() + first_reserved, sizeof bucket);
-  stream.synchronize();
-  const Route& route = part.route;
-  const std::size_t bucket_slot = route.placement().slot_of_bucket(route.rank())(bucket);
-  part.table.refuse_reserved(bucket / route.own_slots(), part.starts.slot_of(bucket_slot));
 }
 
 }  // namespace hugectr

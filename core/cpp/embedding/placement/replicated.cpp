@@ -5,9 +5,8 @@ namespace hugectr {
 namespace {
 
 /// Every device has every row, looks its own samples up and makes the update of every row, by the
-/// gradients of all devices: the copies stay the same to the bit.
-///
-/// A device's plan has the keys of the whole batch, because a new row is new on every device.
+/// gradients of all devices: the copies stay the same to the bit. A row that is new on one device
+/// is new on all: they tell one another their distinct keys.
 class Replicated final : public Placement {
  public:
   using Placement::Placement;
