@@ -14,6 +14,7 @@ from libcpp.map cimport map as cmap
 from libcpp.memory cimport make_shared, shared_ptr, unique_ptr
 from libcpp.optional cimport optional
 from libcpp.string cimport string
+from libcpp.utility cimport move
 from libcpp.vector cimport vector
 
 from hugectr._decl.base cimport (

@@ -8,7 +8,7 @@ from libcpp.vector cimport vector
 
 from hugectr._decl.errors cimport translate_error
 from hugectr._decl.model cimport CppSession
-from hugectr._decl.specs cimport CppMemoryData, CppMemoryPtr
+from hugectr._decl.specs cimport CppMemoryPtr, CppMemoryView
 
 cdef extern from "core/cpp/checkpoints/saved_model.hpp" namespace "hugectr" nogil:
     cdef cppclass CppSavedDescription "hugectr::SavedDescription":
@@ -26,7 +26,7 @@ cdef extern from "core/cpp/checkpoints/saved_model.hpp" namespace "hugectr" nogi
 cdef extern from "core/cpp/serving/predictor.hpp" namespace "hugectr" nogil:
     cdef cppclass CppPredictor "hugectr::Predictor":
         CppPredictor(CppSession&) except +translate_error
-        vector[float] predict(const CppMemoryData&, const string&, size_t) except +translate_error
+        vector[float] predict(const CppMemoryView&, const string&, size_t) except +translate_error
         vector[size_t] sample_shape(const string&) except +translate_error
         size_t executions()
 

@@ -16,8 +16,26 @@ cdef shared_ptr[CppMemoryData] _samples(
     for keys, offsets in sparse:
         one.keys = _int64s(keys)
         one.row_offsets = _uint64s(offsets)
-        data.get().sparse.push_back(one)
+        data.get().sparse.push_back(move(one))
     return data
+
+
+cdef CppMemoryView _samples_there(size_t count, dense, sparse, list kept) except *:
+    """Samples where their arrays lie. What had to be made for that goes into ``kept``, to stay."""
+    cdef CppMemoryView view
+    cdef CppMemoryViewSparse one
+    view.samples = count
+    numbers = np.ascontiguousarray(dense, np.float32)
+    kept.append(numbers)
+    view.dense = CppFloatSpan(<const float*>_pointer(numbers), numbers.size)
+    for keys, offsets in sparse:
+        keys = np.ascontiguousarray(keys, np.int64)
+        offsets = np.ascontiguousarray(offsets, np.uint64)
+        kept += [keys, offsets]
+        one.keys = CppInt64Span(<const int64_t*>_pointer(keys), keys.size)
+        one.row_offsets = CppUint64Span(<const uint64_t*>_pointer(offsets), offsets.size)
+        view.sparse.push_back(one)
+    return view
 
 
 def read_description(str path):
@@ -61,12 +79,13 @@ cdef class Predictor:
 
     def predict(self, size_t count, dense, sparse, str output="probability", size_t batch_size=0):
         (<Turn>self.session._turn).check()
-        cdef shared_ptr[CppMemoryData] data = _samples(count, dense, sparse, None)
+        cdef list kept = []
+        cdef CppMemoryView samples = _samples_there(count, dense, sparse, kept)
         cdef string name = output
         cdef vector[float] values
         cdef vector[size_t] shape
         with nogil:
-            values = self._it.predict(deref(data), name, batch_size)
+            values = self._it.predict(samples, name, batch_size)
             shape = self._it.sample_shape(name)
         return _outputs(values, count, shape)
 

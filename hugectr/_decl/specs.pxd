@@ -43,6 +43,17 @@ cdef extern from "core/cpp/data/csr_chunk.hpp" namespace "hugectr" nogil:
         cbool is_fixed_length
         size_t slot_num
 
+cdef extern from "<span>" nogil:
+    cdef cppclass CppFloatSpan "std::span<const float>":
+        CppFloatSpan()
+        CppFloatSpan(const float*, size_t)
+    cdef cppclass CppInt64Span "std::span<const std::int64_t>":
+        CppInt64Span()
+        CppInt64Span(const int64_t*, size_t)
+    cdef cppclass CppUint64Span "std::span<const std::uint64_t>":
+        CppUint64Span()
+        CppUint64Span(const uint64_t*, size_t)
+
 cdef extern from "core/cpp/data/memory_format.hpp" namespace "hugectr" nogil:
     cdef cppclass CppMemorySparse "hugectr::MemoryData::Sparse":
         vector[int64_t] keys
@@ -51,6 +62,13 @@ cdef extern from "core/cpp/data/memory_format.hpp" namespace "hugectr" nogil:
         size_t samples
         vector[float] label, dense, weight
         vector[CppMemorySparse] sparse
+    cdef cppclass CppMemoryViewSparse "hugectr::MemoryView::Sparse":
+        CppInt64Span keys
+        CppUint64Span row_offsets
+    cdef cppclass CppMemoryView "hugectr::MemoryView":
+        size_t samples
+        CppFloatSpan dense
+        vector[CppMemoryViewSparse] sparse
     ctypedef const CppMemoryData ConstMemoryData
     ctypedef shared_ptr[ConstMemoryData] CppMemoryPtr "std::shared_ptr<const hugectr::MemoryData>"
 

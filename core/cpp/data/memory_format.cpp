@@ -16,7 +16,7 @@ namespace {
 /// Samples from `first_sample` on, copied when a batch takes them.
 class MemoryBlock final : public IBlock {
  public:
-  MemoryBlock(const MemoryData& data, const InputLayout& layout, std::size_t first_sample,
+  MemoryBlock(const MemoryView& data, const InputLayout& layout, std::size_t first_sample,
               OnBadData on_bad_data, DamageLog& damage)
       : data_(data),
         layout_(layout),
@@ -73,7 +73,7 @@ class MemoryBlock final : public IBlock {
 
   /// Copies samples [first, first + count) of the data to samples [at, at + count) of the chunk.
   void copy_tile(std::size_t first, std::size_t count, std::size_t at, CSRChunk& chunk) const {
-    const auto copy = [&](const std::vector<float>& from, std::size_t width, StagingArray& to) {
+    const auto copy = [&](std::span<const float> from, std::size_t width, StagingArray& to) {
       std::copy_n(from.data() + first * width, count * width, to.as<float>() + at * width);
     };
     copy(data_.label, layout_.label_dim, chunk.label);
@@ -98,14 +98,46 @@ class MemoryBlock final : public IBlock {
     }
   }
 
-  const MemoryData& data_;
+  const MemoryView& data_;
   const InputLayout& layout_;
   const std::size_t first_sample_;
   const OnBadData on_bad_data_;
   DamageLog& damage_;
 };
 
-void check_sparse(const MemoryData& data, const InputLayout& layout, std::size_t index) {
+/// Whether every slot has as many keys as it may; one pass that the compiler turns into vectors.
+bool all_as_allowed(std::span<const std::uint64_t> offsets, std::uint64_t least,
+                    std::uint64_t most) {
+  bool good = true;
+  for (std::size_t row = 0; row + 1 < offsets.size(); ++row) {
+    // Offsets that fall are a count beyond any bound.
+    const std::uint64_t nnz = offsets[row + 1] - offsets[row];
+    good &= nnz >= least && nnz <= most;
+  }
+  return good;
+}
+
+void check_rows(const MemoryView::Sparse& found, const SparseInput& input) {
+  const std::span<const std::uint64_t> offsets = found.row_offsets;
+  const auto [fewest, most_keys] = std::ranges::minmax(input.nnz_per_slot);
+  if (fewest == most_keys) {
+    const auto most = static_cast<std::uint64_t>(most_keys);
+    if (all_as_allowed(offsets, input.is_fixed_length ? most : 0, most)) return;
+  }
+  for (std::size_t row = 0, slot = 0; row + 1 < offsets.size(); ++row, ++slot) {
+    if (slot == input.slot_num) slot = 0;
+    const auto most = static_cast<std::uint64_t>(input.nnz_per_slot[slot]);
+    HCTR_CHECK(offsets[row] <= offsets[row + 1], "sparse input '", input.top_name,
+               "': row offsets fall at row ", row);
+    const std::uint64_t nnz = offsets[row + 1] - offsets[row];
+    HCTR_CHECK(nnz <= most && (!input.is_fixed_length || nnz == most), "sparse input '",
+               input.top_name, "', sample ", row / input.slot_num, ", slot ", slot, ": ", nnz,
+               " keys, allowed ", input.is_fixed_length ? "exactly " : "at most ", most,
+               " (nnz_per_slot)");
+  }
+}
+
+void check_sparse(const MemoryView& data, const InputLayout& layout, std::size_t index) {
   const SparseInput& input = layout.sparse[index];
   const auto& [keys, offsets] = data.sparse[index];
   const std::string& name = input.top_name;
@@ -115,16 +147,7 @@ void check_sparse(const MemoryData& data, const InputLayout& layout, std::size_t
   HCTR_CHECK(offsets.front() == 0 && offsets.back() == keys.size(), "sparse input '", name,
              "': row offsets run from ", offsets.front(), " to ", offsets.back(),
              ", need 0 to the number of keys ", keys.size());
-  for (std::size_t row = 0, slot = 0; row < rows; ++row, ++slot) {
-    if (slot == input.slot_num) slot = 0;
-    const auto most = static_cast<std::uint64_t>(input.nnz_per_slot[slot]);
-    HCTR_CHECK(offsets[row] <= offsets[row + 1], "sparse input '", name,
-               "': row offsets fall at row ", row);
-    const std::uint64_t nnz = offsets[row + 1] - offsets[row];
-    HCTR_CHECK(nnz <= most && (!input.is_fixed_length || nnz == most), "sparse input '", name,
-               "', sample ", row / input.slot_num, ", slot ", slot, ": ", nnz, " keys, allowed ",
-               input.is_fixed_length ? "exactly " : "at most ", most, " (nnz_per_slot)");
-  }
+  check_rows(data.sparse[index], input);
   if (layout.i64_keys) return;
   for (const std::int64_t key : keys) {
     HCTR_CHECK(key >= 0 && key <= std::numeric_limits<std::uint32_t>::max(), "sparse input '", name,
@@ -132,8 +155,8 @@ void check_sparse(const MemoryData& data, const InputLayout& layout, std::size_t
   }
 }
 
-void check_weight(const MemoryData& data) {
-  const std::vector<float>& weight = data.weight;
+void check_weight(const MemoryView& data) {
+  const std::span<const float> weight = data.weight;
   HCTR_CHECK(weight.empty() || weight.size() == data.samples, "memory source: ", weight.size(),
              " weights of samples, need ", data.samples, ", one a sample, or none");
   for (std::size_t i = 0; i < weight.size(); ++i) {
@@ -144,7 +167,12 @@ void check_weight(const MemoryData& data) {
 
 }  // namespace
 
-void check_memory_data(const MemoryData& data, const InputLayout& layout) {
+MemoryView::MemoryView(const MemoryData& data)
+    : samples(data.samples), label(data.label), dense(data.dense), weight(data.weight) {
+  for (const MemoryData::Sparse& one : data.sparse) sparse.push_back({one.keys, one.row_offsets});
+}
+
+void check_memory_data(const MemoryView& data, const InputLayout& layout) {
   layout.check();
   const std::size_t n = data.samples;
   HCTR_CHECK(layout.label_dim == 0 || data.label.size() == n * layout.label_dim,
@@ -158,7 +186,7 @@ void check_memory_data(const MemoryData& data, const InputLayout& layout) {
   for (std::size_t i = 0; i < layout.sparse.size(); ++i) check_sparse(data, layout, i);
 }
 
-void copy_to_chunk(const MemoryData& data, const InputLayout& layout, std::size_t first,
+void copy_to_chunk(const MemoryView& data, const InputLayout& layout, std::size_t first,
                    std::size_t count, std::size_t batch, CSRChunk& chunk) {
   DamageLog damage;
   const MemoryBlock block(data, layout, 0, OnBadData::Error, damage);
@@ -180,9 +208,10 @@ class MemoryFormat final : public IBlockFormat {
                OnBadData on_bad_data)
       : data_(std::move(data)), layout_(layout), repeat_(repeat), on_bad_data_(on_bad_data) {
     HCTR_CHECK(data_ != nullptr, "memory source: no data");
+    view_ = *data_;
     HCTR_CHECK(data_->samples > 0 || !repeat_,
                "memory source: no samples, so there is nothing to repeat");
-    check_memory_data(*data_, layout_);
+    check_memory_data(view_, layout_);
     for (std::size_t first = 0; first < data_->samples; first += kBlockSamples) {
       blocks_.push_back({.rows = std::min(kBlockSamples, data_->samples - first)});
     }
@@ -193,7 +222,7 @@ class MemoryFormat final : public IBlockFormat {
   bool decodes_ahead() const override { return false; }
 
   std::shared_ptr<const IBlock> decode(std::size_t block) override {
-    return std::make_shared<MemoryBlock>(*data_, layout_, block * kBlockSamples, on_bad_data_,
+    return std::make_shared<MemoryBlock>(view_, layout_, block * kBlockSamples, on_bad_data_,
                                          damage_);
   }
 
@@ -211,6 +240,7 @@ class MemoryFormat final : public IBlockFormat {
   static constexpr std::size_t kBlockSamples = 4096;  ///< a block costs next to nothing
 
   const std::shared_ptr<const MemoryData> data_;
+  MemoryView view_;  ///< of it
   const InputLayout layout_;
   const bool repeat_;
   const OnBadData on_bad_data_;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "core/cpp/data/batch_source.hpp"
@@ -24,15 +26,30 @@ struct MemoryData {
   std::vector<Sparse> sparse;  ///< one a SparseInput
 };
 
+/// The same arrays where they lie; they must stay there, as they are, while it is used.
+struct MemoryView {
+  struct Sparse {
+    std::span<const std::int64_t> keys;
+    std::span<const std::uint64_t> row_offsets;
+  };
+
+  MemoryView() = default;
+  MemoryView(const MemoryData& data);  // NOLINT(google-explicit-constructor): it is the same thing
+
+  std::size_t samples = 0;
+  std::span<const float> label, dense, weight;
+  std::vector<Sparse> sparse;
+};
+
 /// Throws InvalidArgument when sizes do not fit the layout, a key does not fit the key type, or a
 /// slot holds more keys than nnz_per_slot allows. Without labels in the layout those of the data
 /// are not looked at.
-HCTR_API void check_memory_data(const MemoryData& data, const InputLayout& layout);
+HCTR_API void check_memory_data(const MemoryView& data, const InputLayout& layout);
 
 /// Samples [first, first + count) of checked data as a chunk of `batch` of them, the rest padding;
 /// its arrays of keys grow as they must. Throws DataError, naming the sample, for a value that
 /// nothing can be computed with.
-HCTR_API void copy_to_chunk(const MemoryData& data, const InputLayout& layout, std::size_t first,
+HCTR_API void copy_to_chunk(const MemoryView& data, const InputLayout& layout, std::size_t first,
                             std::size_t count, std::size_t batch, CSRChunk& chunk);
 
 /// Blocks of samples that lie in memory; nothing is copied before a batch takes them. `repeat`: as

@@ -89,7 +89,7 @@ void Execution::bring_keys(std::size_t input) {
   csr_[input].nnz = host.nnz;
 }
 
-void Execution::bring(const MemoryData& data, std::size_t first, std::size_t count) {
+void Execution::bring(const MemoryView& data, std::size_t first, std::size_t count) {
   copy_to_chunk(data, layout_, first, count, batch_, chunk_);
   for (std::size_t i = 0; i < csr_.size(); ++i) bring_keys(i);
   write_lengths(context_, session_.model.input, csr_, 0,
@@ -146,7 +146,7 @@ Shape Execution::shape_of(const std::string& tensor) const {
   return sample_tensor(network_, tensor).shape;
 }
 
-void Execution::run(const MemoryData& data, std::size_t first, std::size_t count,
+void Execution::run(const MemoryView& data, std::size_t first, std::size_t count,
                     const std::string& tensor, float* out) {
   SampleTensor wanted = sample_tensor(network_, tensor);
   bring(data, first, count);

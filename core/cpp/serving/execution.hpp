@@ -26,7 +26,7 @@ class Execution {
   Shape shape_of(const std::string& tensor) const;
   /// Values of a tensor for samples [first, first + count) of checked data, at most a batch of
   /// them, to `out`: count times its elements a sample. Waits.
-  void run(const MemoryData& data, std::size_t first, std::size_t count, const std::string& tensor,
+  void run(const MemoryView& data, std::size_t first, std::size_t count, const std::string& tensor,
            float* out);
 
  private:
@@ -35,7 +35,7 @@ class Execution {
     StagingArray keys, row_offsets;  ///< without memory where the device reads the host's
     SparseTensor csr;
   };
-  void bring(const MemoryData& data, std::size_t first, std::size_t count);
+  void bring(const MemoryView& data, std::size_t first, std::size_t count);
   void bring_keys(std::size_t input);
   /// Gives the network the samples' weights: what fills the batch up has 0.
   void weigh();

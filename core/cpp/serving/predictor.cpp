@@ -113,7 +113,7 @@ std::unique_ptr<Execution> Predictor::take(const Key& key) const {
   }
 }
 
-std::vector<float> Predictor::predict(const MemoryData& samples, const std::string& output,
+std::vector<float> Predictor::predict(const MemoryView& samples, const std::string& output,
                                       std::size_t batch_size) const {
   const SessionState::Call call(*session_);
   check_memory_data(samples, layout_);

@@ -57,7 +57,7 @@ class HCTR_API Predictor {
   /// batchsize_eval, and fewer samples go by the next of the sizes. From any threads at once.
   /// Throws InvalidArgument for an output that is none and for samples that do not fit the model's
   /// Input, DataError for values that nothing can be computed with; both name the place.
-  std::vector<float> predict(const MemoryData& samples, const std::string& output = kProbability,
+  std::vector<float> predict(const MemoryView& samples, const std::string& output = kProbability,
                              std::size_t batch_size = 0) const;
   /// Shape of an output of one sample; (1) for a single value.
   Shape sample_shape(const std::string& output) const;
