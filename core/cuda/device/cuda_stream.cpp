@@ -11,13 +11,14 @@
 #include "core/cuda/device/cuda_graph.hpp"
 #include "core/cuda/device/cuda_time_mark.hpp"
 #include "core/cuda/device/launch.cuh"
+#include "core/cuda/device/side_streams.hpp"
 #include "core/cuda/driver/device_guard.hpp"
 #include "core/cuda/driver/status.hpp"
 
 namespace hugectr::cuda {
 
 CudaStream::CudaStream(DeviceId device, const std::string& name, StreamPriority priority)
-    : device_(device), name_(name), scratch_(device.index) {
+    : device_(device), name_(name), priority_(priority), scratch_(device.index) {
   const DeviceGuard guard(device_.index);
   int lowest = 0, highest = 0;
   HCTR_TRY(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
@@ -26,10 +27,16 @@ CudaStream::CudaStream(DeviceId device, const std::string& name, StreamPriority 
 }
 
 CudaStream::~CudaStream() {
+  sides_.reset();
   // Memory that queued work uses may go right after its stream.
   HCTR_TRY_NOTHROW(cudaStreamSynchronize(stream_));
   cublas_lt_.reset();
   HCTR_TRY_NOTHROW(cudaStreamDestroy(stream_));
+}
+
+SideStreams& CudaStream::sides() {
+  if (!sides_) sides_ = std::make_unique<SideStreams>(device_, priority_);
+  return *sides_;
 }
 
 void CudaStream::submit(std::function<void()> task) {

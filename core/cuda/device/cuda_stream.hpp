@@ -14,6 +14,7 @@
 namespace hugectr::cuda {
 
 class CublasLt;
+class SideStreams;
 
 /// Stream on a cudaStream_t that does not wait for the legacy default stream. Tasks run at once in
 /// the calling thread, with the stream's device current. The destructor waits for the work.
@@ -47,17 +48,21 @@ class CudaStream final : public Stream {
   CublasLt& cublas_lt();
   /// Memory for the inside of this stream's ops.
   ScratchArena& scratch() { return scratch_; }
+  /// Streams beside this one, of its priority.
+  SideStreams& sides();
   /// The next synchronize() throws CommError if the group has failed by then.
   void watch(std::shared_ptr<const StreamFailure> failure);
 
  private:
   DeviceId device_;
   std::string name_;
+  StreamPriority priority_;
   cudaStream_t stream_ = nullptr;
   mutable std::mutex mutex_;
   ScratchArena scratch_;
   std::unique_ptr<CublasLt> cublas_lt_;
   std::vector<std::shared_ptr<const StreamFailure>> watched_;
+  std::unique_ptr<SideStreams> sides_;
 };
 
 /// Throws InvalidArgument for a stream of another kind of device.

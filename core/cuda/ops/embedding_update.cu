@@ -7,6 +7,7 @@
 
 #include "core/cpp/device/several.hpp"
 #include "core/cpp/ops/embedding_update.hpp"
+#include "core/cuda/device/branches.hpp"
 #include "core/cuda/device/scratch_parts.hpp"
 #include "core/cuda/primitives/many_row_updates.cuh"
 #include "core/cuda/primitives/row_updates.cuh"
@@ -276,16 +277,17 @@ void update_alike(const OpContext& context, const std::vector<const EmbeddingUpd
     Rule rule;
     rule.take(op.params);
     auto* rate = part<float>(scratch, place.rate_at);
-    Args args{.runs = {op.unique_rows.ptr<std::uint32_t>(), op.run_offsets.ptr<std::uint32_t>(),
-                       op.run_count.ptr<std::int64_t>()},
-              .gradients = bucket_gradients<T>(op.sorted_buckets, op.gradient, op.scale),
-              .table = table_of(op),
-              .long_runs = place.memory.in(scratch),
-              .rule = {},
-              .unscale = unscale_of(op.unscale),
-              .max_runs = static_cast<std::uint32_t>(op.unique_rows.size()),
-              .max_long_runs = static_cast<std::uint32_t>(place.memory.max_runs),
-              .max_chunks = static_cast<std::uint32_t>(place.memory.max_chunks)};
+    Args args{
+        .runs = {op.unique_rows.ptr<std::uint32_t>(), op.run_offsets.ptr<std::uint32_t>(),
+                 op.run_count.ptr<std::int64_t>()},
+        .gradients = bucket_gradients<T>(op.sorted_buckets, op.gradient, op.scale),
+        .table = table_of(op),
+        .long_runs = place.memory.in(scratch),
+        .rule = {},
+        .unscale = unscale_of(op.unscale),
+        .max_runs = static_cast<std::uint32_t>(std::min(op.unique_rows.size(), op.weights.rows())),
+        .max_long_runs = static_cast<std::uint32_t>(place.memory.max_runs),
+        .max_chunks = static_cast<std::uint32_t>(place.memory.max_chunks)};
     args.table.adjustment = prepare_adjustment(context, op, scratch, place.adjustment_at);
     ready.push_back(
         {op.lr.ptr<float>(), op.step.ptr<std::int64_t>(), rule, args.long_runs.counters, rate});
@@ -309,14 +311,30 @@ void update_alike(const OpContext& context, const std::vector<const EmbeddingUpd
         context, name, behind, dim3(kThreads), &catch_up_many_kernel<Rule>,
         [](const CatchUp<Rule>& a) { return grid_for(a.max_runs, kThreads); });
   }
+  struct Piece {  // tables of one vector size, as many as a launch takes
+    std::size_t d;
+    bool wide;
+    std::span<const Args> tables;
+  };
+  std::vector<Piece> pieces;
   for (const auto& [key, some] : alike) {
-    const auto& [d, wide] = key;
-    if (wide) {
-      update_many<4, T, DeviceRowRule<Rule>>(context, name, some, d);
-    } else {
-      update_many<1, T, DeviceRowRule<Rule>>(context, name, some, d);
+    const std::span<const Args> all = some;
+    for (std::size_t at = 0; at < all.size(); at += Many<Args>::kMost) {
+      pieces.push_back(
+          {key.first, key.second, all.subspan(at, std::min(Many<Args>::kMost, all.size() - at))});
     }
   }
+  // Three launches that wait for each other take longer than their work where tables are small.
+  Branches branches(context, pieces.size());
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const Piece& piece = pieces[i];
+    if (piece.wide) {
+      update_many<4, T, DeviceRowRule<Rule>>(branches.context(i), name, piece.tables, piece.d);
+    } else {
+      update_many<1, T, DeviceRowRule<Rule>>(branches.context(i), name, piece.tables, piece.d);
+    }
+  }
+  branches.join();
 }
 
 bool has_work(const EmbeddingUpdate& op) {

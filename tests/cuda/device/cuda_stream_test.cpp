@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "core/cpp/base/error.hpp"
+#include "core/cuda/device/branches.hpp"
 #include "core/cuda/device/scratch.hpp"
 #include "core/cuda/driver/device_guard.hpp"
 #include "core/cuda/driver/status.hpp"
@@ -55,6 +56,33 @@ TEST_F(CudaStreamTest, ScalarsMayChangeAfterTheCall) {
   std::fill(values.begin(), values.end(), static_cast<unsigned char>(99));
   EXPECT_EQ(array.get(*stream), expected);
   EXPECT_THROW(stream->copy_scalars(array.data(), values.data(), 257), InvalidArgument);
+}
+
+TEST_F(CudaStreamTest, PiecesBesideEachOtherBeginAfterAndEndBefore) {
+  const auto stream = backend().create_stream(device, "test");
+  constexpr std::size_t kPieces = 9;
+  DeviceArray<int> given(device, kPieces), from(device, kPieces), to(device, kPieces);
+  std::vector<int> values(kPieces);
+  std::iota(values.begin(), values.end(), 3);
+  for (int turn = 0; turn < 3; ++turn) {
+    for (int& value : values) value += 100;
+    given.set(*stream, values);
+    pause(*stream);  // who does not wait copies what was there before
+    stream->copy(from.data(), given.data(), sizeof(int) * kPieces);
+    Branches branches({.stream = stream.get(), .device = device}, kPieces);
+    std::set<void*> streams;
+    for (std::size_t i = 0; i < kPieces; ++i) {
+      Stream& own = *branches.context(i).stream;
+      streams.insert(own.native());
+      pause(own);
+      own.copy(to.data() + i, from.data() + i, sizeof(int));
+    }
+    branches.join();
+    EXPECT_EQ(streams.size(), SideStreams::kMost + 1);
+    EXPECT_EQ(to.get(*stream), values);
+  }
+  const Branches one({.stream = stream.get(), .device = device}, 1);
+  EXPECT_EQ(one.context(0).stream, stream.get());
 }
 
 TEST_F(CudaStreamTest, EventsOrderStreams) {
