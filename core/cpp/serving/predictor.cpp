@@ -2,6 +2,7 @@
 #include "core/cpp/serving/predictor.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "core/cpp/model/build.hpp"
@@ -10,6 +11,13 @@
 #include "core/cpp/serving/outputs.hpp"
 
 namespace hugectr {
+namespace {
+
+std::chrono::steady_clock::duration predictor_time() {
+  return std::chrono::steady_clock::now().time_since_epoch();
+}
+
+}  // namespace
 
 /// An execution that goes back into the pool. One that failed does not: its stream may have.
 struct Predictor::Lease {
@@ -116,6 +124,7 @@ std::unique_ptr<Execution> Predictor::take(const Key& key) const {
 std::vector<float> Predictor::predict(const MemoryView& samples, const std::string& output,
                                       std::size_t batch_size) const {
   const SessionState::Call call(*session_);
+  const bool others_may_help = follows_closely();
   check_memory_data(samples, layout_);
   const Served& wanted = served(output);
   const std::size_t n = samples.samples, width = wanted.width;
@@ -142,10 +151,18 @@ std::vector<float> Predictor::predict(const MemoryView& samples, const std::stri
     const auto next = std::ranges::lower_bound(sizes(), n - done);
     const bool as_asked = samples_meet_ || next == sizes().end() || *next > batch;
     const std::size_t size = as_asked ? batch : *next;
-    run_piece({size, size == 1}, done, n - done);
+    run_piece({size, size == 1 && !others_may_help}, done, n - done);
   }
   predict_rows(wanted.made_of, values);
+  ended_at_.store(predictor_time(), std::memory_order_relaxed);
   return values;
+}
+
+bool Predictor::follows_closely() const {
+  // Longer than what lies between two calls, shorter than a thread of the pool waits awake.
+  constexpr std::chrono::microseconds kClosely{100};
+  return session_->calls == 1 &&
+         predictor_time() - ended_at_.load(std::memory_order_relaxed) < kClosely;
 }
 
 const Predictor::Served& Predictor::served(const std::string& output) const {

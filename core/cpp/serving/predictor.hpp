@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <map>
 #include <memory>
@@ -25,7 +27,8 @@ class NetworkGraph;
 /// the session's weights, running statistics and tables. A batch is filled up to the next size.
 /// Whoever predicts takes an execution (activations, streams) of that size out of a pool, or has
 /// one made, and puts it back: there are as many as threads have predicted at once. On the CPU a
-/// prediction runs in the thread that asks for it; large ones take the session's thread pool too.
+/// prediction runs in the thread that asks for it; large ones, and those that follow one another
+/// closely, take the session's thread pool too.
 ///
 /// With evaluation's batch size the numbers are evaluation's of the same samples in the same order,
 /// bit for bit. On the CPU a sample's bits depend on that sample alone; on a GPU where in a batch
@@ -86,6 +89,11 @@ class HCTR_API Predictor {
   /// that every thread has some and what they become stays in cache; 0: all, or as asked for.
   std::size_t share_of(std::size_t samples, std::size_t batch) const;
 
+  /// Whether this is the only call, and comes so soon after another that the pool's threads still
+  /// wait awake: only then do they get some of the work of one row. To wake them costs more than
+  /// they save, and callers side by side use the cores already.
+  bool follows_closely() const;
+
   std::shared_ptr<SessionState> session_;
   InputLayout layout_;
   bool samples_meet_ = false;
@@ -96,6 +104,7 @@ class HCTR_API Predictor {
   mutable std::map<Key, std::vector<std::unique_ptr<Execution>>> idle_;
   mutable std::map<std::string, Served> served_;
   mutable std::size_t executions_ = 0;
+  mutable std::atomic<std::chrono::steady_clock::duration> ended_at_{};  ///< the last prediction
 };
 
 }  // namespace hugectr
