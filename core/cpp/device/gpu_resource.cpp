@@ -46,8 +46,18 @@ OpContext GPUResource::exchange_context() {
   return {exchange_stream_.get(), pool_, communicators_.exchange.get(), device_};
 }
 
+OpContext GPUResource::move_context() { return {&move_stream(), pool_, nullptr, device_}; }
+
+Stream& GPUResource::move_stream() {
+  if (!move_stream_) move_stream_ = backend_.create_stream(device_, "move", StreamPriority::High);
+  return *move_stream_;
+}
+
 std::vector<Stream*> GPUResource::streams() {
-  return {memcpy_stream_.get(), plan_stream_.get(), exchange_stream_.get(), compute_stream_.get()};
+  std::vector<Stream*> all{memcpy_stream_.get(), plan_stream_.get()};
+  if (move_stream_) all.push_back(move_stream_.get());  // behind the plans that it waits for
+  all.insert(all.end(), {exchange_stream_.get(), compute_stream_.get()});
+  return all;
 }
 
 void GPUResource::abort(const std::string& reason) noexcept {

@@ -53,6 +53,10 @@ class HCTR_API GPUResource {
   Stream& memcpy_stream() { return *memcpy_stream_; }
   Stream& plan_stream() { return *plan_stream_; }
   Stream& exchange_stream() { return *exchange_stream_; }
+  /// Where rows of tiers travel while plans that come later are made. Made when first asked for, by
+  /// one thread.
+  Stream& move_stream();
+  /// All there are.
   std::vector<Stream*> streams();
   Communicator& communicator() { return *communicators_.step; }
   std::unique_ptr<Event> create_event() { return backend_.create_event(device_); }
@@ -66,6 +70,8 @@ class HCTR_API GPUResource {
   OpContext compute_context();
   OpContext plan_context();
   OpContext exchange_context();
+  /// Without a communicator.
+  OpContext move_context();
   /// Makes pending and later collectives of the device throw CommError(reason): those of all
   /// processes (abort) or of this one (leave).
   void abort(const std::string& reason) noexcept;
@@ -84,7 +90,8 @@ class HCTR_API GPUResource {
   DeviceCommunicators communicators_;
   ThreadPool* pool_;
   bool tf32_ = false, algorithm_search_ = false;
-  std::unique_ptr<Stream> compute_stream_, memcpy_stream_, plan_stream_, exchange_stream_;
+  std::unique_ptr<Stream> compute_stream_, memcpy_stream_, plan_stream_, exchange_stream_,
+      move_stream_;
   std::unique_ptr<StagingPieces> staging_pieces_;
 };
 

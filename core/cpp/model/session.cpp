@@ -207,7 +207,7 @@ void Session::set_profiling(bool on, bool alone) {
   gpu.compute_stream().stamp(*origin);
   for (auto [stream, name] :
        {std::pair(&gpu.compute_stream(), "compute"), std::pair(&gpu.plan_stream(), "plan"),
-        std::pair(&gpu.exchange_stream(), "exchange")}) {
+        std::pair(&gpu.move_stream(), "move"), std::pair(&gpu.exchange_stream(), "exchange")}) {
     stream->set_timeline(on ? std::make_shared<OpTimeline>(name, origin) : nullptr);
   }
 }
@@ -217,7 +217,8 @@ std::vector<OpTime> Session::take_op_times() {
   s.wait_for_plan();
   GPUResource& gpu = s.resources->get_local_gpu(0);
   std::vector<OpTime> times;
-  for (Stream* stream : {&gpu.compute_stream(), &gpu.plan_stream(), &gpu.exchange_stream()}) {
+  for (Stream* stream :
+       {&gpu.compute_stream(), &gpu.plan_stream(), &gpu.move_stream(), &gpu.exchange_stream()}) {
     if (!stream->timeline()) continue;
     for (OpTime& time : stream->timeline()->take()) times.push_back(std::move(time));
   }

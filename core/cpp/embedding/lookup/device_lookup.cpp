@@ -87,6 +87,7 @@ PlanSlot DeviceLookup::add_slot() {
   LookupPlan& plan = plans_.emplace_back();
   plan.slot = plans_.size() - 1;
   plan.tables.resize(parts_.size());
+  plan.made = gpu_.create_event();
   plan.ready = gpu_.create_event();
   plan.released = gpu_.create_event();
   return static_cast<PlanSlot>(plan.slot);

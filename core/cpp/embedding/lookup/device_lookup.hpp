@@ -96,6 +96,8 @@ class DeviceLookup {
   /// Brings the rows of all tables to places, waiting once for what is missing, and writes new
   /// ones.
   void stage(LookupPlan& plan);
+  /// Whether rows of a plan come on the move stream.
+  bool moves_rows() const;
   static bool sorts(const Part& part, const LookupPlan& plan);
   static LookupSort sort_of(const LookupPlan& plan, const TablePlan& own);
   /// Throws OutOfMemory, on all devices alike, when a table that forgets none has too many rows.

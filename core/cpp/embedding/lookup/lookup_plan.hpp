@@ -94,7 +94,8 @@ struct LookupPlan {
   bool train = false;
   std::uint64_t number = 0;  ///< later plans have greater ones
   std::vector<TablePlan> tables;
-  std::unique_ptr<Event> ready;     ///< plan stream: the plan is made
+  std::unique_ptr<Event> made;      ///< plan stream: what moves may begin
+  std::unique_ptr<Event> ready;     ///< plan or move stream: the plan is made, its rows are there
   std::unique_ptr<Event> released;  ///< compute stream: nothing reads it any more
 };
 

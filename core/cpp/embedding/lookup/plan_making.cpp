@@ -69,7 +69,11 @@ void DeviceLookup::make_plan(LookupPlan& plan, std::span<const SparseTensor> sam
       own.restart = parts_[t].rows.restart(own.candidates.ref(), own.staged, own.extent.rows);
     }
   }
-  context.stream->record(*plan.ready);
+  (moves_rows() ? gpu_.move_stream() : *context.stream).record(*plan.ready);
+}
+
+bool DeviceLookup::moves_rows() const {
+  return std::ranges::any_of(parts_, [](const Part& part) { return part.rows.store().moves(); });
 }
 
 void DeviceLookup::stage(LookupPlan& plan) {
@@ -88,15 +92,22 @@ void DeviceLookup::stage(LookupPlan& plan) {
     wait |= parts_[t].rows.store().prepare(context, plan.slot, own.extent.rows, rows_of(own));
   }
   if (wait) context.stream->synchronize();
-  std::vector<EmbeddingInit> new_rows;
+  std::vector<EmbeddingInit> new_rows, behind_moves;
   for (std::size_t t = 0; t < parts_.size(); ++t) {
     Table& rows = parts_[t].rows;
     TablePlan& own = plan.tables[t];
     own.staged = rows.store().stage(context, plan.slot, own.extent.rows, rows_of(own));
     own.stamps = rows.stamps(own.extent.rows);
-    if (plan.train) rows.first_content(own.before, own.staged, true, new_rows);
+    if (!plan.train) continue;
+    rows.first_content(own.before, own.staged, true,
+                       rows.store().moves() ? behind_moves : new_rows);
   }
   run_several(context, std::move(new_rows));
+  if (!moves_rows()) return;
+  // The host and this stream go on to the next plan while rows are on their way.
+  context.stream->record(*plan.made);
+  gpu_.move_stream().wait(*plan.made);
+  run_several(gpu_.move_context(), std::move(behind_moves));
 }
 
 std::vector<SparseTensor> DeviceLookup::in_buckets(LookupPlan& plan,

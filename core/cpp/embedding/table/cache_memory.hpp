@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "core/cpp/device/stream.hpp"
 #include "core/cpp/memory/general_buffer2.hpp"
 #include "core/cpp/memory/growable_tensor.hpp"
 
@@ -38,7 +39,7 @@ struct PlanPlaces {
   TensorBag2 of_keys, distinct;
 };
 
-/// Rows that are to come for a plan, used by the plan stream alone.
+/// Rows that are to come for a plan.
 struct MoveLists {
   bool hold(std::size_t rows) const { return arena && rows <= missing.get_num_elements(); }
   void allocate(const std::shared_ptr<MemoryResource>& memory, const std::string& owner,
@@ -46,6 +47,7 @@ struct MoveLists {
 
   std::shared_ptr<DeviceBuffer2> arena;
   TensorBag2 missing, places, leaving, coming;
+  std::unique_ptr<Event> moved;  ///< move stream: has read them; null before the first time
 };
 
 /// Bytes of the device that say which of `rows` (at most max_rows) is at which place.

@@ -52,6 +52,14 @@ class CachedRows final : public RowStore {
     stream.fill_zero(report_.get_ptr(), report_.get_size_in_bytes());
     stream.fill_zero(readers_report_.get_ptr(), readers_report_.get_size_in_bytes());
     stream.synchronize();
+    gpu_.move_stream();  // made while one thread has the device
+    taken_ = gpu_.create_event();
+  }
+  ~CachedRows() override {
+    try {
+      gpu_.move_stream().synchronize();  // it uses the members
+    } catch (const std::exception&) {    // whoever waited for it has been told
+    }
   }
 
   void grow_to(std::size_t rows) override {
@@ -72,12 +80,14 @@ class CachedRows final : public RowStore {
     const std::lock_guard lock(mutex_);
     const PlanPins::Pins pins = pins_.begin(*context.stream, plan, numbers.train);
     if (plan >= places_of_plans_.size()) places_of_plans_.resize(plan + 1);
+    last_lists_ = 1 - last_lists_;
     make_lists(places_of_plans_[plan], numbers);
+    if (lists().moved) context.stream->wait(*lists().moved);
     run(context, CacheFind{.distinct = numbers.distinct,
                            .count = numbers.count,
                            .place_of = place_of(),
                            .marks = marks(),
-                           .missing = lists_.missing.ref(),
+                           .missing = lists().missing.ref(),
                            .report = report_.ref(),
                            .plan = pins.bit,
                            .train = numbers.train});
@@ -116,6 +126,7 @@ class CachedRows final : public RowStore {
     return staged;
   }
 
+  bool moves() const override { return true; }
   void release(const OpContext& context, std::size_t plan) override {
     const std::lock_guard lock(mutex_);
     if (pins_.release(*context.stream, plan)) unsent_ = unsent_ || pins_.trains(plan);
@@ -151,7 +162,8 @@ class CachedRows final : public RowStore {
   std::size_t host_bytes() const override { return home_->host_bytes(); }
   std::size_t staging_bytes() const override {
     const std::lock_guard lock(mutex_);
-    std::size_t bytes = lists_.arena ? lists_.arena->size_in_bytes() : 0;
+    std::size_t bytes = 0;
+    for (const MoveLists& lists : lists_) bytes += lists.arena ? lists.arena->size_in_bytes() : 0;
     for (const PlanPlaces& plan : places_of_plans_) {
       bytes += plan.arena ? plan.arena->size_in_bytes() : 0;
     }
@@ -183,9 +195,10 @@ class CachedRows final : public RowStore {
       gpu_.plan_stream().synchronize();
       own.allocate(memory_, owner_, keys, rows);
     }
-    if (lists_.hold(rows)) return;
+    if (lists().hold(rows)) return;
     gpu_.plan_stream().synchronize();
-    lists_.allocate(memory_, owner_, rows);
+    gpu_.move_stream().synchronize();
+    lists().allocate(memory_, owner_, rows);
   }
 
   void refuse_too_many(std::size_t missing) const {
@@ -201,22 +214,38 @@ class CachedRows final : public RowStore {
 
   void bring(const OpContext& context, std::size_t plan, std::size_t missing,
              const PlanRows& numbers) {
-    home_->ready(context, first_of(lists_.missing, missing), missing, numbers.fresh_from, missing);
-    run(context, CacheTake{.missing = first_of(lists_.missing, missing),
+    MoveLists& own = lists();
+    home_->ready(context, first_of(own.missing, missing), missing, numbers.fresh_from, missing);
+    run(context, CacheTake{.missing = first_of(own.missing, missing),
                            .place_of = place_of(),
                            .numbers = rows_at_places(),
                            .marks = marks(),
-                           .places = lists_.places.ref(),
-                           .leaving = lists_.leaving.ref(),
-                           .coming = lists_.coming.ref(),
+                           .places = own.places.ref(),
+                           .leaving = own.leaving.ref(),
+                           .coming = own.coming.ref(),
                            .report = report_.ref(),
                            .plan = pins_.bit(plan),
                            .bound = on_host_.get_ptr()[CacheReport::kBound],
                            .below = on_host_.get_ptr()[CacheReport::kBelow],
                            .fresh_from = static_cast<std::int64_t>(numbers.fresh_from),
                            .train = numbers.train});
-    home_->move(context, cache_.arrays(places_),
-                {lists_.places.ref(), lists_.leaving.ref(), lists_.coming.ref(), missing});
+    // On a stream of its own: the next plan looks for its rows while these are on their way. Who
+    // used the places that are given has been waited for by the plan stream.
+    context.stream->record(*taken_);
+    const OpContext moving = gpu_.move_context();
+    moving.stream->wait(*taken_);
+    home_->move(moving, cache_.arrays(places_),
+                {own.places.ref(), own.leaving.ref(), own.coming.ref(), missing});
+    if (!own.moved) own.moved = gpu_.create_event();
+    moving.stream->record(*own.moved);
+  }
+
+  MoveLists& lists() { return lists_[last_lists_]; }
+  /// What comes on the plan stream from here on finds the rows of all plans at their places.
+  void await_moves(Stream& plan_stream) {
+    for (const MoveLists& lists : lists_) {
+      if (lists.moved) plan_stream.wait(*lists.moved);
+    }
   }
 
   /// Lists the places that have changed, or all; for who reads or writes rows at home. Waits.
@@ -252,6 +281,7 @@ class CachedRows final : public RowStore {
     if (!unsent_ || places_ == 0) return;
     const OpContext context = gpu_.plan_context();
     pins_.wait_for_released(*context.stream);
+    await_moves(*context.stream);
     home_->ready(context, {}, 0, 0, places_);
     const Found changed = find_places(context, false);
     if (changed.count > 0) {
@@ -269,6 +299,7 @@ class CachedRows final : public RowStore {
     const std::lock_guard lock(mutex_);
     if (places_ == 0) return;
     const OpContext context = gpu_.plan_context();
+    await_moves(*context.stream);
     const Found taken = find_places(context, true);
     if (taken.count == 0) return;
     home_->move(context, cache_.arrays(places_),
@@ -291,7 +322,9 @@ class CachedRows final : public RowStore {
   std::uint64_t train_plans_ = 0;
   bool unsent_ = false;  ///< whether places may have changed since send_home()
 
-  MoveLists lists_;
+  MoveLists lists_[2];  ///< of the plan that is being made, and of the one whose rows may be moving
+  std::size_t last_lists_ = 0;
+  std::unique_ptr<Event> taken_;  ///< plan stream: a move may begin
   TensorBag2 report_, readers_report_;
   Tensor2<std::int64_t> on_host_, of_readers_;  ///< as they were copied last
   std::uint64_t sent_by_readers_ = 0;

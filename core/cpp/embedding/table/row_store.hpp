@@ -72,6 +72,9 @@ class RowStore {
   /// staged then, and those of other plans as before.
   virtual StagedRows stage(const OpContext& context, std::size_t plan, std::size_t rows,
                            const PlanRows& numbers) = 0;
+  /// Whether the device's move stream brings them: what writes the places of a plan first, or says
+  /// that its rows are there, then comes on that stream, behind what the plan stream holds.
+  virtual bool moves() const { return false; }
   /// On the stream that used the plan's rows last, or when nothing will use them. Once is enough,
   /// more often does nothing.
   virtual void release(const OpContext& context, std::size_t plan) = 0;
