@@ -213,11 +213,13 @@ bool ReplicaExchange::worth_it(const PlannedLookup& table, std::size_t distinct)
          2 * distinct * size_of(kSum) <= buckets * size_of(table.route->params().output_type);
 }
 
-void ReplicaExchange::forward(const OpContext& context, std::span<const Shipment> tables) const {
-  gather_->forward(context, tables);
+void ReplicaExchange::forward(const OpContext& context, std::span<const Shipment> tables,
+                              const Rounding& rounding) const {
+  gather_->forward(context, tables, rounding);
 }
 
-void ReplicaExchange::backward(const OpContext& context, std::span<Shipment> tables) const {
+void ReplicaExchange::backward(const OpContext& context, std::span<Shipment> tables,
+                               const Rounding&) const {
   std::vector<EmbeddingGradient> gradients;
   std::vector<ScatterRows> scatters;
   std::size_t count = 0;

@@ -31,9 +31,11 @@ class ReplicaExchange final : public Exchange {
   /// On the plan stream, once the plans' rows are known: of the tables whose sums are to travel
   /// fills plan.replica (used is then true) and the plan's runs. Waits.
   void plan(std::span<const PlannedLookup> tables);
-  void forward(const OpContext& context, std::span<const Shipment> tables) const override;
+  void forward(const OpContext& context, std::span<const Shipment> tables,
+               const Rounding& rounding) const override;
   /// The sums of all devices (distinct, 1, d) float32, which are the buckets of the plan's runs.
-  void backward(const OpContext& context, std::span<Shipment> tables) const override;
+  void backward(const OpContext& context, std::span<Shipment> tables,
+                const Rounding& rounding) const override;
 
   std::vector<MemoryReportEntry> memory_report() const;
 
