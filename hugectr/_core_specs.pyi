@@ -59,6 +59,7 @@ class EmbeddingSpec(TypedDict, total=False):
     embedding_vec_size: int
     combiner: str  # "sum" | "mean" | "concat"
     exchange: str  # "auto" | "pooled" | "unique"
+    wire: str  # "own" | "fp32" | "bf16" | "fp16" | "fp8"
     placement: str | None  # as manifests name it; None: as the type says
     placement_device: int  # one_device: which; by_column: the first
     frequent: Any  # hybrid: array of int64, keys whose rows every device has, each once

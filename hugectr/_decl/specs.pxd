@@ -130,6 +130,12 @@ cdef extern from "core/cpp/embedding/placement/embedding_type.hpp" namespace "hu
         pass
 
 cdef extern from "core/cpp/embedding/embedding_params.hpp" namespace "hugectr" nogil:
+    cdef enum class CppWireType "hugectr::WireType":
+        Own
+        Float32
+        BFloat16
+        Float16
+        Float8
     cdef enum class CppExchangeType "hugectr::ExchangeType":
         Auto
         Pooled
@@ -233,6 +239,7 @@ cdef extern from "core/cpp/model/spec.hpp" namespace "hugectr" nogil:
         vector[int64_t] frequent
         CppCombiner combiner
         CppExchangeType exchange
+        CppWireType wire
         string name
         vector[string] bottoms
         vector[size_t] slot_size_array

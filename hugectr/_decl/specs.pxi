@@ -42,6 +42,9 @@ _INITIAL_KINDS = {
 }
 _EVICTIONS = {"none": <int>EvictionNone, "lru": <int>CppEviction.Lru,
               "lfu": <int>CppEviction.Lfu, "ttl": <int>CppEviction.Ttl}
+_WIRES = {"own": <int>CppWireType.Own, "fp32": <int>CppWireType.Float32,
+          "bf16": <int>CppWireType.BFloat16, "fp16": <int>CppWireType.Float16,
+          "fp8": <int>CppWireType.Float8}
 _EXCHANGES = {"auto": <int>CppExchangeType.Auto, "pooled": <int>CppExchangeType.Pooled,
               "unique": <int>CppExchangeType.Unique}
 _CHECKS = {"Sum": <int>CppCheck.Sum, "None": <int>CheckNone}
@@ -257,6 +260,7 @@ cdef CppModelSpec _model_spec(fields) except *:
         e.embedding_vec_size = g.take("embedding_vec_size", 0)
         e.combiner = <CppCombiner><int>g.choose("combiner", "sum", _COMBINERS)
         e.exchange = <CppExchangeType><int>g.choose("exchange", "auto", _EXCHANGES)
+        e.wire = <CppWireType><int>g.choose("wire", "own", _WIRES)
         placement = g.take("placement", None)
         if placement is not None:
             e.placement = placement_named(<string>placement)

@@ -17,6 +17,7 @@ from hugectr.spec.optimizer import LearningRateScheduler, OptParamsPy, Schedule
 from hugectr.spec.precision import MIXED_PRECISION_TYPES
 from hugectr.spec.session_solver import SessionSolver
 from hugectr.spec.solver import WITHOUT_EFFECT as OF_CREATE_SOLVER, check_vvgpu
+from hugectr.spec.wire import WIRES
 
 _WITHOUT_EFFECT = OF_CREATE_SOLVER | {
     "enable_overlap": OF_CREATE_SOLVER["overlap_ar_a2a"],
@@ -120,6 +121,8 @@ def parse_solver(solver: JsonObject) -> SessionSolver:
         if key in solver:
             give(name, key, _files(solver, key))
     _precision(solver, give)
+    if "wire" in solver:
+        give("wire", "wire", solver.choice("wire", WIRES))
     if "memory" in solver:
         give("memory", "memory", parse_memory(solver))
     if "device_layout" in solver:

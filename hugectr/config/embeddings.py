@@ -23,6 +23,7 @@ from hugectr.spec.memory import Memory, check_disk, check_size
 from hugectr.spec.placement import PLACEMENTS, Placement, check_placement
 from hugectr.spec.row_life import RowLife
 from hugectr.spec.tensor_names import TensorNames
+from hugectr.spec.wire import WIRES
 
 
 def parse_embedding(layer: JsonObject, kind: Embedding_t, names: TensorNames) -> SparseEmbedding:
@@ -54,6 +55,7 @@ def parse_embedding(layer: JsonObject, kind: Embedding_t, names: TensorNames) ->
     combiner = hparam.raw("combiner", "sum")
     check_combiner(hparam.where("combiner"), combiner)
     exchange = hparam.choice("exchange", EXCHANGES, "auto")
+    wire = hparam.choice("wire", WIRES) if "wire" in hparam else None
     hybrid, initializer = _hybrid(hparam), _initializer(hparam)
     placement = _placement(hparam)
     memory = parse_memory(hparam)
@@ -75,6 +77,7 @@ def parse_embedding(layer: JsonObject, kind: Embedding_t, names: TensorNames) ->
         hybrid,
         max_vocabulary_size_per_gpu=rows,
         exchange=exchange,
+        wire=wire,
         initializer=initializer,
         placement=placement,
         memory=memory,

@@ -63,6 +63,8 @@ def _embedding_entry(
     }
     if embedding.exchange != "auto":
         hparam["exchange"] = embedding.exchange
+    if embedding.wire is not None:
+        hparam["wire"] = embedding.wire
     if embedding.placement is not None:
         hparam["placement"] = embedding.placement.to_json()
     if embedding.workspace_size_per_gpu_in_mb or not embedding.max_vocabulary_size_per_gpu:

@@ -288,6 +288,7 @@ class Graph:
             # A plan deals the budget of all devices.
             rows = embedding.rows_per_gpu * self.solver.num_devices
             spec |= {"workspace_size_per_gpu_in_mb": 0, "max_vocabulary_size_per_gpu": rows}
+        spec["wire"] = embedding.wire or self.solver.wire or "own"
         memory = embedding.memory or self.solver.memory
         if memory is not None:
             spec |= memory.to_spec(self.solver.resolved_device(), self.solver.vvgpu)

@@ -27,6 +27,7 @@ from hugectr.spec.memory import Memory, check_memory
 from hugectr.spec.optimizer import OptParamsPy, check_field
 from hugectr.spec.placement import Placement, check_placement
 from hugectr.spec.row_life import EVICT_EVERY, RowLife
+from hugectr.spec.wire import check_wire
 
 if TYPE_CHECKING:
     from hugectr._core import EmbeddingSpec
@@ -99,10 +100,18 @@ class SparseEmbedding:
         How vectors travel between devices in training: ``"pooled"``, the sums of whole slots, or
         ``"unique"``, each distinct row of a device's samples once (pooled where it is used; its
         gradient comes back as one sum). ``"auto"`` counts the bytes of each batch and takes
-        ``"unique"`` where it moves at most three quarters. Rows that do not fit the buffers of
-        pooled vectors (more of them than buckets) travel pooled. Results agree up to the rounding
-        of what travels, which has the type of the network's inputs. Gradients of replicated rows
-        travel by distinct row in any case.
+        ``"unique"`` where it moves at most three quarters. Buffers are as large as batches ask
+        for. Evaluation sends sums. A table placed by column has no whole rows to send: it says so
+        once, and its columns travel pooled. Results agree up to the rounding of what travels,
+        which has the type of the network's inputs. Gradients of replicated rows travel by distinct
+        row in any case.
+    wire : {"fp32", "bf16", "fp16", "fp8"}, optional
+        What vectors travel as between devices, and their gradients on the way back. None: as the
+        solver says, else as the layers read them. In training numbers are rounded up or down by
+        chance, so that their mean is kept, and the same ones again with the same ``seed``;
+        evaluation rounds to nearest. Vectors of ``"fp16"`` and ``"fp8"`` (e4m3) have a scale each.
+        ``"fp32"`` is for networks in float32. Sums of replicated rows travel in float32
+        or as the layers read them.
     regularizer : Regularizer_t, optional
         A penalty on the distinct rows of each batch, as if the loss had ``regularizer_lambda``
         times their sum of |w| (``L1``) or of w^2 / 2 (``L2``) more: each row once, however many
@@ -159,6 +168,7 @@ class SparseEmbedding:
         *,
         max_vocabulary_size_per_gpu: int = 0,
         exchange: str = "auto",
+        wire: str | None = None,
         regularizer: Regularizer_t | None = None,
         regularizer_lambda: float = 0.0,
         initializer: InitialVectors | None = None,
@@ -182,6 +192,7 @@ class SparseEmbedding:
         if exchange not in EXCHANGES:
             raise rejected(where + "exchange", exchange, "'auto', 'pooled' or 'unique'")
         self.exchange = exchange
+        self.wire = check_wire(where + "wire", wire)
         self.embedding_vec_size = check_int(
             where + "embedding_vec_size", embedding_vec_size, 1, MAX_VEC_SIZE
         )
@@ -350,6 +361,7 @@ class SparseEmbedding:
             "embedding_vec_size": self.embedding_vec_size,
             "combiner": self.combiner,
             "exchange": self.exchange,
+            "wire": self.wire or "own",
             "placement": self.placement.kind if self.placement else None,
             "placement_device": (self.placement.device or 0) if self.placement else 0,
             "frequent": (self.placement.frequent or []) if self.placement else [],

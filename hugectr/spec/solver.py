@@ -26,6 +26,7 @@ from hugectr.spec.enums import AllReduceAlgo, DeviceLayout, LrPolicy_t, MetricsT
 from hugectr.spec.memory import Memory, check_memory
 from hugectr.spec.metrics import check_metrics_spec, metric_names
 from hugectr.spec.precision import check_precision
+from hugectr.spec.wire import check_wire
 
 DEVICES = ("auto", "cpu", "cuda")
 _OVERLAP = "the step schedule overlaps what can be"
@@ -166,6 +167,8 @@ eval_intra_iteration_overlap, eval_inter_iteration_overlap, use_embedding_collec
     memory : Memory, optional
         For each table that has none of its own: where its rows lie when a device does not hold them
         all.
+    wire : {"fp32", "bf16", "fp16", "fp8"}, optional
+        For each table that has none of its own: what its vectors travel as between devices.
 
     Raises
     ------
@@ -223,6 +226,7 @@ eval_intra_iteration_overlap, eval_inter_iteration_overlap, use_embedding_collec
     kafka_brokers: str = ""
     plan: str | Path | PlacementPlan | None = None
     memory: Memory | None = None
+    wire: str | None = None
 
     def __post_init__(self) -> None:
         def checked(name: str, value: object) -> None:
@@ -259,6 +263,7 @@ eval_intra_iteration_overlap, eval_inter_iteration_overlap, use_embedding_collec
         ):
             checked(name, check_bool(where + name, getattr(self, name)))
         check_memory(where + "memory", self.memory)
+        check_wire(where + "wire", self.wire)
         checked("scaler", check_float(where + "scaler", self.scaler, 0.0, exclusive=True))
         check_precision(
             where,

@@ -54,6 +54,20 @@ def test_sixteen_bits_on_two_gpus(kind, exchange):
     assert one_model.skipped_steps() == two_model.skipped_steps() == 0
 
 
+@pytest.mark.parametrize("exchange", ["pooled", "unique"])
+@pytest.mark.parametrize("embedding", ["Distributed", "Localized"])
+@pytest.mark.parametrize(("wire", "tolerance"), [("bf16", 2e-3), ("fp16", 5e-4), ("fp8", 2e-2)])
+def test_vectors_in_few_bits_on_their_way(wire, tolerance, embedding, exchange):
+    more = {"devices": 2, "embedding": embedding, "exchange": exchange}
+    one, _ = train("cuda", "SGD", 60, embedding=embedding)
+    first, _ = train("cuda", "SGD", 60, wire=wire, **more)
+    second, _ = train("cuda", "SGD", 60, wire=wire, **more)
+    np.testing.assert_allclose(first, one, rtol=tolerance)
+    np.testing.assert_array_equal(first, second)
+    on_cpu, _ = train("cpu", "SGD", 60, wire=wire, **more)
+    np.testing.assert_allclose(first, on_cpu, rtol=tolerance)
+
+
 @pytest.mark.parametrize("optimizer", ["SGD", "Adam"])
 def test_gradients_in_many_buckets(monkeypatch, optimizer):
     """Summed while backward goes on, a bucket a parameter, and at the end, all in one."""

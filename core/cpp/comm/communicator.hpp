@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 
 namespace hugectr {
 
+class MemoryResource;
 class Stream;
 struct CollectiveCall;
 
@@ -48,6 +50,10 @@ class HCTR_API Communicator {
   virtual void broadcast(TensorRef data, std::size_t root, Stream& stream) = 0;
   virtual void barrier(Stream& stream) = 0;
 
+  /// Chooses between ways of doing the same by timing them, where there are several. Collective, on
+  /// an idle stream. `found`: what was timed, the same on all ranks; empty: it is timed now.
+  virtual void tune(Stream&, std::vector<double>&) {}
+
   /// Makes every rank's pending and later calls throw CommError(reason), in all processes.
   virtual void abort(const std::string& reason) noexcept = 0;
   /// The same for the ranks of this process only: how one goes that owes the others nothing.
@@ -66,6 +72,19 @@ struct JobRanks {
   std::vector<std::size_t> process_of_rank;
   std::shared_ptr<IProcessGroup> processes;  ///< null: there is one process
 };
+
+/// Makes communicators of the local devices with these numbers, for a job of some ranks.
+using MakeCommunicators = std::function<std::vector<std::unique_ptr<Communicator>>(
+    const std::vector<std::size_t>& local, const JobRanks& job)>;
+/// Communicators of a job whose processes are on several nodes, for all local devices: what ranks
+/// of a node share goes between nodes once. node_of_process: from 0. `memory`: of each local
+/// device. `processes` is duplicated for each part. Collective.
+HCTR_API std::vector<std::unique_ptr<Communicator>> make_node_communicators(
+    const JobRanks& job, const std::vector<std::size_t>& node_of_process,
+    const std::vector<std::shared_ptr<MemoryResource>>& memory, const MakeCommunicators& make);
+/// Which node each process is on, from 0: those that give one name are on one. Collective.
+HCTR_API std::vector<std::size_t> nodes_of_processes(IProcessGroup& processes,
+                                                     const std::string& name);
 
 /// Communicators of the virtual CPU devices of this process, in the order of their ranks. The
 /// process group becomes theirs: give each set of communicators a duplicate.

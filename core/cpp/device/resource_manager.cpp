@@ -10,6 +10,7 @@
 
 #include "core/cpp/base/error.hpp"
 #include "core/cpp/base/forced_unwind.hpp"
+#include "core/cpp/device/by_node.hpp"
 #include "core/cpp/device/device_threads.hpp"
 
 namespace hugectr {
@@ -76,13 +77,23 @@ std::shared_ptr<ResourceManager> ResourceManager::create(const std::vector<std::
   ResourceManager* const self = manager.get();
   self->processes_ = processes;
   self->cpu_ = std::make_unique<CPUResource>(common_seed(seed, processes.get()), process_pool());
+  const NodesOfJob nodes = processes ? find_nodes(*processes) : NodesOfJob{};
   const auto communicators_named = [&](const char* name) {
     JobRanks job;
     for (std::size_t id = 0; id < self->map_.size(); ++id) {
       job.process_of_rank.push_back(self->map_.get_pid(id));
     }
     if (processes) job.processes = processes->duplicate(name);
-    return backend.create_communicators(devices, job);
+    if (!nodes.used()) return backend.create_communicators(devices, job);
+    std::vector<std::shared_ptr<MemoryResource>> memory;
+    for (const DeviceId device : devices) memory.push_back(backend.memory_resource(device));
+    return make_node_communicators(
+        job, nodes.node_of_process, memory,
+        [&](const std::vector<std::size_t>& local, const JobRanks& part) {
+          std::vector<DeviceId> some;
+          for (const std::size_t i : local) some.push_back(devices[i]);
+          return backend.create_communicators(some, part);
+        });
   };
   auto of_step = communicators_named("step");
   auto of_plan = communicators_named("plan");
@@ -104,6 +115,16 @@ std::shared_ptr<ResourceManager> ResourceManager::create(const std::vector<std::
         for (auto& gpu : self->gpus_) gpu->plan_context().communicator->abort(reason);
         self->plan_failed_ = true;
       });
+  if (nodes.used() && nodes.by_node == ByNode::Timed) {
+    self->step_threads_->run([self](std::size_t id) {
+      GPUResource& gpu = *self->gpus_[id];
+      std::vector<double> found;
+      for (const OpContext& context :
+           {gpu.compute_context(), gpu.plan_context(), gpu.exchange_context()}) {
+        context.communicator->tune(*context.stream, found);
+      }
+    });
+  }
   return manager;
 }
 

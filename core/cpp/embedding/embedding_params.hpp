@@ -10,6 +10,7 @@
 #include "core/cpp/embedding/placement/embedding_type.hpp"
 #include "core/cpp/embedding/table/row_life.hpp"
 #include "core/cpp/embedding/table/table_memory.hpp"
+#include "core/cpp/ops/loops/wire_numbers.hpp"
 #include "core/cpp/optimizers/optimizers.hpp"
 
 namespace hugectr {
@@ -43,6 +44,8 @@ struct SparseEmbeddingHashParams {
   std::vector<std::int64_t> frequent;
   Combiner combiner = Combiner::Sum;
   ExchangeType exchange = ExchangeType::Auto;
+  /// What a number of a vector travels as between devices, forward and back; Own: as it is.
+  WireType wire = WireType::Own;
   std::size_t table_id = 0;  ///< position in the model; part of the seed of new rows
   std::size_t slot_num = 0;
   /// Combiner::Concat: how many positions each slot has.

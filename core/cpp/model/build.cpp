@@ -51,6 +51,7 @@ SparseEmbeddingHashParams embedding_params(const SolverSpec& solver, const Model
   params.frequent = spec.frequent;
   params.combiner = spec.combiner;
   params.exchange = spec.exchange;
+  params.wire = spec.wire;
   params.table_id = index;
   const TableInput read = table_input(spec, model.input);
   params.slot_num = read.slot_num();

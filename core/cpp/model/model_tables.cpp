@@ -87,9 +87,10 @@ std::vector<TensorRef> ModelTables::vectors_of(const Group& group, const Vectors
   return refs;
 }
 
-void ModelTables::forward(std::size_t local_id, PlanSlot slot, const VectorsOf& output) {
+void ModelTables::forward(std::size_t local_id, PlanSlot slot, const VectorsOf& output,
+                          const TensorRef& step) {
   for (const Group& group : groups_) {
-    group.lookup->forward(local_id, slot, vectors_of(group, output));
+    group.lookup->forward(local_id, slot, vectors_of(group, output), step);
   }
 }
 
@@ -104,9 +105,9 @@ void ModelTables::for_each_trained(const VectorsOf& gradient, const F& f) {
 }
 
 void ModelTables::bring_gradients(std::size_t local_id, PlanSlot slot, const VectorsOf& gradient,
-                                  const TensorRef& squares) {
+                                  const TensorRef& squares, const TensorRef& step) {
   for_each_trained(gradient, [&](LookupGroup& lookup, const std::vector<TensorRef>& gradients) {
-    lookup.bring_gradients(local_id, slot, gradients, squares);
+    lookup.bring_gradients(local_id, slot, gradients, squares, step);
   });
 }
 

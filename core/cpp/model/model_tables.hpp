@@ -32,9 +32,10 @@ class ModelTables {
   void drop_plan(PlanSlot slot);
   /// A table's vectors by its number.
   using VectorsOf = std::function<TensorRef(std::size_t)>;
-  void forward(std::size_t local_id, PlanSlot slot, const VectorsOf& output);
+  void forward(std::size_t local_id, PlanSlot slot, const VectorsOf& output,
+               const TensorRef& step = {});
   void bring_gradients(std::size_t local_id, PlanSlot slot, const VectorsOf& gradient,
-                       const TensorRef& squares);
+                       const TensorRef& squares, const TensorRef& step);
   void backward_and_update(std::size_t local_id, PlanSlot slot, const VectorsOf& gradient,
                            const UpdateScalars& scalars, bool beside);
 

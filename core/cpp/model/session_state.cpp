@@ -125,8 +125,9 @@ void SessionState::train_on(std::size_t local_id, const PlannedBatch& planned) {
   network.set_scalars(scalars_for(local_id, *planned.batch, true));
   write_inputs(local_id, batch, true);
   if (timed) clock.end_stage(stream);
-  tables->forward(local_id, planned.slot,
-                  [&](std::size_t table) { return vectors(local_id, table, true); });
+  tables->forward(
+      local_id, planned.slot, [&](std::size_t table) { return vectors(local_id, table, true); },
+      network.step());
   if (timed) clock.end_stage(stream);
   const bool beside = network.updates_inputs_beside();
   const auto gradient_of = [&](std::size_t table) { return gradient(local_id, table); };
@@ -142,7 +143,8 @@ void SessionState::train_on(std::size_t local_id, const PlannedBatch& planned) {
   if (timed) clock.end_stage(stream);
   network.exchange_wgrad();
   if (network.clips_norm()) {
-    tables->bring_gradients(local_id, planned.slot, gradient_of, network.clear_row_squares());
+    tables->bring_gradients(local_id, planned.slot, gradient_of, network.clear_row_squares(),
+                            network.step());
     network.clip_norm(dense_trainable);
   }
   if (dense_trainable) network.update_params();

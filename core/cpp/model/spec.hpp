@@ -73,6 +73,7 @@ struct SparseEmbeddingSpec {
   std::vector<std::int64_t> frequent;      ///< likewise
   Combiner combiner = Combiner::Sum;
   ExchangeType exchange = ExchangeType::Auto;
+  WireType wire = WireType::Own;
   std::string name;
   std::vector<std::string> bottoms;  ///< sparse inputs; of several the table has all slots
   std::vector<std::size_t> slot_size_array;

@@ -28,7 +28,7 @@ struct Setting {
 
 double tolerance(TensorScalarType type) { return type == TensorScalarType::Float16 ? 2e-3 : 1e-2; }
 
-/// Distinct rows travel only when they fit the buffers of pooled vectors: one key.
+/// Of distinct rows that travel a single one.
 HostBatch batch_of(const Setting& setting) {
   const bool few = setting.exchange == ExchangeType::Unique;
   return random_batch(kSamples, kSlots, 4, -20, few ? 1 : 60, 5);

@@ -108,14 +108,15 @@ TensorRef TableRun::on(std::size_t local_id, float* data, std::size_t samples, s
   return ref;
 }
 
-std::vector<float> TableRun::forward(PlanSlot slot, std::size_t pad) {
+std::vector<float> TableRun::forward(PlanSlot slot, std::size_t pad, std::int64_t step) {
   const std::size_t samples = batches_[static_cast<std::size_t>(slot)].samples;
   const std::size_t width = params_.slot_num * params_.embedding_vec_size;
   constexpr float kUntouched = 12345.0f;
   std::vector<float> wide(samples * (width + pad), kUntouched);
   resources_->for_each_device([&](std::size_t id) {
     const TensorRef output = on(id, wide.data(), samples, pad);
-    group_->forward(id, slot, {&output, 1});
+    const TensorRef number = make_ref(&step, {1}, output.device);
+    group_->forward(id, slot, {&output, 1}, step > 0 ? number : TensorRef{});
   });
   resources_->synchronize();
   std::vector<float> output;

@@ -29,7 +29,8 @@ class TableRun {
 
   void plan(const HostBatch& batch, PlanSlot slot);
   /// The whole (B, S, d) output; device outputs are strided when `pad` is not 0.
-  std::vector<float> forward(PlanSlot slot, std::size_t pad = 0);
+  /// With a step numbers are rounded for their way by chance.
+  std::vector<float> forward(PlanSlot slot, std::size_t pad = 0, std::int64_t step = 0);
   void update(PlanSlot slot, const std::vector<float>& gradient, float lr, std::int64_t step,
               float unscale = 1.0f, std::size_t pad = 0);
   std::vector<float> train(const HostBatch& batch, const std::vector<float>& gradient, float lr,

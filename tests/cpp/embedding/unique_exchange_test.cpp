@@ -28,7 +28,7 @@ SparseEmbeddingHashParams params_of(EmbeddingType type, Combiner combiner) {
   return p;
 }
 
-/// Few keys, so that their rows fit the buffers of pooled vectors.
+/// Few keys, which samples share.
 HostBatch hot_batch(std::uint64_t seed, std::size_t max_nnz = 4, std::int64_t low = -2) {
   return random_batch(kSamples, kSlots, max_nnz, low, 3, seed);
 }
@@ -89,10 +89,10 @@ TEST_P(UniqueExchange, IsChosenWhereItMovesLess) {
   SparseEmbeddingHashParams p = params_of(GetParam(), Combiner::Sum);
   p.exchange = ExchangeType::Auto;
   TableRun run(p, 3);
-  // One key in all slots; then as many keys as the batch has places.
+  // One key in all slots; then so many keys a slot that their sums are less.
   run.plan(random_batch(kSamples, kSlots, 2, 5, 1, 1), PlanSlot::Train0);
   EXPECT_EQ(run.table().stats().unique_plans, 1u);
-  run.plan(random_batch(kSamples, kSlots, 2, 100, 100'000, 2), PlanSlot::Train1);
+  run.plan(random_batch(kSamples, kSlots, 20, 100, 100'000, 2), PlanSlot::Train1);
   EXPECT_EQ(run.table().stats().unique_plans, 1u);
   p.exchange = ExchangeType::Pooled;
   TableRun pooled(p, 3);
@@ -100,23 +100,58 @@ TEST_P(UniqueExchange, IsChosenWhereItMovesLess) {
   EXPECT_EQ(pooled.table().stats().unique_plans, 0u);
 }
 
-/// Rows that do not fit the buffers travel pooled, and nothing else changes.
-TEST_P(UniqueExchange, FallsBackWhenRowsDoNotFit) {
+/// Slots of many keys: more rows than buckets, in some steps only. They travel all the same.
+TEST_P(UniqueExchange, MakesRoomForMoreRowsThanBuckets) {
   const SparseEmbeddingHashParams p = params_of(GetParam(), Combiner::Sum);
   TableRun run(p, 3, kSeed);
   ReferenceTable reference(p, kSeed);
-  for (std::int64_t step = 1; step <= 4; ++step) {
+  constexpr std::int64_t kSteps = 6;
+  for (std::int64_t step = 1; step <= kSteps; ++step) {
     const auto seed = static_cast<std::uint64_t>(step);
     const HostBatch batch =
-        step % 2 ? random_batch(kSamples, kSlots, 9, 0, 5000, seed) : hot_batch(seed);
+        step % 2 ? random_batch(kSamples, kSlots, 9 * seed, 0, 5000, seed) : hot_batch(seed);
     const auto gradient = random_gradient(kSamples * kSlots * kDim, 50 + seed);
     reference.insert(batch);
     const std::vector<double> expected = reference.forward(batch);
     ASSERT_LE(relative_distance(run.train(batch, gradient, 0.1f, step), expected), 1e-5);
     reference.update(batch, gradient, 0.1f, step, 1.0);
   }
-  EXPECT_EQ(run.table().stats().unique_plans, 2u);
+  EXPECT_EQ(run.table().stats().unique_plans, static_cast<std::size_t>(kSteps));
   EXPECT_LE(relative_distance(run.table().dump(false).vectors, reference.vectors()), 1e-5);
+}
+
+/// The same beside the steps before: a plan keeps the room it was made with while the next grows.
+TEST_P(UniqueExchange, RoomGrowsBesideSteps) {
+  const SparseEmbeddingHashParams p = params_of(GetParam(), Combiner::Mean);
+  std::vector<HostBatch> batches;
+  std::vector<std::vector<float>> gradients;
+  for (std::uint64_t i = 0; i < 8; ++i) {
+    batches.push_back(random_batch(kSamples, kSlots, i % 3 == 2 ? 1 : 6 + 8 * i, 0, 50'000, i));
+    gradients.push_back(random_gradient(kSamples * kSlots * kDim, 90 + i));
+  }
+  TableRun ahead(p, 3), in_turn(p, 3);
+  const auto found =
+      ahead.train_overlapped(batches, gradients, 0.1f, std::chrono::microseconds(300));
+  std::vector<float> wanted;
+  for (std::size_t i = 0; i < batches.size(); ++i) {
+    const auto output =
+        in_turn.train(batches[i], gradients[i], 0.1f, static_cast<std::int64_t>(i) + 1);
+    wanted.insert(wanted.end(), output.begin(), output.end());
+  }
+  EXPECT_EQ(ahead.table().stats().unique_plans, batches.size());
+  EXPECT_EQ(found, wanted);
+  EXPECT_EQ(ahead.table().dump(false).vectors, in_turn.table().dump(false).vectors);
+}
+
+/// By bytes alone: rows of slots of several keys that many samples share, on many devices.
+TEST(UniqueExchangeByKey, IsChosenForMoreRowsThanBucketsWhereItMovesLess) {
+  SparseEmbeddingHashParams p = params_of(kDistributed, Combiner::Sum);
+  p.exchange = ExchangeType::Auto;
+  p.embedding_vec_size = 64;
+  TableRun run(p, 8, kSeed);
+  // A device's 15 buckets ask for some 30 rows; their sums would come from 7 devices.
+  run.plan(random_batch(kSamples, kSlots, 5, 0, 100'000, 1), PlanSlot::Train0);
+  EXPECT_EQ(run.table().stats().unique_plans, 1u);
 }
 
 /// Plans made while the steps before them run, with buffers that grow in between.

@@ -102,6 +102,11 @@ HPARAM = ("layers", 1, "sparse_embedding_hparam")
             ["layers[1].sparse_embedding_hparam.exchange", "'all'", "unique"],
         ),
         (
+            (*HPARAM, "wire"),
+            "int8",
+            ["layers[1].sparse_embedding_hparam.wire", "'int8'", "fp8"],
+        ),
+        (
             (*HPARAM, "vocab"),
             1,
             ["layers[1].sparse_embedding_hparam.vocab: unknown key", "embedding_vec_size"],

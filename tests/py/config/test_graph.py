@@ -83,6 +83,10 @@ def test_order_of_building(make_model):
             ["exchange", "'all'", "'unique'"],
         ),
         (
+            lambda: hugectr.SparseEmbedding(HASH, 1, 4, "sum", "e", "k", wire="int8"),
+            ["wire", "'int8'", "'fp8'"],
+        ),
+        (
             lambda: hugectr.SparseEmbedding(
                 hugectr.Embedding_t.HybridSparseEmbedding, 1, 4, "sum", "e", "k"
             ),

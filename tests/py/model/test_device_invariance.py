@@ -74,7 +74,7 @@ def test_embedding_types_and_combiners(
 @pytest.mark.parametrize("net", ["tower", "deepfm"])
 @pytest.mark.parametrize("embedding", TYPES)
 def test_exchanges(embedding: str, net: str, exchange: str, tmp_path: Path) -> None:
-    """Few keys, so that rows fit the buffers of pooled vectors; deepfm has two tables."""
+    """Few keys, which samples share; deepfm has two tables."""
     data = make_planted(1000, [5, 4, 7, 3, 6], hotness=(0, 3), dense_dim=DENSE, seed=4)
     keys = data.to_memory("keys")
     setup = _setup(

@@ -41,13 +41,14 @@ def model_of(
     sizes=(),
     resident=0,
     device="cpu",
+    wire=None,
 ):
     """Not compiled; with a budget of rows a device that training fills."""
     train = data(slots, keys)
     more = {"use_mixed_precision": True, "scaler": 128} if mixed else {}
     solver = hugectr.CreateSolver(
         batchsize=BATCH, batchsize_eval=BATCH // 2, max_eval_batches=1, lr=0.01, seed=1,
-        i64_input_key=True, vvgpu=[[*range(devices)]], device=device, **more,
+        i64_input_key=True, vvgpu=[[*range(devices)]], device=device, wire=wire, **more,
     )  # fmt: skip
     reader = hugectr.DataReaderParams(
         hugectr.DataReaderType_t.Norm,
@@ -122,6 +123,12 @@ SHAPES = {
     "localized": {"embedding": "Localized", "sizes": [500] * 8, "keys": 500},
     "two devices pooled": {"budget": 1500, "devices": 2, "exchange": "pooled"},
     "two devices unique": {"budget": 1500, "devices": 2, "exchange": "unique", "keys": 3000},
+    "two devices unique fp8": {
+        "budget": 1500, "devices": 2, "exchange": "unique", "keys": 3000, "wire": "fp8",
+    },
+    "two devices pooled bf16": {
+        "budget": 1500, "devices": 2, "exchange": "pooled", "wire": "bf16",
+    },
     "localized on two": {
         "embedding": "Localized", "sizes": [500] * 8, "keys": 500, "devices": 2,
         "exchange": "pooled",

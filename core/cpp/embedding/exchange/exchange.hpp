@@ -51,6 +51,9 @@ class Route {
   TensorRef packed(TensorScalarType type, std::size_t samples, std::size_t slots) const {
     return vectors(packed_.ref(), type, samples, slots, params_.embedding_vec_size);
   }
+  /// Bytes of vectors that are packed for their way; empty where they travel as they are.
+  TensorRef wire_sent() const { return wire_sent_.ref(); }
+  TensorRef wire_came() const { return wire_came_.ref(); }
   const std::shared_ptr<DeviceBuffer2>& arena() const { return arena_; }
 
  private:
@@ -62,7 +65,7 @@ class Route {
   const Placement& placement_;
   std::size_t rank_;
   std::shared_ptr<DeviceBuffer2> arena_;
-  TensorBag2 pooled_, packed_;
+  TensorBag2 pooled_, packed_, wire_sent_, wire_came_;
 };
 
 /// One table's part of an exchange.
@@ -75,6 +78,12 @@ struct Shipment {
   TensorRef vectors;
 };
 
+/// How numbers are rounded to what they travel as.
+struct Rounding {
+  std::uint64_t seed = 0;
+  TensorRef step;  ///< (1) int64: up or down by chance; empty: to nearest
+};
+
 /// How vectors of a group of tables reach the devices whose samples need them, and how gradients
 /// come back. One object a device; both functions are collective, with the same tables in the same
 /// order everywhere.
@@ -82,9 +91,11 @@ class Exchange {
  public:
   virtual ~Exchange() = default;
   /// On the compute stream: rows of the plans -> outputs, which are overwritten.
-  virtual void forward(const OpContext& context, std::span<const Shipment> tables) const = 0;
+  virtual void forward(const OpContext& context, std::span<const Shipment> tables,
+                       const Rounding& rounding) const = 0;
   /// On the stream that updates the tables.
-  virtual void backward(const OpContext& context, std::span<Shipment> tables) const = 0;
+  virtual void backward(const OpContext& context, std::span<Shipment> tables,
+                        const Rounding& rounding) const = 0;
 };
 
 /// Owners send sums of whole buckets, or of their part of them. Also for a single device, where

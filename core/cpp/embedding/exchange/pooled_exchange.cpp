@@ -2,27 +2,27 @@
 #include <utility>
 #include <vector>
 
-#include "core/cpp/comm/check_collective.hpp"
-#include "core/cpp/comm/communicator.hpp"
 #include "core/cpp/device/several.hpp"
 #include "core/cpp/embedding/exchange/exchange.hpp"
+#include "core/cpp/embedding/exchange/vector_calls.hpp"
 #include "core/cpp/ops/embedding_lookup.hpp"
 #include "core/cpp/ops/embedding_reorder.hpp"
 
 namespace hugectr {
 namespace {
 
-/// Numbers of vectors between this device and the others when whole buckets travel.
+/// Numbers of vectors, or of their parts of `width` columns, between this device and the others
+/// when whole buckets travel.
 struct BlockCounts {
   std::vector<std::size_t> own;    ///< this device's slots of the other's samples
   std::vector<std::size_t> other;  ///< the other's slots of this device's samples
 
-  BlockCounts(const Route& route, std::size_t samples) {
+  BlockCounts(const Route& route, std::size_t samples, std::size_t width) {
     const Placement& placement = route.placement();
     for (std::size_t r = 0; r < route.device_count(); ++r) {
       const std::size_t columns = placement.columns(r, route.params().embedding_vec_size).count;
-      own.push_back(samples * route.own_slots() * route.own_columns());
-      other.push_back(samples * placement.slots_of(r) * columns);
+      own.push_back(samples * route.own_slots() * route.own_columns() / width);
+      other.push_back(samples * placement.slots_of(r) * columns / width);
     }
   }
 };
@@ -36,9 +36,10 @@ TensorRef in_parts(TensorRef vectors, const Interleave& parts) {
 
 class PooledExchange final : public Exchange {
  public:
-  void forward(const OpContext& context, std::span<const Shipment> tables) const override {
+  void forward(const OpContext& context, std::span<const Shipment> tables,
+               const Rounding& rounding) const override {
     pool(context, tables);
-    std::vector<CollectiveCall> calls;
+    VectorCalls calls(rounding, VectorCalls::Direction::Forward);
     std::vector<EmbeddingReorderFwd> reorders;
     for (const Shipment& table : tables) {
       const Placement& placement = table.route->placement();
@@ -49,13 +50,13 @@ class PooledExchange final : public Exchange {
         add_sums(*table.route, table.vectors, calls, reorders);
       }
     }
-    if (calls.empty()) return;
-    context.communicator->together(calls, *context.stream);
+    calls.run(context);
     run_several(context, std::move(reorders));
   }
 
-  void backward(const OpContext& context, std::span<Shipment> tables) const override {
-    std::vector<CollectiveCall> calls;
+  void backward(const OpContext& context, std::span<Shipment> tables,
+                const Rounding& rounding) const override {
+    VectorCalls calls(rounding, VectorCalls::Direction::Backward);
     std::vector<EmbeddingReorderBwd> reorders;
     for (Shipment& table : tables) {
       const Placement& placement = table.route->placement();
@@ -64,14 +65,11 @@ class PooledExchange final : public Exchange {
                           ? return_blocks(*table.route, table.vectors, calls, reorders)
                           : gather_all(*table.route, table.vectors, calls, reorders);
     }
-    if (calls.empty()) return;
     run_several(context, std::move(reorders));
-    context.communicator->together(calls, *context.stream);
+    calls.run(context);
   }
 
  private:
-  using Calls = std::vector<CollectiveCall>;
-
   /// Sums of this device's rows in all buckets it has a part of.
   static void pool(const OpContext& context, std::span<const Shipment> tables) {
     std::vector<EmbeddingLookup> lookups;
@@ -91,17 +89,17 @@ class PooledExchange final : public Exchange {
     run_several(context, std::move(lookups));
   }
 
-  static void add_sums(const Route& route, const TensorRef& output, Calls& calls,
+  static void add_sums(const Route& route, const TensorRef& output, VectorCalls& calls,
                        std::vector<EmbeddingReorderFwd>& reorders) {
     const std::size_t samples = output.shape[0], slots = route.params().buckets_per_sample();
     const TensorRef sums = route.pooled(output.dtype, samples * route.device_count(), slots);
     const bool direct = output.contiguous();
     const TensorRef to = direct ? output : route.packed(output.dtype, samples, slots);
-    calls.push_back({.collective = "reduce_scatter", .in = sums, .out = to});
+    calls.add_parts(route, sums, to);
     if (!direct) reorders.push_back({.blocks = to, .y = output});
   }
 
-  static TensorRef gather_all(const Route& route, const TensorRef& gradient, Calls& calls,
+  static TensorRef gather_all(const Route& route, const TensorRef& gradient, VectorCalls& calls,
                               std::vector<EmbeddingReorderBwd>& reorders) {
     const std::size_t samples = gradient.shape[0], slots = route.params().buckets_per_sample();
     TensorRef packed = gradient;
@@ -110,34 +108,31 @@ class PooledExchange final : public Exchange {
       reorders.push_back({.dy = gradient, .dblocks = packed});
     }
     const TensorRef all = route.pooled(gradient.dtype, samples * route.device_count(), slots);
-    calls.push_back({.collective = "all_gather", .in = packed, .out = all});
+    calls.gather(route, packed, all);
     return all;
   }
 
-  static void send_blocks(const Route& route, const TensorRef& output, Calls& calls,
+  static void send_blocks(const Route& route, const TensorRef& output, VectorCalls& calls,
                           std::vector<EmbeddingReorderFwd>& reorders) {
     const std::size_t samples = output.shape[0];
     const Interleave parts = route.placement().interleave(route.params().embedding_vec_size);
-    const BlockCounts counts(route, samples);
+    const BlockCounts counts(route, samples, parts.width);
     const bool direct = parts.devices == 1 && output.contiguous();
     const TensorRef blocks =
         direct ? output : route.packed(output.dtype, samples, route.params().buckets_per_sample());
-    calls.push_back({.collective = "all_to_all",
-                     .in = own_blocks(route, output),
-                     .out = blocks,
-                     .send_counts = counts.own,
-                     .receive_counts = counts.other});
+    calls.all_to_all(route, own_blocks(route, output), blocks, parts.width, counts.own,
+                     counts.other, {route.wire_sent(), route.wire_came()});
     if (direct) return;
     reorders.push_back({.blocks = in_parts(blocks, parts),
                         .y = in_parts(output, parts),
                         .device_count = static_cast<std::int64_t>(parts.devices)});
   }
 
-  static TensorRef return_blocks(const Route& route, const TensorRef& gradient, Calls& calls,
+  static TensorRef return_blocks(const Route& route, const TensorRef& gradient, VectorCalls& calls,
                                  std::vector<EmbeddingReorderBwd>& reorders) {
     const std::size_t samples = gradient.shape[0];
     const Interleave parts = route.placement().interleave(route.params().embedding_vec_size);
-    const BlockCounts counts(route, samples);
+    const BlockCounts counts(route, samples, parts.width);
     TensorRef blocks = gradient;
     if (parts.devices > 1 || !gradient.contiguous()) {
       blocks = route.packed(gradient.dtype, samples, route.params().buckets_per_sample());
@@ -146,11 +141,8 @@ class PooledExchange final : public Exchange {
                           .device_count = static_cast<std::int64_t>(parts.devices)});
     }
     const TensorRef own = own_blocks(route, gradient);
-    calls.push_back({.collective = "all_to_all",
-                     .in = blocks,
-                     .out = own,
-                     .send_counts = counts.other,
-                     .receive_counts = counts.own});
+    calls.all_to_all(route, blocks, own, parts.width, counts.other, counts.own,
+                     {route.wire_sent(), route.wire_came()});
     return own;
   }
 

@@ -228,11 +228,13 @@ void ReplicaExchange::reserve_sums(std::span<const ReplicaLookup> tables) const 
   }
 }
 
-void ReplicaExchange::forward(const OpContext& context, std::span<const Shipment> tables) const {
-  pooled_->forward(context, tables);
+void ReplicaExchange::forward(const OpContext& context, std::span<const Shipment> tables,
+                              const Rounding& rounding) const {
+  pooled_->forward(context, tables, rounding);
 }
 
-void ReplicaExchange::backward(const OpContext& context, std::span<Shipment> tables) const {
+void ReplicaExchange::backward(const OpContext& context, std::span<Shipment> tables,
+                               const Rounding&) const {
   std::vector<EmbeddingGradient> gradients;
   std::vector<ScatterRows> scatters;
   std::vector<CollectiveCall> gathers;

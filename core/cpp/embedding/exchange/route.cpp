@@ -14,6 +14,14 @@ Route::Route(const SparseEmbeddingHashParams& params, const Placement& placement
                                 "pooled vectors");
     }
     packed_ = arena_->reserve({packed_vectors(), d}, params.output_type, "packed vectors");
+    if (params.wire != WireType::Own && params.wire != WireType::Float32) {
+      const std::size_t width = placement.interleave(d).width;
+      const std::size_t bytes = wire_bytes(params.wire, width);
+      const std::size_t most =
+          std::max(pooled_vectors(rank_) * (own_columns() / width), packed_vectors() * (d / width));
+      wire_sent_ = arena_->reserve({most * bytes}, TensorScalarType::UInt8, "vectors to send");
+      wire_came_ = arena_->reserve({most * bytes}, TensorScalarType::UInt8, "vectors that come");
+    }
   }
   arena_->allocate();
 }

@@ -10,8 +10,6 @@
 #include "core/cpp/device/several.hpp"
 #include "core/cpp/embedding/exchange/request_counts.hpp"
 #include "core/cpp/ops/bucket_scale.hpp"
-#include "core/cpp/ops/embedding_gradient.hpp"
-#include "core/cpp/ops/embedding_lookup.hpp"
 #include "core/cpp/ops/expand_buckets.hpp"
 #include "core/cpp/ops/lookup_sort.hpp"
 #include "core/cpp/ops/row_requests.hpp"
@@ -20,11 +18,6 @@ namespace hugectr {
 namespace {
 
 constexpr auto kU32 = TensorScalarType::UInt32;
-
-std::vector<std::size_t> times(std::vector<std::size_t> counts, std::size_t factor) {
-  for (std::size_t& count : counts) count *= factor;
-  return counts;
-}
 
 /// Sum of the first `count` numbers.
 std::size_t sum_of(const std::vector<std::size_t>& numbers, std::size_t count) {
@@ -45,13 +38,6 @@ TensorRef part_of(const TensorBag2& bag, std::size_t begin, std::size_t n) {
 /// Rows of the table that a request's number counts by.
 std::int64_t row_count_of(const TablePlan& plan) {
   return static_cast<std::int64_t>(std::max<std::size_t>(plan.extent.rows, 1));
-}
-
-/// Of the buckets of a device's samples; empty: 1.
-TensorRef scale_of(const Shipment& table, std::size_t buckets) {
-  return table.route->params().combiner == Combiner::Mean
-             ? TablePlan::first(table.plan->unique.scale, buckets)
-             : TensorRef{};
 }
 
 }  // namespace
@@ -86,6 +72,7 @@ void UniqueExchange::plan(std::span<const PlannedLookup> tables) {
   for (std::size_t t = 0; t < tables.size(); ++t) {
     const RequestCounts counts(counts_on_host_.get_ptr(), devices_, tables.size(), t);
     UniquePlan& unique = tables[t].plan->unique;
+    if (!counts.complete()) refuse_if_asked_for(tables[t]);
     unique.used = counts.complete() && worth_it(counts, tables[t]);
     if (!unique.used) continue;
     unique.asked = counts.each([&](std::size_t r) { return counts.rows(rank_, r); });
@@ -94,6 +81,7 @@ void UniqueExchange::plan(std::span<const PlannedLookup> tables) {
     one.sent = counts.each([&](std::size_t r) { return counts.keys(rank_, r); });
     one.taken = counts.each([&](std::size_t r) { return counts.keys(r, rank_); });
     unique.keys = sum_of(one.taken, devices_);
+    make_room(tables[t]);
   }
   if (chosen.empty()) return;
   place(context, chosen);
@@ -173,35 +161,59 @@ void UniqueExchange::exchange_counts(const OpContext& context, std::size_t table
   context.stream->synchronize();
 }
 
-/// Whether rows fit the buffers of the exchange everywhere, and move less than pooled vectors
-/// would.
+/// Whether rows move less than pooled vectors would.
 bool UniqueExchange::worth_it(const RequestCounts& counts, const PlannedLookup& table) const {
   const Route& route = *table.route;
   const SparseEmbeddingHashParams& params = route.params();
+  if (params.exchange == ExchangeType::Unique) return true;
   const std::size_t samples = table.plan->samples / devices_;
-  // Sums of float16 gradients travel as float32.
-  const std::size_t width = params.output_type == TensorScalarType::Float16 ? 2 : 1;
   std::size_t most = 0, most_keys = 0;
   for (std::size_t device = 0; device < devices_; ++device) {
     const std::size_t self = counts.rows(device, device);
     const std::size_t asked = counts.sum(devices_, [&](auto r) { return counts.rows(device, r); });
     const std::size_t given = counts.sum(devices_, [&](auto r) { return counts.rows(r, device); });
-    if (asked * width > route.pooled_vectors(device) || given * width > route.packed_vectors()) {
-      return false;
-    }
     most = std::max({most, asked - self, given - self});
     const std::size_t own = counts.keys(device, device);
     most_keys = std::max(
         {most_keys, counts.sum(devices_, [&](auto r) { return counts.keys(device, r); }) - own,
          counts.sum(devices_, [&](auto r) { return counts.keys(r, device); }) - own});
   }
-  if (params.exchange == ExchangeType::Unique) return true;
   // Bytes there and back of the device that moves most, and 4 a key and row at planning time. Rows
   // are gathered, and pooled by the device that asked: about one pass over the vectors more.
-  const std::size_t vector = params.embedding_vec_size * size_of(params.output_type);
-  const std::size_t pooled = (devices_ - 1) * samples * route.placement().most_slots() * 2 * vector;
-  const std::size_t unique = most * (1 + width) * vector + 4 * (most_keys + most);
+  const std::size_t forward = RowRoom::vector_bytes(params, params.output_type);
+  const std::size_t back = RowRoom::vector_bytes(params, sum_type(params, params.output_type));
+  const std::size_t pooled =
+      (devices_ - 1) * samples * route.placement().most_slots() * 2 * forward;
+  const std::size_t unique = most * (forward + back) + 4 * (most_keys + most);
   return 4 * unique <= 3 * pooled;
+}
+
+/// The counts of some device say that it can not number requests: all devices see that.
+void UniqueExchange::refuse_if_asked_for(const PlannedLookup& table) const {
+  const SparseEmbeddingHashParams& params = table.route->params();
+  HCTR_CHECK(params.exchange != ExchangeType::Unique, "embedding '", params.name,
+             "': exchange 'unique' numbers what devices ask each other for with 32 bits, and a "
+             "device has more than 2^32 / ",
+             devices_, " rows: use exchange 'auto' or 'pooled', or more devices");
+}
+
+/// Memory for the vectors of a plan, where that of pooled ones is too small.
+void UniqueExchange::make_room(const PlannedLookup& table) {
+  const Route& route = *table.route;
+  UniquePlan& unique = table.plan->unique;
+  std::shared_ptr<const RowRoom>& latest = rooms_[&route];
+  const std::size_t asked = unique.asked_rows(), given = unique.given_rows();
+  std::shared_ptr<const RowRoom> room;
+  if (!RowRoom::fits_route(route, asked, given)) {
+    if (!latest || !latest->fits(asked, given)) {
+      latest = RowRoom::larger(route, latest.get(), gpu_.memory_resource(), owner_, asked, given);
+    }
+    room = latest;
+  }
+  if (unique.room == room) return;
+  // The step of the slot's former plan may be on its way in the memory that goes here.
+  if (unique.room) table.released->synchronize();
+  unique.room = std::move(room);
 }
 
 /// Takes the runs that the owners have made of this device's keys.
@@ -289,70 +301,6 @@ void UniqueExchange::sort_runs(const OpContext& context, std::span<const Chosen>
   run_several(context, std::move(sorts));
 }
 
-/// Owners give the rows that were asked for; who asked pools them.
-void UniqueExchange::forward(const OpContext& context, std::span<const Shipment> tables) const {
-  std::vector<EmbeddingLookup> gathers, pools;
-  std::vector<CollectiveCall> calls;
-  for (const Shipment& table : tables) {
-    const UniquePlan& unique = table.plan->unique;
-    const TensorRef& output = table.vectors;
-    const std::size_t d = output.shape[2], buckets = output.shape[0] * output.shape[1];
-    const std::size_t asked = unique.asked_rows(), given = unique.given_rows();
-    const TensorRef rows = table.route->pooled(output.dtype, asked, 1);
-    TensorRef came = table.route->packed(output.dtype, given, 1);
-    if (asked > 0) {
-      gathers.push_back({.rows = table.plan->staged.of_keys,
-                         .row_offsets = TablePlan::first(unique.places, asked + 1),
-                         .weights = table.plan->staged.arrays.vectors,
-                         .out = rows});
-    }
-    calls.push_back({.collective = "all_to_all",
-                     .in = rows,
-                     .out = came,
-                     .send_counts = times(unique.asked, d),
-                     .receive_counts = times(unique.given, d)});
-    came.shape = {given, d};
-    pools.push_back({.rows = TablePlan::first(unique.given_places, unique.keys),
-                     .row_offsets = TablePlan::first(unique.row_offsets, buckets + 1),
-                     .weights = came,
-                     .scale = scale_of(table, buckets),
-                     .out = output});
-  }
-  run_several(context, std::move(gathers));
-  context.communicator->together(calls, *context.stream);
-  run_several(context, std::move(pools));
-}
-
-/// Who asked sums its gradients by row and gives the sums back.
-void UniqueExchange::backward(const OpContext& context, std::span<Shipment> tables) const {
-  std::vector<EmbeddingGradient> gradients;
-  std::vector<CollectiveCall> calls;
-  for (Shipment& table : tables) {
-    const UniquePlan& unique = table.plan->unique;
-    const TensorRef gradient = table.vectors;
-    const std::size_t d = gradient.shape[2];
-    const std::size_t asked = unique.asked_rows(), given = unique.given_rows();
-    // A key of every sample would leave the range of float16.
-    const TensorScalarType type =
-        gradient.dtype == TensorScalarType::Float16 ? TensorScalarType::Float32 : gradient.dtype;
-    TensorRef sums = table.route->packed(type, given, 1);
-    table.vectors = table.route->pooled(type, asked, 1);
-    sums.shape = {given, d};
-    gradients.push_back({.sorted_buckets = TablePlan::first(unique.sorted_buckets, unique.keys),
-                         .run_offsets = TablePlan::first(unique.run_offsets, given + 1),
-                         .gradient = gradient,
-                         .scale = scale_of(table, gradient.shape[0] * gradient.shape[1]),
-                         .sums = sums});
-    calls.push_back({.collective = "all_to_all",
-                     .in = sums,
-                     .out = table.vectors,
-                     .send_counts = times(unique.given, d),
-                     .receive_counts = times(unique.asked, d)});
-  }
-  run_several(context, std::move(gradients));
-  context.communicator->together(calls, *context.stream);
-}
-
 void UniqueExchange::reserve_request(std::size_t n) {
   gpu_.plan_stream().synchronize();
   const std::size_t size = TablePlan::with_reserve(n);
@@ -382,6 +330,9 @@ std::vector<MemoryReportEntry> UniqueExchange::memory_report() const {
   std::vector<MemoryReportEntry> report;
   for (const auto& arena : {counts_arena_, request_arena_, placing_arena_}) {
     if (arena) report.insert(report.end(), arena->report().begin(), arena->report().end());
+  }
+  for (const auto& [route, room] : rooms_) {
+    if (room) report.insert(report.end(), room->report().begin(), room->report().end());
   }
   return report;
 }

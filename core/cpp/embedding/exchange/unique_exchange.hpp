@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "core/cpp/embedding/exchange/exchange.hpp"
+#include "core/cpp/embedding/exchange/row_room.hpp"
 
 namespace hugectr {
 
@@ -28,6 +29,7 @@ struct PlannedLookup {
 ///
 /// plan() counts what either exchange would move and chooses table by table, the same on all
 /// devices, from nothing but the keys of the batch: a run that is resumed chooses the same again.
+/// A table that is told to (ExchangeType::Unique) travels so with any number of rows, or throws.
 class UniqueExchange final : public Exchange {
  public:
   /// For at most `tables` tables at once on several devices.
@@ -37,10 +39,12 @@ class UniqueExchange final : public Exchange {
   /// fills plan.unique (used is then true) and the plan's runs, and waits for them. One exchange of
   /// counts for all tables. Collective.
   void plan(std::span<const PlannedLookup> tables);
-  void forward(const OpContext& context, std::span<const Shipment> tables) const override;
+  void forward(const OpContext& context, std::span<const Shipment> tables,
+               const Rounding& rounding) const override;
   /// A vector for each row that was asked for (asked_rows, 1, d), which are the buckets of the
-  /// plan's runs. float16 travels as float32.
-  void backward(const OpContext& context, std::span<Shipment> tables) const override;
+  /// plan's runs. float16 travels as float32, unless a table's `wire` says what as.
+  void backward(const OpContext& context, std::span<Shipment> tables,
+                const Rounding& rounding) const override;
 
   std::vector<MemoryReportEntry> memory_report() const;
 
@@ -50,6 +54,8 @@ class UniqueExchange final : public Exchange {
   void request(const OpContext& context, std::span<const PlannedLookup> tables);
   void exchange_counts(const OpContext& context, std::size_t tables);
   bool worth_it(const RequestCounts& counts, const PlannedLookup& table) const;
+  void refuse_if_asked_for(const PlannedLookup& table) const;
+  void make_room(const PlannedLookup& table);
   void place(const OpContext& context, std::span<const Chosen> chosen);
   void sort_runs(const OpContext& context, std::span<const Chosen> chosen) const;
   void reserve_request(std::size_t n);
@@ -68,6 +74,9 @@ class UniqueExchange final : public Exchange {
   /// Asker: keys in the order of the rows that come, where the owners' runs begin, the bucket of
   /// each key.
   TensorBag2 keys_, offsets_, buckets_;
+  /// The largest there was of each table with more rows in a batch than buckets. Steps use it in
+  /// turn; plans keep the one they were made with.
+  std::map<const Route*, std::shared_ptr<const RowRoom>> rooms_;
 };
 
 }  // namespace hugectr

@@ -10,6 +10,8 @@
 
 namespace hugectr {
 
+class RowRoom;
+
 /// What the `unique` exchange of a training batch needs to know on one device, which is an owner of
 /// rows and asks other owners for rows. Part of a TablePlan: made on the plan stream, read on the
 /// compute stream.
@@ -43,9 +45,10 @@ struct UniquePlan {
 
   // The present plan.
   bool used = false;
-  std::vector<std::size_t> asked;  ///< rows of this device that device r asks for
-  std::vector<std::size_t> given;  ///< rows of device r that this device asks for
-  std::size_t keys = 0;            ///< asker: n
+  std::vector<std::size_t> asked;       ///< rows of this device that device r asks for
+  std::vector<std::size_t> given;       ///< rows of device r that this device asks for
+  std::size_t keys = 0;                 ///< asker: n
+  std::shared_ptr<const RowRoom> room;  ///< for its vectors; null: the route's memory does
 
  private:
   static std::size_t total(const std::vector<std::size_t>& counts);

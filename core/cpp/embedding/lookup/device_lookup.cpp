@@ -5,6 +5,7 @@
 #include <exception>
 #include <utility>
 
+#include "core/cpp/base/log.hpp"
 #include "core/cpp/device/several.hpp"
 #include "core/cpp/embedding/lookup/row_updates.hpp"
 #include "core/cpp/ops/add.hpp"
@@ -72,6 +73,15 @@ void DeviceLookup::add_part(std::size_t number, ShardedTable& table, bool freque
   const std::size_t id = gpu_.get_local_id();
   const Placement& placement = frequent ? *table.frequent_placement() : table.placement();
   Table& rows = frequent ? table.frequent_part(id) : table.part(id);
+  const bool whole_rows_nowhere =
+      !placement.rows_may_travel() && !placement.replicated() && placement.device_count() > 1;
+  if (whole_rows_nowhere && params.exchange == ExchangeType::Unique && gpu_.get_global_id() == 0) {
+    log(LogLevel::Warning,
+        concat(
+            "embedding '", params.name,
+            "' is placed by column, so that no device has whole rows to send: its vectors travel "
+            "pooled, column by column, and exchange 'unique' does nothing"));
+  }
   const bool may_choose = placement.device_count() > 1 && params.exchange != ExchangeType::Pooled;
   parts_.push_back(
       {number, table, rows,
@@ -151,7 +161,8 @@ std::vector<Shipment> DeviceLookup::shipments(const LookupPlan& plan,
   return tables;
 }
 
-void DeviceLookup::forward(PlanSlot slot, std::span<const TensorRef> outputs) {
+void DeviceLookup::forward(PlanSlot slot, std::span<const TensorRef> outputs,
+                           const TensorRef& step) {
   LookupPlan& plan = planned(slot, outputs);
   const OpContext context = gpu_.compute_context();
   context.stream->wait(*plan.ready);
@@ -165,7 +176,7 @@ void DeviceLookup::forward(PlanSlot slot, std::span<const TensorRef> outputs) {
   }
   for (const Exchange* exchange : exchanges_) {
     const std::vector<Shipment> tables = shipments(plan, vectors, exchange, false);
-    if (!tables.empty()) exchange->forward(context, tables);
+    if (!tables.empty()) exchange->forward(context, tables, rounding(step));
   }
   for (std::size_t p = tables_; p < parts_.size(); ++p) {
     const TensorRef& output = outputs[parts_[p].number];
@@ -179,21 +190,22 @@ void DeviceLookup::forward(PlanSlot slot, std::span<const TensorRef> outputs) {
 
 std::vector<Shipment> DeviceLookup::backward(const OpContext& context, const LookupPlan& plan,
                                              std::span<const TensorRef> gradients,
-                                             const Exchange* exchange) const {
+                                             const Exchange* exchange,
+                                             const Rounding& rounding) const {
   std::vector<TensorRef> all;
   std::vector<Shipment> tables = shipments(plan, of_parts(gradients, all), exchange, true);
-  if (!tables.empty()) exchange->backward(context, tables);
+  if (!tables.empty()) exchange->backward(context, tables, rounding);
   return tables;
 }
 
 void DeviceLookup::bring_gradients(PlanSlot slot, std::span<const TensorRef> gradients,
-                                   const TensorRef& squares) {
+                                   const TensorRef& squares, const TensorRef& step) {
   const LookupPlan& plan = planned(slot, gradients);
   const OpContext context = gpu_.compute_context();
   context.stream->wait(*plan.ready);
   brought_.clear();
   for (const Exchange* exchange : exchanges_) {
-    brought_.push_back(backward(context, plan, gradients, exchange));
+    brought_.push_back(backward(context, plan, gradients, exchange, rounding(step)));
     for (const Shipment& gradient : brought_.back()) {
       const Placement& placement = gradient.route->placement();
       const bool counted_elsewhere = placement.replicated() && gradient.route->rank() > 0;
@@ -219,7 +231,8 @@ void DeviceLookup::backward_and_update(PlanSlot slot, std::span<const TensorRef>
   score(context, plan, gradients, scalars.step);
   if (brought_.empty()) {
     for (const Exchange* exchange : exchanges_) {
-      update(context, backward(context, plan, gradients, exchange), scalars);
+      update(context, backward(context, plan, gradients, exchange, rounding(scalars.step)),
+             scalars);
     }
   }
   for (const std::vector<Shipment>& tables : brought_) update(context, tables, scalars);

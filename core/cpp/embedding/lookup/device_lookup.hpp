@@ -26,9 +26,9 @@ class DeviceLookup {
   void wait_for_slot(PlanSlot slot) { gpu_.plan_stream().wait(*plans_.at(at(slot)).released); }
   /// Rows that the plan numbered, and those of later ones, never were.
   void drop_plan(PlanSlot slot);
-  void forward(PlanSlot slot, std::span<const TensorRef> outputs);
+  void forward(PlanSlot slot, std::span<const TensorRef> outputs, const TensorRef& step);
   void bring_gradients(PlanSlot slot, std::span<const TensorRef> gradients,
-                       const TensorRef& squares);
+                       const TensorRef& squares, const TensorRef& step);
   void backward_and_update(PlanSlot slot, std::span<const TensorRef> gradients,
                            const UpdateScalars& scalars, bool beside);
 
@@ -58,6 +58,7 @@ class DeviceLookup {
 
   static std::size_t at(PlanSlot slot) { return static_cast<std::size_t>(slot); }
 
+  Rounding rounding(const TensorRef& step) const { return {parts_.front().rows.spec().seed, step}; }
   void add_part(std::size_t number, ShardedTable& table, bool frequent);
   bool has_hybrids() const { return parts_.size() > tables_; }
   /// What is given for tables as it is for parts: the same without hybrids, else in `all`.
@@ -117,8 +118,8 @@ class DeviceLookup {
                                   const Exchange* exchange, bool training) const;
   /// The gradients of tables that travel by one exchange, as their owners need them.
   std::vector<Shipment> backward(const OpContext& context, const LookupPlan& plan,
-                                 std::span<const TensorRef> gradients,
-                                 const Exchange* exchange) const;
+                                 std::span<const TensorRef> gradients, const Exchange* exchange,
+                                 const Rounding& rounding) const;
   static void update(const OpContext& context, std::span<const Shipment> gradients,
                      const UpdateScalars& scalars);
 

@@ -51,6 +51,9 @@ void check_params(const SparseEmbeddingHashParams& params, std::size_t device_co
                  type == TensorScalarType::BFloat16,
              "embedding '", name, "' has output_type ", to_string(type),
              ", allowed are float32, float16 and bfloat16");
+  HCTR_CHECK(params.wire != WireType::Float32 || type == TensorScalarType::Float32, "embedding '",
+             name, "' has wire float32, and its vectors are made in ", to_string(type),
+             ": leave wire out, or choose one of no more bits");
   HCTR_CHECK(params.batch_size % device_count == 0 && params.batch_size_eval % device_count == 0,
              "embedding '", name, "': batch sizes ", params.batch_size, " and ",
              params.batch_size_eval, " must be multiples of the ", device_count, " devices");
@@ -79,7 +82,7 @@ void check_params(const SparseEmbeddingHashParams& params, std::size_t device_co
 }  // namespace
 
 bool may_travel_together(const SparseEmbeddingHashParams& a, const SparseEmbeddingHashParams& b) {
-  return a.i64_keys == b.i64_keys && a.output_type == b.output_type &&
+  return a.i64_keys == b.i64_keys && a.output_type == b.output_type && a.wire == b.wire &&
          a.opt_params.optimizer == b.opt_params.optimizer &&
          a.opt_params.update_type == b.opt_params.update_type;
 }
@@ -115,8 +118,9 @@ void LookupGroup::wait_for_slot(std::size_t local_id, PlanSlot slot) {
   devices_.at(local_id)->wait_for_slot(slot);
 }
 
-void LookupGroup::forward(std::size_t local_id, PlanSlot slot, std::span<const TensorRef> outputs) {
-  devices_.at(local_id)->forward(slot, outputs);
+void LookupGroup::forward(std::size_t local_id, PlanSlot slot, std::span<const TensorRef> outputs,
+                          const TensorRef& step) {
+  devices_.at(local_id)->forward(slot, outputs, step);
 }
 
 void LookupGroup::backward_and_update(std::size_t local_id, PlanSlot slot,
@@ -126,8 +130,9 @@ void LookupGroup::backward_and_update(std::size_t local_id, PlanSlot slot,
 }
 
 void LookupGroup::bring_gradients(std::size_t local_id, PlanSlot slot,
-                                  std::span<const TensorRef> gradients, const TensorRef& squares) {
-  devices_.at(local_id)->bring_gradients(slot, gradients, squares);
+                                  std::span<const TensorRef> gradients, const TensorRef& squares,
+                                  const TensorRef& step) {
+  devices_.at(local_id)->bring_gradients(slot, gradients, squares, step);
 }
 
 void LookupGroup::drop_plan(PlanSlot slot) {

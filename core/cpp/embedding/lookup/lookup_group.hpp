@@ -75,8 +75,11 @@ class HCTR_API LookupGroup {
   /// Drops a training plan that will not train: rows it inserted are taken back.
   void drop_plan(PlanSlot slot);
   /// Stage 3, on the compute stream: outputs (b, S, d), any row_stride, are overwritten; float32,
-  /// float16 or bfloat16 (vectors travel between devices in that type). Collective.
-  void forward(std::size_t local_id, PlanSlot slot, std::span<const TensorRef> outputs);
+  /// float16 or bfloat16 (vectors travel between devices in that type, or as the tables' `wire`
+  /// says). step: (1) int64, which numbers are rounded by chance with; empty: to nearest.
+  /// Collective.
+  void forward(std::size_t local_id, PlanSlot slot, std::span<const TensorRef> outputs,
+               const TensorRef& step = {});
   /// gradients (b, S, d) of the outputs, any of their types -> every touched row updated; the
   /// plan's new rows become visible to evaluation and dumps. An empty gradient leaves its table
   /// out. `unscale` multiplies gradients; 0 leaves rows, states and their last step as they are.
@@ -91,7 +94,7 @@ class HCTR_API LookupGroup {
   /// (1) float64, grows by the sum of the squares of this device's rows' gradients. Of frozen
   /// tables nothing is counted. backward_and_update() of the same gradients follows, not beside.
   void bring_gradients(std::size_t local_id, PlanSlot slot, std::span<const TensorRef> gradients,
-                       const TensorRef& squares);
+                       const TensorRef& squares, const TensorRef& step = {});
 
   // For who updates rows later than in backward, and by the gradients of several plans at once.
 
@@ -116,7 +119,7 @@ class HCTR_API LookupGroup {
 };
 
 /// Whether two tables of a model are one group: keys of one type, one optimizer and update type,
-/// and vectors that travel in one type. Others would be no fewer launches.
+/// and vectors that are made and travel in one type. Others would be no fewer launches.
 HCTR_API bool may_travel_together(const SparseEmbeddingHashParams& a,
                                   const SparseEmbeddingHashParams& b);
 

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "core/cpp/embedding/exchange/replica_exchange.hpp"
+#include "core/cpp/embedding/exchange/row_room.hpp"
 #include "core/cpp/embedding/lookup/lookup_plan.hpp"
 #include "core/cpp/embedding/lookup/table_input.hpp"
 #include "core/cpp/embedding/table/cache_memory.hpp"
@@ -80,7 +81,8 @@ LookupSize size_of_lookup(const SparseEmbeddingHashParams& params, const Placeme
     const std::size_t plans = (params.batch_size > 0 ? kTrainPlans : 0) + (keys.evaluates ? 1 : 0);
     size.staging = bytes_of_staging(memory, own_keys(placement, rank, keys, samples), plans);
   }
-  size.exchange = bytes_of(Route(params, placement, rank, memory, "").arena());
+  const Route route(params, placement, rank, memory, "");
+  size.exchange = bytes_of(route.arena());
   if (on_all && params.batch_size > 0) {
     size.exchange += ReplicaExchange::size(params, all_keys(keys, params.batch_size));
   }
@@ -91,6 +93,10 @@ LookupSize size_of_lookup(const SparseEmbeddingHashParams& params, const Placeme
     const std::size_t come = all_keys(keys, params.batch_size) / devices;
     size.exchange +=
         sizeof(std::uint32_t) * (TablePlan::with_reserve(own) + 3 * TablePlan::with_reserve(come));
+    const auto [asked, given] = RowRoom::most_rows(route, own, come);
+    if (!RowRoom::fits_route(route, asked, given)) {
+      size.exchange += RowRoom::larger(route, nullptr, memory, "", asked, given)->size_in_bytes();
+    }
   }
   return size;
 }

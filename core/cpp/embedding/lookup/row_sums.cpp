@@ -28,7 +28,7 @@ void DeviceLookup::sum_gradients(PlanSlot slot, std::span<const TensorRef> gradi
   context.stream->wait(*plan.ready);
   std::vector<EmbeddingGradient> ops;
   for (const Exchange* exchange : exchanges_) {
-    for (const Shipment& gradient : backward(context, plan, gradients, exchange)) {
+    for (const Shipment& gradient : backward(context, plan, gradients, exchange, rounding({}))) {
       const TablePlan& own = *gradient.plan;
       const TensorRef& sum = sums[gradient.table];
       if (gradient.route->own_slots() == 0 || sum.size() == 0) continue;
