@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from hugectr.base.errors import InvalidArgument
 from hugectr.export.layers import Layer, write_layer
 from hugectr.export.program import Array, Program, Shape
+from hugectr.export.table_image import KeyInput, TableImage
 from hugectr.spec.layer_parameters import PREDICTIONS
 from hugectr.vectors.vectors import TableSnapshot
 
@@ -20,9 +21,8 @@ if TYPE_CHECKING:
     from hugectr.data.schema.schema import Schema
     from hugectr.spec.embedding import SparseEmbedding
     from hugectr.spec.input import Input
+    from hugectr.spec.solver import Solver
 
-#: Key of an element that is not there, where samples have less than the most keys.
-PADDING = -1
 #: Predictions of losses that are probabilities, each an operation of programs.
 PROBABILITIES = ("sigmoid", "softmax")
 
@@ -46,91 +46,14 @@ class Exportable(Protocol):
         ...
 
     @property
+    def solver(self) -> Solver:
+        """The size of its evaluation's batches, and its devices."""
+        ...
+
+    @property
     def schema(self) -> Schema | None:
         """What the keys are of; None: not known."""
         ...
-
-
-@dataclass(frozen=True)
-class KeyInput:
-    """A sparse input: int64 (batch, slots), or (batch, slots, any number) padded with ``PADDING``.
-
-    Attributes
-    ----------
-    name : str
-    slots : int
-        Of a sample.
-    several : bool
-        Whether a slot may have several keys, or none.
-    """
-
-    name: str
-    slots: int
-    several: bool
-
-    @property
-    def shape(self) -> tuple[int | str, ...]:
-        """Without the batch; a name for what may be of any size."""
-        return (self.slots, "most") if self.several else (self.slots,)
-
-
-@dataclass(frozen=True)
-class TableImage:
-    """A table: its rows sorted by (slot, key), and how a sample's vectors are combined.
-
-    Attributes
-    ----------
-    name : str
-        Also of its output, (batch, slots, d).
-    keys : KeyInput
-        What it is asked for.
-    size : int
-        Of a vector: d.
-    mean : bool
-        Whether the vectors of a slot are averaged, else added up.
-    rows : TableSnapshot
-    positions : tuple of int
-        Of a table that does not pool: how many places each slot has in its output, which is then
-        (batch, all of them, d); else empty.
-    """
-
-    name: str
-    keys: KeyInput
-    size: int
-    mean: bool
-    rows: TableSnapshot
-    positions: tuple[int, ...] = ()
-
-    @property
-    def shape(self) -> Shape:
-        """Of its output, without the batch."""
-        return (sum(self.positions) if self.positions else self.keys.slots, self.size)
-
-    @property
-    def has_slots(self) -> bool:
-        """Whether a row is of a slot and a key."""
-        return "slot" in self.rows.parts
-
-    def arrays(self) -> dict[str, Array]:
-        """All rows in memory: ``key``, ``vector`` and, where there is one, ``slot``."""
-        blocks = list(self.rows.blocks())
-        parts = self.rows.parts
-        whole = {
-            part: np.concatenate(
-                [np.empty((0, *shape), dtype), *(block[part] for block in blocks)]
-            ).astype(dtype)
-            for part, (dtype, shape) in parts.items()
-        }
-        if (whole["key"] == PADDING).any():
-            raise InvalidArgument(
-                f"export: table {self.name!r} has the key {PADDING}, which stands for no key in an "
-                "export; give it another number"
-            )
-        return whole
-
-    def vector_bytes(self) -> int:
-        """Of all of its vectors."""
-        return 4 * self.size * self.rows.count()
 
 
 @dataclass(frozen=True)
@@ -140,12 +63,12 @@ class ModelImage:
     Attributes
     ----------
     program : Program
-        From dense features and the tables' outputs to ``logit`` and, where the loss tells how,
-        ``probability``; nothing in it that these do not need.
+        From dense features and the tables' outputs to the outputs; nothing in it that these do not
+        need.
     dense : str or None
         Name of the dense features, where the program reads them.
-    logit, probability : str or None
-        Names of the outputs.
+    outputs : list of str
+        The logits of the losses, then their predictions where they tell how.
     tables : tuple of TableImage
         Those the program reads.
     lengths : dict of str to KeyInput
@@ -154,26 +77,20 @@ class ModelImage:
 
     program: Program
     dense: str | None
-    logit: str
-    probability: str | None
+    outputs: list[str]
     tables: tuple[TableImage, ...]
     lengths: Mapping[str, KeyInput]
 
     @property
     def keys(self) -> list[KeyInput]:
         """The sparse inputs, each once."""
-        read = [*(table.keys for table in self.tables), *self.lengths.values()]
-        return list({keys.name: keys for keys in read}.values())
-
-    @property
-    def outputs(self) -> list[str]:
-        """Names of the outputs."""
-        return [self.logit, *([self.probability] if self.probability else [])]
+        read = [one for table in self.tables for one in table.inputs]
+        return list({keys.name: keys for keys in [*read, *self.lengths.values()]}.values())
 
 
-def _needed(layers: list[LayerSpec], output: str) -> tuple[list[LayerSpec], set[str]]:
-    """The layers that an output is made by, and the names they read."""
-    wanted, kept = {output}, []
+def _needed(layers: list[LayerSpec], outputs: set[str]) -> tuple[list[LayerSpec], set[str]]:
+    """The layers that outputs are made by, and the names they read."""
+    wanted, kept = set(outputs), []
     for layer in reversed(layers):
         if wanted & set(layer["tops"]):
             kept.append(layer)
@@ -227,12 +144,8 @@ def image_of(model: Exportable) -> ModelImage:
         raise InvalidArgument(
             "export: the model has no loss, so that nothing says what it predicts"
         )
-    if len(losses) > 1:
-        several = ", ".join(repr(loss["tops"][0]) for loss in losses)
-        raise InvalidArgument(f"export: the model has several losses, {several}; one is written")
-    loss = losses[0]
-    logit = loss["bottoms"][0]
-    needed, names = _needed([layer for layer in layers if layer not in losses], logit)
+    logits = list(dict.fromkeys(loss["bottoms"][0] for loss in losses))
+    needed, names = _needed([layer for layer in layers if layer not in losses], set(logits))
 
     keys = _key_inputs(model)
     described = model.input.to_spec()
@@ -248,20 +161,24 @@ def image_of(model: Exportable) -> ModelImage:
         name = embedding.sparse_embedding_name
         if name not in names:
             continue
-        if len(embedding.bottom_names) > 1:
-            raise InvalidArgument(
-                f"export: table {name!r} reads several inputs, {embedding.bottom_names}, and is "
-                "not exported by this version; predict with hugectr.load, or use a table an input"
-            )
-        read = keys[embedding.bottom_names[0]]
-        size = embedding.embedding_vec_size
-        rows = TableSnapshot(session.table(index), name)
-        positions = tuple(most[read.name]) if embedding.combiner == "concat" else ()
-        table = TableImage(name, read, size, embedding.combiner == "mean", rows, positions)
+        read = tuple(keys[one] for one in embedding.bottom_names)
+        positions: tuple[int, ...] = ()
+        if embedding.combiner == "concat":
+            positions = tuple(n for one in read for n in most[one.name])
+        table = TableImage(
+            name,
+            read,
+            embedding.embedding_vec_size,
+            embedding.combiner == "mean",
+            TableSnapshot(session.table(index), name),
+            positions,
+        )
         inputs[name] = table.shape
         tables.append(table)
 
-    program, weights = Program(inputs), _weights(session)
+    # What picks samples picks them among those of a device.
+    batch = model.solver.batchsize_eval // max(1, model.solver.num_devices)
+    program, weights = Program(inputs, batch), _weights(session)
     for layer in needed:
         write_layer(
             Layer(
@@ -273,13 +190,38 @@ def image_of(model: Exportable) -> ModelImage:
                 program,
             )
         )
-    if logit in program.rows:
-        raise InvalidArgument(f"export: the loss reads {logit!r}, which has several rows a sample")
-    probability = None
-    if (prediction := PREDICTIONS[loss["type"]]) in PROBABILITIES:
-        taken: Any = {*program.shapes, *keys}
-        probability = "probability" if "probability" not in taken else "probability of the loss"
-        program.emit(prediction, probability, program.shapes[logit], logit)
-    return ModelImage(
-        program, str(dense) if dense in names else None, logit, probability, tuple(tables), lengths
-    )
+    for logit in logits:
+        if logit in program.rows:
+            raise InvalidArgument(
+                f"export: the loss reads {logit!r}, which has several rows a sample"
+            )
+    predictions = _predict(program, losses, {*keys})
+    described_dense = str(dense) if dense in names else None
+    return ModelImage(program, described_dense, logits + predictions, tuple(tables), lengths)
+
+
+def _predict(program: Program, losses: list[LayerSpec], taken: set[str]) -> list[str]:
+    """Write what losses predict where that is a probability: ``"probability"``, or of several
+    losses each under its own name and then all predictions side by side."""
+    taken = {*taken, *program.shapes}
+
+    def named(name: str, more: str) -> str:
+        found = name if name not in taken else f"{name} {more}"
+        taken.add(found)
+        return found
+
+    made, predicted = [], []
+    for loss in losses:
+        logit, prediction = loss["bottoms"][0], PREDICTIONS[loss["type"]]
+        if prediction not in PROBABILITIES:
+            predicted.append(logit)
+            continue
+        whole = len(losses) == 1
+        own = named("probability", "of the loss") if whole else named(loss["tops"][0], "predicted")
+        made.append(program.emit(prediction, own, program.shapes[logit], logit))
+        predicted.append(own)
+    if len(losses) > 1 and made:
+        columns = sum(program.shapes[one][-1] for one in predicted)
+        name = named("probability", "of the losses")
+        made.append(program.emit("concat", name, (columns,), *predicted, axis=1))
+    return made

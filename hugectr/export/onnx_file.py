@@ -191,13 +191,14 @@ def _model(image: ModelImage, inside: bool) -> Any:
     from onnx import TensorProto, helper
 
     graph, program = OnnxGraph(), image.program
+    batch: int | str = program.batch if program.whole_batches else "batch"
     inputs = []
     if image.dense:
-        shape = ["batch", *program.inputs[image.dense]]
+        shape = [batch, *program.inputs[image.dense]]
         inputs.append(helper.make_tensor_value_info(image.dense, TensorProto.FLOAT, shape))
     if inside:
         for keys in image.keys:
-            sizes = ["batch", *keys.shape]
+            sizes = [batch, *keys.shape]
             inputs.append(helper.make_tensor_value_info(keys.name, TensorProto.INT64, sizes))
         for table in image.tables:
             add_table(graph, table)
@@ -205,11 +206,11 @@ def _model(image: ModelImage, inside: bool) -> Any:
             add_lengths(graph, keys, name)
     else:
         for name in [*(table.name for table in image.tables), *image.lengths]:
-            shape = ["batch", *program.inputs[name]]
+            shape = [batch, *program.inputs[name]]
             inputs.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, shape))
     _add_program(graph, program)
     outputs = [
-        helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", *program.shapes[name]])
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, [batch, *program.shapes[name]])
         for name in image.outputs
     ]
     made = helper.make_model(
@@ -265,6 +266,8 @@ def to_onnx(model: Exportable, path: str | os.PathLike[str], tables: str = "auto
     Notes
     -----
     Outputs are the logit, under the name of its tensor, and ``probability`` where the loss has one.
+    Of several losses: their logits; the predictions of each, under the loss's name; and all of them
+    side by side as ``probability``, as ``predict`` gives them.
     Keys without a row, padding too, count as zeros, as in evaluation.
     """
     _need_onnx()

@@ -38,7 +38,7 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
     "permute": ("order",),  # dimensions, that of the batch stays the first
     "concat": ("axis",),
     "slice": ("axis", "begin", "end"),
-    "take": ("axis", "indices"),
+    "take": ("axis", "indices"),  # axis 0 too, of a program of whole batches
     "reshape": ("sizes",),  # without the batch's dimension, which takes what is over
     "sum": ("axis",),  # which stays, with size 1
     "sum_before": (),  # along axis 1: of all elements before each
@@ -64,18 +64,26 @@ class Program:
     ----------
     inputs : dict
         Name -> shape without the batch.
+    batch : int
+        Rows of evaluation's batch on a device.
 
     Attributes
     ----------
     inputs, shapes : dict of str to tuple of int
+    batch : int
+    whole_batches : bool
+        Whether it can only be asked for as many rows as evaluation's batch has: something in it
+        picks rows by their place.
     rows : dict of str to int
         Of what has several rows a sample: how many, which is the first of its shape.
     constants : dict of str to array
     steps : list of Step
     """
 
-    def __init__(self, inputs: dict[str, Shape]) -> None:
+    def __init__(self, inputs: dict[str, Shape], batch: int = 1) -> None:
         self.inputs = dict(inputs)
+        self.batch = batch
+        self.whole_batches = False
         self.shapes: dict[str, Shape] = dict(inputs)
         self.rows: dict[str, int] = {}
         self.constants: dict[str, Array] = {}

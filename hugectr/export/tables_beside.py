@@ -7,7 +7,8 @@ import json
 from pathlib import Path
 
 from hugectr.export import numpy_reader
-from hugectr.export.image import PADDING, ModelImage
+from hugectr.export.image import ModelImage
+from hugectr.export.table_image import PADDING
 from hugectr.vectors.table_files import file_stem, whole_file, write_numpy
 
 DESCRIPTION = "tables.json"
@@ -21,8 +22,8 @@ def write_tables_beside(folder: Path, image: ModelImage) -> None:
         write_numpy(folder, table.rows)
         described[table.name] = {
             "file": file_stem(table.name),
-            "keys": table.keys.name,
-            "slots": table.keys.slots,
+            "inputs": [{"name": one.name, "slots": one.slots} for one in table.inputs],
+            "slots": table.slots,
             "size": table.size,
             "combiner": "mean" if table.mean else "sum",
             "rows": table.rows.count(),
@@ -30,7 +31,7 @@ def write_tables_beside(folder: Path, image: ModelImage) -> None:
             "positions": list(table.positions),
         }
     lengths = {name: keys.name for name, keys in image.lengths.items()}
-    whole = {"version": 1, "padding": PADDING, "tables": described, "lengths": lengths}
+    whole = {"version": 2, "padding": PADDING, "tables": described, "lengths": lengths}
     text = json.dumps(whole, indent=2)
     with whole_file(folder / DESCRIPTION) as partial:
         partial.write_text(text)

@@ -152,7 +152,11 @@ def to_torch(model: Exportable, folder: str | os.PathLike[str]) -> Path:
     with whole_file(target / "weights.npz") as partial, open(partial, "wb") as file:
         arrays = {f"w{i}": values for i, values in enumerate(image.program.constants.values())}
         np.savez(file, allow_pickle=False, **arrays)
-    described = {"dense": image.dense, "weights": list(image.program.constants)}
+    described = {
+        "dense": image.dense,
+        "weights": list(image.program.constants),
+        "batch": image.program.batch if image.program.whole_batches else None,
+    }
     with whole_file(target / "network.json") as partial:
         partial.write_text(json.dumps(described, indent=2))
     with whole_file(target / "model.py") as partial:

@@ -32,13 +32,13 @@ def gru(x, weight, recurrent, bias):
 
 
 class Table(torch.nn.Module):
-    """Keys (batch, slots[, most]), padded with -1, -> vectors (batch, slots, d) of each slot."""
+    """Keys of each input, (batch, slots[, most]), padded with -1, -> vectors (batch, slots, d)."""
 
     def __init__(self, described, padding, key, vector, slot=None):
         super().__init__()
         self.mean, self.padding = described["combiner"] == "mean", padding
         self.positions = described["positions"]  # of each slot; empty: they are pooled
-        self.ranges = [(0, len(key))]
+        self.ranges = None  # of rows, a slot; none: a row is of a key alone
         if slot is not None:
             numbers = np.arange(described["slots"] + 1, dtype=np.uint64)
             bounds = np.searchsorted(slot, numbers).tolist()
@@ -57,18 +57,26 @@ class Table(torch.nn.Module):
         at = torch.searchsorted(own, keys.contiguous()).clamp(max=last - first - 1)
         return torch.where(own[at] == keys, at + first, none)
 
-    def forward(self, keys):
-        asked = keys.reshape(keys.shape[0], keys.shape[1], -1)
-        if len(self.ranges) == 1 and asked.shape[1] != 1:
-            rows = self.rows(asked, *self.ranges[0])
+    def forward(self, *inputs):
+        parts, first = [], 0
+        for keys in inputs:
+            asked = keys.reshape(keys.shape[0], keys.shape[1], -1)
+            parts.append(self.combined(asked, first))
+            first += keys.shape[1]
+        return parts[0] if len(parts) == 1 else torch.cat(parts, 1)
+
+    def combined(self, asked, first):
+        """Vectors of keys (batch, slots, most) of the slots from one on."""
+        end = first + asked.shape[1]
+        if self.ranges is None:
+            rows = self.rows(asked, 0, len(self.keys))
         else:
-            parts = [self.rows(asked[:, i : i + 1], *r) for i, r in enumerate(self.ranges)]
-            rows = torch.cat(parts, 1)
+            own = enumerate(self.ranges[first:end])
+            rows = torch.cat([self.rows(asked[:, i : i + 1], *r) for i, r in own], 1)
         if self.positions:
-            rows = functional.pad(rows, (0, max(self.positions)), value=len(self.keys))
-            return self.vectors(
-                torch.cat([rows[:, i, :n] for i, n in enumerate(self.positions)], 1)
-            )
+            own = self.positions[first:end]
+            rows = functional.pad(rows, (0, max(own)), value=len(self.keys))
+            return self.vectors(torch.cat([rows[:, i, :n] for i, n in enumerate(own)], 1))
         total = self.vectors(rows).sum(2)
         if not self.mean:
             return total
@@ -78,18 +86,22 @@ class Table(torch.nn.Module):
 class Model(torch.nn.Module):
     """Dense features (float32) and keys (int64) by name -> outputs by name."""
 
-    def __init__(self, network, tables, dense, lengths, padding):
+    def __init__(self, network, tables, described, lengths, padding):
         super().__init__()
-        self.network, self.dense = network, dense
+        self.network, self.dense = network, described["dense"]
+        self.batch = described["batch"]  # where it picks rows by their place; none: any number
         self.lengths, self.padding = lengths, padding
         self.names = list(tables)
         self.tables = torch.nn.ModuleList([module for _, module in tables.values()])
         self.asked = [keys for keys, _ in tables.values()]
 
     def forward(self, inputs):
+        for name, values in inputs.items():
+            if self.batch is not None and len(values) != self.batch:
+                raise ValueError(f"{name!r} has {len(values)} rows, must have {self.batch}")
         values = {} if self.dense is None else {self.dense: inputs[self.dense]}
-        for name, keys, table in zip(self.names, self.asked, self.tables, strict=True):
-            values[name] = table(inputs[keys])
+        for name, asked, table in zip(self.names, self.asked, self.tables, strict=True):
+            values[name] = table(*(inputs[keys] for keys in asked))
         for name, keys in self.lengths.items():
             asked = inputs[keys]
             there = (asked.reshape(*asked.shape[:2], -1) != self.padding).sum(2)
@@ -108,6 +120,6 @@ def read_model(folder, make_network):
         parts = ["key", "vector", *(["slot"] if table["rows_of_slots"] else [])]
         stem = folder / table["file"]
         arrays = {p: np.load(f"{stem}.{p}.npy", allow_pickle=False) for p in parts}
-        tables[name] = (table["keys"], Table(table, told["padding"], **arrays))
-    padding, lengths = told["padding"], told["lengths"]
-    return Model(network, tables, described["dense"], lengths, padding).eval()
+        asked = [one["name"] for one in table["inputs"]]
+        tables[name] = (asked, Table(table, told["padding"], **arrays))
+    return Model(network, tables, described, told["lengths"], told["padding"]).eval()

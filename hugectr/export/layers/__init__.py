@@ -2,6 +2,6 @@
 """What every layer type does in evaluation, as operations of a program: a function a type."""
 
 from hugectr.export.layers.layer import Layer
-from hugectr.export.layers.registry import LAYERS, REFUSED, write_layer
+from hugectr.export.layers.registry import LAYERS, write_layer
 
-__all__ = ["LAYERS", "REFUSED", "Layer", "write_layer"]
+__all__ = ["LAYERS", "Layer", "write_layer"]

@@ -23,6 +23,7 @@ LAYERS: dict[str, Callable[[Layer], None]] = {
     "FusedReshapeConcat": sequences.fused_reshape_concat,
     "FusedReshapeConcatGeneral": sequences.fused_reshape_concat_general,
     "GRU": sequences.gru,
+    "Gather": shapes.gather,
     "InnerProduct": products.inner_product,
     "Interaction": products.interaction,
     "LayerNorm": elementwise.layer_norm,
@@ -47,12 +48,6 @@ LAYERS: dict[str, Callable[[Layer], None]] = {
     "WeightMultiply": products.weight_multiply,
 }
 
-#: Types that no program can hold, and why.
-REFUSED: dict[str, str] = {
-    "Gather": "it picks rows of a batch, so that what it gives has another number of samples",
-}
-
-
 #: Types that do to each row what they do to a sample: rows may be parts of samples.
 BY_ROW = frozenset(
     {
@@ -69,6 +64,7 @@ BY_ROW = frozenset(
         "MLP",
         "PReLU_Dice",
         "ReLU",
+        "SequenceMask",
         "Sigmoid",
         "Slice",
         "Softmax",
@@ -79,6 +75,10 @@ BY_ROW = frozenset(
 )
 
 
+#: Types that say themselves how many rows a sample has.
+COUNTS_ROWS = frozenset({"Gather", "Reshape", "Select"})
+
+
 def write_layer(layer: Layer) -> None:
     """Write one layer into its program.
 
@@ -87,18 +87,13 @@ def write_layer(layer: Layer) -> None:
     InvalidArgument
         When this version can not export its type, or not with several rows a sample.
     """
-    if layer.type in REFUSED:
-        raise InvalidArgument(
-            f"export: layer {layer.top!r} is of type {layer.type}, which can not be exported: "
-            f"{REFUSED[layer.type]}"
-        )
     if layer.type not in LAYERS:
         raise InvalidArgument(
             f"export: layer {layer.top!r} is of type {layer.type}, which can not be exported; "
             f"these can: {', '.join(LAYERS)}"
         )
     counts = {layer.program.rows.get(name, 1) for name in layer.bottoms}
-    if layer.type != "Reshape" and counts != {1}:
+    if layer.type not in COUNTS_ROWS and counts != {1}:
         if layer.type not in BY_ROW or len(counts) > 1:
             shapes.refuse_rows(layer)
         layer.program.rows |= dict.fromkeys(layer.tops, counts.pop())

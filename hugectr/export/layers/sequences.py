@@ -79,15 +79,15 @@ def gru(layer: Layer) -> None:
 
 def sequence_mask(layer: Layer) -> None:
     """Which pairs of places of two sequences are there, by their lengths: (1, from, to)."""
-    parts = []
+    parts, rows = [], layer.shape()[:-1]
     for bottom, end in zip(layer.bottoms, ("from", "to"), strict=True):
-        most = int(layer.attributes[f"max_sequence_len_{end}"])
+        most = int(layer.attributes.get(f"max_sequence_len_{end}", 1))
         places = layer.program.constant(f"{layer.top}/{end}/places", np.arange(most))
-        there = layer.emit("less", end, (most,), places, bottom)
-        shape = (1, most, 1) if end == "from" else (1, 1, most)
+        there = layer.emit("less", end, (*rows, most), places, bottom)
+        shape = (*rows, 1, most, 1) if end == "from" else (*rows, 1, 1, most)
         parts.append(layer.emit("reshape", f"{end}/side", shape, there, sizes=shape))
     sizes = [layer.program.shapes[part] for part in parts]
-    layer.result("multiply", (1, sizes[0][1], sizes[1][2]), *parts)
+    layer.result("multiply", (*rows, 1, sizes[0][-2], sizes[1][-1]), *parts)
 
 
 def _slots(layer: Layer, number: int, begin: int, end: int) -> None:

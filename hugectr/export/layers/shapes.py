@@ -88,12 +88,41 @@ def reduce_mean(layer: Layer) -> None:
     layer.result("multiply", tuple(shape), total, constant)
 
 
+def _pick_rows(layer: Layer, indices: list[int]) -> None:
+    """Rows of evaluation's batch by their numbers, as many a sample as come out even."""
+    program, shape, x = layer.program, layer.shape(), layer.bottoms[0]
+    if x in program.rows:
+        shape = shape[1:]
+        x = layer.emit("reshape", "rows", shape, x, sizes=shape)
+    count, left = divmod(len(indices), program.batch)
+    if left != 0:
+        raise InvalidArgument(
+            f"export: layer {layer.top!r} of type {layer.type} gives {len(indices)} rows, which is "
+            f"no number of rows for each sample of a batch of {program.batch}"
+        )
+    program.whole_batches = True
+    if count == 1:
+        layer.result("take", shape, x, axis=0, indices=indices)
+        return
+    picked = layer.emit("take", "picked", shape, x, axis=0, indices=indices)
+    program.rows[layer.top] = count
+    layer.result("reshape", (count, *shape), picked, sizes=(count, *shape))
+
+
+def gather(layer: Layer) -> None:
+    """Rows of the batch."""
+    _pick_rows(layer, [int(i) for i in layer.attributes["indices"]])
+
+
 def select(layer: Layer) -> None:
-    """Places of an axis other than the batch."""
+    """Places of an axis; of the first, rows of the batch."""
     axis = int(layer.attributes.get("dim", 0))
-    if axis == 0:
-        refuse_rows(layer)
     index = [int(i) for i in layer.attributes["index"]]
+    if axis == 0:
+        _pick_rows(layer, index)
+        return
+    if layer.bottoms[0] in layer.program.rows:
+        refuse_rows(layer)
     shape = list(layer.shape())
     shape[axis - 1] = len(index)
     layer.result("take", tuple(shape), layer.bottoms[0], axis=axis, indices=index)

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from oracle.export_models import EVERY_LAYER, OF_BATCH, TOWER, example
+from oracle.export_models import BATCH, EVERY_LAYER, OF_BATCH, OF_PLACES, STEP_MASK, TOWER, example
 
 import hugectr
 from hugectr.data import MemoryDataset
@@ -54,6 +54,26 @@ def test_statistics_of_a_batch_are_those_of_the_rows_that_are_asked_for(tmp_path
     found = answers(path, some)["probability"]
     predicted = hugectr.load(tmp_path / "saved").predict(data)
     np.testing.assert_allclose(found[:, 0], predicted, atol=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_mask_of_a_row_for_each_step(tmp_path, seed):
+    case = example(STEP_MASK, seed=seed)
+    path = to_onnx(case.model, tmp_path / "model.onnx")
+    check(answers(path, case.inputs), case)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_that_are_picked_by_their_place_need_a_whole_batch(tmp_path, seed):
+    case = example(OF_PLACES, seed=seed)
+    path = to_onnx(case.model, tmp_path / "model.onnx")
+    onnx.checker.check_model(str(path), full_check=True)
+    check(answers(path, case.inputs), case)
+    few = {name: values[:3] for name, values in case.inputs.items()}
+    with pytest.raises(
+        onnxruntime.capi.onnxruntime_pybind11_state.InvalidArgument, match=f"{BATCH}"
+    ):
+        answers(path, few)
 
 
 @pytest.mark.parametrize("embedding", ["Distributed", "Localized"])

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 import torch
-from oracle.export_models import EVERY_LAYER, OF_BATCH, TOWER, example
+from oracle.export_models import BATCH, EVERY_LAYER, OF_BATCH, OF_PLACES, STEP_MASK, TOWER, example
 
 from hugectr.export import to_torch
 
@@ -43,6 +43,23 @@ def test_statistics_of_a_batch(tmp_path, seed):
     case = example(OF_BATCH, seed=seed)
     found = answers(module_of(to_torch(case.model, tmp_path)).load(), case.inputs)
     np.testing.assert_allclose(found["logit"], case.logit, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_mask_of_a_row_for_each_step(tmp_path, seed):
+    case = example(STEP_MASK, seed=seed)
+    found = answers(module_of(to_torch(case.model, tmp_path)).load(), case.inputs)
+    np.testing.assert_allclose(found["logit"], case.logit, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_that_are_picked_by_their_place_need_a_whole_batch(tmp_path, seed):
+    case = example(OF_PLACES, seed=seed)
+    model = module_of(to_torch(case.model, tmp_path)).load()
+    found = answers(model, case.inputs)
+    np.testing.assert_allclose(found["logit"], case.logit, rtol=1e-5, atol=1e-5)
+    with pytest.raises(ValueError, match=f"'dense' has 3 rows, must have {BATCH}"):
+        answers(model, {name: values[:3] for name, values in case.inputs.items()})
 
 
 def test_it_runs_without_this_package_and_reads_no_pickle(tmp_path):

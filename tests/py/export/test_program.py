@@ -1,28 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
 """What goes into every export, against evaluation; formats are checked in tests/extras/export."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
-from oracle.export_models import BATCH, EVERY_LAYER, OF_BATCH, SIZE, SLOTS, TOWER, example
+from oracle.export_models import (
+    BATCH,
+    EVERY_LAYER,
+    OF_BATCH,
+    OF_PLACES,
+    SIZE,
+    SLOTS,
+    STEP_MASK,
+    TOWER,
+    example,
+)
 from oracle.program import run
 
 from hugectr._core import activations, losses
 from hugectr.base.errors import InvalidArgument
 from hugectr.export.image import image_of
-from hugectr.export.layers import LAYERS, REFUSED, Layer, write_layer
+from hugectr.export.layers import LAYERS
 from hugectr.export.onnx_file import _SAME_NAME, OPERATORS
-from hugectr.export.program import OPERATIONS, Program
+from hugectr.export.program import OPERATIONS
 from hugectr.export.tables_beside import write_tables_beside
 from hugectr.export.torch_module import EXPRESSIONS
 from hugectr.spec.layer_parameters import LAYER_PARAMETERS
 
-PAGE = Path(__file__).resolve().parents[3] / "docs/export.md"
-
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("layers", [EVERY_LAYER, OF_BATCH], ids=["every", "of the batch"])
+@pytest.mark.parametrize(
+    "layers",
+    [EVERY_LAYER, OF_BATCH, OF_PLACES, STEP_MASK],
+    ids=["every", "of the batch", "of places", "step mask"],
+)
 def test_every_layer_is_what_evaluation_computes(layers, seed):
     case = example(layers, seed=seed)
     image = image_of(case.model)
@@ -34,9 +44,9 @@ def test_every_layer_is_what_evaluation_computes(layers, seed):
 
 def test_every_layer_type_there_is_can_be_exported():
     types = {kind.name for kind in LAYER_PARAMETERS} - set(losses())
-    assert types == set(LAYERS) | set(REFUSED)
+    assert types == set(LAYERS)
     assert set(activations()) <= set(LAYERS)
-    assert {kind for kind, *_ in EVERY_LAYER + OF_BATCH} == set(LAYERS)
+    assert {kind for kind, *_ in EVERY_LAYER + OF_BATCH + OF_PLACES} == set(LAYERS)
 
 
 @pytest.mark.parametrize(
@@ -44,10 +54,11 @@ def test_every_layer_type_there_is_can_be_exported():
     [
         (
             [
-                ("Gather", ["dense"], ["turned"], {"indices": [*range(BATCH)][::-1]}),
-                ("Concat", ["turned", "dense"], ["relu"], {}),
+                ("Reshape", ["emb"], ["flat"], {"leading_dim": SLOTS * SIZE}),
+                ("Gather", ["flat"], ["few"], {"indices": [*range(BATCH // 2)]}),
+                ("Reshape", ["few"], ["relu"], {"leading_dim": SLOTS * SIZE // 2}),
             ],
-            "'turned' is of type Gather.*picks rows of a batch",
+            f"'few' of type Gather gives {BATCH // 2} rows, .* a batch of {BATCH}",
         ),
         (
             [
@@ -78,14 +89,6 @@ def test_what_can_not_be_exported_is_named_with_its_reason(layers, message):
     case = example([*layers, ("InnerProduct", ["relu"], ["logit"], {"num_output": 1})], steps=0)
     with pytest.raises(InvalidArgument, match=message):
         image_of(case.model)
-
-
-@pytest.mark.parametrize("kind", REFUSED)
-def test_a_type_that_is_refused_is_named_with_its_reason_and_on_the_page(kind):
-    layer = Layer(kind, ("emb",), ("top",), {}, {}, Program({"emb": (SLOTS, SIZE)}))
-    with pytest.raises(InvalidArgument, match=f"'top' is of type {kind}, .*: {REFUSED[kind]}"):
-        write_layer(layer)
-    assert f"`{kind}`" in PAGE.read_text()
 
 
 def test_every_operation_has_its_way_into_every_format():

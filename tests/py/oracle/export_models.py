@@ -132,6 +132,39 @@ OF_BATCH = [
     ("PReLU_Dice", ["fc"], ["dice"], {"elu_alpha": 0.7, "eps": 1e-3}),
     ("InnerProduct", ["dice"], ["logit"], {"num_output": 1}),
 ]
+#: A mask of one row for each step: how many places it sees; attention under it (SASRec's).
+STEP_MASK = [
+    ("Softplus", ["dense"], ["lengths"], {}),  # of at least one place each
+    ("Reshape", ["lengths"], ["counts"], {"leading_dim": 1}),
+    ("SequenceMask", ["counts", "counts"], ["sees"], {"max_sequence_len_to": DENSE}),
+    ("Reshape", ["sees"], ["mask"], {"shape": [-1, 1, DENSE, DENSE]}),
+    ("InnerProduct", ["dense"], ["wide"], {"num_output": DENSE * SIZE}),
+    ("Reshape", ["wide"], ["steps"], {"time_step": DENSE, "leading_dim": SIZE}),
+    ("MultiHeadAttention", ["steps", "steps", "steps", "mask"], ["attended"], {}),
+    ("Reshape", ["attended"], ["attended_flat"], {"leading_dim": DENSE * SIZE}),
+    ("Reshape", ["emb"], ["flat"], {"leading_dim": SLOTS * SIZE}),
+    ("Concat", ["attended_flat", "flat"], ["x"], {}),
+    ("InnerProduct", ["x"], ["logit"], {"num_output": 1}),
+]
+_PLACES = np.random.default_rng(3)
+#: The types that pick rows by their place in the batch.
+OF_PLACES = [
+    ("Gather", ["dense"], ["turned"], {"indices": [*range(BATCH)][::-1]}),
+    ("Reshape", ["emb"], ["vectors"], {"leading_dim": SIZE}),
+    (
+        "Gather",
+        ["vectors"],
+        ["some"],
+        {"indices": _PLACES.integers(0, BATCH * SLOTS, 2 * BATCH).tolist()},
+    ),
+    ("InnerProduct", ["some"], ["some_fc"], {"num_output": 4}),
+    ("Reshape", ["some_fc"], ["some_flat"], {"leading_dim": 8}),
+    ("Select", ["some_flat"], ["mixed"], {"index": _PLACES.permutation(BATCH).tolist()}),
+    ("Concat", ["turned", "mixed", "dense"], ["x"], {}),
+    ("InnerProduct", ["x"], ["fc"], {"num_output": 8}),
+    ("Tanh", ["fc"], ["bent"], {}),
+    ("InnerProduct", ["bent"], ["logit"], {"num_output": 1}),
+]
 TOWER = [
     ("Reshape", ["emb"], ["flat"], {"leading_dim": SLOTS * SIZE}),
     ("Concat", ["flat", "dense"], ["x"], {}),

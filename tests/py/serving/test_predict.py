@@ -65,6 +65,34 @@ def test_rows_one_by_one_and_in_any_order(pair):
             assert found.tobytes() == wanted[row : row + 1].tobytes()
 
 
+def test_single_rows_one_after_another_have_the_bits_of_a_batch():
+    """Wide enough that waiting threads get a part of a row's products."""
+    encoded = fitted().encode(frame())
+    plain = from_arrays(encoded.label, encoded.dense, encoded.sparse)
+    model = build(plain, fitted(), hidden=8192)
+    model.train()
+    wanted = model.predict(plain, BATCH)
+    rows = [from_arrays(**one) for one in single_rows(encoded, 40)]
+    for _ in range(3):
+        found = [model.predict(one) for one in rows]
+        assert np.concatenate(found).tobytes() == wanted[:40].tobytes()
+
+
+def single_rows(encoded, count):
+    """Arguments of from_arrays for each of the first rows."""
+    for row in range(count):
+        sparse = {}
+        for name, (keys, offsets) in encoded.sparse.items():
+            slots = (len(offsets) - 1) // encoded.samples
+            own = np.asarray(offsets[row * slots : (row + 1) * slots + 1]).astype(np.int64)
+            sparse[name] = (keys[own[0] : own[-1]], own - own[0])
+        yield {
+            "label": encoded.label[row : row + 1],
+            "dense": encoded.dense[row : row + 1],
+            "sparse": sparse,
+        }
+
+
 def test_the_bits_of_a_row_do_not_depend_on_the_other_rows_of_its_batch(pair):
     wanted = pair[0].predict(frame(), BATCH)
     own, other = frame(), frame(seed=77)
