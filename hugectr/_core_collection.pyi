@@ -17,6 +17,7 @@ class TableParams(TypedDict, total=False):
     embedding_vec_size: int
     combiner: str
     max_vocabulary_size_per_gpu: int
+    vector_type: str  # what vectors are kept in: "float32" | "bfloat16"
     initial: str
     initial_bound: float
     opt_params: OptParams

@@ -86,6 +86,9 @@ class TableAccess:
     def parts(self) -> dict[str, tuple[str, tuple[int, ...]]]:
         """Part of a row -> dtype and shape of one row of it; states only where the model trains."""
 
+    def vector_type(self) -> str:
+        """What vectors are kept in: "float32" or "bfloat16". Rows come and go as float32."""
+
     def dump(self, with_states: bool = False) -> BufferBag: ...
     # Rows in parts, sorted by (slot, key); only those touched since a mark.
     def order(self, since: int = 0) -> RowOrder: ...

@@ -58,7 +58,7 @@ class TableRows:
     slot_ids : TensorView, (n,), or None
         uint32; Localized tables only, whose rows belong to (slot, key).
     vectors : TensorView, (n, embedding_vec_size)
-        float32.
+        float32, or bfloat16 of a table with that ``vector_type``.
     states : tuple of TensorView, each (n, embedding_vec_size), or (n, 1) where a row has one number
         Optimizer states in the order that ``help(hugectr.CreateOptimizer)`` names them.
     """

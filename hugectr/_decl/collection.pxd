@@ -6,7 +6,7 @@ from libcpp.optional cimport optional
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
-from hugectr._decl.base cimport CppDeviceId, CppOptParams
+from hugectr._decl.base cimport CppDeviceId, CppOptParams, CppTensorScalarType
 from hugectr._decl.errors cimport translate_error
 from hugectr._decl.model cimport CppMemoryReportEntry, CppTableAccess
 from hugectr._decl.ops cimport CppTensorRef
@@ -19,6 +19,7 @@ cdef extern from "core/cpp/embedding/embedding_params.hpp" namespace "hugectr" n
         CppCombiner combiner
         size_t table_id, slot_num, embedding_vec_size, max_vocabulary_size_per_gpu
         cbool i64_keys
+        CppTensorScalarType vector_type
         CppInitialVectors initial
         CppOptParams opt_params
 

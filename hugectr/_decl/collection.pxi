@@ -138,6 +138,7 @@ cdef CppTableParams _table_params(size_t number, table) except *:
     params.embedding_vec_size = f.take("embedding_vec_size", 0)
     params.combiner = <CppCombiner><int>f.choose("combiner", "sum", _COMBINERS)
     params.max_vocabulary_size_per_gpu = f.take("max_vocabulary_size_per_gpu", 0)
+    params.vector_type = _compute_dtype(f.take("vector_type", "float32"))
     params.initial.kind = <CppInitialKind><int>f.choose("initial", "uniform", _INITIAL_KINDS)
     params.initial.bound = f.take("initial_bound", 0.0)
     params.opt_params = _opt_params(f.take("opt_params", {}))

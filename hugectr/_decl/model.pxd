@@ -90,6 +90,7 @@ cdef extern from "core/cpp/embedding/table_access.hpp" namespace "hugectr" nogil
     cdef cppclass CppTableAccess "hugectr::TableAccess":
         string name()
         size_t vec_size()
+        CppTensorScalarType vector_type()
         string placement()
         cbool has_slots()
         vector[size_t] state_widths()

@@ -243,6 +243,7 @@ cdef extern from "core/cpp/model/spec.hpp" namespace "hugectr" nogil:
         string name
         vector[string] bottoms
         vector[size_t] slot_size_array
+        CppTensorScalarType vector_type
         CppInitialVectors initial
         CppRowLife life
         optional[CppOptParams] opt_params

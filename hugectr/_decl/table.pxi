@@ -133,6 +133,9 @@ cdef class TableAccess:
             parts["score"] = ("uint64", ())
         return parts
 
+    def vector_type(self):
+        return _DTYPE_NAMES[<int>self._it.vector_type()]
+
     def row_processes(self, keys, slot_ids=None):
         cdef vector[int64_t] all_keys = _int64s(keys)
         cdef vector[uint64_t] slots

@@ -24,6 +24,7 @@ import numpy.typing as npt
 from hugectr.base.errors import DataError
 from hugectr.base.regular_file import open_regular
 from hugectr.base.threads import Workers
+from hugectr.checkpoints.bfloat16 import stored
 from hugectr.checkpoints.direct_file import DirectFile
 from hugectr.checkpoints.finite import NonFinite, nonfinite
 
@@ -43,10 +44,12 @@ class ChunkFile:
     path : Path
     chunk_bytes : int
         Of every chunk but the last.
+    dtype : str, optional
+        What the file holds where that is not the type of the values.
     """
 
-    def __init__(self, path: Path, chunk_bytes: int) -> None:
-        self.path, self.chunk_bytes = path, chunk_bytes
+    def __init__(self, path: Path, chunk_bytes: int, dtype: str = "") -> None:
+        self.path, self.chunk_bytes, self._dtype = path, chunk_bytes, dtype
         self.bytes = 0
         self._cached = 0
         self._sums: dict[int, int] = {}
@@ -57,9 +60,10 @@ class ChunkFile:
     def put(self, number: int, values: Array) -> None:
         """Write chunk ``number``."""
         values = np.ascontiguousarray(values)
+        bad = nonfinite(values)
+        values = stored(values, self._dtype)
         data = bytes_of(values)
         self._sums[number] = zlib.crc32(data)
-        bad = nonfinite(values)
         cached = self._file.write(data, number * self.chunk_bytes, values.ctypes.data)
         with self._lock:
             self.bytes += len(data)
@@ -109,9 +113,9 @@ class ChunkWriter:
         self._pending: deque[Future[None]] = deque()
         self._files: list[ChunkFile] = []
 
-    def open(self, path: Path, chunk_bytes: int) -> ChunkFile:
+    def open(self, path: Path, chunk_bytes: int, dtype: str = "") -> ChunkFile:
         """Begin a file."""
-        self._files.append(ChunkFile(path, chunk_bytes))
+        self._files.append(ChunkFile(path, chunk_bytes, dtype))
         return self._files[-1]
 
     def put(self, file: ChunkFile, number: int, values: Array) -> Future[None]:

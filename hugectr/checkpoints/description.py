@@ -92,6 +92,8 @@ def _table(table: SparseEmbedding, opt_params: OptParamsPy) -> dict[str, Any]:
     }
     if table.initial is not None:  # that of those rows
         found["initializer"] = table.initial.to_json()
+    if table.vector_type != "float32":
+        found["vector_type"] = table.vector_type
     return found
 
 

@@ -42,7 +42,13 @@ from hugectr.checkpoints.manifest import (
 )
 from hugectr.checkpoints.ownership import Writer
 from hugectr.checkpoints.publication import Publication
-from hugectr.checkpoints.rows import HeldRows, RowSource, chunk_rows, row_memory
+from hugectr.checkpoints.rows import (
+    HeldRows,
+    RowSource,
+    chunk_rows,
+    row_memory,
+    stored_parts,
+)
 from hugectr.processes.agreement import LONG, from_root, together
 from hugectr.processes.group import ProcessGroup
 from hugectr.processes.solo import SoloGroup
@@ -243,8 +249,8 @@ def _write_table(
 ) -> dict[str, tuple[ChunkFile, str, tuple[int, ...]]]:
     step = chunk_rows(table.parts, CHUNK)
     files = {}
-    for part, (dtype, shape) in table.parts.items():
-        file = writer.open(work / names[part], step * row_bytes(dtype, shape))
+    for part, (dtype, shape) in stored_parts(table.parts, table.vector_type).items():
+        file = writer.open(work / names[part], step * row_bytes(dtype, shape), dtype)
         files[names[part]] = file, dtype, (table.rows, *shape)
     # The same memory over and over: the first touch of new memory costs more than the write.
     free = [row_memory(table.parts, min(step, table.rows)) for _ in range(_BUFFERS)]
@@ -318,7 +324,7 @@ def verify(path: str | os.PathLike[str]) -> Manifest:
 def held(snapshot: Snapshot) -> Snapshot:
     """The snapshot with all rows in memory of their own, so that training may go on."""
     tables: list[RowSource] = [
-        HeldRows(table.name, table.read(0, table.rows), table.placement)
+        HeldRows(table.name, table.read(0, table.rows), table.placement, table.vector_type)
         for table in snapshot.tables
     ]
     return Snapshot(

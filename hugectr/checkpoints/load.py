@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hugectr.base.threads import Workers
+from hugectr.checkpoints.bfloat16 import from_bytes
 from hugectr.checkpoints.chunks import (
     Array,
     check_sum,
@@ -72,16 +73,17 @@ class TableReader:
     def read(self, unit: RowUnit, only: Parts | None = None) -> dict[str, Array]:
         """The rows of a chunk, checked; part -> rows. ``only``: not all parts."""
         values = {}
-        for part, (dtype, shape) in (only or self.parts).items():
+        for part, (_, shape) in (only or self.parts).items():
             name = self.table["shards"][unit.shard]["files"][part]
-            size = row_bytes(dtype, shape)
+            entry = self.files[name]
+            size = row_bytes(entry["dtype"], shape)
             begin, end = unit.begin * size, unit.end * size
             data = self._range(self.path / name, begin, end)
-            entry = self.files[name]
             if not isinstance(entry["crc32"], int):
                 step, sums = chunk_sums(entry)
                 check_sum(self.path / name, begin, data, sums[begin // step])
-            values[part] = np.frombuffer(data, dtype).reshape((unit.end - unit.begin, *shape))
+            rows = from_bytes(data, entry["dtype"])
+            values[part] = rows.reshape((unit.end - unit.begin, *shape))
         return values
 
     def check_whole_files(self, rank: int, size: int) -> None:

@@ -22,6 +22,7 @@ import numpy as np
 
 from hugectr.base.errors import DataError, InvalidArgument
 from hugectr.base.regular_file import read_bounded
+from hugectr.checkpoints.bfloat16 import ITEM_BYTES, in_memory
 from hugectr.checkpoints.manifest_schema import FORMATS, Manifest, checked, shard_file
 
 FORMAT = FORMATS[-1]
@@ -175,14 +176,20 @@ def row_units(table: dict[str, Any]) -> Iterator[RowUnit]:
 
 
 def row_shape(manifest: Manifest, table: dict[str, Any], part: str) -> tuple[str, tuple[int, ...]]:
-    """dtype of a part, and shape of one row of it."""
+    """dtype of a part in memory, and shape of one row of it."""
     entry = manifest["files"][table["shards"][0]["files"][part]]
-    return entry["dtype"], tuple(entry["shape"][1:])
+    return in_memory(entry["dtype"]), tuple(entry["shape"][1:])
+
+
+def stored_vector_type(manifest: Manifest, table: dict[str, Any]) -> str:
+    """dtype of a table's vectors in its files."""
+    return str(manifest["files"][table["shards"][0]["files"]["vector"]]["dtype"])
 
 
 def row_bytes(dtype: str, shape: tuple[int, ...]) -> int:
-    """Bytes of one row of a part."""
-    return int(np.dtype(dtype).itemsize * np.prod(shape, dtype=np.int64))
+    """Bytes of one row of a part, in memory or in a file as ``dtype`` says."""
+    size = ITEM_BYTES.get(dtype) or np.dtype(dtype).itemsize
+    return int(size * np.prod(shape, dtype=np.int64))
 
 
 __all__ = [
@@ -204,4 +211,5 @@ __all__ = [
     "row_units",
     "shard_file",
     "step_folder",
+    "stored_vector_type",
 ]

@@ -27,10 +27,10 @@ from hugectr.base.json_form import (
     record,
     text,
 )
+from hugectr.checkpoints.bfloat16 import BFLOAT16, ITEM_BYTES
 
 Manifest = dict[str, Any]
 
-_ITEM = {"float32": 4, "float64": 8, "int64": 8, "uint64": 8}
 #: Running means were float32 in formats 1 and 2.
 _STATISTICS = ("float32", "float64")
 _BYTES = integer(0, 2**62)
@@ -79,8 +79,9 @@ _DESCRIPTION = record(
                     "slot_sizes": list_of(integer()),
                     "optimizer": _OPTIMIZER,
                     "initializer": _INITIALIZER,
+                    "vector_type": one_of("float32", "bfloat16"),
                 },
-                may_lack=("initializer",),
+                may_lack=("initializer", "vector_type"),
             )
         ),
         "layers": list_of(
@@ -101,7 +102,7 @@ _DESCRIPTION = record(
 def _file(version: int) -> Check:
     fields: dict[str, Check] = {
         "bytes": _BYTES,
-        "dtype": one_of(*_ITEM),
+        "dtype": one_of(*ITEM_BYTES),
         "shape": _SHAPE,
         "crc32": integer(0, UINT32) if version == 1 else list_of(integer(0, UINT32)),
     }
@@ -271,7 +272,9 @@ def _kind(files: dict[str, Any], table: dict[str, Any], part: str) -> tuple[str,
         first = files.get(table["shards"][0]["files"][part], {"shape": []})
         return "float32", (1 if first["shape"][1:] == [1] else table["vec_size"],)
     if part == "vector":
-        return "float32", (table["vec_size"],)
+        first = files.get(table["shards"][0]["files"][part], {})  # it decides for all
+        dtype = BFLOAT16 if first.get("dtype") == BFLOAT16 else "float32"
+        return dtype, (table["vec_size"],)
     return ("uint64" if part in ("slot", "score") else "int64"), ()
 
 
@@ -288,7 +291,7 @@ def _wanted_files(
         for shard in table["shards"]:
             for part, name in shard["files"].items():
                 dtype, shape = _kind(manifest["files"], table, part)
-                chunk = table["chunk_rows"] * _ITEM[dtype] * math.prod(shape)
+                chunk = table["chunk_rows"] * ITEM_BYTES[dtype] * math.prod(shape)
                 yield name, (dtype,), (shard["rows"], *shape), chunk
 
 
@@ -308,7 +311,7 @@ def _check_files(manifest: Manifest, version: int) -> None:
         if found != list(shape):
             vectors = f" (the table has vectors of {shape[1]})" if shape[1:] > (1,) else ""
             raise Unfit(f"{where}.shape", found, f"{list(shape)}{vectors}")
-        size = _ITEM[entry["dtype"]] * math.prod(shape)
+        size = ITEM_BYTES[entry["dtype"]] * math.prod(shape)
         if entry["bytes"] != size:
             raise Unfit(f"{where}.bytes", entry["bytes"], f"{size}, as its shape says")
         if version > 1:

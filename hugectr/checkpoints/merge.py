@@ -13,7 +13,7 @@ from hugectr.base.errors import DataError
 from hugectr.checkpoints.chunks import Array
 from hugectr.checkpoints.delta import read_chain
 from hugectr.checkpoints.load import TableReader
-from hugectr.checkpoints.manifest import Manifest, check_sizes, row_shape
+from hugectr.checkpoints.manifest import Manifest, check_sizes, row_shape, stored_vector_type
 from hugectr.checkpoints.rows import Parts
 
 Link = tuple[Path, Manifest]
@@ -77,6 +77,7 @@ class MergedRows:
         wanted = ["key", "slot", *(parts if only is None else only)]
         self.parts: Parts = {part: parts[part] for part in parts if part in wanted}
         self.name = str(self._readers[-1].table["name"])
+        self.vector_type = stored_vector_type(links[-1][1], self._readers[-1].table)
 
     def count(self) -> int:
         """Rows; read from the files when deltas may have rows of their base."""

@@ -99,6 +99,7 @@ class OriginalTable:
     def __init__(self, name: str, folder: str, states_file: str) -> None:
         self.name = name
         self.placement: str | None = None
+        self.vector_type = "float32"
         place = Path(folder)
         # Only mapped at first: files that do not fit each other take no memory.
         keys = _map(place / "key", np.int64)

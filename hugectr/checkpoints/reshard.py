@@ -22,7 +22,7 @@ from hugectr.checkpoints.manifest import row_bytes, shard_file, step_folder
 from hugectr.checkpoints.merge import Link, MergedRows, links_of
 from hugectr.checkpoints.ownership import Writer
 from hugectr.checkpoints.publication import Publication
-from hugectr.checkpoints.rows import Parts, chunk_rows
+from hugectr.checkpoints.rows import chunk_rows, stored_parts
 
 
 class ShardFiles:
@@ -34,19 +34,21 @@ class ShardFiles:
         Folder to write to.
     names : dict of str to str
         Part -> file.
-    parts : Parts
+    rows : MergedRows
+        Of the table.
     writer : ChunkWriter
     """
 
     def __init__(
-        self, work: Path, names: dict[str, str], parts: Parts, writer: ChunkWriter
+        self, work: Path, names: dict[str, str], rows: MergedRows, writer: ChunkWriter
     ) -> None:
         self.names, self.rows = names, 0
-        self._parts, self._writer = parts, writer
-        self.step = chunk_rows(parts, CHUNK)
+        self._parts = stored = stored_parts(rows.parts, rows.vector_type)
+        self._writer = writer
+        self.step = chunk_rows(rows.parts, CHUNK)
         self._files: dict[str, ChunkFile] = {
-            part: writer.open(work / names[part], self.step * row_bytes(dtype, shape))
-            for part, (dtype, shape) in parts.items()
+            part: writer.open(work / names[part], self.step * row_bytes(dtype, shape), dtype)
+            for part, (dtype, shape) in stored.items()
         }
         self._waiting: list[dict[str, Array]] = []
         self._count = self._chunks = 0
@@ -182,9 +184,7 @@ def _write_table(
     writer: ChunkWriter,
 ) -> list[ShardFiles]:
     files = [
-        ShardFiles(
-            work, {p: shard_file(index, p, shard, shards) for p in rows.parts}, rows.parts, writer
-        )
+        ShardFiles(work, {p: shard_file(index, p, shard, shards) for p in rows.parts}, rows, writer)
         for shard in range(shards)
     ]
     for block in rows.blocks():

@@ -35,12 +35,15 @@ class RowSource(Protocol):
     rows : int
     placement : str or None
         Where rows are, as the core names it; None: not known.
+    vector_type : str
+        What files are to hold vectors in: ``"float32"`` or ``"bfloat16"``.
     """
 
     name: str
     parts: Parts
     rows: int
     placement: str | None
+    vector_type: str
 
     def read(
         self, begin: int, end: int, into: Mapping[str, Array] | None = None
@@ -64,12 +67,17 @@ class HeldRows:
     arrays : dict of str to ndarray
         Part -> its rows.
     placement : str, optional
+    vector_type : str, optional
     """
 
     def __init__(
-        self, name: str, arrays: Mapping[str, Array], placement: str | None = None
+        self,
+        name: str,
+        arrays: Mapping[str, Array],
+        placement: str | None = None,
+        vector_type: str = "float32",
     ) -> None:
-        self.name, self.placement = name, placement
+        self.name, self.placement, self.vector_type = name, placement, vector_type
         self.arrays = arrays
         self.parts: Parts = {
             part: (str(values.dtype), values.shape[1:]) for part, values in arrays.items()
@@ -97,6 +105,7 @@ class ModelRows:
         self.name = table.name()
         self.parts: Parts = table.parts()
         self.placement: str | None = table.placement()
+        self.vector_type = table.vector_type()
         self._table = table
         self._order = table.order(since)
         self.rows = len(self._order)
@@ -139,6 +148,21 @@ def bag_of(parts: Mapping[str, Array]) -> _core.BufferBag:
     }
 
 
+def stored_parts(parts: Parts, vector_type: str) -> Parts:
+    """Parts as files hold them.
+
+    Parameters
+    ----------
+    parts : Parts
+    vector_type : str
+        As of a ``RowSource``.
+    """
+    return {
+        part: (vector_type if part == "vector" else dtype, shape)
+        for part, (dtype, shape) in parts.items()
+    }
+
+
 def row_memory(parts: Parts, rows: int) -> dict[str, Array]:
     """Arrays for so many rows, in memory that can be written to disks as it lies."""
     return {part: aligned_empty((rows, *shape), dtype) for part, (dtype, shape) in parts.items()}
@@ -146,7 +170,8 @@ def row_memory(parts: Parts, rows: int) -> dict[str, Array]:
 
 def chunk_rows(parts: Parts, chunk: int) -> int:
     """Rows of a chunk of about ``chunk`` bytes. Where there are many, as many as make all parts
-    begin on bounds of blocks: parts have at least 4 bytes a row."""
+    begin on bounds of blocks: parts have at least 4 bytes a row (those in 16 bits may have 2, and
+    then go through the page cache)."""
     rows = max(1, chunk // bytes_a_row(parts))
     even = ALIGNMENT // 4
     return rows - rows % even if rows >= even else rows

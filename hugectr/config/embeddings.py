@@ -13,6 +13,7 @@ from hugectr.spec.embedding import (
     EXCHANGES,
     LOCALIZED,
     MAX_VEC_SIZE,
+    VECTOR_TYPES,
     SparseEmbedding,
     check_combiner,
 )
@@ -59,6 +60,7 @@ def parse_embedding(layer: JsonObject, kind: Embedding_t, names: TensorNames) ->
     hybrid, initializer = _hybrid(hparam), _initializer(hparam)
     placement = _placement(hparam)
     memory = parse_memory(hparam)
+    vector_type = hparam.choice("vector_type", tuple(VECTOR_TYPES), "float32")
     life = {one.name: hparam.raw(one.name) for one in fields(RowLife) if one.name in hparam}
     hparam.ignore("max_vocabulary_size_global")
     hparam.finish()
@@ -81,6 +83,7 @@ def parse_embedding(layer: JsonObject, kind: Embedding_t, names: TensorNames) ->
         initializer=initializer,
         placement=placement,
         memory=memory,
+        vector_type=vector_type,
         **life,
     )
 

@@ -80,6 +80,8 @@ def _embedding_entry(
         hparam["initializer"] = embedding.initializer.to_json()
     if embedding.memory is not None:
         hparam["memory"] = embedding.memory.to_json()
+    if embedding.vector_type != "float32":
+        hparam["vector_type"] = embedding.vector_type
     hparam |= embedding.life.to_json()
     return {
         "name": embedding.sparse_embedding_name,

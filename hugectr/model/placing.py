@@ -19,7 +19,7 @@ from hugectr.plan.machine import Machine, machine_named, read_machine
 from hugectr.plan.placements import PlacementPlan, plan_of_json, plan_placements, read_plan
 from hugectr.plan.table_load import KINDS, FrequentLoad, TableLoad
 from hugectr.processes.agreement import from_root
-from hugectr.spec.embedding import SparseEmbedding
+from hugectr.spec.embedding import VECTOR_TYPES, SparseEmbedding
 from hugectr.spec.enums import DataReaderType_t
 from hugectr.spec.optimizer import state_widths
 from hugectr.spec.placement import Placement
@@ -219,6 +219,7 @@ def _load(
         distinct,
         of_device,
         sum(widths),
+        VECTOR_TYPES[table.vector_type],
         _kinds(table, len(hotness), any(width == 1 for width in widths)),
         frequent,
     )

@@ -119,10 +119,10 @@ class CostModel:
         machine = job.machine
         seen = keys if of_own_samples else job.batch * t.keys
         out[_PLAN] += 8 * seen / machine.copy + keys / machine.keys
-        moved = keys * d * 4 + vectors * d * job.wire_bytes
+        moved = keys * d * t.vector_bytes + vectors * d * job.wire_bytes
         out[_GATHER] += moved / machine.copy
         states = t.state_numbers / max(1, t.vec_size)
-        update = keys * d * job.wire_bytes + rows * d * 8 * (1 + states)
+        update = keys * d * job.wire_bytes + rows * d * 2 * (t.vector_bytes + 4 * states)
         out[_UPDATE] += update / (machine.update or machine.copy)
 
     def _send(self, out: Array, forward: float, backward: float) -> None:

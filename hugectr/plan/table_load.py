@@ -51,6 +51,8 @@ class TableLoad:
         The same of one device's samples.
     state_numbers : int
         Numbers of optimizer state a row.
+    vector_bytes : int
+        Of a number of a vector: 4 of float32, 2 of bfloat16.
     kinds : tuple of str
         Placements that it may have; a hybrid only where there are frequent keys.
     frequent : FrequentLoad or None
@@ -65,13 +67,14 @@ class TableLoad:
     distinct: float = 1.0
     distinct_of_device: float = 1.0
     state_numbers: int = 0
+    vector_bytes: int = 4
     kinds: tuple[str, ...] = KINDS
     frequent: FrequentLoad | None = None
 
     @property
     def row_bytes(self) -> int:
         """Of a row in memory: vector, states, key and its places in the index."""
-        return 4 * (self.vec_size + self.state_numbers) + 40
+        return self.vector_bytes * self.vec_size + 4 * self.state_numbers + 40
 
 
 def column_devices(vec_size: int, devices: int) -> int:

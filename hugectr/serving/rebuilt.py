@@ -194,4 +194,5 @@ def _embedding(table: dict[str, object]) -> SparseEmbedding:
         sparse_embedding_name=str(table["name"]),
         bottom_name=table["input"],  # type: ignore[arg-type]
         slot_size_array=table["slot_sizes"],  # type: ignore[arg-type]
+        vector_type=str(table.get("vector_type", "float32")),
     )

@@ -80,6 +80,7 @@ class _Table:
             exchange=exchange,
             initializer=initializer,
             placement=placement,
+            vector_type=config.vector_type,
         )
 
 

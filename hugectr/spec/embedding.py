@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 MAX_VEC_SIZE = 1024
 COMBINERS = ("sum", "mean", "concat")
 EXCHANGES = ("auto", "pooled", "unique")
+#: What vectors are kept in -> bytes of a number.
+VECTOR_TYPES = {"float32": 4, "bfloat16": 2}
 
 
 #: Types that v3 splits by slot; the others are split by key.
@@ -55,6 +57,13 @@ def check_combiner(name: str, value: Any) -> str:
         return COMBINERS[int(value)]
     if value not in COMBINERS:
         raise rejected(name, value, "'sum' or 'mean' (0 and 1 for the same), or 'concat'")
+    return str(value)
+
+
+def check_vector_type(name: str, value: Any) -> str:
+    """``"float32"`` or ``"bfloat16"``."""
+    if value not in VECTOR_TYPES:
+        raise rejected(name, value, "'float32' or 'bfloat16'")
     return str(value)
 
 
@@ -128,6 +137,13 @@ class SparseEmbedding:
         size, else in +-0.05.
     memory : Memory, optional
         Where rows lie when a device does not hold them all. None: as the solver says.
+    vector_type : {"float32", "bfloat16"}
+        What vectors are kept in, in every tier and in native checkpoints. ``"bfloat16"`` halves
+        their memory and what moves; sums and updates are computed in float32, and an update rounds
+        each number to one of the two bfloat16 around it, at random by how near they are (by seed,
+        row, step and column alone, so that runs repeat to the bit). First values, and rows that are
+        loaded, are rounded to nearest. Optimizer states stay float32. Vectors that are read, dumped
+        and exported are float32 of the same values.
     max_rows : int, optional
         Rows that the table may have in the whole job, whatever its devices. 0: no bound. With
         ``evict="none"`` a batch that needs more is refused before it trains.
@@ -174,6 +190,7 @@ class SparseEmbedding:
         initializer: InitialVectors | None = None,
         placement: Placement | str | None = None,
         memory: Memory | None = None,
+        vector_type: str = "float32",
         max_rows: int = 0,
         evict: str = "none",
         ttl: int = 0,
@@ -230,6 +247,7 @@ class SparseEmbedding:
         self.initializer = check_initializer(where + "initializer", initializer)
         self.placement = check_placement(where + "placement", placement)
         self.memory = check_memory(where + "memory", memory)
+        self.vector_type = check_vector_type(where + "vector_type", vector_type)
         self.life = RowLife(max_rows, evict, ttl, decay, evict_every, admit_after).check(where)
         if self.is_one_hot and not self.slot_size_array:
             raise rejected(
@@ -306,7 +324,8 @@ class SparseEmbedding:
     def rows_per_gpu(self) -> int:
         """Rows a device may hold; 0: no bound."""
         if self.workspace_size_per_gpu_in_mb:
-            return self.workspace_size_per_gpu_in_mb * 1024 * 1024 // (4 * self.embedding_vec_size)
+            bytes_a_vector = VECTOR_TYPES[self.vector_type] * self.embedding_vec_size
+            return self.workspace_size_per_gpu_in_mb * 1024 * 1024 // bytes_a_vector
         return self.max_vocabulary_size_per_gpu
 
     def own_optimizer(self, default: OptParamsPy) -> OptParamsPy:
@@ -334,7 +353,7 @@ class SparseEmbedding:
         rows: list[list[object]] = [
             ["keys of", ", ".join(self.bottom_names)],
             ["split", self._split],
-            ["floats a row", self.embedding_vec_size],
+            ["numbers a row", f"{self.embedding_vec_size} {self.vector_type}"],
             ["combiner", self.combiner],
             ["rows a device", f"{self.rows_per_gpu:,}" if self.rows_per_gpu else "unbounded"],
         ]
@@ -371,6 +390,8 @@ class SparseEmbedding:
             "slot_size_array": self.slot_size_array if self.is_localized else [],
             "opt_params": self.own_optimizer(optimizer).to_spec() if optimizer else None,
         }
+        if self.vector_type != "float32":
+            spec["vector_type"] = self.vector_type
         if self.initial is not None:
             spec |= self.initial.to_spec()
         if self.life != RowLife():

@@ -11,7 +11,7 @@ from hugectr.base import log
 from hugectr.base.arguments import check_bool, check_enum, check_int, check_names, check_str
 from hugectr.base.errors import InvalidArgument, did_you_mean, rejected
 from hugectr.base.keywords import named_keywords
-from hugectr.spec.embedding import MAX_VEC_SIZE
+from hugectr.spec.embedding import MAX_VEC_SIZE, check_vector_type
 from hugectr.spec.enums import CommunicationStrategy, CompressionStrategy
 from hugectr.spec.initializers import InitialVectors, check_initializer
 from hugectr.spec.optimizer import OptParamsPy
@@ -38,6 +38,8 @@ class EmbeddingTableConfig:
     init_param_or_empty, init_param : Uniform or Sinusoidal, optional
         What new rows hold; None: uniform in +-sqrt(1 / max_vocabulary_size), or in +-0.05 where
         that is -1. Two names of one argument.
+    vector_type : {"float32", "bfloat16"}
+        What vectors are kept in, as of ``SparseEmbedding``.
 
     Raises
     ------
@@ -55,6 +57,7 @@ class EmbeddingTableConfig:
         *,
         opt_params: OptParamsPy | None = None,
         init_param: InitialVectors | None = None,
+        vector_type: str = "float32",
     ) -> None:
         # Scripts that make tables in a loop name them by number.
         self.name = check_str("EmbeddingTableConfig: name", str(name), empty=False)
@@ -67,6 +70,7 @@ class EmbeddingTableConfig:
         if optimizer is not None and not isinstance(optimizer, OptParamsPy):
             raise rejected(where + "opt_params", optimizer, "what hugectr.CreateOptimizer returns")
         self.opt_params = optimizer
+        self.vector_type = check_vector_type(where + "vector_type", vector_type)
         self.init_param = check_initializer(
             where + "init_param", init_param if init_param is not None else init_param_or_empty
         )

@@ -57,7 +57,8 @@ class Collection(torch.nn.Module):
     device : torch.device or str
         ``"cpu"`` or a CUDA device.
     dtype : torch.dtype
-        Of the vectors that come out: float32, float16 or bfloat16. Rows are float32.
+        Of the vectors that come out: float32, float16 or bfloat16. Rows are what ``vector_type``
+        of their config says.
     seed : int
         What new rows are drawn by, with the table's place, the key and the column; 0: random.
     fused : bool

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from hugectr.base.arguments import check_float, check_int
 from hugectr.base.errors import InvalidArgument, rejected
+from hugectr.spec.embedding import check_vector_type
 
 if TYPE_CHECKING:
     from hugectr._core import OptParams, TableParams
@@ -39,6 +40,10 @@ class TableConfig:
         Where rows are when there are several processes: ``"by_key"``, a row with process
         key % processes, or ``"by_slot"``, all of the table with process number % processes of the
         table's number in its collection. ``max_rows`` is then a limit of each process.
+    vector_type : str
+        What vectors are kept in: ``"float32"``, or ``"bfloat16"``, which takes half the memory:
+        updates are computed in float32 and rounded at random, right on average, by (seed, table,
+        key, step, column) alone.
     """
 
     name: str
@@ -48,12 +53,14 @@ class TableConfig:
     max_rows: int = 0
     initial_bound: float = 0.0
     placement: str = "by_key"
+    vector_type: str = "float32"
 
     def __post_init__(self) -> None:
         where = f"TableConfig {self.name!r}: "
         self.feature_names = tuple(self.feature_names) or (self.name,)
         check_int(where + "embedding_dim", self.embedding_dim, 1, 1024)
         check_int(where + "max_rows", self.max_rows, 0)
+        check_vector_type(where + "vector_type", self.vector_type)
         check_float(where + "initial_bound", self.initial_bound, 0.0)
         if self.pooling not in ("sum", "mean"):
             raise rejected(where + "pooling", self.pooling, "'sum', 'mean'")
@@ -68,6 +75,7 @@ class TableConfig:
             "combiner": self.pooling,
             "max_vocabulary_size_per_gpu": self.max_rows,
             "initial_bound": self.initial_bound,
+            "vector_type": self.vector_type,
             "opt_params": opt_params,
         }
 

@@ -94,6 +94,11 @@ SparseEmbeddingSpec table_of(const Json& json) {
   table.name = text_at(json, "name", "tables");
   table.bottoms = texts_at(json, "input", "tables");
   table.embedding_vec_size = size_at(json, "vec_size", "tables");
+  if (json.find("vector_type", "tables") != nullptr) {
+    table.vector_type = choice<TensorScalarType>(
+        text_at(json, "vector_type", "tables"), "tables.vector_type",
+        {{"float32", TensorScalarType::Float32}, {"bfloat16", TensorScalarType::BFloat16}});
+  }
   // Sizes of slots are a budget of rows too, which was that of the training.
   return table;
 }

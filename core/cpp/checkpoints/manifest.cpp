@@ -48,7 +48,8 @@ void check_file_name(const std::string& name, const std::string& where) {
 }
 
 std::uint64_t item_bytes(const std::string& dtype) {
-  return dtype == "float32"                                            ? 4
+  return dtype == "bfloat16"                                           ? 2
+         : dtype == "float32"                                          ? 4
          : dtype == "float64" || dtype == "int64" || dtype == "uint64" ? 8
                                                                        : 0;
 }
@@ -66,7 +67,7 @@ SavedFile file_of(const Json& json, const std::string& where, int format, bool a
   if (array) {
     file.dtype = json.at("dtype", where).text(where + ".dtype");
     std::uint64_t size = item_bytes(file.dtype);
-    if (size == 0) unfit(where + ".dtype", "float32, float64, int64 or uint64");
+    if (size == 0) unfit(where + ".dtype", "bfloat16, float32, float64, int64 or uint64");
     for (const Json& one : json.at("shape", where).list(where + ".shape")) {
       file.shape.push_back(bytes_of(one, where + ".shape"));
       size = product(size, file.shape.back());
@@ -199,7 +200,12 @@ void take_tables(Manifest& manifest, const Json& root) {
     for (std::size_t shard = 0; shard < table.shard_rows.size(); ++shard) {
       check_part(manifest, table, "key", shard, "int64", 1);
       if (table.has_slots) check_part(manifest, table, "slot", shard, "uint64", 1);
-      check_part(manifest, table, "vector", shard, "float32", table.vec_size);
+      const auto vectors = manifest.files.find(table.file("vector", shard, manifest.format));
+      const bool in_16_bits =
+          vectors != manifest.files.end() && vectors->second.dtype == "bfloat16";
+      if (shard == 0) manifest.tables.back().in_bfloat16 = in_16_bits;
+      check_part(manifest, table, "vector", shard, table.in_bfloat16 ? "bfloat16" : "float32",
+                 table.vec_size);
     }
   }
   const Json* const gone = member(root, "gone");

@@ -29,6 +29,7 @@ struct SavedTable {
   bool gone = false;  ///< rows that a delta takes away: keys and slots alone
   std::string name;
   std::size_t vec_size = 0;
+  bool in_bfloat16 = false;  ///< its vectors; else float32
   bool has_slots = false;
   std::uint64_t chunk_rows = 0;
   std::vector<std::uint64_t> shard_rows;

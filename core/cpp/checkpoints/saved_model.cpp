@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/checkpoints/saved_model.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 #include <vector>
 
 #include "core/cpp/base/error.hpp"
+#include "core/cpp/base/half.hpp"
 #include "core/cpp/checkpoints/described_model.hpp"
 #include "core/cpp/checkpoints/links.hpp"
 
@@ -74,12 +76,21 @@ void load_rows(SessionTable& table, const Manifest& manifest, const SavedTable& 
     SavedBytes keys(manifest, file("key")), vectors(manifest, file("vector"));
     std::unique_ptr<SavedBytes> slots;
     if (saved.has_slots) slots = std::make_unique<SavedBytes>(manifest, file("slot"));
+    std::vector<float> wide;  // of a chunk in bfloat16
     for (std::size_t chunk = 0; chunk < keys.chunks(); ++chunk) {
       RowView rows;
       rows.size = static_cast<std::size_t>(keys.chunk_size(chunk) / sizeof(std::int64_t));
       rows.vec_size = saved.vec_size;
       rows.keys = static_cast<const std::int64_t*>(keys.chunk(chunk));
-      rows.vectors = static_cast<const float*>(vectors.chunk(chunk));
+      if (saved.in_bfloat16) {
+        wide.resize(rows.size * rows.vec_size);
+        const auto* const stored = static_cast<const BFloat16*>(vectors.chunk(chunk));
+        std::transform(stored, stored + wide.size(), wide.begin(),
+                       [](BFloat16 value) { return to_float(value); });
+        rows.vectors = wide.data();
+      } else {
+        rows.vectors = static_cast<const float*>(vectors.chunk(chunk));
+      }
       if (slots) rows.slot_ids = static_cast<const std::uint64_t*>(slots->chunk(chunk));
       table.load(rows);
     }

@@ -30,8 +30,9 @@ bool is_float16(const TensorRef& ref) { return ref.dtype == TensorScalarType::Fl
 
 }  // namespace
 
-void Float32Copies::tensor(const char*, Access access, TensorRef& ref) {
+void Float32Copies::tensor(const char* name, Access access, TensorRef& ref) {
   if (ref.empty() || (!is_float16(ref) && ref.dtype != TensorScalarType::BFloat16)) return;
+  if (!is_float16(ref) && names_field(kept_, name)) return;
   copies_.push_back(std::make_unique<Copy>(Copy{access, ref, std::vector<float>(ref.size())}));
   Copy& copy = *copies_.back();
   if (access != Access::Out) {

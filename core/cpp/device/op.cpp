@@ -93,14 +93,17 @@ void AnyOp::for_each_tensor(
   model_->visit(visitor);  // reads only
 }
 
-bool AnyOp::takes_16_bits(std::string_view field) const {
-  std::string_view fields = model_ ? model_->fields_of_16_bits : std::string_view{};
-  while (!fields.empty()) {
-    const std::size_t end = std::min(fields.find(' '), fields.size());
-    if (fields.substr(0, end) == field) return true;
-    fields.remove_prefix(std::min(end + 1, fields.size()));
+bool detail::names_field(std::string_view names, std::string_view name) {
+  while (!names.empty()) {
+    const std::size_t end = std::min(names.find(' '), names.size());
+    if (names.substr(0, end) == name) return true;
+    names.remove_prefix(std::min(end + 1, names.size()));
   }
   return false;
+}
+
+bool AnyOp::takes_16_bits(std::string_view field) const {
+  return model_ && detail::names_field(model_->fields_of_16_bits, field);
 }
 
 void AnyOp::check_all(const OpContext& context) const {
@@ -124,8 +127,10 @@ void AnyOp::prepare(const OpContext& context) {
 
 bool AnyOp::holds_16_bits(Base& model) {
   bool found = false;
-  const auto look = [&](const char*, Access, const TensorRef& ref) {
-    found |= ref.dtype == TensorScalarType::Float16 || ref.dtype == TensorScalarType::BFloat16;
+  const auto look = [&](const char* field, Access, const TensorRef& ref) {
+    found |= ref.dtype == TensorScalarType::Float16 ||
+             (ref.dtype == TensorScalarType::BFloat16 &&
+              !detail::names_field(model.kept_in_bfloat16, field));
   };
   TensorVisitor visitor(look);
   model.visit(visitor);  // reads only
@@ -137,7 +142,7 @@ void AnyOp::call(Base& model, OpTable::AnyKernel kernel, const OpContext& contex
                           !model.fields_of_16_bits.empty() && holds_16_bits(model);
   if (!in_float32) return model.call(kernel, context);
   const std::shared_ptr<Base> widened = model.clone();
-  detail::Float32Copies copies;
+  detail::Float32Copies copies(widened->kept_in_bfloat16);
   widened->visit(copies);
   widened->call(kernel, context);
   copies.write_back();

@@ -31,7 +31,9 @@
 ///   static constexpr std::string_view k16BitFields = "x w y";
 /// All of them have one dtype; its other float fields stay float32. CUDA kernels compute in float32
 /// and round once, at the store. CPU kernels see float32 only: the op reaches them through float32
-/// copies (float32_copies.cpp).
+/// copies (float32_copies.cpp). What is too large to be copied, as the rows of a table, the CPU
+/// kernel of an op takes in bfloat16 as it is, and names those fields with
+///   static constexpr std::string_view kBFloat16OnCpu = "weights";
 namespace hugectr {
 
 class Stream;
@@ -97,6 +99,8 @@ namespace detail {
 /// Replaces the 16-bit tensors of an op by float32 copies; write_back() rounds the results.
 class HCTR_API Float32Copies final : public OpVisitor {
  public:
+  /// `kept`: fields that stay as they are in bfloat16.
+  explicit Float32Copies(std::string_view kept) : kept_(kept) {}
   void tensor(const char* name, Access access, TensorRef& ref) override;
   /// Stores the copies of Out and InOut tensors, in the order of the fields.
   void write_back() const;
@@ -107,6 +111,7 @@ class HCTR_API Float32Copies final : public OpVisitor {
     TensorRef original;
     std::vector<float> values;
   };
+  std::string_view kept_;
   std::vector<std::unique_ptr<Copy>> copies_;
 };
 
@@ -118,6 +123,18 @@ constexpr std::string_view fields_of_16_bits() {
     return {};
   }
 }
+
+template <class Op>
+constexpr std::string_view fields_kept_in_bfloat16() {
+  if constexpr (requires { Op::kBFloat16OnCpu; }) {
+    return Op::kBFloat16OnCpu;
+  } else {
+    return {};
+  }
+}
+
+/// Whether a list of names, a space between two, has this one.
+HCTR_API bool names_field(std::string_view names, std::string_view name);
 
 template <class Op>
 constexpr bool submits() {
@@ -171,8 +188,11 @@ class HCTR_API AnyOp {
  private:
   // Every file that makes an op compiles all of its Model: what needs not know Op is not in it.
   struct HCTR_API Base {
-    Base(const char* op_name, std::string_view fields, bool kernel_submits)
-        : name(op_name), fields_of_16_bits(fields), submits(kernel_submits) {}
+    Base(const char* op_name, std::string_view fields, std::string_view kept, bool kernel_submits)
+        : name(op_name),
+          fields_of_16_bits(fields),
+          kept_in_bfloat16(kept),
+          submits(kernel_submits) {}
     Base(const Base&) = default;
     Base& operator=(const Base&) = delete;
     virtual ~Base();
@@ -181,13 +201,14 @@ class HCTR_API AnyOp {
     virtual std::shared_ptr<Base> clone() const = 0;
     virtual void call(OpTable::AnyKernel kernel, const OpContext& context) const = 0;
     const char* const name;
-    const std::string_view fields_of_16_bits;
+    const std::string_view fields_of_16_bits, kept_in_bfloat16;
     const bool submits;
   };
   template <Operation Op>
   struct Model final : Base {
     explicit Model(Op o)
-        : Base(Op::kName, detail::fields_of_16_bits<Op>(), detail::submits<Op>()),
+        : Base(Op::kName, detail::fields_of_16_bits<Op>(), detail::fields_kept_in_bfloat16<Op>(),
+               detail::submits<Op>()),
           op(std::move(o)) {}
     void visit(OpVisitor& visitor) override { op.visit(visitor); }
     void check() const override { op.check(); }

@@ -22,11 +22,18 @@ template <class Op>
 struct Several16BitFields<Op> {
   static constexpr std::string_view k16BitFields = Op::k16BitFields;
 };
+template <class Op>
+struct SeveralBFloat16OnCpu {};
+template <class Op>
+  requires requires { Op::kBFloat16OnCpu; }
+struct SeveralBFloat16OnCpu<Op> {
+  static constexpr std::string_view kBFloat16OnCpu = Op::kBFloat16OnCpu;
+};
 
 }  // namespace detail
 
 template <Operation Op>
-struct Several : detail::Several16BitFields<Op> {
+struct Several : detail::Several16BitFields<Op>, detail::SeveralBFloat16OnCpu<Op> {
   static constexpr const char* kName = Op::kSeveralName;
   std::vector<Op> ops;
 

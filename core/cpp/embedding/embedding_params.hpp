@@ -55,6 +55,8 @@ struct SparseEmbeddingHashParams {
   /// What exchange buffers are made for: forward()'s output and its gradient may hold float32,
   /// float16 or bfloat16, of this size at most.
   TensorScalarType output_type = TensorScalarType::Float32;
+  /// What the vectors of rows are kept in: float32 or bfloat16 (RowParts).
+  TensorScalarType vector_type = TensorScalarType::Float32;
   /// Rows a device may hold; 0 = as many as memory takes.
   std::size_t max_vocabulary_size_per_gpu = 0;
   /// Where slots are part of identity: slot k's new rows are uniform in +-sqrt(1/size[k]), else

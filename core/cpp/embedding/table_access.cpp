@@ -9,6 +9,7 @@ TableAccess::~TableAccess() = default;
 
 const std::string& TableAccess::name() const { return table_.params().name; }
 std::size_t TableAccess::vec_size() const { return table_.params().embedding_vec_size; }
+TensorScalarType TableAccess::vector_type() const { return table_.params().vector_type; }
 std::string TableAccess::placement() const { return table_.placement().name(); }
 bool TableAccess::has_slots() const { return table_.has_slots(); }
 std::vector<std::size_t> TableAccess::state_widths() const { return table_.state_widths(); }

@@ -28,6 +28,9 @@ class HCTR_API TableAccess {
 
   const std::string& name() const;
   std::size_t vec_size() const;
+  /// What its vectors are kept in: float32 or bfloat16. As they are read and loaded they are
+  /// float32: exactly what is kept, and rounded to nearest even.
+  TensorScalarType vector_type() const;
   /// What manifests call where its rows are.
   std::string placement() const;
   /// Whether slots are part of identity.

@@ -28,6 +28,7 @@ TableSpec table_spec(const SparseEmbeddingHashParams& params, std::uint64_t seed
   spec.identity = params.identity();
   spec.slot_num = params.slot_num;
   spec.vec_size = params.embedding_vec_size;
+  spec.vector_type = params.vector_type;
   spec.opt_params = params.opt_params;
   spec.life = params.life;
   spec.memory = params.memory;
@@ -56,7 +57,8 @@ RowBudget row_budget(const SparseEmbeddingHashParams& params, const Placement& p
   }
   if (!params.memory.host) return budget;
   const std::size_t columns = placement.columns(rank, params.embedding_vec_size).count;
-  const std::size_t row_bytes = parts_of_row(columns, params.opt_params).row_bytes();
+  const std::size_t row_bytes =
+      parts_of_row(columns, params.vector_type, params.opt_params).row_bytes();
   const auto& disk = params.memory.disk;
   const std::size_t rows = std::max(*params.memory.host / row_bytes,
                                     disk ? rows_of_disk(*disk, row_bytes) : std::size_t{0});

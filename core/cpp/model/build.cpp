@@ -62,14 +62,17 @@ SparseEmbeddingHashParams embedding_params(const SolverSpec& solver, const Model
     }
   }
   params.embedding_vec_size = spec.embedding_vec_size;
+  params.vector_type = spec.vector_type;
   params.i64_keys = solver.i64_input_key;
   params.max_vocabulary_size_per_gpu = spec.max_vocabulary_size_per_gpu;
   if (spec.workspace_size_per_gpu_in_mb > 0) {
     const std::size_t bytes = spec.workspace_size_per_gpu_in_mb * 1024 * 1024;
-    params.max_vocabulary_size_per_gpu = bytes / (sizeof(float) * spec.embedding_vec_size);
+    params.max_vocabulary_size_per_gpu =
+        bytes / (size_of(spec.vector_type) * spec.embedding_vec_size);
     HCTR_CHECK(params.max_vocabulary_size_per_gpu > 0, "embedding '", spec.name,
                "': workspace_size_per_gpu_in_mb ", spec.workspace_size_per_gpu_in_mb,
-               " does not hold one row of ", spec.embedding_vec_size, " float32");
+               " does not hold one row of ", spec.embedding_vec_size, " ",
+               to_string(spec.vector_type));
   }
   params.slot_size_array = spec.slot_size_array;
   HCTR_CHECK(spec.slot_size_array.empty() || spec.slot_size_array.size() == params.slot_num,

@@ -120,11 +120,10 @@ BatchKeys keys_of(const TableInput& table, const InputSpec& inputs,
 }
 
 std::size_t row_bytes(const SparseEmbeddingHashParams& params) {
-  const RowParts parts = parts_of_row(params.embedding_vec_size, params.opt_params);
-  std::size_t bytes = size_of(params.key_type()) + parts.vec_size * sizeof(float);
-  if (params.identity() == Identity::SlotAndKey) bytes += sizeof(std::uint32_t);
-  for (const std::size_t width : parts.states) bytes += width * sizeof(float);
-  return bytes + (parts.last_step ? sizeof(std::int64_t) : 0);
+  const RowParts parts =
+      parts_of_row(params.embedding_vec_size, params.vector_type, params.opt_params);
+  const std::size_t slot = params.identity() == Identity::SlotAndKey ? sizeof(std::uint32_t) : 0;
+  return size_of(params.key_type()) + slot + parts.row_bytes();
 }
 
 }  // namespace

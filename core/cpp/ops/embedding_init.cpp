@@ -29,6 +29,17 @@ void wave_row(float* __restrict row, std::size_t d, const EmbeddingInit& op, std
   for (std::size_t c = 0; c < d; ++c) row[c] = sinusoidal_value(key, first + c, columns);
 }
 
+/// Row `place` of weights; made by make(float* row).
+template <class F>
+void write_row(const TensorRef& weights, std::size_t place, std::vector<float>& values,
+               const F& make) {
+  if (weights.dtype == TensorScalarType::Float32) return make(weights.row<float>(place));
+  values.resize(weights.shape[1]);
+  make(values.data());
+  std::transform(values.begin(), values.end(), weights.row<BFloat16>(place),
+                 [](float value) { return to_bfloat16(value); });
+}
+
 /// [begin, end) in the arrays that are indexed by place: one after the other, or a row.
 template <class F>
 void for_places(const EmbeddingInit& op, std::size_t begin, std::size_t end, const F& f) {
@@ -46,15 +57,15 @@ void init_rows(const EmbeddingInit& op, std::size_t begin, std::size_t end) {
   const std::uint32_t* places = op.places.empty() ? nullptr : op.places.ptr<std::uint32_t>();
   if (!op.weights.empty()) {
     const std::size_t d = op.weights.shape[1];
+    std::vector<float> values;  // of a row that is rounded
     for (std::size_t row = begin; row < end; ++row) {
-      float* const weights = op.weights.row<float>(places ? places[row] - std::size_t{1} : row);
-      if (op.sinusoidal) {
-        wave_row(weights, d, op, widen_key(keys[row]));
-        continue;
-      }
-      const std::uint32_t slot = slots ? slots[row] : 0;
-      const double bound = op.bounds.size() == 1 ? op.bounds[0] : op.bounds[slot];
-      draw_row(weights, d, op, slot, widen_key(keys[row]), static_cast<float>(bound));
+      const std::size_t place = places ? places[row] - std::size_t{1} : row;
+      write_row(op.weights, place, values, [&](float* weights) {
+        if (op.sinusoidal) return wave_row(weights, d, op, widen_key(keys[row]));
+        const std::uint32_t slot = slots ? slots[row] : 0;
+        const double bound = op.bounds.size() == 1 ? op.bounds[0] : op.bounds[slot];
+        draw_row(weights, d, op, slot, widen_key(keys[row]), static_cast<float>(bound));
+      });
     }
   }
   for (std::size_t s = 0; s < op.states.size(); ++s) {
@@ -128,21 +139,22 @@ void EmbeddingInit::check() const {
   if (!last_step.empty()) {
     check_array_at_least(kName, "last_step", last_step, TensorScalarType::Int64, there);
   }
-  const auto check_rows = [&](const char* name, const TensorRef& ref) {
-    HCTR_CHECK(ref.dtype == TensorScalarType::Float32 && ref.shape.size() == 2 &&
-                   ref.shape[0] >= there && ref.contiguous(),
-               kName, ": ", name, " has shape ", to_string(ref.shape), ", must be (>= ", there,
-               ", d) float32");
+  const auto check_rows = [&](const char* name, const TensorRef& ref, bool may_be_bfloat16) {
+    const bool fits = ref.dtype == TensorScalarType::Float32 ||
+                      (may_be_bfloat16 && ref.dtype == TensorScalarType::BFloat16);
+    HCTR_CHECK(fits && ref.shape.size() == 2 && ref.shape[0] >= there && ref.contiguous(), kName,
+               ": ", name, " has shape ", to_string(ref.shape), " of ", to_string(ref.dtype),
+               ", must be (>= ", there, ", d) float32", may_be_bfloat16 ? " or bfloat16" : "");
   };
   if (!weights.empty()) {
-    check_rows("weights", weights);
+    check_rows("weights", weights, true);
     const auto end = static_cast<std::size_t>(first_column) + weights.shape[1];
     HCTR_CHECK(first_column >= 0 && first_column % 4 == 0 &&
                    (columns == 0 || end <= static_cast<std::size_t>(columns)),
                kName, ": first_column ", first_column, " must be a multiple of 4, and ", end,
                " columns no more than ", columns);
   }
-  for (const TensorRef& state : states) check_rows("a state", state);
+  for (const TensorRef& state : states) check_rows("a state", state, false);
   HCTR_CHECK(initial_states.size() == states.size(), kName, ": ", initial_states.size(),
              " initial_states for ", states.size(), " states");
   HCTR_CHECK(!bounds.empty() && (bounds.size() == 1 || !row_slots.empty()), kName,

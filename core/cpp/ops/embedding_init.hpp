@@ -32,13 +32,14 @@ HCTR_HD inline float sinusoidal_value(std::uint64_t widened_key, std::size_t c, 
 ///   of which c counts from first_column: a device may have some of a row's columns
 ///   state s of row, c = initial_states[s];  last_step[row] = 1
 ///
-/// row_keys (R) uint32 or int64; row_slots (R) uint32 or empty (slot 0); weights (R, d) float32 or
-/// empty (left alone); states (R, d) or (R, 1) float32 each, initial_states one number a state;
-/// last_step (R) int64 or empty. bounds: one for every slot, or a single one for all. rows (count)
-/// uint32 below R, each once, or kNoRow, which is passed over; or empty; with rows first is 0.
-/// first_column: a multiple of 4; columns: of the whole row, 0: d. births (R) uint32 or empty:
-/// births[row] = birth. places (R) uint32 or empty: row r lies at place places[r] - 1 of weights,
-/// states and last_step, which then have any number of places. Overwrites. Deterministic.
+/// row_keys (R) uint32 or int64; row_slots (R) uint32 or empty (slot 0); weights (R, d) float32,
+/// bfloat16 (rounded to nearest even) or empty (left alone); states (R, d) or (R, 1) float32 each,
+/// initial_states one number a state; last_step (R) int64 or empty. bounds: one for every slot, or
+/// a single one for all. rows (count) uint32 below R, each once, or kNoRow, which is passed over;
+/// or empty; with rows first is 0. first_column: a multiple of 4; columns: of the whole row, 0: d.
+/// births (R) uint32 or empty: births[row] = birth. places (R) uint32 or empty: row r lies at place
+/// places[r] - 1 of weights, states and last_step, which then have any number of places.
+/// Overwrites. Deterministic.
 struct HCTR_API EmbeddingInit {
   static constexpr const char* kName = "embedding_init";
   static constexpr const char* kSeveralName = "several_embedding_init";

@@ -16,13 +16,13 @@ namespace {
 constexpr std::size_t kLookupGrain = 1024;  // buckets of a piece
 constexpr std::uint32_t kLookupAhead = 48;  // rows fetched before they are needed
 
-template <std::size_t D>
+template <std::size_t D, class Row>
 void look_up(const EmbeddingLookup& op, std::size_t begin, std::size_t end) {
   const std::size_t slots = op.out.shape[1];
   const std::size_t d = D ? D : op.out.shape[2];
   const std::uint32_t* __restrict rows = op.rows.ptr<std::uint32_t>();
   const std::uint32_t* __restrict offsets = op.row_offsets.ptr<std::uint32_t>();
-  const float* __restrict weights = op.weights.ptr<float>();
+  const Row* __restrict weights = op.weights.ptr<Row>();
   const float* __restrict scales = op.scale.empty() ? nullptr : op.scale.ptr<float>();
   const std::uint32_t last = offsets[end];
   std::size_t slot = begin % slots;
@@ -35,7 +35,7 @@ void look_up(const EmbeddingLookup& op, std::size_t begin, std::size_t end) {
         prefetch_row(weights + rows[i + kLookupAhead] * d, d);
       }
       if (rows[i] == kNoRow) continue;
-      const float* row = weights + rows[i] * d;
+      const Row* row = weights + rows[i] * d;
       if (first) {
         set_scaled<D>(out, row, 1.0f, d);
       } else {
@@ -56,13 +56,16 @@ void look_up(const EmbeddingLookup& op, std::size_t begin, std::size_t end) {
 }
 
 void embedding_lookup_kernel(const OpContext& context, const EmbeddingLookup& op) {
-  const auto run = [&]<std::size_t D>(std::integral_constant<std::size_t, D>) {
+  const auto run = [&]<std::size_t D, class Row>(std::integral_constant<std::size_t, D>, Row) {
     parallel_for(*context.pool, op.row_offsets.size() - 1, kLookupGrain,
-                 [&](std::size_t begin, std::size_t end) { look_up<D>(op, begin, end); });
+                 [&](std::size_t begin, std::size_t end) { look_up<D, Row>(op, begin, end); });
   };
+  if (op.weights.dtype == TensorScalarType::BFloat16) {
+    return with_vec_size(op.out.shape[2], [&](auto d) { run(d, BFloat16{}); });
+  }
   // Linear parts of models have one weight a key.
-  if (op.out.shape[2] == 1) return run(std::integral_constant<std::size_t, 1>{});
-  with_vec_size(op.out.shape[2], run);
+  if (op.out.shape[2] == 1) return run(std::integral_constant<std::size_t, 1>{}, float{});
+  with_vec_size(op.out.shape[2], [&](auto d) { run(d, float{}); });
 }
 
 const OpRegistration<EmbeddingLookup> embedding_lookup_cpu{DeviceType::Cpu,
@@ -78,9 +81,11 @@ void EmbeddingLookup::check() const {
   HCTR_CHECK(out.shape.size() == 3 && out.shape[0] * out.shape[1] == buckets, kName,
              ": out has shape ", to_string(out.shape), " for ", buckets,
              " buckets, must be (samples, slots, d)");
-  HCTR_CHECK(weights.dtype == TensorScalarType::Float32 || weights.dtype == out.dtype, kName,
-             ": weights hold ", to_string(weights.dtype), " for an out of ", to_string(out.dtype),
-             ", must hold float32 or the same as out");
+  const bool of_table =
+      weights.dtype == TensorScalarType::Float32 || weights.dtype == TensorScalarType::BFloat16;
+  HCTR_CHECK(of_table || weights.dtype == out.dtype, kName, ": weights hold ",
+             to_string(weights.dtype), " for an out of ", to_string(out.dtype),
+             ", must hold float32, bfloat16 or the same as out");
   HCTR_CHECK(weights.shape.size() == 2 && weights.shape[1] == out.shape[2] && weights.contiguous(),
              kName, ": weights have shape ", to_string(weights.shape), ", must be (rows, ",
              out.shape[2], "), one row after the other");

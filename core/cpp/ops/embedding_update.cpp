@@ -7,6 +7,7 @@
 #include "core/cpp/device/thread_pool.hpp"
 #include "core/cpp/ops/loops/check_csr.hpp"
 #include "core/cpp/ops/loops/check_tensor.hpp"
+#include "core/cpp/ops/loops/rounded_rows.hpp"
 #include "core/cpp/ops/loops/run_blocks.hpp"
 #include "core/cpp/ops/loops/update_weights.hpp"
 #include "core/cpp/ops/loops/vec_size_dispatch.hpp"
@@ -45,16 +46,19 @@ auto begin_row(const Rule& rule, const Step& step, float rate, std::size_t row, 
   }
 }
 
-template <class Rule>
+template <class Weight, class Rule>
 void update_rows(const EmbeddingUpdate& op, const Rule& rule, const Step& step, std::size_t begin,
                  std::size_t end, std::size_t runs) {
   constexpr std::size_t kStates = RowWise<Rule> ? 0 : kStateCount<Rule>;  // of as many as weights
   const std::size_t d = op.gradient.shape[2];
   const std::uint32_t* __restrict rows = op.unique_rows.ptr<std::uint32_t>();
-  float* weights = op.weights.ptr<float>();
+  constexpr bool kRounded = !std::is_same_v<Weight, float>;
+  Weight* weights = op.weights.ptr<Weight>();
   float* s0 = state(op.states, 0);
   float* s1 = state(op.states, 1);
   const float rate = rate_of(rule, step.lr, step.number);
+  std::vector<float> wide(kRounded ? d : 0);  // a row that is rounded
+  const RoundedStep rounded(op.rounding, step.number);
   const Adjustment adjust = adjustment_of(op.params);
   const bool adjusts = adjust.any();
   const float kept = adjust.kept(step.lr);
@@ -72,11 +76,21 @@ void update_rows(const EmbeddingUpdate& op, const Rule& rule, const Step& step, 
     float* g = blocks.sums(block, block_end, step.unscale);
     for (std::size_t run = block; run < block_end; ++run, g += d) {
       const std::size_t at = rows[run] * d;
-      if (adjusts) {
-        for (std::size_t c = 0; c < d; ++c) adjust(kept, weights[at + c], g[c]);
+      float* row;
+      if constexpr (kRounded) {
+        row = wide.data();
+        widen_row(weights + at, d, row);
+      } else {
+        row = weights + at;
       }
-      update_weights(rule, begin_row(rule, step, rate, rows[run], g, d, s0), d, g, weights + at,
+      if (adjusts) {
+        for (std::size_t c = 0; c < d; ++c) adjust(kept, row[c], g[c]);
+      }
+      update_weights(rule, begin_row(rule, step, rate, rows[run], g, d, s0), d, g, row,
                      kStates > 0 ? s0 + at : nullptr, kStates > 1 ? s1 + at : nullptr);
+      if constexpr (kRounded) {
+        rounded.round(op.rounding.numbers.ptr<std::uint32_t>()[run], row, d, weights + at);
+      }
     }
   }
 }
@@ -91,10 +105,31 @@ void embedding_update_kernel(const OpContext& context, const EmbeddingUpdate& op
   if (step.unscale == 0.0f) return;  // a skipped step
   const auto runs = static_cast<std::size_t>(*op.run_count.ptr<std::int64_t>());
   with_row_rule(op.params, [&](const auto& rule) {
+    const bool rounded = op.weights.dtype == TensorScalarType::BFloat16;
     parallel_for(*context.pool, runs, kUpdateGrain, [&](std::size_t begin, std::size_t end) {
-      update_rows(op, rule, step, begin, end, runs);
+      rounded ? update_rows<BFloat16>(op, rule, step, begin, end, runs)
+              : update_rows<float>(op, rule, step, begin, end, runs);
     });
   });
+}
+
+/// The rule with no gradient on a row that is kept in bfloat16.
+template <class Rule>
+void sweep_rounded_rows(const EmbeddingSweep& op, const Rule& rule, float rate, std::size_t begin,
+                        std::size_t end) {
+  constexpr std::size_t kStates = kStateCount<Rule>;
+  const std::size_t d = op.weights.shape[1];
+  const RoundedStep rounded(op.rounding, *op.step.ptr<std::int64_t>());
+  std::vector<float> wide(d);
+  for (std::size_t row = begin; row < end; ++row) {
+    const std::size_t at = row * d;
+    BFloat16* const weights = op.weights.ptr<BFloat16>() + at;
+    widen_row(weights, d, wide.data());
+    update_weights(rule, rate, d, nullptr, wide.data(),
+                   kStates > 0 ? state(op.states, 0) + at : nullptr,
+                   kStates > 1 ? state(op.states, 1) + at : nullptr);
+    rounded.round(row, wide.data(), d, weights);
+  }
 }
 
 template <class Rule>
@@ -104,7 +139,8 @@ void sweep_rows(const OpContext& context, const EmbeddingSweep& op, const Rule& 
   const std::uint32_t* touched = op.unique_rows.ptr<std::uint32_t>();
   const std::uint32_t* touched_end = touched + *op.run_count.ptr<std::int64_t>();
   const std::size_t d = op.weights.shape[1];
-  float* weights = op.weights.ptr<float>();
+  const bool rounded = op.weights.dtype == TensorScalarType::BFloat16;
+  float* weights = rounded ? nullptr : op.weights.ptr<float>();
   float* s0 = state(op.states, 0);
   float* s1 = state(op.states, 1);
   const float rate = rate_of(rule, *op.lr.ptr<float>(), *op.step.ptr<std::int64_t>());
@@ -113,7 +149,9 @@ void sweep_rows(const OpContext& context, const EmbeddingSweep& op, const Rule& 
     // The rows between two touched ones lie one after the other: one loop over all of them.
     for (std::size_t row = begin; row < end;) {
       const std::size_t stop = next < touched_end ? std::min<std::size_t>(*next, end) : end;
-      if (stop > row) {
+      if (rounded) {
+        sweep_rounded_rows(op, rule, rate, row, stop);
+      } else if (stop > row) {
         const std::size_t at = row * d;
         update_weights(rule, rate, (stop - row) * d, nullptr, weights + at,
                        kStates > 0 ? s0 + at : nullptr, kStates > 1 ? s1 + at : nullptr);
@@ -139,10 +177,6 @@ const SeveralRegistration<EmbeddingSweep> several_embedding_sweep_cpu{DeviceType
 
 template <class Op>
 void check_table(const Op& op) {
-  HCTR_CHECK(op.weights.dtype == TensorScalarType::Float32 && op.weights.shape.size() == 2 &&
-                 op.weights.contiguous(),
-             Op::kName, ": weights have shape ", to_string(op.weights.shape),
-             ", must be (rows, d)");
   const std::vector<std::size_t> widths = state_widths(op.params, op.weights.shape[1]);
   HCTR_CHECK(op.states.size() == widths.size(), Op::kName, ": ", op.states.size(),
              " states for an optimizer that has ", widths.size());
@@ -170,6 +204,7 @@ void EmbeddingUpdate::visit(OpVisitor& v) {
   v.tensor("weights", Access::InOut, weights);
   v.tensors("states", Access::InOut, states);
   v.optional("last_step", Access::InOut, last_step);
+  rounding.visit(v);
   v.tensor("lr", Access::In, lr);
   v.tensor("step", Access::In, step);
   v.optional("unscale", Access::In, unscale);
@@ -177,6 +212,7 @@ void EmbeddingUpdate::visit(OpVisitor& v) {
 }
 
 void EmbeddingUpdate::check() const {
+  rounding.check(kName, weights, unique_rows.size());
   check_table(*this);
   check_real(kName, "gradient", gradient);
   HCTR_CHECK(gradient.shape.size() == 3 && gradient.shape[2] == weights.shape[1] &&
@@ -201,11 +237,17 @@ void EmbeddingSweep::visit(OpVisitor& v) {
   v.tensor("lr", Access::In, lr);
   v.tensor("step", Access::In, step);
   v.optional("unscale", Access::In, unscale);
+  rounding.visit(v);
   visit_opt_params(v, params);
 }
 
 void EmbeddingSweep::check() const {
+  rounding.check(kName, weights, 0);
   check_table(*this);
+  if (weights.dtype == TensorScalarType::BFloat16) {
+    check_array_at_least(kName, "row_keys", rounding.row_keys, rounding.row_keys.dtype,
+                         weights.shape[0]);
+  }
   HCTR_CHECK(sweeps_untouched_rows(params), kName, ": these settings leave untouched rows alone");
 }
 

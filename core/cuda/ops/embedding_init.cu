@@ -8,6 +8,7 @@
 #include "core/cuda/device/scratch.hpp"
 #include "core/cuda/primitives/bucket_lanes.cuh"
 #include "core/cuda/primitives/many.cuh"
+#include "core/cuda/primitives/real.cuh"
 #include "core/cuda/primitives/rows.cuh"
 
 namespace hugectr::cuda {
@@ -29,22 +30,22 @@ struct InitialRows {
 };
 
 // One table's part of a launch that draws rows.
-template <class Key>
+template <class Key, class Weight>
 struct Draw {
   BucketLanes lanes;
   InitialRows init;
   const Key* keys;
   const std::uint32_t* slots;  // or null: 0
-  float* weights;
+  Weight* weights;
 
   bool aligned() const { return init.d % 4 == 0 && packs_fit(weights, init.d, 4); }
 };
 
 // A few threads share a row; each draws four columns at a time. Moves 4 d bytes a row.
-template <bool kAligned, class Key>
+template <bool kAligned, class Key, class Weight>
 __device__ void draw(const BucketLanes& lanes, const InitialRows& init,
                      const Key* __restrict__ keys, const std::uint32_t* __restrict__ slots,
-                     float* __restrict__ weights) {
+                     Weight* __restrict__ weights) {
   lanes.for_each([&](std::size_t i, unsigned lane) {
     const std::size_t row = init.row(i);
     if (init.rows && row == kNoRow) return;
@@ -62,26 +63,26 @@ __device__ void draw(const BucketLanes& lanes, const InitialRows& init,
                           ? sinusoidal_value(key, init.first_column + c + k, init.columns)
                           : symmetric_float(bits.x[k], bound);
       }
-      float* to = weights + place * init.d + c;
+      Weight* to = weights + place * init.d + c;
       if constexpr (kAligned) {
-        store_pack<4>(to, values);
+        store_narrowed<4>(to, values);
       } else {
 #pragma unroll
         for (int k = 0; k < 4; ++k) {
-          if (c + k < init.d) to[k] = values.v[k];
+          if (c + k < init.d) to[k] = narrow<Weight>(values.v[k]);
         }
       }
     }
   });
 }
 
-template <bool kAligned, class Key>
-__global__ void draw_rows_kernel(Draw<Key> a) {
+template <bool kAligned, class Key, class Weight>
+__global__ void draw_rows_kernel(Draw<Key, Weight> a) {
   draw<kAligned>(a.lanes, a.init, a.keys, a.slots, a.weights);
 }
-template <bool kAligned, class Key>
-__global__ void draw_many_kernel(const __grid_constant__ Many<Draw<Key>> many) {
-  const Draw<Key>& a = many.mine();
+template <bool kAligned, class Key, class Weight>
+__global__ void draw_many_kernel(const __grid_constant__ Many<Draw<Key, Weight>> many) {
+  const Draw<Key, Weight>& a = many.mine();
   draw<kAligned>(a.lanes, a.init, a.keys, a.slots, a.weights);
 }
 
@@ -159,8 +160,8 @@ std::size_t bounds_to_copy(const EmbeddingInit& op) {
 }
 
 // `bounds`: where those lie that are copied.
-template <class Key>
-Draw<Key> draw_of(const EmbeddingInit& op, const float* bounds) {
+template <class Key, class Weight>
+Draw<Key, Weight> draw_of(const EmbeddingInit& op, const float* bounds) {
   const std::size_t d = op.weights.shape[1];
   const auto count = static_cast<std::size_t>(op.count);
   const InitialRows init{op.rows.empty() ? nullptr : op.rows.ptr<std::uint32_t>(),
@@ -176,16 +177,17 @@ Draw<Key> draw_of(const EmbeddingInit& op, const float* bounds) {
                          op.sinusoidal};
   return {BucketLanes(count, count * ((d + 3) / 4)), init, op.row_keys.ptr<Key>(),
           op.row_slots.empty() ? nullptr : op.row_slots.ptr<std::uint32_t>(),
-          op.weights.ptr<float>()};
+          op.weights.ptr<Weight>()};
 }
 
-template <class Key>
+template <class Key, class Weight>
 void draw_rows(const OpContext& context, const EmbeddingInit& op) {
   const Scratch scratch(context, bounds_to_copy(op) * sizeof(float));
   auto* bounds = static_cast<float*>(scratch.data());
   if (bounds_to_copy(op) > 0) copy_bounds(context, op.bounds, bounds);
-  const Draw<Key> args = draw_of<Key>(op, bounds);
-  const auto kernel = args.aligned() ? &draw_rows_kernel<true, Key> : &draw_rows_kernel<false, Key>;
+  const Draw<Key, Weight> args = draw_of<Key, Weight>(op, bounds);
+  const auto kernel =
+      args.aligned() ? &draw_rows_kernel<true, Key, Weight> : &draw_rows_kernel<false, Key, Weight>;
   launch(context, EmbeddingInit::kName, args.lanes.grid(), args.lanes.block(), 0, kernel, args);
 }
 
@@ -227,35 +229,40 @@ void fill_in_order(const OpContext& context, const EmbeddingInit& op) {
 void embedding_init(const OpContext& context, const EmbeddingInit& op) {
   if (op.count == 0) return;
   if (!op.weights.empty()) {
-    with_key_type(op.row_keys.dtype, [&]<class Key>(Key) { draw_rows<Key>(context, op); });
+    with_key_type(op.row_keys.dtype, [&]<class Key>(Key) {
+      op.weights.dtype == TensorScalarType::BFloat16 ? draw_rows<Key, BFloat16>(context, op)
+                                                     : draw_rows<Key, float>(context, op);
+    });
   }
   in_order(op) ? fill_in_order(context, op) : fill_one_by_one(context, op);
 }
 
-template <bool kAligned, class Key>
-void draw_many(const OpContext& context, const std::vector<Draw<Key>>& all) {
-  std::vector<Draw<Key>> some;
-  for (const Draw<Key>& args : all) {
+template <bool kAligned, class Key, class Weight>
+void draw_many(const OpContext& context, const std::vector<Draw<Key, Weight>>& all) {
+  using Args = Draw<Key, Weight>;
+  std::vector<Args> some;
+  for (const Args& args : all) {
     if (args.aligned() == kAligned) some.push_back(args);
   }
-  launch_many<Draw<Key>>(context, EmbeddingInit::kSeveralName, some, dim3(BucketLanes::kThreads),
-                         &draw_many_kernel<kAligned, Key>,
-                         [](const Draw<Key>& a) { return a.lanes.grid().x; });
+  launch_many<Args>(context, EmbeddingInit::kSeveralName, some, dim3(BucketLanes::kThreads),
+                    &draw_many_kernel<kAligned, Key, Weight>,
+                    [](const Args& a) { return a.lanes.grid().x; });
 }
 
-template <class Key>
+template <class Key, class Weight>
 void draw_those_of(const OpContext& context, const Several<EmbeddingInit>& several) {
   std::size_t count = 0;
   for (const EmbeddingInit& op : several.ops) count += bounds_to_copy(op);
   const Scratch scratch(context, count * sizeof(float));
   auto* bounds = static_cast<float*>(scratch.data());
-  std::vector<Draw<Key>> all;
+  std::vector<Draw<Key, Weight>> all;
   for (const EmbeddingInit& op : several.ops) {
-    if (op.count == 0 || op.weights.empty() || op.row_keys.dtype != ScalarTypeOf<Key>::value) {
+    if (op.count == 0 || op.weights.dtype != ScalarTypeOf<Weight>::value ||
+        op.row_keys.dtype != ScalarTypeOf<Key>::value) {
       continue;
     }
     if (bounds_to_copy(op) > 0) copy_bounds(context, op.bounds, bounds);
-    all.push_back(draw_of<Key>(op, bounds));
+    all.push_back(draw_of<Key, Weight>(op, bounds));
     bounds += bounds_to_copy(op);
   }
   draw_many<true>(context, all);
@@ -270,8 +277,10 @@ void fill_many(const OpContext& context, const std::vector<Fill<T>>& all) {
 }
 
 void embedding_inits(const OpContext& context, const Several<EmbeddingInit>& several) {
-  draw_those_of<std::uint32_t>(context, several);
-  draw_those_of<std::int64_t>(context, several);
+  draw_those_of<std::uint32_t, float>(context, several);
+  draw_those_of<std::int64_t, float>(context, several);
+  draw_those_of<std::uint32_t, BFloat16>(context, several);
+  draw_those_of<std::int64_t, BFloat16>(context, several);
   std::vector<Fill<float>> states;
   std::vector<Fill<std::uint32_t>> births;
   std::vector<Fill<std::int64_t>> last_steps;

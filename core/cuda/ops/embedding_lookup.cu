@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <map>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -174,8 +175,10 @@ void embedding_lookup(const OpContext& context, const EmbeddingLookup& op) {
   with_real_type(op.out.dtype, [&]<class T>(T) {
     if (op.weights.dtype == TensorScalarType::Float32) {
       look_up<float, T>(context, op);
-    } else if constexpr (sizeof(T) == 2) {
-      look_up<T, T>(context, op);
+    } else if (op.weights.dtype == TensorScalarType::BFloat16) {
+      look_up<BFloat16, T>(context, op);
+    } else if constexpr (std::is_same_v<T, Float16>) {
+      look_up<Float16, Float16>(context, op);
     }
   });
 }
@@ -194,6 +197,8 @@ void look_up_those_of(const OpContext& context, const Several<EmbeddingLookup>& 
 
 void embedding_lookups(const OpContext& context, const Several<EmbeddingLookup>& several) {
   look_up_those_of<float, float>(context, several);
+  look_up_those_of<BFloat16, float>(context, several);
+  look_up_those_of<BFloat16, Float16>(context, several);
   look_up_those_of<float, Float16>(context, several);
   look_up_those_of<Float16, Float16>(context, several);
   look_up_those_of<float, BFloat16>(context, several);

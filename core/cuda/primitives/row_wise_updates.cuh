@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <type_traits>
 
 #include "core/cuda/primitives/row_updates.cuh"
 
@@ -41,10 +42,13 @@ struct LaneGroup {
   }
 };
 
-/// Applies the rule to a row. load(column) gives W numbers of its gradient, before `scale`.
-template <int W, int kPacks, class Rule, class Load>
-__device__ void update_row_wise(const LaneGroup& group, const Table& table, std::size_t row,
-                                const Rule& rule, float rate, float scale, const Load& load) {
+/// Applies the rule to a row, the run-th to update. load(column) gives W numbers of its gradient,
+/// before `scale`.
+template <int W, int kPacks, class Rule, class Weight, class Load>
+__device__ void update_row_wise(const LaneGroup& group, const Table<Weight>& table, std::size_t row,
+                                std::size_t run, const Rule& rule, float rate, float scale,
+                                const Load& load) {
+  constexpr bool kKept = std::is_same_v<Weight, float>;  // as it is computed
   const auto packs = static_cast<unsigned>(table.d / W);
   Pack<float, W> g[kPacks];
   float squares = 0.0f;
@@ -55,11 +59,11 @@ __device__ void update_row_wise(const LaneGroup& group, const Table& table, std:
     g[k] = load(pack * W);
 #pragma unroll
     for (int i = 0; i < W; ++i) g[k].v[i] *= scale;
-    if (table.adjustment) {  // weights that decay are written here and read again below
-      float* const at = table.weights + row * table.d + pack * W;
-      Pack<float, W> w = load_pack<W>(at);
+    if (table.adjustment) {  // weights that decay are written here and read again below, or not yet
+      Weight* const at = table.weights + row * table.d + pack * W;
+      Pack<float, W> w = KeptPack<W, Weight>::load(at).widened();
       adjust(*table.adjustment, w, g[k]);
-      store_pack<W>(at, w);
+      if constexpr (kKept) store_pack<W>(at, w);
     }
 #pragma unroll
     for (int i = 0; i < W; ++i) squares = fmaf(g[k].v[i], g[k].v[i], squares);
@@ -73,19 +77,23 @@ __device__ void update_row_wise(const LaneGroup& group, const Table& table, std:
   for (int k = 0; k < kPacks; ++k) {
     const unsigned pack = group.lane + k * group.lanes;
     if (pack >= packs) continue;
-    float* const at = table.weights + row * table.d + pack * W;
-    Pack<float, W> w = load_pack<W>(at);
+    Weight* const at = table.weights + row * table.d + pack * W;
+    Pack<float, W> w = KeptPack<W, Weight>::load(at).widened();
+    if constexpr (!kKept) {
+      Pack<float, W> seen = g[k];  // what it does to a weight does not depend on the gradient
+      if (table.adjustment) adjust(*table.adjustment, w, seen);
+    }
     float none = 0.0f;
 #pragma unroll
     for (int i = 0; i < W; ++i) rule.element(begun, w.v[i], none, none, g[k].v[i]);
-    store_pack<W>(at, w);
+    table.rounded.store(at, pack * W, table.rounded.stream(run), w);
   }
 }
 
 /// Runs of one chunk; lists the others. Moves 4 + size(T) d bytes an occurrence, 20 + 8 d a row.
-template <int W, int kPacks, class T, class Rule>
+template <int W, int kPacks, class T, class Rule, class Weight>
 __global__ void __launch_bounds__(kThreads)
-    row_wise_short_runs_kernel(Runs runs, BucketGradients<T> gradients, Table table,
+    row_wise_short_runs_kernel(Runs runs, BucketGradients<T> gradients, Table<Weight> table,
                                LongRuns long_runs, Rule rule, const float* rate,
                                const float* unscale, unsigned lanes) {
   const float scale = value_of(unscale);
@@ -99,7 +107,7 @@ __global__ void __launch_bounds__(kThreads)
       continue;
     }
     update_row_wise<W, kPacks>(
-        group, table, run.row, rule, __ldg(rate), scale, [&](unsigned column) {
+        group, table, run.row, i, rule, __ldg(rate), scale, [&](unsigned column) {
           return sum_occurrences<W, kShortAhead>(gradients, run.begin, run.end, column);
         });
   }
@@ -113,9 +121,9 @@ __global__ void __launch_bounds__(kFoldThreads<W>)
 }
 
 /// Rows of long runs that are folded.
-template <int W, int kPacks, class Rule>
+template <int W, int kPacks, class Rule, class Weight>
 __global__ void __launch_bounds__(kThreads)
-    row_wise_long_runs_kernel(LongRuns long_runs, Table table, Rule rule, const float* rate,
+    row_wise_long_runs_kernel(LongRuns long_runs, Table<Weight> table, Rule rule, const float* rate,
                               const float* unscale, unsigned lanes) {
   const float scale = value_of(unscale);
   const LaneGroup group(lanes);
@@ -123,7 +131,7 @@ __global__ void __launch_bounds__(kThreads)
   for (std::size_t i = group.number; i < run_count; i += group.count) {
     const LongRun run = long_runs.list[i];
     const float* const sum = long_runs.sums + run.first * table.d;
-    update_row_wise<W, kPacks>(group, table, run.row, rule, __ldg(rate), scale,
+    update_row_wise<W, kPacks>(group, table, run.row, run.run, rule, __ldg(rate), scale,
                                [&](unsigned column) { return load_pack<W>(sum + column); });
   }
 }

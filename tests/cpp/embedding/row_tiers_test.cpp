@@ -43,7 +43,7 @@ SparseEmbeddingHashParams params_of(const Case& c) {
 }
 
 TableMemory places(const SparseEmbeddingHashParams& p, std::size_t count) {
-  const RowParts parts = parts_of_row(p.embedding_vec_size, p.opt_params);
+  const RowParts parts = parts_of_row(p.embedding_vec_size, p.vector_type, p.opt_params);
   return {.device = count * (parts.row_bytes() + 2 * sizeof(std::uint32_t)), .host = {}};
 }
 
@@ -290,7 +290,7 @@ TEST(RowTiersErrors, WhatCanNotBeIsRefused) {
 TEST(RowTiersErrors, AHostBudgetIsABoundOfRows) {
   SparseEmbeddingHashParams p = params_of(plain());
   p.memory = places(p, 2 * kSamples * kSlots);
-  const RowParts parts = parts_of_row(kDim, p.opt_params);
+  const RowParts parts = parts_of_row(kDim, p.vector_type, p.opt_params);
   p.memory.host = 100 * parts.row_bytes();
   TableRun run(p, 1);
   run.train(distinct_keys(0), gradient_of(1), 0.1f, 1);

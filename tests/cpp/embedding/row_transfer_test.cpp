@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 #include <random>
 
+#include "core/cpp/base/half.hpp"
 #include "core/cpp/device/resource_manager.hpp"
 #include "core/cpp/ops/loops/hash_probe.hpp"
 
@@ -88,6 +90,42 @@ TEST_P(RowTransferOf, WritesAndPassesOverRowsThatAreNone) {
     moved.write(host_.data(), device_.ref());
     EXPECT_TRUE(std::equal(expected.begin(), expected.end(), device_.get_ptr()));
   }
+}
+
+/// A table of bfloat16 that holds `values`, rounded to nearest.
+std::vector<BFloat16> stored(const std::vector<float>& values) {
+  std::vector<BFloat16> made(values.size());
+  std::transform(values.begin(), values.end(), made.begin(), to_bfloat16);
+  return made;
+}
+
+TEST_P(RowTransferOf, WidensWhatIsBfloat16AndRoundsItToNearest) {
+  rows_[7] = kNoRow;
+  std::vector<BFloat16> table = stored(table_);
+  TensorRef ref = device_.ref();
+  ref.data = table.data();
+  ref.dtype = TensorScalarType::BFloat16;
+  std::vector<BFloat16> written = table;
+  const std::vector<BFloat16> of_host = stored(host_);
+  for (std::size_t i = 0; i < kRows; ++i) {
+    if (rows_[i] == kNoRow) continue;
+    std::copy_n(&of_host[place(i) * kWidth], kWidth, &written[rows_[i] * kWidth]);
+  }
+  RowTransfer into = transfer();
+  into.write(host_.data(), ref);
+  const auto same = [](BFloat16 a, BFloat16 b) { return a.bits == b.bits; };
+  EXPECT_TRUE(std::equal(written.begin(), written.end(), table.begin(), same));
+
+  rows_[7] = rows_[8];
+  std::vector<float> expected = host_;
+  for (std::size_t i = 0; i < kRows; ++i) {
+    std::transform(&table[rows_[i] * kWidth], &table[rows_[i] * kWidth] + kWidth,
+                   &expected[place(i) * kWidth], [](BFloat16 value) { return to_float(value); });
+  }
+  std::vector<float> found = host_;
+  RowTransfer out = transfer();
+  out.read(ref, found.data());
+  EXPECT_EQ(found, expected);
 }
 
 TEST_P(RowTransferOf, NoRowsAreNoTrouble) {

@@ -188,6 +188,7 @@ class Setup:
     embedding: str = "DistributedSlotSparseEmbeddingHash"
     combiner: str = "sum"
     exchange: str = "auto"
+    vector_type: str = "float32"
     num_workers: int = 1
     repeat: bool = True
     i64: bool = False
@@ -239,6 +240,7 @@ def make_model(setup: Setup) -> hugectr.Model:
                 name,
                 "keys",
                 exchange=setup.exchange,
+                vector_type=setup.vector_type,
             )
         )
     for kind, bottoms, tops, parameters in layers:

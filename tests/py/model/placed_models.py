@@ -30,6 +30,7 @@ class Table:
     exchange: str = "auto"
     placement: str | None = "by_key"
     inputs: int = 1
+    vector_type: str = "float32"
 
 
 def random_tables(seed: int, kinds: tuple[str, ...] = KINDS) -> list[Table]:
@@ -143,6 +144,7 @@ def make_model(
                 names_of(i, table),
                 exchange=table.exchange,
                 placement=placement_of(table),
+                vector_type=table.vector_type,
             )
         )
         vectors = table.slots * table.inputs * (2 if table.combiner == "concat" else 1)

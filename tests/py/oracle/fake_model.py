@@ -74,6 +74,9 @@ class FakeTable:
             self.rows[slot if self.localized else 0, key] = np.asarray(values)
             self.stamps[slot if self.localized else 0, key] = self.now
 
+    def vector_type(self):
+        return "float32"
+
     def parts(self):
         parts = {"key": ("int64", ())}
         if self.localized:

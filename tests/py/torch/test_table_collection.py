@@ -7,6 +7,7 @@ import threading
 
 import numpy as np
 import pytest
+from oracle.rounding import random_bits, rounded, widened
 
 from hugectr import InvalidArgument, OutOfMemory
 from hugectr._core import TableCollection
@@ -174,3 +175,21 @@ def test_without_torch_the_package_says_how_to_have_it():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "ImportError: hugectr.torch needs PyTorch" in done.stderr
     assert "pip install 'hugectr[torch]'" in done.stderr
+
+
+def test_vectors_in_bfloat16_are_rounded_by_key_step_and_column():
+    tables = Tables([{"vector_type": "bfloat16"}])
+    keys, gradient = [3, -9, 2**40], np.random.default_rng(1).standard_normal((3, DIM))
+    for step in (1, 2, 3):
+        token = tables.plan([[key] for key in keys])
+        (before,) = tables.forward(token, 3)
+        tables.accumulate(token, gradient)
+        tables.core.step([0.1])
+        tables.core.release(token)
+        random = random_bits(5, 0, np.zeros(3, np.uint32), np.array(keys), step, np.arange(DIM))
+        moved = before.astype(np.float64) - np.float32(0.1) * gradient.astype(np.float32)
+        wanted = widened(rounded(moved.astype(np.float32), random))
+        found = tables.rows()
+        near = np.array([found[key] for key in keys])
+        np.testing.assert_allclose(near, wanted, rtol=2**-7)
+        assert (near == wanted).mean() > 0.8  # sums in float32 may cross a threshold

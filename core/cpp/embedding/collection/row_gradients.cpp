@@ -171,7 +171,8 @@ void RowGradients::apply(std::span<const UpdateScalars> scalars) {
     const bool sweeps = sweeps_untouched_rows(params);
     if (!table.is_trainable() || rows.size() == 0 || (part.count == 0 && !sweeps)) continue;
     // Of all rows that have numbers: these gradients are of several plans.
-    const RowRuns all = runs(t);
+    RowRuns all = runs(t);
+    all.rounding = rows.rounding(all.distinct, rows.size());
     updates.add(all, rows.store().whole(rows.size()), scalars[t], params);
     table.note_touched(context, rows.stamps(rows.size()), all.distinct, all.run_count, 0, sweeps);
   }

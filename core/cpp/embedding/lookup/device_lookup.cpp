@@ -302,7 +302,8 @@ void DeviceLookup::update(const OpContext& context, std::span<const Shipment> gr
                  .run_offsets = plan.run_offsets.ref(),
                  .run_count = plan.run_count.ref(),
                  .gradient = gradient.vectors,
-                 .scale = plan.run_scale},
+                 .scale = plan.run_scale,
+                 .rounding = plan.rounding},
                 plan.staged.arrays, scalars, gradient.route->params().opt_params);
   }
   updates.run(context);

@@ -46,6 +46,10 @@ void check_params(const SparseEmbeddingHashParams& params, std::size_t device_co
   HCTR_CHECK(params.slot_size_array.empty() || params.slot_size_array.size() == params.slot_num,
              "embedding '", name, "' has ", params.slot_num, " slots and a slot_size_array of ",
              params.slot_size_array.size(), ": give one size a slot, or none");
+  HCTR_CHECK(params.vector_type == TensorScalarType::Float32 ||
+                 params.vector_type == TensorScalarType::BFloat16,
+             "embedding '", name, "' has vector_type ", to_string(params.vector_type),
+             ", allowed are float32 and bfloat16");
   const TensorScalarType type = params.output_type;
   HCTR_CHECK(type == TensorScalarType::Float32 || type == TensorScalarType::Float16 ||
                  type == TensorScalarType::BFloat16,

@@ -71,6 +71,7 @@ struct TablePlan {
   RowExtent extent;                    ///< rows of the table, with those it inserted
   TensorRef reused;                    ///< of these the ones whose numbers were free
   StagedRows staged;                   ///< where the rows of the plan lie
+  RowRounding rounding;                ///< of the distinct ones
   TensorRef bucket_scale;              ///< of the buckets of this device; empty: 1
   TensorRef run_scale;                 ///< of the buckets of the runs; empty: 1
   TensorRef stamps;                    ///< empty unless touched rows are noted

@@ -97,6 +97,7 @@ void DeviceLookup::stage(LookupPlan& plan) {
     Table& rows = parts_[t].rows;
     TablePlan& own = plan.tables[t];
     own.staged = rows.store().stage(context, plan.slot, own.extent.rows, rows_of(own));
+    own.rounding = rows.rounding(own.unique_rows.ref(), own.extent.rows);
     own.stamps = rows.stamps(own.extent.rows);
     if (!plan.train) continue;
     rows.first_content(own.before, own.staged, true,

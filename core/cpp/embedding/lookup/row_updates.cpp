@@ -21,6 +21,7 @@ void RowUpdates::add(const RowRuns& runs, const RowArrays& arrays, const UpdateS
                       .step = scalars.step,
                       .unscale = scalars.unscale,
                       .states = arrays.states,
+                      .rounding = runs.rounding,
                       .params = params});
   if (!sweeps_untouched_rows(params)) return;
   sweeps_.push_back({.unique_rows = runs.distinct,
@@ -30,6 +31,7 @@ void RowUpdates::add(const RowRuns& runs, const RowArrays& arrays, const UpdateS
                      .step = scalars.step,
                      .unscale = scalars.unscale,
                      .states = arrays.states,
+                     .rounding = runs.rounding,
                      .params = params});
 }
 

@@ -12,8 +12,9 @@ namespace hugectr {
 /// Gradients of a table's rows by run (lookup_sort.hpp), as an update goes over them.
 struct RowRuns {
   TensorRef sorted_buckets, distinct, run_offsets, run_count;
-  TensorRef gradient;  ///< (B, S, d)
-  TensorRef scale;     ///< of its buckets; empty: 1
+  TensorRef gradient;      ///< (B, S, d)
+  TensorRef scale;         ///< of its buckets; empty: 1
+  RowRounding rounding{};  ///< of the distinct rows
 };
 
 /// Updates of several tables, run as one op each for the rows of the runs and for all others.

@@ -8,6 +8,7 @@
 
 #include "core/cpp/device/staging_pieces.hpp"
 #include "core/cpp/ops/loops/hash_probe.hpp"
+#include "core/cpp/ops/loops/rounded_rows.hpp"
 
 namespace hugectr {
 namespace {
@@ -86,22 +87,23 @@ class Least {
   std::vector<Candidate> heap_;  ///< the worst one first
 };
 
-/// f(vectors of rows [begin, end) on the host, begin, end), one piece after the other.
+/// f(vectors of rows [begin, end) on the host as the table keeps them, begin, end), one piece after
+/// the other.
 template <class F>
 void for_each_piece(const Table& table, const TensorRef& vectors, const F& f) {
-  const std::size_t rows = vectors.shape[0], bytes = vectors.row_size() * sizeof(float);
+  const std::size_t rows = vectors.shape[0], bytes = vectors.row_size() * size_of(vectors.dtype);
   Stream& stream = table.gpu().compute_stream();
   const char* const data = static_cast<const char*>(vectors.data);
   if (table.store().visited_on_host()) {
     stream.synchronize();
-    f(reinterpret_cast<const float*>(data), std::size_t{0}, rows);
+    f(data, std::size_t{0}, rows);
     return;
   }
   StagingPieces& pieces = table.gpu().staging_pieces();
   const std::size_t step = StagingPieces::kBytes / bytes;
   const auto take = [&](std::size_t piece, std::size_t begin, std::size_t end) {
     pieces.copied(piece).synchronize();
-    f(reinterpret_cast<const float*>(pieces.data(piece)), begin, end);
+    f(static_cast<const char*>(pieces.data(piece)), begin, end);
   };
   std::size_t piece = 0;
   for (std::size_t begin = 0; begin < rows; begin += step, ++piece) {
@@ -135,17 +137,24 @@ void add_part(const Table& table, ThreadPool& pool, std::span<const float> query
     return Candidate{std::isnan(distance) ? std::numeric_limits<double>::infinity() : distance,
                      slots.empty() ? 0 : slots[row], static_cast<std::int64_t>(keys[row])};
   };
-  const auto take = [&](const float* vectors, std::size_t first, std::size_t last) {
+  const bool widened = table.spec().vector_type == TensorScalarType::BFloat16;
+  const auto take = [&](const char* vectors, std::size_t first, std::size_t last) {
     const std::size_t count = last - first;
     std::vector<Least> found((count + kNearestGrain - 1) / kNearestGrain, Least(k));
     parallel_for(pool, count, kNearestGrain, [&](std::size_t begin, std::size_t end) {
       Least& own = found[begin / kNearestGrain];
+      std::vector<float> wide(widened ? d : 0);
+      const auto vector = [&](std::size_t i) {
+        if (!widened) return reinterpret_cast<const float*>(vectors) + i * d;
+        widen_row(reinterpret_cast<const BFloat16*>(vectors) + i * d, d, wide.data());
+        return static_cast<const float*>(wide.data());
+      };
       for (std::size_t i = begin; i < end; ++i) {
         const std::size_t row = first + i;
         const bool visible =
             births.empty() || (keys[row] != kEmptyKey<Key> && births[row] <= extent.birth);
         if (!visible) continue;
-        const Candidate one = candidate(row, vectors + i * d);
+        const Candidate one = candidate(row, vector(i));
         if (!but || one.key != but->key || one.slot != but->slot) own.add(one);
       }
     });
@@ -153,11 +162,10 @@ void add_part(const Table& table, ThreadPool& pool, std::span<const float> query
   };
   table.store().scan(table.gpu().compute_context(), n, RowUse::Read,
                      [&](const RowArrays& arrays, std::size_t first, std::size_t) {
-                       for_each_piece(
-                           table, arrays.vectors,
-                           [&](const float* vectors, std::size_t begin, std::size_t end) {
-                             take(vectors, first + begin, first + end);
-                           });
+                       for_each_piece(table, arrays.vectors,
+                                      [&](const char* vectors, std::size_t begin, std::size_t end) {
+                                        take(vectors, first + begin, first + end);
+                                      });
                      });
 }
 

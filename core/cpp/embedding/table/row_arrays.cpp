@@ -18,18 +18,18 @@ bool meet(const void* begin, std::size_t bytes, const GrowableTensor& tensor) {
 }  // namespace
 
 std::size_t RowParts::row_bytes() const {
-  const std::size_t numbers = std::accumulate(states.begin(), states.end(), vec_size);
-  return numbers * sizeof(float) + (last_step ? sizeof(std::int64_t) : 0);
+  const std::size_t numbers = std::accumulate(states.begin(), states.end(), std::size_t{0});
+  return vector_bytes() + numbers * sizeof(float) + (last_step ? sizeof(std::int64_t) : 0);
 }
 
-RowParts parts_of_row(std::size_t vec_size, const OptParams& params) {
-  return {vec_size, state_widths(params, vec_size), keeps_last_step(params)};
+RowParts parts_of_row(std::size_t vec_size, TensorScalarType vector_type, const OptParams& params) {
+  return {vec_size, vector_type, state_widths(params, vec_size), keeps_last_step(params)};
 }
 
 GrowableRows::GrowableRows(MemoryResource& memory, DeviceId device, const std::string& owner,
                            const RowParts& parts, std::size_t max_rows)
     : device_(device),
-      vectors_(memory, TensorScalarType::Float32, parts.vec_size, max_rows, owner + " weights") {
+      vectors_(memory, parts.vector_type, parts.vec_size, max_rows, owner + " weights") {
   for (const std::size_t width : parts.states) {
     states_.emplace_back(memory, TensorScalarType::Float32, width, max_rows,
                          concat(owner, " optimizer state ", states_.size()));

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/cpp/base/scalar_type.hpp"
 #include "core/cpp/memory/growable_tensor.hpp"
 #include "core/cpp/optimizers/optimizers.hpp"
 
@@ -11,18 +12,22 @@ namespace hugectr {
 
 /// What a row is made of besides its key: these parts go together wherever they lie.
 struct RowParts {
-  std::size_t vec_size = 0;         ///< float32
+  std::size_t vec_size = 0;  ///< numbers of vector_type
+  /// What vectors are kept in: float32, or bfloat16, to which updates round (row_rounding.hpp).
+  /// This is where it is said: whoever has RowArrays sees it there.
+  TensorScalarType vector_type = TensorScalarType::Float32;
   std::vector<std::size_t> states;  ///< float32 numbers of each: vec_size or 1
   bool last_step = false;           ///< int64
 
+  std::size_t vector_bytes() const { return vec_size * size_of(vector_type); }
   std::size_t row_bytes() const;
 };
 
-RowParts parts_of_row(std::size_t vec_size, const OptParams& params);
+RowParts parts_of_row(std::size_t vec_size, TensorScalarType vector_type, const OptParams& params);
 
 /// Memory that holds rows and that a device's ops reach: the row at place p is row p of each.
 struct RowArrays {
-  TensorRef vectors;              ///< (P, d) float32
+  TensorRef vectors;              ///< (P, d) float32 or bfloat16
   std::vector<TensorRef> states;  ///< (P, d) or (P, 1) float32
   TensorRef last_step;            ///< (P) int64, or empty
 };

@@ -38,9 +38,8 @@ std::unique_ptr<RowBacking> make_home(GPUResource& gpu, const std::string& table
 
 std::unique_ptr<RowStore> make_row_store(GPUResource& gpu, const std::string& table,
                                          const std::string& owner, const TableMemory& memory,
-                                         const OptParams& params, std::size_t vec_size,
+                                         const OptParams& params, const RowParts& parts,
                                          std::size_t max_rows) {
-  const RowParts parts = parts_of_row(vec_size, params);
   if (!memory.tiered()) {
     return make_mapped_rows(*gpu.memory_resource(), gpu.device(), owner, parts, max_rows);
   }

@@ -22,7 +22,7 @@ std::size_t host_places_of_budget(const TableMemory& memory, const RowParts& par
 /// or with a budget too small for a row.
 std::unique_ptr<RowStore> make_row_store(GPUResource& gpu, const std::string& table,
                                          const std::string& owner, const TableMemory& memory,
-                                         const OptParams& params, std::size_t vec_size,
+                                         const OptParams& params, const RowParts& parts,
                                          std::size_t max_rows);
 
 }  // namespace hugectr

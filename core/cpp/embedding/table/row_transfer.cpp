@@ -6,12 +6,42 @@
 #include "core/cpp/ops/gather_rows.hpp"
 #include "core/cpp/ops/loops/copy_rows.hpp"
 #include "core/cpp/ops/loops/hash_probe.hpp"
+#include "core/cpp/ops/loops/rounded_rows.hpp"
 #include "core/cpp/ops/scatter_rows.hpp"
 
 namespace hugectr {
 namespace {
 
 std::size_t bytes_of_row(const TensorRef& table) { return table.row_size() * size_of(table.dtype); }
+
+/// Of the same row on the host.
+std::size_t bytes_on_host(const TensorRef& table) {
+  const bool widened = table.dtype == TensorScalarType::BFloat16;
+  return table.row_size() * size_of(widened ? TensorScalarType::Float32 : table.dtype);
+}
+
+/// Rows as a table keeps them become rows of the host, and back.
+template <class To, class From>
+void rows_to_host(ThreadPool& pool, const TensorRef& table, std::size_t n, std::size_t grain,
+                  const To& host, const From& from) {
+  const std::size_t bytes = bytes_of_row(table), d = table.row_size();
+  if (table.dtype != TensorScalarType::BFloat16)
+    return copy_rows(pool, n, grain, bytes, host, from);
+  copy_rows_by(pool, n, grain, bytes, host, from, [d](char* row, const char* source) {
+    widen_row(reinterpret_cast<const BFloat16*>(source), d, reinterpret_cast<float*>(row));
+  });
+}
+template <class To, class From>
+void rows_of_host(ThreadPool& pool, const TensorRef& table, std::size_t n, std::size_t grain,
+                  const To& to, const From& host) {
+  const std::size_t bytes = bytes_of_row(table), d = table.row_size();
+  if (table.dtype != TensorScalarType::BFloat16) return copy_rows(pool, n, grain, bytes, to, host);
+  copy_rows_by(pool, n, grain, bytes, to, host, [d](char* row, const char* source) {
+    const auto* const values = reinterpret_cast<const float*>(source);
+    std::transform(values, values + d, reinterpret_cast<BFloat16*>(row),
+                   [](float value) { return to_bfloat16(value); });
+  });
+}
 
 /// Rows of a thread's part of a copy.
 std::size_t grain_of(std::size_t row_bytes) {
@@ -79,11 +109,11 @@ void RowTransfer::copy_on_host(const TensorRef& table, void* host, bool to_host)
                          rows = rows_.data()](std::size_t i) {
     return rows[i] == kNoRow ? nullptr : data + rows[i] * bytes;
   };
-  const auto in_host = host_rows(static_cast<char*>(host), places_, 0, bytes);
+  const auto in_host = host_rows(static_cast<char*>(host), places_, 0, bytes_on_host(table));
   if (to_host) {
-    copy_rows(*context_.pool, rows_.size(), grain_of(bytes), bytes, in_host, in_table);
+    rows_to_host(*context_.pool, table, rows_.size(), grain_of(bytes), in_host, in_table);
   } else {
-    copy_rows(*context_.pool, rows_.size(), grain_of(bytes), bytes, in_table, in_host);
+    rows_of_host(*context_.pool, table, rows_.size(), grain_of(bytes), in_table, in_host);
   }
 }
 
@@ -92,15 +122,16 @@ void RowTransfer::take_piece(const TensorRef& source, void* host, std::size_t pi
   const std::size_t bytes = bytes_of_row(source);
   pieces_->copied(piece).synchronize();
   const char* const from = pieces_->data(piece);
-  copy_rows(*context_.pool, end - begin, grain_of(bytes), bytes,
-            host_rows(static_cast<char*>(host), places_, begin, bytes),
-            [from, bytes](std::size_t i) { return from + i * bytes; });
+  rows_to_host(*context_.pool, source, end - begin, grain_of(bytes),
+               host_rows(static_cast<char*>(host), places_, begin, bytes_on_host(source)),
+               [from, bytes](std::size_t i) { return from + i * bytes; });
 }
 
 void RowTransfer::read(const TensorRef& source, void* host) {
   if (rows_.empty()) return;
-  const bool on_cpu = context_.device.type == DeviceType::Cpu;
-  if (!pieces_ && places_.empty() && on_cpu) return gather_on_host(source, host);
+  const bool as_it_is =
+      context_.device.type == DeviceType::Cpu && bytes_on_host(source) == bytes_of_row(source);
+  if (!pieces_ && places_.empty() && as_it_is) return gather_on_host(source, host);
   if (!pieces_) return copy_on_host(source, host, true);
   const std::size_t bytes = bytes_of_row(source), step = StagingPieces::kBytes / bytes;
   std::size_t piece = 0, before = 0;
@@ -126,10 +157,10 @@ void RowTransfer::write(const void* host, const TensorRef& target) {
     const std::size_t end = std::min(begin + step, rows_.size());
     pieces_->copied(piece).synchronize();
     char* const to = pieces_->data(piece);
-    copy_rows(
-        *context_.pool, end - begin, grain_of(bytes), bytes,
+    rows_of_host(
+        *context_.pool, target, end - begin, grain_of(bytes),
         [to, bytes](std::size_t i) { return to + i * bytes; },
-        host_rows(from, places_, begin, bytes));
+        host_rows(from, places_, begin, bytes_on_host(target)));
     const TensorRef values = this->values(target, piece, end - begin);
     context_.stream->copy(values.data, to, (end - begin) * bytes);
     context_.stream->record(pieces_->copied(piece));

@@ -20,7 +20,8 @@ inline std::size_t widest_part(std::size_t vec_size) {
 ///
 /// While a device of its own memory gathers a piece of rows and sends it over the bus (or takes and
 /// scatters it), the threads of the pool copy another one. Host memory that nobody has written yet
-/// gets its pages from all threads too.
+/// gets its pages from all threads too. What is bfloat16 in the table is float32 on the host:
+/// widened as it is read, rounded to nearest even as it is written, by the threads that copy.
 class RowTransfer {
  public:
   /// `context` is of the stream that the arrays belong to. `rows`: n rows on the device; kNoRow:
@@ -32,7 +33,7 @@ class RowTransfer {
               std::size_t row_bytes, bool staged);
 
   /// host[places[i]] = source[rows[i]]. source: (R, d) on the device, packed; host: rows of as many
-  /// bytes. Returns when the values are there.
+  /// numbers. Returns when the values are there.
   void read(const TensorRef& source, void* host);
   /// target[rows[i]] = host[places[i]]. Returns when `host` may change.
   void write(const void* host, const TensorRef& target);

@@ -16,10 +16,10 @@ namespace {
 /// Rows to reserve address space for when there is no budget: more than the machine's memory could
 /// hold. A device has no more memory than its host in any sensible machine, and mapping fails with
 /// a clear message where it does.
-std::size_t rows_of_all_memory(std::size_t vec_size) {
+std::size_t rows_of_all_memory(const RowParts& parts) {
   const auto bytes = static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) *
                      static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  return std::clamp<std::size_t>(bytes / (vec_size * sizeof(float)), 1, kNoRow - 1);
+  return std::clamp<std::size_t>(bytes / parts.vector_bytes(), 1, kNoRow - 1);
 }
 
 }  // namespace
@@ -31,10 +31,10 @@ Table::Table(TableSpec spec, RowBudget budget, GPUResource& gpu)
       memory_(gpu.memory_resource()),
       owner_(concat(spec_.name, " on ", to_string(gpu.device()))),
       index_(memory_, owner_, spec_.key_type,
-             has_budget() ? budget_.rows : rows_of_all_memory(spec_.vec_size), spec_.has_slots(),
+             has_budget() ? budget_.rows : rows_of_all_memory(spec_.row_parts()), spec_.has_slots(),
              gpu.staging_resource()),
-      store_(make_row_store(gpu, spec_.name, owner_, spec_.memory, spec_.opt_params, spec_.vec_size,
-                            index_.max_rows())) {
+      store_(make_row_store(gpu, spec_.name, owner_, spec_.memory, spec_.opt_params,
+                            spec_.row_parts(), index_.max_rows())) {
   if (!spec_.life.keeps_scores()) return;
   scores_ =
       GrowableTensor(*memory_, TensorScalarType::UInt64, 1, max_rows(), owner_ + " scores of rows");
@@ -119,6 +119,16 @@ void Table::first_births(const OpContext& context, const HashTable::State& befor
   const TensorRef reused = reused_since(before);
   if (!reused.empty()) begin(reused, 0, reused.size());
   begin({}, before.rows, size() - before.rows);
+}
+
+RowRounding Table::rounding(const TensorRef& numbers, std::size_t rows) const {
+  if (spec_.vector_type == TensorScalarType::Float32) return {};
+  return {.numbers = numbers,
+          .row_keys = index_.row_keys(rows),
+          .row_slots = index_.row_slots(rows),
+          .first_column = static_cast<std::int64_t>(spec_.first_column),
+          .seed = spec_.seed,
+          .table = spec_.number};
 }
 
 void Table::reset_states(const OpContext& context) {

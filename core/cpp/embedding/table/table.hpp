@@ -15,6 +15,7 @@
 #include "core/cpp/embedding/table/table_memory.hpp"
 #include "core/cpp/memory/growable_tensor.hpp"
 #include "core/cpp/ops/embedding_init.hpp"
+#include "core/cpp/ops/loops/row_rounding.hpp"
 
 namespace hugectr {
 
@@ -26,16 +27,18 @@ struct TableSpec {
   TensorScalarType key_type = TensorScalarType::UInt32;
   Identity identity = Identity::Key;
   std::size_t slot_num = 1;
-  std::size_t vec_size = 0;            ///< of the rows on a device
-  std::size_t first_column = 0;        ///< of the whole row, where a device has some columns of it
-  std::size_t all_columns = 0;         ///< of the whole row; 0: vec_size
-  std::vector<double> initial_bounds;  ///< of new rows: one, or one a slot
-  bool sinusoidal = false;             ///< new rows are, and have no bounds
+  std::size_t vec_size = 0;      ///< of the rows on a device
+  std::size_t first_column = 0;  ///< of the whole row, where a device has some columns of it
+  std::size_t all_columns = 0;   ///< of the whole row; 0: vec_size
+  TensorScalarType vector_type = TensorScalarType::Float32;  ///< as in RowParts
+  std::vector<double> initial_bounds;                        ///< of new rows: one, or one a slot
+  bool sinusoidal = false;                                   ///< new rows are, and have no bounds
   OptParams opt_params;
   TableMemory memory;
   RowLife life;
 
   bool has_slots() const { return identity == Identity::SlotAndKey; }
+  RowParts row_parts() const { return parts_of_row(vec_size, vector_type, opt_params); }
 };
 
 /// Rows a device may hold.
@@ -114,6 +117,9 @@ class Table {
   void take_back(const OpContext& context, const HashTable::State& before) {
     index_.take_back(context, before);
   }
+  /// By what an update rounds rows of these numbers (uint32, below `rows`); empty where vectors are
+  /// not rounded. Good as long as the numbers are.
+  RowRounding rounding(const TensorRef& numbers, std::size_t rows) const;
   /// Forgets all rows and states. Waits.
   void reset();
   /// Forgets these rows (n, uint32, on the device; each once, visible). Their numbers go to rows to

@@ -19,7 +19,7 @@ TableSize size_of_table(const TableSpec& spec, std::size_t max_rows, std::size_t
   HashTable index(memory, spec.name, spec.key_type, most, spec.has_slots());
   index.make_places(rows, keys);
   TableSize size{.index = index.size_in_bytes()};
-  const RowParts parts = parts_of_row(spec.vec_size, spec.opt_params);
+  const RowParts parts = spec.row_parts();
   const auto rows_of = [&](std::size_t count, std::size_t reserved) {
     GrowableRows arrays(*memory, memory->device(), spec.name, parts, reserved);
     arrays.grow_to(count);

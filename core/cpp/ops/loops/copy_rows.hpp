@@ -28,24 +28,34 @@ void fetch_row(const Rows& rows, std::size_t i, std::size_t bytes) {
 }
 inline void fetch_row(const RowsInOrder&, std::size_t, std::size_t) {}
 
-/// to(i) = from(i) for i in [0, n), rows of `bytes`, on all threads, `grain` of them at a time.
-/// to(i) may be null: row i is passed over. to and from should hold what they need by value: what
-/// they refer to is read again for every row, since the copy of a row might have changed it.
-template <class To, class From>
-void copy_rows(ThreadPool& pool, std::size_t n, std::size_t grain, std::size_t bytes, const To& to,
-               const From& from) {
+/// copy(to(i), from(i)) for i in [0, n), on all threads, `grain` of them at a time; of each row
+/// that is read `bytes` are fetched, and of each that is written. to(i) may be null: row i is
+/// passed over. to and from should hold what they need by value: what they refer to is read again
+/// for every row, since the copy of a row might have changed it.
+template <class To, class From, class Copy>
+void copy_rows_by(ThreadPool& pool, std::size_t n, std::size_t grain, std::size_t bytes,
+                  const To& to, const From& from, const Copy& copy) {
   parallel_for(pool, n, grain, [=](std::size_t begin, std::size_t end) {
     const To target = to;  // the loop's own, so that they can stay in registers
     const From source = from;
+    const Copy copy_row = copy;
     const std::size_t size = bytes;
     for (std::size_t i = begin; i < end; ++i) {
       if (i + kRowsAhead < end) {
         fetch_row(source, i + kRowsAhead, size);
         fetch_row(target, i + kRowsAhead, size);
       }
-      if (char* const row = target(i)) std::memcpy(row, source(i), size);
+      if (char* const row = target(i)) copy_row(row, source(i));
     }
   });
+}
+
+/// to(i) = from(i), rows of `bytes`.
+template <class To, class From>
+void copy_rows(ThreadPool& pool, std::size_t n, std::size_t grain, std::size_t bytes, const To& to,
+               const From& from) {
+  copy_rows_by(pool, n, grain, bytes, to, from,
+               [bytes](char* row, const char* source) { std::memcpy(row, source, bytes); });
 }
 
 }  // namespace hugectr

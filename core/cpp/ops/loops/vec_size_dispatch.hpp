@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <type_traits>
+
+#include "core/cpp/base/half.hpp"
 
 namespace hugectr {
 
@@ -34,6 +37,11 @@ void with_vec_size(std::size_t vec_size, const F& f) {
   for (std::size_t i = 0; i < floats; i += 16) __builtin_prefetch(row + i, 0, 2);
 }
 
+[[gnu::always_inline]] inline void prefetch_row(const BFloat16* row, std::size_t vec_size) {
+  const std::size_t numbers = vec_size < 128 ? vec_size : 128;
+  for (std::size_t i = 0; i < numbers; i += 32) __builtin_prefetch(row + i, 0, 2);
+}
+
 /// Eight floats as one vector register: the compiler does not prove by itself that two rows do not
 /// overlap. GCC and Clang.
 using RowLanes = float __attribute__((vector_size(32)));
@@ -53,25 +61,37 @@ template <std::size_t D, class Group, class Single>
   __builtin_memcpy(&lanes, p, sizeof lanes);
   return lanes;
 }
+[[gnu::always_inline]] inline RowLanes load_row(const BFloat16* p) {
+  using Halves = std::uint16_t __attribute__((vector_size(16)));
+  using Words = std::uint32_t __attribute__((vector_size(32)));
+  Halves halves;
+  __builtin_memcpy(&halves, p, sizeof halves);
+  const Words words = __builtin_convertvector(halves, Words) << 16;
+  RowLanes lanes;
+  __builtin_memcpy(&lanes, &words, sizeof lanes);
+  return lanes;
+}
+[[gnu::always_inline]] inline float load_number(const float* p) { return *p; }
+[[gnu::always_inline]] inline float load_number(const BFloat16* p) { return to_float(*p); }
 [[gnu::always_inline]] inline void store_row(float* p, RowLanes lanes) {
   __builtin_memcpy(p, &lanes, sizeof lanes);
 }
 
-/// y := scale * x
-template <std::size_t D>
-[[gnu::always_inline]] inline void set_scaled(float* y, const float* x, float scale,
+/// y := scale * x; x is float or BFloat16
+template <std::size_t D, class X>
+[[gnu::always_inline]] inline void set_scaled(float* y, const X* x, float scale,
                                               std::size_t vec_size) {
   for_columns<D>(
       vec_size, [&](std::size_t c) { store_row(y + c, load_row(x + c) * scale); },
-      [&](std::size_t c) { y[c] = x[c] * scale; });
+      [&](std::size_t c) { y[c] = load_number(x + c) * scale; });
 }
 /// y += scale * x
-template <std::size_t D>
-[[gnu::always_inline]] inline void add_scaled(float* y, const float* x, float scale,
+template <std::size_t D, class X>
+[[gnu::always_inline]] inline void add_scaled(float* y, const X* x, float scale,
                                               std::size_t vec_size) {
   for_columns<D>(
       vec_size, [&](std::size_t c) { store_row(y + c, load_row(y + c) + load_row(x + c) * scale); },
-      [&](std::size_t c) { y[c] += x[c] * scale; });
+      [&](std::size_t c) { y[c] += load_number(x + c) * scale; });
 }
 
 }  // namespace hugectr

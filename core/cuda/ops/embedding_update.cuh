@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "core/cpp/device/several.hpp"
+#include "core/cpp/ops/embedding_update.hpp"
+#include "core/cuda/device/branches.hpp"
+#include "core/cuda/device/scratch_parts.hpp"
+#include "core/cuda/primitives/many_row_updates.cuh"
+#include "core/cuda/primitives/row_updates.cuh"
+#include "core/cuda/primitives/row_wise_updates.cuh"
+
+/// Updates of rows that are kept as Weight, float or BFloat16: compiled in a file each.
+namespace hugectr::cuda {
+
+// What the rule must know of every touched row; marks the rows as brought up to this step.
+template <KeepsLastStep Rule>
+__device__ void catch_up(const Runs& runs, const float* lr, const std::int64_t* step_number,
+                         const float* unscale, const Rule& rule, std::int64_t* last_step,
+                         CaughtUp<Rule>* rows) {
+  if (value_of(unscale) == 0.0f) return;
+  const std::size_t count = runs.size();
+  const std::size_t step = static_cast<std::size_t>(gridDim.x) * blockDim.x;
+  for (std::size_t run = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+       run < count; run += step) {
+    std::int64_t& last = last_step[runs.rows[run]];
+    rows[run] = rule.row(*lr, last, *step_number);
+    last = *step_number;
+  }
+}
+
+template <KeepsLastStep Rule>
+__global__ void catch_up_kernel(Runs runs, const float* lr, const std::int64_t* step_number,
+                                const float* unscale, Rule rule, std::int64_t* last_step,
+                                CaughtUp<Rule>* rows) {
+  catch_up(runs, lr, step_number, unscale, rule, last_step, rows);
+}
+
+// Where the streams of an update will lie; of float32 there are none.
+template <class Weight>
+std::size_t add_streams(ScratchParts& parts, const EmbeddingUpdate& op) {
+  return std::is_same_v<Weight, float> ? 0 : parts.add<std::uint64_t>(op.unique_rows.size());
+}
+
+template <class Weight>
+RoundedBy<Weight> rounded_by(const Scratch& scratch, std::size_t streams_at,
+                             const RowRounding& by) {
+  if constexpr (std::is_same_v<Weight, float>) {
+    return {};
+  } else {
+    return {part<std::uint64_t>(scratch, streams_at), static_cast<unsigned>(by.first_column)};
+  }
+}
+
+// The streams of an update's rows, once each.
+struct DrawStreams {
+  RowIdentities rows;
+  const std::int64_t *count, *step;
+  std::uint64_t* streams;
+  std::uint32_t most;
+};
+static __global__ void draw_streams_kernel(const __grid_constant__ Many<DrawStreams> many) {
+  const DrawStreams& a = many.mine();
+  const auto count = static_cast<std::size_t>(*a.count);
+  const std::size_t step = static_cast<std::size_t>(gridDim.x) * blockDim.x;
+  for (std::size_t i = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
+       i += step) {
+    a.streams[i] = a.rows.stream(i, *a.step);
+  }
+}
+inline void draw_streams(const OpContext& context, const std::vector<DrawStreams>& all) {
+  launch_many<DrawStreams>(context, EmbeddingUpdate::kSeveralName, all, dim3(kThreads),
+                           &draw_streams_kernel,
+                           [](const DrawStreams& a) { return grid_for(a.most, kThreads); });
+}
+inline DrawStreams streams_of(const EmbeddingUpdate& op, std::uint64_t* streams) {
+  return {RowIdentities(op.rounding), op.run_count.ptr<std::int64_t>(), op.step.ptr<std::int64_t>(),
+          streams, static_cast<std::uint32_t>(op.unique_rows.size())};
+}
+
+template <class Weight, class Op>
+Table<Weight> table_of(const Op& op) {
+  const auto state = [&](std::size_t s) {
+    return s < op.states.size() ? op.states[s].template ptr<float>() : nullptr;
+  };
+  return {op.weights.template ptr<Weight>(), state(0), state(1), op.weights.shape[1], nullptr, {}};
+}
+
+static __global__ void prepare_adjustment_kernel(const float* lr, Adjustment of,
+                                                 StepAdjustment* step) {
+  *step = {of, of.kept(*lr)};
+}
+
+inline const StepAdjustment* prepare_adjustment(const OpContext& context, const EmbeddingUpdate& op,
+                                                const Scratch& scratch, std::size_t at) {
+  const Adjustment of = adjustment_of(op.params);
+  if (!of.any()) return nullptr;  // nothing is done before the rule
+  launch(context, EmbeddingUpdate::kName, dim3(1), dim3(1), 0, &prepare_adjustment_kernel,
+         op.lr.ptr<float>(), of, part<StepAdjustment>(scratch, at));
+  return part<StepAdjustment>(scratch, at);
+}
+
+// What the other kernels find ready: no long runs yet, and the rate of the step (in a kernel of its
+// own: double powers would cost the others registers).
+template <HasRate Rule>
+__global__ void prepare_kernel(const float* lr, const std::int64_t* step, Rule rule,
+                               LongRunCounters* counters, float* rate) {
+  if (counters) *counters = {};
+  *rate = rule.rate(*lr, *step);
+}
+static __global__ void clear_counters_kernel(LongRunCounters* counters) { *counters = {}; }
+
+// Where the rate of the step will lie.
+template <class Op, class Rule>
+const float* prepare(const OpContext& context, const Op& op, const Rule& rule,
+                     LongRunCounters* counters, float* rate) {
+  if constexpr (HasRate<Rule>) {
+    launch(context, Op::kName, dim3(1), dim3(1), 0, &prepare_kernel<Rule>,
+           op.lr.template ptr<float>(), op.step.template ptr<std::int64_t>(), rule, counters, rate);
+    return rate;
+  } else {
+    if (counters) launch(context, Op::kName, dim3(1), dim3(1), 0, &clear_counters_kernel, counters);
+    return op.lr.template ptr<float>();
+  }
+}
+
+inline const float* unscale_of(const TensorRef& unscale) {
+  return unscale.empty() ? nullptr : unscale.ptr<float>();
+}
+
+// What all kernels of an update take.
+template <class T, class Weight>
+struct TableUpdate {
+  Runs runs;
+  BucketGradients<T> gradients;
+  Table<Weight> table;
+  LongRuns long_runs;
+  const float* unscale;
+  std::size_t max_runs, max_long_runs, max_chunks;
+};
+
+template <int W, class T, class Rule>
+void update_rows(const OpContext& context, const TableUpdate<T, float>& u,
+                 const DeviceRowRule<Rule>& rule) {
+  using DeviceRule = DeviceRowRule<Rule>;
+  const char* name = EmbeddingUpdate::kName;
+  const dim3 block = row_block<W>(u.table.d), fold_block = row_block<W>(u.table.d, kFoldThreads<W>);
+  launch(context, name, dim3(grid_for(u.max_runs, block.y)), block, 0,
+         &update_short_runs_kernel<W, T, DeviceRule>, u.runs, u.gradients, u.table, u.long_runs,
+         rule, u.unscale);
+  if (u.max_long_runs == 0) return;
+  launch(context, name, dim3(grid_for(u.max_chunks, block.y)), block, 0,
+         &sum_chunks_kernel<W, T, false>, u.long_runs, u.gradients);
+  launch(context, name, dim3(grid_for(u.max_long_runs, fold_block.y)), fold_block, 0,
+         &update_long_runs_kernel<W, DeviceRule>, u.long_runs, u.table, rule, u.unscale);
+}
+
+template <int W, int kPacks, class T, class Weight, class Rule>
+void update_rows_row_wise(const OpContext& context, const TableUpdate<T, Weight>& u,
+                          const Rule& rule, const float* rate) {
+  const char* name = EmbeddingUpdate::kName;
+  const std::size_t d = u.table.d;
+  const unsigned lanes = lanes_of_row(d, W), rows_a_block = kThreads / lanes;
+  const dim3 block = row_block<W>(d), fold_block = row_block<W>(d, kFoldThreads<W>);
+  launch(context, name, dim3(grid_for(u.max_runs, rows_a_block)), dim3(kThreads), 0,
+         &row_wise_short_runs_kernel<W, kPacks, T, Rule, Weight>, u.runs, u.gradients, u.table,
+         u.long_runs, rule, rate, u.unscale, lanes);
+  if (u.max_long_runs == 0) return;
+  launch(context, name, dim3(grid_for(u.max_chunks, block.y)), block, 0,
+         &sum_chunks_kernel<W, T, false>, u.long_runs, u.gradients);
+  launch(context, name, dim3(grid_for(u.max_long_runs, fold_block.y)), fold_block, 0,
+         &fold_long_runs_kernel<W>, u.long_runs, d);
+  launch(context, name, dim3(grid_for(u.max_long_runs, rows_a_block)), dim3(kThreads), 0,
+         &row_wise_long_runs_kernel<W, kPacks, Rule, Weight>, u.long_runs, u.table, rule, rate,
+         u.unscale, lanes);
+}
+
+template <class T, class Weight, class Rule>
+void update_all(const OpContext& context, const EmbeddingUpdate& op, const Rule& rule) {
+  const std::size_t d = op.weights.shape[1], max_runs = op.unique_rows.size();
+
+  ScratchParts parts;
+  const LongRunMemory memory(parts, op.sorted_buckets.size(), d);
+  const std::size_t rate_at = parts.add<float>(1);
+  const std::size_t adjustment_at = parts.add<StepAdjustment>(1);
+  std::size_t rows_at = 0;
+  if constexpr (KeepsLastStep<Rule>) rows_at = parts.add<CaughtUp<Rule>>(max_runs);
+  const std::size_t streams_at = add_streams<Weight>(parts, op);
+  const Scratch scratch(context, parts.bytes());
+
+  TableUpdate<T, Weight> u{
+      .runs = {op.unique_rows.ptr<std::uint32_t>(), op.run_offsets.ptr<std::uint32_t>(),
+               op.run_count.ptr<std::int64_t>()},
+      .gradients = bucket_gradients<T>(op.sorted_buckets, op.gradient, op.scale),
+      .table = table_of<Weight>(op),
+      .long_runs = memory.in(scratch),
+      .unscale = unscale_of(op.unscale),
+      .max_runs = max_runs,
+      .max_long_runs = memory.max_runs,
+      .max_chunks = memory.max_chunks};
+  u.table.adjustment = prepare_adjustment(context, op, scratch, adjustment_at);
+  u.table.rounded = rounded_by<Weight>(scratch, streams_at, op.rounding);
+  if constexpr (!std::is_same_v<Weight, float>) {
+    draw_streams(context, {streams_of(op, part<std::uint64_t>(scratch, streams_at))});
+  }
+  const float* rate =
+      prepare(context, op, rule, memory.max_runs > 0 ? u.long_runs.counters : nullptr,
+              part<float>(scratch, rate_at));
+  // A number a row is read by itself.
+  const float* s0 = RowWise<Rule> ? nullptr : u.table.s0;
+  with_row_width<4>(
+      [&](std::size_t w) {
+        return row_packs_fit(w, d, op.gradient.row_stride, u.gradients.gradient) &&
+               row_packs_fit(w, d, d, u.table.weights, s0, u.table.s1);
+      },
+      [&](auto width) {
+        constexpr int kWidth = decltype(width)::value;
+        if constexpr (RowWise<Rule>) {
+          if (d / kWidth <= 32) return update_rows_row_wise<kWidth, 1>(context, u, rule, rate);
+          update_rows_row_wise<kWidth, kMostPacks<kWidth>>(context, u, rule, rate);
+        } else if constexpr (KeepsLastStep<Rule>) {
+          auto* rows = part<CaughtUp<Rule>>(scratch, rows_at);
+          launch(context, EmbeddingUpdate::kName, dim3(grid_for(max_runs, kThreads)),
+                 dim3(kThreads), 0, &catch_up_kernel<Rule>, u.runs, op.lr.ptr<float>(),
+                 op.step.ptr<std::int64_t>(), u.unscale, rule, op.last_step.ptr<std::int64_t>(),
+                 rows);
+          update_rows<kWidth>(context, u, DeviceRowRule<Rule>{rows, rule});
+        } else {
+          update_rows<kWidth>(context, u, DeviceRowRule<Rule>{rate, rule});
+        }
+      });
+}
+
+// What is found ready by the kernels over several tables (prepare()).
+template <class Rule>
+struct Ready {
+  const float* lr;
+  const std::int64_t* step;
+  Rule rule;
+  LongRunCounters* counters;
+  float* rate;
+};
+
+template <class Rule>
+__global__ void prepare_many_kernel(const __grid_constant__ Many<Ready<Rule>> many) {
+  const Ready<Rule>& a = many.mine();
+  *a.counters = {};
+  *a.rate = rate_of(a.rule, *a.lr, *a.step);
+}
+
+template <class Rule>
+struct CatchUp {
+  Runs runs;
+  const float* lr;
+  const std::int64_t* step;
+  const float* unscale;
+  Rule rule;
+  std::int64_t* last_step;
+  void* rows;  // CaughtUp<Rule>, of a rule that has it
+  std::uint32_t max_runs;
+};
+
+template <class Rule>
+__global__ void catch_up_many_kernel(const __grid_constant__ Many<CatchUp<Rule>> many) {
+  const CatchUp<Rule>& a = many.mine();
+  catch_up(a.runs, a.lr, a.step, a.unscale, a.rule, a.last_step,
+           static_cast<CaughtUp<Rule>*>(a.rows));
+}
+
+// Tables of one rule and one type of gradients: as many launches as there are vector sizes.
+template <class T, class Weight, class Rule>
+void update_alike(const OpContext& context, const std::vector<const EmbeddingUpdate*>& ops) {
+  using Args = TableRuns<T, DeviceRowRule<Rule>, Weight>;
+  struct Places {
+    LongRunMemory memory;
+    std::size_t rate_at, adjustment_at, rows_at, streams_at;
+  };
+  ScratchParts parts;
+  std::vector<Places> places;
+  for (const EmbeddingUpdate* op : ops) {
+    const LongRunMemory memory(parts, op->sorted_buckets.size(), op->weights.shape[1]);
+    const std::size_t rate_at = parts.add<float>(1);
+    const std::size_t adjustment_at = parts.add<StepAdjustment>(1);
+    std::size_t rows_at = 0;
+    if constexpr (KeepsLastStep<Rule>) {
+      rows_at = parts.add<CaughtUp<Rule>>(op->unique_rows.size());
+    }
+    places.push_back({memory, rate_at, adjustment_at, rows_at, add_streams<Weight>(parts, *op)});
+  }
+  const Scratch scratch(context, parts.bytes());
+
+  std::vector<Ready<Rule>> ready;
+  std::map<std::pair<std::size_t, bool>, std::vector<Args>> alike;  // by vector size, and if W = 4
+  [[maybe_unused]] std::vector<CatchUp<Rule>> behind;
+  [[maybe_unused]] std::vector<DrawStreams> streams;
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    const EmbeddingUpdate& op = *ops[i];
+    const Places& place = places[i];
+    const std::size_t d = op.weights.shape[1];
+    Rule rule;
+    rule.take(op.params);
+    auto* rate = part<float>(scratch, place.rate_at);
+    Args args{
+        .runs = {op.unique_rows.ptr<std::uint32_t>(), op.run_offsets.ptr<std::uint32_t>(),
+                 op.run_count.ptr<std::int64_t>()},
+        .gradients = bucket_gradients<T>(op.sorted_buckets, op.gradient, op.scale),
+        .table = table_of<Weight>(op),
+        .long_runs = place.memory.in(scratch),
+        .rule = {},
+        .unscale = unscale_of(op.unscale),
+        .max_runs = static_cast<std::uint32_t>(std::min(op.unique_rows.size(), op.weights.rows())),
+        .max_long_runs = static_cast<std::uint32_t>(place.memory.max_runs),
+        .max_chunks = static_cast<std::uint32_t>(place.memory.max_chunks)};
+    args.table.adjustment = prepare_adjustment(context, op, scratch, place.adjustment_at);
+    args.table.rounded = rounded_by<Weight>(scratch, place.streams_at, op.rounding);
+    if constexpr (!std::is_same_v<Weight, float>) {
+      streams.push_back(streams_of(op, part<std::uint64_t>(scratch, place.streams_at)));
+    }
+    ready.push_back(
+        {op.lr.ptr<float>(), op.step.ptr<std::int64_t>(), rule, args.long_runs.counters, rate});
+    if constexpr (KeepsLastStep<Rule>) {
+      auto* rows = part<CaughtUp<Rule>>(scratch, place.rows_at);
+      behind.push_back({args.runs, op.lr.ptr<float>(), op.step.ptr<std::int64_t>(), args.unscale,
+                        rule, op.last_step.ptr<std::int64_t>(), rows, args.max_runs});
+      args.rule = {rows, rule};
+    } else {
+      args.rule = {rate, rule};
+    }
+    const bool wide = row_packs_fit(4, d, op.gradient.row_stride, args.gradients.gradient) &&
+                      row_packs_fit(4, d, d, args.table.weights, args.table.s0, args.table.s1);
+    alike[{d, wide}].push_back(args);
+  }
+  const char* name = EmbeddingUpdate::kSeveralName;
+  launch_many<Ready<Rule>>(context, name, ready, dim3(1), &prepare_many_kernel<Rule>,
+                           [](const Ready<Rule>&) { return 1u; });
+  if constexpr (!std::is_same_v<Weight, float>) draw_streams(context, streams);
+  if constexpr (KeepsLastStep<Rule>) {
+    launch_many<CatchUp<Rule>>(
+        context, name, behind, dim3(kThreads), &catch_up_many_kernel<Rule>,
+        [](const CatchUp<Rule>& a) { return grid_for(a.max_runs, kThreads); });
+  }
+  struct Piece {  // tables of one vector size, as many as a launch takes
+    std::size_t d;
+    bool wide;
+    std::span<const Args> tables;
+  };
+  std::vector<Piece> pieces;
+  for (const auto& [key, some] : alike) {
+    const std::span<const Args> all = some;
+    for (std::size_t at = 0; at < all.size(); at += Many<Args>::kMost) {
+      pieces.push_back(
+          {key.first, key.second, all.subspan(at, std::min(Many<Args>::kMost, all.size() - at))});
+    }
+  }
+  // Three launches that wait for each other take longer than their work where tables are small.
+  Branches branches(context, pieces.size());
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const auto& [piece_d, wide, tables] = pieces[i];
+    if (wide) {
+      update_many<4, T, DeviceRowRule<Rule>, Weight>(branches.context(i), name, tables, piece_d);
+    } else {
+      update_many<1, T, DeviceRowRule<Rule>, Weight>(branches.context(i), name, tables, piece_d);
+    }
+  }
+  branches.join();
+}
+
+/// Of weights of one type, whatever their rules and gradients.
+template <class Weight>
+void update_several(const OpContext& context, const std::vector<const EmbeddingUpdate*>& several) {
+  std::map<std::tuple<TensorScalarType, Optimizer, Update>, std::vector<const EmbeddingUpdate*>>
+      alike;
+  for (const EmbeddingUpdate* op : several) {
+    alike[{op->gradient.dtype, op->params.optimizer, op->params.update_type}].push_back(op);
+  }
+  for (const auto& [key, ops] : alike) {
+    with_real_type(std::get<0>(key), [&]<class T>(T) {
+      with_row_rule(ops.front()->params, [&]<class Rule>(const Rule& rule) {
+        if constexpr (RowWise<Rule>) {
+          for (const EmbeddingUpdate* op : ops) {
+            Rule own = rule;
+            own.take(op->params);
+            update_all<T, Weight>(context, *op, own);
+          }
+        } else {
+          update_alike<T, Weight, Rule>(context, ops);
+        }
+      });
+    });
+  }
+}
+
+}  // namespace hugectr::cuda
