@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
-#include <thread>
 #include <utility>
 
 #include "core/cpp/device/several.hpp"
 #include "core/cpp/device/thread_pool.hpp"
+#include "core/cpp/ops/loops/hash_places.hpp"
 #include "core/cpp/ops/loops/hash_probe.hpp"
 
 namespace hugectr {
@@ -57,94 +57,6 @@ SlotOfBucket slot_of_bucket(const Op& op) {
           static_cast<std::uint32_t>(op.slot_first)};
 }
 
-/// The index as CPU threads see it.
-struct Index {
-  HashPlace* places;
-  std::size_t capacity;
-
-  Index(HashPlace* first, std::size_t count) : places(first), capacity(count) {}
-  explicit Index(const TensorRef& index)
-      : places(reinterpret_cast<HashPlace*>(index.ptr<std::uint64_t>())),
-        capacity(index.size() / 2) {}
-
-  LineWalk walk(std::uint64_t hash) const { return LineWalk(hash, capacity); }
-  /// Key and value of a place are written once each: who sees the key waits for the value, so that
-  /// what the key's writer did before needs no order here.
-  std::uint64_t key(std::size_t place) const {
-    return std::atomic_ref(places[place].key).load(std::memory_order_relaxed);
-  }
-  std::uint64_t value_now(std::size_t place) const {
-    return std::atomic_ref(places[place].value).load(std::memory_order_acquire);
-  }
-  /// Row and slot of a place whose key is there; waits for whoever put it there.
-  std::uint64_t value(std::size_t place) const {
-    std::uint64_t value = value_now(place);
-    for (int spin = 0; value == kUnpublished; ++spin) {
-      // The owner may have lost its core between the two writes.
-      if (spin > 64) std::this_thread::yield();
-      value = value_now(place);
-    }
-    return value;
-  }
-  /// Always inline: GCC drops calls of a function that only prefetches.
-  [[gnu::always_inline]] void prefetch(std::uint64_t hash) const {
-    __builtin_prefetch(places + walk(hash).first(), 0, 2);
-  }
-  /// Takes a free place for a key, or tells in `found` who was faster.
-  bool take(std::size_t place, std::uint64_t key, std::uint64_t& found) const {
-    found = kFreePlace;
-    return std::atomic_ref(places[place].key)
-        .compare_exchange_strong(found, key, std::memory_order_acq_rel, std::memory_order_acquire);
-  }
-  void publish(std::size_t place, std::uint64_t value) const {
-    std::atomic_ref(places[place].value).store(value, std::memory_order_release);
-  }
-  /// Takes a dead place for the key that it has; false when another thread was faster.
-  bool revive(std::size_t place, std::uint32_t slot) const {
-    std::uint64_t dead = pack_value(slot, kDeadRow);
-    return std::atomic_ref(places[place].value)
-        .compare_exchange_strong(dead, kUnpublished, std::memory_order_acq_rel);
-  }
-  void free(std::size_t place) const {
-    publish(place, kUnpublished);
-    std::atomic_ref(places[place].key).store(kFreePlace, std::memory_order_release);
-  }
-};
-
-[[gnu::noinline]] std::uint32_t walk_to(const Index& index, std::uint64_t key, std::uint32_t slot,
-                                        std::uint64_t hash) {
-  LineWalk walk = index.walk(hash);
-  do {
-    bool full = true;
-    for (unsigned step = 0; step < kPlacesPerLine; ++step) {
-      const std::size_t place = walk.first() + walk.place(step);
-      const std::uint64_t there = index.key(place);
-      if (there == key) {
-        const std::uint64_t value = index.value(place);
-        if (value_slot(value) == slot) return value_row(value);
-      }
-      full &= there != kFreePlace;
-    }
-    if (!full) return kNoRow;
-  } while (walk.next());
-  return kNoRow;
-}
-
-/// Most keys are in their first line. All of its places are compared: a branch at each would be
-/// guessed wrong every other time, which costs more than the rest.
-inline std::uint32_t find(const Index& index, std::uint64_t key, std::uint32_t slot,
-                          std::uint64_t hash) {
-  const Index line{index.places + index.walk(hash).first(), kPlacesPerLine};
-  std::uint64_t value = kUnpublished;
-#pragma GCC unroll 4
-  for (std::size_t place = 0; place < kPlacesPerLine; ++place) {
-    const std::uint64_t there = line.value_now(place);
-    value = line.key(place) == key ? there : value;
-  }
-  if (value != kUnpublished && value_slot(value) == slot) return value_row(value);
-  return walk_to(index, key, slot, hash);
-}
-
 /// What a new row needs besides its place.
 template <class Key>
 struct RowWriter {
@@ -169,8 +81,8 @@ struct RowWriter {
 using LostKeys = std::atomic<std::int64_t>;
 
 template <class Key>
-std::uint32_t find_or_insert(const Index& index, Key key, std::uint32_t slot, std::uint64_t hash,
-                             const RowWriter<Key>& writer, LostKeys& lost) {
+std::uint32_t find_or_insert(const HashPlaces& index, Key key, std::uint32_t slot,
+                             std::uint64_t hash, const RowWriter<Key>& writer, LostKeys& lost) {
   const std::uint64_t word = key_word(key);
   const auto begin_row = [&](std::size_t place) {
     const std::uint32_t row = writer.next_row(key, slot);
@@ -226,7 +138,7 @@ struct KeyList {
 /// kNoRow. By value: what is reached by reference would be read again after every store. Returns
 /// the first reserved key, or `end`.
 template <class Key, class Look>
-std::size_t look_at_keys(const KeyList<Key> list, const Index index, const Look look,
+std::size_t look_at_keys(const KeyList<Key> list, const HashPlaces index, const Look look,
                          std::size_t begin, std::size_t end) {
   std::size_t first_reserved = end;
   std::uint64_t hashes[kIndexAhead];
@@ -255,7 +167,7 @@ std::size_t look_at_keys(const KeyList<Key> list, const Index index, const Look 
 
 /// The same for all keys, on all threads.
 template <class Key, class Op, class Look>
-void for_each_key(ThreadPool& pool, const Op& op, const Index& index, const Look& look) {
+void for_each_key(ThreadPool& pool, const Op& op, const HashPlaces& index, const Look& look) {
   const std::size_t n = op.keys.size();
   const KeyList<Key> list(op);
   std::atomic<std::size_t> first_reserved{n};
@@ -281,14 +193,14 @@ void hash_clear_kernel(const OpContext& context, const HashClear& op) {
 
 void hash_get_kernel(const OpContext& context, const HashGet& op) {
   with_key_type(op.keys.dtype, [&]<class Key>(Key) {
-    const Index index(op.index);
+    const HashPlaces index(op.index);
     const std::uint64_t limit =
         std::min<std::uint64_t>(static_cast<std::uint64_t>(op.row_limit), kDeadRow);
     const std::uint32_t* births = op.births.empty() ? nullptr : op.births.ptr<std::uint32_t>();
     const std::int64_t birth_limit = op.birth_limit;
     for_each_key<Key>(*context.pool, op, index,
                       [=](Key key, std::uint32_t slot, std::uint64_t hash) {
-                        const std::uint32_t row = find(index, key_word(key), slot, hash);
+                        const std::uint32_t row = find_row(index, key_word(key), slot, hash);
                         if (row >= limit) return kNoRow;
                         return births && births[row] > birth_limit ? kNoRow : row;
                       });
@@ -298,7 +210,7 @@ void hash_get_kernel(const OpContext& context, const HashGet& op) {
 void hash_get_insert_kernel(const OpContext& context, const HashGetInsert& op) {
   LostKeys lost{0};
   with_key_type(op.keys.dtype, [&]<class Key>(Key) {
-    const Index index(op.index);
+    const HashPlaces index(op.index);
     const RowWriter<Key> writer{op.counter.ptr<std::int64_t>(),
                                 op.row_keys.ptr<Key>(),
                                 op.slot_num ? op.row_slots.ptr<std::uint32_t>() : nullptr,
@@ -314,7 +226,7 @@ void hash_get_insert_kernel(const OpContext& context, const HashGetInsert& op) {
 }
 
 /// Puts a key that is not there into the foremost free place; false when there is none.
-bool insert_distinct(const Index& index, std::uint64_t key, std::uint64_t hash,
+bool insert_distinct(const HashPlaces& index, std::uint64_t key, std::uint64_t hash,
                      std::uint64_t value) {
   LineWalk walk = index.walk(hash);
   std::uint64_t there = 0;
@@ -332,7 +244,7 @@ bool insert_distinct(const Index& index, std::uint64_t key, std::uint64_t hash,
 void hash_insert_kernel(const OpContext& context, const HashInsert& op) {
   LostKeys lost{0};
   with_key_type(op.row_keys.dtype, [&]<class Key>(Key) {
-    const Index index(op.index);
+    const HashPlaces index(op.index);
     const Key* row_keys = op.row_keys.ptr<Key>();
     const auto first = static_cast<std::size_t>(op.first);
     const std::uint32_t* row_slots =
@@ -359,30 +271,6 @@ void hash_insert_kernel(const OpContext& context, const HashInsert& op) {
   op.report.ptr<std::int64_t>()[kReportedLost] = lost.load();
 }
 
-/// Whether the place of a row became dead, not free. Other threads may take rows out too: a full line
-/// stays full then, and one that is not stays so.
-bool erase_row(const Index& index, std::uint64_t key, std::uint32_t slot, std::uint64_t hash,
-               std::uint32_t row) {
-  LineWalk walk = index.walk(hash);
-  do {
-    bool full = true;
-    std::size_t own = index.capacity;
-    for (std::size_t place = walk.first(); place < walk.first() + kPlacesPerLine; ++place) {
-      const std::uint64_t there = index.key(place);
-      full &= there != kFreePlace;
-      if (there == key && value_row(index.value_now(place)) == row) own = place;
-    }
-    if (own == index.capacity) continue;
-    if (full) {
-      index.publish(own, pack_value(slot, kDeadRow));
-    } else {
-      index.free(own);
-    }
-    return full;
-  } while (walk.next());
-  return false;
-}
-
 void hash_erase_kernel(const OpContext& context, const HashErase& op) {
   std::atomic<std::int64_t> dead{0};
   with_key_type(op.row_keys.dtype, [&]<class Key>(Key) {
@@ -393,26 +281,26 @@ void hash_erase_kernel(const OpContext& context, const HashErase& op) {
     const auto hash_of = [&](std::uint32_t row) {
       return hash_key(widen_key(row_keys[row]), row_slots ? row_slots[row] : 0);
     };
-    parallel_for(
-        *context.pool, op.rows.size(), kIndexGrain, [&](std::size_t begin, std::size_t end) {
-          std::int64_t own_dead = 0;
-          std::uint64_t hashes[kIndexAhead] = {};
-          for (std::size_t block = begin; block < end; block += kIndexAhead) {
-            const std::size_t count = std::min(kIndexAhead, end - block);
-            for (std::size_t i = 0; i < count && !op.index.empty(); ++i) {
-              hashes[i] = hash_of(rows[block + i]);
-              Index(op.index).prefetch(hashes[i]);
-            }
-            for (std::size_t i = 0; i < count; ++i) {
-              const std::uint32_t row = rows[block + i];
-              const Key key = std::exchange(row_keys[row], kEmptyKey<Key>);
-              if (op.index.empty() || key == kEmptyKey<Key>) continue;
-              own_dead += erase_row(Index(op.index), key_word(key), row_slots ? row_slots[row] : 0,
-                                    hashes[i], row);
-            }
-          }
-          dead += own_dead;
-        });
+    parallel_for(*context.pool, op.rows.size(), kIndexGrain,
+                 [&](std::size_t begin, std::size_t end) {
+                   std::int64_t own_dead = 0;
+                   std::uint64_t hashes[kIndexAhead] = {};
+                   for (std::size_t block = begin; block < end; block += kIndexAhead) {
+                     const std::size_t count = std::min(kIndexAhead, end - block);
+                     for (std::size_t i = 0; i < count && !op.index.empty(); ++i) {
+                       hashes[i] = hash_of(rows[block + i]);
+                       HashPlaces(op.index).prefetch(hashes[i]);
+                     }
+                     for (std::size_t i = 0; i < count; ++i) {
+                       const std::uint32_t row = rows[block + i];
+                       const Key key = std::exchange(row_keys[row], kEmptyKey<Key>);
+                       if (op.index.empty() || key == kEmptyKey<Key>) continue;
+                       own_dead += erase_row(HashPlaces(op.index), key_word(key),
+                                             row_slots ? row_slots[row] : 0, hashes[i], row);
+                     }
+                   }
+                   dead += own_dead;
+                 });
   });
   if (!op.dead.empty()) *op.dead.ptr<std::int64_t>() += dead;
 }
@@ -463,9 +351,8 @@ void HashErase::check() const {
   check_index(kName, index);
   HCTR_CHECK(dead.dtype == TensorScalarType::Int64 && dead.size() == 1, kName,
              ": dead must hold one int64");
-  HCTR_CHECK(row_slots.empty() ||
-                 (row_slots.dtype == TensorScalarType::UInt32 && row_slots.contiguous() &&
-                  row_slots.size() == row_keys.size()),
+  HCTR_CHECK(row_slots.empty() || (row_slots.dtype == TensorScalarType::UInt32 &&
+                                   row_slots.contiguous() && row_slots.size() == row_keys.size()),
              kName, ": row_slots must hold one uint32 a row, without gaps");
 }
 

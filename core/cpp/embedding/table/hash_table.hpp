@@ -19,8 +19,8 @@ namespace hugectr {
 /// keeps the key (and slot) of every row, so that the index can be rebuilt and dumped. That is also
 /// how the index grows: in place, rebuilt from the rows, so that there never are two. A row that is
 /// erased is free: it has the reserved key, and its number goes to a new row before a number that
-/// never was. Places that erased rows leave dead (hash_probe.hpp) count as taken; when they are more
-/// than an eighth of the index, or it would have to grow for them, it is rebuilt.
+/// never was. Places that erased rows leave dead (hash_probe.hpp) count as taken; when they are
+/// more than an eighth of the index, or it would have to grow for them, it is rebuilt.
 ///
 /// With slots, identity is (slot, key): a key in two slots is two rows. `buckets` of a call are
 /// then mapped to slots by `slot_of`. All calls must use one stream (`context.stream`); those that

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <thread>
+
+#include "core/cpp/memory/tensor_ref.hpp"
+#include "core/cpp/ops/loops/hash_probe.hpp"
+
+namespace hugectr {
+
+/// The index of a hash table (layout: hash_probe.hpp) as CPU threads see it.
+struct HashPlaces {
+  HashPlace* places;
+  std::size_t capacity;
+
+  HashPlaces(HashPlace* first, std::size_t count) : places(first), capacity(count) {}
+  explicit HashPlaces(const TensorRef& index)
+      : places(reinterpret_cast<HashPlace*>(index.ptr<std::uint64_t>())),
+        capacity(index.size() / 2) {}
+
+  LineWalk walk(std::uint64_t hash) const { return LineWalk(hash, capacity); }
+  /// Key and value of a place are written once each: who sees the key waits for the value, so that
+  /// what the key's writer did before needs no order here.
+  std::uint64_t key(std::size_t place) const {
+    return std::atomic_ref(places[place].key).load(std::memory_order_relaxed);
+  }
+  std::uint64_t value_now(std::size_t place) const {
+    return std::atomic_ref(places[place].value).load(std::memory_order_acquire);
+  }
+  /// Row and slot of a place whose key is there; waits for whoever put it there.
+  std::uint64_t value(std::size_t place) const {
+    std::uint64_t value = value_now(place);
+    for (int spin = 0; value == kUnpublished; ++spin) {
+      // The owner may have lost its core between the two writes.
+      if (spin > 64) std::this_thread::yield();
+      value = value_now(place);
+    }
+    return value;
+  }
+  /// Always inline: GCC drops calls of a function that only prefetches.
+  [[gnu::always_inline]] void prefetch(std::uint64_t hash) const {
+    __builtin_prefetch(places + walk(hash).first(), 0, 2);
+  }
+  /// Takes a free place for a key, or tells in `found` who was faster.
+  bool take(std::size_t place, std::uint64_t key, std::uint64_t& found) const {
+    found = kFreePlace;
+    return std::atomic_ref(places[place].key)
+        .compare_exchange_strong(found, key, std::memory_order_acq_rel, std::memory_order_acquire);
+  }
+  void publish(std::size_t place, std::uint64_t value) const {
+    std::atomic_ref(places[place].value).store(value, std::memory_order_release);
+  }
+  /// Takes a dead place for the key that it has; false when another thread was faster.
+  bool revive(std::size_t place, std::uint32_t slot) const {
+    std::uint64_t dead = pack_value(slot, kDeadRow);
+    return std::atomic_ref(places[place].value)
+        .compare_exchange_strong(dead, kUnpublished, std::memory_order_acq_rel);
+  }
+  void free(std::size_t place) const {
+    publish(place, kUnpublished);
+    std::atomic_ref(places[place].key).store(kFreePlace, std::memory_order_release);
+  }
+};
+
+[[gnu::noinline]] inline std::uint32_t walk_to_row(const HashPlaces& index, std::uint64_t key,
+                                                   std::uint32_t slot, std::uint64_t hash) {
+  LineWalk walk = index.walk(hash);
+  do {
+    bool full = true;
+    for (unsigned step = 0; step < kPlacesPerLine; ++step) {
+      const std::size_t place = walk.first() + walk.place(step);
+      const std::uint64_t there = index.key(place);
+      if (there == key) {
+        const std::uint64_t value = index.value(place);
+        if (value_slot(value) == slot) return value_row(value);
+      }
+      full &= there != kFreePlace;
+    }
+    if (!full) return kNoRow;
+  } while (walk.next());
+  return kNoRow;
+}
+
+/// Row of a key, kDeadRow or kNoRow. Most keys are in their first line. All of its places are
+/// compared: a branch at each would be guessed wrong every other time, which costs more than the
+/// rest.
+inline std::uint32_t find_row(const HashPlaces& index, std::uint64_t key, std::uint32_t slot,
+                              std::uint64_t hash) {
+  const HashPlaces line{index.places + index.walk(hash).first(), kPlacesPerLine};
+  std::uint64_t value = kUnpublished;
+#pragma GCC unroll 4
+  for (std::size_t place = 0; place < kPlacesPerLine; ++place) {
+    const std::uint64_t there = line.value_now(place);
+    value = line.key(place) == key ? there : value;
+  }
+  if (value != kUnpublished && value_slot(value) == slot) return value_row(value);
+  return walk_to_row(index, key, slot, hash);
+}
+
+/// Whether the place of a row became dead, not free. Other threads may take rows out too: a full
+/// line stays full then, and one that is not stays so.
+inline bool erase_row(const HashPlaces& index, std::uint64_t key, std::uint32_t slot,
+                      std::uint64_t hash, std::uint32_t row) {
+  LineWalk walk = index.walk(hash);
+  do {
+    bool full = true;
+    std::size_t own = index.capacity;
+    for (std::size_t place = walk.first(); place < walk.first() + kPlacesPerLine; ++place) {
+      const std::uint64_t there = index.key(place);
+      full &= there != kFreePlace;
+      if (there == key && value_row(index.value_now(place)) == row) own = place;
+    }
+    if (own == index.capacity) continue;
+    if (full) {
+      index.publish(own, pack_value(slot, kDeadRow));
+    } else {
+      index.free(own);
+    }
+    return full;
+  } while (walk.next());
+  return false;
+}
+
+}  // namespace hugectr
