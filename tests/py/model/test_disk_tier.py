@@ -16,6 +16,7 @@ from model.test_tiers import (
     KEYS,
     SLOTS,
     assert_same_rows,
+    bytes_of_places,
     course,
     moved,
     rows_of,
@@ -31,9 +32,10 @@ FEW = 2 * BATCH * SLOTS
 
 def on_disk(setup, folder, places=FEW, host=4 * FEW, disk="128MB"):
     """The same with so many places for rows on each device and in host memory."""
-    row = 8 + 4 * setup.d * 3  # vector, at most two states and a step
     memory = hugectr.Memory(
-        device=places * (row + 8), host=setup.devices * host * (row + 20), disk=f"{folder}:{disk}"
+        device=places * bytes_of_places(setup, 8),
+        host=setup.devices * host * bytes_of_places(setup, 20),
+        disk=f"{folder}:{disk}",
     )
     return dataclasses.replace(setup, more=setup.more | {"memory": memory})
 
