@@ -97,7 +97,7 @@ def measure(a: argparse.Namespace, data: MemoryDataset, cover: int, mode: str) -
     """Median milliseconds of a step of four runs of 16, after as many to settle."""
     row = 4 * a.dim * {"SGD": 1, "AdaGrad": 2, "Adam": 3}[a.opt] + 8
     places = {"all": None, "cache": int(a.rows * a.share), "host": 0}[mode]
-    memory = None if places is None else hugectr.Memory(device=places * row)
+    memory = None if places is None else hugectr.Memory(device=a.tables * places * row)
     model = make_model(a, data, memory)
     for _ in range(cover + a.warm):
         model.train()

@@ -67,8 +67,12 @@ cdef extern from "core/cpp/embedding/table/row_bag.hpp" namespace "hugectr" nogi
     cdef cppclass CppRowNames "hugectr::RowNames":
         vector[int64_t] keys
         vector[uint64_t] slot_ids
+    cdef cppclass CppDiskTierCounts "hugectr::DiskTierCounts":
+        uint64_t rows, bytes, hits, misses, groups_read, groups_written
+        uint64_t bytes_read, bytes_written, segments_swept, rows_swept
     cdef cppclass CppTierCounts "hugectr::TierCounts":
         uint64_t hits, misses, bytes_fetched, bytes_written_back
+        CppDiskTierCounts disk
     cdef cppclass CppTableStats "hugectr::TableStats":
         size_t rows, max_rows, index_slots, bytes, unique_plans, host_bytes
         size_t admitted, refused, evicted

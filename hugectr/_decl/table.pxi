@@ -178,7 +178,14 @@ cdef class TableAccess:
                     unique_plans=t.unique_plans, admitted=t.admitted, refused=t.refused,
                     evicted=t.evicted, host_bytes=t.host_bytes, hits=t.tiers.hits,
                     misses=t.tiers.misses, bytes_fetched=t.tiers.bytes_fetched,
-                    bytes_written_back=t.tiers.bytes_written_back)
+                    bytes_written_back=t.tiers.bytes_written_back, host_hits=t.tiers.disk.hits,
+                    host_misses=t.tiers.disk.misses, disk_rows=t.tiers.disk.rows,
+                    disk_bytes=t.tiers.disk.bytes, disk_groups_read=t.tiers.disk.groups_read,
+                    disk_groups_written=t.tiers.disk.groups_written,
+                    disk_bytes_read=t.tiers.disk.bytes_read,
+                    disk_bytes_written=t.tiers.disk.bytes_written,
+                    segments_swept=t.tiers.disk.segments_swept,
+                    rows_swept=t.tiers.disk.rows_swept)
 
 
 cdef class SessionTable(TableAccess):

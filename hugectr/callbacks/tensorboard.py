@@ -12,6 +12,7 @@ from hugectr.callbacks.callback import Callback, Logs
 
 if TYPE_CHECKING:
     from hugectr.model.model import Model
+    from hugectr.spec.embedding import SparseEmbedding
 
 
 class TensorBoard(Callback):
@@ -66,16 +67,25 @@ class TensorBoard(Callback):
             self._write(step, values | self._lives())
 
     def _lives(self) -> dict[str, float]:
-        """Of tables whose rows come and go, what became of them."""
+        """Of tables whose rows come and go or lie in several tiers, what became of them."""
         assert self.model is not None
         return {
             f"tables/{embedding.sparse_embedding_name}/{what}": float(stats[what])
             for embedding, stats in zip(
                 self.model.embeddings, self.model.table_stats(), strict=True
             )
-            if embedding.life.keeps_scores
-            for what in ("rows", "admitted", "refused", "evicted")
+            for what in self._told(embedding, stats)
         }
+
+    def _told(self, embedding: SparseEmbedding, stats: dict[str, int]) -> list[str]:
+        told: list[str] = []
+        if embedding.life.keeps_scores:
+            told += ["rows", "admitted", "refused", "evicted"]
+        if stats["hits"] + stats["misses"]:
+            told += ["hits", "misses", "bytes_fetched", "bytes_written_back"]
+        if stats["disk_rows"]:
+            told += ["disk_rows", "disk_bytes_read", "disk_bytes_written", "segments_swept"]
+        return told
 
     def on_eval(self, step: int, logs: Logs) -> None:
         """Write the metrics."""

@@ -10,6 +10,7 @@ from hugectr.base import log
 from hugectr.data.arrays import MemoryDataset
 from hugectr.data.table_dataset import TableDataset
 from hugectr.model.fit_settings import FULL, SHORT, FitSettings
+from hugectr.model.report_cards import bytes_text
 from hugectr.spec.metrics import values_of_parts
 
 if TYPE_CHECKING:
@@ -84,6 +85,7 @@ class ShortLines(QuietLines):
             f"Trained {trained} steps with batchsize {self.solver.batchsize} in {seconds:.1f}s"
         )
         say_lives(self.model)
+        say_tiers(self.model)
 
 
 class FullLines(QuietLines):
@@ -179,6 +181,7 @@ class FullLines(QuietLines):
             f"in {seconds:.2f}s."
         )
         say_lives(self.model)
+        say_tiers(self.model)
 
 
 def say_lives(model: Model) -> None:
@@ -191,6 +194,33 @@ def say_lives(model: Model) -> None:
                 f"{stats['admitted']:,} admitted, {stats['refused']:,} refused, "
                 f"{stats['evicted']:,} evicted"
             )
+
+
+def say_tiers(model: Model) -> None:
+    """A line a table whose rows lie in several tiers."""
+    for embedding, stats in zip(model.embeddings, model.table_stats(), strict=True):
+        if not stats["hits"] + stats["misses"]:
+            continue
+        there = share_of(stats["hits"], stats["misses"])
+        line = (
+            f"Table {embedding.sparse_embedding_name}: {there} of the rows asked for were on their "
+            f"device, {bytes_text(stats['bytes_fetched'])} fetched, "
+            f"{bytes_text(stats['bytes_written_back'])} written back"
+        )
+        if stats["host_hits"] + stats["host_misses"] + stats["disk_rows"]:
+            line += (
+                f"; {share_of(stats['host_hits'], stats['host_misses'])} of the others in host "
+                f"memory, {stats['disk_rows']:,} rows on the disk, "
+                f"{bytes_text(stats['disk_bytes_read'])} read, "
+                f"{bytes_text(stats['disk_bytes_written'])} written, "
+                f"{stats['segments_swept']:,} segments swept"
+            )
+        log.info(line)
+
+
+def share_of(count: int, others: int) -> str:
+    """Percent of a sum."""
+    return f"{100 * count / max(1, count + others):.1f} %"
 
 
 def lines_of(model: Model, settings: FitSettings) -> QuietLines:

@@ -15,6 +15,7 @@ from hugectr.config.graph import read_graph, write_graph
 from hugectr.config.layers import ParsedLayers
 from hugectr.model.placing import frequent_of, placements_of
 from hugectr.model.summary import LayerSummary, format_summary
+from hugectr.model.table_memory import memory_of_tables
 from hugectr.plan.balance import spread
 from hugectr.processes.group import ProcessGroup
 from hugectr.processes.solo import SoloGroup
@@ -242,9 +243,12 @@ class Graph:
         if self.input is None:
             raise InvalidArgument("Model.compile: no Input was added")
         devices = self._table_devices()
+        tables = [self._table_spec(embedding, devices) for embedding in self.embeddings]
+        for spec, memory in zip(tables, memory_of_tables(self, tables), strict=True):
+            spec |= memory
         return {
             "input": self.input.to_spec(),
-            "embeddings": [self._table_spec(embedding, devices) for embedding in self.embeddings],
+            "embeddings": tables,
             "layers": [layer.to_spec() for layer in self.dense_layers],
             "opt_params": self.opt_params.to_spec(),
         }
@@ -289,9 +293,6 @@ class Graph:
             rows = embedding.rows_per_gpu * self.solver.num_devices
             spec |= {"workspace_size_per_gpu_in_mb": 0, "max_vocabulary_size_per_gpu": rows}
         spec["wire"] = embedding.wire or self.solver.wire or "own"
-        memory = embedding.memory or self.solver.memory
-        if memory is not None:
-            spec |= memory.to_spec(self.solver.resolved_device(), self.solver.vvgpu)
         if self.etc.is_used:  # v3's budget is that of a pass; here the table keeps all of them
             spec |= {"workspace_size_per_gpu_in_mb": 0, "max_vocabulary_size_per_gpu": 0}
         return spec

@@ -53,6 +53,11 @@ class Inspection:
             went to make room or of age. Of tables with ``memory=`` also ``host_bytes``, and of all
             plans so far ``hits`` and ``misses`` (distinct rows that had a place on their device or
             needed one), ``bytes_fetched`` to the device and ``bytes_written_back``; else zeros.
+            With a disk also ``host_hits`` and ``host_misses``, rows that a device lacked and host
+            memory had or lacked; ``disk_rows`` and ``disk_bytes``, what is on the disk now, holes
+            of rewritten rows among the bytes; ``disk_groups_read`` and ``disk_groups_written``, of
+            such rows; ``disk_bytes_read`` and ``disk_bytes_written``, with the sweep's;
+            ``segments_swept`` and the ``rows_swept`` out of them.
         """
         found = []
         tables = self._graph.session.tables()

@@ -102,6 +102,40 @@ def lives_bars(model: Model) -> Bars:
     return ("Rows that come and go", shares, note)
 
 
+def tiers_bars(model: Model) -> Bars:
+    """Where rows were when batches asked for them, and what was moved."""
+    shares = []
+    for embedding, table in zip(model.embeddings, model.table_stats(), strict=True):
+        asked = table["hits"] + table["misses"]
+        if not asked:
+            continue
+        name = embedding.sparse_embedding_name
+        shares.append(
+            Share(f"{name}: on the device", table["hits"], asked, f"{table['hits']:,} rows")
+        )
+        below = table["host_hits"] + table["host_misses"]
+        if below:
+            text = f"{table['host_hits']:,} rows"
+            shares.append(Share(f"{name}: in host memory", table["host_hits"], below, text))
+        moves = {
+            "fetched to the device": table["bytes_fetched"],
+            "written back": table["bytes_written_back"],
+            "read from the disk": table["disk_bytes_read"],
+            "written to the disk": table["disk_bytes_written"],
+        }
+        most = max(1, *moves.values())
+        shares += [
+            Share(f"{name}: {what}", count, most, bytes_text(count))
+            for what, count in moves.items()
+            if count
+        ]
+    note = (
+        "Of the distinct rows of all batches, those that were on their device; with a disk, of the "
+        "others that had been there before those in host memory; and what was moved between tiers."
+    )
+    return ("Tiers of rows", shares, note)
+
+
 def layers_card(model: Model) -> Table:
     """The layers with their inputs and outputs."""
     rows = []

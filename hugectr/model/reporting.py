@@ -111,6 +111,7 @@ class Reporting:
                 cards.stages_bars(stages, reader),
                 cards.queues_bars(reader),
                 cards.lives_bars(model),
+                cards.tiers_bars(model),
             ],
             [cards.tables_card(model), cards.layers_card(model)],
             [

@@ -165,8 +165,9 @@ eval_intra_iteration_overlap, eval_inter_iteration_overlap, use_embedding_collec
         is then that of all devices together, so that one of them may hold all of it. Not there: as
         each table says. A model goes on from a checkpoint with any plan.
     memory : Memory, optional
-        For each table that has none of its own: where its rows lie when a device does not hold them
-        all.
+        Of all tables together that have none of their own: where rows lie when a device does not
+        hold them all. It is dealt by the bytes of the rows that a sample has in each; what a table
+        does not need for the rows that it may have at most goes to the others.
     wire : {"fp32", "bf16", "fp16", "fp8"}, optional
         For each table that has none of its own: what its vectors travel as between devices.
 

@@ -75,7 +75,7 @@ def some_steps(name: str, model: hugectr.Model) -> None:
 # Tables placed in every way, the same with a cache of places over host memory, and rows that go.
 tables = placed_models.random_tables(1)
 adam = hugectr.CreateOptimizer(hugectr.Optimizer_t.Adam, update_type=hugectr.Update_t.Local)
-for name, more in (("placed", {}), ("tiers", {"memory": hugectr.Memory(device="120KB")})):
+for name, more in (("placed", {}), ("tiers", {"memory": hugectr.Memory(device="250KB")})):
     some_steps(name, placed_models.make_model(tables, [[0]], adam, device="cuda", **more))
 data = streaming_net.stream(np.random.default_rng(1), 8)
 for life in ({"evict": "lru"}, {"evict": "lfu", "decay": 0.5}, {"admit_after": 2}):

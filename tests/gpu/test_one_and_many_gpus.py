@@ -135,7 +135,7 @@ def test_random_placements(devices, seed):
 def test_tiers_on_several_gpus(seed):
     tables = placed_models.random_tables(seed)
     losses = []
-    for memory in (None, hugectr.Memory(device="150KB")):
+    for memory in (None, hugectr.Memory(device="250KB")):
         model = placed_models.make_model(tables, [[0, 1]], device="cuda", memory=memory)
         losses.append([])
         for _ in range(40):

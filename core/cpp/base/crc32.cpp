@@ -56,8 +56,8 @@ inline __m128i load_16(const unsigned char* from) {
   return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
 }
 
-/// Folds all whole 64 bytes into `left`, 16 bytes with the same sum from 0 on ("Fast CRC computation
-/// using PCLMULQDQ", Intel, 2009). Returns what follows.
+/// Folds all whole 64 bytes into `left`, 16 bytes with the same sum from 0 on ("Fast CRC
+/// computation using PCLMULQDQ", Intel, 2009). Returns what follows.
 [[gnu::target("pclmul,sse4.1")]] const unsigned char* fold_all(const unsigned char* at,
                                                                std::size_t& bytes,
                                                                std::uint32_t sum,

@@ -10,10 +10,10 @@
 ///   report  (kReportSize) int64: see HashReport; an op writes the elements its text names.
 /// Rows are numbered 0, 1, 2, ... in the order of insertion, which depends on timing: no result may
 /// depend on row numbers; they are below kDeadRow. A row that is erased has the reserved key and is
-/// free: its number is given to a new row before a number that never was. The caller keeps the index
-/// from filling up, of which dead places are a part. A
-/// key that finds no place all the same is counted in report[kReportedLost] and has no row; the
-/// rest of the call is done as ever, but it takes long: every place was looked at.
+/// free: its number is given to a new row before a number that never was. The caller keeps the
+/// index from filling up, of which dead places are a part. A key that finds no place all the same
+/// is counted in report[kReportedLost] and has no row; the rest of the call is done as ever, but it
+/// takes long: every place was looked at.
 namespace hugectr {
 
 /// All places become free. Overwrites. Deterministic.
@@ -89,10 +89,10 @@ struct HCTR_API HashGetInsert {
   void check() const;
 };
 
-/// Puts rows first .. first + n - 1 into an index without their keys, also dead: row_keys (n) distinct but
-/// for the reserved key, whose rows are passed over; row_slots (n) uint32 or empty. How the index
-/// is rebuilt when it grows and when rows are taken back. report[kReportedLost] := keys without a
-/// place.
+/// Puts rows first .. first + n - 1 into an index without their keys, also dead: row_keys (n)
+/// distinct but for the reserved key, whose rows are passed over; row_slots (n) uint32 or empty.
+/// How the index is rebuilt when it grows and when rows are taken back. report[kReportedLost] :=
+/// keys without a place.
 struct HCTR_API HashInsert {
   static constexpr const char* kName = "hash_insert";
   TensorRef row_keys, row_slots, index, report;
@@ -108,10 +108,10 @@ struct HCTR_API HashInsert {
   void check() const;
 };
 
-/// row_keys[rows[i]] = the reserved key, and their places of the index free or dead. rows (n) uint32
-/// below R, each once; row_keys (R) uint32 or int64; row_slots (R) uint32 if slots count; dead (1)
-/// int64, to which places that became dead are added. Without an index only the keys are written,
-/// and the rows are free once an index has been built from them. Deterministic.
+/// row_keys[rows[i]] = the reserved key, and their places of the index free or dead. rows (n)
+/// uint32 below R, each once; row_keys (R) uint32 or int64; row_slots (R) uint32 if slots count;
+/// dead (1) int64, to which places that became dead are added. Without an index only the keys are
+/// written, and the rows are free once an index has been built from them. Deterministic.
 struct HCTR_API HashErase {
   static constexpr const char* kName = "hash_erase";
   TensorRef rows, row_keys, row_slots, index, dead;

@@ -14,9 +14,10 @@
 ///
 /// A place is filled once and never again, so a line that is read while others write it is right
 /// wherever it shows a key; where it shows a free place, the swap tells the truth. A key goes into
-/// the foremost free place only, or where it lies dead, so that two threads with the same key always
-/// meet: the slower one fails to swap, looks again and finds the key. Who finds a key without its row looks again until
-/// it is there; nobody holds a place longer than one look, so no two can wait for each other.
+/// the foremost free place only, or where it lies dead, so that two threads with the same key
+/// always meet: the slower one fails to swap, looks again and finds the key. Who finds a key
+/// without its row looks again until it is there; nobody holds a place longer than one look, so no
+/// two can wait for each other.
 namespace hugectr::cuda {
 
 /// Four warps: enough for the counter, and few to wait for each other after every look.

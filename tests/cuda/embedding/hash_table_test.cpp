@@ -166,6 +166,49 @@ TYPED_TEST(CudaHashTable, AFullTableCountsOnAndCanGoBack) {
   EXPECT_EQ(this->insert(table, {static_cast<TypeParam>(5)}), Numbers{0});
 }
 
+/// Rows come, go and come back while many threads ask for the same ones; a tenth of the table at a
+/// time, at a load at which many places stay dead.
+TYPED_TEST(CudaHashTable, RowsComeAndGoAndComeBack) {
+  for (const bool with_slots : {false, true}) {
+    auto table = this->make(1 << 20, with_slots);
+    const SlotOfBucket slot_of = with_slots ? SlotOfBucket{5, 3, 1} : SlotOfBucket{};
+    std::map<std::pair<std::uint32_t, TypeParam>, std::uint32_t> row_of;
+    std::mt19937_64 random(9);
+    for (std::int64_t round = 0; round < 12; ++round) {
+      const auto keys = this->random_keys(150'000, 20'000 * (round % 4), 40'000, 70 + round);
+      Numbers buckets(with_slots ? keys.size() : 0);
+      std::iota(buckets.begin(), buckets.end(), 0u);
+      const auto rows = this->insert(table, keys, buckets, slot_of);
+      for (std::size_t i = 0; i < keys.size(); ++i) {
+        const std::pair identity(with_slots ? slot_of(buckets[i]) : 0u, keys[i]);
+        const auto [there, is_new] = row_of.emplace(identity, rows[i]);
+        ASSERT_EQ(there->second, rows[i]) << "key " << keys[i] << " in round " << round;
+      }
+      ASSERT_EQ(table.live(), row_of.size());
+      std::set<std::uint32_t> distinct;
+      for (const auto& [identity, row] : row_of) distinct.insert(row);
+      ASSERT_EQ(distinct.size(), row_of.size()) << "two keys have one row";
+      Numbers gone;
+      for (auto it = row_of.begin(); it != row_of.end();) {
+        if (random() % 3 > 0) {
+          ++it;
+          continue;
+        }
+        gone.push_back(it->second);
+        it = row_of.erase(it);
+      }
+      DeviceArray<std::uint32_t> rows_to_go(this->device, gone.size());
+      rows_to_go.set(*this->stream_, gone);
+      table.erase(this->context_, rows_to_go.ref());
+      const auto found = this->find(table, keys, kNoRow, buckets, slot_of);
+      for (std::size_t i = 0; i < keys.size(); ++i) {
+        const auto there = row_of.find({with_slots ? slot_of(buckets[i]) : 0u, keys[i]});
+        ASSERT_EQ(found[i], there == row_of.end() ? kNoRow : there->second) << "round " << round;
+      }
+    }
+  }
+}
+
 TYPED_TEST(CudaHashTable, WithSlotsAKeyInTwoSlotsIsTwoRows) {
   auto table = this->make(1 << 20, true);
   // Few keys, many slots, everything several times: threads find a key whose slot is not known yet.

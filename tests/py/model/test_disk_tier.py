@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from model.test_tiers import (
     KEYS,
     SLOTS,
     assert_same_rows,
+    bytes_of_places,
     course,
     moved,
     rows_of,
@@ -30,9 +32,10 @@ FEW = 2 * BATCH * SLOTS
 
 def on_disk(setup, folder, places=FEW, host=4 * FEW, disk="128MB"):
     """The same with so many places for rows on each device and in host memory."""
-    row = 8 + 4 * setup.d * 3  # vector, at most two states and a step
     memory = hugectr.Memory(
-        device=places * (row + 8), host=setup.devices * host * (row + 20), disk=f"{folder}:{disk}"
+        device=places * bytes_of_places(setup, 8),
+        host=setup.devices * host * bytes_of_places(setup, 20),
+        disk=f"{folder}:{disk}",
     )
     return dataclasses.replace(setup, more=setup.more | {"memory": memory})
 
@@ -66,6 +69,48 @@ def test_the_model_is_the_same_to_the_bit(case, tmp_path):
     assert_same_rows(model, plain)
     assert moved(model)
     train_until_rows_are_on_disk(model, tmp_path)
+
+
+def test_what_the_disk_did_is_told(tmp_path):
+    setup = on_disk(setup_of(optimizer="Adam"), tmp_path, host=2 * FEW)
+    model = make_model(setup)
+    nothing = model.table_stats()[0]
+    counters = [name for name in nothing if name.startswith(("host_", "disk_"))]
+    counters.remove("host_bytes")
+    assert all(nothing[name] == 0 for name in counters)
+    course(model, 60)
+    stats = model.table_stats()[0]
+    # What a device lacks is new (never fetched), or was there before.
+    assert 0 < stats["host_hits"] + stats["host_misses"] <= stats["misses"]
+    assert stats["disk_rows"] <= stats["rows"]
+    group = stats["disk_bytes_written"] // max(1, stats["disk_groups_written"])
+    assert group >= 4096
+    assert stats["disk_groups_read"] * 4096 <= stats["disk_bytes_read"]
+    assert stats["disk_groups_read"] <= stats["host_misses"]
+    on_the_disk = sum(path.stat().st_size for path in segments(tmp_path))
+    assert 0 < stats["disk_bytes"] <= on_the_disk
+
+
+def test_fit_and_the_report_say_where_rows_were(tmp_path, capfd):
+    model = make_model(on_disk(setup_of(optimizer="Adam"), tmp_path / "rows", host=2 * FEW))
+    model.fit(max_iter=30, display=30, eval_interval=100, snapshot=0)
+    written = capfd.readouterr()
+    page = model.report(tmp_path / "report.html").read_text()
+    said = re.search(
+        r"Table emb: (.*) % of the rows asked for were on their device, .* fetched, .* written "
+        r"back; .* % of the others in host memory, (.*) rows on the disk, .* read, .* written, "
+        r".* segments swept",
+        written.out + written.err,
+    )
+    assert 0 < float(said[1]) < 100
+    assert 0 < int(said[2].replace(",", "")) <= model.table_stats()[0]["rows"]
+    assert "Tiers of rows" in page
+    for what in ("on the device", "in host memory", "written to the disk"):
+        assert f"emb: {what}" in page
+    plain = make_model(setup_of())
+    plain.fit(max_iter=2, display=1, eval_interval=100, snapshot=0)
+    assert "of the rows asked for" not in "".join(capfd.readouterr())
+    assert "Tiers of rows" not in plain.report(tmp_path / "plain.html").read_text()
 
 
 def test_five_hundred_steps_that_grow(tmp_path):

@@ -34,10 +34,15 @@ def setup_of(steps=40, **changes):
     )  # fmt: skip
 
 
+def bytes_of_places(setup, beside):
+    """Of one place of every table: vector, at most two states and a step; what a place needs."""
+    widths = [setup.d, 1] if setup.net == "deepfm" else [setup.d]
+    return sum(8 + 4 * width * 3 + beside for width in widths)
+
+
 def with_places(setup, places):
-    """The same with so many places for rows of the widest table on each device."""
-    row = 8 + 4 * setup.d * 3 + 8  # vector, at most two states and a step; what a place needs
-    memory = hugectr.Memory(device=places * row)
+    """The same with so many places for rows of each table on each device."""
+    memory = hugectr.Memory(device=places * bytes_of_places(setup, 8))
     return dataclasses.replace(setup, more=setup.more | {"memory": memory})
 
 

@@ -12,3 +12,11 @@ def test_two_processes_train_the_same_with_few_places(tmp_path, exchange, device
     status, out, err = job.run("launch", 2, SCRIPT, tmp_path / "saved", exchange, devices)
     assert status == 0, f"{out}\n{err}"
     assert out.count("the same") == 2
+
+
+@pytest.mark.parametrize(("exchange", "devices"), [("pooled", 1), ("unique", 2)])
+def test_two_processes_share_a_folder_of_a_disk(tmp_path, exchange, devices):
+    folders = tmp_path / "saved", exchange, devices, tmp_path / "disk"
+    status, out, err = job.run("launch", 2, SCRIPT, *folders)
+    assert status == 0, f"{out}\n{err}"
+    assert out.count("the same") == 2

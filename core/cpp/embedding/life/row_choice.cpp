@@ -117,7 +117,8 @@ class RankSearch {
       const int from = first_shift(word, kRankBits[word]);
       for (int shift = first_shift(word, likely_bits(word)); shift >= 0; shift -= kRankDigitBits) {
         std::vector<std::int64_t> counts = count(word, shift);
-        if (shift < from && std::accumulate(counts.begin(), counts.end(), std::int64_t{0}) < alike) {
+        if (shift < from &&
+            std::accumulate(counts.begin(), counts.end(), std::int64_t{0}) < alike) {
           shift = from;  // scores that came with rows from elsewhere may be higher
           counts = count(word, shift);
         }
@@ -132,7 +133,8 @@ class RankSearch {
   }
 
  private:
-  /// Of the highest digit of so many bits that is not the same for all rows; negative: there is none.
+  /// Of the highest digit of so many bits that is not the same for all rows; negative: there is
+  /// none.
   int first_shift(int word, int bits) const {
     const bool same = (word == kRankUses && rank_ == RowRank::Age) ||
                       (word == kRankSlot && !parts_.front()->spec().has_slots());
@@ -144,7 +146,8 @@ class RankSearch {
   /// Of a word in rows of this training: it has made `step_` steps, and none uses a row twice.
   int likely_bits(int word) const {
     const auto steps = static_cast<std::uint64_t>(step_);
-    if (word == kRankUses) return std::min<int>(std::bit_width(steps * kOneUse + 1), kRankBits[word]);
+    if (word == kRankUses)
+      return std::min<int>(std::bit_width(steps * kOneUse + 1), kRankBits[word]);
     if (word == kRankStep) return std::clamp<int>(std::bit_width(steps), 1, kRankBits[word]);
     return kRankBits[word];
   }

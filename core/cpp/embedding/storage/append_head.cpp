@@ -76,6 +76,7 @@ std::size_t AppendHead::append(std::span<const std::uint32_t> rows, const RowSou
     throw;
   }
   used_ += groups;
+  written_ += groups;
   return done;
 }
 

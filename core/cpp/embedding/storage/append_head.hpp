@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -28,6 +29,8 @@ class AppendHead {
                      std::span<RowLocation> at);
   /// Groups written to the segment of the last append().
   std::size_t groups() const { return used_; }
+  /// By all of them. Any thread may ask.
+  std::uint64_t written_groups() const { return written_; }
 
   /// Makes a segment if there is none. Throws NoRoom.
   void prepare();
@@ -42,6 +45,7 @@ class AppendHead {
   const bool for_sweeping_;
   std::shared_ptr<SegmentFile> file_;
   std::size_t used_ = 0;
+  std::atomic<std::uint64_t> written_ = 0;
   AlignedBuffer buffer_;
 };
 

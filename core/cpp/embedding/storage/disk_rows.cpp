@@ -162,7 +162,7 @@ void DiskRows::pin(std::span<const std::uint32_t> rows, Want want,
       }
       const bool room = has_room(missing_rows.size());
       // With an error that nobody has heard nothing is written behind, and no place becomes free.
-      if (failure_ && (!room || (want == Want::Content && !missing_rows.empty()))) {
+      if (failure_ && (!room || (want != Want::Nothing && !missing_rows.empty()))) {
         raise_failure_or_retry(lock);
         continue;  // the lock was let go of
       }
@@ -171,7 +171,7 @@ void DiskRows::pin(std::span<const std::uint32_t> rows, Want want,
     }
     missing_places.reserve(missing_rows.size());
     for (std::size_t k = 0; k < missing_rows.size(); ++k) missing_places.push_back(take_place());
-    if (want == Want::Content) bring(missing_rows, missing_places);
+    if (want != Want::Nothing) bring(missing_rows, missing_places);
   } catch (...) {
     let_all_go();
     throw;

@@ -48,9 +48,10 @@ class DiskRows {
            std::unique_ptr<SegmentStore> store);
   ~DiskRows();
 
-  enum class Want { Content, Nothing };
-  /// places[i] is where rows[i] lies until unpin(). `Nothing`: all of the row will be written, what
-  /// it was is not read.
+  enum class Want { Content, Again, Nothing };
+  /// places[i] is where rows[i] lies until unpin(). `Again`: as Content, but hits and misses do not
+  /// count rows that were asked for before. `Nothing`: all of the row will be written, what it was
+  /// is not read.
   void pin(std::span<const std::uint32_t> rows, Want want, std::span<std::uint32_t> places);
   /// Waits until a pin() of `rows` rows for Nothing would find room for all that are missing, and
   /// throws what it would throw. Such a pin() then never waits and never throws.

@@ -153,14 +153,22 @@ void SegmentStore::restore(const std::string& folder) {
 }
 
 StoreCounts SegmentStore::counts() const {
+  const std::uint64_t group = kind_.shape.bytes();
+  const auto segments = ledger_.segments();
+  std::uint64_t groups = 0;
+  for (const auto& [number, segment] : segments) groups += segment.groups;
   return {.rows = ledger_.rows_alive(),
-          .segments = ledger_.segments().size(),
+          .segments = segments.size(),
           .index_bytes = ledger_.index_bytes(),
+          .segment_bytes = groups * group,
           .rows_written = rows_written_,
           .rows_read = rows_read_,
+          .groups_written = head_.written_groups(),
           .groups_read = groups_read_,
           .segments_swept = sweep_.swept_segments(),
-          .rows_moved = sweep_.moved_rows()};
+          .rows_moved = sweep_.moved_rows(),
+          .bytes_written = (head_.written_groups() + sweep_.written_groups()) * group,
+          .bytes_read = (groups_read_ + sweep_.read_groups()) * group};
 }
 
 }  // namespace hugectr

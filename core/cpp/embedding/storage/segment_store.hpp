@@ -37,8 +37,11 @@ using RowTarget = std::function<void(std::size_t i, const std::byte* row)>;
 /// What a store has done and holds.
 struct StoreCounts {
   std::uint64_t rows = 0, segments = 0, index_bytes = 0;
-  std::uint64_t rows_written = 0, rows_read = 0, groups_read = 0;
-  std::uint64_t segments_swept = 0, rows_moved = 0;
+  std::uint64_t segment_bytes = 0;  ///< of their groups
+  std::uint64_t rows_written = 0, rows_read = 0;
+  std::uint64_t groups_written = 0, groups_read = 0;  ///< but for the sweep
+  std::uint64_t segments_swept = 0, rows_moved = 0;   ///< by the sweep
+  std::uint64_t bytes_written = 0, bytes_read = 0;    ///< of groups, with the sweep
 };
 
 /// Rows of one size by number, on a disk: groups of rows are appended to segments, a row that is

@@ -39,6 +39,8 @@ class SegmentSweep {
 
   std::uint64_t swept_segments() const { return swept_; }
   std::uint64_t moved_rows() const { return moved_; }
+  std::uint64_t read_groups() const { return read_groups_; }
+  std::uint64_t written_groups() const { return head_.written_groups(); }
 
  private:
   void work();
@@ -62,7 +64,7 @@ class SegmentSweep {
   bool room_is_short_ = false;
   std::exception_ptr failure_;
   std::atomic<bool> stop_ = false;
-  std::atomic<std::uint64_t> swept_ = 0, moved_ = 0;
+  std::atomic<std::uint64_t> swept_ = 0, moved_ = 0, read_groups_ = 0;
   ThreadGroup thread_;
 };
 

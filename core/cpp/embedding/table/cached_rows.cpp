@@ -170,8 +170,11 @@ class CachedRows final : public RowStore {
     return bytes;
   }
   TierCounts counts() const override {
+    const DiskTierCounts disk = home_->disk_counts();
     const std::lock_guard lock(mutex_);
-    return counts_;
+    TierCounts counts = counts_;
+    counts.disk = disk;
+    return counts;
   }
 
  private:

@@ -118,7 +118,7 @@ class DiskBacking final : public RowBacking {
       context.stream->synchronize();
       run(context, MoveRows{.places = moves.places,
                             .leaving = pinned(leaving_, DiskRows::Want::Nothing),
-                            .coming = pinned(coming_, DiskRows::Want::Content),
+                            .coming = pinned(coming_, DiskRows::Want::Again),
                             .cache = parts_of(cache),
                             .home = parts_of(rows_.arrays(places_)),
                             .count = static_cast<std::int64_t>(moves.count)});
@@ -179,6 +179,20 @@ class DiskBacking final : public RowBacking {
   std::size_t host_bytes() const override {
     return rows_.size_in_bytes() + disk_.bytes_beside_rows() +
            2 * list_size_ * sizeof(std::uint32_t);
+  }
+  DiskTierCounts disk_counts() const override {
+    const DiskRowCounts counts = disk_.counts();
+    const StoreCounts& store = counts.store;
+    return {.rows = store.rows,
+            .bytes = store.segment_bytes,
+            .hits = counts.hits,
+            .misses = counts.misses,
+            .groups_read = store.groups_read,
+            .groups_written = store.groups_written,
+            .bytes_read = store.bytes_read,
+            .bytes_written = store.bytes_written,
+            .segments_swept = store.segments_swept,
+            .rows_swept = store.rows_moved};
   }
 
  private:

@@ -46,6 +46,8 @@ class RowBacking {
 
   virtual bool overlaps(const void* begin, std::size_t bytes) const = 0;
   virtual std::size_t host_bytes() const = 0;
+  /// Any thread may ask.
+  virtual DiskTierCounts disk_counts() const { return {}; }
 };
 
 /// All rows in host memory at the place of their number. Ops of `device` read and write it over the

@@ -81,6 +81,24 @@ struct TableRows {
   std::vector<TensorRef> states;  ///< (n, d) or (n, 1) float32, in the order of BufferBag::states
 };
 
+/// What a disk below host memory holds and has done, on all local devices.
+struct DiskTierCounts {
+  std::uint64_t rows = 0, bytes = 0;   ///< that it holds; bytes with the holes of rewritten rows
+  std::uint64_t hits = 0, misses = 0;  ///< rows asked for that host memory had, and had not
+  std::uint64_t groups_read = 0, groups_written = 0;  ///< of rows asked for, and written behind
+  std::uint64_t bytes_read = 0, bytes_written = 0;    ///< by all, also the sweep
+  std::uint64_t segments_swept = 0, rows_swept = 0;
+
+  DiskTierCounts& operator+=(const DiskTierCounts& other) {
+    rows += other.rows, bytes += other.bytes;
+    hits += other.hits, misses += other.misses;
+    groups_read += other.groups_read, groups_written += other.groups_written;
+    bytes_read += other.bytes_read, bytes_written += other.bytes_written;
+    segments_swept += other.segments_swept, rows_swept += other.rows_swept;
+    return *this;
+  }
+};
+
 /// What rows in several tiers have cost so far, on all local devices: distinct rows of plans, and
 /// bytes between the device and what lies below it.
 struct TierCounts {
@@ -88,10 +106,12 @@ struct TierCounts {
   std::uint64_t misses = 0;         ///< that were not: new ones too
   std::uint64_t bytes_fetched = 0;  ///< to the device
   std::uint64_t bytes_written_back = 0;
+  DiskTierCounts disk;  ///< zeros without one
 
   TierCounts& operator+=(const TierCounts& other) {
     hits += other.hits, misses += other.misses;
     bytes_fetched += other.bytes_fetched, bytes_written_back += other.bytes_written_back;
+    disk += other.disk;
     return *this;
   }
 };

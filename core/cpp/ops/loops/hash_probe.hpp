@@ -18,10 +18,10 @@
 /// A key's lines follow each other at an odd distance that its hash decides (keys that meet in one
 /// line part ways in the next); inside a line its places are tried from a hashed start around to it
 /// again. A key lies in a line only when every line before it is full, so a reader looks at a whole
-/// line at once and stops at the first that is not. A key that is removed leaves its place free when
-/// its line has another free one: nobody's way led past it then. In a full line the place stays
-/// taken, with its key and the row kDeadRow: dead, until the same key comes back or the index is
-/// cleared and rebuilt.
+/// line at once and stops at the first that is not. A key that is removed leaves its place free
+/// when its line has another free one: nobody's way led past it then. In a full line the place
+/// stays taken, with its key and the row kDeadRow: dead, until the same key comes back or the index
+/// is cleared and rebuilt.
 namespace hugectr {
 
 /// Row of a key that is not in the table.

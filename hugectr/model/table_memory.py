@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The memory that each table of a model has for its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from hugectr.spec.optimizer import state_widths
+from hugectr.spec.shared_memory import Claim, shared
+
+if TYPE_CHECKING:
+    from hugectr._core import EmbeddingSpec
+    from hugectr.model.graph import Graph
+    from hugectr.spec.embedding import SparseEmbedding
+
+#: Bytes that a place of a row takes beside vector and states: on a device, and at most on the host.
+_BESIDE_PLACE, _BESIDE_ROW = 8, 32
+
+
+def memory_of_tables(graph: Graph, tables: Sequence[EmbeddingSpec]) -> list[EmbeddingSpec]:
+    """Of each table its own Memory, or its share of the solver's; empty without one.
+
+    Parameters
+    ----------
+    graph : Graph
+    tables : sequence of dict
+        The tables without it, which say how many rows a device may hold.
+    """
+    solver = graph.solver
+    device, ids = solver.resolved_device(), solver.vvgpu
+    specs: list[EmbeddingSpec] = [
+        table.memory.to_spec(device, ids) if table.memory is not None else {}
+        for table in graph.embeddings
+    ]
+    if solver.memory is None:
+        return specs
+    sharing = [i for i, table in enumerate(graph.embeddings) if table.memory is None]
+    claims = [_claim(graph, graph.embeddings[i], tables[i]) for i in sharing]
+    for i, spec in zip(sharing, shared(solver.memory.to_spec(device, ids), claims), strict=True):
+        specs[i] = spec
+    return specs
+
+
+def _claim(graph: Graph, table: SparseEmbedding, spec: EmbeddingSpec) -> Claim:
+    """By the rows that a sample needs, which is also what places are needed for at least."""
+    assert graph.input is not None, "tables come after it"
+    params = [graph.input.sparse_param(name) for name in table.bottom_names]
+    keys = sum(sum(param.nnz_per_slot) for param in params if param is not None)
+    width = table.embedding_vec_size
+    optimizer = table.own_optimizer(graph.opt_params).optimizer_type
+    row = 4 * (width + sum(state_widths(optimizer, width)))
+    megabytes = spec["workspace_size_per_gpu_in_mb"]
+    rows = megabytes * 1024**2 // (4 * width) or spec["max_vocabulary_size_per_gpu"]
+    return Claim(max(1, keys) * (row + _BESIDE_PLACE), rows * (row + _BESIDE_ROW) if rows else None)
