@@ -21,6 +21,10 @@ class TableParams(TypedDict, total=False):
     initial: str
     initial_bound: float
     opt_params: OptParams
+    memory_device: int | None  # as in EmbeddingSpec
+    memory_host: int | None
+    memory_disk_folder: str | None
+    memory_disk: int
 
 class TableCollection:
     """Tables on one device whose forward and backward somebody else drives.

@@ -10,7 +10,7 @@ from hugectr._decl.base cimport CppDeviceId, CppOptParams, CppTensorScalarType
 from hugectr._decl.errors cimport translate_error
 from hugectr._decl.model cimport CppMemoryReportEntry, CppTableAccess
 from hugectr._decl.ops cimport CppTensorRef
-from hugectr._decl.specs cimport CppCombiner, CppInitialVectors
+from hugectr._decl.specs cimport CppCombiner, CppInitialVectors, CppTableMemory
 
 cdef extern from "core/cpp/embedding/embedding_params.hpp" namespace "hugectr" nogil:
     cdef cppclass CppTableParams "hugectr::SparseEmbeddingHashParams":
@@ -22,6 +22,7 @@ cdef extern from "core/cpp/embedding/embedding_params.hpp" namespace "hugectr" n
         CppTensorScalarType vector_type
         CppInitialVectors initial
         CppOptParams opt_params
+        CppTableMemory memory
 
 cdef extern from "core/cpp/embedding/sharded_table.hpp" namespace "hugectr" nogil:
     cdef cppclass CppShardedTable "hugectr::ShardedTable":

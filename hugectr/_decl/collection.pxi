@@ -142,6 +142,7 @@ cdef CppTableParams _table_params(size_t number, table) except *:
     params.initial.kind = <CppInitialKind><int>f.choose("initial", "uniform", _INITIAL_KINDS)
     params.initial.bound = f.take("initial_bound", 0.0)
     params.opt_params = _opt_params(f.take("opt_params", {}))
+    params.memory = _table_memory(f)
     f.done()
     return params
 

@@ -242,11 +242,28 @@ cdef CppRowLife _row_life(fields) except *:
     return life
 
 
+cdef CppTableMemory _table_memory(fields) except *:
+    """What a table's fields say of tiers; ``fields`` loses them."""
+    cdef CppTableMemory memory
+    cdef CppTableDisk disk
+    size = fields.take("memory_device", None)
+    if size is not None:
+        memory.device = <size_t>size
+    size = fields.take("memory_host", None)
+    if size is not None:
+        memory.host = <size_t>size
+    folder = fields.take("memory_disk_folder", None)
+    if folder is not None:
+        disk.folder = folder
+        disk.bytes = fields.take("memory_disk", 0)
+        memory.disk = disk
+    return memory
+
+
 cdef CppModelSpec _model_spec(fields) except *:
     f = _Fields("model", fields)
     cdef CppModelSpec m
     cdef CppSparseEmbeddingSpec e
-    cdef CppTableDisk disk
     m.input = _input_spec(f.take("input", {}))
     m.opt_params = _opt_params(f.take("opt_params", {}))
     m.layers = _layer_specs(f.take("layers", []))
@@ -276,17 +293,7 @@ cdef CppModelSpec _model_spec(fields) except *:
         params = g.take("opt_params", None)
         if params is not None:
             e.opt_params = _opt_params(params)
-        size = g.take("memory_device", None)
-        if size is not None:
-            e.memory.device = <size_t>size
-        size = g.take("memory_host", None)
-        if size is not None:
-            e.memory.host = <size_t>size
-        folder = g.take("memory_disk_folder", None)
-        if folder is not None:
-            disk.folder = folder
-            disk.bytes = g.take("memory_disk", 0)
-            e.memory.disk = disk
+        e.memory = _table_memory(g)
         g.done()
         m.embeddings.push_back(e)
     f.done()

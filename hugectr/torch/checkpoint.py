@@ -18,7 +18,7 @@ from hugectr.checkpoints.folder import Snapshot, write
 from hugectr.checkpoints.load import TableReader, load_table, take_gone
 from hugectr.checkpoints.manifest import checkpoint_at
 from hugectr.checkpoints.merge import Link, links_of
-from hugectr.checkpoints.rows import ModelRows
+from hugectr.checkpoints.rows import EVERY_PROCESS, ModelRows
 from hugectr.processes.agreement import from_root, jointly
 
 if TYPE_CHECKING:
@@ -54,7 +54,11 @@ class Checkpoints:
         snapshot.fields |= {"run": self._run, "collection": self._optimizer}
         for name in ("dense.weights", "dense.states"):  # the dense part is torch's to save
             snapshot.dense[name] = np.empty(0, np.float32)
-        snapshot.tables.extend(ModelRows(table) for table in core.tables())
+        for index, table in enumerate(core.tables()):
+            rows = ModelRows(table)
+            if self._engine.everywhere(index) and self._engine.group.rank > 0:
+                rows.rows = 0  # process 0 writes what all have
+            snapshot.tables.append(rows)
         return snapshot
 
     def load(self, path: str | os.PathLike[str]) -> None:
@@ -128,5 +132,7 @@ class _OwnRows:
         self.load, self.erase = table.load, table.erase
 
     def row_processes(self, keys: Any, slots: Any = None) -> Any:
-        """The process that owns each row."""
+        """The process that owns each row, or that all do."""
+        if self._engine.everywhere(self._index):
+            return np.full(len(keys), EVERY_PROCESS, np.uint32)
         return self._engine.owners(self._index, np.ascontiguousarray(keys, np.int64))

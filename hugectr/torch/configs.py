@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -11,9 +12,16 @@ from typing import TYPE_CHECKING, Any
 from hugectr.base.arguments import check_float, check_int
 from hugectr.base.errors import InvalidArgument, rejected
 from hugectr.spec.embedding import check_vector_type
+from hugectr.spec.memory import Memory, check_memory
 
 if TYPE_CHECKING:
+    import torch
+
     from hugectr._core import OptParams, TableParams
+
+
+#: Where the rows of a table are.
+PLACEMENTS = ("by_key", "by_slot", "replicated")
 
 
 @dataclass
@@ -38,12 +46,19 @@ class TableConfig:
         New rows are uniform in +-initial_bound, drawn by (seed, table, key, column) alone; 0: 0.05.
     placement : str
         Where rows are when there are several processes: ``"by_key"``, a row with process
-        key % processes, or ``"by_slot"``, all of the table with process number % processes of the
-        table's number in its collection. ``max_rows`` is then a limit of each process.
+        key % processes, ``"by_slot"``, all of the table with process number % processes of the
+        table's number in its collection, or ``"replicated"``, every row with every process, the
+        same to the bit: of small tables keys and gradients travel, and no vectors. ``max_rows`` is
+        a limit of each process.
     vector_type : str
         What vectors are kept in: ``"float32"``, or ``"bfloat16"``, which takes half the memory:
         updates are computed in float32 and rounded at random, right on average, by (seed, table,
         key, step, column) alone.
+    memory : hugectr.Memory, optional
+        Where rows lie when the memory of the device does not hold them all; None: all do. The rows
+        that come out are the same to the bit. The device must hold the rows of all batches that
+        are alive, and of an update; ``prefetch`` brings those of a batch ahead. Its budgets are of
+        each process, which makes a folder of its own in that of the disk.
     """
 
     name: str
@@ -54,6 +69,7 @@ class TableConfig:
     initial_bound: float = 0.0
     placement: str = "by_key"
     vector_type: str = "float32"
+    memory: Memory | None = None
 
     def __post_init__(self) -> None:
         where = f"TableConfig {self.name!r}: "
@@ -64,12 +80,24 @@ class TableConfig:
         check_float(where + "initial_bound", self.initial_bound, 0.0)
         if self.pooling not in ("sum", "mean"):
             raise rejected(where + "pooling", self.pooling, "'sum', 'mean'")
-        if self.placement not in ("by_key", "by_slot"):
-            raise rejected(where + "placement", self.placement, "'by_key', 'by_slot'")
+        check_memory(where + "memory", self.memory)
+        if self.placement not in PLACEMENTS:
+            allowed = ", ".join(map(repr, PLACEMENTS))
+            raise rejected(where + "placement", self.placement, allowed)
 
-    def to_spec(self, opt_params: OptParams) -> TableParams:
-        """The table as the core reads it."""
-        return {
+    def to_spec(
+        self, opt_params: OptParams, device: torch.device, process: int | None = None
+    ) -> TableParams:
+        """The table as the core reads it.
+
+        Parameters
+        ----------
+        opt_params : mapping
+        device : torch.device
+        process : int, optional
+            Which of several this one is.
+        """
+        spec: TableParams = {
             "name": self.name,
             "embedding_vec_size": self.embedding_dim,
             "combiner": self.pooling,
@@ -78,6 +106,17 @@ class TableConfig:
             "vector_type": self.vector_type,
             "opt_params": opt_params,
         }
+        if self.memory is None:
+            return spec
+        memory = self.memory.to_spec(device.type, [[device.index or 0]])
+        spec["memory_device"] = memory.get("memory_device")
+        spec["memory_host"] = memory.get("memory_host")
+        folder = memory.get("memory_disk_folder")
+        if folder is not None:
+            own = folder if process is None else os.path.join(folder, f"process{process}")
+            spec["memory_disk_folder"] = own
+            spec["memory_disk"] = memory.get("memory_disk", 0)
+        return spec
 
 
 def table_config(config: Any) -> TableConfig:

@@ -81,6 +81,8 @@ class Engine:
         self.after_backward: Callable[[], None] | None = None
         #: Batches, with what their forward reads.
         self._alive: dict[int, Any] = {}
+        #: On a GPU: the streams that they came by.
+        self._streams: dict[int, torch.cuda.Stream] = {}
         self._ended: deque[int] = deque()  # batches that nobody holds any more
         self._doubt: torch.Tensor | None = None
         _engines[self.number] = self
@@ -99,6 +101,7 @@ class Engine:
     def _release(self, token: int) -> None:
         if token in self._alive:
             del self._alive[token]
+            self._streams.pop(token, None)
             self.core.release(token)
 
     def end_batches(self) -> None:
@@ -167,6 +170,8 @@ class Engine:
     def begin(self, token: int, batch: Any) -> torch.Tensor:
         """The token as a tensor (1,), with whose memory the batch ends."""
         self._alive[token] = batch
+        if self.device.type == "cuda":
+            self._streams[token] = torch.cuda.current_stream(self.index)
         number = np.array([token], np.int64)
         # The array goes with the last tensor of its memory, be it one that autograd has saved; the
         # core may be waiting then, so that the end is only noted.
@@ -175,7 +180,21 @@ class Engine:
 
     def forward(self, token: torch.Tensor, outputs: Sequence[torch.Tensor]) -> None:
         """Vectors (m, d) of a planned batch."""
-        self.core.forward(int(token.item()), [vectors_of(x) for x in outputs], self.stream())
+        number = int(token.item())
+        self.used(number)
+        self.core.forward(number, [vectors_of(x) for x in outputs], self.stream())
+
+    def used(self, token: int) -> None:
+        """The caller's stream is about to read a batch, which may have come by another one."""
+        stream = self._streams.get(token)
+        if stream is None or stream == torch.cuda.current_stream(self.index):
+            return
+        for tensor in self.held(self._alive[token]):
+            tensor.record_stream(torch.cuda.current_stream(self.index))
+
+    def held(self, batch: Any) -> list[torch.Tensor]:
+        """What a forward reads of a batch."""
+        return [offsets for _, offsets in batch]
 
     def look_up(self, batch: Callable[[], Batch], outputs: Sequence[torch.Tensor]) -> None:
         """Vectors (m, d) of a batch that does not train: zeros for what is not known."""

@@ -108,6 +108,9 @@ def _of_mapping(batch: Mapping[str, Any], features: Sequence[str]) -> Jagged:
     missing = [name for name in features if name not in batch]
     if missing:
         raise InvalidArgument(f"a batch has no feature {missing[0]!r}; it has {sorted(batch)}")
+    alike = _of_one_shape([batch[name] for name in features], features)
+    if alike is not None:
+        return alike
     parts = [_bags(name, batch[name]) for name in features]
     samples = [offsets.shape[0] - 1 for _, offsets, _ in parts]
     if any(count != samples[0] for count in samples):
@@ -134,6 +137,24 @@ def _of_mapping(batch: Mapping[str, Any], features: Sequence[str]) -> Jagged:
         splits,
         weights,
     )
+
+
+def _of_one_shape(parts: Sequence[Any], features: Sequence[str]) -> Jagged | None:
+    """Features of as many keys a sample each, (B, L) or (B,): in few calls, however many."""
+    first = parts[0]
+    if len(parts) == 1 or not isinstance(first, torch.Tensor) or first.is_nested:
+        return None
+    if first.dim() not in (1, 2):
+        return None
+    for part in parts:
+        if not isinstance(part, torch.Tensor) or part.is_nested or part.shape != first.shape:
+            return None
+    for name, part in zip(features, parts, strict=True):
+        _check_integers(name, part)
+    samples, width = first.shape[0], first.shape[1] if first.dim() == 2 else 1
+    values = torch.cat(list(parts)).reshape(-1).to(torch.int64)
+    offsets = torch.arange(samples * len(parts) + 1, device=first.device) * width
+    return Jagged(values, offsets, list(features), [samples * width] * len(parts))
 
 
 def _differences(ends: Sequence[int]) -> list[int]:
@@ -176,9 +197,13 @@ def bags_within(
     return torch.where(good, offsets, torch.cat([others, starts[-1:]])), good[None]
 
 
-def _keys(name: str, keys: torch.Tensor) -> torch.Tensor:
+def _check_integers(name: str, keys: torch.Tensor) -> None:
     if keys.dtype.is_floating_point or keys.dtype == torch.bool:
         raise InvalidArgument(f"feature {name!r}: keys are integers, found {keys.dtype}")
+
+
+def _keys(name: str, keys: torch.Tensor) -> torch.Tensor:
+    _check_integers(name, keys)
     return keys.to(torch.int64).contiguous()
 
 

@@ -16,6 +16,7 @@ Schemas are written out: torch 2.4 does not read all of them from annotations.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -58,21 +59,27 @@ def _of_tables(
         begins = torch.tensor(starts, pin_memory=True).to(offsets.device, non_blocking=True)
         offsets, good = bags_within(offsets, begins, batch, starts[-1])
         own.doubt(good)
-    bags = _bags_from_0(offsets, batch) if pooled else None
-    tables, chosen = [], iter(order)
+    # All at once: a call a feature would take longer than what it does.
+    all_keys = values.split([b - a for a, b in pairwise(starts)])
+    bags = _bags_from_0(offsets, batch).unbind(0) if pooled else ()
+    tables: list[tuple[torch.Tensor, torch.Tensor]] = []
+    chosen = iter(order)
+    places = values.new_empty(0, dtype=torch.int32)
     for count in features:
         inputs = [next(chosen) for _ in range(count)]
-        keys = [values[starts[i] : starts[i + 1]] for i in inputs]
+        keys = [all_keys[i] for i in inputs]
         whole = keys[0] if count == 1 else torch.cat(keys)
-        if bags is None:
-            each = torch.arange(whole.shape[0] + 1, dtype=torch.int32, device=whole.device)
-            tables.append((whole, each))
+        if not pooled:
+            if places.shape[0] <= whole.shape[0]:
+                most = max(values.shape[0], whole.shape[0])
+                places = torch.arange(most + 1, dtype=torch.int32, device=values.device)
+            tables.append((whole, places[: whole.shape[0] + 1]))
         elif count == 1:
             tables.append((whole, bags[inputs[0]]))
         else:
             parts, before = [bags[inputs[0]]], keys[0].shape[0]
             for i, part in zip(inputs[1:], keys[1:], strict=True):
-                parts.append(bags[i, 1:] + before)
+                parts.append(bags[i][1:] + before)
                 before += part.shape[0]
             tables.append((whole, torch.cat(parts)))
     return tables
@@ -82,9 +89,10 @@ def _check_offsets(offsets: torch.Tensor, starts: list[int], batch: int, keys: i
     """Refuses bags that are not in the keys; on a GPU only by their number, for nobody waits."""
     if starts[0] != 0 or starts[-1] != keys:
         raise InvalidArgument(f"a batch: its bags end at key {starts[-1]}, and it has {keys}")
-    if offsets.device.type == "cpu" and (
-        offsets[::batch].tolist() != starts or bool((offsets.diff() < 0).any())
-    ):
+    wrong = any(a > b for a, b in pairwise(starts))
+    if offsets.device.type == "cpu":
+        wrong = wrong or offsets[::batch].tolist() != starts or bool((offsets.diff() < 0).any())
+    if wrong:
         raise InvalidArgument(
             "a batch: offsets must ascend from 0 to the number of keys, and each feature's must "
             "begin where its keys do"

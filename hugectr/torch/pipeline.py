@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from itertools import islice
 from typing import Any, TypeVar
+
+import torch
 
 from hugectr.processes.agreement import together
 from hugectr.torch.collection import Collection, PlannedBatch
@@ -17,8 +20,13 @@ def pipeline(
     loader: Iterable[T],
     collection: Collection,
     keys: Callable[[T], Any] = lambda batch: batch,
+    stream: torch.cuda.Stream | None = None,
 ) -> Iterator[tuple[T, PlannedBatch]]:
     """Batches with their keys looked up one ahead.
+
+    Without a stream of its own a lookup comes after what the current stream holds, the step before
+    among that. With one, batches are made on it too, and the steps on the current stream wait for
+    their own batch alone.
 
     Parameters
     ----------
@@ -28,20 +36,58 @@ def pipeline(
         That is trained with them.
     keys : callable
         What of a batch the collection is asked with.
+    stream : torch.cuda.Stream, optional
+        Where the loader works and keys are looked up, beside the steps.
 
     Yields
     ------
     tuple
         The batch, and what is to be given to the collection for it.
     """
-    before: tuple[T, PlannedBatch] | None = None
-    for batch in loader:
-        following = batch, collection.prefetch(keys(batch))
+    batches = iter(loader)
+    before: tuple[T, PlannedBatch, Any] | None = None
+    while True:
+        with nullcontext() if stream is None else torch.cuda.stream(stream):
+            found = list(islice(batches, 1))
+            planned = [collection.prefetch(keys(each)) for each in found]
+            made = None if stream is None else stream.record_event()
         if before is not None:
-            yield before
-        before = following
-    if before is not None:
-        yield before
+            yield _begun(*before)
+        if not found:
+            return
+        before = found[0], planned[0], made
+
+
+def _begun(batch: T, planned: PlannedBatch, made: Any) -> tuple[T, PlannedBatch]:
+    """A batch for the current stream, which waits until it is made."""
+    if made is not None:
+        current = torch.cuda.current_stream()
+        current.wait_event(made)
+        record_use((batch, planned.batch), current)
+    return batch, planned
+
+
+def record_use(batch: Any, stream: torch.cuda.Stream) -> None:
+    """Keeps the memory of all tensors of a batch until a stream has done what it holds by then.
+
+    Parameters
+    ----------
+    batch : object
+        Tensors, objects with ``record_stream`` as a KeyedJaggedTensor, and mappings, sequences and
+        objects with attributes of them; of others nothing is recorded.
+    stream : torch.cuda.Stream
+    """
+    if callable(getattr(batch, "record_stream", None)):
+        batch.record_stream(stream)
+    elif isinstance(batch, Mapping):
+        for each in batch.values():
+            record_use(each, stream)
+    elif isinstance(batch, (list, tuple)):
+        for each in batch:
+            record_use(each, stream)
+    elif hasattr(batch, "__dict__"):
+        for each in vars(batch).values():
+            record_use(each, stream)
 
 
 def until_all_end(loader: Iterable[T], collection: Collection, empty: T) -> Iterator[T]:

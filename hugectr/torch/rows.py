@@ -34,19 +34,28 @@ class Rows:
         self._config = config
 
     def __len__(self) -> int:
-        return sum(self._of_all("the number of rows", lambda: int(self._table.stats()["rows"])))
+        return self._sum("the number of rows", lambda: int(self._table.stats()["rows"]))
+
+    def _sum(self, name: str, work: Callable[[], int]) -> int:
+        """Over the processes, of rows that each has its own of."""
+        every = self._of_all(name, work)
+        return every[0] if self._engine.everywhere(self._index) else sum(every)
 
     def _of_all(self, name: str, work: Callable[[], T]) -> list[T]:
         """Results of all processes."""
+        self._engine.release_ended()  # what only batches that are over have brought is gone
         with self._engine.call(f"{name} of {self._config.name!r}"):
             return together(self._engine.group, work)
 
     def _each(self, name: str, work: Callable[[], T]) -> T:
         """The result of this process, if all have one."""
+        self._engine.release_ended()
         with self._engine.call(f"{name} of {self._config.name!r}"):
             return jointly(self._engine.group, work)
 
     def _dump(self, with_states: bool) -> dict[str, Any]:
+        if self._engine.everywhere(self._index):
+            return self._each("the rows", lambda: dict(self._table.dump(with_states=with_states)))
         parts = self._of_all("the rows", lambda: dict(self._table.dump(with_states=with_states)))
         if len(parts) == 1:
             return parts[0]
@@ -103,7 +112,7 @@ class Rows:
             self._engine.end_batches()
             return int(self._table.erase(_host(keys, np.int64).reshape(-1)))
 
-        return sum(self._of_all("an erasure", erase))
+        return self._sum("an erasure", erase)
 
     def state(self) -> dict[str, Any]:
         """All rows with their states, as ``set_state`` takes them."""

@@ -102,7 +102,8 @@ class SharedEngine(Engine):
         self.group = self._processes = group
         self._rank, self._size = group.rank, group.size
         self._holders = [
-            _HOLDERS.get(placement, table % self._size) for table, placement in enumerate(placements)
+            _HOLDERS.get(placement, table % self._size)
+            for table, placement in enumerate(placements)
         ]
         self._sharing = _core.TableSharing(self.core, self._holders, self._rank, self._size)
         self._mean = [table["combiner"] == "mean" for table in tables]
@@ -158,9 +159,14 @@ class SharedEngine(Engine):
     def _release(self, token: int) -> None:
         if token in self._alive:
             del self._alive[token]
+            self._streams.pop(token, None)
             planned = self._asked.pop(token).shared.token
             if planned:
                 self.core.release(planned)
+
+    def held(self, batch: Any) -> list[torch.Tensor]:
+        """What forward and backward read of a batch."""
+        return list(batch.held)
 
     def _ask(self, way: str, batch: Callable[[], Batch]) -> _Asked:
         """Asks owners for the rows of a batch, and hears what this process is asked for."""
@@ -192,14 +198,10 @@ class SharedEngine(Engine):
         """What this process asks for."""
         keys = sum(len(each) for each, _ in batch)
         bags = sum(
-            len(offsets) - 1
-            for (_, offsets), mean in zip(batch, self._mean, strict=True)
-            if mean
+            len(offsets) - 1 for (_, offsets), mean in zip(batch, self._mean, strict=True) if mean
         )
         distinct = torch.empty(keys, dtype=torch.int64, device=self.device)
-        room = torch.empty(
-            self._sharing.room(keys, bags), dtype=torch.int32, device=self.device
-        )
+        room = torch.empty(self._sharing.room(keys, bags), dtype=torch.int32, device=self.device)
         shared = self._sharing.ask(
             [keys_of(*one) for one in batch], memory_of(distinct), memory_of(room), self.stream()
         )
@@ -243,6 +245,7 @@ class SharedEngine(Engine):
             asked = self._batch(number)
             if asked.failure is not None:
                 raise asked.failure
+            self.used(number)
             rows = self._messages(self._sharing.vectors(asked.shared), outputs[0].dtype)
             self._sharing.give(asked.shared, _memories(rows), self.stream())
             return asked, rows
@@ -282,6 +285,7 @@ class SharedEngine(Engine):
 
         def sums() -> tuple[_Asked, list[torch.Tensor]]:
             asked = self._batch(number)
+            self.used(number)
             # A key of every sample would leave the range of float16.
             narrow = any(g is not None and g.dtype == torch.bfloat16 for g in gradients)
             rows = self._messages(

@@ -50,7 +50,8 @@ def make_engine(
     """
     if not _several(parent):
         tables = configs()
-        return tables, Engine([table.to_spec(optimizer) for table in tables], device, seed)
+        specs = [table.to_spec(optimizer, device) for table in tables]
+        return tables, Engine(specs, device, seed)
     group = TorchGroup(parent)
     with group.call("a new collection"):
         tables = jointly(group, configs)
@@ -58,7 +59,7 @@ def make_engine(
             group, {**more, "seed": seed, **_described(tables), "the optimizer": dict(optimizer)}
         )
         engine = SharedEngine(
-            [table.to_spec(optimizer) for table in tables],
+            [table.to_spec(optimizer, device, group.rank) for table in tables],
             device,
             seed,
             [table.placement for table in tables],
@@ -78,7 +79,7 @@ def _described(tables: list[TableConfig]) -> dict[str, Any]:
     described: dict[str, Any] = {"the names of tables": [table.name for table in tables]}
     for table in tables:
         described |= {
-            f"{name} of table {table.name!r}": value
+            f"{name} of table {table.name!r}": repr(value) if name == "memory" else value
             for name, value in vars(table).items()
             if name != "name"
         }

@@ -181,9 +181,7 @@ class TorchGroup:
         said = self._message(_ABORTED, reason.encode()[: self._short])
         self._own.numpy()[: len(said)] = bytearray(said)
         try:
-            work = dist.all_gather(
-                self._every, self._own, group=self.torch_group, async_op=True
-            )
+            work = dist.all_gather(self._every, self._own, group=self.torch_group, async_op=True)
             work.wait(timedelta(seconds=_FAREWELL))
         except RuntimeError:  # nobody is there to hear it
             return

@@ -8,7 +8,12 @@ from process_jobs import run_job
 import hugectr
 import hugectr.torch as ht
 
-TABLES = [("a", 4, ("a", "b"), "sum", "by_key"), ("c", 6, ("c",), "mean", "by_slot")]
+TABLES = [
+    ("a", 4, ("a", "b"), "sum", "by_key"),
+    ("c", 6, ("c",), "mean", "by_slot"),
+    ("e", 4, ("e",), "mean", "replicated"),
+]
+FEATURES = "abce"
 
 
 def pair(kind, optimizer, **more):
@@ -29,7 +34,7 @@ def batches_of(generator, weighted=False):
     found = []
     for samples in (6, 9):
         batch = {}
-        for name in "abc":
+        for name in FEATURES:
             lengths = torch.randint(0, 4, (samples,), generator=generator)
             offsets = torch.cat([torch.zeros(1, dtype=torch.int64), lengths.cumsum(0)])
             keys = torch.randint(-25, 25, (int(offsets[-1]),), generator=generator)
@@ -50,7 +55,7 @@ def apart(collection, batch):
 
 def by_feature(collection, batch):
     found = collection(batch)
-    return torch.cat([found[name] for name in "cab"], dim=1)
+    return torch.cat([found[name] for name in "ceab"], dim=1)
 
 
 def run(shared, alone, ask, steps=6, weighted=False, clip=None, tolerance=1e-5, ahead=False):
@@ -77,6 +82,7 @@ def run(shared, alone, ask, steps=6, weighted=False, clip=None, tolerance=1e-5, 
         for each in rows:
             each.step()
     same_rows(shared, alone, tolerance)
+    same_replicas(shared)
 
 
 def same_rows(shared, alone, tolerance=1e-5):
@@ -90,6 +96,22 @@ def same_rows(shared, alone, tolerance=1e-5):
             strict=True,
         ):
             torch.testing.assert_close(mine, other, rtol=tolerance, atol=tolerance)
+
+
+def same_replicas(shared):
+    """Who has all rows has the same bits as the others who do."""
+    own = shared._engine.core.tables()[2].dump(with_states=True)
+    every = [None] * dist.get_world_size()
+    dist.all_gather_object(
+        every,
+        (
+            own["keys"].tobytes(),
+            own["vectors"].tobytes(),
+            [state.tobytes() for state in own["states"]],
+        ),
+    )
+    assert every[0] == every[1]
+    assert len(own["keys"]) == len(shared.rows("e"))
 
 
 def all_kinds(folder):
@@ -109,7 +131,11 @@ def all_kinds(folder):
     )
     run(shared, alone, lambda it, batch: compiled(batch) if it is shared else pooled(it, batch) * 2)
     for mode in ("weighted", "fused"):
-        tables = [ht.TableConfig("a", 4, "ab"), ht.TableConfig("c", 6)]
+        tables = [
+            ht.TableConfig("a", 4, "ab"),
+            ht.TableConfig("c", 6),
+            ht.TableConfig("e", 4, placement="replicated"),
+        ]
         groups = [None, dist.new_group([0]), dist.new_group([1])]
         both = [
             bags(
@@ -129,15 +155,16 @@ def check_reading(shared, alone):
     batch = batches_of(torch.Generator().manual_seed(8))[dist.get_rank()]
     with torch.no_grad():
         torch.testing.assert_close(pooled(shared, batch), pooled(alone, batch))
-        unknown = {name: torch.tensor([[10**6]]) for name in "abc"}
+        unknown = {name: torch.tensor([[10**6]]) for name in FEATURES}
         assert not pooled(shared, unknown).any()
-    keys = shared.rows("a").read()[0]
-    mine = keys[dist.get_rank() :: 3]
-    for each in zip(shared.rows("a").lookup(mine), alone.rows("a").lookup(mine), strict=True):
-        torch.testing.assert_close(*each)
-    for each in (shared, alone):
-        assert each.rows("a").erase(keys[:4]) == 4
-        each.rows("a").write([-7, 1, 2], torch.arange(12.0).reshape(3, 4))
+    for name in "ae":
+        keys = shared.rows(name).read()[0]
+        mine = keys[dist.get_rank() :: 3]
+        for each in zip(shared.rows(name).lookup(mine), alone.rows(name).lookup(mine), strict=True):
+            torch.testing.assert_close(*each)
+        for each in (shared, alone):
+            assert each.rows(name).erase(keys[:4]) == 4
+            each.rows(name).write([-7, 1, 2], torch.arange(12.0).reshape(3, 4))
     same_rows(shared, alone)
     state = shared.state_dict()
     alone.rows("a").erase(keys)

@@ -105,6 +105,7 @@ def train_beside_plain_tables(folder, kind, mode, placement, samples):
         ("adam", "mean", "by_key"),
         ("adagrad", "mean", "by_slot"),
         ("momentum_of_all_rows", "sum", "by_slot"),
+        ("adam", "sum", "replicated"),
     ],
 )
 def test_losses_outputs_and_rows_are_those_of_plain_tables(tmp_path, kind, mode, placement):
@@ -120,6 +121,8 @@ def test_losses_outputs_and_rows_are_those_of_plain_tables(tmp_path, kind, mode,
     held = [result["held"] for result in results]
     if placement == "by_key":
         assert held == [[30] * 3, [30] * 3]
+    elif placement == "replicated":
+        assert held == [[60] * 3, [60] * 3]
     else:
         assert held == [[60, 0, 60], [0, 60, 0]]
 

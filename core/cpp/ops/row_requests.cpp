@@ -160,7 +160,8 @@ void PlaceRequests::check() const {
 }
 
 void RebaseOffsets::check() const {
-  check_array(kName, "own_offsets", own_offsets, kRequestNumber, check_row_offsets(kName, row_offsets) + 1);
+  check_array(kName, "own_offsets", own_offsets, kRequestNumber,
+              check_row_offsets(kName, row_offsets) + 1);
 }
 
 }  // namespace hugectr

@@ -46,11 +46,11 @@ void append(std::vector<Block>& blocks, const CopyBlocks& op) {
   const std::size_t width = size_of(op.in.dtype);
   for (std::size_t b = 0; b < op.sizes.size(); ++b) {
     if (op.sizes[b] == 0) continue;
-    blocks.push_back({static_cast<const unsigned char*>(op.in.data) +
-                          static_cast<std::size_t>(op.from[b]) * width,
-                      static_cast<unsigned char*>(op.out.data) +
-                          static_cast<std::size_t>(op.to[b]) * width,
-                      static_cast<std::size_t>(op.sizes[b]) * width});
+    blocks.push_back(
+        {static_cast<const unsigned char*>(op.in.data) +
+             static_cast<std::size_t>(op.from[b]) * width,
+         static_cast<unsigned char*>(op.out.data) + static_cast<std::size_t>(op.to[b]) * width,
+         static_cast<std::size_t>(op.sizes[b]) * width});
   }
 }
 

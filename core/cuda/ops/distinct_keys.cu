@@ -188,7 +188,8 @@ void distinct_keys(const OpContext& context, const DistinctKeys& op) {
                                            bits, stream));
   HCTR_TRY(cub::DeviceScan::InclusiveSum(nullptr, scan_bytes, starts_of({}), none, n, stream));
   ScratchParts parts;
-  const std::size_t packed_at = parts.add<std::int64_t>(n), by_value_at = parts.add<std::int64_t>(n);
+  const std::size_t packed_at = parts.add<std::int64_t>(n),
+                    by_value_at = parts.add<std::int64_t>(n);
   const std::size_t places_at = parts.add<std::uint32_t>(n);
   const std::size_t sorted_places_at = parts.add<std::uint32_t>(n);
   const std::size_t sections_at = parts.add<std::uint32_t>(n);
@@ -205,8 +206,12 @@ void distinct_keys(const OpContext& context, const DistinctKeys& op) {
   const auto u32 = [&](std::size_t at) { return part<std::uint32_t>(scratch, at); };
   char* const temporary = part<char>(scratch, temporary_at);
 
-  const AllKeys all{part<std::int64_t>(scratch, packed_at), u32(places_at), u32(sections_at),
-                    u32(groups_at), tables, static_cast<std::uint64_t>(op.processes)};
+  const AllKeys all{part<std::int64_t>(scratch, packed_at),
+                    u32(places_at),
+                    u32(sections_at),
+                    u32(groups_at),
+                    tables,
+                    static_cast<std::uint64_t>(op.processes)};
   std::vector<KeysOfTable> of_tables;
   std::uint32_t first = 0;
   for (std::size_t t = 0; t < tables; ++t) {

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
 
 #include "core/cpp/device/several.hpp"
 #include "core/cpp/ops/embedding_gradient.hpp"
 #include "core/cuda/device/scratch_parts.hpp"
 #include "core/cuda/primitives/long_runs.cuh"
+#include "core/cuda/primitives/many.cuh"
 
 namespace hugectr::cuda {
 namespace {
@@ -21,20 +25,29 @@ struct Gradient {
   const std::uint32_t* offsets;
   LongRuns long_runs;
   Sum* sums;
-  std::size_t runs;  // less than 2^32: each has an occurrence
+  std::uint32_t runs;  // less than 2^32: each has an occurrence
+  float factor;
+  std::uint32_t max_long_runs, max_chunks;  // what grids are made for
 };
+
+template <int W>
+__device__ Pack<float, W> scaled(Pack<float, W> sum, float factor) {
+#pragma unroll
+  for (int k = 0; k < W; ++k) sum.v[k] *= factor;
+  return sum;
+}
 
 // Runs of one chunk; lists the others. The runs of a tile lie one after the other, so a worker
 // streams through all that are between two long ones, as the lookup does. Moves 4 + size(T) d bytes
 // an occurrence, 4 and size(Sum) d bytes a run.
 template <int W, class T, class Sum>
-__global__ void __launch_bounds__(kMaxRowThreads<W>) sum_short_runs_kernel(Gradient<T, Sum> a) {
+__device__ __forceinline__ void sum_short_runs(const Gradient<T, Sum>& a) {
   const std::size_t first = row_worker() * kTile;
   if (first >= a.runs) return;
   const BucketGradients<T>& gradients = a.gradients;
   const unsigned column = threadIdx.x * W;
   auto run = static_cast<std::uint32_t>(first);
-  const auto run_end = static_cast<std::uint32_t>(min(first + kTile, a.runs));
+  const auto run_end = static_cast<std::uint32_t>(min(first + kTile, std::size_t{a.runs}));
 
   // The ends of the runs, the next one in front; beyond the last run nothing changes any more.
   std::uint32_t stop[kTile];
@@ -51,7 +64,7 @@ __global__ void __launch_bounds__(kMaxRowThreads<W>) sum_short_runs_kernel(Gradi
 
   Pack<float, W> sum{};
   const auto finish_run = [&] {
-    store_narrowed<W>(a.sums + run * gradients.d + column, sum);
+    store_narrowed<W>(a.sums + run * gradients.d + column, scaled(sum, a.factor));
     sum = {};
     next_run();
   };
@@ -83,60 +96,145 @@ __global__ void __launch_bounds__(kMaxRowThreads<W>) sum_short_runs_kernel(Gradi
 }
 
 // Moves 4 d bytes a chunk and size(Sum) d bytes a long run.
-template <int W, class Sum>
-__global__ void __launch_bounds__(kFoldThreads<W>)
-    sum_long_runs_kernel(LongRuns long_runs, std::size_t d, Sum* sums) {
-  fold_long_runs<W>(long_runs, d, [&](const LongRun& run, const float* sum) {
-    store_narrowed<W>(sums + run.run * d + threadIdx.x * W, load_pack<W>(sum));
+template <int W, class T, class Sum>
+__device__ __forceinline__ void sum_long_runs(const Gradient<T, Sum>& a) {
+  const std::size_t d = a.gradients.d;
+  fold_long_runs<W>(a.long_runs, d, [&](const LongRun& run, const float* sum) {
+    store_narrowed<W>(a.sums + run.run * d + threadIdx.x * W, scaled(load_pack<W>(sum), a.factor));
   });
+}
+
+template <int W, class T, class Sum>
+__global__ void __launch_bounds__(kMaxRowThreads<W>) sum_short_runs_kernel(Gradient<T, Sum> a) {
+  sum_short_runs<W>(a);
+}
+template <int W, class T, class Sum>
+__global__ void __launch_bounds__(kMaxRowThreads<W>)
+    sum_many_short_runs_kernel(const __grid_constant__ Many<Gradient<T, Sum>> many) {
+  sum_short_runs<W>(many.mine());
+}
+
+template <int W, class T, class Sum>
+__global__ void __launch_bounds__(kMaxRowThreads<W>)
+    sum_many_chunks_kernel(const __grid_constant__ Many<Gradient<T, Sum>> many) {
+  const Gradient<T, Sum>& a = many.mine();
+  sum_chunks<W, T, sizeof(T) == 2>(a.long_runs, a.gradients);
+}
+
+template <int W, class T, class Sum>
+__global__ void __launch_bounds__(kFoldThreads<W>) sum_long_runs_kernel(Gradient<T, Sum> a) {
+  sum_long_runs<W>(a);
+}
+template <int W, class T, class Sum>
+__global__ void __launch_bounds__(kFoldThreads<W>)
+    sum_many_long_runs_kernel(const __grid_constant__ Many<Gradient<T, Sum>> many) {
+  sum_long_runs<W>(many.mine());
+}
+
+__global__ void clear_counters_kernel(const __grid_constant__ Many<LongRunCounters*> many) {
+  *many.mine() = {};
 }
 
 unsigned blocks_for(std::size_t workers, unsigned of_block) {
   return static_cast<unsigned>((workers + of_block - 1) / of_block);
 }
 
-template <int W, class T>
-void sum_chunks(const OpContext& context, const LongRuns& long_runs,
-                const BucketGradients<T>& gradients, std::size_t max_chunks) {
-  const dim3 block = row_block<W>(gradients.d);
-  // In 16 bits a worker for each chunk: shares of two, of the chunks that a power law makes, would
-  // leave half of the workers that fit without any.
-  const bool narrow = sizeof(T) == 2;
-  const unsigned blocks = narrow ? blocks_for(max_chunks, block.y) : grid_for(max_chunks, block.y);
-  launch(context, EmbeddingGradient::kName, dim3(blocks), block, 0,
-         &sum_chunks_kernel<W, T, sizeof(T) == 2>, long_runs, gradients);
+unsigned tile_blocks(std::size_t runs, unsigned of_block) {
+  return blocks_for((runs + kTile - 1) / kTile, of_block);
+}
+
+// In 16 bits a worker for each chunk: shares of two, of the chunks that a power law makes, would
+// leave half of the workers that fit without any.
+template <class T>
+unsigned chunk_blocks(std::size_t max_chunks, unsigned of_block) {
+  return sizeof(T) == 2 ? blocks_for(max_chunks, of_block) : grid_for(max_chunks, of_block);
+}
+
+template <class T, class Sum>
+Gradient<T, Sum> gradient_of(const EmbeddingGradient& op, const LongRunMemory& memory,
+                             const Scratch& scratch) {
+  return {bucket_gradients<T>(op.sorted_buckets, op.gradient, op.scale),
+          op.run_offsets.ptr<std::uint32_t>(),
+          memory.in(scratch),
+          op.sums.ptr<Sum>(),
+          static_cast<std::uint32_t>(op.sums.shape[0]),
+          static_cast<float>(op.factor),
+          static_cast<std::uint32_t>(memory.max_runs),
+          static_cast<std::uint32_t>(memory.max_chunks)};
+}
+
+/// Calls f(std::integral_constant<int, W>) with what the vectors of an op can be read by.
+template <class T, class Sum, class F>
+void with_width_of(const Gradient<T, Sum>& args, const F& f) {
+  const std::size_t d = args.gradients.d;
+  const auto fits = [&](std::size_t w) {
+    return row_packs_fit(w, d, args.gradients.row_stride, args.gradients.gradient) &&
+           row_packs_fit(w, d, d, args.sums);
+  };
+  with_row_width<kWidest<T, Sum>>(fits, f);
 }
 
 template <class T, class Sum>
 void sum_runs(const OpContext& context, const EmbeddingGradient& op) {
   const char* name = EmbeddingGradient::kName;
-  const std::size_t runs = op.sums.shape[0], d = op.sums.shape[1];
+  const std::size_t d = op.sums.shape[1];
   ScratchParts parts;
   const LongRunMemory memory(parts, op.sorted_buckets.size(), d);
   const Scratch scratch(context, parts.bytes());
-  const LongRuns long_runs = memory.in(scratch);
-  const auto gradients = bucket_gradients<T>(op.sorted_buckets, op.gradient, op.scale);
-  const Gradient<T, Sum> args{gradients, op.run_offsets.ptr<std::uint32_t>(), long_runs,
-                              op.sums.ptr<Sum>(), runs};
-
+  const Gradient<T, Sum> args = gradient_of<T, Sum>(op, memory, scratch);
+  const LongRuns& long_runs = args.long_runs;
   HCTR_TRY(cudaMemsetAsync(long_runs.counters, 0, sizeof(LongRunCounters), native_stream(context)));
-  const auto fits = [&](std::size_t w) {
-    return row_packs_fit(w, d, op.gradient.row_stride, gradients.gradient) &&
-           row_packs_fit(w, d, d, args.sums);
-  };
-  with_row_width<kWidest<T, Sum>>(fits, [&](auto width) {
+  with_width_of(args, [&](auto width) {
     constexpr int kWidth = decltype(width)::value;
     constexpr int kLongWidth = std::min(kWidth, 4);  // sums of chunks are float32
     const dim3 block = row_block<kWidth>(d);
     const dim3 fold_block = row_block<kLongWidth>(d, kFoldThreads<kLongWidth>);
-    const std::size_t tiles = (runs + kTile - 1) / kTile;
-    launch(context, name, dim3(blocks_for(tiles, block.y)), block, 0,
+    launch(context, name, dim3(tile_blocks(args.runs, block.y)), block, 0,
            &sum_short_runs_kernel<kWidth, T, Sum>, args);
     if (memory.max_runs == 0) return;
-    sum_chunks<kWidth>(context, long_runs, gradients, memory.max_chunks);
+    launch(context, name, dim3(chunk_blocks<T>(memory.max_chunks, block.y)), block, 0,
+           &sum_chunks_kernel<kWidth, T, sizeof(T) == 2>, long_runs, args.gradients);
     launch(context, name, dim3(grid_for(memory.max_runs, fold_block.y)), fold_block, 0,
-           &sum_long_runs_kernel<kLongWidth, Sum>, long_runs, d, args.sums);
+           &sum_long_runs_kernel<kLongWidth, T, Sum>, args);
   });
+}
+
+/// Those of one vector size and width go together.
+template <class T, class Sum>
+void sum_alike(const OpContext& context, const std::vector<const EmbeddingGradient*>& ops) {
+  using Args = Gradient<T, Sum>;
+  const char* name = EmbeddingGradient::kSeveralName;
+  ScratchParts parts;
+  std::vector<LongRunMemory> memories;
+  for (const EmbeddingGradient* op : ops) {
+    memories.emplace_back(parts, op->sorted_buckets.size(), op->sums.shape[1]);
+  }
+  const Scratch scratch(context, parts.bytes());
+  std::vector<LongRunCounters*> counters;
+  std::map<std::pair<std::size_t, int>, std::vector<Args>> alike;
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    const Args args = gradient_of<T, Sum>(*ops[i], memories[i], scratch);
+    counters.push_back(args.long_runs.counters);
+    with_width_of(args, [&](auto width) { alike[{args.gradients.d, width()}].push_back(args); });
+  }
+  launch_many<LongRunCounters*>(context, name, counters, dim3(1), &clear_counters_kernel,
+                                [](LongRunCounters*) { return 1u; });
+  for (const auto& [key, some] : alike) {
+    const std::size_t d = key.first;
+    with_width_of(some.front(), [&](auto width) {
+      constexpr int kWidth = decltype(width)::value;
+      constexpr int kLongWidth = std::min(kWidth, 4);
+      const dim3 block = row_block<kWidth>(d);
+      const dim3 fold_block = row_block<kLongWidth>(d, kFoldThreads<kLongWidth>);
+      launch_many<Args>(context, name, some, block, &sum_many_short_runs_kernel<kWidth, T, Sum>,
+                        [&](const Args& a) { return tile_blocks(a.runs, block.y); });
+      launch_many<Args>(context, name, some, block, &sum_many_chunks_kernel<kWidth, T, Sum>,
+                        [&](const Args& a) { return chunk_blocks<T>(a.max_chunks, block.y); });
+      launch_many<Args>(context, name, some, fold_block,
+                        &sum_many_long_runs_kernel<kLongWidth, T, Sum>,
+                        [&](const Args& a) { return grid_for(a.max_long_runs, fold_block.y); });
+    });
+  }
 }
 
 void embedding_gradient(const OpContext& context, const EmbeddingGradient& op) {
@@ -146,9 +244,23 @@ void embedding_gradient(const OpContext& context, const EmbeddingGradient& op) {
   });
 }
 
+void embedding_gradients(const OpContext& context, const Several<EmbeddingGradient>& several) {
+  std::map<std::pair<TensorScalarType, TensorScalarType>, std::vector<const EmbeddingGradient*>>
+      alike;
+  for (const EmbeddingGradient& op : several.ops) {
+    if (op.sums.size() > 0) alike[{op.gradient.dtype, op.sums.dtype}].push_back(&op);
+  }
+  for (const auto& [types, ops] : alike) {
+    with_real_type(types.first, [&]<class T>(T) {
+      with_real_type(types.second, [&]<class Sum>(Sum) { sum_alike<T, Sum>(context, ops); });
+    });
+  }
+}
+
 const OpRegistration<EmbeddingGradient> embedding_gradient_cuda{DeviceType::Cuda,
                                                                 &embedding_gradient};
-const SeveralRegistration<EmbeddingGradient> several_embedding_gradient_cuda{DeviceType::Cuda};
+const SeveralRegistration<EmbeddingGradient> several_embedding_gradient_cuda{DeviceType::Cuda,
+                                                                             &embedding_gradients};
 
 }  // namespace
 }  // namespace hugectr::cuda

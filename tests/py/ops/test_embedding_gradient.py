@@ -171,3 +171,16 @@ def test_embedding_gradient_refuses(changed, message):
     }
     with pytest.raises(ValueError, match=f"embedding_gradient: {message}"):
         _core.run_op("embedding_gradient", {**tensors, **changed})
+
+
+@pytest.mark.parametrize("real", REALS, ids=lambda r: r.name)
+def test_sums_are_multiplied_before_they_are_rounded(rng, real):
+    runs = runs_of_lengths(rng, mixed(rng))
+    gradient = real.store(rng.standard_normal((SAMPLES, SLOTS, 12)))
+    count = len(runs["run_offsets"]) - 1
+    found = {}
+    for factor in (0.3, 1.0):
+        found[factor] = np.zeros((count, 12), np.float32)
+        tensors = {**runs, "gradient": gradient, "sums": found[factor]}
+        _core.run_op("embedding_gradient", tensors, {"factor": factor})
+    np.testing.assert_array_equal(found[0.3], found[1.0] * np.float32(0.3))

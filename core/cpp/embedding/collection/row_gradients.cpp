@@ -162,21 +162,106 @@ void RowGradients::apply(std::span<const UpdateScalars> scalars) {
              " tables got scalars of ", scalars.size());
   const OpContext context = gpu_.compute_context();
   group_rows();
-  RowUpdates updates;
+  std::vector<std::size_t> moving, tiered;
   for (std::size_t t = 0; t < parts_.size(); ++t) {
-    const Part& part = parts_[t];
-    ShardedTable& table = group_.table(t);
-    Table& rows = table.part(gpu_.get_local_id());
-    const OptParams& params = table.params().opt_params;
-    const bool sweeps = sweeps_untouched_rows(params);
-    if (!table.is_trainable() || rows.size() == 0 || (part.count == 0 && !sweeps)) continue;
-    // Of all rows that have numbers: these gradients are of several plans.
+    if (!moves(t)) continue;
+    const bool stays = !group_.table(t).part(gpu_.get_local_id()).store().wants_distinct_rows();
+    (stays ? moving : tiered).push_back(t);
+  }
+  const std::vector<StagedRows> staged = stage_rows(tiered);
+  RowUpdates updates;
+  const auto runs_of = [&](std::size_t t) {
+    const Table& rows = group_.table(t).part(gpu_.get_local_id());
     RowRuns all = runs(t);
     all.rounding = rows.rounding(all.distinct, rows.size());
-    updates.add(all, rows.store().whole(rows.size()), scalars[t], params);
-    table.note_touched(context, rows.stamps(rows.size()), all.distinct, all.run_count, 0, sweeps);
+    return all;
+  };
+  const auto update = [&](std::size_t t, const RowRuns& all, const RowArrays& arrays) {
+    ShardedTable& table = group_.table(t);
+    updates.add(all, arrays, scalars[t], table.params().opt_params);
+  };
+  for (const std::size_t t : moving) {
+    // Of all rows that have numbers: these gradients are of several plans.
+    Table& rows = group_.table(t).part(gpu_.get_local_id());
+    update(t, runs_of(t), rows.store().whole(rows.size()));
+  }
+  for (std::size_t i = 0; i < tiered.size(); ++i) {
+    RowRuns all = runs_of(tiered[i]);
+    all.distinct = staged[i].distinct;  // places; bits are drawn by number
+    update(tiered[i], all, staged[i].arrays);
+  }
+  for (std::size_t t = 0; t < parts_.size(); ++t) {
+    if (!moves(t)) continue;
+    ShardedTable& table = group_.table(t);
+    Table& rows = table.part(gpu_.get_local_id());
+    const RowRuns all = runs(t);
+    table.note_touched(context, rows.stamps(rows.size()), all.distinct, all.run_count, 0,
+                       sweeps_untouched_rows(table.params().opt_params));
   }
   updates.run(context);
+  release_rows(tiered);
+}
+
+bool RowGradients::moves(std::size_t table) const {
+  const ShardedTable& own = group_.table(table);
+  const bool sweeps = sweeps_untouched_rows(own.params().opt_params);
+  return own.is_trainable() && group_.table(table).part(gpu_.get_local_id()).size() > 0 &&
+         (parts_[table].count > 0 || sweeps);
+}
+
+std::vector<StagedRows> RowGradients::stage_rows(const std::vector<std::size_t>& tables) {
+  std::vector<StagedRows> staged;
+  if (tables.empty()) return staged;
+  if (!slot_) slot_ = group_.add_slot();
+  if (!grouped_) grouped_ = gpu_.create_event();
+  if (!staged_) staged_ = gpu_.create_event();
+  if (!arrived_) arrived_ = gpu_.create_event();
+  const OpContext context = gpu_.plan_context();
+  const auto slot = static_cast<std::size_t>(*slot_);
+  gpu_.compute_stream().record(*grouped_);
+  context.stream->wait(*grouped_);
+  const auto rows_of = [&](std::size_t t) -> PlanRows {
+    const RowRuns all = runs(t);
+    return {.of_keys = TablePlan::first(parts_[t].rows, 0),
+            .distinct = TablePlan::first(
+                parts_[t].batches <= 1 ? parts_[t].rows : parts_[t].unique_rows, parts_[t].count),
+            .count = all.run_count,
+            .train = true,
+            .fresh_from = group_.table(t).part(gpu_.get_local_id()).size()};
+  };
+  const auto store_of = [&](std::size_t t) -> RowStore& {
+    return group_.table(t).part(gpu_.get_local_id()).store();
+  };
+  const auto size_of_table = [&](std::size_t t) {
+    return group_.table(t).part(gpu_.get_local_id()).size();
+  };
+  bool wait = false;
+  for (const std::size_t t : tables) {
+    wait |= store_of(t).prepare(context, slot, size_of_table(t), rows_of(t));
+  }
+  if (wait) context.stream->synchronize();
+  try {
+    for (const std::size_t t : tables) {
+      staged.push_back(store_of(t).stage(context, slot, size_of_table(t), rows_of(t)));
+    }
+  } catch (...) {
+    release_rows(tables);
+    throw;
+  }
+  context.stream->record(*staged_);
+  gpu_.move_stream().wait(*staged_);
+  gpu_.move_stream().record(*arrived_);
+  gpu_.compute_stream().wait(*arrived_);
+  return staged;
+}
+
+void RowGradients::release_rows(const std::vector<std::size_t>& tables) {
+  for (const std::size_t t : tables) {
+    group_.table(t)
+        .part(gpu_.get_local_id())
+        .store()
+        .release(gpu_.compute_context(), static_cast<std::size_t>(*slot_));
+  }
 }
 
 void RowGradients::report_memory(std::vector<MemoryReportEntry>& report) const {

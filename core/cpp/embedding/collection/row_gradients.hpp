@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -37,7 +38,8 @@ class RowGradients {
   /// by its sum. (tables) float64 on the device.
   void squares(const TensorRef& squares);
   /// Updates the rows that came, and all others where the optimizer moves them. One UpdateScalars
-  /// a table; frozen tables stay as they are. clear() follows.
+  /// a table; frozen tables stay as they are. clear() follows. Of tables over tiers the rows are
+  /// staged first, whatever plans they came by; OutOfMemory leaves all rows as they are.
   void apply(std::span<const UpdateScalars> scalars);
 
   void report_memory(std::vector<MemoryReportEntry>& report) const;
@@ -58,10 +60,20 @@ class RowGradients {
   void group_rows();
   /// What came, by row; after group_rows().
   RowRuns runs(std::size_t table) const;
+  /// Tables that apply() changes.
+  bool moves(std::size_t table) const;
+  /// Where the rows of these tables lie: of each, until release_rows().
+  std::vector<StagedRows> stage_rows(const std::vector<std::size_t>& tables);
+  void release_rows(const std::vector<std::size_t>& tables);
 
   LookupGroup& group_;
   GPUResource& gpu_;
   std::vector<Part> parts_;
+  /// For updates of tables over tiers, which stage as plans do; null: there is none.
+  std::optional<PlanSlot> slot_;
+  std::unique_ptr<Event> grouped_;  ///< compute stream: which rows an update changes
+  std::unique_ptr<Event> staged_;   ///< plan stream: where they lie
+  std::unique_ptr<Event> arrived_;  ///< move stream: they lie there
   std::shared_ptr<DeviceBuffer2> counts_arena_;
   Tensor2<std::int64_t> run_counts_;  ///< of each table
 };

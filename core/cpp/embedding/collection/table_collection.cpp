@@ -10,7 +10,10 @@
 namespace hugectr {
 namespace {
 
-constexpr std::size_t kLocal = 0;              // the only device
+constexpr std::size_t kLocal = 0;  // the only device
+/// Batches alive at once: each pins its rows (CacheMark::kPins), as do a lookup that does not train
+/// and an update.
+constexpr std::size_t kMostOverTiers = 8;
 constexpr std::size_t kRatesAtOnce = 256 / 4;  // of copy_scalars()
 
 const std::vector<SparseEmbeddingHashParams>& checked(
@@ -18,9 +21,6 @@ const std::vector<SparseEmbeddingHashParams>& checked(
   for (const SparseEmbeddingHashParams& params : tables) {
     HCTR_CHECK(params.slot_num == 1 && params.pooled(), "table '", params.name,
                "' of a collection takes one list of buckets: slot_num 1, combiner sum or mean");
-    HCTR_CHECK(!params.memory.tiered(), "table '", params.name,
-               "' of a collection has all its rows in the device's memory: its updates come later "
-               "than its plans, which tiers do not know yet; leave memory out");
     HCTR_CHECK(params.i64_keys, "table '", params.name, "' of a collection has int64 keys");
   }
   return tables;
@@ -47,6 +47,9 @@ TableCollection::TableCollection(const std::vector<SparseEmbeddingHashParams>& t
       group_(checked(tables), resources_),
       gradients_(group_, gpu_),
       insertions_(group_, gpu_) {
+  for (const SparseEmbeddingHashParams& params : tables) {
+    tiered_ = tiered_ || params.memory.tiered();
+  }
   for (std::size_t t = 0; t < group_.size(); ++t) {
     access_.push_back(std::make_unique<Access>(group_.table(t), insertions_));
   }
@@ -91,6 +94,10 @@ TableCollection::Batch& TableCollection::batch_of(Token token) {
 
 TableCollection::Token TableCollection::plan(std::span<const SparseTensor> batch,
                                              std::uintptr_t stream) {
+  HCTR_CHECK(!tiered_ || alive_.size() < kMostOverTiers, "a collection with tables over tiers has ",
+             alive_.size(),
+             " batches whose rows are held on the device: let go of the vectors of "
+             "some, or take memory off the tables");
   follow_caller(gpu_.plan_stream(), stream);
   Batch own = take_batch();
   try {

@@ -101,6 +101,7 @@ class HCTR_API TableCollection {
   Token last_ = 0;
   std::int64_t steps_ = 0;
   bool has_gradients_ = false;
+  bool tiered_ = false;  ///< whether a table is over tiers
 };
 
 }  // namespace hugectr

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 #include <utility>
 
 #include "core/cpp/device/several.hpp"
+#include "core/cpp/embedding/collection/array_part.hpp"
 #include "core/cpp/embedding/collection/caller_order.hpp"
 #include "core/cpp/ops/bucket_scale.hpp"
 #include "core/cpp/ops/distinct_keys.hpp"
@@ -14,19 +14,11 @@
 #include "core/cpp/ops/embedding_lookup.hpp"
 #include "core/cpp/ops/expand_buckets.hpp"
 
+/// Sharing as who asks for rows does it; as who holds them, it is in table_sharing_rows.cpp.
 namespace hugectr {
 namespace {
 
-constexpr auto kWord = TensorScalarType::UInt32, kKey = TensorScalarType::Int64;
-
-/// Elements begin .. begin + n - 1 of packed memory, as an array of this shape.
-TensorRef cut(const TensorRef& from, std::size_t begin, Shape shape) {
-  TensorRef ref = from;
-  ref.data = static_cast<char*>(from.data) + begin * size_of(from.dtype);
-  ref.shape = std::move(shape);
-  ref.row_stride = ref.row_size();
-  return ref;
-}
+constexpr auto kShareWord = TensorScalarType::UInt32, kShareKey = TensorScalarType::Int64;
 
 std::size_t count_of(std::int64_t n) { return static_cast<std::size_t>(n); }
 
@@ -45,8 +37,8 @@ TableSharing::TableSharing(TableCollection& tables, std::vector<std::int64_t> ho
   ranks_.resize(count);
   for (std::size_t t = 0; t < count; ++t) {
     const std::int64_t holder = holders_[t];
-    HCTR_CHECK(holder >= kEverywhere && holder < static_cast<std::int64_t>(processes),
-               "table '", params(t).name, "' can not be with process ", holder, " of ", processes);
+    HCTR_CHECK(holder >= kEverywhere && holder < static_cast<std::int64_t>(processes), "table '",
+               params(t).name, "' can not be with process ", holder, " of ", processes);
     const std::size_t d = params(t).embedding_vec_size;
     const auto same = [&](const Group& group) { return group.d == d; };
     if (std::any_of(groups_.begin(), groups_.end(), same)) continue;
@@ -64,9 +56,10 @@ TableSharing::TableSharing(TableCollection& tables, std::vector<std::int64_t> ho
     copies_to_all_ = copies_to_all_ || (holder == kEverywhere && processes > 1);
   }
   const std::size_t counted = 2 * processes * count + 1;
-  counts_arena_ = DeviceBuffer2::create("rows of processes", DeviceAllocator(gpu_.memory_resource()));
-  counts_ = counts_arena_->reserve({counted}, kKey, "counts");
-  zeros_ = counts_arena_->reserve({2}, kWord, "offsets of a bag without keys");
+  counts_arena_ =
+      DeviceBuffer2::create("rows of processes", DeviceAllocator(gpu_.memory_resource()));
+  counts_ = counts_arena_->reserve({counted}, kShareKey, "counts");
+  zeros_ = counts_arena_->reserve({2}, kShareWord, "offsets of a bag without keys");
   counts_arena_->allocate();
   staging_arena_ =
       DeviceBuffer2::create("rows of processes", DeviceAllocator(gpu_.staging_resource()));
@@ -93,10 +86,8 @@ TensorRef TableSharing::take(Growing& memory, const char* name, TensorScalarType
   }
   TensorRef ref = memory.memory.ref();
   ref.dtype = type;
-  return cut(ref, 0, {n});
+  return array_part(ref, 0, {n});
 }
-
-// --- who asks -----------------------------------------------------------------------------------
 
 std::size_t TableSharing::room(std::size_t keys, std::size_t mean_bags) const {
   return 3 * keys + processes_ * order_.size() + mean_bags;
@@ -111,7 +102,7 @@ void TableSharing::cut_room(SharedBatch& batch, std::span<const SparseTensor> ta
       mean_bags += tables[t].row_offsets.size() - 1;
     }
   }
-  HCTR_CHECK(room.dtype == kWord && room.size() >= this->room(n, mean_bags), "a batch of ", n,
+  HCTR_CHECK(room.dtype == kShareWord && room.size() >= this->room(n, mean_bags), "a batch of ", n,
              " keys has room for ", room.size(), " numbers, needs ", this->room(n, mean_bags));
   std::size_t key = 0, scale = 3 * n + processes_ * order_.size();
   TensorRef scales = room;
@@ -120,14 +111,14 @@ void TableSharing::cut_room(SharedBatch& batch, std::span<const SparseTensor> ta
     const std::size_t keys = tables[t].keys.size(), bags = tables[t].row_offsets.size() - 1;
     batch.keys.push_back(keys);
     batch.row_offsets.push_back(tables[t].row_offsets);
-    batch.numbers.push_back(cut(room, key, {keys}));
+    batch.numbers.push_back(array_part(room, key, {keys}));
     key += keys;
     const bool mean = tables_.table(t).params().combiner == Combiner::Mean;
-    batch.scales.push_back(mean ? cut(scales, scale, {bags}) : TensorRef{});
+    batch.scales.push_back(mean ? array_part(scales, scale, {bags}) : TensorRef{});
     if (mean) scale += bags;
   }
-  batch.sorted_buckets = cut(room, n, {n});
-  batch.run_offsets = cut(room, 2 * n, {n + processes_ * order_.size()});
+  batch.sorted_buckets = array_part(room, n, {n});
+  batch.run_offsets = array_part(room, 2 * n, {n + processes_ * order_.size()});
 }
 
 void TableSharing::ask(SharedBatch& batch, std::span<const SparseTensor> tables,
@@ -136,26 +127,26 @@ void TableSharing::ask(SharedBatch& batch, std::span<const SparseTensor> tables,
              " tables got keys of ", tables.size());
   cut_room(batch, tables, room);
   const std::size_t n = batch.sorted_buckets.size();
-  HCTR_CHECK(keys.dtype == kKey && keys.size() >= n, "a batch of ", n,
-             " keys has memory for ", keys.size(), " distinct ones");
+  HCTR_CHECK(keys.dtype == kShareKey && keys.size() >= n, "a batch of ", n, " keys has memory for ",
+             keys.size(), " distinct ones");
   Stream& plan_stream = gpu_.plan_stream();
   const OpContext context = gpu_.plan_context();
   follow_caller(plan_stream, stream);
-  const TensorRef buckets = take(buckets_, "bags of keys", kWord, n, plan_stream);
+  const TensorRef buckets = take(buckets_, "bags of keys", kShareWord, n, plan_stream);
   const std::size_t sections = processes_ * order_.size();
   const TensorRef counts = counts_.ref();
   DistinctKeys distinct{.buckets = buckets,
-                        .distinct = cut(keys, 0, {n}),
+                        .distinct = array_part(keys, 0, {n}),
                         .sorted_buckets = batch.sorted_buckets,
                         .numbers = {},
                         .run_offsets = batch.run_offsets,
-                        .counts = cut(counts, 0, {2, sections}),
-                        .largest = cut(counts, 2 * sections, {1}),
+                        .counts = array_part(counts, 0, {2, sections}),
+                        .largest = array_part(counts, 2 * sections, {1}),
                         .owners = owners_,
                         .ranks = ranks_,
                         .groups = group_of_,
                         .processes = static_cast<std::int64_t>(processes_)};
-  distinct.numbers = cut(room, 0, {n});
+  distinct.numbers = array_part(room, 0, {n});
   std::vector<ExpandBuckets> expanded;
   std::vector<BucketScale> scales;
   std::size_t begin = 0;
@@ -163,7 +154,7 @@ void TableSharing::ask(SharedBatch& batch, std::span<const SparseTensor> tables,
     distinct.keys.push_back(tables[t].keys);
     if (batch.keys[t] > 0) {
       expanded.push_back({.row_offsets = tables[t].row_offsets,
-                          .buckets = cut(buckets, begin, {batch.keys[t]})});
+                          .buckets = array_part(buckets, begin, {batch.keys[t]})});
     }
     begin += batch.keys[t];
     if (batch.scales[t].size() > 0) {
@@ -200,9 +191,8 @@ void TableSharing::copy_to_all(const SharedBatch& batch, const TensorRef& keys,
                                const TensorRef& out, std::uintptr_t stream) {
   CopyBlocks copies{.in = keys, .out = out};
   ProcessRows begins(processes_, order_.size());
-  batch.asked.each_block(0, order_.size(), [&](auto p, auto rank, auto begin, auto) {
-    begins.at(p, rank) = begin;
-  });
+  batch.asked.each_block(0, order_.size(),
+                         [&](auto p, auto rank, auto begin, auto) { begins.at(p, rank) = begin; });
   batch.wanted.each_block(0, order_.size(), [&](auto p, auto rank, auto begin, auto size) {
     copies.from.push_back(begins.at(everywhere(rank) ? rank_ : p, rank));
     copies.to.push_back(begin);
@@ -256,12 +246,13 @@ void TableSharing::sum_gradients(const SharedBatch& batch, std::span<const Tenso
     const Group& group = groups_[g];
     CopyBlocks& to_all = copies.emplace_back(CopyBlocks{.in = out[g], .out = out[g]});
     ProcessRows begins(processes_, count);
-    batch.wanted.each_block(group.first, group.end,
-                            [&](auto p, auto rank, auto begin, auto) { begins.at(p, rank) = begin; });
+    batch.wanted.each_block(group.first, group.end, [&](auto p, auto rank, auto begin, auto) {
+      begins.at(p, rank) = begin;
+    });
     batch.wanted.each_block(group.first, group.end, [&](auto p, auto rank, auto begin, auto n) {
       if (n == 0) return;
       const std::size_t t = order_[rank], section = p * count + rank;
-      const TensorRef sum = cut(out[g], count_of(begin) * group.d, {count_of(n), group.d});
+      const TensorRef sum = array_part(out[g], count_of(begin) * group.d, {count_of(n), group.d});
       if (everywhere(rank) && p != rank_) {
         to_all.from.push_back(begins.at(rank_, rank) * static_cast<std::int64_t>(group.d));
         to_all.to.push_back(begin * static_cast<std::int64_t>(group.d));
@@ -269,196 +260,20 @@ void TableSharing::sum_gradients(const SharedBatch& batch, std::span<const Tenso
         return;
       }
       if (gradients[t].empty()) return compute.fill_zero(sum.data, sum.size_in_bytes());
-      sums.push_back({.sorted_buckets = cut(batch.sorted_buckets, count_of(key_begins[section]),
-                                            {count_of(batch.asked_keys.at(p, rank))}),
-                      .run_offsets = cut(batch.run_offsets, count_of(row_begins[section]) + section,
-                                         {count_of(n) + 1}),
-                      .gradient = gradients[t],
-                      .scale = batch.scales[t],
-                      .sums = sum,
-                      .factor = factor});
+      sums.push_back(
+          {.sorted_buckets = array_part(batch.sorted_buckets, count_of(key_begins[section]),
+                                        {count_of(batch.asked_keys.at(p, rank))}),
+           .run_offsets = array_part(batch.run_offsets, count_of(row_begins[section]) + section,
+                                     {count_of(n) + 1}),
+           .gradient = gradients[t],
+           .scale = batch.scales[t],
+           .sums = sum,
+           .factor = factor});
     });
   }
   run_several(gpu_.compute_context(), std::move(sums));
   if (copies_to_all_) run_several(gpu_.compute_context(), std::move(copies));
   precede_caller(compute, stream);
-}
-
-// --- who holds rows -----------------------------------------------------------------------------
-
-void TableSharing::answer(SharedBatch& batch, std::span<const std::int64_t> wanted) const {
-  const std::size_t count = order_.size();
-  HCTR_CHECK(wanted.size() == processes_ * processes_ * count, "a job of ", processes_,
-             " processes with ", count, " tables got ", wanted.size(), " counts of rows");
-  batch.given = ProcessRows(processes_, count);
-  for (std::size_t p = 0; p < processes_; ++p) {
-    for (std::size_t rank = 0; rank < count; ++rank) {
-      batch.given.at(p, rank) = wanted[(p * processes_ + rank_) * count + rank];
-    }
-  }
-  batch.returned = batch.given;
-  for (std::size_t rank = 0; rank < count; ++rank) {
-    for (std::size_t p = 0; p < processes_; ++p) {
-      if (everywhere(rank) && p != rank_) batch.returned.at(p, rank) = 0;
-    }
-  }
-}
-
-TensorRef TableSharing::bags(std::size_t n) {
-  if (n == 0) return zeros_.ref();
-  if (n + 1 > places_count_) {
-    const std::size_t size = 2 * TablePlan::with_reserve(n + 1);
-    auto arena = DeviceBuffer2::create("shared tables", DeviceAllocator(gpu_.memory_resource()));
-    places_ = arena->reserve({size}, kWord, "places of keys");
-    arena->allocate();
-    places_arenas_.push_back(std::move(arena));
-    std::vector<std::uint32_t> places(size);
-    std::iota(places.begin(), places.end(), 0u);
-    gpu_.plan_stream().copy(places_.ref().data, places.data(), size * sizeof places[0]);
-    gpu_.plan_stream().synchronize();
-    places_count_ = size;
-  }
-  return cut(places_.ref(), 0, {n + 1});
-}
-
-std::vector<SparseTensor> TableSharing::by_table(const SharedBatch& batch, const TensorRef& keys) {
-  const std::size_t count = order_.size();
-  std::vector<std::int64_t> begins(count + 1), next(count);
-  for (std::size_t rank = 0; rank < count; ++rank) {
-    begins[rank + 1] = begins[rank] + batch.given.of_table(rank);
-    next[rank] = begins[rank];
-  }
-  const std::size_t n = count_of(begins[count]);
-  HCTR_CHECK(keys.dtype == kKey && keys.size() == n, "a process was asked for ", n,
-             " rows and got ", keys.size(), " keys");
-  const TensorRef sorted = take(keys_, "keys of other processes", kKey, n, gpu_.plan_stream());
-  CopyBlocks copies{.in = keys, .out = sorted};
-  batch.given.each_block(0, count, [&](auto, auto rank, auto begin, auto size) {
-    copies.from.push_back(begin);
-    copies.to.push_back(std::exchange(next[rank], next[rank] + size));
-    copies.sizes.push_back(size);
-  });
-  if (n > 0) run(gpu_.plan_context(), std::move(copies));
-  std::vector<SparseTensor> tables(count);
-  for (std::size_t rank = 0; rank < count; ++rank) {
-    SparseTensor& table = tables[order_[rank]];
-    table.nnz = count_of(begins[rank + 1] - begins[rank]);
-    table.keys = cut(sorted, count_of(begins[rank]), {table.nnz});
-    table.row_offsets = bags(table.nnz);
-  }
-  return tables;
-}
-
-void TableSharing::plan(SharedBatch& batch, const TensorRef& keys, std::uintptr_t stream) {
-  follow_caller(gpu_.plan_stream(), stream);
-  const std::vector<SparseTensor> tables = by_table(batch, keys);
-  batch.token = tables_.plan(tables, stream);
-}
-
-std::vector<TensorRef> TableSharing::given_vectors(const SharedBatch& batch,
-                                                   TensorScalarType type) {
-  std::size_t numbers = 0;
-  for (const Group& group : groups_) {
-    for (std::size_t rank = group.first; rank < group.end; ++rank) {
-      numbers += count_of(batch.given.of_table(rank)) * group.d;
-    }
-  }
-  const TensorRef memory =
-      take(vectors_, "vectors of other processes", type, numbers, gpu_.compute_stream());
-  std::vector<TensorRef> vectors(order_.size());
-  std::size_t begin = 0;
-  for (const Group& group : groups_) {
-    for (std::size_t rank = group.first; rank < group.end; ++rank) {
-      const std::size_t rows = count_of(batch.given.of_table(rank));
-      if (rows > 0) vectors[order_[rank]] = cut(memory, begin, {rows, 1, group.d});
-      begin += rows * group.d;
-    }
-  }
-  return vectors;
-}
-
-CopyBlocks TableSharing::between(const SharedBatch& batch, const Group& group,
-                                 const ProcessRows& message, bool out) const {
-  CopyBlocks copies;
-  const auto d = static_cast<std::int64_t>(group.d);
-  std::vector<std::int64_t> next(order_.size());  // rows, from the first of the group
-  std::int64_t rows = 0;
-  for (std::size_t rank = group.first; rank < group.end; ++rank) {
-    next[rank] = std::exchange(rows, rows + batch.given.of_table(rank));
-  }
-  message.each_block(group.first, group.end, [&](auto p, auto rank, auto begin, auto size) {
-    const std::int64_t here = std::exchange(next[rank], next[rank] + batch.given.at(p, rank));
-    if (size == 0) return;
-    copies.from.push_back((out ? here : begin) * d);
-    copies.to.push_back((out ? begin : here) * d);
-    copies.sizes.push_back(size * d);
-  });
-  return copies;
-}
-
-namespace {
-
-/// The memory of a group's vectors, from its first table that has any.
-TensorRef whole_of(std::span<const TensorRef> vectors, std::span<const std::size_t> order) {
-  TensorRef whole;
-  std::size_t size = 0;
-  for (const std::size_t t : order) {
-    if (vectors[t].empty()) continue;
-    if (whole.empty()) whole = vectors[t];
-    size += vectors[t].size();
-  }
-  return whole.empty() ? whole : cut(whole, 0, {size});
-}
-
-}  // namespace
-
-void TableSharing::send(const SharedBatch& batch, std::span<const TensorRef> vectors,
-                        std::span<const TensorRef> out) {
-  std::vector<CopyBlocks> copies;
-  for (std::size_t g = 0; g < groups_.size(); ++g) {
-    const Group& group = groups_[g];
-    CopyBlocks copy = between(batch, group, batch.returned, true);
-    if (copy.sizes.empty()) continue;
-    copy.in = whole_of(vectors, std::span(order_).subspan(group.first, group.end - group.first));
-    copy.out = out[g];
-    copies.push_back(std::move(copy));
-  }
-  run_several(gpu_.compute_context(), std::move(copies));
-}
-
-void TableSharing::give(const SharedBatch& batch, std::span<const TensorRef> out,
-                        std::uintptr_t stream) {
-  const std::vector<TensorRef> vectors = given_vectors(batch, out.front().dtype);
-  tables_.forward(batch.token, vectors, stream);
-  send(batch, vectors, out);
-  precede_caller(gpu_.compute_stream(), stream);
-}
-
-void TableSharing::look_up(const SharedBatch& batch, const TensorRef& keys,
-                           std::span<const TensorRef> out, std::uintptr_t stream) {
-  follow_caller(gpu_.plan_stream(), stream);
-  const std::vector<SparseTensor> tables = by_table(batch, keys);
-  const std::vector<TensorRef> vectors = given_vectors(batch, out.front().dtype);
-  tables_.look_up(tables, vectors, stream);
-  send(batch, vectors, out);
-  precede_caller(gpu_.compute_stream(), stream);
-}
-
-void TableSharing::accumulate(const SharedBatch& batch, std::span<const TensorRef> came,
-                              std::uintptr_t stream) {
-  std::vector<TensorRef> vectors = given_vectors(batch, came.front().dtype);
-  follow_caller(gpu_.compute_stream(), stream);
-  std::vector<CopyBlocks> copies;
-  for (std::size_t g = 0; g < groups_.size(); ++g) {
-    const Group& group = groups_[g];
-    CopyBlocks copy = between(batch, group, batch.given, false);
-    if (copy.sizes.empty()) continue;
-    copy.in = came[g];
-    copy.out = whole_of(vectors, std::span(order_).subspan(group.first, group.end - group.first));
-    copies.push_back(std::move(copy));
-  }
-  run_several(gpu_.compute_context(), std::move(copies));
-  tables_.accumulate(batch.token, vectors, stream);
 }
 
 }  // namespace hugectr

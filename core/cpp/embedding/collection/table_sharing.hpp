@@ -17,16 +17,16 @@ namespace hugectr {
 /// `room` and the row offsets are the caller's, to be kept as long as the batch.
 struct SharedBatch {
   // As who asks for rows.
-  std::vector<std::size_t> keys;        ///< of each table
-  std::vector<TensorRef> row_offsets;   ///< (m + 1) of each table
-  std::vector<TensorRef> numbers;       ///< (n) of each table: rows among those that come
-  std::vector<TensorRef> scales;        ///< (m) of each table whose combiner is mean, else empty
+  std::vector<std::size_t> keys;          ///< of each table
+  std::vector<TensorRef> row_offsets;     ///< (m + 1) of each table
+  std::vector<TensorRef> numbers;         ///< (n) of each table: rows among those that come
+  std::vector<TensorRef> scales;          ///< (m) of each table whose combiner is mean, else empty
   TensorRef sorted_buckets, run_offsets;  ///< DistinctKeys
   ProcessRows asked, asked_keys;          ///< rows that come, and the batch's keys of them
   ProcessRows wanted;                     ///< rows whose keys and gradients go out
   // As who holds rows.
-  ProcessRows given;     ///< rows whose keys and gradients come in
-  ProcessRows returned;  ///< rows that go out
+  ProcessRows given;                 ///< rows whose keys and gradients come in
+  ProcessRows returned;              ///< rows that go out
   TableCollection::Token token = 0;  ///< of the keys that came; 0: they are not planned
 };
 
@@ -94,8 +94,7 @@ class HCTR_API TableSharing {
   void sum_gradients(const SharedBatch& batch, std::span<const TensorRef> gradients, double factor,
                      std::span<const TensorRef> out, std::uintptr_t stream);
   /// came: of each group (sum of batch.given, d), float32 or bfloat16.
-  void accumulate(const SharedBatch& batch, std::span<const TensorRef> came,
-                  std::uintptr_t stream);
+  void accumulate(const SharedBatch& batch, std::span<const TensorRef> came, std::uintptr_t stream);
 
  private:
   /// Memory that grows, for one stream.
@@ -132,7 +131,7 @@ class HCTR_API TableSharing {
   std::size_t rank_, processes_;
   bool copies_to_all_ = false;
   std::vector<Group> groups_;
-  std::vector<std::size_t> order_;                        ///< table of each rank
+  std::vector<std::size_t> order_;                       ///< table of each rank
   std::vector<std::int64_t> owners_, ranks_, group_of_;  ///< as DistinctKeys has them
   Growing buckets_, keys_, vectors_;
   std::shared_ptr<DeviceBuffer2> counts_arena_, staging_arena_;
