@@ -54,7 +54,9 @@ def make_model(a: argparse.Namespace, data: MemoryDataset) -> hugectr.Model:
     # Keys are spread by their numbers: a device of a Distributed table has its share and some more.
     budget = int(1.05 * slots * a.rows * a.dim * 4 // MIB) + 1
     model.add(
-        hugectr.SparseEmbedding(table, budget, a.dim, "sum", "emb", "keys", exchange=a.exchange)
+        hugectr.SparseEmbedding(
+            table, budget, a.dim, "sum", "emb", "keys", exchange=a.exchange, wire=a.wire
+        )
     )
     if a.model == "dlrm":
         add_dlrm(model, a)

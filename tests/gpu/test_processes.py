@@ -57,7 +57,7 @@ def alone(tmp_path_factory, data):
     return train
 
 
-def outcome(folder, data, engine, rows, embedding, optimizer, kind):
+def outcome(folder, data, engine, rows, embedding, optimizer, kind, script=SCRIPT, **more):
     settings = {
         "name": f"{len(rows)}",
         "kind": kind,
@@ -69,12 +69,30 @@ def outcome(folder, data, engine, rows, embedding, optimizer, kind):
         "embedding": embedding,
         "optimizer": optimizer,
         "steps": STEPS,
+        **more,
     }
     file = folder / "settings.json"
     file.write_text(json.dumps(settings))
-    status, out, err = job.run(engine, len(rows), SCRIPT, file)
+    status, out, err = job.run(engine, len(rows), script, file)
     assert status == 0, f"{out}\n{err}"
     return [dict(np.load(folder / f"{len(rows)}-{rank}.npz")) for rank in range(len(rows))]
+
+
+@pytest.mark.parametrize("by_node", ["1", "auto"])
+@pytest.mark.parametrize("rows", ROWS, ids=str)
+def test_processes_that_stand_for_nodes(tmp_path, data, alone, rows, by_node):
+    """Collectives inside and between them; of four processes two are a node."""
+    one = alone("Distributed", "SGD", "Norm")
+    nodes = {"nodes": [rank * 2 // len(rows) for rank in range(len(rows))], "by_node": [by_node]}
+    script = SCRIPT.with_name("by_node_job.py")
+    of_job = "launch", rows, "Distributed", "SGD", "Norm", script
+    parts = outcome(tmp_path, data, *of_job, **nodes)
+    for part in parts:
+        np.testing.assert_allclose(part["losses"], one["losses"], rtol=1e-5)
+        np.testing.assert_array_equal(part["dense"], parts[0]["dense"])
+    if by_node == "1":
+        again = outcome(tmp_path, data, *of_job, **nodes)
+        np.testing.assert_array_equal(again[0]["losses"], parts[0]["losses"])
 
 
 @pytest.mark.parametrize("rows", ROWS, ids=str)

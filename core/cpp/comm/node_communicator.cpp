@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
+#include <sstream>
 #include <utility>
 
 #include "core/cpp/base/error.hpp"
+#include "core/cpp/base/log.hpp"
 #include "core/cpp/device/stream.hpp"
 
 namespace hugectr {
@@ -181,9 +184,30 @@ double NodeCommunicator::seconds(Kind kind, std::size_t bytes, bool in_stages, S
   return best;
 }
 
+/// What was found and chosen, for people.
+std::string NodeCommunicator::described(const std::vector<double>& found) const {
+  constexpr std::array kNames{"all-reduce", "reduce-scatter", "all-gather"};
+  std::ostringstream text;
+  text << "collectives of " << map_.nodes() << " nodes, us directly and by node (* chosen):";
+  for (std::size_t kind = 0; kind < kKinds; ++kind) {
+    text << (kind == 0 ? " " : "; ") << kNames[kind];
+    for (std::size_t i = 0; i < kSizes.size(); ++i) {
+      const std::size_t at = 2 * (kind * kSizes.size() + i);
+      const auto micro = [&](std::size_t which) {
+        return static_cast<std::int64_t>(1e6 * found[at + which] / static_cast<double>(size()));
+      };
+      const bool by_node = choice_[kind][i];
+      text << (i == 0 ? " " : ", ") << kSizes[i] / 1024 << " KiB " << micro(0)
+           << (by_node ? " and " : "* and ") << micro(1) << (by_node ? "*" : "");
+    }
+  }
+  return text.str();
+}
+
 void NodeCommunicator::tune(Stream& stream, std::vector<double>& found) {
+  const bool first = found.empty();
   constexpr std::size_t kTimes = kKinds * kSizes.size() * 2;
-  if (found.empty()) {
+  if (first) {
     std::array<double, kTimes> own{};
     std::size_t at = 0;
     for (int kind = 0; kind < kKinds; ++kind) {
@@ -209,6 +233,7 @@ void NodeCommunicator::tune(Stream& stream, std::vector<double>& found) {
       choice_[kind][i] = found.at(at + 1) <= kWorth * found.at(at);
     }
   }
+  if (first && rank() == 0) log(LogLevel::Info, described(found));
 }
 
 std::vector<std::unique_ptr<Communicator>> make_node_communicators(

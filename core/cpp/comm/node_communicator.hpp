@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "core/cpp/comm/check_collective.hpp"
@@ -63,6 +64,7 @@ class NodeCommunicator final : public Communicator {
   void make_scratch(std::size_t bytes, Stream& stream);
   /// Copies N blocks from the order of ranks into that of places and then nodes, or back.
   void reorder(const TensorRef& ranks, const TensorRef& places, bool to_places, Stream& stream);
+  std::string described(const std::vector<double>& found) const;
   double seconds(Kind kind, std::size_t bytes, bool in_stages, Stream& stream);
 
   NodeStages stages_;

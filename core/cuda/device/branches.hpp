@@ -2,7 +2,9 @@
 #pragma once
 #include <algorithm>
 #include <cstddef>
+#include <exception>
 
+#include "core/cpp/device/op.hpp"
 #include "core/cuda/device/side_streams.hpp"
 
 namespace hugectr::cuda {

@@ -133,6 +133,19 @@ def test_draws_depend_on_seed_stream_step_and_content_alone(rng, kind):
     assert np.mean(elsewhere != np.delete(unpack(kind, one, 16), 3, axis=1)) > 0.05
 
 
+@pytest.mark.parametrize("d", [1, 6, 16, 128, 300])
+@pytest.mark.parametrize("kind", TYPES)
+def test_every_device_draws_the_same_bits(rng, kind, d):
+    x = numbers(rng, 70, d)
+    y = np.zeros((len(x), width(kind, d)), np.uint8)
+    tensors = {"x": x, "y": y, "step": np.array([9], np.int64)}
+    _core.run_op("wire_pack", tensors, {"type": kind, "seed": 7, "stream": 3}, device="cpu")
+    np.testing.assert_array_equal(pack(kind, x, step=9), y)
+    out = np.zeros((len(x) // 2, d), np.float32)
+    _core.run_op("wire_unpack", {"x": y, "y": out}, {"type": kind, "blocks": 2}, device="cpu")
+    np.testing.assert_array_equal(unpack(kind, y, d, blocks=2), out)
+
+
 @pytest.mark.parametrize("kind", [FP16, FP8])
 def test_vectors_with_what_is_no_number_are_none(kind):
     x = np.ones((3, 6), np.float32)
