@@ -36,6 +36,28 @@ def median_ms(call: Callable[[], object], batch: int) -> tuple[float, float]:
     return 1e3 * float(np.median(times)), 1e3 * float(np.quantile(times, 0.9))
 
 
+def answer_turns(call_of: Callable[[int], Callable[[], object]]) -> None:
+    """Time calls for whoever asks on standard input, a line ``batch seconds`` a turn.
+
+    Each is answered by a line of JSON: least, first decile and median in ms.
+    """
+    calls: dict[int, Callable[[], object]] = {}
+    print("ready", flush=True)
+    for line in sys.stdin:
+        batch, seconds = int(line.split()[0]), float(line.split()[1])
+        call = calls.setdefault(batch, call_of(batch)) if batch not in calls else calls[batch]
+        call()
+        call()
+        times: list[float] = []
+        end = time.perf_counter() + seconds
+        while not times or time.perf_counter() < end:
+            begin = time.perf_counter()
+            call()
+            times.append(time.perf_counter() - begin)
+        found = 1e3 * np.array([min(times), *np.quantile(times, [0.1, 0.5])])
+        print(json.dumps(found.tolist()), flush=True)
+
+
 def torch_call(rows: int, threads: int, device: str) -> Callable[[Any, Any], object]:
     """The net with nn.EmbeddingBag, one key a bag."""
     import torch
@@ -149,6 +171,19 @@ def onnx_call(rows: int, threads: int) -> Callable[[Any, Any], object]:
     return lambda keys, dense: session.run(None, {"keys": keys, "dense": dense})
 
 
+def samples(rows: int, batch: int) -> tuple[Any, Any]:
+    """Keys (batch, slots) and dense features."""
+    rng = np.random.default_rng(5)
+    keys = rng.integers(0, rows, (batch, SLOTS)) + np.arange(SLOTS) * rows
+    return keys, rng.random((batch, DENSE), np.float32)
+
+
+def asked(call: Callable[[Any, Any], object], rows: int, batch: int) -> Callable[[], object]:
+    """A call with samples of its own."""
+    keys, dense = samples(rows, batch)
+    return lambda: call(keys, dense)
+
+
 def main() -> int:
     """Print the times of one peer."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -156,12 +191,16 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--batches", type=int, nargs="+", default=list(BATCHES))
+    parser.add_argument("--turns", action="store_true", help=argparse.SUPPRESS)
     a = parser.parse_args()
     threads = int(os.environ.get("OMP_NUM_THREADS", "1"))
     if a.peer == "torch":
         call = torch_call(a.rows, threads, a.device)
     else:
         call = onnx_call(a.rows, threads)
+    if a.turns:
+        answer_turns(lambda batch: asked(call, a.rows, batch))
+        return 0
     rng = np.random.default_rng(5)
     found = {}
     for batch in a.batches:

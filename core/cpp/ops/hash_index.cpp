@@ -166,8 +166,7 @@ template <class Key, class Look>
   return first_reserved;
 }
 
-/// rows[i] = row_of(row of the index) for keys [begin, end), which are only read; as
-/// look_at_keys().
+/// rows[i] = row_of(row of the index) for keys [begin, end), which are only read. As look_ahead().
 template <class Key, class RowOf>
 std::size_t find_keys(const KeyList<Key> list, const HostIndex index, const RowOf row_of,
                       std::size_t begin, std::size_t end) {
