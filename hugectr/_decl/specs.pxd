@@ -218,6 +218,7 @@ cdef extern from "core/cpp/model/spec.hpp" namespace "hugectr" nogil:
         string name
         vector[string] bottoms
         vector[size_t] slot_size_array
+        cbool direct
         CppInitialVectors initial
         CppRowLife life
         optional[CppOptParams] opt_params

@@ -76,6 +76,7 @@ struct SparseEmbeddingSpec {
   std::string name;
   std::vector<std::string> bottoms;  ///< sparse inputs; of several the table has all slots
   std::vector<std::size_t> slot_size_array;
+  bool direct = false;  ///< likewise
   InitialVectors initial;
   RowLife life;
   std::optional<OptParams> opt_params;  ///< none: the model's

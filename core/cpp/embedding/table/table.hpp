@@ -30,6 +30,7 @@ struct TableSpec {
   std::size_t first_column = 0;        ///< of the whole row, where a device has some columns of it
   std::size_t all_columns = 0;         ///< of the whole row; 0: vec_size
   std::vector<double> initial_bounds;  ///< of new rows: one, or one a slot
+  std::vector<DirectSlot> direct;      ///< keys that its slots may have here; empty: any
   bool sinusoidal = false;             ///< new rows are, and have no bounds
   OptParams opt_params;
   TableMemory memory;
