@@ -22,8 +22,7 @@ HASH = {
 }
 
 
-@pytest.fixture
-def data(rng):
+def one_hot_data(rng):
     n = BATCH * BATCHES
     keys = rng.integers(0, SIZES, (n, len(SIZES))) + OFFSETS
     return from_arrays(
@@ -33,14 +32,19 @@ def data(rng):
     )
 
 
-def start(data, devices, nnz=1, fixed=True):
+@pytest.fixture
+def data(rng):
+    return one_hot_data(rng)
+
+
+def start(data, devices, nnz=1, fixed=True, device="cpu"):
     solver = hugectr.CreateSolver(
         batchsize=BATCH,
         batchsize_eval=BATCH,
         lr=0.1,
         seed=5,
         vvgpu=[list(range(devices))],
-        device="cpu",
+        device=device,
         i64_input_key=True,
     )
     reader = hugectr.DataReaderParams(hugectr.DataReaderType_t.RawAsync, data, eval_source=data)
@@ -62,8 +66,8 @@ def table(kind, **more):
     return hugectr.SparseEmbedding(hugectr.Embedding_t[kind], **settings)
 
 
-def make(data, kind, devices=1, nnz=1, **more):
-    model = start(data, devices, nnz, fixed=nnz == 1)
+def make(data, kind, devices=1, nnz=1, device="cpu", **more):
+    model = start(data, devices, nnz, nnz == 1, device)
     model.add(table(kind, **more))
     model.add(hugectr.DenseLayer(LAYER.Reshape, ["emb"], ["flat"], leading_dim=12))
     model.add(hugectr.DenseLayer(LAYER.Concat, ["flat", "dense"], ["x"]))
