@@ -67,6 +67,7 @@ class EmbeddingSpec(TypedDict, total=False):
     bottoms: list[str]  # sparse inputs; of several the table has all slots
     slot_size_array: list[int]
     vector_type: str  # what vectors are kept in: "float32" | "bfloat16"
+    direct: bool  # slots have the keys that their sizes say, and no others
     initial: str  # "uniform" | "sinusoidal"
     initial_bound: float  # of "uniform"; 0: as v3 does it
     memory_device: int | None  # bytes of places for rows on each device; None: all rows there

@@ -244,6 +244,7 @@ cdef extern from "core/cpp/model/spec.hpp" namespace "hugectr" nogil:
         vector[string] bottoms
         vector[size_t] slot_size_array
         CppTensorScalarType vector_type
+        cbool direct
         CppInitialVectors initial
         CppRowLife life
         optional[CppOptParams] opt_params

@@ -287,6 +287,7 @@ cdef CppModelSpec _model_spec(fields) except *:
         e.bottoms = g.take("bottoms", [])
         e.slot_size_array = g.take("slot_size_array", [])
         e.vector_type = _compute_dtype(g.take("vector_type", "float32"))
+        e.direct = g.take("direct", False)
         e.initial.kind = <CppInitialKind><int>g.choose("initial", "uniform", _INITIAL_KINDS)
         e.initial.bound = g.take("initial_bound", 0.0)
         e.life = _row_life(g.take("life", {}))

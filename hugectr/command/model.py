@@ -98,14 +98,14 @@ def _rows(text: str) -> tuple[str, int]:
 
 def _plan(args: argparse.Namespace) -> int:
     rows = dict(args.rows)
-    predicts = args.devices or args.machine or args.out or args.html
+    predicts = args.devices or args.machine or args.out or args.html or args.measure
     if Path(args.path).is_dir():
         from hugectr.serving.saved_plan import plan_of_saved
 
         if predicts:
             raise ValueError(
                 f"{args.path} is a saved model, which one device loads whole: --devices, "
-                "--machine, --out and --html are for the JSON config of a training"
+                "--machine, --measure, --out and --html are for the JSON config of a training"
             )
         plan = plan_of_saved(args.path, args.device or "cpu", rows)
     else:
@@ -118,8 +118,16 @@ def _plan(args: argparse.Namespace) -> int:
             config.solver = replace(config.solver, device=args.device)
         if args.devices:
             config.solver = replace(config.solver, vvgpu=[list(range(args.devices))])
+        model = describe_model(config)
+        if args.measure:
+            from hugectr import _core
+            from hugectr.model.measuring import measure_machine
+
+            solver, device = model.solver, model.solver.resolved_device()
+            most = 8 if device == "cpu" else max(1, _core.device_count(device))
+            measure_machine(device, min(solver.num_devices, most))
         machine = (args.machine or "here") if predicts else None
-        plan = describe_model(config).plan(rows, machine=machine)
+        plan = model.plan(rows, machine=machine)
     found = plan.memory.to_dict()
     if plan.placement is not None:
         found["placement"] = plan.placement.to_json()
@@ -160,6 +168,11 @@ def add_model_commands(actions: Any) -> None:
         "--machine",
         metavar="NAME",
         help=f"{', '.join(MACHINES)}, or a JSON file of its rates; default: this one's",
+    )
+    plan.add_argument(
+        "--measure",
+        action="store_true",
+        help="measure this machine's rates first, by steps of a small model, and keep them",
     )
     plan.add_argument(
         "--out", metavar="FILE.json", help="save the placements, to edit and train by"

@@ -122,17 +122,14 @@ class Inspection:
             for name in graph.table_names
         ]
         reader = graph.reader_params.to_spec(graph.input)
-        entries, tables, work = _core.footprint(graph.solver.to_spec(), reader, spec, counts)
-        memory = MemoryPlan.of(entries, tables)
+        entries, tables, ops = _core.footprint(graph.solver.to_spec(), reader, spec, counts)
+        memory, work = MemoryPlan.of(entries, tables), tuple(OpWork(*op) for op in ops)
         if machine is None:
-            return Plan(memory)
+            return Plan(memory, None, work)
         predicted = predict(graph, machine, rows)
-        dense = dense_seconds(
-            (OpWork(*one) for one in work),
-            machine_of(graph.solver, machine),
-            graph.solver.enable_tf32_compute,
-        )
-        return Plan(memory, replace(predicted, dense_ms=round(1e3 * dense, 6)))
+        rates = machine_of(graph.solver, machine)
+        dense = dense_seconds(work, rates, graph.solver.enable_tf32_compute)
+        return Plan(memory, replace(predicted, dense_ms=round(1e3 * dense, 6)), work)
 
     def get_params_num(self) -> int:
         """Number of trainable values: dense weights and the rows that tables hold."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hugectr.plan.dense_work import OpWork
 from hugectr.plan.memory import MemoryPlan
 from hugectr.plan.placements import PlacementPlan
 
@@ -19,10 +20,13 @@ class Plan:
         Bytes by table, network and batches, of each device.
     placement : PlacementPlan or None
         Which devices hold which rows, and what a step is predicted to take; None: not asked for.
+    work : tuple of OpWork
+        What each op of a device's step asks of it, without the tables.
     """
 
     memory: MemoryPlan
     placement: PlacementPlan | None = None
+    work: tuple[OpWork, ...] = ()
 
     def __str__(self) -> str:
         return str(self.memory) + (f"\n\n{self.placement}" if self.placement else "")

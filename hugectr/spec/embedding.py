@@ -75,8 +75,10 @@ class SparseEmbedding:
     ----------
     embedding_type : Embedding_t
         How the table is split: ``DistributedSlotSparseEmbeddingHash`` by key,
-        ``LocalizedSlotSparseEmbeddingHash`` by slot. ``LocalizedSlotSparseEmbeddingOneHot`` runs as
-        the latter, with the same result. ``HybridSparseEmbedding`` is a Distributed table placed
+        ``LocalizedSlotSparseEmbeddingHash`` by slot. ``LocalizedSlotSparseEmbeddingOneHot`` is the
+        latter for slots whose keys are below ``slot_size_array`` (the sizes of the slots before
+        may be added): they are found without a hash table, with the same result, and another key is
+        an error. ``HybridSparseEmbedding`` is a Distributed table placed
         ``"hybrid"``: rows of frequent keys are on every device, the others by key. Both need
         ``slot_size_array``.
     workspace_size_per_gpu_in_mb : int
@@ -290,6 +292,11 @@ class SparseEmbedding:
         return self.embedding_type is Embedding_t.HybridSparseEmbedding
 
     @property
+    def is_direct(self) -> bool:
+        """Whether slots have the keys of their sizes and no others, so that none is hashed."""
+        return self.embedding_type is Embedding_t.LocalizedSlotSparseEmbeddingOneHot
+
+    @property
     def is_one_hot(self) -> bool:
         """Whether it is of a type that v3 has for one key a slot."""
         return self.embedding_type in ONE_HOT
@@ -370,8 +377,8 @@ class SparseEmbedding:
         kind = ONE_HOT.get(self.embedding_type, self.embedding_type)
         if kind is not self.embedding_type:
             log.info(
-                f"Embedding {self.sparse_embedding_name}: {self.embedding_type.name} runs as "
-                f"{kind.name}, which gives the same result"
+                f"Embedding {self.sparse_embedding_name}: {self.embedding_type.name} gives the "
+                f"result of {kind.name}"
             )
         spec: EmbeddingSpec = {
             "type": kind.name,
@@ -388,6 +395,7 @@ class SparseEmbedding:
             "bottoms": list(self.bottom_names),
             # Distributed tables have no slots to size; the array is only the readers' there.
             "slot_size_array": self.slot_size_array if self.is_localized else [],
+            "direct": self.is_direct,
             "opt_params": self.own_optimizer(optimizer).to_spec() if optimizer else None,
         }
         if self.vector_type != "float32":

@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from model import placed_models
+from model import placed_models, test_one_hot_embeddings
 from model.test_row_lives import LIVES
 from oracle.streaming_net import batches, build, stream
 
@@ -83,3 +83,28 @@ def test_placements_on_one_gpu(seed):
     on_cpu = placed_models.make_model(tables, [[0]], device="cpu")
     on_gpu = placed_models.make_model(tables, [[0]], device=DEVICE)
     np.testing.assert_allclose(course(on_gpu), course(on_cpu), rtol=1e-5)
+
+
+@pytest.mark.parametrize("more", [{}, {"max_rows": 30, "evict": "lru", "evict_every": 2}])
+def test_direct_tables_are_the_hashed_ones(rng, more):
+    one_hot = test_one_hot_embeddings
+    data = one_hot.one_hot_data(rng)
+    direct, hashed = (
+        one_hot.make(data, kind, device=DEVICE, **more)
+        for kind in (one_hot.ONE_HOT, one_hot.HASH[one_hot.ONE_HOT])
+    )
+    assert course(direct) == course(hashed)
+    assert_same(direct, hashed)
+    for evicted in ("rows", "evicted"):
+        assert direct.table_stats()[0][evicted] == hashed.table_stats()[0][evicted]
+
+
+def test_keys_outside_of_direct_tables_are_named(rng):
+    one_hot = test_one_hot_embeddings
+    data = one_hot.one_hot_data(rng)
+    keys = data.sparse["keys"][0]
+    keys[7 * len(one_hot.SIZES) + 1] = 47
+    model = one_hot.make(data, one_hot.ONE_HOT, device=DEVICE)
+    with pytest.raises(hugectr.InvalidArgument, match="sample 7, slot 1 of the batch has the key"):
+        model.train()
+    assert model.table_stats()[0]["rows"] == 0

@@ -63,6 +63,9 @@ struct SparseEmbeddingHashParams {
   /// +-0.05. The budget is then the sum over the device's slots, and wins over
   /// max_vocabulary_size_per_gpu.
   std::vector<std::size_t> slot_size_array;
+  /// Slots have the keys that slot_size_array says and no others: their rows are found by a direct
+  /// index instead of a hashed one. Where slots are part of identity.
+  bool direct = false;
   InitialVectors initial;
   RowLife life;
   OptParams opt_params;

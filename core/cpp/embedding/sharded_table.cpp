@@ -59,6 +59,7 @@ void ShardedTable::add_part(const Placement& placement, GPUResource& gpu) {
   spec.vec_size = columns.count;
   spec.first_column = columns.first;
   spec.all_columns = params_.embedding_vec_size;
+  spec.direct = direct_slots(params_, placement, rank);
   TableParts& parts = placement.reads_out(rank) ? parts_ : others_;
   parts.push_back(
       std::make_unique<Table>(std::move(spec), row_budget(params_, *placement_, rank), gpu));
@@ -353,6 +354,12 @@ void ShardedTable::refuse_reserved(std::size_t sample, std::size_t slot) const {
              " of the batch has the key ", key,
              ", which is reserved (it marks free places of the hash table): give this key another "
              "number"));
+}
+
+void ShardedTable::refuse_outside(std::int64_t key, std::size_t sample, std::size_t slot) const {
+  throw InvalidArgument(concat("embedding '", params_.name, "': sample ", sample, ", slot ", slot,
+                               " of the batch has the key ", key, ", which is none of ",
+                               keys_of_slot(params_, slot)));
 }
 
 TableStats ShardedTable::stats() const {

@@ -109,6 +109,8 @@ class HCTR_API ShardedTable {
   TableStats stats() const;
   /// Throws the InvalidArgument for a batch in which this slot of this sample has the reserved key.
   [[noreturn]] void refuse_reserved(std::size_t sample, std::size_t slot) const;
+  /// A slot's key that slot_size_array does not allow.
+  [[noreturn]] void refuse_outside(std::int64_t key, std::size_t sample, std::size_t slot) const;
   /// One more training plan whose distinct rows travel.
   void count_unique_plan() { ++unique_plans_; }
 

@@ -44,6 +44,37 @@ TableSpec table_spec(const SparseEmbeddingHashParams& params, std::uint64_t seed
   return spec;
 }
 
+std::vector<DirectSlot> direct_slots(const SparseEmbeddingHashParams& params,
+                                     const Placement& placement, std::size_t rank) {
+  if (!params.direct || !params.pooled() || !sized_by_slot(params)) return {};
+  std::vector<DirectSlot> slots(params.slot_num);
+  const SlotOfBucket slot_of = placement.slot_of_bucket(rank);
+  for (std::uint32_t i = 0; i < placement.slots_of(rank); ++i) {
+    DirectSlot& slot = slots.at(slot_of(i));
+    slot.size = static_cast<std::int64_t>(params.slot_size_array[slot_of(i)]);
+  }
+  std::int64_t first = 0, before = 0;
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    slots[i].first = first;
+    slots[i].before = before;
+    first += slots[i].places();
+    before += static_cast<std::int64_t>(params.slot_size_array[i]);
+  }
+  return slots;
+}
+
+std::string keys_of_slot(const SparseEmbeddingHashParams& params, std::size_t slot) {
+  std::size_t before = 0;
+  for (std::size_t i = 0; i < slot; ++i) before += params.slot_size_array[i];
+  const std::size_t size = params.slot_size_array[slot];
+  const std::string others =
+      before > 0 ? concat(", or ", before, " to ", before + size - 1, " with the slots before it")
+                 : std::string();
+  return concat("its ", size, " (0 to ", size - 1, others,
+                "): correct slot_size_array or the data, or use "
+                "LocalizedSlotSparseEmbeddingHash, which takes any key");
+}
+
 RowBudget row_budget(const SparseEmbeddingHashParams& params, const Placement& placement,
                      std::size_t rank) {
   RowBudget budget{params.max_vocabulary_size_per_gpu,

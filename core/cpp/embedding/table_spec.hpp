@@ -13,6 +13,11 @@ namespace hugectr {
 
 /// What such a table is on any device, and how many rows the device `rank` may hold.
 TableSpec table_spec(const SparseEmbeddingHashParams& params, std::uint64_t seed);
+/// Keys of its slots there, where they are found directly; else empty.
+std::vector<DirectSlot> direct_slots(const SparseEmbeddingHashParams& params,
+                                     const Placement& placement, std::size_t rank);
+/// Which they are, and the way out, for messages about others.
+std::string keys_of_slot(const SparseEmbeddingHashParams& params, std::size_t slot);
 RowBudget row_budget(const SparseEmbeddingHashParams& params, const Placement& placement,
                      std::size_t rank);
 /// Where its rows are in a job of these devices. Throws InvalidArgument for a device that is none,

@@ -75,6 +75,7 @@ SparseEmbeddingHashParams embedding_params(const SolverSpec& solver, const Model
                to_string(spec.vector_type));
   }
   params.slot_size_array = spec.slot_size_array;
+  params.direct = spec.direct;
   HCTR_CHECK(spec.slot_size_array.empty() || spec.slot_size_array.size() == params.slot_num,
              "embedding '", spec.name, "': slot_size_array has ", spec.slot_size_array.size(),
              " entries, its inputs have ", params.slot_num, " slots");

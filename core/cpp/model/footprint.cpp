@@ -51,6 +51,7 @@ class DeviceFootprint {
                  std::size_t rank, const BatchKeys& keys, std::size_t rows) {
     TableSpec spec = table_spec(params, 0);
     spec.vec_size = placement.columns(rank, params.embedding_vec_size).count;
+    spec.direct = direct_slots(params, placement, rank);
     const std::size_t max_rows = row_budget(params, placement, rank).rows;
     const bool trains = params.batch_size > 0;
     const std::size_t batch_keys = trains ? own_keys(placement, rank, keys, params.batch_size) : 0;

@@ -8,6 +8,8 @@
 
 #include "core/cpp/device/several.hpp"
 #include "core/cpp/device/thread_pool.hpp"
+#include "core/cpp/ops/loops/check_index.hpp"
+#include "core/cpp/ops/loops/direct_index.hpp"
 #include "core/cpp/ops/loops/hash_probe.hpp"
 #include "core/cpp/ops/loops/host_index.hpp"
 
@@ -17,39 +19,6 @@ namespace {
 constexpr std::size_t kIndexGrain = 4096;
 /// Keys whose lines are fetched before they are needed: enough to hide the latency of main memory.
 constexpr std::size_t kIndexAhead = 32;
-
-std::size_t check_index(const char* op, const TensorRef& index) {
-  const std::size_t capacity = index.size() / 2;
-  HCTR_CHECK(index.dtype == TensorScalarType::UInt64 && index.shape.size() == 2 &&
-                 index.shape[1] == 2 && index.contiguous(),
-             op, ": index holds ", to_string(index.dtype), " of shape ", to_string(index.shape),
-             ", must hold (capacity, 2) uint64");
-  HCTR_CHECK(capacity >= 64 && std::has_single_bit(capacity) && capacity <= std::size_t{1} << 33,
-             op, ": capacity ", capacity, " must be a power of two, 64 to 2^33");
-  return capacity;
-}
-
-void check_report(const char* op, const TensorRef& report) {
-  HCTR_CHECK(report.dtype == TensorScalarType::Int64 && report.size() == kReportSize &&
-                 report.contiguous(),
-             op, ": report must hold ", std::size_t{kReportSize}, " int64");
-}
-
-template <class Op>
-void check_lookup(const Op& op) {
-  check_index(Op::kName, op.index);
-  check_report(Op::kName, op.report);
-  with_key_type(op.keys.dtype, [](auto) {});
-  HCTR_CHECK(op.keys.size() < 0xFFFFFFFFu, Op::kName, ": ", op.keys.size(),
-             " keys are more than a call may have, 2^32 - 2");
-  HCTR_CHECK(op.rows.dtype == TensorScalarType::UInt32 && op.rows.size() == op.keys.size(),
-             Op::kName, ": rows must hold ", op.keys.size(), " uint32");
-  HCTR_CHECK(op.slot_num == 0 || (op.buckets.dtype == TensorScalarType::UInt32 &&
-                                  op.buckets.size() == op.keys.size()),
-             Op::kName, ": buckets must hold one uint32 a key when slots count");
-  HCTR_CHECK(op.keys.contiguous() && op.buckets.contiguous() && op.rows.contiguous(), Op::kName,
-             ": keys, buckets and rows must lie without gaps");
-}
 
 template <class Op>
 SlotOfBucket slot_of_bucket(const Op& op) {
@@ -204,6 +173,10 @@ void for_each_key(ThreadPool& pool, const Op& op, const Run& run) {
 }
 
 void hash_clear_kernel(const OpContext& context, const HashClear& op) {
+  if (op.index.dtype == TensorScalarType::UInt32) {
+    std::fill_n(op.index.ptr<std::uint32_t>(), op.index.size(), kNoRow);
+    return;
+  }
   std::uint64_t* words = op.index.ptr<std::uint64_t>();
   static_assert(kFreePlace == kUnpublished, "both words of a place are cleared to the same");
   parallel_for(*context.pool, op.index.size(), std::size_t{1} << 17,
@@ -213,6 +186,7 @@ void hash_clear_kernel(const OpContext& context, const HashClear& op) {
 }
 
 void hash_get_kernel(const OpContext& context, const HashGet& op) {
+  if (!op.direct.empty()) return direct_get(context, op);
   with_key_type(op.keys.dtype, [&]<class Key>(Key) {
     const HostIndex index(op.index);
     const std::uint64_t limit =
@@ -233,13 +207,17 @@ void hash_get_kernel(const OpContext& context, const HashGet& op) {
 void hash_get_insert_kernel(const OpContext& context, const HashGetInsert& op) {
   LostKeys lost{0};
   with_key_type(op.keys.dtype, [&]<class Key>(Key) {
-    const HostIndex index(op.index);
     const RowWriter<Key> writer{op.counter.ptr<std::int64_t>(),
                                 op.row_keys.ptr<Key>(),
                                 op.slot_num ? op.row_slots.ptr<std::uint32_t>() : nullptr,
                                 static_cast<std::int64_t>(op.row_keys.size()),
                                 op.free_rows.empty() ? nullptr : op.free_rows.ptr<std::uint32_t>(),
                                 op.free_rows.empty() ? 0 : op.numbered};
+    if (!op.direct.empty()) {
+      return direct_get_insert<Key>(
+          context, op, [&](Key key, std::uint32_t slot) { return writer.next_row(key, slot); });
+    }
+    const HostIndex index(op.index);
     for_each_key<Key>(
         *context.pool, op, [&](const KeyList<Key>& list, std::size_t begin, std::size_t end) {
           return look_ahead(list, index, begin, end,
@@ -268,6 +246,7 @@ bool insert_distinct(const HostIndex& index, std::uint64_t key, std::uint64_t ha
 }
 
 void hash_insert_kernel(const OpContext& context, const HashInsert& op) {
+  if (!op.direct.empty()) return direct_insert(context, op);
   LostKeys lost{0};
   with_key_type(op.row_keys.dtype, [&]<class Key>(Key) {
     const HostIndex index(op.index);
@@ -365,7 +344,9 @@ const OpRegistration<HashInsert> hash_insert_cpu{DeviceType::Cpu, &hash_insert_k
 
 }  // namespace
 
-void HashClear::check() const { check_index(kName, index); }
+void HashClear::check() const {
+  if (index.dtype != TensorScalarType::UInt32) check_hashed(kName, index);
+}
 
 void HashGet::check() const {
   check_lookup(*this);
@@ -398,7 +379,7 @@ void HashErase::check() const {
   HCTR_CHECK(rows.dtype == TensorScalarType::UInt32 && rows.contiguous() && row_keys.contiguous(),
              kName, ": rows must hold uint32, and lie without gaps as row_keys");
   if (index.empty()) return;
-  check_index(kName, index);
+  check_hashed(kName, index);
   HCTR_CHECK(dead.dtype == TensorScalarType::Int64 && dead.size() == 1, kName,
              ": dead must hold one int64");
   HCTR_CHECK(row_slots.empty() || (row_slots.dtype == TensorScalarType::UInt32 &&
@@ -407,10 +388,12 @@ void HashErase::check() const {
 }
 
 void HashInsert::check() const {
-  const std::size_t capacity = check_index(kName, index);
+  const std::size_t capacity = check_index(kName, index, direct);
   check_report(kName, report);
   with_key_type(row_keys.dtype, [](auto) {});
-  HCTR_CHECK(first >= 0 && static_cast<std::size_t>(first) + row_keys.size() < capacity, kName,
+  HCTR_CHECK(direct.empty() || !row_slots.empty(), kName, ": slots count in a direct index");
+  const std::size_t last = static_cast<std::size_t>(first) + row_keys.size();
+  HCTR_CHECK(first >= 0 && (direct.empty() ? last < capacity : last <= kRowRefused), kName,
              ": rows ", first, " + ", row_keys.size(), " do not fit into ", capacity, " places");
   HCTR_CHECK(row_slots.empty() || (row_slots.dtype == TensorScalarType::UInt32 &&
                                    row_slots.size() == row_keys.size()),

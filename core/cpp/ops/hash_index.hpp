@@ -14,6 +14,11 @@
 /// index from filling up, of which dead places are a part. A key that finds no place all the same
 /// is counted in report[kReportedLost] and has no row; the rest of the call is done as ever, but it
 /// takes long: every place was looked at.
+///
+/// With `direct`, (slots, 3) int64 (DirectSlot, direct_place.hpp), there is nothing to hash: index
+/// is (places) uint32, a place for every key that a slot may have, and slots count. The least key
+/// without a place is told in report[kReportedOutside] of HashGet and HashGetInsert, and has no
+/// row.
 namespace hugectr {
 
 /// All places become free. Overwrites. Deterministic.
@@ -32,7 +37,7 @@ struct HCTR_API HashClear {
 struct HCTR_API HashGet {
   static constexpr const char* kName = "hash_get";
   static constexpr const char* kSeveralName = "several_hash_get";
-  TensorRef keys, buckets, index, births, rows, report;
+  TensorRef keys, buckets, index, direct, births, rows, report;
   std::int64_t row_limit = 0, birth_limit = 0;
   /// Slot of a key = slot_first + buckets[i] % slot_num * slot_stride; slot_num 0: no slots.
   std::int64_t slot_num = 0, slot_stride = 1, slot_first = 0;
@@ -41,6 +46,7 @@ struct HCTR_API HashGet {
     v.tensor("keys", Access::In, keys);
     v.optional("buckets", Access::In, buckets);
     v.tensor("index", Access::In, index);
+    v.optional("direct", Access::In, direct);
     v.optional("births", Access::In, births);
     v.tensor("rows", Access::Out, rows);
     v.tensor("report", Access::InOut, report);
@@ -67,7 +73,7 @@ struct HCTR_API HashGet {
 struct HCTR_API HashGetInsert {
   static constexpr const char* kName = "hash_get_insert";
   static constexpr const char* kSeveralName = "several_hash_get_insert";
-  TensorRef keys, buckets, index, counter, free_rows, row_keys, row_slots, rows, report;
+  TensorRef keys, buckets, index, direct, counter, free_rows, row_keys, row_slots, rows, report;
   std::int64_t numbered = 0;
   std::int64_t slot_num = 0, slot_stride = 1, slot_first = 0;
 
@@ -75,6 +81,7 @@ struct HCTR_API HashGetInsert {
     v.tensor("keys", Access::In, keys);
     v.optional("buckets", Access::In, buckets);
     v.tensor("index", Access::InOut, index);
+    v.optional("direct", Access::In, direct);
     v.tensor("counter", Access::InOut, counter);
     v.optional("free_rows", Access::In, free_rows);
     v.tensor("row_keys", Access::InOut, row_keys);
@@ -95,13 +102,14 @@ struct HCTR_API HashGetInsert {
 /// keys without a place.
 struct HCTR_API HashInsert {
   static constexpr const char* kName = "hash_insert";
-  TensorRef row_keys, row_slots, index, report;
+  TensorRef row_keys, row_slots, index, direct, report;
   std::int64_t first = 0;
 
   void visit(OpVisitor& v) {
     v.tensor("row_keys", Access::In, row_keys);
     v.optional("row_slots", Access::In, row_slots);
     v.tensor("index", Access::InOut, index);
+    v.optional("direct", Access::In, direct);
     v.tensor("report", Access::InOut, report);
     v.attribute("first", first);
   }

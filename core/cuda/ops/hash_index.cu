@@ -6,6 +6,7 @@
 #include "core/cpp/device/several.hpp"
 #include "core/cpp/ops/hash_index.hpp"
 #include "core/cuda/device/launch.cuh"
+#include "core/cuda/primitives/direct_index.cuh"
 #include "core/cuda/primitives/hash_inserts.cuh"
 #include "core/cuda/primitives/hash_items.cuh"
 #include "core/cuda/primitives/hash_lines.cuh"
@@ -194,31 +195,47 @@ void launch_insert(const OpContext& context, const char* name, bool slots, const
 void hash_clear(const OpContext& context, const HashClear& op) {
   static_assert(kFreePlace == ~std::uint64_t{0} && kUnpublished == ~std::uint64_t{0},
                 "the index is cleared byte by byte");
-  HCTR_TRY(cudaMemsetAsync(op.index.ptr<std::uint64_t>(), 0xFF, op.index.size_in_bytes(),
-                           native_stream(context)));
+  static_assert(kNoRow == ~std::uint32_t{0}, "a direct one too");
+  HCTR_TRY(cudaMemsetAsync(op.index.data, 0xFF, op.index.size_in_bytes(), native_stream(context)));
 }
 
 unsigned get_blocks(std::size_t n) {
   return static_cast<unsigned>((n + kHashThreads - 1) / kHashThreads);
 }
 
-// Calls f(Find) with which rows may be found.
-template <class Key, class F>
-void with_find_of(const HashGet& op, const F& f) {
+// Calls f(visible) with which rows may be found.
+template <class F>
+void with_visible(const HashGet& op, const F& f) {
   const std::uint64_t limit =
       std::min<std::uint64_t>(static_cast<std::uint64_t>(op.row_limit), kDeadRow);
-  const auto with = [&]<class Visible>(const Visible& visible) {
-    f(Find<Key, Visible>{lookup_of<Key>(op), places_of(HashGet::kName, op.index),
-                         op.index.size() / 2, visible});
-  };
   if (op.births.empty()) {
-    with(FirstRows{limit});
+    f(FirstRows{limit});
   } else {
-    with(BornRows{limit, op.births.ptr<std::uint32_t>(), op.birth_limit});
+    f(BornRows{limit, op.births.ptr<std::uint32_t>(), op.birth_limit});
   }
 }
 
+// Calls f(Find) with them.
+template <class Key, class F>
+void with_find_of(const HashGet& op, const F& f) {
+  with_visible(op, [&]<class Visible>(const Visible& visible) {
+    f(Find<Key, Visible>{lookup_of<Key>(op), places_of(HashGet::kName, op.index),
+                         op.index.size() / 2, visible});
+  });
+}
+
+void direct_get(const OpContext& context, const HashGet& op) {
+  preset(context, op.report, kReportedReserved, 0xFF);
+  preset(context, op.report, kReportedOutside, 0xFF);
+  with_key_type(op.keys.dtype, [&]<class Key>(Key) {
+    with_visible(op, [&](const auto& visible) {
+      launch_direct_get(context, op, lookup_of<Key>(op), visible);
+    });
+  });
+}
+
 void hash_get(const OpContext& context, const HashGet& op) {
+  if (!op.direct.empty()) return direct_get(context, op);
   preset(context, op.report, kReportedReserved, 0xFF);
   with_key_type(op.keys.dtype, [&]<class Key>(Key) {
     with_find_of<Key>(op, [&]<class Visible>(const Find<Key, Visible>& args) {
@@ -260,8 +277,12 @@ void with_rows_of(const HashGetInsert& op, const F& f) {
 void hash_get_insert(const OpContext& context, const HashGetInsert& op) {
   preset(context, op.report, kReportedReserved, 0xFF);
   preset(context, op.report, kReportedLost, 0);
+  if (!op.direct.empty()) preset(context, op.report, kReportedOutside, 0xFF);
   with_key_type(op.keys.dtype, [&]<class Key>(Key) {
     with_rows_of<Key>(op, [&](const auto& rows) {
+      if (!op.direct.empty()) {
+        return launch_direct_get_insert(context, op, lookup_of<Key>(op), rows);
+      }
       launch_insert(context, HashGetInsert::kName, op.slot_num > 0, rows, op.index, op.keys.size());
     });
   });
@@ -330,13 +351,30 @@ void insert_all(const OpContext& context, const Several<HashGetInsert>& several)
   insert_many<true, Key, ReusedRows<Key>>(context, several);
 }
 
-void hash_gets(const OpContext& context, const Several<HashGet>& several) {
+// Those that are hashed; the others have been run, each by itself.
+template <class Op>
+Several<Op> run_direct(const OpContext& context, const Several<Op>& all,
+                       void (*kernel)(const OpContext&, const Op&)) {
+  Several<Op> hashed;
+  for (const Op& op : all.ops) {
+    if (op.direct.empty()) {
+      hashed.ops.push_back(op);
+    } else {
+      kernel(context, op);
+    }
+  }
+  return hashed;
+}
+
+void hash_gets(const OpContext& context, const Several<HashGet>& all) {
+  const Several<HashGet> several = run_direct(context, all, &hash_get);
   preset_many(context, several);
   find_all<std::uint32_t>(context, several);
   find_all<std::int64_t>(context, several);
 }
 
-void hash_get_inserts(const OpContext& context, const Several<HashGetInsert>& several) {
+void hash_get_inserts(const OpContext& context, const Several<HashGetInsert>& all) {
+  const Several<HashGetInsert> several = run_direct(context, all, &hash_get_insert);
   preset_many(context, several);
   insert_all<std::uint32_t>(context, several);
   insert_all<std::int64_t>(context, several);
@@ -348,6 +386,7 @@ void hash_insert(const OpContext& context, const HashInsert& op) {
     const KnownRows<Key> rows{op.row_keys.ptr<Key>(),
                               op.row_slots.empty() ? nullptr : op.row_slots.ptr<std::uint32_t>(),
                               words_of(op.report), static_cast<std::uint32_t>(op.first)};
+    if (!op.direct.empty()) return launch_direct_insert(context, op, rows);
     launch_insert(context, HashInsert::kName, !op.row_slots.empty(), rows, op.index,
                   op.row_keys.size());
   });

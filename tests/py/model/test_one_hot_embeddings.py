@@ -22,8 +22,7 @@ HASH = {
 }
 
 
-@pytest.fixture
-def data(rng):
+def one_hot_data(rng):
     n = BATCH * BATCHES
     keys = rng.integers(0, SIZES, (n, len(SIZES))) + OFFSETS
     return from_arrays(
@@ -33,14 +32,19 @@ def data(rng):
     )
 
 
-def start(data, devices, nnz=1, fixed=True):
+@pytest.fixture
+def data(rng):
+    return one_hot_data(rng)
+
+
+def start(data, devices, nnz=1, fixed=True, device="cpu"):
     solver = hugectr.CreateSolver(
         batchsize=BATCH,
         batchsize_eval=BATCH,
         lr=0.1,
         seed=5,
         vvgpu=[list(range(devices))],
-        device="cpu",
+        device=device,
         i64_input_key=True,
     )
     reader = hugectr.DataReaderParams(hugectr.DataReaderType_t.RawAsync, data, eval_source=data)
@@ -62,8 +66,8 @@ def table(kind, **more):
     return hugectr.SparseEmbedding(hugectr.Embedding_t[kind], **settings)
 
 
-def make(data, kind, devices=1, nnz=1, **more):
-    model = start(data, devices, nnz, fixed=nnz == 1)
+def make(data, kind, devices=1, nnz=1, device="cpu", **more):
+    model = start(data, devices, nnz, nnz == 1, device)
     model.add(table(kind, **more))
     model.add(hugectr.DenseLayer(LAYER.Reshape, ["emb"], ["flat"], leading_dim=12))
     model.add(hugectr.DenseLayer(LAYER.Concat, ["flat", "dense"], ["x"]))
@@ -220,3 +224,89 @@ def test_the_parameters_of_a_hybrid_choose_its_frequent_keys(data):
     first = keys[np.lexsort((keys, -counts))][:BATCH]
     assert frequent(max_num_frequent_categories=1) == sorted(first.tolist())
     assert frequent(max_num_frequent_categories=0) == []
+
+
+def test_a_direct_table_takes_keys_of_its_slots_alone(data):
+    keys = data.sparse["keys"][0]
+
+    def trained(kind, keys, devices=1, steps=BATCHES, **more):
+        samples = len(keys) // len(SIZES)
+        source = from_arrays(
+            np.zeros((samples, 1), np.float32), np.ones((samples, DENSE), np.float32),
+            {"keys": (keys, np.arange(len(keys) + 1, dtype=np.uint64))},
+        )  # fmt: skip
+        model = make(source, kind, devices, **more)
+        return model, losses(model, steps).tolist()
+
+    # Counted in each slot, or over all of them, and both in one table: the keys they are.
+    local = (keys.reshape(-1, len(SIZES)) - OFFSETS).ravel()
+    mixed = np.where(local % 2 == 0, local, keys)
+    for found in (keys, local, mixed):
+        for devices in (1, 2):
+            _, direct = trained(ONE_HOT, found, devices)
+            assert direct == trained(HASH[ONE_HOT], found, devices)[1]
+    for slot, wrong in ((0, 40), (1, 47), (1, 39), (2, 72), (2, -1), (0, 10**12)):
+        bad = keys.copy()
+        bad[7 * len(SIZES) + slot] = wrong
+        for devices in (1, 2):
+            with pytest.raises(
+                hugectr.InvalidArgument,
+                match=f"'emb': sample 7, slot {slot} of the batch has the key {wrong}, which is "
+                f"none of its {SIZES[slot]} ",
+            ):
+                trained(ONE_HOT, bad, devices)
+        assert trained(HASH[ONE_HOT], bad)[1]
+
+
+@pytest.mark.parametrize("placement", [None, "by_key", "one_device", "replicated"])
+def test_checkpoints_move_between_direct_and_hashed_tables(data, tmp_path, placement):
+    first = make(data, ONE_HOT, 2, placement=placement)
+    losses(first, 3)
+    first.save(tmp_path / "run")
+    following = losses(first, 3)
+    for kind, devices in ((HASH[ONE_HOT], 2), (ONE_HOT, 2), (HASH[ONE_HOT], 1), (ONE_HOT, 3)):
+        again = make(data, kind, devices, placement=placement)
+        again.resume(tmp_path / "run")
+        np.testing.assert_allclose(losses(again, 3), following, rtol=1e-6)
+    # Rows that the sizes do not allow are refused, and the table is as before.
+    first.save_params_to_files(str(tmp_path / "m"))
+    small = make(data, ONE_HOT, 1, slot_size_array=[40, 7, 20])
+    with pytest.raises(hugectr.InvalidArgument, match="in slot 2, which slot_size_array does not"):
+        small.load_sparse_weights([str(tmp_path / "m0_sparse_0.model")])
+    assert small.table_stats()[0]["rows"] == 0
+
+
+def test_evaluation_of_a_direct_table_reads_nothing_of_other_keys(data):
+    model, hashed = make(data, ONE_HOT), make(data, HASH[ONE_HOT])
+    losses(model, 3), losses(hashed, 3)
+    keys = data.sparse["keys"][0].copy()
+    keys[::4] = 10**9
+    other = from_arrays(
+        np.zeros((BATCH * BATCHES, 1), np.float32),
+        np.ones((BATCH * BATCHES, DENSE), np.float32),
+        {"keys": (keys, data.sparse["keys"][1])},
+    )
+    np.testing.assert_array_equal(model.predict(other), hashed.predict(other))
+
+
+def test_rows_of_a_direct_table_come_and_go(data):
+    def run(kind):
+        model = make(data, kind, 2, max_rows=30, evict="lru", evict_every=2)
+        found = losses(model, 10).tolist()
+        return found, model.table_stats()[0]["evicted"]
+
+    found, evicted = run(ONE_HOT)
+    assert evicted > 0
+    assert (found, evicted) == run(HASH[ONE_HOT])
+
+
+def test_the_index_of_a_direct_table_is_small(data):
+    def index(kind):
+        model = make(data, kind)
+        entries = model.plan().memory.by_part("emb")
+        return entries["index"], model
+
+    direct, model = index(ONE_HOT)
+    hashed, _ = index(HASH[ONE_HOT])
+    assert direct < hashed
+    assert model.get_params_num() > 0

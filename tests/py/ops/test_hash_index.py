@@ -10,7 +10,7 @@ from oracle.tables import NO_ROW
 
 from hugectr import _core
 
-RESERVED, LOST = 0, 1  # elements of the report
+RESERVED, LOST, OUTSIDE = 0, 1, 2  # elements of the report
 UNTOUCHED = -7
 KEYS = [np.uint32, np.int64]
 NO_LIMIT = 2**40
@@ -39,7 +39,7 @@ class Index:
     def look(self, name, keys, buckets, tensors, attributes):
         """The rows that a lookup gives."""
         rows = np.full(keys.size, 33, np.uint32)
-        self.report = np.full(2, UNTOUCHED, np.int64)
+        self.report = np.full(3, UNTOUCHED, np.int64)
         tensors = {"keys": keys, "index": self.places, "rows": rows, **tensors}
         if buckets is not None:
             tensors["buckets"] = buckets
@@ -57,7 +57,7 @@ class Index:
 
     def insert(self, keys, first=0, slots=None):
         """How many keys were lost."""
-        report = np.full(2, UNTOUCHED, np.int64)
+        report = np.full(3, UNTOUCHED, np.int64)
         tensors = {"row_keys": keys, "row_slots": slots, "index": self.places, "report": report}
         _core.run_op("hash_insert", tensors, {"first": first})
         assert report[RESERVED] == UNTOUCHED
@@ -90,7 +90,7 @@ def test_new_keys_get_the_next_rows(rng, n, key):
     keys = rng.choice(distinct, n)
     index = Index(key, capacity_for(distinct.size), distinct.size + 5)
     rows = index.get_insert(keys)
-    assert index.report.tolist() == [-1, 0]
+    assert index.report[:OUTSIDE].tolist() == [-1, 0]
     index.check_rows(keys, rows)
     np.testing.assert_array_equal(index.get(keys), rows)
     assert index.report[RESERVED] == -1
@@ -133,7 +133,7 @@ def test_slots_tell_rows_apart(rng, num, stride, first, key):
     index = Index(key, 2048, 1100, slots=True)
     names = {"slot_num": num, "slot_stride": stride, "slot_first": first}
     rows = index.get_insert(keys, buckets, **names)
-    assert index.report.tolist() == [-1, 0]
+    assert index.report[:OUTSIDE].tolist() == [-1, 0]
     index.check_rows(keys, rows, slots)
     np.testing.assert_array_equal(index.get(keys, NO_LIMIT, buckets, **names), rows)
     row_of = dict(zip(zip(keys.tolist(), slots.tolist(), strict=True), rows.tolist(), strict=True))
@@ -197,12 +197,12 @@ def test_a_full_index_loses_keys_and_says_how_many(rng, capacity, n, key):
     rows = index.get_insert(keys)
     lost = rows == NO_ROW
     assert np.unique(keys[lost]).size == n - capacity
-    assert index.report.tolist() == [-1, lost.sum()]
+    assert index.report[:OUTSIDE].tolist() == [-1, lost.sum()]
     assert not np.isin(keys[~lost], keys[lost]).any()
     index.check_rows(keys[~lost], rows[~lost])
     np.testing.assert_array_equal(index.get(keys), rows, "the search for lost keys ends")
     np.testing.assert_array_equal(index.get_insert(keys[:40]), rows[:40])
-    assert index.report.tolist() == [-1, lost[:40].sum()], "counted anew in each call"
+    assert index.report[:OUTSIDE].tolist() == [-1, lost[:40].sum()], "counted anew in each call"
 
 
 @pytest.mark.parametrize("slots", [False, True], ids=["no-slots", "slots"])
@@ -233,7 +233,7 @@ def test_rows_beyond_the_limit_are_counted_and_not_written(rng, limit, start, ke
     config = {"buckets": np.full(3000, 3, np.uint32), "slot_num": 5} if slots else {}
     rows = index.get_insert(keys, **config)
     assert index.counter.tolist() == [start + np.unique(keys).size]
-    assert index.report.tolist() == [-1, 0], "none is lost"
+    assert index.report[:OUTSIDE].tolist() == [-1, 0], "none is lost"
     there = rows != NO_ROW
     np.testing.assert_array_equal(np.unique(rows[there]), np.arange(start, limit))
     np.testing.assert_array_equal(index.row_keys[rows[there]], keys[there])
@@ -257,7 +257,7 @@ def test_the_reserved_key_is_found_and_has_no_row(rng, key, slots):
     index = Index(key, 2048, 1000, slots)
     config = {"buckets": np.full(keys.size, 9, np.uint32), "slot_num": 10} if slots else {}
     rows = index.get_insert(keys, **config)
-    assert index.report.tolist() == [least, 0]
+    assert index.report[:OUTSIDE].tolist() == [least, 0]
     here = np.isin(np.arange(keys.size), reserved)
     np.testing.assert_array_equal(rows == NO_ROW, here)
     index.check_rows(keys[~here], rows[~here], np.full((~here).sum(), 9) if slots else None)
@@ -288,7 +288,7 @@ def test_a_cleared_index_has_no_keys(rng, capacity, key):
     ],
 )
 def test_indexes_of_other_shapes_are_refused(index, text):
-    keys, report = np.zeros(1, np.uint32), np.zeros(2, np.int64)
+    keys, report = np.zeros(1, np.uint32), np.zeros(3, np.int64)
     look = {"index": index, "keys": keys, "rows": keys.copy(), "report": report}
     counter = np.zeros(1, np.int64)
     for name, tensors in {
@@ -308,18 +308,18 @@ def test_indexes_of_other_shapes_are_refused(index, text):
         ("keys", np.zeros(3, np.uint64), {}, "keys hold uint64, must hold uint32 or int64"),
         ("keys", np.zeros(4, np.uint32), {}, "rows must hold 4 uint32"),
         ("rows", np.zeros(3, np.int64), {}, "rows must hold 3 uint32"),
-        ("report", np.zeros(3, np.int64), {}, "report must hold 2 int64"),
+        ("report", np.zeros(2, np.int64), {}, "report must hold 3 int64"),
         ("buckets", None, {"slot_num": 2}, "buckets must hold one uint32 a key"),
         ("buckets", np.zeros(2, np.uint32), {"slot_num": 2}, "buckets must hold one uint32 a key"),
         ("keys", np.zeros(6, np.uint32)[::2], {}, "must lie without gaps"),
         ("rows", np.zeros(6, np.uint32)[::2], {}, "must lie without gaps"),
-        ("report", np.zeros(4, np.int64)[::2], {}, "report must hold 2 int64"),
+        ("report", np.zeros(6, np.int64)[::2], {}, "report must hold 3 int64"),
         ("buckets", np.zeros(6, np.uint32)[::2], {"slot_num": 2}, "must lie without gaps"),
     ],
 )
 def test_lookups_refuse_other_arrays(name, array, attributes, text):
     index = Index(np.uint32)
-    keys, report = np.zeros(3, np.uint32), np.zeros(2, np.int64)
+    keys, report = np.zeros(3, np.uint32), np.zeros(3, np.int64)
     tensors = {"keys": keys, "rows": keys.copy(), "index": index.places, "report": report}
     tensors[name] = array
     more = {"counter": index.counter, "row_keys": index.row_keys}
@@ -339,7 +339,7 @@ def test_lookups_refuse_what_is_theirs_alone():
     index.row_keys = index.row_keys.astype(np.int64)
     with pytest.raises(_core.InvalidArgument, match=r"row_keys hold int64, .* uint32"):
         index.get_insert(keys)
-    index.counter = np.zeros(2, np.int64)
+    index.counter = np.zeros(3, np.int64)
     with pytest.raises(_core.InvalidArgument, match="counter must hold one int64"):
         index.get_insert(keys)
 
@@ -451,7 +451,7 @@ def test_new_keys_take_free_numbers_from_the_end_first(rng, key, fresh):
     wanted = rng.permutation(np.concatenate([new, new, live]))
     more = {"counter": index.counter, "free_rows": gone, "row_keys": index.row_keys}
     rows = index.look("hash_get_insert", wanted, None, more, {"numbered": n})
-    assert index.report.tolist() == [-1, 0]
+    assert index.report[:OUTSIDE].tolist() == [-1, 0]
     assert index.counter[0] == n - free + fresh
     of_new = np.unique(rows[np.isin(wanted, new)])
     used = np.sort(gone[free - min(fresh, free) :])
@@ -498,3 +498,74 @@ def test_free_rows_that_can_not_be_are_refused():
     tensors["dead"] = np.zeros(1, np.int64)
     with pytest.raises(_core.InvalidArgument, match="row_slots must hold one uint32 a row"):
         _core.run_op("hash_erase", {**tensors, "row_slots": np.zeros(2, np.uint32)})
+
+
+class DirectIndex(Index):
+    """The same with a place for every key of its slots: (first place, keys, keys before)."""
+
+    def __init__(self, key, sizes, limit=100):
+        before = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+        places = np.where(before > 0, 2, 1) * np.array(sizes)
+        first = np.concatenate([[0], np.cumsum(places)[:-1]])
+        self.direct = np.stack([first, sizes, before], axis=1).astype(np.int64)
+        self.places = np.arange(places.sum(), dtype=np.uint32)
+        self.counter = np.zeros(1, np.int64)
+        self.row_keys = np.full(limit, 55, key)
+        self.row_slots = np.full(limit, 44, np.uint32)
+        _core.run_op("hash_clear", {"index": self.places})
+        np.testing.assert_array_equal(self.places, NO_ROW)
+
+    def look(self, name, keys, buckets, tensors, attributes):
+        more = {"direct": self.direct, **tensors}
+        slots = {"slot_num": len(self.direct), "slot_stride": 1, **attributes}
+        return super().look(name, keys, buckets, more, slots)
+
+
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("n", [1, 33, 257, 30_000])
+def test_a_direct_index_gives_rows_as_a_hashed_one(rng, n, key):
+    sizes = [40, 1, 0, 700]
+    index = DirectIndex(key, sizes, limit=n)
+    slots = rng.choice([0, 1, 3], n)
+    # Counted in each slot, or with the slots before it.
+    before = np.cumsum([0, *sizes])[slots] * rng.integers(0, 2, n)
+    keys = (rng.integers(0, np.array(sizes)[slots]) + before).astype(key)
+    buckets = (slots + 4 * rng.integers(0, 1000, n)).astype(np.uint32)
+    np.testing.assert_array_equal(index.get(keys, buckets=buckets), NO_ROW)
+    rows = index.get_insert(keys, buckets)
+    assert index.report.tolist() == [-1, 0, -1]
+    index.check_rows(keys, rows, slots)
+    pairs = {}
+    for pair, row in zip(zip(slots.tolist(), keys.tolist(), strict=True), rows, strict=True):
+        assert pairs.setdefault(pair, row) == row
+    np.testing.assert_array_equal(index.get_insert(keys, buckets), rows)
+    np.testing.assert_array_equal(index.get(keys, buckets=buckets), rows)
+    half = len(pairs) // 2
+    found = index.get(keys, half, buckets=buckets)
+    np.testing.assert_array_equal(found, np.where(rows < half, rows, NO_ROW))
+    # Rebuilt from its rows.
+    _core.run_op("hash_clear", {"index": index.places})
+    report = np.full(3, UNTOUCHED, np.int64)
+    known = {"row_keys": index.row_keys[: len(pairs)], "row_slots": index.row_slots[: len(pairs)]}
+    tensors = {**known, "index": index.places, "direct": index.direct, "report": report}
+    _core.run_op("hash_insert", tensors, {"first": 0})
+    assert report[LOST] == 0
+    np.testing.assert_array_equal(index.get(keys, buckets=buckets), rows)
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_keys_outside_of_a_direct_index_are_told(rng, key):
+    index = DirectIndex(key, [40, 7], limit=3)
+    top = np.iinfo(key).max
+    keys = np.array([3, 40, 6, 46, top, 47, 7, top - 1], key)
+    buckets = np.array([0, 0, 1, 1, 1, 1, 1, 0], np.uint32)
+    rows = index.get_insert(keys, buckets)
+    assert index.report.tolist() == [4, 0, 1]
+    np.testing.assert_array_equal(rows == NO_ROW, [0, 1, 0, 0, 1, 1, 1, 1])
+    assert len({rows[0], rows[2], rows[3]}) == 3
+    np.testing.assert_array_equal(index.get(keys, buckets=buckets), rows)
+    assert index.report[[RESERVED, OUTSIDE]].tolist() == [4, 1]
+    # A row beyond the limit is counted, once a key, and not given.
+    again = index.get_insert(np.array([9, 9, 3], key), np.zeros(3, np.uint32))
+    assert again.tolist() == [NO_ROW, NO_ROW, rows[0]]
+    assert index.counter.tolist() == [4]

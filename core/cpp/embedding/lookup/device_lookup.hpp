@@ -3,6 +3,7 @@
 #include <deque>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "core/cpp/embedding/exchange/replica_exchange.hpp"
@@ -105,6 +106,10 @@ class DeviceLookup {
   void check_max_rows(const LookupPlan& plan) const;
   static bool admits(const Part& part) { return part.table.params().life.admit_after > 1; }
   void check_reserved(const Part& part, const TablePlan& own, std::int64_t first_reserved) const;
+  void check_outside(const Part& part, const TablePlan& own, std::int64_t first_outside) const;
+  /// Sample of the batch and slot of an own key.
+  std::pair<std::size_t, std::size_t> place_of_key(const Part& part, const TablePlan& own,
+                                                   std::int64_t number) const;
 
   /// Notes which rows the step uses, and which of them it is not to train.
   void score(const OpContext& context, const LookupPlan& plan, std::span<const TensorRef> gradients,

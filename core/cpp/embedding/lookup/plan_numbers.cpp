@@ -26,6 +26,7 @@ void DeviceLookup::number(LookupPlan& plan) const {
     TablePlan& own = plan.tables[t];
     const HashTable::Result found = rows.numbered(context);
     check_reserved(parts_[t], own, found.first_reserved);
+    check_outside(parts_[t], own, found.first_outside);
     rows.make_room(found.rows);
   }
   if (replica_) number_rows_of_others(plan);
@@ -144,15 +145,34 @@ void DeviceLookup::find(LookupPlan& plan) const {
 void DeviceLookup::check_reserved(const Part& part, const TablePlan& own,
                                   std::int64_t first_reserved) const {
   if (first_reserved < 0) return;
+  const auto [sample, slot] = place_of_key(part, own, first_reserved);
+  part.table.refuse_reserved(sample, slot);
+}
+
+void DeviceLookup::check_outside(const Part& part, const TablePlan& own,
+                                 std::int64_t first_outside) const {
+  if (first_outside < 0) return;
+  const auto [sample, slot] = place_of_key(part, own, first_outside);
+  Stream& stream = gpu_.plan_stream();
+  const std::int64_t key = with_key_type(own.own.keys.dtype, [&]<class Key>(Key key) {
+    stream.copy(&key, own.own.keys.ptr<Key>() + first_outside, sizeof key);
+    stream.synchronize();
+    return static_cast<std::int64_t>(key);
+  });
+  part.table.refuse_outside(key, sample, slot);
+}
+
+std::pair<std::size_t, std::size_t> DeviceLookup::place_of_key(const Part& part,
+                                                               const TablePlan& own,
+                                                               std::int64_t number) const {
   Stream& stream = gpu_.plan_stream();
   std::uint32_t bucket = 0;
-  stream.copy(&bucket, own.buckets.ref().ptr<std::uint32_t>() + first_reserved, sizeof bucket);
+  stream.copy(&bucket, own.buckets.ref().ptr<std::uint32_t>() + number, sizeof bucket);
   stream.synchronize();
   const Route& route = part.route;
   const std::size_t bucket_slot = route.placement().slot_of_bucket(route.rank())(bucket);
   const std::size_t first = route.of_own_samples() ? own.samples / route.device_count() : 0;
-  part.table.refuse_reserved(route.rank() * first + bucket / route.own_slots(),
-                             part.starts.slot_of(bucket_slot));
+  return {route.rank() * first + bucket / route.own_slots(), part.starts.slot_of(bucket_slot)};
 }
 
 }  // namespace hugectr

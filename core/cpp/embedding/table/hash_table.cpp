@@ -37,7 +37,7 @@ TensorRef piece(TensorRef array, std::size_t at, std::size_t n) {
 
 HashTable::HashTable(std::shared_ptr<MemoryResource> memory, std::string name,
                      TensorScalarType key_type, std::size_t max_rows, bool with_slots,
-                     std::shared_ptr<MemoryResource> staging)
+                     std::shared_ptr<MemoryResource> staging, const std::vector<DirectSlot>& direct)
     : memory_(std::move(memory)),
       name_(std::move(name)),
       key_type_(key_type),
@@ -49,12 +49,21 @@ HashTable::HashTable(std::shared_ptr<MemoryResource> memory, std::string name,
     row_slots_ =
         GrowableTensor(*memory_, TensorScalarType::UInt32, 1, max_rows, name_ + " row slots");
   }
+  for (const DirectSlot& slot : direct) {
+    direct_places_ += static_cast<std::size_t>(slot.places());
+  }
   // A call may ask for more rows than there may be: they are counted in the index too.
-  index_ = GrowableTensor(*memory_, TensorScalarType::UInt64, 2,
-                          capacity_for(max_rows, kKeysAtOnce), name_ + " index");
+  index_ = is_direct() ? GrowableTensor(*memory_, TensorScalarType::UInt32, 1, direct_places_,
+                                        name_ + " index")
+                       : GrowableTensor(*memory_, TensorScalarType::UInt64, 2,
+                                        capacity_for(max_rows, kKeysAtOnce), name_ + " index");
   auto arena = DeviceBuffer2::create(name_ + " report", DeviceAllocator(memory_));
   arena->reserve({kOutcomeSize}, &outcome_, "report");
+  if (is_direct()) {
+    direct_ = arena->reserve({direct.size(), 3}, TensorScalarType::Int64, "slots");
+  }
   arena->allocate();
+  direct_slots_ = direct;
   auto host_arena = DeviceBuffer2::create(
       name_ + " report on the host",
       DeviceAllocator(staging ? std::move(staging) : make_host_memory_resource()));
@@ -75,10 +84,15 @@ void HashTable::set_counter(const OpContext& context) {
 
 void HashTable::rebuild(const OpContext& context) {
   run(context, HashClear{.index = index()});
+  if (is_direct()) {
+    static_assert(sizeof(DirectSlot) == 3 * sizeof(std::int64_t));
+    context.stream->copy(direct_.ref().data, direct_slots_.data(), direct_.ref().size_in_bytes());
+  }
   if (rows_ > 0) {
     run(context, HashInsert{.row_keys = row_keys(rows_),
                             .row_slots = row_slots(rows_),
                             .index = index(),
+                            .direct = direct(),
                             .report = report()});
   }
   set_counter(context);
@@ -90,7 +104,7 @@ bool HashTable::make_places(std::size_t rows, std::size_t keys) {
   row_keys_.grow_to(most);
   if (with_slots_) row_slots_.grow_to(most);
   // All keys may turn out to be new, even those that the budget then refuses.
-  const std::size_t needed = capacity_for(rows, keys);
+  const std::size_t needed = is_direct() ? direct_places_ : capacity_for(rows, keys);
   if (needed <= capacity_) {
     return dead_ > 0 && capacity_for(live() + dead_, keys) > capacity_;
   }
@@ -109,7 +123,8 @@ void HashTable::read_outcome(const OpContext& context) {
 
 HashTable::Result HashTable::outcome_on_host() const {
   const std::int64_t* outcome = host_outcome_.get_ptr();
-  return {static_cast<std::size_t>(outcome[0]), outcome[1 + kReportedReserved]};
+  return {static_cast<std::size_t>(outcome[0]), outcome[1 + kReportedReserved],
+          is_direct() ? outcome[1 + kReportedOutside] : -1};
 }
 
 HashGetInsert HashTable::piece_to_insert(const OpContext& context, const TensorRef& keys,
@@ -120,6 +135,7 @@ HashGetInsert HashTable::piece_to_insert(const OpContext& context, const TensorR
   return {.keys = keys,
           .buckets = buckets,
           .index = index(),
+          .direct = direct(),
           .counter = counter(),
           .free_rows = free_rows(),
           .row_keys = row_keys(limit),
@@ -152,8 +168,9 @@ HashGetInsert HashTable::to_get_insert(const OpContext& context, const TensorRef
     context.stream->synchronize();
     const Result result = inserted(context);
     begun.first_reserved = result.first_reserved;
+    begun.first_outside = result.first_outside;
     if (result.rows > max_rows()) {  // refused in any case: the rest need not be tried
-      begun_ = Begun{begun.done + begun.keys, 0, begun.first_reserved};
+      begun_ = Begun{begun.done + begun.keys, 0, begun.first_reserved, begun.first_outside};
       return piece_to_insert(context, piece(keys, 0, 0), piece(buckets, 0, 0), slot_of,
                              piece(rows, 0, 0));
     }
@@ -178,11 +195,11 @@ HashTable::Result HashTable::inserted(const OpContext& context) {
   const std::size_t live = std::min(result.rows, max_rows());
   rows_ = std::max(rows_, live);
   free_ = rows_ - live;
-  if (begun.first_reserved >= 0) {
-    result.first_reserved = begun.first_reserved;
-  } else if (result.first_reserved >= 0) {
-    result.first_reserved += static_cast<std::int64_t>(begun.done);
-  }
+  const auto first_of = [&](std::int64_t former, std::int64_t last) {
+    return former >= 0 || last < 0 ? former : last + static_cast<std::int64_t>(begun.done);
+  };
+  result.first_reserved = first_of(begun.first_reserved, result.first_reserved);
+  result.first_outside = first_of(begun.first_outside, result.first_outside);
   return result;
 }
 
@@ -208,6 +225,7 @@ HashGet HashTable::to_read(const TensorRef& keys, const TensorRef& buckets, Slot
   return {.keys = keys,
           .buckets = buckets,
           .index = index(),
+          .direct = direct(),
           .births = limit.births,
           .rows = rows,
           .report = report,
@@ -258,6 +276,7 @@ void HashTable::insert(const OpContext& context, const TensorRef& keys, const Te
   run(context, HashInsert{.row_keys = new_keys,
                           .row_slots = new_slots,
                           .index = index(),
+                          .direct = direct(),
                           .report = report(),
                           .first = static_cast<std::int64_t>(rows_)});
   rows_ += n;
@@ -318,14 +337,15 @@ void HashTable::erase(const OpContext& context, const TensorRef& rows) {
   run(context, HashErase{.rows = freed,
                          .row_keys = row_keys(rows_),
                          .row_slots = row_slots(rows_),
-                         .index = index(),
+                         // A direct index is built anew: it has no lines that could stay full.
+                         .index = is_direct() ? TensorRef{} : index(),
                          .dead = dead});
   free_ += n;
   set_counter(context);
   read_outcome(context);
   context.stream->synchronize();
   dead_ += static_cast<std::size_t>(host_outcome_.get_ptr()[kDeadAt]);
-  if (dead_ > capacity_ / kDeadShare) rebuild(context);
+  if (is_direct() || dead_ > capacity_ / kDeadShare) rebuild(context);
 }
 
 std::size_t HashTable::size_in_bytes() const {

@@ -11,6 +11,7 @@
 #include "core/cpp/memory/general_buffer2.hpp"
 #include "core/cpp/memory/growable_tensor.hpp"
 #include "core/cpp/ops/hash_index.hpp"
+#include "core/cpp/ops/loops/direct_place.hpp"
 #include "core/cpp/ops/loops/hash_probe.hpp"
 
 namespace hugectr {
@@ -28,15 +29,18 @@ namespace hugectr {
 class HCTR_API HashTable {
  public:
   /// key_type: uint32 or int64. `staging`: host memory that copies from the device go to without a
-  /// detour; by default any.
+  /// detour; by default any. `direct`: keys that each slot may have, whose index then has a place
+  /// for each of them and hashes none; empty: any keys.
   HashTable(std::shared_ptr<MemoryResource> memory, std::string name, TensorScalarType key_type,
             std::size_t max_rows, bool with_slots,
-            std::shared_ptr<MemoryResource> staging = nullptr);
+            std::shared_ptr<MemoryResource> staging = nullptr,
+            const std::vector<DirectSlot>& direct = {});
 
   /// What a call learned. Rows beyond max_rows() were counted, not stored: take_back() then.
   struct Result {
     std::size_t rows = 0;              ///< rows with keys, or at least were asked for
     std::int64_t first_reserved = -1;  ///< least i with the reserved key at keys[i]
+    std::int64_t first_outside = -1;   ///< of a direct index: least i whose key it can not have
   };
 
   /// Which rows have keys: a moment to go back to.
@@ -137,7 +141,10 @@ class HCTR_API HashTable {
   }
   void copy_rows_to(const OpContext& context, TensorScalarType type, std::size_t rows, void* keys,
                     std::uint32_t* slots) const;
-  TensorRef index() const { return index_.ref(0, capacity_); }
+  TensorRef index() const { return is_direct() ? vector(index_, 0, capacity_) : hashed_index(); }
+  TensorRef hashed_index() const { return index_.ref(0, capacity_); }
+  bool is_direct() const { return direct_places_ > 0; }
+  TensorRef direct() const { return is_direct() ? direct_.ref() : TensorRef{}; }
   TensorRef counter() const;
   TensorRef report() const;
   TensorRef dead() const;
@@ -160,11 +167,14 @@ class HCTR_API HashTable {
   GrowableTensor row_keys_, row_slots_, index_;
   GrowableTensor free_rows_;  ///< the last is used first; made by the first erase()
   std::size_t capacity_ = 0;
+  std::size_t direct_places_ = 0;  ///< 0: hashed
+  TensorBag2 direct_;              ///< (slots, 3) int64
+  std::vector<DirectSlot> direct_slots_;
   /// An insert whose outcome has not been asked for.
   struct Begun {
-    std::size_t done = 0;              ///< keys of its former pieces
-    std::size_t keys = 0;              ///< of its last one
-    std::int64_t first_reserved = -1;  ///< of the former ones
+    std::size_t done = 0;                                  ///< keys of its former pieces
+    std::size_t keys = 0;                                  ///< of its last one
+    std::int64_t first_reserved = -1, first_outside = -1;  ///< of the former ones
   };
   std::optional<Begun> begun_;
   /// Counter of rows, the report of a call, places that an erase() left dead.

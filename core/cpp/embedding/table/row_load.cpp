@@ -33,6 +33,14 @@ void RowLoad::insert(const RowView& rows) {
     // A slot is its own bucket here: slot = 0 + bucket % slot_num * 1.
     const SlotOfBucket slot_of{static_cast<std::uint32_t>(table_.spec().slot_num), 1, 0};
     const auto result = table_.number(context, keys_.ref(), slots_.ref(), slot_of, rows_.ref());
+    if (const std::int64_t at = result.first_outside; at >= 0) {
+      const auto i = static_cast<std::size_t>(at);
+      throw InvalidArgument(concat("embedding '", table_.spec().name,
+                                   "': the rows to load have key ",
+                                   static_cast<std::int64_t>(keys[i]), " in slot ", slots[i],
+                                   ", which slot_size_array does not allow: correct it, or use "
+                                   "LocalizedSlotSparseEmbeddingHash, which takes any key"));
+    }
     table_.make_room(result.rows);
   });
 }

@@ -32,7 +32,7 @@ Table::Table(TableSpec spec, RowBudget budget, GPUResource& gpu)
       owner_(concat(spec_.name, " on ", to_string(gpu.device()))),
       index_(memory_, owner_, spec_.key_type,
              has_budget() ? budget_.rows : rows_of_all_memory(spec_.row_parts()), spec_.has_slots(),
-             gpu.staging_resource()),
+             gpu.staging_resource(), spec_.direct),
       store_(make_row_store(gpu, spec_.name, owner_, spec_.memory, spec_.opt_params,
                             spec_.row_parts(), index_.max_rows())) {
   if (!spec_.life.keeps_scores()) return;

@@ -32,7 +32,8 @@ struct TableSpec {
   std::size_t all_columns = 0;   ///< of the whole row; 0: vec_size
   TensorScalarType vector_type = TensorScalarType::Float32;  ///< as in RowParts
   std::vector<double> initial_bounds;                        ///< of new rows: one, or one a slot
-  bool sinusoidal = false;                                   ///< new rows are, and have no bounds
+  std::vector<DirectSlot> direct;  ///< keys that its slots may have here; empty: any
+  bool sinusoidal = false;         ///< new rows are, and have no bounds
   OptParams opt_params;
   TableMemory memory;
   RowLife life;

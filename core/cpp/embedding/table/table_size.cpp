@@ -16,7 +16,7 @@ TableSize size_of_table(const TableSpec& spec, std::size_t max_rows, std::size_t
   const std::size_t most = max_rows > 0 ? max_rows : kNoRow - 1;
   HCTR_CHECK(rows <= most, "embedding '", spec.name, "' is to have ", rows,
              " rows on a device and may have ", most);
-  HashTable index(memory, spec.name, spec.key_type, most, spec.has_slots());
+  HashTable index(memory, spec.name, spec.key_type, most, spec.has_slots(), nullptr, spec.direct);
   index.make_places(rows, keys);
   TableSize size{.index = index.size_in_bytes()};
   const RowParts parts = spec.row_parts();

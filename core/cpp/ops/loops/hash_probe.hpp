@@ -47,6 +47,7 @@ inline constexpr std::uint64_t kUnpublished = ~std::uint64_t{0};
 enum HashReport : std::size_t {
   kReportedReserved,  ///< least i with the reserved key at keys[i], or -1
   kReportedLost,      ///< keys for which the index had no place
+  kReportedOutside,   ///< of a direct index: least i whose key has no place there, or -1
   kReportSize
 };
 
