@@ -27,8 +27,8 @@ def test_owners_are_those_of_unsigned_keys(processes):
 class Process:
     """One of several, with its tables."""
 
-    def __init__(self, rank, processes):
-        self.rank, self.processes = rank, processes
+    def __init__(self, rank, processes, device):
+        self.rank, self.processes, self.device = rank, processes, device
         self.core = _core.TableCollection(
             [
                 {
@@ -41,6 +41,7 @@ class Process:
                 }
                 for t, (d, _, mean) in enumerate(TABLES)
             ],
+            device.type,
             seed=3,
         )
         holders = [holder for _, holder, _ in TABLES]
@@ -52,26 +53,27 @@ class Process:
         bags = sum(
             len(offsets) - 1 for (_, offsets), (*_, mean) in zip(batch, TABLES, strict=True) if mean
         )
-        self.room = torch.zeros(self.sharing.room(keys, bags), dtype=torch.int32)
-        self.distinct = torch.zeros(keys, dtype=torch.int64)
+        room = self.sharing.room(keys, bags)
+        self.room = torch.zeros(room, dtype=torch.int32, device=self.device)
+        self.distinct = torch.zeros(keys, dtype=torch.int64, device=self.device)
         self.shared = self.sharing.ask(
             [keys_of(*one) for one in batch], memory_of(self.distinct), memory_of(self.room)
         )
 
     def messages(self, sizes):
         return [
-            torch.full((sum(sent), d), torch.nan)
+            torch.full((sum(sent), d), torch.nan, device=self.device)
             for (sent, _), d in zip(sizes, self.sharing.groups, strict=True)
         ]
 
 
-def batch_of(generator, samples):
+def batch_of(generator, samples, device):
     batch = []
     for _ in TABLES:
         lengths = torch.randint(0, 3, (samples,), generator=generator)
         offsets = torch.cat([torch.zeros(1, dtype=torch.int64), lengths.cumsum(0)])
         keys = torch.randint(-6, 6, (int(offsets[-1]),), generator=generator)
-        batch.append((keys, offsets.to(torch.int32)))
+        batch.append((keys.to(device), offsets.to(device, torch.int32)))
     return batch
 
 
@@ -103,11 +105,11 @@ def owner_of(table, key, processes):
 
 @pytest.mark.parametrize("processes", [1, 2, 3])
 @pytest.mark.parametrize("samples", [0, 1, 40])
-def test_what_travels(processes, samples):
+def test_what_travels(device, processes, samples):
     generator = torch.Generator().manual_seed(samples)
-    every = [Process(rank, processes) for rank in range(processes)]
+    every = [Process(rank, processes, device) for rank in range(processes)]
     for each in every:
-        each.ask(batch_of(generator, samples + each.rank % 2))
+        each.ask(batch_of(generator, samples + each.rank % 2, device))
 
     # Keys: by process, table as it travels, value; those of tables that are everywhere to all.
     wanted, sent = [], []
@@ -129,7 +131,7 @@ def test_what_travels(processes, samples):
     for each, (out, _), keys_to in zip(every, sizes, sent, strict=True):
         message = each.distinct[: sum(out)]
         if each.sharing.copies_to_all:
-            message = torch.zeros(sum(out), dtype=torch.int64)
+            message = torch.zeros(sum(out), dtype=torch.int64, device=device)
             each.sharing.copy_to_all(each.shared, memory_of(each.distinct), memory_of(message))
         assert message.tolist() == keys_to
         messages.append(message)
@@ -145,18 +147,20 @@ def test_what_travels(processes, samples):
     vectors = carried_groups(every, messages, sizes)
     values = {}
     for table, (d, *_) in enumerate(TABLES):
-        keys = torch.arange(-6, 6)
-        offsets = torch.arange(len(keys) + 1, dtype=torch.int32)
-        single = [(keys, offsets) if t == table else none() for t in range(len(TABLES))]
-        rows = torch.zeros(len(keys), d)
-        outputs = [rows if t == table else torch.zeros(1, TABLES[t][0]) for t in range(5)]
-        core = Process(0, 1).core
+        keys = torch.arange(-6, 6, device=device)
+        offsets = torch.arange(len(keys) + 1, dtype=torch.int32, device=device)
+        single = [(keys, offsets) if t == table else none(device) for t in range(len(TABLES))]
+        rows = torch.zeros(len(keys), d, device=device)
+        outputs = [
+            rows if t == table else torch.zeros(1, TABLES[t][0], device=device) for t in range(5)
+        ]
+        core = Process(0, 1, device).core
         token = core.plan([keys_of(*one) for one in single])
         core.forward(token, [vectors_of(x) for x in outputs])
-        values[table] = dict(zip(keys.tolist(), rows.double(), strict=True))
+        values[table] = dict(zip(keys.tolist(), rows.cpu().double(), strict=True))
     for each, came in zip(every, vectors, strict=True):
         outputs = [
-            torch.full((len(offsets) - 1, d), torch.nan)
+            torch.full((len(offsets) - 1, d), torch.nan, device=device)
             for (_, offsets), (d, *_) in zip(each.batch, TABLES, strict=True)
         ]
         each.sharing.pool(each.shared, memories(came), [vectors_of(x) for x in outputs])
@@ -165,7 +169,7 @@ def test_what_travels(processes, samples):
                 own = keys[offsets[bag] : offsets[bag + 1]].tolist()
                 total = sum((values[table][k] for k in own), torch.zeros(TABLES[table][0]).double())
                 scale = 1 / max(len(own), 1) if TABLES[table][2] else 1
-                torch.testing.assert_close(outputs[table][bag].double(), total * scale)
+                torch.testing.assert_close(outputs[table][bag].cpu().double(), total * scale)
 
     # Gradients: sums by row, to the owner; table 3 has none.
     sizes = [each.sharing.gradients(each.shared) for each in every]
@@ -173,7 +177,7 @@ def test_what_travels(processes, samples):
     sums = [{} for _ in TABLES]
     for each, rows in zip(every, messages, strict=True):
         gradients = [
-            torch.randn(len(offsets) - 1, d, generator=generator)
+            torch.randn(len(offsets) - 1, d, generator=generator).to(device)
             for (_, offsets), (d, *_) in zip(each.batch, TABLES, strict=True)
         ]
         given = [None if t == 3 else vectors_of(g) for t, g in enumerate(gradients)]
@@ -184,7 +188,8 @@ def test_what_travels(processes, samples):
                 scale = 1 / max(len(own), 1) if TABLES[table][2] else 1
                 for key in own if table != 3 else ():
                     before = sums[table].get(key, 0)
-                    sums[table][key] = before + 0.5 * scale * gradients[table][bag].double()
+                    own_part = 0.5 * scale * gradients[table][bag].cpu().double()
+                    sums[table][key] = before + own_part
     for each, came in zip(every, carried_groups(every, messages, sizes), strict=True):
         each.sharing.accumulate(each.shared, memories(came))
         each.core.step([1.0] * len(TABLES))
@@ -205,12 +210,17 @@ def test_what_travels(processes, samples):
             assert sum(len(one["keys"]) for one in tables) == len(keys)
 
 
-def none():
-    return torch.zeros(0, dtype=torch.int64), torch.zeros(2, dtype=torch.int32)
+def none(device):
+    return (
+        torch.zeros(0, dtype=torch.int64, device=device),
+        torch.zeros(2, dtype=torch.int32, device=device),
+    )
 
 
-def test_the_key_of_no_row_is_refused():
-    offsets = torch.tensor([0, 2], dtype=torch.int32)
-    batch = [(torch.tensor([3, 2**63 - 1]), offsets), *[none() for _ in TABLES[1:]]]
+def test_the_key_of_no_row_is_refused(device):
+    offsets = torch.tensor([0, 2], dtype=torch.int32, device=device)
+    keys = torch.tensor([3, 2**63 - 1], device=device)
+    batch = [(keys, offsets), *[none(device) for _ in TABLES[1:]]]
+    process = Process(0, 2, device)
     with pytest.raises(hugectr.InvalidArgument, match="9223372036854775807"):
-        Process(0, 2).ask(batch)
+        process.ask(batch)
