@@ -88,9 +88,9 @@ std::vector<TensorRef> ModelTables::vectors_of(const Group& group, const Vectors
 }
 
 void ModelTables::forward(std::size_t local_id, PlanSlot slot, const VectorsOf& output,
-                          const TensorRef& step) {
+                          const TensorRef& step, bool beside) {
   for (const Group& group : groups_) {
-    group.lookup->forward(local_id, slot, vectors_of(group, output), step);
+    group.lookup->forward(local_id, slot, vectors_of(group, output), step, beside);
   }
 }
 

@@ -33,7 +33,7 @@ class ModelTables {
   /// A table's vectors by its number.
   using VectorsOf = std::function<TensorRef(std::size_t)>;
   void forward(std::size_t local_id, PlanSlot slot, const VectorsOf& output,
-               const TensorRef& step = {});
+               const TensorRef& step = {}, bool beside = false);
   void bring_gradients(std::size_t local_id, PlanSlot slot, const VectorsOf& gradient,
                        const TensorRef& squares, const TensorRef& step);
   void backward_and_update(std::size_t local_id, PlanSlot slot, const VectorsOf& gradient,

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdlib>
+#include <string_view>
 
 #include "core/cpp/comm/collective_ops.hpp"
 #include "core/cpp/model/network_arrays.hpp"
@@ -18,6 +20,12 @@ TensorRef part(const TensorRef& flat, std::size_t offset, const Shape& shape) {
   ref.shape = shape;
   ref.row_stride = ref.row_size();
   return ref;
+}
+
+/// HUGECTR_FORWARD_BESIDE=1: vectors of tables come while layers run that need none of them.
+bool forward_beside() {
+  const char* const word = std::getenv("HUGECTR_FORWARD_BESIDE");
+  return word != nullptr && std::string_view(word) == "1";
 }
 
 /// When a constructor fails, its memory goes; nothing may be queued on it then.
@@ -110,6 +118,13 @@ Network::Network(std::shared_ptr<const NetworkGraph> graph, GPUResource& gpu)
       if (train_->has(input.name + "@grad")) gradients.push_back(input.name + "@grad");
     }
     watches_inputs_ = train_->watch(gradients);
+    if (lane_ && forward_beside()) {
+      std::vector<std::string> vectors;
+      for (const NetworkInput& input : graph_->inputs()) {
+        if (input.needs_gradient) vectors.push_back(input.name);
+      }
+      waits_for_inputs_ = train_->wait_for(vectors);
+    }
   }
   if (graph_->has_eval()) {
     OpContext context = gpu_.compute_context();
@@ -183,12 +198,18 @@ void Network::set_scalars(const StepScalars& scalars) {
   gpu_.compute_stream().copy_scalars(scalars_.get_ptr(), &scalars, sizeof scalars);
 }
 
-void Network::train(bool with_sums, const std::function<void()>& update_inputs) {
+void Network::train(bool with_sums, const std::function<void()>& update_inputs,
+                    const std::function<void()>& bring_inputs) {
   if (lane_) lane_->set_used(with_sums);
   gpu_.compute_stream().fill_zero(wgrad_.get_ptr(), wgrad_.get_size_in_bytes());
   std::function<void()> completed;
   if (update_inputs) completed = [&] { lane_->submit(gpu_.compute_stream(), update_inputs); };
-  train_->run(Phase::Forward, Phase::Backward, completed);
+  std::function<void()> needed;
+  if (bring_inputs) {
+    lane_->submit(gpu_.compute_stream(), bring_inputs);
+    needed = [&] { lane_->join(gpu_.compute_stream()); };
+  }
+  train_->run(Phase::Forward, Phase::Backward, completed, needed);
 }
 
 void Network::exchange_wgrad() { train_->run(Phase::Exchange, Phase::Exchange); }

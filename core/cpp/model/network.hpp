@@ -34,7 +34,12 @@ class HCTR_API Network {
   /// summed over all devices bucket by bucket, while backward goes on, if `with_sums`.
   /// `update_inputs`, if given, is called once when the gradients of the network's inputs have been
   /// submitted: what it puts on the exchange stream runs beside the rest of backward.
-  void train(bool with_sums = true, const std::function<void()>& update_inputs = {});
+  /// `bring_inputs`: puts what writes those inputs on the exchange stream, beside the first of the
+  /// forward pass.
+  void train(bool with_sums = true, const std::function<void()>& update_inputs = {},
+             const std::function<void()>& bring_inputs = {});
+  /// Whether inputs may come so: it is asked for, and layers before the first that reads one.
+  bool brings_inputs_beside() const { return lane_ && waits_for_inputs_; }
   /// Whether inputs can be updated beside backward: there is an exchange stream, and nothing that
   /// decides after backward what the gradients are multiplied by.
   bool updates_inputs_beside() const { return lane_ && watches_inputs_ && !graph_->unscales(); }
@@ -117,7 +122,7 @@ class HCTR_API Network {
   TensorRef weights_16_;                         ///< empty without mixed precision
   std::unique_ptr<ExchangeLane> lane_;           ///< null when there is one device
   std::unique_ptr<BoundSchedule> train_, eval_;  ///< null: the graph has none
-  bool watches_inputs_ = false;
+  bool watches_inputs_ = false, waits_for_inputs_ = false;
 };
 
 }  // namespace hugectr

@@ -125,9 +125,13 @@ void SessionState::train_on(std::size_t local_id, const PlannedBatch& planned) {
   network.set_scalars(scalars_for(local_id, *planned.batch, true));
   write_inputs(local_id, batch, true);
   if (timed) clock.end_stage(stream);
-  tables->forward(
-      local_id, planned.slot, [&](std::size_t table) { return vectors(local_id, table, true); },
-      network.step());
+  const bool brings_beside = network.brings_inputs_beside();
+  const auto bring_vectors = [&] {
+    tables->forward(
+        local_id, planned.slot, [&](std::size_t table) { return vectors(local_id, table, true); },
+        network.step(), brings_beside);
+  };
+  if (!brings_beside) bring_vectors();
   if (timed) clock.end_stage(stream);
   const bool beside = network.updates_inputs_beside();
   const auto gradient_of = [&](std::size_t table) { return gradient(local_id, table); };
@@ -135,11 +139,9 @@ void SessionState::train_on(std::size_t local_id, const PlannedBatch& planned) {
     tables->backward_and_update(local_id, planned.slot, gradient_of,
                                 {network.lr(), network.step(), network.unscale()}, beside);
   };
-  if (beside) {
-    network.train(dense_trainable, update_tables);
-  } else {
-    network.train(dense_trainable);
-  }
+  using Work = std::function<void()>;
+  network.train(dense_trainable, beside ? Work(update_tables) : Work{},
+                brings_beside ? Work(bring_vectors) : Work{});
   if (timed) clock.end_stage(stream);
   network.exchange_wgrad();
   if (network.clips_norm()) {

@@ -20,6 +20,18 @@ TensorRef external_ref(const ScheduleTensor& tensor,
   return given;
 }
 
+const void* end_of(const TensorRef& ref) {
+  const std::size_t elements =
+      ref.size() == 0 ? 0 : (ref.rows() - 1) * ref.row_stride + ref.row_size();
+  return static_cast<const char*>(ref.data) + elements * size_of(ref.dtype);
+}
+
+/// Whether two tensors may have memory in common. Rows of views may lie between those of others:
+/// who waits for more than is needed does no harm.
+bool overlap(const TensorRef& a, const TensorRef& b) {
+  return a.data < end_of(b) && b.data < end_of(a);
+}
+
 /// What an op complains about is of the layer that it came from.
 void prepare(OpRecord& record, const OpContext& context) {
   try {
@@ -94,21 +106,27 @@ BoundSchedule::BoundSchedule(const StepSchedule& schedule, const OpContext& cont
   context_.stream->fill_zero(memory_.get_ptr(), plan.bytes);
 }
 
+bool BoundSchedule::wait_for(const std::vector<std::string>& names) {
+  bool first = true;
+  for (OpRecord& record : records_) {
+    if (record.phase != Phase::Forward) return false;
+    record.op.for_each_tensor([&](const char*, Access, const TensorRef& ref) {
+      for (const std::string& name : names) record.needs |= overlap(ref, tensor(name));
+    });
+    if (record.needs) return !first;
+    first = false;
+  }
+  return false;
+}
+
 bool BoundSchedule::watch(const std::vector<std::string>& names) {
-  const auto end_of = [](const TensorRef& ref) {
-    const std::size_t elements =
-        ref.size() == 0 ? 0 : (ref.rows() - 1) * ref.row_stride + ref.row_size();
-    return static_cast<const char*>(ref.data) + elements * size_of(ref.dtype);
-  };
   OpRecord* last = nullptr;
   for (OpRecord& record : records_) {
     if (record.phase != Phase::Backward) continue;
     record.op.for_each_tensor([&](const char*, Access access, const TensorRef& ref) {
       if (access == Access::In) return;
       for (const std::string& name : names) {
-        const TensorRef wanted = tensor(name);
-        // Rows of views may lie between those of others: later than needed does no harm.
-        if (ref.data < end_of(wanted) && wanted.data < end_of(ref)) last = &record;
+        if (overlap(ref, tensor(name))) last = &record;
       }
     });
   }
@@ -116,7 +134,8 @@ bool BoundSchedule::watch(const std::vector<std::string>& names) {
   return last != nullptr;
 }
 
-void BoundSchedule::run(Phase first, Phase last, const std::function<void()>& completed) {
+void BoundSchedule::run(Phase first, Phase last, const std::function<void()>& completed,
+                        const std::function<void()>& needed) {
   if (lane_ && first > Phase::Backward) lane_->join(*context_.stream);
   auto range = ranges_.find({first, last});
   if (range == ranges_.end()) {
@@ -127,7 +146,7 @@ void BoundSchedule::run(Phase first, Phase last, const std::function<void()>& co
     CapturedRange made(context_, {begin, end}, owner_, capture_, lane_);
     range = ranges_.emplace(std::pair(first, last), std::move(made)).first;
   }
-  range->second.run(completed);
+  range->second.run(completed, needed);
 }
 
 std::size_t BoundSchedule::captured_pieces() const {

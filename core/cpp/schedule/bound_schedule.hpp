@@ -31,10 +31,15 @@ class HCTR_API BoundSchedule {
   /// Names tensors that somebody waits for; before the first run(). False when no record of
   /// Backward writes any of them.
   bool watch(const std::vector<std::string>& names);
+  /// Names tensors that somebody else writes while the first records of Forward run; before the
+  /// first run(). False when the first of them touches one already, or none does.
+  bool wait_for(const std::vector<std::string>& names);
   /// Submits all records of the phases [first, last] to the context's stream. A range that begins
   /// after Backward waits for the lane. `completed` is called when all records of Backward that
-  /// write watched tensors have been submitted, and not all others.
-  void run(Phase first, Phase last, const std::function<void()>& completed = {});
+  /// write watched tensors have been submitted, and not all others; `needed` before the first
+  /// record of Forward that touches what is waited for.
+  void run(Phase first, Phase last, const std::function<void()>& completed = {},
+           const std::function<void()>& needed = {});
 
   /// Memory of a tensor by name; InvalidArgument if it was fused away (with the way out) or
   /// unknown.

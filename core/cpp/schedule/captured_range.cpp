@@ -18,7 +18,8 @@ CapturedRange::CapturedRange(const OpContext& context, std::span<const OpRecord>
   for (auto first = records.begin(); first != records.end();) {
     const bool alone = first->op.submits() || beside(*first);
     auto last = std::find_if(first, records.end(), [&](const OpRecord& record) {
-      return (record.op.submits() || beside(record)) != alone || beside(record) != beside(*first);
+      return (record.op.submits() || beside(record)) != alone || beside(record) != beside(*first) ||
+             (record.needs && &record != &*first);
     });
     const auto completing =
         std::find_if(first, last, [](const OpRecord& record) { return record.completes; });
@@ -28,15 +29,18 @@ CapturedRange::CapturedRange(const OpContext& context, std::span<const OpRecord>
                        capture && !alone && last - first > 1,
                        beside(*first),
                        (last - 1)->completes,
+                       first->needs,
                        nullptr});
     first = last;
   }
 }
 
-void CapturedRange::run(const std::function<void()>& completed) {
+void CapturedRange::run(const std::function<void()>& completed,
+                        const std::function<void()>& needed) {
   // Captured pieces have no ops to time.
   const bool replay = warm_ && !context_.stream->timeline();
   for (Piece& piece : pieces_) {
+    if (piece.needs && needed) needed();
     if (replay && piece.capture && !piece.work) try_capture(piece);
     if (replay && piece.work) {
       piece.work->replay();

@@ -27,8 +27,9 @@ class HCTR_API CapturedRange {
   CapturedRange(const OpContext& context, std::span<const OpRecord> records, std::string name,
                 bool capture, ExchangeLane* lane = nullptr);
 
-  /// `completed` is called once the record that completes the watched tensors has been submitted.
-  void run(const std::function<void()>& completed = {});
+  /// `completed` is called once the record that completes the watched tensors has been submitted,
+  /// `needed` before the one that needs those that are waited for is.
+  void run(const std::function<void()>& completed = {}, const std::function<void()>& needed = {});
   /// Pieces that are replayed as a whole by now.
   std::size_t captured_pieces() const;
 
@@ -36,7 +37,7 @@ class HCTR_API CapturedRange {
   struct Piece {
     std::span<const OpRecord> records;
     bool capture = false;
-    bool beside = false, completes = false;
+    bool beside = false, completes = false, needs = false;
     std::unique_ptr<CapturedWork> work;
   };
   void submit(const Piece& piece) const;

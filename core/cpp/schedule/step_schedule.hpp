@@ -49,6 +49,7 @@ struct OpRecord {
   std::string layer;       ///< the layer it came from, for messages and timelines
   bool beside = false;     ///< runs on the exchange lane, behind the records before it
   bool completes = false;  ///< behind it the tensors of BoundSchedule::watch() are written
+  bool needs = false;      ///< before it the tensors of BoundSchedule::wait_for() must be written
 };
 
 class HCTR_API StepSchedule {

@@ -161,10 +161,10 @@ std::vector<Shipment> DeviceLookup::shipments(const LookupPlan& plan,
   return tables;
 }
 
-void DeviceLookup::forward(PlanSlot slot, std::span<const TensorRef> outputs,
-                           const TensorRef& step) {
+void DeviceLookup::forward(PlanSlot slot, std::span<const TensorRef> outputs, const TensorRef& step,
+                           bool beside) {
   LookupPlan& plan = planned(slot, outputs);
-  const OpContext context = gpu_.compute_context();
+  const OpContext context = beside ? gpu_.exchange_context() : gpu_.compute_context();
   context.stream->wait(*plan.ready);
   std::vector<TensorRef> all;
   const std::span<const TensorRef> vectors = of_parts(outputs, all);

@@ -27,7 +27,8 @@ class DeviceLookup {
   void wait_for_slot(PlanSlot slot) { gpu_.plan_stream().wait(*plans_.at(at(slot)).released); }
   /// Rows that the plan numbered, and those of later ones, never were.
   void drop_plan(PlanSlot slot);
-  void forward(PlanSlot slot, std::span<const TensorRef> outputs, const TensorRef& step);
+  void forward(PlanSlot slot, std::span<const TensorRef> outputs, const TensorRef& step,
+               bool beside);
   void bring_gradients(PlanSlot slot, std::span<const TensorRef> gradients,
                        const TensorRef& squares, const TensorRef& step);
   void backward_and_update(PlanSlot slot, std::span<const TensorRef> gradients,

@@ -123,8 +123,8 @@ void LookupGroup::wait_for_slot(std::size_t local_id, PlanSlot slot) {
 }
 
 void LookupGroup::forward(std::size_t local_id, PlanSlot slot, std::span<const TensorRef> outputs,
-                          const TensorRef& step) {
-  devices_.at(local_id)->forward(slot, outputs, step);
+                          const TensorRef& step, bool beside) {
+  devices_.at(local_id)->forward(slot, outputs, step, beside);
 }
 
 void LookupGroup::backward_and_update(std::size_t local_id, PlanSlot slot,

@@ -77,9 +77,10 @@ class HCTR_API LookupGroup {
   /// Stage 3, on the compute stream: outputs (b, S, d), any row_stride, are overwritten; float32,
   /// float16 or bfloat16 (vectors travel between devices in that type, or as the tables' `wire`
   /// says). step: (1) int64, which numbers are rounded by chance with; empty: to nearest.
+  /// `beside`: on the exchange stream, for who makes the compute stream wait for its end.
   /// Collective.
   void forward(std::size_t local_id, PlanSlot slot, std::span<const TensorRef> outputs,
-               const TensorRef& step = {});
+               const TensorRef& step = {}, bool beside = false);
   /// gradients (b, S, d) of the outputs, any of their types -> every touched row updated; the
   /// plan's new rows become visible to evaluation and dumps. An empty gradient leaves its table
   /// out. `unscale` multiplies gradients; 0 leaves rows, states and their last step as they are.
