@@ -12,6 +12,8 @@ import logging
 import os
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from hugectr import _core
 
@@ -66,6 +68,17 @@ def set_level(value: int) -> None:
     """
     logger.setLevel(_LEVELS[min(value, SILENT)])
     _core.set_log_level(value)
+
+
+@contextmanager
+def only_warnings() -> Iterator[None]:
+    """Nothing below a warning is written meanwhile; where less is, it stays so."""
+    before = level()
+    set_level(max(before, WARNING))
+    try:
+        yield
+    finally:
+        set_level(before)
 
 
 def set_rank(rank: int) -> None:

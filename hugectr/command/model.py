@@ -121,11 +121,14 @@ def _plan(args: argparse.Namespace) -> int:
         model = describe_model(config)
         if args.measure:
             from hugectr import _core
+            from hugectr.base import log
             from hugectr.model.measuring import measure_machine
 
             solver, device = model.solver, model.solver.resolved_device()
             most = 8 if device == "cpu" else max(1, _core.device_count(device))
-            measure_machine(device, min(solver.num_devices, most))
+            # Standard output is the plan's.
+            with log.only_warnings():
+                measure_machine(device, min(solver.num_devices, most))
         machine = (args.machine or "here") if predicts else None
         plan = model.plan(rows, machine=machine)
     found = plan.memory.to_dict()

@@ -32,7 +32,7 @@ def drawn_rows(rng: np.random.Generator, samples: int) -> np.ndarray:
 
 def counted(devices: int, near: int, by_node: bool) -> tuple[float, float]:
     """Mean bytes a device sends inside and between nodes; owners are key % devices."""
-    rng, inside, between, rounds = np.random.default_rng(7), 0, 0, 8
+    rng, inside, between, rounds = np.random.default_rng(7), 0, 0, 100
     for _ in range(rounds):
         wanted = [np.unique(drawn_rows(rng, SAMPLES)) for _ in range(devices)]
         for first in range(0, devices, near):
