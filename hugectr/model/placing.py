@@ -199,9 +199,9 @@ def _load(
         distinct,
         of_device,
         sum(widths),
-        VECTOR_TYPES[table.vector_type],
         _kinds(table, len(hotness), any(width == 1 for width in widths)),
         frequent,
+        VECTOR_TYPES[table.vector_type],
     )
 
 

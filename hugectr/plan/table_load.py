@@ -51,12 +51,12 @@ class TableLoad:
         The same of one device's samples.
     state_numbers : int
         Numbers of optimizer state a row.
-    vector_bytes : int
-        Of a number of a vector: 4 of float32, 2 of bfloat16.
     kinds : tuple of str
         Placements that it may have; a hybrid only where there are frequent keys.
     frequent : FrequentLoad or None
         None: no keys are.
+    vector_bytes : int
+        Of a number of a vector: 4 of float32, 2 of bfloat16.
     """
 
     name: str
@@ -67,9 +67,9 @@ class TableLoad:
     distinct: float = 1.0
     distinct_of_device: float = 1.0
     state_numbers: int = 0
-    vector_bytes: int = 4
     kinds: tuple[str, ...] = KINDS
     frequent: FrequentLoad | None = None
+    vector_bytes: int = 4
 
     @property
     def row_bytes(self) -> int:
