@@ -73,7 +73,7 @@ void sweep(const OpContext& context, const EmbeddingSweep& op, const Rule& rule)
   Table<Weight> table = table_of<Weight>(op);
   const SweptRows<Weight> swept = swept_rows<Weight>(op);
   if constexpr (!std::is_same_v<Weight, float>) {
-    table.rounded.first_column = static_cast<unsigned>(op.rounding.first_column);
+    table.first_column = static_cast<unsigned>(op.rounding.first_column);
   }
 
   const float* rate = prepare(context, op, rule, nullptr, part<float>(scratch, rate_at));

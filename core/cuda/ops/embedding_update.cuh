@@ -50,11 +50,7 @@ std::size_t add_streams(ScratchParts& parts, const EmbeddingUpdate& op) {
 template <class Weight>
 RoundedBy<Weight> rounded_by(const Scratch& scratch, std::size_t streams_at,
                              const RowRounding& by) {
-  if constexpr (std::is_same_v<Weight, float>) {
-    return {};
-  } else {
-    return {part<std::uint64_t>(scratch, streams_at), static_cast<unsigned>(by.first_column)};
-  }
+  return {part<std::uint64_t>(scratch, streams_at), static_cast<unsigned>(by.first_column)};
 }
 
 // The streams of an update's rows, once each.
@@ -88,7 +84,12 @@ Table<Weight> table_of(const Op& op) {
   const auto state = [&](std::size_t s) {
     return s < op.states.size() ? op.states[s].template ptr<float>() : nullptr;
   };
-  return {op.weights.template ptr<Weight>(), state(0), state(1), op.weights.shape[1], nullptr, {}};
+  Table<Weight> table{};
+  table.weights = op.weights.template ptr<Weight>();
+  table.s0 = state(0);
+  table.s1 = state(1);
+  table.d = op.weights.shape[1];
+  return table;
 }
 
 static __global__ void prepare_adjustment_kernel(const float* lr, Adjustment of,
@@ -204,8 +205,8 @@ void update_all(const OpContext& context, const EmbeddingUpdate& op, const Rule&
       .max_long_runs = memory.max_runs,
       .max_chunks = memory.max_chunks};
   u.table.adjustment = prepare_adjustment(context, op, scratch, adjustment_at);
-  u.table.rounded = rounded_by<Weight>(scratch, streams_at, op.rounding);
   if constexpr (!std::is_same_v<Weight, float>) {
+    static_cast<RoundedBy<Weight>&>(u.table) = rounded_by<Weight>(scratch, streams_at, op.rounding);
     draw_streams(context, {streams_of(op, part<std::uint64_t>(scratch, streams_at))});
   }
   const float* rate =
@@ -317,8 +318,9 @@ void update_alike(const OpContext& context, const std::vector<const EmbeddingUpd
         .max_long_runs = static_cast<std::uint32_t>(place.memory.max_runs),
         .max_chunks = static_cast<std::uint32_t>(place.memory.max_chunks)};
     args.table.adjustment = prepare_adjustment(context, op, scratch, place.adjustment_at);
-    args.table.rounded = rounded_by<Weight>(scratch, place.streams_at, op.rounding);
     if constexpr (!std::is_same_v<Weight, float>) {
+      static_cast<RoundedBy<Weight>&>(args.table) =
+          rounded_by<Weight>(scratch, place.streams_at, op.rounding);
       streams.push_back(streams_of(op, part<std::uint64_t>(scratch, place.streams_at)));
     }
     ready.push_back(

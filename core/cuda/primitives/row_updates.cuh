@@ -28,14 +28,14 @@ struct Runs {
   }
 };
 
-/// Weight: what vectors are kept in, float or BFloat16.
+/// Weight: what vectors are kept in, float or BFloat16. By which they are rounded is a base, so
+/// that it takes no room where it is nothing: arguments of kernels have little.
 template <class Weight>
-struct Table {
+struct Table : RoundedBy<Weight> {
   Weight* weights;
   float *s0, *s1;
   std::size_t d;
   const StepAdjustment* adjustment;  ///< null: nothing is done before the rule
-  RoundedBy<Weight> rounded;
 };
 
 /// What is done before the rule to W weights and their gradients.
@@ -65,7 +65,7 @@ template <int W, class Rule, class Weight>
 __device__ RowElements<W, Weight> load_row(const Table<Weight>& table, std::size_t at,
                                            std::size_t run) {
   RowElements<W, Weight> row = load_row<W, Rule>(table, at);
-  row.stream = table.rounded.stream(run);
+  row.stream = table.stream(run);
   return row;
 }
 
@@ -82,7 +82,7 @@ __device__ void update_row(const Table<Weight>& table, std::size_t at, unsigned 
   if (table.adjustment) adjust(*table.adjustment, w, g);
 #pragma unroll
   for (int k = 0; k < W; ++k) rule(shared, w.v[k], row.s0.v[k], row.s1.v[k], g.v[k]);
-  table.rounded.store(table.weights + at, column, row.stream, w);
+  table.store(table.weights + at, column, row.stream, w);
   if constexpr (Rule::kStates > 0) store_pack<W>(table.s0 + at, row.s0);
   if constexpr (Rule::kStates > 1) store_pack<W>(table.s1 + at, row.s1);
 }

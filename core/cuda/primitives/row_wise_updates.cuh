@@ -86,7 +86,7 @@ __device__ void update_row_wise(const LaneGroup& group, const Table<Weight>& tab
     float none = 0.0f;
 #pragma unroll
     for (int i = 0; i < W; ++i) rule.element(begun, w.v[i], none, none, g[k].v[i]);
-    table.rounded.store(at, pack * W, table.rounded.stream(run), w);
+    table.store(at, pack * W, table.stream(run), w);
   }
 }
 
