@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <thread>
@@ -64,39 +65,56 @@ struct HashPlaces {
   }
 };
 
-[[gnu::noinline]] inline std::uint32_t walk_to_row(const HashPlaces& index, std::uint64_t key,
-                                                   std::uint32_t slot, std::uint64_t hash) {
-  LineWalk walk = index.walk(hash);
-  do {
-    bool full = true;
-    for (unsigned step = 0; step < kPlacesPerLine; ++step) {
-      const std::size_t place = walk.first() + walk.place(step);
-      const std::uint64_t there = index.key(place);
-      if (there == key) {
-        const std::uint64_t value = index.value(place);
-        if (value_slot(value) == slot) return value_row(value);
-      }
-      full &= there != kFreePlace;
+/// What a line shows of a key; one bit a place. Without branches: they would be guessed wrong every
+/// other time, which costs more than the rest.
+struct LineBits {
+  unsigned match = 0, free = 0;
+
+  LineBits(const HashPlaces& index, std::size_t first, std::uint64_t key) {
+#pragma GCC unroll 4
+    for (unsigned place = 0; place < kPlacesPerLine; ++place) {
+      const std::uint64_t there = index.key(first + place);
+      match |= static_cast<unsigned>(there == key) << place;
+      free |= static_cast<unsigned>(there == kFreePlace) << place;
     }
-    if (!full) return kNoRow;
+  }
+};
+
+/// Row of a key from a line on; kDeadRow or kNoRow.
+[[gnu::noinline]] inline std::uint32_t walk_to_row(const HashPlaces& index, std::uint64_t key,
+                                                   std::uint32_t slot, LineWalk walk) {
+  do {
+    const LineBits line(index, walk.first(), key);
+    for (unsigned left = line.match; left != 0; left &= left - 1) {
+      const std::uint64_t value =
+          index.value(walk.first() + static_cast<unsigned>(std::countr_zero(left)));
+      if (value_slot(value) == slot) return value_row(value);
+    }
+    if (line.free != 0) return kNoRow;
   } while (walk.next());
   return kNoRow;
 }
 
-/// Row of a key, kDeadRow or kNoRow. Most keys are in their first line. All of its places are
-/// compared: a branch at each would be guessed wrong every other time, which costs more than the
-/// rest.
+/// The same from the first line on, where most keys are. All of its places are compared.
 inline std::uint32_t find_row(const HashPlaces& index, std::uint64_t key, std::uint32_t slot,
                               std::uint64_t hash) {
-  const HashPlaces line{index.places + index.walk(hash).first(), kPlacesPerLine};
+  LineWalk walk = index.walk(hash);
+  const HashPlaces line{index.places + walk.first(), kPlacesPerLine};
   std::uint64_t value = kUnpublished;
+  bool full = true, missing = true;
 #pragma GCC unroll 4
   for (std::size_t place = 0; place < kPlacesPerLine; ++place) {
     const std::uint64_t there = line.value_now(place);
-    value = line.key(place) == key ? there : value;
+    const std::uint64_t word = line.key(place);
+    value = word == key ? there : value;
+    missing &= word != key;
+    full &= word != kFreePlace;
   }
   if (value != kUnpublished && value_slot(value) == slot) return value_row(value);
-  return walk_to_row(index, key, slot, hash);
+  if (missing) {
+    if (!full || !walk.next()) return kNoRow;
+  }
+  return walk_to_row(index, key, slot, walk);
 }
 
 /// Whether the place of a row became dead, not free. Other threads may take rows out too: a full
