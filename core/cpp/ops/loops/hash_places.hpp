@@ -98,22 +98,15 @@ struct LineBits {
 /// The same from the first line on, where most keys are. All of its places are compared.
 inline std::uint32_t find_row(const HashPlaces& index, std::uint64_t key, std::uint32_t slot,
                               std::uint64_t hash) {
-  LineWalk walk = index.walk(hash);
+  const LineWalk walk = index.walk(hash);
   const HashPlaces line{index.places + walk.first(), kPlacesPerLine};
   std::uint64_t value = kUnpublished;
-  bool full = true, missing = true;
 #pragma GCC unroll 4
   for (std::size_t place = 0; place < kPlacesPerLine; ++place) {
     const std::uint64_t there = line.value_now(place);
-    const std::uint64_t word = line.key(place);
-    value = word == key ? there : value;
-    missing &= word != key;
-    full &= word != kFreePlace;
+    value = line.key(place) == key ? there : value;
   }
   if (value != kUnpublished && value_slot(value) == slot) return value_row(value);
-  if (missing) {
-    if (!full || !walk.next()) return kNoRow;
-  }
   return walk_to_row(index, key, slot, walk);
 }
 
