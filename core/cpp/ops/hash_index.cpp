@@ -60,13 +60,9 @@ std::uint32_t find_or_insert(const HostIndex& index, Key key, std::uint32_t slot
   };
   LineWalk walk = index.walk(hash);
   while (true) {
-    unsigned free = kPlacesPerLine;
-    std::uint64_t there = 0;
-    for (unsigned step = 0; step < kPlacesPerLine; ++step) {
-      const std::size_t place = walk.first() + walk.place(step);
-      there = index.key(place);
-      if (there == kFreePlace) free = std::min(free, step);
-      if (there != word) continue;
+    const LineBits line(index, walk.first(), word);
+    for (unsigned left = line.match; left != 0; left &= left - 1) {
+      const std::size_t place = walk.first() + static_cast<unsigned>(std::countr_zero(left));
       std::uint64_t value = index.value(place);
       if (value_slot(value) != slot) continue;
       if (value_row(value) == kDeadRow) {
@@ -75,9 +71,14 @@ std::uint32_t find_or_insert(const HostIndex& index, Key key, std::uint32_t slot
       }
       return value_row(value);
     }
-    if (free < kPlacesPerLine) {
-      // Where another thread was faster, the line is looked at again: it may have brought this key.
-      const std::size_t place = walk.first() + walk.place(free);
+    if (line.free != 0) {
+      // The place that is tried first. Where another thread was faster, the line is looked at
+      // again: it may have brought this key.
+      const unsigned start = walk.place(0);
+      const unsigned turned = line.free >> start | line.free << (kPlacesPerLine - start);
+      const auto step = static_cast<unsigned>(std::countr_zero(turned));
+      const std::size_t place = walk.first() + walk.place(step);
+      std::uint64_t there = 0;
       if (index.take(place, word, there)) return begin_row(place);
     } else if (!walk.next()) {
       break;
