@@ -175,10 +175,10 @@ def test_memory_is_checked():
 def train_on_processes(folder):
     """Tiers on each of two processes."""
     device = torch.device("cpu")
-    memory = {"device": 5_000, "host": 20_000, "disk": "{folder}:50MB"}
+    memory = {"device": 6_000, "host": 24_000, "disk": "{folder}:50MB"}
     both = pair(ht.EmbeddingBagCollection, memory, None, device, folder / "disk")
     rows = [each.optimizer(lr=0.1) for each in both]
-    for batch in batches("cpu", 15, seed=dist.get_rank()):
+    for batch in batches("cpu", 25, seed=dist.get_rank()):
         outputs = [each(batch).values() for each in both]
         assert torch.equal(*outputs)
         for output, own in zip(outputs, rows, strict=True):
