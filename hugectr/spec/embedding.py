@@ -76,11 +76,10 @@ class SparseEmbedding:
     embedding_type : Embedding_t
         How the table is split: ``DistributedSlotSparseEmbeddingHash`` by key,
         ``LocalizedSlotSparseEmbeddingHash`` by slot. ``LocalizedSlotSparseEmbeddingOneHot`` is the
-        latter for slots whose keys are below ``slot_size_array`` (the sizes of the slots before
-        may be added): they are found without a hash table, with the same result, and another key is
-        an error. ``HybridSparseEmbedding`` is a Distributed table placed
-        ``"hybrid"``: rows of frequent keys are on every device, the others by key. Both need
-        ``slot_size_array``.
+        latter for slots whose keys are below ``slot_size_array`` (sizes of slots before may be
+        added): found without a hash table, and another key is an error. ``HybridSparseEmbedding`` is
+        a Distributed table placed ``"hybrid"``: rows of frequent keys are on every device, the
+        others by key. Both need ``slot_size_array``.
     workspace_size_per_gpu_in_mb : int
         Budget of a device for the vectors, in MiB; the table starts small and grows up to it.
         0: no bound.
@@ -111,11 +110,9 @@ class SparseEmbedding:
         How vectors travel between devices in training: ``"pooled"``, the sums of whole slots, or
         ``"unique"``, each distinct row of a device's samples once (pooled where it is used; its
         gradient comes back as one sum). ``"auto"`` counts the bytes of each batch and takes
-        ``"unique"`` where it moves at most three quarters. Buffers are as large as batches ask
-        for. Evaluation sends sums. A table placed by column has no whole rows to send: it says so
-        once, and its columns travel pooled. Results agree up to the rounding of what travels,
-        which has the type of the network's inputs. Gradients of replicated rows travel by distinct
-        row in any case.
+        ``"unique"`` where it moves at most three quarters. Evaluation sends sums; so does a table
+        placed by column, and says so once. Gradients of replicated rows travel by distinct row in
+        any case. Results agree up to the rounding of what travels.
     wire : {"fp32", "bf16", "fp16", "fp8"}, optional
         What vectors travel as between devices, and their gradients on the way back. None: as the
         solver says, else as the layers read them. In training numbers are rounded up or down by

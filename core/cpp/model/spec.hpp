@@ -78,7 +78,7 @@ struct SparseEmbeddingSpec {
   std::vector<std::string> bottoms;  ///< sparse inputs; of several the table has all slots
   std::vector<std::size_t> slot_size_array;
   TensorScalarType vector_type = TensorScalarType::Float32;  ///< RowParts
-  bool direct = false;  ///< likewise
+  bool direct = false;                                       ///< likewise
   InitialVectors initial;
   RowLife life;
   std::optional<OptParams> opt_params;  ///< none: the model's

@@ -277,30 +277,6 @@ void hash_insert_kernel(const OpContext& context, const HashInsert& op) {
   op.report.ptr<std::int64_t>()[kReportedLost] = lost.load();
 }
 
-/// Whether the place of a row became dead, not free. Other threads may take rows out too: a full
-/// line stays full then, and one that is not stays so.
-bool erase_row(const HostIndex& index, std::uint64_t key, std::uint32_t slot, std::uint64_t hash,
-               std::uint32_t row) {
-  LineWalk walk = index.walk(hash);
-  do {
-    bool full = true;
-    std::size_t own = index.capacity;
-    for (std::size_t place = walk.first(); place < walk.first() + kPlacesPerLine; ++place) {
-      const std::uint64_t there = index.key(place);
-      full &= there != kFreePlace;
-      if (there == key && value_row(index.value_now(place)) == row) own = place;
-    }
-    if (own == index.capacity) continue;
-    if (full) {
-      index.publish(own, pack_value(slot, kDeadRow));
-    } else {
-      index.free(own);
-    }
-    return full;
-  } while (walk.next());
-  return false;
-}
-
 void hash_erase_kernel(const OpContext& context, const HashErase& op) {
   std::atomic<std::int64_t> dead{0};
   with_key_type(op.row_keys.dtype, [&]<class Key>(Key) {

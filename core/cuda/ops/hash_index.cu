@@ -17,17 +17,6 @@ namespace {
 
 constexpr unsigned kHashThreads = 256;
 
-HashPlace* places_of(const char* op, const TensorRef& index) {
-  auto* places = reinterpret_cast<HashPlace*>(index.ptr<std::uint64_t>());
-  HCTR_CHECK(reinterpret_cast<std::uintptr_t>(places) % sizeof(HashPlace) == 0, op,
-             ": index must start at a multiple of ", sizeof(HashPlace), " bytes");
-  return places;
-}
-
-unsigned long long* words_of(const TensorRef& numbers) {
-  return reinterpret_cast<unsigned long long*>(numbers.ptr<std::int64_t>());
-}
-
 template <class Key, class Op>
 Lookup<Key> lookup_of(const Op& op) {
   return {op.keys.template ptr<Key>(),
@@ -88,52 +77,6 @@ __global__ void __launch_bounds__(kHashThreads, 6)
     find_many_kernel(const __grid_constant__ Many<Find<Key, Visible>> many) {
   const Find<Key, Visible>& a = many.mine();
   find_rows<kSlots>(a.lookup, a.places, a.capacity, a.visible);
-}
-
-// What hash_erase() has of a table; places null: only the keys go.
-template <class Key>
-struct Erase {
-  const std::uint32_t* rows;
-  Key* row_keys;
-  const std::uint32_t* row_slots;  // null: slots do not count
-  HashPlace* places;
-  std::size_t capacity;
-  unsigned long long* dead;
-  std::uint32_t n;
-};
-
-// A line of 64 bytes a row, or a few at a high load, and 4 + 2 sizeof(Key) bytes. Other threads may
-// take rows out of the same line: a full one stays full then, and one that is not stays so.
-template <class Key>
-__global__ void hash_erase_kernel(Erase<Key> a) {
-  const std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i >= a.n) return;
-  const std::uint32_t row = a.rows[i];
-  const Key key = a.row_keys[row];
-  a.row_keys[row] = kEmptyKey<Key>;
-  if (a.places == nullptr || key == kEmptyKey<Key>) return;
-  const std::uint32_t slot = a.row_slots ? a.row_slots[row] : 0;
-  const std::uint64_t word = key_word(key);
-  LineWalk walk(hash_key(widen_key(key), slot), a.capacity);
-  do {
-    HashPlace* const line = a.places + walk.first();
-    HashPlace* own = nullptr;
-    bool full = true;
-#pragma unroll
-    for (unsigned k = 0; k < kPlacesPerLine; ++k) {
-      const HashPlace there = load_place<true>(line + k);
-      if (there.key == word && value_row(there.value) == row) own = line + k;
-      full &= there.key != kFreePlace;
-    }
-    if (own == nullptr) continue;
-    if (full) {
-      own->value = pack_value(slot, kDeadRow);
-      atomicAdd(a.dead, 1ull);
-    } else {
-      *own = {kFreePlace, kUnpublished};
-    }
-    return;
-  } while (walk.next());
 }
 
 template <bool kSlots, class Rows>
@@ -244,19 +187,6 @@ void hash_get(const OpContext& context, const HashGet& op) {
       launch(context, HashGet::kName, dim3(get_blocks(op.keys.size())), dim3(kHashThreads), 0,
              kernel, args);
     });
-  });
-}
-
-void hash_erase(const OpContext& context, const HashErase& op) {
-  const auto n = static_cast<std::uint32_t>(op.rows.size());
-  if (n == 0) return;
-  with_key_type(op.row_keys.dtype, [&]<class Key>(Key) {
-    launch(context, HashErase::kName, dim3((n + kHashThreads - 1) / kHashThreads),
-           dim3(kHashThreads), 0, &hash_erase_kernel<Key>,
-           Erase<Key>{op.rows.ptr<std::uint32_t>(), op.row_keys.ptr<Key>(),
-                      op.row_slots.empty() ? nullptr : op.row_slots.ptr<std::uint32_t>(),
-                      op.index.empty() ? nullptr : places_of(HashErase::kName, op.index),
-                      op.index.size() / 2, op.dead.empty() ? nullptr : words_of(op.dead), n});
   });
 }
 
@@ -392,7 +322,6 @@ void hash_insert(const OpContext& context, const HashInsert& op) {
   });
 }
 
-const OpRegistration<HashErase> hash_erase_cuda{DeviceType::Cuda, &hash_erase};
 const OpRegistration<HashClear> hash_clear_cuda{DeviceType::Cuda, &hash_clear};
 const OpRegistration<HashGet> hash_get_cuda{DeviceType::Cuda, &hash_get};
 const SeveralRegistration<HashGet> several_hash_get_cuda{DeviceType::Cuda, &hash_gets};

@@ -12,6 +12,18 @@
 /// are read one after the other without waiting in between: a warp looks at 32 lines at a time.
 namespace hugectr::cuda {
 
+/// The places of an op's index, and int64 as atomics have them.
+inline HashPlace* places_of(const char* op, const TensorRef& index) {
+  auto* places = reinterpret_cast<HashPlace*>(index.ptr<std::uint64_t>());
+  HCTR_CHECK(reinterpret_cast<std::uintptr_t>(places) % sizeof(HashPlace) == 0, op,
+             ": index must start at a multiple of ", sizeof(HashPlace), " bytes");
+  return places;
+}
+
+inline unsigned long long* words_of(const TensorRef& numbers) {
+  return reinterpret_cast<unsigned long long*>(numbers.ptr<std::int64_t>());
+}
+
 inline constexpr unsigned kFullWarp = 0xFFFFFFFFu;
 /// Line of a lane that has no key at the moment.
 inline constexpr std::uint32_t kNoLine = 0xFFFFFFFFu;

@@ -112,6 +112,30 @@ inline std::uint64_t value_in_first_line(const HostIndex& index, std::uint64_t k
   return value;
 }
 
+/// Whether the place of a row became dead, not free. Other threads may take rows out too: a full
+/// line stays full then, and one that is not stays so.
+inline bool erase_row(const HostIndex& index, std::uint64_t key, std::uint32_t slot,
+                      std::uint64_t hash, std::uint32_t row) {
+  LineWalk walk = index.walk(hash);
+  do {
+    bool full = true;
+    std::size_t own = index.capacity;
+    for (std::size_t place = walk.first(); place < walk.first() + kPlacesPerLine; ++place) {
+      const std::uint64_t there = index.key(place);
+      full &= there != kFreePlace;
+      if (there == key && value_row(index.value_now(place)) == row) own = place;
+    }
+    if (own == index.capacity) continue;
+    if (full) {
+      index.publish(own, pack_value(slot, kDeadRow));
+    } else {
+      index.free(own);
+    }
+    return full;
+  } while (walk.next());
+  return false;
+}
+
 /// Keys that are not in their first line, an eighth of them in an index two thirds full: their
 /// next line is fetched while others are looked up, since it lies anywhere.
 template <class Key>
