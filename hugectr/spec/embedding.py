@@ -76,10 +76,9 @@ class SparseEmbedding:
     embedding_type : Embedding_t
         How the table is split: ``DistributedSlotSparseEmbeddingHash`` by key,
         ``LocalizedSlotSparseEmbeddingHash`` by slot. ``LocalizedSlotSparseEmbeddingOneHot`` is the
-        latter for slots whose keys are below ``slot_size_array`` (sizes of slots before may be
-        added): found without a hash table, and another key is an error. ``HybridSparseEmbedding`` is
-        a Distributed table placed ``"hybrid"``: rows of frequent keys are on every device, the
-        others by key. Both need ``slot_size_array``.
+        latter for slots whose keys are below ``slot_size_array`` (or counted from the slots
+        before), found without a hash table. ``HybridSparseEmbedding`` is placed ``"hybrid"``: rows
+        of frequent keys are on every device.
     workspace_size_per_gpu_in_mb : int
         Budget of a device for the vectors, in MiB; the table starts small and grows up to it.
         0: no bound.
@@ -102,8 +101,7 @@ class SparseEmbedding:
     optimizer : OptParamsPy, optional
         The model's, when not given.
     hybrid_embedding_param : HybridEmbeddingParam, optional
-        Which keys ``HybridSparseEmbedding`` and ``placement="hybrid"`` call frequent; it changes
-        no result.
+        Which keys a hybrid placement calls frequent; it changes no result.
     max_vocabulary_size_per_gpu : int, optional
         v3.0 form: budget of a device in rows instead of MiB.
     exchange : {"auto", "pooled", "unique"}
@@ -118,8 +116,7 @@ class SparseEmbedding:
         solver says, else as the layers read them. In training numbers are rounded up or down by
         chance, so that their mean is kept, and the same ones again with the same ``seed``;
         evaluation rounds to nearest. Vectors of ``"fp16"`` and ``"fp8"`` (e4m3) have a scale each.
-        ``"fp32"`` is for networks in float32. Sums of replicated rows travel in float32
-        or as the layers read them.
+        ``"fp32"`` is for networks in float32. Sums of replicated rows do not travel so.
     regularizer : Regularizer_t, optional
         A penalty on the distinct rows of each batch, as if the loss had ``regularizer_lambda``
         times their sum of |w| (``L1``) or of w^2 / 2 (``L2``) more: each row once, however many
