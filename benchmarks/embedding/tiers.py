@@ -5,7 +5,7 @@
         [--share 0.1] [--opt SGD] [--device cuda]
 
 The work of ``fbgemm_tier.py``'s shape: one key a slot, power law 1.05, popular rows anywhere in a
-table, all rows inserted first, then 64 distinct batches in turn, planned in the timing. A network
+table, all rows inserted first, then 64 distinct batches, each once, planned in the timing. A network
 that only adds numbers up stands behind the tables. Modes in turns, in one process: ``all`` rows on
 the device, ``cache`` with places for a share of them, ``host`` with none. With each goes what was
 missed and the bytes that moved a step, each way; on a GPU the floor is those bytes over the link's
@@ -137,8 +137,8 @@ def main() -> None:
     parser.add_argument("--keys", type=int, default=1 << 20)
     parser.add_argument("--share", type=float, default=0.1)
     parser.add_argument("--alpha", type=float, default=1.05)
-    parser.add_argument("--steps", type=int, default=15)
-    parser.add_argument("--warm", type=int, default=70, help="steps before timed ones")
+    parser.add_argument("--steps", type=int, default=8, help="of each of four blocks")
+    parser.add_argument("--warm", type=int, default=32, help="steps before timed ones")
     parser.add_argument("--opt", default="SGD", choices=("SGD", "AdaGrad", "Adam"))
     parser.add_argument("--device", default="auto")
     parser.add_argument("--link", type=float, default=0.0, help="GB/s each way, both at once")
@@ -146,6 +146,10 @@ def main() -> None:
     parser.add_argument("--timeline", action="store_true", help="milliseconds of every op")
     parser.add_argument("--seed", type=int, default=0)
     a = parser.parse_args()
+    if a.warm + 4 * a.steps > BATCHES:
+        parser.error(
+            f"--warm and four times --steps are more than {BATCHES} batches: every row again"
+        )
     set_level(2)
     data, cover = make_data(a)
     for mode in a.modes:

@@ -93,8 +93,7 @@ class SparseEmbedding:
         Name of the output, (batch, slots, d); of ``"concat"`` (batch, sum of nnz_per_slot, d), the
         positions of the first slot first.
     bottom_name : str or list of str
-        Name of a sparse input. Of several the table has all slots, one input after the other; a key
-        that is in two of them is one row (by key).
+        Sparse inputs. Of several the table has all slots, in their order; a key in two is one row.
     slot_size_array : list of int
         Localized: keys of each slot; sets the budget and the range of new vectors. Hybrid: their
         sum sets the range, for all slots.

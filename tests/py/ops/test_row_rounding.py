@@ -257,7 +257,10 @@ def test_what_is_no_number_stays_and_nothing_finite_becomes_infinite(rng):
     attributes = {"optimizer": NAMES.index("SGD"), "update_type": LOCAL, "seed": 1, "table": 0}
     for step in range(1, 60):
         _core.run_op("embedding_update", {**tensors, "step": np.array([step])}, attributes)
-        np.testing.assert_array_equal(weights, wanted)
+        # Devices have a NaN of their own.
+        is_number = (weights & 0x7FFF) <= 0x7F80
+        np.testing.assert_array_equal(is_number, (wanted & 0x7FFF) <= 0x7F80)
+        np.testing.assert_array_equal(weights[is_number], wanted[is_number])
 
 
 @pytest.mark.parametrize("real", REALS, ids=lambda r: r.name)

@@ -84,6 +84,8 @@ void HashTable::set_counter(const OpContext& context) {
 
 void HashTable::rebuild(const OpContext& context) {
   run(context, HashClear{.index = index()});
+  // All of it is read back, also what no op of this table writes.
+  context.stream->fill_zero(outcome_.get_ptr(), outcome_.get_size_in_bytes());
   if (is_direct()) {
     static_assert(sizeof(DirectSlot) == 3 * sizeof(std::int64_t));
     context.stream->copy(direct_.ref().data, direct_slots_.data(), direct_.ref().size_in_bytes());
