@@ -5,11 +5,11 @@
         [--share 0.1] [--opt SGD] [--device cuda]
 
 The work of ``fbgemm_tier.py``'s shape: one key a slot, power law 1.05, popular rows anywhere in a
-table, all rows inserted first, then 64 distinct batches, each once, planned in the timing. A network
-that only adds numbers up stands behind the tables. Modes in turns, in one process: ``all`` rows on
-the device, ``cache`` with places for a share of them, ``host`` with none. With each goes what was
-missed and the bytes that moved a step, each way; on a GPU the floor is those bytes over the link's
-rate (``--link`` GB/s each way, both ways at once), measured beside it.
+table, all rows inserted first, then 64 distinct batches, each once, planned in the timing. A
+network that only adds numbers up stands behind the tables. Modes in turns, in one process: ``all``
+rows on the device, ``cache`` with places for a share of them, ``host`` with none. With each goes
+what was missed and the bytes that moved a step, each way; on a GPU the floor is those bytes over
+the link's rate (``--link`` GB/s each way, both ways at once), measured beside it.
 """
 
 from __future__ import annotations

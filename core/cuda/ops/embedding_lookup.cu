@@ -7,7 +7,6 @@
 
 #include "core/cpp/device/several.hpp"
 #include "core/cpp/ops/embedding_lookup.hpp"
-#include "core/cuda/device/branches.hpp"
 #include "core/cuda/primitives/many.cuh"
 #include "core/cuda/primitives/raw_pack.cuh"
 #include "core/cuda/primitives/row_blocks.cuh"
@@ -148,19 +147,15 @@ void look_up_all(const OpContext& context, const std::vector<Lookup<Row, T>>& al
   for (const Lookup<Row, T>& args : all) {
     with_width_of(args, [&](auto width) { alike[{args.d, width()}].push_back(args); });
   }
-  Branches branches(context, alike.size());
-  std::size_t piece = 0;
   for (const auto& [key, some] : alike) {
     with_width_of(some.front(), [&](auto width) {
       constexpr int kWidth = decltype(width)::value;
       const dim3 block = row_block<kWidth>(some.front().d);
       launch_many<Lookup<Row, T>>(
-          branches.context(piece++), EmbeddingLookup::kSeveralName, some, block,
-          &look_up_many_kernel<kWidth, Row, T>,
+          context, EmbeddingLookup::kSeveralName, some, block, &look_up_many_kernel<kWidth, Row, T>,
           [&](const Lookup<Row, T>& a) { return blocks_of(a.buckets, block.y); });
     });
   }
-  branches.join();
 }
 
 /// Whether there is anything to do.

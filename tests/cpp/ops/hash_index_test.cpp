@@ -39,7 +39,7 @@ struct Index {
   }
   OpRun& on;
   std::vector<std::uint64_t> words;
-  std::vector<std::int64_t> counter{0}, report{-7, -7};
+  std::vector<std::int64_t> counter{0}, report{-7, -7, -7};
 };
 
 template <class Key>
