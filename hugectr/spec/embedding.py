@@ -152,7 +152,7 @@ class SparseEmbedding:
     ttl : int, optional
         Steps.
     decay : float, optional
-        What is left of each use after ``evict_every`` steps, with ``"lfu"``: above 0, at most 1.
+        What is left of each use after ``evict_every`` steps, with ``"lfu"``: above 0, at most 1; 0.5.
     evict_every : int, optional
         Steps.
     admit_after : int, optional
@@ -189,7 +189,7 @@ class SparseEmbedding:
         max_rows: int = 0,
         evict: str = "none",
         ttl: int = 0,
-        decay: float = 1.0,
+        decay: float | None = None,
         evict_every: int = EVICT_EVERY,
         admit_after: int = 1,
     ) -> None:

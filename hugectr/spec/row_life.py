@@ -13,6 +13,9 @@ EVICTIONS = ("none", "lru", "lfu", "ttl")
 #: Steps between two looks, where nothing else is said.
 EVICT_EVERY = 1000
 MOST_USES = 1 << 20
+#: What is left of a use after ``evict_every`` steps, where nothing else is said. Without fading a new
+#: key always has the fewest uses and goes again at once.
+LFU_DECAY = 0.5
 
 
 @dataclass(frozen=True)
@@ -28,9 +31,17 @@ class RowLife:
     max_rows: int = 0
     evict: str = "none"
     ttl: int = 0
-    decay: float = 1.0
+    decay: float | None = None
     evict_every: int = EVICT_EVERY
     admit_after: int = 1
+
+    def __post_init__(self) -> None:
+        if self.decay is None:
+            object.__setattr__(self, "decay", self._usual_decay)
+
+    @property
+    def _usual_decay(self) -> float:
+        return LFU_DECAY if self.evict == "lfu" else 1.0
 
     def check(self, where: str) -> RowLife:
         """The same, checked; ``where`` begins the messages.
@@ -68,4 +79,5 @@ class RowLife:
     def to_json(self) -> dict[str, Any]:
         """What is not as it is by itself, as JSON configs have it."""
         values = {one.name: (getattr(self, one.name), one.default) for one in fields(self)}
+        values["decay"] = (self.decay, self._usual_decay)
         return {name: value for name, (value, usual) in values.items() if value != usual}

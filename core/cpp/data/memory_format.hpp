@@ -27,7 +27,7 @@ struct MemoryData {
 };
 
 /// The same arrays where they lie; they must stay there, as they are, while it is used.
-struct MemoryView {
+struct HCTR_API MemoryView {
   struct Sparse {
     std::span<const std::int64_t> keys;
     std::span<const std::uint64_t> row_offsets;

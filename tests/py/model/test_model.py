@@ -253,7 +253,7 @@ def test_in_memory_data_must_fit_the_input(make_model):
         reader.to_spec(inputs)
 
 
-def test_one_hot_runs_as_localized(capsys):
+def test_one_hot_tables_are_by_slot_and_find_rows_directly(capsys):
     table = hugectr.SparseEmbedding(
         hugectr.Embedding_t.LocalizedSlotSparseEmbeddingOneHot,
         embedding_vec_size=4,
@@ -262,7 +262,8 @@ def test_one_hot_runs_as_localized(capsys):
         slot_size_array=[5, 6],
     )
     assert table.to_spec()["type"] == "LocalizedSlotSparseEmbeddingHash"
-    assert "runs as LocalizedSlotSparseEmbeddingHash" in capsys.readouterr().out
+    assert table.to_spec()["direct"]
+    assert "gives the result of LocalizedSlotSparseEmbeddingHash" in capsys.readouterr().out
 
 
 def test_a_model_is_shown_before_it_is_compiled(make_model):
