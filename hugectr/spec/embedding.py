@@ -152,7 +152,7 @@ class SparseEmbedding:
     ttl : int, optional
         Steps.
     decay : float, optional
-        What is left of each use after ``evict_every`` steps, with ``"lfu"``: above 0, at most 1; 0.5.
+        What is left of a use after ``evict_every`` steps, with ``"lfu"``: above 0, at most 1; 0.5.
     evict_every : int, optional
         Steps.
     admit_after : int, optional
