@@ -13,8 +13,8 @@ EVICTIONS = ("none", "lru", "lfu", "ttl")
 #: Steps between two looks, where nothing else is said.
 EVICT_EVERY = 1000
 MOST_USES = 1 << 20
-#: What is left of a use after ``evict_every`` steps, where nothing else is said. Without fading a new
-#: key always has the fewest uses and goes again at once.
+#: What is left of a use after ``evict_every`` steps, where nothing else is said. Without fading a
+#: new key always has the fewest uses and goes again at once.
 LFU_DECAY = 0.5
 
 
