@@ -8,6 +8,7 @@
 #include "core/cpp/device/several.hpp"
 #include "core/cpp/embedding/collection/array_part.hpp"
 #include "core/cpp/embedding/collection/caller_order.hpp"
+#include "core/cpp/embedding/lookup/lookup_plan.hpp"
 #include "core/cpp/ops/bucket_scale.hpp"
 #include "core/cpp/ops/distinct_keys.hpp"
 #include "core/cpp/ops/embedding_gradient.hpp"

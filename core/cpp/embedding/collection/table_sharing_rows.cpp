@@ -6,6 +6,7 @@
 #include "core/cpp/embedding/collection/array_part.hpp"
 #include "core/cpp/embedding/collection/caller_order.hpp"
 #include "core/cpp/embedding/collection/table_sharing.hpp"
+#include "core/cpp/embedding/lookup/lookup_plan.hpp"
 
 /// Sharing as who holds rows does it; as who asks for them, it is in table_sharing.cpp.
 namespace hugectr {
