@@ -7,6 +7,7 @@
 
 #include "core/cpp/base/export.hpp"
 #include "core/cpp/base/random.hpp"
+#include "core/cpp/base/stochastic_rounding.hpp"
 
 /// Numbers of 16 and 8 bits that vectors travel between devices in, and how float32 is rounded to
 /// them: to nearest even, or up or down by chance so that the mean is the number itself. One
@@ -67,9 +68,10 @@ HCTR_HD inline float wire_scale(WireType type, float most) {
 HCTR_HD inline std::uint32_t wire_encode(WireType type, float x, bool nearest, std::uint32_t up) {
   const std::uint32_t bits = wire::bits_of(x), sign = bits >> 31, size = bits & 0x7FFFFFFFu;
   if (type == WireType::BFloat16) {
+    if (!nearest) return round_stochastically(x, up >> 16).bits;
     if (size > 0x7F800000u) return bits >> 16 | 0x40u;
     if (size == 0x7F800000u) return bits >> 16;
-    return (bits + (nearest ? 0x7FFFu + (bits >> 16 & 1u) : up >> 16)) >> 16;
+    return (bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16;
   }
   const WireFormat format = wire_format(type);
   int e = static_cast<int>(size >> 23) - 127;
