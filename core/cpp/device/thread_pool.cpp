@@ -52,12 +52,26 @@ class Patience {
     const bool was_short = std::chrono::steady_clock::now() - begin < kShortSleep;
     turns_ = was_short && !in_vain ? kManyTurns : kFewTurns;
   }
+  /// Puts the next sleep off: a loop is said to come.
+  void expect() { turns_ = kManyTurns; }
 
  private:
   static constexpr int kFewTurns = 500, kManyTurns = 5000;
   static constexpr std::chrono::milliseconds kShortSleep{1};
   int turns_ = kFewTurns;
 };
+
+/// The lock, waited for awake at first: it is held for some ten instructions, threads that end their
+/// parts of a loop at once meet there, and sleeping would take longer than many loops.
+std::unique_lock<std::mutex> lock_awake(std::mutex& mutex) {
+  std::unique_lock lock(mutex, std::try_to_lock);
+  for (int turns = 100; turns > 0 && !lock.owns_lock(); --turns) {
+    pause();
+    lock.try_lock();
+  }
+  if (!lock.owns_lock()) lock.lock();
+  return lock;
+}
 
 std::size_t default_threads() {
   if (const char* text = std::getenv("HUGECTR_NUM_THREADS"); text != nullptr && *text != '\0') {
@@ -92,12 +106,15 @@ struct ThreadPool::Impl {
       next.store(chunks, std::memory_order_relaxed);  // the rest need not run
     }
 
-    HCTR_MAY_BE_UNWOUND void work() {
+    /// Runs chunks until none is left; calls done() after each.
+    template <class Done>
+    HCTR_MAY_BE_UNWOUND void work(const Done& done) {
       for (;;) {
         const std::size_t chunk = next.fetch_add(1, std::memory_order_relaxed);
         if (chunk >= chunks) return;
         try {
           (*body)(chunk);
+          done();
         }
         HCTR_CATCH_FORCED_UNWIND(fail(std::make_exception_ptr(DeviceError(kThreadWasEnded))))
         catch (...) {
@@ -115,6 +132,9 @@ struct ThreadPool::Impl {
   std::atomic<std::uint64_t> posted{0};
   std::atomic<int> sleeping_callers{0};
   int sleeping_threads = 0;
+  bool roused = false;          ///< whoever wakes next waits awake; under the mutex
+  std::atomic<int> awake{0};    ///< threads that wait and do not sleep
+  std::atomic<std::uint64_t> helped{0};
   std::atomic<bool> stop{false};
 
   ThreadGroup threads{[this] {
@@ -160,7 +180,7 @@ struct ThreadPool::Impl {
       const std::uint64_t seen = posted.load(std::memory_order_acquire);
       Loop* loop;
       {
-        const std::lock_guard lock(mutex);
+        const std::unique_lock lock = lock_awake(mutex);
         loop = join_loop();
       }
       if (loop != nullptr) {
@@ -170,15 +190,22 @@ struct ThreadPool::Impl {
           ~Visit() { pool.leave(loop); }
         };
         const Visit visit{*this, loop};
-        loop->work();
+        loop->work([this] { helped.fetch_add(1, std::memory_order_relaxed); });
         continue;
       }
       const auto called = [&] { return posted.load() != seen || stop.load(); };
-      if (!patience.wait(called)) {
+      awake.fetch_add(1, std::memory_order_relaxed);
+      const bool was_called = patience.wait(called);
+      awake.fetch_sub(1, std::memory_order_relaxed);
+      if (!was_called) {
         std::unique_lock lock(mutex);
         ++sleeping_threads;
-        patience.sleep([&] { work_ready.wait(lock, called); });
+        patience.sleep([&] { work_ready.wait(lock, [&] { return called() || roused; }); });
         --sleeping_threads;
+        if (roused) {
+          roused = false;
+          patience.expect();
+        }
       }
       if (stop.load()) return;
     }
@@ -188,10 +215,12 @@ struct ThreadPool::Impl {
     Loop loop{&body, chunks};
     std::size_t wake;
     {
-      const std::lock_guard lock(mutex);
+      const std::unique_lock lock = lock_awake(mutex);
       loops.push_back(&loop);
       posted.fetch_add(1);
-      wake = std::min<std::size_t>(sleeping_threads, chunks - 1);
+      // Those that wait awake come by themselves, also those that are about to sleep.
+      const std::size_t coming = std::max(0, awake.load(std::memory_order_relaxed));
+      wake = std::min<std::size_t>(sleeping_threads, chunks - 1 - std::min(chunks - 1, coming));
     }
     for (std::size_t i = 0; i < wake; ++i) work_ready.notify_one();
     {
@@ -201,15 +230,24 @@ struct ThreadPool::Impl {
         ~End() { pool.end(loop); }
       };
       const End end{*this, loop};
-      loop.work();
+      loop.work([] {});
     }
     if (loop.error) std::rethrow_exception(loop.error);
+  }
+
+  void rouse() {
+    {
+      const std::lock_guard lock(mutex);
+      if (sleeping_threads == 0) return;
+      roused = true;
+    }
+    work_ready.notify_one();
   }
 
   /// The loop is done: nobody works on it any more, and nobody is going to.
   void end(Loop& loop) {
     {
-      const std::lock_guard lock(mutex);  // from here on nobody can join
+      const std::unique_lock lock = lock_awake(mutex);  // from here on nobody can join
       loops.erase(std::find(loops.begin(), loops.end(), &loop));
     }
     thread_local Patience patience;
@@ -231,6 +269,16 @@ ThreadPool::ThreadPool(std::size_t threads) : impl_(new Impl) {
 }
 
 ThreadPool::~ThreadPool() = default;
+
+std::size_t ThreadPool::awake() const {
+  return static_cast<std::size_t>(impl_->awake.load(std::memory_order_relaxed));
+}
+
+void ThreadPool::rouse() {
+  if (made_in_.this_process()) impl_->rouse();
+}
+
+std::uint64_t ThreadPool::helped() const { return impl_->helped.load(std::memory_order_relaxed); }
 
 std::size_t ThreadPool::size() const { return impl_->threads.size() + 1; }
 

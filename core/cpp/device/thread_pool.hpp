@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 
 #include "core/cpp/base/export.hpp"
@@ -44,6 +45,17 @@ class HCTR_API ThreadPool {
   /// done. The first exception of a body is rethrown in the caller. Throws DeviceError in a forked
   /// child of the process that made the pool.
   void run_chunks(std::size_t chunks, const ChunkBody& body);
+
+  /// Pool threads that wait awake at this moment and would begin a loop within a microsecond. Only
+  /// a hint: the next moment they may sleep, or run and have no core.
+  std::size_t awake() const;
+
+  /// Has a sleeping thread, if there is one, wake and wait awake for a while (about 160
+  /// microseconds), for a loop that comes soon and is shorter than waking up takes.
+  void rouse();
+
+  /// Chunks that pool threads have run since the pool was made, those of callers not counted.
+  std::uint64_t helped() const;
 
  private:
   struct Impl;

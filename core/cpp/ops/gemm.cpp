@@ -26,6 +26,8 @@ constexpr std::size_t kMinTileEdge = 64;
 constexpr std::size_t kTileStep = 16;
 // Elements of a matrix that one chunk of a matrix-vector product reads.
 constexpr std::size_t kVectorChunk = std::size_t{1} << 16;
+// And those that are worth another thread, where one of several waits for them awake.
+constexpr std::size_t kVectorPart = std::size_t{1} << 15;
 
 // The product on plain memory; strides are elements between stored rows.
 struct FloatProduct {
@@ -190,8 +192,10 @@ void gemm_one_row(ThreadPool& pool, const FloatProduct& g, const GemmEpilogue& e
   const std::vector<float> x = gather(g.a, g.k, g.transpose_a ? g.a_stride : 1);
   const MatrixVector product{g.b,      g.b_stride, !g.transpose_b, g.n, g.k,
                              x.data(), g.alpha,    g.beta,         g.c, 1};
-  // One thread reads whole rows of b, which lie in a line. Where it is cut changes no sum.
-  const std::size_t grain = pool.size() == 1 ? g.n : product.grain();
+  // As few parts as there are threads: rows of b are read in a line, and a thread that has the same
+  // part in every call finds it in its own cache. Where it is cut changes no sum.
+  const std::size_t parts = std::clamp<std::size_t>(g.n * g.k / kVectorPart, 1, pool.size());
+  const std::size_t grain = product.transposed ? piece_length(g.n, parts) : product.grain();
   parallel_for(pool, g.n, grain, [&](std::size_t begin, std::size_t end) {
     product.run(begin, end);
     if (epilogue) epilogue(0, 1, begin, end);

@@ -2,14 +2,23 @@
 #include "core/cpp/serving/predictor.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "core/cpp/model/build.hpp"
 #include "core/cpp/model/session_state.hpp"
 #include "core/cpp/serving/execution.hpp"
 #include "core/cpp/serving/outputs.hpp"
+#include "core/cpp/serving/row_sharing.hpp"
 
 namespace hugectr {
+namespace {
+
+std::chrono::steady_clock::duration predictor_time() {
+  return std::chrono::steady_clock::now().time_since_epoch();
+}
+
+}  // namespace
 
 /// An execution that goes back into the pool. One that failed does not: its stream may have.
 struct Predictor::Lease {
@@ -38,7 +47,9 @@ struct Predictor::Served {
 Predictor::Predictor(Session& session) : Predictor(session.state()) {}
 
 Predictor::Predictor(std::shared_ptr<SessionState> session)
-    : session_(std::move(session)), no_threads_(std::make_unique<ThreadPool>(1)) {
+    : session_(std::move(session)),
+      no_threads_(std::make_unique<ThreadPool>(1)),
+      sharing_(std::make_unique<RowSharing>()) {
   SessionState& s = *session_;
   HCTR_CHECK(s.resources->get_global_gpu_count() == 1,
              "a Predictor is of a session with one device, this one has ",
@@ -116,6 +127,8 @@ std::unique_ptr<Execution> Predictor::take(const Key& key) const {
 std::vector<float> Predictor::predict(const MemoryView& samples, const std::string& output,
                                       std::size_t batch_size) const {
   const SessionState::Call call(*session_);
+  const bool shared = samples.samples == 1 && shares_row();
+  const std::uint64_t helped = session_->resources->pool().helped();
   check_memory_data(samples, layout_);
   const Served& wanted = served(output);
   const std::size_t n = samples.samples, width = wanted.width;
@@ -142,10 +155,27 @@ std::vector<float> Predictor::predict(const MemoryView& samples, const std::stri
     const auto next = std::ranges::lower_bound(sizes(), n - done);
     const bool as_asked = samples_meet_ || next == sizes().end() || *next > batch;
     const std::size_t size = as_asked ? batch : *next;
-    run_piece({size, size == 1}, done, n - done);
+    run_piece({size, size == 1 && !shared}, done, n - done);
   }
   predict_rows(wanted.made_of, values);
+  if (shared) sharing_->shared(session_->resources->pool().helped() > helped);
+  ended_at_.store(predictor_time(), std::memory_order_relaxed);
   return values;
+}
+
+bool Predictor::shares_row() const {
+  // Longer than what lies between two calls, shorter than a thread of the pool waits awake.
+  constexpr std::chrono::microseconds kClosely{100};
+  ResourceManager& resources = *session_->resources;
+  ThreadPool& pool = resources.pool();
+  const bool closely =
+      pool.size() > 1 && session_->calls == 1 &&
+      predictor_time() - ended_at_.load(std::memory_order_relaxed) < kClosely &&
+      resources.get_local_gpu(0).device().type == DeviceType::Cpu;
+  if (!closely) return false;
+  const RowSharing::Way way = sharing_->next(pool.awake() > 0);
+  if (way == RowSharing::Way::Rouse) pool.rouse();
+  return way == RowSharing::Way::Shared;
 }
 
 const Predictor::Served& Predictor::served(const std::string& output) const {

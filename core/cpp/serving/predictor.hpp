@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <map>
 #include <memory>
@@ -16,6 +18,7 @@ namespace hugectr {
 
 class Execution;
 class NetworkGraph;
+class RowSharing;
 
 /// Predictions of a model whose weights and rows are there, as often and from as many threads as
 /// wanted: the evaluation graph and look-ups that only read. No reader, no optimizer, nothing is
@@ -25,7 +28,8 @@ class NetworkGraph;
 /// the session's weights, running statistics and tables. A batch is filled up to the next size.
 /// Whoever predicts takes an execution (activations, streams) of that size out of a pool, or has
 /// one made, and puts it back: there are as many as threads have predicted at once. On the CPU a
-/// prediction runs in the thread that asks for it; large ones take the session's thread pool too.
+/// prediction runs in the thread that asks for it; large ones take the session's thread pool too,
+/// and single rows that follow one another closely where somebody helps (RowSharing).
 ///
 /// With evaluation's batch size the numbers are evaluation's of the same samples in the same order,
 /// bit for bit. On the CPU a sample's bits depend on that sample alone; on a GPU where in a batch
@@ -86,16 +90,23 @@ class HCTR_API Predictor {
   /// that every thread has some and what they become stays in cache; 0: all, or as asked for.
   std::size_t share_of(std::size_t samples, std::size_t batch) const;
 
+  /// Whether parts of the single row that is predicted now are there for the pool's threads: where
+  /// the call is the only one (callers side by side use the cores already), comes so soon after
+  /// another that threads still wait awake, and RowSharing says so. May have a thread roused.
+  bool shares_row() const;
+
   std::shared_ptr<SessionState> session_;
   InputLayout layout_;
   bool samples_meet_ = false;
   std::size_t least_ = 1;                   ///< samples of the smallest network there can be
   std::unique_ptr<ThreadPool> no_threads_;  ///< of loops that the calling thread does by itself
+  std::unique_ptr<RowSharing> sharing_;     ///< of single rows that follow one another
   mutable std::mutex mutex_;
   mutable std::map<std::size_t, std::shared_ptr<const NetworkGraph>> graphs_;
   mutable std::map<Key, std::vector<std::unique_ptr<Execution>>> idle_;
   mutable std::map<std::string, Served> served_;
   mutable std::size_t executions_ = 0;
+  mutable std::atomic<std::chrono::steady_clock::duration> ended_at_{};  ///< the last prediction
 };
 
 }  // namespace hugectr
