@@ -151,12 +151,13 @@ def footprint(
 ) -> tuple[
     list[tuple[int, str, str, str, int]],
     list[tuple[str, int, int, int]],
-    list[tuple[str, str, int, float, bool]],
+    list[tuple[str, str, bool, list[tuple[int, float, float]]]],
 ]:
     """Bytes of every part of a model: process, device, owner, part, bytes; of every table its
     name, rows counted, rows it may have (0: no bound), bytes a row; of every op of a device's
-    training step without the tables its name, layer, bytes, operations of products, whether those
-    are of 16 bits.
+    training step without the tables its name, layer, whether its products are of 16 bits, and of
+    each of its kernels bytes, operations of its product, and these in whole tiles of 32 where it
+    multiplies many small matrices (else 0).
     """
 
 def layer_summary(

@@ -8,8 +8,10 @@ DLRM, DCNv2, 100 tables of mixed d, one giant table beside 100 small ones, and a
 small attention weighs; one JSON line each. Every model trains on resident batches: each of them
 once, so that all rows are there, then ``--steps`` in blocks. ``measured_ms`` are the stages of the
 first device and ``step``, the median of blocks on the clock; ``ops`` are milliseconds of the
-dearest ops, each alone on the device. A case that fails says why in its line, and the others go on;
-one that would begin after ``--seconds`` is left out and says so.
+dearest ops, each alone on the device, ``layers`` predicted and measured ones of each op of the dense
+network. ``--kernels`` adds every kernel of a step, by PyTorch's profiler where there is one: times a
+step and microseconds. A case that fails says why in its line, and the others go on; one that would
+begin after ``--seconds`` is left out and says so.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import sys
 import time
 import traceback
 from collections import Counter
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -33,6 +36,9 @@ import hugectr
 from hugectr import cuda
 from hugectr.base.log import set_level
 from hugectr.data import MemoryDataset, from_arrays
+from hugectr.model.placing import machine_of
+from hugectr.plan.dense_work import OpWork
+from hugectr.plan.machine import Machine
 
 DENSE = 13
 #: Numbers of a step that are shown for the dearest ops.
@@ -208,19 +214,55 @@ def train(model: hugectr.Model, steps: int) -> float:
     return (time.perf_counter() - begin) / max(1, steps)
 
 
-def dearest_ops(model: hugectr.Model, steps: int) -> dict[str, float]:
+def dearest_ops(times: list[dict[str, Any]], steps: int) -> dict[str, float]:
     """Milliseconds of a step in ops of one name, each alone on the device."""
     sums: Counter[str] = Counter()
-    for time_of in model.profile(steps, alone=True):
+    for time_of in times:
         sums[f"{time_of['stream']} {time_of['op']}"] += float(time_of["ms"]) / steps
     return {name: round(ms, 4) for name, ms in sums.most_common(OPS)}
+
+
+def layers(
+    times: list[dict[str, Any]], steps: int, work: Iterable[OpWork], machine: Machine, tf32: bool
+) -> dict[str, list[float]]:
+    """Predicted and measured milliseconds of each op of each layer."""
+    found: dict[str, list[float]] = {}
+    for one in work:
+        found.setdefault(f"{one.op} {one.layer}", [0.0, 0.0])[0] += 1e3 * one.seconds(machine, tf32)
+    for time_of in times:
+        both = found.get(f"{time_of['op']} {time_of['layer']}")
+        if both is not None:
+            both[1] += float(time_of["ms"]) / steps
+    return {name: [round(ms, 4) for ms in both] for name, both in found.items()}
+
+
+def kernels(model: hugectr.Model, steps: int) -> dict[str, list[float]] | str:
+    """Times a step and microseconds a step of each kernel beside the others, or why not."""
+    try:
+        from torch.profiler import ProfilerActivity, profile
+    except ImportError as error:
+        return str(error)
+    train(model, 2)
+    with profile(activities=[ProfilerActivity.CUDA]) as profiled:
+        train(model, steps)
+    count: Counter[str] = Counter()
+    sums: Counter[str] = Counter()
+    for event in profiled.events():
+        name = event.name.replace("hugectr::", "").replace("cuda::", "")[:160]
+        count[name] += 1
+        sums[name] += getattr(event, "device_time", 0.0) or getattr(event, "cuda_time", 0.0)
+    return {
+        name: [round(count[name] / steps, 2), round(us / steps, 1)]
+        for name, us in sums.most_common(4 * OPS)
+    }
 
 
 def run_case(name: str, a: argparse.Namespace) -> dict[str, Any]:
     """Predictions beside what was measured."""
     begin = time.perf_counter()
     model = make_model(a, CASES[name])
-    plan = model.plan(machine=a.machine).placement
+    predicted = model.plan(machine=a.machine)
+    plan = predicted.placement
     assert plan is not None
     model.compile()
     kinds = Counter(str(table.placement()).split()[0] for table in model.session.tables())
@@ -252,7 +294,13 @@ def run_case(name: str, a: argparse.Namespace) -> dict[str, Any]:
         "prepare_s": round(prepared, 1),
     }
     if a.ops:
-        entry["ops"] = dearest_ops(model, min(4, a.batches))
+        turns = min(4, a.batches)
+        times = model.profile(turns, alone=True)
+        machine = machine_of(model.solver, a.machine)
+        entry["ops"] = dearest_ops(times, turns)
+        entry["layers"] = layers(times, turns, predicted.work, machine, a.precision == "tf32")
+    if a.kernels:
+        entry["kernels"] = kernels(model, 4)
     return entry
 
 
@@ -273,6 +321,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=80.0, help="no case begins after them")
     parser.add_argument("--no-ops", dest="ops", action="store_false")
+    parser.add_argument("--kernels", action="store_true", help="of a step, with torch's profiler")
     a = parser.parse_args()
     if a.device == "cpu":
         a.precision = "fp32"

@@ -21,7 +21,10 @@ def footprint(solver, reader, model, rows=()):
         found = cpp_footprint(s, r, m, counts)
     entries = [(e.process, e.device, e.owner, e.part, e.bytes) for e in found.entries]
     tables = [(t.name, t.rows, t.max_rows, t.row_bytes) for t in found.tables]
-    work = [(w.op, w.layer, w.bytes, w.flops, bool(w.in_16_bits)) for w in found.work]
+    work = [
+        (w.op, w.layer, bool(w.in_16_bits), [(k.bytes, k.flops, k.tile_flops) for k in w.kernels])
+        for w in found.work
+    ]
     return entries, tables, work
 
 

@@ -249,11 +249,13 @@ cdef extern from "core/cpp/model/footprint.hpp" namespace "hugectr" nogil:
     cdef cppclass CppTableFootprint "hugectr::TableFootprint":
         string name
         size_t rows, max_rows, row_bytes
+    cdef cppclass CppKernelWork "hugectr::KernelWork":
+        size_t bytes
+        double flops, tile_flops
     cdef cppclass CppOpWork "hugectr::OpWork":
         string op, layer
-        size_t bytes
-        double flops
         bint in_16_bits
+        vector[CppKernelWork] kernels
     cdef cppclass CppFootprint "hugectr::Footprint":
         vector[CppFootprintEntry] entries
         vector[CppTableFootprint] tables

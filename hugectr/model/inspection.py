@@ -15,7 +15,7 @@ from hugectr.base.errors import did_you_mean, rejected
 from hugectr.model.graph import Graph
 from hugectr.model.placing import machine_of, predict
 from hugectr.model.unstored_tensors import value_of
-from hugectr.plan.dense_work import OpWork, dense_seconds
+from hugectr.plan.dense_work import dense_seconds, work_of
 from hugectr.plan.memory import MemoryPlan
 from hugectr.plan.plan import Plan
 from hugectr.spec.enums import Tensor_t
@@ -123,7 +123,7 @@ class Inspection:
         ]
         reader = graph.reader_params.to_spec(graph.input)
         entries, tables, ops = _core.footprint(graph.solver.to_spec(), reader, spec, counts)
-        memory, work = MemoryPlan.of(entries, tables), tuple(OpWork(*op) for op in ops)
+        memory, work = MemoryPlan.of(entries, tables), tuple(work_of(ops))
         if machine is None:
             return Plan(memory, None, work)
         predicted = predict(graph, machine, rows)

@@ -16,6 +16,12 @@ PHASES = ("plan", "gather", "send vectors", "send gradients", "update")
 _PLAN, _GATHER, _FORWARD, _BACKWARD, _UPDATE = range(len(PHASES))
 #: Rows travel instead of sums where they are at most so much of the bytes (exchange "auto").
 _ROWS_WORTH = 0.75
+#: Kernels of a phase over the tables of a device, however many these are, as core/cuda launches
+#: them: a plan expands buckets, finds keys, sorts (most are passes of the sort), makes new rows;
+#: an update prepares rates, then sums short runs, chunks of long ones, and folds these.
+_PLAN_KERNELS, _UPDATE_KERNELS = 18, 4
+#: Those of them that walk over a list of tables, each of which adds to them.
+_PLAN_WALKS, _GATHER_WALKS, _UPDATE_WALKS = 5, 1, 6
 
 Array = npt.NDArray[np.float64]
 
@@ -95,6 +101,23 @@ class CostModel:
         travelling = sum(job.batch * t.slots * t.vec_size * job.wire_bytes for t in tables)
         share = (job.devices - 1) / job.devices
         self._link = job.machine.link(max(1.0, share * travelling / job.devices))
+        self._several = len(tables) > 1
+        self._sizes = len({table.vec_size for table in tables})
+
+    def fixed(self) -> Array:
+        """Seconds of each phase on each device wherever tables lie: kernels, and what a
+        collective takes at least."""
+        job, machine = self.job, self.job.machine
+        seconds = np.zeros((len(PHASES), job.devices))
+        if not self._sizes:
+            return seconds
+        seconds[_PLAN] = _PLAN_KERNELS * machine.launch
+        # Tables of one vector size are read by one kernel.
+        seconds[_GATHER] = self._sizes * machine.launch
+        seconds[_UPDATE] = _UPDATE_KERNELS * machine.launch + machine.longest
+        if job.devices > 1:
+            seconds[_FORWARD] = seconds[_BACKWARD] = machine.latency
+        return seconds
 
     def cost(self, table: TableLoad, choice: Choice) -> Cost:
         """Of one table at one place."""
@@ -117,13 +140,19 @@ class CostModel:
         keys = part * job.batch * t.keys
         vectors = part * job.batch * t.slots
         machine = job.machine
+        walk = machine.table if self._several else 0.0
         seen = keys if of_own_samples else job.batch * t.keys
-        out[_PLAN] += 8 * seen / machine.copy + keys / machine.keys
-        moved = keys * d * t.vector_bytes + vectors * d * job.wire_bytes
-        out[_GATHER] += moved / machine.copy
+        out[_PLAN] += 8 * seen / machine.copy + keys / machine.keys + _PLAN_WALKS * walk
+        # A row comes from memory once, and for its other keys from a cache.
+        first = min(rows, keys) * d * t.vector_bytes + vectors * d * job.wire_bytes
+        again = max(0.0, keys - rows) * d * t.vector_bytes
+        rate = machine.rows or machine.copy
+        out[_GATHER] += first / rate + again / (machine.cached or rate) + _GATHER_WALKS * walk
         states = t.state_numbers / max(1, t.vec_size)
-        update = keys * d * job.wire_bytes + rows * d * 2 * (t.vector_bytes + 4 * states)
-        out[_UPDATE] += update / (machine.update or machine.copy)
+        gradients = keys * d * job.wire_bytes / (machine.gradients or machine.copy)
+        accesses = keys / machine.accesses if machine.accesses else 0.0
+        updated = rows * d * 2 * (t.vector_bytes + 4 * states) / (machine.update or machine.copy)
+        out[_UPDATE] += gradients + accesses + updated + _UPDATE_WALKS * walk
 
     def _send(self, out: Array, forward: float, backward: float) -> None:
         out[_FORWARD] += forward / self._link

@@ -7,7 +7,7 @@ import json
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,11 @@ MACHINES = ("h100", "h200", "cpu")
 DEFAULT_MACHINE = "h200"
 #: Kinds of matrix products by what they multiply.
 PRODUCTS = ("fp32", "tf32", "16")
+#: Fields that a file need not have, each a number.
+OPTIONAL = (
+    "latency", "update", "launch", "passes", "operands", "tile_flops", "rows", "cached", "accesses",
+    "gradients", "table", "longest", "beside",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -33,7 +38,8 @@ class Machine:
     copy : float
         Bytes that a device reads and writes, in large pieces.
     keys : float
-        Keys that it finds in a hash table and sorts by row, when a batch is planned.
+        Keys that it finds in a hash table and sorts by row, when a batch is planned, beside the
+        kernels that takes.
     links : tuple of (int, float)
         Of a collective between devices: its bytes a device, and the bytes a second a device has
         sent then. Sizes ascend; between two of them the rate follows the logarithm of the size.
@@ -42,12 +48,31 @@ class Machine:
     memory : int
         Bytes of a device that tables may take; 0: not known.
     update : float
-        Bytes that a table's update reads and writes in a second, row by row; 0: ``copy``.
+        Bytes of rows and states that a table's update reads and writes; 0: ``copy``.
     flops : tuple of float
         Operations a second of matrix products, in the order of ``PRODUCTS``; 0: not known, they
         then take no time.
-    op : float
-        Seconds that an op of the dense network takes at least.
+    launch : float
+        Seconds of a kernel beside its bytes and products: to be launched, fill the device and
+        drain.
+    passes, operands : float
+        Bytes of passes over tensors, and of the factors and results of a matrix product that has
+        too few operations for its bytes; 0: ``copy``.
+    tile_flops : float
+        Operations a second of products of many small matrices, counted in whole tiles of 32; 0: as
+        ``flops``, without tiles.
+    rows, cached : float
+        Bytes of rows that a batch reads for the first time, with what is written for them, and for
+        another time, where a cache has them; 0: ``copy``, and ``rows``.
+    accesses, gradients : float
+        Keys whose gradients an update looks for, and bytes of these; 0: they take no time, and
+        ``copy``.
+    table : float
+        Seconds that a table adds to a kernel over several.
+    longest : float
+        Seconds of an update beside its kernels: those of one row that has many gradients.
+    beside : float
+        What a step is longer by for planning the next batch beside it, as a share of planning.
     """
 
     name: str
@@ -58,7 +83,17 @@ class Machine:
     memory: int = 0
     update: float = 0.0
     flops: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    op: float = 0.0
+    launch: float = 0.0
+    passes: float = 0.0
+    operands: float = 0.0
+    tile_flops: float = 0.0
+    rows: float = 0.0
+    cached: float = 0.0
+    accesses: float = 0.0
+    gradients: float = 0.0
+    table: float = 0.0
+    longest: float = 0.0
+    beside: float = 0.0
 
     def products(self, kind: str) -> float:
         """Operations a second of matrix products: "fp32", "tf32" or "16"."""
@@ -133,9 +168,10 @@ def machine_named(device: str) -> Machine:
 
 
 def _machine(where: str, found: dict[str, Any]) -> Machine:
-    known = (
-        "name", "copy", "keys", "links", "latency", "memory", "update", "flops", "op", "note",
-    )  # fmt: skip
+    known = [field.name for field in fields(Machine)] + ["note"]
+    found = dict(found)
+    if "op" in found:  # what files of earlier versions call it
+        found.setdefault("launch", found.pop("op"))
     for name in found:
         if name not in known:
             raise rejected(f"{where}: field", name, ", ".join(known))
@@ -157,14 +193,17 @@ def _machine(where: str, found: dict[str, Any]) -> Machine:
     if not isinstance(flops, Sequence) or isinstance(flops, str) or len(flops) != len(PRODUCTS):
         raise rejected(f"{where}: flops", flops, f"a rate of each of {', '.join(PRODUCTS)}")
     fp32, tf32, half = (check_float(f"{where}: flops", one, 0.0) for one in flops)
+    optional = {
+        name: check_float(f"{where}: {name}", found[name], 0.0)
+        for name in OPTIONAL
+        if name in found
+    }
     return Machine(
         check_str(f"{where}: name", found.get("name", where)),
         rate("copy", found.get("copy")),
         rate("keys", found.get("keys")),
         tuple(pairs),
-        check_float(f"{where}: latency", found.get("latency", 1e-5), 0.0),
-        int(check_float(f"{where}: memory", found.get("memory", 0), 0.0)),
-        check_float(f"{where}: update", found.get("update", 0.0), 0.0),
-        (fp32, tf32, half),
-        check_float(f"{where}: op", found.get("op", 0.0), 0.0),
+        memory=int(check_float(f"{where}: memory", found.get("memory", 0), 0.0)),
+        flops=(fp32, tf32, half),
+        **optional,
     )

@@ -78,6 +78,10 @@ class PlacementPlan:
     dense_ms : float
         Predicted milliseconds of the dense network: forward, backward and its optimizer; 0: not
         predicted.
+    fixed_ms : dict of str to float
+        What of ``ms`` there is wherever tables lie: launches, and what collectives take at least.
+    plan_share : float
+        Of the time of planning, what the step beside it is longer by.
     """
 
     tables: tuple[TablePlacement, ...]
@@ -88,6 +92,8 @@ class PlacementPlan:
     uniform_ms: Mapping[str, float] = field(default_factory=dict)
     measured_ms: Mapping[str, float] = field(default_factory=dict)
     dense_ms: float = 0.0
+    fixed_ms: Mapping[str, float] = field(default_factory=dict)
+    plan_share: float = 0.0
 
     def beside(self, stage_seconds: Mapping[str, float], steps: int) -> PlacementPlan:
         """The same with what was measured: ``Model.stage_seconds()`` of so many steps.
@@ -118,9 +124,10 @@ class PlacementPlan:
 
     @property
     def training_ms(self) -> float:
-        """Predicted milliseconds of a whole step: the next batch is planned beside it."""
+        """Predicted milliseconds of a whole step: the next batch is planned beside it, and what
+        both use is shared."""
         planned = self.ms.get("plan", 0.0)
-        return max(planned, self.step_ms - planned + self.dense_ms)
+        return max(planned, self.step_ms - planned + self.dense_ms + self.plan_share * planned)
 
     @property
     def bytes(self) -> tuple[int, ...]:
@@ -176,6 +183,8 @@ class PlacementPlan:
             "uniform_ms": dict(self.uniform_ms),
             "measured_ms": dict(self.measured_ms),
             "dense_ms": self.dense_ms,
+            "fixed_ms": dict(self.fixed_ms),
+            "plan_share": self.plan_share,
             "tables": [
                 {
                     name: list(value) if isinstance(value, tuple) else value
@@ -241,7 +250,8 @@ def plan_placements(
 def describe(model: CostModel, tables: list[TableLoad], chosen: Sequence[Choice]) -> PlacementPlan:
     """What these choices cost."""
     job = model.job
-    total = np.zeros((len(PHASES), job.devices))
+    fixed = model.fixed()
+    total = fixed.copy()
     placed = []
     for table, choice in zip(tables, chosen, strict=True):
         cost = model.cost(table, choice)
@@ -264,14 +274,21 @@ def describe(model: CostModel, tables: list[TableLoad], chosen: Sequence[Choice]
                     model.cost(table, Choice(kind if kind in table.kinds else "by_key")).seconds
                     for table in tables
                 ),
-                np.zeros_like(total),
+                fixed,
             )
         )
         for kind in KINDS
         if kind not in ("one_device", "hybrid")
     }
     return PlacementPlan(
-        tuple(placed), job.devices, job.batch, job.machine.name, _milliseconds(total), uniform
+        tuple(placed),
+        job.devices,
+        job.batch,
+        job.machine.name,
+        _milliseconds(total),
+        uniform,
+        fixed_ms=_milliseconds(fixed),
+        plan_share=job.machine.beside,
     )
 
 
@@ -323,6 +340,8 @@ def plan_of_json(found: object, where: str) -> PlacementPlan:
         _numbers(found.get("uniform_ms")),
         _numbers(found.get("measured_ms")),
         check_float(f"{where}: dense_ms", found.get("dense_ms", 0.0), 0.0),
+        _numbers(found.get("fixed_ms")),
+        check_float(f"{where}: plan_share", found.get("plan_share", 0.0), 0.0),
     )
 
 
