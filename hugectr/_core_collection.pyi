@@ -12,6 +12,17 @@ from hugectr._core_specs import OptParams
 #: elements from one to the next, where they are not packed. The caller keeps it.
 Memory = tuple[int, tuple[int, ...], str] | tuple[int, tuple[int, ...], str, int]
 
+#: Keys of tables in one array: the keys (n) int64, the places (features + 1) where those of each
+#: feature begin and the last end, offsets (features, B + 1) uint32 of each feature from its own first
+#: key, the feature of each table.
+CutKeys = tuple[Memory, list[int], Memory, list[int]]
+#: Keys of each table, and its offsets.
+Keys = list[tuple[Memory, Memory]] | CutKeys
+#: Vectors of tables side by side: the whole (m, 1, sum of d), and d of each.
+CutVectors = tuple[Memory, list[int]]
+#: Vectors of each table, or gradients.
+Vectors = list[Memory | None] | CutVectors
+
 class TableParams(TypedDict, total=False):
     name: str
     embedding_vec_size: int
@@ -37,16 +48,14 @@ class TableCollection:
     def __init__(
         self, tables: list[TableParams], device: str = "cpu", device_id: int = 0, seed: int = 0
     ) -> None: ...
-    def plan(self, batch: list[tuple[Memory, Memory]], stream: int = 0) -> int:
+    def plan(self, batch: Keys, stream: int = 0) -> int:
         """A batch that may train, by its token. Offsets must stay until forward() has run."""
 
-    def forward(self, token: int, outputs: list[Memory], stream: int = 0) -> None: ...
-    def look_up(
-        self, batch: list[tuple[Memory, Memory]], outputs: list[Memory], stream: int = 0
-    ) -> None:
+    def forward(self, token: int, outputs: Vectors, stream: int = 0) -> None: ...
+    def look_up(self, batch: Keys, outputs: Vectors, stream: int = 0) -> None:
         """Vectors of a batch that does not train: zeros for what is not known."""
 
-    def accumulate(self, token: int, gradients: list[Memory | None], stream: int = 0) -> None: ...
+    def accumulate(self, token: int, gradients: Vectors, stream: int = 0) -> None: ...
     def squares(self, squares: Memory, stream: int = 0) -> None:
         """(tables) float64: sums of squares of the gradients that wait for a step."""
 
@@ -99,9 +108,7 @@ class TableSharing:
         """Whether keys go through ``copy_to_all`` before they go out."""
     def room(self, keys: int, mean_bags: int) -> int:
         """uint32 numbers that ``ask`` needs."""
-    def ask(
-        self, batch: list[tuple[Memory, Memory]], keys: Memory, room: Memory, stream: int = 0
-    ) -> SharedBatch: ...
+    def ask(self, batch: Keys, keys: Memory, room: Memory, stream: int = 0) -> SharedBatch: ...
     def copy_to_all(
         self, batch: SharedBatch, keys: Memory, out: Memory, stream: int = 0
     ) -> None: ...
@@ -119,12 +126,12 @@ class TableSharing:
         self, batch: SharedBatch, keys: Memory, out: list[Memory], stream: int = 0
     ) -> None: ...
     def pool(
-        self, batch: SharedBatch, came: list[Memory], outputs: list[Memory], stream: int = 0
+        self, batch: SharedBatch, came: list[Memory], outputs: Vectors, stream: int = 0
     ) -> None: ...
     def sum_gradients(
         self,
         batch: SharedBatch,
-        gradients: list[Memory | None],
+        gradients: Vectors,
         factor: float,
         out: list[Memory],
         stream: int = 0,

@@ -35,6 +35,13 @@ cdef extern from "core/cpp/data/data_reader.hpp" namespace "hugectr" nogil:
         CppTensorRef keys, row_offsets
         size_t nnz
 
+cdef extern from "core/cpp/embedding/collection/cut_memory.hpp" namespace "hugectr" nogil:
+    vector[CppSparseTensor] pieces_of(const CppTensorRef&, const vector[size_t]&,
+                                      const CppTensorRef&,
+                                      const vector[size_t]&) except +translate_error
+    vector[CppTensorRef] columns_of(const CppTensorRef&,
+                                    const vector[size_t]&) except +translate_error
+
 cdef extern from "core/cpp/embedding/collection/table_collection.hpp" namespace "hugectr" nogil:
     cdef cppclass CppTableCollection "hugectr::TableCollection":
         CppTableCollection(const vector[CppTableParams]&, CppDeviceId,

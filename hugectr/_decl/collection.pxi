@@ -31,6 +31,9 @@ cdef class TableCollection:
 
     cdef vector[CppTensorRef] _refs(self, tensors) except *:
         cdef vector[CppTensorRef] refs
+        if isinstance(tensors, tuple):
+            whole, dims = tensors
+            return columns_of(self._ref(whole), dims)
         for tensor in tensors:
             refs.push_back(self._ref(tensor))
         return refs
@@ -50,6 +53,9 @@ cdef class TableCollection:
     cdef vector[CppSparseTensor] _keys(self, batch) except *:
         cdef vector[CppSparseTensor] tables
         cdef CppSparseTensor table
+        if isinstance(batch, tuple):
+            values, starts, bags, order = batch
+            return pieces_of(self._ref(values), starts, self._ref(bags), order)
         for keys, offsets in batch:
             table.keys = self._ref(keys)
             table.row_offsets = self._ref(offsets)
@@ -57,25 +63,25 @@ cdef class TableCollection:
             tables.push_back(table)
         return tables
 
-    def plan(self, list batch, uintptr_t stream=0):
+    def plan(self, batch, uintptr_t stream=0):
         cdef vector[CppSparseTensor] keys = self._keys(batch)
         cdef uint64_t token
         with nogil:
             token = self._it.plan(keys, stream)
         return token
 
-    def forward(self, uint64_t token, list outputs, uintptr_t stream=0):
+    def forward(self, uint64_t token, outputs, uintptr_t stream=0):
         cdef vector[CppTensorRef] vectors = self._refs(outputs)
         with nogil:
             self._it.forward(token, vectors, stream)
 
-    def look_up(self, list batch, list outputs, uintptr_t stream=0):
+    def look_up(self, batch, outputs, uintptr_t stream=0):
         cdef vector[CppSparseTensor] keys = self._keys(batch)
         cdef vector[CppTensorRef] vectors = self._refs(outputs)
         with nogil:
             self._it.look_up(keys, vectors, stream)
 
-    def accumulate(self, uint64_t token, list gradients, uintptr_t stream=0):
+    def accumulate(self, uint64_t token, gradients, uintptr_t stream=0):
         cdef vector[CppTensorRef] all_gradients = self._refs(gradients)
         with nogil:
             self._it.accumulate(token, all_gradients, stream)
@@ -201,7 +207,7 @@ cdef class TableSharing:
     def room(self, size_t keys, size_t mean_bags):
         return self._it.room(keys, mean_bags)
 
-    def ask(self, list batch, keys, room, uintptr_t stream=0):
+    def ask(self, batch, keys, room, uintptr_t stream=0):
         cdef SharedBatch shared = SharedBatch()
         cdef vector[CppSparseTensor] tables = self._tables._keys(batch)
         cdef CppTensorRef out = self._tables._ref(keys), words = self._tables._ref(room)
@@ -247,13 +253,13 @@ cdef class TableSharing:
         with nogil:
             self._it.look_up(batch._it, came, vectors, stream)
 
-    def pool(self, SharedBatch batch not None, list came, list outputs, uintptr_t stream=0):
+    def pool(self, SharedBatch batch not None, list came, outputs, uintptr_t stream=0):
         cdef vector[CppTensorRef] vectors = self._tables._refs(came)
         cdef vector[CppTensorRef] out = self._tables._refs(outputs)
         with nogil:
             self._it.pool(batch._it, vectors, out, stream)
 
-    def sum_gradients(self, SharedBatch batch not None, list gradients, double factor, list out,
+    def sum_gradients(self, SharedBatch batch not None, gradients, double factor, list out,
                       uintptr_t stream=0):
         cdef vector[CppTensorRef] all_gradients = self._tables._refs(gradients)
         cdef vector[CppTensorRef] sums = self._tables._refs(out)

@@ -17,32 +17,16 @@ from hugectr import _core
 from hugectr.base.errors import InvalidArgument
 from hugectr.processes.group import ProcessGroup
 from hugectr.processes.solo import SoloGroup
+from hugectr.torch.table_memory import TableKeys, TableVectors, memory_of
 
 if TYPE_CHECKING:
-    from hugectr._core_collection import Memory, TableParams
-
-_NAMES = {
-    torch.float32: "float32",
-    torch.float16: "float16",
-    torch.bfloat16: "bfloat16",
-    torch.float64: "float64",
-    torch.int64: "int64",
-    torch.int32: "uint32",  # offsets: the core's are unsigned, and not as large as to differ
-}
-
-#: Keys (n) int64 and offsets (m + 1) int32 of each table.
-Batch = Sequence[tuple[torch.Tensor, torch.Tensor]]
+    from hugectr._core_collection import TableParams
 
 _numbers = itertools.count(1)
 _engines: weakref.WeakValueDictionary[int, Engine] = weakref.WeakValueDictionary()
 
 #: The number of batches that were only read.
 NO_TOKEN = 0
-
-
-def memory_of(tensor: torch.Tensor, *shape: int) -> Memory:
-    """A packed tensor as the core sees it, in another shape if one is given."""
-    return tensor.data_ptr(), shape or tuple(tensor.shape), _NAMES[tensor.dtype]
 
 
 def engine(number: int) -> Engine:
@@ -140,7 +124,7 @@ class Engine:
                 "must begin where its keys do"
             )
 
-    def plan(self, batch: Callable[[], Batch]) -> torch.Tensor:
+    def plan(self, batch: Callable[[], TableKeys]) -> torch.Tensor:
         """A batch that may train.
 
         Parameters
@@ -157,9 +141,9 @@ class Engine:
         keys = batch()
         return self.begin(self.plan_keys(keys), keys)
 
-    def plan_keys(self, batch: Batch) -> int:
+    def plan_keys(self, batch: TableKeys) -> int:
         """The core's token of a batch."""
-        token = self.core.plan([keys_of(*one) for one in batch], self.stream())
+        token = self.core.plan(batch.memory(), self.stream())
         try:
             self.resolve()
         except InvalidArgument:
@@ -178,11 +162,11 @@ class Engine:
         weakref.finalize(number, self._ended.append, token).atexit = False
         return torch.from_numpy(number)
 
-    def forward(self, token: torch.Tensor, outputs: Sequence[torch.Tensor]) -> None:
+    def forward(self, token: torch.Tensor, outputs: TableVectors) -> None:
         """Vectors (m, d) of a planned batch."""
         number = int(token.item())
         self.used(number)
-        self.core.forward(number, [vectors_of(x) for x in outputs], self.stream())
+        self.core.forward(number, outputs.memory(), self.stream())
 
     def used(self, token: int) -> None:
         """The caller's stream is about to read a batch, which may have come by another one."""
@@ -194,29 +178,25 @@ class Engine:
 
     def held(self, batch: Any) -> list[torch.Tensor]:
         """What a forward reads of a batch."""
-        return [offsets for _, offsets in batch]
+        offsets: list[torch.Tensor] = batch.offsets()
+        return offsets
 
-    def look_up(self, batch: Callable[[], Batch], outputs: Sequence[torch.Tensor]) -> None:
+    def look_up(self, batch: Callable[[], TableKeys], outputs: TableVectors) -> None:
         """Vectors (m, d) of a batch that does not train: zeros for what is not known."""
         self.release_ended()
         self.look_up_keys(batch(), outputs)
 
-    def look_up_keys(self, batch: Batch, outputs: Sequence[torch.Tensor]) -> None:
+    def look_up_keys(self, batch: TableKeys, outputs: TableVectors) -> None:
         """The same of keys and offsets."""
-        self.core.look_up(
-            [keys_of(*one) for one in batch], [vectors_of(x) for x in outputs], self.stream()
-        )
+        self.core.look_up(batch.memory(), outputs.memory(), self.stream())
         self.resolve()
 
-    def accumulate(self, token: torch.Tensor, gradients: Sequence[torch.Tensor | None]) -> None:
+    def accumulate(self, token: torch.Tensor, gradients: TableVectors) -> None:
         """Gradients (m, d) of a batch's vectors, kept for the next step."""
         number = int(token.item())
         if number == NO_TOKEN:
             return
-        packed = [None if g is None else by_rows(g) for g in gradients]
-        self.core.accumulate(
-            number, [None if g is None else vectors_of(g) for g in packed], self.stream()
-        )
+        self.core.accumulate(number, gradients.memory(), self.stream())
         if self.after_backward is not None:
             self.after_backward()
 
@@ -235,65 +215,3 @@ class Engine:
         """Forgets the gradients since the last step."""
         self.release_ended()
         self.core.clear_gradients()
-
-
-def keys_of(keys: torch.Tensor, offsets: torch.Tensor) -> tuple[Memory, Memory]:
-    """Keys and offsets as the core sees them."""
-    return memory_of(keys), memory_of(offsets)
-
-
-def vectors_of(vectors: torch.Tensor) -> Memory:
-    """Vectors (m, d) as the core sees them; they may be columns of a wider tensor."""
-    m, d = vectors.shape
-    return vectors.data_ptr(), (m, 1, d), _NAMES[vectors.dtype], max(vectors.stride(0), d)
-
-
-def by_rows(vectors: torch.Tensor) -> torch.Tensor:
-    """The same where the numbers of a vector lie one after the other."""
-    packed = vectors.stride(1) == 1 and vectors.stride(0) >= vectors.shape[1]
-    return vectors if packed else vectors.contiguous()
-
-
-class SideBySide:
-    """A tensor (B, sum of d of all features) that has the vectors of all tables, as its columns.
-
-    Where a table has one feature the core writes and reads the columns themselves. Vectors of
-    several features lie one feature after the other in the core, and are copied.
-
-    Parameters
-    ----------
-    whole : Tensor
-    dims : sequence of int
-        d of each table.
-    features : sequence of int
-        How many features each has.
-    """
-
-    def __init__(self, whole: torch.Tensor, dims: Sequence[int], features: Sequence[int]) -> None:
-        self._columns = whole.split([k * d for k, d in zip(features, dims, strict=True)], dim=1)
-        self._shapes = [(k, whole.shape[0], d) for k, d in zip(features, dims, strict=True)]
-
-    def room(self) -> list[torch.Tensor]:
-        """Where the core writes the vectors of each table, (m, d); ``finish`` follows."""
-        self._room = [
-            columns if k == 1 else columns.new_empty((k * samples, d))
-            for columns, (k, samples, d) in zip(self._columns, self._shapes, strict=True)
-        ]
-        return self._room
-
-    def finish(self) -> None:
-        """Brings what was written elsewhere to its columns."""
-        for columns, room, (k, samples, d) in zip(
-            self._columns, self._room, self._shapes, strict=True
-        ):
-            if k > 1:
-                columns.unflatten(1, (k, d)).copy_(room.view(k, samples, d).transpose(0, 1))
-
-    def tables(self) -> list[torch.Tensor]:
-        """The vectors of each table as the core reads them, (m, d)."""
-        return [
-            columns
-            if k == 1
-            else columns.unflatten(1, (k, d)).transpose(0, 1).reshape(k * samples, d)
-            for columns, (k, samples, d) in zip(self._columns, self._shapes, strict=True)
-        ]

@@ -22,8 +22,15 @@ from typing import Any
 import torch
 
 from hugectr.base.errors import InvalidArgument
-from hugectr.torch.engine import NO_TOKEN, Engine, SideBySide, engine
+from hugectr.torch.engine import NO_TOKEN, Engine, engine
 from hugectr.torch.inputs import bags_within
+from hugectr.torch.table_memory import (
+    KeysInOne,
+    ListedKeys,
+    ListedVectors,
+    SideBySide,
+    TableKeys,
+)
 
 #: A batch (``inputs.Jagged``: values, offsets, splits, samples) and how it is looked up: of each
 #: feature of the collection, table after table, its place in the batch (order); how many of them
@@ -43,11 +50,11 @@ def _of_tables(
     order: list[int],
     features: list[int],
     pooled: bool,
-) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """Keys (n) and offsets (m + 1, int32) of each table; un-pooled, each key is a bag."""
+) -> TableKeys:
+    """Keys and offsets of each table; un-pooled, each key is a bag."""
     values = values.contiguous()
     if batch == 0:  # of one who has no samples left, while others have
-        return [(values[:0], values.new_zeros(1, dtype=torch.int32)) for _ in features]
+        return ListedKeys([(values[:0], values.new_zeros(1, dtype=torch.int32)) for _ in features])
     starts = [0]
     for split in splits:
         starts.append(starts[-1] + split)
@@ -59,6 +66,8 @@ def _of_tables(
         begins = torch.tensor(starts, pin_memory=True).to(offsets.device, non_blocking=True)
         offsets, good = bags_within(offsets, begins, batch, starts[-1])
         own.doubt(good)
+    if pooled and len(order) == len(features):
+        return KeysInOne(values, starts, _bags_from_0(offsets, batch), order)
     # All at once: a call a feature would take longer than what it does.
     all_keys = values.split([b - a for a, b in pairwise(starts)])
     bags = _bags_from_0(offsets, batch).unbind(0) if pooled else ()
@@ -82,7 +91,7 @@ def _of_tables(
                 parts.append(bags[i][1:] + before)
                 before += part.shape[0]
             tables.append((whole, torch.cat(parts)))
-    return tables
+    return ListedKeys(tables)
 
 
 def _check_offsets(offsets: torch.Tensor, starts: list[int], batch: int, keys: int) -> None:
@@ -116,12 +125,10 @@ def _empty(values: torch.Tensor, batch: int, pooled: bool) -> bool:
     return batch == 0 or (not pooled and values.shape[0] == 0)
 
 
-def _tables_of(
-    own: Engine, values: torch.Tensor, *batch: Any
-) -> Callable[[], list[tuple[torch.Tensor, torch.Tensor]]]:
+def _tables_of(own: Engine, values: torch.Tensor, *batch: Any) -> Callable[[], TableKeys]:
     """What makes the keys of each table, or says what is wrong with the batch."""
 
-    def tables() -> list[tuple[torch.Tensor, torch.Tensor]]:
+    def tables() -> TableKeys:
         _check_device(values, own.device)
         return _of_tables(own, values, *batch)
 
@@ -180,7 +187,7 @@ def _vectors(
         return [vectors.zero_() for vectors in outputs]
     own = engine(collection)
     beside = _beside(own, outputs)
-    own.forward(token, beside.room() if beside else outputs)
+    own.forward(token, beside.room() if beside else ListedVectors(outputs))
     if beside:
         beside.finish()
     return outputs
@@ -226,7 +233,7 @@ def _look_up(
         beside = _beside(own, outputs)
         own.look_up(
             _tables_of(own, values, offsets, splits, batch, order, features, pooled),
-            beside.room() if beside else outputs,
+            beside.room() if beside else ListedVectors(outputs),
         )
         if beside:
             beside.finish()
@@ -252,7 +259,7 @@ def _accumulate(
 ) -> torch.Tensor:
     own = engine(collection)
     beside = _beside(own, gradients)
-    own.accumulate(token, beside.tables() if beside else gradients)
+    own.accumulate(token, beside.tables() if beside else ListedVectors(gradients))
     return torch.empty(0, device=own.device)
 
 

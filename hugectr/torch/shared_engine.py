@@ -27,7 +27,8 @@ import torch.distributed as dist
 from hugectr import _core
 from hugectr.base.errors import CommError, InvalidArgument
 from hugectr.processes.agreement import from_root
-from hugectr.torch.engine import Batch, Engine, by_rows, keys_of, memory_of, vectors_of
+from hugectr.torch.engine import Engine
+from hugectr.torch.table_memory import TableKeys, TableVectors, memory_of
 from hugectr.torch.torch_group import TorchGroup
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ class SharedEngine(Engine):
         with self.call(_KEYS):
             self._processes.agree(failure=error)
 
-    def plan(self, batch: Callable[[], Batch]) -> torch.Tensor:
+    def plan(self, batch: Callable[[], TableKeys]) -> torch.Tensor:
         """A batch that may train; see ``Engine.plan``. Collective.
 
         What goes wrong with the rows that others ask for is raised by all in forward.
@@ -168,7 +169,7 @@ class SharedEngine(Engine):
         """What forward and backward read of a batch."""
         return list(batch.held)
 
-    def _ask(self, way: str, batch: Callable[[], Batch]) -> _Asked:
+    def _ask(self, way: str, batch: Callable[[], TableKeys]) -> _Asked:
         """Asks owners for the rows of a batch, and hears what this process is asked for."""
         with self.call(_KEYS):
             asked, every = self._jointly(
@@ -194,19 +195,17 @@ class SharedEngine(Engine):
         dist.all_to_all_single(asked.keys, keys, taken, sent, group=self._ahead)
         return asked
 
-    def _request(self, batch: Batch) -> _Asked:
+    def _request(self, batch: TableKeys) -> _Asked:
         """What this process asks for."""
-        keys = sum(len(each) for each, _ in batch)
-        bags = sum(
-            len(offsets) - 1 for (_, offsets), mean in zip(batch, self._mean, strict=True) if mean
-        )
+        bags = sum(n for n, mean in zip(batch.bags(), self._mean, strict=True) if mean)
+        keys = batch.keys()
         distinct = torch.empty(keys, dtype=torch.int64, device=self.device)
         room = torch.empty(self._sharing.room(keys, bags), dtype=torch.int32, device=self.device)
         shared = self._sharing.ask(
-            [keys_of(*one) for one in batch], memory_of(distinct), memory_of(room), self.stream()
+            batch.memory(), memory_of(distinct), memory_of(room), self.stream()
         )
         self.resolve()
-        return _Asked(shared, [room, *(offsets for _, offsets in batch)], distinct)
+        return _Asked(shared, [room, *batch.offsets()], distinct)
 
     def _travel(
         self,
@@ -237,7 +236,7 @@ class SharedEngine(Engine):
             for (sent, _), d in zip(sizes, self._sharing.groups, strict=True)
         ]
 
-    def forward(self, token: torch.Tensor, outputs: Sequence[torch.Tensor]) -> None:
+    def forward(self, token: torch.Tensor, outputs: TableVectors) -> None:
         """Vectors (m, d) of a planned batch. Collective."""
         number = int(token.item())
 
@@ -246,29 +245,25 @@ class SharedEngine(Engine):
             if asked.failure is not None:
                 raise asked.failure
             self.used(number)
-            rows = self._messages(self._sharing.vectors(asked.shared), outputs[0].dtype)
+            rows = self._messages(self._sharing.vectors(asked.shared), *outputs.dtypes())
             self._sharing.give(asked.shared, _memories(rows), self.stream())
             return asked, rows
 
         asked, rows = self._agreed(f"forward of batch {number}", give)
         self._pool(asked, rows, outputs)
 
-    def _pool(
-        self, asked: _Asked, rows: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]
-    ) -> None:
+    def _pool(self, asked: _Asked, rows: Sequence[torch.Tensor], outputs: TableVectors) -> None:
         """Sends rows to who asked for them, and pools those that come."""
         came = self._travel(rows, self._sharing.vectors(asked.shared))
-        self._sharing.pool(
-            asked.shared, _memories(came), [vectors_of(x) for x in outputs], self.stream()
-        )
+        self._sharing.pool(asked.shared, _memories(came), outputs.memory(), self.stream())
 
-    def look_up(self, batch: Callable[[], Batch], outputs: Sequence[torch.Tensor]) -> None:
+    def look_up(self, batch: Callable[[], TableKeys], outputs: TableVectors) -> None:
         """Vectors (m, d) of a batch that does not train. Collective."""
         self.release_ended()
         asked = self._ask("look up", batch)
 
         def give() -> list[torch.Tensor]:
-            rows = self._messages(self._sharing.vectors(asked.shared), outputs[0].dtype)
+            rows = self._messages(self._sharing.vectors(asked.shared), *outputs.dtypes())
             self._sharing.look_up(
                 asked.shared, memory_of(asked.keys), _memories(rows), self.stream()
             )
@@ -276,7 +271,7 @@ class SharedEngine(Engine):
 
         self._pool(asked, self._agreed("the rows of a batch", give), outputs)
 
-    def accumulate(self, token: torch.Tensor, gradients: Sequence[torch.Tensor | None]) -> None:
+    def accumulate(self, token: torch.Tensor, gradients: TableVectors) -> None:
         """Gradients (m, d) of a batch's vectors, kept for the next step. Collective.
 
         They count a share of 1 / processes, as DDP's do.
@@ -287,14 +282,13 @@ class SharedEngine(Engine):
             asked = self._batch(number)
             self.used(number)
             # A key of every sample would leave the range of float16.
-            narrow = any(g is not None and g.dtype == torch.bfloat16 for g in gradients)
+            narrow = torch.bfloat16 in gradients.dtypes()
             rows = self._messages(
                 self._sharing.gradients(asked.shared), torch.bfloat16 if narrow else torch.float32
             )
-            packed = [None if g is None else by_rows(g) for g in gradients]
             self._sharing.sum_gradients(
                 asked.shared,
-                [None if g is None else vectors_of(g) for g in packed],
+                gradients.memory(),
                 1.0 / self._size,
                 _memories(rows),
                 self.stream(),

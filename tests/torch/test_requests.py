@@ -8,8 +8,8 @@ import torch
 
 import hugectr
 from hugectr import _core
-from hugectr.torch.engine import keys_of, memory_of, vectors_of
 from hugectr.torch.shared_engine import owners_of_keys
+from hugectr.torch.table_memory import ListedKeys, memory_of, vectors_of
 
 KEYS = [0, 1, 5, 2**62, 2**63 - 2, -1, -2, -7, -(2**63)]
 #: d, holder (-1: by key, -2: everywhere, else a process), and whether the combiner is mean.
@@ -57,7 +57,7 @@ class Process:
         self.room = torch.zeros(room, dtype=torch.int32, device=self.device)
         self.distinct = torch.zeros(keys, dtype=torch.int64, device=self.device)
         self.shared = self.sharing.ask(
-            [keys_of(*one) for one in batch], memory_of(self.distinct), memory_of(self.room)
+            ListedKeys(batch).memory(), memory_of(self.distinct), memory_of(self.room)
         )
 
     def messages(self, sizes):
@@ -155,7 +155,7 @@ def test_what_travels(device, processes, samples):
             rows if t == table else torch.zeros(1, TABLES[t][0], device=device) for t in range(5)
         ]
         core = Process(0, 1, device).core
-        token = core.plan([keys_of(*one) for one in single])
+        token = core.plan(ListedKeys(single).memory())
         core.forward(token, [vectors_of(x) for x in outputs])
         values[table] = dict(zip(keys.tolist(), rows.cpu().double(), strict=True))
     for each, came in zip(every, vectors, strict=True):

@@ -61,8 +61,8 @@ class Patience {
   int turns_ = kFewTurns;
 };
 
-/// The lock, waited for awake at first: it is held for some ten instructions, threads that end their
-/// parts of a loop at once meet there, and sleeping would take longer than many loops.
+/// The lock, waited for awake at first: it is held for some ten instructions, threads that end
+/// their parts of a loop at once meet there, and sleeping would take longer than many loops.
 std::unique_lock<std::mutex> lock_awake(std::mutex& mutex) {
   std::unique_lock lock(mutex, std::try_to_lock);
   for (int turns = 100; turns > 0 && !lock.owns_lock(); --turns) {
@@ -132,8 +132,8 @@ struct ThreadPool::Impl {
   std::atomic<std::uint64_t> posted{0};
   std::atomic<int> sleeping_callers{0};
   int sleeping_threads = 0;
-  bool roused = false;          ///< whoever wakes next waits awake; under the mutex
-  std::atomic<int> awake{0};    ///< threads that wait and do not sleep
+  bool roused = false;        ///< whoever wakes next waits awake; under the mutex
+  std::atomic<int> awake{0};  ///< threads that wait and do not sleep
   std::atomic<std::uint64_t> helped{0};
   std::atomic<bool> stop{false};
 

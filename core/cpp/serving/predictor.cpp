@@ -168,10 +168,9 @@ bool Predictor::shares_row() const {
   constexpr std::chrono::microseconds kClosely{100};
   ResourceManager& resources = *session_->resources;
   ThreadPool& pool = resources.pool();
-  const bool closely =
-      pool.size() > 1 && session_->calls == 1 &&
-      predictor_time() - ended_at_.load(std::memory_order_relaxed) < kClosely &&
-      resources.get_local_gpu(0).device().type == DeviceType::Cpu;
+  const bool closely = pool.size() > 1 && session_->calls == 1 &&
+                       predictor_time() - ended_at_.load(std::memory_order_relaxed) < kClosely &&
+                       resources.get_local_gpu(0).device().type == DeviceType::Cpu;
   if (!closely) return false;
   const RowSharing::Way way = sharing_->next(pool.awake() > 0);
   if (way == RowSharing::Way::Rouse) pool.rouse();

@@ -8,8 +8,8 @@ namespace hugectr {
 
 /// Whether the pool's threads get some of the work of single rows that are predicted one after
 /// another. To wake a thread takes longer than a row, so only those that wait awake can help, and
-/// only those that hold a core do. So a thread is roused, rows are shared from when it is awake and as
-/// long as it helps, and after one that nobody helped with rows go alone for a while, which gets
+/// only those that hold a core do. So a thread is roused, rows are shared from when it is awake and
+/// as long as it helps, and after one that nobody helped with rows go alone for a while, which gets
 /// longer each time. Any thread may call; no result depends on it.
 class HCTR_API RowSharing {
  public:

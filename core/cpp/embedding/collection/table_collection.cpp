@@ -5,7 +5,9 @@
 #include <utility>
 
 #include "core/cpp/base/log.hpp"
+#include "core/cpp/device/several.hpp"
 #include "core/cpp/embedding/collection/caller_order.hpp"
+#include "core/cpp/ops/copy_blocks.hpp"
 
 namespace hugectr {
 namespace {
@@ -107,10 +109,15 @@ TableCollection::Token TableCollection::plan(std::span<const SparseTensor> batch
     throw;
   }
   std::vector<PlannedRows> tables = group_.planned_rows(kLocal, own.slot);
+  std::vector<CopyBlocks> counts;  // the device writes staging memory as its own
   for (std::size_t t = 0; t < tables.size(); ++t) {
-    gpu_.plan_stream().copy(own.row_counts.get_ptr() + t, tables[t].count.data,
-                            sizeof(std::int64_t));
+    counts.push_back({.in = tables[t].count,
+                      .out = make_ref(own.row_counts.get_ptr() + t, {1}, device()),
+                      .from = {0},
+                      .to = {0},
+                      .sizes = {1}});
   }
+  run_several(gpu_.plan_context(), std::move(counts));
   gpu_.plan_stream().record(*own.counted);
   const Token token = ++last_;
   insertions_.add(token, std::move(tables));
@@ -145,14 +152,19 @@ void TableCollection::accumulate(Token token, std::span<const TensorRef> gradien
   batch.counted->synchronize();
   follow_caller(gpu_.compute_stream(), stream);
   std::vector<TensorRef> sums(group_.size());
+  std::vector<CopyBlocks> distinct;
   for (std::size_t t = 0; t < tables.size(); ++t) {
     if (gradients[t].empty() || !group_.table(t).is_trainable()) continue;
     const auto rows = static_cast<std::size_t>(batch.row_counts.get_ptr()[t]);
     const RowGradients::Room room = gradients_.append(t, rows);
-    gpu_.compute_stream().copy(room.rows.data, tables[t].distinct.data,
-                               rows * sizeof(std::uint32_t));
+    distinct.push_back({.in = tables[t].distinct,
+                        .out = room.rows,
+                        .from = {0},
+                        .to = {0},
+                        .sizes = {static_cast<std::int64_t>(rows)}});
     sums[t] = room.sums;
   }
+  run_several(gpu_.compute_context(), std::move(distinct));
   try {
     group_.sum_gradients(kLocal, batch.slot, gradients, sums);
   } catch (...) {

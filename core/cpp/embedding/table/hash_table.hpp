@@ -10,6 +10,7 @@
 #include "core/cpp/device/op.hpp"
 #include "core/cpp/memory/general_buffer2.hpp"
 #include "core/cpp/memory/growable_tensor.hpp"
+#include "core/cpp/ops/copy_blocks.hpp"
 #include "core/cpp/ops/hash_index.hpp"
 #include "core/cpp/ops/loops/direct_place.hpp"
 #include "core/cpp/ops/loops/hash_probe.hpp"
@@ -66,8 +67,8 @@ class HCTR_API HashTable {
                   SlotOfBucket slot_of, const Limit& limit, const TensorRef& rows);
 
   // The same two in halves, so that the ops of several tables can run at once and be waited for
-  // once: take the op, run it, read_outcome(), wait for the stream, then ask what came of it. No
-  // other call in between but take_back(), which forgets what was begun.
+  // once: take the op, run it and outcome_to_host(), wait for the stream, then ask what came of it.
+  // No other call in between but take_back(), which forgets what was begun.
 
   /// Long lists are done here, up to their last piece, and waited for.
   HashGetInsert to_get_insert(const OpContext& context, const TensorRef& keys,
@@ -84,7 +85,8 @@ class HCTR_API HashTable {
   void make_index(const OpContext& context) {
     if (capacity() == 0) reserve(context, 0);
   }
-  void read_outcome(const OpContext& context);
+  /// Brings what came of the op to the host.
+  CopyBlocks outcome_to_host(const OpContext& context);
   Result inserted(const OpContext& context);
   Result marked() const { return outcome_on_host(); }
 
