@@ -61,6 +61,10 @@ std::size_t shared_bytes_of_block() {
       attribute_of_current_device<cudaDevAttrMaxSharedMemoryPerBlockOptin>());
 }
 
+bool has_memory_domains() {
+  return attribute_of_current_device<cudaDevAttrMemSyncDomainCount>() > 1;
+}
+
 unsigned grid_for(std::size_t items, unsigned items_per_block) {
   // 16 blocks a multiprocessor: enough to hide latency at any block size from 128 threads up.
   constexpr std::size_t kBlocksPerProcessor = 16;
