@@ -26,7 +26,7 @@ bool is_real(TensorScalarType type) {
 
 DeviceLookup::DeviceLookup(const std::vector<std::unique_ptr<ShardedTable>>& tables,
                            GPUResource& gpu)
-    : gpu_(gpu), tables_(tables.size()), pooled_(make_pooled_exchange()) {
+    : gpu_(gpu), tables_(tables.size()), pooled_(make_pooled_exchange()), staging_(gpu) {
   for (std::size_t t = 0; t < tables_; ++t) add_part(t, *tables[t], false);
   for (std::size_t t = 0; t < tables_; ++t) {
     if (!tables[t]->frequent_placement()) continue;
