@@ -7,6 +7,7 @@
 #include "core/cpp/base/error.hpp"
 #include "core/cpp/device/work_counts.hpp"
 #include "core/cuda/device/launch.cuh"
+#include "core/cuda/device/launch_over_link.cuh"
 
 namespace hugectr::cuda {
 namespace {

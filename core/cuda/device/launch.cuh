@@ -23,9 +23,6 @@ bool sync_every_launch();
 /// Throws InvalidArgument naming the kernel for a launch no device can run; counts the others.
 void check_launch(const char* kernel, dim3 grid, dim3 block, std::size_t shared_bytes);
 
-/// Whether kernels may be given a domain of memory ordering, on the current device (9.0 and later).
-bool has_memory_domains();
-
 #ifdef __CUDACC__  // the rest serves host code too
 /// Launches `kernel` and checks the launch. A grid of zero blocks is no work, not an error.
 template <class... Params, class... Args>
@@ -41,35 +38,6 @@ void launch(const OpContext& context, const char* name, dim3 grid, dim3 block,
   kernel<<<grid, block, shared_bytes, native_stream(context)>>>(
       static_cast<Params>(std::forward<Args>(args))...);
   check_status(cudaPeekAtLastError(), name, __FILE__, __LINE__);
-  if (sync_every_launch()) {
-    check_status(cudaStreamSynchronize(native_stream(context)), name, __FILE__, __LINE__);
-  }
-}
-
-/// As launch(), for kernels that write to memory beyond a link. A kernel that ends waits until what
-/// was written before it is visible, and the hardware does not know by which kernel: without a
-/// domain of its own every kernel on other streams waits for writes that travel to the host. Later
-/// work of this stream, and of those that wait for an event of it, sees all as ever.
-template <class... Params, class... Args>
-void launch_over_link(const OpContext& context, const char* name, dim3 grid, dim3 block,
-                      void (*kernel)(Params...), Args&&... args) {
-  if (!has_memory_domains()) {
-    return launch(context, name, grid, block, 0, kernel, std::forward<Args>(args)...);
-  }
-  if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
-  check_launch(name, grid, block, 0);
-  cudaLaunchAttribute domain{};
-  domain.id = cudaLaunchAttributeMemSyncDomain;
-  domain.val.memSyncDomain = cudaLaunchMemSyncDomainRemote;
-  cudaLaunchConfig_t config{};
-  config.gridDim = grid;
-  config.blockDim = block;
-  config.stream = native_stream(context);
-  config.attrs = &domain;
-  config.numAttrs = 1;
-  check_status(
-      cudaLaunchKernelEx(&config, kernel, static_cast<Params>(std::forward<Args>(args))...), name,
-      __FILE__, __LINE__);
   if (sync_every_launch()) {
     check_status(cudaStreamSynchronize(native_stream(context)), name, __FILE__, __LINE__);
   }

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/cpp/ops/row_cache.hpp"
-
 #include <algorithm>
 #include <cub/block/block_scan.cuh>
 #include <span>
@@ -8,6 +6,7 @@
 
 #include "core/cpp/device/several.hpp"
 #include "core/cpp/ops/loops/hash_probe.hpp"
+#include "core/cpp/ops/row_cache.hpp"
 #include "core/cuda/device/launch.cuh"
 #include "core/cuda/device/scratch.hpp"
 #include "core/cuda/primitives/many.cuh"

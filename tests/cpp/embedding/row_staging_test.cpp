@@ -72,8 +72,7 @@ class RowStagings : public ::testing::Test {
     } else {
       auto home = make_host_rows(*memory, gpu_.device(), name, kParts, kRows);
       if (kind == Kind::Host) home = std::make_unique<UnreliableRows>(std::move(home), fails_);
-      table.store =
-          make_cached_rows(gpu_, std::move(home), name, name, kParts, places, kRows);
+      table.store = make_cached_rows(gpu_, std::move(home), name, name, kParts, places, kRows);
     }
     table.store->grow_to(kRows);
     table.wanted.resize(kRows);

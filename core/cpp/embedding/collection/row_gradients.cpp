@@ -224,15 +224,15 @@ std::vector<StagedRows> RowGradients::stage_rows(const std::vector<std::size_t>&
   for (const std::size_t t : tables) {
     const RowRuns all = runs(t);
     const Table& table = group_.table(t).part(gpu_.get_local_id());
-    rows.push_back({&table.store(),
-                    table.size(),
-                    {.of_keys = TablePlan::first(parts_[t].rows, 0),
-                     .distinct = TablePlan::first(
-                         parts_[t].batches <= 1 ? parts_[t].rows : parts_[t].unique_rows,
-                         parts_[t].count),
-                     .count = all.run_count,
-                     .train = true,
-                     .fresh_from = table.size()}});
+    rows.push_back(
+        {&table.store(),
+         table.size(),
+         {.of_keys = TablePlan::first(parts_[t].rows, 0),
+          .distinct = TablePlan::first(
+              parts_[t].batches <= 1 ? parts_[t].rows : parts_[t].unique_rows, parts_[t].count),
+          .count = all.run_count,
+          .train = true,
+          .fresh_from = table.size()}});
   }
   try {
     staged = staging_.stage(slot, rows);

@@ -225,8 +225,7 @@ class CachedRows final : public RowStore {
                              " bytes, or use a smaller batch or more devices"));
   }
 
-  void bring(const OpContext& context, std::size_t plan, const PlanRows& numbers,
-             StagingOps& ops) {
+  void bring(const OpContext& context, std::size_t plan, const PlanRows& numbers, StagingOps& ops) {
     MoveLists& own = lists();
     home_->ready(context, first_of(own.missing, own.count), own.count, numbers.fresh_from,
                  own.count);
@@ -248,9 +247,8 @@ class CachedRows final : public RowStore {
     if (std::optional<MoveRows> op = home_->move_op(cache, moves)) {
       ops.moves.push_back(*std::move(op));
     } else {
-      ops.host_moves.push_back([this, cache, moves](const OpContext& moving) {
-        home_->move(moving, cache, moves);
-      });
+      ops.host_moves.push_back(
+          [this, cache, moves](const OpContext& moving) { home_->move(moving, cache, moves); });
     }
   }
 

@@ -53,8 +53,8 @@ class RowStaging {
 
   GPUResource& gpu_;
   std::unique_ptr<Event> taken_;  ///< plan stream: moves may begin
-  /// Move stream: rows of a plan have come, of the last ones in turn. Stores ask for them again when
-  /// they use the same lists, two plans later.
+  /// Move stream: rows of a plan have come, of the last ones in turn. Stores ask for them again
+  /// when they use the same lists, two plans later.
   std::array<std::shared_ptr<Event>, 2> moved_;
   std::size_t last_moved_ = 0;
 };
