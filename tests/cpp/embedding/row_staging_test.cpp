@@ -140,8 +140,9 @@ class RowStagings : public ::testing::Test {
         value += 0.5f;
         write(staged.arrays, staged.distinct.ptr<std::uint32_t>()[i], value);
       }
-      table->store->release(gpu_.compute_context(), plan);
     }
+    gpu_.compute_stream().record(*released_);
+    for (const auto& table : tables_) table->store->release(plan, released_);
   }
   void expect_all() {
     gpu_.compute_stream().synchronize();
@@ -165,6 +166,7 @@ class RowStagings : public ::testing::Test {
   std::shared_ptr<ResourceManager> resources_ = ResourceManager::create({{0}}, 1);
   GPUResource& gpu_ = resources_->get_local_gpu(0);
   RowStaging staging_{gpu_};
+  std::shared_ptr<Event> released_ = gpu_.create_event();
   bool fails_ = false;
   std::mt19937_64 random_{7};
   std::vector<std::unique_ptr<Table>> tables_;
@@ -200,7 +202,7 @@ TEST_F(RowStagings, OfATableThatIsTooSmallLeaveTheOthersAsTheyWere) {
   add(Kind::Host, 120);
   EXPECT_THROW(stage(0, 60, true), OutOfMemory);
   for (const auto& table : tables_) {
-    table->store->release(gpu_.plan_context(), 0);
+    table->store->release(0, nullptr);
     EXPECT_EQ(table->store->counts().bytes_fetched, 0u);
   }
   for (std::size_t n = 0; n < 8; ++n) {
@@ -220,7 +222,7 @@ TEST_F(RowStagings, WhenAMoveFailsTheRowsOfOtherTablesHaveComeAllTheSame) {
   }
   fails_ = true;
   EXPECT_THROW(stage(1, 50, true), DeviceError);
-  for (const auto& table : tables_) table->store->release(gpu_.plan_context(), 1);
+  for (const auto& table : tables_) table->store->release(1, nullptr);
   tables_.erase(tables_.begin() + 1);
   for (std::size_t n = 0; n < 20; ++n) {
     stage(n % 2, 50, true);

@@ -216,6 +216,7 @@ std::vector<StagedRows> RowGradients::stage_rows(const std::vector<std::size_t>&
   if (!grouped_) grouped_ = gpu_.create_event();
   if (!staged_) staged_ = gpu_.create_event();
   if (!arrived_) arrived_ = gpu_.create_event();
+  if (!released_) released_ = gpu_.create_event();
   const OpContext context = gpu_.plan_context();
   const auto slot = static_cast<std::size_t>(*slot_);
   gpu_.compute_stream().record(*grouped_);
@@ -248,11 +249,11 @@ std::vector<StagedRows> RowGradients::stage_rows(const std::vector<std::size_t>&
 }
 
 void RowGradients::release_rows(const std::vector<std::size_t>& tables) {
+  if (tables.empty()) return;
+  gpu_.compute_stream().record(*released_);
   for (const std::size_t t : tables) {
-    group_.table(t)
-        .part(gpu_.get_local_id())
-        .store()
-        .release(gpu_.compute_context(), static_cast<std::size_t>(*slot_));
+    RowStore& store = group_.table(t).part(gpu_.get_local_id()).store();
+    store.release(static_cast<std::size_t>(*slot_), released_);
   }
 }
 

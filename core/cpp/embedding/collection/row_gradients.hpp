@@ -73,9 +73,10 @@ class RowGradients {
   /// For updates of tables over tiers, which stage as plans do; null: there is none.
   std::optional<PlanSlot> slot_;
   RowStaging staging_;
-  std::unique_ptr<Event> grouped_;  ///< compute stream: which rows an update changes
-  std::unique_ptr<Event> staged_;   ///< plan stream: where they lie
-  std::unique_ptr<Event> arrived_;  ///< move stream: they lie there
+  std::unique_ptr<Event> grouped_;   ///< compute stream: which rows an update changes
+  std::unique_ptr<Event> staged_;    ///< plan stream: where they lie
+  std::unique_ptr<Event> arrived_;   ///< move stream: they lie there
+  std::shared_ptr<Event> released_;  ///< compute stream: the update has changed them
   std::shared_ptr<DeviceBuffer2> counts_arena_;
   Tensor2<std::int64_t> run_counts_;  ///< of each table
 };

@@ -37,7 +37,7 @@ void DeviceLookup::plan(std::span<const SparseTensor> given, PlanSlot slot, bool
   } catch (...) {
     const OpContext context = gpu_.plan_context();
     for (std::size_t t = 0; t < parts_.size(); ++t) {
-      parts_[t].rows.store().release(context, plan.slot);
+      parts_[t].rows.store().release(plan.slot, nullptr);
       if (train) parts_[t].rows.take_back(context, plan.tables[t].before);
     }
     context.stream->synchronize();  // the caller may free the batch

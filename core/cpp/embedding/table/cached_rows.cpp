@@ -39,8 +39,7 @@ class CachedRows final : public RowStore {
         most_places_(std::min(places, max_rows)),
         memory_(gpu.memory_resource()),
         cache_(*memory_, gpu.device(), owner + " cached", parts, most_places_),
-        maps_(*memory_, owner, most_places_, max_rows),
-        pins_(gpu) {
+        maps_(*memory_, owner, most_places_, max_rows) {
     const auto arena = DeviceBuffer2::create(owner_ + " cache report", DeviceAllocator(memory_));
     report_ = arena->reserve({CacheReport::kSize}, TensorScalarType::Int64, "report");
     readers_report_ = arena->reserve({CacheReport::kSize}, TensorScalarType::Int64, "of readers");
@@ -79,11 +78,11 @@ class CachedRows final : public RowStore {
   bool prepare(const OpContext& context, std::size_t plan, const PlanRows& numbers,
                StagingOps& ops) override {
     const std::lock_guard lock(mutex_);
-    const PlanPins::Pins pins = pins_.begin(*context.stream, plan, numbers.train);
+    const PlanPins::Pins pins = pins_.begin(*context.stream, ops.awaited, plan, numbers.train);
     if (plan >= places_of_plans_.size()) places_of_plans_.resize(plan + 1);
     last_lists_ = 1 - last_lists_;
     make_lists(places_of_plans_[plan], numbers);
-    ops.await(*context.stream, lists().moved);
+    ops.awaited.await(*context.stream, lists().moved);
     ops.finds.push_back({.distinct = numbers.distinct,
                          .count = numbers.count,
                          .place_of = place_of(),
@@ -137,9 +136,9 @@ class CachedRows final : public RowStore {
   }
 
   bool moves() const override { return true; }
-  void release(const OpContext& context, std::size_t plan) override {
+  void release(std::size_t plan, const std::shared_ptr<Event>& released) override {
     const std::lock_guard lock(mutex_);
-    if (pins_.release(*context.stream, plan)) unsent_ = unsent_ || pins_.trains(plan);
+    if (pins_.release(plan, released)) unsent_ = unsent_ || pins_.trains(plan);
   }
 
   void visit(const OpContext& context, std::size_t rows, const std::vector<std::uint32_t>& numbers,

@@ -21,7 +21,7 @@ class MappedRows final : public RowStore {
   StagedRows stage(std::size_t, std::size_t rows, const PlanRows& numbers, StagingOps&) override {
     return {rows_.arrays(rows), numbers.of_keys, numbers.distinct, {}};  // a number is a place
   }
-  void release(const OpContext&, std::size_t) override {}
+  void release(std::size_t, const std::shared_ptr<Event>&) override {}
 
   void visit(const OpContext&, std::size_t rows, const std::vector<std::uint32_t>&, RowUse,
              const RowVisit& f) override {

@@ -1,19 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/embedding/table/row_staging.hpp"
 
-#include <algorithm>
 #include <exception>
 #include <utility>
 
 #include "core/cpp/device/several.hpp"
 
 namespace hugectr {
-
-void StagingOps::await(Stream& stream, const std::shared_ptr<Event>& event) {
-  if (!event || std::ranges::find(awaited_, event.get()) != awaited_.end()) return;
-  stream.wait(*event);
-  awaited_.push_back(event.get());
-}
 
 RowStaging::RowStaging(GPUResource& gpu) : gpu_(gpu), taken_(gpu.create_event()) {
   for (std::shared_ptr<Event>& event : moved_) event = gpu.create_event();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/cpp/device/resource_manager.hpp"
+#include "core/cpp/embedding/table/awaited_events.hpp"
 #include "core/cpp/embedding/table/row_store.hpp"
 #include "core/cpp/ops/move_rows.hpp"
 #include "core/cpp/ops/row_cache.hpp"
@@ -24,12 +25,7 @@ struct StagingOps {
   /// Moves in which the host has a part: they submit to the move stream and may wait for it.
   std::vector<std::function<void(const OpContext& moving)>> host_moves;
   std::vector<CachePlaces> places;
-
-  /// The stream waits for the event, once for all tables. Null: there is nothing to wait for.
-  void await(Stream& stream, const std::shared_ptr<Event>& event);
-
- private:
-  std::vector<const Event*> awaited_;
+  AwaitedEvents awaited;  ///< by the plan stream
 };
 
 /// Rows of a plan of several tables on one device, brought to where the plan uses them. For one

@@ -84,9 +84,9 @@ class RowStore {
   /// Appends what finds the places of rows, which are below `rows`.
   virtual StagedRows stage(std::size_t plan, std::size_t rows, const PlanRows& numbers,
                            StagingOps& ops) = 0;
-  /// On the stream that used the plan's rows last, or when nothing will use them. Once is enough,
-  /// more often does nothing.
-  virtual void release(const OpContext& context, std::size_t plan) = 0;
+  /// Nothing uses the plan's rows once the event has come, which has been recorded behind who used
+  /// them last; null: nothing does. Once is enough, more often does nothing.
+  virtual void release(std::size_t plan, const std::shared_ptr<Event>& released) = 0;
 
   // Of visible rows, while no plan is being made. Writers write every part of a row they mean to
   // change; when they return, rows that are staged have changed too.
