@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "core/cpp/device/several.hpp"
 #include "core/cpp/device/thread_pool.hpp"
 #include "core/cpp/ops/loops/check_csr.hpp"
 #include "core/cpp/ops/loops/hash_probe.hpp"
@@ -38,6 +39,7 @@ void move_rows_kernel(const OpContext& context, const MoveRows& op) {
 }
 
 const OpRegistration<MoveRows> move_rows_cpu{DeviceType::Cpu, &move_rows_kernel};
+const SeveralRegistration<MoveRows> several_move_rows_cpu{DeviceType::Cpu};
 
 }  // namespace
 

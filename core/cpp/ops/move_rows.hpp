@@ -16,6 +16,7 @@ namespace hugectr {
 /// moved by neighbouring threads in units of 16 bytes, both ways at the same time.
 struct HCTR_API MoveRows {
   static constexpr const char* kName = "move_rows";
+  static constexpr const char* kSeveralName = "several_move_rows";
   TensorRef places, leaving, coming;
   std::vector<TensorRef> cache, home;
   std::int64_t count = 0;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/ops/row_cache.hpp"
 
+#include <algorithm>
 #include <array>
 #include <vector>
 
+#include "core/cpp/device/several.hpp"
 #include "core/cpp/device/thread_pool.hpp"
 #include "core/cpp/ops/loops/check_csr.hpp"
 #include "core/cpp/ops/loops/hash_probe.hpp"
@@ -95,6 +97,8 @@ void cache_rank_kernel(const OpContext& context, const CacheRank& op) {
   reported(op.report, CacheReport::kFree) = free;
   reported(op.report, CacheReport::kBound) = bound;
   reported(op.report, CacheReport::kBelow) = bound == CacheMark::kBins ? free : below;
+  if (op.told.empty()) return;
+  std::copy_n(op.report.ptr<std::int64_t>(), CacheReport::kSize, op.told.ptr<std::int64_t>());
 }
 
 /// Places in the order of the rows that leave them, the others last and as they are.
@@ -191,9 +195,13 @@ void cache_changed_kernel(const OpContext& context, const CacheChanged& op) {
 }
 
 const OpRegistration<CacheFind> cache_find_cpu{DeviceType::Cpu, &cache_find_kernel};
+const SeveralRegistration<CacheFind> several_cache_find_cpu{DeviceType::Cpu};
 const OpRegistration<CacheRank> cache_rank_cpu{DeviceType::Cpu, &cache_rank_kernel};
+const SeveralRegistration<CacheRank> several_cache_rank_cpu{DeviceType::Cpu};
 const OpRegistration<CacheTake> cache_take_cpu{DeviceType::Cpu, &cache_take_kernel};
+const SeveralRegistration<CacheTake> several_cache_take_cpu{DeviceType::Cpu};
 const OpRegistration<CachePlaces> cache_places_cpu{DeviceType::Cpu, &cache_places_kernel};
+const SeveralRegistration<CachePlaces> several_cache_places_cpu{DeviceType::Cpu};
 const OpRegistration<CacheChanged> cache_changed_cpu{DeviceType::Cpu, &cache_changed_kernel};
 
 constexpr auto kU32 = TensorScalarType::UInt32;
@@ -222,6 +230,7 @@ void CacheFind::check() const {
 void CacheRank::check() const {
   check_array(kName, "marks", marks, kU32, marks.size());
   check_report(kName, report);
+  if (!told.empty()) check_array(kName, "told", told, TensorScalarType::Int64, CacheReport::kSize);
   HCTR_CHECK(live >= 0 && live < 1 << CacheMark::kPins, kName, ": live ", live,
              " has bits of no plan");
 }

@@ -8,7 +8,8 @@
 ///   place_of (R) uint32: of row r its place + 1, or 0
 ///   numbers (P) uint32: the row at a place;  marks (P) uint32: what is known of it (CacheMark)
 ///   report (CacheReport::kSize) int64: what the host and the next op are told
-/// A plan has a bit of `pins`. All ops are deterministic: lists keep their order.
+/// A plan has a bit of `pins`. All ops are deterministic: lists keep their order. What a plan runs
+/// may be run for several tables at once (several.hpp).
 namespace hugectr {
 
 /// What a mark says of a place.
@@ -63,6 +64,7 @@ struct CacheReport {
 /// Reports kRows and kMissing.
 struct HCTR_API CacheFind {
   static constexpr const char* kName = "cache_find";
+  static constexpr const char* kSeveralName = "several_cache_find";
   TensorRef distinct, count, place_of, marks, missing, report;
   std::int64_t plan = 0;
   bool train = false;
@@ -84,15 +86,19 @@ struct HCTR_API CacheFind {
 /// asks for it, and a bound of bins is found below which enough places may be given up for the
 /// rows that report[kMissing] counts: the least bin with at least as many places in it and below.
 /// Reports kFree, kBound, kBelow.
+///   told (kSize) int64, may be empty: the whole report then, in memory of the host that the device
+///   reaches, so that many tables' need no copies
 struct HCTR_API CacheRank {
   static constexpr const char* kName = "cache_rank";
-  TensorRef marks, report;
+  static constexpr const char* kSeveralName = "several_cache_rank";
+  TensorRef marks, report, told;
   std::int64_t live = 0;
   bool ages = false, halves = false;
 
   void visit(OpVisitor& v) {
     v.tensor("marks", Access::InOut, marks);
     v.tensor("report", Access::InOut, report);
+    v.optional("told", Access::Out, told);
     v.attribute("live", live);
     v.attribute("ages", ages);
     v.attribute("halves", halves);
@@ -110,6 +116,7 @@ struct HCTR_API CacheRank {
 /// kSent and kFetched.
 struct HCTR_API CacheTake {
   static constexpr const char* kName = "cache_take";
+  static constexpr const char* kSeveralName = "several_cache_take";
   TensorRef missing, place_of, numbers, marks, places, leaving, coming, report;
   std::int64_t plan = 0, bound = 0, below = 0, fresh_from = 0;
   bool train = false;
@@ -136,6 +143,7 @@ struct HCTR_API CacheTake {
 /// rows (n) uint32 below R; places (>= n) uint32; count (1) int64, empty: all n.
 struct HCTR_API CachePlaces {
   static constexpr const char* kName = "cache_places";
+  static constexpr const char* kSeveralName = "several_cache_places";
   TensorRef rows, count, place_of, places;
 
   void visit(OpVisitor& v) {

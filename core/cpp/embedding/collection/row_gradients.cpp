@@ -23,7 +23,7 @@ TensorRef rows_of(TensorRef array, std::size_t begin, std::size_t n) {
 }  // namespace
 
 RowGradients::RowGradients(LookupGroup& group, GPUResource& gpu)
-    : group_(group), gpu_(gpu), parts_(group.size()) {
+    : group_(group), gpu_(gpu), parts_(group.size()), staging_(gpu) {
   for (std::size_t t = 0; t < parts_.size(); ++t) grow(t, 0);
   counts_arena_ =
       DeviceBuffer2::create("rows with gradients", DeviceAllocator(gpu.memory_resource()));
@@ -216,34 +216,27 @@ std::vector<StagedRows> RowGradients::stage_rows(const std::vector<std::size_t>&
   if (!grouped_) grouped_ = gpu_.create_event();
   if (!staged_) staged_ = gpu_.create_event();
   if (!arrived_) arrived_ = gpu_.create_event();
+  if (!released_) released_ = gpu_.create_event();
   const OpContext context = gpu_.plan_context();
   const auto slot = static_cast<std::size_t>(*slot_);
   gpu_.compute_stream().record(*grouped_);
   context.stream->wait(*grouped_);
-  const auto rows_of = [&](std::size_t t) -> PlanRows {
-    const RowRuns all = runs(t);
-    return {.of_keys = TablePlan::first(parts_[t].rows, 0),
-            .distinct = TablePlan::first(
-                parts_[t].batches <= 1 ? parts_[t].rows : parts_[t].unique_rows, parts_[t].count),
-            .count = all.run_count,
-            .train = true,
-            .fresh_from = group_.table(t).part(gpu_.get_local_id()).size()};
-  };
-  const auto store_of = [&](std::size_t t) -> RowStore& {
-    return group_.table(t).part(gpu_.get_local_id()).store();
-  };
-  const auto size_of_table = [&](std::size_t t) {
-    return group_.table(t).part(gpu_.get_local_id()).size();
-  };
-  bool wait = false;
+  std::vector<RowStaging::Rows> rows;
   for (const std::size_t t : tables) {
-    wait |= store_of(t).prepare(context, slot, size_of_table(t), rows_of(t));
+    const RowRuns all = runs(t);
+    const Table& table = group_.table(t).part(gpu_.get_local_id());
+    rows.push_back(
+        {&table.store(),
+         table.size(),
+         {.of_keys = TablePlan::first(parts_[t].rows, 0),
+          .distinct = TablePlan::first(
+              parts_[t].batches <= 1 ? parts_[t].rows : parts_[t].unique_rows, parts_[t].count),
+          .count = all.run_count,
+          .train = true,
+          .fresh_from = table.size()}});
   }
-  if (wait) context.stream->synchronize();
   try {
-    for (const std::size_t t : tables) {
-      staged.push_back(store_of(t).stage(context, slot, size_of_table(t), rows_of(t)));
-    }
+    staged = staging_.stage(slot, rows);
   } catch (...) {
     release_rows(tables);
     throw;
@@ -256,11 +249,11 @@ std::vector<StagedRows> RowGradients::stage_rows(const std::vector<std::size_t>&
 }
 
 void RowGradients::release_rows(const std::vector<std::size_t>& tables) {
+  if (tables.empty()) return;
+  gpu_.compute_stream().record(*released_);
   for (const std::size_t t : tables) {
-    group_.table(t)
-        .part(gpu_.get_local_id())
-        .store()
-        .release(gpu_.compute_context(), static_cast<std::size_t>(*slot_));
+    RowStore& store = group_.table(t).part(gpu_.get_local_id()).store();
+    store.release(static_cast<std::size_t>(*slot_), released_);
   }
 }
 

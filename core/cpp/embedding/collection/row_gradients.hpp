@@ -9,6 +9,7 @@
 
 #include "core/cpp/embedding/lookup/lookup_group.hpp"
 #include "core/cpp/embedding/lookup/row_updates.hpp"
+#include "core/cpp/embedding/table/row_staging.hpp"
 #include "core/cpp/memory/general_buffer2.hpp"
 
 namespace hugectr {
@@ -71,9 +72,11 @@ class RowGradients {
   std::vector<Part> parts_;
   /// For updates of tables over tiers, which stage as plans do; null: there is none.
   std::optional<PlanSlot> slot_;
-  std::unique_ptr<Event> grouped_;  ///< compute stream: which rows an update changes
-  std::unique_ptr<Event> staged_;   ///< plan stream: where they lie
-  std::unique_ptr<Event> arrived_;  ///< move stream: they lie there
+  RowStaging staging_;
+  std::unique_ptr<Event> grouped_;   ///< compute stream: which rows an update changes
+  std::unique_ptr<Event> staged_;    ///< plan stream: where they lie
+  std::unique_ptr<Event> arrived_;   ///< move stream: they lie there
+  std::shared_ptr<Event> released_;  ///< compute stream: the update has changed them
   std::shared_ptr<DeviceBuffer2> counts_arena_;
   Tensor2<std::int64_t> run_counts_;  ///< of each table
 };

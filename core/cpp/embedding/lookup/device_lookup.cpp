@@ -26,7 +26,7 @@ bool is_real(TensorScalarType type) {
 
 DeviceLookup::DeviceLookup(const std::vector<std::unique_ptr<ShardedTable>>& tables,
                            GPUResource& gpu)
-    : gpu_(gpu), tables_(tables.size()), pooled_(make_pooled_exchange()) {
+    : gpu_(gpu), tables_(tables.size()), pooled_(make_pooled_exchange()), staging_(gpu) {
   for (std::size_t t = 0; t < tables_; ++t) add_part(t, *tables[t], false);
   for (std::size_t t = 0; t < tables_; ++t) {
     if (!tables[t]->frequent_placement()) continue;
@@ -121,7 +121,7 @@ void DeviceLookup::drop_plan(PlanSlot slot) {
     if (!plan.waits_to_train() || plan.number < first) continue;
     plan.state = LookupPlan::State::Empty;
     for (TablePlan& table : plan.tables) table.pin.reset();
-    for (const Part& part : parts_) part.rows.store().release(context, plan.slot);
+    for (const Part& part : parts_) part.rows.store().release(plan.slot, nullptr);
   }
   context.stream->synchronize();
 }
@@ -182,10 +182,9 @@ void DeviceLookup::forward(PlanSlot slot, std::span<const TensorRef> outputs, co
     const TensorRef& output = outputs[parts_[p].number];
     if (!output.empty()) run(context, AddFwd{.xs = {output, all[p]}, .y = output});
   }
-  if (!plan.train) {
-    for (const Part& part : parts_) part.rows.store().release(context, plan.slot);
-  }
   context.stream->record(*plan.released);
+  if (plan.train) return;
+  for (const Part& part : parts_) part.rows.store().release(plan.slot, plan.released);
 }
 
 std::vector<Shipment> DeviceLookup::backward(const OpContext& context, const LookupPlan& plan,
@@ -239,10 +238,7 @@ void DeviceLookup::backward_and_update(PlanSlot slot, std::span<const TensorRef>
   brought_.clear();
   restart_candidates(context, plan, gradients);
   for (std::size_t t = 0; t < parts_.size(); ++t) {
-    if (gradients[parts_[t].number].empty()) {
-      parts_[t].rows.store().release(context, plan.slot);
-      continue;
-    }
+    if (gradients[parts_[t].number].empty()) continue;
     ShardedTable& table = parts_[t].table;
     TablePlan& own = plan.tables[t];
     const bool trains = table.is_trainable();
@@ -253,9 +249,9 @@ void DeviceLookup::backward_and_update(PlanSlot slot, std::span<const TensorRef>
     if (!trains && !own.reused.empty()) {
       table.note_touched(context, own.stamps, own.reused, {}, 0, false);
     }
-    parts_[t].rows.store().release(context, plan.slot);
   }
   context.stream->record(*plan.released);
+  for (const Part& part : parts_) part.rows.store().release(plan.slot, plan.released);
   plan.state = LookupPlan::State::Trained;
   for (std::size_t t = 0; t < parts_.size(); ++t) {
     plan.tables[t].pin.reset();

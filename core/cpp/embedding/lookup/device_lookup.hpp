@@ -13,6 +13,7 @@
 #include "core/cpp/embedding/lookup/lookup_plan.hpp"
 #include "core/cpp/embedding/lookup/positions.hpp"
 #include "core/cpp/embedding/sharded_table.hpp"
+#include "core/cpp/embedding/table/row_staging.hpp"
 #include "core/cpp/ops/lookup_sort.hpp"
 
 namespace hugectr {
@@ -144,6 +145,7 @@ class DeviceLookup {
   std::uint64_t last_plan_ = 0;
   std::vector<std::size_t> bounded_;  ///< tables with max_rows that forget no row
   TensorBag2 live_rows_, live_rows_of_all_;
+  RowStaging staging_;
   Tensor2<std::uint32_t> own_ends_;  ///< (parts, 2), staging: of own keys among those filtered
 };
 

@@ -97,7 +97,7 @@ struct LookupPlan {
   std::vector<TablePlan> tables;
   std::unique_ptr<Event> made;      ///< plan stream: what moves may begin
   std::unique_ptr<Event> ready;     ///< plan or move stream: the plan is made, its rows are there
-  std::unique_ptr<Event> released;  ///< compute stream: nothing reads it any more
+  std::shared_ptr<Event> released;  ///< compute stream: nothing uses it or its rows any more
 };
 
 }  // namespace hugectr

@@ -37,7 +37,7 @@ void DeviceLookup::plan(std::span<const SparseTensor> given, PlanSlot slot, bool
   } catch (...) {
     const OpContext context = gpu_.plan_context();
     for (std::size_t t = 0; t < parts_.size(); ++t) {
-      parts_[t].rows.store().release(context, plan.slot);
+      parts_[t].rows.store().release(plan.slot, nullptr);
       if (train) parts_[t].rows.take_back(context, plan.tables[t].before);
     }
     context.stream->synchronize();  // the caller may free the batch
@@ -78,25 +78,25 @@ bool DeviceLookup::moves_rows() const {
 
 void DeviceLookup::stage(LookupPlan& plan) {
   const OpContext context = gpu_.plan_context();
-  const auto rows_of = [&](const TablePlan& own) -> PlanRows {
-    return {.of_keys = own.unique.used ? TablePlan::first(own.unique.rows, own.unique.asked_rows())
-                                       : own.key_rows(),
-            .distinct = own.unique_rows.ref(),
-            .count = own.run_count.ref(),
-            .train = plan.train,
-            .fresh_from = plan.train ? own.before.rows : own.extent.rows};
-  };
-  bool wait = false;
+  std::vector<RowStaging::Rows> tables;
   for (std::size_t t = 0; t < parts_.size(); ++t) {
     const TablePlan& own = plan.tables[t];
-    wait |= parts_[t].rows.store().prepare(context, plan.slot, own.extent.rows, rows_of(own));
+    tables.push_back(
+        {&parts_[t].rows.store(),
+         own.extent.rows,
+         {.of_keys = own.unique.used ? TablePlan::first(own.unique.rows, own.unique.asked_rows())
+                                     : own.key_rows(),
+          .distinct = own.unique_rows.ref(),
+          .count = own.run_count.ref(),
+          .train = plan.train,
+          .fresh_from = plan.train ? own.before.rows : own.extent.rows}});
   }
-  if (wait) context.stream->synchronize();
+  std::vector<StagedRows> staged = staging_.stage(plan.slot, tables);
   std::vector<EmbeddingInit> new_rows, behind_moves;
   for (std::size_t t = 0; t < parts_.size(); ++t) {
     Table& rows = parts_[t].rows;
     TablePlan& own = plan.tables[t];
-    own.staged = rows.store().stage(context, plan.slot, own.extent.rows, rows_of(own));
+    own.staged = std::move(staged[t]);
     own.rounding = rows.rounding(own.unique_rows.ref(), own.extent.rows);
     own.stamps = rows.stamps(own.extent.rows);
     if (!plan.train) continue;

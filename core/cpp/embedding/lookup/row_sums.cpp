@@ -45,8 +45,9 @@ void DeviceLookup::sum_gradients(PlanSlot slot, std::span<const TensorRef> gradi
 
 void DeviceLookup::end_plan(PlanSlot slot) {
   LookupPlan& plan = plans_.at(at(slot));
+  gpu_.compute_stream().record(*plan.released);
   for (std::size_t t = 0; t < parts_.size(); ++t) {
-    parts_[t].rows.store().release(gpu_.compute_context(), plan.slot);
+    parts_[t].rows.store().release(plan.slot, plan.released);
     plan.tables[t].pin.reset();
   }
   plan.state = LookupPlan::State::Empty;

@@ -47,7 +47,8 @@ struct MoveLists {
 
   std::shared_ptr<DeviceBuffer2> arena;
   TensorBag2 missing, places, leaving, coming;
-  std::unique_ptr<Event> moved;  ///< move stream: has read them; null before the first time
+  std::size_t count = 0;         ///< rows that are to come
+  std::shared_ptr<Event> moved;  ///< move stream: has read them; null before the first time
 };
 
 /// Bytes of the device that say which of `rows` (at most max_rows) is at which place.

@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "core/cpp/embedding/table/cache_memory.hpp"
 #include "core/cpp/embedding/table/plan_pins.hpp"
+#include "core/cpp/embedding/table/row_staging.hpp"
 #include "core/cpp/memory/general_buffer2.hpp"
 #include "core/cpp/ops/row_cache.hpp"
 
@@ -37,8 +39,7 @@ class CachedRows final : public RowStore {
         most_places_(std::min(places, max_rows)),
         memory_(gpu.memory_resource()),
         cache_(*memory_, gpu.device(), owner + " cached", parts, most_places_),
-        maps_(*memory_, owner, most_places_, max_rows),
-        pins_(gpu) {
+        maps_(*memory_, owner, most_places_, max_rows) {
     const auto arena = DeviceBuffer2::create(owner_ + " cache report", DeviceAllocator(memory_));
     report_ = arena->reserve({CacheReport::kSize}, TensorScalarType::Int64, "report");
     readers_report_ = arena->reserve({CacheReport::kSize}, TensorScalarType::Int64, "of readers");
@@ -53,7 +54,6 @@ class CachedRows final : public RowStore {
     stream.fill_zero(readers_report_.get_ptr(), readers_report_.get_size_in_bytes());
     stream.synchronize();
     gpu_.move_stream();  // made while one thread has the device
-    taken_ = gpu_.create_event();
   }
   ~CachedRows() override {
     try {
@@ -75,61 +75,70 @@ class CachedRows final : public RowStore {
 
   bool wants_distinct_rows() const override { return true; }
 
-  bool prepare(const OpContext& context, std::size_t plan, std::size_t,
-               const PlanRows& numbers) override {
+  bool prepare(const OpContext& context, std::size_t plan, const PlanRows& numbers,
+               StagingOps& ops) override {
     const std::lock_guard lock(mutex_);
-    const PlanPins::Pins pins = pins_.begin(*context.stream, plan, numbers.train);
+    const PlanPins::Pins pins = pins_.begin(*context.stream, ops.awaited, plan, numbers.train);
     if (plan >= places_of_plans_.size()) places_of_plans_.resize(plan + 1);
     last_lists_ = 1 - last_lists_;
     make_lists(places_of_plans_[plan], numbers);
-    if (lists().moved) context.stream->wait(*lists().moved);
-    run(context, CacheFind{.distinct = numbers.distinct,
-                           .count = numbers.count,
-                           .place_of = place_of(),
-                           .marks = marks(),
-                           .missing = lists().missing.ref(),
-                           .report = report_.ref(),
-                           .plan = pins.bit,
-                           .train = numbers.train});
+    ops.awaited.await(*context.stream, lists().moved);
+    ops.finds.push_back({.distinct = numbers.distinct,
+                         .count = numbers.count,
+                         .place_of = place_of(),
+                         .marks = marks(),
+                         .missing = lists().missing.ref(),
+                         .report = report_.ref(),
+                         .plan = pins.bit,
+                         .train = numbers.train});
     const bool halves = numbers.train && ++train_plans_ % kPlansToHalve == 0;
-    run(context, CacheRank{.marks = marks(),
-                           .report = report_.ref(),
-                           .live = pins.live,
-                           .ages = numbers.train,
-                           .halves = halves});
-    context.stream->copy(on_host_.get_ptr(), report_.get_ptr(), report_.get_size_in_bytes());
+    ops.ranks.push_back({.marks = marks(),
+                         .report = report_.ref(),
+                         .told = told(),
+                         .live = pins.live,
+                         .ages = numbers.train,
+                         .halves = halves});
     return true;
   }
 
-  StagedRows stage(const OpContext& context, std::size_t plan, std::size_t,
-                   const PlanRows& numbers) override {
+  void take(const OpContext& context, std::size_t plan, const PlanRows& numbers,
+            StagingOps& ops) override {
     const std::lock_guard lock(mutex_);
-    const std::size_t missing = reported(CacheReport::kMissing);
+    const std::size_t missing = lists().count = reported(CacheReport::kMissing);
     refuse_too_many(missing);
     counts_.hits += reported(CacheReport::kRows) - missing;
     counts_.misses += missing;
     counts_.bytes_fetched = reported(CacheReport::kFetched) * row_bytes_;
     counts_.bytes_written_back = (reported(CacheReport::kSent) + sent_by_readers_) * row_bytes_;
-    if (missing > 0) bring(context, plan, missing, numbers);
+    if (missing > 0) bring(context, plan, numbers, ops);
+  }
+
+  void moving(std::size_t, const std::shared_ptr<Event>& moved) override {
+    const std::lock_guard lock(mutex_);
+    if (lists().count > 0) lists().moved = moved;
+  }
+
+  StagedRows stage(std::size_t plan, std::size_t, const PlanRows& numbers,
+                   StagingOps& ops) override {
+    const std::lock_guard lock(mutex_);
     pins_.staged(plan);
     unsent_ = unsent_ || numbers.train;
     PlanPlaces& own = places_of_plans_.at(plan);
     const TensorRef places = place_of();
     const StagedRows staged{cache_.arrays(places_), first_of(own.of_keys, numbers.of_keys.size()),
                             first_of(own.distinct, numbers.distinct.size()), places};
-    run(context,
-        CachePlaces{.rows = numbers.of_keys, .place_of = places, .places = staged.of_keys});
-    run(context, CachePlaces{.rows = numbers.distinct,
-                             .count = numbers.count,
-                             .place_of = places,
-                             .places = staged.distinct});
+    ops.places.push_back({.rows = numbers.of_keys, .place_of = places, .places = staged.of_keys});
+    ops.places.push_back({.rows = numbers.distinct,
+                          .count = numbers.count,
+                          .place_of = places,
+                          .places = staged.distinct});
     return staged;
   }
 
   bool moves() const override { return true; }
-  void release(const OpContext& context, std::size_t plan) override {
+  void release(std::size_t plan, const std::shared_ptr<Event>& released) override {
     const std::lock_guard lock(mutex_);
-    if (pins_.release(*context.stream, plan)) unsent_ = unsent_ || pins_.trains(plan);
+    if (pins_.release(plan, released)) unsent_ = unsent_ || pins_.trains(plan);
   }
 
   void visit(const OpContext& context, std::size_t rows, const std::vector<std::uint32_t>& numbers,
@@ -215,34 +224,39 @@ class CachedRows final : public RowStore {
                              " bytes, or use a smaller batch or more devices"));
   }
 
-  void bring(const OpContext& context, std::size_t plan, std::size_t missing,
-             const PlanRows& numbers) {
+  void bring(const OpContext& context, std::size_t plan, const PlanRows& numbers, StagingOps& ops) {
     MoveLists& own = lists();
-    home_->ready(context, first_of(own.missing, missing), missing, numbers.fresh_from, missing);
-    run(context, CacheTake{.missing = first_of(own.missing, missing),
-                           .place_of = place_of(),
-                           .numbers = rows_at_places(),
-                           .marks = marks(),
-                           .places = own.places.ref(),
-                           .leaving = own.leaving.ref(),
-                           .coming = own.coming.ref(),
-                           .report = report_.ref(),
-                           .plan = pins_.bit(plan),
-                           .bound = on_host_.get_ptr()[CacheReport::kBound],
-                           .below = on_host_.get_ptr()[CacheReport::kBelow],
-                           .fresh_from = static_cast<std::int64_t>(numbers.fresh_from),
-                           .train = numbers.train});
-    // On a stream of its own: the next plan looks for its rows while these are on their way. Who
-    // used the places that are given has been waited for by the plan stream.
-    context.stream->record(*taken_);
-    const OpContext moving = gpu_.move_context();
-    moving.stream->wait(*taken_);
-    home_->move(moving, cache_.arrays(places_),
-                {own.places.ref(), own.leaving.ref(), own.coming.ref(), missing});
-    if (!own.moved) own.moved = gpu_.create_event();
-    moving.stream->record(*own.moved);
+    home_->ready(context, first_of(own.missing, own.count), own.count, numbers.fresh_from,
+                 own.count);
+    ops.takes.push_back({.missing = first_of(own.missing, own.count),
+                         .place_of = place_of(),
+                         .numbers = rows_at_places(),
+                         .marks = marks(),
+                         .places = own.places.ref(),
+                         .leaving = own.leaving.ref(),
+                         .coming = own.coming.ref(),
+                         .report = report_.ref(),
+                         .plan = pins_.bit(plan),
+                         .bound = on_host_.get_ptr()[CacheReport::kBound],
+                         .below = on_host_.get_ptr()[CacheReport::kBelow],
+                         .fresh_from = static_cast<std::int64_t>(numbers.fresh_from),
+                         .train = numbers.train});
+    const RowArrays cache = cache_.arrays(places_);
+    const RowMoves moves{own.places.ref(), own.leaving.ref(), own.coming.ref(), own.count};
+    if (std::optional<MoveRows> op = home_->move_op(cache, moves)) {
+      ops.moves.push_back(*std::move(op));
+    } else {
+      ops.host_moves.push_back(
+          [this, cache, moves](const OpContext& moving) { home_->move(moving, cache, moves); });
+    }
   }
 
+  /// Where ops of the device write the report for the host.
+  TensorRef told() const {
+    TensorRef ref = on_host_.ref();
+    ref.device = gpu_.device();
+    return ref;
+  }
   MoveLists& lists() { return lists_[last_lists_]; }
   /// What comes on the plan stream from here on finds the rows of all plans at their places.
   void await_moves(Stream& plan_stream) {
@@ -327,9 +341,8 @@ class CachedRows final : public RowStore {
 
   MoveLists lists_[2];  ///< of the plan that is being made, and of the one whose rows may be moving
   std::size_t last_lists_ = 0;
-  std::unique_ptr<Event> taken_;  ///< plan stream: a move may begin
   TensorBag2 report_, readers_report_;
-  Tensor2<std::int64_t> on_host_, of_readers_;  ///< as they were copied last
+  Tensor2<std::int64_t> on_host_, of_readers_;  ///< as they were told last
   std::uint64_t sent_by_readers_ = 0;
   TierCounts counts_;  ///< bytes: but for those of the last plan
 };

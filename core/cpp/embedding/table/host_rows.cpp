@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "core/cpp/embedding/table/row_backing.hpp"
-#include "core/cpp/ops/move_rows.hpp"
 
 namespace hugectr {
 namespace {
@@ -26,12 +25,15 @@ class HostRows final : public RowBacking {
     size_ = std::max(size_, rows);
   }
   void move(const OpContext& context, const RowArrays& cache, const RowMoves& moves) override {
-    run(context, MoveRows{.places = moves.places,
-                          .leaving = moves.leaving,
-                          .coming = moves.coming,
-                          .cache = all_parts(cache),
-                          .home = all_parts(rows_.arrays(size_)),
-                          .count = static_cast<std::int64_t>(moves.count)});
+    run(context, *move_op(cache, moves));
+  }
+  std::optional<MoveRows> move_op(const RowArrays& cache, const RowMoves& moves) override {
+    return MoveRows{.places = moves.places,
+                    .leaving = moves.leaving,
+                    .coming = moves.coming,
+                    .cache = all_parts(cache),
+                    .home = all_parts(rows_.arrays(size_)),
+                    .count = static_cast<std::int64_t>(moves.count)};
   }
 
   void visit(const OpContext&, std::size_t rows, const std::vector<std::uint32_t>&, RowUse,

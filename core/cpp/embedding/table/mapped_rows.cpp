@@ -15,14 +15,13 @@ class MappedRows final : public RowStore {
   void grow_to(std::size_t rows) override { rows_.grow_to(rows); }
 
   bool wants_distinct_rows() const override { return false; }
-  bool prepare(const OpContext&, std::size_t, std::size_t, const PlanRows&) override {
+  bool prepare(const OpContext&, std::size_t, const PlanRows&, StagingOps&) override {
     return false;
   }
-  StagedRows stage(const OpContext&, std::size_t, std::size_t rows,
-                   const PlanRows& numbers) override {
+  StagedRows stage(std::size_t, std::size_t rows, const PlanRows& numbers, StagingOps&) override {
     return {rows_.arrays(rows), numbers.of_keys, numbers.distinct, {}};  // a number is a place
   }
-  void release(const OpContext&, std::size_t) override {}
+  void release(std::size_t, const std::shared_ptr<Event>&) override {}
 
   void visit(const OpContext&, std::size_t rows, const std::vector<std::uint32_t>&, RowUse,
              const RowVisit& f) override {

@@ -10,7 +10,8 @@ std::uint32_t mask_of(std::uint32_t bit) { return std::uint32_t{1} << bit; }
 
 }  // namespace
 
-PlanPins::Pins PlanPins::begin(Stream& stream, std::size_t slot, bool trains) {
+PlanPins::Pins PlanPins::begin(Stream& stream, AwaitedEvents& awaited, std::size_t slot,
+                               bool trains) {
   if (slot >= plans_.size()) plans_.resize(slot + 1);
   Pins pins;
   for (std::size_t other = 0; other < plans_.size(); ++other) {
@@ -19,7 +20,7 @@ PlanPins::Pins PlanPins::begin(Stream& stream, std::size_t slot, bool trains) {
     const bool under_way = plan.pending && trains && other == last_training_;
     if (plan.holds || under_way) pins.live |= mask_of(plan.bit);
     if (!plan.pending || under_way) continue;
-    stream.wait(*plan.released);
+    awaited.await(stream, plan.released);
     plan.pending = false;
   }
   Plan& own = plans_[slot];
@@ -45,11 +46,10 @@ void PlanPins::staged(std::size_t slot) {
   if (plan.trains) last_training_ = slot;
 }
 
-bool PlanPins::release(Stream& stream, std::size_t slot) {
+bool PlanPins::release(std::size_t slot, const std::shared_ptr<Event>& released) {
   if (slot >= plans_.size() || !plans_[slot].holds) return false;
   Plan& plan = plans_[slot];
-  if (!plan.released) plan.released = gpu_.create_event();
-  stream.record(*plan.released);
+  plan.released = released;
   plan.holds = false;
   plan.pending = true;
   return true;
@@ -65,7 +65,7 @@ std::uint32_t PlanPins::changing() const {
 
 void PlanPins::wait_for_released(Stream& stream) {
   for (const Plan& plan : plans_) {
-    if (plan.pending) stream.wait(*plan.released);
+    if (plan.pending && plan.released) stream.wait(*plan.released);
   }
 }
 

@@ -5,7 +5,8 @@
 #include <deque>
 #include <memory>
 
-#include "core/cpp/device/resource_manager.hpp"
+#include "core/cpp/device/stream.hpp"
+#include "core/cpp/embedding/table/awaited_events.hpp"
 
 namespace hugectr {
 
@@ -17,19 +18,18 @@ namespace hugectr {
 /// on the order of plans, not on how far steps have come.
 class PlanPins {
  public:
-  explicit PlanPins(GPUResource& gpu) : gpu_(gpu) {}
-
   struct Pins {
     std::uint32_t bit = 0;   ///< number of the plan's own
     std::uint32_t live = 0;  ///< a bit a plan that holds, its own among them
   };
   /// A plan is about to be staged in this slot: nothing holds by the former one. The stream waits
   /// for the steps of plans that do not hold any more.
-  Pins begin(Stream& stream, std::size_t slot, bool trains);
+  Pins begin(Stream& stream, AwaitedEvents& awaited, std::size_t slot, bool trains);
   /// It holds from now on.
   void staged(std::size_t slot);
-  /// On the stream that used its rows last. False: it did not hold.
-  bool release(Stream& stream, std::size_t slot);
+  /// Its rows are free when the event, recorded behind who used them last, has come; null: now.
+  /// False: it did not hold.
+  bool release(std::size_t slot, const std::shared_ptr<Event>& released);
 
   std::uint32_t bit(std::size_t slot) const { return plans_.at(slot).bit; }
   bool trains(std::size_t slot) const { return plans_.at(slot).trains; }
@@ -44,11 +44,10 @@ class PlanPins {
     bool holds = false;    ///< staged and not released
     bool pending = false;  ///< released, and nobody has waited for it in begin()
     std::uint32_t bit = 0;
-    std::unique_ptr<Event> released;
+    std::shared_ptr<Event> released;  ///< or null
   };
   std::uint32_t next_bit(std::uint32_t live);
 
-  GPUResource& gpu_;
   std::deque<Plan> plans_;
   std::size_t last_training_ = SIZE_MAX;
   std::uint32_t last_bit_ = 0;

@@ -2,11 +2,13 @@
 #pragma once
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/cpp/device/op.hpp"
 #include "core/cpp/embedding/table/row_store.hpp"
+#include "core/cpp/ops/move_rows.hpp"
 
 namespace hugectr {
 
@@ -35,6 +37,12 @@ class RowBacking {
   /// places[i]. No number is in both lists, none twice in one. In the order of the context's stream
   /// (the plan stream): what a move takes in, a later one gives out again. May wait for the stream.
   virtual void move(const OpContext& context, const RowArrays& cache, const RowMoves& moves) = 0;
+
+  /// move() as an op of the device, where it is nothing else: those of several tables are run as
+  /// one.
+  virtual std::optional<MoveRows> move_op(const RowArrays& /*cache*/, const RowMoves& /*moves*/) {
+    return std::nullopt;
+  }
 
   /// As of a RowStore, of what was given here.
   virtual void visit(const OpContext& context, std::size_t rows,

@@ -8,11 +8,14 @@
 #include <vector>
 
 #include "core/cpp/device/op.hpp"
+#include "core/cpp/device/stream.hpp"
 #include "core/cpp/embedding/table/row_arrays.hpp"
 #include "core/cpp/embedding/table/row_bag.hpp"
 #include "core/cpp/memory/memory_resource.hpp"
 
 namespace hugectr {
+
+struct StagingOps;
 
 /// The rows of a plan, by number (uint32; kNoRow is passed over).
 struct PlanRows {
@@ -61,23 +64,29 @@ class RowStore {
   /// sort.
   virtual bool wants_distinct_rows() const = 0;
 
-  // On the plan stream. A plan's rows are resident from stage() until release() of the same `plan`
-  // (of which few are alive at once) or its next staging. Row numbers are below `rows`. In halves,
-  // so that the host waits once for several tables:
+  // On the plan stream, by RowStaging. A plan's rows are resident from stage() until release() of
+  // the same `plan` (of which few are alive at once) or its next staging. In parts, each of which
+  // appends its ops to those of the other tables of the plan, so that they are run together and the
+  // host waits once.
 
-  /// Finds what is missing. Returns whether the stream must be waited for before stage().
-  virtual bool prepare(const OpContext& context, std::size_t plan, std::size_t rows,
-                       const PlanRows& numbers) = 0;
-  /// Brings it. Throws OutOfMemory when there are not places enough; the plan's rows are not
-  /// staged then, and those of other plans as before.
-  virtual StagedRows stage(const OpContext& context, std::size_t plan, std::size_t rows,
-                           const PlanRows& numbers) = 0;
+  /// Appends what finds missing rows. Returns whether the stream must be waited for before take().
+  virtual bool prepare(const OpContext& context, std::size_t plan, const PlanRows& numbers,
+                       StagingOps& ops) = 0;
+  /// Appends what gives them places and what brings them. Throws OutOfMemory when there are not
+  /// places enough; the plan's rows are not staged then, and those of other plans as before.
+  virtual void take(const OpContext& /*context*/, std::size_t /*plan*/, const PlanRows& /*numbers*/,
+                    StagingOps& /*ops*/) {}
   /// Whether the device's move stream brings them: what writes the places of a plan first, or says
   /// that its rows are there, then comes on that stream, behind what the plan stream holds.
   virtual bool moves() const { return false; }
-  /// On the stream that used the plan's rows last, or when nothing will use them. Once is enough,
-  /// more often does nothing.
-  virtual void release(const OpContext& context, std::size_t plan) = 0;
+  /// The rows are on their way, if any had to come: the event says when its lists are free again.
+  virtual void moving(std::size_t /*plan*/, const std::shared_ptr<Event>& /*moved*/) {}
+  /// Appends what finds the places of rows, which are below `rows`.
+  virtual StagedRows stage(std::size_t plan, std::size_t rows, const PlanRows& numbers,
+                           StagingOps& ops) = 0;
+  /// Nothing uses the plan's rows once the event has come, which has been recorded behind who used
+  /// them last; null: nothing does. Once is enough, more often does nothing.
+  virtual void release(std::size_t plan, const std::shared_ptr<Event>& released) = 0;
 
   // Of visible rows, while no plan is being made. Writers write every part of a row they mean to
   // change; when they return, rows that are staged have changed too.

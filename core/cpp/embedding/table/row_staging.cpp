@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/embedding/table/row_staging.hpp"
+
+#include <exception>
+#include <utility>
+
+#include "core/cpp/device/several.hpp"
+
+namespace hugectr {
+
+RowStaging::RowStaging(GPUResource& gpu) : gpu_(gpu), taken_(gpu.create_event()) {
+  for (std::shared_ptr<Event>& event : moved_) event = gpu.create_event();
+}
+
+std::vector<StagedRows> RowStaging::stage(std::size_t plan, std::span<const Rows> tables) {
+  const OpContext context = gpu_.plan_context();
+  StagingOps ops;
+  bool wait = false;
+  for (const Rows& table : tables) {
+    wait |= table.store->prepare(context, plan, table.numbers, ops);
+  }
+  run_several(context, std::move(ops.finds));
+  run_several(context, std::move(ops.ranks));
+  if (wait) context.stream->synchronize();
+  for (const Rows& table : tables) table.store->take(context, plan, table.numbers, ops);
+  run_several(context, std::move(ops.takes));
+  move(ops, plan, tables);
+  std::vector<StagedRows> staged;
+  for (const Rows& table : tables) {
+    staged.push_back(table.store->stage(plan, table.size, table.numbers, ops));
+  }
+  run_several(context, std::move(ops.places));
+  return staged;
+}
+
+void RowStaging::move(StagingOps& ops, std::size_t plan, std::span<const Rows> tables) {
+  if (ops.moves.empty() && ops.host_moves.empty()) return;
+  // On a stream of its own: the next plan looks for its rows while these are on their way. Who
+  // used the places that are given has been waited for by the plan stream.
+  gpu_.plan_stream().record(*taken_);
+  const OpContext moving = gpu_.move_context();
+  moving.stream->wait(*taken_);
+  // The maps of all tables say by now that the rows are where they are going: a move that fails
+  // keeps no other from being made.
+  std::exception_ptr failed;
+  run_several(moving, std::move(ops.moves));
+  for (const auto& host_move : ops.host_moves) {
+    try {
+      host_move(moving);
+    } catch (...) {
+      if (!failed) failed = std::current_exception();
+    }
+  }
+  last_moved_ = 1 - last_moved_;
+  moving.stream->record(*moved_[last_moved_]);
+  for (const Rows& table : tables) table.store->moving(plan, moved_[last_moved_]);
+  if (failed) std::rethrow_exception(failed);
+}
+
+}  // namespace hugectr

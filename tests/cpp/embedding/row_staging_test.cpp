@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/embedding/table/row_staging.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/cpp/device/work_counts.hpp"
+#include "core/cpp/embedding/table/cached_rows.hpp"
+#include "core/cpp/ops/loops/hash_probe.hpp"
+
+/// Rows of plans of several tables, staged together, against arrays of what each row must hold.
+namespace hugectr::test {
+namespace {
+
+constexpr std::size_t kRows = 400, kDim = 3;
+const RowParts kParts{.vec_size = kDim, .states = {1}};
+
+/// Rows at home that can fail to move, and take no part in ops of several tables then.
+class UnreliableRows final : public RowBacking {
+ public:
+  UnreliableRows(std::unique_ptr<RowBacking> rows, const bool& fails)
+      : rows_(std::move(rows)), fails_(fails) {}
+
+  void grow_to(std::size_t rows) override { rows_->grow_to(rows); }
+  void move(const OpContext& context, const RowArrays& cache, const RowMoves& moves) override {
+    if (fails_) throw DeviceError("the rows at home are gone");
+    rows_->move(context, cache, moves);
+  }
+  void visit(const OpContext& context, std::size_t rows, const std::vector<std::uint32_t>& numbers,
+             RowUse use, const RowVisit& f) override {
+    rows_->visit(context, rows, numbers, use, f);
+  }
+  void scan(const OpContext& context, std::size_t rows, RowUse use, const RowScan& f) override {
+    rows_->scan(context, rows, use, f);
+  }
+  RowArrays whole(std::size_t rows) override { return rows_->whole(rows); }
+  bool overlaps(const void* begin, std::size_t bytes) const override {
+    return rows_->overlaps(begin, bytes);
+  }
+  std::size_t host_bytes() const override { return rows_->host_bytes(); }
+
+ private:
+  std::unique_ptr<RowBacking> rows_;
+  const bool& fails_;
+};
+
+class RowStagings : public ::testing::Test {
+ protected:
+  struct Table {
+    std::unique_ptr<RowStore> store;
+    std::vector<float> wanted;  ///< the first number of each row
+    std::vector<std::uint32_t> keys, distinct;
+    std::int64_t count = 0;
+    StagedRows staged;
+  };
+
+  /// Tables whose homes are an op's, whose home is the host's own business, and that have none.
+  enum class Kind { Op, Host, Mapped };
+
+  Table& add(Kind kind, std::size_t places) {
+    const std::string name = concat("table", tables_.size());
+    Table& table = *tables_.emplace_back(std::make_unique<Table>());
+    const auto memory = gpu_.staging_resource();
+    if (kind == Kind::Mapped) {
+      table.store = make_mapped_rows(*memory, gpu_.device(), name, kParts, kRows);
+    } else {
+      auto home = make_host_rows(*memory, gpu_.device(), name, kParts, kRows);
+      if (kind == Kind::Host) home = std::make_unique<UnreliableRows>(std::move(home), fails_);
+      table.store = make_cached_rows(gpu_, std::move(home), name, name, kParts, places, kRows);
+    }
+    table.store->grow_to(kRows);
+    table.wanted.resize(kRows);
+    const auto number = static_cast<float>(1000 * tables_.size());
+    table.store->scan(gpu_.compute_context(), kRows, RowUse::Write,
+                      [&](const RowArrays& rows, std::size_t first, std::size_t last) {
+                        for (std::size_t r = first; r < last; ++r) {
+                          table.wanted[r] = number + static_cast<float>(r);
+                          write(rows, r - first, table.wanted[r]);
+                        }
+                      });
+    return table;
+  }
+  static void write(const RowArrays& rows, std::size_t place, float value) {
+    for (std::size_t j = 0; j < kDim; ++j) rows.vectors.row<float>(place)[j] = value;
+    *rows.states[0].row<float>(place) = -value;
+  }
+  static void expect(const RowArrays& rows, std::size_t place, float value) {
+    for (std::size_t j = 0; j < kDim; ++j) EXPECT_EQ(rows.vectors.row<float>(place)[j], value);
+    EXPECT_EQ(*rows.states[0].row<float>(place), -value);
+  }
+
+  /// Draws keys of every table and stages their rows.
+  void stage(std::size_t plan, std::size_t most, bool train) {
+    std::vector<RowStaging::Rows> rows;
+    for (const auto& table : tables_) {
+      table->keys.clear();
+      const std::size_t n = 1 + random_() % most;
+      for (std::size_t i = 0; i < n; ++i) {
+        const std::size_t range = random_() % 3 ? kRows / 8 : kRows;
+        table->keys.push_back(static_cast<std::uint32_t>(random_() % range));
+      }
+      const std::set<std::uint32_t> sorted(table->keys.begin(), table->keys.end());
+      table->distinct.assign(sorted.begin(), sorted.end());
+      table->count = static_cast<std::int64_t>(sorted.size());
+      if (!train) table->keys.push_back(kNoRow);
+      rows.push_back({table->store.get(),
+                      kRows,
+                      {.of_keys = ref(table->keys),
+                       .distinct = ref(table->distinct),
+                       .count = make_ref(&table->count, {1}, gpu_.device()),
+                       .train = train,
+                       .fresh_from = kRows}});
+    }
+    const std::vector<StagedRows> staged = staging_.stage(plan, rows);
+    for (std::size_t t = 0; t < tables_.size(); ++t) tables_[t]->staged = staged[t];
+    gpu_.plan_stream().synchronize();
+    gpu_.move_stream().synchronize();
+  }
+  /// Finds the plan's rows where they were said to be, and changes them as a step would.
+  void step(std::size_t plan, bool train) {
+    for (const auto& table : tables_) {
+      const StagedRows& staged = table->staged;
+      for (std::size_t i = 0; i < table->keys.size(); ++i) {
+        const std::uint32_t row = table->keys[i];
+        const std::uint32_t place = staged.of_keys.ptr<std::uint32_t>()[i];
+        if (row == kNoRow) {
+          EXPECT_EQ(place, kNoRow);
+        } else {
+          expect(staged.arrays, place, table->wanted[row]);
+        }
+      }
+      for (std::size_t i = 0; train && i < table->distinct.size(); ++i) {
+        float& value = table->wanted[table->distinct[i]];
+        value += 0.5f;
+        write(staged.arrays, staged.distinct.ptr<std::uint32_t>()[i], value);
+      }
+    }
+    gpu_.compute_stream().record(*released_);
+    for (const auto& table : tables_) table->store->release(plan, released_);
+  }
+  void expect_all() {
+    gpu_.compute_stream().synchronize();
+    for (const auto& table : tables_) {
+      const RowArrays rows = table->store->whole(kRows);
+      for (std::size_t r = 0; r < kRows; ++r) expect(rows, r, table->wanted[r]);
+    }
+  }
+  std::uint64_t ops_of_a_plan() {
+    const std::uint64_t before = work_counts().ops;
+    stage(0, 40, true);
+    const std::uint64_t ops = work_counts().ops - before;
+    step(0, true);
+    return ops;
+  }
+
+  TensorRef ref(std::vector<std::uint32_t>& values) {
+    return make_ref(values.data(), {values.size()}, gpu_.device());
+  }
+
+  std::shared_ptr<ResourceManager> resources_ = ResourceManager::create({{0}}, 1);
+  GPUResource& gpu_ = resources_->get_local_gpu(0);
+  RowStaging staging_{gpu_};
+  std::shared_ptr<Event> released_ = gpu_.create_event();
+  bool fails_ = false;
+  std::mt19937_64 random_{7};
+  std::vector<std::unique_ptr<Table>> tables_;
+};
+
+TEST_F(RowStagings, BringTheRowsOfTablesOfEveryKind) {
+  for (const Kind kind : {Kind::Op, Kind::Mapped, Kind::Host, Kind::Op}) add(kind, 120);
+  for (std::size_t n = 0; n < 60; ++n) {
+    const bool train = n % 4 != 3;
+    stage(n % 3, 40, train);
+    step(n % 3, train);
+    if (n % 17 == 5) expect_all();
+  }
+  expect_all();
+  for (const std::size_t t : {0, 2, 3}) {
+    EXPECT_GT(tables_[t]->store->counts().bytes_fetched, 0u) << t;
+    EXPECT_GT(tables_[t]->store->counts().bytes_written_back, 0u) << t;
+  }
+}
+
+TEST_F(RowStagings, TakeAsManyOpsForManyTablesAsForTwo) {
+  add(Kind::Op, 100);
+  add(Kind::Op, 100);
+  EXPECT_EQ(ops_of_a_plan(), 5u);  // find, rank, take, move, places
+  for (int i = 0; i < 10; ++i) add(Kind::Op, 100);
+  EXPECT_EQ(ops_of_a_plan(), 5u);
+  expect_all();
+}
+
+TEST_F(RowStagings, OfATableThatIsTooSmallLeaveTheOthersAsTheyWere) {
+  add(Kind::Op, 120);
+  add(Kind::Op, 2);
+  add(Kind::Host, 120);
+  EXPECT_THROW(stage(0, 60, true), OutOfMemory);
+  for (const auto& table : tables_) {
+    table->store->release(0, nullptr);
+    EXPECT_EQ(table->store->counts().bytes_fetched, 0u);
+  }
+  for (std::size_t n = 0; n < 8; ++n) {
+    stage(1 + n % 2, 1, true);  // two rows of two plans: that fits
+    step(1 + n % 2, true);
+  }
+  expect_all();
+}
+
+TEST_F(RowStagings, WhenAMoveFailsTheRowsOfOtherTablesHaveComeAllTheSame) {
+  add(Kind::Op, 120);
+  add(Kind::Host, 120);
+  add(Kind::Op, 120);
+  for (std::size_t n = 0; n < 9; ++n) {
+    stage(n % 2, 50, true);
+    step(n % 2, true);
+  }
+  fails_ = true;
+  EXPECT_THROW(stage(1, 50, true), DeviceError);
+  for (const auto& table : tables_) table->store->release(1, nullptr);
+  tables_.erase(tables_.begin() + 1);
+  for (std::size_t n = 0; n < 20; ++n) {
+    stage(n % 2, 50, true);
+    step(n % 2, true);
+  }
+  expect_all();
+}
+
+}  // namespace
+}  // namespace hugectr::test
