@@ -13,8 +13,8 @@ from hugectr._core_specs import OptParams
 Memory = tuple[int, tuple[int, ...], str] | tuple[int, tuple[int, ...], str, int]
 
 #: Keys of tables in one array: the keys (n) int64, the places (features + 1) where those of each
-#: feature begin and the last end, offsets (features, B + 1) uint32 of each feature from its own first
-#: key, the feature of each table.
+#: feature begin and the last end, offsets (features, B + 1) uint32 of each feature from its own
+#: first key, the feature of each table.
 CutKeys = tuple[Memory, list[int], Memory, list[int]]
 #: Keys of each table, and its offsets.
 Keys = list[tuple[Memory, Memory]] | CutKeys

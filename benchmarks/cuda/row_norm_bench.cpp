@@ -3,7 +3,7 @@
 //
 //   row_norm_bench
 //
-// Rows as attention has them (4,096 samples of 50 steps of 64) and as a wide tower has them (65,536
+// Rows as attention has them (4,096 samples of 50 and of 200 steps of 64) and as a wide tower (65,536
 // of 1,024). Prints one JSON object a line, as interaction_bench does.
 #include "benchmarks/cuda/op_timer.hpp"
 #include "core/cpp/ops/dice.hpp"
@@ -121,6 +121,7 @@ int main() {
               timer.copy_gb_per_s());
   for (const auto dtype : {TensorScalarType::BFloat16, TensorScalarType::Float32}) {
     run(timer, dtype, {4096, 50, 64});
+    run(timer, dtype, {4096, 200, 64});
     run(timer, dtype, {65536, 1024});
   }
   return 0;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DLRM in PyTorch over hugectr's tables on one GPU: the whole step, and the tables alone.
+"""DLRM in PyTorch over tables of hugectr or of FBGEMM on one GPU: the step, and the tables alone.
 
 Inputs are on the GPU and drawn from a power law (1.2); the dense part is compiled and runs in
 bfloat16. Prints one JSON line: median milliseconds of five blocks of
@@ -7,8 +7,12 @@ bfloat16. Prints one JSON line: median milliseconds of five blocks of
 - ``step``     forward, backward, dense and row updates
 - ``dense``    the same net on vectors that are there, without tables
 - ``tables``   lookup, gradients by row and update alone
+- ``tables_ahead``, ``step_ahead``  the same where the keys of the next batch are looked up ahead
+  (``prefetch``); FBGEMM's have nothing to look up
+- ``host``     of ``tables``: milliseconds after which the host is done with a step
 
-Run: python benchmarks/torch/dlrm.py [--fused] [--batch 65536] [--optimizer sgd|adam] [--trace FILE]
+Run: python benchmarks/torch/dlrm.py [--tables hugectr|fbgemm] [--fused] [--batch 65536]
+                                     [--optimizer sgd|adam] [--trace FILE]
 """
 
 from __future__ import annotations
@@ -16,8 +20,10 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+import time
 from collections.abc import Callable
 from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import nn
@@ -102,11 +108,9 @@ def milliseconds(work: Callable[[int], object], steps: int) -> float:
     return round(statistics.median(times), 3)
 
 
-def measure(a: argparse.Namespace) -> dict[str, object]:
-    """The figures of one configuration."""
-    torch.manual_seed(1)
+def our_tables(a: argparse.Namespace, names: list[str]) -> tuple[Any, Any]:
+    """A collection with rows for what comes, and the optimizer of its rows."""
     kind = hugectr.Optimizer_t.SGD if a.optimizer == "sgd" else hugectr.Optimizer_t.Adam
-    names = [f"slot{i}" for i in range(a.slots)]
     tables = ht.EmbeddingBagCollection(
         [ht.TableConfig(name, a.dim) for name in names],
         hugectr.CreateOptimizer(kind, hugectr.Update_t.Local),
@@ -115,11 +119,37 @@ def measure(a: argparse.Namespace) -> dict[str, object]:
         seed=1,
         fused=a.fused,
     )
+    return tables, tables.optimizer(0.01)
+
+
+def fbgemm_tables(a: argparse.Namespace) -> Callable[[Keys], torch.Tensor]:
+    """Arrays with all rows, of FBGEMM, which updates them in backward."""
+    from fbgemm_gpu.split_embedding_configs import EmbOptimType, SparseType
+    from fbgemm_gpu.split_table_batched_embeddings_ops_common import EmbeddingLocation
+    from fbgemm_gpu.split_table_batched_embeddings_ops_training import (
+        ComputeDevice,
+        SplitTableBatchedEmbeddingBagsCodegen,
+    )
+
+    tables = SplitTableBatchedEmbeddingBagsCodegen(
+        [(a.rows, a.dim, EmbeddingLocation.DEVICE, ComputeDevice.CUDA)] * a.slots,
+        optimizer=EmbOptimType.EXACT_SGD if a.optimizer == "sgd" else EmbOptimType.ADAM,
+        learning_rate=0.01,
+        output_dtype=SparseType.BF16,
+    ).cuda()
+    return lambda keys: tables(keys.values(), keys.offsets())
+
+
+def measure(a: argparse.Namespace) -> dict[str, object]:
+    """The figures of one configuration."""
+    torch.manual_seed(1)
+    names = [f"slot{i}" for i in range(a.slots)]
+    tables, rows = our_tables(a, names) if a.tables == "hugectr" else (None, None)
+    look_up = fbgemm_tables(a) if tables is None else (lambda keys: tables(keys).values())
     dense = Dense(a.dim, a.slots).cuda()
     dense_optimizer: torch.optim.Optimizer = torch.optim.SGD(dense.parameters(), lr=0.01)
     if a.optimizer == "adam":
         dense_optimizer = torch.optim.Adam(dense.parameters(), lr=0.001, fused=True)
-    rows = tables.optimizer(0.01)
     forward = torch.compile(dense)
     batches = [
         (
@@ -132,35 +162,54 @@ def measure(a: argparse.Namespace) -> dict[str, object]:
     there = torch.randn(a.batch, a.slots, a.dim, device="cuda", dtype=torch.bfloat16)
     gradient = torch.randn(a.batch, a.slots * a.dim, device="cuda", dtype=torch.bfloat16)
 
-    def train(i: int, vectors: torch.Tensor | None = None) -> None:
-        numbers, keys, labels = batches[i % 4]
-        if vectors is None:
-            vectors = tables(keys).values().view(a.batch, a.slots, a.dim)
+    def train(i: int, vectors: torch.Tensor) -> None:
+        numbers, _, labels = batches[i % 4]
         with torch.autocast("cuda", torch.bfloat16):
-            loss = forward(numbers, vectors, labels)
+            loss = forward(numbers, vectors.view(a.batch, a.slots, a.dim), labels)
         loss.backward()
         dense_optimizer.step()
         dense_optimizer.zero_grad()
 
-    def step(i: int) -> None:
-        train(i)
-        if not a.fused:
+    def update() -> None:
+        if rows is not None and not a.fused:
             rows.step()
             rows.zero_grad()
 
+    def step(i: int) -> None:
+        train(i, look_up(batches[i % 4][1]))
+        update()
+
     def tables_alone(i: int) -> None:
-        tables(batches[i % 4][1]).values().backward(gradient)
-        if not a.fused:
-            rows.step()
-            rows.zero_grad()
+        look_up(batches[i % 4][1]).backward(gradient)
+        update()
+
+    def ahead(work: Callable[[int, torch.Tensor], None]) -> Callable[[int], None]:
+        """Work on vectors whose keys were looked up in the step before."""
+        planned = [tables.prefetch(batches[0][1])]
+
+        def step(i: int) -> None:
+            now = planned.pop()
+            planned.append(tables.prefetch(batches[(i + 1) % 4][1]))
+            work(i, tables(now).values())
+            update()
+
+        return step
 
     found: dict[str, object] = {
         "tables": milliseconds(tables_alone, a.steps),
         "step": milliseconds(step, a.steps),
         "dense": milliseconds(lambda i: train(i, there.detach().requires_grad_()), a.steps),
-        "rows": sum(len(tables.rows(name)) for name in names),
         "gb": round(torch.cuda.mem_get_info()[1] / 2**30 - torch.cuda.mem_get_info()[0] / 2**30, 1),
     }
+    if tables is not None:
+        found["tables_ahead"] = milliseconds(ahead(lambda i, x: x.backward(gradient)), a.steps)
+        found["step_ahead"] = milliseconds(ahead(train), a.steps)
+        found["rows_there"] = sum(len(tables.rows(name)) for name in names)
+    torch.cuda.synchronize()
+    begin = time.perf_counter()
+    for i in range(a.steps):
+        tables_alone(i)
+    found["host"] = round((time.perf_counter() - begin) / a.steps * 1e3, 3)
     if a.trace:
         with torch.profiler.profile() as profile:
             for i in range(3):
@@ -178,6 +227,7 @@ def main() -> None:
     parser.add_argument("--slots", type=int, default=26)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--optimizer", choices=["sgd", "adam"], default="sgd")
+    parser.add_argument("--tables", choices=["hugectr", "fbgemm"], default="hugectr")
     parser.add_argument("--fused", action="store_true")
     parser.add_argument("--steps", type=int, default=12)
     parser.add_argument("--trace")
