@@ -8,10 +8,10 @@ DLRM, DCNv2, 100 tables of mixed d, one giant table beside 100 small ones, and a
 small attention weighs; one JSON line each. Every model trains on resident batches: each of them
 once, so that all rows are there, then ``--steps`` in blocks. ``measured_ms`` are the stages of the
 first device and ``step``, the median of blocks on the clock; ``ops`` are milliseconds of the
-dearest ops, each alone on the device, ``layers`` predicted and measured ones of each op of the dense
-network. ``--kernels`` adds every kernel of a step, by PyTorch's profiler where there is one: times a
-step and microseconds. A case that fails says why in its line, and the others go on; one that would
-begin after ``--seconds`` is left out and says so.
+dearest ops, each alone on the device, ``layers`` predicted and measured ones of each op of the
+dense network. ``--kernels`` adds every kernel of a step, by PyTorch's profiler where there is one:
+times a step and microseconds. A case that fails says why in its line, and the others go on; one
+that would begin after ``--seconds`` is left out and says so.
 """
 
 from __future__ import annotations

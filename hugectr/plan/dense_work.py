@@ -91,7 +91,9 @@ class OpWork:
         return sum(kernel.seconds(machine, kind) for kernel in self.kernels)
 
 
-def work_of(ops: Iterable[tuple[str, str, bool, Iterable[tuple[int, float, float]]]]) -> list[OpWork]:
+def work_of(
+    ops: Iterable[tuple[str, str, bool, Iterable[tuple[int, float, float]]]],
+) -> list[OpWork]:
     """Of ops as the core tells of them."""
     return [
         OpWork(op, layer, in_16_bits, tuple(KernelWork(*kernel) for kernel in kernels))
