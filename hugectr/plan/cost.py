@@ -18,7 +18,7 @@ _PLAN, _GATHER, _FORWARD, _BACKWARD, _UPDATE = range(len(PHASES))
 _ROWS_WORTH = 0.75
 #: Kernels of a plan, however many tables it is for, as core/cuda launches them: buckets expanded,
 #: keys found, sorted (most are passes of the sort), new rows made.
-_PLAN_KERNELS = 18
+PLAN_KERNELS = 18
 #: An update of tables of one vector size sums short runs of gradients, chunks of long ones, and
 #: folds these; a worker's reads wait for each other in chains as long as a few of a lookup's.
 _UPDATE_KERNELS, _UPDATE_CHAINS = 3, 5
@@ -124,7 +124,7 @@ class CostModel:
             return seconds
         # Every device hears of every table, whoever has its rows.
         walks = _PLAN_WALKS * machine.table if self._several else 0.0
-        seconds[_PLAN] = _PLAN_KERNELS * machine.launch + self._tables * (machine.outcome + walks)
+        seconds[_PLAN] = PLAN_KERNELS * machine.launch + self._tables * (machine.outcome + walks)
         # Tables of one vector size are read by one kernel.
         seconds[_GATHER] = self._sizes * (machine.launch + machine.chain)
         rounds = -(-self._sizes // _KERNELS_AT_ONCE)
