@@ -36,6 +36,7 @@ import hugectr
 from hugectr import cuda
 from hugectr.base.log import set_level
 from hugectr.data import MemoryDataset, from_arrays
+from hugectr.model.measuring import measure_machine
 from hugectr.model.placing import machine_of
 from hugectr.plan.dense_work import OpWork
 from hugectr.plan.machine import Machine
@@ -261,9 +262,14 @@ def run_case(name: str, a: argparse.Namespace) -> dict[str, Any]:
     """Predictions beside what was measured."""
     begin = time.perf_counter()
     model = make_model(a, CASES[name])
-    predicted = model.plan(machine=a.machine)
+    predicted = model.plan(machine=a.machine[0])
     plan = predicted.placement
     assert plan is not None
+    others = {}
+    for machine in a.machine[1:]:
+        other = model.plan(machine=machine).placement
+        assert other is not None
+        others[other.machine] = round(other.training_ms, 4)
     model.compile()
     kinds = Counter(str(table.placement()).split()[0] for table in model.session.tables())
     train(model, a.batches + 4)
@@ -288,6 +294,7 @@ def run_case(name: str, a: argparse.Namespace) -> dict[str, Any]:
         "measured_best_ms": round(1e3 * min(blocks), 4),
         "measured_worst_ms": round(1e3 * max(blocks), 4),
         "predicted_by_measured": round(plan.training_ms / step, 4),
+        "predicted_by_others": others,
         "steps": steps,
         "rows": sum(int(stats["rows"]) for stats in model.table_stats()),
         "loss": round(float(model.get_current_loss()), 4),
@@ -296,7 +303,7 @@ def run_case(name: str, a: argparse.Namespace) -> dict[str, Any]:
     if a.ops:
         turns = min(4, a.batches)
         times = model.profile(turns, alone=True)
-        machine = machine_of(model.solver, a.machine)
+        machine = machine_of(model.solver, a.machine[0])
         entry["ops"] = dearest_ops(times, turns)
         entry["layers"] = layers(times, turns, predicted.work, machine, a.precision == "tf32")
     if a.kernels:
@@ -310,7 +317,10 @@ def main() -> int:
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
     parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
     parser.add_argument("--gpus", type=int, default=1, help="batches grow with them")
-    parser.add_argument("--machine", help="whose rates are assumed; none: this one's")
+    parser.add_argument(
+        "--machine", nargs="+", default=["here"], help="whose rates are assumed; others beside it"
+    )
+    parser.add_argument("--measure", action="store_true", help="this one's rates first")
     parser.add_argument("--plan", default="auto", help="on several: auto, none or a plan's file")
     parser.add_argument("--precision", choices=("fp32", "tf32", "bf16"), default="bf16")
     parser.add_argument("--scale", type=float, default=1.0, help="of rows; below 1/4 of batches")
@@ -325,11 +335,14 @@ def main() -> int:
     a = parser.parse_args()
     if a.device == "cpu":
         a.precision = "fp32"
-    if a.machine is None:
-        a.machine = "here"
     set_level(3)
     names = cuda.device_names() if a.device == "cuda" else []
     print(json.dumps({"devices": names, "hugectr": hugectr.__version__}), flush=True)
+    if a.measure:
+        begin = time.perf_counter()
+        rates = measure_machine(a.device, a.gpus).to_json()
+        took = round(time.perf_counter() - begin, 1)
+        print(json.dumps({"measured": rates, "seconds": took}), flush=True)
     begin, failed = time.perf_counter(), 0
     for name in a.cases:
         if time.perf_counter() - begin > a.seconds:

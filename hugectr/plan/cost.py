@@ -16,12 +16,16 @@ PHASES = ("plan", "gather", "send vectors", "send gradients", "update")
 _PLAN, _GATHER, _FORWARD, _BACKWARD, _UPDATE = range(len(PHASES))
 #: Rows travel instead of sums where they are at most so much of the bytes (exchange "auto").
 _ROWS_WORTH = 0.75
-#: Kernels of a phase over the tables of a device, however many these are, as core/cuda launches
-#: them: a plan expands buckets, finds keys, sorts (most are passes of the sort), makes new rows;
-#: an update prepares rates, then sums short runs, chunks of long ones, and folds these.
-_PLAN_KERNELS, _UPDATE_KERNELS = 18, 4
-#: Those of them that walk over a list of tables, each of which adds to them.
-_PLAN_WALKS, _GATHER_WALKS, _UPDATE_WALKS = 5, 1, 6
+#: Kernels of a plan, however many tables it is for, as core/cuda launches them: buckets expanded,
+#: keys found, sorted (most are passes of the sort), new rows made.
+PLAN_KERNELS = 18
+#: An update of tables of one vector size sums short runs of gradients, chunks of long ones, and
+#: folds these; a worker's reads wait for each other in chains as long as a few of a lookup's.
+_UPDATE_KERNELS, _UPDATE_CHAINS = 3, 5
+#: So many tables go into one of these kernels, and so many of them run at once (branches.hpp).
+_TABLES_OF_KERNEL, _KERNELS_AT_ONCE = 19, 4
+#: Kernels of a phase that walk over a list of tables, each of which adds to them.
+_PLAN_WALKS, _GATHER_WALKS, _UPDATE_WALKS = 12, 1, 6
 
 Array = npt.NDArray[np.float64]
 
@@ -101,8 +105,15 @@ class CostModel:
         travelling = sum(job.batch * t.slots * t.vec_size * job.wire_bytes for t in tables)
         share = (job.devices - 1) / job.devices
         self._link = job.machine.link(max(1.0, share * travelling / job.devices))
+        self._tables = len(tables)
         self._several = len(tables) > 1
         self._sizes = len({table.vec_size for table in tables})
+
+    @property
+    def _update_round(self) -> float:
+        """Seconds of an update's kernels, one after the other, beside what they move."""
+        machine = self.job.machine
+        return _UPDATE_KERNELS * machine.launch + _UPDATE_CHAINS * machine.chain
 
     def fixed(self) -> Array:
         """Seconds of each phase on each device wherever tables lie: kernels, and what a
@@ -111,10 +122,13 @@ class CostModel:
         seconds = np.zeros((len(PHASES), job.devices))
         if not self._sizes:
             return seconds
-        seconds[_PLAN] = _PLAN_KERNELS * machine.launch
+        # Every device hears of every table, whoever has its rows.
+        walks = _PLAN_WALKS * machine.table if self._several else 0.0
+        seconds[_PLAN] = PLAN_KERNELS * machine.launch + self._tables * (machine.outcome + walks)
         # Tables of one vector size are read by one kernel.
-        seconds[_GATHER] = self._sizes * machine.launch
-        seconds[_UPDATE] = _UPDATE_KERNELS * machine.launch + machine.longest
+        seconds[_GATHER] = self._sizes * (machine.launch + machine.chain)
+        rounds = -(-self._sizes // _KERNELS_AT_ONCE)
+        seconds[_UPDATE] = machine.launch + rounds * self._update_round
         if job.devices > 1:
             seconds[_FORWARD] = seconds[_BACKWARD] = machine.latency
         return seconds
@@ -140,19 +154,22 @@ class CostModel:
         keys = part * job.batch * t.keys
         vectors = part * job.batch * t.slots
         machine = job.machine
-        walk = machine.table if self._several else 0.0
+        walk, share = 0.0, 0.0
+        if self._several:
+            walk = machine.table
+            share = self._update_round / (_TABLES_OF_KERNEL * _KERNELS_AT_ONCE)
         seen = keys if of_own_samples else job.batch * t.keys
-        out[_PLAN] += 8 * seen / machine.copy + keys / machine.keys + _PLAN_WALKS * walk
+        out[_PLAN] += 8 * seen / machine.copy + keys / machine.keys
         # A row comes from memory once, and for its other keys from a cache.
         first = min(rows, keys) * d * t.vector_bytes + vectors * d * job.wire_bytes
         again = max(0.0, keys - rows) * d * t.vector_bytes
-        rate = machine.rows or machine.copy
+        rate = machine.passes or machine.copy
         out[_GATHER] += first / rate + again / (machine.cached or rate) + _GATHER_WALKS * walk
         states = t.state_numbers / max(1, t.vec_size)
         gradients = keys * d * job.wire_bytes / (machine.gradients or machine.copy)
         accesses = keys / machine.accesses if machine.accesses else 0.0
         updated = rows * d * 2 * (t.vector_bytes + 4 * states) / (machine.update or machine.copy)
-        out[_UPDATE] += gradients + accesses + updated + _UPDATE_WALKS * walk
+        out[_UPDATE] += gradients + accesses + updated + _UPDATE_WALKS * walk + share
 
     def _send(self, out: Array, forward: float, backward: float) -> None:
         out[_FORWARD] += forward / self._link

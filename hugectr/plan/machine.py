@@ -23,8 +23,8 @@ DEFAULT_MACHINE = "h200"
 PRODUCTS = ("fp32", "tf32", "16")
 #: Fields that a file need not have, each a number.
 OPTIONAL = (
-    "latency", "update", "launch", "passes", "operands", "tile_flops", "rows", "cached", "accesses",
-    "gradients", "table", "longest", "beside",
+    "latency", "update", "launch", "passes", "operands", "tile_flops", "cached", "accesses",
+    "gradients", "chain", "table", "outcome", "beside",
 )  # fmt: skip
 
 
@@ -61,16 +61,17 @@ class Machine:
     tile_flops : float
         Operations a second of products of many small matrices, counted in whole tiles of 32; 0: as
         ``flops``, without tiles.
-    rows, cached : float
-        Bytes of rows that a batch reads for the first time, with what is written for them, and for
-        another time, where a cache has them; 0: ``copy``, and ``rows``.
+    cached : float
+        Bytes of rows that a batch reads another time, where a cache has them; 0: ``passes``.
     accesses, gradients : float
         Keys whose gradients an update looks for, and bytes of these; 0: they take no time, and
         ``copy``.
+    chain : float
+        Seconds of a worker's reads of rows that wait for each other.
     table : float
         Seconds that a table adds to a kernel over several.
-    longest : float
-        Seconds of an update beside its kernels: those of one row that has many gradients.
+    outcome : float
+        Seconds until the host knows what a table's plan has come to.
     beside : float
         What a step is longer by for planning the next batch beside it, as a share of planning.
     """
@@ -87,12 +88,12 @@ class Machine:
     passes: float = 0.0
     operands: float = 0.0
     tile_flops: float = 0.0
-    rows: float = 0.0
     cached: float = 0.0
     accesses: float = 0.0
     gradients: float = 0.0
+    chain: float = 0.0
     table: float = 0.0
-    longest: float = 0.0
+    outcome: float = 0.0
     beside: float = 0.0
 
     def products(self, kind: str) -> float:

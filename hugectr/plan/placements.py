@@ -14,6 +14,7 @@ import numpy as np
 from hugectr.base.arguments import check_choice, check_float, check_int, check_str
 from hugectr.base.errors import InvalidArgument, did_you_mean, rejected
 from hugectr.base.html_table import html_table
+from hugectr.plan.balance import spread
 from hugectr.plan.cost import PHASES, Choice, CostModel, Job, step_seconds
 from hugectr.plan.search import Search
 from hugectr.plan.table_load import KINDS, TableLoad
@@ -267,18 +268,9 @@ def describe(model: CostModel, tables: list[TableLoad], chosen: Sequence[Choice]
             )
         )
     uniform = {
-        kind: 1e3
-        * step_seconds(
-            sum(
-                (
-                    model.cost(table, Choice(kind if kind in table.kinds else "by_key")).seconds
-                    for table in tables
-                ),
-                fixed,
-            )
-        )
+        kind: round(1e3 * step_seconds(_uniform(model, tables, kind) + fixed), 6)
         for kind in KINDS
-        if kind not in ("one_device", "hybrid")
+        if kind != "hybrid"
     }
     return PlacementPlan(
         tuple(placed),
@@ -290,6 +282,21 @@ def describe(model: CostModel, tables: list[TableLoad], chosen: Sequence[Choice]
         fixed_ms=_milliseconds(fixed),
         plan_share=job.machine.beside,
     )
+
+
+def _uniform(model: CostModel, tables: list[TableLoad], kind: str) -> Any:
+    """Seconds (phases, devices) of all tables placed so, or by key where they can not be; on one
+    device each they are spread by their work."""
+    placed = [(t, Choice(kind if kind in t.kinds else "by_key")) for t in tables]
+    costs = [model.cost(table, choice).seconds for table, choice in placed]
+    if kind == "one_device":
+        work = {t.name: float(c.sum()) for t, c in zip(tables, costs, strict=True)}
+        on = spread(work, {}, model.job.devices)
+        costs = [
+            model.cost(table, replace(choice, device=on[table.name])).seconds
+            for table, choice in placed
+        ]
+    return np.sum(costs, axis=0) if costs else np.zeros_like(model.fixed())
 
 
 def read_plan(path: str | Path) -> PlacementPlan:

@@ -67,7 +67,10 @@ class Search:
 
     def best(self) -> list[Choice]:
         """A choice for each table."""
-        found = min((self._improved(start) for start in self._starts()), key=self.value)
+        starts = self._starts()
+        if len(self._options) > _FEW:
+            starts = [min(starts, key=self.value)]
+        found = min((self._improved(start) for start in starts), key=self.value)
         return [options.choices[c] for options, c in zip(self._options, found, strict=True)]
 
     def value(self, chosen: list[int]) -> float:
@@ -89,11 +92,12 @@ class Search:
         return value
 
     def _starts(self) -> list[list[int]]:
-        """Greedy in two orders, and every kind for all tables that may have it."""
+        """Greedy in two orders, by work, and every kind for all tables that may have it."""
         cheapest = [float(self._values(o.seconds, o.bytes).min()) for o in self._options]
         largest = [float(o.bytes.sum(axis=1).min()) for o in self._options]
         orders = (cheapest, largest) if len(self._options) <= _FEW else (cheapest,)
         starts = [self._greedy(list(np.argsort(order)[::-1])) for order in orders]
+        starts.append(self._greedy(list(np.argsort(cheapest)[::-1]), self._least_work()))
         kinds = {choice.kind for options in self._options for choice in options.choices}
         if len(self._options) <= _FEW:
             for kind in sorted(kinds):
@@ -105,14 +109,27 @@ class Search:
         kinds = [choice.kind for choice in options.choices]
         return kinds.index(kind) if kind in kinds else 0
 
-    def _greedy(self, order: list[int]) -> list[int]:
+    def _least_work(self) -> list[list[int]]:
+        """Of each table the choices of the kind that is least work for all devices together: what
+        is best where there are enough tables to give every device as much."""
+        found = []
+        for options in self._options:
+            work = options.seconds.sum(axis=(1, 2))
+            kind = options.choices[int(work.argmin())].kind
+            found.append([c for c, choice in enumerate(options.choices) if choice.kind == kind])
+        return found
+
+    def _greedy(self, order: list[int], allowed: list[list[int]] | None = None) -> list[int]:
+        """Table after table what costs least with those before it."""
         chosen = [0] * len(self._options)
         seconds = np.zeros_like(self._options[0].seconds[0])
         memory = np.zeros_like(self._options[0].bytes[0])
         for t in order:
             options = self._options[t]
-            best = self._values(seconds + options.seconds, memory + options.bytes).argmin()
-            chosen[t] = int(best)
+            some = allowed[t] if allowed else slice(None)
+            values = self._values(seconds + options.seconds[some], memory + options.bytes[some])
+            best = int(values.argmin()) if allowed is None else allowed[t][int(values.argmin())]
+            chosen[t] = best
             seconds = seconds + options.seconds[best]
             memory = memory + options.bytes[best]
         return chosen
