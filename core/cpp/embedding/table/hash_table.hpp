@@ -29,9 +29,9 @@ namespace hugectr {
 /// say so wait for it. Not for several host threads at once.
 class HCTR_API HashTable {
  public:
-  /// key_type: uint32 or int64. `staging`: host memory that copies from the device go to without a
-  /// detour; by default any. `direct`: keys that each slot may have, whose index then has a place
-  /// for each of them and hashes none; empty: any keys.
+  /// key_type: uint32 or int64. `staging`: host memory that the device writes as its own; by
+  /// default any, which is for tables of the CPU. `direct`: keys that each slot may have, whose
+  /// index then has a place for each of them and hashes none; empty: any keys.
   HashTable(std::shared_ptr<MemoryResource> memory, std::string name, TensorScalarType key_type,
             std::size_t max_rows, bool with_slots,
             std::shared_ptr<MemoryResource> staging = nullptr,
