@@ -5,6 +5,7 @@
 #include "core/cpp/device/several.hpp"
 #include "core/cpp/ops/loops/hash_probe.hpp"
 #include "core/cpp/ops/move_rows.hpp"
+#include "core/cuda/device/launch_over_link.cuh"
 #include "core/cuda/primitives/rows.cuh"
 
 namespace hugectr::cuda {
