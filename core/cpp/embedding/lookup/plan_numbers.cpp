@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <utility>
 #include <vector>
 
 #include "core/cpp/comm/communicator.hpp"
@@ -19,8 +20,7 @@ void DeviceLookup::number(LookupPlan& plan) const {
                                                own.key_rows()));
   }
   run_several(context, std::move(lookups));
-  for (const Part& part : parts_) part.rows.read_outcome(context);
-  context.stream->synchronize();
+  read_outcomes(context);
   for (std::size_t t = 0; t < parts_.size(); ++t) {
     Table& rows = parts_[t].rows;
     TablePlan& own = plan.tables[t];
@@ -37,6 +37,13 @@ void DeviceLookup::number(LookupPlan& plan) const {
     own.reused = rows.reused_since(own.before);
   }
   check_max_rows(plan);
+}
+
+void DeviceLookup::read_outcomes(const OpContext& context) const {
+  std::vector<CopyBlocks> outcomes;
+  for (const Part& part : parts_) outcomes.push_back(part.rows.outcome_to_host());
+  run_several(context, std::move(outcomes));
+  context.stream->synchronize();
 }
 
 std::vector<ReplicaLookup> DeviceLookup::replicated(LookupPlan& plan) const {
@@ -67,7 +74,9 @@ void DeviceLookup::number_rows_of_others(LookupPlan& plan) const {
                                           part.table.slot_of_bucket(part.route.rank()), one.rows));
   });
   run_several(context, std::move(lookups));
-  each([&](const Part& part, auto&, auto&) { part.rows.read_outcome(context); });
+  std::vector<CopyBlocks> outcomes;
+  each([&](const Part& part, auto&, auto&) { outcomes.push_back(part.rows.outcome_to_host()); });
+  run_several(context, std::move(outcomes));
   context.stream->synchronize();
   // The reserved key is that of gaps: a sample's has been refused.
   each([&](const Part& part, auto&, auto&) {
@@ -135,8 +144,7 @@ void DeviceLookup::find(LookupPlan& plan) const {
                                              own.key_rows()));
   }
   run_several(context, std::move(lookups));
-  for (const Part& part : parts_) part.rows.read_outcome(context);
-  context.stream->synchronize();
+  read_outcomes(context);
   for (std::size_t t = 0; t < parts_.size(); ++t) {
     check_reserved(parts_[t], plan.tables[t], parts_[t].rows.found().first_reserved);
   }

@@ -123,6 +123,16 @@ void HashTable::read_outcome(const OpContext& context) {
   context.stream->copy(host_outcome_.get_ptr(), outcome_.get_ptr(), outcome_.get_size_in_bytes());
 }
 
+CopyBlocks HashTable::outcome_to_host() const {
+  TensorRef to = host_outcome_.ref();
+  to.device = outcome_.ref().device;
+  return {.in = outcome_.ref(),
+          .out = to,
+          .from = {0},
+          .to = {0},
+          .sizes = {static_cast<std::int64_t>(kOutcomeSize)}};
+}
+
 HashTable::Result HashTable::outcome_on_host() const {
   const std::int64_t* outcome = host_outcome_.get_ptr();
   return {static_cast<std::size_t>(outcome[0]), outcome[1 + kReportedReserved],

@@ -10,6 +10,7 @@
 #include "core/cpp/device/op.hpp"
 #include "core/cpp/memory/general_buffer2.hpp"
 #include "core/cpp/memory/growable_tensor.hpp"
+#include "core/cpp/ops/copy_blocks.hpp"
 #include "core/cpp/ops/hash_index.hpp"
 #include "core/cpp/ops/loops/direct_place.hpp"
 #include "core/cpp/ops/loops/hash_probe.hpp"
@@ -85,6 +86,9 @@ class HCTR_API HashTable {
     if (capacity() == 0) reserve(context, 0);
   }
   void read_outcome(const OpContext& context);
+  /// The same as an op, so that those of several tables are one. Of a table with `staging` memory,
+  /// which its device reaches.
+  CopyBlocks outcome_to_host() const;
   Result inserted(const OpContext& context);
   Result marked() const { return outcome_on_host(); }
 

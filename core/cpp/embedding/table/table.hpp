@@ -82,8 +82,8 @@ class Table {
                          SlotOfBucket slot_of, const TensorRef& rows) {
     return index_.get_mark(context, keys, buckets, of_identity(slot_of), limit(), rows);
   }
-  // The same two in halves (hash_table.hpp): the op, then read_outcome(), and when the stream has
-  // been waited for what came of it.
+  // The same two in halves (hash_table.hpp): the op, then outcome_to_host(), and when the stream
+  // has been waited for what came of it.
   HashGetInsert to_number(const OpContext& context, const TensorRef& keys, const TensorRef& buckets,
                           SlotOfBucket slot_of, const TensorRef& rows) {
     return index_.to_get_insert(context, keys, buckets, of_identity(slot_of), rows);
@@ -98,7 +98,7 @@ class Table {
     return index_.to_read(keys, buckets, of_identity(slot_of), limit(), rows, report);
   }
   void make_index(const OpContext& context) { index_.make_index(context); }
-  void read_outcome(const OpContext& context) { index_.read_outcome(context); }
+  CopyBlocks outcome_to_host() const { return index_.outcome_to_host(); }
   HashTable::Result numbered(const OpContext& context) { return index_.inserted(context); }
   HashTable::Result found() const { return index_.marked(); }
   /// Memory for all rows that have numbers. `asked`: how many there would be. Throws OutOfMemory.
