@@ -137,7 +137,7 @@ TYPED_TEST(HashTableOf, HalvesAreTheWholeOrNothing) {
   const auto begin = [&] {
     run(this->context_,
         table.to_get_insert(this->context_, this->ref(second), {}, {}, this->ref(rows, 0)));
-    run(this->context_, table.outcome_to_host(this->context_));
+    table.read_outcome(this->context_);
     this->context_.stream->synchronize();
   };
   begin();
@@ -154,7 +154,7 @@ TYPED_TEST(HashTableOf, HalvesAreTheWholeOrNothing) {
   EXPECT_EQ(this->find(table, second), rows);
   run(this->context_, table.to_get_mark(this->context_, this->ref(second), {}, {}, {.rows = 100},
                                         this->ref(rows, 0)));
-  run(this->context_, table.outcome_to_host(this->context_));
+  table.read_outcome(this->context_);
   this->context_.stream->synchronize();
   EXPECT_EQ(table.marked().first_reserved, -1);
   EXPECT_EQ(rows, this->find(table, second, 100));

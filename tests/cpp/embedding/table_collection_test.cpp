@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/cpp/embedding/table/row_arrays.hpp"
 #include "tests/cpp/embedding/table_run.hpp"
 
 /// A collection against the LookupGroup that a Session trains by, and what it promises of batches
@@ -141,6 +142,43 @@ TEST(TableCollection, TrainsAsALookupGroupDoesToTheBit) {
       params.opt_params.update_type = update;
       expect_trained_as_by_a_group(params);
     }
+  }
+}
+
+TEST(TableCollection, OverTiersTrainsToTheBit) {
+  std::vector<SparseEmbeddingHashParams> params;
+  for (std::size_t t = 0; t < 4; ++t) params.push_back(table(t, Combiner::Sum));
+  Tables all(params);
+  for (const std::size_t t : {0, 2, 3}) {  // one stays on the device
+    const RowParts parts = parts_of_row(kDim, params[t].vector_type, params[t].opt_params);
+    params[t].memory = {.device = 250 * (parts.row_bytes() + 2 * sizeof(std::uint32_t)),
+                        .host = {}};
+  }
+  Tables tiered(params);
+  for (std::uint64_t step = 0; step < 25; ++step) {
+    std::vector<std::vector<std::vector<float>>> outputs;  // of either
+    for (Tables* tables : {&all, &tiered}) {
+      std::vector<std::vector<float>>& found = outputs.emplace_back();
+      for (std::uint64_t part = 0; part < 1 + step % 2; ++part) {  // steps of two batches
+        const std::uint64_t seed = 2 * step + part;
+        auto batch = batches(4, kBuckets, seed);
+        for (HostBatch& one : batch) {
+          for (std::int64_t& key : one.keys)
+            key += static_cast<std::int64_t>(seed * seed % 17 * 30);
+        }
+        const auto token = tables->plan(batch);
+        for (auto& vectors : tables->forward(token, kBuckets)) found.push_back(vectors);
+        tables->accumulate(token, gradients(4, kBuckets, seed));
+        tables->collection.release(token);
+      }
+      tables->step();
+    }
+    EXPECT_EQ(outputs[0], outputs[1]) << step;
+  }
+  expect_same_rows(tiered.rows(), all.rows());
+  for (const std::size_t t : {0, 2, 3}) {
+    EXPECT_GT(tiered.collection.access(t).stats().tiers.bytes_fetched, 0u) << t;
+    EXPECT_GT(tiered.collection.access(t).stats().tiers.bytes_written_back, 0u) << t;
   }
 }
 

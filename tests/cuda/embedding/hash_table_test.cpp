@@ -269,8 +269,7 @@ TEST(CudaHashTableKeys, NegativeKeysAreOrdinary) {
   DeviceBackend& backend = DeviceBackend::get(DeviceType::Cuda);
   const auto stream = backend.create_stream(device, "test");
   ThreadPool pool(1);
-  HashTable table(backend.memory_resource(device), "negative", TensorScalarType::Int64, 10, false,
-                  backend.staging_resource(device));
+  HashTable table(backend.memory_resource(device), "negative", TensorScalarType::Int64, 10, false);
   DeviceArray<std::int64_t> keys(device, 5);
   DeviceArray<std::uint32_t> rows(device, 5);
   keys.set(*stream, {-1, std::numeric_limits<std::int64_t>::min(), -1, 0,

@@ -90,8 +90,8 @@ class DeviceLookup {
   void group_keys(LookupPlan& plan, std::span<const SparseTensor> batch) const;
   /// Rows of the keys of all tables, waiting once for what there is of them.
   void number(LookupPlan& plan) const;
-  /// Waits, with what came of the look-ups of all tables.
-  void await_outcomes(const OpContext& context) const;
+  /// What came of looking keys up in all tables, to the host. Waits.
+  void read_outcomes(const OpContext& context) const;
   /// Rows of the keys of other devices' samples, in tables that all devices have. Collective.
   void number_rows_of_others(LookupPlan& plan) const;
   void enlarge(const Part& part, const LookupPlan& plan, TablePlan& own, std::size_t n) const;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <utility>
 #include <vector>
 
 #include "core/cpp/comm/communicator.hpp"
@@ -19,7 +20,7 @@ void DeviceLookup::number(LookupPlan& plan) const {
                                                own.key_rows()));
   }
   run_several(context, std::move(lookups));
-  await_outcomes(context);
+  read_outcomes(context);
   for (std::size_t t = 0; t < parts_.size(); ++t) {
     Table& rows = parts_[t].rows;
     TablePlan& own = plan.tables[t];
@@ -38,9 +39,9 @@ void DeviceLookup::number(LookupPlan& plan) const {
   check_max_rows(plan);
 }
 
-void DeviceLookup::await_outcomes(const OpContext& context) const {
+void DeviceLookup::read_outcomes(const OpContext& context) const {
   std::vector<CopyBlocks> outcomes;
-  for (const Part& part : parts_) outcomes.push_back(part.rows.outcome_to_host(context));
+  for (const Part& part : parts_) outcomes.push_back(part.rows.outcome_to_host());
   run_several(context, std::move(outcomes));
   context.stream->synchronize();
 }
@@ -74,9 +75,7 @@ void DeviceLookup::number_rows_of_others(LookupPlan& plan) const {
   });
   run_several(context, std::move(lookups));
   std::vector<CopyBlocks> outcomes;
-  each([&](const Part& part, auto&, auto&) {
-    outcomes.push_back(part.rows.outcome_to_host(context));
-  });
+  each([&](const Part& part, auto&, auto&) { outcomes.push_back(part.rows.outcome_to_host()); });
   run_several(context, std::move(outcomes));
   context.stream->synchronize();
   // The reserved key is that of gaps: a sample's has been refused.
@@ -145,7 +144,7 @@ void DeviceLookup::find(LookupPlan& plan) const {
                                              own.key_rows()));
   }
   run_several(context, std::move(lookups));
-  await_outcomes(context);
+  read_outcomes(context);
   for (std::size_t t = 0; t < parts_.size(); ++t) {
     check_reserved(parts_[t], plan.tables[t], parts_[t].rows.found().first_reserved);
   }

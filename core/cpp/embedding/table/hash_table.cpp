@@ -119,14 +119,18 @@ void HashTable::reserve(const OpContext& context, std::size_t keys) {
   if (make_places(rows_, keys)) rebuild(context);
 }
 
-CopyBlocks HashTable::outcome_to_host(const OpContext& context) {
-  // A device reads and writes staging memory as its own.
-  const auto size = static_cast<std::int64_t>(kOutcomeSize);
+void HashTable::read_outcome(const OpContext& context) {
+  context.stream->copy(host_outcome_.get_ptr(), outcome_.get_ptr(), outcome_.get_size_in_bytes());
+}
+
+CopyBlocks HashTable::outcome_to_host() const {
+  TensorRef to = host_outcome_.ref();
+  to.device = outcome_.ref().device;
   return {.in = outcome_.ref(),
-          .out = make_ref(host_outcome_.get_ptr(), {kOutcomeSize}, context.device),
+          .out = to,
           .from = {0},
           .to = {0},
-          .sizes = {size}};
+          .sizes = {static_cast<std::int64_t>(kOutcomeSize)}};
 }
 
 HashTable::Result HashTable::outcome_on_host() const {
@@ -172,7 +176,7 @@ HashGetInsert HashTable::to_get_insert(const OpContext& context, const TensorRef
   HashGetInsert op = next();
   while (begun.done + begun.keys < n) {
     run(context, std::move(op));
-    run(context, outcome_to_host(context));
+    read_outcome(context);
     context.stream->synchronize();
     const Result result = inserted(context);
     begun.first_reserved = result.first_reserved;
@@ -215,7 +219,7 @@ HashTable::Result HashTable::get_insert(const OpContext& context, const TensorRe
                                         const TensorRef& buckets, SlotOfBucket slot_of,
                                         const TensorRef& rows) {
   run(context, to_get_insert(context, keys, buckets, slot_of, rows));
-  run(context, outcome_to_host(context));
+  read_outcome(context);
   context.stream->synchronize();
   return inserted(context);
 }
@@ -248,7 +252,7 @@ HashTable::Result HashTable::get_mark(const OpContext& context, const TensorRef&
                                       const TensorRef& buckets, SlotOfBucket slot_of,
                                       const Limit& limit, const TensorRef& rows) {
   run(context, to_get_mark(context, keys, buckets, slot_of, limit, rows));
-  run(context, outcome_to_host(context));
+  read_outcome(context);
   context.stream->synchronize();
   return marked();
 }
@@ -350,7 +354,7 @@ void HashTable::erase(const OpContext& context, const TensorRef& rows) {
                          .dead = dead});
   free_ += n;
   set_counter(context);
-  run(context, outcome_to_host(context));
+  read_outcome(context);
   context.stream->synchronize();
   dead_ += static_cast<std::size_t>(host_outcome_.get_ptr()[kDeadAt]);
   if (is_direct() || dead_ > capacity_ / kDeadShare) rebuild(context);

@@ -29,9 +29,9 @@ namespace hugectr {
 /// say so wait for it. Not for several host threads at once.
 class HCTR_API HashTable {
  public:
-  /// key_type: uint32 or int64. `staging`: host memory that the device writes as its own; by
-  /// default any, which is for tables of the CPU. `direct`: keys that each slot may have, whose
-  /// index then has a place for each of them and hashes none; empty: any keys.
+  /// key_type: uint32 or int64. `staging`: host memory that copies from the device go to without a
+  /// detour; by default any. `direct`: keys that each slot may have, whose index then has a place
+  /// for each of them and hashes none; empty: any keys.
   HashTable(std::shared_ptr<MemoryResource> memory, std::string name, TensorScalarType key_type,
             std::size_t max_rows, bool with_slots,
             std::shared_ptr<MemoryResource> staging = nullptr,
@@ -67,8 +67,8 @@ class HCTR_API HashTable {
                   SlotOfBucket slot_of, const Limit& limit, const TensorRef& rows);
 
   // The same two in halves, so that the ops of several tables can run at once and be waited for
-  // once: take the op, run it and outcome_to_host(), wait for the stream, then ask what came of it.
-  // No other call in between but take_back(), which forgets what was begun.
+  // once: take the op, run it, read_outcome(), wait for the stream, then ask what came of it. No
+  // other call in between but take_back(), which forgets what was begun.
 
   /// Long lists are done here, up to their last piece, and waited for.
   HashGetInsert to_get_insert(const OpContext& context, const TensorRef& keys,
@@ -85,8 +85,10 @@ class HCTR_API HashTable {
   void make_index(const OpContext& context) {
     if (capacity() == 0) reserve(context, 0);
   }
-  /// Brings what came of the op to the host.
-  CopyBlocks outcome_to_host(const OpContext& context);
+  void read_outcome(const OpContext& context);
+  /// The same as an op, so that those of several tables are one. Of a table with `staging` memory,
+  /// which its device reaches.
+  CopyBlocks outcome_to_host() const;
   Result inserted(const OpContext& context);
   Result marked() const { return outcome_on_host(); }
 

@@ -98,7 +98,7 @@ class Table {
     return index_.to_read(keys, buckets, of_identity(slot_of), limit(), rows, report);
   }
   void make_index(const OpContext& context) { index_.make_index(context); }
-  CopyBlocks outcome_to_host(const OpContext& context) { return index_.outcome_to_host(context); }
+  CopyBlocks outcome_to_host() const { return index_.outcome_to_host(); }
   HashTable::Result numbered(const OpContext& context) { return index_.inserted(context); }
   HashTable::Result found() const { return index_.marked(); }
   /// Memory for all rows that have numbers. `asked`: how many there would be. Throws OutOfMemory.
