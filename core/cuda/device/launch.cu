@@ -7,7 +7,6 @@
 #include "core/cpp/base/error.hpp"
 #include "core/cpp/device/work_counts.hpp"
 #include "core/cuda/device/launch.cuh"
-#include "core/cuda/device/launch_over_link.cuh"
 
 namespace hugectr::cuda {
 namespace {
@@ -60,10 +59,6 @@ unsigned processor_count() {
 std::size_t shared_bytes_of_block() {
   return static_cast<std::size_t>(
       attribute_of_current_device<cudaDevAttrMaxSharedMemoryPerBlockOptin>());
-}
-
-bool has_memory_domains() {
-  return attribute_of_current_device<cudaDevAttrMemSyncDomainCount>() > 1;
 }
 
 unsigned grid_for(std::size_t items, unsigned items_per_block) {

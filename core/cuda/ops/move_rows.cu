@@ -5,7 +5,7 @@
 #include "core/cpp/device/several.hpp"
 #include "core/cpp/ops/loops/hash_probe.hpp"
 #include "core/cpp/ops/move_rows.hpp"
-#include "core/cuda/device/launch_over_link.cuh"
+#include "core/cuda/device/launch.cuh"
 #include "core/cuda/primitives/rows.cuh"
 
 namespace hugectr::cuda {
@@ -41,7 +41,7 @@ void move_part(const OpContext& context, const MoveRows& op, const TensorRef& ca
   // A block a multiprocessor keeps the link as busy as many do, and leaves the rest to the step
   // that runs meanwhile.
   const unsigned blocks = std::min(grid_for(count, kThreads), processor_count());
-  launch_over_link(context, MoveRows::kName, dim3(blocks), dim3(kThreads), &move_rows_kernel<Unit>,
+  launch(context, MoveRows::kName, dim3(blocks), dim3(kThreads), 0, &move_rows_kernel<Unit>,
                    count, FastDivide(units), op.places.ptr<std::uint32_t>(),
                    op.leaving.empty() ? nullptr : op.leaving.ptr<std::uint32_t>(),
                    op.coming.empty() ? nullptr : op.coming.ptr<std::uint32_t>(),
