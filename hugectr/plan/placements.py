@@ -211,11 +211,18 @@ class PlacementPlan:
         lines.append(
             f"predicted for {self.devices} devices, batch {self.batchsize}, {self.machine}:"
         )
-        lines += [f"  {phase.ljust(15)} {ms:8.3f} ms" for phase, ms in self.ms.items()]
+        for phase, ms in self.ms.items():
+            fixed = self.fixed_ms.get(phase, 0.0)
+            beside = f", {fixed:.3f} of it wherever tables lie" if fixed else ""
+            lines.append(f"  {phase.ljust(15)} {ms:8.3f} ms{beside}")
         lines.append(f"  {'tables in all'.ljust(15)} {self.step_ms:8.3f} ms")
         if self.dense_ms:
             lines.append(f"  {'dense network'.ljust(15)} {self.dense_ms:8.3f} ms")
-            lines.append(f"  {'whole step'.ljust(15)} {self.training_ms:8.3f} ms, plan beside it")
+            shared = f", which takes {self.plan_share:.0%} of it from the step" * bool(
+                self.plan_share
+            )
+            whole = f"  {'whole step'.ljust(15)} {self.training_ms:8.3f} ms, plan beside it"
+            lines.append(whole + shared)
         lines += [f"  all {kind.ljust(11)} {ms:8.3f} ms" for kind, ms in self.uniform_ms.items()]
         if self.measured_ms:
             lines.append("measured:")
