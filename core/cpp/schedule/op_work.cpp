@@ -38,7 +38,8 @@ class Tensors {
     }
     return work;
   }
-  /// The product (m, k) (k, n) = (m, n), whose sizes multiply to (m k n)^2; and what is read beside.
+  /// The product (m, k) (k, n) = (m, n), whose sizes multiply to (m k n)^2; and what is read
+  /// beside.
   KernelWork product(const char* a, const char* b, const char* c,
                      std::initializer_list<const char*> beside = {}) const {
     KernelWork work = pass({a, b, c});
@@ -119,8 +120,8 @@ std::vector<KernelWork> batched_gemm(const Tensors& t) {
     return static_cast<double>((edge + kSmallTile - 1) / kSmallTile * kSmallTile);
   };
   KernelWork work = t.pass({"a", "b", "c"});
-  work.flops = 2.0 * count * static_cast<double>(m) * static_cast<double>(n) *
-               static_cast<double>(k);
+  work.flops =
+      2.0 * count * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
   work.tile_flops = 2.0 * count * tiles(m) * tiles(n) * tiles(k);
   return {work};
 }
