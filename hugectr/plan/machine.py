@@ -73,7 +73,8 @@ class Machine:
     outcome : float
         Seconds until the host knows what a table's plan has come to.
     beside : float
-        What a step is longer by for planning the next batch beside it, as a share of planning.
+        What a step is longer by for planning the next batch beside it, as a share of planning
+        without its launches and waits.
     """
 
     name: str

@@ -82,7 +82,7 @@ class PlacementPlan:
     fixed_ms : dict of str to float
         What of ``ms`` there is wherever tables lie: launches, and what collectives take at least.
     plan_share : float
-        Of the time of planning, what the step beside it is longer by.
+        Of the time of planning without what is fixed, what the step beside it is longer by.
     """
 
     tables: tuple[TablePlacement, ...]
@@ -128,7 +128,8 @@ class PlacementPlan:
         """Predicted milliseconds of a whole step: the next batch is planned beside it, and what
         both use is shared."""
         planned = self.ms.get("plan", 0.0)
-        return max(planned, self.step_ms - planned + self.dense_ms + self.plan_share * planned)
+        work = max(0.0, planned - self.fixed_ms.get("plan", 0.0))
+        return max(planned, self.step_ms - planned + self.dense_ms + self.plan_share * work)
 
     @property
     def bytes(self) -> tuple[int, ...]:
