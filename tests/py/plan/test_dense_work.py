@@ -46,12 +46,14 @@ def work() -> dict[str, list[OpWork]]:
     add("MultiCross", ["flat"], "cross", num_layers=2, projection_dim=RANK)
     add("InnerProduct", ["cross"], "fc", num_output=WIDTH)
     add("ReLU", ["fc"], "relu")
+    add("InnerProduct", ["relu"], "score", num_output=1)
     add("InnerProduct", ["relu"], "narrow", num_output=D)
     add("Reshape", ["narrow"], "row", leading_dim=D, time_step=1)
     add("Reshape", ["narrow"], "column", leading_dim=1, time_step=D)
     add("MatrixMultiply", ["column", "row"], "small")
     add("Reshape", ["small"], "squares", leading_dim=D * D)
-    add("InnerProduct", ["squares"], "logit", num_output=1)
+    add("InnerProduct", ["squares"], "value", num_output=1)
+    add("Add", ["value", "score"], "logit")
     add("BinaryCrossEntropyLoss", ["logit", "label"], "loss")
     found: dict[str, list[OpWork]] = {}
     for one in model.plan().work:
@@ -71,9 +73,15 @@ def test_products_of_a_layer(work):
 
 
 def test_a_product_with_one_output_is_a_pass(work):
-    (forward,) = work["linear_fwd logit"]
+    (forward,) = work["linear_fwd value"]
     assert forward.flops == 0
     assert forward.bytes == 4 * (BATCH * D * D + D * D + BATCH)
+
+
+def test_a_warp_takes_a_row_of_one_output(work):
+    """However few columns it has: 512 bytes."""
+    (forward,) = work["linear_fwd score"]
+    assert forward.bytes == BATCH * 512 + 4 * (WIDTH + BATCH)
 
 
 def test_low_rank_crosses_are_products_and_passes(work):
@@ -100,7 +108,7 @@ def test_small_matrices_fill_whole_tiles(work):
 def test_what_is_updated_is_read_and_written(work):
     ((update,),) = (work["dense_update update_params"],)
     n = SLOTS * D
-    weights = 2 * (2 * n * RANK + n) + n * WIDTH + WIDTH + WIDTH * D + D + D * D + 1
+    weights = 2 * (2 * n * RANK + n) + n * WIDTH + WIDTH + WIDTH * D + D + D * D + 1 + WIDTH + 1
     # Weights and states twice, gradients once; and few numbers of the step.
     assert update.bytes == pytest.approx(20 * weights, rel=0.1)
 
