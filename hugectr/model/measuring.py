@@ -63,8 +63,7 @@ def measure_machine(device: str, devices: int = 1) -> Machine:
         name=f"{name.split(',')[0]}, measured" + (f" on {devices} devices" if devices > 1 else ""),
         flops=(flops["fp32"], flops.get("tf32", flops["fp32"]), flops.get("16", flops["fp32"])),
         links=base.links if devices == 1 else _links(device, devices, size),
-        **_dense_rates(last, machine.launch),
-    )
+    ).with_rates(_dense_rates(last, machine.launch))
     machine = fitted(machine, [probe.tables() for probe in (last, *of_tables)])
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(machine.to_json(), indent=2) + "\n", encoding="utf-8")

@@ -106,14 +106,14 @@ class CostModel:
         share = (job.devices - 1) / job.devices
         self._link = job.machine.link(max(1.0, share * travelling / job.devices))
         self._tables = len(tables)
-        self._several = len(tables) > 1
+        several = len(tables) > 1
+        self._walk = job.machine.table if several else 0.0
         self._sizes = len({table.vec_size for table in tables})
-
-    @property
-    def _update_round(self) -> float:
-        """Seconds of an update's kernels, one after the other, beside what they move."""
-        machine = self.job.machine
-        return _UPDATE_KERNELS * machine.launch + _UPDATE_CHAINS * machine.chain
+        machine = job.machine
+        # An update's kernels one after the other, beside what they move, and a table's share.
+        self._round = _UPDATE_KERNELS * machine.launch + _UPDATE_CHAINS * machine.chain
+        of_kernels = self._round / (_TABLES_OF_KERNEL * _KERNELS_AT_ONCE)
+        self._share = of_kernels + _UPDATE_WALKS * self._walk if several else 0.0
 
     def fixed(self) -> Array:
         """Seconds of each phase on each device wherever tables lie: kernels, and what a
@@ -122,13 +122,11 @@ class CostModel:
         seconds = np.zeros((len(PHASES), job.devices))
         if not self._sizes:
             return seconds
-        # Every device hears of every table, whoever has its rows.
-        walks = _PLAN_WALKS * machine.table if self._several else 0.0
-        seconds[_PLAN] = PLAN_KERNELS * machine.launch + self._tables * (machine.outcome + walks)
+        seconds[_PLAN] = PLAN_KERNELS * machine.launch + self._tables * machine.outcome
         # Tables of one vector size are read by one kernel.
         seconds[_GATHER] = self._sizes * (machine.launch + machine.chain)
         rounds = -(-self._sizes // _KERNELS_AT_ONCE)
-        seconds[_UPDATE] = machine.launch + rounds * self._update_round
+        seconds[_UPDATE] = machine.launch + rounds * self._round
         if job.devices > 1:
             seconds[_FORWARD] = seconds[_BACKWARD] = machine.latency
         return seconds
@@ -138,6 +136,8 @@ class CostModel:
         seconds = np.zeros((len(PHASES), self.job.devices))
         memory = np.zeros(self.job.devices)
         getattr(self, f"_{choice.kind}")(table, choice, seconds, memory)
+        # Every device plans every table, whoever has its rows.
+        seconds[_PLAN] += _PLAN_WALKS * self._walk
         return Cost(seconds, memory)
 
     def _work(
@@ -154,22 +154,18 @@ class CostModel:
         keys = part * job.batch * t.keys
         vectors = part * job.batch * t.slots
         machine = job.machine
-        walk, share = 0.0, 0.0
-        if self._several:
-            walk = machine.table
-            share = self._update_round / (_TABLES_OF_KERNEL * _KERNELS_AT_ONCE)
         seen = keys if of_own_samples else job.batch * t.keys
         out[_PLAN] += 8 * seen / machine.copy + keys / machine.keys
         # A row comes from memory once, and for its other keys from a cache.
         first = min(rows, keys) * d * t.vector_bytes + vectors * d * job.wire_bytes
         again = max(0.0, keys - rows) * d * t.vector_bytes
         rate = machine.passes or machine.copy
-        out[_GATHER] += first / rate + again / (machine.cached or rate) + _GATHER_WALKS * walk
+        out[_GATHER] += first / rate + again / (machine.cached or rate) + _GATHER_WALKS * self._walk
         states = t.state_numbers / max(1, t.vec_size)
         gradients = keys * d * job.wire_bytes / (machine.gradients or machine.copy)
         accesses = keys / machine.accesses if machine.accesses else 0.0
         updated = rows * d * 2 * (t.vector_bytes + 4 * states) / (machine.update or machine.copy)
-        out[_UPDATE] += gradients + accesses + updated + _UPDATE_WALKS * walk + share
+        out[_UPDATE] += gradients + accesses + updated + self._share
 
     def _send(self, out: Array, forward: float, backward: float) -> None:
         out[_FORWARD] += forward / self._link

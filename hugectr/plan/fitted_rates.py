@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -74,7 +74,7 @@ def fitted(machine: Machine, times: Sequence[TableTimes]) -> Machine:
 
     def phases(found: dict[str, float]) -> Array:
         # What is found ready by the host is no op, and not among the times.
-        one = replace(machine, outcome=0.0, **(zero | found))
+        one = machine.with_rates({"outcome": 0.0} | zero | found)
         return np.concatenate([entry.predicted(one) for entry in times])
 
     known = phases({})
@@ -84,7 +84,7 @@ def fitted(machine: Machine, times: Sequence[TableTimes]) -> Machine:
     found = nonnegative(columns / measured[:, None], 1.0 - known / measured)
     factors = dict(zip(RATES + SECONDS, map(float, found), strict=True))
     rates = {name: min(_FASTEST, 1.0 / max(factors[name], 1e-30)) for name in RATES}
-    return replace(machine, **rates, **{name: factors[name] for name in SECONDS})
+    return machine.with_rates(rates | {name: factors[name] for name in SECONDS})
 
 
 def nonnegative(columns: Array, values: Array) -> Array:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from itertools import pairwise
 from pathlib import Path
@@ -73,7 +73,8 @@ class Machine:
     outcome : float
         Seconds until the host knows what a table's plan has come to.
     beside : float
-        What a step is longer by for planning the next batch beside it, as a share of planning.
+        What a step is longer by for planning the next batch beside it, as a share of planning
+        without its launches and waits.
     """
 
     name: str
@@ -110,6 +111,11 @@ class Machine:
                 part = math.log(size / small) / math.log(large / small)
                 return slow + part * (fast - slow)
         return last[1]
+
+    def with_rates(self, rates: Mapping[str, float]) -> Machine:
+        """The same with other numbers of ``OPTIONAL``, ``copy`` or ``keys``."""
+        changes: dict[str, Any] = dict(rates)
+        return replace(self, **changes)
 
     def to_json(self) -> dict[str, Any]:
         """Its fields, as a file holds them."""

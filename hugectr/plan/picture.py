@@ -27,7 +27,9 @@ def plan_page(plan: PlacementPlan) -> str:
     plan : PlacementPlan
     """
     phases = "".join(
-        f"<tr><td>{escape(phase)}</td><td>{ms:.3f}</td></tr>" for phase, ms in plan.ms.items()
+        f"<tr><td>{escape(phase)}</td><td>{ms:.3f}</td><td>{plan.fixed_ms.get(phase, 0.0):.3f}</td>"
+        "</tr>"
+        for phase, ms in plan.ms.items()
     )
     dense = (
         f"<tr><td>dense network</td><td>{plan.dense_ms:.3f}</td></tr><tr><th>whole step, plan "
@@ -54,7 +56,8 @@ def plan_page(plan: PlacementPlan) -> str:
         f"<h1>Placements of {len(plan.tables)} tables on {plan.devices} devices</h1>"
         f"<p>Predicted for {escape(plan.machine)}, global batch {plan.batchsize}: "
         f"{plan.step_ms:.3f} ms a step. {key}</p>{_bars(plan)}"
-        f"<h2>Milliseconds a step</h2><table><tr><th>phase</th><th>ms</th></tr>{phases}"
+        f"<h2>Milliseconds a step</h2><table><tr><th>phase</th><th>ms</th>"
+        f"<th>of it wherever tables lie</th></tr>{phases}"
         f"<tr><th>tables in all</th><th>{plan.step_ms:.3f}</th></tr>{dense}{measured}{others}"
         "</table>"
         f"<h2>Tables</h2>{_tables(plan.tables)}</body></html>\n"

@@ -82,7 +82,7 @@ class PlacementPlan:
     fixed_ms : dict of str to float
         What of ``ms`` there is wherever tables lie: launches, and what collectives take at least.
     plan_share : float
-        Of the time of planning, what the step beside it is longer by.
+        Of the time of planning without what is fixed, what the step beside it is longer by.
     """
 
     tables: tuple[TablePlacement, ...]
@@ -128,7 +128,8 @@ class PlacementPlan:
         """Predicted milliseconds of a whole step: the next batch is planned beside it, and what
         both use is shared."""
         planned = self.ms.get("plan", 0.0)
-        return max(planned, self.step_ms - planned + self.dense_ms + self.plan_share * planned)
+        work = max(0.0, planned - self.fixed_ms.get("plan", 0.0))
+        return max(planned, self.step_ms - planned + self.dense_ms + self.plan_share * work)
 
     @property
     def bytes(self) -> tuple[int, ...]:
@@ -211,11 +212,18 @@ class PlacementPlan:
         lines.append(
             f"predicted for {self.devices} devices, batch {self.batchsize}, {self.machine}:"
         )
-        lines += [f"  {phase.ljust(15)} {ms:8.3f} ms" for phase, ms in self.ms.items()]
+        for phase, ms in self.ms.items():
+            fixed = self.fixed_ms.get(phase, 0.0)
+            beside = f", {fixed:.3f} of it wherever tables lie" if fixed else ""
+            lines.append(f"  {phase.ljust(15)} {ms:8.3f} ms{beside}")
         lines.append(f"  {'tables in all'.ljust(15)} {self.step_ms:8.3f} ms")
         if self.dense_ms:
             lines.append(f"  {'dense network'.ljust(15)} {self.dense_ms:8.3f} ms")
-            lines.append(f"  {'whole step'.ljust(15)} {self.training_ms:8.3f} ms, plan beside it")
+            shared = f", which takes {self.plan_share:.0%} of it from the step" * bool(
+                self.plan_share
+            )
+            whole = f"  {'whole step'.ljust(15)} {self.training_ms:8.3f} ms, plan beside it"
+            lines.append(whole + shared)
         lines += [f"  all {kind.ljust(11)} {ms:8.3f} ms" for kind, ms in self.uniform_ms.items()]
         if self.measured_ms:
             lines.append("measured:")

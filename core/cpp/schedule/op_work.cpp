@@ -23,6 +23,7 @@ class Tensors {
     tensor.bytes += ref.size_in_bytes() * (access == Access::InOut ? 2 : 1);
   }
   bool has(const char* name) const { return tensors_.count(name) != 0; }
+  std::size_t size(const char* name) const { return static_cast<std::size_t>(elements(name)); }
   const Shape& shape(const char* name) const { return tensors_.at(name).shape; }
   std::size_t bytes() const {
     std::size_t sum = 0;
@@ -64,8 +65,17 @@ class Tensors {
 /// Adds up what blocks have left: few bytes.
 const KernelWork kFinish;
 
+/// A warp takes a row, so much of it at once; lanes without columns wait (linear_one_output.cu).
+constexpr std::size_t kWarpBytes = 512;
+
 std::vector<KernelWork> linear_fwd(const Tensors& t) {
-  if (t.shape("w").back() == 1) return {t.pass({"x", "w", "addend", "y"})};
+  if (t.shape("w").back() == 1) {
+    KernelWork work = t.pass({"x", "w", "addend", "y"});
+    const std::size_t rows = std::max<std::size_t>(t.size("y"), 1);
+    const std::size_t row = t.pass({"x"}).bytes / rows;
+    work.bytes += rows * ((row + kWarpBytes - 1) / kWarpBytes * kWarpBytes - row);
+    return {work};
+  }
   return {t.product("x", "w", "y", {"addend"})};
 }
 

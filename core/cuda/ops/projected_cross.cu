@@ -34,8 +34,9 @@ template <class T, int kVec>
 struct BackwardRows {
   using Sum = float;
   static constexpr int kSums = kVec;
+  static constexpr int kInFlight = 1;  // four packs of a row: 61 registers, two blocks
   struct Row {
-    Pack<T, kVec> x0, dy, z;
+    Pack<T, kVec> x0, dy, z, dx0;
   };
   Rows<const T> x0, dy, z;
   Rows<T> dz, dx0;  // dx0 without data when it is not wanted
@@ -50,7 +51,10 @@ struct BackwardRows {
     Row loaded{};
     loaded.x0 = load_row_pack<kVec>(x0.at(row, 0), column, n);
     loaded.dy = load_row_pack<kVec>(dy.at(row, 0), column, n);
-    if (dx0.data != nullptr) loaded.z = load_row_pack<kVec>(z.at(row, 0), column, n);
+    if (dx0.data == nullptr) return loaded;
+    loaded.z = load_row_pack<kVec>(z.at(row, 0), column, n);
+    // Ahead as the others: behind a store to the row above it, each would wait for memory alone.
+    if (accumulate) loaded.dx0 = load_row_pack<kVec>(dx0.at(row, 0), column, n);
     return loaded;
   }
   __device__ void add(const Row& loaded, std::size_t row, std::size_t group, NoColumns,
@@ -65,8 +69,7 @@ struct BackwardRows {
     }
     store_row_narrowed<kVec>(dz.at(row, 0), column, n, product);
     if (dx0.data == nullptr) return;
-    Pack<float, kVec> direct{};
-    if (accumulate) direct = load_row_widened<kVec>(dx0.at(row, 0), column, n);
+    Pack<float, kVec> direct = widen_pack(loaded.dx0);  // zeros where it does not accumulate
 #pragma unroll
     for (int i = 0; i < kVec; ++i) direct.v[i] += gradient.v[i] * (widen(loaded.z.v[i]) + one);
     store_row_narrowed<kVec>(dx0.at(row, 0), column, n, direct);

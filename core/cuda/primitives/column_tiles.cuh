@@ -73,6 +73,17 @@ void for_each_row(const OpContext& context, const char* name, std::size_t rows, 
          rows, groups, body);
 }
 
+/// Rows that a thread loads before it uses the first: Body::kInFlight, or four. Bodies that load
+/// much of a row take fewer, so that two blocks have room on a multiprocessor.
+template <class Body>
+constexpr int rows_in_flight() {
+  if constexpr (requires { Body::kInFlight; }) {
+    return Body::kInFlight;
+  } else {
+    return 4;
+  }
+}
+
 /// One piece of the rows, blockIdx.y, summed per column: threads sum every blockDim.y-th row, then
 /// a tree over threadIdx.y adds them. The order depends on shape and kVec alone.
 template <class Body>
@@ -80,7 +91,7 @@ __global__ void __launch_bounds__(kColumnThreads)
     sum_tiles_kernel(std::size_t rows, std::size_t piece, std::size_t groups, Body body) {
   using Sum = typename Body::Sum;
   constexpr int kSums = Body::kSums;
-  constexpr int kInFlight = 4;                       // rows loaded before the first is used
+  constexpr int kInFlight = rows_in_flight<Body>();
   __shared__ Sum totals[kSums][kColumnThreads / 2];  // of the upper half, for the lower one
 
   const std::size_t group = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -129,6 +140,7 @@ struct TileCut {
 ///   Sum, kSums     type and number of a group's sums;   Row   what a thread loads of a row
 ///   columns(group) -> values a thread keeps;   load(row, group) -> Row
 ///   add(Row, row, group, columns, sums);       store(piece, group, sums)
+///   kInFlight      rows loaded at once, where it is not four
 /// add() may write to the row's own elements, those it was loaded from included.
 template <class Body>
 void sum_tiles(const OpContext& context, const char* name, std::size_t rows, std::size_t groups,

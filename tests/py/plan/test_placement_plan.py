@@ -110,6 +110,11 @@ def test_a_plan_is_a_file_that_can_be_edited(rng, tmp_path):
     (tmp_path / "plan.json").write_text(json.dumps(edited))
     assert str(read_plan(tmp_path / "plan.json").tables[0]) == "one_device 3"
     assert "t0" in str(plan)
+    assert f"{plan.fixed_ms['plan']:.3f} of it wherever tables lie" in str(plan)
+    # What planning moves is shared with the step; its launches and waits are not.
+    planned, fixed = plan.ms["plan"], plan.fixed_ms["plan"]
+    whole = plan.step_ms - planned + 2.0 + 0.7 * (planned - fixed)
+    assert f"{whole:.3f} ms, plan beside it" in str(replace(plan, dense_ms=2.0))
 
 
 @pytest.mark.parametrize(
@@ -139,12 +144,24 @@ def test_files_that_are_no_plans_are_refused(rng, change, says):
         ('{"copy": 1, "keys": 1, "links": [[2, 1], [1, 1]]}', "sizes that ascend"),
         ('{"copy": -1, "keys": 1, "links": [[2, 1]]}', "copy"),
         ('{"speed": 1}', "field"),
+        ('{"copy": 1, "keys": 1, "links": [[2, 1]], "launch": -1}', "launch"),
     ],
 )
 def test_machines_that_are_none_are_refused(text, says, tmp_path):
     (tmp_path / "machine.json").write_text(text)
     with pytest.raises(hugectr.InvalidArgument, match=says):
         read_machine(tmp_path / "machine.json")
+
+
+def test_files_of_earlier_versions_say_op_for_launch(tmp_path):
+    rates = {"copy": 1, "keys": 1, "links": [[2, 1]]}
+    (tmp_path / "machine.json").write_text(json.dumps(rates | {"op": 2e-6}))
+    assert read_machine(tmp_path / "machine.json").launch == 2e-6
+
+
+def test_a_plan_that_takes_longer_is_the_step(rng):
+    plan = plan_placements(Job(2, 8192, read_machine()), random_loads(rng, 5))
+    assert replace(plan, ms={**plan.ms, "plan": 50.0}, dense_ms=1.0).training_ms == 50.0
 
 
 def test_the_picture_is_a_page_that_says_who_holds_what(rng):
