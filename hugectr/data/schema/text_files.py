@@ -28,11 +28,16 @@ _QUOTED = re.compile(rb'"[^"]*"')
 _COMPRESSED = {".gz": "gzip", ".zst": "zstd"}
 
 
-def _open(path: str) -> pa.NativeFile | BinaryIO:
-    regular_file_size(path)
-    file = open_regular(path)
+def _open(path: str) -> pa.NativeFile:
+    """The file, unpacked, read by Arrow itself.
+
+    Arrow's threads may still read ahead when the program ends, and a thread that then calls Python
+    ends the process with SIGABRT: so they never get a file of Python's.
+    """
+    with open_regular(path) as file:  # what it leads to, whatever the name leads to later
+        opened = pa.OSFile(f"/proc/self/fd/{file.fileno()}")
     compression = _COMPRESSED.get(os.path.splitext(path)[1])
-    return pa.input_stream(file, compression=compression) if compression else file
+    return pa.CompressedInputStream(opened, compression) if compression else opened
 
 
 def _damaged(path: str, error: Exception) -> DataError:
