@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -61,6 +61,8 @@ class Source:
         DataError
             With a column of a name like it.
         """
+        if not self.names:
+            raise DataError(f"{self.what} has no columns with a name")
         there = Counter(self.names)
         for name in wanted:
             if there[name] > 1:
@@ -186,6 +188,8 @@ def _of_paths(paths: Sequence[str]) -> Source:
 def open_source(data: Any) -> Source:
     """Data of any kind as a Source.
 
+    Columns without a name, such as the row numbers that pandas writes to CSV, are left out.
+
     Raises
     ------
     InvalidArgument
@@ -195,6 +199,11 @@ def open_source(data: Any) -> Source:
     """
     if isinstance(data, Source):
         return data
+    source = _opened(data)
+    return replace(source, names=[name for name in source.names if name != ""])
+
+
+def _opened(data: Any) -> Source:
     if isinstance(data, pa.Table):
         return _of_table("the table", data)
     if isinstance(data, pa.RecordBatch):

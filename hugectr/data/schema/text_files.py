@@ -11,17 +11,20 @@ import io
 import os
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, BinaryIO
+from typing import Any
 
 import pyarrow as pa
 
 from hugectr.base.errors import DataError
-from hugectr.data.regular_file import open_regular, regular_file_size
+from hugectr.data.regular_file import open_regular
+from hugectr.data.schema.json_depth import nests_deeper
 
 #: What stands for a missing value in CSV, unless it is in quotes.
 NULLS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "<NA>")
 _BLOCK_BYTES = 16 << 20
 _LONGEST_LINE = 256 << 20
+#: Levels of objects and lists in JSON: Arrow calls itself for each until its stack ends.
+_DEEPEST = 64
 #: Of a file at most, to see how its first line is written.
 _HEADER_BYTES = 1 << 20
 _QUOTED = re.compile(rb'"[^"]*"')
@@ -40,8 +43,44 @@ def _open(path: str) -> pa.NativeFile:
     return pa.CompressedInputStream(opened, compression) if compression else opened
 
 
+#: What Arrow says, and what to do about it.
+_WAYS_OUT = (
+    ("straddl", f"; is a quote not closed, or a line longer than {_BLOCK_BYTES >> 20} MiB?"),
+    ("invalid UTF8", "; save it as UTF-8 (iconv -f LATIN1 -t UTF-8)"),
+    ("from object to array", "; give an object a line (jq -c '.[]' makes them of an array)"),
+    ("CSV parse error: Expected", "; each line needs a value a name, text with commas quotes"),
+)
+#: Characters of Arrow's words, which have what stands in the file.
+_MOST_WORDS = 300
+
+
 def _damaged(path: str, error: Exception) -> DataError:
-    return DataError(f"{path!r} can not be read: {error}")
+    said = str(error)
+    ways_out = "".join(way for words, way in _WAYS_OUT if words in said)
+    shown = "".join(sign if sign.isprintable() else " " for sign in said)  # nothing for a terminal
+    if len(shown) > _MOST_WORDS:
+        shown = shown[: _MOST_WORDS - 3] + "..."
+    return DataError(f"{path!r} can not be read: {shown}{ways_out}")
+
+
+def _begin(path: str) -> bytes:
+    """The begin of a text file.
+
+    Raises
+    ------
+    DataError
+        When it is no UTF-8 from its first bytes on.
+    """
+    try:
+        with _open(path) as file:
+            begin = bytes(file.read(_HEADER_BYTES))
+    except (OSError, pa.ArrowException) as error:
+        raise _damaged(path, error) from error
+    if begin.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise DataError(f"{path!r} is UTF-16; save it as UTF-8 (iconv -f UTF-16 -t UTF-8)")
+    if begin.startswith(b"PAR1"):
+        raise DataError(f"{path!r} is a Parquet file: call it *.parquet")
+    return begin
 
 
 def _delimiter(path: str) -> str:
@@ -49,14 +88,10 @@ def _delimiter(path: str) -> str:
 
     Spreadsheets write semicolons where the comma is for decimals.
     """
+    begin = _begin(path)
     bare = path.removesuffix(".gz").removesuffix(".zst")
     if bare.endswith(".tsv"):
         return "\t"
-    try:
-        with _open(path) as file:
-            begin = bytes(file.read(_HEADER_BYTES))
-    except (OSError, pa.ArrowException) as error:
-        raise _damaged(path, error) from error
     line = _QUOTED.sub(b"", begin).partition(b"\n")[0]
     return next((sign for sign in (",", ";", "\t") if sign.encode() in line), ",")
 
@@ -163,10 +198,13 @@ def json_tables(path: str) -> Iterator[pa.Table]:
     DataError
         When it is none, or values of a column have different types.
     """
+    _begin(path)
     try:
         for block in _whole_lines(path):
             if not block.strip():
                 continue
+            if nests_deeper(block, _DEEPEST):
+                raise DataError(f"{path!r} has JSON that nests deeper than {_DEEPEST} levels")
             yield _json_block(block)
     except (OSError, pa.ArrowException) as error:
         raise _damaged(path, error) from error
