@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
 from hugectr.base.errors import DataError
-from hugectr.checkpoints.exchange import exchange
+from hugectr.base.exchange import exchange
 
 
 class KeptFolder:

@@ -62,7 +62,7 @@ class Source:
             With a column of a name like it.
         """
         if not self.names:
-            raise DataError(f"{self.what} has no columns with a name")
+            raise DataError(f"{self.what} has no columns with a name, or no rows at all")
         there = Counter(self.names)
         for name in wanted:
             if there[name] > 1:
@@ -214,7 +214,12 @@ def _opened(data: Any) -> Source:
         return _of_pandas(data)
     if hasattr(data, "__arrow_c_stream__"):
         what = f"the {type(data).__name__}"
-        return _of_reader(what, pa.RecordBatchReader.from_stream(data))
+        try:
+            return _of_reader(what, pa.RecordBatchReader.from_stream(data))
+        except (TypeError, ValueError, pa.ArrowException) as error:  # a column alone, a new type
+            raise DataError(
+                f"{what} has columns that Arrow does not take: {error}; give a table, and cast them"
+            ) from error
     if hasattr(data, "to_batches") and hasattr(data, "schema"):  # pyarrow.dataset.Dataset
         return _of_dataset(data)
     if isinstance(data, Mapping):
@@ -227,7 +232,8 @@ def _opened(data: Any) -> Source:
         if all(isinstance(one, Mapping) for one in data):
             names = dict.fromkeys(name for one in data for name in one)
             return _of_mapping({name: [one.get(name) for one in data] for name in names})
-    raise rejected("data", f"{type(data).__name__}: {data!r:.80}", _ALLOWED)
+    hint = "; collect() the LazyFrame" if type(data).__name__ == "LazyFrame" else ""
+    raise rejected("data", f"{type(data).__name__}: {data!r:.80}", _ALLOWED + hint)
 
 
 def joined_tables(parts: Sequence[pa.Table]) -> pa.Table:

@@ -128,14 +128,39 @@ def csv_tables(path: str, names: Sequence[str]) -> Iterator[pa.Table]:
     Raises
     ------
     DataError
-        When it is no CSV of UTF-8, or a line has another number of values.
+        When it is no CSV of UTF-8, a line has another number of values, or a quote is not closed.
     """
-    reader = _csv_reader(path, names)
+    there = csv_names(path)
+    read, last = list(names), there[-1]
+    if last not in read and last and there.count(last) == 1:
+        read.append(last)
+    reader = _csv_reader(path, read)
+    end = ""
     try:
         for batch in reader:
-            yield pa.Table.from_batches([batch])
+            if last in read and batch.num_rows:
+                end = batch.column(last)[-1].as_py() or ""
+            yield pa.Table.from_batches([batch]).select(list(names))
+        if "\n" in end and not _ends_with_quote(path):
+            lines = end.count("\n")
+            raise DataError(
+                f"{path!r} has a quote that is not closed: its last value, of column {last!r}, has "
+                f"{lines} lines and begins with {end[:40]!r}; close the quote, or double it"
+            )
     except (OSError, pa.ArrowException) as error:
         raise _damaged(path, error) from error
+
+
+def _ends_with_quote(path: str) -> bool:
+    """Whether the last value of a file is in quotes; one of several lines has to be.
+
+    Arrow takes all that follows a quote that is not closed for one value, without a word.
+    """
+    end = b""
+    with _open(path) as file:
+        while piece := file.read(_BLOCK_BYTES):
+            end = (end + bytes(piece)).rstrip()[-1:]
+    return end == b'"'
 
 
 def _whole_lines(path: str) -> Iterator[bytes]:

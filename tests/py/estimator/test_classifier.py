@@ -287,6 +287,7 @@ def test_parameters() -> None:
         (np.zeros(5), [0, 1, 0, 1, 0], "Reshape your data"),
         (np.zeros((0, 2)), [], "0 sample"),
         (np.full((4, 1), np.inf), [0, 1, 0, 1], "infinity"),
+        (without(TRAIN), [1.0] * 2000, "has one class, 1.0, and"),
     ],
 )
 def test_what_is_no_data_is_refused(x: Any, y: Any, said: str) -> None:
