@@ -21,8 +21,8 @@ import numpy as np
 
 from hugectr.base import log
 from hugectr.base.errors import DataError, InvalidArgument
+from hugectr.base.exchange import exchange
 from hugectr.checkpoints.chunks import ChunkWriter, write_file
-from hugectr.checkpoints.exchange import exchange
 from hugectr.checkpoints.folder_lock import NOTE, FolderLock
 from hugectr.checkpoints.manifest import (
     AGAIN,

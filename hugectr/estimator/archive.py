@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 import weakref
@@ -10,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
 from hugectr.base.errors import DataError
+from hugectr.base.exchange import exchange
 
 
 class KeptFolder:
@@ -35,6 +37,26 @@ def copy(folder: Path, target: Path) -> None:
             copied = target / path.relative_to(folder)
             copied.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, copied)
+
+
+def replace_folder(new: Path, folder: Path) -> None:
+    """Let a folder beside another take its name; what had it has the name of the new one then.
+
+    At no moment is nothing there, where the system can exchange names; else only for two renames.
+    """
+    if not folder.exists():
+        new.rename(folder)
+        return
+    handle = os.open(folder.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        if exchange(handle, new.name, folder.name):
+            return
+    finally:
+        os.close(handle)
+    old = new.with_name(f"{new.name}.old")
+    folder.rename(old)
+    new.rename(folder)
+    old.rename(new)
 
 
 def to_bytes(folder: Path) -> dict[str, bytes]:

@@ -11,7 +11,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
-from hugectr.base.arguments import check_bool, check_float, check_int
+from hugectr.base.arguments import check_bool, check_float, check_int, check_names
 from hugectr.base.errors import InvalidArgument
 from hugectr.base.keywords import named_arguments
 from hugectr.callbacks.callback import Callback
@@ -207,12 +207,14 @@ class Estimator(Fitted, Parameters):
 
     def _roles(self) -> dict[str, Any]:
         """What columns are said to be: arguments of ``Schema.infer``."""
-        return {
-            "categorical": list(self.categorical),
-            "dense": list(self.dense),
-            "ignore": list(self.ignore),
-            "sequences": self.sequences,
-        }
+        where = f"{type(self).__name__}.fit"
+        names = ("categorical", "dense", "ignore")
+        said: dict[str, Any] = {}
+        for name in names:
+            given = getattr(self, name)
+            listed = hasattr(given, "__iter__") and not isinstance(given, str)
+            said[name] = check_names(f"{where}: {name}", list(given) if listed else given)
+        return {**said, "sequences": self.sequences}
 
     def _split(
         self, where: str, rows: Labelled, given: bool, rng: np.random.Generator

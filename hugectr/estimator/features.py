@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hugectr.base.errors import DataError, InvalidArgument, rejected
 from hugectr.data.schema.frames import is_pandas
@@ -153,10 +154,13 @@ def features_of(where: str, data: Any) -> Features:
 
 
 def _without_views(table: pa.Table) -> pa.Table:
-    """Text that polars hands on as views, of which Arrow can not take rows, as plain text."""
+    """What Arrow can not take rows of as what it can: views of text, values with their runs."""
     for place, field in enumerate(table.schema):
         if pa.types.is_string_view(field.type):
             column = table.column(place).cast(pa.large_string())
+            table = table.set_column(place, field.name, column)
+        elif pa.types.is_run_end_encoded(field.type):
+            column = pc.run_end_decode(table.column(place))
             table = table.set_column(place, field.name, column)
     return table
 
@@ -201,7 +205,7 @@ def labels_of(
             f"{where}: inconsistent numbers of samples: X has {features.rows} rows, y has "
             f"{len(values)}"
         )
-    bad = np.array([v is None or v != v for v in values]) if values.dtype.kind in "fO" else None
+    bad = np.array([_is_missing(v) for v in values]) if values.dtype.kind in "fO" else None
     if bad is not None and bad.any():
         row = int(bad.argmax())
         raise InvalidArgument(f"{where}: y contains NaN (row {row}); drop the rows without label")
@@ -212,6 +216,11 @@ def labels_of(
     while name in taken:
         name += "_"
     return values, name, features
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether a label is None, NaN, or what pandas has for a gap, which compares to no truth."""
+    return value is None or type(value).__name__ == "NAType" or value != value
 
 
 def _label_array(labels: Any) -> npt.NDArray[Any]:
@@ -226,13 +235,19 @@ def weights_of(where: str, weights: Any, rows: int) -> npt.NDArray[np.float32] |
     """Weights of samples as float32, (rows,); None where none are given."""
     if weights is None:
         return None
-    array = np.asarray(weights, dtype=np.float64)
+    try:
+        array = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidArgument(f"{where}: sample_weight: no numbers: {error}") from error
     if array.ndim == 0:
         array = np.full(rows, float(array))
     if array.shape != (rows,):
         raise rejected(f"{where}: sample_weight", array.shape, f"one number a row, {rows}")
-    if not (np.isfinite(array) & (array >= 0)).all():
-        raise rejected(f"{where}: sample_weight", weights, "finite numbers from 0 on")
+    good = np.isfinite(array) & (array >= 0)
+    if not good.all():
+        row = int(good.argmin())
+        found = float(array[row])
+        raise rejected(f"{where}: sample_weight, row {row}", found, "finite numbers from 0 on")
     if not (array > 0).any():
         raise InvalidArgument(f"{where}: sample_weight: every weight is zero, so no row counts")
     return array.astype(np.float32)

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-import json
 import os
+import secrets
 import shutil
 from abc import ABC, abstractmethod
 from pathlib import Path
@@ -16,14 +16,14 @@ import numpy.typing as npt
 from hugectr.base.errors import DataError, InvalidArgument
 from hugectr.callbacks.history import History
 from hugectr.data.schema import LabelField, Schema
-from hugectr.estimator.archive import KeptFolder, copy, from_bytes, to_bytes
+from hugectr.estimator import description
+from hugectr.estimator.archive import KeptFolder, copy, from_bytes, replace_folder, to_bytes
 from hugectr.estimator.features import check_columns, source_of
 from hugectr.estimator.parameters import not_fitted
 from hugectr.estimator.training import Training
 from hugectr.serving.load import load
 from hugectr.serving.prediction_model import PredictionModel
 
-_VERSION = 1
 #: Rows that are encoded and predicted together.
 _ROWS = 65_536
 
@@ -117,29 +117,24 @@ class Fitted(ABC):
         """
         self._model("save")
         assert self._kept is not None
-        folder = Path(path)
+        folder = Path(os.path.realpath(path))  # of a link what it leads to; "." has no name
         something = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
         if something and not (folder / self.DESCRIPTION).is_file():
             name = type(self).__name__
             raise InvalidArgument(f"{name}.save: {folder} is there and no {name}")
-        beside = folder.with_name(f".{folder.name}.{os.getpid()}")
-        shutil.rmtree(beside, ignore_errors=True)
-        shutil.copytree(self._kept.path, beside)
-        (beside / self.DESCRIPTION).write_text(json.dumps(self._described(), indent=1))
-        if folder.exists():
-            old = folder.with_name(f".{folder.name}.{os.getpid()}.old")
-            folder.rename(old)
-            beside.rename(folder)
-            shutil.rmtree(old)
-        else:
-            folder.parent.mkdir(parents=True, exist_ok=True)
-            beside.rename(folder)
+        beside = folder.with_name(f".{folder.name}.{os.getpid()}-{secrets.token_hex(4)}")
+        beside.mkdir(parents=True)  # as the user's mask has it: the kept folder is closed to others
+        try:
+            copy(self._kept.path, beside)
+            description.write(beside / self.DESCRIPTION, self._described())
+            replace_folder(beside, folder)
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)
 
     def _described(self) -> dict[str, Any]:
         params = self.get_params()  # type: ignore[attr-defined]
         names = getattr(self, "feature_names_in_", None)
         return {
-            "version": _VERSION,
             "params": {name: value for name, value in params.items() if _is_plain(value)},
             **self._learnt(),
             "n_features": self.n_features_in_,
@@ -157,9 +152,7 @@ class Fitted(ABC):
         """
         file = Path(path) / cls.DESCRIPTION
         try:
-            said = json.loads(file.read_text())
-            if said["version"] > _VERSION:
-                raise DataError(f"{file}: version {said['version']} is of a later hugectr")
+            said = description.read(file)
             known = cls().get_params()  # type: ignore[attr-defined]
             params = {
                 name: tuple(value) if isinstance(value, list) else value  # JSON has no tuples
@@ -175,13 +168,26 @@ class Fitted(ABC):
                 self.feature_names_in_ = np.array(names, dtype=object)
         except DataError:
             raise
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except OSError as error:
+            raise DataError(
+                f"{file} can not be read: {error.strerror or error}; {cls.__name__}.load takes a "
+                f"folder that {cls.__name__}.save wrote{cls._instead(file.parent)}"
+            ) from error
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise DataError(f"{file} is no description of a {cls.__name__}: {error!r}") from error
         kept = KeptFolder()
         copy(Path(path), kept.path)
         (kept.path / cls.DESCRIPTION).unlink()
         self._hold(kept)
         return self
+
+    @classmethod
+    def _instead(cls, folder: Path) -> str:
+        """What the folder is for, where it is one of another kind."""
+        for name, owner in description.OWNERS.items():
+            if name != cls.DESCRIPTION and (folder / name).is_file():
+                return f"; this one has a {owner}"
+        return "; hugectr.load takes a checkpoint of any model" if folder.is_dir() else ""
 
     def __getstate__(self) -> dict[str, Any]:
         state = {n: v for n, v in self.__dict__.items() if n not in ("_kept", "_loaded")}

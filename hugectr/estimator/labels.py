@@ -25,18 +25,19 @@ def classes_of(where: str, labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
         When there are not two or more, or about as many as rows.
     """
     if labels.dtype.kind == "f" and not (labels == np.floor(labels)).all():
+        found = labels[labels != np.floor(labels)].tolist()[0]
         raise InvalidArgument(
-            f"{where}: Unknown label type: continuous. y has numbers such as "
-            f"{labels[labels != np.floor(labels)][0]!r}; classes are values such as 0, 1, 2, and "
-            "numbers are for CTRRegressor"
+            f"{where}: Unknown label type: continuous. y has numbers such as {found!r}; classes "
+            "are values such as 0, 1, 2, and numbers are for CTRRegressor"
         )
     try:
         classes = np.unique(labels)
     except TypeError as error:
         raise InvalidArgument(f"{where}: y has values of several types: {error}") from error
     if len(classes) == 1:
+        found = classes.tolist()[0]
         raise InvalidArgument(
-            f"{where}: y has one class, {classes[0]!r}, and the classifier needs rows of two"
+            f"{where}: y has one class, {found!r}, and the classifier needs rows of two"
         )
     if len(classes) > max(_SURELY_CLASSES, len(labels) // 2):
         raise InvalidArgument(
@@ -61,7 +62,7 @@ def codes_of(
     if len(codes) and codes.min() < 0:
         row = int((codes < 0).argmax())
         allowed = f"one of the classes of fit, {classes.tolist()}"
-        raise rejected(f"{where}: y, row {row}", labels[row], allowed)
+        raise rejected(f"{where}: y, row {row}", labels.tolist()[row], allowed)
     return codes
 
 

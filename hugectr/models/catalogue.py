@@ -34,7 +34,7 @@ OF_HISTORIES = ("din",)
 
 def check_model(where: str, name: Any) -> str:
     """The name of a model of the catalogue."""
-    if name not in MODELS:
+    if not isinstance(name, str) or name not in MODELS:
         allowed = f"one of {list(NAMES)}{did_you_mean(str(name), NAMES)}"
         raise rejected(where, name, allowed)
     return str(name)

@@ -51,7 +51,7 @@ class Sizes:
                 )
         sizes = replace(cls(), **given)
         check_int(where + "vec_size", sizes.vec_size, 1, 1023)
-        hidden = tuple(check_ints(where + "hidden", list(sizes.hidden), 1))
+        hidden = tuple(check_ints(where + "hidden", sizes.hidden, 1))
         if not hidden:
             raise InvalidArgument(f"{where}hidden is empty: give a width a layer, such as (64, 32)")
         check_float(where + "dropout", sizes.dropout, 0.0, 0.999)

@@ -130,6 +130,14 @@ class Collection(torch.nn.Module):
         #: ``save()`` or ``hugectr.torch.tables_to_save``.
         self.rows_in_state = True
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Neither pickled nor copied: rows are in tables of the core."""
+        raise TypeError(
+            f"a {type(self).__name__} can not be pickled or copied: its rows are in tables outside "
+            "of torch. Make another of the same configs and have it load_state_dict() of this "
+            "one's state_dict(), or load() what this one's save() wrote"
+        )
+
     # --- training -------------------------------------------------------------------------------
 
     def optimizer(self, lr: float) -> CollectionOptimizer:

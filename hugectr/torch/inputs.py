@@ -11,6 +11,9 @@ import torch
 
 from hugectr.base.errors import InvalidArgument
 
+#: What bags are that come as a tuple.
+_PARTS = "(values, offsets) or (values, offsets, weights)"
+
 
 @dataclass
 class Jagged:
@@ -92,6 +95,7 @@ def _of_keyed_jagged(batch: Any) -> Jagged:
             "a batch: its features have unlike numbers of samples (variable_stride_per_key); a "
             "collection takes a bag a sample of each"
         )
+    found_weights = getattr(batch, "weights_or_none", lambda: None)()
     values = _keys("values", batch.values())
     offsets = getattr(batch, "offsets_or_none", lambda: None)()
     if offsets is None and callable(getattr(batch, "offsets", None)):
@@ -100,8 +104,8 @@ def _of_keyed_jagged(batch: Any) -> Jagged:
         offsets = offsets_of(batch.lengths())
     ends = getattr(batch, "_offset_per_key", None)
     splits = _differences(ends) if ends else []
-    weights = getattr(batch, "weights_or_none", lambda: None)()
-    return Jagged(values, offsets, found, splits, weights)
+    _check_parts("values", values, offsets, found_weights)
+    return Jagged(values, offsets, found, splits, found_weights)
 
 
 def _of_mapping(batch: Mapping[str, Any], features: Sequence[str]) -> Jagged:
@@ -197,9 +201,41 @@ def bags_within(
     return torch.where(good, offsets, torch.cat([others, starts[-1:]])), good[None]
 
 
+def _is_integer(kind: torch.dtype) -> bool:
+    return not (kind.is_floating_point or kind.is_complex or kind == torch.bool)
+
+
 def _check_integers(name: str, keys: torch.Tensor) -> None:
-    if keys.dtype.is_floating_point or keys.dtype == torch.bool:
+    if not isinstance(keys, torch.Tensor):
+        raise InvalidArgument(
+            f"feature {name!r}: keys are a tensor, found {type(keys).__name__}: torch.as_tensor "
+            "makes one"
+        )
+    if not _is_integer(keys.dtype):
         raise InvalidArgument(f"feature {name!r}: keys are integers, found {keys.dtype}")
+    if keys.layout not in (torch.strided, torch.jagged):
+        raise InvalidArgument(f"feature {name!r}: keys are a dense tensor, found {keys.layout}")
+
+
+def _check_flat(name: str, what: str, tensor: torch.Tensor, size: str, good: bool) -> None:
+    """Complains about a tensor beside the keys that is not as they are."""
+    if not (isinstance(tensor, torch.Tensor) and good):
+        shape = tuple(tensor.shape) if isinstance(tensor, torch.Tensor) else type(tensor).__name__
+        kind = f" of {tensor.dtype}" if isinstance(tensor, torch.Tensor) else ""
+        raise InvalidArgument(f"feature {name!r}: {what} are {size}, found {shape}{kind}")
+
+
+def _check_parts(
+    name: str, keys: torch.Tensor, offsets: torch.Tensor, weights: torch.Tensor | None
+) -> None:
+    """Complains about keys, offsets and weights that do not go together by shape or type."""
+    _check_flat(name, "values", keys, "of shape (n,)", keys.dim() == 1)
+    good = isinstance(offsets, torch.Tensor) and offsets.dim() == 1 and offsets.shape[0] > 0
+    good = good and _is_integer(offsets.dtype)
+    _check_flat(name, "offsets", offsets, "integers of shape (B + 1,)", good)
+    if weights is not None:
+        good = isinstance(weights, torch.Tensor) and weights.shape == keys.shape
+        _check_flat(name, "weights", weights, f"one a key, shape {tuple(keys.shape)}", good)
 
 
 def _keys(name: str, keys: torch.Tensor) -> torch.Tensor:
@@ -211,9 +247,14 @@ def _bags(name: str, bags: Any) -> tuple[torch.Tensor, torch.Tensor, torch.Tenso
     """Keys (n), offsets (B + 1) and weights (n) of one feature."""
     weights = None
     if isinstance(bags, tuple):
+        if len(bags) not in (2, 3):
+            raise InvalidArgument(f"feature {name!r}: found {len(bags)} parts, not {_PARTS}")
         keys, offsets, *rest = bags
         weights = rest[0] if rest else None
+        _check_integers(name, keys)
+        _check_parts(name, keys, offsets, weights)
         return _keys(name, keys), offsets, weights
+    _check_integers(name, bags)
     if bags.is_nested:
         return _keys(name, bags.values()), bags.offsets(), None
     if bags.dim() not in (1, 2):

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from hugectr.base.arguments import check_float
 from hugectr.base.errors import InvalidArgument
 from hugectr.torch.engine import Engine
 
@@ -108,8 +109,7 @@ class CollectionOptimizer(torch.optim.Optimizer):
         self._engine = engine
         self._waiting = _Waiting(engine, fused)
         self.rows = [RowGradient.make(self._waiting, i, engine.device) for i in range(len(names))]
-        if lr < 0.0:
-            raise InvalidArgument(f"lr: found {lr}, allowed: 0 and more")
+        check_float("lr", lr, 0.0)
         super().__init__(
             [{"params": self.rows, "table_names": list(names)}],
             {"lr": lr},

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Batches of every form, tables of every kind."""
 
+import copy
 import enum
+import pickle
 import subprocess
 import sys
 
@@ -234,6 +236,12 @@ def test_what_cannot_be_is_said(device):
         collection({"seen": keys, "bought": keys[:1], "user": keys})
     with pytest.raises(hugectr.InvalidArgument, match="integers"):
         collection({"seen": keys.float(), "bought": keys, "user": keys})
+    with pytest.raises(hugectr.InvalidArgument, match=r"integers, found torch.complex64"):
+        collection({"seen": keys.to(torch.complex64), "bought": keys, "user": keys})
+    with pytest.raises(hugectr.InvalidArgument, match="'user': keys are a tensor, found list"):
+        collection({"seen": keys, "bought": keys, "user": [1, 2]})
+    with pytest.raises(hugectr.InvalidArgument, match=r"a dense tensor, found torch.sparse_coo"):
+        collection({"seen": keys, "bought": keys[0], "user": keys[0].to_sparse()})
     six = torch.ones(6, dtype=torch.int64, device=device)
     ragged = KeyedJagged(list(BAGS), six, lengths=six)
     ragged.variable_stride_per_key = lambda: True
@@ -242,6 +250,46 @@ def test_what_cannot_be_is_said(device):
     reserved = torch.full((2, 2), 2**63 - 1, device=device)
     with pytest.raises(hugectr.InvalidArgument, match="reserved"):
         collection({"seen": reserved, "bought": keys, "user": keys})
+
+
+@pytest.mark.parametrize(
+    ("offsets", "said"),
+    [
+        (torch.tensor([0.0, 2.0, 3.0]), "offsets are integers .* torch.float32"),
+        (torch.tensor([[0, 2, 3]]), r"offsets are integers of shape \(B \+ 1,\), found \(1, 3\)"),
+        (torch.tensor([], dtype=torch.int64), "offsets are integers"),
+        ([0, 2, 3], "offsets are integers .* found list"),
+    ],
+)
+def test_offsets_of_another_kind_are_refused(offsets, said):
+    bags = ht.EmbeddingBagCollection([ht.TableConfig("item", 4)])
+    with pytest.raises(hugectr.InvalidArgument, match=f"feature 'item': {said}"):
+        bags({"item": (torch.tensor([1, 2, 3]), offsets)})
+
+
+@pytest.mark.parametrize("count", [0, 2, 4])
+def test_weights_are_one_a_key(device, count):
+    """More weights than keys were taken, and those too many left out without a word."""
+    bags = ht.EmbeddingBagCollection([ht.TableConfig("item", 4)], is_weighted=True, device=device)
+    keys, offsets = torch.arange(3, device=device), torch.tensor([0, 2, 3], device=device)
+    for weights in (torch.ones(count, device=device), torch.ones(3, 1, device=device)):
+        with pytest.raises(hugectr.InvalidArgument, match=r"weights are one a key, shape .3,."):
+            bags({"item": (keys, offsets, weights)})
+        with pytest.raises(hugectr.InvalidArgument, match=r"weights are one a key, shape .3,."):
+            bags(KeyedJagged(["item"], keys, offsets=offsets, weights=weights))
+
+
+def test_copies_and_rates_that_can_not_be(device):
+    bags = ht.EmbeddingBag(4, device=device)
+    for attempt in (copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match=r"EmbeddingBag .*load_state_dict\(\)"):
+            attempt(bags)
+    for rate in (float("nan"), float("inf"), -1.0, "0.1"):
+        with pytest.raises(hugectr.InvalidArgument, match="lr: found"):
+            bags.optimizer(rate)
+    full = ht.EmbeddingBag(4, max_rows=2, device=device)
+    with pytest.raises(hugectr.OutOfMemory, match=r"hugectr.torch: max_rows"):
+        full(torch.tensor([[1, 2, 3]], device=device))
 
 
 def test_the_package_does_not_import_torch():

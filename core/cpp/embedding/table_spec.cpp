@@ -78,8 +78,8 @@ std::string keys_of_slot(const SparseEmbeddingHashParams& params, std::size_t sl
 RowBudget row_budget(const SparseEmbeddingHashParams& params, const Placement& placement,
                      std::size_t rank) {
   RowBudget budget{params.max_vocabulary_size_per_gpu,
-                   ": raise workspace_size_per_gpu_in_mb or max_vocabulary_size_per_gpu, or use "
-                   "more devices"};
+                   ": raise workspace_size_per_gpu_in_mb or max_vocabulary_size_per_gpu "
+                   "(hugectr.torch: max_rows), or use more devices"};
   if (sized_by_slot(params)) {
     const std::size_t rows = params.pooled() ? placement.sum_of_slots(rank, params.slot_size_array)
                                              : params.slot_size_array.front();

@@ -15,7 +15,8 @@ from hugectr.data.schema.values import bad_value
 
 def is_pandas(data: object) -> bool:
     """Whether this is a DataFrame of pandas."""
-    return type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "iloc")
+    of_pandas = type(data).__module__.partition(".")[0] == "pandas"
+    return of_pandas and hasattr(data, "iloc") and hasattr(data, "columns")
 
 
 def _first_odd(values: Any) -> tuple[int, Any, str] | None:
@@ -45,7 +46,9 @@ def _array(column: str, values: Any) -> pa.Array:
         except (TypeError, ValueError):  # what has no truth, such as arrays of arrays
             odd = None
         if odd is None:
-            raise DataError(f"column {column!r} is no column of values: {error}") from error
+            raise DataError(
+                f"column {column!r} is no column of values: {error}; make it text, or leave it out"
+            ) from error
         row, value, before = odd
         raise bad_value(
             column,
@@ -54,6 +57,14 @@ def _array(column: str, values: Any) -> pa.Array:
             f"is of type {type(value).__name__} in a column of {before}",
             "give the column one type",
         ) from error
+
+
+def _typed(column: str, series: Any) -> pa.Array:
+    """A column of a type of pandas; of one that Arrow does not know, such as sparse, its values."""
+    try:
+        return pa.Array.from_pandas(series)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return _array(column, np.asarray(series))
 
 
 def from_pandas(frame: Any, names: Sequence[str]) -> pa.Table:
@@ -70,7 +81,7 @@ def from_pandas(frame: Any, names: Sequence[str]) -> pa.Table:
         if series.dtype == object:
             arrays.append(_array(name, series.to_numpy()))
         else:
-            arrays.append(pa.Array.from_pandas(series))
+            arrays.append(_typed(name, series))
     return pa.table([*arrays], names=list(names))
 
 

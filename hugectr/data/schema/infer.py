@@ -35,6 +35,7 @@ from hugectr.data.schema.values import (
     Float64s,
     as_numbers,
     is_list,
+    is_nested,
     is_text,
     numbers_of,
     one_array,
@@ -150,6 +151,8 @@ def infer_field(name: str, array: pa.Array) -> Field:
     if array.null_count == len(array) or pa.types.is_null(kind):
         return IgnoredField(name, "no row has a value")
     if pa.types.is_dictionary(kind):
+        if is_nested(kind.value_type):  # intervals of pandas, for one
+            return IgnoredField(name, f"categories of {kind.value_type}; make them text")
         return CategoricalField(name)
     if is_list(kind):
         of = kind.value_type

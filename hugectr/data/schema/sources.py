@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -61,6 +61,8 @@ class Source:
         DataError
             With a column of a name like it.
         """
+        if not self.names:
+            raise DataError(f"{self.what} has no columns with a name, or no rows at all")
         there = Counter(self.names)
         for name in wanted:
             if there[name] > 1:
@@ -186,6 +188,8 @@ def _of_paths(paths: Sequence[str]) -> Source:
 def open_source(data: Any) -> Source:
     """Data of any kind as a Source.
 
+    Columns without a name, such as the row numbers that pandas writes to CSV, are left out.
+
     Raises
     ------
     InvalidArgument
@@ -195,6 +199,11 @@ def open_source(data: Any) -> Source:
     """
     if isinstance(data, Source):
         return data
+    source = _opened(data)
+    return replace(source, names=[name for name in source.names if name != ""])
+
+
+def _opened(data: Any) -> Source:
     if isinstance(data, pa.Table):
         return _of_table("the table", data)
     if isinstance(data, pa.RecordBatch):
@@ -205,7 +214,12 @@ def open_source(data: Any) -> Source:
         return _of_pandas(data)
     if hasattr(data, "__arrow_c_stream__"):
         what = f"the {type(data).__name__}"
-        return _of_reader(what, pa.RecordBatchReader.from_stream(data))
+        try:
+            return _of_reader(what, pa.RecordBatchReader.from_stream(data))
+        except (TypeError, ValueError, pa.ArrowException) as error:  # a column alone, a new type
+            raise DataError(
+                f"{what} has columns that Arrow does not take: {error}; give a table, and cast them"
+            ) from error
     if hasattr(data, "to_batches") and hasattr(data, "schema"):  # pyarrow.dataset.Dataset
         return _of_dataset(data)
     if isinstance(data, Mapping):
@@ -218,7 +232,8 @@ def open_source(data: Any) -> Source:
         if all(isinstance(one, Mapping) for one in data):
             names = dict.fromkeys(name for one in data for name in one)
             return _of_mapping({name: [one.get(name) for one in data] for name in names})
-    raise rejected("data", f"{type(data).__name__}: {data!r:.80}", _ALLOWED)
+    hint = "; collect() the LazyFrame" if type(data).__name__ == "LazyFrame" else ""
+    raise rejected("data", f"{type(data).__name__}: {data!r:.80}", _ALLOWED + hint)
 
 
 def joined_tables(parts: Sequence[pa.Table]) -> pa.Table:

@@ -11,32 +11,76 @@ import io
 import os
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, BinaryIO
+from typing import Any
 
 import pyarrow as pa
 
 from hugectr.base.errors import DataError
-from hugectr.data.regular_file import open_regular, regular_file_size
+from hugectr.data.regular_file import open_regular
+from hugectr.data.schema.json_depth import nests_deeper
 
 #: What stands for a missing value in CSV, unless it is in quotes.
 NULLS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "<NA>")
 _BLOCK_BYTES = 16 << 20
 _LONGEST_LINE = 256 << 20
+#: Levels of objects and lists in JSON: Arrow calls itself for each until its stack ends.
+_DEEPEST = 64
 #: Of a file at most, to see how its first line is written.
 _HEADER_BYTES = 1 << 20
 _QUOTED = re.compile(rb'"[^"]*"')
 _COMPRESSED = {".gz": "gzip", ".zst": "zstd"}
 
 
-def _open(path: str) -> pa.NativeFile | BinaryIO:
-    regular_file_size(path)
-    file = open_regular(path)
+def _open(path: str) -> pa.NativeFile:
+    """The file, unpacked, read by Arrow itself.
+
+    Arrow's threads may still read ahead when the program ends, and a thread that then calls Python
+    ends the process with SIGABRT: so they never get a file of Python's.
+    """
+    with open_regular(path) as file:  # what it leads to, whatever the name leads to later
+        opened = pa.OSFile(f"/proc/self/fd/{file.fileno()}")
     compression = _COMPRESSED.get(os.path.splitext(path)[1])
-    return pa.input_stream(file, compression=compression) if compression else file
+    return pa.CompressedInputStream(opened, compression) if compression else opened
+
+
+#: What Arrow says, and what to do about it.
+_WAYS_OUT = (
+    ("straddl", f"; is a quote not closed, or a line longer than {_BLOCK_BYTES >> 20} MiB?"),
+    ("invalid UTF8", "; save it as UTF-8 (iconv -f LATIN1 -t UTF-8)"),
+    ("from object to array", "; give an object a line (jq -c '.[]' makes them of an array)"),
+    ("CSV parse error: Expected", "; each line needs a value a name, text with commas quotes"),
+)
+#: Characters of Arrow's words, which have what stands in the file.
+_MOST_WORDS = 300
 
 
 def _damaged(path: str, error: Exception) -> DataError:
-    return DataError(f"{path!r} can not be read: {error}")
+    said = str(error)
+    ways_out = "".join(way for words, way in _WAYS_OUT if words in said)
+    shown = "".join(sign if sign.isprintable() else " " for sign in said)  # nothing for a terminal
+    if len(shown) > _MOST_WORDS:
+        shown = shown[: _MOST_WORDS - 3] + "..."
+    return DataError(f"{path!r} can not be read: {shown}{ways_out}")
+
+
+def _begin(path: str) -> bytes:
+    """The begin of a text file.
+
+    Raises
+    ------
+    DataError
+        When it is no UTF-8 from its first bytes on.
+    """
+    try:
+        with _open(path) as file:
+            begin = bytes(file.read(_HEADER_BYTES))
+    except (OSError, pa.ArrowException) as error:
+        raise _damaged(path, error) from error
+    if begin.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise DataError(f"{path!r} is UTF-16; save it as UTF-8 (iconv -f UTF-16 -t UTF-8)")
+    if begin.startswith(b"PAR1"):
+        raise DataError(f"{path!r} is a Parquet file: call it *.parquet")
+    return begin
 
 
 def _delimiter(path: str) -> str:
@@ -44,14 +88,10 @@ def _delimiter(path: str) -> str:
 
     Spreadsheets write semicolons where the comma is for decimals.
     """
+    begin = _begin(path)
     bare = path.removesuffix(".gz").removesuffix(".zst")
     if bare.endswith(".tsv"):
         return "\t"
-    try:
-        with _open(path) as file:
-            begin = bytes(file.read(_HEADER_BYTES))
-    except (OSError, pa.ArrowException) as error:
-        raise _damaged(path, error) from error
     line = _QUOTED.sub(b"", begin).partition(b"\n")[0]
     return next((sign for sign in (",", ";", "\t") if sign.encode() in line), ",")
 
@@ -88,14 +128,39 @@ def csv_tables(path: str, names: Sequence[str]) -> Iterator[pa.Table]:
     Raises
     ------
     DataError
-        When it is no CSV of UTF-8, or a line has another number of values.
+        When it is no CSV of UTF-8, a line has another number of values, or a quote is not closed.
     """
-    reader = _csv_reader(path, names)
+    there = csv_names(path)
+    read, last = list(names), there[-1]
+    if last not in read and last and there.count(last) == 1:
+        read.append(last)
+    reader = _csv_reader(path, read)
+    end = ""
     try:
         for batch in reader:
-            yield pa.Table.from_batches([batch])
+            if last in read and batch.num_rows:
+                end = batch.column(last)[-1].as_py() or ""
+            yield pa.Table.from_batches([batch]).select(list(names))
+        if "\n" in end and not _ends_with_quote(path):
+            lines = end.count("\n")
+            raise DataError(
+                f"{path!r} has a quote that is not closed: its last value, of column {last!r}, has "
+                f"{lines} lines and begins with {end[:40]!r}; close the quote, or double it"
+            )
     except (OSError, pa.ArrowException) as error:
         raise _damaged(path, error) from error
+
+
+def _ends_with_quote(path: str) -> bool:
+    """Whether the last value of a file is in quotes; one of several lines has to be.
+
+    Arrow takes all that follows a quote that is not closed for one value, without a word.
+    """
+    end = b""
+    with _open(path) as file:
+        while piece := file.read(_BLOCK_BYTES):
+            end = (end + bytes(piece)).rstrip()[-1:]
+    return end == b'"'
 
 
 def _whole_lines(path: str) -> Iterator[bytes]:
@@ -158,10 +223,13 @@ def json_tables(path: str) -> Iterator[pa.Table]:
     DataError
         When it is none, or values of a column have different types.
     """
+    _begin(path)
     try:
         for block in _whole_lines(path):
             if not block.strip():
                 continue
+            if nests_deeper(block, _DEEPEST):
+                raise DataError(f"{path!r} has JSON that nests deeper than {_DEEPEST} levels")
             yield _json_block(block)
     except (OSError, pa.ArrowException) as error:
         raise _damaged(path, error) from error

@@ -48,8 +48,17 @@ def is_list(kind: pa.DataType) -> bool:
     )
 
 
+def is_nested(kind: pa.DataType) -> bool:
+    """Whether values of a type are made of others."""
+    while isinstance(kind, pa.BaseExtensionType):
+        kind = kind.storage_type
+    return bool(pa.types.is_nested(kind))
+
+
 def one_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    """The chunks of a column as one array; copied only when there are several."""
+    """The chunks of a column as one array; copied only when there are several, or for its runs."""
+    if pa.types.is_run_end_encoded(column.type):
+        column = pc.run_end_decode(column)
     if isinstance(column, pa.Array):
         return column
     if column.num_chunks == 1:

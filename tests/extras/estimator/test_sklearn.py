@@ -19,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 from hugectr import CTRClassifier, CTRRegressor
+from hugectr.data import IgnoredField
 
 #: Checks that do not hold, and why.
 EXPECTED_TO_FAIL = {
@@ -129,3 +130,17 @@ def test_polars(frame: pd.DataFrame) -> None:
     plain = CTRClassifier(**QUICK).fit({c: frame[c].tolist() for c in x.columns}, frame["clicked"])
     model = CTRClassifier(**QUICK).fit(x, frame["clicked"])
     assert model.predict_proba(x).tobytes() == plain.predict_proba(x).tobytes()
+
+
+def test_types_of_pandas_that_arrow_does_not_know() -> None:
+    """Sparse columns are their values; intervals are left out, with the reason."""
+    rows = np.arange(200)
+    frame = pd.DataFrame({"n": rows % 3, "x": rows / 7.0, "band": pd.cut(rows, 5)})
+    sparse = frame.assign(n=pd.arrays.SparseArray(rows % 3))
+    label = pd.Series(rows % 2 == 0).astype("boolean")
+    one, other = (CTRClassifier(random_state=1).fit(data, label) for data in (frame, sparse))
+    assert one.predict_proba(frame).tobytes() == other.predict_proba(sparse).tobytes()
+    assert any("make them text" in f.reason for f in one.schema_.of_kind(IgnoredField))
+    label[3] = pd.NA
+    with pytest.raises(ValueError, match="row 3"):
+        CTRClassifier(random_state=1).fit(frame, label)

@@ -191,10 +191,55 @@ def test_what_is_damaged_is_refused(fitted: CTRClassifier, tmp_path: Path) -> No
     fitted.save(tmp_path / "model")
     file = tmp_path / "model/classifier.json"
     said = json.loads(file.read_text())
+    del said["crc32"]  # as 0.1.0 wrote it: no checksum, each field by itself
     for change in ({"version": 99}, {"classes": [1]}, {"params": 3}, {"n_features": None}):
         file.write_text(json.dumps({**said, **change}))
         with pytest.raises(hugectr.DataError, match=r"classifier\.json"):
             CTRClassifier.load(tmp_path / "model")
+
+
+def test_a_damaged_description_is_refused(fitted: CTRClassifier, tmp_path: Path) -> None:
+    """Classes that changed places would turn every prediction round, and nobody would see it."""
+    fitted.save(tmp_path / "model")
+    file = tmp_path / "model/classifier.json"
+    said = json.loads(file.read_text())
+    file.write_text(json.dumps({**said, "classes": said["classes"][::-1]}))
+    with pytest.raises(hugectr.DataError, match=r"classifier\.json is damaged: its checksum"):
+        CTRClassifier.load(tmp_path / "model")
+    file.write_text('{"a":' * 100_000)
+    with pytest.raises(hugectr.DataError, match=r"classifier\.json is no description"):
+        CTRClassifier.load(tmp_path / "model")
+    file.unlink()
+    os.mkfifo(file)  # nobody will ever write into it
+    with pytest.raises(hugectr.DataError, match=r"classifier\.json.*is a pipe"):
+        CTRClassifier.load(tmp_path / "model")
+
+
+def test_a_folder_of_another_estimator_is_named(fitted: CTRClassifier, tmp_path: Path) -> None:
+    with pytest.raises(hugectr.DataError, match=r"No such file.*CTRClassifier\.save wrote"):
+        CTRClassifier.load(tmp_path / "nothing")
+    fitted.save(tmp_path / "model")
+    with pytest.raises(hugectr.DataError, match="this one has a CTRClassifier"):
+        hugectr.CTRRegressor.load(tmp_path / "model")
+
+
+def test_folders_are_saved_as_others_are(
+    fitted: CTRClassifier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Through a link, as ".", open to whom the mask lets in, and in one step."""
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "link").symlink_to("plain")
+    fitted.save(tmp_path / "link")
+    fitted.save(tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    fitted.save(".")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["here", "link", "plain"]
+    (tmp_path / "usual").mkdir()
+    for one in ("plain", "here"):
+        assert (tmp_path / one).stat().st_mode == (tmp_path / "usual").stat().st_mode
+        assert CTRClassifier.load(tmp_path / one).classes_.tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("kind", ["link", "pipe"])
@@ -242,6 +287,7 @@ def test_parameters() -> None:
         (np.zeros(5), [0, 1, 0, 1, 0], "Reshape your data"),
         (np.zeros((0, 2)), [], "0 sample"),
         (np.full((4, 1), np.inf), [0, 1, 0, 1], "infinity"),
+        (without(TRAIN), [1.0] * 2000, "has one class, 1.0, and"),
     ],
 )
 def test_what_is_no_data_is_refused(x: Any, y: Any, said: str) -> None:

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Columns of types that are rare: read where they are of use, else named."""
+
+import pyarrow as pa
+import pytest
+
+from hugectr.base.errors import DataError, InvalidArgument
+from hugectr.data import CategoricalField, IgnoredField, Schema
+
+LABELS = pa.array([0, 1] * 50)
+
+
+def test_values_with_their_runs_are_values():
+    plain = pa.array(["a"] * 60 + ["b"] * 40)
+    runs = pa.RunEndEncodedArray.from_arrays([60, 100], ["a", "b"])
+    schema = Schema([CategoricalField("c")]).fit(pa.table({"c": plain}))
+    expected = schema.encode(pa.table({"c": plain})).sparse["categories"][0]
+    found = schema.encode(pa.table({"c": runs})).sparse["categories"][0]
+    assert found.tolist() == expected.tolist()
+    assert "c" in str(Schema.infer(pa.table({"c": runs, "y": LABELS}), label="y"))
+
+
+def test_categories_that_are_made_of_others_are_left_out_with_the_reason():
+    """What ``pandas.cut`` makes: intervals."""
+    bounds = pa.array([{"left": i % 5, "right": i % 5 + 1} for i in range(100)])
+    codes = pa.DictionaryArray.from_arrays(pa.array([i % 5 for i in range(100)]), bounds[:5])
+    schema = Schema.infer(pa.table({"c": codes, "y": LABELS}), label="y")
+    (ignored,) = schema.of_kind(IgnoredField)
+    assert ignored.name == "c"
+    assert "make them text" in ignored.reason
+
+
+def test_a_column_alone_is_no_table():
+    with pytest.raises(DataError, match=r"ChunkedArray has columns that Arrow does .*table"):
+        Schema.infer(pa.chunked_array([[1, 2]]))
+
+
+def test_no_columns_at_all():
+    for empty in (pa.table({}), pa.table({"": [1]}), {}):
+        with pytest.raises((DataError, InvalidArgument), match="no columns with a name"):
+            Schema.infer(empty)
+
+
+def test_numbers_that_no_type_holds_are_named():
+    with pytest.raises(DataError, match=r"column 'c' is no column of values.*make it text"):
+        Schema.infer({"c": [10**25, 10**25]})
