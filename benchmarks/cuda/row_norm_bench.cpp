@@ -3,8 +3,8 @@
 //
 //   row_norm_bench
 //
-// Rows as attention has them (4,096 samples of 50 and of 200 steps of 64) and as a wide tower (65,536
-// of 1,024). Prints one JSON object a line, as interaction_bench does.
+// Rows as attention has them (4,096 samples of 50 and of 200 steps of 64) and as a wide tower
+// (65,536 of 1,024). Prints one JSON object a line, as interaction_bench does.
 #include "benchmarks/cuda/op_timer.hpp"
 #include "core/cpp/ops/dice.hpp"
 #include "core/cpp/ops/elementwise/relu.hpp"

@@ -41,11 +41,11 @@ void move_part(const OpContext& context, const MoveRows& op, const TensorRef& ca
   // A block a multiprocessor keeps the link as busy as many do, and leaves the rest to the step
   // that runs meanwhile.
   const unsigned blocks = std::min(grid_for(count, kThreads), processor_count());
-  launch(context, MoveRows::kName, dim3(blocks), dim3(kThreads), 0, &move_rows_kernel<Unit>,
-                   count, FastDivide(units), op.places.ptr<std::uint32_t>(),
-                   op.leaving.empty() ? nullptr : op.leaving.ptr<std::uint32_t>(),
-                   op.coming.empty() ? nullptr : op.coming.ptr<std::uint32_t>(),
-                   static_cast<Unit*>(cache.data), static_cast<Unit*>(home.data), units);
+  launch(context, MoveRows::kName, dim3(blocks), dim3(kThreads), 0, &move_rows_kernel<Unit>, count,
+         FastDivide(units), op.places.ptr<std::uint32_t>(),
+         op.leaving.empty() ? nullptr : op.leaving.ptr<std::uint32_t>(),
+         op.coming.empty() ? nullptr : op.coming.ptr<std::uint32_t>(),
+         static_cast<Unit*>(cache.data), static_cast<Unit*>(home.data), units);
 }
 
 void move_rows(const OpContext& context, const MoveRows& op) {
