@@ -9,8 +9,8 @@ from training import Example, slots_of
 import hugectr
 
 D, STEPS = 16, 1 + HISTORY
-arrays = histories_of(ARGUMENTS.data, 344064)
-model = Example(arrays, {"items": slots_of(arrays["target"][:, None], arrays["history"])}, lr=0.003)
+arrays = histories_of(ARGUMENTS.data, 671744)
+model = Example(arrays, {"items": slots_of(arrays["target"][:, None], arrays["history"])}, lr=0.02)
 items = hugectr.DataReaderSparseParam("items", [1, HISTORY], False, 2)
 model.add(hugectr.Input(1, "label", 0, "dense", [items]))
 model.table("vectors", "items", D, "concat")
@@ -28,4 +28,5 @@ model.layer("Add", ["norm1", "narrow"], "sum2")
 model.layer("LayerNorm", ["sum2"], "norm2")
 model.layer("Reshape", ["norm2"], "flat", leading_dim=STEPS * D)
 model.layer("Concat", ["flat", "count"], "features")
-model.run(model.tower("features", [128, 64], "deep", last=1), steps=320)
+logit = model.tower("features", [128, 64], "deep", last=1)
+model.run(logit, steps=640, warmup_steps=100, decay_start=400)
