@@ -77,7 +77,7 @@ def experts(shared: int, own: int) -> Callable[[], nn.Module]:
 
 #: Net, samples, learning rate, steps: those of the example.
 NETS: dict[str, tuple[Callable[[], nn.Module], Callable[[], Arrays], float, int]] = {
-    "bst": (reading.Bst, lambda: histories(671744), 0.02, 640),
+    "bst": (reading.Bst, lambda: histories(671744, groups=6), 0.01, 640),
     "criteo": (clicking.Criteo, lambda: clicks(344064, pairs=0.1), 0.003, 320),
     "criteo_multi_slots": (clicking.MultiSlots, clicks, 0.003, 200),
     "dcn": (clicking.Dcn, planted, 0.005, 512),

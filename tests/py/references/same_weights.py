@@ -32,7 +32,7 @@ EXAMPLES = HERE.parents[2] / "examples"
 #: Of each net, the modules that hold the weights of the example's layers.
 MODULES: dict[str, dict[str, str]] = {
     "bst": {
-        **{name: name for name in ("q", "k", "v", "norm1", "wide", "narrow", "norm2")},
+        **{name: name for name in ("steps", "q", "k", "v", "norm1", "wide", "narrow", "norm2")},
         "deep_fc0": "deep.0",
         "deep_fc1": "deep.2",
         "deep_out": "deep.4",
