@@ -73,8 +73,14 @@ def ratings(samples: int = 81920) -> Arrays:
     return {"label": _drawn(rng, logit), "user": user, "item": item + USERS, "signal": logit}
 
 
-def histories(samples: int = 81920) -> Arrays:
+def histories(samples: int = 81920, groups: int = GROUPS) -> Arrays:
     """A target and what somebody looked at before: of the target's group, lately, makes a click.
+
+    Parameters
+    ----------
+    samples : int
+    groups : int
+        Of the items; fewer are found sooner.
 
     Returns
     -------
@@ -83,12 +89,12 @@ def histories(samples: int = 81920) -> Arrays:
         ``length`` (n) count and the others are -1; ``signal`` (n).
     """
     rng = np.random.default_rng(13)
-    group = rng.integers(0, GROUPS, ITEMS)
+    group = rng.integers(0, groups, ITEMS)
     target = rng.integers(0, ITEMS, samples)
     length = rng.integers(1, HISTORY + 1, samples)
-    likes = rng.integers(0, GROUPS, (samples, 2))  # what a person looks at
+    likes = rng.integers(0, groups, (samples, 2))  # what a person looks at
     order = np.argsort(group, kind="stable")
-    first = np.searchsorted(group[order], np.arange(GROUPS + 1))
+    first = np.searchsorted(group[order], np.arange(groups + 1))
     chosen = np.take_along_axis(likes, rng.integers(0, 2, (samples, HISTORY)), 1)
     sizes = first[chosen + 1] - first[chosen]
     history = order[first[chosen] + (rng.random((samples, HISTORY)) * sizes).astype(int)]

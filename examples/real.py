@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 from generated import (
+    GROUPS,
     HISTORY,
     VISITS,
     Arrays,
@@ -73,10 +74,10 @@ def ratings_of(files: Sequence[str] | None) -> Arrays:
     return {"label": (rating >= 4).astype(np.float32), "user": user, "item": user.max() + 1 + item}
 
 
-def histories_of(files: Sequence[str] | None, samples: int = 81920) -> Arrays:
+def histories_of(files: Sequence[str] | None, samples: int = 81920, groups: int = GROUPS) -> Arrays:
     """Generated histories, or those of files: what came next, and beside it any other item."""
     if files is None:
-        return histories(samples)
+        return histories(samples, groups)
     order, item, place = _by_user(*_rated(files)[:2])
     length = np.minimum(place, HISTORY)
     rows = np.argsort(order)  # by time again, so that what is evaluated came last

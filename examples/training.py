@@ -84,6 +84,7 @@ class Example(hugectr.Model):
         logits: str | dict[str, str],
         steps: int,
         loss: str = "BinaryCrossEntropyLoss",
+        warmup_steps: int = 1,
         decay_start: int = 0,
     ) -> None:
         """Add the losses and train.
@@ -94,6 +95,8 @@ class Example(hugectr.Model):
             The logit of ``label``; or of each label.
         steps : int
         loss : str
+        warmup_steps : int
+            In which the learning rate rises to its full height, linearly.
         decay_start : int
             The step after which the learning rate falls to 0, linearly; 0: it does not.
         """
@@ -102,16 +105,17 @@ class Example(hugectr.Model):
         self.compile()
         if ARGUMENTS.summary:
             self.summary()
-        if decay_start:
-            self.reset_learning_rate_scheduler(
-                self.solver.lr, 1, decay_start, steps - decay_start, 1.0, 0.0
-            )
+        decay_steps = steps - decay_start if decay_start else 1
+        self.reset_learning_rate_scheduler(
+            self.solver.lr, warmup_steps, decay_start, decay_steps, 1.0, 0.0
+        )
         steps = ARGUMENTS.steps or steps
         self.fit(max_iter=steps, display=100, eval_interval=steps + 1, snapshot=0)
 
-    def run(self, logits: str | dict[str, str], steps: int, decay_start: int = 0) -> None:
-        """Learn, and print the AUC (of several labels their mean) beside that of the signal."""
-        self.learn(logits, steps, decay_start=decay_start)
+    def run(self, logits: str | dict[str, str], steps: int, **schedule: int) -> None:
+        """Learn (``schedule``: see ``learn``), and print the AUC (of several labels their mean)
+        beside that of the signal."""
+        self.learn(logits, steps, **schedule)
         for _ in range(self.solver.max_eval_batches):
             self.eval()
         metrics = dict(self.get_eval_metrics())

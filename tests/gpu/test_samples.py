@@ -10,7 +10,7 @@ import hugectr
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "py"))
 
-from oracle.samples import REFERENCES, WITHOUT_REFERENCE, check, copied_to, figures, run, script
+from oracle.samples import NAMES, check, copied_to, figures, run, script
 
 pytestmark = pytest.mark.skipif(
     not hugectr.cuda.is_available(), reason="no GPU: " + hugectr.cuda.why_not()
@@ -22,7 +22,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return copied_to(tmp_path_factory.mktemp("examples"))
 
 
-@pytest.mark.parametrize("name", sorted({*REFERENCES, *WITHOUT_REFERENCE}))
+@pytest.mark.parametrize("name", NAMES)
 def test_script_learns(name: str, folder: Path, record_property) -> None:
     output = run(folder, *script(name))
     assert "Device 0: " in output

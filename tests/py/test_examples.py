@@ -7,8 +7,7 @@ import pytest
 from oracle.samples import (
     ARGUMENTS,
     EXAMPLES,
-    REFERENCES,
-    WITHOUT_REFERENCE,
+    NAMES,
     check,
     copied_to,
     figures,
@@ -32,12 +31,12 @@ def test_every_script_is_tested() -> None:
     shared = {"arguments", "data", "generated", "real", "training"}
     scripts = {path.stem for path in EXAMPLES.glob("*.py")} - shared
     scripts = {name for name in scripts if not name.startswith("torch_")}  # tests/torch
-    assert scripts == (set(REFERENCES) - set(ARGUMENTS)).union(WITHOUT_REFERENCE)
+    assert scripts == set(NAMES) - set(ARGUMENTS)
     for each in scripts:
         assert len((EXAMPLES / f"{each}.py").read_text().splitlines()) <= 80
 
 
-@pytest.mark.parametrize("name", sorted({*REFERENCES, *WITHOUT_REFERENCE}))
+@pytest.mark.parametrize("name", NAMES)
 def test_script_learns(name: str, folder: Path) -> None:
     """What the same net learns in PyTorch, and no more than the signal."""
     check(name, figures(_run(folder, *script(name))))

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The nets of ``examples/`` in PyTorch, on the same samples in the same order of batches.
 
-Writes ``examples.json`` beside itself: what the example of each net prints, for three seeds. Run by
+Writes ``examples.json`` beside itself: what the example of each net prints, for three seeds, each
+with first weights of its own (those of BST and DLRM are the examples': ``same_weights.py``). Run by
 hand, ``python tests/py/references/examples.py [NAME ...]``, in an environment with torch and numpy;
-``mmoe_census`` needs hugectr in it too; wdl, deepfm, dcn and dlrm need ``examples/runs/planted``,
-which ``python wdl.py`` writes.
+``mmoe_census`` needs hugectr in it too; wdl, deepfm and dcn need ``examples/runs/planted``, which
+``python wdl.py`` writes.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from generated import (  # noqa: E402
     visits,
 )
 from parts import Batch  # noqa: E402
+from rules import Adam  # noqa: E402
 
 BATCH = 1024
 PLANTED = HERE.parents[2] / "examples" / "runs" / "planted"
@@ -75,7 +77,7 @@ def experts(shared: int, own: int) -> Callable[[], nn.Module]:
 
 #: Net, samples, learning rate, steps: those of the example.
 NETS: dict[str, tuple[Callable[[], nn.Module], Callable[[], Arrays], float, int]] = {
-    "bst": (reading.Bst, lambda: histories(344064), 0.003, 320),
+    "bst": (reading.Bst, lambda: histories(671744, groups=6), 0.01, 640),
     "criteo": (clicking.Criteo, lambda: clicks(344064, pairs=0.1), 0.003, 320),
     "criteo_multi_slots": (clicking.MultiSlots, clicks, 0.003, 200),
     "dcn": (clicking.Dcn, planted, 0.005, 512),
@@ -96,7 +98,9 @@ NETS: dict[str, tuple[Callable[[], nn.Module], Callable[[], Arrays], float, int]
     "xdeepfm": (clicking.XDeepFm, clicks, 0.003, 200),
 }
 #: The step after which the learning rate falls to 0, linearly.
-DECAYS = {"din": 400}
+DECAYS = {"bst": 400, "din": 400}
+#: The steps in which it rises to its full height, linearly.
+WARM_UPS = {"bst": 100}
 #: What figures are called of nets with two tasks.
 TASKS = {
     "mmoe": ("click", "purchase"),
@@ -112,17 +116,24 @@ def loss_of(logits: Tensor, label: Tensor) -> Tensor:
 
 
 def trained(name: str, seed: int) -> dict[str, float]:
-    """The figures that the example of a net prints."""
-    make, draw, lr, steps = NETS[name]
+    """The figures that the example of a net prints, from first weights of the seed's own."""
+    make, draw, *_ = NETS[name]
     torch.manual_seed(seed)
     arrays = draw()
+    return learned(name, make(), arrays)
+
+
+def learned(name: str, net: nn.Module, arrays: Arrays) -> dict[str, float]:
+    """The figures after the steps of the example of that name, in the dtype of the net."""
+    _, _, lr, steps = NETS[name]
     samples = {key: torch.from_numpy(value) for key, value in arrays.items()}
-    net = make()
+    dtype = next(net.parameters()).dtype
+    samples = {k: v.to(dtype) if v.is_floating_point() else v for k, v in samples.items()}
     tables = [m.weight for m in net.modules() if isinstance(m, nn.Embedding)]
     others = [p for p in net.parameters() if all(p is not t for t in tables)]
-    rules = [
+    rules: list[torch.optim.Optimizer] = [
         torch.optim.SparseAdam(tables, lr, eps=1e-7),
-        torch.optim.Adam(others, lr, eps=1e-7),
+        Adam(others, lr, eps=1e-7),
     ]
     if name == "dlrm":
         rules = [torch.optim.Adagrad([*tables, *others], lr, eps=1e-7)]
@@ -135,7 +146,7 @@ def trained(name: str, seed: int) -> dict[str, float]:
         for rule in rules:
             rule.zero_grad()
             for group in rule.param_groups:
-                group["lr"] = lr * _share(step + 1, DECAYS.get(name, steps), steps)
+                group["lr"] = lr * _share(name, step + 1, steps)
         loss.backward()
         for rule in rules:
             rule.step()
@@ -144,8 +155,11 @@ def trained(name: str, seed: int) -> dict[str, float]:
         return figures(name, net, arrays, {key: value[trains:] for key, value in samples.items()})
 
 
-def _share(step: int, decay_start: int, steps: int) -> float:
+def _share(name: str, step: int, steps: int) -> float:
     """Of the learning rate, that a step has; the first is 1."""
+    warm_up, decay_start = WARM_UPS.get(name, 1), DECAYS.get(name, steps)
+    if step <= warm_up:
+        return step / warm_up
     return 1.0 if step <= decay_start else (steps - step) / (steps - decay_start)
 
 
@@ -174,7 +188,7 @@ def _pairs(pairs: Any) -> Batch:
 def main() -> None:
     torch.set_num_threads(1)
     file = HERE / "examples.json"
-    for name in sys.argv[1:] or list(NETS):
+    for name in sys.argv[1:] or [name for name in NETS if name not in ("bst", "dlrm")]:
         seeds = [trained(name, seed) for seed in (1, 2, 3)]
         of_net = {figure: [round(one[figure], 5) for one in seeds] for figure in seeds[0]}
         print(name, of_net, flush=True)

@@ -75,12 +75,12 @@ class Bst(nn.Module):
         super().__init__()
         self.items = Items()
         self.q, self.k, self.v = linear(16, 16), linear(16, 16), linear(16, 16)
-        self.norm1, self.norm2 = nn.LayerNorm(16), nn.LayerNorm(16)
+        self.steps, self.norm1, self.norm2 = (nn.LayerNorm(16) for _ in range(3))
         self.wide, self.narrow = linear(16, 64), linear(64, 16)
         self.deep = tower((1 + HISTORY) * 16 + 1, [128, 64], 1)
 
     def forward(self, x: Batch) -> Tensor:
-        rows, count = self.items(x), 1 + x["length"][:, None].float()
+        rows, count = self.steps(self.items(x)), 1 + x["length"][:, None].float()
         there = (torch.arange(1 + HISTORY) < count).float()
         mask = there[:, None, :, None] * there[:, None, None]
 
