@@ -203,9 +203,10 @@ def _load(
         counted = _Keys(table, data)
         seen, count = counted.distinct(data.samples)
         keys = count / data.samples
-        distinct = counted.share(solver.batchsize)
-        of_device = counted.share(max(1, solver.batchsize // solver.num_devices))
-        frequent = counted.frequent(table, solver)
+        distinct = of_device = counted.share(solver.batchsize)
+        if solver.num_devices > 1:  # one device has all samples, and no frequent keys of its own
+            of_device = counted.share(max(1, solver.batchsize // solver.num_devices))
+            frequent = counted.frequent(table, solver)
     budget = table.rows_per_gpu * solver.num_devices
     sized = sum(table.slot_size_array) if table.is_localized else 0
     optimizer = table.own_optimizer(graph.opt_params).optimizer_type
