@@ -17,6 +17,7 @@ from hugectr.processes import greeting
 from hugectr.processes.deadline import Deadline
 from hugectr.processes.environment import Place
 from hugectr.processes.frames import Link
+from hugectr.processes.stranger_log import StrangerLog
 
 _GREETING_SECONDS = 5.0  # for a whole greeting, however its bytes drop in
 _SILENT_SECONDS = 0.2  # a process of this job has said something by then
@@ -28,8 +29,8 @@ _NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 class _Guest:
     """A connection that has not yet shown that it is of this job."""
 
-    def __init__(self, connection: socket.socket) -> None:
-        self.connection = connection
+    def __init__(self, connection: socket.socket, caller: str) -> None:
+        self.connection, self.caller = connection, caller
         self.since = time.monotonic()
         self.answerer: greeting.Answerer | None = None
         self._data = b""
@@ -85,6 +86,7 @@ class Listener:
         self._changed = threading.Condition()
         self._waiting: dict[tuple[bytes, int], Link] = {}
         self._claimed: set[tuple[bytes, int]] = set()
+        self._strangers = StrangerLog("{}:{}".format(*self.address))
         self._ended = ""  # why no more connections are taken
         start_thread(self._run, name="hctr-accept", daemon=True)
 
@@ -146,13 +148,13 @@ class Listener:
                 self._hear(number)
         late = time.monotonic() - _GREETING_SECONDS
         for number in [n for n, guest in self._guests.items() if guest.since <= late]:
-            self._dismiss(number)
+            self._dismiss(number, f"it has not shown who it is in {_GREETING_SECONDS:g} s")
         if any(number == listening for number, _ in ready):
             self._accept()
 
     def _accept(self) -> None:
         try:
-            connection, _ = self._socket.accept()
+            connection, caller = self._socket.accept()
         except OSError as error:
             if error.errno in _NO_DESCRIPTORS and not self._make_room():
                 time.sleep(0.05)  # they are with others: it stays in the queue of the system
@@ -160,7 +162,7 @@ class Listener:
         while len(self._guests) >= self._most:
             self._make_room()
         connection.setblocking(False)
-        self._guests[connection.fileno()] = _Guest(connection)
+        self._guests[connection.fileno()] = _Guest(connection, f"{caller[0]}:{caller[1]}")
         self._poll.register(connection, select.POLLIN)
 
     def _make_room(self) -> bool:
@@ -169,15 +171,17 @@ class Listener:
         silent_since = time.monotonic() - _SILENT_SECONDS
         silent = [n for n, g in by_age if g.answerer is None and g.since < silent_since]
         for number in (silent or [n for n, _ in by_age])[:1]:
-            self._dismiss(number)
+            self._dismiss(number, "too many are there that have not shown who they are")
         return bool(by_age)
 
     def _leave(self, number: int) -> _Guest:
         self._poll.unregister(number)
         return self._guests.pop(number)
 
-    def _dismiss(self, number: int) -> None:
-        self._leave(number).connection.close()
+    def _dismiss(self, number: int, why: str) -> None:
+        guest = self._leave(number)
+        guest.connection.close()
+        self._strangers.refused(guest.caller, why)
 
     def _hear(self, number: int) -> None:
         guest = self._guests[number]
@@ -185,8 +189,9 @@ class Listener:
             verdict = guest.read(self._secret, self._place)
             if verdict:
                 self._decide(guest, verdict)
-        except OSError:
-            self._dismiss(number)
+        except OSError as error:
+            said = type(error) in (ConnectionError, greeting.Stranger)  # else the system said it
+            self._dismiss(number, str(error) if said else "the connection broke")
             return
         if verdict:
             self._leave(number)
