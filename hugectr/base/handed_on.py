@@ -26,7 +26,7 @@ def handed_on(
         Of the part's class.
     """
 
-    def call(self: Any, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+    def call(self: Any, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
         return method(getattr(self, part), *args, **kwargs)
 
     functools.update_wrapper(call, method)

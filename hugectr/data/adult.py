@@ -161,7 +161,8 @@ class AdultEncoder:
             vocabulary = self._vocabulary[name]
             return np.asarray([vocabulary.get(v, 0) for v in _column(table, name)], dtype=np.int64)
         values = table[name].to_numpy().astype(np.float64)
-        return 1 + np.searchsorted(self._edges[name], values, side="right").astype(np.int64)
+        below = np.searchsorted(self._edges[name], values, side="right")
+        return np.asarray(below + 1, dtype=np.int64)
 
     def encode(self, table: pa.Table) -> AdultInputs:
         """Encode rows.

@@ -47,7 +47,8 @@ def _filesystem(source: str) -> tuple[pafs.FileSystem, str]:
     if "://" not in source:
         return pafs.LocalFileSystem(), source
     try:
-        return _from_uri(source)
+        found: tuple[pafs.FileSystem, str] = _from_uri(source)
+        return found
     except OSError as error:  # of HDFS, where there is no libhdfs
         raise DataError(f"source {source!r} can not be opened: {error}") from error
     except pa.ArrowException:

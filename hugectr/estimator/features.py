@@ -227,7 +227,7 @@ def _label_array(labels: Any) -> npt.NDArray[Any]:
     if hasattr(labels, "combine_chunks"):
         labels = labels.combine_chunks()
     if isinstance(labels, pa.Array | pa.ChunkedArray):
-        return labels.to_numpy(zero_copy_only=False)
+        labels = labels.to_numpy(zero_copy_only=False)
     return np.asarray(labels)
 
 

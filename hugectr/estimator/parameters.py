@@ -81,7 +81,8 @@ def not_fitted(estimator: object, call: str) -> Exception:
     if "sklearn" in sys.modules:
         from sklearn.exceptions import NotFittedError
 
-        return NotFittedError(text)
+        unfitted: Exception = NotFittedError(text)
+        return unfitted
     return InvalidArgument(text)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from hugectr.base.errors import DataError
@@ -157,7 +157,11 @@ class Fit:
 
     def _end_after(self, error: BaseException) -> None:
         """Tell the callbacks, and let nothing write on; the first error is the one that counts."""
-        for work in (lambda: self._events.end(self._last_logs()), self.model.wait_for_save):
+        ends: list[Callable[[], object]] = [
+            lambda: self._events.end(self._last_logs()),
+            self.model.wait_for_save,
+        ]
+        for work in ends:
             try:
                 work()
             except Exception as another:

@@ -34,4 +34,4 @@ def value_of(network: SessionNetwork, name: str, train: bool) -> npt.NDArray[np.
     weight, bias = (
         to_numpy(network.weight_view(f"{name}.{part}", 0)) for part in ("weight", "bias")
     )
-    return bottoms[0] @ weight + bias.ravel()
+    return np.asarray(bottoms[0] @ weight + bias.ravel(), dtype=np.float32)

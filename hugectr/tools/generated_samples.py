@@ -102,4 +102,4 @@ def _hidden_weights(keys: npt.NDArray[Any], salt: np.uint64) -> npt.NDArray[np.f
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         z ^= z >> np.uint64(31)
-    return (z.astype(np.float64) * 2.0**-63 - 1.0) * 3.0**0.5
+    return np.asarray((z.astype(np.float64) * 2.0**-63 - 1.0) * 3.0**0.5, dtype=np.float64)

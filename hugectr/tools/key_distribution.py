@@ -48,5 +48,5 @@ def draw_keys(
     # Inverse of the distribution function of y^-alpha on [1, size]; rounding makes it a key.
     x = generator.random(count)
     y = ((float(size) ** (1 - alpha) - 1) * x + 1) ** (1 / (1 - alpha))
-    ranks = np.clip(np.rint(y), 1, size).astype(np.int64)
+    ranks: npt.NDArray[np.int64] = np.clip(np.rint(y), 1, size).astype(np.int64)
     return ranks + (low - 1)

@@ -174,7 +174,8 @@ def category_keys(
         except DataError:  # of a word that no row may have, and whose place is no row's
             return category_keys(column, plain(array), first_row, values, own, known)
         places = array.indices.fill_null(len(of_words)).to_numpy(zero_copy_only=False)
-        return np.append(of_words, own.missing)[places.astype(np.int64)]
+        keys: Keys = np.append(of_words, own.missing).take(places.astype(np.int64))
+        return keys
     if values == "numbers":
         return _number_keys(column, array, first_row, own, known)
     texts = as_texts(column, array)
