@@ -11,7 +11,7 @@ bfloat16. Prints one JSON line: median milliseconds of five blocks of
   (``prefetch``); FBGEMM's have nothing to look up
 - ``host``     of ``tables``: milliseconds after which the host is done with a step
 
-Run: python benchmarks/torch/dlrm.py [--tables hugectr|fbgemm] [--fused] [--batch 65536]
+Run: python benchmarks/torch/dlrm.py [--library hugectr|fbgemm] [--fused] [--batch 65536]
                                      [--optimizer sgd|adam] [--trace FILE]
 """
 
@@ -144,7 +144,7 @@ def measure(a: argparse.Namespace) -> dict[str, object]:
     """The figures of one configuration."""
     torch.manual_seed(1)
     names = [f"slot{i}" for i in range(a.slots)]
-    tables, rows = our_tables(a, names) if a.tables == "hugectr" else (None, None)
+    tables, rows = our_tables(a, names) if a.library == "hugectr" else (None, None)
     look_up = fbgemm_tables(a) if tables is None else (lambda keys: tables(keys).values())
     dense = Dense(a.dim, a.slots).cuda()
     dense_optimizer: torch.optim.Optimizer = torch.optim.SGD(dense.parameters(), lr=0.01)
@@ -227,7 +227,7 @@ def main() -> None:
     parser.add_argument("--slots", type=int, default=26)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--optimizer", choices=["sgd", "adam"], default="sgd")
-    parser.add_argument("--tables", choices=["hugectr", "fbgemm"], default="hugectr")
+    parser.add_argument("--library", choices=["hugectr", "fbgemm"], default="hugectr")
     parser.add_argument("--fused", action="store_true")
     parser.add_argument("--steps", type=int, default=12)
     parser.add_argument("--trace")
