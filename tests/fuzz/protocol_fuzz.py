@@ -69,7 +69,7 @@ greeting.secrets = type("Secrets", (), {"token_bytes": staticmethod(fixed_nonces
 def listen(content: bytes) -> None:
     """A stranger, or a process, greets; it is let in only by the proof."""
     stream = Stream(content)
-    guest = listener._Guest(stream)  # type: ignore[arg-type]
+    guest = listener._Guest(stream, "127.0.0.1")  # type: ignore[arg-type]
     verdict = ""
     while not verdict:
         verdict = guest.read(SECRET, PLACE)

@@ -28,7 +28,7 @@ def test_solver_is_read_only():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"batchsize": 0}, ["batchsize", "found 0", ">= 1"]),
+        ({"batchsize": 0}, ["batchsize", "found 0", "from 1 to 2147483647"]),
         ({"batchsize": 10, "vvgpu": [[0, 1, 2]]}, ["batchsize", "found 10", "multiple of 3"]),
         (
             {"batchsize_eval": 9, "vvgpu": [[0], [0]]},
