@@ -60,17 +60,17 @@ def test_a_giant_and_many_small_tables(devices, least):
     assert list(kinds.values()).count("one_device") > 50
 
 
-@pytest.mark.parametrize("devices", [2, 4, 8])
-def test_tables_of_mlperf(devices):
+@pytest.mark.parametrize(("devices", "least"), [(2, 1.02), (4, 1.004), (8, 1.003)])
+def test_tables_of_mlperf(devices, least):
     """Rows by a quarter. By key each distinct row travels once, which leaves a mixture little to
-    gain: 1.003 to 1.02, not the 1.15 that was hoped for."""
+    gain: not the 1.15 that was hoped for."""
     job = Job(devices, 6912 * devices, read_machine("h200"), 2)
     tables = [
         load(f"m{i}", max(min(rows, 100), rows // 4), 128, job, hot, 128)
         for i, (rows, hot) in enumerate(zip(ROWS, HOTNESS, strict=True))
     ]
     plan = plan_placements(job, tables)
-    assert gain(plan) >= 1.002
+    assert gain(plan) >= least
     kinds = {table.name: table.kind for table in plan.tables}
     assert {"replicated", "one_device"} & set(kinds.values()), "the small ones"
     assert max(plan.bytes) <= job.machine.memory
