@@ -114,7 +114,8 @@ def run_script(
     code = ["-c", script] if isinstance(script, str) and "\n" in script else [str(script)]
     command = [*prefix, sys.executable, "-X", "faulthandler", *code, *map(str, arguments)]
     paths = [str(ROOT), str(ROOT / "tests" / "py"), str(ROOT / "tests")]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)} | dict(environ or {})
+    ours = {"PYTHONPATH": os.pathsep.join(paths), "PYTHONFAULTHANDLER": "1"}
+    environment = os.environ | ours | dict(environ or {})
     child = subprocess.Popen(
         command,
         env=environment,
@@ -128,8 +129,8 @@ def run_script(
     try:
         out, err = child.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
-        # The stacks of all threads first: that is what a report of a hang needs.
-        child.send_signal(signal.SIGABRT)
+        # The stacks of all threads first, its children's too: that is what a report of a hang needs.
+        os.killpg(child.pid, signal.SIGABRT)
         try:
             out, err = child.communicate(timeout=10)
         except subprocess.TimeoutExpired:
