@@ -43,11 +43,16 @@ void launch(const OpContext& context, const char* name, dim3 grid, dim3 block,
   }
 }
 
-/// Blocks of so many threads that one multiprocessor of the current device runs at once.
+/// Blocks of so many threads, with so much dynamic shared memory, that one multiprocessor of the
+/// current device runs at once.
 template <class... Params>
-unsigned resident_blocks(void (*kernel)(Params...), int threads) {
+unsigned resident_blocks(void (*kernel)(Params...), int threads, std::size_t shared_bytes = 0) {
+  if (shared_bytes > 48 * 1024) {
+    HCTR_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                  static_cast<int>(shared_bytes)));
+  }
   int blocks = 0;
-  HCTR_TRY(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, 0));
+  HCTR_TRY(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, shared_bytes));
   return static_cast<unsigned>(std::max(1, blocks));
 }
 #endif

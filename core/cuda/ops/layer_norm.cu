@@ -53,6 +53,9 @@ struct LayerNormForward {
   struct State {
     LaneColumns<Cut> gamma, beta;
   };
+  using Element = T;
+  static constexpr int kTensors = 1;
+  static constexpr int kBlocks = 1;
   Rows<const T> x;
   Rows<T> y;
   const float *gamma, *beta;
@@ -67,11 +70,10 @@ struct LayerNormForward {
     __syncthreads();
     return {LaneColumns<Cut>(gamma, scales, lane, n), LaneColumns<Cut>(beta, shifts, lane, n)};
   }
-  __device__ LaneOfRow<T, Cut> load(std::size_t row, bool there, int lane) const {
-    return {x.at(row, 0), there, lane, n};
-  }
-  __device__ void operator()(const LaneOfRow<T, Cut>& values, std::size_t row, bool there, int lane,
-                             const State& state) const {
+  __device__ const T* from(int, std::size_t row) const { return x.at(row, 0); }
+  __device__ void operator()(const LaneOfRows<LayerNormForward, Cut>& loaded, std::size_t row,
+                             bool there, int lane, const State& state) const {
+    const auto& values = loaded.of[0];
     const RowMoments norm = moments<Cut>(values, there, lane, n, mean_of, eps);
     if (!there) return;
     for_each_pack<Cut>(lane, n, [&](int i, unsigned column) {
@@ -121,11 +123,14 @@ struct LaneSums {
 };
 
 // The sums of all groups of the block into its row of scratch: groups of a warp by shuffles, then
-// warp after warp. In shared memory neighbouring lanes lie side by side.
+// the warps, as many at a time as shared memory has room for. In there neighbouring lanes lie side
+// by side.
 template <class Cut>
 __device__ void store_block_sums(LaneSums<Cut>& sums, int lane) {
-  __shared__ float total[2][Cut::W * Cut::K * Cut::V];
-  const unsigned warp = threadIdx.x / 32, warps = blockDim.x / 32, n = sums.n;
+  constexpr unsigned kColumns = Cut::W * Cut::K * Cut::V, kWarps = kHeldThreads / 32;
+  constexpr unsigned kAtOnce = kColumns <= 256 ? kWarps : 1;
+  __shared__ float total[kAtOnce][2][kColumns];
+  const unsigned warp = threadIdx.x / 32, n = sums.n;
   const auto for_each_sum = [&](const auto& f) {
 #pragma unroll
     for (int what = 0; what < 2; ++what) {
@@ -133,7 +138,7 @@ __device__ void store_block_sums(LaneSums<Cut>& sums, int lane) {
       for (int i = 0; i < Cut::K; ++i) {
 #pragma unroll
         for (int k = 0; k < Cut::V; ++k) {
-          f(sums.held[what][i][k], total[what][(i * Cut::V + k) * Cut::W + lane]);
+          f(sums.held[what][i][k], total[warp % kAtOnce][what][(i * Cut::V + k) * Cut::W + lane]);
         }
       }
     }
@@ -144,26 +149,30 @@ __device__ void store_block_sums(LaneSums<Cut>& sums, int lane) {
       value += __shfl_xor_sync(0xFFFFFFFFu, value, step);
     }
   });
-  for (unsigned turn = 0; turn < warps; ++turn) {
-    if (warp == turn && threadIdx.x % 32 < Cut::W) {
+  for (unsigned turn = 0; turn < kWarps; turn += kAtOnce) {
+    if (warp / kAtOnce * kAtOnce == turn && threadIdx.x % 32 < Cut::W) {
       for_each_sum([&](float value, float& to) { to = turn == 0 ? value : to + value; });
     }
     __syncthreads();
   }
-  for (unsigned j = threadIdx.x; j < n; j += blockDim.x) {
-    const unsigned pack = j / Cut::V;  // lane by lane, then K packs of each
-    const unsigned at = (pack / Cut::W * Cut::V + j % Cut::V) * Cut::W + pack % Cut::W;
-    sums.row[j] = total[0][at];
-    sums.row[n + j] = total[1][at];
+  for (unsigned j = threadIdx.x; j < 2 * n; j += blockDim.x) {
+    const unsigned what = j < n ? 0 : 1, column = j - what * n;
+    const unsigned pack = column / Cut::V;  // lane by lane, then K packs of each
+    const unsigned at = (pack / Cut::W * Cut::V + column % Cut::V) * Cut::W + pack % Cut::W;
+    float sum = total[0][what][at];
+#pragma unroll
+    for (unsigned w = 1; w < kAtOnce; ++w) sum += total[w][what][at];
+    sums.row[j] = sum;
   }
 }
 
 // Floor: reads x and dy, writes dx.
 template <class T, class Cut>
 struct LayerNormBackward {
-  struct Loaded {
-    LaneOfRow<T, Cut> x, dy;
-  };
+  using Element = T;
+  static constexpr int kTensors = 2;
+  // Their sums take many registers; with fewer blocks too little is under way.
+  static constexpr int kBlocks = !HeldStages<T, Cut, kTensors>::kStaged ? 1 : Cut::K == 1 ? 3 : 2;
   struct State {
     LaneColumns<Cut> gamma;
     LaneSums<Cut> sums;
@@ -183,15 +192,16 @@ struct LayerNormBackward {
     float* const row = partial + static_cast<std::size_t>(blockIdx.x) * 2 * n;
     return {LaneColumns<Cut>(gamma, scales, lane, n), LaneSums<Cut>(row, lane, n)};
   }
-  __device__ Loaded load(std::size_t row, bool there, int lane) const {
-    return {{x.at(row, 0), there, lane, n}, {dy.at(row, 0), there, lane, n}};
+  __device__ const T* from(int tensor, std::size_t row) const {
+    return tensor == 0 ? x.at(row, 0) : dy.at(row, 0);
   }
-  __device__ void operator()(const Loaded& loaded, std::size_t row, bool there, int lane,
-                             State& state) const {
-    const RowMoments norm = moments<Cut>(loaded.x, there, lane, n, mean_of, eps);
+  __device__ void operator()(const LaneOfRows<LayerNormBackward, Cut>& loaded, std::size_t row,
+                             bool there, int lane, State& state) const {
+    const auto &of_x = loaded.of[0], &of_dy = loaded.of[1];
+    const RowMoments norm = moments<Cut>(of_x, there, lane, n, mean_of, eps);
     float sum = 0.0f, sum_hat = 0.0f;
     for_each_pack<Cut>(lane, n, [&](int i, unsigned column) {
-      const auto values = loaded.x[i], gradients = loaded.dy[i], scale = state.gamma(i, column);
+      const auto values = of_x[i], gradients = of_dy[i], scale = state.gamma(i, column);
 #pragma unroll
       for (int k = 0; k < Cut::V; ++k) {
         const float hat = norm.hat(values.v[k]), g = scale.v[k] * gradients.v[k];
@@ -205,8 +215,8 @@ struct LayerNormBackward {
     const float mean_hat = mean_of(group_sum<Cut::W>(sum_hat));
     if (!there) return;
     for_each_pack<Cut>(lane, n, [&](int i, unsigned column) {
-      const auto values = loaded.x[i], scale = state.gamma(i, column);
-      auto result = loaded.dy[i];
+      const auto values = of_x[i], scale = state.gamma(i, column);
+      auto result = of_dy[i];
 #pragma unroll
       for (int k = 0; k < Cut::V; ++k) {
         const float g = scale.v[k] * result.v[k];

@@ -12,26 +12,24 @@ struct NoState {};
 // Floor: reads x (and the mask), writes y.
 template <class T, class Cut, bool kMasked>
 struct SoftmaxForward {
-  struct Loaded {
-    LaneOfRow<T, Cut> x, mask;
-  };
+  using Element = T;
+  static constexpr int kTensors = kMasked ? 2 : 1;
+  static constexpr int kBlocks = 1;
   Rows<const T> x, mask;
   Rows<T> y;
   SoftmaxMaskRows mask_rows;
   unsigned n;
 
   __device__ NoState start(int) const { return {}; }
-  __device__ Loaded load(std::size_t row, bool there, int lane) const {
-    Loaded loaded{{x.at(row, 0), there, lane, n}, {}};
-    if constexpr (kMasked) loaded.mask = {mask.at(mask_rows(row), 0), there, lane, n};
-    return loaded;
+  __device__ const T* from(int tensor, std::size_t row) const {
+    return tensor == 0 ? x.at(row, 0) : mask.at(mask_rows(row), 0);
   }
-  __device__ void operator()(const Loaded& loaded, std::size_t row, bool there, int lane,
-                             NoState) const {
+  __device__ void operator()(const LaneOfRows<SoftmaxForward, Cut>& loaded, std::size_t row,
+                             bool there, int lane, NoState) const {
     const auto values = lane_values<Cut>(lane, n, [&](int i, unsigned) {
-      auto pack = loaded.x[i];
+      auto pack = loaded.of[0][i];
       if constexpr (kMasked) {
-        const auto masks = loaded.mask[i];
+        const auto masks = loaded.of[1][i];
 #pragma unroll
         for (int k = 0; k < Cut::V; ++k) pack.v[k] = softmax_masked(pack.v[k], masks.v[k]);
       }
@@ -74,30 +72,30 @@ struct SoftmaxForward {
 // Floor: reads y and dy, writes dx.
 template <class T, class Cut>
 struct SoftmaxBackward {
-  struct Loaded {
-    LaneOfRow<T, Cut> y, dy;
-  };
+  using Element = T;
+  static constexpr int kTensors = 2;
+  static constexpr int kBlocks = 1;
   Rows<const T> y, dy;
   Rows<T> dx;
   unsigned n;
 
   __device__ NoState start(int) const { return {}; }
-  __device__ Loaded load(std::size_t row, bool there, int lane) const {
-    return {{y.at(row, 0), there, lane, n}, {dy.at(row, 0), there, lane, n}};
+  __device__ const T* from(int tensor, std::size_t row) const {
+    return tensor == 0 ? y.at(row, 0) : dy.at(row, 0);
   }
-  __device__ void operator()(const Loaded& loaded, std::size_t row, bool there, int lane,
-                             NoState) const {
+  __device__ void operator()(const LaneOfRows<SoftmaxBackward, Cut>& loaded, std::size_t row,
+                             bool there, int lane, NoState) const {
     float dot = 0.0f;
     for_each_pack<Cut>(lane, n, [&](int i, unsigned) {
-      const auto v = loaded.y[i], g = loaded.dy[i];
+      const auto v = loaded.of[0][i], g = loaded.of[1][i];
 #pragma unroll
       for (int k = 0; k < Cut::V; ++k) dot += v.v[k] * g.v[k];
     });
     dot = group_sum<Cut::W>(dot);
     if (!there) return;
     for_each_pack<Cut>(lane, n, [&](int i, unsigned column) {
-      const auto v = loaded.y[i];
-      auto g = loaded.dy[i];
+      const auto v = loaded.of[0][i];
+      auto g = loaded.of[1][i];
 #pragma unroll
       for (int k = 0; k < Cut::V; ++k) g.v[k] = v.v[k] * (g.v[k] - dot);
       store_lane_pack<Cut>(dx.at(row, 0), column, n, g);

@@ -75,7 +75,8 @@ template <class T, int V, class Rule>
 struct BatchForward {
   using Row = RowWords<V, T>;
   using Value = float;
-  static constexpr int kAhead = 4, kValues = NormalColumns::kValues + Rule::kValues;
+  using Element = T;
+  static constexpr int kAhead = 4, kValues = NormalColumns::kValues + Rule::kValues, kTensors = 1;
   Rows<const T> x;
   Rows<T> y;
   NormalColumns normal;
@@ -84,6 +85,11 @@ struct BatchForward {
 
   __device__ Row load(std::size_t row, std::size_t column) const {
     return load_words<V>(x, row, column, n);
+  }
+  __device__ const Rows<const T>& from(int) const { return x; }
+  template <class Slot>
+  __device__ static Row staged(const Slot& slot) {
+    return Row::of(slot(0));
   }
   __device__ void column(std::size_t j, float* values) const {
     normal.column(j, values);
@@ -115,7 +121,8 @@ struct GradientSums {
     RowWords<V, T> x, dy;
   };
   using Value = float;
-  static constexpr int kAhead = 2, kValues = NormalColumns::kValues;
+  using Element = T;
+  static constexpr int kAhead = 2, kValues = NormalColumns::kValues, kTensors = 2;
   static constexpr int kSums = 2, kOfRows = 0, kFew = 4;
   Rows<const T> x, dy;
   NormalColumns normal;
@@ -124,6 +131,11 @@ struct GradientSums {
 
   __device__ Row load(std::size_t row, std::size_t column) const {
     return {load_words<V>(x, row, column, n), load_words<V>(dy, row, column, n)};
+  }
+  __device__ const Rows<const T>& from(int tensor) const { return tensor == 0 ? x : dy; }
+  template <class Slot>
+  __device__ static Row staged(const Slot& slot) {
+    return {RowWords<V, T>::of(slot(0)), RowWords<V, T>::of(slot(1))};
   }
   __device__ void column(std::size_t j, float* values) const { normal.column(j, values); }
   template <class Columns>

@@ -16,6 +16,12 @@
 /// A Body has
 ///   Row, kAhead                       what a thread reads of a row; rows of it under way
 ///   load(row, column) -> Row
+/// or, where a thread reads a pack of 16 bytes of each of some tensors and nothing else, and shall
+/// have them under way in shared memory instead of registers,
+///   Element, kTensors, n              type and number of the tensors, length of their rows
+///   from(tensor) -> Rows              one of them
+///   staged(slot) -> Row               of the packs slot(tensor)
+/// and in both cases
 ///   Value, kValues                    type and number of what it knows of a column, 0 or more
 ///   column(j, Value values[kValues])  computes them
 namespace hugectr::cuda {
@@ -53,12 +59,28 @@ __device__ ColumnValues<V, Body> column_values(const Body& body, std::size_t n) 
   return result;
 }
 
+/// How a body's rows come to the threads: four of each tensor under way in shared memory, or those
+/// that it keeps in registers.
+template <int V, class Body>
+struct BatchStages {
+  static constexpr bool kStaged = false;
+  static constexpr std::size_t kBytes = 0;
+};
+template <int V, class Body>
+  requires(V == kPack<typename Body::Element>)
+struct BatchStages<V, Body> {
+  static constexpr bool kStaged = true;
+  using Ahead = StagedAhead<4, Body::kTensors>;
+  static constexpr std::size_t kBytes = Ahead::bytes(kBatchThreads);
+};
+
 /// The rows of this thread: every step-th.
 template <int V>
 class BatchRows {
  public:
   __device__ BatchRows(std::size_t rows, std::size_t n)
       : column((static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x) * V),
+        rows_(rows),
         first_(static_cast<std::size_t>(blockIdx.y) * blockDim.y + threadIdx.y),
         step_(static_cast<std::size_t>(gridDim.y) * blockDim.y),
         count_(column < n && first_ < rows
@@ -68,19 +90,43 @@ class BatchRows {
   /// while the first are under way.
   template <class Body, class Start, class Use>
   __device__ void run(const Body& body, const Start& start, const Use& use) const {
-    auto ahead = ahead_of<Body::kAhead>([&](unsigned item) {
-      return item < count_ ? body.load(row(item), column) : typename Body::Row{};
-    });
-    const auto columns = start();
-    ahead.run(count_, [&](const auto& loaded, unsigned item) {
-      if (item < count_) use(loaded, row(item), item, columns);
-    });
+    if constexpr (BatchStages<V, Body>::kStaged) {
+      run_staged(body, start, use);
+    } else {
+      auto ahead = ahead_of<Body::kAhead>([&](unsigned item) {
+        return item < count_ ? body.load(row(item), column) : typename Body::Row{};
+      });
+      const auto columns = start();
+      ahead.run(count_, [&](const auto& loaded, unsigned item) {
+        if (item < count_) use(loaded, row(item), item, columns);
+      });
+    }
   }
   const std::size_t column;
 
  private:
+  template <class Body, class Start, class Use>
+  __device__ void run_staged(const Body& body, const Start& start, const Use& use) const {
+    extern __shared__ uint4 slots[];
+    const auto copy = [&](unsigned item, const auto& slot) {
+      if (item >= count_) return;
+#pragma unroll
+      for (int tensor = 0; tensor < Body::kTensors; ++tensor) {
+        copy_row_pack_async(reinterpret_cast<typename Body::Element*>(slot(tensor)),
+                            body.from(tensor).at(row(item), 0), static_cast<unsigned>(column),
+                            static_cast<unsigned>(body.n), row(item) + 1 == rows_);
+      }
+    };
+    typename BatchStages<V, Body>::Ahead ahead(slots, threadIdx.y * blockDim.x + threadIdx.x,
+                                               kBatchThreads, copy);
+    const auto columns = start();
+    ahead.run(
+        count_, copy, [&](const auto& slot) { return body.staged(slot); },
+        [&](const auto& loaded, unsigned item) { use(loaded, row(item), item, columns); });
+  }
+
   __device__ std::size_t row(unsigned item) const { return first_ + item * step_; }
-  const std::size_t first_, step_;
+  const std::size_t rows_, first_, step_;
   const unsigned count_;
 };
 
@@ -176,25 +222,30 @@ struct BatchShape {
 template <int V, class Body>
 void map_batch(const OpContext& context, const char* name, std::size_t rows, std::size_t n,
                const Body& body) {
-  static const unsigned per_processor = resident_blocks(&map_batch_kernel<V, Body>, kBatchThreads);
+  constexpr std::size_t kShared = BatchStages<V, Body>::kBytes;
+  static const unsigned per_processor =
+      resident_blocks(&map_batch_kernel<V, Body>, kBatchThreads, kShared);
   const BatchShape shape = BatchShape::of<V>(rows, n, per_processor);
-  launch(context, name, shape.grid, shape.block, 0, &map_batch_kernel<V, Body>, rows, n, body);
+  launch(context, name, shape.grid, shape.block, kShared, &map_batch_kernel<V, Body>, rows, n,
+         body);
 }
 
 /// finish(column, sum) for the sums down the columns, in double, that Body adds up:
 ///   kSums, kOfRows   sums of a column; whether (1) or not (0) there is one of the rows behind them
-///   Few              type in which kBatchAhead rows are added before they go into double, or
-///   double add(Row, ColumnValues, Few sums[kSums V + kOfRows])
+///   kFew             rows that are added in float32 before they go into double; 1: none
+///   add(Row, ColumnValues, sums[kSums V + kOfRows])   sums of float where kFew > 1, else of double
 /// The order depends on the shapes and on the GPU's size alone.
 template <int V, class Body, class Finish>
 void sum_batch(const OpContext& context, const char* name, std::size_t rows, std::size_t n,
                const Body& body, const Finish& finish) {
-  static const unsigned per_processor = resident_blocks(&sum_batch_kernel<V, Body>, kBatchThreads);
+  constexpr std::size_t kShared = BatchStages<V, Body>::kBytes;
+  static const unsigned per_processor =
+      resident_blocks(&sum_batch_kernel<V, Body>, kBatchThreads, kShared);
   const BatchShape shape = BatchShape::of<V>(rows, n, per_processor);
   const std::size_t columns = Body::kSums * n + Body::kOfRows;
   const Scratch scratch(context, shape.grid.y * columns * sizeof(double));
   auto* const partial = static_cast<double*>(scratch.data());
-  launch(context, name, shape.grid, shape.block, 0, &sum_batch_kernel<V, Body>, rows, n, body,
+  launch(context, name, shape.grid, shape.block, kShared, &sum_batch_kernel<V, Body>, rows, n, body,
          partial);
   finish_pieces(context, name, partial, shape.grid.y, columns, finish);
 }

@@ -3,31 +3,39 @@
 #include <cstddef>
 
 #include "core/cuda/device/launch.cuh"
+#include "core/cuda/primitives/group_sum.cuh"
 
 /// The end of sums down columns whose pieces lie in scratch, one a block.
 namespace hugectr::cuda {
 
 inline constexpr unsigned kPieceThreads = 32;
 
-// Thread y takes every 32nd piece, then they are added in order.
+// Thread y takes every 32nd piece, sixteen of them under way at once; then a warp adds those of one
+// column in a tree.
 template <class T, class Finish>
 __global__ void __launch_bounds__(32 * kPieceThreads)
     finish_pieces_kernel(const T* partial, std::size_t pieces, std::size_t columns, Finish finish) {
+  constexpr unsigned kAtOnce = 16;
   __shared__ double sums[kPieceThreads][33];
-  const std::size_t column = static_cast<std::size_t>(blockIdx.x) * 32 + threadIdx.x;
+  const std::size_t first = static_cast<std::size_t>(blockIdx.x) * 32;
+  const std::size_t column = first + threadIdx.x;
   double sum = 0.0;
   if (column < columns) {
-#pragma unroll 8
-    for (std::size_t piece = threadIdx.y; piece < pieces; piece += kPieceThreads) {
-      sum += static_cast<double>(partial[piece * columns + column]);
+    for (std::size_t begin = threadIdx.y; begin < pieces; begin += kAtOnce * kPieceThreads) {
+      T some[kAtOnce];
+#pragma unroll
+      for (unsigned i = 0; i < kAtOnce; ++i) {
+        const std::size_t piece = begin + i * kPieceThreads;
+        some[i] = piece < pieces ? partial[piece * columns + column] : T{};
+      }
+#pragma unroll
+      for (unsigned i = 0; i < kAtOnce; ++i) sum += static_cast<double>(some[i]);
     }
   }
   sums[threadIdx.y][threadIdx.x] = sum;
   __syncthreads();
-  if (threadIdx.y != 0 || column >= columns) return;
-#pragma unroll
-  for (unsigned y = 1; y < kPieceThreads; ++y) sum += sums[y][threadIdx.x];
-  finish(column, sum);
+  const double all = group_sum<32>(sums[threadIdx.x][threadIdx.y]);
+  if (threadIdx.x == 0 && first + threadIdx.y < columns) finish(first + threadIdx.y, all);
 }
 
 /// finish(column, sum over the pieces, in double) for every column of (pieces, columns) numbers.

@@ -55,6 +55,14 @@ class LaneOfRow {
       for (int i = 0; i < Cut::K; ++i) held_[i] = load(i);
     }
   }
+  /// Of packs that were staged: pack i is the next that slot(first + i) holds.
+  template <class Slot>
+  __device__ static LaneOfRow staged(const Slot& slot, int first) {
+    LaneOfRow row;
+#pragma unroll
+    for (int i = 0; i < Cut::K; ++i) row.held_[i] = Words::of(slot(first + i));
+    return row;
+  }
   /// Pack i, zeros behind the row's end.
   __device__ Pack<float, Cut::V> operator[](int i) const {
     if constexpr (Cut::kHeld) {
@@ -214,42 +222,108 @@ void with_row_cut(const F& f, const TensorRef& x, const Refs&... others) {
   });
 }
 
+/// What one lane has of a row of each of a body's kTensors tensors.
+template <class Body, class Cut>
+struct LaneOfRows {
+  LaneOfRow<typename Body::Element, Cut> of[Body::kTensors];
+};
+
+/// How rows come to the lanes that hold them: by way of shared memory where they are whole packs
+/// and four (two of long ones) are 64 KB a block at most, else in registers.
+template <class Element, class Cut, int kTensors>
+struct HeldStages {
+  static constexpr int kPacks = kTensors * std::max(1, Cut::K);
+  static constexpr bool kStaged =
+      Cut::kHeld && Cut::kWhole && Cut::V == kPack<Element> && kPacks <= 8;
+  static constexpr int kStages = kPacks <= 4 ? 4 : 2;
+  using Ahead = StagedAhead<kStages, kPacks>;
+};
+
 /// Rows of a block are kGroups neighbouring ones of every gridDim.x * kGroups.
 template <class Cut, class Body>
-__global__ void __launch_bounds__(kHeldThreads) held_rows_kernel(std::size_t rows, Body body) {
+__global__ void __launch_bounds__(kHeldThreads, Body::kBlocks)
+    held_rows_kernel(std::size_t rows, Body body) {
+  using Element = typename Body::Element;
+  using Loaded = LaneOfRows<Body, Cut>;
+  using Stages = HeldStages<typename Body::Element, Cut, Body::kTensors>;
   const unsigned groups = blockDim.x / Cut::W;
   const int lane = static_cast<int>(threadIdx.x) % Cut::W;
   const std::size_t begin = static_cast<std::size_t>(blockIdx.x) * groups;
   const std::size_t mine = begin + threadIdx.x / Cut::W;
   const std::size_t step = static_cast<std::size_t>(gridDim.x) * groups;
-  auto ahead = ahead_of<Cut::kAhead>([&](unsigned item) {
-    const std::size_t row = mine + item * step;
-    return body.load(row < rows ? row : 0, row < rows, lane);
-  });
-  auto state = body.start(lane);
   // The count is that of the block, so that whole warps reach the shuffles.
-  const std::size_t count = begin < rows ? (rows - begin + step - 1) / step : 0;
-  ahead.run(static_cast<unsigned>(count), [&](const auto& loaded, unsigned item) {
+  const auto count =
+      static_cast<unsigned>(begin < rows ? (rows - begin + step - 1) / step : 0);
+  const auto run = [&](auto& state, const Loaded& loaded, unsigned item) {
     const std::size_t row = mine + item * step;
     body(loaded, row, row < rows, lane, state);
-  });
-  if constexpr (requires { body.finish(state, lane); }) body.finish(state, lane);
+  };
+  if constexpr (Stages::kStaged) {
+    extern __shared__ uint4 slots[];
+    const auto copy = [&](unsigned item, const auto& slot) {
+      const std::size_t row = mine + item * step;
+#pragma unroll
+      for (int tensor = 0; tensor < Body::kTensors; ++tensor) {
+        const Element* const from = body.from(tensor, row < rows ? row : 0);
+#pragma unroll
+        for (int i = 0; i < Cut::K; ++i) {
+          const unsigned column = Cut::column(lane, i);
+          const bool there = row < rows && column < body.n;
+          copy_16_async(slot(tensor * Cut::K + i), there ? from + column : from, there ? 16 : 0);
+        }
+      }
+    };
+    typename Stages::Ahead ahead(slots, threadIdx.x, blockDim.x, copy);
+    auto state = body.start(lane);
+    ahead.run(
+        count, copy,
+        [&](const auto& slot) {
+          Loaded loaded;
+#pragma unroll
+          for (int tensor = 0; tensor < Body::kTensors; ++tensor) {
+            loaded.of[tensor] = LaneOfRow<Element, Cut>::staged(slot, tensor * Cut::K);
+          }
+          return loaded;
+        },
+        [&](const Loaded& loaded, unsigned item) { run(state, loaded, item); });
+    if constexpr (requires { body.finish(state, lane); }) body.finish(state, lane);
+  } else {
+    auto ahead = ahead_of<Cut::kAhead>([&](unsigned item) {
+      const std::size_t row = mine + item * step;
+      Loaded loaded;
+#pragma unroll
+      for (int tensor = 0; tensor < Body::kTensors; ++tensor) {
+        loaded.of[tensor] = {body.from(tensor, row < rows ? row : 0), row < rows, lane, body.n};
+      }
+      return loaded;
+    });
+    auto state = body.start(lane);
+    ahead.run(count, [&](const Loaded& loaded, unsigned item) { run(state, loaded, item); });
+    if constexpr (requires { body.finish(state, lane); }) body.finish(state, lane);
+  }
 }
 
-/// Runs every row through whole groups of lanes and returns the number of blocks, at most `most`:
-///   start(lane) -> what a thread keeps;   load(row, there, lane) -> what it reads of a row
-///   body(loaded, row, there, lane, kept); and where it has one, finish(kept, lane)
+/// Runs every row through whole groups of lanes and returns the number of blocks, at most `most`.
+/// A body has
+///   Element, kTensors, n    type and number of the tensors that it reads, and their row's length
+///   from(tensor, row)       where a row of one of them begins
+///   kBlocks                 blocks of a multiprocessor that registers must suffice for
+///   start(lane) -> what a thread keeps
+///   body(LaneOfRows, row, there, lane, kept); and where it has one, finish(kept, lane)
 template <class Cut, class Body>
 unsigned for_each_held_row(const OpContext& context, const char* name, std::size_t rows,
                            const Body& body, unsigned threads = kHeldThreads,
                            std::size_t most = ~std::size_t{0}) {
   if (rows == 0) return 0;
+  using Stages = HeldStages<typename Body::Element, Cut, Body::kTensors>;
+  const std::size_t shared = Stages::kStaged ? Stages::Ahead::bytes(threads) : 0;
   static const unsigned per_processor =
-      resident_blocks(&held_rows_kernel<Cut, Body>, static_cast<int>(threads));
+      resident_blocks(&held_rows_kernel<Cut, Body>, static_cast<int>(threads), shared);
   const std::size_t groups = threads / Cut::W, needed = (rows + groups - 1) / groups;
   const auto blocks = static_cast<unsigned>(
       std::min({needed, most, std::size_t{per_processor} * processor_count()}));
-  launch(context, name, dim3(blocks), dim3(threads), 0, &held_rows_kernel<Cut, Body>, rows, body);
+  launch(context, name, dim3(blocks), dim3(threads), shared, &held_rows_kernel<Cut, Body>, rows,
+         body);
   return blocks;
 }
 

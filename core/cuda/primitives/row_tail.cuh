@@ -102,11 +102,9 @@ template <class T>
 struct PackWords {
   unsigned word[4];
 
+  __device__ static PackWords of(const uint4& all) { return {{all.x, all.y, all.z, all.w}}; }
   /// A whole pack.
-  __device__ static PackWords load(const T* p) {
-    const uint4 all = *reinterpret_cast<const uint4*>(p);
-    return {{all.x, all.y, all.z, all.w}};
-  }
+  __device__ static PackWords load(const T* p) { return of(*reinterpret_cast<const uint4*>(p)); }
   /// The columns that lie in a row of n, zeros behind its end; `p` is where its column `column`
   /// lies.
   __device__ static PackWords load_row(const T* p, unsigned column, unsigned n) {
