@@ -2,10 +2,11 @@
 """Steps of tables that have places on the device for a share of their rows; JSON lines.
 
     python benchmarks/embedding/tiers.py [--tables 10] [--rows 2000000] [--dim 128] [--keys 1048576]
-        [--share 0.1] [--opt SGD] [--device cuda]
+        [--share 0.1] [--opt SGD] [--device cuda] [--warm 70 --steps 16 --batches 134]
 
 The work of ``fbgemm_tier.py``'s shape: one key a slot, power law 1.05, popular rows anywhere in a
-table, all rows inserted first, then 64 distinct batches, each once, planned in the timing. A
+table, all rows inserted first, then distinct batches, each once, planned in the timing (the peer's
+70 to settle and 64 timed ones are the options above). A
 network that only adds numbers up stands behind the tables. Modes in turns, in one process: ``all``
 rows on the device, ``cache`` with places for a share of them, ``host`` with none. With each goes
 what was missed and the bytes that moved a step, each way; on a GPU the floor is those bytes over
@@ -33,8 +34,6 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
 
 from op_times import line_of, op_times
 
-BATCHES = 64
-
 
 def power_law(rng: np.random.Generator, n: int, rows: int, alpha: float) -> npt.NDArray[np.int64]:
     """Keys of 0 .. rows - 1; popular ones lie anywhere."""
@@ -49,13 +48,13 @@ def make_data(a: argparse.Namespace) -> tuple[MemoryDataset, int]:
     # Two batches that follow each other must fit into the cache's places.
     fresh = max(1, min(batch, int(a.rows * a.share) // 3))
     cover = -(-a.rows // fresh)
-    count = (cover + BATCHES) * batch
+    count = (cover + a.batches) * batch
     rng = np.random.default_rng(a.seed)
     offsets = np.arange(count + 1)
     sparse = {}
     for table in range(a.tables):
         first = (np.arange(cover)[:, None] * fresh + np.arange(batch) % fresh).reshape(-1) % a.rows
-        rest = power_law(rng, BATCHES * batch, a.rows, a.alpha)
+        rest = power_law(rng, a.batches * batch, a.rows, a.alpha)
         sparse[f"keys{table}"] = np.concatenate([first, rest]), offsets
     label = (rng.random((count, 1)) < 0.25).astype(np.float32)
     return MemoryDataset(label, np.zeros((count, 1), np.float32), sparse), cover
@@ -139,6 +138,7 @@ def main() -> None:
     parser.add_argument("--alpha", type=float, default=1.05)
     parser.add_argument("--steps", type=int, default=8, help="of each of four blocks")
     parser.add_argument("--warm", type=int, default=32, help="steps before timed ones")
+    parser.add_argument("--batches", type=int, default=64, help="distinct ones, each trained once")
     parser.add_argument("--opt", default="SGD", choices=("SGD", "AdaGrad", "Adam"))
     parser.add_argument("--device", default="auto")
     parser.add_argument("--link", type=float, default=0.0, help="GB/s each way, both at once")
@@ -146,9 +146,9 @@ def main() -> None:
     parser.add_argument("--timeline", action="store_true", help="milliseconds of every op")
     parser.add_argument("--seed", type=int, default=0)
     a = parser.parse_args()
-    if a.warm + 4 * a.steps > BATCHES:
+    if a.warm + 4 * a.steps > a.batches:
         parser.error(
-            f"--warm and four times --steps are more than {BATCHES} batches: every row again"
+            f"--warm and four times --steps are more than {a.batches} batches: every row again"
         )
     set_level(2)
     data, cover = make_data(a)

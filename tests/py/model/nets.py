@@ -181,6 +181,7 @@ class Setup:
     nnz: int = 1
     batch: int = 64
     devices: int = 1  # of a process
+    device: str = "cpu"
     processes: int = 1
     optimizer: str = "SGD"
     update_type: str = "Local"
@@ -208,7 +209,7 @@ def make_model(setup: Setup) -> hugectr.Model:
         max_eval_batches=setup.eval_batches,
         lr=setup.lr,
         vvgpu=[list(range(setup.devices))] * setup.processes,
-        device="cpu",
+        device=setup.device,
         repeat_dataset=setup.repeat,
         i64_input_key=setup.i64,
         **setup.more,
