@@ -282,9 +282,10 @@ class Collection(torch.nn.Module):
     def _look_up(self, planned: PlannedBatch, *, beside: bool = False) -> list[torch.Tensor]:
         """Vectors of each table, one feature after the other; ``beside``: all side by side."""
         batch, pooled = planned.batch, planned.pooled
-        sizes, dims = [count * batch.batch for count in self._counts], self._dims
+        samples = batch.batch
+        sizes, dims = [count * samples for count in self._counts], self._dims
         if beside:
-            sizes, dims = [batch.batch], [self._width]
+            sizes, dims = [samples], [self._width]
         if not pooled:
             splits = dict(zip(batch.features, batch.counted(), strict=True))
             sizes = [sum(splits[name] for name in table.feature_names) for table in self.configs]
