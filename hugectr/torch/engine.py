@@ -7,7 +7,7 @@ import itertools
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -83,6 +83,13 @@ class Engine:
         self._doubt: torch.Tensor | None = None
         _engines[self.number] = self
 
+    def __del__(self) -> None:
+        # Batches that are looked up ahead read tensors that go with this object, and the core may
+        # stay: whoever has a table of it keeps it.
+        with suppress(Exception):
+            for token in list(self._alive):
+                self._release(token)
+
     def stream(self) -> int:
         """The caller's stream, as the core takes it."""
         if self.device.type == "cpu":
@@ -98,9 +105,9 @@ class Engine:
 
     def _release(self, token: int) -> None:
         if token in self._alive:
+            self.core.release(token)  # waits where it is begun: what it reads is there until then
             del self._alive[token]
             self._streams.pop(token, None)
-            self.core.release(token)
 
     def end_batches(self) -> None:
         """Ends all batches and forgets gradients: rows are about to be written from outside."""
