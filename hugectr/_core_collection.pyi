@@ -14,8 +14,11 @@ Memory = tuple[int, tuple[int, ...], str] | tuple[int, tuple[int, ...], str, int
 
 #: Keys of tables in one array: the keys (n) int64, the places (features + 1) where those of each
 #: feature begin and the last end, offsets (features, B + 1) uint32 of each feature from its own
-#: first key, the feature of each table.
-CutKeys = tuple[Memory, list[int], Memory, list[int]]
+#: first key, the feature of each table. With a fifth, (features * B + 1) int64 or int32, offsets as
+#: somebody gave them: they are checked, and the offsets before are made of them.
+CutKeys = (
+    tuple[Memory, list[int], Memory, list[int]] | tuple[Memory, list[int], Memory, list[int], Memory]
+)
 #: Keys of each table, and its offsets.
 Keys = list[tuple[Memory, Memory]] | CutKeys
 #: Vectors of tables side by side: the whole (m, 1, sum of d), and d of each.
@@ -51,11 +54,20 @@ class TableCollection:
     def plan(self, batch: Keys, stream: int = 0) -> int:
         """A batch that may train, by its token. Offsets must stay until forward() has run."""
 
+    def begin(self, batch: Keys, stream: int = 0) -> int:
+        """As plan(), without waiting for the keys: calls with the token say what is wrong.
+
+        All memory of the batch must stay, and stay as it is, until forward() has run.
+        """
+
     def forward(self, token: int, outputs: Vectors, stream: int = 0) -> None: ...
     def look_up(self, batch: Keys, outputs: Vectors, stream: int = 0) -> None:
         """Vectors of a batch that does not train: zeros for what is not known."""
 
     def accumulate(self, token: int, gradients: Vectors, stream: int = 0) -> None: ...
+    def accumulate_nothing(self) -> None:
+        """A batch without a key has gradients: the next step counts."""
+
     def squares(self, squares: Memory, stream: int = 0) -> None:
         """(tables) float64: sums of squares of the gradients that wait for a step."""
 

@@ -35,10 +35,16 @@ cdef extern from "core/cpp/data/data_reader.hpp" namespace "hugectr" nogil:
         CppTensorRef keys, row_offsets
         size_t nnz
 
+cdef extern from "core/cpp/ops/bag_offsets.hpp" namespace "hugectr" nogil:
+    cdef cppclass CppBagOffsets "hugectr::BagOffsets":
+        pass
+
 cdef extern from "core/cpp/embedding/collection/cut_memory.hpp" namespace "hugectr" nogil:
     vector[CppSparseTensor] pieces_of(const CppTensorRef&, const vector[size_t]&,
                                       const CppTensorRef&,
                                       const vector[size_t]&) except +translate_error
+    vector[CppBagOffsets] bags_of(const CppTensorRef&, const vector[size_t]&,
+                                  const CppTensorRef&) except +translate_error
     vector[CppTensorRef] columns_of(const CppTensorRef&,
                                     const vector[size_t]&) except +translate_error
 
@@ -49,14 +55,18 @@ cdef extern from "core/cpp/embedding/collection/table_collection.hpp" namespace 
         size_t size()
         CppShardedTable& table(size_t) except +
         CppTableAccess& access(size_t) except +
-        uint64_t plan(const vector[CppSparseTensor]&, uintptr_t) except +translate_error
+        uint64_t plan(const vector[CppSparseTensor]&, uintptr_t,
+                      vector[CppBagOffsets]) except +translate_error
+        uint64_t begin(const vector[CppSparseTensor]&, uintptr_t,
+                       vector[CppBagOffsets]) except +translate_error
         void forward(uint64_t, const vector[CppTensorRef]&, uintptr_t) except +translate_error
         void look_up(const vector[CppSparseTensor]&, const vector[CppTensorRef]&,
-                     uintptr_t) except +translate_error
+                     uintptr_t, vector[CppBagOffsets]) except +translate_error
         void accumulate(uint64_t, const vector[CppTensorRef]&, uintptr_t) except +translate_error
         void squares(const CppTensorRef&, uintptr_t) except +translate_error
         void step(const vector[float]&, const CppTensorRef&, uintptr_t) except +translate_error
         void clear_gradients() except +translate_error
+        void accumulate_nothing()
         cbool has_gradients()
         void release(uint64_t) except +translate_error
         int64_t steps()

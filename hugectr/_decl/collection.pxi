@@ -54,7 +54,7 @@ cdef class TableCollection:
         cdef vector[CppSparseTensor] tables
         cdef CppSparseTensor table
         if isinstance(batch, tuple):
-            values, starts, bags, order = batch
+            values, starts, bags, order = batch[:4]
             return pieces_of(self._ref(values), starts, self._ref(bags), order)
         for keys, offsets in batch:
             table.keys = self._ref(keys)
@@ -63,11 +63,26 @@ cdef class TableCollection:
             tables.push_back(table)
         return tables
 
+    cdef vector[CppBagOffsets] _bags(self, batch) except *:
+        cdef vector[CppBagOffsets] none
+        if isinstance(batch, tuple) and len(batch) > 4:
+            return bags_of(self._ref(batch[4]), batch[1], self._ref(batch[2]))
+        return none
+
     def plan(self, batch, uintptr_t stream=0):
         cdef vector[CppSparseTensor] keys = self._keys(batch)
+        cdef vector[CppBagOffsets] bags = self._bags(batch)
         cdef uint64_t token
         with nogil:
-            token = self._it.plan(keys, stream)
+            token = self._it.plan(keys, stream, move(bags))
+        return token
+
+    def begin(self, batch, uintptr_t stream=0):
+        cdef vector[CppSparseTensor] keys = self._keys(batch)
+        cdef vector[CppBagOffsets] bags = self._bags(batch)
+        cdef uint64_t token
+        with nogil:
+            token = self._it.begin(keys, stream, move(bags))
         return token
 
     def forward(self, uint64_t token, outputs, uintptr_t stream=0):
@@ -77,14 +92,18 @@ cdef class TableCollection:
 
     def look_up(self, batch, outputs, uintptr_t stream=0):
         cdef vector[CppSparseTensor] keys = self._keys(batch)
+        cdef vector[CppBagOffsets] bags = self._bags(batch)
         cdef vector[CppTensorRef] vectors = self._refs(outputs)
         with nogil:
-            self._it.look_up(keys, vectors, stream)
+            self._it.look_up(keys, vectors, stream, move(bags))
 
     def accumulate(self, uint64_t token, gradients, uintptr_t stream=0):
         cdef vector[CppTensorRef] all_gradients = self._refs(gradients)
         with nogil:
             self._it.accumulate(token, all_gradients, stream)
+
+    def accumulate_nothing(self):
+        self._it.accumulate_nothing()
 
     def squares(self, squares, uintptr_t stream=0):
         cdef CppTensorRef ref = self._ref(squares)
@@ -131,7 +150,7 @@ cdef class TableCollection:
 
 
 _COLLECTION_DTYPES = {**_COMPUTE_DTYPES, "float64": _DTYPES["float64"], "int64": _DTYPES["int64"],
-                      "uint32": _DTYPES["uint32"]}
+                      "uint32": _DTYPES["uint32"], "int32": _DTYPES["int32"]}
 
 
 cdef CppTableParams _table_params(size_t number, table) except *:

@@ -14,7 +14,7 @@ import torch
 from hugectr.base.errors import InvalidArgument
 from hugectr.spec.enums import Optimizer_t, Update_t
 from hugectr.spec.optimizer import CreateOptimizer, OptParamsPy
-from hugectr.torch import operators
+from hugectr.torch import eager, operators
 from hugectr.torch.checkpoint import Checkpoints
 from hugectr.torch.configs import TableConfig, table_configs
 from hugectr.torch.inputs import Jagged, jagged
@@ -117,6 +117,8 @@ class Collection(torch.nn.Module):
         self._counts = [len(table.feature_names) for table in self.configs]
         self._dims = [table.embedding_dim for table in self.configs]
         self._engine.features = self._counts
+        #: Of the features that batches have come with: the place of each of ours among them.
+        self._orders: dict[tuple[str, ...], list[int]] = {}
         self._width = sum(k * d for k, d in zip(self._counts, self._dims, strict=True))
         self._trainable = [True] * len(self.configs)
         # Neither a parameter nor a buffer: it is nothing but a place in autograd.
@@ -218,7 +220,7 @@ class Collection(torch.nn.Module):
             To be given to forward, once or more often, in training.
         """
         planned = PlannedBatch(self._form(batch), self._is_pooled())
-        planned.token = self._plan(planned.batch, planned.pooled)
+        planned.token = self._plan(planned.batch, planned.pooled, ahead=True)
         return planned
 
     def _is_pooled(self) -> bool:
@@ -237,12 +239,24 @@ class Collection(torch.nn.Module):
 
     def _formed(self, batch: Any) -> Jagged:
         bags = jagged(batch, self._features)
-        for name in self._features:
-            if name not in bags.features:
-                raise InvalidArgument(
-                    f"a batch has no feature {name!r}; it has {sorted(bags.features)}"
-                )
+        self._order(bags.features)
         return bags
+
+    def _order(self, found: list[str]) -> list[int]:
+        """The place of each feature of the collection among those of a batch."""
+        if torch.compiler.is_compiling():
+            return self._places(found)
+        key = tuple(found)
+        order = self._orders.get(key)
+        if order is None:
+            order = self._orders[key] = self._places(found)
+        return order
+
+    def _places(self, found: list[str]) -> list[int]:
+        for name in self._features:
+            if name not in found:
+                raise InvalidArgument(f"a batch has no feature {name!r}; it has {sorted(found)}")
+        return [found.index(name) for name in self._features]
 
     def _planned(self, batch: Any) -> PlannedBatch:
         """A batch as forward got it: one that was looked up ahead, or any."""
@@ -252,29 +266,37 @@ class Collection(torch.nn.Module):
 
     def _arguments(self, batch: Jagged, pooled: bool) -> tuple[Any, ...]:
         """What the operators take of a batch."""
-        order = [batch.features.index(name) for name in self._features]
+        order = self._order(batch.features)
         splits = batch.splits if pooled else batch.counted()
         return (
             batch.values, batch.offsets, splits, batch.batch, order, self._counts, pooled,
             self._number,
         )  # fmt: skip
 
-    def _plan(self, batch: Jagged, pooled: bool) -> torch.Tensor:
-        return operators.plan(*self._arguments(batch, pooled))
+    def _plan(self, batch: Jagged, pooled: bool, *, ahead: bool = False) -> torch.Tensor:
+        arguments = self._arguments(batch, pooled)
+        if eager.is_eager(batch.values):
+            return operators.plan_batch(*arguments, ahead=ahead)
+        return operators.plan(*arguments)
 
     def _look_up(self, planned: PlannedBatch, *, beside: bool = False) -> list[torch.Tensor]:
         """Vectors of each table, one feature after the other; ``beside``: all side by side."""
         batch, pooled = planned.batch, planned.pooled
-        sizes, dims = [count * batch.batch for count in self._counts], self._dims
+        samples = batch.batch
+        sizes, dims = [count * samples for count in self._counts], self._dims
         if beside:
-            sizes, dims = [batch.batch], [self._width]
+            sizes, dims = [samples], [self._width]
         if not pooled:
             splits = dict(zip(batch.features, batch.counted(), strict=True))
             sizes = [sum(splits[name] for name in table.feature_names) for table in self.configs]
         if not (self.training and torch.is_grad_enabled() and any(self._trainable)):
             arguments = self._arguments(batch, pooled)
-            return operators.look_up(*arguments, sizes, dims, self.dtype)
+            own_calls = eager.is_eager(batch.values)
+            look_up = operators.look_up_batch if own_calls else operators.look_up
+            return look_up(*arguments, sizes, dims, self.dtype)
         token = planned.token if planned.token is not None else self._plan(batch, pooled)
+        if eager.is_eager(batch.values):
+            return eager.vectors(self._anchor, token, self._engine, sizes, dims, self.dtype)
         return operators.vectors(self._anchor, token, sizes, dims, self.dtype, self._number)
 
     def _keys_of(self, batch: Jagged) -> list[tuple[str, int, int, int]]:

@@ -7,7 +7,7 @@ import itertools
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +27,16 @@ _engines: weakref.WeakValueDictionary[int, Engine] = weakref.WeakValueDictionary
 
 #: The number of batches that were only read.
 NO_TOKEN = 0
+
+#: What is said of offsets that are not those of the keys' bags.
+NOT_THE_BAGS = (
+    "a batch: offsets must ascend from 0 to the number of keys, and each feature's must begin where "
+    "its keys do"
+)
+
+_current_stream: Callable[[int], int] | None = getattr(
+    torch._C, "_cuda_getCurrentRawStream", None
+)
 
 
 def engine(number: int) -> Engine:
@@ -51,6 +61,8 @@ class Engine:
 
     #: The processes that the tables are spread over.
     group: ProcessGroup
+    #: Whether the core takes offsets that nobody has checked.
+    checks_bags = True
 
     def __init__(self, tables: list[TableParams], device: torch.device, seed: int) -> None:
         self.device = device
@@ -66,15 +78,24 @@ class Engine:
         #: Batches, with what their forward reads.
         self._alive: dict[int, Any] = {}
         #: On a GPU: the streams that they came by.
-        self._streams: dict[int, torch.cuda.Stream] = {}
+        self._streams: dict[int, int] = {}
         self._ended: deque[int] = deque()  # batches that nobody holds any more
         self._doubt: torch.Tensor | None = None
         _engines[self.number] = self
+
+    def __del__(self) -> None:
+        # Batches that are looked up ahead read tensors that go with this object, and the core may
+        # stay: whoever has a table of it keeps it.
+        with suppress(Exception):
+            for token in list(self._alive):
+                self._release(token)
 
     def stream(self) -> int:
         """The caller's stream, as the core takes it."""
         if self.device.type == "cpu":
             return 0
+        if _current_stream is not None:  # without an object for it: a step asks five times
+            return _current_stream(self.index)
         return int(torch.cuda.current_stream(self.index).cuda_stream)
 
     def release_ended(self) -> None:
@@ -84,9 +105,9 @@ class Engine:
 
     def _release(self, token: int) -> None:
         if token in self._alive:
+            self.core.release(token)  # waits where it is begun: what it reads is there until then
             del self._alive[token]
             self._streams.pop(token, None)
-            self.core.release(token)
 
     def end_batches(self) -> None:
         """Ends all batches and forgets gradients: rows are about to be written from outside."""
@@ -119,18 +140,17 @@ class Engine:
         """Raises when the bags were not good. Somebody has waited for the caller's stream."""
         doubt, self._doubt = self._doubt, None
         if doubt is not None and not bool(doubt):
-            raise InvalidArgument(
-                "a batch: offsets must ascend from 0 to the number of keys, and each feature's "
-                "must begin where its keys do"
-            )
+            raise InvalidArgument(NOT_THE_BAGS)
 
-    def plan(self, batch: Callable[[], TableKeys]) -> torch.Tensor:
+    def plan(self, batch: Callable[[], TableKeys], *, ahead: bool = False) -> torch.Tensor:
         """A batch that may train.
 
         Parameters
         ----------
         batch : callable
             What makes it.
+        ahead : bool
+            Nobody waits for its keys; what is wrong with them is said in forward.
 
         Returns
         -------
@@ -139,6 +159,9 @@ class Engine:
         """
         self.release_ended()
         keys = batch()
+        # Bags that torch checks are known to be good when somebody has waited.
+        if ahead and self._doubt is None:
+            return self.begin(self.core.begin(keys.memory(), self.stream()), keys)
         return self.begin(self.plan_keys(keys), keys)
 
     def plan_keys(self, batch: TableKeys) -> int:
@@ -155,7 +178,7 @@ class Engine:
         """The token as a tensor (1,), with whose memory the batch ends."""
         self._alive[token] = batch
         if self.device.type == "cuda":
-            self._streams[token] = torch.cuda.current_stream(self.index)
+            self._streams[token] = self.stream()
         number = np.array([token], np.int64)
         # The array goes with the last tensor of its memory, be it one that autograd has saved; the
         # core may be waiting then, so that the end is only noted.
@@ -171,7 +194,7 @@ class Engine:
     def used(self, token: int) -> None:
         """The caller's stream is about to read a batch, which may have come by another one."""
         stream = self._streams.get(token)
-        if stream is None or stream == torch.cuda.current_stream(self.index):
+        if stream is None or stream == self.stream():
             return
         for tensor in self.held(self._alive[token]):
             tensor.record_stream(torch.cuda.current_stream(self.index))
@@ -194,9 +217,10 @@ class Engine:
     def accumulate(self, token: torch.Tensor, gradients: TableVectors) -> None:
         """Gradients (m, d) of a batch's vectors, kept for the next step."""
         number = int(token.item())
-        if number == NO_TOKEN:
-            return
-        self.core.accumulate(number, gradients.memory(), self.stream())
+        if number == NO_TOKEN:  # torch's optimizers count a step of gradients without a number
+            self.core.accumulate_nothing()
+        else:
+            self.core.accumulate(number, gradients.memory(), self.stream())
         if self.after_backward is not None:
             self.after_backward()
 

@@ -43,6 +43,9 @@ class EmbeddingBagCollection(Collection):
     def __init__(self, tables: Sequence[Any], *args: Any, is_weighted: bool = False, **kwargs: Any):
         super().__init__(tables, *args, **kwargs)
         self.is_weighted = is_weighted
+        self._feature_dims = {
+            name: table.embedding_dim for table in self.configs for name in table.feature_names
+        }
 
     def forward(self, batch: Any) -> PooledVectors:
         """Vectors (B, d) of each feature.
@@ -61,8 +64,7 @@ class EmbeddingBagCollection(Collection):
         if self.is_weighted:
             return PooledVectors(self._weighted(planned))
         (values,) = self._look_up(planned, beside=True)
-        dims = {name: table.embedding_dim for table in self.configs for name in table.feature_names}
-        return PooledVectors(values, dims)
+        return PooledVectors(values, self._feature_dims)
 
     def _is_pooled(self) -> bool:
         return not self.is_weighted

@@ -22,7 +22,7 @@ from typing import Any
 import torch
 
 from hugectr.base.errors import InvalidArgument
-from hugectr.torch.engine import NO_TOKEN, Engine, engine
+from hugectr.torch.engine import NO_TOKEN, NOT_THE_BAGS, Engine, engine
 from hugectr.torch.inputs import bags_within
 from hugectr.torch.table_memory import (
     KeysInOne,
@@ -30,6 +30,7 @@ from hugectr.torch.table_memory import (
     ListedVectors,
     SideBySide,
     TableKeys,
+    UncheckedKeys,
 )
 
 #: A batch (``inputs.Jagged``: values, offsets, splits, samples) and how it is looked up: of each
@@ -60,7 +61,14 @@ def _of_tables(
         starts.append(starts[-1] + split)
     if not splits:
         starts = offsets[::batch].tolist()  # on a GPU the host waits for it
-    _check_offsets(offsets, starts, batch, values.shape[0])
+        _check_ascending(starts)
+    if starts[0] != 0 or starts[-1] != values.shape[0]:
+        raise InvalidArgument(
+            f"a batch: its bags end at key {starts[-1]}, and it has {values.shape[0]}"
+        )
+    if pooled and own.checks_bags and len(order) == len(features):
+        return UncheckedKeys(values, starts, _as_given(offsets), order)
+    _check_offsets(offsets, starts, batch)
     if splits and offsets.device.type != "cpu":
         # Good or not, nothing beyond the keys is read; the engine says afterwards which it was.
         begins = torch.tensor(starts, pin_memory=True).to(offsets.device, non_blocking=True)
@@ -94,18 +102,25 @@ def _of_tables(
     return ListedKeys(tables)
 
 
-def _check_offsets(offsets: torch.Tensor, starts: list[int], batch: int, keys: int) -> None:
+def _as_given(offsets: torch.Tensor) -> torch.Tensor:
+    """Offsets in a form that the core checks."""
+    if offsets.dtype not in (torch.int64, torch.int32):
+        offsets = offsets.to(torch.int64)
+    return offsets.contiguous()
+
+
+def _check_offsets(offsets: torch.Tensor, starts: list[int], batch: int) -> None:
     """Refuses bags that are not in the keys; on a GPU only by their number, for nobody waits."""
-    if starts[0] != 0 or starts[-1] != keys:
-        raise InvalidArgument(f"a batch: its bags end at key {starts[-1]}, and it has {keys}")
-    wrong = any(a > b for a, b in pairwise(starts))
-    if offsets.device.type == "cpu":
-        wrong = wrong or offsets[::batch].tolist() != starts or bool((offsets.diff() < 0).any())
-    if wrong:
-        raise InvalidArgument(
-            "a batch: offsets must ascend from 0 to the number of keys, and each feature's must "
-            "begin where its keys do"
-        )
+    _check_ascending(starts)
+    if offsets.device.type == "cpu" and (
+        offsets[::batch].tolist() != starts or bool((offsets.diff() < 0).any())
+    ):
+        raise InvalidArgument(NOT_THE_BAGS)
+
+
+def _check_ascending(starts: list[int]) -> None:
+    if any(a > b for a, b in pairwise(starts)):
+        raise InvalidArgument(NOT_THE_BAGS)
 
 
 def _bags_from_0(offsets: torch.Tensor, batch: int) -> torch.Tensor:
@@ -125,12 +140,15 @@ def _empty(values: torch.Tensor, batch: int, pooled: bool) -> bool:
     return batch == 0 or (not pooled and values.shape[0] == 0)
 
 
-def _tables_of(own: Engine, values: torch.Tensor, *batch: Any) -> Callable[[], TableKeys]:
+def _tables_of(
+    own: Engine, values: torch.Tensor, offsets: torch.Tensor, *batch: Any
+) -> Callable[[], TableKeys]:
     """What makes the keys of each table, or says what is wrong with the batch."""
 
     def tables() -> TableKeys:
-        _check_device(values, own.device)
-        return _of_tables(own, values, *batch)
+        _check_device("keys", values, own.device)
+        _check_device("offsets", offsets, own.device)
+        return _of_tables(own, values, offsets, *batch)
 
     return tables
 
@@ -148,6 +166,26 @@ def _beside(own: Engine, outputs: list[torch.Tensor]) -> SideBySide | None:
     return SideBySide(outputs[0], own.dims, own.features)
 
 
+def plan_batch(
+    values: torch.Tensor,
+    offsets: torch.Tensor,
+    splits: list[int],
+    batch: int,
+    order: list[int],
+    features: list[int],
+    pooled: bool,
+    collection: int,
+    *,
+    ahead: bool = False,
+) -> torch.Tensor:
+    """The token of a batch that may train; ``ahead``: nobody waits for its keys."""
+    own = engine(collection)
+    if own.group.size == 1 and _empty(values, batch, pooled):
+        return torch.tensor([NO_TOKEN])
+    tables = _tables_of(own, values, offsets, splits, batch, order, features, pooled)
+    return own.plan(tables, ahead=ahead)
+
+
 def _plan(
     values: torch.Tensor,
     offsets: torch.Tensor,
@@ -158,10 +196,7 @@ def _plan(
     pooled: bool,
     collection: int,
 ) -> torch.Tensor:
-    own = engine(collection)
-    if own.group.size == 1 and _empty(values, batch, pooled):
-        return torch.tensor([NO_TOKEN])
-    return own.plan(_tables_of(own, values, offsets, splits, batch, order, features, pooled))
+    return plan_batch(values, offsets, splits, batch, order, features, pooled, collection)
 
 
 plan = torch.library.custom_op(
@@ -174,6 +209,18 @@ def _(values: torch.Tensor, *_: Any) -> torch.Tensor:
     return torch.empty(1, dtype=torch.int64)
 
 
+def vectors_into(own: Engine, token: torch.Tensor, outputs: list[torch.Tensor]) -> None:
+    """Writes the vectors of a planned batch."""
+    if int(token.item()) == NO_TOKEN:
+        for each in outputs:
+            each.zero_()
+        return
+    beside = _beside(own, outputs)
+    own.forward(token, beside.room() if beside else ListedVectors(outputs))
+    if beside:
+        beside.finish()
+
+
 def _vectors(
     anchor: torch.Tensor,
     token: torch.Tensor,
@@ -183,13 +230,7 @@ def _vectors(
     collection: int,
 ) -> list[torch.Tensor]:
     outputs = _outputs(anchor, sizes, dims, dtype)
-    if int(token.item()) == NO_TOKEN:
-        return [vectors.zero_() for vectors in outputs]
-    own = engine(collection)
-    beside = _beside(own, outputs)
-    own.forward(token, beside.room() if beside else ListedVectors(outputs))
-    if beside:
-        beside.finish()
+    vectors_into(engine(collection), token, outputs)
     return outputs
 
 
@@ -214,7 +255,7 @@ def _(
     return _outputs(anchor, sizes, dims, dtype)
 
 
-def _look_up(
+def look_up_batch(
     values: torch.Tensor,
     offsets: torch.Tensor,
     splits: list[int],
@@ -227,6 +268,7 @@ def _look_up(
     dims: list[int],
     dtype: torch.dtype,
 ) -> list[torch.Tensor]:
+    """Vectors of a batch that does not train."""
     own = engine(collection)
     outputs = _outputs(values, sizes, dims, dtype)
     if own.group.size > 1 or not _empty(values, batch, pooled):
@@ -242,7 +284,7 @@ def _look_up(
 
 look_up = torch.library.custom_op(
     "hugectr::look_up",
-    _look_up,
+    look_up_batch,
     mutates_args=(),
     schema=f"({_BATCH}, SymInt[] sizes, int[] dims, ScalarType dtype) -> Tensor[]",
 )
@@ -254,12 +296,17 @@ def _(values: torch.Tensor, *rest: Any) -> list[torch.Tensor]:
     return _outputs(values, sizes, dims, dtype)
 
 
+def accumulate_into(own: Engine, token: torch.Tensor, gradients: list[torch.Tensor]) -> None:
+    """Keeps gradients of a batch's vectors for the next step."""
+    beside = _beside(own, gradients)
+    own.accumulate(token, beside.tables() if beside else ListedVectors(gradients))
+
+
 def _accumulate(
     token: torch.Tensor, gradients: list[torch.Tensor], collection: int
 ) -> torch.Tensor:
     own = engine(collection)
-    beside = _beside(own, gradients)
-    own.accumulate(token, beside.tables() if beside else ListedVectors(gradients))
+    accumulate_into(own, token, gradients)
     return torch.empty(0, device=own.device)
 
 
@@ -277,10 +324,10 @@ def _(token: torch.Tensor, gradients: list[torch.Tensor], collection: int) -> to
     return gradients[0].new_empty(0, dtype=torch.float32)
 
 
-def _check_device(values: torch.Tensor, device: torch.device) -> None:
+def _check_device(what: str, values: torch.Tensor, device: torch.device) -> None:
     if values.device != device:
         raise InvalidArgument(
-            f"keys are on {values.device}, the collection is on {device}: bring them there"
+            f"{what} are on {values.device}, the collection is on {device}: bring them there"
         )
 
 
@@ -290,13 +337,18 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: list[torch.Tensor]) -> None
     ctx.save_for_backward(inputs[1])
 
 
-def _backward(ctx: Any, gradients: list[torch.Tensor | None]) -> tuple[Any, ...]:
+def no_second_derivatives() -> None:
+    """Refuses a backward that is to be derived itself."""
     if torch.is_grad_enabled():
         raise InvalidArgument(
             "a collection of hugectr.torch has no second derivatives: call backward() without "
             "create_graph; derivatives of what follows its vectors may be taken with "
             "torch.autograd.grad with respect to the vectors"
         )
+
+
+def _backward(ctx: Any, gradients: list[torch.Tensor | None]) -> tuple[Any, ...]:
+    no_second_derivatives()
     (token,) = ctx.saved_tensors
     all_of_them = [
         torch.zeros(shape, dtype=dtype, device=device) if gradient is None else gradient

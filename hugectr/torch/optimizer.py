@@ -127,8 +127,9 @@ class CollectionOptimizer(torch.optim.Optimizer):
     def _rates(self) -> list[float]:
         rates = [0.0] * len(self.rows)
         for group in self.param_groups:
+            rate = float(group["lr"])
             for row in group["params"]:
-                rates[row._table] = float(group["lr"])
+                rates[row._table] = rate
         return rates
 
     def _update(self) -> None:

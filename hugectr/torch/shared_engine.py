@@ -142,8 +142,10 @@ class SharedEngine(Engine):
         with self.call(_KEYS):
             self._processes.agree(failure=error)
 
-    def plan(self, batch: Callable[[], TableKeys]) -> torch.Tensor:
-        """A batch that may train; see ``Engine.plan``. Collective.
+    checks_bags = False
+
+    def plan(self, batch: Callable[[], TableKeys], *, ahead: bool = False) -> torch.Tensor:
+        """A batch that may train; see ``Engine.plan``. Collective, and owners are waited for.
 
         What goes wrong with the rows that others ask for is raised by all in forward.
         """

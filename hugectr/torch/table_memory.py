@@ -96,6 +96,39 @@ class KeysInOne:
         return [self._bags.shape[1] - 1] * len(self._order)
 
 
+class UncheckedKeys(KeysInOne):
+    """The same with offsets as somebody gave them: the core checks them and makes the bags.
+
+    Parameters
+    ----------
+    values, starts, order
+        As of ``KeysInOne``.
+    offsets : Tensor, (features * B + 1,) int64 or int32, packed
+        Where bags begin, all features one after the other.
+    """
+
+    def __init__(
+        self, values: torch.Tensor, starts: list[int], offsets: torch.Tensor, order: list[int]
+    ) -> None:
+        features = len(starts) - 1
+        shape = (features, (offsets.shape[0] - 1) // features + 1)
+        bags = torch.empty(shape, dtype=torch.int32, device=offsets.device)
+        super().__init__(values, starts, bags, order)
+        self._offsets = offsets
+
+    def memory(self) -> CutKeys:
+        """As the core sees them."""
+        address, shape = self._offsets.data_ptr(), tuple(self._offsets.shape)
+        kind = "int64" if self._offsets.dtype == torch.int64 else "int32"
+        return (
+            memory_of(self._values),
+            self._starts,
+            memory_of(self._bags),
+            self._order,
+            (address, shape, kind),
+        )
+
+
 #: Keys of all tables.
 TableKeys = ListedKeys | KeysInOne
 
@@ -153,6 +186,15 @@ class VectorsInOne:
     def dtypes(self) -> set[torch.dtype]:
         """Those there are."""
         return {self._whole.dtype}
+
+
+def room_for(
+    sizes: Sequence[int], dims: Sequence[int], dtype: torch.dtype, device: torch.device
+) -> list[torch.Tensor]:
+    """Tensors (n, d) to be written."""
+    return [
+        torch.empty((n, d), dtype=dtype, device=device) for n, d in zip(sizes, dims, strict=True)
+    ]
 
 
 #: Vectors of all tables, or their gradients.

@@ -34,6 +34,30 @@ std::vector<SparseTensor> pieces_of(const TensorRef& keys, const std::vector<std
   return tables;
 }
 
+std::vector<BagOffsets> bags_of(const TensorRef& offsets, const std::vector<std::size_t>& starts,
+                                const TensorRef& bags) {
+  HCTR_CHECK(bags.shape.size() == 2 && bags.shape[1] > 0 && starts.size() == bags.shape[0] + 1 &&
+                 offsets.size() == bags.shape[0] * (bags.shape[1] - 1) + 1,
+             "offsets of shape ", to_string(offsets.shape), " for bags of shape ",
+             to_string(bags.shape), " and keys of ", starts.size(), " - 1 features");
+  const std::size_t features = bags.shape[0], width = bags.shape[1];
+  std::vector<BagOffsets> ops(features);
+  for (std::size_t f = 0; f < features; ++f) {
+    BagOffsets& op = ops[f];
+    op.offsets = offsets;
+    op.offsets.data = static_cast<char*>(offsets.data) + f * (width - 1) * size_of(offsets.dtype);
+    op.offsets.shape = {width};
+    op.offsets.row_stride = 1;
+    op.bags = bags;
+    op.bags.data = static_cast<char*>(bags.data) + f * width * size_of(bags.dtype);
+    op.bags.shape = {width};
+    op.bags.row_stride = 1;
+    op.first = static_cast<std::int64_t>(starts[f]);
+    op.last = static_cast<std::int64_t>(starts[f + 1]);
+  }
+  return ops;
+}
+
 std::vector<TensorRef> columns_of(const TensorRef& whole, const std::vector<std::size_t>& dims) {
   const std::size_t sum = std::accumulate(dims.begin(), dims.end(), std::size_t{0});
   HCTR_CHECK(whole.shape.size() == 3 && whole.shape[2] == sum, "vectors of ", sum,

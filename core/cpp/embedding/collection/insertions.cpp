@@ -83,8 +83,16 @@ void Insertions::withdraw() {
 
 void Insertions::settle() {
   entries_.remove_if([](const Entry& entry) { return entry.visible && entry.done(); });
+  if (!rows_go()) return;
+  before_rows_go_();
   take_back();
   if (entries_.empty()) erase_strays();
+}
+
+bool Insertions::rows_go() const {
+  if (!entries_.empty()) return entries_.back().done();
+  return std::any_of(strays_.begin(), strays_.end(),
+                     [](const std::set<std::uint32_t>& rows) { return !rows.empty(); });
 }
 
 void Insertions::take_back() {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <list>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "core/cpp/embedding/lookup/lookup_group.hpp"
@@ -17,8 +18,13 @@ namespace hugectr {
 /// erased as soon as no plan is in use. For one thread at a time.
 class Insertions {
  public:
-  Insertions(LookupGroup& group, GPUResource& gpu)
-      : group_(group), gpu_(gpu), strays_(group.size()) {}
+  /// `before_rows_go`: called before rows are taken back or erased. Who has a plan that is not yet
+  /// in use then adds it, for it may have found them.
+  Insertions(LookupGroup& group, GPUResource& gpu, std::function<void()> before_rows_go)
+      : group_(group),
+        gpu_(gpu),
+        before_rows_go_(std::move(before_rows_go)),
+        strays_(group.size()) {}
 
   /// A plan that is in use; later ones have greater numbers.
   void add(std::uint64_t plan, std::vector<PlannedRows> tables);
@@ -45,11 +51,13 @@ class Insertions {
     bool done() const { return !used && !awaits_update; }
   };
   void note_strays(const Entry& entry);
+  bool rows_go() const;
   void take_back();
   void erase_strays();
 
   LookupGroup& group_;
   GPUResource& gpu_;
+  std::function<void()> before_rows_go_;
   std::list<Entry> entries_;                     ///< in the order of the plans
   std::vector<std::set<std::uint32_t>> strays_;  ///< by table: visible rows that never trained
 };

@@ -2,6 +2,7 @@
 #include "core/cpp/embedding/collection/table_collection.hpp"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 #include "core/cpp/base/log.hpp"
@@ -32,14 +33,17 @@ const std::vector<SparseEmbeddingHashParams>& checked(
 
 class TableCollection::Access final : public TableAccess {
  public:
-  Access(ShardedTable& table, Insertions& insertions)
-      : TableAccess(table), insertions_(insertions) {}
+  Access(ShardedTable& table, TableCollection& collection)
+      : TableAccess(table), collection_(collection) {}
 
  protected:
-  void settle() override { insertions_.settle(); }
+  void settle() override {
+    collection_.finish_begun();
+    collection_.insertions_.settle();
+  }
 
  private:
-  Insertions& insertions_;
+  TableCollection& collection_;
 };
 
 TableCollection::TableCollection(const std::vector<SparseEmbeddingHashParams>& tables,
@@ -48,18 +52,22 @@ TableCollection::TableCollection(const std::vector<SparseEmbeddingHashParams>& t
       gpu_(resources_->get_local_gpu(kLocal)),
       group_(checked(tables), resources_),
       gradients_(group_, gpu_),
-      insertions_(group_, gpu_) {
+      insertions_(group_, gpu_, [this] { finish_begun(); }) {
   for (const SparseEmbeddingHashParams& params : tables) {
     tiered_ = tiered_ || params.memory.tiered();
   }
   for (std::size_t t = 0; t < group_.size(); ++t) {
-    access_.push_back(std::make_unique<Access>(group_.table(t), insertions_));
+    access_.push_back(std::make_unique<Access>(group_.table(t), *this));
   }
   scalars_arena_ =
       DeviceBuffer2::create("scalars of an update", DeviceAllocator(gpu_.memory_resource()));
   scalars_arena_->reserve({tables.size()}, &rates_, "rates");
   scalars_arena_->reserve({1}, &step_, "step");
   scalars_arena_->allocate();
+  staging_arena_ =
+      DeviceBuffer2::create("bags of a batch", DeviceAllocator(gpu_.staging_resource()));
+  staging_arena_->reserve({1}, &wrong_, "wrong");
+  staging_arena_->allocate();
 }
 
 TableCollection::~TableCollection() {
@@ -80,13 +88,14 @@ TableCollection::Batch TableCollection::take_batch() {
   auto staging =
       DeviceBuffer2::create("distinct rows of a batch", DeviceAllocator(gpu_.staging_resource()));
   staging->reserve({group_.size()}, &batch.row_counts, "rows of each table");
+  staging->reserve({1}, &batch.wrong, "wrong");
   staging->allocate();
   batch.counted = gpu_.create_event();
   batch.slot = group_.add_slot();
   return batch;
 }
 
-TableCollection::Batch& TableCollection::batch_of(Token token) {
+TableCollection::Batch& TableCollection::alive(Token token) {
   const auto found = alive_.find(token);
   HCTR_CHECK(found != alive_.end(), "a collection has no batch ", token,
              ": it was released, as all are when rows are written from outside, or is of another "
@@ -94,8 +103,40 @@ TableCollection::Batch& TableCollection::batch_of(Token token) {
   return found->second;
 }
 
+TableCollection::Batch& TableCollection::batch_of(Token token) {
+  if (token == begun_) finish_begun();
+  Batch& batch = alive(token);
+  if (batch.failure) std::rethrow_exception(batch.failure);
+  return batch;
+}
+
+void TableCollection::make_bags(std::vector<BagOffsets> bags, Tensor2<std::int64_t>& wrong) {
+  *wrong.get_ptr() = 0;
+  for (BagOffsets& op : bags) op.wrong = make_ref(wrong.get_ptr(), {1}, device());
+  run_several(gpu_.plan_context(), std::move(bags));
+}
+
+void TableCollection::check_bags(const Tensor2<std::int64_t>& wrong) {
+  HCTR_CHECK(*wrong.get_ptr() == 0,
+             "a batch: offsets must ascend from 0 to the number of keys, and each feature's must "
+             "begin where its keys do");
+}
+
 TableCollection::Token TableCollection::plan(std::span<const SparseTensor> batch,
-                                             std::uintptr_t stream) {
+                                             std::uintptr_t stream, std::vector<BagOffsets> bags) {
+  const Token token = begin(batch, stream, std::move(bags));
+  finish_begun();
+  const std::exception_ptr failure = alive_.at(token).failure;
+  if (failure) {
+    release(token);
+    std::rethrow_exception(failure);
+  }
+  return token;
+}
+
+TableCollection::Token TableCollection::begin(std::span<const SparseTensor> batch,
+                                              std::uintptr_t stream, std::vector<BagOffsets> bags) {
+  finish_begun();
   HCTR_CHECK(!tiered_ || alive_.size() < kMostOverTiers, "a collection with tables over tiers has ",
              alive_.size(),
              " batches whose rows are held on the device: let go of the vectors of "
@@ -103,11 +144,31 @@ TableCollection::Token TableCollection::plan(std::span<const SparseTensor> batch
   follow_caller(gpu_.plan_stream(), stream);
   Batch own = take_batch();
   try {
-    group_.plan(kLocal, batch, own.slot, true);
+    make_bags(std::move(bags), own.wrong);
+    group_.begin_plan(kLocal, batch, own.slot, true);
   } catch (...) {
     idle_.push_back(std::move(own));
     throw;
   }
+  const Token token = ++last_;
+  alive_.emplace(token, std::move(own));
+  begun_ = token;
+  return token;
+}
+
+void TableCollection::finish_begun() {
+  const Token token = std::exchange(begun_, 0);
+  if (token == 0) return;
+  Batch& batch = alive_.at(token);
+  try {
+    finish(token, batch);
+  } catch (...) {
+    batch.failure = std::current_exception();
+  }
+}
+
+void TableCollection::finish(Token token, Batch& own) {
+  group_.finish_plan(kLocal, own.slot, [&] { check_bags(own.wrong); });
   std::vector<PlannedRows> tables = group_.planned_rows(kLocal, own.slot);
   std::vector<CopyBlocks> counts;  // the device writes staging memory as its own
   for (std::size_t t = 0; t < tables.size(); ++t) {
@@ -119,10 +180,7 @@ TableCollection::Token TableCollection::plan(std::span<const SparseTensor> batch
   }
   run_several(gpu_.plan_context(), std::move(counts));
   gpu_.plan_stream().record(*own.counted);
-  const Token token = ++last_;
   insertions_.add(token, std::move(tables));
-  alive_.emplace(token, std::move(own));
-  return token;
 }
 
 void TableCollection::forward(Token token, std::span<const TensorRef> outputs,
@@ -134,9 +192,13 @@ void TableCollection::forward(Token token, std::span<const TensorRef> outputs,
 }
 
 void TableCollection::look_up(std::span<const SparseTensor> batch,
-                              std::span<const TensorRef> outputs, std::uintptr_t stream) {
+                              std::span<const TensorRef> outputs, std::uintptr_t stream,
+                              std::vector<BagOffsets> bags) {
+  finish_begun();
   follow_caller(gpu_.plan_stream(), stream);
-  group_.plan(kLocal, batch, PlanSlot::Eval, false);
+  make_bags(std::move(bags), wrong_);
+  group_.begin_plan(kLocal, batch, PlanSlot::Eval, false);
+  group_.finish_plan(kLocal, PlanSlot::Eval, [this] { check_bags(wrong_); });
   follow_caller(gpu_.compute_stream(), stream);
   group_.forward(kLocal, PlanSlot::Eval, outputs);
   precede_caller(gpu_.compute_stream(), stream);
@@ -217,8 +279,13 @@ void TableCollection::clear_gradients() {
 }
 
 void TableCollection::release(Token token) {
-  Batch batch = std::move(batch_of(token));
+  if (token == begun_) finish_begun();
+  Batch batch = std::move(alive(token));
   alive_.erase(token);
+  if (std::exchange(batch.failure, nullptr)) {
+    idle_.push_back(std::move(batch));
+    return;
+  }
   group_.end_plan(kLocal, batch.slot);
   idle_.push_back(std::move(batch));
   insertions_.end(token);

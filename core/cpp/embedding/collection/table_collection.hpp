@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <map>
 #include <memory>
 #include <span>
@@ -12,6 +13,7 @@
 #include "core/cpp/embedding/collection/row_gradients.hpp"
 #include "core/cpp/embedding/lookup/lookup_group.hpp"
 #include "core/cpp/embedding/table_access.hpp"
+#include "core/cpp/ops/bag_offsets.hpp"
 
 namespace hugectr {
 
@@ -19,6 +21,7 @@ namespace hugectr {
 /// LookupGroup on one device. Batches may have any size and any number of them may be alive.
 ///
 ///   plan(keys)               -> token       rows of new keys are begun; nobody else sees them
+///   begin(keys)              -> token       the same without waiting for the keys
 ///   forward(token)           -> vectors
 ///   accumulate(token, gradients)            summed by row, kept; rows stay as they are
 ///   step(rates)                             one update a row with the sum over all batches
@@ -51,13 +54,21 @@ class HCTR_API TableCollection {
 
   /// One entry a table: keys and the offsets of m buckets, both on the device. The row offsets must
   /// stay until forward() has run. Throws as LookupGroup::plan() does; nothing has changed then.
-  Token plan(std::span<const SparseTensor> batch, std::uintptr_t stream);
+  /// `bags`: what makes the row offsets, run first; InvalidArgument where it finds something wrong.
+  Token plan(std::span<const SparseTensor> batch, std::uintptr_t stream,
+             std::vector<BagOffsets> bags = {});
+  /// As plan(), but the host waits for the lookup of the keys only when the next call needs what
+  /// came of it: forward() or accumulate() of the batch, another batch, rows in or out. What goes
+  /// wrong is thrown by calls with the token. All memory of the batch must stay, and stay as it is,
+  /// until forward() has run.
+  Token begin(std::span<const SparseTensor> batch, std::uintptr_t stream,
+              std::vector<BagOffsets> bags = {});
   /// outputs (m, 1, d), any row_stride, float32, float16 or bfloat16, are overwritten. May be
   /// called again: rows are as the last step left them.
   void forward(Token token, std::span<const TensorRef> outputs, std::uintptr_t stream);
   /// The vectors of a batch that does not train: what it does not know is zeros. Inserts nothing.
   void look_up(std::span<const SparseTensor> batch, std::span<const TensorRef> outputs,
-               std::uintptr_t stream);
+               std::uintptr_t stream, std::vector<BagOffsets> bags = {});
   /// gradients (m, 1, d) of the outputs, any of their types; empty: the table has none.
   void accumulate(Token token, std::span<const TensorRef> gradients, std::uintptr_t stream);
   /// squares (tables) float64: of the gradients that wait, rows summed over batches.
@@ -66,6 +77,8 @@ class HCTR_API TableCollection {
   /// as it is; empty: 1. Counts as an update of the optimizer.
   void step(std::span<const float> rates, const TensorRef& unscale, std::uintptr_t stream);
   void clear_gradients();
+  /// A batch without a key has gradients: the next step counts, and moves rows that others move.
+  void accumulate_nothing() { has_gradients_ = true; }
   /// Whether gradients wait for a step.
   bool has_gradients() const { return has_gradients_; }
   void release(Token token);
@@ -82,10 +95,20 @@ class HCTR_API TableCollection {
   struct Batch {
     PlanSlot slot{};
     Tensor2<std::int64_t> row_counts;  ///< staging: distinct rows of each table
+    Tensor2<std::int64_t> wrong;       ///< staging, (1): whether its bags are not good
     std::unique_ptr<Event> counted;
+    std::exception_ptr failure;  ///< why there is no plan
   };
   Batch take_batch();
+  Batch& alive(Token token);
+  /// With its plan made; throws why there is none.
   Batch& batch_of(Token token);
+  /// Submits what makes bags; what it finds is in `wrong` when the plan stream has been waited for.
+  void make_bags(std::vector<BagOffsets> bags, Tensor2<std::int64_t>& wrong);
+  static void check_bags(const Tensor2<std::int64_t>& wrong);
+  /// The second half of begin(), if one is due.
+  void finish_begun();
+  void finish(Token token, Batch& batch);
 
   std::shared_ptr<ResourceManager> resources_;
   GPUResource& gpu_;
@@ -96,9 +119,12 @@ class HCTR_API TableCollection {
   std::shared_ptr<DeviceBuffer2> scalars_arena_;
   Tensor2<float> rates_;
   Tensor2<std::int64_t> step_;
+  std::shared_ptr<DeviceBuffer2> staging_arena_;
+  Tensor2<std::int64_t> wrong_;  ///< as Batch::wrong, of batches that do not train
   std::map<Token, Batch> alive_;
   std::vector<Batch> idle_;
   Token last_ = 0;
+  Token begun_ = 0;  ///< the batch of which half a plan is made; 0: there is none
   std::int64_t steps_ = 0;
   bool has_gradients_ = false;
   bool tiered_ = false;  ///< whether a table is over tiers

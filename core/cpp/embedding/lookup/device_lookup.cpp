@@ -133,9 +133,8 @@ LookupPlan& DeviceLookup::planned(PlanSlot slot, std::span<const TensorRef> vect
   for (std::size_t t = 0; t < tables_; ++t) {
     const SparseEmbeddingHashParams& params = parts_[t].table.params();
     const TablePlan& own = plan.tables[t];
-    HCTR_CHECK(
-        plan.state != LookupPlan::State::Empty && own.generation == parts_[t].rows.generation(),
-        "embedding '", params.name, "': this batch has no plan");
+    HCTR_CHECK(plan.is_made() && own.generation == parts_[t].rows.generation(), "embedding '",
+               params.name, "': this batch has no plan");
     if (vectors[t].empty()) continue;
     const Shape wanted{own.samples / parts_[t].route.device_count(), params.buckets_per_sample(),
                        params.embedding_vec_size};

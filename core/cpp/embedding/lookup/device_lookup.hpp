@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <deque>
+#include <functional>
 #include <memory>
 #include <span>
 #include <utility>
@@ -24,7 +25,12 @@ class DeviceLookup {
  public:
   DeviceLookup(const std::vector<std::unique_ptr<ShardedTable>>& tables, GPUResource& gpu);
 
-  void plan(std::span<const SparseTensor> batch, PlanSlot slot, bool train);
+  void plan(std::span<const SparseTensor> batch, PlanSlot slot, bool train) {
+    begin_plan(batch, slot, train);
+    finish_plan(slot, {});
+  }
+  void begin_plan(std::span<const SparseTensor> batch, PlanSlot slot, bool train);
+  void finish_plan(PlanSlot slot, const std::function<void()>& check);
   void wait_for_slot(PlanSlot slot) { gpu_.plan_stream().wait(*plans_.at(at(slot)).released); }
   /// Rows that the plan numbered, and those of later ones, never were.
   void drop_plan(PlanSlot slot);
@@ -78,7 +84,11 @@ class DeviceLookup {
   // Making plans (plan_making.cpp).
   /// The batch with the buckets that vectors are made of: of un-pooled slots each position is one.
   std::vector<SparseTensor> in_buckets(LookupPlan& plan, std::span<const SparseTensor> batch);
-  void make_plan(LookupPlan& plan, std::span<const SparseTensor> batch);
+  /// Up to where the host waits for what is in the tables, and the rest.
+  void look_up_keys(LookupPlan& plan, std::span<const SparseTensor> batch);
+  void make_plan(LookupPlan& plan, const std::function<void()>& check);
+  /// Tables are as they were before a plan that failed.
+  void undo(const LookupPlan& plan);
   /// The batch as tables look it up by their first parts: of hybrids without frequent keys.
   std::vector<SparseTensor> without_frequent(LookupPlan& plan, std::span<const SparseTensor> batch);
   /// Own keys of all tables, waiting once for how many they are.
@@ -88,10 +98,13 @@ class DeviceLookup {
   void take_own_keys(LookupPlan& plan);
   void make_buffers(const Part& part, const LookupPlan& plan, TablePlan& own);
   void group_keys(LookupPlan& plan, std::span<const SparseTensor> batch) const;
-  /// Rows of the keys of all tables, waiting once for what there is of them.
-  void number(LookupPlan& plan) const;
-  /// What came of looking keys up in all tables, to the host. Waits.
+  /// Looks the keys of all tables up, of a training plan as new ones where they are not there.
+  void begin_numbers(LookupPlan& plan) const;
+  void begin_finding(LookupPlan& plan) const;
+  /// What came of looking keys up in all tables, to the host once the stream has been waited for.
   void read_outcomes(const OpContext& context) const;
+  /// Rows of the keys of all tables, from what came of them.
+  void number(LookupPlan& plan) const;
   /// Rows of the keys of other devices' samples, in tables that all devices have. Collective.
   void number_rows_of_others(LookupPlan& plan) const;
   void enlarge(const Part& part, const LookupPlan& plan, TablePlan& own, std::size_t n) const;

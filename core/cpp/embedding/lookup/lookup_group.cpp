@@ -118,6 +118,16 @@ void LookupGroup::plan(std::size_t local_id, std::span<const SparseTensor> batch
   devices_.at(local_id)->plan(batch, slot, train);
 }
 
+void LookupGroup::begin_plan(std::size_t local_id, std::span<const SparseTensor> batch,
+                             PlanSlot slot, bool train) {
+  devices_.at(local_id)->begin_plan(batch, slot, train);
+}
+
+void LookupGroup::finish_plan(std::size_t local_id, PlanSlot slot,
+                              const std::function<void()>& check) {
+  devices_.at(local_id)->finish_plan(slot, check);
+}
+
 void LookupGroup::wait_for_slot(std::size_t local_id, PlanSlot slot) {
   devices_.at(local_id)->wait_for_slot(slot);
 }

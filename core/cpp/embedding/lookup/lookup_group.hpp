@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -69,6 +70,13 @@ class HCTR_API LookupGroup {
   /// asked and allowed); the tables are then as before the call.
   /// With several devices training plans are collective, unless every exchange is Pooled.
   void plan(std::size_t local_id, std::span<const SparseTensor> batch, PlanSlot slot, bool train);
+  /// plan() in halves, for one device: the first submits the lookup of the keys and waits for
+  /// nothing they wait for; the second waits for that lookup and does the rest. The batch stays as
+  /// it is meanwhile, and nothing else is asked of the tables' indices. `check` is called when the
+  /// host has waited: what it throws is thrown as an error of the keys is.
+  void begin_plan(std::size_t local_id, std::span<const SparseTensor> batch, PlanSlot slot,
+                  bool train);
+  void finish_plan(std::size_t local_id, PlanSlot slot, const std::function<void()>& check = {});
   /// Makes the plan stream wait until nothing reads the slot's former plan. plan() does so itself:
   /// this is for those who measure it.
   void wait_for_slot(std::size_t local_id, PlanSlot slot);

@@ -86,8 +86,9 @@ struct TablePlan {
 
 /// One batch, planned for all tables of a group on one device.
 struct LookupPlan {
-  enum class State { Empty, Planned, Trained };
+  enum class State { Empty, Begun, Planned, Trained };
 
+  bool is_made() const { return state == State::Planned || state == State::Trained; }
   bool waits_to_train() const { return train && state == State::Planned; }
 
   std::size_t slot = 0;  ///< its place among the plans of the device
@@ -95,6 +96,9 @@ struct LookupPlan {
   bool train = false;
   std::uint64_t number = 0;  ///< later plans have greater ones
   std::vector<TablePlan> tables;
+  /// Between begin_plan() and finish_plan(): the batch in buckets, and of it what first parts look
+  /// up where there are hybrids.
+  std::vector<SparseTensor> batch, rare;
   std::unique_ptr<Event> made;      ///< plan stream: what moves may begin
   std::unique_ptr<Event> ready;     ///< plan or move stream: the plan is made, its rows are there
   std::shared_ptr<Event> released;  ///< compute stream: nothing uses it or its rows any more

@@ -11,7 +11,7 @@
 /// Plans of a device, made on its plan stream.
 namespace hugectr {
 
-void DeviceLookup::plan(std::span<const SparseTensor> given, PlanSlot slot, bool train) {
+void DeviceLookup::begin_plan(std::span<const SparseTensor> given, PlanSlot slot, bool train) {
   LookupPlan& plan = plans_.at(at(slot));
   HCTR_CHECK(given.size() == tables_, "a group of ", tables_, " tables got keys of ", given.size());
   std::vector<SparseTensor> all;
@@ -33,34 +33,56 @@ void DeviceLookup::plan(std::span<const SparseTensor> given, PlanSlot slot, bool
     own.generation = parts_[t].rows.generation();
   }
   try {
-    make_plan(plan, batch);
+    look_up_keys(plan, batch);
   } catch (...) {
-    const OpContext context = gpu_.plan_context();
-    for (std::size_t t = 0; t < parts_.size(); ++t) {
-      parts_[t].rows.store().release(plan.slot, nullptr);
-      if (train) parts_[t].rows.take_back(context, plan.tables[t].before);
-    }
-    context.stream->synchronize();  // the caller may free the batch
+    undo(plan);
+    throw;
+  }
+  plan.state = LookupPlan::State::Begun;
+}
+
+void DeviceLookup::finish_plan(PlanSlot slot, const std::function<void()>& check) {
+  LookupPlan& plan = plans_.at(at(slot));
+  HCTR_CHECK(plan.state == LookupPlan::State::Begun, owner_, ": this slot has no plan to finish");
+  plan.state = LookupPlan::State::Empty;
+  try {
+    make_plan(plan, check);
+  } catch (...) {
+    undo(plan);
     throw;
   }
   plan.state = LookupPlan::State::Planned;
-  for (std::size_t t = 0; train && t < parts_.size(); ++t) {
+  for (std::size_t t = 0; plan.train && t < parts_.size(); ++t) {
     plan.tables[t].pin = parts_[t].rows.pin();
   }
 }
 
-void DeviceLookup::make_plan(LookupPlan& plan, std::span<const SparseTensor> samples) {
+void DeviceLookup::undo(const LookupPlan& plan) {
+  const OpContext context = gpu_.plan_context();
+  for (std::size_t t = 0; t < parts_.size(); ++t) {
+    parts_[t].rows.store().release(plan.slot, nullptr);
+    if (plan.train) parts_[t].rows.take_back(context, plan.tables[t].before);
+  }
+  context.stream->synchronize();  // the caller may free the batch
+}
+
+void DeviceLookup::look_up_keys(LookupPlan& plan, std::span<const SparseTensor> samples) {
   const OpContext context = gpu_.plan_context();
   context.stream->wait(*plan.released);
-  const std::vector<SparseTensor> batch = in_buckets(plan, samples);
-  std::vector<SparseTensor> rare;
-  if (has_hybrids()) rare = without_frequent(plan, batch);
-  const std::span<const SparseTensor> looked_up = has_hybrids() ? rare : batch;
-  filter(plan, looked_up);
+  plan.batch = in_buckets(plan, samples);
+  if (has_hybrids()) plan.rare = without_frequent(plan, plan.batch);
+  filter(plan, has_hybrids() ? plan.rare : plan.batch);
   for (std::size_t t = 0; t < parts_.size(); ++t) make_buffers(parts_[t], plan, plan.tables[t]);
-  group_keys(plan, batch);
+  group_keys(plan, plan.batch);
+  plan.train ? begin_numbers(plan) : begin_finding(plan);
+}
+
+void DeviceLookup::make_plan(LookupPlan& plan, const std::function<void()>& check) {
+  const OpContext context = gpu_.plan_context();
+  context.stream->synchronize();
+  if (check) check();
   plan.train ? number(plan) : find(plan);
-  choose_exchanges(plan, looked_up, batch);
+  choose_exchanges(plan, has_hybrids() ? plan.rare : plan.batch, plan.batch);
   stage(plan);
   for (std::size_t t = 0; plan.train && t < parts_.size(); ++t) {
     TablePlan& own = plan.tables[t];

@@ -9,7 +9,7 @@
 /// Numbers of the rows that a plan's keys have, and of those that are new.
 namespace hugectr {
 
-void DeviceLookup::number(LookupPlan& plan) const {
+void DeviceLookup::begin_numbers(LookupPlan& plan) const {
   const OpContext context = gpu_.plan_context();
   std::vector<HashGetInsert> lookups;
   for (std::size_t t = 0; t < parts_.size(); ++t) {
@@ -21,6 +21,10 @@ void DeviceLookup::number(LookupPlan& plan) const {
   }
   run_several(context, std::move(lookups));
   read_outcomes(context);
+}
+
+void DeviceLookup::number(LookupPlan& plan) const {
+  const OpContext context = gpu_.plan_context();
   for (std::size_t t = 0; t < parts_.size(); ++t) {
     Table& rows = parts_[t].rows;
     TablePlan& own = plan.tables[t];
@@ -43,7 +47,6 @@ void DeviceLookup::read_outcomes(const OpContext& context) const {
   std::vector<CopyBlocks> outcomes;
   for (const Part& part : parts_) outcomes.push_back(part.rows.outcome_to_host());
   run_several(context, std::move(outcomes));
-  context.stream->synchronize();
 }
 
 std::vector<ReplicaLookup> DeviceLookup::replicated(LookupPlan& plan) const {
@@ -132,7 +135,7 @@ void DeviceLookup::check_max_rows(const LookupPlan& plan) const {
   }
 }
 
-void DeviceLookup::find(LookupPlan& plan) const {
+void DeviceLookup::begin_finding(LookupPlan& plan) const {
   const OpContext context = gpu_.plan_context();
   std::vector<HashGet> lookups;
   for (std::size_t t = 0; t < parts_.size(); ++t) {
@@ -145,6 +148,9 @@ void DeviceLookup::find(LookupPlan& plan) const {
   }
   run_several(context, std::move(lookups));
   read_outcomes(context);
+}
+
+void DeviceLookup::find(LookupPlan& plan) const {
   for (std::size_t t = 0; t < parts_.size(); ++t) {
     check_reserved(parts_[t], plan.tables[t], parts_[t].rows.found().first_reserved);
   }

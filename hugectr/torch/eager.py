@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Forward and backward of a collection where nothing is compiled: calls of the core, in as little
+Python as there can be.
+
+The operators of ``operators`` mean the same and are what torch can trace; each takes torch through
+some hundred frames of Python, which a step of many small tables is not much longer than.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from hugectr.torch.engine import Engine
+from hugectr.torch.operators import accumulate_into, no_second_derivatives, vectors_into
+from hugectr.torch.table_memory import room_for
+
+_transforms: Callable[[], bool] | None = getattr(
+    torch._C, "_are_functorch_transforms_active", None
+)
+_modes: Callable[[], int] | None = getattr(torch._C, "_len_torch_dispatch_stack", None)
+
+
+def is_eager(values: torch.Tensor) -> bool:
+    """Whether torch runs what it is given, on tensors that have memory.
+
+    Not while it compiles, transforms functions (``torch.func``) or has a mode that sees operators
+    (``FakeTensorMode``), nor of tensors of other kinds than its own.
+    """
+    if torch.compiler.is_compiling() or _transforms is None or _modes is None:
+        return False
+    return type(values) is torch.Tensor and not _transforms() and _modes() == 0
+
+
+class Vectors(torch.autograd.Function):
+    """token -> vectors of each table, or of all side by side, as ``operators.vectors``."""
+
+    @staticmethod
+    def forward(  # type: ignore[override]
+        ctx: Any,
+        anchor: torch.Tensor,
+        token: torch.Tensor,
+        own: Engine,
+        sizes: list[int],
+        dims: list[int],
+        dtype: torch.dtype,
+    ) -> tuple[torch.Tensor, ...]:
+        outputs = room_for(sizes, dims, dtype, own.device)
+        vectors_into(own, token, outputs)
+        ctx.own = own
+        ctx.sizes, ctx.dims, ctx.dtype = sizes, dims, dtype
+        ctx.set_materialize_grads(False)
+        # As a tensor, so that the batch ends with the graph's buffers and is another one where a
+        # checkpoint is computed again.
+        ctx.save_for_backward(token)
+        return tuple(outputs)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor | None) -> tuple[None, ...]:
+        no_second_derivatives()
+        (token,) = ctx.saved_tensors
+        own = ctx.own
+        given = [
+            torch.zeros(n, d, dtype=ctx.dtype, device=own.device) if each is None else each
+            for each, n, d in zip(gradients, ctx.sizes, ctx.dims, strict=True)
+        ]
+        accumulate_into(own, token, given)
+        return (None,) * 6  # the anchor has no use for a gradient here
+
+
+def vectors(
+    anchor: torch.Tensor,
+    token: torch.Tensor,
+    own: Engine,
+    sizes: list[int],
+    dims: list[int],
+    dtype: torch.dtype,
+) -> list[torch.Tensor]:
+    """Vectors of a planned batch, with their place in autograd; see ``operators.vectors``."""
+    return list(Vectors.apply(anchor, token, own, sizes, dims, dtype))
+

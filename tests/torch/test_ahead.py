@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batches whose keys are looked up ahead: nobody waits for them, and nothing else sees of it."""
+
+import gc
+
+import pytest
+import torch
+
+import hugectr
+import hugectr.torch as ht
+
+NAMES = ("a", "b", "c")
+
+
+def collection_of(device, max_rows=0):
+    tables = [
+        ht.TableConfig("one", 4, ["a"], "mean", max_rows=max_rows),
+        ht.TableConfig("two", 3, ["b"]),
+        ht.TableConfig("three", 8, ["c"]),
+    ]
+    adam = hugectr.CreateOptimizer(hugectr.Optimizer_t.Adam, hugectr.Update_t.Local)
+    return ht.EmbeddingBagCollection(tables, adam, device=device, seed=3)
+
+
+def batch_of(generator, device, most=40):
+    batch = {}
+    for name in NAMES:
+        lengths = torch.randint(0, 4, (5,), generator=generator)
+        offsets = torch.cat([torch.zeros(1, dtype=torch.int64), lengths.cumsum(0)])
+        keys = torch.randint(0, most, (int(offsets[-1]),), generator=generator)
+        batch[name] = keys.to(device), offsets.to(device)
+    return batch
+
+
+def contents(collection):
+    """Rows by key: their order is that of the plans."""
+    found = []
+    for table in ("one", "two", "three"):
+        keys, rows = collection.rows(table).read()
+        found.append((keys.sort().values, rows[keys.argsort()]))
+    return found
+
+
+def train(collection, optimizer, batch):
+    optimizer.zero_grad()
+    vectors = collection(batch).values()
+    vectors.square().sum().backward()
+    optimizer.step()
+    return vectors.detach()
+
+
+# What may come between a lookup ahead and the forward that uses it. Each is done to both.
+def nothing(collection, optimizer, batch):
+    pass
+
+
+def a_step(collection, optimizer, batch):
+    return train(collection, optimizer, batch)
+
+
+def a_step_left_out(collection, optimizer, batch):
+    collection(batch).values().sum().backward()
+    optimizer.zero_grad()
+    gc.collect()
+    optimizer.zero_grad()
+
+
+def an_evaluation(collection, optimizer, batch):
+    with torch.no_grad():
+        return collection(batch).values()
+
+
+def rows_read(collection, optimizer, batch):
+    return contents(collection)[0][1]
+
+
+def another_ahead_and_dropped(collection, optimizer, batch):
+    collection.prefetch(batch)
+    optimizer.zero_grad()
+
+
+BETWEEN = [nothing, a_step, a_step_left_out, an_evaluation, rows_read, another_ahead_and_dropped]
+
+
+@pytest.mark.parametrize("between", BETWEEN, ids=lambda each: each.__name__)
+def test_what_comes_between_does_not_matter(device, between):
+    """Rows are drawn by key, so that when a batch was planned shows nowhere."""
+    pair = [collection_of(device) for _ in range(2)]
+    optimizers = [each.optimizer(lr=0.1) for each in pair]
+    generator = torch.Generator().manual_seed(4)
+    for _ in range(12):
+        mine, other = (batch_of(generator, device) for _ in range(2))
+        planned = pair[0].prefetch(mine)
+        results = [between(*both, other) for both in zip(pair, optimizers, strict=True)]
+        if results[0] is not None:
+            assert torch.equal(*results)
+        found = [
+            train(*both, batch)
+            for both, batch in zip(zip(pair, optimizers, strict=True), (planned, mine), strict=True)
+        ]
+        assert torch.equal(*found)
+    for ours, wanted in zip(*map(contents, pair), strict=True):
+        assert torch.equal(ours[0], wanted[0])
+        assert torch.equal(ours[1], wanted[1])
+        assert len(ours[0]) > 20
+
+
+@pytest.mark.parametrize("bad", ["a reserved key", "bags beyond the keys", "a full table"])
+def test_what_is_wrong_with_a_batch_is_said_by_its_forward(device, bad):
+    collection = collection_of(device, max_rows=6 if bad == "a full table" else 0)
+    optimizer = collection.optimizer(lr=0.1)
+    keys = torch.arange(4, device=device)
+    offsets = torch.tensor([0, 1, 2, 4], device=device)
+    good = dict.fromkeys(NAMES, (keys, offsets))
+    train(collection, optimizer, good)
+    before = contents(collection)
+    wrong = dict(good)
+    error, said = hugectr.InvalidArgument, "a batch: offsets must ascend"
+    if bad == "a reserved key":
+        wrong["a"] = torch.tensor([1, 2, 2**63 - 1, 77], device=device), offsets
+        said = "reserved"
+    elif bad == "bags beyond the keys":
+        wrong["a"] = keys, torch.tensor([0, 3, 1, 4], device=device)
+    else:
+        wrong["a"] = torch.arange(60, 64, device=device), offsets
+        error, said = hugectr.OutOfMemory, "max_rows"
+    planned = collection.prefetch(wrong)
+    for _ in range(2):  # and by every forward of it
+        with pytest.raises(error, match=said):
+            collection(planned)
+    del planned
+    optimizer.zero_grad()
+    for now, then in zip(contents(collection), before, strict=True):
+        assert torch.equal(now[0], then[0])
+        assert torch.equal(now[1], then[1])
+    train(collection, optimizer, good)
+    assert len(contents(collection)[0][0]) == 4
+
+
+def test_a_wrong_batch_that_nobody_uses_is_in_nobodys_way(device):
+    collection = collection_of(device)
+    optimizer = collection.optimizer(lr=0.1)
+    offsets = torch.tensor([0, 1], device=device)
+    wrong = dict.fromkeys(NAMES, (torch.tensor([2**63 - 1], device=device), offsets))
+    planned = collection.prefetch(wrong)
+    train(collection, optimizer, dict.fromkeys(NAMES, (torch.tensor([3], device=device), offsets)))
+    del planned
+    gc.collect()
+    optimizer.zero_grad()
+    assert [each[0].tolist() for each in contents(collection)] == [[3]] * 3
