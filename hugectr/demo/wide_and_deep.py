@@ -43,7 +43,6 @@ def wide_and_deep(
     precision : {"float32", "float16", "bfloat16", "fp8"}
         What the dense network computes in.
     """
-    mixed = {"use_mixed_precision": True, "mixed_precision_type": precision}
     steps = epochs * -(-files.train_rows // BATCH)
     solver = hugectr.CreateSolver(
         model_name="adult_wide_and_deep",
@@ -60,7 +59,8 @@ def wide_and_deep(
         vvgpu=[list(range(devices))],
         device=device,
         repeat_dataset=False,
-        **({} if precision == "float32" else mixed),
+        use_mixed_precision=precision != "float32",
+        mixed_precision_type="float16" if precision == "float32" else precision,
     )
     reader = hugectr.DataReaderParams(
         data_reader_type=hugectr.DataReaderType_t.Norm,

@@ -5,9 +5,9 @@
 
 #include "core/cpp/device/thread_pool.hpp"
 #include "core/cpp/ops/elementwise/relu.hpp"
-#include "core/cpp/ops/float8_factor.hpp"
 #include "core/cpp/ops/gemm.hpp"
 #include "core/cpp/ops/loops/check_tensor.hpp"
+#include "core/cpp/ops/loops/float8_factor.hpp"
 #include "core/cpp/ops/loops/partial_sums.hpp"
 
 namespace hugectr {

@@ -168,10 +168,10 @@ void round_matrix(const OpContext& context, const Matrix& m, Head* head, const T
 }  // namespace
 
 Float8Factor::Float8Factor(const OpContext& context, const Matrix& m, Float8 kind, Copies copies)
-    : scratch_(context, kHead + (copies == Copies::Both ? 2 : 1) *
-                                    round_up(round_up(m.rows, kFp8Align) *
-                                                 round_up(m.columns, kFp8Align),
-                                             256)) {
+    : scratch_(
+          context,
+          kHead + (copies == Copies::Both ? 2 : 1) *
+                      round_up(round_up(m.rows, kFp8Align) * round_up(m.columns, kFp8Align), 256)) {
   auto* const head = static_cast<Head*>(scratch_.data());
   auto* memory = static_cast<std::uint8_t*>(scratch_.data()) + kHead;
   const std::size_t rows = round_up(m.rows, kFp8Align), columns = round_up(m.columns, kFp8Align);

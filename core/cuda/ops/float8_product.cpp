@@ -70,8 +70,8 @@ void float8_product(const OpContext& context, const Float8Matrix& a, const Float
     float8_alone(context, a, b, wide, 0.0f);
     return end_product(context, c, beta, end, wide);
   }
-  const bool addend_fits = end.addend == nullptr ||
-                           begins_at_16_bytes(end.addend, end.addend_stride, c.dtype);
+  const bool addend_fits =
+      end.addend == nullptr || begins_at_16_bytes(end.addend, end.addend_stride, c.dtype);
   if (wide.columns == c.columns && addend_fits && try_float8(context, a, b, c, beta, end)) return;
   float8_alone(context, a, b, wide, beta);
   end_product(context, c, 1.0f, end);

@@ -12,7 +12,14 @@ from hugectr import _core
 
 NON, RELU = 0, 1
 #: Widths of whole 16 bytes and others, tiles of 128 that are whole and cut at every edge.
-WIDTHS = [(300, 64, 64), (256, 128, 256), (301, 29, 48), (130, 520, 208), (17, 16, 16), (65, 40, 24)]
+WIDTHS = [
+    (300, 64, 64),
+    (256, 128, 256),
+    (301, 29, 48),
+    (130, 520, 208),
+    (17, 16, 16),
+    (65, 40, 24),
+]
 
 
 def tolerance_of(real):

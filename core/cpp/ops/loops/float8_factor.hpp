@@ -1,21 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/cpp/ops/float8_factor.hpp"
-
+#pragma once
 #include <algorithm>
 #include <cstddef>
+#include <vector>
+
+#include "core/cpp/device/thread_pool.hpp"
+#include "core/cpp/ops/loops/float8.hpp"
+#include "core/cpp/ops/loops/matrix.hpp"
 
 namespace hugectr {
-namespace {
 
-constexpr std::size_t kFactorGrain = 1 << 14;  ///< numbers a task
+inline constexpr std::size_t kFloat8Grain = 1 << 14;  ///< numbers a task
 
-}  // namespace
+/// A factor of a product on the CPU: a float32 matrix as it is, or with its numbers rounded to
+/// those that fp8 has under the tensor's scale (float8.hpp). Sums stay float32, so a product of
+/// such factors is that of fp8 tensor cores but for the order of the sums.
+class Float8Factor {
+ public:
+  /// `rounded` false: `matrix` itself, nothing is copied.
+  Float8Factor(ThreadPool& pool, const Matrix& matrix, Float8 kind, bool rounded);
+  Float8Factor(const Float8Factor&) = delete;
+  Float8Factor& operator=(const Float8Factor&) = delete;
 
-Float8Factor::Float8Factor(ThreadPool& pool, const Matrix& matrix, Float8 kind, bool rounded)
+  const Matrix& matrix() const { return matrix_; }
+
+ private:
+  Matrix matrix_;
+  std::vector<float> values_;
+};
+
+inline Float8Factor::Float8Factor(ThreadPool& pool, const Matrix& matrix, Float8 kind, bool rounded)
     : matrix_(matrix) {
   if (!rounded || matrix.rows == 0 || matrix.columns == 0) return;
   const std::size_t columns = matrix.columns;
-  const std::size_t grain = std::max<std::size_t>(1, kFactorGrain / columns);
+  const std::size_t grain = std::max<std::size_t>(1, kFloat8Grain / columns);
   std::vector<std::uint32_t> largest((matrix.rows + grain - 1) / grain);
   parallel_for(pool, matrix.rows, grain, [&](std::size_t begin, std::size_t end) {
     std::uint32_t most = 0;
