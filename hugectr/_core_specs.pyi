@@ -107,6 +107,7 @@ class SolverSpec(TypedDict, total=False):
     loss_scale: float  # float16; 0: none
     dynamic_loss_scale: bool
     tf32: bool
+    fp8: bool  # bfloat16; linear layers multiply in fp8 where they train
     use_cuda_graph: bool
     use_algorithm_search: bool
 

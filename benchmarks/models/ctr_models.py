@@ -67,11 +67,13 @@ def make_model(a: argparse.Namespace, data: MemoryDataset) -> hugectr.Model:
 
 
 def precision(name: str) -> dict[str, Any]:
-    """Solver settings of a precision: "fp32", "tf32" or "bf16"."""
+    """Solver settings of a precision: "fp32", "tf32", "fp16", "bf16" or "fp8"."""
     if name == "tf32":
         return {"enable_tf32_compute": True}
-    if name == "bf16":
-        return {"use_mixed_precision": True, "mixed_precision_type": "bfloat16"}
+    mixed = {"fp16": "float16", "bf16": "bfloat16", "fp8": "fp8"}
+    if name in mixed:
+        settings = {"use_mixed_precision": True, "mixed_precision_type": mixed[name]}
+        return {**settings, "scaler": 1024} if name == "fp16" else settings
     return {}
 
 
@@ -90,10 +92,10 @@ def tower(model: hugectr.Model, name: str, start: str, widths: tuple[int, ...]) 
 
 
 def add_dlrm(model: hugectr.Model, a: argparse.Namespace) -> None:
-    """Bottom 512-256-d, pairwise products, top 1024-1024-512-256-1."""
+    """Bottom 512-256-d, pairwise products, top ``a.top``-1 (1024-1024-512-256-1)."""
     bottom = tower(model, "bottom", "dense", (512, 256, a.dim))
     pairs = layer(model, "Interaction", [bottom, "emb"], "pairs")
-    top = tower(model, "top", pairs, (1024, 1024, 512, 256))
+    top = tower(model, "top", pairs, getattr(a, "top", (1024, 1024, 512, 256)))
     layer(model, "InnerProduct", [top], "logit", num_output=1)
     layer(model, "BinaryCrossEntropyLoss", ["logit", "label"], "loss")
 

@@ -31,6 +31,7 @@ from hugectr.base.log import set_level
 from hugectr.data import MemoryDataset
 
 DIM, CROSSES, RANK = 128, 3, 512
+PRECISIONS = ("fp32", "tf32", "fp16", "bf16", "fp8")
 #: Floating-point operations of the dense part for a sample, forward and backward.
 MFLOP = 96.2
 
@@ -178,7 +179,7 @@ def main() -> int:
     parser.add_argument("--batch", type=int, default=8192, help="of all devices")
     parser.add_argument("--gpus", type=int, default=1)
     parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
-    parser.add_argument("--precision", default="bf16", choices=("fp32", "tf32", "fp16", "bf16"))
+    parser.add_argument("--precision", default="bf16", choices=PRECISIONS)
     parser.add_argument("--optimizer", default="AdaGrad", choices=("AdaGrad", "RowWiseAdaGrad"))
     parser.add_argument("--exchange", default="auto", choices=("auto", "pooled", "unique"))
     parser.add_argument("--lr", type=float, default=0.005)

@@ -216,7 +216,7 @@ cdef extern from "core/cpp/model/spec.hpp" namespace "hugectr" nogil:
         CppDeviceLayout device_layout
         cbool repeat_dataset, drop_incomplete_batch
         CppLearningRateParams lr
-        cbool i64_input_key, tf32, dynamic_loss_scale
+        cbool i64_input_key, tf32, dynamic_loss_scale, fp8
         vector[string] metrics
         cbool use_algorithm_search
         cbool use_cuda_graph

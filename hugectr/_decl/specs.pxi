@@ -176,6 +176,7 @@ cdef CppSolverSpec _solver_spec(fields) except *:
     s.loss_scale = f.take("loss_scale", 0.0)
     s.dynamic_loss_scale = f.take("dynamic_loss_scale", False)
     s.tf32 = f.take("tf32", False)
+    s.fp8 = f.take("fp8", False)
     s.use_algorithm_search = f.take("use_algorithm_search", True)
     s.metrics = f.take("metrics", ["AUC"])
     s.use_cuda_graph = f.take("use_cuda_graph", True)

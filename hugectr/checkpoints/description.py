@@ -43,7 +43,7 @@ def description_of(model: Described) -> Description:
     """What a compiled model is, for the manifest of its checkpoints."""
     solver, inputs = model.solver, model.input
     assert inputs is not None, "a compiled model has an input"
-    kind = solver.mixed_precision_type if solver.use_mixed_precision else "float32"
+    kind = solver.compute_dtype
     scaling: str | float | None = None
     if kind == "float16":
         scaling = "dynamic" if solver.dynamic_loss_scaling else float(solver.scaler)

@@ -21,6 +21,7 @@ def wide_and_deep(
     device: str = "auto",
     seed: int = 20250101,
     num_workers: int = 2,
+    precision: str = "float32",
 ) -> hugectr.Model:
     """Make and compile Wide & Deep (Cheng et al. 2016) for the Adult data.
 
@@ -39,6 +40,8 @@ def wide_and_deep(
         Of the first weights, new rows and dropout.
     num_workers : int
         Reader threads; the result does not depend on them.
+    precision : {"float32", "float16", "bfloat16", "fp8"}
+        What the dense network computes in.
     """
     steps = epochs * -(-files.train_rows // BATCH)
     solver = hugectr.CreateSolver(
@@ -56,6 +59,8 @@ def wide_and_deep(
         vvgpu=[list(range(devices))],
         device=device,
         repeat_dataset=False,
+        use_mixed_precision=precision != "float32",
+        mixed_precision_type="float16" if precision == "float32" else precision,
     )
     reader = hugectr.DataReaderParams(
         data_reader_type=hugectr.DataReaderType_t.Norm,

@@ -6,7 +6,7 @@ from hugectr.base.arguments import check_choice
 from hugectr.base.errors import rejected
 
 #: Element types of mixed precision.
-MIXED_PRECISION_TYPES = ("float16", "bfloat16")
+MIXED_PRECISION_TYPES = ("float16", "bfloat16", "fp8")
 #: Smallest loss scale of float16 that needs no warning. v3 had 128, 256, 512 and 1024; v4 took
 #: any, and 1 where none was given.
 SMALLEST_SCALER = 128.0
@@ -22,9 +22,9 @@ def check_precision(where: str, mixed: bool, tf32: bool, kind: str, dynamic: boo
             (True, True),
             "at most one of the two set to True",
         )
-    if mixed and kind == "bfloat16" and dynamic:
+    if mixed and kind != "float16" and dynamic:
         raise rejected(
-            where + "dynamic_loss_scaling", dynamic, "False with bfloat16, which needs no scaling"
+            where + "dynamic_loss_scaling", dynamic, f"False with {kind}, which needs no scaling"
         )
 
 

@@ -35,6 +35,8 @@ class HCTR_API DeviceBackend {
   /// devices share the machine's. 0: it does not say. Whether bytes are there is found by asking
   /// for them.
   virtual std::size_t memory_bytes(int) const { return 0; }
+  /// Why products of fp8 can not run there and the way out; empty when they can.
+  virtual std::string why_no_float8(int) const { return {}; }
   virtual std::unique_ptr<Stream> create_stream(
       DeviceId device, const std::string& name,
       StreamPriority priority = StreamPriority::Normal) = 0;

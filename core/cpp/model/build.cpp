@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/cpp/data/resident_reader.hpp"
+#include "core/cpp/device/device_backend.hpp"
 #include "core/cpp/layers/layer.hpp"
 #include "core/cpp/model/label_inputs.hpp"
 #include "core/cpp/model/sequence_lengths.hpp"
@@ -148,6 +149,7 @@ std::shared_ptr<const NetworkGraph> make_graph(const SolverSpec& solver, const M
   options.seed = seed;
   options.opt_params = model.opt_params;
   options.compute_dtype = solver.compute_dtype;
+  options.fp8 = solver.fp8;
   if (with_training) {
     options.dynamic_loss_scale = solver.dynamic_loss_scale;
     options.loss_scale = solver.loss_scale;
@@ -202,12 +204,22 @@ std::unique_ptr<ModelTables> make_tables(const SolverSpec& solver, const ModelSp
                                        resources);
 }
 
+namespace {
+
+void check_float8(DeviceId device) {
+  const std::string why = DeviceBackend::get(device.type).why_no_float8(device.index);
+  if (!why.empty()) throw DeviceError(why);
+}
+
+}  // namespace
+
 std::vector<std::unique_ptr<Network>> make_networks(
     const SolverSpec& solver, const std::shared_ptr<const NetworkGraph>& graph,
     ResourceManager& resources) {
   std::vector<std::unique_ptr<Network>> networks(resources.get_local_gpu_count());
   resources.for_each_device([&](std::size_t id) {
     GPUResource& gpu = resources.get_local_gpu(id);
+    if (solver.fp8) check_float8(gpu.device());
     gpu.set_tf32(solver.tf32);
     gpu.set_algorithm_search(solver.use_algorithm_search);
     networks[id] = std::make_unique<Network>(graph, gpu);

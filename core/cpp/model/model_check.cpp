@@ -21,6 +21,9 @@ void check_solver(const SolverSpec& solver) {
   HCTR_CHECK(!scales || solver.compute_dtype == TensorScalarType::Float16,
              "loss scaling is for float16, the dense network computes in ",
              to_string(solver.compute_dtype));
+  HCTR_CHECK(!solver.fp8 || solver.compute_dtype == TensorScalarType::BFloat16,
+             "fp8 products are for bfloat16, the dense network computes in ",
+             to_string(solver.compute_dtype));
   HCTR_CHECK(solver.loss_scale >= 0.0, "loss_scale is ", solver.loss_scale,
              ", must be positive, or 0 for none");
 }

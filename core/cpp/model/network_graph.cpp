@@ -70,6 +70,9 @@ NetworkGraph::NetworkGraph(const std::vector<NetworkInput>& inputs,
   HCTR_CHECK(options.loss_scale == 0.0 || options.compute_dtype == TensorScalarType::Float16,
              "loss scaling is for float16, the network computes in ",
              to_string(options.compute_dtype));
+  HCTR_CHECK(!options.fp8 || options.compute_dtype == TensorScalarType::BFloat16,
+             "fp8 products are for bfloat16, the network computes in ",
+             to_string(options.compute_dtype));
   std::set<std::string> shared;  // labels are read by losses only: no gradient to add up
   for (const NetworkInput& input : inputs_) {
     if (!input.needs_gradient) shared.insert(input.name);
@@ -119,6 +122,7 @@ void NetworkGraph::build(StepSchedule& schedule, bool train) {
   schedule.order_by_phase();
   if (options_.in_16_bits()) cast_to_16_bits(schedule, options_.compute_dtype);
   optimize(schedule);
+  if (train && options_.fp8) products_in_fp8(schedule);
   if (train && options_.devices > 1 && layout_.count() > 0) exchange_while_backward(schedule);
 }
 

@@ -50,6 +50,8 @@ struct NetworkOptions {
   /// Float16: gradients are computed times this (where dynamic scaling begins). 0: no loss scaling.
   double loss_scale = 0.0;
   bool dynamic_loss_scale = false;
+  /// BFloat16: products of linear layers in fp8 where they train (products_in_fp8).
+  bool fp8 = false;
   bool capture = false;  ///< submit ranges of phases as a whole where the device can
 };
 

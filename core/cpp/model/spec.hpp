@@ -37,6 +37,7 @@ struct SolverSpec {
   /// Float16 or BFloat16: mixed precision. The dense network computes in 16 bits; weights, tables,
   /// their gradients and optimizer states stay float32, and so do all files.
   TensorScalarType compute_dtype = TensorScalarType::Float32;
+  bool fp8 = false;         ///< BFloat16: linear layers multiply in fp8 where they train
   double loss_scale = 0.0;  ///< float16: factor of all gradients; 0 for none, or for dynamic: the
                             ///< first one in common use
   bool dynamic_loss_scale = false;   ///< float16: halved on overflow, doubled after 2000 good steps

@@ -7,6 +7,7 @@
 #include "core/cpp/ops/elementwise/relu.hpp"
 #include "core/cpp/ops/gemm.hpp"
 #include "core/cpp/ops/loops/check_tensor.hpp"
+#include "core/cpp/ops/loops/float8_factor.hpp"
 #include "core/cpp/ops/loops/partial_sums.hpp"
 
 namespace hugectr {
@@ -115,7 +116,10 @@ void linear_fwd_kernel(const OpContext& context, const LinearFwd& op) {
       }
     };
   }
-  gemm(*context.pool, GemmArgs{.a = op.x, .b = op.w, .c = op.y, .rows_alike = context.rows_alike},
+  const Float8Factor x(*context.pool, op.x, Float8::E4M3, op.fp8);
+  const Float8Factor w(*context.pool, op.w, Float8::E4M3, op.fp8);
+  gemm(*context.pool,
+       GemmArgs{.a = x.matrix(), .b = w.matrix(), .c = y, .rows_alike = context.rows_alike},
        epilogue);
 }
 
@@ -172,8 +176,9 @@ void gradient_of_activation(ThreadPool& pool, const LinearBwd& op) {
 }
 
 // dx and db_below: the mask and the sums are taken of a piece of dx while it is in cache.
-void gradient_of_input(ThreadPool& pool, const LinearBwd& op) {
-  const GemmArgs product{.transpose_b = true, .a = op.gradient(), .b = op.w, .c = op.dx};
+void gradient_of_input(ThreadPool& pool, const LinearBwd& op, const Matrix& gradient) {
+  const Float8Factor w(pool, op.w, Float8::E4M3, op.fp8);
+  const GemmArgs product{.transpose_b = true, .a = gradient, .b = w.matrix(), .c = op.dx};
   if (op.below == Activation::Non) return gemm(pool, product);
   const Matrix x(op.x), dx(op.dx);
   const std::size_t piece = samples_per_partial(dx.rows);
@@ -198,10 +203,12 @@ void gradient_of_input(ThreadPool& pool, const LinearBwd& op) {
 
 void linear_bwd_kernel(const OpContext& context, const LinearBwd& op) {
   gradient_of_activation(*context.pool, op);
-  if (!op.dx.empty()) gradient_of_input(*context.pool, op);
+  const Float8Factor gradient(*context.pool, op.gradient(), Float8::E5M2, op.fp8);
+  if (!op.dx.empty()) gradient_of_input(*context.pool, op, gradient.matrix());
+  const Float8Factor x(*context.pool, op.x, Float8::E4M3, op.fp8);
   gemm(*context.pool, GemmArgs{.transpose_a = true,
-                               .a = op.x,
-                               .b = op.gradient(),
+                               .a = x.matrix(),
+                               .b = gradient.matrix(),
                                .c = op.dw,
                                .beta = op.overwrite ? 0.0f : 1.0f});
 }

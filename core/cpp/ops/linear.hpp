@@ -15,13 +15,16 @@ enum class Activation { Non, Relu };
 /// as y, or absent. All of one dtype, float32, float16 or bfloat16. Overwrites y, which must not
 /// overlap x or addend; rounds once. relu keeps NaN. Deterministic.
 ///
-/// padded: x's rows go on with zeros up to a multiple of 8 elements; kernels may read them.
+/// padded: x's rows go on with zeros up to a multiple of 8 elements; kernels may read them. fp8: x
+/// and w are rounded to e4m3 first, each with the scale of its largest finite number (float8.hpp);
+/// what is not finite becomes NaN. Sums stay float32.
 struct HCTR_API LinearFwd {
   static constexpr const char* kName = "linear_fwd";
   static constexpr std::string_view k16BitFields = "x w addend b y";
   TensorRef x, w, addend, b, y;
   Activation activation = Activation::Non;
   bool padded = false;
+  bool fp8 = false;
   void visit(OpVisitor& v) {
     v.tensor("x", Access::In, x);
     v.tensor("w", Access::In, w);
@@ -30,6 +33,7 @@ struct HCTR_API LinearFwd {
     v.tensor("y", Access::Out, y);
     v.attribute("activation", activation);
     v.attribute("padded", padded);
+    v.attribute("fp8", fp8);
   }
   void check() const;
 };
@@ -46,7 +50,8 @@ struct HCTR_API LinearFwd {
 /// passed on where x is NaN, as in relu_gradient), and db_below, which may be absent, that of the
 /// bias before it: (n), with `partial_below`, scratch of (partial_rows(rows), n). overwrite: dw and
 /// db are stored, not added to; overwrite_below: so is db_below. padded: as in LinearFwd.
-/// dx_padded: dx's rows go on up to a multiple of 8 elements; kernels may write there.
+/// dx_padded: dx's rows go on up to a multiple of 8 elements; kernels may write there. fp8: both
+/// products take x and w in e4m3 and dz in e5m2, as in LinearFwd; db is the sum of the dz that was.
 struct HCTR_API LinearBwd {
   static constexpr const char* kName = "linear_bwd";
   static constexpr std::string_view k16BitFields = "x w y dy dz dx";
@@ -57,6 +62,7 @@ struct HCTR_API LinearBwd {
   bool overwrite_below = false;
   bool padded = false;
   bool dx_padded = false;
+  bool fp8 = false;
   void visit(OpVisitor& v) {
     v.tensor("x", Access::In, x);
     v.tensor("w", Access::In, w);
@@ -75,6 +81,7 @@ struct HCTR_API LinearBwd {
     v.attribute("overwrite_below", overwrite_below);
     v.attribute("padded", padded);
     v.attribute("dx_padded", dx_padded);
+    v.attribute("fp8", fp8);
   }
   void check() const;
 

@@ -131,6 +131,16 @@ class CudaBackend final : public DeviceBackend {
     return properties.totalGlobalMem;
   }
 
+  std::string why_no_float8(int index) const override {
+    check_device(index);
+    int major = 0, minor = 0;
+    HCTR_TRY(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, index));
+    HCTR_TRY(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, index));
+    if (major > 8 || (major == 8 && minor >= 9)) return {};
+    return concat("fp8 products need compute capability 8.9, CUDA device ", index, " has ", major,
+                  ".", minor, ": mixed_precision_type=\"bfloat16\" runs on it");
+  }
+
   std::unique_ptr<Stream> create_stream(DeviceId device, const std::string& name,
                                         StreamPriority priority) override {
     check_device(device.index);

@@ -47,6 +47,8 @@ enum cublasLtMatmulDescAttributes_t : int {
   CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE = 10,       ///< int64
   CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER = 11,    ///< void*
   CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD = 12,         ///< int64
+  CUBLASLT_MATMUL_DESC_A_SCALE_POINTER = 17,         ///< const float*, on the device; fp8
+  CUBLASLT_MATMUL_DESC_B_SCALE_POINTER = 18,         ///< the same
   CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE = 22,  ///< int32, cudaDataType_t
   CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE = 26,          ///< int32, cudaDataType_t
 };

@@ -18,8 +18,11 @@ namespace {
 
 constexpr int kCandidates = 8;  // of a search
 
-cudaDataType_t type_of(TensorScalarType dtype) {
-  switch (dtype) {
+cudaDataType_t type_of(const LtMatrix& matrix) {
+  if (matrix.numbers != LtNumbers::OfDtype) {
+    return matrix.numbers == LtNumbers::E4M3 ? CUDA_R_8F_E4M3 : CUDA_R_8F_E5M2;
+  }
+  switch (matrix.dtype) {
     case TensorScalarType::Float32:
       return CUDA_R_32F;
     case TensorScalarType::Float16:
@@ -27,7 +30,7 @@ cudaDataType_t type_of(TensorScalarType dtype) {
     case TensorScalarType::BFloat16:
       return CUDA_R_16BF;
     default:
-      throw InvalidArgument(concat("a matrix product of ", to_string(dtype)));
+      throw InvalidArgument(concat("a matrix product of ", to_string(matrix.dtype)));
   }
 }
 
@@ -44,7 +47,7 @@ std::uint32_t alignment(const void* data) {
 class Layout {
  public:
   Layout(const CublasLt& lt, const LtMatrix& matrix) : lt_(lt) {
-    HCTR_TRY(lt.matrixLayoutCreate(&layout_, type_of(matrix.dtype), matrix.row_size, matrix.rows,
+    HCTR_TRY(lt.matrixLayoutCreate(&layout_, type_of(matrix), matrix.row_size, matrix.rows,
                                    static_cast<std::int64_t>(leading_dimension(matrix))));
   }
   ~Layout() { HCTR_TRY_NOTHROW(lt_.matrixLayoutDestroy(layout_)); }
@@ -116,6 +119,12 @@ class Problem {
     if (matmul.bias != nullptr) {
       description_.set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, matmul.bias);
     }
+    if (matmul.b.scale != nullptr) {
+      description_.set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, matmul.b.scale);
+    }
+    if (matmul.a.scale != nullptr) {
+      description_.set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, matmul.a.scale);
+    }
   }
 
   bool launch() {
@@ -127,7 +136,7 @@ class Problem {
   }
 
  private:
-  using Key = std::array<std::uint64_t, 21>;
+  using Key = std::array<std::uint64_t, 23>;
 
   static std::int32_t operation(bool transpose) { return transpose ? CUBLAS_OP_T : CUBLAS_OP_N; }
 
@@ -146,6 +155,8 @@ class Problem {
             leading_dimension(p.c),
             leading_dimension(p.d),
             static_cast<std::uint64_t>(p.a.dtype),
+            static_cast<std::uint64_t>(p.a.numbers),
+            static_cast<std::uint64_t>(p.b.numbers),
             static_cast<std::uint64_t>(p.d.dtype),
             alignment(p.a.data),
             alignment(p.b.data),

@@ -9,14 +9,21 @@
 
 namespace hugectr::cuda {
 
+/// What the elements of a matrix are: those of its dtype, or bytes (UInt8) that are fp8.
+enum class LtNumbers { OfDtype, E4M3, E5M2 };
+
 /// A matrix as it is stored: `rows` rows of `row_size` elements, `stride` elements apart.
 struct LtMatrix {
   void* data = nullptr;
   TensorScalarType dtype = TensorScalarType::Float32;
   std::size_t rows = 0, row_size = 0, stride = 0;
+  LtNumbers numbers = LtNumbers::OfDtype;
+  const float* scale = nullptr;  ///< of an fp8 factor, on the device; its numbers times this
 };
 
 /// d = epilogue(alpha * op(a) op(b) + beta * c). c and d are of one shape and may be one matrix.
+/// Factors of fp8 need a as it is, b transposed, rows at 16 bytes, and sizes that are multiples of
+/// 16 but for a's rows.
 struct LtMatmul {
   bool transpose_a = false, transpose_b = false;
   LtMatrix a, b, c, d;

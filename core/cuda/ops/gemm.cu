@@ -57,24 +57,6 @@ void run_end(const OpContext& context, const Matrix& c, float scale, const Produ
                                 end.relu});
 }
 
-// c = relu(scale * c + product + addend + bias); scale 0 does not read c. The product may have more
-// rows and columns than c, or be absent.
-void end_product(const OpContext& context, const Matrix& c, float scale, const ProductEnd& end,
-                 const Matrix& product = {}) {
-  if (scale == 1.0f && product.empty() && end.bias == nullptr && end.addend == nullptr &&
-      !end.relu) {
-    return;
-  }
-  with_real_type(c.dtype, [&]<class T>(T) {
-    constexpr int kVec = 16 / sizeof(T);
-    const bool packs = matrix_allows_packs<kVec>(c.ptr<T>(), c.stride, c.rows, c.columns) &&
-                       matrix_allows_packs<kVec>(static_cast<const T*>(end.addend),
-                                                 end.addend_stride, c.rows, c.columns);
-    packs ? run_end<kVec, T>(context, c, scale, end, product)
-          : run_end<1, T>(context, c, scale, end, product);
-  });
-}
-
 LtMatrix stored(const Matrix& m) { return {m.data, m.dtype, m.rows, m.columns, m.stride}; }
 
 // False when the library has no such product; nothing was launched then.
@@ -122,6 +104,22 @@ void gemm_kernel(const OpContext& context, const Gemm& op) {
 const OpRegistration<Gemm> gemm_cuda{DeviceType::Cuda, &gemm_kernel};
 
 }  // namespace
+
+void end_product(const OpContext& context, const Matrix& c, float scale, const ProductEnd& end,
+                 const Matrix& product) {
+  if (scale == 1.0f && product.empty() && end.bias == nullptr && end.addend == nullptr &&
+      !end.relu) {
+    return;
+  }
+  with_real_type(c.dtype, [&]<class T>(T) {
+    constexpr int kVec = 16 / sizeof(T);
+    const bool packs = matrix_allows_packs<kVec>(c.ptr<T>(), c.stride, c.rows, c.columns) &&
+                       matrix_allows_packs<kVec>(static_cast<const T*>(end.addend),
+                                                 end.addend_stride, c.rows, c.columns);
+    packs ? run_end<kVec, T>(context, c, scale, end, product)
+          : run_end<1, T>(context, c, scale, end, product);
+  });
+}
 
 void gemm(const OpContext& context, const GemmArgs& g, const ProductEnd& end) {
   if (g.m() == 0 || g.n() == 0) return;

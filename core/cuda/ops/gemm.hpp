@@ -20,4 +20,9 @@ struct ProductEnd {
 /// unless context.tf32. A run repeats bit for bit (see try_matmul()).
 void gemm(const OpContext& context, const GemmArgs& args, const ProductEnd& end = {});
 
+/// c = scale c + product + addend + bias, or its relu; scale 0 does not read c. `product` (float32)
+/// may have more rows and columns than c, or be absent.
+void end_product(const OpContext& context, const Matrix& c, float scale, const ProductEnd& end,
+                 const Matrix& product = {});
+
 }  // namespace hugectr::cuda

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/ops/linear.hpp"
+#include "core/cuda/ops/float8_product.hpp"
 #include "core/cuda/ops/gemm.hpp"
 #include "core/cuda/ops/linear_one_output.hpp"
 #include "core/cuda/ops/masked_product.hpp"
@@ -9,6 +10,8 @@
 
 namespace hugectr::cuda {
 namespace {
+
+using Copies = Float8Factor::Copies;
 
 struct NoColumns {};
 
@@ -97,12 +100,17 @@ Matrix with_padding(const TensorRef& ref, bool padded) {
 
 // Floor: 2 rows n m flops.
 void linear_fwd_kernel(const OpContext& context, const LinearFwd& op) {
+  const ProductEnd end{.bias = op.b.data,
+                       .relu = op.activation == Activation::Relu,
+                       .addend = op.addend.data,
+                       .addend_stride = Matrix(op.addend).stride};
+  if (op.fp8) {
+    const Float8Factor x(context, op.x, Float8::E4M3, Copies::AsItIs);
+    const Float8Factor w(context, op.w, Float8::E4M3, Copies::Transposed);
+    return float8_product(context, x.as_it_is(), w.transposed(), op.y, 0.0f, end);
+  }
   if (op.w.shape[1] == 1) return one_output_forward(context, op);
-  gemm(context, GemmArgs{.a = with_padding(op.x, op.padded), .b = op.w, .c = op.y},
-       ProductEnd{.bias = op.b.data,
-                  .relu = op.activation == Activation::Relu,
-                  .addend = op.addend.data,
-                  .addend_stride = Matrix(op.addend).stride});
+  gemm(context, GemmArgs{.a = with_padding(op.x, op.padded), .b = op.w, .c = op.y}, end);
 }
 
 // dx and db_below. Floor: 2 rows n m flops; reads dz, and x where there is a relu below; writes dx.
@@ -123,13 +131,30 @@ void gradient_of_input(const OpContext& context, const LinearBwd& op) {
   mask_and_sum(context, op.x, op.dx, op.dx, op.db_below, op.partial_below, op.overwrite_below);
 }
 
+// The products of the backward pass, of dz once it is there.
+void products_in_8_bits(const OpContext& context, const LinearBwd& op) {
+  const bool with_dx = !op.dx.empty();
+  const Float8Factor dz(context, op.gradient(), Float8::E5M2,
+                        with_dx ? Copies::Both : Copies::Transposed);
+  if (with_dx) {
+    const Float8Factor w(context, op.w, Float8::E4M3, Copies::AsItIs);
+    float8_product(context, dz.as_it_is(), w.as_it_is(), with_padding(op.dx, op.dx_padded));
+    if (op.below == Activation::Relu) {
+      mask_and_sum(context, op.x, op.dx, op.dx, op.db_below, op.partial_below, op.overwrite_below);
+    }
+  }
+  const Float8Factor x(context, op.x, Float8::E4M3, Copies::Transposed);
+  float8_product(context, x.transposed(), dz.transposed(), op.dw, op.overwrite ? 0.0f : 1.0f);
+}
+
 // Floor: 4 rows n m flops with dx, 2 without.
 void linear_bwd_kernel(const OpContext& context, const LinearBwd& op) {
-  if (op.w.shape[1] == 1 && takes_one_output_backward(context, op)) {
+  if (!op.fp8 && op.w.shape[1] == 1 && takes_one_output_backward(context, op)) {
     return one_output_backward(context, op);
   }
   const bool masked = op.activation == Activation::Relu;
   mask_and_sum(context, masked ? op.y : TensorRef{}, op.dy, op.dz, op.db, op.partial, op.overwrite);
+  if (op.fp8) return products_in_8_bits(context, op);
   if (!op.dx.empty()) gradient_of_input(context, op);
   gemm(context, GemmArgs{.transpose_a = true,
                          .a = with_padding(op.x, op.padded),
