@@ -1,195 +1,73 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <span>
-#include <vector>
 
 #include "core/cpp/device/several.hpp"
 #include "core/cpp/ops/loops/hash_probe.hpp"
 #include "core/cpp/ops/move_rows.hpp"
 #include "core/cuda/device/launch.cuh"
-#include "core/cuda/device/scratch.hpp"
-#include "core/cuda/primitives/fast_divide.cuh"
-#include "core/cuda/primitives/many.cuh"
+#include "core/cuda/primitives/rows.cuh"
 
 namespace hugectr::cuda {
 namespace {
 
-constexpr unsigned kThreads = 256;
-constexpr int kUnits = 2;                 // of a thread at a time
-constexpr unsigned kTaken = 32 * kUnits;  // by a warp at a time
-
-// A part of a table's rows.
-struct Moving {
-  const std::uint32_t *places, *leaving, *coming;  // the last two may be null
-  void *cache, *home;
-  FastDivide units;
-  std::size_t units_per_row;
-  std::size_t end;  // behind its last unit and those of all parts before
-};
-
-// How rows are moved; HUGECTR_MOVE_ROWS="by_table,blocks,ahead,page" while it is measured.
-struct MoveShape {
-  int by_table = 0;     // 1: a kernel a table and part; 2: that, without a counter
-  unsigned blocks = 0;  // 0: one a multiprocessor
-  unsigned ahead = 0;   // rows by which pages are touched before they are needed; 0: not at all
-  unsigned page = 21;   // log2 of their bytes
-};
-MoveShape shape() {  // asked anew for every launch, so that one process can try them all
-  MoveShape s;
-  if (const char* text = std::getenv("HUGECTR_MOVE_ROWS")) {
-    std::sscanf(text, "%d,%u,%u,%u", &s.by_table, &s.blocks, &s.ahead, &s.page);
-  }
-  return s;
-}
-
-// Has the address translated while others travel: a read whose result nobody waits for.
-__device__ void touch(const void* p) {
-  [[maybe_unused]] unsigned ignored;
-  asm volatile("ld.volatile.global.u8 %0, [%1];" : "=r"(ignored) : "l"(p));
-}
-
-// Touches row i of a list's where its page is not that of the row before it.
-__device__ void touch_page(const std::uint32_t* list, std::size_t i, const char* home,
-                           std::size_t row_bytes, unsigned page) {
-  if (list == nullptr) return;
-  const std::uint32_t row = list[i];
-  if (row == kNoRow) return;
-  const char* const at = home + row * row_bytes;
-  const std::uint32_t before = i > 0 ? list[i - 1] : kNoRow;
-  const auto page_of = [=](const char* p) { return reinterpret_cast<std::uintptr_t>(p) >> page; };
-  if (before == kNoRow || page_of(home + before * row_bytes) != page_of(at)) touch(at);
-}
-
 // A unit of a row: out of its place and home, then from home into the place. Neighbouring threads
 // have neighbouring units, so that the link sees whole rows, and some rows go while others come.
-//
-// Warps take the next units from a counter. Without it those whose rows come sooner get ahead of
-// the others, by tables, and the link has to translate addresses that lie anywhere; so all that is
-// under way lies in a short stretch of the lists, which ascend.
 template <class Unit>
-__global__ void move_rows_kernel(const __grid_constant__ Many<Moving> parts, unsigned part_count,
-                                 std::size_t count, unsigned long long* taken, unsigned ahead,
-                                 unsigned page) {
-  const unsigned lane = threadIdx.x % 32;
-  std::size_t first = 0;  // of the part
-  unsigned number = 0;
-  const unsigned warps = gridDim.x * (blockDim.x / 32);
-  const unsigned warp = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
-  for (unsigned long long turn = 0;; ++turn) {
-    unsigned long long begin = (turn * warps + warp) * kTaken;
-    if (taken != nullptr) {
-      if (lane == 0) begin = atomicAdd(taken, static_cast<unsigned long long>(kTaken));
-      begin = __shfl_sync(0xffffffffu, begin, 0);
-    }
-    if (begin >= count) return;
-    Unit next[kUnits]{};
-    Unit *place[kUnits]{}, *home[kUnits]{};
-    bool comes[kUnits]{};
-    // All that comes is asked for before anything is written: no row of one is a row of another.
-#pragma unroll
-    for (int k = 0; k < kUnits; ++k) {
-      const std::size_t t = begin + 32 * k + lane;
-      if (t >= count) continue;
-      while (t >= parts.of(number).end) first = parts.of(number++).end;
-      const Moving& part = parts.of(number);
-      std::size_t unit;
-      const std::size_t i = part.units.divide(t - first, unit), width = part.units_per_row;
-      const std::size_t goes = part.leaving ? part.leaving[i] : kNoRow;
-      const std::size_t row = part.coming ? part.coming[i] : kNoRow;
-      Unit* const rows = static_cast<Unit*>(part.home);
-      place[k] = static_cast<Unit*>(part.cache) + part.places[i] * width + unit;
-      home[k] = goes != kNoRow ? rows + goes * width + unit : nullptr;
-      comes[k] = row != kNoRow;
-      if (comes[k]) next[k] = rows[row * width + unit];
-      if (ahead > 0 && unit == 0) {
-        const std::size_t rows_here = (part.end - first) / width;
-        std::size_t later = i + ahead;
-        const Moving* of = &part;
-        if (later >= rows_here) {
-          later -= rows_here;
-          of = number + 1 < part_count ? &parts.of(number + 1) : nullptr;
-          if (of && later >= (of->end - part.end) / of->units_per_row) of = nullptr;
-        }
-        if (of) {
-          const std::size_t bytes = of->units_per_row * sizeof(Unit);
-          touch_page(of->coming, later, static_cast<const char*>(of->home), bytes, page);
-          touch_page(of->leaving, later, static_cast<const char*>(of->home), bytes, page);
-        }
-      }
-    }
-#pragma unroll
-    for (int k = 0; k < kUnits; ++k) {
-      if (home[k]) *home[k] = *place[k];
-      if (comes[k]) *place[k] = next[k];
-    }
+__global__ void move_rows_kernel(std::size_t count, FastDivide units,
+                                 const std::uint32_t* __restrict__ places,
+                                 const std::uint32_t* __restrict__ leaving,
+                                 const std::uint32_t* __restrict__ coming, Unit* cache, Unit* home,
+                                 std::size_t units_per_row) {
+  const std::size_t step = static_cast<std::size_t>(gridDim.x) * blockDim.x;
+  for (std::size_t t = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x; t < count;
+       t += step) {
+    std::size_t unit;
+    const std::size_t i = units.divide(t, unit);
+    const std::size_t goes = leaving ? leaving[i] : kNoRow, comes = coming ? coming[i] : kNoRow;
+    Unit* const place = cache + places[i] * units_per_row + unit;
+    Unit next{};
+    if (comes != kNoRow) next = home[comes * units_per_row + unit];
+    if (goes != kNoRow) home[goes * units_per_row + unit] = *place;
+    if (comes != kNoRow) *place = next;
   }
 }
 
 template <class Unit>
-void move_parts(const OpContext& context, const char* name, std::span<const Moving> all) {
-  const std::size_t most = shape().by_table ? 1 : Many<Moving>::kMost;
-  for (std::size_t at = 0; at < all.size(); at += most) {
-    const auto given = all.subspan(at, std::min(most, all.size() - at));
-    std::vector<Moving> parts(given.begin(), given.end());
-    std::size_t count = 0;
-    for (Moving& part : parts) part.end = (count += part.end);
-    if (count == 0) continue;
-    const Scratch taken(context, sizeof(unsigned long long));
-    HCTR_TRY(cudaMemsetAsync(taken.data(), 0, taken.size(), native_stream(context)));
-    // A block a multiprocessor keeps the link as busy as many do, and leaves the rest to the step
-    // that runs meanwhile.
-    const unsigned blocks =
-        std::min(grid_for(count, kThreads), shape().blocks ? shape().blocks : processor_count());
-    launch(context, name, dim3(blocks), dim3(kThreads), 0, &move_rows_kernel<Unit>,
-           Many<Moving>(parts), static_cast<unsigned>(parts.size()), count,
-           shape().by_table == 2 ? nullptr : static_cast<unsigned long long*>(taken.data()),
-           shape().ahead, shape().page);
-  }
-}
-
-// The widest unit in which an array's rows can be moved: 16 bytes, 4 or 1.
-std::size_t unit_of(const TensorRef& cache, const TensorRef& home, std::size_t row_bytes) {
-  const std::uintptr_t places = reinterpret_cast<std::uintptr_t>(cache.data) |
-                                reinterpret_cast<std::uintptr_t>(home.data) | row_bytes;
-  if (places % sizeof(uint4) == 0) return sizeof(uint4);
-  return places % sizeof(std::uint32_t) == 0 ? sizeof(std::uint32_t) : 1;
-}
-
-void move_all(const OpContext& context, const char* name, std::span<const MoveRows> ops) {
-  std::vector<Moving> wide, words, bytes;
-  for (const MoveRows& op : ops) {
-    for (std::size_t a = 0; a < op.cache.size(); ++a) {
-      const TensorRef &cache = op.cache[a], &home = op.home[a];
-      const std::size_t row_bytes = cache.row_size() * size_of(cache.dtype);
-      const std::size_t unit = unit_of(cache, home, row_bytes), units = row_bytes / unit;
-      auto& parts = unit == sizeof(uint4) ? wide : unit == sizeof(std::uint32_t) ? words : bytes;
-      parts.push_back({.places = op.places.ptr<std::uint32_t>(),
-                       .leaving = op.leaving.empty() ? nullptr : op.leaving.ptr<std::uint32_t>(),
-                       .coming = op.coming.empty() ? nullptr : op.coming.ptr<std::uint32_t>(),
-                       .cache = cache.data,
-                       .home = home.data,
-                       .units = FastDivide(units),
-                       .units_per_row = units,
-                       .end = static_cast<std::size_t>(op.count) * units});
-    }
-  }
-  move_parts<uint4>(context, name, wide);
-  move_parts<std::uint32_t>(context, name, words);
-  move_parts<std::uint8_t>(context, name, bytes);
+void move_part(const OpContext& context, const MoveRows& op, const TensorRef& cache,
+               const TensorRef& home, std::size_t row_bytes) {
+  const std::size_t units = row_bytes / sizeof(Unit);
+  const std::size_t count = static_cast<std::size_t>(op.count) * units;
+  // A block a multiprocessor keeps the link as busy as many do, and leaves the rest to the step
+  // that runs meanwhile.
+  const unsigned blocks = std::min(grid_for(count, kThreads), processor_count());
+  launch(context, MoveRows::kName, dim3(blocks), dim3(kThreads), 0, &move_rows_kernel<Unit>, count,
+         FastDivide(units), op.places.ptr<std::uint32_t>(),
+         op.leaving.empty() ? nullptr : op.leaving.ptr<std::uint32_t>(),
+         op.coming.empty() ? nullptr : op.coming.ptr<std::uint32_t>(),
+         static_cast<Unit*>(cache.data), static_cast<Unit*>(home.data), units);
 }
 
 void move_rows(const OpContext& context, const MoveRows& op) {
-  move_all(context, MoveRows::kName, std::span(&op, 1));
-}
-void several_move_rows(const OpContext& context, const Several<MoveRows>& several) {
-  move_all(context, MoveRows::kSeveralName, several.ops);
+  for (std::size_t a = 0; a < op.cache.size(); ++a) {
+    const TensorRef &cache = op.cache[a], &home = op.home[a];
+    const std::size_t bytes = cache.row_size() * size_of(cache.dtype);
+    const std::uintptr_t places = reinterpret_cast<std::uintptr_t>(cache.data) |
+                                  reinterpret_cast<std::uintptr_t>(home.data) | bytes;
+    if (places % sizeof(uint4) == 0) {
+      move_part<uint4>(context, op, cache, home, bytes);
+    } else if (places % sizeof(std::uint32_t) == 0) {
+      move_part<std::uint32_t>(context, op, cache, home, bytes);
+    } else {
+      move_part<std::uint8_t>(context, op, cache, home, bytes);
+    }
+  }
 }
 
 const OpRegistration<MoveRows> move_rows_cuda{DeviceType::Cuda, &move_rows};
-const SeveralRegistration<MoveRows> several_move_rows_cuda{DeviceType::Cuda, &several_move_rows};
+// Tables one after the other: a link whose addresses are those of one table at a time translates
+// fewer of them anew, and a launch is short beside what it moves.
+const SeveralRegistration<MoveRows> several_move_rows_cuda{DeviceType::Cuda};
 
 }  // namespace
 }  // namespace hugectr::cuda
