@@ -47,8 +47,13 @@ def take_memory(plan: MemoryPlan, process: int = 0) -> MemoryFit:
         reached = int(said[-2])
     else:
         if found.returncode >= 0 or not isinstance(why, int):
-            raise RuntimeError(f"plan: the process that takes memory failed: {found.stderr[-2000:]}")
-        reached, why = why, f"the system ended the process that took them (signal {-found.returncode})"
+            raise RuntimeError(
+                f"plan: the process that takes memory failed: {found.stderr[-2000:]}"
+            )
+        reached, why = (
+            why,
+            f"the system ended the process that took them (signal {-found.returncode})",
+        )
     return MemoryFit(False, devices[reached], bytes_of[devices[reached]], why)
 
 

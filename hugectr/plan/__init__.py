@@ -6,4 +6,12 @@ from hugectr.plan.memory_fit import MemoryFit
 from hugectr.plan.placements import PlacementPlan, TablePlacement
 from hugectr.plan.plan import Plan
 
-__all__ = ["MemoryEntry", "MemoryFit", "MemoryPlan", "PlacementPlan", "Plan", "TablePlacement", "TableRows"]
+__all__ = [
+    "MemoryEntry",
+    "MemoryFit",
+    "MemoryPlan",
+    "PlacementPlan",
+    "Plan",
+    "TablePlacement",
+    "TableRows",
+]

@@ -40,7 +40,9 @@ def limited(plan, most):
         f"fit = take_memory(MemoryPlan(tuple(MemoryEntry(*e) for e in {plan!r}), ()))\n"
         "print(fit.fits, fit.device, fit.bytes, fit.why, sep='|')\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     return done.stdout.strip().split("|")
 
 
