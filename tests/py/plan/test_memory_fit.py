@@ -40,8 +40,9 @@ def limited(plan, most):
         f"fit = take_memory(MemoryPlan(tuple(MemoryEntry(*e) for e in {plan!r}), ()))\n"
         "print(fit.fits, fit.device, fit.bytes, fit.why, sep='|')\n"
     )
+    few = os.environ | {"OPENBLAS_NUM_THREADS": "1"}  # threads take address space too
     done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+        [sys.executable, "-c", script], env=few, capture_output=True, text=True, check=True
     )
     return done.stdout.strip().split("|")
 
