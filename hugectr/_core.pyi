@@ -74,6 +74,9 @@ def device_name(device: str, index: int) -> str: ...
 def device_memory(device: str, index: int) -> int:
     """Bytes that the device is said to have; "cpu": the machine."""
 
+def hold_memory(device: str, index: int, on_host: bool, size: int) -> None:
+    """Take bytes and keep them until this process ends: what ``hugectr.model.hold_memory`` does."""
+
 def device_libraries(device: str) -> dict[str, str]:
     """Name -> version and place, or why it can not be used; DeviceError without a backend."""
 

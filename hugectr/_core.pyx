@@ -47,6 +47,7 @@ from hugectr._decl.ops cimport (
     CppOpByName,
     CppTensorRef,
     CppThreadPool,
+    cpp_hold_memory,
     run_on_host_tensors,
 )
 from hugectr._decl.serving cimport *
@@ -170,6 +171,15 @@ def device_name(str device, int index):
 
 def device_memory(str device, int index):
     return CppDeviceBackend.get(_device_type(device)).memory_bytes(index)
+
+
+def hold_memory(str device, int index, bint on_host, size_t size):
+    """See ``_core.pyi``."""
+    cdef CppDeviceId which
+    which.type = _device_type(device)
+    which.index = index
+    with nogil:
+        cpp_hold_memory(which, on_host, size)
 
 
 def device_libraries(str device):

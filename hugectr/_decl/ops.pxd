@@ -49,6 +49,10 @@ cdef extern from "core/cpp/device/op_by_name.hpp" namespace "hugectr" nogil:
         cmap[string, string] fields() except +translate_error
         CppAnyOp take() except +translate_error
 
+cdef extern from "core/cpp/device/held_memory.hpp" namespace "hugectr" nogil:
+    void cpp_hold_memory "hugectr::hold_memory"(
+        CppDeviceId device, cbool on_host, size_t bytes) except +translate_error
+
 cdef extern from "core/cpp/device/device_backend.hpp" namespace "hugectr" nogil:
     cdef cppclass CppDeviceBackend "hugectr::DeviceBackend":
         int device_count()

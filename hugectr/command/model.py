@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +108,10 @@ def _plan(args: argparse.Namespace) -> int:
                 "--machine, --measure, --out and --html are for the JSON config of a training"
             )
         plan = plan_of_saved(args.path, args.device or "cpu", rows)
+        if args.fits:
+            from hugectr.model.memory_trial import take_memory
+
+            plan = replace(plan, fits=take_memory(plan.memory))
     else:
         from hugectr.config.config_file import read_config
         from hugectr.model.from_config import describe_model
@@ -130,8 +134,10 @@ def _plan(args: argparse.Namespace) -> int:
             with log.only_warnings():
                 measure_machine(device, min(solver.num_devices, most))
         machine = (args.machine or "here") if predicts else None
-        plan = model.plan(rows, machine=machine)
+        plan = model.plan(rows, machine=machine, fits=args.fits)
     found = plan.memory.to_dict()
+    if plan.fits is not None:
+        found["fits"] = asdict(plan.fits)
     if plan.placement is not None:
         found["placement"] = plan.placement.to_json()
         if args.out:
@@ -139,7 +145,7 @@ def _plan(args: argparse.Namespace) -> int:
         if args.html:
             Path(args.html).write_text(plan_page(plan.placement), encoding="utf-8")
     print(json.dumps(found, indent=2) if args.json else plan)
-    return 0
+    return int(plan.fits is not None and not plan.fits.fits)
 
 
 def add_model_commands(actions: Any) -> None:
@@ -179,6 +185,11 @@ def add_model_commands(actions: Any) -> None:
     )
     plan.add_argument(
         "--out", metavar="FILE.json", help="save the placements, to edit and train by"
+    )
+    plan.add_argument(
+        "--fits",
+        action="store_true",
+        help="take the memory for a moment, to see whether it is there; exit with 1 if it is not",
     )
     plan.add_argument("--html", metavar="FILE.html", help="save a picture of who holds what")
     plan.add_argument("--json", action="store_true")

@@ -13,6 +13,7 @@ from hugectr import _core
 from hugectr.base.arguments import check_bool, check_enum, check_int
 from hugectr.base.errors import did_you_mean, rejected
 from hugectr.model.graph import Graph
+from hugectr.model.memory_trial import take_memory
 from hugectr.model.placing import machine_of, predict
 from hugectr.model.unstored_tensors import value_of
 from hugectr.plan.dense_work import dense_seconds, work_of
@@ -84,7 +85,13 @@ class Inspection:
         """
         return self._graph.session.memory_report(check_bool("memory_report: by_tensor", by_tensor))
 
-    def plan(self, rows: Mapping[str, int] | None = None, *, machine: str | None = None) -> Plan:
+    def plan(
+        self,
+        rows: Mapping[str, int] | None = None,
+        *,
+        machine: str | None = None,
+        fits: bool = False,
+    ) -> Plan:
         """What the model takes, before compile() and without its devices.
 
         Parameters
@@ -97,6 +104,11 @@ class Inspection:
             "h100", "h200", "cpu", a JSON file of rates, or "here" for those of the machine that
             this runs on: ``placement`` is then the plan that is predicted to be fastest there,
             whatever the solver's says. Tables that have a ``placement`` keep it.
+
+        fits : bool
+            Find out whether the bytes are there on this machine (process 0's of a job), by taking
+            them all for a moment, in a process of its own: ``plan.fits``. What trains on the same
+            devices may run out of memory meanwhile.
 
         Returns
         -------
@@ -124,12 +136,13 @@ class Inspection:
         reader = graph.reader_params.to_spec(graph.input)
         entries, tables, ops = _core.footprint(graph.solver.to_spec(), reader, spec, counts)
         memory, work = MemoryPlan.of(entries, tables), tuple(work_of(ops))
+        fit = take_memory(memory) if check_bool("plan: fits", fits) else None
         if machine is None:
-            return Plan(memory, None, work)
+            return Plan(memory, None, work, fit)
         predicted = predict(graph, machine, rows)
         rates = machine_of(graph.solver, machine)
         dense = dense_seconds(work, rates, graph.solver.enable_tf32_compute)
-        return Plan(memory, replace(predicted, dense_ms=round(1e3 * dense, 6)), work)
+        return Plan(memory, replace(predicted, dense_ms=round(1e3 * dense, 6)), work, fit)
 
     def get_params_num(self) -> int:
         """Number of trainable values: dense weights and the rows that tables hold."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from hugectr.plan.dense_work import OpWork
 from hugectr.plan.memory import MemoryPlan
+from hugectr.plan.memory_fit import MemoryFit
 from hugectr.plan.placements import PlacementPlan
 
 
@@ -22,11 +23,15 @@ class Plan:
         Which devices hold which rows, and what a step is predicted to take; None: not asked for.
     work : tuple of OpWork
         What each op of a device's step asks of it, without the tables.
+    fits : MemoryFit or None
+        Whether this process's devices have the bytes; None: not asked for.
     """
 
     memory: MemoryPlan
     placement: PlacementPlan | None = None
     work: tuple[OpWork, ...] = ()
+    fits: MemoryFit | None = None
 
     def __str__(self) -> str:
-        return str(self.memory) + (f"\n\n{self.placement}" if self.placement else "")
+        parts = [str(self.memory) + (f"\n{self.fits}" if self.fits else "")]
+        return "\n\n".join(parts + ([str(self.placement)] if self.placement else []))

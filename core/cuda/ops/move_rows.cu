@@ -37,12 +37,15 @@ struct MoveShape {
   unsigned ahead = 0;   // rows by which pages are touched before they are needed; 0: not at all
   unsigned page = 21;   // log2 of their bytes
 };
-MoveShape shape() {  // asked anew for every launch, so that one process can try them all
-  MoveShape s;
-  if (const char* text = std::getenv("HUGECTR_MOVE_ROWS")) {
-    std::sscanf(text, "%d,%u,%u,%u", &s.by_table, &s.blocks, &s.ahead, &s.page);
-  }
-  return s;
+const MoveShape& shape() {
+  static const MoveShape chosen = [] {
+    MoveShape s;
+    if (const char* text = std::getenv("HUGECTR_MOVE_ROWS")) {
+      std::sscanf(text, "%d,%u,%u,%u", &s.by_table, &s.blocks, &s.ahead, &s.page);
+    }
+    return s;
+  }();
+  return chosen;
 }
 
 // Has the address translated while others travel: a read whose result nobody waits for.

@@ -66,6 +66,10 @@ def test_a_plan_of_a_config_is_printed(config, write_json, tmp_path):
     )
     assert small["tables"][0]["rows"] == 10
     assert large["bytes"] >= small["bytes"]
+    done = hctr("model", "plan", path, "--json", "--fits")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["fits"]["bytes"] == json.loads(done.stdout)["bytes"]
+    assert "it fits now" in hctr("model", "plan", path, "--fits").stdout
 
 
 def test_a_plan_of_a_saved_model_is_what_loading_takes(saved):
@@ -80,6 +84,7 @@ def test_a_plan_of_a_saved_model_is_what_loading_takes(saved):
     more = json.loads(hctr("model", "plan", run, "--json", "--rows", f"{table}=1000000").stdout)
     assert more["bytes"] > plan["bytes"] + 1_000_000
     assert "cuda:0" in hctr("model", "plan", run, "--device", "cuda").stdout
+    assert json.loads(hctr("model", "plan", run, "--json", "--fits").stdout)["fits"]["fits"]
 
 
 def test_a_plan_of_deltas_counts_the_rows_of_all_links():
