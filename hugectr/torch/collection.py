@@ -141,7 +141,7 @@ class Collection(torch.nn.Module):
         )
 
     def _apply(self, fn: Callable[[torch.Tensor], torch.Tensor], recurse: bool = True) -> Self:
-        """What ``to()``, ``cuda()``, ``half()`` and the like do: tables go along with the module."""
+        """What ``to()``, ``cuda()``, ``half()`` and the like do: tables go along with a module."""
         device, dtype = asked_of(self, fn)
         super()._apply(fn, recurse)
         if device != self.device:
@@ -300,7 +300,7 @@ class Collection(torch.nn.Module):
             sizes = [sum(splits[name] for name in table.feature_names) for table in self.configs]
         if not (self.training and torch.is_grad_enabled() and any(self._trainable)):
             of_torch = not eager.is_eager(batch.values)
-            look_up = operators.look_up if of_torch else operators.look_up_batch
+            look_up: Any = operators.look_up if of_torch else operators.look_up_batch
             return look_up(*self._arguments(batch, pooled), sizes, dims, self.dtype)
         token = planned.token if planned.token is not None else self._plan(batch, pooled)
         if eager.is_eager(batch.values):

@@ -36,7 +36,7 @@ class Vectors(torch.autograd.Function):
     """token -> vectors of each table, or of all side by side, as ``operators.vectors``."""
 
     @staticmethod
-    def forward(  # type: ignore[override]
+    def forward(
         ctx: Any,
         anchor: torch.Tensor,
         token: torch.Tensor,

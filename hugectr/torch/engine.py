@@ -30,8 +30,8 @@ NO_TOKEN = 0
 
 #: What is said of offsets that are not those of the keys' bags.
 NOT_THE_BAGS = (
-    "a batch: offsets must ascend from 0 to the number of keys, and each feature's must begin where "
-    "its keys do"
+    "a batch: offsets must ascend from 0 to the number of keys, and each feature's must begin "
+    "where its keys do"
 )
 
 _current_stream: Callable[[int], int] | None = getattr(torch._C, "_cuda_getCurrentRawStream", None)
