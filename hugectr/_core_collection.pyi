@@ -17,7 +17,8 @@ Memory = tuple[int, tuple[int, ...], str] | tuple[int, tuple[int, ...], str, int
 #: first key, the feature of each table. With a fifth, (features * B + 1) int64 or int32, offsets as
 #: somebody gave them: they are checked, and the offsets before are made of them.
 CutKeys = (
-    tuple[Memory, list[int], Memory, list[int]] | tuple[Memory, list[int], Memory, list[int], Memory]
+    tuple[Memory, list[int], Memory, list[int]]
+    | tuple[Memory, list[int], Memory, list[int], Memory]
 )
 #: Keys of each table, and its offsets.
 Keys = list[tuple[Memory, Memory]] | CutKeys

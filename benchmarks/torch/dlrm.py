@@ -9,7 +9,8 @@ bfloat16. Prints one JSON line: median milliseconds of five blocks of
 - ``tables``   lookup, gradients by row and update alone
 - ``tables_ahead``, ``step_ahead``  the same where the keys of the next batch are looked up ahead
   (``prefetch``); FBGEMM's have nothing to look up
-- ``host``     of ``tables``: milliseconds after which the host is done with a step
+- ``host``, ``host_ahead``  of ``tables`` and ``tables_ahead``: milliseconds after which the host is
+  done with a step
 
 Run: python benchmarks/torch/dlrm.py [--library hugectr|fbgemm] [--fused] [--batch 65536]
                                      [--optimizer sgd|adam] [--trace FILE]
@@ -205,11 +206,17 @@ def measure(a: argparse.Namespace) -> dict[str, object]:
         found["tables_ahead"] = milliseconds(ahead(lambda i, x: x.backward(gradient)), a.steps)
         found["step_ahead"] = milliseconds(ahead(train), a.steps)
         found["rows_there"] = sum(len(tables.rows(name)) for name in names)
-    torch.cuda.synchronize()
-    begin = time.perf_counter()
-    for i in range(a.steps):
-        tables_alone(i)
-    found["host"] = round((time.perf_counter() - begin) / a.steps * 1e3, 3)
+
+    def host(work: Callable[[int], object]) -> float:
+        torch.cuda.synchronize()
+        begin = time.perf_counter()
+        for i in range(a.steps):
+            work(i)
+        return round((time.perf_counter() - begin) / a.steps * 1e3, 3)
+
+    found["host"] = host(tables_alone)
+    if tables is not None:
+        found["host_ahead"] = host(ahead(lambda i, x: x.backward(gradient)))
     if a.trace:
         with torch.profiler.profile() as profile:
             for i in range(3):

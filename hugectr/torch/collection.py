@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import torch
 
@@ -18,6 +18,7 @@ from hugectr.torch import eager, operators
 from hugectr.torch.checkpoint import Checkpoints
 from hugectr.torch.configs import TableConfig, table_configs
 from hugectr.torch.inputs import Jagged, jagged
+from hugectr.torch.moving import OUTPUT_TYPES, asked_of, move
 from hugectr.torch.optimizer import CollectionOptimizer
 from hugectr.torch.rows import Rows
 from hugectr.torch.sharing import make_engine
@@ -100,7 +101,7 @@ class Collection(torch.nn.Module):
         self.opt_params = optimizer or CreateOptimizer(Optimizer_t.SGD, Update_t.Local)
 
         def configs() -> list[TableConfig]:
-            if dtype not in (torch.float32, torch.float16, torch.bfloat16):
+            if dtype not in OUTPUT_TYPES:
                 raise InvalidArgument(f"dtype: found {dtype}, allowed: float32, float16, bfloat16")
             return table_configs(tables)
 
@@ -112,13 +113,12 @@ class Collection(torch.nn.Module):
             seed,
             {"the kind of collection": type(self).__name__, "dtype": str(dtype), "fused": fused},
         )
-        self._number = self._engine.number
+        self._number, self._seed = self._engine.number, seed
         self._features = [name for table in self.configs for name in table.feature_names]
         self._counts = [len(table.feature_names) for table in self.configs]
         self._dims = [table.embedding_dim for table in self.configs]
         self._engine.features = self._counts
-        #: Of the features that batches have come with: the place of each of ours among them.
-        self._orders: dict[tuple[str, ...], list[int]] = {}
+        self._orders: dict[tuple[str, ...], list[int]] = {}  # see _order()
         self._width = sum(k * d for k, d in zip(self._counts, self._dims, strict=True))
         self._trainable = [True] * len(self.configs)
         # Neither a parameter nor a buffer: it is nothing but a place in autograd.
@@ -139,6 +139,15 @@ class Collection(torch.nn.Module):
             "of torch. Make another of the same configs and have it load_state_dict() of this "
             "one's state_dict(), or load() what this one's save() wrote"
         )
+
+    def _apply(self, fn: Callable[[torch.Tensor], torch.Tensor], recurse: bool = True) -> Self:
+        """What ``to()``, ``cuda()``, ``half()`` and the like do: tables go along with a module."""
+        device, dtype = asked_of(self, fn)
+        super()._apply(fn, recurse)
+        if device != self.device:
+            move(self, device, self._seed)
+        self.dtype = dtype
+        return self
 
     # --- training -------------------------------------------------------------------------------
 
@@ -205,9 +214,10 @@ class Collection(torch.nn.Module):
     def prefetch(self, batch: Any) -> PlannedBatch:
         """Look keys up ahead of the forward that uses them.
 
-        The host waits for new rows here and not there, and on a GPU the work is done beside that
-        of the step before. Call it before that step is begun: it comes after what the current
-        stream holds.
+        Nobody waits for it: on a GPU it is done beside the step before, if it is called before
+        that step is begun, for it comes after what the current stream holds. What is wrong with the
+        batch is said by its forward, until which its tensors must stay as they are. Of several
+        processes the host waits here for what the others ask, and errors are said here.
 
         Parameters
         ----------
@@ -219,9 +229,8 @@ class Collection(torch.nn.Module):
         PlannedBatch
             To be given to forward, once or more often, in training.
         """
-        planned = PlannedBatch(self._form(batch), self._is_pooled())
-        planned.token = self._plan(planned.batch, planned.pooled, ahead=True)
-        return planned
+        bags, pooled = self._form(batch), self._is_pooled()
+        return PlannedBatch(bags, pooled, self._plan(bags, pooled, ahead=True))
 
     def _is_pooled(self) -> bool:
         """Whether forward asks for a vector a bag."""
@@ -290,10 +299,9 @@ class Collection(torch.nn.Module):
             splits = dict(zip(batch.features, batch.counted(), strict=True))
             sizes = [sum(splits[name] for name in table.feature_names) for table in self.configs]
         if not (self.training and torch.is_grad_enabled() and any(self._trainable)):
-            arguments = self._arguments(batch, pooled)
-            own_calls = eager.is_eager(batch.values)
-            look_up = operators.look_up_batch if own_calls else operators.look_up
-            return look_up(*arguments, sizes, dims, self.dtype)
+            of_torch = not eager.is_eager(batch.values)
+            look_up: Any = operators.look_up if of_torch else operators.look_up_batch
+            return look_up(*self._arguments(batch, pooled), sizes, dims, self.dtype)
         token = planned.token if planned.token is not None else self._plan(batch, pooled)
         if eager.is_eager(batch.values):
             return eager.vectors(self._anchor, token, self._engine, sizes, dims, self.dtype)

@@ -17,9 +17,7 @@ from hugectr.torch.engine import Engine
 from hugectr.torch.operators import accumulate_into, no_second_derivatives, vectors_into
 from hugectr.torch.table_memory import room_for
 
-_transforms: Callable[[], bool] | None = getattr(
-    torch._C, "_are_functorch_transforms_active", None
-)
+_transforms: Callable[[], bool] | None = getattr(torch._C, "_are_functorch_transforms_active", None)
 _modes: Callable[[], int] | None = getattr(torch._C, "_len_torch_dispatch_stack", None)
 
 
@@ -38,7 +36,7 @@ class Vectors(torch.autograd.Function):
     """token -> vectors of each table, or of all side by side, as ``operators.vectors``."""
 
     @staticmethod
-    def forward(  # type: ignore[override]
+    def forward(
         ctx: Any,
         anchor: torch.Tensor,
         token: torch.Tensor,
@@ -80,4 +78,3 @@ def vectors(
 ) -> list[torch.Tensor]:
     """Vectors of a planned batch, with their place in autograd; see ``operators.vectors``."""
     return list(Vectors.apply(anchor, token, own, sizes, dims, dtype))
-

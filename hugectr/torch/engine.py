@@ -30,13 +30,11 @@ NO_TOKEN = 0
 
 #: What is said of offsets that are not those of the keys' bags.
 NOT_THE_BAGS = (
-    "a batch: offsets must ascend from 0 to the number of keys, and each feature's must begin where "
-    "its keys do"
+    "a batch: offsets must ascend from 0 to the number of keys, and each feature's must begin "
+    "where its keys do"
 )
 
-_current_stream: Callable[[int], int] | None = getattr(
-    torch._C, "_cuda_getCurrentRawStream", None
-)
+_current_stream: Callable[[int], int] | None = getattr(torch._C, "_cuda_getCurrentRawStream", None)
 
 
 def engine(number: int) -> Engine:
@@ -65,9 +63,7 @@ class Engine:
     checks_bags = True
 
     def __init__(self, tables: list[TableParams], device: torch.device, seed: int) -> None:
-        self.device = device
-        self.index = device.index or 0
-        self.core = _core.TableCollection(tables, device.type, self.index, seed)
+        self.be_on(device, tables, seed)
         self.dims = [table["embedding_vec_size"] for table in tables]
         #: Features of each table, where they are pooled.
         self.features = [1] * len(tables)
@@ -82,6 +78,12 @@ class Engine:
         self._ended: deque[int] = deque()  # batches that nobody holds any more
         self._doubt: torch.Tensor | None = None
         _engines[self.number] = self
+
+    def be_on(self, device: torch.device, tables: list[TableParams], seed: int) -> None:
+        """Has new tables on a device, without rows; no batch may be alive."""
+        index = device.index or 0
+        self.core = _core.TableCollection(tables, device.type, index, seed)
+        self.device, self.index = device, index
 
     def __del__(self) -> None:
         # Batches that are looked up ahead read tensors that go with this object, and the core may

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What ``Module.to()``, ``cuda()``, ``cpu()`` and ``half()`` ask of a collection.
+
+Rows are no parameters, so that ``Module`` would pass them over without a word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import torch
+
+from hugectr.base.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from hugectr.torch.collection import Collection
+
+#: What vectors may come out as.
+OUTPUT_TYPES = (torch.float32, torch.float16, torch.bfloat16)
+
+
+def asked_of(
+    collection: Collection, change: Callable[[torch.Tensor], torch.Tensor]
+) -> tuple[torch.device, torch.dtype]:
+    """Where tensors of a collection go by a change of a module, and what they become.
+
+    Parameters
+    ----------
+    collection : Collection
+    change : callable
+        What ``Module._apply`` hands to each parameter.
+
+    Raises
+    ------
+    InvalidArgument
+        When tables can not be or become that.
+    """
+    name = type(collection).__name__
+    probe = change(torch.empty(1, dtype=collection.dtype, device=collection.device))
+    if probe.dtype not in OUTPUT_TYPES:
+        raise InvalidArgument(
+            f"{name}: its vectors can not be {probe.dtype}; allowed: float32, float16, bfloat16"
+        )
+    where = probe.device
+    if where == collection.device and probe.dtype == collection.dtype:
+        return where, probe.dtype
+    if where.type not in ("cpu", "cuda"):
+        raise InvalidArgument(
+            f"{name}: its tables are on {collection.device} and can not go to {where}; "
+            "save() them, and load() them into a collection made with another device="
+        )
+    if collection._engine.group.size > 1:
+        raise InvalidArgument(
+            f"{name}: its tables are shared by {collection._engine.group.size} processes and not "
+            f"become {probe.dtype} on {where} here: make it with device={str(where)!r} and "
+            f"dtype={probe.dtype}"
+        )
+    return where, probe.dtype
+
+
+def move(collection: Collection, device: torch.device, seed: int) -> None:
+    """Tables with their rows and states to another device; batches and gradients are forgotten.
+
+    Parameters
+    ----------
+    collection : Collection
+    device : torch.device
+    seed : int
+        What new rows are drawn by from now on.
+
+    Raises
+    ------
+    OutOfMemory
+        When there is no room for them; they are then where they were.
+    """
+    engine, before = collection._engine, collection._engine.core
+    states = [collection.rows(table.name).state() for table in collection.configs]
+    steps = before.steps()
+    where = engine.device
+    engine.end_batches()
+    optimizer = collection.opt_params.to_spec()
+    specs = [table.to_spec(optimizer, device) for table in collection.configs]
+    try:
+        engine.be_on(device, specs, seed)
+        for index, (table, state) in enumerate(zip(collection.configs, states, strict=True)):
+            collection.rows(table.name).set_state(state)
+            engine.core.set_trainable(index, collection._trainable[index])
+        engine.core.set_steps(steps)
+    except BaseException:
+        engine.device, engine.index, engine.core = where, where.index or 0, before
+        raise
+    collection.device = device
+    collection._anchor = torch.empty(0, device=device, requires_grad=True)
+    if collection._optimizer is not None:
+        for row in collection._optimizer.rows:
+            row.data = torch.empty((), device=device)
