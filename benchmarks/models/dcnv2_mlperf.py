@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,7 @@ def raw_settings(a: argparse.Namespace) -> dict[str, Any]:
 
 
 def make_model(
-    a: argparse.Namespace, source: MemoryDataset | str, evaluation: MemoryDataset | None = None
+    a: argparse.Namespace, source: MemoryDataset | str, evaluation: str | None = None
 ) -> hugectr.Model:
     """The model, compiled, with one table of 26 slots."""
     rows = table_rows(a.scale, a.max_rows)
@@ -68,12 +69,13 @@ def make_model(
     reader: dict[str, Any] = {"num_workers": a.workers}
     if isinstance(source, MemoryDataset):
         kind = hugectr.DataReaderType_t.Norm
-        reader["resident_batches"] = 0 if a.auc else a.batches
-        if evaluation is not None:
-            reader["eval_source"] = evaluation
+        reader["resident_batches"] = a.batches
     else:
         kind = hugectr.DataReaderType_t.RawAsync
         reader = raw_settings(a)
+        if evaluation is not None:
+            reader["num_samples"] = min(a.samples, a.part)
+            reader |= {"eval_source": evaluation, "eval_num_samples": a.eval_samples}
     optimizer = hugectr.CreateOptimizer(
         hugectr.Optimizer_t[a.optimizer],
         hugectr.Update_t.Local,
@@ -190,14 +192,19 @@ def reach_auc(a: argparse.Namespace) -> dict[str, Any]:
     model: hugectr.Model | None = None
     curve = []
     begin = time.perf_counter()
-    for number in range(-(-a.samples // part)):
-        data = make_samples(part, rows, a.alpha, [a.seed, number]).to_memory()
-        if model is None:
-            model = make_model(a, data, held_out.to_memory())
-        else:
-            model.set_source(data)
-        train(model, part // a.batch)
-        curve.append(round(model.evaluate()["AUC"], 5))
+    with tempfile.TemporaryDirectory(dir=a.raw) as folder:
+        evaluation = Path(folder) / "held_out.raw"
+        held_out.write_raw(evaluation)
+        for number in range(-(-a.samples // part)):
+            file = Path(folder) / f"{number % 2}.raw"
+            file.unlink(missing_ok=True)
+            make_samples(part, rows, a.alpha, [a.seed, number]).write_raw(file)
+            if model is None:
+                model = make_model(a, str(file), str(evaluation))
+            else:
+                model.set_source(str(file), str(evaluation))
+            train(model, part // a.batch)
+            curve.append(round(model.evaluate()["AUC"], 5))
     return {
         "auc": curve[-1],
         "ceiling": round(held_out.ceiling, 5),
