@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from dcnv2_samples import DENSE, HOTNESS, RECORD_BYTES, ROWS, make_samples, tabl
 from op_times import line_of, op_times
 
 import hugectr
+from hugectr import _core
 from hugectr.base.log import set_level
 from hugectr.data import MemoryDataset
 
@@ -36,8 +38,20 @@ PRECISIONS = ("fp32", "tf32", "fp16", "bf16", "fp8")
 MFLOP = 96.2
 
 
+def data_input() -> hugectr.Input:
+    """A label, 13 numbers, 26 slots of fixed numbers of keys."""
+    keys = hugectr.DataReaderSparseParam("keys", list(HOTNESS), True, len(HOTNESS))
+    return hugectr.Input(1, "label", DENSE, "dense", [keys])
+
+
+def raw_settings(a: argparse.Namespace) -> dict[str, Any]:
+    """How Raw files of multi-hot records are read."""
+    multi_hot = hugectr.AsyncParam(multi_hot_reader=True, is_dense_float=True)
+    return {"num_workers": a.workers, "num_samples": a.samples, "async_param": multi_hot}
+
+
 def make_model(
-    a: argparse.Namespace, source: MemoryDataset | str, evaluation: MemoryDataset | None = None
+    a: argparse.Namespace, source: MemoryDataset | str, evaluation: str | None = None
 ) -> hugectr.Model:
     """The model, compiled, with one table of 26 slots."""
     rows = table_rows(a.scale, a.max_rows)
@@ -55,13 +69,13 @@ def make_model(
     reader: dict[str, Any] = {"num_workers": a.workers}
     if isinstance(source, MemoryDataset):
         kind = hugectr.DataReaderType_t.Norm
-        reader["resident_batches"] = 0 if a.auc else a.batches
-        if evaluation is not None:
-            reader["eval_source"] = evaluation
+        reader["resident_batches"] = a.batches
     else:
         kind = hugectr.DataReaderType_t.RawAsync
-        reader["num_samples"] = a.samples
-        reader["async_param"] = hugectr.AsyncParam(multi_hot_reader=True, is_dense_float=True)
+        reader = raw_settings(a)
+        if evaluation is not None:
+            reader["num_samples"] = min(a.samples, a.part)
+            reader |= {"eval_source": evaluation, "eval_num_samples": a.eval_samples}
     optimizer = hugectr.CreateOptimizer(
         hugectr.Optimizer_t[a.optimizer],
         hugectr.Update_t.Local,
@@ -71,8 +85,7 @@ def make_model(
     model = hugectr.Model(
         solver, hugectr.DataReaderParams(kind, source=source, **reader), optimizer
     )
-    keys = hugectr.DataReaderSparseParam("keys", list(HOTNESS), True, len(HOTNESS))
-    model.add(hugectr.Input(1, "label", DENSE, "dense", [keys]))
+    model.add(data_input())
     model.add(
         hugectr.SparseEmbedding(
             hugectr.Embedding_t.LocalizedSlotSparseEmbeddingHash,
@@ -144,9 +157,31 @@ def from_raw(a: argparse.Namespace) -> dict[str, Any]:
         for part, begin in enumerate(range(0, a.samples, 1 << 16)):
             count = min(1 << 16, a.samples - begin)
             make_samples(count, rows, a.alpha, [a.seed, part]).write_raw(file)
+    alone = read_alone(a, str(file))
     model = make_model(a, str(file))
-    entry = time_steps(a, model)
-    return {**entry, "file_gb": round(a.samples * RECORD_BYTES / 1e9, 2)}
+    return {**time_steps(a, model), **alone, "file_gb": round(a.samples * RECORD_BYTES / 1e9, 2)}
+
+
+def read_alone(a: argparse.Namespace, file: str) -> dict[str, Any]:
+    """A pass of the reader over the file, up to batches on the devices, with nothing trained."""
+    inputs = data_input()
+    reader = hugectr.DataReaderParams(
+        hugectr.DataReaderType_t.RawAsync, source=file, **raw_settings(a)
+    )
+    solver = {
+        "batchsize": a.batch,
+        "batchsize_eval": a.batch,
+        "device": a.device,
+        "vvgpu": [list(range(a.gpus))],
+        "i64_input_key": True,
+    }
+    steps = max(1, a.samples // a.batch - 1)
+    found = _core.read_through(solver, reader.to_spec(inputs), inputs.to_spec(), steps)
+    return {
+        "reader_msamples_s": round(found["samples"] / found["seconds"] / 1e6, 3),
+        "reader_gb_s": round(found["bytes"] / found["seconds"] / 1e9, 3),
+        "workers": a.workers,
+    }
 
 
 def reach_auc(a: argparse.Namespace) -> dict[str, Any]:
@@ -157,14 +192,19 @@ def reach_auc(a: argparse.Namespace) -> dict[str, Any]:
     model: hugectr.Model | None = None
     curve = []
     begin = time.perf_counter()
-    for number in range(-(-a.samples // part)):
-        data = make_samples(part, rows, a.alpha, [a.seed, number]).to_memory()
-        if model is None:
-            model = make_model(a, data, held_out.to_memory())
-        else:
-            model.set_source(data)
-        train(model, part // a.batch)
-        curve.append(round(model.evaluate()["AUC"], 5))
+    with tempfile.TemporaryDirectory(dir=a.raw) as folder:
+        evaluation = Path(folder) / "held_out.raw"
+        held_out.write_raw(evaluation)
+        for number in range(-(-a.samples // part)):
+            file = Path(folder) / f"{number % 2}.raw"
+            file.unlink(missing_ok=True)
+            make_samples(part, rows, a.alpha, [a.seed, number]).write_raw(file)
+            if model is None:
+                model = make_model(a, str(file), str(evaluation))
+            else:
+                model.set_source(str(file), str(evaluation))
+            train(model, part // a.batch)
+            curve.append(round(model.evaluate()["AUC"], 5))
     return {
         "auc": curve[-1],
         "ceiling": round(held_out.ceiling, 5),

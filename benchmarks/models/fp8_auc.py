@@ -30,7 +30,7 @@ from hugectr.data.planted import make_planted
 from hugectr.demo.training import train as train_demo
 from hugectr.demo.wide_and_deep import wide_and_deep
 
-BATCH, SLOTS, ROWS, DENSE, DIM = 1024, 6, 20, 4, 16
+BATCH, SLOTS, ROWS, DENSE, DIM = 1024, 6, 20, 4, 32
 
 
 def adult(a: argparse.Namespace) -> Callable[[str, int], float]:
@@ -91,7 +91,9 @@ def planted(a: argparse.Namespace) -> Callable[[str, int], float]:
         layer(model, "InnerProduct", [top], "logit", num_output=1)
         layer(model, "BinaryCrossEntropyLoss", ["logit", "label"], "loss")
         model.compile()
+        schedule = model.get_learning_rate_scheduler()
         for _ in range(a.samples // BATCH):
+            model.set_learning_rate(schedule.get_next())
             model.train()
         return float(model.evaluate()["AUC"])
 
@@ -133,7 +135,7 @@ def main() -> int:
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
     parser.add_argument("--seeds", type=int, default=20, help="2 or more")
     parser.add_argument("--epochs", type=int, default=12, help="of adult")
-    parser.add_argument("--samples", type=int, default=1 << 19, help="of planted")
+    parser.add_argument("--samples", type=int, default=1 << 20, help="of planted")
     parser.add_argument("--device", default="auto", choices=("auto", "cpu", "cuda"))
     parser.add_argument("--out", type=Path, help="the lines are written there too")
     a = parser.parse_args()

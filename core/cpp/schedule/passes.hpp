@@ -60,8 +60,8 @@ HCTR_API void overwrite_gradients(StepSchedule& schedule);
 /// Tells linear_fwd and linear_bwd which of their rows are padded. After make_views.
 HCTR_API void mark_padded_rows(StepSchedule& schedule);
 
-/// linear_fwd and linear_bwd multiply in fp8 where the 16-bit w they take is (n, m) with n >= 16 and
-/// m a multiple of 16, which is what fp8 products of GPUs have; others stay in 16 bits. Changes
+/// linear_fwd and linear_bwd multiply in fp8 where the 16-bit w they take is (n, m) with n >= 16
+/// and m a multiple of 16, which is what fp8 products of GPUs have; others stay in 16 bits. Changes
 /// numbers, so it is for who asks for it; of a schedule that trains. After all that makes or splits
 /// these records.
 HCTR_API void products_in_fp8(StepSchedule& schedule);
