@@ -6,7 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-
 #: Half of it is what Python, NumPy and Arrow map before anything is trained.
 LIMIT = 3 << 30
 
