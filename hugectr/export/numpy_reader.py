@@ -33,7 +33,7 @@ class Tables:
         self._rows: dict[str, dict[str, Any]] = {}
         for name, table in self.tables.items():
             stem, rows = table["file"], table["rows"]
-            wanted = {"key": ("iu", (rows,))}
+            wanted: dict[str, tuple[str, tuple[int, ...]]] = {"key": ("iu", (rows,))}
             if table["rows_of_slots"]:
                 wanted["slot"] = ("iu", (rows,))
             wanted["vector"] = ("f", (rows, table["size"]))
@@ -127,7 +127,7 @@ _AGAIN = "copy the export again, or export the model again"
 def _described(file: Path) -> dict[str, Any]:
     """What ``tables.json`` says, as far as anything here relies on it."""
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError, MemoryError) as error:
         raise ValueError(f"{file} can not be read ({error}): {_AGAIN}") from None
     if type(found) is dict and found.get("version") not in (None, 2):

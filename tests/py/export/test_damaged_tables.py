@@ -53,12 +53,14 @@ def _written(folder: Path) -> dict[str, bytes]:
 
 def _refused_or_read(folder: Path, name: str) -> bool:
     """Whether it is refused, by the name of a file; any other error is one of the reader."""
+    said = ""
     try:
         tables = Tables(folder)
     except ValueError as error:
-        named = str(folder / name) in str(error)
+        said = str(error)
+    if said:
         # Sizes of a description are noticed at the arrays.
-        assert named or (name == "tables.json" and str(folder) in str(error)), error
+        assert str(folder / ("" if name == "tables.json" else name)) in said
         return True
     keys = {one["name"] for table in tables.tables.values() for one in table["inputs"]}
     if name != "tables.json":
