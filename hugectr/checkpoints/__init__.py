@@ -28,6 +28,7 @@ from hugectr.checkpoints.restore import give, give_weights
 from hugectr.checkpoints.restore_plan import check_same_weights
 from hugectr.checkpoints.schema_files import read as read_schema
 from hugectr.checkpoints.state import TrainingState
+from hugectr.checkpoints.verified_copy import verified_copy
 
 __all__ = [
     "MANIFEST",
@@ -45,6 +46,7 @@ __all__ = [
     "read_schema",
     "step_folder",
     "take",
+    "verified_copy",
     "verify",
     "write",
 ]

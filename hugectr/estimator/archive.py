@@ -22,17 +22,23 @@ class KeptFolder:
         self._end = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
 
 
-def copy(folder: Path, target: Path) -> None:
-    """Copy the files of a folder that somebody may have given us, for their reader to check.
+def check_kinds(folder: Path) -> None:
+    """Whether there are only files and folders in a folder that somebody may have given us.
 
     Raises
     ------
     DataError
-        When there is something other than files and folders in it: links, devices, pipes.
+        When there is something else in it: links, devices, pipes.
     """
     for path in sorted(folder.rglob("*")):
         if path.is_symlink() or not (path.is_file() or path.is_dir()):
             raise DataError(f"{path} is neither a file nor a folder, which a checkpoint is made of")
+
+
+def copy(folder: Path, target: Path) -> None:
+    """Copy the files of a folder of our own."""
+    check_kinds(folder)
+    for path in sorted(folder.rglob("*")):
         if path.is_file():
             copied = target / path.relative_to(folder)
             copied.parent.mkdir(parents=True, exist_ok=True)

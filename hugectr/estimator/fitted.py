@@ -13,11 +13,19 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
+from hugectr import checkpoints
 from hugectr.base.errors import DataError, InvalidArgument
 from hugectr.callbacks.history import History
 from hugectr.data.schema import LabelField, Schema
 from hugectr.estimator import description
-from hugectr.estimator.archive import KeptFolder, copy, from_bytes, replace_folder, to_bytes
+from hugectr.estimator.archive import (
+    KeptFolder,
+    check_kinds,
+    copy,
+    from_bytes,
+    replace_folder,
+    to_bytes,
+)
 from hugectr.estimator.features import check_columns, source_of
 from hugectr.estimator.parameters import not_fitted
 from hugectr.estimator.training import Training
@@ -175,10 +183,12 @@ class Fitted(ABC):
             ) from error
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise DataError(f"{file} is no description of a {cls.__name__}: {error!r}") from error
-        kept = KeptFolder()
-        copy(Path(path), kept.path)
-        (kept.path / cls.DESCRIPTION).unlink()
-        self._hold(kept)
+        check_kinds(Path(path))
+        # Read as a model before anything is copied: that checks what is in the files too.
+        place = checkpoints.checkpoint_at(Path(path), f"{cls.__name__}.load")
+        self._loaded = load(place, device=device)
+        self._kept = KeptFolder()
+        checkpoints.verified_copy(place, self._kept.path / place.name)
         return self
 
     @classmethod

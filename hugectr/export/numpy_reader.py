@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import json
+import tokenize
 from pathlib import Path
 from typing import Any
 
@@ -25,22 +26,21 @@ class Tables:
 
     def __init__(self, folder: Any) -> None:
         folder = Path(folder)
-        described = json.loads((folder / "tables.json").read_text())
-        if described["version"] != 2:
-            raise ValueError(f"{folder}: tables of version {described['version']}, known is 2")
+        described = _described(folder / "tables.json")
         self.padding = described["padding"]
         self.tables = described["tables"]
         self.lengths = described["lengths"]
         self._rows: dict[str, dict[str, Any]] = {}
         for name, table in self.tables.items():
-            parts = ["key", "slot"] if table["rows_of_slots"] else ["key"]
-            stem = table["file"]
-            arrays = {p: np.load(folder / f"{stem}.{p}.npy", allow_pickle=False) for p in parts}
-            # An empty file can not be mapped.
-            file = folder / f"{stem}.vector.npy"
-            mapped: Any = "r" if table["rows"] else None
-            arrays["vector"] = np.load(file, mmap_mode=mapped, allow_pickle=False)
-            self._rows[name] = arrays
+            stem, rows = table["file"], table["rows"]
+            wanted: dict[str, tuple[str, tuple[int, ...]]] = {"key": ("iu", (rows,))}
+            if table["rows_of_slots"]:
+                wanted["slot"] = ("iu", (rows,))
+            wanted["vector"] = ("f", (rows, table["size"]))
+            self._rows[name] = {
+                part: _array(folder / f"{stem}.{part}.npy", kinds, shape)
+                for part, (kinds, shape) in wanted.items()
+            }
 
     def vectors(self, keys: dict[str, Any]) -> dict[str, Any]:
         """What each table gives for a batch.
@@ -116,3 +116,67 @@ class Tables:
             at = np.minimum(np.searchsorted(part, asked), last - first - 1)
             rows[:, place], found[:, place] = first + at, part[at] == asked
         return rows, found
+
+
+#: What exports say of a table, and of one of its inputs.
+_TABLE = {"file": str, "rows": int, "size": int, "rows_of_slots": bool, "inputs": list}
+_INPUT = {"name": str, "slots": int}
+_AGAIN = "copy the export again, or export the model again"
+
+
+def _described(file: Path) -> dict[str, Any]:
+    """What ``tables.json`` says, as far as anything here relies on it."""
+    try:
+        found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError, MemoryError) as error:
+        raise ValueError(f"{file} can not be read ({error}): {_AGAIN}") from None
+    if type(found) is dict and found.get("version") not in (None, 2):
+        raise ValueError(f"{file}: tables of version {found['version']!r}, known is 2")
+    _fields(file, "it", found, {"version": int, "padding": int, "tables": dict, "lengths": dict})
+    for name, table in found["tables"].items():
+        where = f"table {name!r}"
+        _fields(file, where, table, _TABLE)
+        if table["rows"] < 0 or table["size"] < 1 or Path(table["file"]).name != table["file"]:
+            raise ValueError(f"{file}: rows, size or file of {where} can not be: {_AGAIN}")
+        for one in table["inputs"]:
+            _fields(file, f"an input of {where}", one, _INPUT)
+        if not table["inputs"] or min(one["slots"] for one in table["inputs"]) < 1:
+            raise ValueError(f"{file}: inputs of {where} can not be: {_AGAIN}")
+        own, slots = table.get("positions"), sum(one["slots"] for one in table["inputs"])
+        listed = type(own) is list and all(type(n) is int and 0 < n < 1 << 20 for n in own)
+        if own and not (listed and len(own) == slots):
+            raise ValueError(f"{file}: positions of {where} can not be: {_AGAIN}")
+        if not own and table.get("combiner") not in ("sum", "mean"):
+            raise ValueError(f"{file}: combiner of {where} is neither sum nor mean: {_AGAIN}")
+        table["positions"] = own
+    if not all(type(source) is str for source in found["lengths"].values()):
+        raise ValueError(f"{file}: lengths are not of names of inputs: {_AGAIN}")
+    return found
+
+
+def _fields(file: Path, where: str, found: Any, kinds: dict[str, type]) -> None:
+    """Whether there is an object with these fields of these types."""
+    if type(found) is not dict:
+        raise ValueError(f"{file}: {where} is no object: {_AGAIN}")
+    for name, kind in kinds.items():
+        if type(found.get(name)) is not kind:
+            raise ValueError(f"{file}: {where} has no {name!r} of type {kind.__name__}: {_AGAIN}")
+
+
+def _array(file: Path, kinds: str, shape: tuple[int, ...]) -> Any:
+    """An array of such a kind of numbers; vectors are mapped."""
+    try:
+        # An empty file can not be mapped.
+        mapped: Any = "r" if len(shape) > 1 and shape[0] else None
+        found = np.load(file, mmap_mode=mapped, allow_pickle=False)
+    except (
+        *(OSError, ValueError, TypeError, EOFError, OverflowError),
+        *(SyntaxError, tokenize.TokenError),  # NumPy reads a header as Python does literals
+    ) as error:
+        raise ValueError(f"{file} can not be read ({error}): {_AGAIN}") from None
+    except (RecursionError, MemoryError) as error:
+        raise ValueError(f"{file} is no array that fits memory ({error!r}): {_AGAIN}") from None
+    if not isinstance(found, np.ndarray) or found.dtype.kind not in kinds or found.shape != shape:
+        what = f"{found.dtype} {found.shape}" if isinstance(found, np.ndarray) else "an archive"
+        raise ValueError(f"{file} is {what}, tables.json says {shape}: {_AGAIN}")
+    return found

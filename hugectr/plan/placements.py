@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -14,6 +15,7 @@ import numpy as np
 from hugectr.base.arguments import check_choice, check_float, check_int, check_str
 from hugectr.base.errors import InvalidArgument, did_you_mean, rejected
 from hugectr.base.html_table import html_table
+from hugectr.base.regular_file import read_bounded
 from hugectr.plan.balance import spread
 from hugectr.plan.cost import PHASES, Choice, CostModel, Job, step_seconds
 from hugectr.plan.search import Search
@@ -21,6 +23,8 @@ from hugectr.plan.table_load import KINDS, TableLoad
 
 _FORMAT = "hugectr placements"
 _VERSION = 1
+#: Bytes of the largest plan that is read.
+_LARGEST = 64 << 20
 _OF_A_DEVICE = ("one_device",)
 #: Of ``Model.stage_seconds()``, those that are predicted.
 _STAGES = ("plan", "embedding_forward", "dense", "exchange_update", "embedding_update")
@@ -319,9 +323,11 @@ def read_plan(path: str | Path) -> PlacementPlan:
     if not file.is_file():
         raise rejected("plan", str(path), "'auto', or a JSON file that a plan was saved to")
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise InvalidArgument(f"{file}: no JSON: {error}") from None
+        found = json.loads(read_bounded(file, _LARGEST))
+    except OSError as error:
+        raise InvalidArgument(f"{file} can not be read: {error.strerror or error}") from None
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise InvalidArgument(f"{file}: no JSON: {error}; save the plan again") from None
     return plan_of_json(found, str(file))
 
 
@@ -342,20 +348,19 @@ def plan_of_json(found: object, where: str) -> PlacementPlan:
     if not isinstance(tables, list):
         raise rejected(f"{where}: tables", tables, "a list of objects")
     placed = tuple(_table(f"{where}: tables[{i}]", table) for i, table in enumerate(tables))
-    names = [table.name for table in placed]
-    for name in names:
-        if names.count(name) > 1:
+    for name, count in Counter(table.name for table in placed).items():
+        if count > 1:
             raise rejected(f"{where}: tables", name, "each table once")
     return PlacementPlan(
         placed,
         check_int(f"{where}: devices", found.get("devices", 1), 1),
         check_int(f"{where}: batchsize", found.get("batchsize", 1), 1),
         check_str(f"{where}: machine", found.get("machine", "")),
-        _numbers(found.get("predicted_ms")),
-        _numbers(found.get("uniform_ms")),
-        _numbers(found.get("measured_ms")),
+        _numbers(f"{where}: predicted_ms", found.get("predicted_ms")),
+        _numbers(f"{where}: uniform_ms", found.get("uniform_ms")),
+        _numbers(f"{where}: measured_ms", found.get("measured_ms")),
         check_float(f"{where}: dense_ms", found.get("dense_ms", 0.0), 0.0),
-        _numbers(found.get("fixed_ms")),
+        _numbers(f"{where}: fixed_ms", found.get("fixed_ms")),
         check_float(f"{where}: plan_share", found.get("plan_share", 0.0), 0.0),
     )
 
@@ -374,14 +379,17 @@ def _table(where: str, found: object) -> TablePlacement:
         None if device is None else check_int(f"{where}.device", device, 0),
         check_int(f"{where}.rows", found.get("rows", 0), 0),
         tuple(check_int(f"{where}.bytes", b, 0) for b in held) if isinstance(held, list) else (),
-        _numbers(found.get("ms")),
+        _numbers(f"{where}.ms", found.get("ms")),
     )
 
 
-def _numbers(found: object) -> dict[str, float]:
-    if not isinstance(found, dict):
+def _numbers(where: str, found: object) -> dict[str, float]:
+    """Milliseconds by what takes them; nothing where nothing is said."""
+    if found is None:
         return {}
-    return {str(k): float(v) for k, v in found.items() if isinstance(v, int | float)}
+    if not isinstance(found, dict):
+        raise rejected(where, found, "an object of numbers")
+    return {name: check_float(f"{where}.{name}", value, 0.0) for name, value in found.items()}
 
 
 def _milliseconds(seconds: Any) -> dict[str, float]:

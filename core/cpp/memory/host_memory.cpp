@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "core/cpp/base/error.hpp"
+#include "core/cpp/memory/address_range.hpp"
 #include "core/cpp/memory/memory_resource.hpp"
 
 namespace hugectr {
@@ -42,6 +45,16 @@ void check_fits(std::string_view owner, std::size_t bytes) {
   }
 }
 
+/// What the system said, and its limit where that is what refuses.
+std::string why_refused(int error) {
+  rlimit limit{};
+  if (error != ENOMEM || getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
+    return std::strerror(error);
+  }
+  return concat(std::strerror(error), " (this process may have ", limit.rlim_cur,
+                " bytes of address space: `ulimit -v` is ", limit.rlim_cur / 1024, ")");
+}
+
 class HostGrowableMemory final : public GrowableMemory {
  public:
   HostGrowableMemory(std::size_t max_bytes, std::string_view owner)
@@ -50,24 +63,19 @@ class HostGrowableMemory final : public GrowableMemory {
       throw_out_of_memory(owner_, max_bytes, "more than the address space");
     }
     reserved_ = round_up(std::max<std::size_t>(max_bytes, 1), page_);
-    // Room for aligning the start, so that huge pages can back the rows.
-    mapped_ = reserved_ + (reserved_ >= kHugePage ? kHugePage : 0);
-    mapping_ =
-        mmap(nullptr, mapped_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (mapping_ == MAP_FAILED) {
+    // Its start is aligned so that huge pages can back the rows.
+    huge_ = reserved_ >= kHugePage;
+    // No more than check_fits() lets it grow to.
+    const std::size_t range = std::min(reserved_, round_up(physical_bytes(), page_));
+    range_ = AddressRange::make(range, huge_ ? kHugePage : page_);
+    if (!range_) {
       throw_out_of_memory(owner_, max_bytes,
-                          concat("can not reserve address space: ", std::strerror(errno)));
+                          concat("can not reserve address space: ", why_refused(errno)));
     }
-    auto start = reinterpret_cast<std::uintptr_t>(mapping_);
-    if (reserved_ >= kHugePage) start = round_up(start, kHugePage);
-    data_ = reinterpret_cast<void*>(start);
-    if (reserved_ >= kHugePage) madvise(data_, reserved_, MADV_HUGEPAGE);  // advice only
+    if (!range_->claimed()) advise_huge(0, range);
   }
-  ~HostGrowableMemory() override { munmap(mapping_, mapped_); }
-  HostGrowableMemory(const HostGrowableMemory&) = delete;
-  HostGrowableMemory& operator=(const HostGrowableMemory&) = delete;
 
-  void* data() const override { return data_; }
+  void* data() const override { return range_->data(); }
   std::size_t size() const override { return size_; }
   std::size_t reserved() const override { return reserved_; }
 
@@ -78,18 +86,20 @@ class HostGrowableMemory final : public GrowableMemory {
     }
     check_fits(owner_, bytes);
     const std::size_t target = round_up(bytes, page_);
-    if (mprotect(static_cast<char*>(data_) + size_, target - size_, PROT_READ | PROT_WRITE) != 0) {
-      throw_out_of_memory(owner_, bytes, std::strerror(errno));
-    }
+    if (!range_->open(size_, target)) throw_out_of_memory(owner_, bytes, why_refused(errno));
+    if (range_->claimed()) advise_huge(size_, target);
     size_ = target;
   }
 
  private:
+  void advise_huge(std::size_t from, std::size_t to) {  // advice only: an error changes nothing
+    if (huge_) madvise(static_cast<char*>(data()) + from, to - from, MADV_HUGEPAGE);
+  }
+
   std::size_t page_;
   std::string owner_;
-  void* mapping_ = nullptr;
-  std::size_t mapped_ = 0;
-  void* data_ = nullptr;
+  bool huge_ = false;
+  std::optional<AddressRange> range_;
   std::size_t size_ = 0;
   std::size_t reserved_ = 0;
 };
@@ -105,7 +115,7 @@ class HostMemoryResource final : public MemoryResource {
     void* data = nullptr;
     const int status = posix_memalign(&data, huge ? kHugePage : kAlignment,
                                       round_up(std::max<std::size_t>(bytes, 1), kAlignment));
-    if (status != 0) throw_out_of_memory(owner, bytes, std::strerror(status));
+    if (status != 0) throw_out_of_memory(owner, bytes, why_refused(status));
     if (huge) madvise(data, bytes, MADV_HUGEPAGE);  // advice only: an error changes nothing
     return data;
   }

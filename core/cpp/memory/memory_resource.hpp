@@ -9,7 +9,7 @@
 
 namespace hugectr {
 
-/// Memory that grows without moving: address space is reserved once, pages are mapped on demand.
+/// Memory that grows without moving: its addresses are set apart once, pages are mapped on demand.
 class HCTR_API GrowableMemory {
  public:
   virtual ~GrowableMemory();
@@ -17,7 +17,7 @@ class HCTR_API GrowableMemory {
   virtual void* data() const = 0;
   /// Bytes usable now. Newly mapped bytes are zero.
   virtual std::size_t size() const = 0;
-  /// Bytes reserved: the most that grow() can reach.
+  /// The most bytes that grow() can reach.
   virtual std::size_t reserved() const = 0;
   /// Makes at least `bytes` usable; never shrinks. Throws OutOfMemory naming the owner.
   virtual void grow(std::size_t bytes) = 0;
@@ -35,7 +35,7 @@ class HCTR_API MemoryResource {
   /// Uninitialised bytes. Throws OutOfMemory naming `owner` and the number of bytes.
   virtual void* allocate(std::size_t bytes, std::string_view owner) = 0;
   virtual void deallocate(void* data, std::size_t bytes) noexcept = 0;
-  /// Reserves address space for up to `max_bytes`; maps nothing yet.
+  /// Sets addresses apart for up to `max_bytes`; no memory yet.
   virtual std::unique_ptr<GrowableMemory> reserve_growable(std::size_t max_bytes,
                                                            std::string_view owner) = 0;
 };
