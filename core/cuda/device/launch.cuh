@@ -24,17 +24,25 @@ bool sync_every_launch();
 void check_launch(const char* kernel, dim3 grid, dim3 block, std::size_t shared_bytes);
 
 #ifdef __CUDACC__  // the rest serves host code too
+/// Dynamic shared memory that a kernel has without asking: 48 KB less what it declares itself.
+inline constexpr std::size_t kSharedUnasked = 16 * 1024;
+
+/// Lets a kernel have so much dynamic shared memory on the current device.
+template <class... Params>
+void allow_shared(void (*kernel)(Params...), std::size_t bytes, const char* name) {
+  if (bytes <= kSharedUnasked) return;
+  check_status(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                    static_cast<int>(bytes)),
+               name, __FILE__, __LINE__);
+}
+
 /// Launches `kernel` and checks the launch. A grid of zero blocks is no work, not an error.
 template <class... Params, class... Args>
 void launch(const OpContext& context, const char* name, dim3 grid, dim3 block,
             std::size_t shared_bytes, void (*kernel)(Params...), Args&&... args) {
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
   check_launch(name, grid, block, shared_bytes);
-  if (shared_bytes > 48 * 1024) {
-    check_status(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                      static_cast<int>(shared_bytes)),
-                 name, __FILE__, __LINE__);
-  }
+  allow_shared(kernel, shared_bytes, name);
   kernel<<<grid, block, shared_bytes, native_stream(context)>>>(
       static_cast<Params>(std::forward<Args>(args))...);
   check_status(cudaPeekAtLastError(), name, __FILE__, __LINE__);
@@ -47,10 +55,7 @@ void launch(const OpContext& context, const char* name, dim3 grid, dim3 block,
 /// current device runs at once.
 template <class... Params>
 unsigned resident_blocks(void (*kernel)(Params...), int threads, std::size_t shared_bytes = 0) {
-  if (shared_bytes > 48 * 1024) {
-    HCTR_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                  static_cast<int>(shared_bytes)));
-  }
+  allow_shared(kernel, shared_bytes, "resident_blocks");
   int blocks = 0;
   HCTR_TRY(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, shared_bytes));
   return static_cast<unsigned>(std::max(1, blocks));

@@ -42,8 +42,8 @@ __device__ Ahead<kAhead, Load> ahead_of(const Load& load) {
 }
 
 /// The same in shared memory, where they take no registers: kPacks packs of 16 bytes an item, the
-/// next kStages items on their way. A slot is its thread's alone, so no barrier is needed. The block
-/// has threads() threads and bytes(threads) of dynamic shared memory at `slots`.
+/// next kStages items on their way. A slot is its thread's alone, so no barrier is needed. The
+/// block has threads() threads and bytes(threads) of dynamic shared memory at `slots`.
 template <int kStages, int kPacks>
 class StagedAhead {
  public:

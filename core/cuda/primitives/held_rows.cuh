@@ -252,8 +252,7 @@ __global__ void __launch_bounds__(kHeldThreads, Body::kBlocks)
   const std::size_t mine = begin + threadIdx.x / Cut::W;
   const std::size_t step = static_cast<std::size_t>(gridDim.x) * groups;
   // The count is that of the block, so that whole warps reach the shuffles.
-  const auto count =
-      static_cast<unsigned>(begin < rows ? (rows - begin + step - 1) / step : 0);
+  const auto count = static_cast<unsigned>(begin < rows ? (rows - begin + step - 1) / step : 0);
   const auto run = [&](auto& state, const Loaded& loaded, unsigned item) {
     const std::size_t row = mine + item * step;
     body(loaded, row, row < rows, lane, state);

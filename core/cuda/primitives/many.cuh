@@ -21,8 +21,11 @@ class Many {
   static constexpr std::size_t kMost = std::min<std::size_t>(64, 3968 / sizeof(Args));
 
   explicit Many(std::span<const Args> all) { std::memcpy(bytes_, all.data(), all.size_bytes()); }
+  __device__ const Args& of(unsigned table) const {
+    return reinterpret_cast<const Args*>(bytes_)[table];
+  }
   /// Of the block's table.
-  __device__ const Args& mine() const { return reinterpret_cast<const Args*>(bytes_)[blockIdx.y]; }
+  __device__ const Args& mine() const { return of(blockIdx.y); }
 
  private:
   alignas(Args) unsigned char bytes_[kMost * sizeof(Args)];
