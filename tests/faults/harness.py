@@ -129,7 +129,7 @@ def run_script(
     try:
         out, err = child.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
-        # The stacks of all threads first, its children's too: that is what a report of a hang needs.
+        # The stacks of all threads first, of its children too: what a report of a hang needs.
         os.killpg(child.pid, signal.SIGABRT)
         try:
             out, err = child.communicate(timeout=10)
