@@ -44,6 +44,9 @@ def wide_and_deep(
         What the dense network computes in.
     """
     steps = epochs * -(-files.train_rows // BATCH)
+    mixed: dict[str, Any] = {}
+    if precision != "float32":
+        mixed = {"use_mixed_precision": True, "mixed_precision_type": precision}
     solver = hugectr.CreateSolver(
         model_name="adult_wide_and_deep",
         seed=seed,
@@ -59,8 +62,7 @@ def wide_and_deep(
         vvgpu=[list(range(devices))],
         device=device,
         repeat_dataset=False,
-        use_mixed_precision=precision != "float32",
-        mixed_precision_type="float16" if precision == "float32" else precision,
+        **mixed,
     )
     reader = hugectr.DataReaderParams(
         data_reader_type=hugectr.DataReaderType_t.Norm,

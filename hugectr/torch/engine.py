@@ -45,6 +45,14 @@ def engine(number: int) -> Engine:
     return found
 
 
+def _release_all(core: Any, alive: dict[int, Any]) -> None:
+    """Ends the batches of an engine that is gone; what they read is there until each has ended."""
+    for token in list(alive):
+        with suppress(Exception):
+            core.release(token)
+    alive.clear()
+
+
 class Engine:
     """Tables on one device, of one process (``SharedEngine``: of several).
 
@@ -63,6 +71,9 @@ class Engine:
     checks_bags = True
 
     def __init__(self, tables: list[TableParams], device: torch.device, seed: int) -> None:
+        #: Batches, with what their forward reads.
+        self._alive: dict[int, Any] = {}
+        self._end: weakref.finalize[..., Engine] | None = None
         self.be_on(device, tables, seed)
         self.dims = [table["embedding_vec_size"] for table in tables]
         #: Features of each table, where they are pooled.
@@ -71,8 +82,6 @@ class Engine:
         self.number = next(_numbers)
         #: What is to be done after each backward (``fused``).
         self.after_backward: Callable[[], None] | None = None
-        #: Batches, with what their forward reads.
-        self._alive: dict[int, Any] = {}
         #: On a GPU: the streams that they came by.
         self._streams: dict[int, int] = {}
         self._ended: deque[int] = deque()  # batches that nobody holds any more
@@ -84,13 +93,11 @@ class Engine:
         index = device.index or 0
         self.core = _core.TableCollection(tables, device.type, index, seed)
         self.device, self.index = device, index
-
-    def __del__(self) -> None:
         # Batches that are looked up ahead read tensors that go with this object, and the core may
         # stay: whoever has a table of it keeps it.
-        with suppress(Exception):
-            for token in list(self._alive):
-                self._release(token)
+        if self._end is not None:
+            self._end.detach()
+        self._end = weakref.finalize(self, _release_all, self.core, self._alive)
 
     def stream(self) -> int:
         """The caller's stream, as the core takes it."""

@@ -15,8 +15,8 @@ constexpr unsigned kPlane = kQuads * kPitch + 1;
 constexpr std::size_t kHead = 256;  // bytes before the copies: the largest number and the scale
 
 struct Head {
-  unsigned most;  // float8_size() of the largest number
-  float scale;
+  unsigned most;            // float8_size() of the largest number
+  alignas(16) float scale;  // cuBLASLt refuses one that does not begin at 16 bytes
 };
 
 template <int V, class T>

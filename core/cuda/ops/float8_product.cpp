@@ -21,18 +21,13 @@ bool try_float8(const OpContext& context, const Float8Matrix& a, const Float8Mat
                   .b = of_8_bits(b, c.columns),
                   .c = result,
                   .d = result,
-                  .beta = beta,
-                  .bias = end.bias};
+                  .beta = beta};
   if (end.addend != nullptr) {
     matmul.c.data = const_cast<void*>(end.addend);
     matmul.c.stride = end.addend_stride;
     matmul.beta = 1.0f;
   }
-  if (end.bias != nullptr) {
-    matmul.epilogue = end.relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS;
-  } else if (end.relu) {
-    matmul.epilogue = CUBLASLT_EPILOGUE_RELU;
-  }
+  if (end.relu) matmul.epilogue = CUBLASLT_EPILOGUE_RELU;
   return try_matmul(context, matmul);
 }
 
@@ -72,7 +67,11 @@ void float8_product(const OpContext& context, const Float8Matrix& a, const Float
   }
   const bool addend_fits =
       end.addend == nullptr || begins_at_16_bytes(end.addend, end.addend_stride, c.dtype);
-  if (wide.columns == c.columns && addend_fits && try_float8(context, a, b, c, beta, end)) return;
+  // The library adds no float32 bias to a product of fp8.
+  if (wide.columns == c.columns && addend_fits && end.bias == nullptr &&
+      try_float8(context, a, b, c, beta, end)) {
+    return;
+  }
   float8_alone(context, a, b, wide, beta);
   end_product(context, c, 1.0f, end);
 }

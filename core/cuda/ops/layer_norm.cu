@@ -55,6 +55,7 @@ struct LayerNormForward {
   };
   using Element = T;
   static constexpr int kTensors = 1;
+  static constexpr bool kThroughShared = true;
   static constexpr int kBlocks = 1;
   Rows<const T> x;
   Rows<T> y;
@@ -171,6 +172,7 @@ template <class T, class Cut>
 struct LayerNormBackward {
   using Element = T;
   static constexpr int kTensors = 2;
+  static constexpr bool kThroughShared = true;
   // Their sums take many registers; with fewer blocks too little is under way.
   static constexpr int kBlocks = !HeldStages<T, Cut, kTensors>::kStaged ? 1 : Cut::K == 1 ? 3 : 2;
   struct State {

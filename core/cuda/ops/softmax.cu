@@ -14,6 +14,7 @@ template <class T, class Cut, bool kMasked>
 struct SoftmaxForward {
   using Element = T;
   static constexpr int kTensors = kMasked ? 2 : 1;
+  static constexpr bool kThroughShared = false;
   static constexpr int kBlocks = 1;
   Rows<const T> x, mask;
   Rows<T> y;
@@ -74,6 +75,7 @@ template <class T, class Cut>
 struct SoftmaxBackward {
   using Element = T;
   static constexpr int kTensors = 2;
+  static constexpr bool kThroughShared = false;
   static constexpr int kBlocks = 1;
   Rows<const T> y, dy;
   Rows<T> dx;

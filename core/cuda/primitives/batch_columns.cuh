@@ -75,8 +75,7 @@ template <class T, int V, class Rule>
 struct BatchForward {
   using Row = RowWords<V, T>;
   using Value = float;
-  using Element = T;
-  static constexpr int kAhead = 4, kValues = NormalColumns::kValues + Rule::kValues, kTensors = 1;
+  static constexpr int kAhead = 4, kValues = NormalColumns::kValues + Rule::kValues;
   Rows<const T> x;
   Rows<T> y;
   NormalColumns normal;
@@ -85,11 +84,6 @@ struct BatchForward {
 
   __device__ Row load(std::size_t row, std::size_t column) const {
     return load_words<V>(x, row, column, n);
-  }
-  __device__ const Rows<const T>& from(int) const { return x; }
-  template <class Slot>
-  __device__ static Row staged(const Slot& slot) {
-    return Row::of(slot(0));
   }
   __device__ void column(std::size_t j, float* values) const {
     normal.column(j, values);

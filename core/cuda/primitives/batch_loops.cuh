@@ -60,14 +60,14 @@ __device__ ColumnValues<V, Body> column_values(const Body& body, std::size_t n) 
 }
 
 /// How a body's rows come to the threads: four of each tensor under way in shared memory, or those
-/// that it keeps in registers.
+/// that it keeps in registers. (Numbers of 16 bits are bound by arithmetic: nothing is gained.)
 template <int V, class Body>
 struct BatchStages {
   static constexpr bool kStaged = false;
   static constexpr std::size_t kBytes = 0;
 };
 template <int V, class Body>
-  requires(V == kPack<typename Body::Element>)
+  requires(V == kPack<typename Body::Element> && sizeof(typename Body::Element) == 4)
 struct BatchStages<V, Body> {
   static constexpr bool kStaged = true;
   using Ahead = StagedAhead<4, Body::kTensors>;

@@ -257,7 +257,7 @@ __global__ void __launch_bounds__(kHeldThreads, Body::kBlocks)
     const std::size_t row = mine + item * step;
     body(loaded, row, row < rows, lane, state);
   };
-  if constexpr (Stages::kStaged) {
+  if constexpr (Body::kThroughShared && Stages::kStaged) {
     extern __shared__ uint4 slots[];
     const auto copy = [&](unsigned item, const auto& slot) {
       const std::size_t row = mine + item * step;
@@ -306,6 +306,8 @@ __global__ void __launch_bounds__(kHeldThreads, Body::kBlocks)
 /// A body has
 ///   Element, kTensors, n    type and number of the tensors that it reads, and their row's length
 ///   from(tensor, row)       where a row of one of them begins
+///   kThroughShared          whether rows may come by way of shared memory (measured: it pays where
+///                           the work on a row takes many registers)
 ///   kBlocks                 blocks of a multiprocessor that registers must suffice for
 ///   start(lane) -> what a thread keeps
 ///   body(LaneOfRows, row, there, lane, kept); and where it has one, finish(kept, lane)
@@ -315,7 +317,8 @@ unsigned for_each_held_row(const OpContext& context, const char* name, std::size
                            std::size_t most = ~std::size_t{0}) {
   if (rows == 0) return 0;
   using Stages = HeldStages<typename Body::Element, Cut, Body::kTensors>;
-  const std::size_t shared = Stages::kStaged ? Stages::Ahead::bytes(threads) : 0;
+  const std::size_t shared =
+      Body::kThroughShared && Stages::kStaged ? Stages::Ahead::bytes(threads) : 0;
   static const unsigned per_processor =
       resident_blocks(&held_rows_kernel<Cut, Body>, static_cast<int>(threads), shared);
   const std::size_t groups = threads / Cut::W, needed = (rows + groups - 1) / groups;

@@ -112,6 +112,7 @@ def test_the_reader_of_numpy_gives_the_vectors_of_evaluation(tmp_path, embedding
     assert [line for line in source.splitlines() if line.startswith(("import", "from"))] == [
         "from __future__ import annotations",
         "import json",
+        "import tokenize",
         "from pathlib import Path",
         "from typing import Any",
         "import numpy as np",

@@ -259,7 +259,7 @@ class FakeState:
         self._run_id = "f" * 32
         self._session = FakeSession(group.rank, group.size, devices, localized)
         self._frozen = set()
-        self.solver = SimpleNamespace(i64_input_key=True, use_mixed_precision=False)
+        self.solver = SimpleNamespace(i64_input_key=True, compute_dtype="float32")
         keys = hugectr.DataReaderSparseParam("keys", 1, True, 4)
         self.input = hugectr.Input(1, "label", 1, "dense", [keys])
         split = "Localized" if localized else "Distributed"
