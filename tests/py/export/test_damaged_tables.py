@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The small reader of exports: damaged folders are refused by name, or read."""
 
-import copy
 import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from oracle.damage import damaged, with_strange_fields
 
 from hugectr.export.numpy_reader import Tables
 
@@ -76,42 +76,17 @@ def test_bytes_of_every_file(tmp_path: Path) -> None:
     for name, right in files.items():
         refused = 0
         for _ in range(300):
-            content = bytearray(right)
-            way, at = rng.integers(4), int(rng.integers(len(content)))
-            if way == 0:
-                content[at] ^= 1 << int(rng.integers(8))
-            elif way == 1:
-                del content[at:]
-            elif way == 2:
-                content[at:at] = content[int(rng.integers(len(content))) :]
-            else:
-                content[at : at + 4] = rng.bytes(4)
-            (tmp_path / name).write_bytes(content)
+            (tmp_path / name).write_bytes(damaged(rng, right))
             refused += _refused_or_read(tmp_path, name)
         (tmp_path / name).write_bytes(right)
         assert refused > 60, name
 
 
-def _places(value: Any) -> list[tuple[Any, Any]]:
-    items = value.items() if isinstance(value, dict) else enumerate(value)
-    found = [(value, place) for place, _ in items]
-    for _, inner in items if isinstance(value, dict) else enumerate(value):
-        found += _places(inner) if isinstance(inner, dict | list) else []
-    return found
-
-
 def test_every_field_of_every_type(tmp_path: Path) -> None:
     _written(tmp_path)
-    for number in range(len(_places(DESCRIBED))):
-        for strange in [*STRANGE, KeyError]:
-            changed = copy.deepcopy(DESCRIBED)
-            holder, place = _places(changed)[number]
-            if strange is KeyError:
-                del holder[place]
-            else:
-                holder[place] = strange
-            (tmp_path / "tables.json").write_text(json.dumps(changed))
-            _refused_or_read(tmp_path, "tables.json")
+    for changed in with_strange_fields(DESCRIBED, STRANGE):
+        (tmp_path / "tables.json").write_text(json.dumps(changed))
+        _refused_or_read(tmp_path, "tables.json")
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, "9" * 5000, "", "null", '{"version": 3}', "{}"])

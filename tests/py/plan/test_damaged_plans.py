@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files of plans that are damaged or made up: refused by name of the file, or read as plans."""
 
-import copy
 import json
 import os
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from oracle.damage import damaged, with_strange_fields
 
 from hugectr import InvalidArgument
 from hugectr.plan.placements import PlacementPlan, read_plan
@@ -49,29 +49,14 @@ def _read(file: Path) -> bool:
     return False
 
 
-def _places(value: Any) -> list[tuple[Any, Any]]:
-    items = list(value.items() if isinstance(value, dict) else enumerate(value))
-    found = [(value, place) for place, _ in items]
-    for _, inner in items:
-        found += _places(inner) if isinstance(inner, dict | list) else []
-    return found
-
-
 def test_every_field_of_every_type(tmp_path: Path) -> None:
     file = tmp_path / "plan.json"
     file.write_text(json.dumps(PLAN))
     assert not _read(file)
     refused = 0
-    for number in range(len(_places(PLAN))):
-        for strange in [*STRANGE, KeyError]:
-            changed = copy.deepcopy(PLAN)
-            holder, place = _places(changed)[number]
-            if strange is KeyError:
-                del holder[place]
-            else:
-                holder[place] = strange
-            file.write_text(json.dumps(changed))
-            refused += _read(file)
+    for changed in with_strange_fields(PLAN, STRANGE):
+        file.write_text(json.dumps(changed))
+        refused += _read(file)
     assert refused > 200
 
 
@@ -79,17 +64,7 @@ def test_bytes(tmp_path: Path) -> None:
     file, right = tmp_path / "plan.json", json.dumps(PLAN).encode()
     rng, refused = np.random.default_rng(7), 0
     for _ in range(1500):
-        content = bytearray(right)
-        way, at = rng.integers(4), int(rng.integers(len(content)))
-        if way == 0:
-            content[at] ^= 1 << int(rng.integers(8))
-        elif way == 1:
-            del content[at:]
-        elif way == 2:
-            content[at:at] = content[int(rng.integers(len(content))) :]
-        else:
-            content[at : at + 4] = rng.bytes(4)
-        file.write_bytes(content)
+        file.write_bytes(damaged(rng, right))
         refused += _read(file)
     assert refused > 500
 
