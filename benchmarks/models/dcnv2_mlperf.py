@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The model of MLPerf Training's recommender, DLRM-DCNv2: samples a second, or the AUC it reaches.
+"""The model of MLPerf Training's recommender, DLRM-DCNv2, in samples a second.
 
     python benchmarks/models/dcnv2_mlperf.py --batch 8192 --precision bf16 --scale 0.25
-    python benchmarks/models/dcnv2_mlperf.py --auc --scale 0.01 --samples 30000000
-    python benchmarks/models/dcnv2_mlperf.py --raw FOLDER --samples 20000000
+    python benchmarks/models/dcnv2_mlperf.py --raw FOLDER --samples 20000000 --scale 0.25
 
 26 tables of d 128, 214 keys a sample (dcnv2_samples.py), bottom 512-256-128, three crosses of rank
 512 on 3456 numbers, top 1024-1024-512-256-1, AdaGrad. A timed step is everything, on keys the step
 has not seen before; inputs lie on the device (``--raw``: are read from a Raw file of multi-hot
-records, which is written if it is not there). One JSON line. ``--scale`` and ``--max-rows`` make
-the tables smaller, and the line says so.
+records, which is written first and lies in the page cache). One JSON line; what is known before it
+goes to stderr, a JSON line each. ``--scale`` and ``--max-rows`` make the tables smaller,
+``--narrow`` the vectors and layers (for a look on a CPU), and the line says so.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from ctr_models import layer, precision, tower
+from dcnv2_raw import RawWriter, finish, read_once, samples_that_fit
 from dcnv2_samples import DENSE, HOTNESS, RECORD_BYTES, ROWS, make_samples, table_rows
 from op_times import line_of, op_times
 
@@ -38,6 +38,12 @@ PRECISIONS = ("fp32", "tf32", "fp16", "bf16", "fp8")
 MFLOP = 96.2
 
 
+def say(a: argparse.Namespace, **found: Any) -> None:
+    """A line on stderr, so that what is known stays known when the run is cut."""
+    line = {"s": round(time.perf_counter() - a.begin, 1), **found}
+    print(json.dumps(line), file=sys.stderr, flush=True)
+
+
 def data_input() -> hugectr.Input:
     """A label, 13 numbers, 26 slots of fixed numbers of keys."""
     keys = hugectr.DataReaderSparseParam("keys", list(HOTNESS), True, len(HOTNESS))
@@ -46,24 +52,29 @@ def data_input() -> hugectr.Input:
 
 def raw_settings(a: argparse.Namespace) -> dict[str, Any]:
     """How Raw files of multi-hot records are read."""
-    multi_hot = hugectr.AsyncParam(multi_hot_reader=True, is_dense_float=True)
-    return {"num_workers": a.workers, "num_samples": a.samples, "async_param": multi_hot}
+    found = {"num_workers": a.workers, "num_samples": a.samples, "float_label_dense": True}
+    if a.reader == "RawAsync":
+        found["async_param"] = hugectr.AsyncParam(multi_hot_reader=True, num_threads=a.workers)
+    return found
 
 
 def make_model(
-    a: argparse.Namespace, source: MemoryDataset | str, evaluation: str | None = None
+    a: argparse.Namespace,
+    source: MemoryDataset | str,
+    evaluation: str = "",
+    eval_samples: int = 0,
 ) -> hugectr.Model:
     """The model, compiled, with one table of 26 slots."""
     rows = table_rows(a.scale, a.max_rows)
     solver = hugectr.CreateSolver(
         batchsize=a.batch,
         batchsize_eval=a.batch,
-        max_eval_batches=max(1, a.eval_samples // a.batch),
+        max_eval_batches=max(1, eval_samples // a.batch),
         lr=a.lr,
         seed=1,
         device=a.device,
         vvgpu=[list(range(a.gpus))],
-        i64_input_key=True,
+        i64_input_key=a.key == "int64",
         **precision(a.precision),
     )
     reader: dict[str, Any] = {"num_workers": a.workers}
@@ -71,11 +82,9 @@ def make_model(
         kind = hugectr.DataReaderType_t.Norm
         reader["resident_batches"] = a.batches
     else:
-        kind = hugectr.DataReaderType_t.RawAsync
+        kind = hugectr.DataReaderType_t[a.reader]
         reader = raw_settings(a)
-        if evaluation is not None:
-            reader["num_samples"] = min(a.samples, a.part)
-            reader |= {"eval_source": evaluation, "eval_num_samples": a.eval_samples}
+        reader |= {"eval_source": evaluation, "eval_num_samples": eval_samples}
     optimizer = hugectr.CreateOptimizer(
         hugectr.Optimizer_t[a.optimizer],
         hugectr.Update_t.Local,
@@ -86,11 +95,12 @@ def make_model(
         solver, hugectr.DataReaderParams(kind, source=source, **reader), optimizer
     )
     model.add(data_input())
+    dim, thin = DIM // a.narrow, lambda *widths: tuple(width // a.narrow for width in widths)
     model.add(
         hugectr.SparseEmbedding(
             hugectr.Embedding_t.LocalizedSlotSparseEmbeddingHash,
             0,
-            DIM,
+            dim,
             "sum",
             "emb",
             "keys",
@@ -98,11 +108,13 @@ def make_model(
             exchange=a.exchange,
         )
     )
-    bottom = tower(model, "bottom", "dense", (512, 256, DIM))
-    flat = layer(model, "Reshape", ["emb"], "flat", leading_dim=len(ROWS) * DIM)
+    bottom = tower(model, "bottom", "dense", thin(512, 256, DIM))
+    flat = layer(model, "Reshape", ["emb"], "flat", leading_dim=len(ROWS) * dim)
     start = layer(model, "Concat", [bottom, flat], "start")
-    cross = layer(model, "MultiCross", [start], "cross", num_layers=CROSSES, projection_dim=RANK)
-    top = tower(model, "top", cross, (1024, 1024, 512, 256))
+    cross = layer(
+        model, "MultiCross", [start], "cross", num_layers=CROSSES, projection_dim=RANK // a.narrow
+    )
+    top = tower(model, "top", cross, thin(1024, 1024, 512, 256))
     layer(model, "InnerProduct", [top], "logit", num_output=1)
     layer(model, "BinaryCrossEntropyLoss", ["logit", "label"], "loss")
     model.compile()
@@ -150,30 +162,47 @@ def resident(a: argparse.Namespace) -> dict[str, Any]:
 
 
 def from_raw(a: argparse.Namespace) -> dict[str, Any]:
-    """Steps on a Raw file, and the reader alone."""
-    rows = table_rows(a.scale, a.max_rows)
-    file = a.raw / f"dcnv2-{a.samples}.raw"
-    if not file.exists():
-        for part, begin in enumerate(range(0, a.samples, 1 << 16)):
-            count = min(1 << 16, a.samples - begin)
-            make_samples(count, rows, a.alpha, [a.seed, part]).write_raw(file)
-    alone = read_alone(a, str(file))
-    model = make_model(a, str(file))
-    return {**time_steps(a, model), **alone, "file_gb": round(a.samples * RECORD_BYTES / 1e9, 2)}
+    """Steps on a Raw file in the page cache, and the reader alone."""
+    asked, a.samples = a.samples, samples_that_fit(a.raw, a.samples)
+    file = a.raw / "dcnv2.raw"
+    writer = RawWriter(table_rows(a.scale, a.max_rows), a.alpha, a.seed, a.processes)
+    begin = time.perf_counter()
+    try:
+        finish(writer.start(file, 0, a.samples))
+        writer.close()
+        written = time.perf_counter()
+        read_once(file, a.workers)
+        read = time.perf_counter()
+        size = a.samples * RECORD_BYTES / 1e9
+        rate = round(size / (read - written), 2)
+        found = {"asked_samples": asked, "samples": a.samples, "file_gb": round(size, 2)}
+        found |= {
+            "write_s": round(written - begin, 1),
+            "cat_gb_s": round(size / (read - written), 2),
+        }
+        say(a, **found)
+        alone = read_alone(a, str(file))
+        say(a, **alone)
+        # Every row is there, and the device's memory has its size, after the file was read once.
+        a.warm = a.warm or a.samples // a.batch
+        return {**time_steps(a, make_model(a, str(file))), **alone, **found}
+    finally:
+        writer.close()
+        file.unlink(missing_ok=True)
 
 
 def read_alone(a: argparse.Namespace, file: str) -> dict[str, Any]:
     """A pass of the reader over the file, up to batches on the devices, with nothing trained."""
     inputs = data_input()
     reader = hugectr.DataReaderParams(
-        hugectr.DataReaderType_t.RawAsync, source=file, **raw_settings(a)
+        hugectr.DataReaderType_t[a.reader], source=file, **raw_settings(a)
     )
     solver = {
         "batchsize": a.batch,
         "batchsize_eval": a.batch,
         "device": a.device,
         "vvgpu": [list(range(a.gpus))],
-        "i64_input_key": True,
+        "i64_input_key": a.key == "int64",
     }
     steps = max(1, a.samples // a.batch - 1)
     found = _core.read_through(solver, reader.to_spec(inputs), inputs.to_spec(), steps)
@@ -184,38 +213,9 @@ def read_alone(a: argparse.Namespace, file: str) -> dict[str, Any]:
     }
 
 
-def reach_auc(a: argparse.Namespace) -> dict[str, Any]:
-    """The AUC after each part of the samples, beside the best there is."""
-    rows = table_rows(a.scale, a.max_rows)
-    held_out = make_samples(a.eval_samples, rows, a.alpha, [a.seed, 1 << 40])
-    part = min(a.samples, a.part)
-    model: hugectr.Model | None = None
-    curve = []
-    begin = time.perf_counter()
-    with tempfile.TemporaryDirectory(dir=a.raw) as folder:
-        evaluation = Path(folder) / "held_out.raw"
-        held_out.write_raw(evaluation)
-        for number in range(-(-a.samples // part)):
-            file = Path(folder) / f"{number % 2}.raw"
-            file.unlink(missing_ok=True)
-            make_samples(part, rows, a.alpha, [a.seed, number]).write_raw(file)
-            if model is None:
-                model = make_model(a, str(file), str(evaluation))
-            else:
-                model.set_source(str(file), str(evaluation))
-            train(model, part // a.batch)
-            curve.append(round(model.evaluate()["AUC"], 5))
-    return {
-        "auc": curve[-1],
-        "ceiling": round(held_out.ceiling, 5),
-        "curve": curve,
-        "seconds": round(time.perf_counter() - begin, 1),
-    }
-
-
-def main() -> int:
-    """One JSON line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def arguments() -> argparse.ArgumentParser:
+    """What the model and its samples are, and how long."""
+    parser = argparse.ArgumentParser()
     parser.add_argument("--batch", type=int, default=8192, help="of all devices")
     parser.add_argument("--gpus", type=int, default=1)
     parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
@@ -236,17 +236,30 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--timeline", action="store_true", help="milliseconds of every op")
     parser.add_argument("--raw", type=Path, help="folder of the Raw file")
-    parser.add_argument("--auc", action="store_true")
-    parser.add_argument("--samples", type=int, default=1 << 20, help="with --raw and --auc")
-    parser.add_argument("--part", type=int, default=1 << 20, help="samples in memory, with --auc")
-    parser.add_argument("--eval-samples", type=int, default=1 << 17)
-    a = parser.parse_args()
-    set_level(3)
+    parser.add_argument("--samples", type=int, default=1 << 20, help="of the Raw file")
+    parser.add_argument("--processes", type=int, default=0, help="that write; 0: one a processor")
+    parser.add_argument("--reader", default="Raw", choices=("Raw", "RawAsync"))
+    parser.add_argument("--key", default="int64", choices=("int64", "uint32"))
+    parser.add_argument("--narrow", type=int, default=1, help="widths are divided by this")
+    return parser
+
+
+def work_of(a: argparse.Namespace) -> str:
+    """What a run does, in words."""
     rows = table_rows(a.scale, a.max_rows)
     work = f"DLRM-DCNv2, {sum(rows):,} of {sum(ROWS):,} rows, batch {a.batch}, {a.precision}, "
-    work += f"{a.optimizer}, {a.gpus} x {a.device}, {a.exchange} exchange"
-    run = reach_auc if a.auc else from_raw if a.raw else resident
-    print(json.dumps({"work": work, **run(a)}))
+    work += f"{a.optimizer}, {a.gpus} x {a.device}, {a.exchange} exchange, {a.key}"
+    return work + (f", widths / {a.narrow}" if a.narrow > 1 else "")
+
+
+def main() -> int:
+    """One JSON line."""
+    a = arguments().parse_args()
+    a.begin = time.perf_counter()
+    set_level(3)
+    found = from_raw(a) if a.raw else resident(a)
+    found["seconds"] = round(time.perf_counter() - a.begin, 1)
+    print(json.dumps({"work": work_of(a), **found}))
     return 0
 
 

@@ -9,6 +9,7 @@ of products of two tables' weights and of the dense features, so that the best A
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,12 +29,19 @@ HOTNESS = (3, 2, 1, 2, 6, 1, 1, 1, 1, 7, 3, 8, 1, 6, 9, 5, 1, 1, 1, 12, 100, 27,
 DENSE = 13
 KEYS = sum(HOTNESS)
 #: A sample in a Raw file: label, dense features and keys of 4 bytes each.
-RECORD_BYTES = 4 * (1 + DENSE + KEYS)
+WORDS = 1 + DENSE + KEYS
+RECORD_BYTES = 4 * WORDS
 _LARGE = 1_000_000
 #: First keys with a weight: the most frequent ones of a large table, which a model can learn.
 _WEIGHTED = 1000
+#: Tables whose factors are multiplied: of long bags, whose vectors move far enough for crosses to
+#: learn products soon (benchmarks/NOTES.md).
+PAIRS = ((9, 21), (19, 20), (20, 21))
+#: Samples made at a time: the keys of the longest bags stay in the second-level cache.
+_TILE = 1024
 
 Keys = npt.NDArray[np.int64]
+Words = npt.NDArray[np.int32]
 
 
 def table_rows(scale: float = 1.0, most: int = 0) -> tuple[int, ...]:
@@ -44,80 +52,119 @@ def table_rows(scale: float = 1.0, most: int = 0) -> tuple[int, ...]:
 
 
 def mix(x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """The finaliser of SplitMix64."""
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
+    """The finaliser of SplitMix64, in place."""
+    x ^= x >> np.uint64(30)
+    x *= np.uint64(0xBF58476D1CE4E5B9)
+    x ^= x >> np.uint64(27)
+    x *= np.uint64(0x94D049BB133111EB)
+    x ^= x >> np.uint64(31)
+    return x
 
 
-def bag(first: Keys, table: int, hot: int, rows: int) -> Keys:
-    """The bags of first keys, (n, hot): the same key, the same bag."""
-    keys = np.empty((len(first), hot), np.int64)
-    keys[:, 0] = first
-    seed = first.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    for j in range(1, hot):
-        keys[:, j] = mix(seed + np.uint64(table * 1000 + j)) % np.uint64(rows)
-    return keys
+def write_bags(first: Keys, table: int, rows: int, bags: Words) -> None:
+    """The bags (n, hot) of first keys (n): the same key, the same bag."""
+    bags[:, 0] = first
+    hot = bags.shape[1]
+    if hot == 1:
+        return
+    places = np.arange(table * 1000 + 1, table * 1000 + hot, dtype=np.uint64)
+    x = mix((first.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15))[:, None] + places)
+    # The high half times the number of rows is even over them, without a division.
+    x >>= np.uint64(32)
+    x *= np.uint64(rows)
+    x >>= np.uint64(32)
+    bags[:, 1:] = x
 
 
-def normal_of(keys: Keys, table: int, salt: int) -> npt.NDArray[np.float64]:
-    """About normal, of variance 1, a function of key and table; 0 for keys without a weight."""
-    x = mix(keys.astype(np.uint64) + np.uint64((table << 40) + (salt << 50) + 1))
+@functools.cache
+def weights_of(table: int, salt: int) -> npt.NDArray[np.float64]:
+    """Of the first keys of a table: about normal, of variance 1; and at the end 0, that of all
+    others."""
+    x = mix(np.arange(_WEIGHTED, dtype=np.uint64) + np.uint64((table << 40) + (salt << 50) + 1))
     parts = [(x >> np.uint64(16 * i) & np.uint64(0xFFFF)).astype(np.float64) for i in range(4)]
-    value = (sum(parts) / 65536.0 - 2.0) * np.sqrt(3.0)
-    return np.where(keys < _WEIGHTED, value, 0.0)
+    return np.append((sum(parts) / 65536.0 - 2.0) * np.sqrt(3.0), 0.0)
 
 
 @dataclass(frozen=True)
 class Samples:
-    """``n`` of them: labels, dense features (n, 13), keys of each table (n, hot), logits."""
+    """``n`` of them: records (n, WORDS) of a Raw file, where labels and dense features are float32,
+    and what labels were drawn from, logits (n)."""
 
-    label: npt.NDArray[np.float32]
-    dense: npt.NDArray[np.float32]
-    keys: list[Keys]
+    records: Words
     logit: npt.NDArray[np.float64]
+
+    @property
+    def label(self) -> npt.NDArray[np.float32]:
+        """(n, 1)."""
+        return self.records[:, :1].view(np.float32)
 
     @property
     def ceiling(self) -> float:
         """The AUC of what labels were drawn from."""
-        return auc(self.label, self.logit)
+        return auc(self.label[:, 0], self.logit)
+
+    @property
+    def products(self) -> npt.NDArray[np.float64]:
+        """(n, pairs): what of the logits is products."""
+        begin = 1 + DENSE + np.concatenate([[0], np.cumsum(HOTNESS)])
+
+        def factor(table: int) -> npt.NDArray[np.float64]:
+            first = np.minimum(self.records[:, begin[table]], _WEIGHTED)
+            return weights_of(table, 1)[first]
+
+        return np.stack([0.4 * factor(a) * factor(b) for a, b in PAIRS], axis=1)
 
     def to_memory(self) -> MemoryDataset:
         """One sparse input of 26 slots."""
-        n = len(self.label)
+        n = len(self.records)
         starts = np.concatenate([[0], np.cumsum(HOTNESS)[:-1]])
         offsets = (np.arange(n)[:, None] * KEYS + starts).reshape(-1)
         offsets = np.append(offsets, n * KEYS).astype(np.uint64)
-        keys = np.concatenate(self.keys, axis=1).reshape(-1)
-        return from_arrays(self.label[:, None], self.dense, {"keys": (keys, offsets)})
+        keys = self.records[:, 1 + DENSE :].astype(np.int64).reshape(-1)
+        dense = self.records[:, 1 : 1 + DENSE].view(np.float32)
+        return from_arrays(self.label, dense, {"keys": (keys, offsets)})
 
     def write_raw(self, path: Path) -> None:
         """As records of RECORD_BYTES, appended to a file."""
-        records = np.empty((len(self.label), RECORD_BYTES // 4), np.int32)
-        records[:, 0] = self.label
-        records[:, 1 : 1 + DENSE] = self.dense.view(np.int32)
-        records[:, 1 + DENSE :] = np.concatenate(self.keys, axis=1)
         with path.open("ab") as file:
-            records.tofile(file)
+            self.records.tofile(file)
+
+
+def draw_first(rng: np.random.Generator, n: int, table: int, rows: int, alpha: float) -> Keys:
+    """First keys (n) of a table."""
+    if ROWS[table] <= _LARGE:
+        return rng.integers(0, rows, n)
+    power = 1.0 - alpha
+    draw = ((rows + 1.0) ** power - 1.0) * rng.random(n) + 1.0
+    return np.minimum((draw ** (1.0 / power)).astype(np.int64), rows) - 1
+
+
+def make_tile(
+    records: Words, rows: tuple[int, ...], alpha: float, rng: np.random.Generator
+) -> npt.NDArray[np.float64]:
+    """Fills records (n, WORDS) and returns their logits (n)."""
+    n = len(records)
+    dense = np.log(3.0 * rng.standard_exponential((n, DENSE), np.float32) + np.float32(2.0))
+    records[:, 1 : 1 + DENSE] = dense.view(np.int32)
+    logit = np.full(n, -1.0) + (dense - 1.4) @ np.linspace(0.3, -0.3, DENSE)
+    factors, begin = [], 1 + DENSE
+    for table, (size, hot) in enumerate(zip(rows, HOTNESS, strict=True)):
+        first = draw_first(rng, n, table, size, alpha)
+        write_bags(first, table, size, records[:, begin : begin + hot])
+        begin += hot
+        known = np.minimum(first, _WEIGHTED)
+        logit += 0.4 * weights_of(table, 0)[known]
+        factors.append(weights_of(table, 1)[known])
+    for a, b in PAIRS:
+        logit += 0.4 * factors[a] * factors[b]
+    label = (rng.random(n) < 1.0 / (1.0 + np.exp(-logit))).astype(np.float32)
+    records[:, 0] = label.view(np.int32)
+    return logit
 
 
 def make_samples(n: int, rows: tuple[int, ...], alpha: float, seed: Any) -> Samples:
     """``n`` samples; the same seed, the same samples."""
     rng = np.random.default_rng(seed)
-    dense = np.log(rng.gamma(0.6, 4.0, (n, DENSE)) + 2.0).astype(np.float32)
-    logit = np.full(n, -1.0) + (dense - 1.3) @ np.linspace(0.3, -0.3, DENSE)
-    keys, factors = [], []
-    for table, (size, hot) in enumerate(zip(rows, HOTNESS, strict=True)):
-        if ROWS[table] > _LARGE:
-            power = 1.0 - alpha
-            draw = ((size + 1.0) ** power - 1.0) * rng.random(n) + 1.0
-            first = np.minimum((draw ** (1.0 / power)).astype(np.int64), size) - 1
-        else:
-            first = rng.integers(0, size, n)
-        keys.append(bag(first, table, hot, size))
-        logit += 0.4 * normal_of(first, table, 0)
-        factors.append(normal_of(first, table, 1))
-    for a, b in ((0, 9), (19, 20), (2, 7)):
-        logit += 0.4 * factors[a] * factors[b]
-    label = (rng.random(n) < 1.0 / (1.0 + np.exp(-logit))).astype(np.float32)
-    return Samples(label, dense, keys, logit)
+    records = np.empty((n, WORDS), np.int32)
+    logits = [make_tile(records[i : i + _TILE], rows, alpha, rng) for i in range(0, n, _TILE)]
+    return Samples(records, np.concatenate(logits))

@@ -19,17 +19,20 @@ namespace hugectr {
 namespace {
 
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
+/// Address space that growable memory reserves, if it may take so much, whatever the machine has
+/// now: a virtual machine's memory can grow while it is used.
+constexpr std::size_t kAddresses = std::size_t{512} << 30;
 
 std::size_t round_up(std::size_t bytes, std::size_t unit) {
   return (bytes + unit - 1) / unit * unit;
 }
 
-/// Bytes of memory the machine has. More than that is refused at once: the kernel would hand out
-/// the address space and kill the process later, when it touches the pages.
+/// Bytes of memory the machine says it has now. More than that in one piece is refused: the kernel
+/// would hand out the address space and kill the process later, when it touches the pages. Pieces
+/// that are more together are tried.
 std::size_t physical_bytes() {
-  static const std::size_t bytes = static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) *
-                                   static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  return bytes;
+  return static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) *
+         static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 }
 
 [[noreturn]] void throw_out_of_memory(std::string_view owner, std::size_t bytes,
@@ -65,14 +68,13 @@ class HostGrowableMemory final : public GrowableMemory {
     reserved_ = round_up(std::max<std::size_t>(max_bytes, 1), page_);
     // Its start is aligned so that huge pages can back the rows.
     huge_ = reserved_ >= kHugePage;
-    // No more than check_fits() lets it grow to.
-    const std::size_t range = std::min(reserved_, round_up(physical_bytes(), page_));
-    range_ = AddressRange::make(range, huge_ ? kHugePage : page_);
+    addresses_ = std::min(reserved_, round_up(std::max(physical_bytes(), kAddresses), page_));
+    range_ = AddressRange::make(addresses_, huge_ ? kHugePage : page_);
     if (!range_) {
       throw_out_of_memory(owner_, max_bytes,
                           concat("can not reserve address space: ", why_refused(errno)));
     }
-    if (!range_->claimed()) advise_huge(0, range);
+    if (!range_->claimed()) advise_huge(0, addresses_);
   }
 
   void* data() const override { return range_->data(); }
@@ -84,8 +86,11 @@ class HostGrowableMemory final : public GrowableMemory {
     if (bytes > reserved_) {
       throw_out_of_memory(owner_, bytes, concat("its budget is ", reserved_));
     }
-    check_fits(owner_, bytes);
     const std::size_t target = round_up(bytes, page_);
+    check_fits(owner_, target - size_);
+    if (target > addresses_) {
+      throw_out_of_memory(owner_, bytes, concat("its addresses are for ", addresses_));
+    }
     if (!range_->open(size_, target)) throw_out_of_memory(owner_, bytes, why_refused(errno));
     if (range_->claimed()) advise_huge(size_, target);
     size_ = target;
@@ -102,6 +107,7 @@ class HostGrowableMemory final : public GrowableMemory {
   std::optional<AddressRange> range_;
   std::size_t size_ = 0;
   std::size_t reserved_ = 0;
+  std::size_t addresses_ = 0;  ///< bytes of the range
 };
 
 class HostMemoryResource final : public MemoryResource {

@@ -87,6 +87,17 @@ TEST(GrowableMemory, MoreThanTheMachineHasIsRefusedBeforeItIsTouched) {
   memory->grow(1);
 }
 
+TEST(GrowableMemory, PiecesThatAreMoreThanTheMachineHasAreTried) {
+  const auto memory = make_host_memory_resource()->reserve_growable(
+      4 * static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) *
+          static_cast<std::size_t>(sysconf(_SC_PAGESIZE)),
+      "growing");
+  const std::size_t piece = memory->reserved() / 8;
+  for (std::size_t i = 1; i <= 5; ++i) memory->grow(i * piece);  // pages that nobody touches
+  EXPECT_GE(memory->size(), 5 * piece);
+  static_cast<char*>(memory->data())[5 * piece - 1] = 1;
+}
+
 TEST(GrowableMemory, NothingToReserveIsFine) {
   const auto memory = make_host_memory_resource()->reserve_growable(0, "empty");
   EXPECT_NE(memory->data(), nullptr);
