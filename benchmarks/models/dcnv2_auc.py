@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 from dcnv2_mlperf import arguments, make_model, say, train, work_of
-from dcnv2_raw import RawWriter, finish
+from dcnv2_raw import Planted, RawWriter, finish
 from dcnv2_samples import Samples, make_samples, table_rows
 
 import hugectr
@@ -101,7 +101,7 @@ def learn_all(a: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
     a.samples = a.part  # of a file, for the reader
     files = [folder / f"{number}.raw" for number in range(parts)]
     held_out = folder / "held_out.raw"
-    writer = RawWriter(rows, a.alpha, a.seed, a.processes)
+    writer = RawWriter(Planted(rows, a.alpha, a.seed), a.processes)
     try:
         waiting = [writer.start(file, i, a.part) for i, file in enumerate(files[: a.ahead])]
         samples = make_samples(a.eval_samples, rows, a.alpha, [a.seed, 1 << 40])

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 from ctr_models import layer, precision, tower
-from dcnv2_raw import RawWriter, finish, read_once, samples_that_fit
+from dcnv2_raw import Planted, RawWriter, finish, read_once, samples_that_fit
 from dcnv2_samples import DENSE, HOTNESS, RECORD_BYTES, ROWS, make_samples, table_rows
 from op_times import line_of, op_times
 
@@ -165,7 +165,7 @@ def from_raw(a: argparse.Namespace) -> dict[str, Any]:
     """Steps on a Raw file in the page cache, and the reader alone."""
     asked, a.samples = a.samples, samples_that_fit(a.raw, a.samples)
     file = a.raw / "dcnv2.raw"
-    writer = RawWriter(table_rows(a.scale, a.max_rows), a.alpha, a.seed, a.processes)
+    writer = RawWriter(Planted(table_rows(a.scale, a.max_rows), a.alpha, a.seed), a.processes)
     begin = time.perf_counter()
     try:
         finish(writer.start(file, 0, a.samples))
@@ -174,7 +174,6 @@ def from_raw(a: argparse.Namespace) -> dict[str, Any]:
         read_once(file, a.workers)
         read = time.perf_counter()
         size = a.samples * RECORD_BYTES / 1e9
-        rate = round(size / (read - written), 2)
         found = {"asked_samples": asked, "samples": a.samples, "file_gb": round(size, 2)}
         found |= {
             "write_s": round(written - begin, 1),

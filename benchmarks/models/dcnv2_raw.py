@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Raw files of dcnv2_samples.py, written by several processes while others train."""
+"""Raw files of generated samples, written by several processes while others train."""
 
 from __future__ import annotations
 
@@ -7,27 +7,51 @@ import multiprocessing
 import os
 import shutil
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 from dcnv2_samples import RECORD_BYTES, make_samples
 
-#: Samples that a process makes at a time: 60 MB.
+#: Samples that a process makes at a time: 60 MB with 214 keys.
 PIECE = 1 << 16
 #: Bytes of a read into the page cache.
 _READ = 1 << 24
 
+Words = npt.NDArray[np.int32]
 
-def write_piece(
-    path: Path, begin: int, count: int, rows: tuple[int, ...], alpha: float, seed: Any
-) -> Any:
-    """Samples ``begin`` to ``begin + count`` of a file that is there; their labels and logits."""
-    samples = make_samples(count, rows, alpha, seed)
+
+class Source(Protocol):
+    """Samples by file and place; it goes to other processes."""
+
+    @property
+    def words(self) -> int:
+        """Of 4 bytes, of a sample."""
+
+    def make(self, number: int, begin: int, count: int) -> Words:
+        """Samples ``begin`` to ``begin + count`` of file ``number``: (count, words)."""
+
+
+@dataclass(frozen=True)
+class Planted:
+    """Those of dcnv2_samples.py."""
+
+    rows: tuple[int, ...]
+    alpha: float
+    seed: int
+    words: int = RECORD_BYTES // 4
+
+    def make(self, number: int, begin: int, count: int) -> Words:
+        """As a Source."""
+        return make_samples(count, self.rows, self.alpha, [self.seed, number, begin]).records
+
+
+def _write(source: Source, path: Path, number: int, begin: int, count: int) -> None:
     with path.open("r+b") as file:
-        file.seek(begin * RECORD_BYTES)
-        samples.records.tofile(file)
-    return samples.label[:, 0].copy(), samples.logit
+        file.seek(begin * source.words * 4)
+        source.make(number, begin, count).tofile(file)
 
 
 def _wait_for_others() -> None:
@@ -40,45 +64,38 @@ class RawWriter:
 
     Parameters
     ----------
-    rows : tuple of int
-        Of the tables.
-    alpha : float
-        Of the power law.
-    seed : int
-        The same seed and number of a file, the same samples.
+    source : Source
+        What is written.
     processes : int
         That make samples; 0: one a processor.
     """
 
-    def __init__(self, rows: tuple[int, ...], alpha: float, seed: int, processes: int) -> None:
-        self.rows, self.alpha, self.seed = rows, alpha, seed
+    def __init__(self, source: Source, processes: int) -> None:
+        self.source = source
         # Not forked: this process has threads, and a device's context.
         context = multiprocessing.get_context("spawn")
         self._pool = ProcessPoolExecutor(
             processes or len(os.sched_getaffinity(0)), context, _wait_for_others
         )
 
-    def start(self, path: Path, number: int, count: int) -> list[Future[Any]]:
+    def start(self, path: Path, number: int, count: int) -> list[Future[None]]:
         """Begins file ``number`` of ``count`` samples, which has its size at once."""
         with path.open("wb") as file:
-            file.truncate(count * RECORD_BYTES)
+            file.truncate(count * self.source.words * 4)
         return [
-            self._pool.submit(
-                write_piece, path, begin, min(PIECE, count - begin), self.rows, self.alpha,
-                [self.seed, number, begin],
-            )
+            self._pool.submit(_write, self.source, path, number, begin, min(PIECE, count - begin))
             for begin in range(0, count, PIECE)
-        ]  # fmt: skip
+        ]
 
     def close(self) -> None:
         """Gives up what has not begun."""
         self._pool.shutdown(cancel_futures=True)
 
 
-def finish(pieces: list[Future[Any]]) -> tuple[Any, Any]:
-    """Waits for a file; its labels (n) float32 and logits (n) float64."""
-    parts = [piece.result() for piece in pieces]
-    return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
+def finish(pieces: list[Future[None]]) -> None:
+    """Waits for a file."""
+    for piece in pieces:
+        piece.result()
 
 
 def samples_that_fit(folder: Path, samples: int) -> int:
