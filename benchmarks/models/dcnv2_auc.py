@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The AUC that MLPerf's DLRM-DCNv2 reaches on a planted signal, beside the best there is.
 
-    python benchmarks/models/dcnv2_auc.py --raw FOLDER --scale 0.01 --samples 30000000
+    python benchmarks/models/dcnv2_auc.py --raw FOLDER --scale 0.01 --samples 30000000 \\
+        --lrs 0.005 0.005:decay 0.002:decay
 
 Samples are those of dcnv2_samples.py, each trained on once, in files that other processes write
 meanwhile; ``--lrs`` trains one model a rate on the same files, one after the other. After each file
@@ -128,6 +129,7 @@ def learn_all(a: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
 def main() -> int:
     """One JSON line."""
     parser = arguments()
+    parser.set_defaults(alpha=1.2, batch=2048)
     parser.add_argument("--lrs", nargs="+", default=["0.005"], help="0.005, or 0.005:decay")
     parser.add_argument("--part", type=int, default=1 << 20, help="samples of a file, about")
     parser.add_argument("--ahead", type=int, default=3, help="files being written")
