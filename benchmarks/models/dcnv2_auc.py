@@ -141,7 +141,13 @@ def main() -> int:
     if a.raw:
         a.raw.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=a.raw) as folder:
-        found = {"work": work_of(a), "alpha": a.alpha, "runs": learn_all(a, Path(folder))}
+        runs = learn_all(a, Path(folder))
+    found = {
+        "work": work_of(a),
+        "alpha": a.alpha,
+        "samples": len(runs[0]["curve"]) * a.part,
+        "runs": runs,
+    }
     print(json.dumps({**found, "seconds": round(time.perf_counter() - a.begin, 1)}))
     return 0
 
