@@ -2,7 +2,7 @@
 """The AUC that MLPerf's DLRM-DCNv2 reaches on a planted signal, beside the best there is.
 
     python benchmarks/models/dcnv2_auc.py --raw FOLDER --scale 0.01 --samples 30000000 \\
-        --lrs 0.005 0.005:decay 0.002:decay
+        --lrs 0.005 0.005:decay 0.002:decay 0.001:decay
 
 Samples are those of dcnv2_samples.py, each trained on once, in files that other processes write
 meanwhile; ``--lrs`` trains one model a rate on the same files, one after the other. After each file
