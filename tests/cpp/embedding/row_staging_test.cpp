@@ -155,17 +155,16 @@ class RowStagings : public ::testing::Test {
       std::shuffle(rows.begin(), rows.end(), random_);
       rows.insert(rows.begin() + 5, kNoRow);
       for (const RowUse use : {RowUse::Write, RowUse::Read}) {
-        table->store->visit(
-            gpu_.plan_context(), kRows, rows, use, [&](const VisitedRows& visited) {
-              for (std::size_t i = 0; i < rows.size(); ++i) {
-                const std::uint32_t place = visited.places ? visited.places->at(i) : rows[i];
-                ASSERT_EQ(place == kNoRow, rows[i] == kNoRow);
-                if (rows[i] == kNoRow) continue;
-                expect(visited.arrays, place, table->wanted[rows[i]]);
-                if (use == RowUse::Read) continue;
-                write(visited.arrays, place, table->wanted[rows[i]] += 0.25f);
-              }
-            });
+        table->store->visit(gpu_.plan_context(), kRows, rows, use, [&](const VisitedRows& visited) {
+          for (std::size_t i = 0; i < rows.size(); ++i) {
+            const std::uint32_t place = visited.places ? visited.places->at(i) : rows[i];
+            ASSERT_EQ(place == kNoRow, rows[i] == kNoRow);
+            if (rows[i] == kNoRow) continue;
+            expect(visited.arrays, place, table->wanted[rows[i]]);
+            if (use == RowUse::Read) continue;
+            write(visited.arrays, place, table->wanted[rows[i]] += 0.25f);
+          }
+        });
       }
     }
   }

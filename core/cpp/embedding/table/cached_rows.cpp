@@ -149,9 +149,8 @@ class CachedRows final : public RowStore {
     if (swaps_) {
       std::vector<std::uint32_t> homes = numbers;
       find_homes(homes);
-      home_->visit(context, rows_, homes, use, [&](const VisitedRows& visited) {
-        f({visited.arrays, &homes});
-      });
+      home_->visit(context, rows_, homes, use,
+                   [&](const VisitedRows& visited) { f({visited.arrays, &homes}); });
     } else {
       home_->visit(context, rows, numbers, use, f);
     }

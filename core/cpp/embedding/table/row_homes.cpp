@@ -24,7 +24,14 @@ struct RowsAt {
 
 /// What moves so that the rows of a block lie at their numbers.
 struct Block {
-  std::vector<std::uint32_t> rows, from;         ///< rows of the block that lie elsewhere, and where
+  explicit Block(std::size_t most) {
+    for (auto* list : {&rows, &from, &others, &others_to}) list->reserve(most);
+  }
+  void clear() {
+    for (auto* list : {&rows, &from, &others, &others_to}) list->clear();
+  }
+
+  std::vector<std::uint32_t> rows, from;  ///< rows of the block that lie elsewhere, and where
   std::vector<std::uint32_t> others, others_to;  ///< places of the block with other rows; theirs
 };
 
@@ -32,7 +39,6 @@ void move_block(ThreadPool& pool, const Block& block, const TensorRef& part,
                 std::vector<char>& scratch) {
   const std::size_t bytes = part.row_size() * size_of(part.dtype);
   const std::size_t grain = std::max<std::size_t>(1, (std::size_t{64} << 10) / bytes);
-  scratch.resize(block.rows.size() * bytes);
   char* const data = static_cast<char*>(part.data);
   const RowsInOrder kept{scratch.data(), bytes};
   copy_rows(pool, block.rows.size(), grain, bytes, kept, RowsAt{data, bytes, block.from.data()});
@@ -73,14 +79,17 @@ void put_in_order(ThreadPool& pool, const RowArrays& arrays, std::vector<std::ui
   for (const TensorRef& part : parts) {
     widest = std::max(widest, part.row_size() * size_of(part.dtype));
   }
-  const std::size_t size = std::max<std::size_t>(1, kBlockBytes / widest);
+  const std::size_t size =
+      std::clamp<std::size_t>(kBlockBytes / widest, 1, std::max<std::size_t>(n, 1));
   std::vector<std::uint32_t> row_at(n);
   for (std::size_t r = 0; r < n; ++r) row_at[homes[r]] = static_cast<std::uint32_t>(r);
-  std::vector<char> scratch;
+  // Nothing fails half way, where nobody would know what lies where.
+  std::vector<char> scratch(size * widest);
+  Block block(size);
   for (std::size_t begin = 0; begin < n; begin += size) {
     const std::size_t end = std::min(n, begin + size);
     const auto inside = [&](std::uint32_t place) { return place >= begin && place < end; };
-    Block block;
+    block.clear();
     // Who lies where a row of the block belongs takes a place that a row of the block leaves. As
     // many are left outside of the block as there are others inside.
     for (std::size_t r = begin; r < end; ++r) {
