@@ -254,9 +254,7 @@ class CachedRows final : public RowStore {
                          .below = on_host_.get_ptr()[CacheReport::kBelow],
                          .fresh_from = static_cast<std::int64_t>(numbers.fresh_from),
                          .train = numbers.train});
-    // What comes of an evaluation may lie nowhere else either.
-    unsent_ = unsent_ || swaps_;
-    swapped_ = swaps_;
+    swapped_ = swaps_;  // with a place that has changed: those were unsent before
     const RowArrays cache = cache_.arrays(places_);
     const RowMoves moves{own.places.ref(), own.leaving.ref(), own.coming.ref(), own.count};
     if (std::optional<MoveRows> op = home_->move_op(cache, moves)) {
