@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/ops/move_rows.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "core/cpp/device/several.hpp"
@@ -24,8 +25,13 @@ void move_part(const MoveRows& op, const TensorRef& cache, const TensorRef& home
   char* const at_home = static_cast<char*>(home.data);
   for (std::size_t i = begin; i < end; ++i) {
     char* const place = static_cast<char*>(cache.data) + places[i] * bytes;
-    if (leaving && leaving[i] != kNoRow) std::memcpy(at_home + leaving[i] * bytes, place, bytes);
-    if (coming && coming[i] != kNoRow) std::memcpy(place, at_home + coming[i] * bytes, bytes);
+    const std::size_t goes = leaving ? leaving[i] : kNoRow, comes = coming ? coming[i] : kNoRow;
+    if (goes == comes && goes != kNoRow) {
+      std::swap_ranges(place, place + bytes, at_home + goes * bytes);
+      continue;
+    }
+    if (goes != kNoRow) std::memcpy(at_home + goes * bytes, place, bytes);
+    if (comes != kNoRow) std::memcpy(place, at_home + comes * bytes, bytes);
   }
 }
 

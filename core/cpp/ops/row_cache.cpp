@@ -101,18 +101,17 @@ void cache_rank_kernel(const OpContext& context, const CacheRank& op) {
   std::copy_n(op.report.ptr<std::int64_t>(), CacheReport::kSize, op.told.ptr<std::int64_t>());
 }
 
-/// Places in the order of the rows that leave them, the others last and as they are.
-void sort_by_leaving(const std::uint32_t* marks, const std::uint32_t* numbers,
-                     std::uint32_t* places, std::size_t n) {
-  // What it is sorted by, and the place's number in the list, in one: no two are alike.
+/// Values in the order of key_of(value); those that are alike stay as they are.
+template <class KeyOf>
+std::vector<std::uint32_t> sorted_by(const std::uint32_t* values, std::size_t n,
+                                     const KeyOf& key_of) {
+  // What it is sorted by, and the value's number in the list, in one: no two are alike.
   std::vector<std::uint64_t> keys(n);
-  const std::vector<std::uint32_t> as_they_were(places, places + n);
-  for (std::size_t i = 0; i < n; ++i) {
-    const std::uint32_t row = CacheMark::leaves(marks[places[i]]) ? numbers[places[i]] : kNoRow;
-    keys[i] = std::uint64_t{row} << 32 | i;
-  }
+  for (std::size_t i = 0; i < n; ++i) keys[i] = std::uint64_t{key_of(values[i])} << 32 | i;
   std::ranges::sort(keys);
-  for (std::size_t i = 0; i < n; ++i) places[i] = as_they_were[keys[i] & 0xffffffff];
+  std::vector<std::uint32_t> sorted(n);
+  for (std::size_t i = 0; i < n; ++i) sorted[i] = values[keys[i] & 0xffffffff];
+  return sorted;
 }
 
 void cache_take_kernel(const OpContext& context, const CacheTake& op) {
@@ -139,21 +138,38 @@ void cache_take_kernel(const OpContext& context, const CacheTake& op) {
       });
   auto* leaving = op.leaving.ptr<std::uint32_t>();
   auto* coming = op.coming.ptr<std::uint32_t>();
-  sort_by_leaving(marks, numbers, given, n);
+  auto* shifts = op.shifts.empty() ? nullptr : op.shifts.ptr<std::uint32_t>();
+  const auto home_of = [&](std::uint32_t row) { return shifts ? row + shifts[row] : row; };
+  std::vector<std::uint32_t> rows(missing, missing + n);
+  if (shifts) {
+    rows = sorted_by(missing, n, home_of);
+  } else {
+    std::ranges::copy(sorted_by(given, n,
+                                [&](std::uint32_t place) {
+                                  return CacheMark::leaves(marks[place]) ? numbers[place] : kNoRow;
+                                }),
+                      given);
+  }
   const std::size_t pieces = (n + kCacheGrain - 1) / kCacheGrain;
   std::vector<std::int64_t> sent(pieces, 0), fetched(pieces, 0);
   parallel_for(*context.pool, n, kCacheGrain, [&](std::size_t begin, std::size_t end) {
     std::int64_t goes = 0, comes = 0;
     for (std::size_t i = begin; i < end; ++i) {
-      const std::uint32_t place = given[i], row = missing[i], mark = marks[place];
-      leaving[i] = CacheMark::leaves(mark) ? numbers[place] : kNoRow;
-      coming[i] = static_cast<std::int64_t>(row) < op.fresh_from ? row : kNoRow;
-      goes += leaving[i] != kNoRow, comes += coming[i] != kNoRow;
-      if (mark & CacheMark::kTaken) place_of[numbers[place]] = 0;
+      const std::uint32_t place = given[i], row = rows[i], mark = marks[place];
+      const std::uint32_t old = numbers[place], home = home_of(row);
+      const bool leaves = CacheMark::leaves(mark), swaps = shifts && leaves;
+      leaving[i] = leaves ? (swaps ? home : old) : kNoRow;
+      coming[i] = static_cast<std::int64_t>(row) < op.fresh_from ? home : kNoRow;
+      goes += leaves, comes += coming[i] != kNoRow;
+      if (mark & CacheMark::kTaken) place_of[old] = 0;
+      if (swaps) {
+        shifts[row] = home_of(old) - row;
+        shifts[old] = home - old;
+      }
       place_of[row] = place + 1;
       numbers[place] = row;
-      marks[place] =
-          CacheMark::pin(op.plan) | CacheMark::kTaken | (op.train ? CacheMark::used(0) : 0);
+      marks[place] = CacheMark::pin(op.plan) | CacheMark::kTaken |
+                     (op.train ? CacheMark::used(0) : 0) | (swaps ? CacheMark::kChanged : 0);
     }
     sent[begin / kCacheGrain] = goes, fetched[begin / kCacheGrain] = comes;
   });
@@ -171,6 +187,16 @@ void cache_places_kernel(const OpContext& context, const CachePlaces& op) {
     // 0, which says that there is no place, becomes kNoRow.
     for (std::size_t i = begin; i < end; ++i) {
       places[i] = rows[i] == kNoRow ? kNoRow : place_of[rows[i]] - 1;
+    }
+  });
+}
+
+void cache_homes_kernel(const OpContext& context, const CacheHomes& op) {
+  auto* rows = op.rows.ptr<std::uint32_t>();
+  const auto* shifts = op.shifts.ptr<std::uint32_t>();
+  parallel_for(*context.pool, op.rows.size(), kCacheGrain, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) {
+      if (rows[i] != kNoRow) rows[i] += shifts[rows[i]];
     }
   });
 }
@@ -202,6 +228,7 @@ const OpRegistration<CacheTake> cache_take_cpu{DeviceType::Cpu, &cache_take_kern
 const SeveralRegistration<CacheTake> several_cache_take_cpu{DeviceType::Cpu};
 const OpRegistration<CachePlaces> cache_places_cpu{DeviceType::Cpu, &cache_places_kernel};
 const SeveralRegistration<CachePlaces> several_cache_places_cpu{DeviceType::Cpu};
+const OpRegistration<CacheHomes> cache_homes_cpu{DeviceType::Cpu, &cache_homes_kernel};
 const OpRegistration<CacheChanged> cache_changed_cpu{DeviceType::Cpu, &cache_changed_kernel};
 
 constexpr auto kU32 = TensorScalarType::UInt32;
@@ -245,6 +272,7 @@ void CacheTake::check() const {
   check_array_at_least(kName, "leaving", leaving, kU32, n);
   check_array_at_least(kName, "coming", coming, kU32, n);
   check_report(kName, report);
+  if (!shifts.empty()) check_array(kName, "shifts", shifts, kU32, place_of.size());
   check_plan(kName, plan);
   HCTR_CHECK(n <= places_there, kName, ": ", n, " rows are missing and there are ", places_there,
              " places");
@@ -259,6 +287,11 @@ void CachePlaces::check() const {
   if (!count.empty()) check_array(kName, "count", count, TensorScalarType::Int64, 1);
   check_array(kName, "place_of", place_of, kU32, place_of.size());
   check_array_at_least(kName, "places", places, kU32, rows.size());
+}
+
+void CacheHomes::check() const {
+  check_array(kName, "rows", rows, kU32, rows.size());
+  check_array(kName, "shifts", shifts, kU32, shifts.size());
 }
 
 void CacheChanged::check() const {

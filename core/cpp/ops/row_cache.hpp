@@ -107,17 +107,24 @@ struct HCTR_API CacheRank {
 };
 
 /// Gives places without a pin to missing rows: those below the bound, and of the bound the first
-/// ones. In the order of the rows that leave them, the others last and in that of their bins and
-/// places: missing rows come in the order of their numbers, and where both ascend the link to the
-/// host translates half as many addresses anew (benchmarks/NOTES.md).
-///   missing (n): rows;  places (n): given to them;  leaving (n): rows there that have changed, or
-///   kNoRow;  coming (n): the missing rows, kNoRow for those from fresh_from on
+/// ones. Both ways over the link to the host ascend, so that it translates half as many addresses
+/// anew (benchmarks/NOTES.md).
+///   missing (n): rows;  places (n): given to them;  leaving (n): where at home the row goes that
+///   lies there and has changed, or kNoRow;  coming (n): where at home the missing row is, kNoRow
+///   for those from fresh_from on
+///   shifts (R) uint32, may be empty: row r is at home at r + shifts[r], modulo 2^32
+/// Without shifts a row is at home at its number. Missing rows come in that order, and places are
+/// given in the order of the rows that leave them, the others last.
+/// With shifts a row that leaves and the one that comes in its stead swap homes: one address is
+/// read and written. The one that comes has changed from then on, since it is at home nowhere.
+/// Missing rows come in the order of their homes, places are given in that of bins and places.
+/// Rows that lie at home as they are go nowhere and swap nothing.
 /// bound, below: as reported; at most as many are missing as there are places to give. Adds to
 /// kSent and kFetched.
 struct HCTR_API CacheTake {
   static constexpr const char* kName = "cache_take";
   static constexpr const char* kSeveralName = "several_cache_take";
-  TensorRef missing, place_of, numbers, marks, places, leaving, coming, report;
+  TensorRef missing, place_of, numbers, marks, places, leaving, coming, report, shifts;
   std::int64_t plan = 0, bound = 0, below = 0, fresh_from = 0;
   bool train = false;
 
@@ -130,6 +137,7 @@ struct HCTR_API CacheTake {
     v.tensor("leaving", Access::Out, leaving);
     v.tensor("coming", Access::Out, coming);
     v.tensor("report", Access::InOut, report);
+    v.optional("shifts", Access::InOut, shifts);
     v.attribute("plan", plan);
     v.attribute("bound", bound);
     v.attribute("below", below);
@@ -151,6 +159,19 @@ struct HCTR_API CachePlaces {
     v.optional("count", Access::In, count);
     v.tensor("place_of", Access::In, place_of);
     v.tensor("places", Access::Out, places);
+  }
+  void check() const;
+};
+
+/// rows[i] becomes where that row is at home, rows[i] + shifts[rows[i]] modulo 2^32; kNoRow stays.
+///   rows (n) uint32 below R or kNoRow; shifts (R) uint32
+struct HCTR_API CacheHomes {
+  static constexpr const char* kName = "cache_homes";
+  TensorRef rows, shifts;
+
+  void visit(OpVisitor& v) {
+    v.tensor("rows", Access::InOut, rows);
+    v.tensor("shifts", Access::In, shifts);
   }
   void check() const;
 };

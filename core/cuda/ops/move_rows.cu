@@ -48,7 +48,8 @@ __global__ void move_rows_kernel(const __grid_constant__ Many<Moving> parts, std
     Unit next[kUnits]{};
     Unit *place[kUnits]{}, *home[kUnits]{};
     bool comes[kUnits]{};
-    // All that comes is asked for before anything is written: no row of one is a row of another.
+    // All that comes is asked for before anything is written: no row of one is a row of another,
+    // and where one row goes to where the other comes from it is the same thread that does both.
 #pragma unroll
     for (int k = 0; k < kUnits; ++k) {
       const std::size_t t = begin + 32 * k + lane;

@@ -209,6 +209,19 @@ void places(const OpContext& context, const char* name, std::span<const CachePla
                        [](const Placing& p) { return grid_for(p.n, kThreads); });
 }
 
+__global__ void homes_kernel(std::uint32_t* rows, const std::uint32_t* shifts, std::size_t n) {
+  for (std::size_t i = first_item(); i < n; i += item_step()) {
+    if (rows[i] != kNoRow) rows[i] += shifts[rows[i]];
+  }
+}
+
+void cache_homes(const OpContext& context, const CacheHomes& op) {
+  const std::size_t n = op.rows.size();
+  if (n == 0) return;
+  launch(context, CacheHomes::kName, dim3(grid_for(n, kThreads)), dim3(kThreads), 0, &homes_kernel,
+         op.rows.ptr<std::uint32_t>(), op.shifts.ptr<std::uint32_t>(), n);
+}
+
 struct Changing {
   const std::uint32_t* numbers;
   std::uint32_t *marks, *places, *rows, *counts;
@@ -271,6 +284,7 @@ struct Both {
 const Both<CacheFind, &find> cache_find_cuda;
 const Both<CacheRank, &rank> cache_rank_cuda;
 const Both<CachePlaces, &places> cache_places_cuda;
+const OpRegistration<CacheHomes> cache_homes_cuda{DeviceType::Cuda, &cache_homes};
 const OpRegistration<CacheChanged> cache_changed_cuda{DeviceType::Cuda, &cache_changed};
 
 }  // namespace

@@ -25,11 +25,12 @@ constexpr unsigned kThreads = 256;
 // each.
 constexpr std::uint64_t kMostSorted = std::uint64_t{1} << 32;
 
-// Places that are given, and what they are sorted by: the row that leaves, behind the rows of the
-// tables before. None leaves: the number behind all rows of the table.
+// Places that are given, and what is sorted: behind the rows of the tables before, places by the
+// row that leaves (none leaves: the number behind all rows of the table), or where rows swap homes
+// the rows that come by theirs.
 struct Victims {
-  const std::uint32_t *marks, *numbers;
-  std::uint32_t *below_counts, *bound_counts, *places, *keys;
+  const std::uint32_t *marks, *numbers, *missing, *shifts;  // the last may be null
+  std::uint32_t *below_counts, *bound_counts, *places, *keys, *values;
   Stretches all;
   std::size_t below, n;
   std::uint32_t bound, first_row, none;
@@ -42,8 +43,16 @@ struct Victims {
     return may_go(p) && CacheMark::bin(marks[p]) == bound;
   }
   __device__ void give(std::size_t p, std::size_t at) const {
-    places[at] = static_cast<std::uint32_t>(p);
-    keys[at] = first_row + (CacheMark::leaves(marks[p]) ? numbers[p] : none);
+    const auto place = static_cast<std::uint32_t>(p);
+    if (shifts) {
+      const std::uint32_t row = missing[at];
+      places[at] = place;
+      values[at] = row;
+      keys[at] = first_row + row + shifts[row];
+    } else {
+      values[at] = place;
+      keys[at] = first_row + (CacheMark::leaves(marks[p]) ? numbers[p] : none);
+    }
   }
 };
 
@@ -71,7 +80,7 @@ __global__ void list_victims_kernel(const __grid_constant__ Many<Victims> many) 
 
 struct Taking {
   const std::uint32_t *given, *missing;
-  std::uint32_t *place_of, *numbers, *marks, *places, *leaving, *coming;
+  std::uint32_t *place_of, *numbers, *marks, *places, *leaving, *coming, *shifts;
   std::int64_t* report;
   std::size_t n;
   std::int64_t fresh_from;
@@ -96,15 +105,21 @@ __global__ void take_kernel(const __grid_constant__ Many<Taking> many) {
     const bool taken = mark & CacheMark::kTaken;
     const bool leaves = CacheMark::leaves(mark);
     const bool comes = row < t.fresh_from;
+    const bool swaps = t.shifts && leaves;
+    const std::uint32_t home = t.shifts ? row + t.shifts[row] : row;
     t.places[i] = place;
-    t.leaving[i] = leaves ? old : kNoRow;
-    t.coming[i] = comes ? row : kNoRow;
+    t.leaving[i] = leaves ? (swaps ? home : old) : kNoRow;
+    t.coming[i] = comes ? home : kNoRow;
     sent += leaves, fetched += comes;
     // What leaves had a place and what comes had none: no row is both.
     if (taken) t.place_of[old] = 0;
+    if (swaps) {
+      t.shifts[row] = old + t.shifts[old] - row;
+      t.shifts[old] = home - old;
+    }
     t.place_of[row] = place + 1;
     t.numbers[place] = row;
-    t.marks[place] = t.mark;
+    t.marks[place] = t.mark | (swaps ? CacheMark::kChanged : 0);
   }
   add_count(t.report + CacheReport::kSent, sent);
   add_count(t.report + CacheReport::kFetched, fetched);
@@ -130,9 +145,9 @@ void take_together(const OpContext& context, const char* name, std::span<const C
   const std::size_t counts_at = parts.add<std::uint32_t>(2 * stretches);
   const std::size_t sort_at = parts.add<std::byte>(sort_bytes);
   const Scratch scratch(context, parts.bytes());
-  auto* const places = part<std::uint32_t>(scratch, at[0]);
+  auto* const values = part<std::uint32_t>(scratch, at[0]);
   auto* const keys = part<std::uint32_t>(scratch, at[1]);
-  auto* const given = part<std::uint32_t>(scratch, at[2]);
+  auto* const sorted = part<std::uint32_t>(scratch, at[2]);
   auto* const sorted_keys = part<std::uint32_t>(scratch, at[3]);  // of use to nobody
   auto* counts = part<std::uint32_t>(scratch, counts_at);
 
@@ -142,26 +157,33 @@ void take_together(const OpContext& context, const char* name, std::span<const C
   std::uint64_t first_row = 0;
   for (const CacheTake& op : ops) {
     const Stretches all(op.marks.size());
+    auto* const shifts = op.shifts.empty() ? nullptr : op.shifts.ptr<std::uint32_t>();
+    const auto* const missing = op.missing.ptr<std::uint32_t>();
+    auto* const given = op.places.ptr<std::uint32_t>();
     victims.push_back({.marks = op.marks.ptr<std::uint32_t>(),
                        .numbers = op.numbers.ptr<std::uint32_t>(),
+                       .missing = missing,
+                       .shifts = shifts,
                        .below_counts = counts,
                        .bound_counts = counts + all.count,
-                       .places = places + first,
+                       .places = given,
                        .keys = keys + first,
+                       .values = values + first,
                        .all = all,
                        .below = static_cast<std::size_t>(op.below),
                        .n = op.missing.size(),
                        .bound = static_cast<std::uint32_t>(op.bound),
                        .first_row = static_cast<std::uint32_t>(first_row),
                        .none = static_cast<std::uint32_t>(op.place_of.size())});
-    taking.push_back({.given = given + first,
-                      .missing = op.missing.ptr<std::uint32_t>(),
+    taking.push_back({.given = shifts ? given : sorted + first,
+                      .missing = shifts ? sorted + first : missing,
                       .place_of = op.place_of.ptr<std::uint32_t>(),
                       .numbers = op.numbers.ptr<std::uint32_t>(),
                       .marks = op.marks.ptr<std::uint32_t>(),
-                      .places = op.places.ptr<std::uint32_t>(),
+                      .places = given,
                       .leaving = op.leaving.ptr<std::uint32_t>(),
                       .coming = op.coming.ptr<std::uint32_t>(),
+                      .shifts = shifts,
                       .report = op.report.ptr<std::int64_t>(),
                       .n = op.missing.size(),
                       .fresh_from = op.fresh_from,
@@ -177,7 +199,7 @@ void take_together(const OpContext& context, const char* name, std::span<const C
   launch_many<Victims>(context, name, victims, dim3(kSelectThreads), &list_victims_kernel,
                        stretches_of);
   HCTR_TRY(cub::DeviceRadixSort::SortPairs(part<std::byte>(scratch, sort_at), sort_bytes, keys,
-                                           sorted_keys, places, given, n, 0, bits,
+                                           sorted_keys, values, sorted, n, 0, bits,
                                            native_stream(context)));
   launch_many<Taking>(context, name, taking, dim3(kThreads), &take_kernel,
                       [](const Taking& t) { return grid_for(t.n, kThreads); });

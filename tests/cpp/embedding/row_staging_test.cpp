@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <random>
 #include <set>
 #include <string>
@@ -144,6 +145,29 @@ class RowStagings : public ::testing::Test {
     gpu_.compute_stream().record(*released_);
     for (const auto& table : tables_) table->store->release(plan, released_);
   }
+  /// As who asks for some rows finds them, and changes some.
+  void visit_some() {
+    gpu_.compute_stream().synchronize();
+    for (const auto& table : tables_) {
+      std::set<std::uint32_t> drawn;
+      while (drawn.size() < 30) drawn.insert(static_cast<std::uint32_t>(random_() % kRows));
+      std::vector<std::uint32_t> rows(drawn.begin(), drawn.end());
+      std::shuffle(rows.begin(), rows.end(), random_);
+      rows.insert(rows.begin() + 5, kNoRow);
+      for (const RowUse use : {RowUse::Write, RowUse::Read}) {
+        table->store->visit(gpu_.plan_context(), kRows, rows, use, [&](const VisitedRows& visited) {
+          for (std::size_t i = 0; i < rows.size(); ++i) {
+            const std::uint32_t place = visited.places ? visited.places->at(i) : rows[i];
+            ASSERT_EQ(place == kNoRow, rows[i] == kNoRow);
+            if (rows[i] == kNoRow) continue;
+            expect(visited.arrays, place, table->wanted[rows[i]]);
+            if (use == RowUse::Read) continue;
+            write(visited.arrays, place, table->wanted[rows[i]] += 0.25f);
+          }
+        });
+      }
+    }
+  }
   void expect_all() {
     gpu_.compute_stream().synchronize();
     for (const auto& table : tables_) {
@@ -185,6 +209,50 @@ TEST_F(RowStagings, BringTheRowsOfTablesOfEveryKind) {
     EXPECT_GT(tables_[t]->store->counts().bytes_fetched, 0u) << t;
     EXPECT_GT(tables_[t]->store->counts().bytes_written_back, 0u) << t;
   }
+}
+
+TEST_F(RowStagings, ThatSwapHomesAreFoundByWhoAsksForThemAtAnyTime) {
+  for (const Kind kind : {Kind::Op, Kind::Host, Kind::Op}) add(kind, 90);
+  for (std::size_t n = 0; n < 240; ++n) {
+    const bool train = random_() % 3 > 0;
+    stage(n % 3, 40, train);
+    step(n % 3, train);
+    if (random_() % 4 == 0) visit_some();
+    if (random_() % 16 == 0) expect_all();
+  }
+  visit_some();
+  expect_all();
+}
+
+TEST_F(RowStagings, OfARowThatWasOnlyReadAndSwappedComeBack) {
+  Table& table = add(Kind::Op, 80);
+  const auto stage_rows = [&](std::size_t plan, std::uint32_t first, std::uint32_t count,
+                              bool train) {
+    table.keys.resize(count);
+    std::iota(table.keys.begin(), table.keys.end(), first);
+    table.distinct = table.keys;
+    table.count = count;
+    const std::vector<RowStaging::Rows> rows{{table.store.get(),
+                                              kRows,
+                                              {.of_keys = ref(table.keys),
+                                               .distinct = ref(table.distinct),
+                                               .count = make_ref(&table.count, {1}, gpu_.device()),
+                                               .train = train,
+                                               .fresh_from = kRows}}};
+    table.staged = staging_.stage(plan, rows)[0];
+    gpu_.plan_stream().synchronize();
+    gpu_.move_stream().synchronize();
+    step(plan, train);
+  };
+  stage_rows(0, 0, 40, true);
+  stage_rows(1, 40, 40, true);
+  const std::uint64_t before = table.store->counts().bytes_written_back;
+  for (std::uint32_t n = 0; n < 7; ++n) stage_rows(2, 80 + 40 * n, 40, false);  // nothing changes
+  stage_rows(2, 0, 1, false);  // what is counted is told by the next plan
+  EXPECT_GT(table.store->counts().bytes_written_back, before);
+  for (std::uint32_t n = 0; n < 10; ++n) stage_rows(n % 2, 40 * n, 40, n % 3 == 0);
+  visit_some();
+  expect_all();
 }
 
 TEST_F(RowStagings, TakeAsManyOpsForManyTablesAsForTwo) {

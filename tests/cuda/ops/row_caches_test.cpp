@@ -36,6 +36,10 @@ class OnBoth {
     if (shape.empty()) shape = {claimed_};
     return gpu ? make_ref(on_gpu_.data(), shape, gpu_.device()) : make_ref(host_.data(), shape);
   }
+  void set(std::vector<T> values) {
+    host_ = std::move(values);
+    on_gpu_.set(gpu_.plan_stream(), host_);
+  }
   const std::vector<T>& host() const { return host_; }
   std::vector<T> on_gpu() const {
     std::vector<T> values(host_.size());
@@ -59,12 +63,15 @@ class OnBoth {
 
 struct Table {
   Table(GPUResource& gpu, std::size_t places, std::size_t rows, std::size_t most,
-        std::size_t claimed_rows, std::size_t dim)
+        std::size_t claimed_rows, std::size_t dim, bool swaps)
       : gpu(gpu),
         rows(rows),
         most(most),
         dim(dim),
+        swaps(swaps),
         place_of(gpu, Numbers(rows), claimed_rows),
+        shifts(gpu, Numbers(rows), claimed_rows),
+        homes(gpu, Numbers(rows)),
         numbers(gpu, Numbers(places)),
         marks(gpu, Numbers(places)),
         report(gpu, std::vector<std::int64_t>(CacheReport::kSize)),
@@ -124,6 +131,7 @@ struct Table {
             leaving->ref(on),
             coming->ref(on),
             report.ref(on),
+            swaps ? shifts.ref(on) : TensorRef{},
             plan,
             found[CacheReport::kBound],
             found[CacheReport::kBelow],
@@ -139,12 +147,15 @@ struct Table {
             {home.ref(on, {rows, dim}), home_state.ref(on, {rows, 3})},
             told.host()[CacheReport::kMissing]};
   }
+  /// Of all rows, from their numbers.
+  CacheHomes find_homes(bool on) { return {homes.ref(on), shifts.ref(on)}; }
   CachePlaces find_places(bool on) {
     return {distinct->ref(on), count->ref(on), place_of.ref(on), found_places->ref(on)};
   }
   void expect_same() {
     const auto n = static_cast<std::size_t>(told.host()[CacheReport::kMissing]);
     place_of.expect_same();
+    shifts.expect_same();
     numbers.expect_same();
     marks.expect_same();
     report.expect_same();
@@ -159,7 +170,8 @@ struct Table {
 
   GPUResource& gpu;
   std::size_t rows, most, dim, drawn = 0;
-  OnBoth<std::uint32_t> place_of, numbers, marks;
+  bool swaps;
+  OnBoth<std::uint32_t> place_of, shifts, homes, numbers, marks;
   OnBoth<std::int64_t> report, told;
   OnBoth<float> cache, home;
   OnBoth<std::uint8_t> cached_state, home_state;
@@ -178,7 +190,9 @@ class RowCaches : public GpuTest<> {
   GPUResource& gpu() { return gpus_->get_local_gpu(0); }
   void add(std::size_t places, std::size_t rows, std::size_t most, std::size_t dim,
            std::size_t claimed_rows = 0) {
-    tables_.push_back(std::make_unique<Table>(gpu(), places, rows, most, claimed_rows, dim));
+    // Every other table's rows swap homes: both kinds are launched together.
+    tables_.push_back(std::make_unique<Table>(gpu(), places, rows, most, claimed_rows, dim,
+                                              tables_.size() % 2 == 0));
   }
   /// make(table, whether for the GPU): of all tables, there together and here one by one.
   template <class Make>
@@ -249,6 +263,7 @@ TEST_F(RowCaches, MayHaveMorePlacesThanAStretchAndMoreMissingRowsThanABlock) {
   add(3'000'000, 8'000'000, 900'000, 1);
   add(50, 300, 20, 4);
   add(70'000, 200'000, 30'000, 4);
+  add(70'000, 200'000, 30'000, 4);
   train(14);
   EXPECT_GT(moved(0, CacheReport::kSent), 0);
 }
@@ -258,6 +273,26 @@ TEST_F(RowCaches, WhoseRowsTogetherAreMoreThan32BitsAreSortedApart) {
   for (std::size_t t = 0; t < 5; ++t) add(900, 4000, 300, 4, t % 2 ? 0 : kClaimed);
   train(20);
   EXPECT_GT(moved(4, CacheReport::kSent), 0);
+}
+
+TEST_F(RowCaches, SwapHomesWhichStayAPermutation) {
+  for (std::size_t t = 0; t < 2; ++t) add(900, 4000, 300, 8);
+  train(30);
+  for (const auto& table : tables_) {
+    Numbers all(table->rows);
+    std::iota(all.begin(), all.end(), 0u);
+    table->homes.set(all);
+    for (const bool on : {false, true}) {
+      run(on ? gpu().plan_context() : cpus_->get_local_gpu(0).compute_context(),
+          table->find_homes(on));
+    }
+    cpus_->get_local_gpu(0).compute_stream().synchronize();
+    table->homes.expect_same();
+    Numbers found = table->homes.host();
+    EXPECT_EQ(found != all, table->swaps);
+    std::ranges::sort(found);
+    EXPECT_EQ(found, all);
+  }
 }
 
 TEST_F(RowCaches, OfManyTablesAreLaunchedAsThoseOfTwo) {

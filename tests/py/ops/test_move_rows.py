@@ -17,13 +17,16 @@ def test_parts_of_rows_change_places_together(rng, dim, count):
     numbers = rng.permutation(rows).astype(np.uint32)
     at = rng.permutation(places)[:count].astype(np.uint32)
     leaving, coming = numbers[:count].copy(), numbers[count : 2 * count].copy()
+    swapped = rng.random(count) < 0.4
+    leaving[swapped] = coming[swapped]
     leaving[rng.random(count) < 0.3] = NONE
     coming[rng.random(count) < 0.3] = NONE
     wanted_cache, wanted_home = [c.copy() for c in cache], [h.copy() for h in home]
     for c, h in zip(wanted_cache, wanted_home, strict=True):
         goes, comes = leaving != NONE, coming != NONE
+        new = h[coming[comes]].copy()
         h[leaving[goes]] = c[at[goes]]
-        c[at[comes]] = h[coming[comes]]
+        c[at[comes]] = new
     spare = np.full(3, 5, np.uint32)  # behind the count
     tensors = {
         "places": np.concatenate([at, spare]),

@@ -15,8 +15,10 @@ ROWS, MISSING, FREE, BOUND, BELOW, SENT, FETCHED = range(7)
 class Cache:
     """Arrays as the ops have them, and what is to come of them."""
 
-    def __init__(self, rows, places):
+    def __init__(self, rows, places, swaps=False):
         self.place_of = np.zeros(rows, U32)
+        self.shifts = {"shifts": np.zeros(rows, U32)} if swaps else {}
+        self.home = np.arange(rows)  # the model: of each row
         self.numbers, self.marks = np.zeros(places, U32), np.zeros(places, U32)
         self.report = np.zeros(7, np.int64)
         # The model: a dict a place.
@@ -34,6 +36,11 @@ class Cache:
             assert bool(self.marks[place] & CHANGED) == here["changed"]
             use = int(self.marks[place] & 0xFFF)
             assert (use >> 6, use & 63) == (here["count"], here["fresh"])
+        if self.shifts:
+            homes = np.append(np.arange(len(self.home)), NONE).astype(U32)
+            _core.run_op("cache_homes", self.shifts | {"rows": homes}, {})
+            assert homes.tolist() == [*self.home.tolist(), NONE]
+            assert sorted(self.home) == list(range(len(self.home)))
         there = {here["row"] for here in self.lying if here}
         assert set(np.flatnonzero(self.place_of)) == there
 
@@ -98,7 +105,8 @@ class Cache:
                 "leaving": leaving,
                 "coming": coming,
                 "report": self.report,
-            },
+            }
+            | self.shifts,
             {
                 "plan": plan,
                 "train": train,
@@ -107,19 +115,30 @@ class Cache:
                 "fresh_from": fresh_from,
             },
         )
-        # In the order of the rows that leave; then those below the bound, then of it, by place.
+        # In the order of the rows that leave, or of the homes of those that come; then those below
+        # the bound, then of it, by place.
         bound, below = int(self.report[BOUND]), int(self.report[BELOW])
         rows_of = {p: old["row"] for p, old in enumerate(self.lying) if old and old["changed"]}
         in_turn = sorted(victims[:below]) + sorted(victims[below:])
-        in_turn.sort(key=lambda p: rows_of.get(p, NONE))
+        if self.shifts:
+            absent.sort(key=lambda row: self.home[row])
+        else:
+            in_turn.sort(key=lambda p: rows_of.get(p, NONE))
         assert given[: len(absent)].tolist() == in_turn
         assert bound >= 0
         left, came = [], []
         for p, row in zip(given.tolist(), absent, strict=False):
             old = self.lying[p]
-            left.append(old["row"] if old and old["changed"] else NONE)
-            came.append(row if row < fresh_from else NONE)
-            new = {"row": row, "pins": {plan}, "changed": train}
+            leaves = bool(old and old["changed"])
+            came.append(self.home[row] if row < fresh_from else NONE)
+            if leaves and self.shifts:
+                other = old["row"]
+                self.home[[row, other]] = self.home[[other, row]]
+                left.append(self.home[other])
+            else:
+                left.append(old["row"] if leaves else NONE)
+            changed = train or (leaves and bool(self.shifts))
+            new = {"row": row, "pins": {plan}, "changed": changed}
             self.lying[p] = new | {"count": int(train), "fresh": 63 * train}
         assert leaving[: len(absent)].tolist() == left
         assert coming[: len(absent)].tolist() == came
@@ -162,11 +181,12 @@ class Cache:
                 self.lying[p]["changed"] = False
 
 
+@pytest.mark.parametrize("swaps", [False, True])
 @pytest.mark.parametrize(("rows", "places"), [(60, 40), (3000, 900), (30000, 20000)])
-def test_plans_one_after_the_other(rng, rows, places):
-    cache = Cache(rows, places)
+def test_plans_one_after_the_other(rng, rows, places, swaps):
+    cache = Cache(rows, places, swaps)
     most = places // 3
-    for step in range(5 if rows > 10000 else 90):
+    for step in range(14 if rows > 10000 else 90):
         plan, train = step % 3, step % 5 != 4
         keys = np.unique((rows * rng.random(most) ** 2).astype(np.int64)).tolist()
         if not train:
@@ -180,6 +200,7 @@ def test_plans_one_after_the_other(rng, rows, places):
         if step % 4 == 1:
             cache.changed({plan}, step % 8 == 1)
             cache.check()
+    assert (cache.home != np.arange(rows)).any() == swaps
 
 
 def test_pinned_places_are_never_given():

@@ -14,14 +14,17 @@ std::size_t with_reserve(std::size_t n) { return n + n / 8 + 64; }
 }  // namespace
 
 PlaceMaps::PlaceMaps(MemoryResource& memory, const std::string& owner, std::size_t most_places,
-                     std::size_t max_rows)
+                     std::size_t max_rows, bool swap)
     : place_of(memory, kNumbers, 1, max_rows, owner + " places of rows"),
       numbers(memory, kNumbers, 1, most_places, owner + " rows at places"),
-      marks(memory, kNumbers, 1, most_places, owner + " marks of places") {}
+      marks(memory, kNumbers, 1, most_places, owner + " marks of places") {
+  if (swap) shifts = GrowableTensor(memory, kNumbers, 1, max_rows, owner + " homes of rows");
+}
 
 void PlaceMaps::grow_to(std::size_t rows, std::size_t places) {
   numbers.grow_to(places);
   marks.grow_to(places);
+  if (shifts.max_rows() > 0) shifts.grow_to(rows);
   place_of.grow_to(rows);
 }
 
@@ -45,8 +48,8 @@ void MoveLists::allocate(const std::shared_ptr<MemoryResource>& memory, const st
 }
 
 std::size_t bytes_beside_places(MemoryResource& memory, std::size_t rows, std::size_t places,
-                                std::size_t max_rows) {
-  PlaceMaps maps(memory, "", places, max_rows);
+                                std::size_t max_rows, bool swap) {
+  PlaceMaps maps(memory, "", places, max_rows, swap);
   maps.grow_to(rows, std::min(rows, places));
   return maps.size_in_bytes();
 }

@@ -14,17 +14,21 @@ namespace hugectr {
 /// What places take beside the parts of a row: the number of the row that lies there and a mark.
 inline constexpr std::size_t kBytesBesidePlace = 2 * sizeof(std::uint32_t);
 
-/// Which row is where: for each row its place, for each place its row and mark (ops/row_cache.hpp).
+/// Which row is where: for each row its place, for each place its row and mark (ops/row_cache.hpp),
+/// and where rows `swap` homes for each row its home. New rows have no place, and the home of their
+/// number.
 struct PlaceMaps {
   PlaceMaps(MemoryResource& memory, const std::string& owner, std::size_t most_places,
-            std::size_t max_rows);
+            std::size_t max_rows, bool swap);
 
   void grow_to(std::size_t rows, std::size_t places);
   std::size_t size_in_bytes() const {
-    return place_of.size_in_bytes() + numbers.size_in_bytes() + marks.size_in_bytes();
+    return place_of.size_in_bytes() + numbers.size_in_bytes() + marks.size_in_bytes() +
+           shifts.size_in_bytes();
   }
 
   GrowableTensor place_of, numbers, marks;
+  GrowableTensor shifts;  ///< nothing where homes are not swapped
 };
 
 /// A plan's keys and distinct rows as places.
@@ -51,9 +55,10 @@ struct MoveLists {
   std::shared_ptr<Event> moved;  ///< move stream: has read them; null before the first time
 };
 
-/// Bytes of the device that say which of `rows` (at most max_rows) is at which place.
+/// Bytes of the device that say which of `rows` (at most max_rows) is at which place, and at which
+/// home where they `swap` those.
 std::size_t bytes_beside_places(MemoryResource& memory, std::size_t rows, std::size_t places,
-                                std::size_t max_rows);
+                                std::size_t max_rows, bool swap);
 /// Bytes of the device for staging plans of at most so many keys, of which `plans` are alive.
 std::size_t bytes_of_staging(const std::shared_ptr<MemoryResource>& memory, std::size_t keys,
                              std::size_t plans);

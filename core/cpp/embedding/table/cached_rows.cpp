@@ -9,6 +9,7 @@
 
 #include "core/cpp/embedding/table/cache_memory.hpp"
 #include "core/cpp/embedding/table/plan_pins.hpp"
+#include "core/cpp/embedding/table/row_homes.hpp"
 #include "core/cpp/embedding/table/row_staging.hpp"
 #include "core/cpp/memory/general_buffer2.hpp"
 #include "core/cpp/ops/row_cache.hpp"
@@ -39,7 +40,8 @@ class CachedRows final : public RowStore {
         most_places_(std::min(places, max_rows)),
         memory_(gpu.memory_resource()),
         cache_(*memory_, gpu.device(), owner + " cached", parts, most_places_),
-        maps_(*memory_, owner, most_places_, max_rows) {
+        swaps_(home_->swaps()),
+        maps_(*memory_, owner, most_places_, max_rows, swaps_) {
     const auto arena = DeviceBuffer2::create(owner_ + " cache report", DeviceAllocator(memory_));
     report_ = arena->reserve({CacheReport::kSize}, TensorScalarType::Int64, "report");
     readers_report_ = arena->reserve({CacheReport::kSize}, TensorScalarType::Int64, "of readers");
@@ -144,17 +146,26 @@ class CachedRows final : public RowStore {
   void visit(const OpContext& context, std::size_t rows, const std::vector<std::uint32_t>& numbers,
              RowUse use, const RowVisit& f) override {
     send_home();
-    home_->visit(context, rows, numbers, use, f);
+    if (swaps_) {
+      std::vector<std::uint32_t> homes = numbers;
+      find_homes(homes);
+      home_->visit(context, rows_, homes, use,
+                   [&](const VisitedRows& visited) { f({visited.arrays, &homes}); });
+    } else {
+      home_->visit(context, rows, numbers, use, f);
+    }
     if (use == RowUse::Write) read_again();
   }
   std::size_t most_visited() const override { return home_->most_visited(); }
   void scan(const OpContext& context, std::size_t rows, RowUse use, const RowScan& f) override {
     send_home();
+    put_home_in_order();
     home_->scan(context, rows, use, f);
     if (use == RowUse::Write) read_again();
   }
   RowArrays whole(std::size_t rows) override {
     send_home();
+    put_home_in_order();
     return home_->whole(rows);
   }
   bool is_whole() const override { return home_->is_whole(); }
@@ -196,6 +207,7 @@ class CachedRows final : public RowStore {
   TensorRef place_of() const { return flat(maps_.place_of, rows_); }
   TensorRef rows_at_places() const { return flat(maps_.numbers, places_); }
   TensorRef marks() const { return flat(maps_.marks, places_); }
+  TensorRef shifts() const { return swaps_ ? flat(maps_.shifts, rows_) : TensorRef{}; }
   std::size_t reported(std::size_t what) const {
     return static_cast<std::size_t>(on_host_.get_ptr()[what]);
   }
@@ -236,11 +248,13 @@ class CachedRows final : public RowStore {
                          .leaving = own.leaving.ref(),
                          .coming = own.coming.ref(),
                          .report = report_.ref(),
+                         .shifts = shifts(),
                          .plan = pins_.bit(plan),
                          .bound = on_host_.get_ptr()[CacheReport::kBound],
                          .below = on_host_.get_ptr()[CacheReport::kBelow],
                          .fresh_from = static_cast<std::int64_t>(numbers.fresh_from),
                          .train = numbers.train});
+    swapped_ = swaps_;  // with a place that has changed: those were unsent before
     const RowArrays cache = cache_.arrays(places_);
     const RowMoves moves{own.places.ref(), own.leaving.ref(), own.coming.ref(), own.count};
     if (std::optional<MoveRows> op = home_->move_op(cache, moves)) {
@@ -288,7 +302,27 @@ class CachedRows final : public RowStore {
                          readers_report_.get_size_in_bytes());
     context.stream->synchronize();
     found.count = static_cast<std::size_t>(of_readers_.get_ptr()[CacheReport::kMissing]);
+    if (swaps_) {
+      run(context, CacheHomes{.rows = first_of(found.rows, found.count), .shifts = shifts()});
+    }
     return found;
+  }
+
+  /// Numbers of rows become their homes. Waits.
+  void find_homes(std::vector<std::uint32_t>& rows) {
+    const std::lock_guard lock(mutex_);
+    rows_to_homes(gpu_.plan_context(), memory_, owner_, shifts(), rows);
+  }
+
+  /// Each row is at home at its number when this returns, for who looks at all of them. What is
+  /// there must have been sent home.
+  void put_home_in_order() {
+    const std::lock_guard lock(mutex_);
+    if (!swapped_) return;
+    const OpContext context = gpu_.plan_context();
+    await_moves(*context.stream);
+    put_in_order(context, home_->whole(rows_), shifts());
+    swapped_ = false;
   }
 
   /// What steps have changed is at home when this returns. Rows of a plan that is staged count as
@@ -330,6 +364,7 @@ class CachedRows final : public RowStore {
   const std::size_t row_bytes_, most_places_;
   std::shared_ptr<MemoryResource> memory_;
   GrowableRows cache_;
+  const bool swaps_;  ///< whether rows swap homes
   PlaceMaps maps_;
   std::size_t rows_ = 0, places_ = 0;  ///< that there is memory for
 
@@ -337,7 +372,8 @@ class CachedRows final : public RowStore {
   PlanPins pins_;
   std::deque<PlanPlaces> places_of_plans_;
   std::uint64_t train_plans_ = 0;
-  bool unsent_ = false;  ///< whether places may have changed since send_home()
+  bool unsent_ = false;   ///< whether places may have changed since send_home()
+  bool swapped_ = false;  ///< whether homes may be others than numbers
 
   MoveLists lists_[2];  ///< of the plan that is being made, and of the one whose rows may be moving
   std::size_t last_lists_ = 0;

@@ -13,8 +13,15 @@ namespace hugectr {
 ///
 ///   prepare()  which of a plan's rows have a place (those are pinned and, by training plans,
 ///              counted), and from the counts of all places a bound below which they are given up
-///   stage()    as many places as rows are missing, the least used ones, in their order; what
-///              changed there goes home, the missing rows come, in one op that moves both ways
+///   stage()    as many places as rows are missing, the least used ones; what changed there goes
+///              home, the missing rows come, in one op that moves both ways
+///
+/// Where home swaps(), a row that goes home takes the place there of the row that comes in its
+/// stead, and leaves it its own, which has old content: the link reads and writes one address for
+/// both (benchmarks/NOTES.md). So homes are a permutation of numbers, which is kept on the device
+/// (PlaceMaps::shifts); a row that has come by a swap counts as changed. Visits go by the
+/// permutation; whole() and scan() put the home in order first, which costs a pass over the rows
+/// that have swapped since the last time.
 ///
 /// A training plan pins its rows until the training plan after the next one is staged, so that
 /// staging does not wait for the step under way: places must hold the rows of two plans. An

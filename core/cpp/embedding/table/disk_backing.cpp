@@ -23,13 +23,6 @@ namespace {
 constexpr std::size_t kVisitBytes = std::size_t{8} << 20;
 constexpr std::size_t kMostSegmentBytes = std::size_t{64} << 20;
 
-std::vector<TensorRef> parts_of(const RowArrays& arrays) {
-  std::vector<TensorRef> parts{arrays.vectors};
-  parts.insert(parts.end(), arrays.states.begin(), arrays.states.end());
-  if (!arrays.last_step.empty()) parts.push_back(arrays.last_step);
-  return parts;
-}
-
 std::vector<RowColumn> columns_of(const RowArrays& arrays) {
   std::vector<RowColumn> columns;
   for (const TensorRef& part : parts_of(arrays)) {

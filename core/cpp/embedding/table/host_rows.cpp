@@ -6,14 +6,6 @@
 namespace hugectr {
 namespace {
 
-/// The parts of rows in one order.
-std::vector<TensorRef> all_parts(const RowArrays& arrays) {
-  std::vector<TensorRef> parts{arrays.vectors};
-  parts.insert(parts.end(), arrays.states.begin(), arrays.states.end());
-  if (!arrays.last_step.empty()) parts.push_back(arrays.last_step);
-  return parts;
-}
-
 class HostRows final : public RowBacking {
  public:
   HostRows(MemoryResource& host_memory, DeviceId device, const std::string& owner,
@@ -24,6 +16,7 @@ class HostRows final : public RowBacking {
     rows_.grow_to(rows);
     size_ = std::max(size_, rows);
   }
+  bool swaps() const override { return true; }
   void move(const OpContext& context, const RowArrays& cache, const RowMoves& moves) override {
     run(context, *move_op(cache, moves));
   }
@@ -31,8 +24,8 @@ class HostRows final : public RowBacking {
     return MoveRows{.places = moves.places,
                     .leaving = moves.leaving,
                     .coming = moves.coming,
-                    .cache = all_parts(cache),
-                    .home = all_parts(rows_.arrays(size_)),
+                    .cache = parts_of(cache),
+                    .home = parts_of(rows_.arrays(size_)),
                     .count = static_cast<std::int64_t>(moves.count)};
   }
 

@@ -26,6 +26,13 @@ RowParts parts_of_row(std::size_t vec_size, TensorScalarType vector_type, const 
   return {vec_size, vector_type, state_widths(params, vec_size), keeps_last_step(params)};
 }
 
+std::vector<TensorRef> parts_of(const RowArrays& arrays) {
+  std::vector<TensorRef> parts{arrays.vectors};
+  parts.insert(parts.end(), arrays.states.begin(), arrays.states.end());
+  if (!arrays.last_step.empty()) parts.push_back(arrays.last_step);
+  return parts;
+}
+
 GrowableRows::GrowableRows(MemoryResource& memory, DeviceId device, const std::string& owner,
                            const RowParts& parts, std::size_t max_rows)
     : device_(device),

@@ -32,6 +32,9 @@ struct RowArrays {
   TensorRef last_step;            ///< (P) int64, or empty
 };
 
+/// Those that are there, vectors first.
+std::vector<TensorRef> parts_of(const RowArrays& arrays);
+
 /// Such memory, which grows without moving a row.
 class GrowableRows {
  public:

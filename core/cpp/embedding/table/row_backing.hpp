@@ -12,11 +12,12 @@
 
 namespace hugectr {
 
-/// Rows that change places, all on the device: n entries uint32 each.
+/// Rows that change places, all on the device: n entries uint32 each. A row is named by its number,
+/// or by its home where rows swap theirs.
 struct RowMoves {
   TensorRef places;   ///< each once
-  TensorRef leaving;  ///< number of the row whose content lies there and must be kept; or kNoRow
-  TensorRef coming;   ///< number of the row that is to lie there; or kNoRow: none, or a new one
+  TensorRef leaving;  ///< the row whose content lies there and must be kept; or kNoRow
+  TensorRef coming;   ///< the row that is to lie there; or kNoRow: none, or a new one
   std::size_t count = 0;
 };
 
@@ -29,13 +30,18 @@ class RowBacking {
 
   /// Room for rows 0 .. rows - 1. Throws OutOfMemory before anything has changed.
   virtual void grow_to(std::size_t rows) = 0;
+  /// Whether any row may be kept at any number's place: the cache may then swap rows' homes, and
+  /// all that is called a number here is a home. It gives a row as leaving where another is coming
+  /// in the same entry of a move.
+  virtual bool swaps() const { return false; }
   /// Before a move of up to `leaving` rows in and of `coming` (count) out, those from `fresh_from`
   /// on without content: all of it that can fail. When it throws nothing has changed.
   virtual void ready(const OpContext&, const TensorRef& /*coming*/, std::size_t /*count*/,
                      std::size_t /*fresh_from*/, std::size_t /*leaving*/) {}
   /// The content of places[i] becomes row leaving[i], and then row coming[i] the content of
-  /// places[i]. No number is in both lists, none twice in one. In the order of the context's stream
-  /// (the plan stream): what a move takes in, a later one gives out again. May wait for the stream.
+  /// places[i]. No number is in both lists but in a swap, none twice in one. In the order of the
+  /// context's stream (the plan stream): what a move takes in, a later one gives out again. May
+  /// wait for the stream.
   virtual void move(const OpContext& context, const RowArrays& cache, const RowMoves& moves) = 0;
 
   /// move() as an op of the device, where it is nothing else: those of several tables are run as
@@ -58,8 +64,8 @@ class RowBacking {
   virtual DiskTierCounts disk_counts() const { return {}; }
 };
 
-/// All rows in host memory at the place of their number. Ops of `device` read and write it over the
-/// link, so that no copy of a row is made on the way.
+/// All rows in host memory, one place for each; rows may swap theirs. Ops of `device` read and
+/// write it over the link, so that no copy of a row is made on the way.
 std::unique_ptr<RowBacking> make_host_rows(MemoryResource& host_memory, DeviceId device,
                                            const std::string& owner, const RowParts& parts,
                                            std::size_t max_rows);

@@ -139,7 +139,7 @@ void RowLoad::write(const RowView& rows, RowMark stamp, std::int64_t step) {
   const std::size_t last = table_.size();
   const OpContext context = table_.gpu().plan_context();
   const RowExtent extent = table_.begin_rows();
-  if (table_.store().is_whole()) {
+  if (table_.store().in_place()) {
     table_.store().visit(context, last, targets_, RowUse::Write, [&](const VisitedRows& visited) {
       std::vector<EmbeddingInit> first_states;
       StagedRows where;

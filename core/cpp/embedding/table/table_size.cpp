@@ -43,7 +43,7 @@ TableSize size_of_table(const TableSpec& spec, std::size_t max_rows, std::size_t
   size.host = disk ? rows_of(on_host, on_host).size_in_bytes() + on_host * kBytesBesideHostPlace +
                          rows * kIndexBytesOnHost
                    : rows_of(rows, most).size_in_bytes();
-  if (places > 0) size.places = bytes_beside_places(*memory, rows, places, most);
+  if (places > 0) size.places = bytes_beside_places(*memory, rows, places, most, !disk);
   return size;
 }
 
