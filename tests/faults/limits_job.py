@@ -15,7 +15,9 @@ from pathlib import Path
 from oracle.small_net import DENSE, SIZES
 
 import hugectr
-from hugectr import processes
+
+# Public names are loaded when they are first asked for: what that takes belongs to the import.
+from hugectr import Model, processes
 from hugectr.spec.enums import DataReaderType_t
 
 settings = json.loads(sys.argv[1])
@@ -70,7 +72,7 @@ def build(kind, source, vvgpu, **reader):
     )
     params = hugectr.DataReaderParams(kind, source, num_workers=3, **reader)
     optimizer = hugectr.CreateOptimizer(hugectr.Optimizer_t.Adam)
-    model = hugectr.Model(solver, params, optimizer)
+    model = Model(solver, params, optimizer)
     sparse = hugectr.DataReaderSparseParam("keys", 1, True, len(SIZES))
     layer, t = hugectr.DenseLayer, hugectr.Layer_t
     kind = hugectr.Embedding_t.DistributedSlotSparseEmbeddingHash
