@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import tokenize
 from pathlib import Path
@@ -124,15 +125,25 @@ _INPUT = {"name": str, "slots": int}
 _AGAIN = "copy the export again, or export the model again"
 
 
+def checksum(described: dict[str, Any]) -> str:
+    """SHA-256, in hex, of all that a description says but for its checksum itself."""
+    rest = {name: value for name, value in described.items() if name != "sha256"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+
+
 def _described(file: Path) -> dict[str, Any]:
     """What ``tables.json`` says, as far as anything here relies on it."""
     try:
         found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        right = checksum(found) if type(found) is dict else None
     except (OSError, ValueError, RecursionError, MemoryError) as error:
         raise ValueError(f"{file} can not be read ({error}): {_AGAIN}") from None
-    if type(found) is dict and found.get("version") not in (None, 2):
-        raise ValueError(f"{file}: tables of version {found['version']!r}, known is 2")
+    if type(found) is dict and found.get("version") not in (None, 2, 3):
+        raise ValueError(f"{file}: tables of version {found['version']!r}, known are 2 and 3")
     _fields(file, "it", found, {"version": int, "padding": int, "tables": dict, "lengths": dict})
+    # Version 2 had none.
+    if (found["version"] > 2 or "sha256" in found) and found.get("sha256") != right:
+        raise ValueError(f"{file} is not as it was written, its checksum differs: {_AGAIN}")
     for name, table in found["tables"].items():
         where = f"table {name!r}"
         _fields(file, where, table, _TABLE)

@@ -31,8 +31,8 @@ def write_tables_beside(folder: Path, image: ModelImage) -> None:
             "positions": list(table.positions),
         }
     lengths = {name: keys.name for name, keys in image.lengths.items()}
-    whole = {"version": 2, "padding": PADDING, "tables": described, "lengths": lengths}
-    text = json.dumps(whole, indent=2)
+    whole = {"version": 3, "padding": PADDING, "tables": described, "lengths": lengths}
+    text = json.dumps({**whole, "sha256": numpy_reader.checksum(whole)}, indent=2)
     with whole_file(folder / DESCRIPTION) as partial:
         partial.write_text(text)
     with whole_file(folder / "reader.py") as partial:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from oracle.damage import damaged, with_strange_fields
 
-from hugectr.export.numpy_reader import Tables
+from hugectr.export.numpy_reader import Tables, checksum
 
 KEYS = {"a": np.array([[3, 9], [5, 1]]), "b": np.array([[[7, -1]], [[8, 7]]])}
 DESCRIBED: dict[str, Any] = {
@@ -89,8 +89,53 @@ def test_every_field_of_every_type(tmp_path: Path) -> None:
         _refused_or_read(tmp_path, "tables.json")
 
 
-@pytest.mark.parametrize("text", ["[" * 100_000, "9" * 5000, "", "null", '{"version": 3}', "{}"])
+@pytest.mark.parametrize("text", ["[" * 100_000, "9" * 5000, "", "null", '{"version": 4}', "{}"])
 def test_text_that_is_no_description(tmp_path: Path, text: str) -> None:
     _written(tmp_path)
     (tmp_path / "tables.json").write_text(text)
     assert _refused_or_read(tmp_path, "tables.json")
+
+
+def _with_checksum(folder: Path) -> dict[str, Any]:
+    _written(folder)
+    whole = {**DESCRIBED, "version": 3}
+    whole["sha256"] = checksum(whole)
+    (folder / "tables.json").write_text(json.dumps(whole, indent=1))
+    return whole
+
+
+def test_no_edit_of_a_description_with_a_checksum_is_read(tmp_path: Path) -> None:
+    whole = _with_checksum(tmp_path)
+    assert not _refused_or_read(tmp_path, "tables.json")
+    rng = np.random.default_rng(12)
+    right = (tmp_path / "tables.json").read_bytes()
+    for _ in range(1000):
+        found = damaged(rng, right)
+        (tmp_path / "tables.json").write_bytes(found)
+        try:
+            same = json.loads(found) == whole
+        except (ValueError, RecursionError):
+            same = False
+        assert _refused_or_read(tmp_path, "tables.json") is not same
+    for changed in with_strange_fields(whole, STRANGE):
+        text = json.dumps(changed)
+        if text == json.dumps(whole):
+            continue
+        (tmp_path / "tables.json").write_text(text)
+        assert _refused_or_read(tmp_path, "tables.json"), changed
+
+
+def test_a_plausible_edit_is_named(tmp_path: Path) -> None:
+    whole = _with_checksum(tmp_path)
+    for edit in ('"mean"', '"sum"'), ('"padding": -1', '"padding": -2'), ('"a"', '"z"'):
+        (tmp_path / "tables.json").write_text(json.dumps(whole).replace(*edit))
+        with pytest.raises(ValueError, match=r"tables\.json is not as it was written.*export"):
+            Tables(tmp_path)
+
+
+def test_the_checksum_can_not_be_left_out(tmp_path: Path) -> None:
+    whole = _with_checksum(tmp_path)
+    del whole["sha256"]
+    (tmp_path / "tables.json").write_text(json.dumps(whole))
+    with pytest.raises(ValueError, match="checksum"):
+        Tables(tmp_path)

@@ -111,6 +111,7 @@ def test_the_reader_of_numpy_gives_the_vectors_of_evaluation(tmp_path, embedding
     source = (tmp_path / "reader.py").read_text()
     assert [line for line in source.splitlines() if line.startswith(("import", "from"))] == [
         "from __future__ import annotations",
+        "import hashlib",
         "import json",
         "import tokenize",
         "from pathlib import Path",
