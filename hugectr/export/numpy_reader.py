@@ -68,6 +68,10 @@ class Tables:
             found[name] = there.sum(axis=2).astype(np.float32)
         return found
 
+    def arrays(self, name: str) -> dict[str, Any]:
+        """``key`` (rows,), ``vector`` (rows, d); where rows are of slots, ``slot`` (rows,)."""
+        return dict(self._rows[name])
+
     def lookup(self, name: str, *keys: Any) -> Any:
         """What one table gives for the keys of each of its inputs, as ``vectors``."""
         table = self.tables[name]

@@ -3,6 +3,7 @@
 """What every exported PyTorch module begins with, below the cut: it is copied, never imported."""
 
 # --- cut ---
+import importlib.util
 import json
 from itertools import pairwise
 from pathlib import Path  # noqa: F401 - what is written below uses it
@@ -109,17 +110,36 @@ class Model(torch.nn.Module):
         return self.network(values)
 
 
+def checked_tables(folder):
+    """Tables of a folder, read and compared with their description by its ``reader.py``."""
+    spec = importlib.util.spec_from_file_location("reader_of_tables", folder / "reader.py")
+    reader = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(reader)
+    return reader.Tables(folder)
+
+
+def read_network(folder, make_network):
+    """What ``network.json`` says, and the network with its weights."""
+    told, kept = folder / "network.json", folder / "weights.npz"
+    try:
+        described = json.loads(told.read_text(encoding="utf-8"))
+        with np.load(kept, allow_pickle=False) as weights:
+            own = [weights[f"w{i}"] for i in range(len(described["weights"]))]
+        return {name: described[name] for name in ("dense", "batch")}, make_network(own)
+    except Exception as error:  # of JSON, zip, NumPy and torch, each its own
+        why = f"{type(error).__name__}: {error}"
+        raise ValueError(
+            f"{told} and {kept} do not make the network ({why}): copy the export again, or export "
+            "the model again"
+        ) from error
+
+
 def read_model(folder, make_network):
     """The model of a folder, in evaluation mode."""
-    described = json.loads((folder / "network.json").read_text())
-    with np.load(folder / "weights.npz", allow_pickle=False) as weights:
-        network = make_network([weights[f"w{i}"] for i in range(len(described["weights"]))])
-    told = json.loads((folder / "tables.json").read_text())
+    described, network = read_network(folder, make_network)
+    told = checked_tables(folder)
     tables = {}
-    for name, table in told["tables"].items():
-        parts = ["key", "vector", *(["slot"] if table["rows_of_slots"] else [])]
-        stem = folder / table["file"]
-        arrays = {p: np.load(f"{stem}.{p}.npy", allow_pickle=False) for p in parts}
+    for name, table in told.tables.items():
         asked = [one["name"] for one in table["inputs"]]
-        tables[name] = (asked, Table(table, told["padding"], **arrays))
-    return Model(network, tables, described, told["lengths"], told["padding"]).eval()
+        tables[name] = (asked, Table(table, told.padding, **told.arrays(name)))
+    return Model(network, tables, described, told.lengths, told.padding).eval()

@@ -46,7 +46,7 @@ def launch(processes: int, command: Sequence[str]) -> int:
 
 def _launch(processes: int, command: Sequence[str]) -> int:
     # Process 0 gets the socket itself: a port that is only known to be free may be taken meanwhile.
-    listener = socket.create_server(("127.0.0.1", 0), backlog=processes * 8)
+    listener = socket.create_server(("127.0.0.1", 0), backlog=max(128, 8 * processes))
     port = listener.getsockname()[1]
     common = {
         "WORLD_SIZE": str(processes),

@@ -12,13 +12,16 @@ ROOT = Path(__file__).parents[2]
 
 
 def environment():
-    """That of programs, which find the package and the tests' modules."""
+    """That of programs, which find the package and the tests' modules.
+
+    A thread each: tests run beside each other, and threads of OpenMP spin where they wait.
+    """
     paths = [
         str(Path(hugectr.__file__).parents[1]),
         str(Path(__file__).parent),
         *filter(None, [os.environ.get("PYTHONPATH")]),
     ]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
 
 
 def printed(script, *arguments, folder=None):

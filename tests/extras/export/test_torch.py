@@ -90,3 +90,20 @@ def test_it_can_be_trained_further(tmp_path):
     torch.nn.functional.binary_cross_entropy_with_logits(out, torch.ones_like(out)).backward()
     gradients = [p.grad for p in model.parameters()]
     assert sum(g is not None and bool(g.abs().max() > 0) for g in gradients) > 20
+
+
+@pytest.mark.parametrize("name", ["tables.json", "network.json", "weights.npz", ".vector.npy"])
+def test_damaged_files_are_named(tmp_path, name):
+    to_torch(example(TOWER, "Distributed", 1, "sum", 0).model, tmp_path)
+    module = module_of(tmp_path)
+    file = next(tmp_path.glob(f"*{name}"))
+    whole = file.read_bytes()
+    edits = [b"", whole[: len(whole) // 2], b"[]", b"null", b"\0" * len(whole)]
+    if name == "tables.json":
+        edits.append(whole.replace(b'"sum"', b'"mean"'))
+    for edit in edits:
+        file.write_bytes(edit)
+        with pytest.raises(ValueError, match=file.name.replace(".", r"\.")):
+            module.load()
+    file.write_bytes(whole)
+    module.load()
