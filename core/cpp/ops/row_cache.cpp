@@ -48,6 +48,7 @@ void cache_find_kernel(const OpContext& context, const CacheFind& op) {
   auto* marks = op.marks.ptr<std::uint32_t>();
   auto* missing = op.missing.ptr<std::uint32_t>();
   const std::uint32_t pin = CacheMark::pin(op.plan);
+  const auto now = static_cast<std::uint32_t>(op.now);
   const std::size_t absent = select_in_order(
       *context.pool, n, [&](std::size_t i) { return rows[i] != kNoRow && place_of[rows[i]] == 0; },
       [&](std::size_t i, std::size_t k) { missing[k] = rows[i]; });
@@ -57,7 +58,7 @@ void cache_find_kernel(const OpContext& context, const CacheFind& op) {
     for (std::size_t i = begin; i < end; ++i) {
       if (rows[i] == kNoRow || place_of[rows[i]] == 0) continue;
       std::uint32_t& mark = marks[place_of[rows[i]] - 1];
-      mark = (op.train ? CacheMark::used(mark) : mark) | pin;
+      mark = (op.train ? CacheMark::used(mark, now) : mark) | pin;
       ++count;
     }
     found[begin / kCacheGrain] = count;
@@ -68,22 +69,38 @@ void cache_find_kernel(const OpContext& context, const CacheFind& op) {
   reported(op.report, CacheReport::kMissing) = static_cast<std::int64_t>(absent);
 }
 
-void cache_rank_kernel(const OpContext& context, const CacheRank& op) {
-  using Bins = std::array<std::uint32_t, CacheMark::kBins>;
-  const std::size_t n = op.marks.size();
+void cache_release_kernel(const OpContext& context, const CacheRelease& op) {
+  const auto* places = op.places.ptr<std::uint32_t>();
   auto* marks = op.marks.ptr<std::uint32_t>();
+  const std::uint32_t pin = CacheMark::pin(op.plan);
+  parallel_for(*context.pool, op.places.size(), kCacheGrain,
+               [&](std::size_t begin, std::size_t end) {
+                 for (std::size_t i = begin; i < end; ++i) marks[places[i]] &= ~pin;
+               });
+}
+
+using Bins = std::array<std::uint32_t, CacheMark::kBins>;
+
+/// Adds the i-th places from `first` on to the bins, begin <= i < end.
+void rank_places(const OpContext& context, const CacheRank& op, std::size_t begin, std::size_t end,
+                 std::vector<Bins>& parts) {
+  const std::size_t places = op.marks.size(), first = static_cast<std::size_t>(op.first);
+  auto* marks = op.marks.ptr<std::uint32_t>();
+  const auto now = static_cast<std::uint32_t>(op.now);
   const auto keep = static_cast<std::uint32_t>(op.live) << CacheMark::kFirstPin |
                     ((1u << CacheMark::kFirstPin) - 1);
-  std::vector<Bins> parts((n + kCacheGrain - 1) / kCacheGrain, Bins{});
-  parallel_for(*context.pool, n, kCacheGrain, [&](std::size_t begin, std::size_t end) {
-    Bins& bins = parts[begin / kCacheGrain];
-    for (std::size_t p = begin; p < end; ++p) {
-      std::uint32_t mark = marks[p] & keep;
-      if (op.ages) mark = CacheMark::aged(mark, op.halves);
-      marks[p] = mark;
-      if (CacheMark::pins(mark) == 0) ++bins[CacheMark::bin(mark)];
+  parts.resize(std::max(parts.size(), (end - begin + kCacheGrain - 1) / kCacheGrain), Bins{});
+  parallel_for(*context.pool, end - begin, kCacheGrain, [&](std::size_t from, std::size_t to) {
+    Bins& bins = parts[from / kCacheGrain];
+    for (std::size_t i = begin + from; i < begin + to; ++i) {
+      std::uint32_t& mark = marks[nth_place(first, i, places)];
+      mark = CacheMark::settled(mark & keep, now);
+      if (CacheMark::pins(mark) == 0) ++bins[CacheMark::bin(mark, now)];
     }
   });
+}
+
+void find_bound(const CacheRank& op, const std::vector<Bins>& parts) {
   std::int64_t free = 0, below = 0, bound = CacheMark::kBins, under = 0;
   const std::int64_t missing = reported(op.report, CacheReport::kMissing);
   for (std::size_t b = 0; b < CacheMark::kBins; ++b) {
@@ -97,6 +114,21 @@ void cache_rank_kernel(const OpContext& context, const CacheRank& op) {
   reported(op.report, CacheReport::kFree) = free;
   reported(op.report, CacheReport::kBound) = bound;
   reported(op.report, CacheReport::kBelow) = bound == CacheMark::kBins ? free : below;
+}
+
+void cache_rank_kernel(const OpContext& context, const CacheRank& op) {
+  const std::size_t places = op.marks.size();
+  const auto missing = static_cast<std::size_t>(reported(op.report, CacheReport::kMissing));
+  std::size_t ranked = places_ranked(missing, static_cast<std::size_t>(op.least), places);
+  std::vector<Bins> parts;
+  rank_places(context, op, 0, ranked, parts);
+  find_bound(op, parts);
+  if (reported(op.report, CacheReport::kBound) == CacheMark::kBins && ranked < places) {
+    rank_places(context, op, ranked, places, parts);
+    find_bound(op, parts);
+    ranked = places;
+  }
+  reported(op.report, CacheReport::kRanked) = static_cast<std::int64_t>(ranked);
   if (op.told.empty()) return;
   std::copy_n(op.report.ptr<std::int64_t>(), CacheReport::kSize, op.told.ptr<std::int64_t>());
 }
@@ -116,25 +148,29 @@ std::vector<std::uint32_t> sorted_by(const std::uint32_t* values, std::size_t n,
 
 void cache_take_kernel(const OpContext& context, const CacheTake& op) {
   const std::size_t n = op.missing.size(), places = op.marks.size();
-  const auto bound = static_cast<std::uint32_t>(op.bound);
+  const auto first = static_cast<std::size_t>(op.first);
+  const auto ranked = static_cast<std::size_t>(op.ranked);
+  const auto bound = static_cast<std::uint32_t>(op.bound), now = static_cast<std::uint32_t>(op.now);
   const auto below = static_cast<std::size_t>(op.below);
   const auto* missing = op.missing.ptr<std::uint32_t>();
   auto* place_of = op.place_of.ptr<std::uint32_t>();
   auto* numbers = op.numbers.ptr<std::uint32_t>();
   auto* marks = op.marks.ptr<std::uint32_t>();
   auto* given = op.places.ptr<std::uint32_t>();
-  const auto in = [&](std::size_t p, auto&& test) {
-    return CacheMark::pins(marks[p]) == 0 && test(CacheMark::bin(marks[p]));
+  const auto place = [&](std::size_t i) { return nth_place(first, i, places); };
+  const auto in = [&](std::size_t i, auto&& test) {
+    const std::uint32_t mark = marks[place(i)];
+    return CacheMark::pins(mark) == 0 && test(CacheMark::bin(mark, now));
   };
   select_in_order(
-      *context.pool, places,
-      [&](std::size_t p) { return in(p, [&](std::uint32_t bin) { return bin < bound; }); },
-      [&](std::size_t p, std::size_t k) { given[k] = static_cast<std::uint32_t>(p); });
+      *context.pool, ranked,
+      [&](std::size_t i) { return in(i, [&](std::uint32_t bin) { return bin < bound; }); },
+      [&](std::size_t i, std::size_t k) { given[k] = static_cast<std::uint32_t>(place(i)); });
   select_in_order(
-      *context.pool, places,
-      [&](std::size_t p) { return in(p, [&](std::uint32_t bin) { return bin == bound; }); },
-      [&](std::size_t p, std::size_t k) {
-        if (below + k < n) given[below + k] = static_cast<std::uint32_t>(p);
+      *context.pool, ranked,
+      [&](std::size_t i) { return in(i, [&](std::uint32_t bin) { return bin == bound; }); },
+      [&](std::size_t i, std::size_t k) {
+        if (below + k < n) given[below + k] = static_cast<std::uint32_t>(place(i));
       });
   auto* leaving = op.leaving.ptr<std::uint32_t>();
   auto* coming = op.coming.ptr<std::uint32_t>();
@@ -168,8 +204,10 @@ void cache_take_kernel(const OpContext& context, const CacheTake& op) {
       }
       place_of[row] = place + 1;
       numbers[place] = row;
-      marks[place] = CacheMark::pin(op.plan) | CacheMark::kTaken |
-                     (op.train ? CacheMark::used(0) : 0) | (swaps ? CacheMark::kChanged : 0);
+      const std::uint32_t use =
+          op.train ? CacheMark::used(CacheMark::unused(0, now), now) : CacheMark::unused(0, now);
+      marks[place] =
+          CacheMark::pin(op.plan) | CacheMark::kTaken | use | (swaps ? CacheMark::kChanged : 0);
     }
     sent[begin / kCacheGrain] = goes, fetched[begin / kCacheGrain] = comes;
   });
@@ -222,6 +260,8 @@ void cache_changed_kernel(const OpContext& context, const CacheChanged& op) {
 
 const OpRegistration<CacheFind> cache_find_cpu{DeviceType::Cpu, &cache_find_kernel};
 const SeveralRegistration<CacheFind> several_cache_find_cpu{DeviceType::Cpu};
+const OpRegistration<CacheRelease> cache_release_cpu{DeviceType::Cpu, &cache_release_kernel};
+const SeveralRegistration<CacheRelease> several_cache_release_cpu{DeviceType::Cpu};
 const OpRegistration<CacheRank> cache_rank_cpu{DeviceType::Cpu, &cache_rank_kernel};
 const SeveralRegistration<CacheRank> several_cache_rank_cpu{DeviceType::Cpu};
 const OpRegistration<CacheTake> cache_take_cpu{DeviceType::Cpu, &cache_take_kernel};
@@ -242,6 +282,11 @@ void check_plan(const char* op, std::int64_t plan) {
              CacheMark::kPins - 1);
 }
 
+void check_first(const char* op, std::int64_t first, std::size_t places) {
+  HCTR_CHECK(first >= 0 && static_cast<std::size_t>(first) <= places, op, ": first ", first,
+             " is none of ", places, " places");
+}
+
 }  // namespace
 
 void CacheFind::check() const {
@@ -254,12 +299,20 @@ void CacheFind::check() const {
   check_plan(kName, plan);
 }
 
+void CacheRelease::check() const {
+  check_array(kName, "places", places, kU32, places.size());
+  check_array(kName, "marks", marks, kU32, marks.size());
+  check_plan(kName, plan);
+}
+
 void CacheRank::check() const {
   check_array(kName, "marks", marks, kU32, marks.size());
   check_report(kName, report);
   if (!told.empty()) check_array(kName, "told", told, TensorScalarType::Int64, CacheReport::kSize);
   HCTR_CHECK(live >= 0 && live < 1 << CacheMark::kPins, kName, ": live ", live,
              " has bits of no plan");
+  check_first(kName, first, marks.size());
+  HCTR_CHECK(now >= 0 && least >= 0, kName, ": now ", now, " or least ", least, " is below 0");
 }
 
 void CacheTake::check() const {
@@ -280,6 +333,9 @@ void CacheTake::check() const {
       bound >= 0 && bound < CacheMark::kBins && below >= 0 && static_cast<std::size_t>(below) <= n,
       kName, ": bound ", bound, " and ", below, " places below it do not go with ", n,
       " missing rows");
+  check_first(kName, first, places_there);
+  HCTR_CHECK(now >= 0 && ranked >= 0 && static_cast<std::size_t>(ranked) <= places_there, kName,
+             ": of ", places_there, " places ", ranked, " are not ranked at time ", now);
 }
 
 void CachePlaces::check() const {

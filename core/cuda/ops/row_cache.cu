@@ -30,7 +30,7 @@ struct Finding {
   const std::int64_t* row_count;
   std::int64_t* report;
   Stretches all;
-  std::uint32_t pin;
+  std::uint32_t pin, now;
   bool train;
 };
 
@@ -44,7 +44,7 @@ __global__ void find_kernel(const __grid_constant__ Many<Finding> many) {
     const std::uint32_t place = f.place_of[f.rows[i]];
     if (place == 0) return true;
     const std::uint32_t mark = f.marks[place - 1];
-    f.marks[place - 1] = (f.train ? CacheMark::used(mark) : mark) | f.pin;
+    f.marks[place - 1] = (f.train ? CacheMark::used(mark, f.now) : mark) | f.pin;
     return false;
   });
 }
@@ -80,6 +80,7 @@ void find(const OpContext& context, const char* name, std::span<const CacheFind>
                       .report = op.report.ptr<std::int64_t>(),
                       .all = Stretches(op.distinct.size()),
                       .pin = CacheMark::pin(op.plan),
+                      .now = static_cast<std::uint32_t>(op.now),
                       .train = op.train});
     counts += tables.back().all.count;
   }
@@ -89,27 +90,66 @@ void find(const OpContext& context, const char* name, std::span<const CacheFind>
                        blocks_of);
 }
 
-struct Ranking {
+struct Releasing {
+  const std::uint32_t* places;
   std::uint32_t* marks;
-  std::size_t places;
-  std::uint32_t* bins;
-  std::int64_t *report, *told;  // told may be null
+  std::size_t n;
   std::uint32_t keep;
-  bool ages, halves;
 };
 
-// Reads and writes 4 bytes a place.
+// Two plans of a table may end at once.
+__global__ void release_kernel(const __grid_constant__ Many<Releasing> many) {
+  const Releasing& r = many.mine();
+  for (std::size_t i = first_item(); i < r.n; i += item_step()) {
+    atomicAnd(&r.marks[r.places[i]], r.keep);
+  }
+}
+
+void release(const OpContext& context, const char* name, std::span<const CacheRelease> ops) {
+  std::vector<Releasing> plans;
+  for (const CacheRelease& op : ops) {
+    plans.push_back({.places = op.places.ptr<std::uint32_t>(),
+                     .marks = op.marks.ptr<std::uint32_t>(),
+                     .n = op.places.size(),
+                     .keep = ~CacheMark::pin(op.plan)});
+  }
+  launch_many<Releasing>(context, name, plans, dim3(kThreads), &release_kernel,
+                         [](const Releasing& r) { return grid_for(r.n, kThreads); });
+}
+
+struct Ranking {
+  std::uint32_t* marks;
+  std::size_t places, first, least;
+  std::uint32_t* bins;
+  std::int64_t *report, *told;  // told may be null
+  std::uint32_t keep, now;
+
+  __device__ std::size_t first_ranked() const {
+    return places_ranked(static_cast<std::size_t>(report[CacheReport::kMissing]), least, places);
+  }
+  /// Whether the first ones are not enough, as bound_kernel has reported.
+  __device__ bool needs_rest() const {
+    return first_ranked() < places &&
+           report[CacheReport::kRanked] == static_cast<std::int64_t>(places);
+  }
+};
+
+// Reads 4 bytes a place, of the first ones or of the rest.
+template <bool kRest>
 __global__ void rank_kernel(const __grid_constant__ Many<Ranking> many) {
   const Ranking& r = many.mine();
   __shared__ std::uint32_t own[CacheMark::kBins];
-  if (static_cast<std::size_t>(blockIdx.x) * blockDim.x >= r.places) return;
+  if (kRest && !r.needs_rest()) return;
+  const std::size_t begin = kRest ? r.first_ranked() : 0;
+  const std::size_t end = kRest ? r.places : r.first_ranked();
+  if (begin + static_cast<std::size_t>(blockIdx.x) * blockDim.x >= end) return;
   for (unsigned b = threadIdx.x; b < CacheMark::kBins; b += blockDim.x) own[b] = 0;
   __syncthreads();
-  for (std::size_t p = first_item(); p < r.places; p += item_step()) {
-    std::uint32_t mark = r.marks[p] & r.keep;
-    if (r.ages) mark = CacheMark::aged(mark, r.halves);
-    r.marks[p] = mark;
-    if (CacheMark::pins(mark) == 0) atomicAdd(&own[CacheMark::bin(mark)], 1u);
+  for (std::size_t i = begin + first_item(); i < end; i += item_step()) {
+    std::uint32_t& place = r.marks[nth_place(r.first, i, r.places)];
+    const std::uint32_t old = place, mark = CacheMark::settled(old & r.keep, r.now);
+    if (mark != old) place = mark;
+    if (CacheMark::pins(mark) == 0) atomicAdd(&own[CacheMark::bin(mark, r.now)], 1u);
   }
   __syncthreads();
   for (unsigned b = threadIdx.x; b < CacheMark::kBins; b += blockDim.x) {
@@ -121,11 +161,13 @@ constexpr unsigned kBoundThreads = 1024, kBinsOfThread = 4;
 static_assert(kBoundThreads * kBinsOfThread >= CacheMark::kBins);
 
 // One block a table: where the running count of places reaches what is missing.
+template <bool kRest>
 __global__ void __launch_bounds__(kBoundThreads)
     bound_kernel(const __grid_constant__ Many<Ranking> many) {
   using Scan = cub::BlockScan<std::int64_t, kBoundThreads>;
   __shared__ typename Scan::TempStorage storage;
   const Ranking& r = many.mine();
+  if (kRest && !r.needs_rest()) return;
   std::int64_t counts[kBinsOfThread], below[kBinsOfThread], free = 0;
 #pragma unroll
   for (unsigned k = 0; k < kBinsOfThread; ++k) {
@@ -136,6 +178,9 @@ __global__ void __launch_bounds__(kBoundThreads)
   const std::int64_t missing = r.report[CacheReport::kMissing];
   if (threadIdx.x == 0) {
     r.report[CacheReport::kFree] = free;
+    // All are ranked next where these are not enough.
+    const std::size_t ranked = free < missing ? r.places : r.first_ranked();
+    if (!kRest) r.report[CacheReport::kRanked] = static_cast<std::int64_t>(ranked);
     if (free < missing) {
       r.report[CacheReport::kBound] = CacheMark::kBins;
       r.report[CacheReport::kBelow] = free;
@@ -160,23 +205,33 @@ void rank(const OpContext& context, const char* name, std::span<const CacheRank>
   auto* bins = static_cast<std::uint32_t*>(scratch.data());
   HCTR_TRY(cudaMemsetAsync(bins, 0, bytes, native_stream(context)));
   std::vector<Ranking> tables;
+  bool all = true;
   for (const CacheRank& op : ops) {
+    all = all && static_cast<std::size_t>(op.least) >= op.marks.size();
     tables.push_back({.marks = op.marks.ptr<std::uint32_t>(),
                       .places = op.marks.size(),
+                      .first = static_cast<std::size_t>(op.first),
+                      .least = static_cast<std::size_t>(op.least),
                       .bins = bins,
                       .report = op.report.ptr<std::int64_t>(),
                       .told = op.told.empty() ? nullptr : op.told.ptr<std::int64_t>(),
                       .keep = static_cast<std::uint32_t>(op.live) << CacheMark::kFirstPin |
                               ((1u << CacheMark::kFirstPin) - 1),
-                      .ages = op.ages,
-                      .halves = op.halves});
+                      .now = static_cast<std::uint32_t>(op.now)});
     bins += CacheMark::kBins;
   }
   // Each block has bins of its own to clear and to add: few blocks with much to count.
-  launch_many<Ranking>(context, name, tables, dim3(kThreads), &rank_kernel,
-                       [](const Ranking& r) { return grid_for(r.places, 16 * kThreads); });
-  launch_many<Ranking>(context, name, tables, dim3(kBoundThreads), &bound_kernel,
-                       [](const Ranking&) { return 1u; });
+  const auto blocks_of_all = [](const Ranking& r) { return grid_for(r.places, 16 * kThreads); };
+  const auto one_block = [](const Ranking&) { return 1u; };
+  launch_many<Ranking>(context, name, tables, dim3(kThreads), &rank_kernel<false>,
+                       [](const Ranking& r) {
+                         // How many are missing is known to the device alone: more may be ranked.
+                         return grid_for(std::min(r.places, 2 * r.least), 16 * kThreads);
+                       });
+  launch_many<Ranking>(context, name, tables, dim3(kBoundThreads), &bound_kernel<false>, one_block);
+  if (all) return;
+  launch_many<Ranking>(context, name, tables, dim3(kThreads), &rank_kernel<true>, blocks_of_all);
+  launch_many<Ranking>(context, name, tables, dim3(kBoundThreads), &bound_kernel<true>, one_block);
 }
 
 struct Placing {
@@ -282,6 +337,7 @@ struct Both {
 };
 
 const Both<CacheFind, &find> cache_find_cuda;
+const Both<CacheRelease, &release> cache_release_cuda;
 const Both<CacheRank, &rank> cache_rank_cuda;
 const Both<CachePlaces, &places> cache_places_cuda;
 const OpRegistration<CacheHomes> cache_homes_cuda{DeviceType::Cuda, &cache_homes};

@@ -32,17 +32,22 @@ struct Victims {
   const std::uint32_t *marks, *numbers, *missing, *shifts;  // the last may be null
   std::uint32_t *below_counts, *bound_counts, *places, *keys, *values;
   Stretches all;
-  std::size_t below, n;
-  std::uint32_t bound, first_row, none;
+  std::size_t first_place, places_there, below, n;
+  std::uint32_t bound, now, first_row, none;
 
-  __device__ bool may_go(std::size_t p) const { return CacheMark::pins(marks[p]) == 0; }
-  __device__ bool is_below(std::size_t p) const {
-    return may_go(p) && CacheMark::bin(marks[p]) < bound;
+  __device__ std::size_t place_of(std::size_t i) const {
+    return nth_place(first_place, i, places_there);
   }
-  __device__ bool is_of_bound(std::size_t p) const {
-    return may_go(p) && CacheMark::bin(marks[p]) == bound;
+  __device__ bool is_below(std::size_t i) const {
+    const std::uint32_t mark = marks[place_of(i)];
+    return CacheMark::pins(mark) == 0 && CacheMark::bin(mark, now) < bound;
   }
-  __device__ void give(std::size_t p, std::size_t at) const {
+  __device__ bool is_of_bound(std::size_t i) const {
+    const std::uint32_t mark = marks[place_of(i)];
+    return CacheMark::pins(mark) == 0 && CacheMark::bin(mark, now) == bound;
+  }
+  __device__ void give(std::size_t i, std::size_t at) const {
+    const std::size_t p = place_of(i);
     const auto place = static_cast<std::uint32_t>(p);
     if (shifts) {
       const std::uint32_t row = missing[at];
@@ -59,22 +64,22 @@ struct Victims {
 __global__ void count_victims_kernel(const __grid_constant__ Many<Victims> many) {
   const Victims& v = many.mine();
   if (!v.all.has_block()) return;
-  count_selected(v.all, v.below_counts, [&](std::size_t p) { return v.is_below(p); });
-  count_selected(v.all, v.bound_counts, [&](std::size_t p) { return v.is_of_bound(p); });
+  count_selected(v.all, v.below_counts, [&](std::size_t i) { return v.is_below(i); });
+  count_selected(v.all, v.bound_counts, [&](std::size_t i) { return v.is_of_bound(i); });
 }
 
 __global__ void list_victims_kernel(const __grid_constant__ Many<Victims> many) {
   const Victims& v = many.mine();
   if (!v.all.has_block()) return;
   emit_selected(
-      v.all, v.below_counts, [&](std::size_t p) { return v.is_below(p); },
-      [&](std::size_t p, std::size_t k) {
-        if (k < v.below) v.give(p, k);
+      v.all, v.below_counts, [&](std::size_t i) { return v.is_below(i); },
+      [&](std::size_t i, std::size_t k) {
+        if (k < v.below) v.give(i, k);
       });
   emit_selected(
-      v.all, v.bound_counts, [&](std::size_t p) { return v.is_of_bound(p); },
-      [&](std::size_t p, std::size_t k) {
-        if (v.below + k < v.n) v.give(p, v.below + k);
+      v.all, v.bound_counts, [&](std::size_t i) { return v.is_of_bound(i); },
+      [&](std::size_t i, std::size_t k) {
+        if (v.below + k < v.n) v.give(i, v.below + k);
       });
 }
 
@@ -131,7 +136,7 @@ void take_together(const OpContext& context, const char* name, std::span<const C
   std::uint64_t rows = 0;
   for (const CacheTake& op : ops) {
     n += op.missing.size();
-    stretches += Stretches(op.marks.size()).count;
+    stretches += Stretches(static_cast<std::size_t>(op.ranked)).count;
     rows += op.place_of.size() + 1;
   }
   const int bits = std::bit_width(rows - 1);
@@ -156,7 +161,9 @@ void take_together(const OpContext& context, const char* name, std::span<const C
   std::size_t first = 0;
   std::uint64_t first_row = 0;
   for (const CacheTake& op : ops) {
-    const Stretches all(op.marks.size());
+    const Stretches all(static_cast<std::size_t>(op.ranked));
+    const auto now = static_cast<std::uint32_t>(op.now);
+    const std::uint32_t unused = CacheMark::unused(0, now);
     auto* const shifts = op.shifts.empty() ? nullptr : op.shifts.ptr<std::uint32_t>();
     const auto* const missing = op.missing.ptr<std::uint32_t>();
     auto* const given = op.places.ptr<std::uint32_t>();
@@ -170,9 +177,12 @@ void take_together(const OpContext& context, const char* name, std::span<const C
                        .keys = keys + first,
                        .values = values + first,
                        .all = all,
+                       .first_place = static_cast<std::size_t>(op.first),
+                       .places_there = op.marks.size(),
                        .below = static_cast<std::size_t>(op.below),
                        .n = op.missing.size(),
                        .bound = static_cast<std::uint32_t>(op.bound),
+                       .now = now,
                        .first_row = static_cast<std::uint32_t>(first_row),
                        .none = static_cast<std::uint32_t>(op.place_of.size())});
     taking.push_back({.given = shifts ? given : sorted + first,
@@ -188,7 +198,7 @@ void take_together(const OpContext& context, const char* name, std::span<const C
                       .n = op.missing.size(),
                       .fresh_from = op.fresh_from,
                       .mark = CacheMark::pin(op.plan) | CacheMark::kTaken |
-                              (op.train ? CacheMark::used(0) : 0)});
+                              (op.train ? CacheMark::used(unused, now) : unused)});
     counts += 2 * all.count;
     first += op.missing.size();
     first_row += op.place_of.size() + 1;

@@ -73,7 +73,8 @@ class RowStagings : public ::testing::Test {
     } else {
       auto home = make_host_rows(*memory, gpu_.device(), name, kParts, kRows);
       if (kind == Kind::Host) home = std::make_unique<UnreliableRows>(std::move(home), fails_);
-      table.store = make_cached_rows(gpu_, std::move(home), name, name, kParts, places, kRows);
+      table.store =
+          make_cached_rows(gpu_, std::move(home), name, name, kParts, places, kRows, least_ranked_);
     }
     table.store->grow_to(kRows);
     table.wanted.resize(kRows);
@@ -192,12 +193,16 @@ class RowStagings : public ::testing::Test {
   RowStaging staging_{gpu_};
   std::shared_ptr<Event> released_ = gpu_.create_event();
   bool fails_ = false;
+  std::size_t least_ranked_ = kLeastRanked;  ///< of tables added from here on
   std::mt19937_64 random_{7};
   std::vector<std::unique_ptr<Table>> tables_;
 };
 
 TEST_F(RowStagings, BringTheRowsOfTablesOfEveryKind) {
-  for (const Kind kind : {Kind::Op, Kind::Mapped, Kind::Host, Kind::Op}) add(kind, 120);
+  for (const Kind kind : {Kind::Op, Kind::Mapped, Kind::Host, Kind::Op}) {
+    add(kind, 120);
+    least_ranked_ = 9;
+  }
   for (std::size_t n = 0; n < 60; ++n) {
     const bool train = n % 4 != 3;
     stage(n % 3, 40, train);
@@ -212,7 +217,10 @@ TEST_F(RowStagings, BringTheRowsOfTablesOfEveryKind) {
 }
 
 TEST_F(RowStagings, ThatSwapHomesAreFoundByWhoAsksForThemAtAnyTime) {
-  for (const Kind kind : {Kind::Op, Kind::Host, Kind::Op}) add(kind, 90);
+  for (const Kind kind : {Kind::Op, Kind::Host, Kind::Op}) {
+    add(kind, 90);
+    least_ranked_ = 1;
+  }
   for (std::size_t n = 0; n < 240; ++n) {
     const bool train = random_() % 3 > 0;
     stage(n % 3, 40, train);
@@ -222,6 +230,61 @@ TEST_F(RowStagings, ThatSwapHomesAreFoundByWhoAsksForThemAtAnyTime) {
   }
   visit_some();
   expect_all();
+}
+
+TEST_F(RowStagings, StayWhereTheyAreUntilTheirPlanIsReleased) {
+  for (const std::size_t least : {std::size_t{1}, std::size_t{30}, kLeastRanked}) {
+    least_ranked_ = least;
+    Table& table = add(Kind::Op, 140);
+    struct Plan {
+      bool holds = false, train = false;
+      std::vector<std::uint32_t> keys, places;
+      RowArrays arrays;
+    };
+    std::vector<Plan> plans(6);
+    for (int n = 0; n < 900; ++n) {
+      const std::size_t slot = random_() % plans.size();
+      Plan& plan = plans[slot];
+      if (plan.holds) {
+        gpu_.compute_stream().record(*released_);
+        table.store->release(slot, released_);
+        plan.holds = false;
+        continue;
+      }
+      std::set<std::uint32_t> drawn;
+      for (int i = 0; i < 20; ++i) {
+        drawn.insert(static_cast<std::uint32_t>(random_() % (random_() % 3 ? kRows / 8 : kRows)));
+      }
+      plan.keys.assign(drawn.begin(), drawn.end());
+      plan.train = random_() % 3 > 0;
+      std::int64_t count = static_cast<std::int64_t>(plan.keys.size());
+      const std::vector<RowStaging::Rows> rows{{table.store.get(),
+                                                kRows,
+                                                {.of_keys = ref(plan.keys),
+                                                 .distinct = ref(plan.keys),
+                                                 .count = make_ref(&count, {1}, gpu_.device()),
+                                                 .train = plan.train,
+                                                 .fresh_from = kRows}}};
+      const StagedRows staged = staging_.stage(slot, rows)[0];
+      gpu_.plan_stream().synchronize();
+      gpu_.move_stream().synchronize();
+      plan.holds = true;
+      plan.arrays = staged.arrays;
+      plan.places.assign(staged.of_keys.ptr<std::uint32_t>(),
+                         staged.of_keys.ptr<std::uint32_t>() + plan.keys.size());
+      for (const Plan& each : plans) {
+        for (std::size_t i = 0; each.holds && i < each.keys.size(); ++i) {
+          float& wanted = table.wanted[each.keys[i]];
+          expect(each.arrays, each.places[i], wanted);
+          if (each.train) write(each.arrays, each.places[i], wanted += 0.5f);
+        }
+      }
+      ASSERT_FALSE(HasFailure()) << "plan " << n << ", least " << least;
+    }
+    for (std::size_t slot = 0; slot < plans.size(); ++slot) table.store->release(slot, nullptr);
+    expect_all();
+    tables_.clear();
+  }
 }
 
 TEST_F(RowStagings, OfARowThatWasOnlyReadAndSwappedComeBack) {
@@ -265,6 +328,7 @@ TEST_F(RowStagings, TakeAsManyOpsForManyTablesAsForTwo) {
 }
 
 TEST_F(RowStagings, OfATableThatIsTooSmallLeaveTheOthersAsTheyWere) {
+  least_ranked_ = 1;
   add(Kind::Op, 120);
   add(Kind::Op, 2);
   add(Kind::Host, 120);

@@ -63,11 +63,12 @@ class OnBoth {
 
 struct Table {
   Table(GPUResource& gpu, std::size_t places, std::size_t rows, std::size_t most,
-        std::size_t claimed_rows, std::size_t dim, bool swaps)
+        std::size_t claimed_rows, std::size_t dim, bool swaps, std::size_t least)
       : gpu(gpu),
         rows(rows),
         most(most),
         dim(dim),
+        least(static_cast<std::int64_t>(least)),
         swaps(swaps),
         place_of(gpu, Numbers(rows), claimed_rows),
         shifts(gpu, Numbers(rows), claimed_rows),
@@ -107,7 +108,20 @@ struct Table {
       *list = std::make_unique<OnBoth<std::uint32_t>>(gpu, Numbers(room));
     }
   }
-  CacheFind find(bool on, std::int64_t plan, bool train) {
+  /// The plan's places stay pinned for one plan more.
+  void hold() {
+    held[0] = std::move(held[1]);
+    held[1] = {std::move(found_places), static_cast<std::size_t>(told.host()[CacheReport::kRows])};
+  }
+  CacheRelease release(bool on, std::int64_t plan) {
+    return {held[0].places->ref(on, {held[0].rows}), marks.ref(on), plan};
+  }
+  /// Where the next plan ranks.
+  void pass() {
+    const auto at = static_cast<std::int64_t>(marks.host().size());
+    if (at > 0) first = (first + told.host()[CacheReport::kRanked]) % at;
+  }
+  CacheFind find(bool on, std::int64_t plan, bool train, std::int64_t now) {
     return {distinct->ref(on),
             count->ref(on),
             place_of.ref(on),
@@ -115,12 +129,13 @@ struct Table {
             missing->ref(on),
             report.ref(on),
             plan,
+            now,
             train};
   }
-  CacheRank rank(bool on, std::int64_t live, bool train, bool halves) {
-    return {marks.ref(on), report.ref(on), told.ref(on), live, train, halves};
+  CacheRank rank(bool on, std::int64_t live, std::int64_t now) {
+    return {marks.ref(on), report.ref(on), told.ref(on), live, now, first, least};
   }
-  CacheTake take(bool on, std::int64_t plan, bool train) {
+  CacheTake take(bool on, std::int64_t plan, bool train, std::int64_t now) {
     const std::vector<std::int64_t>& found = told.host();
     const auto n = static_cast<std::size_t>(found[CacheReport::kMissing]);
     return {missing->ref(on, {n}),
@@ -133,6 +148,9 @@ struct Table {
             report.ref(on),
             swaps ? shifts.ref(on) : TensorRef{},
             plan,
+            now,
+            first,
+            found[CacheReport::kRanked],
             found[CacheReport::kBound],
             found[CacheReport::kBelow],
             static_cast<std::int64_t>(rows - rows / 8),
@@ -170,12 +188,18 @@ struct Table {
 
   GPUResource& gpu;
   std::size_t rows, most, dim, drawn = 0;
+  std::int64_t least, first = 0;
   bool swaps;
   OnBoth<std::uint32_t> place_of, shifts, homes, numbers, marks;
   OnBoth<std::int64_t> report, told;
   OnBoth<float> cache, home;
   OnBoth<std::uint8_t> cached_state, home_state;
   std::unique_ptr<OnBoth<std::uint32_t>> distinct, missing, places, leaving, coming, found_places;
+  struct Held {
+    std::unique_ptr<OnBoth<std::uint32_t>> places;
+    std::size_t rows = 0;
+  };
+  Held held[2];  ///< of the last two plans
   std::unique_ptr<OnBoth<std::int64_t>> count;
 };
 
@@ -189,10 +213,10 @@ class RowCaches : public GpuTest<> {
   }
   GPUResource& gpu() { return gpus_->get_local_gpu(0); }
   void add(std::size_t places, std::size_t rows, std::size_t most, std::size_t dim,
-           std::size_t claimed_rows = 0) {
+           std::size_t claimed_rows = 0, std::size_t least = SIZE_MAX / 2) {
     // Every other table's rows swap homes: both kinds are launched together.
     tables_.push_back(std::make_unique<Table>(gpu(), places, rows, most, claimed_rows, dim,
-                                              tables_.size() % 2 == 0));
+                                              tables_.size() % 2 == 0, least));
   }
   /// make(table, whether for the GPU): of all tables, there together and here one by one.
   template <class Make>
@@ -218,22 +242,33 @@ class RowCaches : public GpuTest<> {
       for (const auto& table : tables_) table->draw(random, trains);
       launches = work_counts().launches;
       std::uint64_t moves = 0;
-      run_both([&](Table& t, bool on) { return t.find(on, plan, trains); });
-      run_both([&](Table& t, bool on) { return t.rank(on, live, trains, n % 4 == 3); });
+      if (n > 1) {
+        run_both([&](Table& t, bool on) { return t.release(on, (n + 3) % 5); });
+      }
+      // Time comes round, and goes over halvings.
+      const std::int64_t now = (first_time_ += trains) & CacheMark::kTime;
+      run_both([&](Table& t, bool on) { return t.find(on, plan, trains, now); });
+      run_both([&](Table& t, bool on) { return t.rank(on, live, now); });
       for (const auto& table : tables_) {
         EXPECT_LE(table->told.host()[CacheReport::kMissing],
                   table->told.host()[CacheReport::kFree]);
       }
-      run_both([&](Table& t, bool on) { return t.take(on, plan, trains); });
+      run_both([&](Table& t, bool on) { return t.take(on, plan, trains, now); });
       moves = work_counts().launches;
       run_both([](Table& t, bool on) { return t.move(on); });
       moves = work_counts().launches - moves;
       run_both([](Table& t, bool on) { return t.find_places(on); });
       launches = work_counts().launches - launches - moves;
+      for (const auto& table : tables_) {
+        ranked_some_ += table->told.host()[CacheReport::kRanked] <
+                        static_cast<std::int64_t>(table->marks.host().size());
+        table->pass();
+      }
       for (std::size_t t = 0; t < tables_.size(); ++t) {
         tables_[t]->expect_same();
         EXPECT_FALSE(HasFailure()) << "table " << t << ", plan " << n;
         if (HasFailure()) return launches;
+        tables_[t]->hold();
       }
     }
     return launches;
@@ -244,6 +279,8 @@ class RowCaches : public GpuTest<> {
 
   std::shared_ptr<ResourceManager> gpus_, cpus_;
   std::vector<std::unique_ptr<Table>> tables_;
+  std::int64_t first_time_ = CacheMark::kTime - 5;
+  std::size_t ranked_some_ = 0;  ///< times that not all places of a table were ranked
 };
 
 TEST_F(RowCaches, OfManyTablesAreThoseOfEach) {
@@ -266,6 +303,16 @@ TEST_F(RowCaches, MayHaveMorePlacesThanAStretchAndMoreMissingRowsThanABlock) {
   add(70'000, 200'000, 30'000, 4);
   train(14);
   EXPECT_GT(moved(0, CacheReport::kSent), 0);
+}
+
+TEST_F(RowCaches, RankAPartOfTheirPlacesOrAllWhereThatIsNotEnough) {
+  add(60'000, 200'000, 1500, 4, 0, 700);
+  add(2'000'000, 6'000'000, 9000, 1, 0, 20'000);
+  add(4000, 12'000, 1900, 4, 0, 1);  // holds two plans, hardly more
+  train(40);
+  EXPECT_GT(ranked_some_, 60);
+  EXPECT_GT(moved(1, CacheReport::kFetched), 100'000);
+  EXPECT_GT(moved(2, CacheReport::kSent), 0);
 }
 
 TEST_F(RowCaches, WhoseRowsTogetherAreMoreThan32BitsAreSortedApart) {

@@ -63,4 +63,21 @@ std::size_t bytes_of_staging(const std::shared_ptr<MemoryResource>& memory, std:
   return plans * places.arena->size_in_bytes() + lists.arena->size_in_bytes();
 }
 
+FoundPlaces::FoundPlaces(const std::shared_ptr<MemoryResource>& memory, const std::string& owner,
+                         std::size_t all_places)
+    : arena(DeviceBuffer2::create(owner + " places to copy", DeviceAllocator(memory))) {
+  places = arena->reserve({all_places}, kNumbers, "places");
+  rows = arena->reserve({all_places}, kNumbers, "rows");
+  arena->allocate();
+}
+
+OutOfMemory too_few_places(const std::string& table, DeviceId device, std::size_t needed,
+                           std::size_t most_places, std::size_t row_bytes) {
+  return OutOfMemory(concat("embedding '", table, "' on ", to_string(device), " needs ", needed,
+                            " rows in device memory for two batches and has places for ",
+                            most_places, ": give it Memory(device=) of at least ",
+                            needed * (row_bytes + kBytesBesidePlace),
+                            " bytes, or use a smaller batch or more devices"));
+}
+
 }  // namespace hugectr

@@ -41,6 +41,7 @@ struct PlanPlaces {
 
   std::shared_ptr<DeviceBuffer2> arena;
   TensorBag2 of_keys, distinct;
+  std::size_t rows = 0;  ///< of the plan, the first ones of `distinct`
 };
 
 /// Rows that are to come for a plan.
@@ -55,10 +56,24 @@ struct MoveLists {
   std::shared_ptr<Event> moved;  ///< move stream: has read them; null before the first time
 };
 
+/// Some of all `places`, and the rows there.
+struct FoundPlaces {
+  FoundPlaces(const std::shared_ptr<MemoryResource>& memory, const std::string& owner,
+              std::size_t all_places);
+
+  std::shared_ptr<DeviceBuffer2> arena;
+  TensorBag2 places, rows;
+  std::size_t count = 0;
+};
+
 /// Bytes of the device that say which of `rows` (at most max_rows) is at which place, and at which
 /// home where they `swap` those.
 std::size_t bytes_beside_places(MemoryResource& memory, std::size_t rows, std::size_t places,
                                 std::size_t max_rows, bool swap);
+/// Of a table whose two last plans need so many rows.
+OutOfMemory too_few_places(const std::string& table, DeviceId device, std::size_t needed,
+                           std::size_t most_places, std::size_t row_bytes);
+
 /// Bytes of the device for staging plans of at most so many keys, of which `plans` are alive.
 std::size_t bytes_of_staging(const std::shared_ptr<MemoryResource>& memory, std::size_t keys,
                              std::size_t plans);

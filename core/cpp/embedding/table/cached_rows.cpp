@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/cpp/embedding/table/cache_memory.hpp"
+#include "core/cpp/embedding/table/place_ranking.hpp"
 #include "core/cpp/embedding/table/plan_pins.hpp"
 #include "core/cpp/embedding/table/row_homes.hpp"
 #include "core/cpp/embedding/table/row_staging.hpp"
@@ -16,10 +17,6 @@
 
 namespace hugectr {
 namespace {
-
-/// Training plans after which use counts are halved: rows that one plan in a hundred uses are told
-/// apart from those that came once.
-constexpr std::uint64_t kPlansToHalve = 128;
 
 TensorRef first_of(const TensorBag2& bag, std::size_t n) {
   TensorRef ref = bag.ref();
@@ -31,7 +28,7 @@ class CachedRows final : public RowStore {
  public:
   CachedRows(GPUResource& gpu, std::unique_ptr<RowBacking> home, std::string table,
              const std::string& owner, const RowParts& parts, std::size_t places,
-             std::size_t max_rows)
+             std::size_t max_rows, std::size_t least_ranked)
       : gpu_(gpu),
         home_(std::move(home)),
         table_(std::move(table)),
@@ -41,7 +38,8 @@ class CachedRows final : public RowStore {
         memory_(gpu.memory_resource()),
         cache_(*memory_, gpu.device(), owner + " cached", parts, most_places_),
         swaps_(home_->swaps()),
-        maps_(*memory_, owner, most_places_, max_rows, swaps_) {
+        maps_(*memory_, owner, most_places_, max_rows, swaps_),
+        ranking_(least_ranked) {
     const auto arena = DeviceBuffer2::create(owner_ + " cache report", DeviceAllocator(memory_));
     report_ = arena->reserve({CacheReport::kSize}, TensorScalarType::Int64, "report");
     readers_report_ = arena->reserve({CacheReport::kSize}, TensorScalarType::Int64, "of readers");
@@ -83,6 +81,7 @@ class CachedRows final : public RowStore {
     const PlanPins::Pins pins = pins_.begin(*context.stream, ops.awaited, plan, numbers.train);
     if (plan >= places_of_plans_.size()) places_of_plans_.resize(plan + 1);
     last_lists_ = 1 - last_lists_;
+    CacheRank rank = ranking_.next(places_, numbers.train, !release_ended(pins.ended, ops));
     make_lists(places_of_plans_[plan], numbers);
     ops.awaited.await(*context.stream, lists().moved);
     ops.finds.push_back({.distinct = numbers.distinct,
@@ -92,22 +91,24 @@ class CachedRows final : public RowStore {
                          .missing = lists().missing.ref(),
                          .report = report_.ref(),
                          .plan = pins.bit,
+                         .now = ranking_.now(),
                          .train = numbers.train});
-    const bool halves = numbers.train && ++train_plans_ % kPlansToHalve == 0;
-    ops.ranks.push_back({.marks = marks(),
-                         .report = report_.ref(),
-                         .told = told(),
-                         .live = pins.live,
-                         .ages = numbers.train,
-                         .halves = halves});
+    rank.marks = marks(), rank.report = report_.ref(), rank.told = told(), rank.live = pins.live;
+    ops.ranks.push_back(rank);
     return true;
   }
 
   void take(const OpContext& context, std::size_t plan, const PlanRows& numbers,
             StagingOps& ops) override {
     const std::lock_guard lock(mutex_);
+    replaced_.clear();
     const std::size_t missing = lists().count = reported(CacheReport::kMissing);
-    refuse_too_many(missing);
+    places_of_plans_[plan].rows = reported(CacheReport::kRows);
+    ranking_.passed(reported(CacheReport::kRanked), places_);
+    if (const std::size_t free = reported(CacheReport::kFree); missing > free) {
+      const std::size_t needed = places_ - free + missing;
+      throw too_few_places(table_, gpu_.device(), needed, most_places_, row_bytes_);
+    }
     counts_.hits += reported(CacheReport::kRows) - missing;
     counts_.misses += missing;
     counts_.bytes_fetched = reported(CacheReport::kFetched) * row_bytes_;
@@ -212,28 +213,32 @@ class CachedRows final : public RowStore {
     return static_cast<std::size_t>(on_host_.get_ptr()[what]);
   }
 
+  /// Takes the pins of plans that are over from their places. False: the ranking of all places has
+  /// to do it.
+  bool release_ended(const std::vector<PlanPins::Ended>& ended, StagingOps& ops) {
+    if (ranking_.ranks_all(places_)) return false;
+    if (!std::ranges::all_of(ended, &PlanPins::Ended::staged)) return false;
+    for (const PlanPins::Ended& plan : ended) {
+      const PlanPlaces& places = places_of_plans_.at(plan.slot);
+      if (places.rows == 0) continue;
+      ops.releases.push_back(
+          {.places = first_of(places.distinct, places.rows), .marks = marks(), .plan = plan.bit});
+    }
+    return true;
+  }
+
   /// Lists that hold the plan. The plan stream has waited for who read the old ones.
   void make_lists(PlanPlaces& own, const PlanRows& numbers) {
     const std::size_t keys = numbers.of_keys.size(), rows = numbers.distinct.size();
     if (!own.hold(keys, rows)) {
       gpu_.plan_stream().synchronize();
+      replaced_.push_back(own.arena);
       own.allocate(memory_, owner_, keys, rows);
     }
     if (lists().hold(rows)) return;
     gpu_.plan_stream().synchronize();
     gpu_.move_stream().synchronize();
     lists().allocate(memory_, owner_, rows);
-  }
-
-  void refuse_too_many(std::size_t missing) const {
-    const std::size_t free = reported(CacheReport::kFree);
-    if (missing <= free) return;
-    const std::size_t needed = places_ - free + missing;
-    throw OutOfMemory(concat("embedding '", table_, "' on ", to_string(gpu_.device()), " needs ",
-                             needed, " rows in device memory for two batches and has places for ",
-                             most_places_, ": give it Memory(device=) of at least ",
-                             needed * (row_bytes_ + kBytesBesidePlace),
-                             " bytes, or use a smaller batch or more devices"));
   }
 
   void bring(const OpContext& context, std::size_t plan, const PlanRows& numbers, StagingOps& ops) {
@@ -250,6 +255,9 @@ class CachedRows final : public RowStore {
                          .report = report_.ref(),
                          .shifts = shifts(),
                          .plan = pins_.bit(plan),
+                         .now = ranking_.now(),
+                         .first = ranking_.first(),
+                         .ranked = on_host_.get_ptr()[CacheReport::kRanked],
                          .bound = on_host_.get_ptr()[CacheReport::kBound],
                          .below = on_host_.get_ptr()[CacheReport::kBelow],
                          .fresh_from = static_cast<std::int64_t>(numbers.fresh_from),
@@ -280,17 +288,8 @@ class CachedRows final : public RowStore {
   }
 
   /// Lists the places that have changed, or all; for who reads or writes rows at home. Waits.
-  struct Found {
-    std::shared_ptr<DeviceBuffer2> arena;
-    TensorBag2 places, rows;
-    std::size_t count = 0;
-  };
-  Found find_places(const OpContext& context, bool all) {
-    Found found;
-    found.arena = DeviceBuffer2::create(owner_ + " places to copy", DeviceAllocator(memory_));
-    found.places = found.arena->reserve({places_}, TensorScalarType::UInt32, "places");
-    found.rows = found.arena->reserve({places_}, TensorScalarType::UInt32, "rows");
-    found.arena->allocate();
+  FoundPlaces find_places(const OpContext& context, bool all) {
+    FoundPlaces found(memory_, owner_, places_);
     run(context, CacheChanged{.numbers = rows_at_places(),
                               .marks = marks(),
                               .places = found.places.ref(),
@@ -334,7 +333,7 @@ class CachedRows final : public RowStore {
     pins_.wait_for_released(*context.stream);
     await_moves(*context.stream);
     home_->ready(context, {}, 0, 0, places_);
-    const Found changed = find_places(context, false);
+    const FoundPlaces changed = find_places(context, false);
     if (changed.count > 0) {
       home_->move(context, cache_.arrays(places_),
                   {changed.places.ref(), changed.rows.ref(), {}, changed.count});
@@ -351,7 +350,7 @@ class CachedRows final : public RowStore {
     if (places_ == 0) return;
     const OpContext context = gpu_.plan_context();
     await_moves(*context.stream);
-    const Found taken = find_places(context, true);
+    const FoundPlaces taken = find_places(context, true);
     if (taken.count == 0) return;
     home_->move(context, cache_.arrays(places_),
                 {taken.places.ref(), {}, taken.rows.ref(), taken.count});
@@ -366,12 +365,14 @@ class CachedRows final : public RowStore {
   GrowableRows cache_;
   const bool swaps_;  ///< whether rows swap homes
   PlaceMaps maps_;
+  PlaceRanking ranking_;
   std::size_t rows_ = 0, places_ = 0;  ///< that there is memory for
 
   mutable std::mutex mutex_;  ///< plans are made and released by different threads
   PlanPins pins_;
   std::deque<PlanPlaces> places_of_plans_;
-  std::uint64_t train_plans_ = 0;
+  /// Lists that were too short, which the ops of this staging may read.
+  std::vector<std::shared_ptr<DeviceBuffer2>> replaced_;
   bool unsent_ = false;   ///< whether places may have changed since send_home()
   bool swapped_ = false;  ///< whether homes may be others than numbers
 
@@ -388,8 +389,9 @@ class CachedRows final : public RowStore {
 std::unique_ptr<RowStore> make_cached_rows(GPUResource& gpu, std::unique_ptr<RowBacking> home,
                                            const std::string& table, const std::string& owner,
                                            const RowParts& parts, std::size_t places,
-                                           std::size_t max_rows) {
-  return std::make_unique<CachedRows>(gpu, std::move(home), table, owner, parts, places, max_rows);
+                                           std::size_t max_rows, std::size_t least_ranked) {
+  return std::make_unique<CachedRows>(gpu, std::move(home), table, owner, parts, places, max_rows,
+                                      least_ranked);
 }
 
 }  // namespace hugectr

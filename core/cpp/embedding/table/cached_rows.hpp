@@ -9,12 +9,17 @@
 
 namespace hugectr {
 
+/// Places that a plan ranks at least: passing over so many takes no longer than their launch.
+inline constexpr std::size_t kLeastRanked = std::size_t{1} << 18;
+
 /// Device memory as a cache of `places` rows over `home`, where every row has a place of its own:
 ///
 ///   prepare()  which of a plan's rows have a place (those are pinned and, by training plans,
-///              counted), and from the counts of all places a bound below which they are given up
-///   stage()    as many places as rows are missing, the least used ones; what changed there goes
-///              home, the missing rows come, in one op that moves both ways
+///              counted), and from the counts of some places a bound below which they are given up
+///   stage()    as many places as rows are missing, the least used ones of those; what changed
+///              there goes home, the missing rows come, in one op that moves both ways
+///
+/// Which places are ranked: 16 for each missing row, `least_ranked` at least (place_ranking.hpp).
 ///
 /// Where home swaps(), a row that goes home takes the place there of the row that comes in its
 /// stead, and leaves it its own, which has old content: the link reads and writes one address for
@@ -35,6 +40,7 @@ namespace hugectr {
 std::unique_ptr<RowStore> make_cached_rows(GPUResource& gpu, std::unique_ptr<RowBacking> home,
                                            const std::string& table, const std::string& owner,
                                            const RowParts& parts, std::size_t places,
-                                           std::size_t max_rows);
+                                           std::size_t max_rows,
+                                           std::size_t least_ranked = kLeastRanked);
 
 }  // namespace hugectr

@@ -18,31 +18,46 @@ PlanPins::Pins PlanPins::begin(Stream& stream, AwaitedEvents& awaited, std::size
     Plan& plan = plans_[other];
     if (other == slot) continue;
     const bool under_way = plan.pending && trains && other == last_training_;
-    if (plan.holds || under_way) pins.live |= mask_of(plan.bit);
+    if (plan.holds || under_way) {
+      pins.live |= mask_of(plan.bit);
+    } else {
+      end(other, pins.ended);
+    }
     if (!plan.pending || under_way) continue;
     awaited.await(stream, plan.released);
     plan.pending = false;
   }
   Plan& own = plans_[slot];
-  own.holds = own.pending = false;
+  end(slot, pins.ended);
+  own.holds = own.pending = own.staged = false;
+  own.marked = true;
   own.trains = trains;
-  own.bit = pins.bit = next_bit(pins.live);
+  own.bit = pins.bit = next_bit(pins);
   pins.live |= mask_of(own.bit);
   return pins;
 }
 
-/// Bits come round robin: the ranking of places clears those of plans that do not hold any more,
-/// long before one of them is given again.
-std::uint32_t PlanPins::next_bit(std::uint32_t live) {
+void PlanPins::end(std::size_t slot, std::vector<Ended>& ended) {
+  Plan& plan = plans_[slot];
+  if (plan.marked) ended.push_back({slot, plan.bit, plan.staged});
+  plan.marked = false;
+}
+
+/// Bits come round robin, past those that are still on marks, of plans that hold or have just ended
+/// (where there are others).
+std::uint32_t PlanPins::next_bit(const Pins& pins) {
+  std::uint32_t taken = pins.live;
+  for (const Ended& plan : pins.ended) taken |= mask_of(plan.bit);
+  if (taken == mask_of(CacheMark::kPins) - 1) taken = pins.live;
   do {
     last_bit_ = (last_bit_ + 1) % CacheMark::kPins;
-  } while (live & mask_of(last_bit_));
+  } while (taken & mask_of(last_bit_));
   return last_bit_;
 }
 
 void PlanPins::staged(std::size_t slot) {
   Plan& plan = plans_.at(slot);
-  plan.holds = true;
+  plan.holds = plan.staged = true;
   if (plan.trains) last_training_ = slot;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <vector>
 
 #include "core/cpp/device/stream.hpp"
 #include "core/cpp/embedding/table/awaited_events.hpp"
@@ -18,9 +19,16 @@ namespace hugectr {
 /// on the order of plans, not on how far steps have come.
 class PlanPins {
  public:
+  /// A plan that holds no more, whose bit may be on marks.
+  struct Ended {
+    std::size_t slot;
+    std::uint32_t bit;
+    bool staged;  ///< no: a part of its rows has the bit, and there is no list of them
+  };
   struct Pins {
-    std::uint32_t bit = 0;   ///< number of the plan's own
-    std::uint32_t live = 0;  ///< a bit a plan that holds, its own among them
+    std::uint32_t bit = 0;     ///< number of the plan's own
+    std::uint32_t live = 0;    ///< a bit a plan that holds, its own among them
+    std::vector<Ended> ended;  ///< since the last begin()
   };
   /// A plan is about to be staged in this slot: nothing holds by the former one. The stream waits
   /// for the steps of plans that do not hold any more.
@@ -43,10 +51,13 @@ class PlanPins {
     bool trains = false;
     bool holds = false;    ///< staged and not released
     bool pending = false;  ///< released, and nobody has waited for it in begin()
+    bool marked = false;   ///< its bit may be on marks
+    bool staged = false;   ///< all its rows have the bit
     std::uint32_t bit = 0;
     std::shared_ptr<Event> released;  ///< or null
   };
-  std::uint32_t next_bit(std::uint32_t live);
+  std::uint32_t next_bit(const Pins& pins);
+  void end(std::size_t slot, std::vector<Ended>& ended);
 
   std::deque<Plan> plans_;
   std::size_t last_training_ = SIZE_MAX;

@@ -19,6 +19,7 @@ std::vector<StagedRows> RowStaging::stage(std::size_t plan, std::span<const Rows
   for (const Rows& table : tables) {
     wait |= table.store->prepare(context, plan, table.numbers, ops);
   }
+  run_several(context, std::move(ops.releases));
   run_several(context, std::move(ops.finds));
   run_several(context, std::move(ops.ranks));
   if (wait) context.stream->synchronize();

@@ -18,6 +18,7 @@ namespace hugectr {
 /// What the stores of a plan's tables want run, gathered so that it is run for all of them at once:
 /// staging takes a few launches then, whatever the number of tables.
 struct StagingOps {
+  std::vector<CacheRelease> releases;
   std::vector<CacheFind> finds;
   std::vector<CacheRank> ranks;
   std::vector<CacheTake> takes;
