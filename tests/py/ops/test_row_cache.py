@@ -258,7 +258,7 @@ def test_the_least_used_of_the_places_that_are_ranked(rng, least, swaps):
 def test_all_places_are_ranked_where_the_first_are_not_enough(rng):
     cache = Cache(900, 200, least=1)
     for step in range(120):
-        n, first = (150, rng.integers(750)) if step % 3 == 0 else (3, rng.integers(890))
+        n, first = (190, rng.integers(710)) if step % 3 == 0 else (3, rng.integers(890))
         live = {step % 3, (step + 2) % 3} if step else {0}
         assert cache.stage([*range(first, first + n)], step % 3, live, True, 900) is not None
         cache.check()
