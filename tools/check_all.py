@@ -37,6 +37,7 @@ PARTS = (
     "notebooks",
     "screenshots",
     "wheels",
+    "torch",
     "faults",
 )
 

@@ -6,6 +6,7 @@
 #   HUGECTR_TEST_DEVICE=cuda    the tables and models of the tests on the first CUDA device
 #   PIP_INDEX_URL=URL           where pip finds torch, where its own settings do not say: there are wheels
 #                               without CUDA, which are smaller
+#   HUGECTR_TORCH_REPORTS=FOLDER   JUnit reports go there, torch-oldest.xml and torch-newest.xml
 #   TORCH_PYTHON=PROGRAM        one Python that has torch, numpy, pyarrow, rich, lightning and pytest, instead
 #                               of both
 set -euo pipefail
@@ -15,9 +16,11 @@ tests=tests/torch
 
 say() { printf '==> %s\n' "$*"; }
 
+# PYTHON NAME [pytest options]
 run() {
+  local report=${HUGECTR_TORCH_REPORTS:+$HUGECTR_TORCH_REPORTS/torch-$2.xml}
   say "hugectr.torch under torch $("$1" -c 'import torch; print(torch.__version__)')"
-  PYTHONPATH=$PWD "$1" -m pytest -q ${tests:+"$tests"} "${@:2}"
+  PYTHONPATH=$PWD "$1" -m pytest -q ${report:+"--junit-xml=$report"} ${tests:+"$tests"} "${@:3}"
 }
 
 # Makes an environment with a version of torch, unless it is there.
@@ -34,10 +37,13 @@ environment() {
 }
 
 if [[ -n ${TORCH_PYTHON:-} ]]; then
-  run "$TORCH_PYTHON" "$@"
+  run "$TORCH_PYTHON" given "$@"
   exit
 fi
 environment .venv-torch-oldest "torch==2.4.*"
 environment .venv-torch-newest "torch>=2.4"
-run .venv-torch-oldest/bin/python "$@"
-run .venv-torch-newest/bin/python "$@"
+failed=0
+for name in oldest newest; do
+  run ".venv-torch-$name/bin/python" "$name" "$@" || failed=1
+done
+exit $failed
