@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of ``hugectr.torch`` under the oldest torch and the newest, which is ``make test-torch``."""
+"""Tests of ``hugectr.torch`` under the oldest torch and the newest: ``make test-torch``."""
 
 from __future__ import annotations
 
