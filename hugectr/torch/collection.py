@@ -230,7 +230,7 @@ class Collection(torch.nn.Module):
             To be given to forward, once or more often, in training.
         """
         bags, pooled = self._form(batch), self._is_pooled()
-        return PlannedBatch(bags, pooled, self._plan(bags, pooled, ahead=True))
+        return PlannedBatch(bags, pooled, self._plan(bags, pooled))
 
     def _is_pooled(self) -> bool:
         """Whether forward asks for a vector a bag."""
@@ -282,10 +282,11 @@ class Collection(torch.nn.Module):
             self._number,
         )  # fmt: skip
 
-    def _plan(self, batch: Jagged, pooled: bool, *, ahead: bool = False) -> torch.Tensor:
+    def _plan(self, batch: Jagged, pooled: bool) -> torch.Tensor:
+        """The token of a batch; where nothing is compiled nobody has waited for its keys."""
         arguments = self._arguments(batch, pooled)
         if eager.is_eager(batch.values):
-            return operators.plan_batch(*arguments, ahead=ahead)
+            return operators.plan_batch(*arguments, ahead=True)
         return operators.plan(*arguments)
 
     def _look_up(self, planned: PlannedBatch, *, beside: bool = False) -> list[torch.Tensor]:
@@ -302,6 +303,7 @@ class Collection(torch.nn.Module):
             of_torch = not eager.is_eager(batch.values)
             look_up: Any = operators.look_up if of_torch else operators.look_up_batch
             return look_up(*self._arguments(batch, pooled), sizes, dims, self.dtype)
+        # What comes until forward asks for the rows is done while a device looks the keys up.
         token = planned.token if planned.token is not None else self._plan(batch, pooled)
         if eager.is_eager(batch.values):
             return eager.vectors(self._anchor, token, self._engine, sizes, dims, self.dtype)

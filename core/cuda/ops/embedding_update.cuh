@@ -134,6 +134,12 @@ inline const float* unscale_of(const TensorRef& unscale) {
   return unscale.empty() ? nullptr : unscale.ptr<float>();
 }
 
+// Occurrences that may be parts of long runs.
+inline std::size_t in_long_runs(const EmbeddingUpdate& op) {
+  const bool none = op.longest_run > 0 && op.longest_run <= std::int64_t{kChunk};
+  return none ? 0 : op.sorted_buckets.size();
+}
+
 // What all kernels of an update take.
 template <class T, class Weight>
 struct TableUpdate {
@@ -186,7 +192,7 @@ void update_all(const OpContext& context, const EmbeddingUpdate& op, const Rule&
   const std::size_t d = op.weights.shape[1], max_runs = op.unique_rows.size();
 
   ScratchParts parts;
-  const LongRunMemory memory(parts, op.sorted_buckets.size(), d);
+  const LongRunMemory memory(parts, in_long_runs(op), d);
   const std::size_t rate_at = parts.add<float>(1);
   const std::size_t adjustment_at = parts.add<StepAdjustment>(1);
   std::size_t rows_at = 0;
@@ -284,7 +290,7 @@ void update_alike(const OpContext& context, const std::vector<const EmbeddingUpd
   ScratchParts parts;
   std::vector<Places> places;
   for (const EmbeddingUpdate* op : ops) {
-    const LongRunMemory memory(parts, op->sorted_buckets.size(), op->weights.shape[1]);
+    const LongRunMemory memory(parts, in_long_runs(*op), op->weights.shape[1]);
     const std::size_t rate_at = parts.add<float>(1);
     const std::size_t adjustment_at = parts.add<StepAdjustment>(1);
     std::size_t rows_at = 0;
@@ -359,14 +365,18 @@ void update_alike(const OpContext& context, const std::vector<const EmbeddingUpd
           {key.first, key.second, all.subspan(at, std::min(Many<Args>::kMost, all.size() - at))});
     }
   }
-  // Three launches that wait for each other take longer than their work where tables are small.
-  Branches branches(context, pieces.size());
+  // Three launches that wait for each other take longer than their work where tables are small;
+  // without long runs there is one, and going apart takes the host longer than it.
+  const bool apart = std::ranges::any_of(
+      places, [](const Places& place) { return place.memory.max_runs > 0; });
+  Branches branches(context, apart ? pieces.size() : 1);
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     const auto& [piece_d, wide, tables] = pieces[i];
+    const OpContext own = branches.context(i);
     if (wide) {
-      update_many<4, T, DeviceRowRule<Rule>, Weight>(branches.context(i), name, tables, piece_d);
+      update_many<4, T, DeviceRowRule<Rule>, Weight>(own, name, tables, piece_d);
     } else {
-      update_many<1, T, DeviceRowRule<Rule>, Weight>(branches.context(i), name, tables, piece_d);
+      update_many<1, T, DeviceRowRule<Rule>, Weight>(own, name, tables, piece_d);
     }
   }
   branches.join();
