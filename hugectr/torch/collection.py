@@ -283,7 +283,6 @@ class Collection(torch.nn.Module):
         )  # fmt: skip
 
     def _plan(self, batch: Jagged, pooled: bool) -> torch.Tensor:
-        """The token of a batch; where nothing is compiled nobody has waited for its keys."""
         arguments = self._arguments(batch, pooled)
         if eager.is_eager(batch.values):
             return operators.plan_batch(*arguments, ahead=True)
@@ -303,7 +302,6 @@ class Collection(torch.nn.Module):
             of_torch = not eager.is_eager(batch.values)
             look_up: Any = operators.look_up if of_torch else operators.look_up_batch
             return look_up(*self._arguments(batch, pooled), sizes, dims, self.dtype)
-        # What comes until forward asks for the rows is done while a device looks the keys up.
         token = planned.token if planned.token is not None else self._plan(batch, pooled)
         if eager.is_eager(batch.values):
             return eager.vectors(self._anchor, token, self._engine, sizes, dims, self.dtype)
