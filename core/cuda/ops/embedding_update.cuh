@@ -134,12 +134,6 @@ inline const float* unscale_of(const TensorRef& unscale) {
   return unscale.empty() ? nullptr : unscale.ptr<float>();
 }
 
-// Occurrences that may be parts of long runs.
-inline std::size_t in_long_runs(const EmbeddingUpdate& op) {
-  const bool none = op.longest_run > 0 && op.longest_run <= std::int64_t{kChunk};
-  return none ? 0 : op.sorted_buckets.size();
-}
-
 // What all kernels of an update take.
 template <class T, class Weight>
 struct TableUpdate {
@@ -365,18 +359,14 @@ void update_alike(const OpContext& context, const std::vector<const EmbeddingUpd
           {key.first, key.second, all.subspan(at, std::min(Many<Args>::kMost, all.size() - at))});
     }
   }
-  // Three launches that wait for each other take longer than their work where tables are small;
-  // without long runs there is one, and going apart takes the host longer than it.
-  const bool apart = std::ranges::any_of(
-      places, [](const Places& place) { return place.memory.max_runs > 0; });
-  Branches branches(context, apart ? pieces.size() : 1);
+  // Three launches that wait for each other take longer than their work where tables are small.
+  Branches branches(context, any_long_runs(places) ? pieces.size() : 1);
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     const auto& [piece_d, wide, tables] = pieces[i];
-    const OpContext own = branches.context(i);
     if (wide) {
-      update_many<4, T, DeviceRowRule<Rule>, Weight>(own, name, tables, piece_d);
+      update_many<4, T, DeviceRowRule<Rule>, Weight>(branches.context(i), name, tables, piece_d);
     } else {
-      update_many<1, T, DeviceRowRule<Rule>, Weight>(own, name, tables, piece_d);
+      update_many<1, T, DeviceRowRule<Rule>, Weight>(branches.context(i), name, tables, piece_d);
     }
   }
   branches.join();

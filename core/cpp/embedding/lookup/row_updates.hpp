@@ -12,9 +12,9 @@ namespace hugectr {
 /// Gradients of a table's rows by run (lookup_sort.hpp), as an update goes over them.
 struct RowRuns {
   TensorRef sorted_buckets, distinct, run_offsets, run_count;
-  TensorRef gradient;      ///< (B, S, d)
-  TensorRef scale;         ///< of its buckets; empty: 1
-  RowRounding rounding{};  ///< of the distinct rows
+  TensorRef gradient;        ///< (B, S, d)
+  TensorRef scale;           ///< of its buckets; empty: 1
+  RowRounding rounding{};    ///< of the distinct rows
   std::int64_t longest = 0;  ///< no run has more buckets; 0: nobody knows
 };
 
