@@ -230,7 +230,7 @@ class Collection(torch.nn.Module):
             To be given to forward, once or more often, in training.
         """
         bags, pooled = self._form(batch), self._is_pooled()
-        return PlannedBatch(bags, pooled, self._plan(bags, pooled, ahead=True))
+        return PlannedBatch(bags, pooled, self._plan(bags, pooled))
 
     def _is_pooled(self) -> bool:
         """Whether forward asks for a vector a bag."""
@@ -282,10 +282,10 @@ class Collection(torch.nn.Module):
             self._number,
         )  # fmt: skip
 
-    def _plan(self, batch: Jagged, pooled: bool, *, ahead: bool = False) -> torch.Tensor:
+    def _plan(self, batch: Jagged, pooled: bool) -> torch.Tensor:
         arguments = self._arguments(batch, pooled)
         if eager.is_eager(batch.values):
-            return operators.plan_batch(*arguments, ahead=ahead)
+            return operators.plan_batch(*arguments, ahead=True)
         return operators.plan(*arguments)
 
     def _look_up(self, planned: PlannedBatch, *, beside: bool = False) -> list[torch.Tensor]:

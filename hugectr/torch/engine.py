@@ -8,6 +8,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,6 +44,11 @@ def engine(number: int) -> Engine:
     if found is None:
         raise InvalidArgument(f"collection {number} is gone: its module was deleted")
     return found
+
+
+def _note_end(ended: deque[int], token: int, _: Any) -> None:
+    """Notes that nobody holds the token of a batch any more."""
+    ended.append(token)
 
 
 def _release_all(core: Any, alive: dict[int, Any]) -> None:
@@ -85,6 +91,8 @@ class Engine:
         #: On a GPU: the streams that they came by.
         self._streams: dict[int, int] = {}
         self._ended: deque[int] = deque()  # batches that nobody holds any more
+        #: Of each batch what sees the end of its token.
+        self._watched: dict[int, weakref.ref[Any]] = {}
         self._doubt: torch.Tensor | None = None
         _engines[self.number] = self
 
@@ -110,7 +118,9 @@ class Engine:
     def release_ended(self) -> None:
         """Tells the core of the batches that are over."""
         while self._ended:
-            self._release(self._ended.popleft())
+            token = self._ended.popleft()
+            self._release(token)
+            self._watched.pop(token, None)
 
     def _release(self, token: int) -> None:
         if token in self._alive:
@@ -191,7 +201,7 @@ class Engine:
         number = np.array([token], np.int64)
         # The array goes with the last tensor of its memory, be it one that autograd has saved; the
         # core may be waiting then, so that the end is only noted.
-        weakref.finalize(number, self._ended.append, token).atexit = False
+        self._watched[token] = weakref.ref(number, partial(_note_end, self._ended, token))
         return torch.from_numpy(number)
 
     def forward(self, token: torch.Tensor, outputs: TableVectors) -> None:

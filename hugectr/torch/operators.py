@@ -178,7 +178,7 @@ def plan_batch(
     *,
     ahead: bool = False,
 ) -> torch.Tensor:
-    """The token of a batch that may train; ``ahead``: nobody waits for its keys."""
+    """The token of a batch that may train; ``ahead``: nobody waits for its keys until forward."""
     own = engine(collection)
     if own.group.size == 1 and _empty(values, batch, pooled):
         return torch.tensor([NO_TOKEN])

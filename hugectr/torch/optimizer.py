@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch.optim.optimizer import _global_optimizer_post_hooks, _global_optimizer_pre_hooks
 
 from hugectr.base.arguments import check_float
 from hugectr.base.errors import InvalidArgument
@@ -132,14 +133,41 @@ class CollectionOptimizer(torch.optim.Optimizer):
                 rates[row._table] = rate
         return rates
 
+    @torch.no_grad()
+    def _unscale(self) -> torch.Tensor | None:
+        return self._waiting.unscale()
+
     def _update(self) -> None:
-        unscale = self._waiting.unscale()
+        unscale = self._unscale() if self._waiting.scaled() else None
         self._engine.step(self._rates(), unscale)
         self._waiting.forget()
 
-    @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update every touched row with the sum of its gradients since the last step."""
+        if self._is_watched():
+            return self._watched_step(closure)
+        return self._step(closure)
+
+    # So torch leaves step() as it is, instead of passing every call through a profiler's mark and
+    # its hooks, which takes as long as the update of small tables.
+    step.hooked = True  # type: ignore[attr-defined]
+
+    def _is_watched(self) -> bool:
+        """Whether there are hooks of steps, or a profiler that is to see them."""
+        return bool(
+            self._optimizer_step_pre_hooks
+            or self._optimizer_step_post_hooks
+            or _global_optimizer_pre_hooks
+            or _global_optimizer_post_hooks
+            or torch.autograd._profiler_enabled()
+        )
+
+    def _watched_step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """As torch has every optimizer's step: with its hooks, marked for profilers."""
+        hooked = torch.optim.Optimizer.profile_hook_step(CollectionOptimizer._step)
+        return hooked(self) if closure is None else hooked(self, closure)
+
+    def _step(self, closure: Callable[[], Any] | None = None) -> Any:
         loss = None
         if closure is not None:
             with torch.enable_grad():

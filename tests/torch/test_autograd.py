@@ -264,6 +264,35 @@ def test_scaled_gradients(device):
     assert scaler.get_scale() < 1024.0 * 2**3
 
 
+def test_hooks_and_profilers_see_steps(device):
+    """Which are called without what torch puts around those of optimizers."""
+    collection = bag(device)
+    optimizer = collection.optimizer(lr=0.1)
+    keys, seen = torch.tensor([[1], [2]], device=device), []
+
+    def train():
+        collection(keys).sum().backward()
+        optimizer.step()
+        return collection.rows().read()[1]
+
+    first = train()
+    hooks = [
+        optimizer.register_step_pre_hook(lambda own, args, kwargs: seen.append(len(args))),
+        optimizer.register_step_post_hook(lambda own, args, kwargs: seen.append("after")),
+    ]
+    second = train()
+    torch.testing.assert_close(second, first - 0.1)
+    assert seen == [1, "after"]
+    for hook in hooks:
+        hook.remove()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        third = train()
+    torch.testing.assert_close(third, second - 0.1)
+    names = [event.key for event in profile.key_averages()]
+    assert "Optimizer.step#CollectionOptimizer.step" in names
+    assert len(seen) == 2
+
+
 def test_backward_after_unscaling_is_refused(device):
     collection = bag(device)
     optimizer = collection.optimizer(lr=0.1)

@@ -38,7 +38,7 @@ class TensorVisitor final : public OpVisitor {
 };
 
 void check_tensor(const char* op, const char* field, const TensorRef& ref, DeviceId device) {
-  if (ref.size() > 0 && ref.data == nullptr) {
+  if (ref.data == nullptr && ref.size() > 0) {
     throw InvalidArgument(
         concat("op '", op, "': tensor '", field, "' of shape ", to_string(ref.shape),
                " has no memory: allocate its arena (or bind the schedule) first"));
@@ -109,9 +109,11 @@ bool AnyOp::takes_16_bits(std::string_view field) const {
 void AnyOp::check_all(const OpContext& context) const {
   HCTR_CHECK(model_ != nullptr, "an empty op can not run");
   model_->check();
-  for_each_tensor([&](const char* field, Access, const TensorRef& ref) {
+  const auto check = [&](const char* field, Access, const TensorRef& ref) {
     check_tensor(name(), field, ref, context.device);
-  });
+  };
+  TensorVisitor visitor(check);
+  model_->visit(visitor);  // reads only
 }
 
 void AnyOp::run(const OpContext& context) const {

@@ -209,6 +209,7 @@ void EmbeddingUpdate::visit(OpVisitor& v) {
   v.tensor("step", Access::In, step);
   v.optional("unscale", Access::In, unscale);
   visit_opt_params(v, params);
+  v.attribute("longest_run", longest_run);
 }
 
 void EmbeddingUpdate::check() const {

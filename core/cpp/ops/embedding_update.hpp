@@ -24,6 +24,9 @@ namespace hugectr {
 /// Weights may be bfloat16: the rule has them widened and its results are rounded once, by
 /// `rounding` (of unique_rows[i] the i-th number), to
 ///   round_stochastically(w[c], 16 bits of rounding_bits(step_stream(row, step), column c))
+///
+/// longest_run: no run has more buckets, as the caller knows; 0: nobody knows. It spares kernels
+/// for long runs, and changes no result.
 struct HCTR_API EmbeddingUpdate {
   static constexpr const char* kName = "embedding_update";
   static constexpr const char* kSeveralName = "several_embedding_update";
@@ -34,6 +37,7 @@ struct HCTR_API EmbeddingUpdate {
   std::vector<TensorRef> states;
   RowRounding rounding;
   OptParams params;
+  std::int64_t longest_run = 0;
 
   void visit(OpVisitor& v);
   void check() const;

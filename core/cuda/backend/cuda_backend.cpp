@@ -80,6 +80,30 @@ int device_of_stream(const NativeStream& stream) {
   return device;
 }
 
+/// The events that a thread orders streams with, one a device. They may be recorded anew at once: a
+/// stream waits for what an event was recorded behind when it was told to.
+class OrderingEvents {
+ public:
+  ~OrderingEvents() {
+    if (!made_in_.this_process()) return;
+    // At the end of the process the driver may be gone; so are the events then.
+    for (const auto& [device, event] : events_) static_cast<void>(cudaEventDestroy(event));
+  }
+  static cudaEvent_t of_this_thread(int device) {
+    thread_local OrderingEvents all;
+    cudaEvent_t& event = all.events_[device];
+    if (event == nullptr) {
+      const DeviceGuard guard(device);
+      HCTR_TRY(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+    }
+    return event;
+  }
+
+ private:
+  const MadeIn made_in_;
+  std::map<int, cudaEvent_t> events_;
+};
+
 class CudaBackend final : public DeviceBackend {
  public:
   DeviceType type() const override { return DeviceType::Cuda; }
@@ -181,18 +205,14 @@ class CudaBackend final : public DeviceBackend {
   }
 
   void order_streams(NativeStream before, NativeStream after) override {
-    cudaEvent_t event = nullptr;
+    const int from = device_of_stream(before), to = device_of_stream(after);
+    const cudaEvent_t event = OrderingEvents::of_this_thread(from);
     {
-      const DeviceGuard guard(device_of_stream(before));
-      HCTR_TRY(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-      const cudaError_t recorded = cudaEventRecord(event, static_cast<cudaStream_t>(before.handle));
-      if (recorded != cudaSuccess) HCTR_TRY_NOTHROW(cudaEventDestroy(event));
-      HCTR_TRY(recorded);
+      const DeviceGuard guard(from);
+      HCTR_TRY(cudaEventRecord(event, static_cast<cudaStream_t>(before.handle)));
     }
-    const DeviceGuard guard(device_of_stream(after));
-    const cudaError_t waits = cudaStreamWaitEvent(static_cast<cudaStream_t>(after.handle), event);
-    HCTR_TRY_NOTHROW(cudaEventDestroy(event));  // it goes when the streams have passed it
-    HCTR_TRY(waits);
+    const DeviceGuard guard(to);
+    HCTR_TRY(cudaStreamWaitEvent(static_cast<cudaStream_t>(after.handle), event));
   }
 
   DeviceId device_of(const void* data) const override {

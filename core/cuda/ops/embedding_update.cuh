@@ -186,7 +186,7 @@ void update_all(const OpContext& context, const EmbeddingUpdate& op, const Rule&
   const std::size_t d = op.weights.shape[1], max_runs = op.unique_rows.size();
 
   ScratchParts parts;
-  const LongRunMemory memory(parts, op.sorted_buckets.size(), d);
+  const LongRunMemory memory(parts, in_long_runs(op), d);
   const std::size_t rate_at = parts.add<float>(1);
   const std::size_t adjustment_at = parts.add<StepAdjustment>(1);
   std::size_t rows_at = 0;
@@ -284,7 +284,7 @@ void update_alike(const OpContext& context, const std::vector<const EmbeddingUpd
   ScratchParts parts;
   std::vector<Places> places;
   for (const EmbeddingUpdate* op : ops) {
-    const LongRunMemory memory(parts, op->sorted_buckets.size(), op->weights.shape[1]);
+    const LongRunMemory memory(parts, in_long_runs(*op), op->weights.shape[1]);
     const std::size_t rate_at = parts.add<float>(1);
     const std::size_t adjustment_at = parts.add<StepAdjustment>(1);
     std::size_t rows_at = 0;
@@ -360,7 +360,7 @@ void update_alike(const OpContext& context, const std::vector<const EmbeddingUpd
     }
   }
   // Three launches that wait for each other take longer than their work where tables are small.
-  Branches branches(context, pieces.size());
+  Branches branches(context, any_long_runs(places) ? pieces.size() : 1);
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     const auto& [piece_d, wide, tables] = pieces[i];
     if (wide) {

@@ -152,4 +152,21 @@ class LongRunMemory {
   std::size_t counters_at_, list_at_, large_at_, sums_at_;
 };
 
+/// Occurrences of an update that may be parts of long runs.
+template <class Update>
+std::size_t in_long_runs(const Update& op) {
+  const bool none = op.longest_run > 0 && op.longest_run <= std::int64_t{kChunk};
+  return none ? 0 : op.sorted_buckets.size();
+}
+
+/// Whether one of several tables, each with a LongRunMemory `memory`, may have long runs: those
+/// without are one launch, and going apart for it takes the host longer.
+template <class Tables>
+bool any_long_runs(const Tables& tables) {
+  for (const auto& table : tables) {
+    if (table.memory.max_runs > 0) return true;
+  }
+  return false;
+}
+
 }  // namespace hugectr::cuda

@@ -13,7 +13,8 @@ namespace hugectr::test {
 namespace {
 
 /// SGD with lr 1 on runs of the given lengths: w must be minus the sum of the gradients.
-void check_sums(std::size_t d, const std::vector<std::size_t>& lengths, std::size_t pad) {
+void check_sums(std::size_t d, const std::vector<std::size_t>& lengths, std::size_t pad,
+                std::int64_t longest_run = 0) {
   constexpr std::size_t kSlots = 3;
   OpRun on;
   std::mt19937_64 random(d);
@@ -47,7 +48,8 @@ void check_sums(std::size_t d, const std::vector<std::size_t>& lengths, std::siz
                      .lr = on.ref(lr),
                      .step = on.ref(step),
                      .unscale = on.ref(unscale),
-                     .params = params});
+                     .params = params,
+                     .longest_run = longest_run});
   double difference = 0, norm = 0;
   for (std::size_t r = 0; r < lengths.size(); ++r) {
     for (std::size_t c = 0; c < d; ++c) {
@@ -69,6 +71,14 @@ TEST(EmbeddingUpdateOp, RunsOfAnyLengthAreSummed) {
   for (const std::size_t d : {1, 5, 8, 16, 32, 64, 100, 128}) {
     check_sums(d, {1, 2, 63, 64, 65, 128, 129, 1000, 5000, 3}, 0);
     check_sums(d, std::vector<std::size_t>(1500, 2), 3);
+  }
+}
+
+TEST(EmbeddingUpdateOp, RunsWhoseLongestIsKnownAreSummed) {
+  for (const std::size_t d : {5, 64, 128}) {
+    check_sums(d, std::vector<std::size_t>(1500, 1), 0, 1);
+    check_sums(d, {1, 64, 2, 63, 64}, 0, 64);
+    check_sums(d, {1, 64, 65, 200}, 0, 200);
   }
 }
 

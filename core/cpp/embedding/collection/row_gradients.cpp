@@ -135,11 +135,15 @@ RowRuns RowGradients::runs(std::size_t table) const {
   const bool as_they_came = part.batches <= 1;
   TensorRef gradient = part.sums.ref();
   gradient.shape = {part.count, 1, gradient.shape[1]};
-  return {.sorted_buckets = (as_they_came ? part.places : part.sorted_places).ref(),
-          .distinct = (as_they_came ? part.rows : part.unique_rows).ref(),
-          .run_offsets = (as_they_came ? part.places : part.run_offsets).ref(),
+  // Of what there is room for those that came: kernels are launched for so many.
+  const std::size_t n = std::max<std::size_t>(part.count, 1);
+  const auto some = &TablePlan::first;
+  return {.sorted_buckets = some(as_they_came ? part.places : part.sorted_places, n),
+          .distinct = some(as_they_came ? part.rows : part.unique_rows, n),
+          .run_offsets = some(as_they_came ? part.places : part.run_offsets, n + 1),
           .run_count = rows_of(run_counts_.ref(), table, 1),
-          .gradient = gradient};
+          .gradient = gradient,
+          .longest = static_cast<std::int64_t>(part.batches)};  // a batch has a row once
 }
 
 void RowGradients::squares(const TensorRef& squares) {
@@ -170,6 +174,7 @@ void RowGradients::apply(std::span<const UpdateScalars> scalars) {
   }
   const std::vector<StagedRows> staged = stage_rows(tiered);
   RowUpdates updates;
+  updates.reserve(moving.size() + tiered.size());
   const auto runs_of = [&](std::size_t t) {
     const Table& rows = group_.table(t).part(gpu_.get_local_id());
     RowRuns all = runs(t);

@@ -171,6 +171,7 @@ void TableCollection::finish(Token token, Batch& own) {
   group_.finish_plan(kLocal, own.slot, [&] { check_bags(own.wrong); });
   std::vector<PlannedRows> tables = group_.planned_rows(kLocal, own.slot);
   std::vector<CopyBlocks> counts;  // the device writes staging memory as its own
+  counts.reserve(tables.size());
   for (std::size_t t = 0; t < tables.size(); ++t) {
     counts.push_back({.in = tables[t].count,
                       .out = make_ref(own.row_counts.get_ptr() + t, {1}, device()),
@@ -215,6 +216,7 @@ void TableCollection::accumulate(Token token, std::span<const TensorRef> gradien
   follow_caller(gpu_.compute_stream(), stream);
   std::vector<TensorRef> sums(group_.size());
   std::vector<CopyBlocks> distinct;
+  distinct.reserve(tables.size());
   for (std::size_t t = 0; t < tables.size(); ++t) {
     if (gradients[t].empty() || !group_.table(t).is_trainable()) continue;
     const auto rows = static_cast<std::size_t>(batch.row_counts.get_ptr()[t]);
@@ -250,10 +252,13 @@ void TableCollection::step(std::span<const float> rates, const TensorRef& unscal
              " tables got rates of ", rates.size());
   Stream& compute = gpu_.compute_stream();
   follow_caller(compute, stream);
-  for (std::size_t t = 0; t < rates.size(); t += kRatesAtOnce) {
+  // What the device has is written again when it is another: a launch less in most steps.
+  const bool same = std::ranges::equal(rates, rates_there_);
+  for (std::size_t t = 0; !same && t < rates.size(); t += kRatesAtOnce) {
     compute.copy_scalars(rates_.get_ptr() + t, rates.data() + t,
                          std::min(kRatesAtOnce, rates.size() - t) * sizeof(float));
   }
+  rates_there_.assign(rates.begin(), rates.end());
   const std::int64_t number = steps_ + 1;
   compute.copy_scalars(step_.get_ptr(), &number, sizeof number);
   std::vector<UpdateScalars> scalars(group_.size());

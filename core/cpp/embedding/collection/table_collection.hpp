@@ -118,6 +118,7 @@ class HCTR_API TableCollection {
   std::vector<std::unique_ptr<TableAccess>> access_;
   std::shared_ptr<DeviceBuffer2> scalars_arena_;
   Tensor2<float> rates_;
+  std::vector<float> rates_there_;  ///< what they have been set to
   Tensor2<std::int64_t> step_;
   std::shared_ptr<DeviceBuffer2> staging_arena_;
   Tensor2<std::int64_t> wrong_;  ///< as Batch::wrong, of batches that do not train

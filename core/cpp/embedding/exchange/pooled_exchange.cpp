@@ -73,6 +73,7 @@ class PooledExchange final : public Exchange {
   /// Sums of this device's rows in all buckets it has a part of.
   static void pool(const OpContext& context, std::span<const Shipment> tables) {
     std::vector<EmbeddingLookup> lookups;
+    lookups.reserve(tables.size());
     for (const Shipment& table : tables) {
       const Route& route = *table.route;
       const TablePlan& plan = *table.plan;

@@ -152,6 +152,7 @@ std::vector<Shipment> DeviceLookup::shipments(const LookupPlan& plan,
                                               std::span<const TensorRef> vectors,
                                               const Exchange* exchange, bool training) const {
   std::vector<Shipment> tables;
+  tables.reserve(parts_.size());
   for (std::size_t t = 0; t < parts_.size(); ++t) {
     const bool left_out = vectors[t].empty() || (training && !parts_[t].table.is_trainable());
     if (plan.tables[t].exchange != exchange || left_out) continue;

@@ -101,6 +101,7 @@ bool DeviceLookup::moves_rows() const {
 void DeviceLookup::stage(LookupPlan& plan) {
   const OpContext context = gpu_.plan_context();
   std::vector<RowStaging::Rows> tables;
+  tables.reserve(parts_.size());
   for (std::size_t t = 0; t < parts_.size(); ++t) {
     const TablePlan& own = plan.tables[t];
     tables.push_back(
@@ -291,6 +292,7 @@ void DeviceLookup::make_buffers(const Part& part, const LookupPlan& plan, TableP
 void DeviceLookup::group_keys(LookupPlan& plan, std::span<const SparseTensor> batch) const {
   const OpContext context = gpu_.plan_context();
   std::vector<ExpandBuckets> buckets;
+  buckets.reserve(parts_.size());
   std::vector<BucketScale> scales;
   for (std::size_t t = 0; t < parts_.size(); ++t) {
     TablePlan& own = plan.tables[t];
@@ -324,6 +326,7 @@ void DeviceLookup::choose_exchanges(LookupPlan& plan, std::span<const SparseTens
   if (!may_send_rows.empty()) unique_->plan(may_send_rows);
   if (plan.train && replica_) replica_->plan(replicated(plan));
   std::vector<LookupSort> sorted;
+  sorted.reserve(parts_.size());
   for (std::size_t t = 0; t < parts_.size(); ++t) {
     TablePlan& own = plan.tables[t];
     own.exchange = pooled_.get();

@@ -12,6 +12,7 @@ namespace hugectr {
 void DeviceLookup::begin_numbers(LookupPlan& plan) const {
   const OpContext context = gpu_.plan_context();
   std::vector<HashGetInsert> lookups;
+  lookups.reserve(parts_.size());
   for (std::size_t t = 0; t < parts_.size(); ++t) {
     const Route& route = parts_[t].route;
     TablePlan& own = plan.tables[t];
@@ -45,6 +46,7 @@ void DeviceLookup::number(LookupPlan& plan) const {
 
 void DeviceLookup::read_outcomes(const OpContext& context) const {
   std::vector<CopyBlocks> outcomes;
+  outcomes.reserve(parts_.size());
   for (const Part& part : parts_) outcomes.push_back(part.rows.outcome_to_host());
   run_several(context, std::move(outcomes));
 }
@@ -138,6 +140,7 @@ void DeviceLookup::check_max_rows(const LookupPlan& plan) const {
 void DeviceLookup::begin_finding(LookupPlan& plan) const {
   const OpContext context = gpu_.plan_context();
   std::vector<HashGet> lookups;
+  lookups.reserve(parts_.size());
   for (std::size_t t = 0; t < parts_.size(); ++t) {
     const Route& route = parts_[t].route;
     TablePlan& own = plan.tables[t];

@@ -12,6 +12,7 @@ std::vector<PlannedRows> DeviceLookup::planned_rows(PlanSlot slot) const {
   const LookupPlan& plan = plans_.at(at(slot));
   HCTR_CHECK(plan.waits_to_train(), owner_, ": this slot has no training plan");
   std::vector<PlannedRows> tables;
+  tables.reserve(plan.tables.size());
   for (const TablePlan& own : plan.tables) {
     tables.push_back({own.unique_rows.ref(), own.run_count.ref(), own.before, own.extent, own.pin});
   }
@@ -27,6 +28,7 @@ void DeviceLookup::sum_gradients(PlanSlot slot, std::span<const TensorRef> gradi
   const OpContext context = gpu_.compute_context();
   context.stream->wait(*plan.ready);
   std::vector<EmbeddingGradient> ops;
+  ops.reserve(parts_.size());
   for (const Exchange* exchange : exchanges_) {
     for (const Shipment& gradient : backward(context, plan, gradients, exchange, rounding({}))) {
       const TablePlan& own = *gradient.plan;

@@ -22,7 +22,8 @@ void RowUpdates::add(const RowRuns& runs, const RowArrays& arrays, const UpdateS
                       .unscale = scalars.unscale,
                       .states = arrays.states,
                       .rounding = runs.rounding,
-                      .params = params});
+                      .params = params,
+                      .longest_run = runs.longest});
   if (!sweeps_untouched_rows(params)) return;
   sweeps_.push_back({.unique_rows = runs.distinct,
                      .run_count = runs.run_count,

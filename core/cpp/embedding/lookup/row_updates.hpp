@@ -12,9 +12,10 @@ namespace hugectr {
 /// Gradients of a table's rows by run (lookup_sort.hpp), as an update goes over them.
 struct RowRuns {
   TensorRef sorted_buckets, distinct, run_offsets, run_count;
-  TensorRef gradient;      ///< (B, S, d)
-  TensorRef scale;         ///< of its buckets; empty: 1
-  RowRounding rounding{};  ///< of the distinct rows
+  TensorRef gradient;        ///< (B, S, d)
+  TensorRef scale;           ///< of its buckets; empty: 1
+  RowRounding rounding{};    ///< of the distinct rows
+  std::int64_t longest = 0;  ///< no run has more buckets; 0: nobody knows
 };
 
 /// Updates of several tables, run as one op each for the rows of the runs and for all others.
@@ -23,6 +24,8 @@ class RowUpdates {
   void add(const RowRuns& runs, const RowArrays& arrays, const UpdateScalars& scalars,
            const OptParams& params);
   void run(const OpContext& context);
+  /// Room for the updates of so many tables.
+  void reserve(std::size_t tables) { updates_.reserve(tables); }
 
  private:
   std::vector<EmbeddingUpdate> updates_;

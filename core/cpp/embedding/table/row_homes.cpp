@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "core/cpp/device/stream.hpp"
 #include "core/cpp/memory/general_buffer2.hpp"
 #include "core/cpp/ops/loops/copy_rows.hpp"
 #include "core/cpp/ops/row_cache.hpp"
