@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from importlib import import_module
 from typing import Any
 
 import torch
-from torch.optim.optimizer import _global_optimizer_post_hooks, _global_optimizer_pre_hooks
 
 from hugectr.base.arguments import check_float
 from hugectr.base.errors import InvalidArgument
@@ -92,6 +93,18 @@ class RowGradient(torch.Tensor):
         return self
 
 
+def _hooks_of_all() -> list[Callable[[], Any]]:
+    """What says whether the steps of all optimizers are watched; one that this torch does not have
+    under its name counts as there."""
+    module = import_module("torch.optim.optimizer")  # its package hides it
+    names = ("_global_optimizer_pre_hooks", "_global_optimizer_post_hooks")
+    found: list[Callable[[], Any]] = [partial(getattr, module, name, True) for name in names]
+    return [*found, getattr(torch.autograd, "_profiler_enabled", lambda: True)]
+
+
+_HOOKS_OF_ALL = _hooks_of_all()
+
+
 class CollectionOptimizer(torch.optim.Optimizer):
     """Updates the rows that batches have touched since the last step, each once.
 
@@ -157,9 +170,7 @@ class CollectionOptimizer(torch.optim.Optimizer):
         return bool(
             self._optimizer_step_pre_hooks
             or self._optimizer_step_post_hooks
-            or _global_optimizer_pre_hooks
-            or _global_optimizer_post_hooks
-            or torch.autograd._profiler_enabled()
+            or any(hooks() for hooks in _HOOKS_OF_ALL)
         )
 
     def _watched_step(self, closure: Callable[[], Any] | None = None) -> Any:

@@ -2,6 +2,7 @@
 """Gradients, how long batches live, and what an error leaves."""
 
 import gc
+import importlib
 
 import pytest
 import torch
@@ -9,6 +10,7 @@ from torch.utils.checkpoint import checkpoint
 
 import hugectr
 import hugectr.torch as ht
+from hugectr.torch import optimizer as optimizer_module
 
 
 def bag(device, dim=4, **more):
@@ -291,6 +293,25 @@ def test_hooks_and_profilers_see_steps(device):
     names = [event.key for event in profile.key_averages()]
     assert "Optimizer.step#CollectionOptimizer.step" in names
     assert len(seen) == 2
+
+
+def test_steps_are_watched_where_torch_does_not_say(device, monkeypatch):
+    """Names that begin with an underscore may go from torch any day."""
+    module = importlib.import_module("torch.optim.optimizer")
+    assert not any(asked() for asked in optimizer_module._hooks_of_all())
+    monkeypatch.delattr(module, "_global_optimizer_pre_hooks")
+    monkeypatch.delattr(torch.autograd, "_profiler_enabled")
+    hooks = optimizer_module._hooks_of_all()
+    assert [asked() is True for asked in hooks] == [True, False, True]
+    monkeypatch.setattr(optimizer_module, "_HOOKS_OF_ALL", hooks)
+    collection = bag(device)
+    optimizer, seen = collection.optimizer(lr=0.1), []
+    monkeypatch.setattr(
+        type(optimizer), "_watched_step", lambda self, closure: seen.append(closure)
+    )
+    collection(torch.tensor([[1]], device=device)).sum().backward()
+    optimizer.step()
+    assert seen == [None]
 
 
 def test_backward_after_unscaling_is_refused(device):
