@@ -16,6 +16,7 @@ from hugectr.base.errors import InvalidArgument
 from hugectr.base.keywords import named_arguments
 from hugectr.callbacks.callback import Callback
 from hugectr.data.schema import EncodedData, Schema
+from hugectr.data.schema.values import rows_numbered
 from hugectr.estimator.features import Features, features_of, labels_of, weights_of
 from hugectr.estimator.fitted import Fitted
 from hugectr.estimator.parameters import Parameters, seed_of
@@ -79,7 +80,9 @@ class Labelled:
 
     def encoded(self, schema: Schema, rows: npt.NDArray[np.bool_]) -> EncodedData:
         """The chosen rows as samples."""
-        return weighed(schema.encode(self.chosen(rows).source), self.weight, rows)
+        chosen = self.chosen(rows)
+        with rows_numbered(chosen.row_given):
+            return weighed(schema.encode(chosen.source), self.weight, rows)
 
     def chosen(self, rows: npt.NDArray[np.bool_]) -> Features:
         """The chosen rows, with their label as a column."""

@@ -35,12 +35,15 @@ class Features:
         Whether columns are text because the format has no types.
     array : bool
         Whether they were columns of an array, which has no names.
+    given_rows : ndarray of int64, (rows,), or None
+        The number that each row had when it was given; None: the same.
     """
 
     what: str
     table: pa.Table
     untyped: bool = False
     array: bool = False
+    given_rows: npt.NDArray[np.int64] | None = None
 
     @property
     def rows(self) -> int:
@@ -57,7 +60,12 @@ class Features:
 
     def take(self, rows: npt.NDArray[np.int64]) -> Features:
         """Some rows."""
-        return replace(self, table=self.table.take(pa.array(rows)))
+        given = rows if self.given_rows is None else self.given_rows[rows]
+        return replace(self, table=self.table.take(pa.array(rows)), given_rows=given)
+
+    def row_given(self, row: int) -> int:
+        """The number that a row had when it was given: errors name that one."""
+        return row if self.given_rows is None else int(self.given_rows[row])
 
     def without(self, column: str) -> Features:
         """All columns but one."""

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from hugectr.base.errors import InvalidArgument, rejected
 from hugectr.data.schema import LabelField, Schema
+from hugectr.data.schema.values import rows_numbered
 from hugectr.estimator.features import Features
 
 
@@ -40,6 +41,13 @@ def inferred(
     roles : mapping
         Arguments of ``Schema.infer``, of which some name columns.
     """
+    with rows_numbered(training.row_given):
+        return _inferred(training, label, schema, roles)
+
+
+def _inferred(
+    training: Features, label: str, schema: Schema | None, roles: Mapping[str, Any]
+) -> Schema:
     if schema is not None:
         return Schema(schema.fields, seed=schema.seed).fit(training.source)
     if training.array:

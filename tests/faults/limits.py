@@ -67,8 +67,14 @@ def run(folder: Path, kind: str, size: int = 1, **more: object) -> Ended:
 def memory_needed(kind: str, size: int) -> int:
     """Bytes of address space that a run takes beyond its import."""
     with tempfile.TemporaryDirectory(prefix="hctr-fault-") as folder:
-        out = run(Path(folder), kind, size).out
-    peak, start = (int(re.search(rf"{word}: (\d+)", out)[1]) for word in ("peak", "start"))
+        ended = run(Path(folder), kind, size)
+    found = {word: re.search(rf"{word}: (\d+)", ended.out) for word in ("peak", "start")}
+    peak, start = (int(one[1]) if one else None for one in found.values())
+    if peak is None or start is None:
+        text = ended.out + ended.err
+        raise FalseSuccess(
+            f"a run without limits, status {ended.status}, no figures\n{text[-6000:]}"
+        )
     return peak - start
 
 

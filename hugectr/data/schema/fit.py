@@ -19,7 +19,7 @@ from hugectr.data.schema.fields import (
     ListField,
 )
 from hugectr.data.schema.keys import FieldKeys, as_texts, category_keys, values_of_type
-from hugectr.data.schema.lists import split
+from hugectr.data.schema.lists import element_keys, split
 from hugectr.data.schema.moments import Moments, MomentsFit
 from hugectr.data.schema.values import as_numbers, is_text, one_array, plain, without_gaps
 
@@ -90,7 +90,7 @@ class _CategoryFit:
             self._missing += int(missing.sum())
             self._longest = max(self._longest, int(lengths.max(initial=0)))
             array = elements
-            keys = category_keys(self._field.name, array, first_row, values, self._own)
+            keys = element_keys(self._field, array, lengths, first_row, values, self._own)
         else:
             keys = category_keys(self._field.name, array, first_row, values, self._own)
             self._missing += int((keys == self._own.missing).sum())

@@ -7,9 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hugectr.base.errors import DataError
 from hugectr.data.schema.keys import INTEGER, FieldKeys, Keys, as_texts, category_keys
-from hugectr.data.schema.values import is_text, plain
+from hugectr.data.schema.values import RowError, is_text, plain
 
 
 def group_ids(column: str, array: pa.Array, first_row: int, seed: int) -> Keys:
@@ -23,9 +22,7 @@ def group_ids(column: str, array: pa.Array, first_row: int, seed: int) -> Keys:
     missing = np.asarray(array.is_null(nan_is_null=True))
     if missing.any():
         row = first_row + int(missing.argmax())
-        raise DataError(
-            f"column {column!r}, row {row} (from 0): the group is missing; give each row one"
-        )
+        raise RowError(column, row, "the group is missing; give each row one")
     array = plain(array)
     texts = as_texts(column, array.cast(pa.int8()) if pa.types.is_boolean(array.type) else array)
     if not is_text(texts.type):

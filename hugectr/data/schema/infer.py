@@ -29,6 +29,7 @@ from hugectr.data.schema.fields import (
 from hugectr.data.schema.fit import DENSE_WAY_OUT
 from hugectr.data.schema.keys import FieldKeys, category_keys, values_of_type
 from hugectr.data.schema.lists import split
+from hugectr.data.schema.moments import EXPONENT, LARGE
 from hugectr.data.schema.sources import BLOCK_ROWS, Source, blocks, joined_tables
 from hugectr.data.schema.times import nanoseconds
 from hugectr.data.schema.values import (
@@ -117,6 +118,8 @@ def _dense(name: str, values: Float64s) -> DenseField:
     gaps = len(there) < len(values)
     log = False
     if len(there):
+        if np.abs(there).max() > LARGE:
+            there = np.ldexp(there, -EXPONENT)
         far, spread = float(np.abs(there - there.mean()).max()), float(there.std())
         log = far > FAR * spread > 0
     return DenseField(name, indicator=gaps, log=log)
@@ -285,6 +288,11 @@ def infer_fields(
     role_of = _roles_of(roles, given, sequences)
     source.check(list(role_of))
     source.check(source.names)
+    if "" in source.names:
+        raise DataError(
+            f"{source.what} has a column without a name (its name is an empty text): give it one, "
+            "or leave the column out"
+        )
     wanted = [name for name in source.names if role_of.get(name) != "ignore"]
     rows = blocks(source.tables(wanted))
     parts = list(itertools.islice(rows, -(-sample_rows // BLOCK_ROWS)))

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from hugectr.data.schema.fields import ListField, SequenceField
 from hugectr.data.schema.keys import FieldKeys, Keys, category_keys
-from hugectr.data.schema.values import bad_type, is_list, is_text, plain
+from hugectr.data.schema.values import bad_type, is_list, is_text, plain, rows_numbered
 
 Int64s = npt.NDArray[np.int64]
 
@@ -46,6 +46,34 @@ def split(field: ListField, array: pa.Array) -> tuple[pa.Array, Int64s, npt.NDAr
     return array.flatten(), lengths.astype(np.int64), missing
 
 
+def element_keys(
+    field: ListField,
+    elements: pa.Array,
+    lengths: Int64s,
+    first_row: int,
+    values: str,
+    own: FieldKeys,
+    known: Keys | None = None,
+) -> Keys:
+    """Keys of the elements of lists, (elements,); errors name the row of the list.
+
+    Parameters
+    ----------
+    field : ListField
+    elements : pyarrow.Array
+    lengths : ndarray of int64, (rows,)
+        As of ``split``.
+    first_row, values, own, known
+        As of ``category_keys``.
+    """
+
+    def row_of(element: int) -> int:
+        return first_row + int(np.searchsorted(np.cumsum(lengths), element, side="right"))
+
+    with rows_numbered(row_of):
+        return category_keys(field.name, elements, 0, values, own, known)
+
+
 def list_keys(
     field: ListField,
     array: pa.Array,
@@ -71,7 +99,7 @@ def list_keys(
     tuple of (ndarray of int64, (keys,)), (ndarray of int64, (rows,))
     """
     elements, lengths, missing = split(field, array)
-    keys = category_keys(field.name, elements, first_row, values, own, known)
+    keys = element_keys(field, elements, lengths, first_row, values, own, known)
     if max_length is not None and lengths.size and lengths.max() > max_length:
         starts = np.cumsum(lengths) - lengths
         place = np.arange(len(keys)) - np.repeat(starts, lengths)

@@ -16,6 +16,8 @@ from hugectr.data.schema.values import Float64s
 
 #: Values of which the median is taken, of columns that have more.
 SAMPLE = 65_536
+#: From this on squares may leave float64: values are then held divided by a power of two.
+LARGE, EXPONENT = 2.0**500, 600
 
 
 @dataclass(frozen=True)
@@ -64,17 +66,34 @@ class _Spread:
     algorithm for computing sample variances", 1979."""
 
     def __init__(self) -> None:
-        self.count, self.mean, self.squares = 0, 0.0, 0.0
+        self.count, self._mean, self._squares = 0, 0.0, 0.0
+        self._exponent = 0
 
     def add(self, values: Float64s) -> None:
+        if not self._exponent and np.abs(values).max() > LARGE:
+            self._exponent = EXPONENT
+            self._mean = float(np.ldexp(self._mean, -EXPONENT))
+            self._squares = float(np.ldexp(self._squares, -2 * EXPONENT))
+        if self._exponent:
+            values = np.ldexp(values, -self._exponent)
         count = self.count + len(values)
         with np.errstate(over="ignore", invalid="ignore"):
             mean = float(values.mean())
             squares = float(np.square(values - mean).sum())
-            apart = mean - self.mean
-            self.mean += apart * (len(values) / count)
-            self.squares += squares + apart * apart * (self.count * len(values) / count)
+            apart = mean - self._mean
+            self._mean += apart * (len(values) / count)
+            self._squares += squares + apart * apart * (self.count * len(values) / count)
         self.count = count
+
+    @property
+    def mean(self) -> float:
+        with np.errstate(over="ignore"):
+            return float(np.ldexp(self._mean, self._exponent))
+
+    @property
+    def deviation(self) -> float:
+        with np.errstate(over="ignore"):
+            return float(np.ldexp(np.sqrt(self._squares / self.count), self._exponent))
 
 
 class _Sample:
@@ -145,5 +164,5 @@ class MomentsFit:
             low if constant else _finite(self._raw.mean),
             None if self._sample is None else _median(self._sample.values),
             float(ends[0]) if constant else _finite(scaled.mean),
-            0.0 if constant else _finite(np.sqrt(scaled.squares / scaled.count)),
+            0.0 if constant else _finite(scaled.deviation),
         )

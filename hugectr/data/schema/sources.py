@@ -61,7 +61,7 @@ class Source:
         DataError
             With a column of a name like it.
         """
-        if not self.names:
+        if not any(self.names):
             raise DataError(f"{self.what} has no columns with a name, or no rows at all")
         there = Counter(self.names)
         for name in wanted:
@@ -188,7 +188,8 @@ def _of_paths(paths: Sequence[str]) -> Source:
 def open_source(data: Any) -> Source:
     """Data of any kind as a Source.
 
-    Columns without a name, such as the row numbers that pandas writes to CSV, are left out.
+    Columns without a name are left out of text files, such as the row numbers that pandas writes
+    to CSV.
 
     Raises
     ------
@@ -200,6 +201,8 @@ def open_source(data: Any) -> Source:
     if isinstance(data, Source):
         return data
     source = _opened(data)
+    if not source.untyped:
+        return source
     return replace(source, names=[name for name in source.names if name != ""])
 
 

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,39 @@ from hugectr.base.errors import DataError
 Float64s = npt.NDArray[np.float64]
 
 
-def bad_value(column: str, row: int, value: object, what: str, way_out: str) -> DataError:
+class RowError(DataError):
+    """An error in one row of a column.
+
+    Attributes
+    ----------
+    row : int
+        Counted from 0 through all of the data.
+    """
+
+    def __init__(self, column: str, row: int, what: str) -> None:
+        super().__init__(f"column {column!r}, row {row} (from 0): {what}")
+        self.column, self.row, self.what = column, row, what
+
+    def at(self, row: int) -> RowError:
+        """The same error with the number that the row has elsewhere."""
+        return RowError(self.column, row, self.what)
+
+
+@contextmanager
+def rows_numbered(number: Callable[[int], int]) -> Iterator[None]:
+    """Errors of rows inside say ``number(row)``: where rows or elements are some of the data's."""
+    try:
+        yield
+    except RowError as error:
+        raise error.at(number(error.row)) from error.__cause__
+
+
+def bad_value(column: str, row: int, value: object, what: str, way_out: str) -> RowError:
     """The error for a value; ``row`` counts from 0 through all of the data."""
     shown = repr(value.item() if isinstance(value, np.generic) else value)
     if len(shown) > 80:
         shown = shown[:77] + "..."
-    return DataError(f"column {column!r}, row {row} (from 0): {shown} {what}; {way_out}")
+    return RowError(column, row, f"{shown} {what}; {way_out}")
 
 
 def bad_type(column: str, kind: pa.DataType, wanted: str, way_out: str) -> DataError:
@@ -192,7 +220,5 @@ def without_gaps(column: str, values: Float64s, first_row: int, what: str) -> Fl
     gaps = np.isnan(values)
     if gaps.any():
         row = first_row + int(gaps.argmax())
-        raise DataError(
-            f"column {column!r}, row {row} (from 0): {what} is missing; drop the rows without one"
-        )
+        raise RowError(column, row, f"{what} is missing; drop the rows without one")
     return values
