@@ -23,7 +23,7 @@ from hugectr.base import log
 from hugectr.base.errors import InvalidArgument, rejected
 from hugectr.command.data_files import add_commands, add_train_arguments, is_data, run_train
 from hugectr.command.export import add_export_command
-from hugectr.command.model import add_model_commands
+from hugectr.command.model import add_model_commands, whole_number
 from hugectr.command.script import OWN_ERRORS, train_script
 from hugectr.config.config_file import read_config
 from hugectr.model.from_config import build_model
@@ -109,13 +109,15 @@ def _numbers(text: str) -> list[int]:
     result: list[int] = []
     for part in text.split(","):
         value, _, times = part.partition("*")
-        result += [int(float(value))] * (int(times) if times else 1)
+        result += [whole_number(value)] * (int(times) if times else 1)
     return result
 
 
 def _data_generate(args: argparse.Namespace) -> int:
     from hugectr.tools import DataGenerator, DataGeneratorParams
 
+    if os.path.realpath(args.source) == os.path.realpath(args.eval_source):
+        raise rejected("hugectr data generate: eval_source", args.eval_source, "another place")
     sizes = args.slot_sizes
     params = DataGeneratorParams(
         DataReaderType_t[args.format.capitalize()],

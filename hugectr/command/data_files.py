@@ -82,7 +82,7 @@ def add_commands(commands: Any) -> None:
 
 
 def _columns(text: str | None) -> tuple[str, ...]:
-    return tuple(part.strip() for part in text.split(",")) if text else ()
+    return tuple(dict.fromkeys(filter(None, map(str.strip, (text or "").split(",")))))
 
 
 def _sequences(text: str | None) -> dict[str, str | None]:
@@ -110,6 +110,7 @@ def run_train(args: argparse.Namespace) -> int:
     )
     begin = time.perf_counter()
     report = [Report(args.report, names=args.file)] if args.report else []
+    estimator._folder_for(folder)  # before a long training, not after it
     estimator.fit(args.file, args.label, eval_set=args.eval, callbacks=report)
     estimator.save(folder)
     seconds = time.perf_counter() - begin
@@ -150,6 +151,8 @@ def run_train(args: argparse.Namespace) -> int:
 
 def run_predict(args: argparse.Namespace) -> int:
     """Predict a file, piece by piece."""
+    if args.output and os.path.realpath(args.output) == os.path.realpath(args.data):
+        raise rejected("hugectr predict: -o", args.output, "another file than the data")
     model = hugectr.load(args.model, device=args.device)
     if model.schema is None:
         raise InvalidArgument(

@@ -90,10 +90,18 @@ def _convert(args: argparse.Namespace) -> int:
     return 0
 
 
+def whole_number(text: str) -> int:
+    """``1000`` or ``1e6``; a ValueError for what is no number, or has no end."""
+    try:
+        return int(float(text))
+    except OverflowError as error:
+        raise ValueError(text) from error
+
+
 def _rows(text: str) -> tuple[str, int]:
     """``table=1000000``."""
     name, _, count = text.rpartition("=")
-    return name, int(float(count))
+    return name, whole_number(count)
 
 
 def _plan(args: argparse.Namespace) -> int:

@@ -69,6 +69,10 @@ class Features:
 
     def without(self, column: str) -> Features:
         """All columns but one."""
+        if self.table.num_columns < 2:
+            raise InvalidArgument(
+                f"{self.what} has no column but the label {column!r}; add columns to predict from"
+            )
         return replace(self, table=self.table.drop_columns([column]))
 
     def with_label(self, name: str, values: npt.NDArray[np.float32]) -> Features:

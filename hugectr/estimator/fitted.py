@@ -125,11 +125,7 @@ class Fitted(ABC):
         """
         self._model("save")
         assert self._kept is not None
-        folder = Path(os.path.realpath(path))  # of a link what it leads to; "." has no name
-        something = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
-        if something and not (folder / self.DESCRIPTION).is_file():
-            name = type(self).__name__
-            raise InvalidArgument(f"{name}.save: {folder} is there and no {name}")
+        folder = self._folder_for(path)
         beside = folder.with_name(f".{folder.name}.{os.getpid()}-{secrets.token_hex(4)}")
         beside.mkdir(parents=True)  # as the user's mask has it: the kept folder is closed to others
         try:
@@ -138,6 +134,15 @@ class Fitted(ABC):
             replace_folder(beside, folder)
         finally:
             shutil.rmtree(beside, ignore_errors=True)
+
+    def _folder_for(self, path: str | os.PathLike[str]) -> Path:
+        """Where ``save`` writes; an InvalidArgument when something else is there."""
+        folder = Path(os.path.realpath(path))  # of a link what it leads to; "." has no name
+        something = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
+        if something and not (folder / self.DESCRIPTION).is_file():
+            name = type(self).__name__
+            raise InvalidArgument(f"{name}.save: {folder} is there and no {name}")
+        return folder
 
     def _described(self) -> dict[str, Any]:
         params = self.get_params()  # type: ignore[attr-defined]

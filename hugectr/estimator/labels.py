@@ -30,6 +30,12 @@ def classes_of(where: str, labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
             f"{where}: Unknown label type: continuous. y has numbers such as {found!r}; classes "
             "are values such as 0, 1, 2, and numbers are for CTRRegressor"
         )
+    odd = _no_class(labels)
+    if odd is not None:
+        raise InvalidArgument(
+            f"{where}: y has a {type(odd).__name__}, {odd!r:.80}; classes are text, whole numbers "
+            "or booleans: cast the labels"
+        )
     try:
         classes = np.unique(labels)
     except TypeError as error:
@@ -45,6 +51,14 @@ def classes_of(where: str, labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
             "predict? CTRRegressor does that"
         )
     return classes
+
+
+def _no_class(labels: npt.NDArray[Any]) -> Any:
+    """The first label that a saved description could not hold, or None."""
+    if labels.dtype.kind in "biufUT":
+        return None
+    kinds = (str, int, float, bool, np.generic) if labels.dtype.kind == "O" else ()
+    return next((one for one in labels.tolist() if not isinstance(one, kinds)), None)
 
 
 def codes_of(

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What users ask of the commands by mistake: said by name before anything is lost."""
+
+import datetime
+import decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+from hugectr.command.cli import main
+from hugectr.estimator.classifier import CTRClassifier
+
+CITIES = ["Rome", "Oslo", "Bern"] * 20
+LABELS = [0, 1] * 30
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("requests")
+    pa.csv.write_csv(pa.table({"city": CITIES, "clicked": LABELS}), folder / "data.csv")
+    assert _train(folder / "data.csv", folder / "model") == 0
+    return folder
+
+
+def _train(data: Path, output: Path) -> int:
+    words = ["train", str(data), "--label", "clicked", "--epochs", "1", "--no-progress"]
+    return main([*words, "-o", str(output)])
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [[one] for one in LABELS],
+        [datetime.datetime(2020, 1, 1 + one) for one in LABELS],
+        [bytes([one]) for one in LABELS],
+        [decimal.Decimal(one) for one in LABELS],
+    ],
+    ids=["list", "time", "bytes", "decimal"],
+)
+def test_labels_that_no_model_could_be_saved_with(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], labels: list[Any]
+) -> None:
+    pq.write_table(pa.table({"city": CITIES, "clicked": labels}), tmp_path / "data.parquet")
+    assert _train(tmp_path / "data.parquet", tmp_path / "model") == 2
+    assert "cast the labels" in capsys.readouterr().err
+
+
+def test_a_label_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pa.csv.write_csv(pa.table({"clicked": LABELS}), tmp_path / "data.csv")
+    assert _train(tmp_path / "data.csv", tmp_path / "model") == 2
+    assert "no column but the label 'clicked'" in capsys.readouterr().err
+
+
+def test_an_output_that_is_taken_is_said_before_training(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CTRClassifier, "fit", lambda *_, **__: pytest.fail("it trained"))
+    assert _train(folder / "data.csv", folder) == 2
+    assert "is there and no CTRClassifier" in capsys.readouterr().err
+
+
+def test_predictions_do_not_replace_the_data(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = (folder / "data.csv").read_bytes()
+    data = str(folder / "data.csv")
+    assert main(["predict", str(folder / "model"), data, "-o", data]) == 2
+    assert "another file than the data" in capsys.readouterr().err
+    assert (folder / "data.csv").read_bytes() == before
+
+
+def test_a_column_kept_twice_is_kept_once(folder: Path, tmp_path: Path) -> None:
+    out = str(tmp_path / "out.csv")
+    words = ["predict", str(folder / "model"), str(folder / "data.csv"), "-o", out]
+    assert main([*words, "--keep", "city,,city"]) == 0
+    assert pa.csv.read_csv(out).column_names == ["city", "probability"]
+
+
+def test_data_are_not_generated_over_themselves(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = str(tmp_path / "data")
+    assert main(["data", "generate", place, place, "--slot-sizes", "10"]) == 2
+    assert "eval_source" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["data", "generate", "a", "b", "--slot-sizes", "inf"],
+        ["model", "plan", "m", "--rows", "t=inf"],
+    ],
+    ids=["slot sizes", "rows"],
+)
+def test_numbers_without_an_end(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(words)
+    assert words[-2] in capsys.readouterr().err
