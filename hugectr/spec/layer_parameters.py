@@ -280,7 +280,7 @@ LAYER_PARAMETERS: dict[Layer_t, tuple[LayerParameter, ...]] = {
     ),
     Layer_t.ReduceSum: (LayerParameter("axis", ("axis",), _at_least(0)),),
     Layer_t.Reshape: (
-        LayerParameter("leading_dim", ("leading_dim",), _at_least(1)),
+        LayerParameter("leading_dim", ("leading_dim",), _at_least(0)),
         LayerParameter("time_step", ("time_step",), _at_least(0)),
         LayerParameter("selected", (), check_bool),
         LayerParameter("selected_slots", ("selected",), _slots),

@@ -50,7 +50,7 @@ DEFAULTS: dict[str, Any] = {
     "weight_init_type": Initializer_t.Default,
     "bias_init_type": Initializer_t.Default,
     "num_layers": 0,
-    "leading_dim": 1,
+    "leading_dim": 0,
     "time_step": 0,
     "batchsize": 1,
     "SeqLength": 1,
@@ -113,7 +113,8 @@ class DenseLayer:
     dropout_rate : float
         Dropout: the probability of dropping, between 0 and 1.
     leading_dim, time_step
-        Reshape to (rows, leading_dim), or to (rows, time_step, leading_dim).
+        Reshape to (rows, leading_dim), or to (rows, time_step, leading_dim); a leading_dim of 0
+        makes one row a sample.
     selected, selected_slots
         Reshape that picks slots of an embedding's output.
     shape : list of int
@@ -173,7 +174,7 @@ class DenseLayer:
         weight_init_type: Initializer_t = Initializer_t.Default,
         bias_init_type: Initializer_t = Initializer_t.Default,
         num_layers: int = 0,
-        leading_dim: int = 1,
+        leading_dim: int = 0,
         time_step: int = 0,
         batchsize: int = 1,
         SeqLength: int = 1,

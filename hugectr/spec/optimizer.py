@@ -199,7 +199,8 @@ def CreateOptimizer(
         if name not in _FIELDS:
             near = did_you_mean(name, _FIELDS)
             raise TypeError(f"CreateOptimizer() got an unexpected keyword argument {name!r}{near}")
-        if name not in fields_of(kind):
+        # Scripts may name every argument, whatever the optimizer: what asks for nothing is fine.
+        if name not in fields_of(kind) and value != _DEFAULTS[name]:
             owners = [each.name for each in Optimizer_t if name in fields_of(each)]
             raise rejected(where + name, value, f"only with {' or '.join(owners)}, not {kind.name}")
     if more.get("clip_value") and more.get("clip_norm"):

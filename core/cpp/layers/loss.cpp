@@ -41,6 +41,7 @@ class LossLayer final : public Layer {
     op.logits = builder.bottom(spec().bottoms[0]);
     op.labels = builder.bottom(spec().bottoms[1]);
     check_shapes(op.logits, op.labels);
+    check_order(builder);
     outputs_ = {.name = name(),
                 .logits = spec().bottoms[0],
                 .labels = spec().bottoms[1],
@@ -85,6 +86,15 @@ class LossLayer final : public Layer {
                           : std::string("(batch, 1)"));
       check_bottom(*this, 1, labels, labels.shape == logits.shape, to_string(logits.shape));
     }
+  }
+
+  /// Labels before logits have the right shapes, and would train nothing without a word.
+  void check_order(const LayerBuilder& builder) const {
+    const auto& bottoms = spec().bottoms;
+    HCTR_CHECK(builder.needs_gradient(bottoms[0]) || !builder.needs_gradient(bottoms[1]),
+               spec().type, " layer \"", name(), "\": bottom \"", bottoms[1],
+               "\" is what weights make of a sample, \"", bottoms[0],
+               "\" is not: the bottoms are logits, then labels");
   }
 
   std::vector<double> target_weights() const {

@@ -51,6 +51,8 @@ LAYERS = {
     "ReduceSum, axis 2": "net(L.ReduceSum, (3, 4), axis=2)",
     "ReduceSum": "net(L.ReduceSum, (3, 4), axis=1)",
     "Reshape": "net(L.Reshape, (3, 4), leading_dim=12)",
+    "Reshape, no size": "net(L.Reshape, (3, 4))",
+    "Reshape, leading_dim of 0": "net(L.Reshape, (3, 4), leading_dim=0)",
     "Reshape, time_step": "net(L.Reshape, (12,), leading_dim=4, time_step=3)",
     "Reshape, selected": "net(L.Reshape, (3, 4), selected=True, selected_slots=[0, 2])",
     "Reshape, shape": "net(L.Reshape, (12,), shape=[-1, 3, 4])",

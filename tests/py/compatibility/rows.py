@@ -241,6 +241,10 @@ def _sections() -> Iterator[tuple[str, list[Row]]]:
                 {"beta": "0.1", "lambda1": "0.1", "lambda2": "0.1"},
                 "hugectr.Optimizer_t.Ftrl, ",
             ),
+            (
+                "beta, lambda1, lambda2 of 0 (of another optimizer)",
+                "hugectr.CreateOptimizer(beta=0, lambda1=0, lambda2=0)",
+            ),
             ("hugectr.optimizer.CreateOptimizer", "hugectr.optimizer.CreateOptimizer()"),
         ],
     )

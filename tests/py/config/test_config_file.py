@@ -111,7 +111,7 @@ HPARAM = ("layers", 1, "sparse_embedding_hparam")
             1,
             ["layers[1].sparse_embedding_hparam.vocab: unknown key", "embedding_vec_size"],
         ),
-        (("layers", 2, "leading_dim"), GONE, ["layers[2].leading_dim", "nothing", ">= 1"]),
+        (("layers", 2, "leading_dim"), GONE, ["layers[2].leading_dim", "nothing", ">= 0"]),
         (("layers", 2, "selected"), [], ["layers[2].selected", "[]", "at least one slot"]),
         (("layers", 3, "type"), "Konkat", ["layers[3].type", "did you mean 'Concat'"]),
         (("layers", 3, "type"), "GRU", ["layers[3].gru_param.num_output", "nothing", ">= 1"]),

@@ -367,6 +367,19 @@ def regression(add):
     add(T.MSELoss, ["y", "label"], ["loss"])
 
 
+def swapped(add):
+    add(T.InnerProduct, ["dense"], ["y"], num_output=1)
+    add(T.BinaryCrossEntropyLoss, ["label", "y"], ["loss"])
+
+
+def test_labels_before_logits_are_refused(rng):
+    """Their shapes fit, and nothing would be learned."""
+    data = from_arrays(rng.random(8), rng.random((8, DENSE)), {})
+    said = r'bottom "y" is what weights make of a sample, "label" is not: .* logits, then labels'
+    with pytest.raises(hugectr.InvalidArgument, match=said):
+        model_of(data, inputs_of(1, "label"), swapped, batch=8)
+
+
 @pytest.mark.parametrize(
     ("metric", "said"), [("LogLoss", "the probability of a label"), ("GAUC", "group_name")]
 )

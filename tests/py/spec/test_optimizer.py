@@ -126,6 +126,11 @@ def test_a_field_of_another_optimizer_is_refused():
         parse_optimizer(JsonObject(entry, "optimizer"))
 
 
+def test_a_field_of_another_optimizer_may_ask_for_nothing():
+    found = hugectr.CreateOptimizer(beta=0, lambda1=0.0, lambda2=0.0)
+    assert found.to_spec() == hugectr.CreateOptimizer().to_spec()
+
+
 def test_a_field_of_no_optimizer_is_refused():
     with pytest.raises(TypeError, match=r"'lambda3' .did you mean 'lambda"):
         hugectr.CreateOptimizer(hugectr.Optimizer_t.Ftrl, lambda3=0.5)
