@@ -248,9 +248,9 @@ class Graph:
             spec |= memory
             if "memory_disk" in memory and spec.get("placement") == "hybrid":
                 raise InvalidArgument(
-                    f"table {spec['name']!r}: Memory(disk=) can not be with placement 'hybrid', whose "
-                    "two parts would have one folder: place it by key (rows used most stay on the "
-                    "device anyhow)"
+                    f"table {spec['name']!r}: Memory(disk=) can not be with placement 'hybrid', "
+                    "whose two parts would have one folder: place it by key (rows used most stay "
+                    "on the device anyhow)"
                 )
         return {
             "input": self.input.to_spec(),

@@ -192,7 +192,10 @@ def _samples(graph: Graph, limit: int) -> MemoryDataset | None:
             raw=shape if form == "Raw" else None,
         )
     except (RuntimeError, ValueError, OSError) as error:
-        log.warning(f"plan: keys of {source} were not counted: {error}")
+        log.warning(
+            f"plan: keys of {source} were not counted, so that each is taken for a row of its own: "
+            f"{error}"
+        )
         return None
 
 

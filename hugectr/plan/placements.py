@@ -377,5 +377,5 @@ def _milliseconds(seconds: Any) -> dict[str, float]:
 
 def _tiers_of(table: TablePlacement) -> str:
     """What of a table does not lie on devices, for a line of it."""
-    below = {"host memory": sum(table.host), "disk": sum(table.disk)}
-    return "".join(f", {held / 1e9:.3f} GB in {tier}" for tier, held in below.items() if held)
+    below = {"in host memory": sum(table.host), "on disk": sum(table.disk)}
+    return "".join(f", {held / 1e9:.3f} GB {where}" for where, held in below.items() if held)

@@ -19,7 +19,7 @@ GROUP = 4096
 #: Misses beside those of the rows that are best kept for ever: 1.09, 1.13 and 1.20 were measured on
 #: one H200 (benchmarks/NOTES.md, "Plans of tables in tiers").
 _OF_BEST = 1.1
-_PARTS, _ROUNDS = 512, 40
+_PARTS, _ROUNDS = 384, 24
 _STEEPEST = 4.0
 
 

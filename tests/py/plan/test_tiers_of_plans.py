@@ -152,7 +152,7 @@ def test_a_disk_is_below_host_memory():
     plan = plan_placements(job, [giant(tiers)])
     assert plan.disk == (51_200_000_000,)
     assert plan.host == (10_000_000_000 + 12 * 100_000_000,)
-    assert "51.200 GB in disk" in str(plan)
+    assert "51.200 GB on disk" in str(plan)
     slow = replace(job, machine=replace(job.machine, disk_rate=1e9))
     assert plan_placements(slow, [giant(tiers)]).ms["move rows"] > plan.ms["move rows"]
     small = plan_placements(job, [giant(replace(tiers, disk=50_000_000_000))])
