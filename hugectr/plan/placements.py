@@ -15,7 +15,7 @@ from hugectr.base.arguments import check_int
 from hugectr.base.errors import InvalidArgument, did_you_mean, rejected
 from hugectr.base.html_table import html_table
 from hugectr.plan.balance import spread
-from hugectr.plan.cost import PHASES, Choice, CostModel, Job, step_seconds
+from hugectr.plan.cost import PHASES, Choice, Cost, CostModel, Job, step_seconds
 from hugectr.plan.search import Search, limits_of, rooms_of
 from hugectr.plan.table_load import KINDS, TableLoad
 
@@ -80,7 +80,7 @@ class PlacementPlan:
         takes longest, because a phase ends on all of them at once.
     uniform_ms : dict of str to float
         The same of whole steps with one placement for all tables that may have it, the others by
-        key.
+        key; of those that have room, unless the plan itself lacks some.
     measured_ms : dict of str to float
         Of the stages of a step that are predicted (``beside``); empty: not measured.
     dense_ms : float
@@ -247,7 +247,7 @@ class PlacementPlan:
         )
         if len(self.tiers) > 1:
             lines += [
-                f"  {tier.ljust(15)} {max(held) / 1e9:8.3f} GB of rows at most of a device"
+                f"  {tier.ljust(15)} {max(held) / 1e9:8.3f} GB of the device with the most rows"
                 for tier, held in self.tiers.items()
             ]
         lines += [f"  no room: {where}" for where in self.lacking]
@@ -330,11 +330,15 @@ def describe(model: CostModel, tables: list[TableLoad], chosen: Sequence[Choice]
                 ),
             )
         )
-    uniform = {
-        kind: round(1e3 * step_seconds(_uniform(model, tables, kind) + fixed), 6)
-        for kind in KINDS
-        if kind != "hybrid"
-    }
+    uniform = {}
+    for kind in KINDS:
+        if kind == "hybrid":
+            continue
+        costs = _uniform(model, tables, kind)
+        held = np.sum([rooms_of(cost.held, job) for cost in costs], axis=0) if costs else rooms
+        if lacking or not (held > limits_of(job)).any():
+            seconds = fixed + sum(cost.seconds for cost in costs)
+            uniform[kind] = round(1e3 * step_seconds(seconds), 6)
     over = rooms - limits_of(job)
     for r in np.flatnonzero(over[:-1] > 0):
         where = f"device {r}" if r < job.devices else f"process {r - job.devices}'s host memory"
@@ -352,19 +356,18 @@ def describe(model: CostModel, tables: list[TableLoad], chosen: Sequence[Choice]
     )
 
 
-def _uniform(model: CostModel, tables: list[TableLoad], kind: str) -> Any:
-    """Seconds (phases, devices) of all tables placed so, or by key where they can not be; on one
+def _uniform(model: CostModel, tables: list[TableLoad], kind: str) -> list[Cost]:
+    """Of all tables placed so, or by key where they can not be; on one
     device each they are spread by their work."""
     placed = [(t, Choice(kind if kind in t.kinds else "by_key")) for t in tables]
-    costs = [model.cost(table, choice).seconds for table, choice in placed]
+    costs = [model.cost(table, choice) for table, choice in placed]
     if kind == "one_device":
-        work = {t.name: float(c.sum()) for t, c in zip(tables, costs, strict=True)}
+        work = {t.name: float(c.seconds.sum()) for t, c in zip(tables, costs, strict=True)}
         on = spread(work, {}, model.job.devices)
         costs = [
-            model.cost(table, replace(choice, device=on[table.name])).seconds
-            for table, choice in placed
+            model.cost(table, replace(choice, device=on[table.name])) for table, choice in placed
         ]
-    return np.sum(costs, axis=0) if costs else np.zeros_like(model.fixed())
+    return costs
 
 
 def _milliseconds(seconds: Any) -> dict[str, float]:

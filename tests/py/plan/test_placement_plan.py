@@ -92,6 +92,9 @@ def test_memory_of_devices_is_kept(rng):
     assert max(plan.bytes) <= machine.memory
     kinds = {table.name: table.kind for table in plan.tables}
     assert {kinds["giant"], kinds["other"]} <= {"by_key", "by_column"}
+    # Copies of all of it have no room, and no time to be compared with.
+    assert "replicated" not in plan.uniform_ms
+    assert "by_key" in plan.uniform_ms
 
 
 def test_what_is_given_stays(rng):

@@ -3,18 +3,21 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from plan.test_placement_plan import random_loads
 from plan.test_planned_cases import HOTNESS, ROWS
 
 from hugectr.plan.cost import Choice, CostModel, Job, choices_of
 from hugectr.plan.machine import read_machine
 from hugectr.plan.placements import PlacementPlan, plan_placements
 from hugectr.plan.plan_file import plan_of_json
+from hugectr.plan.search import Search
 from hugectr.plan.table_load import TableLoad
 from hugectr.plan.tiers import MissedRows, Tiers
 
@@ -190,3 +193,24 @@ def test_a_plan_of_tiers_is_a_file():
     for name in ("host", "disk"):  # as files of earlier versions are
         del found["tables"][0][name]
     assert plan_of_json(found, "plan").tiers == {"device": plan.bytes}
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_near_brute_force_with_tables_in_tiers(seed):
+    """Of what the search makes small: the step, and bytes without room."""
+    rng = np.random.default_rng(seed)
+    devices = int(rng.choice([2, 3, 4]))
+    loads = [
+        replace(load, tiers=Tiers(int(load.rows * load.record_bytes * rng.uniform(0, 0.3))))
+        if rng.random() < 0.6
+        else load
+        for load in random_loads(rng, int(rng.integers(1, 5)))
+    ]
+    job = Job(devices, 4096 * devices, read_machine("h200"), 2)
+    model = CostModel(job, loads)
+    search = Search(model, loads)
+    choices = [choices_of(load, job) for load in loads]
+    every = itertools.product(*(range(len(some)) for some in choices))
+    least = min(search.value(list(chosen)) for chosen in every)
+    found = [some.index(one) for some, one in zip(choices, search.best(), strict=True)]
+    assert search.value(found) <= 1.03 * least
