@@ -246,6 +246,12 @@ class Graph:
         tables = [self._table_spec(embedding, devices) for embedding in self.embeddings]
         for spec, memory in zip(tables, memory_of_tables(self, tables), strict=True):
             spec |= memory
+            if "memory_disk" in memory and spec.get("placement") == "hybrid":
+                raise InvalidArgument(
+                    f"table {spec['name']!r}: Memory(disk=) can not be with placement 'hybrid', "
+                    "whose two parts would have one folder: place it by key (rows used most stay "
+                    "on the device anyhow)"
+                )
         return {
             "input": self.input.to_spec(),
             "embeddings": tables,

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,10 +15,13 @@ from hugectr.data.arrays import MemoryDataset, first_samples
 from hugectr.data.file_samples import first_file_samples
 from hugectr.data.inspect_columns import RawShape
 from hugectr.model.calibration import Keys, frequent_keys
+from hugectr.model.table_memory import memory_of_tables
 from hugectr.plan.cost import Choice, Job
 from hugectr.plan.machine import Machine, machine_named, read_machine
-from hugectr.plan.placements import PlacementPlan, plan_of_json, plan_placements, read_plan
+from hugectr.plan.placements import PlacementPlan, plan_placements
+from hugectr.plan.plan_file import plan_of_json, read_plan
 from hugectr.plan.table_load import KINDS, FrequentLoad, TableLoad
+from hugectr.plan.tiers import Tiers
 from hugectr.processes.agreement import from_root
 from hugectr.spec.embedding import VECTOR_TYPES, SparseEmbedding
 from hugectr.spec.enums import DataReaderType_t
@@ -149,15 +153,18 @@ def predict(
     job = Job(solver.num_devices, solver.batchsize, machine_of(solver, machine), wire, near)
     data = _samples(graph, max(SAMPLES, solver.batchsize))
     tables = [
-        _load(graph, one, data, (rows or {}).get(one.sparse_embedding_name))
-        for one in graph.embeddings
+        replace(_load(graph, one, data, (rows or {}).get(one.sparse_embedding_name)), tiers=tiers)
+        for one, tiers in zip(graph.embeddings, _tiers(graph), strict=True)
     ]
     fixed = {
         one.sparse_embedding_name: Choice(one.placement.kind, one.placement.device or 0)
         for one in graph.embeddings
         if one.placement is not None
     }
-    return plan_placements(job, tables, fixed)
+    plan = plan_placements(job, tables, fixed)
+    for lacking in plan.lacking:
+        log.warning(f"plan: {lacking}")
+    return plan
 
 
 def _samples(graph: Graph, limit: int) -> MemoryDataset | None:
@@ -185,7 +192,10 @@ def _samples(graph: Graph, limit: int) -> MemoryDataset | None:
             raw=shape if form == "Raw" else None,
         )
     except (RuntimeError, ValueError, OSError) as error:
-        log.warning(f"plan: keys of {source} were not counted: {error}")
+        log.warning(
+            f"plan: keys of {source} were not counted, so that each is taken for a row of its own: "
+            f"{error}"
+        )
         return None
 
 
@@ -224,6 +234,17 @@ def _load(
         frequent,
         VECTOR_TYPES[table.vector_type],
     )
+
+
+def _tiers(graph: Graph) -> list[Tiers | None]:
+    """Of each table; None where all its rows are in the devices' memory."""
+    sizes = memory_of_tables(graph, [table.to_spec() for table in graph.embeddings])
+    found: list[Tiers | None] = []
+    for size in sizes:
+        device = size.get("memory_device")
+        host, disk = size.get("memory_host"), size.get("memory_disk")
+        found.append(None if device is None else Tiers(device, host, disk))
+    return found
 
 
 def _kinds(table: SparseEmbedding, slots: int, one_number_a_row: bool) -> tuple[str, ...]:

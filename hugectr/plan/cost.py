@@ -3,17 +3,20 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from hugectr.plan.machine import Machine
-from hugectr.plan.table_load import TableLoad, column_devices
+from hugectr.plan.table_load import INDEX, TableLoad, column_devices
+from hugectr.plan.tiers import DISK_INDEX, GROUP, PLACE, ROW, ROW_OVER_DISK, STAGED_KEY, MissedRows
 
 #: Of a step, in their order. A phase ends on all devices at once, because vectors travel.
-PHASES = ("plan", "gather", "send vectors", "send gradients", "update")
-_PLAN, _GATHER, _FORWARD, _BACKWARD, _UPDATE = range(len(PHASES))
+#: Rows that have no place are moved behind the plan, beside the step.
+PHASES = ("plan", "gather", "send vectors", "send gradients", "update", "move rows")
+_PLAN, _GATHER, _FORWARD, _BACKWARD, _UPDATE, _MOVE = range(len(PHASES))
 #: Rows travel instead of sums where they are at most so much of the bytes (exchange "auto").
 _ROWS_WORTH = 0.75
 #: Kernels of a plan, however many tables it is for, as core/cuda launches them: buckets expanded,
@@ -26,6 +29,10 @@ _UPDATE_KERNELS, _UPDATE_CHAINS = 3, 5
 _TABLES_OF_KERNEL, _KERNELS_AT_ONCE = 19, 4
 #: Kernels of a phase that walk over a list of tables, each of which adds to them.
 _PLAN_WALKS, _GATHER_WALKS, _UPDATE_WALKS = 12, 1, 6
+#: Kernels and events of a plan that bring rows to their places, however many tables have some.
+_STAGING = 35
+#: Bytes of memory that a place looked up takes, of each key and distinct row.
+_SECTOR = 32
 
 Array = npt.NDArray[np.float64]
 
@@ -54,6 +61,23 @@ class Choice:
     device: int = 0
 
 
+class Held:
+    """Bytes of rows.
+
+    Attributes
+    ----------
+    device, host, disk : array (devices,)
+        In memory of each device; and of the rows that it has, in host memory and on a disk.
+    lacking : float
+        Bytes that the table's own budgets are too small by: of host and disk for its rows, of the
+        device for the distinct rows of two batches.
+    """
+
+    def __init__(self, devices: int) -> None:
+        self.device, self.host, self.disk = np.zeros((3, devices))
+        self.lacking = 0.0
+
+
 @dataclass(frozen=True)
 class Cost:
     """What a choice costs.
@@ -61,12 +85,12 @@ class Cost:
     Attributes
     ----------
     seconds : array (phases, devices)
-    bytes : array (devices,)
+    held : Held
         Of memory.
     """
 
     seconds: Array
-    bytes: Array
+    held: Held
 
 
 def choices_of(table: TableLoad, job: Job) -> list[Choice]:
@@ -74,6 +98,10 @@ def choices_of(table: TableLoad, job: Job) -> list[Choice]:
     devices = job.devices
     choices = []
     for kind in table.kinds:
+        if kind == "hybrid" and table.tiers is not None:
+            # Two tables, of which each would take the whole budget, and one folder on a disk.
+            # Frequent rows keep their places without it.
+            continue
         if kind == "one_device":
             choices += [Choice(kind, device) for device in range(devices)]
         elif kind == "hybrid":
@@ -114,6 +142,8 @@ class CostModel:
         self._round = _UPDATE_KERNELS * machine.launch + _UPDATE_CHAINS * machine.chain
         of_kernels = self._round / (_TABLES_OF_KERNEL * _KERNELS_AT_ONCE)
         self._share = of_kernels + _UPDATE_WALKS * self._walk if several else 0.0
+        self._staged = any(table.tiers is not None and table.tiers.device for table in tables)
+        self._laws: dict[tuple[float, float, float], MissedRows] = {}
 
     def fixed(self) -> Array:
         """Seconds of each phase on each device wherever tables lie: kernels, and what a
@@ -123,6 +153,7 @@ class CostModel:
         if not self._sizes:
             return seconds
         seconds[_PLAN] = PLAN_KERNELS * machine.launch + self._tables * machine.outcome
+        seconds[_MOVE] = _STAGING * machine.launch if self._staged else 0.0
         # Tables of one vector size are read by one kernel.
         seconds[_GATHER] = self._sizes * (machine.launch + machine.chain)
         rounds = -(-self._sizes // _KERNELS_AT_ONCE)
@@ -134,11 +165,72 @@ class CostModel:
     def cost(self, table: TableLoad, choice: Choice) -> Cost:
         """Of one table at one place."""
         seconds = np.zeros((len(PHASES), self.job.devices))
-        memory = np.zeros(self.job.devices)
-        getattr(self, f"_{choice.kind}")(table, choice, seconds, memory)
+        held = Held(self.job.devices)
+        getattr(self, f"_{choice.kind}")(table, choice, seconds, held)
         # Every device plans every table, whoever has its rows.
         seconds[_PLAN] += _PLAN_WALKS * self._walk
-        return Cost(seconds, memory)
+        return Cost(seconds, held)
+
+    def _lay(
+        self,
+        t: TableLoad,
+        out: Array,
+        held: Held,
+        at: int | slice,
+        part: float = 1.0,
+        width: float = 1.0,
+        keys: float = 1.0,
+    ) -> None:
+        """Rows of devices that have this part of them all and so many columns; they look up `keys`
+        of a batch's."""
+        rows, record = part * t.rows, width * t.record_bytes
+        held.device[at] += INDEX * rows
+        tiers, machine = t.tiers, self.job.machine
+        places = rows if tiers is None else tiers.places(record)
+        if tiers is None or places >= rows:
+            held.device[at] += rows * record
+            return
+        if tiers.disk is None:
+            held.host[at] += rows * record
+            least = rows * record if tiers.host is not None else 0.0
+        else:
+            least = 2 * places * record  # it must hold twice what devices have places for
+            held.host[at] += min(rows * record, tiers.host or 0) + DISK_INDEX * rows
+            if rows * record > (tiers.host or 0):
+                held.disk[at] += rows * record
+                held.lacking += max(0.0, rows * record - tiers.disk)
+        held.lacking += max(0.0, least - (tiers.host or 0))
+        seen = keys * self.job.batch * t.keys
+        distinct = part * self._distinct(t)[0]
+        if places == 0:
+            vectors = width * t.vec_size * t.vector_bytes
+            rate = machine.host_rate or math.inf
+            out[_GATHER, at] += seen * vectors / rate
+            # Read and written at the same time: the link goes both ways.
+            out[_UPDATE, at] += distinct * record / rate
+            return
+        of_row = ROW if tiers.disk is None else ROW_OVER_DISK
+        held.device[at] += places * (record + PLACE) + rows * of_row + seen * STAGED_KEY
+        held.lacking += max(0.0, min(rows, 2 * distinct) - places) * (record + PLACE)
+        law = self._law(t)
+        moved = (
+            part
+            * law(places / part)
+            * record
+            / (machine.host_moves or machine.host_rate or math.inf)
+        )
+        looked_up = (seen + distinct) * _SECTOR / machine.copy
+        read = 0.0
+        if tiers.disk is not None and machine.disk_rate:
+            in_host = (tiers.host or 0) / record
+            read = part * law(in_host / part) * max(GROUP, record) / machine.disk_rate
+        out[_MOVE, at] += moved + looked_up + read
+
+    def _law(self, t: TableLoad) -> MissedRows:
+        batch = (float(t.rows), self.job.batch * t.keys, self._distinct(t)[0])
+        if batch not in self._laws:
+            self._laws[batch] = MissedRows(*batch)
+        return self._laws[batch]
 
     def _work(
         self,
@@ -177,9 +269,9 @@ class CostModel:
         whole = min(keys * t.distinct, float(t.rows))
         return whole, min(keys / self.job.devices * t.distinct_of_device, whole)
 
-    def _by_key(self, t: TableLoad, _: Choice, out: Array, memory: Array) -> None:
+    def _by_key(self, t: TableLoad, _: Choice, out: Array, held: Held) -> None:
         n = self.job.devices
-        memory += t.rows * t.row_bytes / n
+        self._lay(t, out, held, slice(None), 1 / n, keys=1 / n)
         rows, own = self._distinct(t)
         self._work(t, out, 1 / n, 1.0, rows / n)
         vector = t.vec_size * self.job.wire_bytes
@@ -195,14 +287,15 @@ class CostModel:
             out[_GATHER] += sums / self.job.machine.copy
             self._send(out, sums, sums)
 
-    def _by_slot(self, t: TableLoad, _: Choice, out: Array, memory: Array) -> None:
+    def _by_slot(self, t: TableLoad, _: Choice, out: Array, held: Held) -> None:
         n = self.job.devices
         rows, own = self._distinct(t)
         vector = t.vec_size * self.job.wire_bytes
         for r in range(n):
             slots = t.slots // n + (1 if r < t.slots % n else 0)
             part = slots / t.slots
-            memory[r] += t.rows * t.row_bytes * part
+            if part:
+                self._lay(t, out, held, r, part, keys=part)
             self._work(t, out[:, r], part, 1.0, rows * part)
             sent = self.job.batch * (n - 1) / n * slots * vector
             come = self.job.batch / n * (t.slots - slots) * vector
@@ -211,10 +304,10 @@ class CostModel:
             moved = travel if travel <= _ROWS_WORTH * pooled else pooled
             self._send(out[:, r], moved, moved)
 
-    def _one_device(self, t: TableLoad, choice: Choice, out: Array, memory: Array) -> None:
+    def _one_device(self, t: TableLoad, choice: Choice, out: Array, held: Held) -> None:
         n, r = self.job.devices, choice.device
         rows, own = self._distinct(t)
-        memory[r] += t.rows * t.row_bytes
+        self._lay(t, out, held, r)
         self._work(t, out[:, r], 1.0, 1.0, rows)
         vectors = min(self.job.batch / n * t.slots, own / _ROWS_WORTH)
         block = vectors * t.vec_size * self.job.wire_bytes
@@ -222,10 +315,10 @@ class CostModel:
             moved = block * (n - 1) if other == r else block
             self._send(out[:, other], moved if n > 1 else 0.0, moved if n > 1 else 0.0)
 
-    def _replicated(self, t: TableLoad, _: Choice, out: Array, memory: Array) -> None:
+    def _replicated(self, t: TableLoad, _: Choice, out: Array, held: Held) -> None:
         n, machine = self.job.devices, self.job.machine
         rows, own = self._distinct(t)
-        memory += t.rows * t.row_bytes
+        self._lay(t, out, held, slice(None), keys=1 / n)
         self._work(t, out, 1 / n, 1.0, rows, of_own_samples=True)
         if n == 1:
             return
@@ -240,10 +333,10 @@ class CostModel:
         at_once = rows * t.vec_size * 4 if added_up < apart else n * own * number
         out[_UPDATE] += (3 * own * t.vec_size * 4 + at_once) / machine.copy
 
-    def _hybrid(self, t: TableLoad, choice: Choice, out: Array, memory: Array) -> None:
+    def _hybrid(self, t: TableLoad, choice: Choice, out: Array, held: Held) -> None:
         found = t.frequent
         if found is None:
-            return self._by_key(t, choice, out, memory)
+            return self._by_key(t, choice, out, held)
         keys = max(self.job.batch * t.keys * found.share, 1e-9)
         distinct = min(1.0, found.rows / keys)
         own = min(1.0, found.rows / (keys / self.job.devices))
@@ -258,15 +351,15 @@ class CostModel:
             distinct=found.distinct,
             distinct_of_device=found.distinct_of_device,
         )
-        self._replicated(common, choice, out, memory)
-        self._by_key(rare, choice, out, memory)
+        self._replicated(common, choice, out, held)
+        self._by_key(rare, choice, out, held)
         # Vectors of both parts are added up, and keys looked for among the frequent ones.
         vectors = self.job.batch / self.job.devices * t.slots * t.vec_size * self.job.wire_bytes
         out[_GATHER] += 3 * vectors / self.job.machine.copy
         out[_PLAN] += 2 * self.job.batch * t.keys * 12 / self.job.machine.copy
         return None
 
-    def _by_column(self, t: TableLoad, _: Choice, out: Array, memory: Array) -> None:
+    def _by_column(self, t: TableLoad, _: Choice, out: Array, held: Held) -> None:
         n = self.job.devices
         holders = column_devices(t.vec_size, self.job.column_devices)
         rows, _own = self._distinct(t)
@@ -277,5 +370,5 @@ class CostModel:
             self._send(out[:, r], max(come, sent), max(come, sent))
             if r >= holders:
                 continue
-            memory[r] += t.rows * (t.row_bytes - 40) / holders + 40 * t.rows
+            self._lay(t, out, held, r, width=1 / holders)
             self._work(t, out[:, r], 1.0, 1 / holders, rows)

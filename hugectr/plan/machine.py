@@ -24,7 +24,8 @@ PRODUCTS = ("fp32", "tf32", "16")
 #: Fields that a file need not have, each a number.
 OPTIONAL = (
     "latency", "update", "launch", "passes", "operands", "tile_flops", "cached", "accesses",
-    "gradients", "chain", "table", "outcome", "beside",
+    "gradients", "chain", "table", "outcome", "beside", "host_rate", "host_moves", "host_memory",
+    "disk_rate",
 )  # fmt: skip
 
 
@@ -75,6 +76,15 @@ class Machine:
     beside : float
         What a step is longer by for planning the next batch beside it, as a share of planning
         without its launches and waits.
+    host_rate : float
+        Bytes a second of rows that a device reads or writes in host memory; 0: they take no time.
+    host_moves : float
+        Bytes a second, each way, of rows anywhere in host memory that change places with rows of a
+        device; 0: ``host_rate``.
+    host_memory : float
+        Bytes of a process's host memory that tables may take; 0: not known.
+    disk_rate : float
+        Bytes a second of groups of rows that are read from a disk; 0: they take no time.
     """
 
     name: str
@@ -96,6 +106,10 @@ class Machine:
     table: float = 0.0
     outcome: float = 0.0
     beside: float = 0.0
+    host_rate: float = 5.5e10
+    host_moves: float = 3.3e10
+    host_memory: float = 0.0
+    disk_rate: float = 0.0
 
     def products(self, kind: str) -> float:
         """Operations a second of matrix products: "fp32", "tf32" or "16"."""

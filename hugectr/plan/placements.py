@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -12,20 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from hugectr.base.arguments import check_choice, check_float, check_int, check_str
+from hugectr.base.arguments import check_int
 from hugectr.base.errors import InvalidArgument, did_you_mean, rejected
 from hugectr.base.html_table import html_table
-from hugectr.base.regular_file import read_bounded
 from hugectr.plan.balance import spread
-from hugectr.plan.cost import PHASES, Choice, CostModel, Job, step_seconds
-from hugectr.plan.search import Search
+from hugectr.plan.cost import PHASES, Choice, Cost, CostModel, Job, step_seconds
+from hugectr.plan.search import Search, limits_of, rooms_of
 from hugectr.plan.table_load import KINDS, TableLoad
 
-_FORMAT = "hugectr placements"
-_VERSION = 1
-#: Bytes of the largest plan that is read.
-_LARGEST = 64 << 20
-_OF_A_DEVICE = ("one_device",)
+FORMAT = "hugectr placements"
+VERSION = 1
+OF_A_DEVICE = ("one_device",)
+#: Phases that are beside the step.
+_BESIDE = ("plan", "move rows")
 #: Of ``Model.stage_seconds()``, those that are predicted.
 _STAGES = ("plan", "embedding_forward", "dense", "exchange_update", "embedding_update")
 
@@ -47,6 +45,9 @@ class TablePlacement:
         Of its rows on each device.
     ms : dict of str to float
         Predicted milliseconds of each phase on the device that is busiest with it.
+    host, disk : tuple of int
+        Bytes of each device's rows in host memory and on a disk, where the table has a ``Memory``;
+        empty: none.
     """
 
     name: str
@@ -55,6 +56,8 @@ class TablePlacement:
     rows: int = 0
     bytes: tuple[int, ...] = ()
     ms: Mapping[str, float] = field(default_factory=dict)
+    host: tuple[int, ...] = ()
+    disk: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         return self.kind if self.device is None else f"{self.kind} {self.device}"
@@ -77,7 +80,7 @@ class PlacementPlan:
         takes longest, because a phase ends on all of them at once.
     uniform_ms : dict of str to float
         The same of whole steps with one placement for all tables that may have it, the others by
-        key.
+        key; of those that have room, unless the plan itself lacks some.
     measured_ms : dict of str to float
         Of the stages of a step that are predicted (``beside``); empty: not measured.
     dense_ms : float
@@ -87,6 +90,8 @@ class PlacementPlan:
         What of ``ms`` there is wherever tables lie: launches, and what collectives take at least.
     plan_share : float
         Of the time of planning without what is fixed, what the step beside it is longer by.
+    lacking : tuple of str
+        Where there is no room for it, and how many bytes lack; empty: nowhere.
     """
 
     tables: tuple[TablePlacement, ...]
@@ -99,6 +104,7 @@ class PlacementPlan:
     dense_ms: float = 0.0
     fixed_ms: Mapping[str, float] = field(default_factory=dict)
     plan_share: float = 0.0
+    lacking: tuple[str, ...] = ()
 
     def beside(self, stage_seconds: Mapping[str, float], steps: int) -> PlacementPlan:
         """The same with what was measured: ``Model.stage_seconds()`` of so many steps.
@@ -129,19 +135,40 @@ class PlacementPlan:
 
     @property
     def training_ms(self) -> float:
-        """Predicted milliseconds of a whole step: the next batch is planned beside it, and what
-        both use is shared."""
-        planned = self.ms.get("plan", 0.0)
-        work = max(0.0, planned - self.fixed_ms.get("plan", 0.0))
+        """Predicted milliseconds of a whole step: the next batch is planned beside it and its rows
+        are moved, and what both use is shared."""
+        planned = sum(self.ms.get(phase, 0.0) for phase in _BESIDE)
+        fixed = sum(self.fixed_ms.get(phase, 0.0) for phase in _BESIDE)
+        work = max(0.0, planned - fixed)
         return max(planned, self.step_ms - planned + self.dense_ms + self.plan_share * work)
 
     @property
     def bytes(self) -> tuple[int, ...]:
         """Of all tables' rows on each device."""
+        return self._sums([table.bytes for table in self.tables])
+
+    @property
+    def host(self) -> tuple[int, ...]:
+        """Bytes of each device's rows in host memory."""
+        return self._sums([table.host for table in self.tables])
+
+    @property
+    def disk(self) -> tuple[int, ...]:
+        """Bytes of each device's rows on a disk."""
+        return self._sums([table.disk for table in self.tables])
+
+    @property
+    def tiers(self) -> dict[str, tuple[int, ...]]:
+        """Bytes of each device's rows by where they lie: "device", and "host" and "disk" where
+        there are some."""
+        found = {"device": self.bytes, "host": self.host, "disk": self.disk}
+        return {tier: held for tier, held in found.items() if tier == "device" or any(held)}
+
+    def _sums(self, held: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
         sums = np.zeros(self.devices)
-        for table in self.tables:
-            if table.bytes:
-                sums += table.bytes
+        for of_table in held:
+            if of_table:
+                sums += of_table
         return tuple(int(count) for count in sums)
 
     def check_tables(self, names: Sequence[str], devices: int) -> None:
@@ -180,8 +207,8 @@ class PlacementPlan:
     def to_json(self) -> dict[str, Any]:
         """All of it, as a file holds it."""
         return {
-            "format": _FORMAT,
-            "version": _VERSION,
+            "format": FORMAT,
+            "version": VERSION,
             "devices": self.devices,
             "batchsize": self.batchsize,
             "machine": self.machine,
@@ -191,11 +218,13 @@ class PlacementPlan:
             "dense_ms": self.dense_ms,
             "fixed_ms": dict(self.fixed_ms),
             "plan_share": self.plan_share,
+            **({"lacking": list(self.lacking)} if self.lacking else {}),
             "tables": [
                 {
                     name: list(value) if isinstance(value, tuple) else value
                     for name, value in asdict(table).items()
                     if not (name == "device" and value is None)
+                    and not (name in ("host", "disk") and not value)
                 }
                 for table in self.tables
             ],
@@ -210,12 +239,18 @@ class PlacementPlan:
         wide = max([len(table.name) for table in self.tables] + [5])
         lines = [
             f"{table.name.ljust(wide)}  {str(table).ljust(13)}  {table.rows:>12,} rows"
-            f"  {sum(table.ms.values()):8.3f} ms"
+            f"  {sum(table.ms.values()):8.3f} ms{_tiers_of(table)}"
             for table in self.tables
         ]
         lines.append(
             f"predicted for {self.devices} devices, batch {self.batchsize}, {self.machine}:"
         )
+        if len(self.tiers) > 1:
+            lines += [
+                f"  {tier.ljust(15)} {max(held) / 1e9:8.3f} GB of the device with the most rows"
+                for tier, held in self.tiers.items()
+            ]
+        lines += [f"  no room: {where}" for where in self.lacking]
         for phase, ms in self.ms.items():
             fixed = self.fixed_ms.get(phase, 0.0)
             beside = f", {fixed:.3f} of it wherever tables lie" if fixed else ""
@@ -235,11 +270,16 @@ class PlacementPlan:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
+        below = [tier for tier in self.tiers if tier != "device"]
         rows: list[list[object]] = [
-            [table.name, str(table), f"{table.rows:,}", *(f"{b:,}" for b in table.bytes)]
+            [
+                *(table.name, str(table), f"{table.rows:,}", *(f"{b:,}" for b in table.bytes)),
+                *(f"{sum(getattr(table, tier)):,}" for tier in below),
+            ]
             for table in self.tables
         ]
         head = ["table", "placement", "rows", *(f"bytes on {r}" for r in range(self.devices))]
+        head += [{"host": "bytes in host memory", "disk": "bytes on disk"}[tier] for tier in below]
         title = f"Placements of {len(self.tables)} tables, {self.step_ms:.3f} ms a step predicted"
         return html_table(title, head, rows)
 
@@ -265,25 +305,44 @@ def describe(model: CostModel, tables: list[TableLoad], chosen: Sequence[Choice]
     job = model.job
     fixed = model.fixed()
     total = fixed.copy()
-    placed = []
+    placed, lacking = [], []
+    rooms = np.zeros(len(limits_of(job)))
     for table, choice in zip(tables, chosen, strict=True):
         cost = model.cost(table, choice)
         total += cost.seconds
+        rooms += rooms_of(cost.held, job)
+        if cost.held.lacking:
+            lacking.append(
+                f"table {table.name!r} lacks {cost.held.lacking / 1e9:.3f} GB in its Memory, for "
+                "its rows or for those of two batches on a device"
+            )
         placed.append(
             TablePlacement(
                 table.name,
                 choice.kind,
-                choice.device if choice.kind in _OF_A_DEVICE else None,
+                choice.device if choice.kind in OF_A_DEVICE else None,
                 table.rows,
-                tuple(int(count) for count in cost.bytes),
+                tuple(int(count) for count in cost.held.device),
                 _milliseconds(cost.seconds),
+                *(
+                    tuple(int(count) for count in held) if held.any() else ()
+                    for held in (cost.held.host, cost.held.disk)
+                ),
             )
         )
-    uniform = {
-        kind: round(1e3 * step_seconds(_uniform(model, tables, kind) + fixed), 6)
-        for kind in KINDS
-        if kind != "hybrid"
-    }
+    uniform = {}
+    for kind in KINDS:
+        if kind == "hybrid":
+            continue
+        costs = _uniform(model, tables, kind)
+        held = np.sum([rooms_of(cost.held, job) for cost in costs], axis=0) if costs else rooms
+        if lacking or not (held > limits_of(job)).any():
+            seconds = fixed + sum(cost.seconds for cost in costs)
+            uniform[kind] = round(1e3 * step_seconds(seconds), 6)
+    over = rooms - limits_of(job)
+    for r in np.flatnonzero(over[:-1] > 0):
+        where = f"device {r}" if r < job.devices else f"process {r - job.devices}'s host memory"
+        lacking.append(f"{where} lacks {over[r] / 1e9:.3f} GB for rows")
     return PlacementPlan(
         tuple(placed),
         job.devices,
@@ -293,107 +352,33 @@ def describe(model: CostModel, tables: list[TableLoad], chosen: Sequence[Choice]
         uniform,
         fixed_ms=_milliseconds(fixed),
         plan_share=job.machine.beside,
+        lacking=tuple(lacking),
     )
 
 
-def _uniform(model: CostModel, tables: list[TableLoad], kind: str) -> Any:
-    """Seconds (phases, devices) of all tables placed so, or by key where they can not be; on one
+def _uniform(model: CostModel, tables: list[TableLoad], kind: str) -> list[Cost]:
+    """Of all tables placed so, or by key where they can not be; on one
     device each they are spread by their work."""
     placed = [(t, Choice(kind if kind in t.kinds else "by_key")) for t in tables]
-    costs = [model.cost(table, choice).seconds for table, choice in placed]
+    costs = [model.cost(table, choice) for table, choice in placed]
     if kind == "one_device":
-        work = {t.name: float(c.sum()) for t, c in zip(tables, costs, strict=True)}
+        work = {t.name: float(c.seconds.sum()) for t, c in zip(tables, costs, strict=True)}
         on = spread(work, {}, model.job.devices)
         costs = [
-            model.cost(table, replace(choice, device=on[table.name])).seconds
-            for table, choice in placed
+            model.cost(table, replace(choice, device=on[table.name])) for table, choice in placed
         ]
-    return np.sum(costs, axis=0) if costs else np.zeros_like(model.fixed())
-
-
-def read_plan(path: str | Path) -> PlacementPlan:
-    """A plan from its JSON file.
-
-    Raises
-    ------
-    InvalidArgument
-        When it can not be read, or holds no plan.
-    """
-    file = Path(path)
-    if not file.is_file():
-        raise rejected("plan", str(path), "'auto', or a JSON file that a plan was saved to")
-    try:
-        found = json.loads(read_bounded(file, _LARGEST))
-    except OSError as error:
-        raise InvalidArgument(f"{file} can not be read: {error.strerror or error}") from None
-    except (ValueError, RecursionError, MemoryError) as error:
-        raise InvalidArgument(f"{file}: no JSON: {error}; save the plan again") from None
-    return plan_of_json(found, str(file))
-
-
-def plan_of_json(found: object, where: str) -> PlacementPlan:
-    """A plan from what ``PlacementPlan.to_json`` made; predictions are read as they are.
-
-    Parameters
-    ----------
-    found : object
-    where : str
-        What messages call it.
-    """
-    if not isinstance(found, dict) or found.get("format") != _FORMAT:
-        raise InvalidArgument(f"{where}: no plan: its 'format' must be {_FORMAT!r}")
-    if found.get("version") != _VERSION:
-        raise rejected(f"{where}: version", found.get("version"), f"{_VERSION}: update hugectr")
-    tables = found.get("tables")
-    if not isinstance(tables, list):
-        raise rejected(f"{where}: tables", tables, "a list of objects")
-    placed = tuple(_table(f"{where}: tables[{i}]", table) for i, table in enumerate(tables))
-    for name, count in Counter(table.name for table in placed).items():
-        if count > 1:
-            raise rejected(f"{where}: tables", name, "each table once")
-    return PlacementPlan(
-        placed,
-        check_int(f"{where}: devices", found.get("devices", 1), 1),
-        check_int(f"{where}: batchsize", found.get("batchsize", 1), 1),
-        check_str(f"{where}: machine", found.get("machine", "")),
-        _numbers(f"{where}: predicted_ms", found.get("predicted_ms")),
-        _numbers(f"{where}: uniform_ms", found.get("uniform_ms")),
-        _numbers(f"{where}: measured_ms", found.get("measured_ms")),
-        check_float(f"{where}: dense_ms", found.get("dense_ms", 0.0), 0.0),
-        _numbers(f"{where}: fixed_ms", found.get("fixed_ms")),
-        check_float(f"{where}: plan_share", found.get("plan_share", 0.0), 0.0),
-    )
-
-
-def _table(where: str, found: object) -> TablePlacement:
-    if not isinstance(found, dict):
-        raise rejected(where, found, "an object with name and kind")
-    kind = check_choice(f"{where}.kind", found.get("kind"), KINDS)
-    device = found.get("device")
-    if device is not None and kind not in _OF_A_DEVICE:
-        raise rejected(f"{where}.device", device, f"none: {kind!r} is not of one device")
-    held = found.get("bytes")
-    return TablePlacement(
-        check_str(f"{where}.name", found.get("name"), empty=False),
-        kind,
-        None if device is None else check_int(f"{where}.device", device, 0),
-        check_int(f"{where}.rows", found.get("rows", 0), 0),
-        tuple(check_int(f"{where}.bytes", b, 0) for b in held) if isinstance(held, list) else (),
-        _numbers(f"{where}.ms", found.get("ms")),
-    )
-
-
-def _numbers(where: str, found: object) -> dict[str, float]:
-    """Milliseconds by what takes them; nothing where nothing is said."""
-    if found is None:
-        return {}
-    if not isinstance(found, dict):
-        raise rejected(where, found, "an object of numbers")
-    return {name: check_float(f"{where}.{name}", value, 0.0) for name, value in found.items()}
+    return costs
 
 
 def _milliseconds(seconds: Any) -> dict[str, float]:
     return {
         phase: round(1e3 * float(of_phase.max()), 6)
         for phase, of_phase in zip(PHASES, seconds, strict=True)
+        if phase != "move rows" or of_phase.any()
     }
+
+
+def _tiers_of(table: TablePlacement) -> str:
+    """What of a table does not lie on devices, for a line of it."""
+    below = {"in host memory": sum(table.host), "on disk": sum(table.disk)}
+    return "".join(f", {held / 1e9:.3f} GB {where}" for where, held in below.items() if held)

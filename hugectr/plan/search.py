@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hugectr.base.errors import InvalidArgument
-from hugectr.plan.cost import Array, Choice, CostModel, choices_of
+from hugectr.plan.cost import Array, Choice, CostModel, Held, Job, choices_of
 from hugectr.plan.table_load import TableLoad
 
 #: Seconds that a byte without room costs: more than any plan that has room for all.
@@ -26,7 +26,7 @@ class _Options:
 
     choices: list[Choice]
     seconds: Array  # (choices, phases, devices)
-    bytes: Array  # (choices, devices)
+    bytes: Array  # (choices, rooms)
 
 
 class Search:
@@ -46,7 +46,7 @@ class Search:
     def __init__(
         self, model: CostModel, tables: list[TableLoad], fixed: dict[str, Choice] | None = None
     ) -> None:
-        self._memory = float(model.job.machine.memory)
+        self._limits = limits_of(model.job)
         self._options = []
         for table in tables:
             given = (fixed or {}).get(table.name)
@@ -61,7 +61,7 @@ class Search:
                 _Options(
                     choices,
                     np.stack([cost.seconds for cost in costs]),
-                    np.stack([cost.bytes for cost in costs]),
+                    np.stack([rooms_of(cost.held, model.job) for cost in costs]),
                 )
             )
 
@@ -87,9 +87,8 @@ class Search:
 
     def _values(self, seconds: Array, memory: Array) -> Array:
         value: Array = seconds.max(axis=-1).sum(axis=-1)
-        if self._memory > 0:
-            value = value + _NO_ROOM * np.maximum(memory - self._memory, 0).sum(axis=-1)
-        return value
+        without = np.maximum(memory - self._limits, 0).sum(axis=-1)
+        return np.asarray(value + _NO_ROOM * without)
 
     def _starts(self) -> list[list[int]]:
         """Greedy in two orders, by work, and every kind for all tables that may have it."""
@@ -179,3 +178,18 @@ class Search:
                     chosen[a], chosen[b] = int(best[0]), int(best[1])
                     return True
         return False
+
+
+def rooms_of(held: Held, job: Job) -> Array:
+    """Bytes of each device, in the host memory of each process, and that a table's own budgets
+    lack."""
+    processes = range(0, job.devices, job.column_devices)
+    host = np.add.reduceat(held.host, list(processes))
+    return np.concatenate([held.device, host, [held.lacking]])
+
+
+def limits_of(job: Job) -> Array:
+    """Most bytes of the same; infinite where that is not known."""
+    device, host = float(job.machine.memory) or np.inf, job.machine.host_memory or np.inf
+    processes = len(range(0, job.devices, job.column_devices))
+    return np.array([device] * job.devices + [host] * processes + [0.0])

@@ -5,10 +5,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hugectr.plan.tiers import Tiers
+
 #: Placements that a planner chooses among, as the core calls them.
 KINDS = ("by_key", "by_slot", "one_device", "replicated", "by_column", "hybrid")
 #: Columns are dealt in packs of so many.
 PACK = 4
+#: Bytes of a row's key and of its places in the index.
+INDEX = 40
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,8 @@ class TableLoad:
         None: no keys are.
     vector_bytes : int
         Of a number of a vector: 4 of float32, 2 of bfloat16.
+    tiers : Tiers or None
+        None: all rows are in the devices' memory.
     """
 
     name: str
@@ -70,11 +76,17 @@ class TableLoad:
     kinds: tuple[str, ...] = KINDS
     frequent: FrequentLoad | None = None
     vector_bytes: int = 4
+    tiers: Tiers | None = None
 
     @property
     def row_bytes(self) -> int:
         """Of a row in memory: vector, states, key and its places in the index."""
-        return self.vector_bytes * self.vec_size + 4 * self.state_numbers + 40
+        return self.record_bytes + INDEX
+
+    @property
+    def record_bytes(self) -> int:
+        """Of its vector and states alone."""
+        return self.vector_bytes * self.vec_size + 4 * self.state_numbers
 
 
 def column_devices(vec_size: int, devices: int) -> int:

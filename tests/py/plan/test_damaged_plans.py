@@ -11,7 +11,8 @@ import pytest
 from oracle.damage import damaged, with_strange_fields
 
 from hugectr import InvalidArgument
-from hugectr.plan.placements import PlacementPlan, read_plan
+from hugectr.plan.placements import PlacementPlan
+from hugectr.plan.plan_file import read_plan
 
 PLAN: dict[str, Any] = {
     "format": "hugectr placements",

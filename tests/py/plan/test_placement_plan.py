@@ -18,7 +18,8 @@ from hugectr.plan import PlacementPlan
 from hugectr.plan.cost import Choice, CostModel, Job, choices_of, step_seconds
 from hugectr.plan.machine import read_machine
 from hugectr.plan.picture import plan_page
-from hugectr.plan.placements import plan_of_json, plan_placements, read_plan
+from hugectr.plan.placements import plan_placements
+from hugectr.plan.plan_file import plan_of_json, read_plan
 from hugectr.plan.search import Search
 from hugectr.plan.table_load import KINDS, FrequentLoad, TableLoad
 
@@ -91,6 +92,9 @@ def test_memory_of_devices_is_kept(rng):
     assert max(plan.bytes) <= machine.memory
     kinds = {table.name: table.kind for table in plan.tables}
     assert {kinds["giant"], kinds["other"]} <= {"by_key", "by_column"}
+    # Copies of all of it have no room, and no time to be compared with.
+    assert "replicated" not in plan.uniform_ms
+    assert "by_key" in plan.uniform_ms
 
 
 def test_what_is_given_stays(rng):
