@@ -3,8 +3,9 @@
 
 A delta holds everything a full checkpoint does but for the rows that did not change. Its manifest
 has ``chain``: the full checkpoint and all deltas before it, oldest first, with the checksums of
-their manifests. Replaying the chain gives the very state that a full checkpoint would hold, because
-training never removes a row.
+their manifests. Replaying the chain gives the very state that a full checkpoint would hold: a delta
+has every row that was touched and, as ``gone``, the keys of the rows that were erased or evicted,
+which are taken away before its rows are put in.
 """
 
 from __future__ import annotations

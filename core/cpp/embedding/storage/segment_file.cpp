@@ -184,6 +184,7 @@ void SegmentFile::cut_to(std::size_t groups) {
   if (::ftruncate(descriptor_, static_cast<off_t>(offset(groups))) != 0) {
     fail("can not cut", offset(groups), errno);
   }
+  unsynced_ = true;
 }
 
 void SegmentFile::sync() {

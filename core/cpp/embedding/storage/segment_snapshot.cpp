@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/embedding/storage/segment_snapshot.hpp"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -14,6 +14,7 @@
 
 #include "core/cpp/base/crc32.hpp"
 #include "core/cpp/base/error.hpp"
+#include "core/cpp/embedding/storage/share_file.hpp"
 
 namespace hugectr {
 namespace {
@@ -42,24 +43,27 @@ static_assert(sizeof(IndexSegment) == 16);
                          "', byte 0: ", why, "; use another checkpoint"));
 }
 
-/// Links a file, or copies it where a link can not be.
-void share_file(const SegmentKind& kind, const std::string& from, const std::string& to) {
-  if (::link(from.c_str(), to.c_str()) == 0) return;
-  if (errno != EXDEV && errno != EPERM && errno != EOPNOTSUPP && errno != EMLINK) {
-    throw_file_error("can not link", kind.table, to, 0, errno);
-  }
-  std::error_code error;
-  if (!std::filesystem::copy_file(from, to, error)) {
-    throw_file_error("can not copy to", kind.table, to, 0, error.value());
-  }
+void remove_files(const std::vector<std::string>& made) noexcept {
+  for (const std::string& path : made) ::unlink(path.c_str());
 }
 
-void sync_path(const SegmentKind& kind, const std::string& path, int flags) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | flags);
-  if (descriptor < 0) throw_file_error("can not open", kind.table, path, 0, errno);
-  const int status = ::fsync(descriptor), code = errno;
-  ::close(descriptor);
-  if (status != 0) throw_file_error("can not sync", kind.table, path, 0, code);
+/// The index under a name that says it is not all there yet, then under its own.
+void write_index(const SegmentKind& kind, const std::string& folder, const std::string& bytes) {
+  const std::string path = folder + "/" + kSnapshotIndex, part = path + ".part";
+  try {
+    std::ofstream file(part, std::ios::binary | std::ios::trunc);
+    errno = 0;
+    file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    file.close();
+    if (!file) throw_file_error("can not write", kind.table, part, 0, errno != 0 ? errno : EIO);
+    sync_file(kind, part);
+    if (::rename(part.c_str(), path.c_str()) != 0) {
+      throw_file_error("can not rename", kind.table, part, 0, errno);
+    }
+  } catch (...) {
+    ::unlink(part.c_str());
+    throw;
+  }
 }
 
 }  // namespace
@@ -133,29 +137,26 @@ Snapshot parse_snapshot_index(const SegmentKind& kind, std::string_view bytes,
 void write_snapshot(const SegmentKind& kind, const std::string& folder,
                     const std::map<std::uint32_t, SegmentLedger::Segment>& segments,
                     std::vector<RowLocation> locations) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) throw_file_error("can not make", kind.table, folder, 0, error.value());
+  make_folder(kind, folder);
   Snapshot snapshot{{}, std::move(locations)};
-  for (const auto& [number, segment] : segments) {
-    if (segment.alive == 0) continue;
-    share_file(kind, segment.file->path(), folder + "/" + SegmentFile::name_of(number));
-    snapshot.segments.emplace(number, segment);
+  std::vector<std::string> made;
+  try {
+    for (const auto& [number, segment] : segments) {
+      if (segment.alive == 0) continue;
+      const std::string path = folder + "/" + SegmentFile::name_of(number);
+      made.reserve(made.size() + 1);  // what is made is known to be
+      share_file(kind, segment.file->path(), path);
+      made.push_back(path);
+      snapshot.segments.emplace(number, segment);
+    }
+    // What the index names is there, and has its name, whatever happens once the index is seen.
+    sync_folder(kind, folder);
+    write_index(kind, folder, snapshot_index(kind, snapshot));
+  } catch (...) {
+    remove_files(made);  // on a full disk they would hold its room
+    throw;
   }
-  const std::string path = folder + "/" + kSnapshotIndex, part = path + ".part";
-  const std::string bytes = snapshot_index(kind, snapshot);
-  {
-    std::ofstream file(part, std::ios::binary | std::ios::trunc);
-    errno = 0;
-    file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-    file.close();
-    if (!file) throw_file_error("can not write", kind.table, part, 0, errno != 0 ? errno : EIO);
-  }
-  sync_path(kind, part, 0);
-  if (::rename(part.c_str(), path.c_str()) != 0) {
-    throw_file_error("can not rename", kind.table, part, 0, errno);
-  }
-  sync_path(kind, folder, O_DIRECTORY);
+  sync_folder(kind, folder);
 }
 
 Snapshot read_snapshot(const SegmentKind& kind, const std::string& from, const std::string& to,
@@ -173,13 +174,14 @@ Snapshot read_snapshot(const SegmentKind& kind, const std::string& from, const s
   std::vector<std::string> made;
   try {
     for (auto& [number, segment] : snapshot.segments) {
-      const std::string name = concat("/", SegmentFile::name_of(number));
-      made.push_back(to + name);
-      share_file(kind, from + name, made.back());
+      const std::string name = concat("/", SegmentFile::name_of(number)), path = to + name;
+      made.reserve(made.size() + 1);
+      share_file(kind, from + name, path);
+      made.push_back(path);
       segment.file = SegmentFile::open(kind, to, number, segment.owner);
     }
   } catch (...) {
-    for (const std::string& name : made) ::unlink(name.c_str());
+    remove_files(made);
     throw;
   }
   return snapshot;

@@ -28,7 +28,8 @@ Snapshot parse_snapshot_index(const SegmentKind& kind, std::string_view bytes,
                               const std::string& path, std::size_t max_rows);
 
 /// Links or copies the segments into a folder, which is made, and writes the index last: a folder
-/// without one is none. Segments must be sealed.
+/// without one is none. What the index names is on the disk before the index is. Segments must be
+/// sealed and synced. A call that throws before the index is there takes away what it has made.
 void write_snapshot(const SegmentKind& kind, const std::string& folder,
                     const std::map<std::uint32_t, SegmentLedger::Segment>& segments,
                     std::vector<RowLocation> locations);
