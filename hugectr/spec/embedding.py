@@ -150,14 +150,22 @@ class SparseEmbedding:
         Between two such steps there may be more than ``max_rows``. The same rows go on any number
         of devices and processes; a key that comes back begins anew.
     ttl : int, optional
-        Steps.
+        Steps; with ``ttl_column`` seconds.
     decay : float, optional
         What is left of a use after ``evict_every`` steps, with ``"lfu"``: above 0, at most 1; 0.5.
     evict_every : int, optional
         Steps.
     admit_after : int, optional
         Steps that must use a key until its row is trained, 1 to 2^20. Before, the key reads what a
-        new row holds; its row goes when no step used it for ``evict_every`` steps.
+        new row holds; its row goes when no step used it for ``evict_every`` steps; with
+        ``ttl_column``, when it expires.
+    ttl_column : str, optional
+        With ``"ttl"``: the name of a sparse input of one slot and one key, the time of each sample
+        in whole seconds since 1970. A row then has the latest time of the samples that used it, in
+        whatever order they came. The clock is the latest time that rows of the table have; those
+        that are ``ttl`` seconds older go, and of ``max_rows`` those with the earliest time. A sample
+        without a time leaves those of its rows as they are. Rows whose time is not known do not
+        expire, and are the first that ``max_rows`` lets go.
 
     Raises
     ------
@@ -192,6 +200,7 @@ class SparseEmbedding:
         decay: float | None = None,
         evict_every: int = EVICT_EVERY,
         admit_after: int = 1,
+        ttl_column: str = "",
     ) -> None:
         where = f"SparseEmbedding {sparse_embedding_name!r}: "
         self.embedding_type = check_enum(where + "embedding_type", embedding_type, Embedding_t)
@@ -243,7 +252,9 @@ class SparseEmbedding:
         self.placement = check_placement(where + "placement", placement)
         self.memory = check_memory(where + "memory", memory)
         self.vector_type = check_vector_type(where + "vector_type", vector_type)
-        self.life = RowLife(max_rows, evict, ttl, decay, evict_every, admit_after).check(where)
+        self.life = RowLife(
+            max_rows, evict, ttl, decay, evict_every, admit_after, ttl_column
+        ).check(where)
         if self.is_one_hot and not self.slot_size_array:
             raise rejected(
                 where + "slot_size_array",

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
-from hugectr.base.arguments import check_float, check_int
+from hugectr.base.arguments import check_float, check_int, check_str
 from hugectr.base.errors import rejected
 
 EVICTIONS = ("none", "lru", "lfu", "ttl")
@@ -24,7 +24,7 @@ class RowLife:
 
     Attributes
     ----------
-    max_rows, evict, ttl, decay, evict_every, admit_after
+    max_rows, evict, ttl, decay, evict_every, admit_after, ttl_column
         As ``SparseEmbedding`` documents them.
     """
 
@@ -34,6 +34,7 @@ class RowLife:
     decay: float | None = None
     evict_every: int = EVICT_EVERY
     admit_after: int = 1
+    ttl_column: str = ""
 
     def __post_init__(self) -> None:
         if self.decay is None:
@@ -62,6 +63,10 @@ class RowLife:
             raise rejected(where + "ttl", self.ttl, "at least 1 step, with evict='ttl'")
         if self.evict != "ttl" and self.ttl:
             raise rejected(where + "ttl", self.ttl, f"0 with evict={self.evict!r}; or evict='ttl'")
+        check_str(where + "ttl_column", self.ttl_column)
+        if self.ttl_column and self.evict != "ttl":
+            allowed = f"'' with evict={self.evict!r}; or evict='ttl' and a ttl in seconds"
+            raise rejected(where + "ttl_column", self.ttl_column, allowed)
         decay = check_float(where + "decay", self.decay, 0.0)
         if not 0.0 < decay <= 1.0:
             raise rejected(where + "decay", self.decay, "above 0, at most 1")
