@@ -121,8 +121,8 @@ class ModelRows:
         return values
 
 
-#: The parts that a score can be: its last use is a step, or a time of the data. A table has one, and
-#: the other of a checkpoint says nothing to it.
+#: The parts that a score can be: its last use is a step, or a time of the data. A table has one,
+#: and the other of a checkpoint says nothing to it.
 SCORES = ("score", "timed_score")
 
 

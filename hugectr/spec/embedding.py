@@ -157,15 +157,10 @@ class SparseEmbedding:
         Steps.
     admit_after : int, optional
         Steps that must use a key until its row is trained, 1 to 2^20. Before, the key reads what a
-        new row holds; its row goes when no step used it for ``evict_every`` steps; with
-        ``ttl_column``, when it expires.
+        new row holds; its row goes when no step used it for ``evict_every`` steps.
     ttl_column : str, optional
-        With ``"ttl"``: the name of a sparse input of one slot and one key, the time of each sample
-        in whole seconds since 1970. A row then has the latest time of the samples that used it, in
-        whatever order they came. The clock is the latest time that rows of the table have; those
-        that are ``ttl`` seconds older go, and of ``max_rows`` those with the earliest time. A sample
-        without a time leaves those of its rows as they are. Rows whose time is not known do not
-        expire, and are the first that ``max_rows`` lets go.
+        With ``"ttl"`` by time: a sparse input with the second (since 1970) of each sample; see
+        :class:`hugectr.spec.row_life.RowLife`.
 
     Raises
     ------
@@ -239,22 +234,16 @@ class SparseEmbedding:
             raise rejected(
                 where + "regularizer", None, "hugectr.Regularizer_t.L1 or L2 with a lambda"
             )
-        if hybrid_embedding_param is not None and not isinstance(
-            hybrid_embedding_param, HybridEmbeddingParam
-        ):
-            raise rejected(
-                where + "hybrid_embedding_param",
-                hybrid_embedding_param,
-                "a hugectr.HybridEmbeddingParam",
-            )
-        self.hybrid_embedding_param = hybrid_embedding_param or HybridEmbeddingParam()
+        hybrid, allowed = hybrid_embedding_param, "a hugectr.HybridEmbeddingParam"
+        if hybrid is not None and not isinstance(hybrid, HybridEmbeddingParam):
+            raise rejected(where + "hybrid_embedding_param", hybrid, allowed)
+        self.hybrid_embedding_param = hybrid or HybridEmbeddingParam()
         self.initializer = check_initializer(where + "initializer", initializer)
         self.placement = check_placement(where + "placement", placement)
         self.memory = check_memory(where + "memory", memory)
         self.vector_type = check_vector_type(where + "vector_type", vector_type)
-        self.life = RowLife(
-            max_rows, evict, ttl, decay, evict_every, admit_after, ttl_column
-        ).check(where)
+        life = RowLife(max_rows, evict, ttl, decay, evict_every, admit_after, ttl_column)
+        self.life = life.check(where)
         if self.is_one_hot and not self.slot_size_array:
             raise rejected(
                 where + "slot_size_array",

@@ -13,8 +13,8 @@ __global__ void sample_times_kernel(std::size_t samples, const Key* __restrict__
                                     const std::uint32_t* __restrict__ offsets,
                                     std::uint32_t* __restrict__ times) {
   const std::size_t step = static_cast<std::size_t>(gridDim.x) * blockDim.x;
-  for (std::size_t i = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-       i < samples; i += step) {
+  for (std::size_t i = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < samples;
+       i += step) {
     std::uint32_t latest = 0;
     for (std::uint32_t k = offsets[i]; k < offsets[i + 1]; ++k) {
       const std::uint32_t time = time_of_key(keys[k]);

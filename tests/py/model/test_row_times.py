@@ -101,7 +101,9 @@ def test_times_that_are_none_are_refused(time, rng):
     data["time"][0][BATCH + 3] = time
     model = build(data, LIVES["ttl"])
     assert model.train()
-    with pytest.raises(hugectr.InvalidArgument, match="'time'.*whole seconds since 1970, not milli"):
+    with pytest.raises(
+        hugectr.InvalidArgument, match="'time'.*whole seconds since 1970, not milli"
+    ):
         model.train()
 
 

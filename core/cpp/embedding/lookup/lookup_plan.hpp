@@ -37,6 +37,9 @@ struct TablePlan {
   void allocate_filter(const std::shared_ptr<MemoryResource>& memory, const std::string& owner,
                        TensorScalarType key_type, std::size_t n, std::size_t bucket_count,
                        bool with_places);
+  /// A new buffer for the times of so many samples; likewise.
+  void allocate_times(const std::shared_ptr<MemoryResource>& memory, const std::string& owner,
+                      std::size_t samples);
 
   /// A little more than asked for, so that batches of varying size settle soon.
   static std::size_t with_reserve(std::size_t n) { return n + n / 8 + 64; }

@@ -59,11 +59,8 @@ void DeviceLookup::take_times(std::span<const SparseTensor> given, PlanSlot slot
     if (!own.times_arena || own.times.ref().size() < samples) {
       gpu_.plan_stream().synchronize();
       plan.released->synchronize();
-      auto next = DeviceBuffer2::create(parts_[t].rows.owner() + " times of samples",
-                                        DeviceAllocator(gpu_.memory_resource()));
-      own.times = next->reserve({samples}, TensorScalarType::UInt32, "times");
-      next->allocate();
-      own.times_arena = std::move(next);
+      own.allocate_times(gpu_.memory_resource(), parts_[t].rows.owner() + " times of samples",
+                         samples);
     }
     run(gpu_.plan_context(), SampleTimes{.keys = times.keys,
                                          .row_offsets = times.row_offsets,
