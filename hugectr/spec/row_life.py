@@ -29,10 +29,10 @@ class RowLife:
 
     Notes
     -----
-    With ``ttl_column`` lives go by the time of the data, never by a clock of the machine. It names a
-    sparse input of one slot and one key: the time of each sample in whole seconds since 1970. A row
-    has the latest time of the samples that used it, in whatever order they came; the clock is the
-    latest time that rows of the table have. Behind every ``evict_every``-th step rows that are
+    With ``ttl_column`` lives go by the time of the data, never by a clock of the machine. It names
+    a sparse input of one slot and one key: the time of each sample in whole seconds since 1970. A
+    row has the latest time of the samples that used it, in whatever order they came; the clock is
+    the latest time that rows of the table have. Behind every ``evict_every``-th step rows that are
     ``ttl`` seconds older go, candidates for admission among them, and of more than ``max_rows``
     those with the earliest time. A sample without a time leaves the times of its rows as they are.
     Rows whose time is not known do not expire, and are the first that ``max_rows`` lets go.
