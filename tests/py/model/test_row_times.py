@@ -102,7 +102,7 @@ def test_times_that_are_none_are_refused(time, rng):
     model = build(data, LIVES["ttl"])
     assert model.train()
     with pytest.raises(
-        hugectr.InvalidArgument, match="'time'.*whole seconds since 1970, not milli"
+        hugectr.InvalidArgument, match=r"'time'.*whole seconds since 1970, not milli"
     ):
         model.train()
 
@@ -136,3 +136,32 @@ def test_a_model_without_a_column_reads_data_without(rng):
     model = build(stream(rng, 2), {"evict": "ttl", "ttl": 5, "evict_every": 1})
     assert model.train()
     assert "score" in model.session.table(0).parts()
+
+
+@pytest.mark.parametrize("devices", [1, 2])
+def test_rows_of_other_tiers_go_alike(devices, rng):
+    data = timed_stream(rng, STEPS)
+    found = []
+    for memory in (None, hugectr.Memory(device="9KB")):
+        model = build(data, LIVES["bounded"], devices=devices, memory=memory)
+        for _ in range(STEPS):
+            assert model.train()
+        found.append([rows_of(model, table)[1] for table in range(2)])
+    assert sum(one["misses"] for one in model.table_stats()) > 10, "rows came from the host"
+    for one, other in zip(*found, strict=True):
+        for part in ("keys", "scores", "vectors"):
+            np.testing.assert_array_equal(one[part], other[part])
+
+
+def test_times_change_no_prediction(rng):
+    data = timed_stream(rng, 4)
+    model = build(data, LIVES["ttl"])
+    for _ in range(4):
+        assert model.train()
+    before = rows_of(model, 0)[1]
+    asked = {name: data[name][:BATCH] for name in ("dense", "ones", "twos")}
+    none = np.zeros(0, np.int64), np.zeros(BATCH + 1, np.int64)
+    now = np.full((BATCH, 1), NOW)
+    a, b = (model.predict(asked | {"time": time}) for time in (none, now))
+    np.testing.assert_array_equal(a, b)
+    np.testing.assert_array_equal(rows_of(model, 0)[1]["scores"], before["scores"])

@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -16,7 +18,7 @@ def test_the_time_of_a_sample_is_the_latest_it_has(rng, key_type, samples):
     keys = rng.integers(low, high, max(1, int(offsets[-1]))).astype(key_type)
     wanted = [
         max((LAST if not 0 <= int(key) <= LAST else int(key) for key in keys[a:b]), default=0)
-        for a, b in zip(offsets[:-1], offsets[1:], strict=True)
+        for a, b in pairwise(offsets)
     ]
     times = np.full(samples, 7, np.uint32)
     _core.run_op("sample_times", {"keys": keys, "row_offsets": offsets, "times": times})
