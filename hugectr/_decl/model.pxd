@@ -110,6 +110,7 @@ cdef extern from "core/cpp/embedding/table_access.hpp" namespace "hugectr" nogil
         cbool knows_changes_since(uint32_t)
         CppRowNames gone(uint32_t) except +translate_error
         cbool keeps_scores()
+        cbool keeps_times()
         vector[uint32_t] row_processes(const vector[int64_t]&,
                                        const vector[uint64_t]&) except +translate_error
         void load(const CppRowView&) except +translate_error

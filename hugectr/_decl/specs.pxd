@@ -167,6 +167,7 @@ cdef extern from "core/cpp/embedding/table/row_life.hpp" namespace "hugectr" nog
         uint64_t max_rows, ttl, evict_every, admit_after
         CppEviction evict
         double decay
+        string ttl_column
 
 cdef extern from "core/cpp/model/learning_rate.hpp" namespace "hugectr" nogil:
     cdef cppclass CppLearningRateParams "hugectr::LearningRateParams":

@@ -239,6 +239,7 @@ cdef CppRowLife _row_life(fields) except *:
     life.decay = f.take("decay", 1.0)
     life.evict_every = f.take("evict_every", 0)
     life.admit_after = f.take("admit_after", 1)
+    life.ttl_column = f.take("ttl_column", "").encode()
     f.done()
     return life
 

@@ -30,7 +30,7 @@ cdef class TableAccess:
             raise InvalidArgument(f"rows {begin} to {end} of an order of {len(order)}")
         n, shape = end - begin, parts["vector"][1]
         last_step = with_states and "last_step" in parts
-        scores = with_states and "score" in parts
+        scores = with_states and self._it.keeps_scores()
         scores = scores and (out is None or out.get("scores") is not None)
         if out is None:
             out = {
@@ -130,7 +130,7 @@ cdef class TableAccess:
         if self._it.has_last_step():
             parts["last_step"] = ("int64", ())
         if self._it.keeps_scores():
-            parts["score"] = ("uint64", ())
+            parts["timed_score" if self._it.keeps_times() else "score"] = ("uint64", ())
         return parts
 
     def vector_type(self):

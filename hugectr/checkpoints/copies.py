@@ -43,7 +43,7 @@ def copy_to_all(table: _core.TableAccess, group: ProcessGroup) -> None:
             messages = [bytearray() for _ in range(group.size)]
             if begin >= end:
                 return messages
-            values = parts_of(table.read(order, begin, end, True))
+            values = parts_of(table.read(order, begin, end, True), table.parts())
             everywhere = table.row_processes(values["key"], values.get("slot")) == EVERY_PROCESS
             message = pack(values, np.flatnonzero(everywhere))
             return [messages[rank] if rank == group.rank else message for rank in range(group.size)]

@@ -233,9 +233,9 @@ def _check_table(where: str, index: int, table: dict[str, Any], version: int) ->
     states = [part for part in parts if part.startswith(_STATE)]
     wanted = ["key", *(["slot"] if "slot" in parts else []), "vector"]
     wanted += [f"{_STATE}{number}" for number in range(len(states))]
-    wanted += [part for part in ("last_step", "score") if part in parts]
+    wanted += [part for part in ("last_step", "score", "timed_score") if part in parts]
     if parts != wanted:
-        allowed = "key, slot, vector, state0, ..., last_step, score in order"
+        allowed = "key, slot, vector, state0, ..., last_step, score or timed_score in order"
         raise Unfit(f"{where}.parts", parts, allowed)
     _check_shards(where, index, table, version, "table")
 
@@ -275,7 +275,7 @@ def _kind(files: dict[str, Any], table: dict[str, Any], part: str) -> tuple[str,
         first = files.get(table["shards"][0]["files"][part], {})  # it decides for all
         dtype = BFLOAT16 if first.get("dtype") == BFLOAT16 else "float32"
         return dtype, (table["vec_size"],)
-    return ("uint64" if part in ("slot", "score") else "int64"), ()
+    return ("uint64" if part in ("slot", "score", "timed_score") else "int64"), ()
 
 
 def _wanted_files(

@@ -21,7 +21,7 @@ from hugectr.base.json_form import list_of, number, record
 from hugectr.base.regular_file import read_bounded
 from hugectr.checkpoints.chunks import Array, bytes_of
 from hugectr.checkpoints.manifest import row_bytes
-from hugectr.checkpoints.rows import Parts
+from hugectr.checkpoints.rows import SCORES, Parts
 
 Paths = str | Path | Sequence[str | Path] | Mapping[str, str | Path]
 NonTrainables = list[tuple[str, npt.NDArray[np.float64], npt.NDArray[np.float32]]]
@@ -95,7 +95,7 @@ class TableFiles:
 
     def __init__(self, parts: Parts, folder: str, states_file: str = "") -> None:
         self.parts: Parts = {
-            part: kind for part, kind in parts.items() if part not in ("last_step", "score")
+            part: kind for part, kind in parts.items() if part not in ("last_step", *SCORES)
         }
         self._states_file, self._has_states_file = Path(states_file), bool(states_file)
         self._folder = Path(folder)

@@ -122,5 +122,5 @@ def _rows_of(
         return bytearray()
     interval = rows.intervals[number]
     bag = table.read(rows.order, interval.begin, interval.end, True)
-    values = parts_of(bag)
+    values = parts_of(bag, table.parts())
     return pack({part: values[part] for part in parts})

@@ -20,6 +20,7 @@ from hugectr.checkpoints.restore_plan import (
     saved_parts,
     without_scores,
 )
+from hugectr.checkpoints.rows import SCORES
 
 if TYPE_CHECKING:
     from hugectr.checkpoints.state import TrainingState
@@ -189,7 +190,7 @@ def _tables(
                 [
                     part
                     for part in a
-                    if (with_states or part not in states) and (part != "score" or part in b)
+                    if (with_states or part not in states) and (part not in SCORES or part in b)
                 ],
             )
         )

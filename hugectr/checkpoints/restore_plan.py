@@ -14,6 +14,7 @@ from hugectr.checkpoints.chunks import Array
 from hugectr.checkpoints.description import differences
 from hugectr.checkpoints.manifest import Manifest, row_shape
 from hugectr.checkpoints.merge import Link
+from hugectr.checkpoints.rows import SCORES
 
 if TYPE_CHECKING:
     from hugectr.checkpoints.state import TrainingState, Weighted
@@ -243,7 +244,7 @@ def without_scores(
     parts: Mapping[str, tuple[str, tuple[int, ...]]],
 ) -> dict[str, tuple[str, tuple[int, ...]]]:
     """These parts of a row but for its score, which a model may lack and a checkpoint too."""
-    return {part: kind for part, kind in parts.items() if part != "score"}
+    return {part: kind for part, kind in parts.items() if part not in SCORES}
 
 
 def saved_parts(manifest: Manifest, index: int) -> dict[str, tuple[str, tuple[int, ...]]]:

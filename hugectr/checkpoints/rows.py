@@ -121,19 +121,24 @@ class ModelRows:
         return values
 
 
-def parts_of(bag: _core.BufferBag) -> dict[str, Array]:
-    """Rows as the core names them -> parts of a checkpoint."""
-    parts: dict[str, Array] = {"key": bag["keys"]}
+#: The parts that a score can be: its last use is a step, or a time of the data. A table has one,
+#: and the other of a checkpoint says nothing to it.
+SCORES = ("score", "timed_score")
+
+
+def parts_of(bag: _core.BufferBag, parts: Parts) -> dict[str, Array]:
+    """Rows as the core names them -> parts of a checkpoint; ``parts`` are the table's."""
+    found: dict[str, Array] = {"key": bag["keys"]}
     if bag["slot_ids"] is not None:
-        parts["slot"] = bag["slot_ids"]
-    parts["vector"] = bag["vectors"]
-    parts |= {f"state{i}": state for i, state in enumerate(bag["states"])}
+        found["slot"] = bag["slot_ids"]
+    found["vector"] = bag["vectors"]
+    found |= {f"state{i}": state for i, state in enumerate(bag["states"])}
     if bag["last_step"] is not None:
-        parts["last_step"] = bag["last_step"]
+        found["last_step"] = bag["last_step"]
     scores = bag.get("scores")
     if scores is not None:
-        parts["score"] = scores
-    return parts
+        found["timed_score" if "timed_score" in parts else "score"] = scores
+    return found
 
 
 def bag_of(parts: Mapping[str, Array]) -> _core.BufferBag:
@@ -144,7 +149,7 @@ def bag_of(parts: Mapping[str, Array]) -> _core.BufferBag:
         "vectors": parts["vector"],
         "states": [values for part, values in parts.items() if part.startswith("state")],
         "last_step": parts.get("last_step"),
-        "scores": parts.get("score"),
+        "scores": next((parts[part] for part in SCORES if part in parts), None),
     }
 
 

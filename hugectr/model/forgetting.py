@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from hugectr.base.arguments import check_int
 from hugectr.base.errors import InvalidArgument, did_you_mean, rejected
+from hugectr.checkpoints.rows import SCORES
 from hugectr.checkpoints.state import TrainingState
 from hugectr.processes.agreement import together
 
@@ -30,7 +31,8 @@ class RowUse:
     slot_ids : ndarray of uint64, or None
         Where slots are part of what makes a row another row.
     last_step : ndarray of int64
-        The step that used it last.
+        The step that used it last; of a table with a ``ttl_column`` the latest time of the samples
+        that used it, 0: not known.
     uses : ndarray of float64
         Steps that used it; of a table with ``decay`` as they counted in the last of them.
     admitted : ndarray of bool
@@ -75,7 +77,8 @@ class Forgetting:
         where : dict or callable, optional
             Instead of keys, of a table whose rows have a life (``SparseEmbedding``: ``evict``,
             ``admit_after``). A dict says what all rows that go are like: ``older_than`` (steps
-            since the last use), ``fewer_uses_than``, ``admitted`` (bool). A callable gets a
+            since the last use; of a table with a ``ttl_column`` seconds before the latest time that
+            its rows have), ``fewer_uses_than``, ``admitted`` (bool). A callable gets a
             ``RowUse`` of the rows of this process and returns a bool for each: True, it goes.
         slot_ids : array of int, (n,)
             With keys, of Localized tables.
@@ -98,20 +101,32 @@ class Forgetting:
             raise InvalidArgument("Model.evict: give keys, or where: one of the two")
         own = self._state.session.table(names.index(table))
 
+        clock = self._clock(own) if where is not None else None
+
         def erase() -> int:
             if where is None:
                 return own.erase(keys, slot_ids)
-            if "score" not in own.parts():
+            if not any(part in own.parts() for part in SCORES):
                 raise InvalidArgument(
                     f"Model.evict: where: table {table!r} does not note how its rows are used: "
                     "give it evict= or admit_after=, or name the rows by keys"
                 )
             use = self._use_of(own)
-            mask = _mask(where, use, self._state.session.step())
+            mask = _mask(where, use, self._state.session.step() if clock is None else clock)
             slots = None if use.slot_ids is None else use.slot_ids[mask]
             return own.erase(use.keys[mask], slots)
 
         return sum(together(self._state.group, erase))
+
+    def _clock(self, table: Any) -> int | None:
+        """The latest time that rows of the table have in the whole job; None: they have none."""
+        if "timed_score" not in table.parts():
+            return None
+
+        def own() -> int:
+            return int((table.scores(table.order()) & _STEPS).max(initial=0))
+
+        return max(together(self._state.group, own))
 
     @staticmethod
     def _use_of(table: Any) -> RowUse:
@@ -126,7 +141,7 @@ class Forgetting:
         )
 
 
-def _mask(where: Where, use: RowUse, step: int) -> npt.NDArray[np.bool_]:
+def _mask(where: Where, use: RowUse, now: int) -> npt.NDArray[np.bool_]:
     if callable(where):
         mask = np.asarray(where(use))
         if mask.dtype != np.bool_ or mask.shape != use.keys.shape:
@@ -140,7 +155,7 @@ def _mask(where: Where, use: RowUse, step: int) -> npt.NDArray[np.bool_]:
     for name, value in where.items():
         place = f"Model.evict: where[{name!r}]"
         if name == "older_than":
-            chosen &= step - use.last_step > check_int(place, value, 0)
+            chosen &= now - use.last_step > check_int(place, value, 0)
         elif name == "fewer_uses_than":
             chosen &= use.uses < check_int(place, value, 0)
         elif name == "admitted" and isinstance(value, bool):

@@ -150,7 +150,7 @@ class SparseEmbedding:
         Between two such steps there may be more than ``max_rows``. The same rows go on any number
         of devices and processes; a key that comes back begins anew.
     ttl : int, optional
-        Steps.
+        Steps; with ``ttl_column`` seconds.
     decay : float, optional
         What is left of a use after ``evict_every`` steps, with ``"lfu"``: above 0, at most 1; 0.5.
     evict_every : int, optional
@@ -158,6 +158,9 @@ class SparseEmbedding:
     admit_after : int, optional
         Steps that must use a key until its row is trained, 1 to 2^20. Before, the key reads what a
         new row holds; its row goes when no step used it for ``evict_every`` steps.
+    ttl_column : str, optional
+        With ``"ttl"`` by time: a sparse input with the second (since 1970) of each sample; see
+        :class:`hugectr.spec.row_life.RowLife`.
 
     Raises
     ------
@@ -192,6 +195,7 @@ class SparseEmbedding:
         decay: float | None = None,
         evict_every: int = EVICT_EVERY,
         admit_after: int = 1,
+        ttl_column: str = "",
     ) -> None:
         where = f"SparseEmbedding {sparse_embedding_name!r}: "
         self.embedding_type = check_enum(where + "embedding_type", embedding_type, Embedding_t)
@@ -230,20 +234,16 @@ class SparseEmbedding:
             raise rejected(
                 where + "regularizer", None, "hugectr.Regularizer_t.L1 or L2 with a lambda"
             )
-        if hybrid_embedding_param is not None and not isinstance(
-            hybrid_embedding_param, HybridEmbeddingParam
-        ):
-            raise rejected(
-                where + "hybrid_embedding_param",
-                hybrid_embedding_param,
-                "a hugectr.HybridEmbeddingParam",
-            )
-        self.hybrid_embedding_param = hybrid_embedding_param or HybridEmbeddingParam()
+        hybrid, allowed = hybrid_embedding_param, "a hugectr.HybridEmbeddingParam"
+        if hybrid is not None and not isinstance(hybrid, HybridEmbeddingParam):
+            raise rejected(where + "hybrid_embedding_param", hybrid, allowed)
+        self.hybrid_embedding_param = hybrid or HybridEmbeddingParam()
         self.initializer = check_initializer(where + "initializer", initializer)
         self.placement = check_placement(where + "placement", placement)
         self.memory = check_memory(where + "memory", memory)
         self.vector_type = check_vector_type(where + "vector_type", vector_type)
-        self.life = RowLife(max_rows, evict, ttl, decay, evict_every, admit_after).check(where)
+        life = RowLife(max_rows, evict, ttl, decay, evict_every, admit_after, ttl_column)
+        self.life = life.check(where)
         if self.is_one_hot and not self.slot_size_array:
             raise rejected(
                 where + "slot_size_array",

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
-from hugectr.base.arguments import check_float, check_int
+from hugectr.base.arguments import check_float, check_int, check_str
 from hugectr.base.errors import rejected
 
 EVICTIONS = ("none", "lru", "lfu", "ttl")
@@ -24,8 +24,18 @@ class RowLife:
 
     Attributes
     ----------
-    max_rows, evict, ttl, decay, evict_every, admit_after
+    max_rows, evict, ttl, decay, evict_every, admit_after, ttl_column
         As ``SparseEmbedding`` documents them.
+
+    Notes
+    -----
+    With ``ttl_column`` lives go by the time of the data, never by a clock of the machine. It names
+    a sparse input of one slot and one key: the time of each sample in whole seconds since 1970. A
+    row has the latest time of the samples that used it, in whatever order they came; the clock is
+    the latest time that rows of the table have. Behind every ``evict_every``-th step rows that are
+    ``ttl`` seconds older go, candidates for admission among them, and of more than ``max_rows``
+    those with the earliest time. A sample without a time leaves the times of its rows as they are.
+    Rows whose time is not known do not expire, and are the first that ``max_rows`` lets go.
     """
 
     max_rows: int = 0
@@ -34,6 +44,7 @@ class RowLife:
     decay: float | None = None
     evict_every: int = EVICT_EVERY
     admit_after: int = 1
+    ttl_column: str = ""
 
     def __post_init__(self) -> None:
         if self.decay is None:
@@ -62,6 +73,10 @@ class RowLife:
             raise rejected(where + "ttl", self.ttl, "at least 1 step, with evict='ttl'")
         if self.evict != "ttl" and self.ttl:
             raise rejected(where + "ttl", self.ttl, f"0 with evict={self.evict!r}; or evict='ttl'")
+        check_str(where + "ttl_column", self.ttl_column)
+        if self.ttl_column and self.evict != "ttl":
+            allowed = f"'' with evict={self.evict!r}; or evict='ttl' and a ttl in seconds"
+            raise rejected(where + "ttl_column", self.ttl_column, allowed)
         decay = check_float(where + "decay", self.decay, 0.0)
         if not 0.0 < decay <= 1.0:
             raise rejected(where + "decay", self.decay, "above 0, at most 1")

@@ -53,6 +53,7 @@ bool TableAccess::knows_changes_since(RowMark since) const {
   return table_.knows_changes_since(since);
 }
 bool TableAccess::keeps_scores() const { return table_.keeps_scores(); }
+bool TableAccess::keeps_times() const { return table_.params().life.timed(); }
 
 RowNames TableAccess::gone(RowMark since) {
   settle();

@@ -50,6 +50,8 @@ class HCTR_API TableAccess {
   bool knows_changes_since(RowMark since) const;
   RowNames gone(RowMark since);
   bool keeps_scores() const;
+  /// Whether the last uses in scores are times of the data instead of steps.
+  bool keeps_times() const;
   /// Vectors of keys, and the rows nearest to a vector, as in ShardedTable: trained rows of this
   /// process's devices.
   std::vector<std::uint8_t> lookup(const std::vector<std::int64_t>& keys,

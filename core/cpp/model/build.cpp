@@ -27,6 +27,18 @@ std::size_t sparse_input_of(const SparseEmbeddingSpec& spec, const std::string& 
              "' is not a sparse input of the model; there are: ", known.empty() ? "none" : known));
 }
 
+/// The sparse input with the times of samples.
+std::size_t times_input(const SparseEmbeddingSpec& spec, const InputSpec& input) {
+  const std::string& name = spec.life.ttl_column;
+  const auto found = std::ranges::find(input.sparse, name, &SparseInput::top_name);
+  HCTR_CHECK(found != input.sparse.end(), "embedding '", spec.name, "': ttl_column '", name,
+             "' is not a sparse input of the model: add one of one slot with one key a sample");
+  HCTR_CHECK(found->slot_num == 1 && found->nnz_per_slot.front() == 1, "embedding '", spec.name,
+             "': ttl_column '", name, "' has ", found->slot_num, " slots of up to ",
+             found->nnz_per_slot.front(), " keys: a sample has one time, in one slot of one key");
+  return static_cast<std::size_t>(found - input.sparse.begin());
+}
+
 /// Which sparse inputs an embedding reads.
 TableInput table_input(const SparseEmbeddingSpec& spec, const InputSpec& input) {
   HCTR_CHECK(!spec.bottoms.empty(), "embedding '", spec.name, "' has no bottom");
@@ -35,6 +47,7 @@ TableInput table_input(const SparseEmbeddingSpec& spec, const InputSpec& input) 
     const std::size_t number = sparse_input_of(spec, bottom, input);
     read.parts.push_back({number, input.sparse[number].slot_num});
   }
+  if (spec.life.timed()) read.times = times_input(spec, input);
   return read;
 }
 

@@ -69,8 +69,18 @@ void ModelTables::plan(std::size_t local_id, const std::vector<SparseTensor>& in
                                     (*this)[i].part(local_id).owner() + " inputs", inputs_[i],
                                     inputs));
     }
+    if (train) group.lookup->take_times(local_id, times_of(group, inputs), slot);
     group.lookup->plan(local_id, keys, slot, train);
   }
+}
+
+std::vector<SparseTensor> ModelTables::times_of(const Group& group,
+                                                const std::vector<SparseTensor>& inputs) const {
+  std::vector<SparseTensor> times;
+  for (const std::size_t i : group.members) {
+    times.push_back(inputs_[i].times ? inputs.at(*inputs_[i].times) : SparseTensor{});
+  }
+  return times;
 }
 
 void ModelTables::wait_for_slot(std::size_t local_id, PlanSlot slot) {

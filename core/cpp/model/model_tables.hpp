@@ -53,6 +53,9 @@ class ModelTables {
     std::vector<std::size_t> members;  ///< numbers of its tables
   };
   static std::vector<TensorRef> vectors_of(const Group& group, const VectorsOf& vectors);
+  /// What its tables have as times of samples; empty: they have none.
+  std::vector<SparseTensor> times_of(const Group& group,
+                                     const std::vector<SparseTensor>& inputs) const;
   /// f(group, gradients of its tables) for those that the loss depends on.
   template <class F>
   void for_each_trained(const VectorsOf& gradient, const F& f);

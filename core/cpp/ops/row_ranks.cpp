@@ -47,7 +47,7 @@ void take_ranked_kernel(const OpContext& context, const TakeRanked& op) {
                  [&](std::size_t begin, std::size_t end) {
                    std::vector<std::uint32_t> own;
                    for (std::size_t row = begin; row < end; ++row) {
-                     if (ranked.taken(row, op.candidates, op.ties)) {
+                     if (ranked.taken(row, op.candidates, op.ties, op.dated)) {
                        own.push_back(static_cast<std::uint32_t>(row));
                      }
                    }

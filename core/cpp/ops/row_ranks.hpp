@@ -43,14 +43,15 @@ struct HCTR_API CountRanks {
 };
 
 /// rows := numbers of the rows whose rank is not above the bound, only of those that are not
-/// admitted where `candidates`, of those with its uses and step where `ties`, in any order; count
+/// admitted where `candidates`, of those with its uses and step where `ties`, of those whose last
+/// use is not 0 where `dated`, in any order; count
 /// := how many. rows (>= count) uint32, or empty: they are only counted; count (1) int64.
 /// Overwrites. As a set deterministic.
 struct HCTR_API TakeRanked {
   static constexpr const char* kName = "take_ranked";
   TensorRef scores, row_keys, row_slots, rows, count;
   std::int64_t rank = 0, step = 0, period = 0, kept = 0;
-  bool candidates = false, ties = false;
+  bool candidates = false, ties = false, dated = false;
   std::vector<std::int64_t> bound{0, 0, 0, 0};
 
   void visit(OpVisitor& v) {
@@ -65,6 +66,7 @@ struct HCTR_API TakeRanked {
     v.attribute("kept", kept);
     v.attribute("candidates", candidates);
     v.attribute("ties", ties);
+    v.attribute("dated", dated);
     v.attribute("bound", bound);
   }
   void check() const;
@@ -109,8 +111,11 @@ struct RankedRows {
     return static_cast<int>(value >> shift & (kRankDigits - 1));
   }
   /// Whether TakeRanked takes a row.
-  HCTR_HD bool taken(std::size_t row, bool candidates, bool ties) const {
-    if (keys[row] == kEmptyKey<Key> || (candidates && score_admitted(scores[row]))) return false;
+  HCTR_HD bool taken(std::size_t row, bool candidates, bool ties, bool dated) const {
+    if (keys[row] == kEmptyKey<Key> || (candidates && score_admitted(scores[row])) ||
+        (dated && score_step(scores[row]) == 0)) {
+      return false;
+    }
     if (ties &&
         (word(kRankUses, row) != bound[kRankUses] || word(kRankStep, row) != bound[kRankStep])) {
       return false;

@@ -28,7 +28,7 @@ void score_rows_kernel(const OpContext& context, const ScoreRows& op) {
       if (i < count && rows[i] != kNoRow) {
         std::uint64_t& score = scores[rows[i]];
         const bool was = score_admitted(score);
-        score = used_score(score, step, rule);
+        score = used_score(score, op.timed ? score_step(score) : step, rule);
         admitted += score_admitted(score) && !was ? 1 : 0;
         if (!score_admitted(score)) candidate = rows[i];
       }

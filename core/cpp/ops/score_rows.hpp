@@ -7,7 +7,8 @@
 
 namespace hugectr {
 
-/// For i < count: scores[rows[i]] = used_score(scores[rows[i]], step) (row_score.hpp);
+/// For i < count: scores[rows[i]] = used_score(scores[rows[i]], step) (row_score.hpp), of which
+///   `timed` leaves the last use as NoteTimes set it;
 ///   candidates[i] = rows[i] where that row is not admitted then, else kNoRow;
 ///   admitted += rows that were not admitted before and are now.
 ///
@@ -19,6 +20,7 @@ struct HCTR_API ScoreRows {
   TensorRef rows, count, step, scores, candidates, admitted;
   std::int64_t admit_after = 1;       ///< 1 .. 2^20
   std::int64_t period = 0, kept = 0;  ///< of UseRule; kept 0 .. 2^32 - 1
+  bool timed = false;
 
   void visit(OpVisitor& v) {
     v.tensor("rows", Access::In, rows);
@@ -30,6 +32,7 @@ struct HCTR_API ScoreRows {
     v.attribute("admit_after", admit_after);
     v.attribute("period", period);
     v.attribute("kept", kept);
+    v.attribute("timed", timed);
   }
   void check() const;
   UseRule rule() const {

@@ -35,12 +35,13 @@ __global__ void count_ranks_kernel(RankedRows<Key> ranked, std::size_t rows, int
 
 template <class Key>
 __global__ void take_ranked_kernel(RankedRows<Key> ranked, std::size_t rows, bool candidates,
-                                   bool ties, std::uint32_t* taken, unsigned long long* count) {
+                                   bool ties, bool dated, std::uint32_t* taken,
+                                   unsigned long long* count) {
   const std::size_t step = static_cast<std::size_t>(gridDim.x) * blockDim.x;
   const std::size_t rounds = (rows + step - 1) / step;
   std::size_t row = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   for (std::size_t round = 0; round < rounds; ++round, row += step) {
-    const bool goes = row < rows && ranked.taken(row, candidates, ties);
+    const bool goes = row < rows && ranked.taken(row, candidates, ties, dated);
     const unsigned others = __ballot_sync(0xFFFFFFFFu, goes);
     if (others == 0) continue;
     const unsigned lane = threadIdx.x % 32;
@@ -74,7 +75,7 @@ void take_ranked(const OpContext& context, const TakeRanked& op) {
   const std::size_t rows = op.row_keys.size();
   with_key_type(op.row_keys.dtype, [&]<class Key>(Key) {
     launch(context, TakeRanked::kName, dim3(grid_for(rows, kThreads)), dim3(kThreads), 0,
-           &take_ranked_kernel<Key>, RankedRows<Key>(op), rows, op.candidates, op.ties,
+           &take_ranked_kernel<Key>, RankedRows<Key>(op), rows, op.candidates, op.ties, op.dated,
            op.rows.empty() ? nullptr : op.rows.ptr<std::uint32_t>(),
            reinterpret_cast<unsigned long long*>(op.count.ptr<std::int64_t>()));
   });

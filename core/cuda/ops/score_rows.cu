@@ -14,7 +14,7 @@ __global__ void score_rows_kernel(std::size_t n, const std::int64_t* count, cons
                                   const std::uint32_t* __restrict__ rows,
                                   std::uint64_t* __restrict__ scores,
                                   std::uint32_t* __restrict__ candidates,
-                                  unsigned long long* admitted, UseRule rule) {
+                                  unsigned long long* admitted, UseRule rule, bool timed) {
   const auto used = static_cast<std::size_t>(*count);
   const auto now = static_cast<std::uint64_t>(*at);
   if (!candidates) n = used;
@@ -26,7 +26,7 @@ __global__ void score_rows_kernel(std::size_t n, const std::int64_t* count, cons
     const std::uint32_t row = i < used ? rows[i] : kNoRow;
     if (row != kNoRow) {
       const std::uint64_t before = scores[row];
-      const std::uint64_t after = used_score(before, now, rule);
+      const std::uint64_t after = used_score(before, timed ? score_step(before) : now, rule);
       scores[row] = after;
       own += score_admitted(after) && !score_admitted(before) ? 1 : 0;
       if (!score_admitted(after)) candidate = row;
@@ -52,7 +52,8 @@ void score_rows(const OpContext& context, const ScoreRows& op) {
          &score_rows_kernel, n, op.count.ptr<std::int64_t>(), op.step.ptr<std::int64_t>(),
          op.rows.ptr<std::uint32_t>(), op.scores.ptr<std::uint64_t>(),
          op.candidates.empty() ? nullptr : op.candidates.ptr<std::uint32_t>(),
-         reinterpret_cast<unsigned long long*>(op.admitted.ptr<std::int64_t>()), op.rule());
+         reinterpret_cast<unsigned long long*>(op.admitted.ptr<std::int64_t>()), op.rule(),
+         op.timed);
 }
 
 void clear_scores(const OpContext& context, const ClearScores& op) {

@@ -39,12 +39,16 @@ class Lives:
         periods = max(0, step // self.life.evict_every - row[1] // self.life.evict_every)
         return faded(row[0], self.kept, periods)
 
-    def train(self, identities, step):
-        """A step on a batch with these (slot, key)."""
-        for name in set(identities):
+    def train(self, identities, step, times=None):
+        """A step on a batch with these (slot, key); ``times``: of the samples that have them."""
+        latest = {}
+        for name, time in zip(identities, times or [None] * len(identities), strict=True):
+            latest[name] = max(latest.get(name, 0), time or 0)
+        for name, time in latest.items():
             row = self.rows.setdefault(name, [0, 0, False])
             uses = self._uses(row, step) if row[2] else row[0]
-            row[0], row[1] = min(uses + ONE_USE, MOST_USES), step
+            row[0] = min(uses + ONE_USE, MOST_USES)
+            row[1] = max(row[1], time) if self.life.ttl_column else step
             if not row[2] and row[0] >= ONE_USE * self.life.admit_after:
                 row[2] = True
                 self.admitted += 1
@@ -59,10 +63,16 @@ class Lives:
 
     def _evict(self, step):
         life, rows = self.life, self.rows
-        if life.admit_after > 1:
+        if life.ttl_column:
+            old = max((row[1] for row in rows.values()), default=0) - life.ttl
+            gone = [name for name, row in rows.items() if 0 < row[1] <= old]
+            stale = [name for name in gone if not rows[name][2] and life.admit_after > 1]
+            self.refused += self._drop(stale)
+            self.evicted += self._drop([name for name in gone if name in rows])
+        elif life.admit_after > 1:
             old = step - life.evict_every
             self.refused += self._drop([n for n, r in rows.items() if not r[2] and r[1] <= old])
-        if life.evict == "ttl":
+        if life.evict == "ttl" and not life.ttl_column:
             self.evicted += self._drop([n for n, r in rows.items() if r[1] <= step - life.ttl])
         if life.evict == "none" or not life.max_rows or len(rows) <= life.max_rows:
             return

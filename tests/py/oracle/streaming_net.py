@@ -49,7 +49,8 @@ def identities(batch, table):
 
 
 def memory_of(data):
-    return from_arrays(data["label"], data["dense"], {"ones": data["ones"], "twos": data["twos"]})
+    sparse = {name: data[name] for name in ("ones", "twos", "time") if name in data}
+    return from_arrays(data["label"], data["dense"], sparse)
 
 
 def build(
@@ -98,6 +99,7 @@ def build(
         model.construct_from_json(graph, include_dense_network=True)
         model.compile()
         return model
+    times = [hugectr.DataReaderSparseParam("time", 1, False, 1)] if "time" in data else []
     model.add(
         hugectr.Input(
             1,
@@ -107,6 +109,7 @@ def build(
             [
                 hugectr.DataReaderSparseParam("ones", 1, True, ONES),
                 hugectr.DataReaderSparseParam("twos", 1, True, TWOS),
+                *times,
             ],
         )
     )

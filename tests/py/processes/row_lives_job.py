@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from oracle.row_times import timed_stream
 from oracle.streaming_net import build, stream
 
 from hugectr import checkpoints, processes
@@ -17,7 +18,8 @@ from hugectr import checkpoints, processes
 settings = json.loads(Path(sys.argv[1]).read_text())
 folder = Path(sys.argv[1]).parent
 group = processes.current()
-data = stream(np.random.default_rng(settings["seed"]), settings["steps"])
+makes = timed_stream if settings["life"].get("ttl_column") else stream
+data = makes(np.random.default_rng(settings["seed"]), settings["steps"])
 model = build(
     data,
     settings["life"],

@@ -14,6 +14,13 @@ LIVES = {
     "lru": {"max_rows": 60, "evict": "lru", "evict_every": 3},
     "lfu": {"max_rows": 50, "evict": "lfu", "decay": 0.6, "evict_every": 2},
     "ttl": {"evict": "ttl", "ttl": 4, "evict_every": 2, "admit_after": 2},
+    "time": {
+        "evict": "ttl",
+        "ttl": 900,
+        "evict_every": 2,
+        "max_rows": 90,
+        "ttl_column": "time",
+    },
 }
 
 
@@ -51,7 +58,7 @@ def rows(folder, life, optimizer, vvgpu, seed, untils):
 
 
 @pytest.mark.parametrize(
-    ("name", "optimizer"), [("lru", "Adam"), ("lfu", "AdaGrad"), ("ttl", "Adam")]
+    ("name", "optimizer"), [("lru", "Adam"), ("lfu", "AdaGrad"), ("ttl", "Adam"), ("time", "Adam")]
 )
 def test_one_and_two_processes(tmp_path, rng, name, optimizer):
     seed = int(rng.integers(2**31))

@@ -10,6 +10,7 @@
 
 #include "core/cpp/embedding/table/row_erase.hpp"
 #include "core/cpp/ops/row_ranks.hpp"
+#include "core/cpp/ops/row_times.hpp"
 
 namespace hugectr {
 namespace {
@@ -47,7 +48,8 @@ std::shared_ptr<DeviceBuffer2> memory_of(const Table& part, std::size_t count,
 enum class Which { All, Candidates, Ties };
 
 /// All rows whose rank is not above the bound; Ties: of those with its uses and step. `most`: as
-/// many as there can be in the whole job; 0: not known, they are counted first.
+/// many as there can be in the whole job; 0: not known, they are counted first, and none of an
+/// unknown time is taken.
 ChosenRows take(const TableParts& parts, RowRank rank, std::int64_t step, const Rank& bound,
                 Which which, std::size_t most) {
   ChosenRows chosen;
@@ -61,6 +63,7 @@ ChosenRows take(const TableParts& parts, RowRank rank, std::int64_t step, const 
     auto op = ranked_op<TakeRanked>(*part, rank, step, bound);
     op.candidates = which == Which::Candidates;
     op.ties = which == Which::Ties;
+    op.dated = which != Which::Ties && most == 0 && part->spec().life.timed();
     op.count = count.ref();
     const auto found = [&] {
       std::int64_t n = 0;
@@ -231,21 +234,49 @@ Rank used_up_to(std::uint64_t step) { return {0, step, kHighest, kHighest}; }
 
 }  // namespace
 
-ChosenRows stale_candidates(const TableParts& parts, std::int64_t step) {
-  const RowLife& life = parts.front()->spec().life;
-  const auto now = static_cast<std::uint64_t>(step);
-  if (life.admit_after < 2 || now < life.evict_every) return {};
-  return take(parts, RowRank::Age, step, used_up_to(now - life.evict_every), Which::Candidates, 0);
+std::int64_t latest_time(const TableParts& parts, IProcessGroup* processes) {
+  std::int64_t latest = 0;
+  for (const auto& part : parts) {
+    const std::size_t rows = part->state().rows;
+    if (rows == 0) continue;
+    const OpContext context = part->gpu().plan_context();
+    TensorBag2 found;
+    const auto memory = memory_of(*part, 1, TensorScalarType::Int64, found);
+    run(context, LatestUse{.scores = part->scores(rows), .latest = found.ref()});
+    std::int64_t own = 0;
+    context.stream->copy(&own, found.get_ptr(), sizeof own);
+    context.stream->synchronize();
+    latest = std::max(latest, own);
+  }
+  if (processes != nullptr) {
+    std::vector<std::int64_t> all(processes->size());
+    processes->all_gather(&latest, sizeof latest, all.data());
+    latest = *std::ranges::max_element(all);
+  }
+  const TableSpec& spec = parts.front()->spec();
+  HCTR_CHECK(latest < static_cast<std::int64_t>(kLastScoredStep), parts.front()->owner(),
+             ": ttl_column '", spec.life.ttl_column,
+             "' has times that are negative or beyond 2106-02-07: they must be whole seconds since "
+             "1970, not milliseconds");
+  return latest;
 }
 
-ChosenRows expired_rows(const TableParts& parts, std::int64_t step) {
+ChosenRows stale_candidates(const TableParts& parts, std::int64_t now) {
   const RowLife& life = parts.front()->spec().life;
-  const auto now = static_cast<std::uint64_t>(step);
-  if (life.evict != Eviction::Ttl || now < life.ttl) return {};
-  return take(parts, RowRank::Age, step, used_up_to(now - life.ttl), Which::All, 0);
+  const auto unused = static_cast<std::int64_t>(life.timed() ? life.ttl : life.evict_every);
+  if (life.admit_after < 2 || now < unused) return {};
+  const auto last = static_cast<std::uint64_t>(now - unused);
+  return take(parts, RowRank::Age, now, used_up_to(last), Which::Candidates, 0);
 }
 
-ChosenRows surplus_rows(const TableParts& parts, std::int64_t step, IProcessGroup* processes) {
+ChosenRows expired_rows(const TableParts& parts, std::int64_t now) {
+  const RowLife& life = parts.front()->spec().life;
+  if (life.evict != Eviction::Ttl || now < static_cast<std::int64_t>(life.ttl)) return {};
+  const auto last = static_cast<std::uint64_t>(now) - life.ttl;
+  return take(parts, RowRank::Age, now, used_up_to(last), Which::All, 0);
+}
+
+ChosenRows surplus_rows(const TableParts& parts, std::int64_t now, IProcessGroup* processes) {
   const RowLife& life = parts.front()->spec().life;
   if (life.evict == Eviction::None || life.max_rows == 0) return {};
   std::vector<std::int64_t> live{0};
@@ -256,8 +287,8 @@ ChosenRows surplus_rows(const TableParts& parts, std::int64_t step, IProcessGrou
   const RowRank by_age = life.admit_after > 1 ? RowRank::Lru : RowRank::Age;
   const RowRank rank = life.evict == Eviction::Lfu ? RowRank::Lfu : by_age;
   const std::int64_t surplus = live[0] - static_cast<std::int64_t>(life.rows_left());
-  const Rank bound = RankSearch(parts, rank, step, processes).find(surplus, live[0]);
-  return take(parts, rank, step, bound, Which::All, static_cast<std::size_t>(surplus));
+  const Rank bound = RankSearch(parts, rank, now, processes).find(surplus, live[0]);
+  return take(parts, rank, now, bound, Which::All, static_cast<std::size_t>(surplus));
 }
 
 }  // namespace hugectr

@@ -10,6 +10,7 @@
 #include "core/cpp/embedding/lookup/row_updates.hpp"
 #include "core/cpp/ops/add.hpp"
 #include "core/cpp/ops/clip_norm.hpp"
+#include "core/cpp/ops/row_times.hpp"
 #include "core/cpp/ops/score_rows.hpp"
 #include "core/cpp/optimizers/optimizers.hpp"
 
@@ -264,7 +265,16 @@ void DeviceLookup::score(const OpContext& context, const LookupPlan& plan,
   for (std::size_t t = 0; t < parts_.size(); ++t) {
     const TablePlan& own = plan.tables[t];
     if (gradients[parts_[t].number].empty() || own.scores.empty()) continue;
-    const UseRule rule = parts_[t].table.params().life.use_rule();
+    const RowLife& life = parts_[t].table.params().life;
+    const UseRule rule = life.use_rule();
+    if (life.timed() && own.key_count() > 0) {
+      run(context,
+          NoteTimes{.rows = own.key_rows(),
+                    .buckets = own.key_buckets(),
+                    .times = TablePlan::first(own.times, own.timed_samples),
+                    .scores = own.scores,
+                    .sample_buckets = static_cast<std::int64_t>(parts_[t].route.own_slots())});
+    }
     run(context, ScoreRows{.rows = own.unique_rows.ref(),
                            .count = own.run_count.ref(),
                            .step = step,
@@ -273,7 +283,8 @@ void DeviceLookup::score(const OpContext& context, const LookupPlan& plan,
                            .admitted = parts_[t].rows.admitted(),
                            .admit_after = static_cast<std::int64_t>(rule.admit_after),
                            .period = static_cast<std::int64_t>(rule.period),
-                           .kept = static_cast<std::int64_t>(rule.kept)});
+                           .kept = static_cast<std::int64_t>(rule.kept),
+                           .timed = life.timed()});
   }
 }
 
@@ -315,6 +326,7 @@ void DeviceLookup::report_memory(std::vector<MemoryReportEntry>& report) const {
     for (const LookupPlan& plan : plans_) {
       append(plan.tables[t].filter_arena);
       append(plan.tables[t].arena);
+      append(plan.tables[t].times_arena);
       append(plan.tables[t].positions.arena());
       append(plan.tables[t].unique.owner_arena);
       append(plan.tables[t].unique.asker_arena);

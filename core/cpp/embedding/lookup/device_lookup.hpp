@@ -30,6 +30,8 @@ class DeviceLookup {
     finish_plan(slot, {});
   }
   void begin_plan(std::span<const SparseTensor> batch, PlanSlot slot, bool train);
+  /// Times of the samples of the batch that is planned next, a table each; empty: none.
+  void take_times(std::span<const SparseTensor> times, PlanSlot slot);
   void finish_plan(PlanSlot slot, const std::function<void()>& check);
   void wait_for_slot(PlanSlot slot) { gpu_.plan_stream().wait(*plans_.at(at(slot)).released); }
   /// Rows that the plan numbered, and those of later ones, never were.

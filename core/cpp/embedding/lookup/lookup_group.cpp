@@ -17,7 +17,9 @@ void check_life(const std::string& name, const RowLife& life) {
              "': evict says which rows make room, and max_rows for how many there is some: give it "
              "one");
   HCTR_CHECK((life.ttl > 0) == (life.evict == Eviction::Ttl), "embedding '", name, "': ttl ",
-             life.ttl, " steps goes with evict ttl, and with no other");
+             life.ttl, " goes with evict ttl, and with no other");
+  HCTR_CHECK(!life.timed() || life.evict == Eviction::Ttl, "embedding '", name, "': ttl_column '",
+             life.ttl_column, "' goes with evict ttl, and with no other");
   HCTR_CHECK(life.decay > 0.0 && life.decay <= 1.0, "embedding '", name, "': decay ", life.decay,
              " must be above 0 and at most 1");
   HCTR_CHECK(life.admit_after >= 1 && life.admit_after <= 1 << 20, "embedding '", name,
@@ -116,6 +118,11 @@ LookupGroup::~LookupGroup() {
 void LookupGroup::plan(std::size_t local_id, std::span<const SparseTensor> batch, PlanSlot slot,
                        bool train) {
   devices_.at(local_id)->plan(batch, slot, train);
+}
+
+void LookupGroup::take_times(std::size_t local_id, std::span<const SparseTensor> times,
+                             PlanSlot slot) {
+  devices_.at(local_id)->take_times(times, slot);
 }
 
 void LookupGroup::begin_plan(std::size_t local_id, std::span<const SparseTensor> batch,

@@ -70,6 +70,9 @@ class HCTR_API LookupGroup {
   /// asked and allowed); the tables are then as before the call.
   /// With several devices training plans are collective, unless every exchange is Pooled.
   void plan(std::size_t local_id, std::span<const SparseTensor> batch, PlanSlot slot, bool train);
+  /// Times of the samples of the batch that is planned next in this slot, an entry a table: in
+  /// seconds since 1970, at most one a sample; empty: the table has none.
+  void take_times(std::size_t local_id, std::span<const SparseTensor> times, PlanSlot slot);
   /// plan() in halves, for one device: the first submits the lookup of the keys and waits for
   /// nothing they wait for; the second waits for that lookup and does the rest. The batch stays as
   /// it is meanwhile, and nothing else is asked of the tables' indices. `check` is called when the

@@ -45,4 +45,13 @@ void TablePlan::allocate_filter(const std::shared_ptr<MemoryResource>& memory,
   filter_bucket_capacity = bucket_max;
 }
 
+void TablePlan::allocate_times(const std::shared_ptr<MemoryResource>& memory,
+                               const std::string& owner, std::size_t samples) {
+  auto next = DeviceBuffer2::create(owner, DeviceAllocator(memory));
+  const TensorBag2 reserved = next->reserve({samples}, TensorScalarType::UInt32, "times");
+  next->allocate();
+  times = reserved;
+  times_arena = std::move(next);
+}
+
 }  // namespace hugectr

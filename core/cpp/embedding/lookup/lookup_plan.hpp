@@ -37,6 +37,9 @@ struct TablePlan {
   void allocate_filter(const std::shared_ptr<MemoryResource>& memory, const std::string& owner,
                        TensorScalarType key_type, std::size_t n, std::size_t bucket_count,
                        bool with_places);
+  /// A new buffer for the times of so many samples; likewise.
+  void allocate_times(const std::shared_ptr<MemoryResource>& memory, const std::string& owner,
+                      std::size_t samples);
 
   /// A little more than asked for, so that batches of varying size settle soon.
   static std::size_t with_reserve(std::size_t n) { return n + n / 8 + 64; }
@@ -63,10 +66,13 @@ struct TablePlan {
   TensorBag2 buckets, rows, scale;                                          // every plan
   TensorBag2 sorted_buckets, unique_rows, run_offsets, run_count, scratch;  // where rows are sorted
   TensorBag2 candidates;  // where rows are admitted
+  std::shared_ptr<DeviceBuffer2> times_arena;
+  TensorBag2 times;  // where rows have times: (B) uint32, of samples
 
   // The present plan.
   FilterKeyStorage own;
   std::size_t samples = 0;             ///< B
+  std::size_t timed_samples = 0;       ///< whose times are there: B, or 0
   HashTable::State before;             ///< of the table when the plan was made
   RowExtent extent;                    ///< rows of the table, with those it inserted
   TensorRef reused;                    ///< of these the ones whose numbers were free

@@ -47,6 +47,7 @@ LookupSize size_of_lookup(const SparseEmbeddingHashParams& params, const Placeme
     plan.allocate(memory, "", on_all && train ? all_keys(keys, samples) : own, buckets,
                   train || params.memory.tiered(), train && params.life.admit_after > 1);
     if (!params.pooled()) plan.positions.reserve(memory, "", samples * params.buckets_per_sample());
+    if (train && params.life.timed()) plan.allocate_times(memory, "", samples);
     if (!placement.takes_all(rank)) {
       plan.allocate_filter(memory, "", params.key_type(), all_keys(keys, samples), samples * slots,
                            train && may_send_rows);
@@ -70,7 +71,7 @@ LookupSize size_of_lookup(const SparseEmbeddingHashParams& params, const Placeme
     return bytes_of(plan.arena) + bytes_of(plan.filter_arena) + bytes_of(plan.positions.arena()) +
            bytes_of(plan.unique.owner_arena) + bytes_of(plan.unique.asker_arena) +
            bytes_of(plan.replica.arena) + bytes_of(plan.replica.offsets_arena) + sums +
-           bytes_of(joined.arena());
+           bytes_of(joined.arena()) + bytes_of(plan.times_arena);
   };
   LookupSize size;
   constexpr std::size_t kTrainPlans = 2;  // one that trains, one that is made

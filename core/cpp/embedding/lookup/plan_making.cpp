@@ -7,6 +7,7 @@
 #include "core/cpp/ops/bucket_scale.hpp"
 #include "core/cpp/ops/expand_buckets.hpp"
 #include "core/cpp/ops/row_requests.hpp"
+#include "core/cpp/ops/row_times.hpp"
 
 /// Plans of a device, made on its plan stream.
 namespace hugectr {
@@ -29,6 +30,9 @@ void DeviceLookup::begin_plan(std::span<const SparseTensor> given, PlanSlot slot
     TablePlan& own = plan.tables[t];
     own.pin.reset();
     own.samples = (offsets - 1) / params.slot_num;
+    HCTR_CHECK(!train || !params.life.timed() || own.timed_samples == own.samples, "embedding '",
+               params.name, "': ttl_column '", params.life.ttl_column, "' has times of ",
+               own.timed_samples, " samples, and the batch ", own.samples);
     own.before = parts_[t].rows.state();
     own.generation = parts_[t].rows.generation();
   }
@@ -39,6 +43,30 @@ void DeviceLookup::begin_plan(std::span<const SparseTensor> given, PlanSlot slot
     throw;
   }
   plan.state = LookupPlan::State::Begun;
+}
+
+void DeviceLookup::take_times(std::span<const SparseTensor> given, PlanSlot slot) {
+  LookupPlan& plan = plans_.at(at(slot));
+  HCTR_CHECK(given.size() == tables_, "a group of ", tables_, " tables got times of ",
+             given.size());
+  for (std::size_t t = 0; t < tables_; ++t) {
+    TablePlan& own = plan.tables[t];
+    const SparseTensor& times = given[t];
+    own.timed_samples = 0;
+    if (times.row_offsets.empty()) continue;
+    const std::size_t samples = times.row_offsets.size() - 1;
+    gpu_.plan_stream().wait(*plan.released);
+    if (!own.times_arena || own.times.ref().size() < samples) {
+      gpu_.plan_stream().synchronize();
+      plan.released->synchronize();
+      own.allocate_times(gpu_.memory_resource(), parts_[t].rows.owner() + " times of samples",
+                         samples);
+    }
+    run(gpu_.plan_context(), SampleTimes{.keys = times.keys,
+                                         .row_offsets = times.row_offsets,
+                                         .times = TablePlan::first(own.times, samples)});
+    own.timed_samples = samples;
+  }
 }
 
 void DeviceLookup::finish_plan(PlanSlot slot, const std::function<void()>& check) {

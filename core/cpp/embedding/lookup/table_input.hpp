@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@ struct TableInput {
     std::size_t slots = 1;
   };
   std::vector<Part> parts;
+  std::optional<std::size_t> times;  ///< number of the sparse input with samples' times
 
   bool joins() const { return parts.size() > 1; }
   std::size_t slot_num() const;

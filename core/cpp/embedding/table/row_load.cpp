@@ -80,7 +80,10 @@ void RowLoad::write_scores(const OpContext& context, const RowView& rows, std::i
                        sizeof(std::uint64_t), table_.gpu().device().type != DeviceType::Cpu);
   const TensorRef scores = table_.scores(table_.size());
   if (rows.scores) return transfer.write(rows.scores, scores);
-  const auto now = std::min(static_cast<std::uint64_t>(step), kLastScoredStep);
+  // At which time they were used, nobody knows.
+  const auto now = table_.spec().life.timed()
+                       ? std::uint64_t{0}
+                       : std::min(static_cast<std::uint64_t>(step), kLastScoredStep);
   std::size_t last = size_;  // of those in whose places the transfer looks
   for (const std::size_t source : source_) last = std::max(last, source + 1);
   const std::vector<std::uint64_t> used(last, make_score(true, kOneUse, now));

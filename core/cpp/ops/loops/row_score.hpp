@@ -9,7 +9,8 @@
 ///
 ///   bit 63       admitted: it trains, and counts as a row for good
 ///   bits 32..62  uses: steps that used it, in 1/256 of one; of an admitted row decayed
-///   bits 0..31   the step of the last use
+///   bits 0..31   the step of the last use; of a table with a time column the latest time of the
+///                samples that used it, in seconds since 1970; 0: not known
 ///
 /// All of it is integers: a score depends on the steps that used the row and on nothing else. A row
 /// that was never used has 0.
