@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/cuda/ops/small_lookup_sort.hpp"
-
 #include <algorithm>
 #include <bit>
 #include <cstdint>
@@ -9,6 +7,7 @@
 #include <vector>
 
 #include "core/cuda/device/launch.cuh"
+#include "core/cuda/ops/small_lookup_sort.hpp"
 #include "core/cuda/primitives/many.cuh"
 
 namespace hugectr::cuda {
@@ -86,8 +85,7 @@ __global__ void __launch_bounds__(kThreads)
 template <int kThreads, int kItems>
 void sort_by_blocks(const OpContext& context, const std::vector<SmallSort>& tables) {
   launch_many<SmallSort>(context, LookupSort::kSeveralName, tables, dim3(kThreads),
-                         &sort_small_kernel<kThreads, kItems>,
-                         [](const SmallSort&) { return 1u; });
+                         &sort_small_kernel<kThreads, kItems>, [](const SmallSort&) { return 1u; });
 }
 
 }  // namespace

@@ -132,7 +132,13 @@ TEST_F(LookupSorts, OfFewKeysAreStable) {
 }
 
 TEST_F(LookupSorts, OfAsManyAsABlockHoldsAreStable) {
-  check({{8192, 14'000}, {8191, 1}, {8185, 8185}, {0, 1}, {8192, 0xFFFFFFFFu}, {1025, 16}, {8192, 2}});
+  check({{8192, 14'000},
+         {8191, 1},
+         {8185, 8185},
+         {0, 1},
+         {8192, 0xFFFFFFFFu},
+         {1025, 16},
+         {8192, 2}});
 }
 
 TEST_F(LookupSorts, OfMoreKeysAreStable) {
