@@ -7,6 +7,7 @@
 #include "core/cpp/base/error.hpp"
 #include "core/cpp/device/work_counts.hpp"
 #include "core/cuda/device/launch.cuh"
+#include "core/cuda/driver/device_guard.hpp"
 
 namespace hugectr::cuda {
 namespace {
@@ -17,8 +18,7 @@ constexpr int kCachedDevices = 64;
 template <cudaDeviceAttr attribute>
 int attribute_of_current_device() {
   static std::array<std::atomic<int>, kCachedDevices> known{};
-  int device = 0;
-  HCTR_TRY(cudaGetDevice(&device));
+  const int device = current_device();
   int value = device < kCachedDevices ? known[device].load(std::memory_order_relaxed) : 0;
   if (value == 0) {
     HCTR_TRY(cudaDeviceGetAttribute(&value, attribute, device));

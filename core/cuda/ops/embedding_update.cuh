@@ -287,14 +287,13 @@ void update_alike(const OpContext& context, const std::vector<const EmbeddingUpd
     const LongRunMemory memory(parts, in_long_runs(*op), op->weights.shape[1]);
     const std::size_t rate_at = parts.add<float>(1);
     const std::size_t adjustment_at = parts.add<StepAdjustment>(1);
-    std::size_t rows_at = 0;
-    if constexpr (KeepsLastStep<Rule>) {
-      rows_at = parts.add<CaughtUp<Rule>>(op->unique_rows.size());
-    }
+    std::size_t rows_at = op->unique_rows.size();  // how many, then where
+    if constexpr (KeepsLastStep<Rule>) rows_at = parts.add<CaughtUp<Rule>>(rows_at);
     places.push_back({memory, rate_at, adjustment_at, rows_at, add_streams<Weight>(parts, *op)});
   }
   const Scratch scratch(context, parts.bytes());
 
+  const bool prepares = HasRate<Rule> || any_long_runs(places);  // else the given rate is the rate
   std::vector<Ready<Rule>> ready;
   std::map<std::pair<std::size_t, bool>, std::vector<Args>> alike;  // by vector size, and if W = 4
   [[maybe_unused]] std::vector<CatchUp<Rule>> behind;
@@ -331,13 +330,14 @@ void update_alike(const OpContext& context, const std::vector<const EmbeddingUpd
                         rule, op.last_step.ptr<std::int64_t>(), rows, args.max_runs});
       args.rule = {rows, rule};
     } else {
-      args.rule = {rate, rule};
+      args.rule = {prepares ? rate : op.lr.ptr<float>(), rule};
     }
     const bool wide = row_packs_fit(4, d, op.gradient.row_stride, args.gradients.gradient) &&
                       row_packs_fit(4, d, d, args.table.weights, args.table.s0, args.table.s1);
     alike[{d, wide}].push_back(args);
   }
   const char* name = EmbeddingUpdate::kSeveralName;
+  if (!prepares) ready.clear();
   launch_many<Ready<Rule>>(context, name, ready, dim3(1), &prepare_many_kernel<Rule>,
                            [](const Ready<Rule>&) { return 1u; });
   if constexpr (!std::is_same_v<Weight, float>) draw_streams(context, streams);

@@ -14,6 +14,7 @@
 #include "core/cpp/ops/lookup_sort.hpp"
 #include "core/cuda/device/launch.cuh"
 #include "core/cuda/device/scratch_parts.hpp"
+#include "core/cuda/ops/small_lookup_sort.hpp"
 #include "core/cuda/primitives/many.cuh"
 
 namespace hugectr::cuda {
@@ -52,6 +53,7 @@ void lookup_sort(const OpContext& context, const LookupSort& op) {
     HCTR_TRY(cudaMemsetAsync(run_offsets, 0, sizeof *run_offsets, stream));
     return;
   }
+  if (n <= kSmallSort) return sort_small(context, {&op, 1});
   HCTR_CHECK(n <= 0xFFFFFFFFu, LookupSort::kName, ": ", n, " keys are more than 2^32 - 1");
   const auto count = static_cast<std::uint32_t>(n);
   const auto* rows = op.rows.ptr<std::uint32_t>();
@@ -150,11 +152,13 @@ __global__ void deal_out_runs_kernel(const __grid_constant__ Many<SortOne> many)
 
 // What many tables need is one sort of all their keys: a sort of few takes as long as its launches.
 void lookup_sorts(const OpContext& context, const Several<LookupSort>& several) {
-  std::uint64_t keys = 0, rows = 0;
+  std::uint64_t keys = 0, rows = 0, most_keys = 0;
   for (const LookupSort& op : several.ops) {
     keys += op.rows.size();
+    most_keys = std::max<std::uint64_t>(most_keys, op.rows.size());
     rows += static_cast<std::uint64_t>(op.row_count);
   }
+  if (most_keys <= kSmallSort) return sort_small(context, several.ops);
   constexpr std::uint64_t kMost = 0xFFFFFFFFu;
   if (keys == 0 || keys > kMost || rows > kMost) return run_one_after_the_other(context, several);
   const auto n = static_cast<std::uint32_t>(keys);

@@ -27,7 +27,7 @@ RowGradients::RowGradients(LookupGroup& group, GPUResource& gpu)
   for (std::size_t t = 0; t < parts_.size(); ++t) grow(t, 0);
   counts_arena_ =
       DeviceBuffer2::create("rows with gradients", DeviceAllocator(gpu.memory_resource()));
-  counts_arena_->reserve({parts_.size()}, &run_counts_, "rows of each table");
+  counts_arena_->reserve({parts_.size() + 1}, &run_counts_, "rows of each table");
   counts_arena_->allocate();
 }
 
@@ -100,7 +100,9 @@ std::vector<std::uint32_t> RowGradients::rows(std::size_t table) const {
   return rows;
 }
 
-void RowGradients::group_rows() {
+TensorRef RowGradients::step_number() const { return rows_of(run_counts_.ref(), parts_.size(), 1); }
+
+void RowGradients::group_rows(std::optional<std::int64_t> number) {
   const OpContext context = gpu_.compute_context();
   std::vector<std::int64_t> counts;  // of what was distinct as it came; a sort writes its own
   std::vector<LookupSort> sorts;
@@ -121,13 +123,14 @@ void RowGradients::group_rows() {
          .scratch = part.scratch.ref(),
          .row_count = static_cast<std::int64_t>(std::max<std::size_t>(rows.size(), 1))});
   }
-  if (all_grouped) return;
+  if (number) counts.push_back(*number);
   constexpr std::size_t kAtOnce = 256 / sizeof(std::int64_t);  // of copy_scalars()
-  for (std::size_t t = 0; t < counts.size(); t += kAtOnce) {
+  // The counts of what has been grouped are there: only the number is another.
+  for (std::size_t t = all_grouped ? parts_.size() : 0; t < counts.size(); t += kAtOnce) {
     context.stream->copy_scalars(run_counts_.get_ptr() + t, counts.data() + t,
                                  std::min(kAtOnce, counts.size() - t) * sizeof counts[0]);
   }
-  run_several(context, std::move(sorts));
+  if (!all_grouped) run_several(context, std::move(sorts));
 }
 
 RowRuns RowGradients::runs(std::size_t table) const {
@@ -161,11 +164,11 @@ void RowGradients::squares(const TensorRef& squares) {
   }
 }
 
-void RowGradients::apply(std::span<const UpdateScalars> scalars) {
+void RowGradients::apply(std::span<const UpdateScalars> scalars, std::int64_t number) {
   HCTR_CHECK(scalars.size() == parts_.size(), "a collection of ", parts_.size(),
              " tables got scalars of ", scalars.size());
   const OpContext context = gpu_.compute_context();
-  group_rows();
+  group_rows(number);
   std::vector<std::size_t> moving, tiered;
   for (std::size_t t = 0; t < parts_.size(); ++t) {
     if (!moves(t)) continue;

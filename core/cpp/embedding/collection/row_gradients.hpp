@@ -41,7 +41,10 @@ class RowGradients {
   /// Updates the rows that came, and all others where the optimizer moves them. One UpdateScalars
   /// a table; frozen tables stay as they are. clear() follows. Of tables over tiers the rows are
   /// staged first, whatever plans they came by; OutOfMemory leaves all rows as they are.
-  void apply(std::span<const UpdateScalars> scalars);
+  /// `number`: of the update, which step_number() is from then on.
+  void apply(std::span<const UpdateScalars> scalars, std::int64_t number);
+  /// (1) int64 on the device.
+  TensorRef step_number() const;
 
   void report_memory(std::vector<MemoryReportEntry>& report) const;
 
@@ -57,8 +60,9 @@ class RowGradients {
   };
 
   void grow(std::size_t table, std::size_t rows);
-  /// Brings equal rows together, where several batches came.
-  void group_rows();
+  /// Brings equal rows together, where several batches came. `number`: also sets step_number(),
+  /// which goes over with the counts: a launch takes longer than either.
+  void group_rows(std::optional<std::int64_t> number = std::nullopt);
   /// What came, by row; after group_rows().
   RowRuns runs(std::size_t table) const;
   /// Tables that apply() changes.
@@ -78,7 +82,7 @@ class RowGradients {
   std::unique_ptr<Event> arrived_;   ///< move stream: they lie there
   std::shared_ptr<Event> released_;  ///< compute stream: the update has changed them
   std::shared_ptr<DeviceBuffer2> counts_arena_;
-  Tensor2<std::int64_t> run_counts_;  ///< of each table
+  Tensor2<std::int64_t> run_counts_;  ///< of each table; behind them step_number()
 };
 
 }  // namespace hugectr

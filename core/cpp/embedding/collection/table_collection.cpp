@@ -62,7 +62,6 @@ TableCollection::TableCollection(const std::vector<SparseEmbeddingHashParams>& t
   scalars_arena_ =
       DeviceBuffer2::create("scalars of an update", DeviceAllocator(gpu_.memory_resource()));
   scalars_arena_->reserve({tables.size()}, &rates_, "rates");
-  scalars_arena_->reserve({1}, &step_, "step");
   scalars_arena_->allocate();
   staging_arena_ =
       DeviceBuffer2::create("bags of a batch", DeviceAllocator(gpu_.staging_resource()));
@@ -260,14 +259,13 @@ void TableCollection::step(std::span<const float> rates, const TensorRef& unscal
   }
   rates_there_.assign(rates.begin(), rates.end());
   const std::int64_t number = steps_ + 1;
-  compute.copy_scalars(step_.get_ptr(), &number, sizeof number);
   std::vector<UpdateScalars> scalars(group_.size());
   for (std::size_t t = 0; t < scalars.size(); ++t) {
     scalars[t].lr = make_ref(rates_.get_ptr() + t, {1}, device());
-    scalars[t].step = make_ref(step_.get_ptr(), {1}, device());
+    scalars[t].step = gradients_.step_number();
     if (!unscale.empty()) scalars[t].unscale = make_ref(unscale.ptr<float>() + t, {1}, device());
   }
-  gradients_.apply(scalars);
+  gradients_.apply(scalars, number);
   precede_caller(compute, stream);
   // Only now: who sees a new row sees it trained, and an update that failed has shown none.
   steps_ = number;

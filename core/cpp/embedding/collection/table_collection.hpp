@@ -119,7 +119,6 @@ class HCTR_API TableCollection {
   std::shared_ptr<DeviceBuffer2> scalars_arena_;
   Tensor2<float> rates_;
   std::vector<float> rates_there_;  ///< what they have been set to
-  Tensor2<std::int64_t> step_;
   std::shared_ptr<DeviceBuffer2> staging_arena_;
   Tensor2<std::int64_t> wrong_;  ///< as Batch::wrong, of batches that do not train
   std::map<Token, Batch> alive_;
