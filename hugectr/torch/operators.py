@@ -71,7 +71,8 @@ def _of_tables(
     _check_offsets(offsets, starts, batch)
     if splits and offsets.device.type != "cpu":
         # Good or not, nothing beyond the keys is read; the engine says afterwards which it was.
-        begins = torch.tensor(starts, pin_memory=True).to(offsets.device, non_blocking=True)
+        on_host = torch.tensor(starts, device="cpu", pin_memory=True)
+        begins = on_host.to(offsets.device, non_blocking=True)
         offsets, good = bags_within(offsets, begins, batch, starts[-1])
         own.doubt(good)
     if pooled and len(order) == len(features):
