@@ -24,7 +24,7 @@ from hugectr.checkpoints.manifest import row_bytes
 from hugectr.checkpoints.shard_names import (
     PLACE,
     index_parts,
-    link_file,
+    linked_file,
     record_parts,
     segment_file,
 )
@@ -38,7 +38,7 @@ _NO_LINK = (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOS
 Written = dict[str, tuple[ChunkFile, str, tuple[int, ...]]]
 
 
-class HeldLink:
+class LinkedShard:
     """Rows of one device that lie in sealed segments of its disk, which stay there meanwhile.
 
     Parameters
@@ -72,10 +72,10 @@ class HeldLink:
     def write(
         self, work: Path, where: tuple[int, int, int, int], step: int, writer: ChunkWriter
     ) -> Written:
-        """Have its files written, chunks of ``step`` rows; ``where``: as of ``link_file``."""
+        """Have its files written, chunks of ``step`` rows; ``where``: as of ``linked_file``."""
         files: Written = {}
         for part, values in self.index.items():
-            name = link_file(part, *where)
+            name = linked_file(part, *where)
             file = writer.open(work / name, step * values.itemsize)
             files[name] = file, str(values.dtype), values.shape
             for number, begin in enumerate(range(0, self.rows, step)):
@@ -92,7 +92,7 @@ class HeldLink:
         OSError
             As of any file that is written.
         """
-        mode = (work / link_file("key", *where)).stat().st_mode & 0o777
+        mode = (work / linked_file("key", *where)).stat().st_mode & 0o777
         entries = {}
         for number, (path, size, _, sums) in enumerate(self.segments):
             name = segment_file(number, *where)
@@ -125,8 +125,8 @@ def _copy(path: Path, target: Path, writer: ChunkWriter) -> None:
             writer.put(file, number, np.frombuffer(source.read(CHUNK), np.uint8))
 
 
-class LinkReader:
-    """Records of one link of a checkpoint's shard, by place.
+class LinkedShardReader:
+    """Records of one linked shard of a checkpoint, by place.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ class LinkReader:
     table : dict
         Of the manifest.
     where : tuple of int
-        As of ``link_file``.
+        As of ``linked_file``.
 
     Raises
     ------

@@ -242,13 +242,13 @@ def test_the_sweep_takes_nothing_from_a_save_in_the_background(tmp_path, rng, mo
     course(plain, STEPS)
     few.save(tmp_path / "before")  # links no more than this process holds
     may_go_on = threading.Event()
-    real = linked.HeldLink.share
+    real = linked.LinkedShard.share
 
     def late(self, *args):
         assert may_go_on.wait(60)
         return real(self, *args)
 
-    monkeypatch.setattr(linked.HeldLink, "share", late)
+    monkeypatch.setattr(linked.LinkedShard, "share", late)
     few.save(tmp_path / "run", background=True)
     held = {file.name for file in segments(tmp_path / "rows")}
     swept = few.table_stats()[0]["segments_swept"]
