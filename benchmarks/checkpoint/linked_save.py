@@ -3,10 +3,11 @@
 
     python benchmarks/checkpoint/linked_save.py FOLDER [--rows 400000] [--dim 64] [--host 0.2]
 
-Trains over keys that name every row, so that most rows lie on the disk, then a few steps; saves in
-turns with links and without, a few steps between two saves (FOLDER holds the disk tier and the
-checkpoints: one file system). A JSON line: seconds, bytes written and the checkpoint's, and what a
-resume of each takes; a table over a disk of its own, the page cache dropped where that is allowed.
+Trains over keys that name every row, in no order, so that most rows lie on the disk, then a few
+steps; saves in turns with links and without, a few steps between two saves (FOLDER holds the disk
+tier and the checkpoints: one file system). A JSON line: seconds, bytes written and the
+checkpoint's, and what a resume of each takes; a table over a disk of its own, the page cache
+dropped where that is allowed.
 """
 
 from __future__ import annotations
@@ -37,7 +38,12 @@ def make_model(a: argparse.Namespace, folder: Path) -> hugectr.Model:
     """One table with Adam's states, of which host memory holds a share."""
     rng = np.random.default_rng(a.seed)
     cover = -(-a.rows // BATCH)
-    keys = np.concatenate([np.arange(cover * BATCH) % a.rows, rng.integers(0, a.rows, 64 * BATCH)])
+    keys = np.concatenate(
+        [
+            rng.permutation(a.rows)[np.arange(cover * BATCH) % a.rows],
+            rng.integers(0, a.rows, 64 * BATCH),
+        ]
+    )
     label = (rng.random((len(keys), 1)) < 0.5).astype(np.float32)
     data = MemoryDataset(
         label,
