@@ -22,8 +22,11 @@ import hugectr
 from hugectr import checkpoints
 from hugectr.checkpoints import linked, manifest as manifests
 from hugectr.checkpoints.chunks import ChunkFile
+from hugectr.checkpoints.export import to_numpy
+from hugectr.checkpoints.inspect import format_report, inspect_model
 from hugectr.checkpoints.manifest import manifest_text, read_manifest
 from hugectr.checkpoints.merge import MergedRows, links_of
+from hugectr.checkpoints.original_convert import to_original
 from hugectr.checkpoints.reshard import reshard
 
 STEPS = 60
@@ -590,3 +593,21 @@ def test_few_rows_in_memory_mean_few_bytes_written(tmp_path, rng):
     )
     dense = sum(manifest["files"][name]["bytes"] for name in ("dense.weights", "dense.states"))
     assert written <= dense + 16 * by_links + (rows - by_links) * (8 + 3 * 64 * 4)
+
+
+def test_commands_know_it(run, tmp_path):
+    """inspect, verify, convert; and the vectors that convert writes are the model's."""
+    path, few, _ = run
+    rows = sum(one["rows"] for one in links(path))
+    report = inspect_model(path)[0]
+    assert report["problems"] == []
+    assert report["tables"][0]["linked_rows"] == rows
+    assert f"{rows:,} rows linked" in format_report([report])
+    bag = rows_of(few)[0]
+    to_numpy(path, tmp_path / "arrays")
+    np.testing.assert_array_equal(np.load(tmp_path / "arrays" / "emb.key.npy"), bag["keys"])
+    np.testing.assert_array_equal(np.load(tmp_path / "arrays" / "emb.vector.npy"), bag["vectors"])
+    to_original(path, str(tmp_path / "plain"))
+    plain = make_model(fresh(np.random.default_rng(0), optimizer="Adam"))
+    plain.load_sparse_weights([str(tmp_path / f"plain0_sparse_{STEPS}.model")])
+    np.testing.assert_array_equal(rows_of(plain)[0]["vectors"], bag["vectors"])
