@@ -611,3 +611,23 @@ def test_commands_know_it(run, tmp_path):
     plain = make_model(fresh(np.random.default_rng(0), optimizer="Adam"))
     plain.load_sparse_weights([str(tmp_path / f"plain0_sparse_{STEPS}.model")])
     np.testing.assert_array_equal(rows_of(plain)[0]["vectors"], bag["vectors"])
+
+
+def test_the_first_checkpoint_of_its_format_loads_for_ever():
+    """Of ``tests/fixtures``: rows, states and last steps to the bit, and the steps that follow."""
+    folder = Path(__file__).parents[2] / "fixtures" / "linked_checkpoint"
+    wanted = np.load(folder / "wanted.npz")
+    path = checkpoints.latest(folder)
+    assert checkpoints.verify(path)["format"] == 4
+    assert sum(one["rows"] for one in links(path)) > 100
+    kind = "LocalizedSlotSparseEmbeddingHash"
+    setup = setup_of(STEPS, optimizer="Adam", update_type="LazyGlobal", embedding=kind, d=4)
+    model = make_model(setup)
+    assert model.resume(folder) == 20
+    bag = rows_of(model)[0]
+    for part, name in (("keys", "keys"), ("slots", "slot_ids"), ("vectors", "vectors")):
+        np.testing.assert_array_equal(bag[name], wanted[part])
+    np.testing.assert_array_equal(bag["last_step"], wanted["last_step"])
+    for i, state in enumerate(bag["states"]):
+        np.testing.assert_array_equal(state, wanted[f"state{i}"])
+    np.testing.assert_allclose(course(model, 5), wanted["after"], rtol=1e-6)
