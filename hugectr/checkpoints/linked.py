@@ -9,6 +9,7 @@ that who reads them all reads along the segments.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 from collections.abc import Iterator, Mapping
@@ -64,10 +65,14 @@ class LinkedShard:
                 self.index[part] = rows.places() if part == PLACE else table.scores(order)
 
     def is_beside(self, folder: Path) -> bool:
-        """Whether its segments are on the file system that a folder is, or will be, on."""
+        """Whether its segments are there, on the file system that a folder is, or will be, on."""
         while not folder.exists():
             folder = folder.parent
-        return os.stat(self.segments[0][0]).st_dev == folder.stat().st_dev
+        try:
+            found = {os.stat(path).st_dev for path, _, _, _ in self.segments}
+        except OSError:  # somebody took the names away; rows are read as ever
+            return False
+        return found == {folder.stat().st_dev}
 
     def write(
         self, work: Path, where: tuple[int, int, int, int], step: int, writer: ChunkWriter
@@ -99,11 +104,13 @@ class LinkedShard:
             self._held.sync(number)
             try:
                 os.link(path, work / name, follow_symlinks=False)
-                os.chmod(work / name, mode)  # those of the disk are their owner's alone
             except OSError as error:
                 if error.errno not in _NO_LINK:
                     raise
                 _copy(Path(path), work / name, writer)
+            else:
+                with contextlib.suppress(OSError):  # those of the disk are their owner's alone
+                    os.chmod(work / name, mode)
             entries[name] = {
                 "bytes": size,
                 "chunk_bytes": CHUNK,

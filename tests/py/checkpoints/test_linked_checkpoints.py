@@ -17,6 +17,7 @@ import pytest
 from model.nets import make_model
 from model.test_disk_tier import FEW, on_disk, segments
 from model.test_tiers import BATCH, SLOTS, assert_same_rows, course, rows_of, samples, setup_of
+from oracle.streaming_net import build, stream
 
 import hugectr
 from hugectr import checkpoints
@@ -515,6 +516,35 @@ def test_where_no_link_is_possible_segments_are_copied(tmp_path, rng, monkeypatc
     assert_same_rows(plain, few)
 
 
+def test_a_mode_that_can_not_be_given_harms_nothing(tmp_path, rng, monkeypatch):
+    setup = fresh(rng, optimizer="Adam")
+    few, plain = over_disk(setup, tmp_path / "rows"), make_model(setup)
+    course(few, STEPS)
+
+    def refused(*_):
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(linked.os, "chmod", refused)
+    path = saved(few, tmp_path / "run")
+    own = {file.stat().st_ino for file in segments(tmp_path / "rows")}
+    assert {file.stat().st_ino for file in segment_files(path)} <= own
+    checkpoints.verify(path)
+    course(plain, STEPS)
+    assert course(few, 10) == course(plain, 10)
+
+
+def test_segments_whose_names_somebody_took_are_written(tmp_path, rng):
+    setup = fresh(rng, optimizer="Adam")
+    few, plain = over_disk(setup, tmp_path / "rows"), make_model(setup)
+    course(few, STEPS)
+    for file in segments(tmp_path / "rows"):
+        file.unlink()
+    path = saved(few, tmp_path / "run")
+    assert read_manifest(path)["format"] == 3
+    plain.resume(path)
+    assert_same_rows(plain, few)
+
+
 def test_another_file_system_gets_the_rows(tmp_path, rng):
     elsewhere = Path("/dev/shm") / f"hugectr-{os.getpid()}"
     if not elsewhere.parent.is_dir() or elsewhere.parent.stat().st_dev == tmp_path.stat().st_dev:
@@ -631,3 +661,41 @@ def test_the_first_checkpoint_of_its_format_loads_for_ever():
     for i, state in enumerate(bag["states"]):
         np.testing.assert_array_equal(state, wanted[f"state{i}"])
     np.testing.assert_allclose(course(model, 5), wanted["after"], rtol=1e-6)
+
+
+#: Of which the rows of two batches fit the device, and not all fit the host.
+COMING_AND_GOING = {
+    "lru": {"max_rows": 1200, "evict": "lru", "evict_every": 7},
+    "admission": {"max_rows": 1200, "evict": "lru", "admit_after": 2, "evict_every": 7},
+}
+
+
+@pytest.mark.parametrize("name", COMING_AND_GOING)
+def test_who_follows_a_trainer_over_a_disk_has_what_it_has(tmp_path, rng, name):
+    """Links first, then deltas with rows that went; and a restart in the middle changes nothing."""
+    life, steps, batch = COMING_AND_GOING[name], 60, 96
+    data = stream(rng, steps, batch)
+    disk = hugectr.Memory(device=18_000, host=48_000, disk=f"{tmp_path / 'rows'}:64MB")
+    trainer = build(data, life, batch=batch, memory=disk)
+    alone = build(data, life, batch=batch)
+    went = 0
+    for turn in range(5):
+        course(trainer, 12)
+        path = trainer.save(tmp_path / "run", delta=True)
+        went += sum(table["rows"] for table in read_manifest(path).get("gone", []))
+        if turn == 0:
+            assert any(links(path, table) for table in range(2))
+        if turn == 2:  # a restart: counts of candidates are there again
+            del trainer
+            trainer = build(data, life, batch=batch, memory=disk)
+            trainer.resume(tmp_path / "run")
+        follower = build(data, life, batch=batch)
+        follower.resume(path)
+        course(alone, 12)
+        for model in (trainer, follower):
+            for one, other in zip(rows_of(model), rows_of(alone), strict=True):
+                for part in ("keys", "slot_ids", "vectors", "scores"):
+                    np.testing.assert_array_equal(one[part], other[part])
+                for a, b in zip(one["states"], other["states"], strict=True):
+                    assert a.tobytes() == b.tobytes()
+    assert went > 0
