@@ -208,10 +208,10 @@ def _write_shard(work: Path, snapshot: Snapshot, group: ProcessGroup) -> dict[st
             tables.append({"rows": table.rows, "files": names})
             if table.linked:
                 places = [(index, group.rank, group.size, n) for n in range(len(table.linked))]
-                for place, link in zip(places, table.linked, strict=True):
-                    files |= link.write(work, place, chunk_rows(table.parts, CHUNK), writer)
-                    linked |= link.share(work, place, writer)
-                tables[-1]["linked"] = [link.described() for link in table.linked]
+                for place, one in zip(places, table.linked, strict=True):
+                    files |= one.write(work, place, chunk_rows(table.parts, CHUNK), writer)
+                    linked |= one.share(work, place, writer)
+                tables[-1]["linked"] = [one.described() for one in table.linked]
         gone = []
         for index, table in enumerate(snapshot.gone):
             names = {

@@ -14,6 +14,7 @@ from hugectr.base.errors import DataError, InvalidArgument
 from hugectr.checkpoints.manifest import MANIFEST
 from hugectr.checkpoints.merge import links_of
 from hugectr.checkpoints.original_files import saved_statistics, statistics_file
+from hugectr.checkpoints.shard_names import linked_shards
 
 _NAME = re.compile(
     r"(?P<prefix>.*?)(?P<kind>_opt_dense|_dense|\d+_opt_sparse|\d+_sparse)_\d+\.model"
@@ -126,6 +127,7 @@ def _inspect_native(folder: Path) -> dict[str, Any]:
     report["tables"] = [
         {"name": table["name"], "rows": table["rows"], "vec_size": table["vec_size"]}
         | {"parts": table["parts"], "shards": len(table["shards"])}
+        | {"linked_rows": sum(one["rows"] for _, one in linked_shards(0, table))}
         for table in manifest["tables"]
     ]
     return report | {"problems": problems}
@@ -142,6 +144,7 @@ def _native_lines(report: dict[str, Any]) -> list[str]:
         lines.append(
             f"  table {table['name']}: {table['rows']:,} rows x {table['vec_size']}, "
             f"{table['shards']} shards, parts {', '.join(table['parts'])}"
+            + (f", {table['linked_rows']:,} rows linked" if table["linked_rows"] else "")
         )
     return lines
 

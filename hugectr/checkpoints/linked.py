@@ -9,6 +9,7 @@ that who reads them all reads along the segments.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 from collections.abc import Iterator, Mapping
@@ -24,7 +25,7 @@ from hugectr.checkpoints.manifest import row_bytes
 from hugectr.checkpoints.shard_names import (
     PLACE,
     index_parts,
-    link_file,
+    linked_file,
     record_parts,
     segment_file,
 )
@@ -38,7 +39,7 @@ _NO_LINK = (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOS
 Written = dict[str, tuple[ChunkFile, str, tuple[int, ...]]]
 
 
-class HeldLink:
+class LinkedShard:
     """Rows of one device that lie in sealed segments of its disk, which stay there meanwhile.
 
     Parameters
@@ -64,18 +65,22 @@ class HeldLink:
                 self.index[part] = rows.places() if part == PLACE else table.scores(order)
 
     def is_beside(self, folder: Path) -> bool:
-        """Whether its segments are on the file system that a folder is, or will be, on."""
+        """Whether its segments are there, on the file system that a folder is, or will be, on."""
         while not folder.exists():
             folder = folder.parent
-        return os.stat(self.segments[0][0]).st_dev == folder.stat().st_dev
+        try:
+            found = {os.stat(path).st_dev for path, _, _, _ in self.segments}
+        except OSError:  # somebody took the names away; rows are read as ever
+            return False
+        return found == {folder.stat().st_dev}
 
     def write(
         self, work: Path, where: tuple[int, int, int, int], step: int, writer: ChunkWriter
     ) -> Written:
-        """Have its files written, chunks of ``step`` rows; ``where``: as of ``link_file``."""
+        """Have its files written, chunks of ``step`` rows; ``where``: as of ``linked_file``."""
         files: Written = {}
         for part, values in self.index.items():
-            name = link_file(part, *where)
+            name = linked_file(part, *where)
             file = writer.open(work / name, step * values.itemsize)
             files[name] = file, str(values.dtype), values.shape
             for number, begin in enumerate(range(0, self.rows, step)):
@@ -92,18 +97,20 @@ class HeldLink:
         OSError
             As of any file that is written.
         """
-        mode = (work / link_file("key", *where)).stat().st_mode & 0o777
+        mode = (work / linked_file("key", *where)).stat().st_mode & 0o777
         entries = {}
         for number, (path, size, _, sums) in enumerate(self.segments):
             name = segment_file(number, *where)
             self._held.sync(number)
             try:
                 os.link(path, work / name, follow_symlinks=False)
-                os.chmod(work / name, mode)  # those of the disk are their owner's alone
             except OSError as error:
                 if error.errno not in _NO_LINK:
                     raise
                 _copy(Path(path), work / name, writer)
+            else:
+                with contextlib.suppress(OSError):  # those of the disk are their owner's alone
+                    os.chmod(work / name, mode)
             entries[name] = {
                 "bytes": size,
                 "chunk_bytes": CHUNK,
@@ -125,8 +132,8 @@ def _copy(path: Path, target: Path, writer: ChunkWriter) -> None:
             writer.put(file, number, np.frombuffer(source.read(CHUNK), np.uint8))
 
 
-class LinkReader:
-    """Records of one link of a checkpoint's shard, by place.
+class LinkedShardReader:
+    """Records of one linked shard of a checkpoint, by place.
 
     Parameters
     ----------
@@ -137,7 +144,7 @@ class LinkReader:
     table : dict
         Of the manifest.
     where : tuple of int
-        As of ``link_file``.
+        As of ``linked_file``.
 
     Raises
     ------

@@ -27,10 +27,10 @@ from hugectr.checkpoints.chunks import (
     mapped_range,
     read_range,
 )
-from hugectr.checkpoints.linked import LinkReader, in_key_order
+from hugectr.checkpoints.linked import LinkedShardReader, in_key_order
 from hugectr.checkpoints.manifest import Manifest, RowUnit, row_bytes, row_shape, row_units
 from hugectr.checkpoints.rows import EVERY_PROCESS, Parts, bag_of, pack, unpack
-from hugectr.checkpoints.shard_names import PLACE, index_parts, link_file, links_of_table
+from hugectr.checkpoints.shard_names import PLACE, index_parts, linked_file, linked_shards
 from hugectr.processes.agreement import LONG, Rounds, jointly
 
 if TYPE_CHECKING:
@@ -72,17 +72,18 @@ class TableReader:
         }
         self.units = list(row_units(self.table))
         self._number = index
-        self._links: dict[tuple[int, int, int, int], LinkReader] = {}
+        self._of_segments: dict[tuple[int, int, int, int], LinkedShardReader] = {}
 
     def read(self, unit: RowUnit, only: Parts | None = None) -> dict[str, Array]:
         """The rows of a chunk, checked; part -> rows. ``only``: not all parts."""
         parts = only or self.parts
-        if unit.link is None:
+        if unit.linked is None:
             names = self.table["shards"][unit.shard]["files"]
             return {part: self._part(names[part], unit, parts[part][1]) for part in parts}
         index = self.index(unit, [part for part in index_parts(list(parts)) if part != PLACE])
         places = self.index(unit, [PLACE])[PLACE]
-        return self._in_order(parts, index, self._link(unit.shard, unit.link).read(places, parts))
+        records = self._segments(unit.shard, unit.linked).read(places, parts)
+        return self._in_order(parts, index, records)
 
     def _part(self, name: str, unit: RowUnit, shape: tuple[int, ...]) -> Array:
         """A part of the rows of a chunk."""
@@ -103,19 +104,19 @@ class TableReader:
     # --- rows in linked segments ------------------------------------------------------------------
 
     def index(self, unit: RowUnit, parts: Sequence[str]) -> dict[str, Array]:
-        """What a link says of a chunk of its rows."""
-        assert unit.link is not None
-        where = (self._number, unit.shard, len(self.table["shards"]), unit.link)
-        return {part: self._part(link_file(part, *where), unit, ()) for part in parts}
+        """What a linked shard says of a chunk of its rows."""
+        assert unit.linked is not None
+        where = (self._number, unit.shard, len(self.table["shards"]), unit.linked)
+        return {part: self._part(linked_file(part, *where), unit, ()) for part in parts}
 
-    def _link(self, shard: int, link: int) -> LinkReader:
+    def _segments(self, shard: int, linked: int) -> LinkedShardReader:
         """Its segments, whose heads are checked when they are first asked for."""
-        where = (self._number, shard, len(self.table["shards"]), link)
-        if where not in self._links:
-            self._links[where] = LinkReader(self.path, self.files, self.table, where)
-        return self._links[where]
+        where = (self._number, shard, len(self.table["shards"]), linked)
+        if where not in self._of_segments:
+            self._of_segments[where] = LinkedShardReader(self.path, self.files, self.table, where)
+        return self._of_segments[where]
 
-    def check_links(self) -> None:
+    def check_linked(self) -> None:
         """Check the heads of all segments.
 
         Raises
@@ -123,13 +124,13 @@ class TableReader:
         DataError
             Naming the one that is damaged, or another's.
         """
-        for (_, shard, _, link), _ in links_of_table(self._number, self.table):
-            self._link(shard, link)
+        for (_, shard, _, linked), _ in linked_shards(self._number, self.table):
+            self._segments(shard, linked)
 
-    def sorted_link(self, shard: int, link: int, parts: Parts) -> Iterator[dict[str, Array]]:
-        """The rows of a link by (slot, key), in chunks; its index is in memory meanwhile."""
+    def sorted_linked(self, shard: int, linked: int, parts: Parts) -> Iterator[dict[str, Array]]:
+        """Rows of a linked shard by (slot, key), in chunks; its index is in memory meanwhile."""
         own = index_parts(list(parts))
-        units = [unit for unit in self.units if (unit.shard, unit.link) == (shard, link)]
+        units = [unit for unit in self.units if (unit.shard, unit.linked) == (shard, linked)]
         pieces = [self.index(unit, own) for unit in units]
         if not pieces:
             return
@@ -137,7 +138,7 @@ class TableReader:
         for chosen in in_key_order(index, self.table["chunk_rows"]):
             some = {part: values[chosen] for part, values in index.items()}
             with_records = any(part not in own for part in parts)
-            records = self._link(shard, link).read(some[PLACE], parts) if with_records else {}
+            records = self._segments(shard, linked).read(some[PLACE], parts) if with_records else {}
             yield self._in_order(parts, some, records)
 
     def check_whole_files(self, rank: int, size: int) -> None:

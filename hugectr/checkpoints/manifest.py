@@ -88,8 +88,8 @@ def checkpoint_at(path: Path, where: str) -> Path:
 
 def format_of(manifest: Manifest) -> int:
     """The format that a manifest needs: earlier versions read all but linked rows."""
-    has_links = any("linked" in shard for t in manifest["tables"] for shard in t["shards"])
-    return LINKED_FORMAT if has_links else LINKED_FORMAT - 1
+    has_linked = any("linked" in shard for t in manifest["tables"] for shard in t["shards"])
+    return LINKED_FORMAT if has_linked else LINKED_FORMAT - 1
 
 
 def manifest_sum(manifest: Manifest) -> int:
@@ -172,15 +172,15 @@ class RowUnit:
     ----------
     shard : int
     begin, end : int
-        Rows of the shard, or of its link.
-    link : int or None
+        Rows of the shard, or of its linked shard.
+    linked : int or None
         Of those that the shard has; None: rows in files of their own.
     """
 
     shard: int
     begin: int
     end: int
-    link: int | None = None
+    linked: int | None = None
 
 
 def row_units(table: dict[str, Any]) -> Iterator[RowUnit]:
@@ -189,9 +189,9 @@ def row_units(table: dict[str, Any]) -> Iterator[RowUnit]:
     for number, shard in enumerate(table["shards"]):
         for begin in range(0, shard["rows"], step):
             yield RowUnit(number, begin, min(begin + step, shard["rows"]))
-        for link, entry in enumerate(shard.get("linked", [])):
+        for linked, entry in enumerate(shard.get("linked", [])):
             for begin in range(0, entry["rows"], step):
-                yield RowUnit(number, begin, min(begin + step, entry["rows"]), link)
+                yield RowUnit(number, begin, min(begin + step, entry["rows"]), linked)
 
 
 def row_shape(manifest: Manifest, table: dict[str, Any], part: str) -> tuple[str, tuple[int, ...]]:

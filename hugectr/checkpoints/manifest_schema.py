@@ -30,8 +30,8 @@ from hugectr.base.json_form import (
 from hugectr.checkpoints.bfloat16 import BFLOAT16, ITEM_BYTES
 from hugectr.checkpoints.shard_names import (
     index_parts,
-    link_file,
-    links_of_table,
+    linked_file,
+    linked_shards,
     segment_file,
     shard_file,
     shard_rows,
@@ -150,8 +150,8 @@ def _table(version: int) -> Check:
         fields["chunk_rows"] = integer(1, 2**62)
         shard: dict[str, Check] = {"rows": _BYTES, "files": mapping(_NAME, _NAME)}
         if version >= LINKED_FORMAT:
-            link = record({"rows": _BYTES, "heads": list_of(integer(0, UINT32))})
-            shard["linked"] = list_of(link)
+            linked = record({"rows": _BYTES, "heads": list_of(integer(0, UINT32))})
+            shard["linked"] = list_of(linked)
         fields["shards"] = list_of(record(shard, may_lack=("linked",)))
     # Tables of earlier versions, and converted ones, do not name their placement.
     return record(fields, may_lack=("placement",))
@@ -278,13 +278,13 @@ def _check_shards(where: str, index: int, table: dict[str, Any], version: int, k
 def _linked_files(
     index: int, table: dict[str, Any]
 ) -> Iterator[tuple[str, tuple[str, ...], tuple[int, ...] | None, int | None]]:
-    """Those of a table's links, as ``_wanted_files``."""
-    for where, link in links_of_table(index, table):
+    """Those of a table's linked shards, as ``_wanted_files``."""
+    for where, linked in linked_shards(index, table):
         for part in index_parts(table["parts"]):
             dtype = "int64" if part == "key" else "uint64"
             chunk = table["chunk_rows"] * ITEM_BYTES[dtype]
-            yield link_file(part, *where), (dtype,), (link["rows"],), chunk
-        for segment in range(len(link["heads"])):
+            yield linked_file(part, *where), (dtype,), (linked["rows"],), chunk
+        for segment in range(len(linked["heads"])):
             yield segment_file(segment, *where), ("uint8",), None, None
 
 

@@ -33,7 +33,7 @@ def links_of(path: Path) -> list[Link]:
     for link, manifest in links:
         check_sizes(link, manifest)
         for index in range(len(manifest["tables"])):
-            TableReader(link, manifest, index).check_links()
+            TableReader(link, manifest, index).check_linked()
         if _tables(manifest) != _tables(links[-1][1]):
             raise DataError(
                 f"{link} has other tables than the delta {path.name} that builds on it: take "
@@ -91,30 +91,29 @@ class MergedRows:
         return sum(len(block["key"]) for block in found.blocks())
 
     def _chunks(
-        self, reader: TableReader, shard: int, link: int | None
+        self, reader: TableReader, shard: int, linked: int | None
     ) -> Iterator[dict[str, Array]]:
         """Of rows that went only what they are known by, with ``_GONE`` beside it."""
         parts = {part: kind for part, kind in self.parts.items() if part in reader.parts}
-        if link is not None:
-            yield from reader.sorted_link(shard, link, parts)
+        if linked is not None:
+            yield from reader.sorted_linked(shard, linked, parts)
             return
         for unit in reader.units:
-            if unit.shard == shard and unit.link is None:
+            if unit.shard == shard and unit.linked is None:
                 values = reader.read(unit, parts)
                 if "vector" not in reader.parts:
                     values[_GONE] = np.zeros(len(values["key"]), bool)
                 yield values
 
     def _shards(self) -> Iterator[tuple[TableReader, int, int | None]]:
-        """All shards and their links, oldest first; of a delta those that went before those that it
-        has."""
+        """All shards, linked ones too, oldest first; of a delta what went before what it has."""
         for rows, gone in zip(self._readers, self._gone, strict=True):
             for reader in (gone, rows):
                 for number, shard in enumerate(reader.table["shards"] if reader else []):
                     assert reader is not None
                     yield reader, number, None
-                    for link in range(len(shard.get("linked", []))):
-                        yield reader, number, link
+                    for linked in range(len(shard.get("linked", []))):
+                        yield reader, number, linked
 
     def blocks(self) -> Iterator[dict[str, Array]]:
         """The rows in blocks of any size, checked."""

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hugectr.checkpoints.direct_file import ALIGNMENT, aligned_empty
-from hugectr.checkpoints.linked import HeldLink
+from hugectr.checkpoints.linked import LinkedShard
 from hugectr.checkpoints.manifest import row_bytes
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class RowSource(Protocol):
         Where rows are, as the core names it; None: not known.
     vector_type : str
         What files are to hold vectors in: ``"float32"`` or ``"bfloat16"``.
-    linked : list of HeldLink
+    linked : list of LinkedShard
         Rows besides, in segments that a checkpoint is to link.
     """
 
@@ -48,7 +48,7 @@ class RowSource(Protocol):
     rows: int
     placement: str | None
     vector_type: str
-    linked: Sequence[HeldLink]
+    linked: Sequence[LinkedShard]
 
     def read(
         self, begin: int, end: int, into: Mapping[str, Array] | None = None
@@ -73,7 +73,7 @@ class HeldRows:
         Part -> its rows.
     placement : str, optional
     vector_type : str, optional
-    linked : list of HeldLink, optional
+    linked : list of LinkedShard, optional
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class HeldRows:
         arrays: Mapping[str, Array],
         placement: str | None = None,
         vector_type: str = "float32",
-        linked: Sequence[HeldLink] = (),
+        linked: Sequence[LinkedShard] = (),
     ) -> None:
         self.name, self.placement, self.vector_type = name, placement, vector_type
         self.linked = linked
@@ -121,11 +121,11 @@ class ModelRows:
         self.vector_type = table.vector_type()
         self._table = table
         self._order = table.order(since)
-        self.linked: Sequence[HeldLink] = ()
+        self.linked: Sequence[LinkedShard] = ()
         if beside is not None:
             rest, found = table.stored(self._order)
-            linked = [HeldLink(table, rows, self.parts) for rows in found]
-            if linked and all(link.is_beside(beside) for link in linked):
+            linked = [LinkedShard(table, rows, self.parts) for rows in found]
+            if linked and all(one.is_beside(beside) for one in linked):
                 self._order, self.linked = rest, linked
         self.rows = len(self._order)
 

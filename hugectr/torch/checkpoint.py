@@ -45,19 +45,20 @@ class Checkpoints:
         """Write and publish ``step-<number>`` in a folder; returns it."""
         self._engine.release_ended()
         with self._engine.call("a save"):
-            snapshot = jointly(self._engine.group, self._snapshot)
-            return write(Path(os.path.abspath(folder)), snapshot, group=self._engine.group)
+            target = Path(os.path.abspath(folder))
+            snapshot = jointly(self._engine.group, lambda: self._snapshot(target))
+            return write(target, snapshot, group=self._engine.group)
 
-    def _snapshot(self) -> Snapshot:
+    def _snapshot(self, folder: Path) -> Snapshot:
         core = self._engine.core
         snapshot = Snapshot.of_values("hugectr.torch", core.steps())
         snapshot.fields |= {"run": self._run, "collection": self._optimizer}
         for name in ("dense.weights", "dense.states"):  # the dense part is torch's to save
             snapshot.dense[name] = np.empty(0, np.float32)
         for index, table in enumerate(core.tables()):
-            rows = ModelRows(table)
+            rows = ModelRows(table, beside=folder)
             if self._engine.everywhere(index) and self._engine.group.rank > 0:
-                rows.rows = 0  # process 0 writes what all have
+                rows.rows, rows.linked = 0, ()  # process 0 writes what all have
             snapshot.tables.append(rows)
         return snapshot
 

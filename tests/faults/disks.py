@@ -16,7 +16,7 @@ from pathlib import Path
 
 from faults.harness import ROOT, Case, FalseSuccess, Lost, run_script
 
-NAME = "tables on a disk: killed while they train, disks that are full, segments that are damaged"
+NAME = "tables on a disk: killed while they train, full disks, damaged segments, also linked ones"
 JOB = ROOT / "tests" / "faults" / "disks_job.py"
 STEPS = 120
 ENVIRON = {"HUGECTR_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "1"}
@@ -92,9 +92,42 @@ def _damaged(number: int, folder: Path) -> None:
         _must_be_same(ended.out)
 
 
+def _turn_bits(folder: Path, drawn: random.Random) -> str:
+    """Of one linked segment of a checkpoint, as a file of its own; returns its name."""
+    files = sorted(file for file in folder.iterdir() if ".segment" in file.name)
+    if not files:
+        raise Lost(f"{folder} has no linked segments")
+    file = drawn.choice(files)
+    data = bytearray(file.read_bytes())
+    for _ in range(drawn.randint(1, 20)):
+        data[drawn.randrange(len(data))] ^= 1 << drawn.randrange(8)
+    file.unlink()
+    file.write_bytes(data)
+    return file.name
+
+
+def _linked(number: int, folder: Path) -> None:
+    """Bits of a checkpoint's linked segments are turned: nobody needs them, or they are named."""
+    drawn = random.Random(number)
+    saved = run_script(JOB, _settings(folder, act="save", steps=40), environ=ENVIRON)
+    if saved.status != 0:
+        raise Lost(f"nothing was saved\n{saved.err[-3000:]}")
+    name = _turn_bits(folder / "saved" / "step-0000000040", drawn)
+    ended = run_script(JOB, _settings(folder, act="resume"), environ=ENVIRON)
+    if ended.status == 0:
+        _must_be_same(ended.out)
+    elif name not in ended.err or "DataError" not in ended.err:
+        raise FalseSuccess(f"another error\n{ended.out[-1000:]}\n{ended.err[-3000:]}")
+
+
 def cases(full: bool) -> list[Case]:
-    """100 kills, 50 full disks, 50 damaged folders; in the short part one of each."""
-    acts = {"kill": (_killed, 100), "full": (_full, 50), "damage": (_damaged, 50)}
+    """100 kills, 50 full disks, 50 damaged folders and links each; one of each in short."""
+    acts = {
+        "kill": (_killed, 100),
+        "full": (_full, 50),
+        "damage": (_damaged, 50),
+        "linked": (_linked, 50),
+    }
     return [
         Case(f"{name}-{number}", functools.partial(run, number))
         for name, (run, count) in acts.items()

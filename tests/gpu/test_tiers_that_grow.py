@@ -2,10 +2,14 @@
 """Tables that grow in tiers below one GPU and below several: the model with all rows on them."""
 
 import pytest
-from model.growing_tiers import check_growth, growing_setup
+from model.growing_tiers import check_growth, growing_setup, in_tiers, tiers_of
+from model.nets import make_model
+from model.test_tiers import assert_same_rows, course
 from processes import job
 
 from hugectr import _core
+from hugectr.checkpoints.folder import verify
+from hugectr.checkpoints.manifest import read_manifest
 
 GPUS = _core.device_count("cuda")
 CASES = {
@@ -35,3 +39,23 @@ def test_two_processes_with_a_gpu_each(exchange, tmp_path):
     status, out, err = job.run("launch", 2, script, exchange, "cuda", tmp_path)
     assert status == 0, f"{out}\n{err}"
     assert out.count("the same") == 2
+
+
+@pytest.mark.parametrize("devices", [1, 2])
+def test_checkpoints_link_the_segments_below_gpus(devices, tmp_path):
+    """And training goes on from them to the bit, over a disk or with all rows on the GPUs."""
+    if devices > GPUS:
+        pytest.skip(f"needs {devices} GPUs, there are {GPUS}")
+    setup = growing_setup(device="cuda", devices=devices)
+    few = make_model(in_tiers(setup, tiers_of(setup, tmp_path / "rows")["disk"]))
+    course(few, 200)
+    path = few.save(tmp_path / "run")
+    assert read_manifest(path)["format"] == 4
+    verify(path)
+    rest = course(few, 20)
+    for way in (setup, in_tiers(setup, tiers_of(setup, tmp_path / "others")["disk"])):
+        model = make_model(way)
+        model.resume(path)
+        assert course(model, 20) == rest
+        assert_same_rows(model, few)
+        del model

@@ -9,6 +9,8 @@ from torch_optimizers import optimizers
 
 import hugectr
 import hugectr.torch as ht
+from hugectr.checkpoints.folder import verify
+from hugectr.checkpoints.manifest import read_manifest
 
 DIMS = {"item": 8, "user": 5}
 SAMPLES, STEPS = 24, 40
@@ -192,3 +194,34 @@ def train_on_processes(folder):
 
 def test_tiers_of_several_processes(tmp_path):
     run_job(train_on_processes, tmp_path)
+
+
+def test_checkpoints_of_a_disk_link_its_segments(device, tmp_path):
+    """A collection takes it with a disk or without, and so does one whose rows have no states."""
+    adam = hugectr.CreateOptimizer(hugectr.Optimizer_t.Adam, hugectr.Update_t.Local)
+    memory = {"device": 9_000, "host": 30_000, "disk": "{folder}:20MB"}
+    made = (ht.EmbeddingBagCollection, memory, adam, device)
+    both = pair(*made, tmp_path / "first", length=3)
+    train(both, list(batches(device, STEPS)))
+    tiered, plain = both
+    path = tiered.save(tmp_path / "run")
+    manifest = read_manifest(path)
+    assert manifest["format"] == 4
+    assert any("linked" in table["shards"][0] for table in manifest["tables"])
+    verify(path)
+    unlinked = read_manifest(plain.save(tmp_path / "unlinked"))
+    assert unlinked["format"] == 3
+    assert [t["rows"] for t in manifest["tables"]] == [t["rows"] for t in unlinked["tables"]]
+    again = pair(*made, tmp_path / "second", length=3)
+    for each in again:
+        each.load(tmp_path / "run")
+    same(again)
+    same((again[0], plain))
+    without = pair(ht.EmbeddingBagCollection, memory, None, device, tmp_path / "third")
+    for each in without:
+        each.load(tmp_path / "run")
+    for name in DIMS:
+        for each in without:
+            assert torch.equal(
+                each.rows(name).state()["vectors"], plain.rows(name).state()["vectors"]
+            )

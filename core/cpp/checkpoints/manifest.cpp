@@ -120,19 +120,20 @@ SavedTable table_of(const Json& json, std::size_t index, int format, bool gone) 
   for (const Json& shard : json.at("shards", where).list(where + ".shards")) {
     table.shard_rows.push_back(bytes_of(shard.at("rows", where), where + ".shards.rows"));
     add(table.shard_rows.back());
-    const Json* const links = format < 4 || gone ? nullptr : shard.find("linked", where);
-    if (links == nullptr) continue;
-    for (const Json& one : links->list(where + ".shards.linked")) {
-      const std::size_t number = table.links.size();
-      const bool same_shard = number > 0 && table.links.back().shard + 1 == table.shard_rows.size();
-      SavedLink& link = table.links.emplace_back();
-      link.shard = table.shard_rows.size() - 1;
-      link.number = same_shard ? table.links[number - 1].number + 1 : 0;
-      link.rows = bytes_of(one.at("rows", where), where + ".shards.linked.rows");
+    const Json* const linked = format < 4 || gone ? nullptr : shard.find("linked", where);
+    if (linked == nullptr) continue;
+    for (const Json& one : linked->list(where + ".shards.linked")) {
+      const std::size_t number = table.linked.size();
+      const bool same_shard =
+          number > 0 && table.linked.back().shard + 1 == table.shard_rows.size();
+      SavedLinkedShard& added = table.linked.emplace_back();
+      added.shard = table.shard_rows.size() - 1;
+      added.number = same_shard ? table.linked[number - 1].number + 1 : 0;
+      added.rows = bytes_of(one.at("rows", where), where + ".shards.linked.rows");
       for (const Json& head : one.at("heads", where).list(where + ".shards.linked.heads")) {
-        link.heads.push_back(sum_of(head, where + ".shards.linked.heads"));
+        added.heads.push_back(sum_of(head, where + ".shards.linked.heads"));
       }
-      add(link.rows);
+      add(added.rows);
     }
   }
   if (table.shard_rows.empty() || sum != rows) unfit(where + ".shards", "of all its rows");
@@ -158,15 +159,15 @@ void check_part(const Manifest& manifest, const SavedTable& table, const char* p
   }
 }
 
-/// An array of whole rows of a link, as check_part.
-void check_link_part(const Manifest& manifest, const SavedTable& table, const char* part,
-                     const SavedLink& link, const char* dtype) {
-  const std::string name = table.file(std::string(part), link);
+/// An array of whole rows of a linked shard, as check_part.
+void check_linked_part(const Manifest& manifest, const SavedTable& table, const char* part,
+                       const SavedLinkedShard& linked, const char* dtype) {
+  const std::string name = table.file(std::string(part), linked);
   const auto found = manifest.files.find(name);
   if (found == manifest.files.end()) unfit("files", concat("an object with '", name, "'"));
   const SavedFile& file = found->second;
-  if (file.dtype != dtype || file.shape != std::vector<std::uint64_t>{link.rows}) {
-    unfit(concat("files.", name), concat(dtype, " of ", link.rows, " rows"));
+  if (file.dtype != dtype || file.shape != std::vector<std::uint64_t>{linked.rows}) {
+    unfit(concat("files.", name), concat(dtype, " of ", linked.rows, " rows"));
   }
   const std::uint64_t chunk = product(table.chunk_rows, sizeof(std::uint64_t));
   if (file.chunk_bytes != chunk) {
@@ -174,28 +175,28 @@ void check_link_part(const Manifest& manifest, const SavedTable& table, const ch
   }
 }
 
-/// The bytes of a row in a segment, and that all that links need is there.
-void check_links(const Manifest& manifest, SavedTable& table,
-                 const std::vector<std::string>& parts) {
-  table.link_bytes = table.vec_size * (table.in_bfloat16 ? 2 : 4);
+/// The bytes of a row in a segment, and that all that linked shards need is there.
+void check_linked(const Manifest& manifest, SavedTable& table,
+                  const std::vector<std::string>& parts) {
+  table.linked_bytes = table.vec_size * (table.in_bfloat16 ? 2 : 4);
   for (const std::string& part : parts) {
-    if (part == "last_step") table.link_bytes += sizeof(std::int64_t);
+    if (part == "last_step") table.linked_bytes += sizeof(std::int64_t);
     if (!part.starts_with("state")) continue;
     const auto found = manifest.files.find(table.file(part.c_str(), 0, manifest.format));
     const bool fits = found != manifest.files.end() && found->second.dtype == "float32" &&
                       found->second.shape.size() == 2 &&
                       (found->second.shape[1] == 1 || found->second.shape[1] == table.vec_size);
     if (!fits) unfit(concat("files of ", part), concat("float32 of 1 or ", table.vec_size));
-    table.link_bytes += found->second.shape[1] * sizeof(float);
+    table.linked_bytes += found->second.shape[1] * sizeof(float);
   }
-  for (const SavedLink& link : table.links) {
-    check_link_part(manifest, table, "key", link, "int64");
-    if (table.has_slots) check_link_part(manifest, table, "slot", link, "uint64");
-    check_link_part(manifest, table, "place", link, "uint64");
-    for (std::size_t i = 0; i < link.heads.size(); ++i) {
-      const auto found = manifest.files.find(table.segment(i, link));
+  for (const SavedLinkedShard& linked : table.linked) {
+    check_linked_part(manifest, table, "key", linked, "int64");
+    if (table.has_slots) check_linked_part(manifest, table, "slot", linked, "uint64");
+    check_linked_part(manifest, table, "place", linked, "uint64");
+    for (std::size_t i = 0; i < linked.heads.size(); ++i) {
+      const auto found = manifest.files.find(table.segment(i, linked));
       if (found == manifest.files.end() || found->second.dtype != "uint8") {
-        unfit("files", concat("an object with '", table.segment(i, link), "' of uint8"));
+        unfit("files", concat("an object with '", table.segment(i, linked), "' of uint8"));
       }
     }
   }
@@ -268,9 +269,9 @@ void take_tables(Manifest& manifest, const Json& root) {
       check_part(manifest, table, "vector", shard, table.in_bfloat16 ? "bfloat16" : "float32",
                  table.vec_size);
     }
-    if (!table.links.empty()) {
-      check_links(manifest, manifest.tables.back(),
-                  one.at("parts", "tables").texts("tables.parts"));
+    if (!table.linked.empty()) {
+      check_linked(manifest, manifest.tables.back(),
+                   one.at("parts", "tables").texts("tables.parts"));
     }
   }
   const Json* const gone = member(root, "gone");
@@ -329,9 +330,9 @@ std::string SavedTable::file(const char* part, std::size_t shard, int format) co
                 shard_rows.size());
 }
 
-std::string SavedTable::file(const std::string& part, const SavedLink& link) const {
-  return concat("table", index, ".", part, ".", link.shard + 1, "-of-", shard_rows.size(),
-                ".linked", link.number + 1);
+std::string SavedTable::file(const std::string& part, const SavedLinkedShard& linked) const {
+  return concat("table", index, ".", part, ".", linked.shard + 1, "-of-", shard_rows.size(),
+                ".linked", linked.number + 1);
 }
 
 Manifest parse_manifest(const std::string& path, std::string text) {

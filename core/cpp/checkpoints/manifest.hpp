@@ -25,7 +25,7 @@ struct SavedFile {
 
 /// Rows of a shard in segments of the disk of the training that saved it, as they lay there: files
 /// of keys, slots and places (linked_segments.hpp), in the order of places, and the segments.
-struct SavedLink {
+struct SavedLinkedShard {
   std::size_t shard = 0;
   std::size_t number = 0;  ///< in its shard
   std::uint64_t rows = 0;
@@ -43,15 +43,15 @@ struct SavedTable {
   bool has_slots = false;
   std::uint64_t chunk_rows = 0;
   std::vector<std::uint64_t> shard_rows;
-  std::vector<SavedLink> links;  ///< rows besides those
-  std::size_t link_bytes = 0;    ///< of a row in a segment: vector, states, last step
+  std::vector<SavedLinkedShard> linked;  ///< rows besides those
+  std::size_t linked_bytes = 0;          ///< of a row in a segment: vector, states, last step
 
   /// Name of the file of a part ("key", "slot", "vector") of a shard.
   std::string file(const char* part, std::size_t shard, int format) const;
-  /// Of a link: of a part ("key", "slot", "place"), and of a segment of it.
-  std::string file(const std::string& part, const SavedLink& link) const;
-  std::string segment(std::size_t i, const SavedLink& link) const {
-    return file(concat("segment", i + 1), link);
+  /// Of a linked shard: of a part ("key", "slot", "place"), and of a segment of it.
+  std::string file(const std::string& part, const SavedLinkedShard& linked) const;
+  std::string segment(std::size_t i, const SavedLinkedShard& linked) const {
+    return file(concat("segment", i + 1), linked);
   }
 };
 

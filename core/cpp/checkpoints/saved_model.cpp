@@ -101,19 +101,19 @@ void load_rows(SessionTable& table, const Manifest& manifest, const SavedTable& 
 
 /// Rows in segments that the checkpoint has linked.
 void load_linked_rows(SessionTable& table, const Manifest& manifest, const SavedTable& saved) {
-  for (const SavedLink& link : saved.links) {
+  for (const SavedLinkedShard& linked : saved.linked) {
     std::vector<LinkedSegment> files;
-    for (std::size_t i = 0; i < link.heads.size(); ++i) {
-      const std::string name = saved.segment(i, link);
+    for (std::size_t i = 0; i < linked.heads.size(); ++i) {
+      const std::string name = saved.segment(i, linked);
       const std::string path = (std::filesystem::path(manifest.path) / name).string();
-      files.push_back({path, manifest.files.at(name).bytes, link.heads[i]});
+      files.push_back({path, manifest.files.at(name).bytes, linked.heads[i]});
     }
-    const LinkedSegments segments(saved.link_bytes, std::move(files));
-    SavedBytes keys(manifest, saved.file(std::string("key"), link));
-    SavedBytes places(manifest, saved.file(std::string("place"), link));
+    const LinkedSegments segments(saved.linked_bytes, std::move(files));
+    SavedBytes keys(manifest, saved.file(std::string("key"), linked));
+    SavedBytes places(manifest, saved.file(std::string("place"), linked));
     std::unique_ptr<SavedBytes> slots;
     if (saved.has_slots) {
-      slots = std::make_unique<SavedBytes>(manifest, saved.file(std::string("slot"), link));
+      slots = std::make_unique<SavedBytes>(manifest, saved.file(std::string("slot"), linked));
     }
     std::vector<std::byte> records;
     std::vector<float> vectors;
@@ -123,12 +123,12 @@ void load_linked_rows(SessionTable& table, const Manifest& manifest, const Saved
       rows.vec_size = saved.vec_size;
       rows.keys = static_cast<const std::int64_t*>(keys.chunk(chunk));
       if (slots) rows.slot_ids = static_cast<const std::uint64_t*>(slots->chunk(chunk));
-      records.resize(rows.size * saved.link_bytes);
+      records.resize(rows.size * saved.linked_bytes);
       vectors.resize(rows.size * saved.vec_size);
       segments.read({static_cast<const std::uint64_t*>(places.chunk(chunk)), rows.size},
                     records.data());
       for (std::size_t i = 0; i < rows.size; ++i) {
-        const std::byte* const record = records.data() + i * saved.link_bytes;
+        const std::byte* const record = records.data() + i * saved.linked_bytes;
         float* const to = vectors.data() + i * saved.vec_size;
         if (!saved.in_bfloat16) {
           std::memcpy(to, record, saved.vec_size * sizeof(float));
@@ -258,7 +258,7 @@ SavedDescription read_description(const std::string& path) {
     for (std::size_t table = 0; table < link.tables.size(); ++table) {
       for (const std::uint64_t rows : link.tables[table].shard_rows)
         found.table_rows[table] += rows;
-      for (const SavedLink& linked : link.tables[table].links)
+      for (const SavedLinkedShard& linked : link.tables[table].linked)
         found.table_rows[table] += linked.rows;
     }
   }

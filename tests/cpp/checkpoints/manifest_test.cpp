@@ -64,8 +64,8 @@ TEST(Manifest, AnythingElseIsRefusedByItsPlace) {
     const char *from, *to, *word;
   };
   for (const Case& one : {
-           Case{"\"format\": 3", "\"format\": 4", "format 4, this version reads 1 to 3: update"},
-           Case{"\"format\": 3", "\"format\": 0", "formats are 1 to 3"},
+           Case{"\"format\": 3", "\"format\": 5", "format 5, this version reads 1 to 4: update"},
+           Case{"\"format\": 3", "\"format\": 0", "formats are 1 to 4"},
            Case{"\"format\": 3", "\"format\": \"3\"", "format must be an integer"},
            Case{"\"step\": 3,\n \"seed\"", "\"step\": 4,\n \"seed\"", "of step 4, its folder of"},
            Case{"\"step\": 3,\n \"seed\"", "\"step\": -1,\n \"seed\"", "step is -1"},

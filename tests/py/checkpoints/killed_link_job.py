@@ -28,13 +28,13 @@ def die(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-link, share, text = os.link, linked.HeldLink.share, publication.manifest_text
+link, share, text = os.link, linked.LinkedShard.share, publication.manifest_text
 if call == "0":
     linked.os.link = die
 elif call == "1":
     linked.os.link = lambda *a, **k: (link(*a, **k), die())
 elif call == "2":
-    linked.HeldLink.share = lambda self, *a: (share(self, *a), die())
+    linked.LinkedShard.share = lambda self, *a: (share(self, *a), die())
 elif call == "3":
     publication.manifest_text = die
 model.save(folder / "run")

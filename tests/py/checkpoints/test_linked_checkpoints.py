@@ -17,13 +17,17 @@ import pytest
 from model.nets import make_model
 from model.test_disk_tier import FEW, on_disk, segments
 from model.test_tiers import BATCH, SLOTS, assert_same_rows, course, rows_of, samples, setup_of
+from oracle.streaming_net import build, stream
 
 import hugectr
 from hugectr import checkpoints
 from hugectr.checkpoints import linked, manifest as manifests
 from hugectr.checkpoints.chunks import ChunkFile
+from hugectr.checkpoints.export import to_numpy
+from hugectr.checkpoints.inspect import format_report, inspect_model
 from hugectr.checkpoints.manifest import manifest_text, read_manifest
 from hugectr.checkpoints.merge import MergedRows, links_of
+from hugectr.checkpoints.original_convert import to_original
 from hugectr.checkpoints.reshard import reshard
 
 STEPS = 60
@@ -242,13 +246,13 @@ def test_the_sweep_takes_nothing_from_a_save_in_the_background(tmp_path, rng, mo
     course(plain, STEPS)
     few.save(tmp_path / "before")  # links no more than this process holds
     may_go_on = threading.Event()
-    real = linked.HeldLink.share
+    real = linked.LinkedShard.share
 
     def late(self, *args):
         assert may_go_on.wait(60)
         return real(self, *args)
 
-    monkeypatch.setattr(linked.HeldLink, "share", late)
+    monkeypatch.setattr(linked.LinkedShard, "share", late)
     few.save(tmp_path / "run", background=True)
     held = {file.name for file in segments(tmp_path / "rows")}
     swept = few.table_stats()[0]["segments_swept"]
@@ -512,6 +516,35 @@ def test_where_no_link_is_possible_segments_are_copied(tmp_path, rng, monkeypatc
     assert_same_rows(plain, few)
 
 
+def test_a_mode_that_can_not_be_given_harms_nothing(tmp_path, rng, monkeypatch):
+    setup = fresh(rng, optimizer="Adam")
+    few, plain = over_disk(setup, tmp_path / "rows"), make_model(setup)
+    course(few, STEPS)
+
+    def refused(*_):
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(linked.os, "chmod", refused)
+    path = saved(few, tmp_path / "run")
+    own = {file.stat().st_ino for file in segments(tmp_path / "rows")}
+    assert {file.stat().st_ino for file in segment_files(path)} <= own
+    checkpoints.verify(path)
+    course(plain, STEPS)
+    assert course(few, 10) == course(plain, 10)
+
+
+def test_segments_whose_names_somebody_took_are_written(tmp_path, rng):
+    setup = fresh(rng, optimizer="Adam")
+    few, plain = over_disk(setup, tmp_path / "rows"), make_model(setup)
+    course(few, STEPS)
+    for file in segments(tmp_path / "rows"):
+        file.unlink()
+    path = saved(few, tmp_path / "run")
+    assert read_manifest(path)["format"] == 3
+    plain.resume(path)
+    assert_same_rows(plain, few)
+
+
 def test_another_file_system_gets_the_rows(tmp_path, rng):
     elsewhere = Path("/dev/shm") / f"hugectr-{os.getpid()}"
     if not elsewhere.parent.is_dir() or elsewhere.parent.stat().st_dev == tmp_path.stat().st_dev:
@@ -590,3 +623,79 @@ def test_few_rows_in_memory_mean_few_bytes_written(tmp_path, rng):
     )
     dense = sum(manifest["files"][name]["bytes"] for name in ("dense.weights", "dense.states"))
     assert written <= dense + 16 * by_links + (rows - by_links) * (8 + 3 * 64 * 4)
+
+
+def test_commands_know_it(run, tmp_path):
+    """inspect, verify, convert; and the vectors that convert writes are the model's."""
+    path, few, _ = run
+    rows = sum(one["rows"] for one in links(path))
+    report = inspect_model(path)[0]
+    assert report["problems"] == []
+    assert report["tables"][0]["linked_rows"] == rows
+    assert f"{rows:,} rows linked" in format_report([report])
+    bag = rows_of(few)[0]
+    to_numpy(path, tmp_path / "arrays")
+    np.testing.assert_array_equal(np.load(tmp_path / "arrays" / "emb.key.npy"), bag["keys"])
+    np.testing.assert_array_equal(np.load(tmp_path / "arrays" / "emb.vector.npy"), bag["vectors"])
+    to_original(path, str(tmp_path / "plain"))
+    plain = make_model(fresh(np.random.default_rng(0), optimizer="Adam"))
+    plain.load_sparse_weights([str(tmp_path / f"plain0_sparse_{STEPS}.model")])
+    np.testing.assert_array_equal(rows_of(plain)[0]["vectors"], bag["vectors"])
+
+
+def test_the_first_checkpoint_of_its_format_loads_for_ever():
+    """Of ``tests/fixtures``: rows, states and last steps to the bit, and the steps that follow."""
+    folder = Path(__file__).parents[2] / "fixtures" / "linked_checkpoint"
+    wanted = np.load(folder / "wanted.npz")
+    path = checkpoints.latest(folder)
+    assert checkpoints.verify(path)["format"] == 4
+    assert sum(one["rows"] for one in links(path)) > 100
+    kind = "LocalizedSlotSparseEmbeddingHash"
+    setup = setup_of(STEPS, optimizer="Adam", update_type="LazyGlobal", embedding=kind, d=4)
+    model = make_model(setup)
+    assert model.resume(folder) == 20
+    bag = rows_of(model)[0]
+    for part, name in (("keys", "keys"), ("slots", "slot_ids"), ("vectors", "vectors")):
+        np.testing.assert_array_equal(bag[name], wanted[part])
+    np.testing.assert_array_equal(bag["last_step"], wanted["last_step"])
+    for i, state in enumerate(bag["states"]):
+        np.testing.assert_array_equal(state, wanted[f"state{i}"])
+    np.testing.assert_allclose(course(model, 5), wanted["after"], rtol=1e-6)
+
+
+#: Of which the rows of two batches fit the device, and not all fit the host.
+COMING_AND_GOING = {
+    "lru": {"max_rows": 1200, "evict": "lru", "evict_every": 7},
+    "admission": {"max_rows": 1200, "evict": "lru", "admit_after": 2, "evict_every": 7},
+}
+
+
+@pytest.mark.parametrize("name", COMING_AND_GOING)
+def test_who_follows_a_trainer_over_a_disk_has_what_it_has(tmp_path, rng, name):
+    """Links first, then deltas with rows that went; and a restart in the middle changes nothing."""
+    life, steps, batch = COMING_AND_GOING[name], 60, 96
+    data = stream(rng, steps, batch)
+    disk = hugectr.Memory(device=18_000, host=48_000, disk=f"{tmp_path / 'rows'}:64MB")
+    trainer = build(data, life, batch=batch, memory=disk)
+    alone = build(data, life, batch=batch)
+    went = 0
+    for turn in range(5):
+        course(trainer, 12)
+        path = trainer.save(tmp_path / "run", delta=True)
+        went += sum(table["rows"] for table in read_manifest(path).get("gone", []))
+        if turn == 0:
+            assert any(links(path, table) for table in range(2))
+        if turn == 2:  # a restart: counts of candidates are there again
+            del trainer
+            trainer = build(data, life, batch=batch, memory=disk)
+            trainer.resume(tmp_path / "run")
+        follower = build(data, life, batch=batch)
+        follower.resume(path)
+        course(alone, 12)
+        for model in (trainer, follower):
+            for one, other in zip(rows_of(model), rows_of(alone), strict=True):
+                for part in ("keys", "slot_ids", "vectors", "scores"):
+                    np.testing.assert_array_equal(one[part], other[part])
+                for a, b in zip(one["states"], other["states"], strict=True):
+                    assert a.tobytes() == b.tobytes()
+    assert went > 0

@@ -106,11 +106,11 @@ def test_another_model_is_refused_by_what_an_old_checkpoint_says(changes, words)
 def test_a_later_format_is_refused_by_its_number(tmp_path):
     source = checkpoints.latest(FIXTURES / "b17f4bf" / "sgd")
     path = Path(shutil.copytree(source, tmp_path / source.name))
-    manifest = json.loads((path / "manifest.json").read_text()) | {"format": 4, "shape": "new"}
+    manifest = json.loads((path / "manifest.json").read_text()) | {"format": 5, "shape": "new"}
     model = build(**settings_of("sgd"))
     (path / "manifest.json").write_bytes(manifest_text(manifest))
-    with pytest.raises(hugectr.DataError, match="has format 4, this version reads 1 to 3: update"):
+    with pytest.raises(hugectr.DataError, match="has format 5, this version reads 1 to 4: update"):
         model.resume(path)
-    (path / "manifest.json").write_text(json.dumps({"format": 4}))  # it may sum up in another way
-    with pytest.raises(hugectr.DataError, match="has format 4, this version reads 1 to 3: update"):
+    (path / "manifest.json").write_text(json.dumps({"format": 5}))  # it may sum up in another way
+    with pytest.raises(hugectr.DataError, match="has format 5, this version reads 1 to 4: update"):
         model.resume(path)

@@ -252,7 +252,7 @@ def test_another_model_is_refused_and_unchanged(data, tmp_path):
         ({"seed": 99}, "seed 99"),
         ({"tables": []}, "tables"),
         ({"tables": [manifest["tables"][0] | {"vec_size": 9}]}, "vectors of 9"),
-        ({"format": 4}, "format 4"),
+        ({"format": 5}, "format 5"),
     ):
         changed = manifest | change
         changed["crc32"] = manifest_sum(changed)

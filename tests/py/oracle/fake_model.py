@@ -92,6 +92,9 @@ class FakeTable:
             sorted(row for row in self.rows if since == 0 or self.stamps[row] >= since)
         )
 
+    def stored(self, order):
+        return order, []
+
     def read(self, order, begin, end, with_states=True, out=None):
         rows = order[begin:end]
         table = np.array([self.rows[row] for row in rows], np.float32).reshape(len(rows), 2, DIM)

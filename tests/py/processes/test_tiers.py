@@ -1,8 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows in tiers on the devices of several processes."""
 
+import numpy as np
 import pytest
+from model.nets import make_model
+from model.test_tiers import rows_of, setup_of
 from processes import job
+
+from hugectr import checkpoints
+from hugectr.checkpoints.manifest import read_manifest
+from hugectr.checkpoints.merge import MergedRows, links_of
 
 SCRIPT = job.TESTS / "processes" / "tiers_job.py"
 
@@ -20,6 +27,19 @@ def test_two_processes_share_a_folder_of_a_disk(tmp_path, exchange, devices):
     status, out, err = job.run("launch", 2, SCRIPT, *folders)
     assert status == 0, f"{out}\n{err}"
     assert out.count("the same") == 2
+    # What they saved has linked segments of each device, and one process takes it.
+    path = checkpoints.latest(tmp_path / "saved")
+    linked = [shard.get("linked", []) for shard in read_manifest(path)["tables"][0]["shards"]]
+    assert len(linked) == 2
+    if devices == 1:  # fewer rows for each of four devices: host memory holds most of them
+        assert all(sum(one["rows"] for one in of_process) > 0 for of_process in linked)
+    checkpoints.verify(path)
+    model = make_model(setup_of(optimizer="Adam"))
+    model.resume(path)
+    blocks = list(MergedRows(links_of(path), 0).blocks())
+    bag = rows_of(model)[0]
+    for part, name in (("key", "keys"), ("vector", "vectors")):
+        np.testing.assert_array_equal(np.concatenate([b[part] for b in blocks]), bag[name])
 
 
 def test_two_processes_whose_tables_grow(tmp_path):

@@ -13,6 +13,7 @@
 
 #include "core/cpp/base/crc32.hpp"
 #include "core/cpp/base/error.hpp"
+#include "core/cpp/embedding/storage/io_threads.hpp"
 #include "core/cpp/embedding/storage/segment_file.hpp"
 #include "core/cpp/embedding/storage/segment_header.hpp"
 
@@ -80,7 +81,6 @@ LinkedSegments::LinkedSegments(std::size_t row_bytes, std::vector<LinkedSegment>
     : shape_(row_bytes), segments_(std::move(segments)) {
   opened_.reserve(segments_.size());
   for (const LinkedSegment& segment : segments_) opened_.push_back(checked(segment));
-  if (!segments_.empty()) threads_ = std::make_unique<IoThreads>(kLinkReaders);
 }
 
 LinkedSegments::Opened LinkedSegments::checked(const LinkedSegment& segment) const {
@@ -150,7 +150,9 @@ void LinkedSegments::read(std::span<const std::uint64_t> places, std::byte* rows
     runs.push_back({segment, group, 1, k, k + 1});
   }
   if (runs.empty()) return;
-  threads_->run(runs.size(), [&](std::size_t r, AlignedBuffer& buffer) {
+  // Made for a call: who forks has none that its child could wait for.
+  IoThreads threads(std::min(kLinkReaders, runs.size()));
+  threads.run(runs.size(), [&](std::size_t r, AlignedBuffer& buffer) {
     const LinkedRun& run = runs[r];
     const std::string& path = segments_[run.segment].path;
     std::byte* const data = buffer.with(run.groups * shape_.bytes());

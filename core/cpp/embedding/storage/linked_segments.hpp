@@ -2,13 +2,11 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "core/cpp/base/export.hpp"
-#include "core/cpp/embedding/storage/io_threads.hpp"
 #include "core/cpp/embedding/storage/row_group.hpp"
 
 namespace hugectr {
@@ -51,7 +49,6 @@ class HCTR_API LinkedSegments {
   const GroupShape shape_;
   const std::vector<LinkedSegment> segments_;
   std::vector<Opened> opened_;
-  std::unique_ptr<IoThreads> threads_;
 };
 
 }  // namespace hugectr

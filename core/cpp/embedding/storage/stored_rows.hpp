@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/cpp/base/fork.hpp"
 #include "core/cpp/embedding/storage/segment_file.hpp"
 
 namespace hugectr {
@@ -16,7 +17,9 @@ class SegmentHold {
   explicit SegmentHold(std::shared_ptr<SegmentFile> file) : file_(std::move(file)) {
     file_->hold();
   }
-  ~SegmentHold() { file_->let_go(); }
+  ~SegmentHold() {
+    if (made_in_.this_process()) file_->let_go();  // else the name is the parent's
+  }
   SegmentHold(const SegmentHold&) = delete;
   SegmentHold& operator=(const SegmentHold&) = delete;
 
@@ -24,6 +27,7 @@ class SegmentHold {
 
  private:
   std::shared_ptr<SegmentFile> file_;
+  MadeIn made_in_;
 };
 
 /// Where rows lie on a disk, for who shares their segments.

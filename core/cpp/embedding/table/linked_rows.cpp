@@ -63,6 +63,7 @@ StoredSplit split_stored(const TableParts& parts, RowOrder order) {
   StoredSplit split;
   std::vector<bool> is_linked(order.size(), false);
   for (std::size_t id = 0; id < parts.size(); ++id) {
+    if (!parts[id]->store().stored({})) continue;  // before lists of all rows are made
     std::vector<std::size_t> places;
     std::vector<std::uint32_t> rows;
     for (std::size_t i = 0; i < order.size(); ++i) {
