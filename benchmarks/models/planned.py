@@ -35,8 +35,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from ctr_models import layer, precision, tower
-from dcnv2_samples import HOTNESS
-from dcnv2_samples import ROWS as MLPERF_ROWS
+from dcnv2_samples import HOTNESS, ROWS as MLPERF_ROWS
 
 import hugectr
 from hugectr import cuda
