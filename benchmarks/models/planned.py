@@ -3,7 +3,7 @@
 
     python benchmarks/models/planned.py [--gpus 2] [--machine h200] [--cases dlrm sequence]
     python benchmarks/models/planned.py --device cpu --scale 0.01
-    python benchmarks/models/planned.py --gpus 2 --cases giant mlperf26 --placements auto by_key one_device
+    python benchmarks/models/planned.py --gpus 2 --cases giant --placements auto by_key one_device
 
 DLRM, DCNv2, 100 tables of mixed d, one giant table beside 100 small ones, and a sequence that a
 small attention weighs; one JSON line each. Every model trains on resident batches: each of them

@@ -267,7 +267,8 @@ def two_losses(micro_batches: int, devices: int, weighted: bool = False) -> huge
 def test_several_losses_are_each_of_the_whole_batch():
     one, parts = two_losses(1, 1), two_losses(4, 2)
     for _ in range(20):
-        assert one.train() and parts.train()
+        assert one.train()
+        assert parts.train()
         total, of_parts = one.get_current_loss(), parts.get_current_loss()
         np.testing.assert_allclose(of_parts, total, rtol=1e-5)
         wanted, found = (dict(model.session.get_current_losses()) for model in (one, parts))
