@@ -191,7 +191,7 @@ def attended(model: hugectr.Model, table: Table) -> str:
     return layer(model, "Reshape", [found], "interest", leading_dim=table.d)
 
 
-def make_model(a: argparse.Namespace, case: Case, placement: str) -> hugectr.Model:
+def make_model(a: argparse.Namespace, case: Case, placement: str = "auto") -> hugectr.Model:
     """The model, not compiled yet; "auto" leaves its placements to ``--plan``."""
     tables = [scaled(table, a.scale) for table in case.tables]
     batch = max(64, int(case.batch * min(1.0, 4 * a.scale))) * a.gpus

@@ -40,8 +40,8 @@ class HCTR_API Network {
   /// forward pass, and those of a next micro-batch beside the one before it.
   void train(bool with_sums = true, const MicroBatchWork& update_inputs = {},
              const MicroBatchWork& bring_inputs = {});
-  /// Whether inputs may come so: there are several micro-batches, or it is asked for and layers come
-  /// before the first that reads one.
+  /// Whether inputs may come so: there are several micro-batches, or it is asked for and layers
+  /// come before the first that reads one.
   bool brings_inputs_beside() const { return lane_ && waits_for_inputs_; }
   /// Whether inputs are updated beside backward: that is wanted, and nothing decides after backward
   /// what the gradients are multiplied by.

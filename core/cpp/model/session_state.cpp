@@ -132,9 +132,9 @@ void SessionState::train_on(std::size_t local_id, const PlannedBatch& planned) {
   const bool brings_beside = network.brings_inputs_beside();
   const std::size_t parts = solver.micro_batches;
   const auto bring_vectors = [&](std::size_t m) {
-    tables->forward(
-        local_id, planned.slot, [&](std::size_t table) { return vectors(local_id, table, true); },
-        network.step(), brings_beside, {m, parts});
+    tables->forward(local_id, planned.slot,
+                    [&](std::size_t table) { return vectors(local_id, table, true); },
+                    network.step(), brings_beside, {m, parts});
   };
   for (std::size_t m = 0; !brings_beside && m < parts; ++m) bring_vectors(m);
   if (timed) clock.end_stage(stream);

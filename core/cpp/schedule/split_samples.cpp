@@ -144,9 +144,8 @@ void split_samples(StepSchedule& schedule, std::size_t count, const SampleTensor
   const std::vector<OpRecord> records = std::move(schedule.records());
   std::vector<OpRecord> result;
   for (auto first = records.begin(); first != records.end();) {
-    const auto last = std::find_if(first, records.end(), [&](const OpRecord& record) {
-      return record.phase != first->phase;
-    });
+    const auto last = std::find_if(
+        first, records.end(), [&](const OpRecord& record) { return record.phase != first->phase; });
     splitting.add_phase({first, last}, result);
     first = last;
   }

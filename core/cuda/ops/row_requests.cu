@@ -36,9 +36,8 @@ void request_rows(const OpContext& context, const RequestRows& op) {
   launch(context, RequestRows::kName, dim3(grid_for(n + 1, kThreads)), dim3(kThreads), 0,
          &request_rows_kernel, op.rows.ptr<std::uint32_t>(), op.buckets.ptr<std::uint32_t>(),
          op.requests.ptr<std::uint32_t>(), op.places.ptr<std::uint32_t>(), n,
-         static_cast<std::uint32_t>(op.row_count),
-         static_cast<std::uint32_t>(op.buckets_per_asker), static_cast<std::uint32_t>(op.devices),
-         static_cast<std::uint32_t>(op.micro_batches));
+         static_cast<std::uint32_t>(op.row_count), static_cast<std::uint32_t>(op.buckets_per_asker),
+         static_cast<std::uint32_t>(op.devices), static_cast<std::uint32_t>(op.micro_batches));
 }
 
 // How many of the sorted numbers are below `bound`.

@@ -11,8 +11,8 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-/// Forward makes y of x (4 samples of 6 numbers, rows of 8), Loss a sum, Backward a gradient of x by
-/// way of scratch, and that of w.
+/// Forward makes y of x (4 samples of 6 numbers, rows of 8), Loss a sum, Backward a gradient of x
+/// by way of scratch, and that of w.
 class SplitSamples : public testing::Test {
  protected:
   void SetUp() override {

@@ -52,8 +52,8 @@ class Route {
   TensorRef packed(TensorScalarType type, std::size_t samples, std::size_t slots) const {
     return vectors(packed_.ref(), type, samples, slots, params_.embedding_vec_size);
   }
-  /// (samples, slots, own columns) ...: gradients of a micro-batch as they come from devices, before
-  /// they go where `pooled` has them. Only where training batches have several.
+  /// (samples, slots, own columns) ...: gradients of a micro-batch as they come from devices,
+  /// before they go where `pooled` has them. Only where training batches have several.
   TensorRef come(TensorScalarType type, std::size_t samples, std::size_t slots) const {
     return vectors(come_.ref(), type, samples, slots, own_columns());
   }

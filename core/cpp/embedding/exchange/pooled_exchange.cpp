@@ -118,9 +118,8 @@ class PooledExchange final : public Exchange {
       const std::size_t slots = route.own_slots();
       if (slots == 0) continue;
       const bool travels = route.device_count() > 1 && !route.of_own_samples();
-      TensorRef out =
-          travels ? route.pooled(table.vectors.dtype, part.samples(plan.samples), slots)
-                  : part.of(table.vectors);
+      TensorRef out = travels ? route.pooled(table.vectors.dtype, part.samples(plan.samples), slots)
+                              : part.of(table.vectors);
       for (const Samples& samples : samples_of(route, plan, part)) {
         out.shape[0] = samples.count;
         const std::size_t first = samples.first * slots, buckets = samples.count * slots;
@@ -131,8 +130,8 @@ class PooledExchange final : public Exchange {
                                         ? TensorRef{}
                                         : range_of_ref(plan.bucket_scale, first, buckets),
                            .out = out});
-        out.data = static_cast<char*>(out.data) +
-                   samples.count * out.row_stride * size_of(out.dtype);
+        out.data =
+            static_cast<char*>(out.data) + samples.count * out.row_stride * size_of(out.dtype);
       }
     }
     run_several(context, std::move(lookups));

@@ -43,8 +43,8 @@ std::int64_t row_count_of(const TablePlan& plan) {
 
 }  // namespace
 
-/// A table whose rows travel, and its keys on their way: to each device, and from each owner, of each
-/// micro-batch.
+/// A table whose rows travel, and its keys on their way: to each device, and from each owner, of
+/// each micro-batch.
 struct UniqueExchange::Chosen {
   explicit Chosen(const PlannedLookup* lookup) : table(lookup) {}
   const PlannedLookup* table;
@@ -62,8 +62,8 @@ UniqueExchange::UniqueExchange(GPUResource& gpu, std::string owner, std::size_t 
   counts_arena_ =
       DeviceBuffer2::create(owner_ + " request counts", DeviceAllocator(gpu.memory_resource()));
   counts_ = counts_arena_->reserve({tables, 2, askers_}, TensorScalarType::Int64, "counts");
-  all_counts_ = counts_arena_->reserve({devices_, tables, 2, askers_}, TensorScalarType::Int64,
-                                       "all counts");
+  all_counts_ =
+      counts_arena_->reserve({devices_, tables, 2, askers_}, TensorScalarType::Int64, "all counts");
   counts_arena_->allocate();
   staging_arena_ =
       DeviceBuffer2::create(owner_ + " request counts", DeviceAllocator(gpu.staging_resource()));

@@ -20,8 +20,8 @@ class RowRoom;
 ///   forward   owner: the distinct rows that each device asks for -> device: place them, pool them
 ///   backward  device: gradient of each row it was given, summed -> owner: sum over devices, update
 ///
-/// Vectors travel in the order of the micro-batch, of the device that asks, then of the row's number
-/// on its owner. A row that two micro-batches of a device use travels twice.
+/// Vectors travel in the order of the micro-batch, of the device that asks, then of the row's
+/// number on its owner. A row that two micro-batches of a device use travels twice.
 struct UniquePlan {
   /// Rows of one micro-batch among all of a plan, and how many of them each device has or gets.
   struct Rows {

@@ -104,11 +104,12 @@ void UniqueExchange::backward(const OpContext& context, std::span<Shipment> tabl
     TensorRef sums = vectors_in(given_vectors(table, type), given);
     table.vectors = asked_vectors(table, type);
     sums.shape = {given.count, d};
-    gradients.push_back({.sorted_buckets = TablePlan::first(unique.sorted_buckets, unique.keys),
-                         .run_offsets = range_of_bag(unique.run_offsets, given.first, given.count + 1),
-                         .gradient = gradient,
-                         .scale = scale_of(table, 0, gradient.shape[0] * gradient.shape[1]),
-                         .sums = sums});
+    gradients.push_back(
+        {.sorted_buckets = TablePlan::first(unique.sorted_buckets, unique.keys),
+         .run_offsets = range_of_bag(unique.run_offsets, given.first, given.count + 1),
+         .gradient = gradient,
+         .scale = scale_of(table, 0, gradient.shape[0] * gradient.shape[1]),
+         .sums = sums});
     calls.all_to_all(*table.route, sums, vectors_in(table.vectors, asked), d, given.of_device,
                      asked.of_device, {given_bytes(table), asked_bytes(table)});
   }

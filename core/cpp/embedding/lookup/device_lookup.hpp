@@ -36,8 +36,8 @@ class DeviceLookup {
   void wait_for_slot(PlanSlot slot) { gpu_.plan_stream().wait(*plans_.at(at(slot)).released); }
   /// Rows that the plan numbered, and those of later ones, never were.
   void drop_plan(PlanSlot slot);
-  void forward(PlanSlot slot, std::span<const TensorRef> outputs, const TensorRef& step, bool beside,
-               MicroBatch part);
+  void forward(PlanSlot slot, std::span<const TensorRef> outputs, const TensorRef& step,
+               bool beside, MicroBatch part);
   void send_gradients(PlanSlot slot, std::span<const TensorRef> gradients, const TensorRef& step,
                       bool beside, MicroBatch part);
   void bring_gradients(PlanSlot slot, std::span<const TensorRef> gradients,
@@ -148,8 +148,8 @@ class DeviceLookup {
                                  const Rounding& rounding, MicroBatch part) const;
   /// The same of all micro-batches, one after the other.
   std::vector<Shipment> backward_all(const OpContext& context, const LookupPlan& plan,
-                                     std::span<const TensorRef> gradients,
-                                     const Exchange* exchange, const Rounding& rounding) const;
+                                     std::span<const TensorRef> gradients, const Exchange* exchange,
+                                     const Rounding& rounding) const;
   static void update(const OpContext& context, std::span<const Shipment> gradients,
                      const UpdateScalars& scalars);
 

@@ -63,10 +63,10 @@ void check_params(const SparseEmbeddingHashParams& params, std::size_t device_co
   HCTR_CHECK(params.batch_size % device_count == 0 && params.batch_size_eval % device_count == 0,
              "embedding '", name, "': batch sizes ", params.batch_size, " and ",
              params.batch_size_eval, " must be multiples of the ", device_count, " devices");
-  HCTR_CHECK(params.micro_batches >= 1 &&
-                 params.batch_size % (device_count * params.micro_batches) == 0,
-             "embedding '", name, "': batch size ", params.batch_size, " must be a multiple of ",
-             params.micro_batches, " micro-batches on each of the ", device_count, " devices");
+  HCTR_CHECK(
+      params.micro_batches >= 1 && params.batch_size % (device_count * params.micro_batches) == 0,
+      "embedding '", name, "': batch size ", params.batch_size, " must be a multiple of ",
+      params.micro_batches, " micro-batches on each of the ", device_count, " devices");
   HCTR_CHECK(params.placement_kind() != PlacementKind::Hybrid || params.identity() == Identity::Key,
              "embedding '", name,
              "' tells rows apart by slot, and its frequent keys have none: "
