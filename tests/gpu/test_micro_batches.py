@@ -127,3 +127,5 @@ def test_tables_updated_beside_backward_are_the_same(devices, kind, optimizer, g
         np.testing.assert_array_equal(vectors, behind.session.table(0).dump(False)["vectors"])
         assert test_forward_beside.streams_of_updates(model) == {"exchange"}
     assert test_forward_beside.streams_of_updates(behind) == {"compute"}
+    alone = {time["stream"] for time in beside.profile(2) if "embedding" in time["op"]}
+    assert ("exchange" in alone) == (devices > 1)

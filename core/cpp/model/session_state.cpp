@@ -129,7 +129,9 @@ void SessionState::train_on(std::size_t local_id, const PlannedBatch& planned) {
   network.set_scalars(scalars_for(local_id, *planned.batch, true));
   write_inputs(local_id, batch, true);
   if (timed) clock.end_stage(stream);
-  const bool brings_beside = network.brings_inputs_beside();
+  // Who times ops alone gets them one after the other; several devices have theirs where they are.
+  const bool one_by_one = plan_when_done && resources->get_global_gpu_count() == 1;
+  const bool brings_beside = network.brings_inputs_beside() && !one_by_one;
   const std::size_t parts = solver.micro_batches;
   const auto bring_vectors = [&](std::size_t m) {
     tables->forward(local_id, planned.slot,
@@ -138,7 +140,7 @@ void SessionState::train_on(std::size_t local_id, const PlannedBatch& planned) {
   };
   for (std::size_t m = 0; !brings_beside && m < parts; ++m) bring_vectors(m);
   if (timed) clock.end_stage(stream);
-  const bool beside = network.updates_inputs_beside();
+  const bool beside = network.updates_inputs_beside() && !one_by_one;
   const auto gradient_of = [&](std::size_t table) { return gradient(local_id, table); };
   const auto update_tables = [&] {
     tables->backward_and_update(local_id, planned.slot, gradient_of,
