@@ -237,6 +237,27 @@ def test_two_processes(tmp_path: Path):
     placed_models.assert_near(found, wanted, TOLERANCE["SGD"])
 
 
+@pytest.mark.parametrize("by_node", ["0", "1"])
+def test_processes_that_stand_for_nodes(tmp_path: Path, by_node: str):
+    tables = placed_models.random_tables(22)
+    by_key = placed_models.placed(tables, "by_key")
+    wanted = placed_models.outcome(make_placed(by_key, 1, 1, "Adam"), 30)
+    found = test_placements.run_job(
+        tmp_path,
+        [[0, 1]] * 2,
+        "train",
+        script=test_placements.job.TESTS / "processes" / "by_node_job.py",
+        optimizer="Adam",
+        seed=22,
+        steps=30,
+        solver={"micro_batches": 2},
+        nodes=[0, 1],
+        by_node=[by_node],
+        script_of_nodes="model/placed_job.py",
+    )
+    placed_models.assert_near(found, wanted, TOLERANCE["Adam"])
+
+
 def two_losses(micro_batches: int, devices: int, weighted: bool = False) -> hugectr.Model:
     rng = np.random.default_rng(2)
     keys = rng.integers(0, 40, (512, 3))
