@@ -110,6 +110,7 @@ class SolverSpec(TypedDict, total=False):
     fp8: bool  # bfloat16; linear layers multiply in fp8 where they train
     use_cuda_graph: bool
     use_algorithm_search: bool
+    micro_batches: int
 
 class MemoryData(TypedDict):
     label: npt.NDArray[np.float32]  # (n, label_dim)

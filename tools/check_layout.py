@@ -47,9 +47,13 @@ PARTS: dict[str, dict[str, set[str]]] = {
         "placement": {"identity.hpp"},
         # A plan is what lookup makes for exchange to read.
         "life": {"table"},
-        "exchange": {"table", "placement", "embedding_params.hpp", "lookup/lookup_plan.hpp"},
+        "exchange": {
+            "table", "placement", "embedding_params.hpp", "micro_batch.hpp",
+            "lookup/lookup_plan.hpp",
+        },
         "lookup": {
-            "table", "placement", "exchange", "embedding_params.hpp", "sharded_table.hpp",
+            "table", "placement", "exchange", "embedding_params.hpp", "micro_batch.hpp",
+            "sharded_table.hpp",
         },
         "collection": {
             "table", "lookup", "embedding_params.hpp", "sharded_table.hpp", "table_access.hpp",

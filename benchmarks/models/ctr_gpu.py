@@ -177,6 +177,7 @@ def run_case(name: str, a: argparse.Namespace) -> dict[str, Any]:
         f"{a.hot} keys a slot, {a.opt}, {a.precision}, {a.key} keys, {a.batches} batches, "
         f"{a.embedding} on {a.gpus} GPUs, {a.exchange} exchange"
         f"{'' if a.wire is None else f', {a.wire} on the wire'}"
+        f"{'' if a.micro_batches == 1 else f', {a.micro_batches} micro-batches'}"
         f"{'' if a.search else ', no algorithm search'}"
         f"{', resident' if a.resident else ''}"
         f"{f', places for {a.places:.0%} of the rows' if a.places else ''}",
@@ -221,6 +222,7 @@ def main() -> int:
     parser.add_argument("--embedding", default="Distributed", choices=("Distributed", "Localized"))
     parser.add_argument("--exchange", default="auto", choices=("auto", "pooled", "unique"))
     parser.add_argument("--wire", choices=("fp32", "bf16", "fp16", "fp8"))
+    parser.add_argument("--micro-batches", type=int, default=1)
     parser.add_argument("--no-search", dest="search", action="store_false", help="of algorithms")
     parser.add_argument("--no-resident", dest="resident", action="store_false")
     parser.add_argument("--no-cuda-graph", dest="cuda_graph", action="store_false")

@@ -38,6 +38,7 @@ def make_model(a: argparse.Namespace, data: MemoryDataset) -> hugectr.Model:
         i64_input_key=a.key == "int64",
         use_cuda_graph=a.cuda_graph,
         use_algorithm_search=a.search,
+        micro_batches=getattr(a, "micro_batches", 1),
         **precision(a.precision),
         **places(a),
     )

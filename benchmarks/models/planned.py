@@ -3,7 +3,7 @@
 
     python benchmarks/models/planned.py [--gpus 2] [--machine h200] [--cases dlrm sequence]
     python benchmarks/models/planned.py --device cpu --scale 0.01
-    python benchmarks/models/planned.py --gpus 2 --cases giant mlperf26 --placements auto by_key one_device
+    python benchmarks/models/planned.py --gpus 2 --cases giant --placements auto by_key one_device
 
 DLRM, DCNv2, 100 tables of mixed d, one giant table beside 100 small ones, and a sequence that a
 small attention weighs; one JSON line each. Every model trains on resident batches: each of them
@@ -35,8 +35,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from ctr_models import layer, precision, tower
-from dcnv2_samples import HOTNESS
-from dcnv2_samples import ROWS as MLPERF_ROWS
+from dcnv2_samples import HOTNESS, ROWS as MLPERF_ROWS
 
 import hugectr
 from hugectr import cuda
@@ -192,7 +191,7 @@ def attended(model: hugectr.Model, table: Table) -> str:
     return layer(model, "Reshape", [found], "interest", leading_dim=table.d)
 
 
-def make_model(a: argparse.Namespace, case: Case, placement: str) -> hugectr.Model:
+def make_model(a: argparse.Namespace, case: Case, placement: str = "auto") -> hugectr.Model:
     """The model, not compiled yet; "auto" leaves its placements to ``--plan``."""
     tables = [scaled(table, a.scale) for table in case.tables]
     batch = max(64, int(case.batch * min(1.0, 4 * a.scale))) * a.gpus

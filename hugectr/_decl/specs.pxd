@@ -221,6 +221,7 @@ cdef extern from "core/cpp/model/spec.hpp" namespace "hugectr" nogil:
         vector[string] metrics
         cbool use_algorithm_search
         cbool use_cuda_graph
+        size_t micro_batches
         double loss_scale
         CppTensorScalarType compute_dtype
     cdef cppclass CppLabelInput "hugectr::LabelInput":

@@ -180,6 +180,7 @@ cdef CppSolverSpec _solver_spec(fields) except *:
     s.use_algorithm_search = f.take("use_algorithm_search", True)
     s.metrics = f.take("metrics", ["AUC"])
     s.use_cuda_graph = f.take("use_cuda_graph", True)
+    s.micro_batches = f.take("micro_batches", 1)
     f.done()
     return s
 

@@ -123,6 +123,8 @@ def parse_solver(solver: JsonObject) -> SessionSolver:
     _precision(solver, give)
     if "wire" in solver:
         give("wire", "wire", solver.choice("wire", WIRES))
+    if "micro_batches" in solver:
+        give("micro_batches", "micro_batches", solver.integer("micro_batches", minimum=1))
     if "memory" in solver:
         give("memory", "memory", parse_memory(solver))
     if "device_layout" in solver:

@@ -20,9 +20,9 @@ class Timing:
         """Seconds that the first device spent in each stage since the last call.
 
         On a GPU it is the GPU's time. ``idle`` lies between steps, ``plan`` runs beside the step,
-        ``wait_for_plan`` is how long train() waited for it. On several
-        devices tables are updated beside the dense network, and ``exchange_update`` holds what is
-        left to wait for.
+        ``wait_for_plan`` is how long train() waited for it. On a GPU, and on several devices,
+        tables are updated beside the dense network, and ``exchange_update`` holds what is left to
+        wait for.
         """
         seconds = self._graph.session.stage_seconds()
         for name, logged in self._logged_stages.items():
@@ -80,13 +80,14 @@ class Timing:
         ----------
         steps : int
         alone : bool
-            True plans the next batch after the step, so that each op has the device to itself;
-            False lets both overlap, as in training.
+            True plans the next batch after the step, so that each op has the device to itself (but
+            for what several devices do beside the dense network); False lets all overlap, as in
+            training.
 
         Returns
         -------
         list of dict
-            ``stream`` ("compute" or "plan"), ``layer``, ``op``, ``begin_ms`` since the call and
+            ``stream`` ("compute", "plan" or "exchange"), ``layer``, ``op``, ``begin_ms`` since the call and
             ``ms``, in the order of each stream. The ops are launched one by one, so that the time
             of a short one may be that of its launch.
         """

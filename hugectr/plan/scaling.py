@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -46,7 +46,7 @@ class Work:
 
     Attributes
     ----------
-    samples : int
+    samples : float
         Of a device.
     slots : int
         Vectors of a sample.
@@ -65,9 +65,13 @@ class Work:
         Of the dense network: what sums of its gradients hide behind.
     exchange : {"unique", "pooled"}
         Distinct rows, or sums of slots placed by slot.
+    forward_seconds : float
+        Of the dense network: what vectors of a next micro-batch travel behind.
+    cut_seconds : float
+        What the dense network takes longer for each micro-batch more: smaller products, launches.
     """
 
-    samples: int
+    samples: float
     slots: int
     keys: float
     vec_size: int
@@ -77,6 +81,8 @@ class Work:
     dense_bytes: float = 0.0
     backward_seconds: float = 0.0
     exchange: str = "unique"
+    forward_seconds: float = 0.0
+    cut_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -141,11 +147,14 @@ def predict(
     *,
     by_node: bool = False,
     resident: bool = True,
+    micro_batches: int = 1,
 ) -> Step:
     """The step of one device, and what comes to it on several.
 
-    Nothing of the exchange of vectors is taken to be hidden: what runs beside the dense network
-    takes memory and processors from it, and records of 2 and 4 devices show the sum.
+    Without micro-batches nothing of the exchange of vectors is taken to be hidden: what runs beside
+    the dense network takes memory and processors from it, and records of 2 and 4 devices show the
+    sum. With them vectors of all but the first travel behind forward, gradients of all but the last
+    behind backward, and a row that several of them use travels as often.
 
     Parameters
     ----------
@@ -159,6 +168,8 @@ def predict(
         asked for it.
     resident : bool
         Samples lie on the devices; else they come from hosts.
+    micro_batches : int
+        Of a device's samples.
 
     Returns
     -------
@@ -167,25 +178,37 @@ def predict(
     Raises
     ------
     InvalidArgument
-        When nodes are not full, or the exchange is none.
+        When nodes are not full, the exchange is none, or there is no micro-batch.
     """
     if work.exchange not in EXCHANGES:
         raise rejected("work.exchange", work.exchange, "'unique' or 'pooled'")
+    if micro_batches < 1:
+        raise rejected("micro_batches", micro_batches, "1 or more")
     near = devices if network is None else min(devices, network.node_devices)
     if devices < 1 or devices % near:
         raise rejected("devices", devices, f"a multiple of the {near} of a node")
-    inside, between = _bytes_each_way(work, devices, near, by_node)
+    share = replace(work, samples=work.samples / micro_batches)
+    inside, between = _bytes_each_way(share, devices, near, by_node)
     vectors = _seconds(machine, network, inside, between)
+    inside, between = inside * micro_batches, between * micro_batches
     parts = dict.fromkeys(PARTS, 0.0)
+
+    def shown(behind: float) -> float:
+        """Of the way of all micro-batches, each but one behind the network's work for another."""
+        return vectors + (micro_batches - 1) * max(0.0, vectors - behind / micro_batches)
+
     if devices > 1:
-        parts["send vectors"] = parts["send gradients"] = vectors
-        parts["pass over vectors"] = _pass_bytes(work) / machine.copy
+        parts["send vectors"] = shown(work.forward_seconds)
+        parts["send gradients"] = shown(work.backward_seconds)
+        parts["pass over vectors"] = micro_batches * _pass_bytes(share) / machine.copy
         # Every device reads the keys of the whole batch; rows that come are sorted once more.
         every_key = 8 * work.samples * devices * work.keys / machine.copy
         again = work.samples * work.keys / machine.keys if work.exchange == "unique" else 0.0
         parts["plan"] = every_key + again
     dense = _all_reduce(work.dense_bytes, machine, network, devices, near)
-    seconds = work.one_seconds + sum(parts.values()) + max(0.0, dense - work.backward_seconds)
+    # The last micro-batch's backward writes the gradients that are summed.
+    seconds = work.one_seconds + (micro_batches - 1) * work.cut_seconds + sum(parts.values())
+    seconds += max(0.0, dense - work.backward_seconds / micro_batches)
     host = 0.0
     if not resident and network is not None:
         host = 8 * work.samples * devices * work.keys / network.host

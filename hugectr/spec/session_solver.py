@@ -13,7 +13,13 @@ from hugectr.spec.enums import DeviceLayout, MetricsType
 from hugectr.spec.memory import Memory
 from hugectr.spec.optimizer import Schedule
 from hugectr.spec.precision import check_precision
-from hugectr.spec.solver import DEVICES, Solver, check_batchsize, check_vvgpu
+from hugectr.spec.solver import (
+    DEVICES,
+    Solver,
+    check_batchsize,
+    check_micro_batches,
+    check_vvgpu,
+)
 
 P = ParamSpec("P")
 WHERE = "solver_parser_helper: "
@@ -62,6 +68,8 @@ class SessionSolver:
     memory: Memory | None = None
     num_iterations_statistics: int = 20
     plan: str | None = None
+    wire: str | None = None
+    micro_batches: int = 1
     origin: Mapping[str, str] = field(default_factory=dict)
 
     def filled_from(self, other: "SessionSolver") -> "SessionSolver":
@@ -90,6 +98,8 @@ class SessionSolver:
         devices = sum(len(row) for row in self.vvgpu)
         for name in ("batchsize", "batchsize_eval"):
             check_batchsize(self.origin.get(name, WHERE + name), getattr(self, name), devices)
+        where = self.origin.get("batchsize", WHERE + "batchsize")
+        check_micro_batches(where, self.batchsize, devices, self.micro_batches)
         schedule = schedule or Schedule()
         return Solver(
             model_name=model_name,
@@ -120,6 +130,8 @@ class SessionSolver:
             memory=self.memory,
             num_iterations_statistics=self.num_iterations_statistics,
             plan=self.plan,
+            wire=self.wire,
+            micro_batches=self.micro_batches,
         )
 
 

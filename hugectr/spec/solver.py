@@ -57,6 +57,10 @@ WITHOUT_EFFECT = {
 }
 
 
+#: Of a step: kMostMicroBatches in core/cpp/model/step_scalars.hpp.
+MOST_MICRO_BATCHES = 8
+
+
 def check_vvgpu(name: str, value: Any) -> list[list[int]]:
     """A list of device ids per process, e.g. ``[[0, 1], [0, 1]]``; ids differ inside a process."""
     allowed = "a non-empty list of non-empty lists of device ids, e.g. [[0, 1]]"
@@ -79,6 +83,13 @@ def check_batchsize(name: str, value: Any, devices: int) -> int:
     if size % devices != 0:
         raise rejected(name, size, f"a multiple of {devices}, the number of devices in vvgpu")
     return size
+
+
+def check_micro_batches(where: str, batchsize: int, devices: int, count: int) -> None:
+    """Every device has as many samples in each micro-batch."""
+    if batchsize % (devices * count) != 0:
+        allowed = f"a multiple of {devices * count}: {devices} devices times micro_batches {count}"
+        raise rejected(where, batchsize, allowed)
 
 
 def _check_callbacks(name: str, value: Any) -> tuple[Any, ...]:
@@ -175,6 +186,13 @@ eval_intra_iteration_overlap, eval_inter_iteration_overlap, use_embedding_collec
         does not need for the rows that it may have at most goes to the others.
     wire : {"fp32", "bf16", "fp16", "fp8"}, optional
         For each table that has none of its own: what its vectors travel as between devices.
+    micro_batches : int
+        Parts, 1 to 8, that a device's samples of a training step go through the dense network in:
+        vectors of the next part travel while one is in the network, gradients of the one before
+        while it goes back. One update a step, by the gradients of all of them; losses and weights
+        are those of one part but for the order of sums. It costs launches and smaller products, so
+        that it pays where vectors come from other nodes. Layers with statistics over the batch
+        (BatchNorm, PReLU_Dice) and losses with a weight of their own are refused.
 
     Raises
     ------
@@ -233,6 +251,7 @@ eval_intra_iteration_overlap, eval_inter_iteration_overlap, use_embedding_collec
     plan: str | Path | PlacementPlan | None = None
     memory: Memory | None = None
     wire: str | None = None
+    micro_batches: int = 1
 
     def __post_init__(self) -> None:
         def checked(name: str, value: object) -> None:
@@ -270,6 +289,8 @@ eval_intra_iteration_overlap, eval_inter_iteration_overlap, use_embedding_collec
             checked(name, check_bool(where + name, getattr(self, name)))
         check_memory(where + "memory", self.memory)
         check_wire(where + "wire", self.wire)
+        parts = check_int(where + "micro_batches", self.micro_batches, 1, MOST_MICRO_BATCHES)
+        check_micro_batches(where + "batchsize", self.batchsize, self.num_devices, parts)
         checked("scaler", check_float(where + "scaler", self.scaler, 0.0, exclusive=True))
         check_precision(
             where,
@@ -365,6 +386,7 @@ eval_intra_iteration_overlap, eval_inter_iteration_overlap, use_embedding_collec
             "fp8": self.fp8,
             "use_cuda_graph": self.use_cuda_graph,
             "use_algorithm_search": self.use_algorithm_search,
+            "micro_batches": self.micro_batches,
         }
 
 

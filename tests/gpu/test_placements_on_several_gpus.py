@@ -14,8 +14,7 @@ from hugectr import _core
 sys.path.insert(0, str(Path(__file__).parents[1] / "py"))
 
 from model import placed_models, test_forward_beside, test_one_hot_embeddings, test_placements
-from model.nets import losses
-from model.nets import make_model as make_net
+from model.nets import losses, make_model as make_net
 
 GPUS = _core.device_count("cuda")
 DEVICE = "cuda"
@@ -207,6 +206,12 @@ def test_processes(rows, optimizer, tmp_path):
     tables = placed_models.random_tables(21)
     wanted = placed_models.outcome(make(tables, 1, optimizer), STEPS)
     found = test_placements.run_job(
-        tmp_path, rows, "train", optimizer=optimizer, seed=21, steps=STEPS, device=DEVICE
+        tmp_path,
+        rows,
+        "train",
+        optimizer=optimizer,
+        seed=21,
+        steps=STEPS,
+        solver={"device": DEVICE},
     )
     placed_models.assert_near(found, wanted, TOLERANCE[optimizer])

@@ -72,6 +72,8 @@ struct SparseEmbeddingHashParams {
   TableMemory memory;
   std::size_t batch_size = 0;       ///< global, training
   std::size_t batch_size_eval = 0;  ///< global
+  /// Parts that a device's samples of a training batch travel in; alike in all tables of a group.
+  std::size_t micro_batches = 1;
 
   Identity identity() const { return identity_of(type); }
   bool pooled() const { return combiner != Combiner::Concat; }

@@ -57,7 +57,7 @@ inline constexpr const char* kInvWeightSum =
     "@inv_weight_sum";                         ///< (1) float32: 1 / samples of the global batch
 inline constexpr const char* kStep = "@step";  ///< (1) int64: training step, from 1
 inline constexpr const char* kFirstSample =
-    "@first_sample";                                 ///< (1) int64: global row of local row 0
+    "@first_sample";  ///< (1) int64: global row of local row 0, of each micro-batch
 inline constexpr const char* kLearningRate = "@lr";  ///< (1) float32
 /// (1) float32: factor of all gradients, only where a loss scale is in use
 inline constexpr const char* kLossScale = "@loss_scale";

@@ -101,6 +101,7 @@ SparseEmbeddingHashParams embedding_params(const SolverSpec& solver, const Model
   if (trains(model)) {
     params.opt_params = spec.opt_params.value_or(model.opt_params);
     params.batch_size = solver.batchsize;
+    params.micro_batches = solver.micro_batches;
     params.life = spec.life;
   } else {
     params.opt_params.optimizer = Optimizer::SGD;  // the one that keeps nothing of a row
@@ -171,6 +172,7 @@ std::shared_ptr<const NetworkGraph> make_graph(const SolverSpec& solver, const M
     }
   }
   options.capture = solver.use_cuda_graph;
+  options.micro_batches = solver.micro_batches;
   const std::size_t b = with_training ? options.local_batch : options.local_batch_eval;
   std::vector<NetworkInput> inputs;
   for (const LabelInput& label : label_inputs(model.input)) {

@@ -5,6 +5,7 @@
 
 #include "core/cpp/model/build.hpp"
 #include "core/cpp/model/label_inputs.hpp"
+#include "core/cpp/model/step_scalars.hpp"
 
 namespace hugectr {
 
@@ -17,6 +18,11 @@ void check_solver(const SolverSpec& solver) {
   HCTR_CHECK(solver.batchsize_eval > 0 && solver.batchsize_eval % devices == 0, "batchsize_eval ",
              solver.batchsize_eval, " must be a positive multiple of the number of devices, ",
              devices);
+  HCTR_CHECK(solver.micro_batches >= 1 && solver.micro_batches <= kMostMicroBatches,
+             "micro_batches ", solver.micro_batches, " must be 1 to ", kMostMicroBatches);
+  HCTR_CHECK(solver.batchsize % (devices * solver.micro_batches) == 0, "batchsize ",
+             solver.batchsize, " must be a multiple of ", devices * solver.micro_batches, ": ",
+             devices, " devices times micro_batches ", solver.micro_batches);
   const bool scales = solver.loss_scale != 0.0 || solver.dynamic_loss_scale;
   HCTR_CHECK(!scales || solver.compute_dtype == TensorScalarType::Float16,
              "loss scaling is for float16, the dense network computes in ",

@@ -98,9 +98,9 @@ std::vector<TensorRef> ModelTables::vectors_of(const Group& group, const Vectors
 }
 
 void ModelTables::forward(std::size_t local_id, PlanSlot slot, const VectorsOf& output,
-                          const TensorRef& step, bool beside) {
+                          const TensorRef& step, bool beside, MicroBatch part) {
   for (const Group& group : groups_) {
-    group.lookup->forward(local_id, slot, vectors_of(group, output), step, beside);
+    group.lookup->forward(local_id, slot, vectors_of(group, output), step, beside, part);
   }
 }
 
@@ -112,6 +112,13 @@ void ModelTables::for_each_trained(const VectorsOf& gradient, const F& f) {
                                   [](const TensorRef& ref) { return ref.empty(); });
     if (!none) f(*group.lookup, gradients);
   }
+}
+
+void ModelTables::send_gradients(std::size_t local_id, PlanSlot slot, const VectorsOf& gradient,
+                                 const TensorRef& step, bool beside, MicroBatch part) {
+  for_each_trained(gradient, [&](LookupGroup& lookup, const std::vector<TensorRef>& gradients) {
+    lookup.send_gradients(local_id, slot, gradients, step, beside, part);
+  });
 }
 
 void ModelTables::bring_gradients(std::size_t local_id, PlanSlot slot, const VectorsOf& gradient,

@@ -33,7 +33,9 @@ class ModelTables {
   /// A table's vectors by its number.
   using VectorsOf = std::function<TensorRef(std::size_t)>;
   void forward(std::size_t local_id, PlanSlot slot, const VectorsOf& output,
-               const TensorRef& step = {}, bool beside = false);
+               const TensorRef& step = {}, bool beside = false, MicroBatch part = {});
+  void send_gradients(std::size_t local_id, PlanSlot slot, const VectorsOf& gradient,
+                      const TensorRef& step, bool beside, MicroBatch part);
   void bring_gradients(std::size_t local_id, PlanSlot slot, const VectorsOf& gradient,
                        const TensorRef& squares, const TensorRef& step);
   void backward_and_update(std::size_t local_id, PlanSlot slot, const VectorsOf& gradient,

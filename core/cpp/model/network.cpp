@@ -9,6 +9,7 @@
 #include "core/cpp/comm/collective_ops.hpp"
 #include "core/cpp/model/network_arrays.hpp"
 #include "core/cpp/ops/clip_norm.hpp"
+#include "core/cpp/schedule/split_samples.hpp"
 
 namespace hugectr {
 namespace {
@@ -26,6 +27,16 @@ TensorRef part(const TensorRef& flat, std::size_t offset, const Shape& shape) {
 bool forward_beside() {
   const char* const word = std::getenv("HUGECTR_FORWARD_BESIDE");
   return word != nullptr && std::string_view(word) == "1";
+}
+
+/// HUGECTR_UPDATE_BESIDE: 0, tables are updated behind backward; 1, while its rest runs. Not set: a
+/// GPU does so, and every one of several devices.
+bool update_beside(DeviceId device, std::size_t devices) {
+  const char* const text = std::getenv("HUGECTR_UPDATE_BESIDE");
+  const std::string_view word = text == nullptr ? "" : text;
+  if (word.empty()) return devices > 1 || device.type != DeviceType::Cpu;
+  HCTR_CHECK(word == "0" || word == "1", "HUGECTR_UPDATE_BESIDE=", word, ": 0 or 1 are allowed");
+  return word == "1";
 }
 
 /// When a constructor fails, its memory goes; nothing may be queued on it then.
@@ -106,25 +117,15 @@ Network::Network(std::shared_ptr<const NetworkGraph> graph, GPUResource& gpu)
   set_scalars({});
 
   if (graph_->trains()) {
-    if (options.devices > 1) {
+    updates_beside_ = update_beside(gpu_.device(), options.devices);
+    if (options.devices > 1 || updates_beside_) {
       lane_ = std::make_unique<ExchangeLane>(gpu_.exchange_context(), gpu_.create_event(),
                                              gpu_.create_event());
     }
     train_ = std::make_unique<BoundSchedule>(graph_->train_schedule(), gpu_.compute_context(),
                                              gpu_.memory_resource(), owner + ", training",
                                              external(true), options.capture, lane_.get());
-    std::vector<std::string> gradients;
-    for (const NetworkInput& input : graph_->inputs()) {
-      if (train_->has(input.name + "@grad")) gradients.push_back(input.name + "@grad");
-    }
-    watches_inputs_ = train_->watch(gradients);
-    if (lane_ && forward_beside()) {
-      std::vector<std::string> vectors;
-      for (const NetworkInput& input : graph_->inputs()) {
-        if (input.needs_gradient) vectors.push_back(input.name);
-      }
-      waits_for_inputs_ = train_->wait_for(vectors);
-    }
+    watch_inputs();
   }
   if (graph_->has_eval()) {
     OpContext context = gpu_.compute_context();
@@ -134,6 +135,28 @@ Network::Network(std::shared_ptr<const NetworkGraph> graph, GPUResource& gpu)
                                         owner + ", evaluation", external(false), options.capture);
   }
   stream.synchronize();  // `initial` and `scale` go out of scope
+}
+
+void Network::watch_inputs() {
+  const std::size_t count = graph_->options().micro_batches;
+  const auto part_of = [&](const std::string& name, std::size_t m) {
+    return count == 1 ? name : name_in_micro_batch(name, m);
+  };
+  watches_inputs_ = true;
+  waits_for_inputs_ = lane_ && (count > 1 || forward_beside());
+  for (std::size_t m = 0; m < count; ++m) {
+    std::vector<std::string> vectors, gradients;
+    for (const NetworkInput& input : graph_->inputs()) {
+      const std::string gradient = input.name + "@grad";
+      if (train_->has(gradient)) gradients.push_back(part_of(gradient, m));
+      if (input.needs_gradient) vectors.push_back(part_of(input.name, m));
+    }
+    watches_inputs_ &= train_->watch(gradients);
+    if (!waits_for_inputs_) continue;
+    const std::optional<std::size_t> before = train_->wait_for(vectors);
+    // The first micro-batch may wait at once: the next ones come beside it.
+    waits_for_inputs_ = before && (count > 1 || *before > 0);
+  }
 }
 
 std::map<std::string, TensorRef> Network::parameter_refs() const {
@@ -159,7 +182,7 @@ std::map<std::string, TensorRef> Network::parameter_refs() const {
 std::map<std::string, TensorRef> Network::external(bool train) const {
   namespace names = schedule_names;
   std::map<std::string, TensorRef> refs = parameter_refs();
-  refs.merge(step_scalar_refs(scalars_.ref()));
+  refs.merge(step_scalar_refs(scalars_.ref(), train ? graph_->options().micro_batches : 1));
   refs[names::kSampleWeight] = sample_weight(train);
   refs[names::kLoss] = loss(train);
   const std::size_t count = graph_->layout().flat_size();
@@ -198,16 +221,23 @@ void Network::set_scalars(const StepScalars& scalars) {
   gpu_.compute_stream().copy_scalars(scalars_.get_ptr(), &scalars, sizeof scalars);
 }
 
-void Network::train(bool with_sums, const std::function<void()>& update_inputs,
-                    const std::function<void()>& bring_inputs) {
+void Network::train(bool with_sums, const MicroBatchWork& update_inputs,
+                    const MicroBatchWork& bring_inputs) {
+  Stream& stream = gpu_.compute_stream();
   if (lane_) lane_->set_used(with_sums);
-  gpu_.compute_stream().fill_zero(wgrad_.get_ptr(), wgrad_.get_size_in_bytes());
-  std::function<void()> completed;
-  if (update_inputs) completed = [&] { lane_->submit(gpu_.compute_stream(), update_inputs); };
-  std::function<void()> needed;
+  stream.fill_zero(wgrad_.get_ptr(), wgrad_.get_size_in_bytes());
+  const auto submit = [&](const MicroBatchWork& work, std::size_t m) {
+    lane_->submit(stream, [&] { work(m); });
+  };
+  std::size_t updated = 0, brought = 0;
+  std::function<void()> completed, needed;
+  if (update_inputs) completed = [&] { submit(update_inputs, updated++); };
   if (bring_inputs) {
-    lane_->submit(gpu_.compute_stream(), bring_inputs);
-    needed = [&] { lane_->join(gpu_.compute_stream()); };
+    submit(bring_inputs, brought++);
+    needed = [&] {
+      lane_->join(stream);
+      if (brought < graph_->options().micro_batches) submit(bring_inputs, brought++);
+    };
   }
   train_->run(Phase::Forward, Phase::Backward, completed, needed);
 }
@@ -222,7 +252,9 @@ TensorRef Network::clear_row_squares() {
 
 void Network::clip_norm(bool with_weights) {
   const OpContext context = gpu_.compute_context();
-  if (lane_) run(context, AllReduce{.data = part(squares_.ref(), 1, {1})});
+  if (graph_->options().devices > 1) {
+    run(context, AllReduce{.data = part(squares_.ref(), 1, {1})});
+  }
   const TensorRef of_weights = part(squares_.ref(), 0, {1});
   if (with_weights && wgrad_.get_num_elements() > 0) {
     run(context, SquareSum{.x = wgrad_.ref(), .sum = of_weights});

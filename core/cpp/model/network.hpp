@@ -30,19 +30,24 @@ class HCTR_API Network {
   bool has_tensor(const std::string& name, bool train) const;
 
   void set_scalars(const StepScalars& scalars);
+  /// Work for one micro-batch, by its number; without them the one that is the whole batch.
+  using MicroBatchWork = std::function<void(std::size_t)>;
   /// Clears gradients; forward, loss, backward. The inputs must have been written. Gradients are
   /// summed over all devices bucket by bucket, while backward goes on, if `with_sums`.
-  /// `update_inputs`, if given, is called once when the gradients of the network's inputs have been
-  /// submitted: what it puts on the exchange stream runs beside the rest of backward.
+  /// `update_inputs`, if given, is called once a micro-batch when the gradients of its inputs have
+  /// been submitted: what it puts on the exchange stream runs beside the rest of backward.
   /// `bring_inputs`: puts what writes those inputs on the exchange stream, beside the first of the
-  /// forward pass.
-  void train(bool with_sums = true, const std::function<void()>& update_inputs = {},
-             const std::function<void()>& bring_inputs = {});
-  /// Whether inputs may come so: it is asked for, and layers before the first that reads one.
+  /// forward pass, and those of a next micro-batch beside the one before it.
+  void train(bool with_sums = true, const MicroBatchWork& update_inputs = {},
+             const MicroBatchWork& bring_inputs = {});
+  /// Whether inputs may come so: there are several micro-batches, or it is asked for and layers
+  /// come before the first that reads one.
   bool brings_inputs_beside() const { return lane_ && waits_for_inputs_; }
-  /// Whether inputs can be updated beside backward: there is an exchange stream, and nothing that
-  /// decides after backward what the gradients are multiplied by.
-  bool updates_inputs_beside() const { return lane_ && watches_inputs_ && !graph_->unscales(); }
+  /// Whether inputs are updated beside backward: that is wanted, and nothing decides after backward
+  /// what the gradients are multiplied by.
+  bool updates_inputs_beside() const {
+    return updates_beside_ && watches_inputs_ && !graph_->unscales();
+  }
   /// Waits, in stream order, for those sums; loss scaling looks at them. Follows every train().
   void exchange_wgrad();
   bool clips_norm() const { return graph_->clips_norm(); }
@@ -109,6 +114,7 @@ class HCTR_API Network {
 
  private:
   std::map<std::string, TensorRef> external(bool train) const;
+  void watch_inputs();
 
   std::shared_ptr<const NetworkGraph> graph_;
   GPUResource& gpu_;
@@ -120,9 +126,9 @@ class HCTR_API Network {
   TensorBag2 scalars_;  ///< StepScalars
   TensorBag2 memory_16_;
   TensorRef weights_16_;                         ///< empty without mixed precision
-  std::unique_ptr<ExchangeLane> lane_;           ///< null when there is one device
+  std::unique_ptr<ExchangeLane> lane_;           ///< null where nothing runs beside a step
   std::unique_ptr<BoundSchedule> train_, eval_;  ///< null: the graph has none
-  bool watches_inputs_ = false, waits_for_inputs_ = false;
+  bool updates_beside_ = false, watches_inputs_ = false, waits_for_inputs_ = false;
 };
 
 }  // namespace hugectr

@@ -16,6 +16,7 @@
 #include "core/cpp/ops/regularizer.hpp"
 #include "core/cpp/schedule/bucket_wgrad.hpp"
 #include "core/cpp/schedule/passes.hpp"
+#include "core/cpp/schedule/split_samples.hpp"
 
 namespace hugectr {
 namespace {
@@ -84,7 +85,8 @@ NetworkGraph::NetworkGraph(const std::vector<NetworkInput>& inputs,
 }
 
 void NetworkGraph::build(StepSchedule& schedule, bool train) {
-  const std::size_t batch = train ? options_.local_batch : options_.local_batch_eval;
+  const std::size_t whole = train ? options_.local_batch : options_.local_batch_eval;
+  const std::size_t batch = train ? whole / options_.micro_batches : whole;
   add_step_tensors(schedule, batch);
   if (train && scales_loss()) {
     schedule.add_tensor(names::kLossScale, {1}, TensorRole::External);
@@ -93,7 +95,7 @@ void NetworkGraph::build(StepSchedule& schedule, bool train) {
   for (const DenseLayerSpec& spec : layers_) built.push_back(make_layer(spec));
   LayerBuilder builder(schedule, {.train = train,
                                   .local_batch = batch,
-                                  .global_batch = batch * options_.devices,
+                                  .global_batch = whole * options_.devices,
                                   .devices = options_.devices,
                                   .seed = options_.seed,
                                   .compute_dtype = options_.compute_dtype,
@@ -109,6 +111,7 @@ void NetworkGraph::build(StepSchedule& schedule, bool train) {
   losses_.clear();
   for (const auto& layer : built) {
     layer->forward(builder);
+    if (train && options_.micro_batches > 1) check_in_micro_batches(*layer, builder);
     if (const LossOutputs* outputs = layer->loss_outputs()) losses_.push_back(*outputs);
   }
   if (!train) samples_meet_ = builder.samples_meet();
@@ -123,6 +126,7 @@ void NetworkGraph::build(StepSchedule& schedule, bool train) {
   if (options_.in_16_bits()) cast_to_16_bits(schedule, options_.compute_dtype);
   optimize(schedule);
   if (train && options_.fp8) products_in_fp8(schedule);
+  if (train && options_.micro_batches > 1) into_micro_batches(schedule);
   if (train && options_.devices > 1 && layout_.count() > 0) exchange_while_backward(schedule);
 }
 
@@ -134,7 +138,31 @@ void NetworkGraph::describe(const StepSchedule& schedule, const LayerBuilder& bu
   parameters_ = builder.parameters();
   non_trainables_ = builder.non_trainables();
   for (const Parameter& parameter : parameters_) layout_.add(num_elements(parameter.shape));
-  for (const ScheduleTensor& tensor : schedule.tensors()) top_shapes_[tensor.name] = tensor.shape;
+  for (const ScheduleTensor& tensor : schedule.tensors()) {
+    Shape& shape = top_shapes_[tensor.name] = tensor.shape;
+    const bool in_parts = trains() && tensor.role != TensorRole::External && !shape.empty();
+    if (in_parts) shape[0] *= options_.micro_batches;
+  }
+}
+
+void NetworkGraph::check_in_micro_batches(const Layer& layer, const LayerBuilder& builder) const {
+  const std::string found = concat("micro_batches ", options_.micro_batches, ": ",
+                                   layer.spec().type, " layer \"", layer.name(), "\" ");
+  HCTR_CHECK(!builder.samples_meet(), found,
+             "needs all samples of a batch at once (statistics, or rows of several samples): leave "
+             "micro_batches out");
+  const LossOutputs* const loss = layer.loss_outputs();
+  HCTR_CHECK(loss == nullptr || loss->weights.empty(), found,
+             "divides by the sum of its weights over the batch: leave micro_batches out");
+}
+
+void NetworkGraph::into_micro_batches(StepSchedule& schedule) const {
+  SampleTensors known{{names::kSampleWeight, names::kFirstSample}, {}};
+  for (const LossOutputs& loss : losses_) {
+    known.sums.insert(loss.loss.empty() ? names::kLoss : loss.loss);
+  }
+  split_samples(schedule, options_.micro_batches, known);
+  if (fusion_enabled()) overwrite_gradients(schedule);
 }
 
 void NetworkGraph::append_training(StepSchedule& schedule, LayerBuilder& builder,
@@ -186,7 +214,7 @@ void NetworkGraph::append_total_loss(StepSchedule& schedule) {
     sum.losses.push_back(schedule.ref(loss.loss));
     sum.weights.push_back(loss.weight);
   }
-  schedule.add(Phase::Loss, sum, "losses");
+  schedule.add_once(Phase::Loss, sum, "losses");
 }
 
 void NetworkGraph::exchange_while_backward(StepSchedule& schedule) const {
@@ -219,7 +247,7 @@ void NetworkGraph::append_regularizers(StepSchedule& schedule) {
     loss.kind = type;
     loss.lambda = lambda;
     loss.share = share;
-    schedule.add(Phase::Loss, loss, layer_name);
+    schedule.add_once(Phase::Loss, loss, layer_name);
     if (!schedule.has(names::kWgrad)) continue;
     RegularizerGrad gradient;
     gradient.w = schedule.ref(names::kWeights);
@@ -229,7 +257,7 @@ void NetworkGraph::append_regularizers(StepSchedule& schedule) {
     gradient.kind = type;
     gradient.lambda = lambda;
     gradient.share = share;
-    schedule.add(Phase::Backward, gradient, layer_name);
+    schedule.add_once(Phase::Backward, gradient, layer_name);
   }
 }
 

@@ -53,6 +53,8 @@ struct NetworkOptions {
   /// BFloat16: products of linear layers in fp8 where they train (products_in_fp8).
   bool fp8 = false;
   bool capture = false;  ///< submit ranges of phases as a whole where the device can
+  /// Parts of local_batch that go through training one after the other; local_batch is a multiple.
+  std::size_t micro_batches = 1;
 };
 
 class HCTR_API NetworkGraph {
@@ -121,6 +123,9 @@ class HCTR_API NetworkGraph {
   void append_loss_scaling(StepSchedule& schedule);
   void append_update(StepSchedule& schedule);
   void exchange_while_backward(StepSchedule& schedule) const;
+  /// InvalidArgument naming a layer that needs all samples of a batch at once.
+  void check_in_micro_batches(const Layer& layer, const LayerBuilder& builder) const;
+  void into_micro_batches(StepSchedule& schedule) const;
 
   NetworkOptions options_;
   std::vector<NetworkInput> inputs_;

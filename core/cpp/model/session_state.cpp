@@ -94,7 +94,11 @@ StepScalars SessionState::scalars_for(std::size_t local_id, const Batch& batch, 
   scalars.lr = lr;
   scalars.inv_weight_sum = batch.weight_sum > 0 ? static_cast<float>(1.0 / batch.weight_sum) : 0.0f;
   scalars.step = train ? step + 1 : step;
-  scalars.first_sample = static_cast<std::int64_t>(first_sample(local_id, train));
+  const std::size_t parts = train ? solver.micro_batches : 1;
+  const std::size_t own = solver.batchsize / resources->get_global_gpu_count() / parts;
+  for (std::size_t m = 0; m < parts; ++m) {
+    scalars.first_samples[m] = static_cast<std::int64_t>(first_sample(local_id, train) + m * own);
+  }
   return scalars;
 }
 
@@ -125,22 +129,32 @@ void SessionState::train_on(std::size_t local_id, const PlannedBatch& planned) {
   network.set_scalars(scalars_for(local_id, *planned.batch, true));
   write_inputs(local_id, batch, true);
   if (timed) clock.end_stage(stream);
-  const bool brings_beside = network.brings_inputs_beside();
-  const auto bring_vectors = [&] {
-    tables->forward(
-        local_id, planned.slot, [&](std::size_t table) { return vectors(local_id, table, true); },
-        network.step(), brings_beside);
+  // Who times ops alone gets them one after the other; several devices have theirs where they are.
+  const bool one_by_one = plan_when_done && resources->get_global_gpu_count() == 1;
+  const bool brings_beside = network.brings_inputs_beside() && !one_by_one;
+  const std::size_t parts = solver.micro_batches;
+  const auto bring_vectors = [&](std::size_t m) {
+    tables->forward(local_id, planned.slot,
+                    [&](std::size_t table) { return vectors(local_id, table, true); },
+                    network.step(), brings_beside, {m, parts});
   };
-  if (!brings_beside) bring_vectors();
+  for (std::size_t m = 0; !brings_beside && m < parts; ++m) bring_vectors(m);
   if (timed) clock.end_stage(stream);
-  const bool beside = network.updates_inputs_beside();
+  const bool beside = network.updates_inputs_beside() && !one_by_one;
   const auto gradient_of = [&](std::size_t table) { return gradient(local_id, table); };
   const auto update_tables = [&] {
     tables->backward_and_update(local_id, planned.slot, gradient_of,
                                 {network.lr(), network.step(), network.unscale()}, beside);
   };
-  using Work = std::function<void()>;
-  network.train(dense_trainable, beside ? Work(update_tables) : Work{},
+  const auto take_gradients = [&](std::size_t m) {
+    if (parts > 1) {
+      tables->send_gradients(local_id, planned.slot, gradient_of, network.step(), beside,
+                             {m, parts});
+    }
+    if (m + 1 == parts) update_tables();
+  };
+  using Work = Network::MicroBatchWork;
+  network.train(dense_trainable, beside ? Work(take_gradients) : Work{},
                 brings_beside ? Work(bring_vectors) : Work{});
   if (timed) clock.end_stage(stream);
   network.exchange_wgrad();

@@ -44,6 +44,9 @@ struct SolverSpec {
   bool tf32 = false;                 ///< float32 products may round their factors to tf32
   bool use_algorithm_search = true;  ///< time the products' algorithms that give equal bits
   bool use_cuda_graph = true;        ///< submit the dense part of a step as a whole where possible
+  /// Parts that a device's samples of a training step go through the network in, while vectors and
+  /// gradients of others are on their way between devices.
+  std::size_t micro_batches = 1;
 };
 
 /// Neighbouring label columns under a name of their own.

@@ -18,11 +18,15 @@ void request_rows_kernel(const OpContext& context, const RequestRows& op) {
   std::uint32_t* __restrict requests = op.requests.ptr<std::uint32_t>();
   std::uint32_t* __restrict places = op.places.ptr<std::uint32_t>();
   const auto row_count = static_cast<std::uint32_t>(op.row_count);
-  const auto per_device = static_cast<std::uint32_t>(op.buckets_per_device);
+  const auto per_asker = static_cast<std::uint32_t>(op.buckets_per_asker);
+  const auto devices = static_cast<std::uint32_t>(op.devices);
+  const auto micro_batches = static_cast<std::uint32_t>(op.micro_batches);
   const std::size_t n = op.rows.size();
   parallel_for(*context.pool, n, kRequestGrain, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) {
-      requests[i] = buckets[i] / per_device * row_count + rows[i];
+      const std::uint32_t part = buckets[i] / per_asker;
+      const std::uint32_t asker = part % micro_batches * devices + part / micro_batches;
+      requests[i] = asker * row_count + rows[i];
       places[i] = static_cast<std::uint32_t>(i);
     }
   });
@@ -110,7 +114,7 @@ constexpr auto kRequestNumber = TensorScalarType::UInt32;
 void check_row_count(const char* op, std::int64_t row_count, std::size_t devices) {
   HCTR_CHECK(row_count >= 1 && static_cast<std::uint64_t>(row_count) <= 0xFFFFFFFFu / devices, op,
              ": ", row_count, " rows for each of ", devices,
-             " devices: their product must be 1 to 2^32 - 1");
+             " askers: their product must be 1 to 2^32 - 1");
 }
 
 }  // namespace
@@ -118,8 +122,11 @@ void check_row_count(const char* op, std::int64_t row_count, std::size_t devices
 void RequestRows::check() const {
   const std::size_t n = rows.size();
   check_row_count(kName, row_count, 1);
-  HCTR_CHECK(buckets_per_device >= 1 && buckets_per_device <= 0xFFFFFFFFll, kName,
-             ": buckets_per_device ", buckets_per_device, " must be 1 to 2^32 - 1");
+  HCTR_CHECK(buckets_per_asker >= 1 && buckets_per_asker <= 0xFFFFFFFFll, kName,
+             ": buckets_per_asker ", buckets_per_asker, " must be 1 to 2^32 - 1");
+  HCTR_CHECK(devices >= 1 && micro_batches >= 1 && devices <= 0xFFFFll && micro_batches <= 0xFFFFll,
+             kName, ": ", devices, " devices and ", micro_batches,
+             " micro_batches must be 1 to 65535 each");
   check_array(kName, "rows", rows, kRequestNumber, n);
   check_array(kName, "buckets", buckets, kRequestNumber, n);
   check_array(kName, "requests", requests, kRequestNumber, n);
@@ -128,7 +135,7 @@ void RequestRows::check() const {
 
 void CountRequests::check() const {
   HCTR_CHECK(counts.shape.size() == 2 && counts.shape[0] == 2 && counts.shape[1] >= 1, kName,
-             ": counts have shape ", to_string(counts.shape), ", must be (2, devices)");
+             ": counts have shape ", to_string(counts.shape), ", must be (2, askers)");
   check_row_count(kName, row_count, counts.shape[1]);
   check_array(kName, "counts", counts, TensorScalarType::Int64, counts.size());
   check_array(kName, "run_count", run_count, TensorScalarType::Int64, 1);

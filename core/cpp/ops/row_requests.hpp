@@ -7,22 +7,26 @@
 
 /// What devices tell one another so that each distinct row of a batch travels once (the `unique`
 /// exchange, embedding/unique_exchange.hpp). A device owns rows; all devices ask for those that
-/// their samples use. A request is a pair of asking device and row, in one number:
+/// their samples use, in one micro-batch or in several, for each of them anew. A request is a pair
+/// of who asks, a micro-batch of a device, and row, in one number:
 ///
-///   request = device * row_count + row      device_count * row_count <= 2^32 - 1
+///   asker = micro-batch * devices + device,  askers = micro-batches * devices
+///   request = asker * row_count + row        askers * row_count <= 2^32 - 1
 ///
-/// Sorted requests lie together by the device that asks. All ops overwrite and are deterministic.
+/// Sorted requests lie together by who asks. All ops overwrite and are deterministic.
 namespace hugectr {
 
 /// On the owner, for its keys of the global batch in sample order:
-///   requests[i] = buckets[i] / buckets_per_device * row_count + rows[i];  places[i] = i
+///   part = buckets[i] / buckets_per_asker, which is device * micro_batches + micro-batch
+///   requests[i] = (part % micro_batches * devices + part / micro_batches) * row_count + rows[i]
+///   places[i] = i
 /// rows (n) below row_count, buckets (n), requests (n), places (n + 1): uint32. The places are
 /// buckets of one row each for those who read requests as a batch.
 struct HCTR_API RequestRows {
   static constexpr const char* kName = "request_rows";
   static constexpr const char* kSeveralName = "several_request_rows";
   TensorRef rows, buckets, requests, places;
-  std::int64_t row_count = 0, buckets_per_device = 1;
+  std::int64_t row_count = 0, buckets_per_asker = 1, devices = 1, micro_batches = 1;
 
   void visit(OpVisitor& v) {
     v.tensor("rows", Access::In, rows);
@@ -30,16 +34,18 @@ struct HCTR_API RequestRows {
     v.tensor("requests", Access::Out, requests);
     v.tensor("places", Access::Out, places);
     v.attribute("row_count", row_count);
-    v.attribute("buckets_per_device", buckets_per_device);
+    v.attribute("buckets_per_asker", buckets_per_asker);
+    v.attribute("devices", devices);
+    v.attribute("micro_batches", micro_batches);
   }
   void check() const;
 };
 
-/// What is asked for, by device:
-///   rows[u] = requests[u] % row_count;  counts[0, r] = requests of device r;
+/// What is asked for, by who asks:
+///   rows[u] = requests[u] % row_count;  counts[0, r] = requests of asker r;
 ///   counts[1, r] = keys that they stand for
 /// requests (>= U) uint32, ascending and distinct; run_offsets (>= U + 1) uint32: where the keys of
-/// a request begin; run_count (1) int64 holds U; rows (>= U) uint32; counts (2, N) int64.
+/// a request begin; run_count (1) int64 holds U; rows (>= U) uint32; counts (2, askers) int64.
 struct HCTR_API CountRequests {
   static constexpr const char* kName = "count_requests";
   static constexpr const char* kSeveralName = "several_count_requests";
@@ -65,8 +71,8 @@ struct HCTR_API CountRequests {
 /// offsets (U): where an owner's runs begin; keys (n): numbers of the keys in the batch;
 /// row_offsets
 /// (>= 1): those of the device's samples in the batch; buckets (n); run_offsets (U + 1); numbers,
-/// sorted_buckets (n): uint32. row_starts, key_starts: of each owner, the first is 0. Numbers of
-/// keys that are none of the device's are passed over.
+/// sorted_buckets (n): uint32. row_starts, key_starts: of each owner, in each micro-batch anew, the
+/// first is 0. Numbers of keys that are none of the device's are passed over.
 struct HCTR_API PlaceRequests {
   static constexpr const char* kName = "place_requests";
   static constexpr const char* kSeveralName = "several_place_requests";

@@ -106,17 +106,21 @@ BoundSchedule::BoundSchedule(const StepSchedule& schedule, const OpContext& cont
   context_.stream->fill_zero(memory_.get_ptr(), plan.bytes);
 }
 
-bool BoundSchedule::wait_for(const std::vector<std::string>& names) {
-  bool first = true;
+std::optional<std::size_t> BoundSchedule::wait_for(const std::vector<std::string>& names) {
+  std::size_t before = 0;
   for (OpRecord& record : records_) {
-    if (record.phase != Phase::Forward) return false;
+    if (record.phase != Phase::Forward) break;
+    bool touches = false;
     record.op.for_each_tensor([&](const char*, Access, const TensorRef& ref) {
-      for (const std::string& name : names) record.needs |= overlap(ref, tensor(name));
+      for (const std::string& name : names) touches |= overlap(ref, tensor(name));
     });
-    if (record.needs) return !first;
-    first = false;
+    if (touches) {
+      record.needs = true;
+      return before;
+    }
+    ++before;
   }
-  return false;
+  return std::nullopt;
 }
 
 bool BoundSchedule::watch(const std::vector<std::string>& names) {

@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,16 +29,16 @@ class HCTR_API BoundSchedule {
                 const std::map<std::string, TensorRef>& external, bool capture = false,
                 ExchangeLane* lane = nullptr);
 
-  /// Names tensors that somebody waits for; before the first run(). False when no record of
-  /// Backward writes any of them.
+  /// Names tensors that somebody waits for; before the first run(), once for each set of them.
+  /// False when no record of Backward writes any of them.
   bool watch(const std::vector<std::string>& names);
-  /// Names tensors that somebody else writes while the first records of Forward run; before the
-  /// first run(). False when the first of them touches one already, or none does.
-  bool wait_for(const std::vector<std::string>& names);
+  /// Names tensors that somebody else writes while the first records of Forward run; likewise. How
+  /// many records of Forward come before the first that touches one; none does: nothing.
+  std::optional<std::size_t> wait_for(const std::vector<std::string>& names);
   /// Submits all records of the phases [first, last] to the context's stream. A range that begins
   /// after Backward waits for the lane. `completed` is called when all records of Backward that
   /// write watched tensors have been submitted, and not all others; `needed` before the first
-  /// record of Forward that touches what is waited for.
+  /// record of Forward that touches what is waited for; both once for each set of tensors.
   void run(Phase first, Phase last, const std::function<void()>& completed = {},
            const std::function<void()>& needed = {});
 

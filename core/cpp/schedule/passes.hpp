@@ -54,7 +54,7 @@ HCTR_API void fuse_linear_backward(StepSchedule& schedule);
 
 /// linear_bwd stores a parameter's gradient, or rows of it, when it is the first to write there,
 /// instead of adding to what was there. With a regulariser, which writes all gradients first,
-/// nothing changes.
+/// nothing changes. May run again where records have been added.
 HCTR_API void overwrite_gradients(StepSchedule& schedule);
 
 /// Tells linear_fwd and linear_bwd which of their rows are padded. After make_views.

@@ -45,6 +45,11 @@ int StepSchedule::id(const std::string& name) const {
   return it->second;
 }
 
+void StepSchedule::add_once(Phase phase, AnyOp op, std::string layer) {
+  add(phase, std::move(op), std::move(layer));
+  records_.back().once = true;
+}
+
 TensorRef StepSchedule::ref(const std::string& name) const { return ref(id(name)); }
 
 TensorRef StepSchedule::ref(int id) const {

@@ -50,6 +50,7 @@ struct OpRecord {
   bool beside = false;     ///< runs on the exchange lane, behind the records before it
   bool completes = false;  ///< behind it the tensors of BoundSchedule::watch() are written
   bool needs = false;      ///< before it the tensors of BoundSchedule::wait_for() must be written
+  bool once = false;       ///< of the whole batch, where others run for each micro-batch
 };
 
 class HCTR_API StepSchedule {
@@ -60,6 +61,9 @@ class HCTR_API StepSchedule {
                        TensorRole role = TensorRole::Activation,
                        TensorScalarType dtype = TensorScalarType::Float32);
   void add(Phase phase, AnyOp op, std::string layer);
+  /// The same of what runs once a step, however many micro-batches it has (split_samples.hpp). A
+  /// phase has such records before or behind all others.
+  void add_once(Phase phase, AnyOp op, std::string layer);
 
   /// Ref of a tensor by name; throws InvalidArgument listing near names when it is not there.
   TensorRef ref(const std::string& name) const;

@@ -17,11 +17,16 @@ __global__ void request_rows_kernel(const std::uint32_t* __restrict__ rows,
                                     const std::uint32_t* __restrict__ buckets,
                                     std::uint32_t* __restrict__ requests,
                                     std::uint32_t* __restrict__ places, std::size_t n,
-                                    std::uint32_t row_count, std::uint32_t per_device) {
+                                    std::uint32_t row_count, std::uint32_t per_asker,
+                                    std::uint32_t devices, std::uint32_t micro_batches) {
   const std::size_t step = static_cast<std::size_t>(gridDim.x) * blockDim.x;
   for (std::size_t i = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x; i <= n;
        i += step) {
-    if (i < n) requests[i] = buckets[i] / per_device * row_count + rows[i];
+    if (i < n) {
+      std::uint32_t asker = buckets[i] / per_asker;
+      if (micro_batches > 1) asker = asker % micro_batches * devices + asker / micro_batches;
+      requests[i] = asker * row_count + rows[i];
+    }
     places[i] = static_cast<std::uint32_t>(i);
   }
 }
@@ -31,8 +36,8 @@ void request_rows(const OpContext& context, const RequestRows& op) {
   launch(context, RequestRows::kName, dim3(grid_for(n + 1, kThreads)), dim3(kThreads), 0,
          &request_rows_kernel, op.rows.ptr<std::uint32_t>(), op.buckets.ptr<std::uint32_t>(),
          op.requests.ptr<std::uint32_t>(), op.places.ptr<std::uint32_t>(), n,
-         static_cast<std::uint32_t>(op.row_count),
-         static_cast<std::uint32_t>(op.buckets_per_device));
+         static_cast<std::uint32_t>(op.row_count), static_cast<std::uint32_t>(op.buckets_per_asker),
+         static_cast<std::uint32_t>(op.devices), static_cast<std::uint32_t>(op.micro_batches));
 }
 
 // How many of the sorted numbers are below `bound`.

@@ -248,6 +248,16 @@ def test_precision(config, write_json, keys, dtype, scaler, dynamic):
     assert solver.to_spec()["tf32"] == ("enable_tf32_compute" in keys)
 
 
+def test_how_vectors_travel(config, write_json):
+    config["solver"] |= {"wire": "bf16", "micro_batches": 2}
+    parsed = read_config(write_json(config))
+    solver = parsed.solver.to_solver(parsed.optimizer.schedule)
+    assert (solver.wire, solver.micro_batches) == ("bf16", 2)
+    config["solver"] |= {"micro_batches": 0}
+    with pytest.raises(hugectr.InvalidArgument, match=r"solver\.micro_batches.*0"):
+        read_config(write_json(config))
+
+
 def test_known_keys_without_effect_are_accepted(config, write_json):
     config["solver"] |= {"cuda_graph": False, "algorithm_search": True, "async_mlp_wgrad": True}
     config["layers"][1]["plan_file"] = "all2all.json"

@@ -23,7 +23,7 @@ model = make_model(
     settings["vvgpu"],
     settings["optimizer"],
     plan=settings.get("plan"),
-    device=settings.get("device", "cpu"),
+    **settings.get("solver", {}),
 )
 if action == "resume":
     model.resume(folder / settings["source"])

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from model.nets import Setup, losses, make_model
 
+import hugectr
 from hugectr.data.planted import make_planted
 
 STEPS = 30
@@ -21,6 +22,11 @@ def setup_of(net: str, **more) -> Setup:
 
 def streams_of_lookups(model) -> set[str]:
     return {time["stream"] for time in model.profile(2) if time["op"] == "embedding_lookup"}
+
+
+def streams_of_updates(model) -> set[str]:
+    times = model.profile(2, alone=False)
+    return {time["stream"] for time in times if "embedding_update" in time["op"]}
 
 
 @pytest.mark.parametrize("devices", [2, 4])
@@ -47,6 +53,44 @@ def test_the_same_bits(more, devices, monkeypatch):
     assert dict(model.evaluate()) == dict(wanted_model.evaluate())
     monkeypatch.setenv("HUGECTR_STREAM_DELAY_US", "0")
     assert "exchange" in streams_of_lookups(make_model(setup))
+
+
+@pytest.mark.parametrize("devices", [1, 2])
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"optimizer": "Adam", "lr": 0.01, "update_type": "Global"},
+        {"optimizer": "AdaGrad", "embedding": "LocalizedSlotSparseEmbeddingHash"},
+        {"more": {"use_mixed_precision": True, "mixed_precision_type": "bfloat16"}},
+        {"more": {"memory": hugectr.Memory(device="20KB")}},
+        {"more": {"micro_batches": 4}},
+    ],
+    ids=["SGD", "Adam", "AdaGrad", "bfloat16", "tiers", "micro-batches"],
+)
+def test_tables_updated_beside_backward_are_the_same(more, devices, monkeypatch):
+    """HUGECTR_UPDATE_BESIDE, on one device and on several."""
+    monkeypatch.setenv("HUGECTR_UPDATE_BESIDE", "0")
+    behind = make_model(setup_of("dlrm", devices=devices, **more))
+    wanted = losses(behind, STEPS)
+    monkeypatch.setenv("HUGECTR_UPDATE_BESIDE", "1")
+    monkeypatch.setenv("HUGECTR_FORWARD_BESIDE", "1")
+    for delay in ("0", "300"):
+        monkeypatch.setenv("HUGECTR_STREAM_DELAY_US", delay)
+        beside = make_model(setup_of("dlrm", devices=devices, **more))
+        np.testing.assert_array_equal(losses(beside, STEPS), wanted)
+    for a, b in zip(behind.session.tables(), beside.session.tables(), strict=True):
+        np.testing.assert_array_equal(a.dump(False)["vectors"], b.dump(False)["vectors"])
+    assert streams_of_updates(beside) == {"exchange"}
+    assert streams_of_updates(behind) == {"compute"}
+    if devices == 1:  # nothing beside what is timed alone
+        assert {time["stream"] for time in beside.profile(2)} <= {"compute", "plan", "memcpy"}
+
+
+def test_other_words_are_refused(monkeypatch):
+    monkeypatch.setenv("HUGECTR_UPDATE_BESIDE", "yes")
+    with pytest.raises(hugectr.InvalidArgument, match="HUGECTR_UPDATE_BESIDE=yes: 0 or 1"):
+        make_model(setup_of("dlrm"))
 
 
 def test_who_has_nothing_to_put_beside_goes_on_as_before(monkeypatch):

@@ -101,13 +101,13 @@ def test_checkpoints_move_between_placements(saved, tmp_path):
     assert path is None or path
 
 
-def run_job(folder, rows, action, **settings):
+def run_job(folder, rows, action, script=JOB, **settings):
     """What each process leaves, rows of all together."""
     file = folder / "settings.json"
     file.write_text(
         json.dumps({"folder": str(folder), "vvgpu": rows, "action": action, **settings})
     )
-    status, out, err = job.run("launch", len(rows), JOB, file)
+    status, out, err = job.run("launch", len(rows), script, file)
     assert status == 0, out + err
     parts = [dict(np.load(folder / f"{action}-{rank}.npz")) for rank in range(len(rows))]
     found = {name: parts[0][name] for name in ("losses", "weights", "evaluated")}

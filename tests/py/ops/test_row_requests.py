@@ -18,20 +18,28 @@ def sorted_requests(rng, devices, row_count, n):
     return requests, distinct, offsets, np.argsort(requests, kind="stable")
 
 
-@pytest.mark.parametrize(("row_count", "devices"), [(1, 1), (7, 3), (2**26, 8), (2**32 - 1, 1)])
+@pytest.mark.parametrize(
+    ("row_count", "devices", "micro_batches"),
+    [(1, 1, 1), (7, 3, 1), (2**26, 8, 1), (2**32 - 1, 1, 1), (7, 3, 2), (2**25, 4, 5), (9, 1, 4)],
+)
 @pytest.mark.parametrize("n", [0, 1, 5000])
-def test_request_rows(rng, n, row_count, devices):
-    buckets_per_device = 130
+def test_request_rows(rng, n, row_count, devices, micro_batches):
+    per_asker = 130
     rows = rng.integers(0, row_count, n).astype(U32)
-    buckets = rng.integers(0, devices * buckets_per_device, n).astype(U32)
+    buckets = rng.integers(0, devices * micro_batches * per_asker, n).astype(U32)
     requests, places = np.zeros(n, U32), np.zeros(n + 1, U32)
     _core.run_op(
         "request_rows",
         {"rows": rows, "buckets": buckets, "requests": requests, "places": places},
-        {"row_count": row_count, "buckets_per_device": buckets_per_device},
+        {
+            "row_count": row_count,
+            "buckets_per_asker": per_asker,
+            "devices": devices,
+            "micro_batches": micro_batches,
+        },
     )
-    wanted = buckets.astype(np.int64) // buckets_per_device * row_count + rows
-    np.testing.assert_array_equal(requests, wanted)
+    device, part = np.divmod(buckets.astype(np.int64) // per_asker, micro_batches)
+    np.testing.assert_array_equal(requests, (part * devices + device) * row_count + rows)
     np.testing.assert_array_equal(places, np.arange(n + 1))
 
 
@@ -139,5 +147,5 @@ def test_request_numbers_must_fit_32_bits():
         with pytest.raises(_core.InvalidArgument, match=r"must be 1 to 2\^32 - 1"):
             _core.run_op("count_requests", tensors, {"row_count": row_count})
     wrong = {**tensors, "counts": np.zeros((3, 4), np.int64)}
-    with pytest.raises(_core.InvalidArgument, match=r"must be \(2, devices\)"):
+    with pytest.raises(_core.InvalidArgument, match=r"must be \(2, askers\)"):
         _core.run_op("count_requests", wrong, {"row_count": 1})

@@ -67,6 +67,7 @@ def build(
     exchange="auto",
     device="cpu",
     memory=None,
+    micro_batches=1,
 ):
     """The model; ``graph``: its tables and layers come from there."""
     source = memory_of(data)
@@ -81,6 +82,7 @@ def build(
         repeat_dataset=True,
         device=device,
         memory=memory,
+        micro_batches=micro_batches,
         vvgpu=vvgpu or [list(range(devices))],
     )
     reader = hugectr.DataReaderParams(

@@ -42,13 +42,15 @@ def model_of(
     resident=0,
     device="cpu",
     wire=None,
+    parts=1,
 ):
     """Not compiled; with a budget of rows a device that training fills."""
     train = data(slots, keys)
     more = {"use_mixed_precision": True, "scaler": 128} if mixed else {}
     solver = hugectr.CreateSolver(
         batchsize=BATCH, batchsize_eval=BATCH // 2, max_eval_batches=1, lr=0.01, seed=1,
-        i64_input_key=True, vvgpu=[[*range(devices)]], device=device, wire=wire, **more,
+        i64_input_key=True, vvgpu=[[*range(devices)]], device=device, wire=wire,
+        micro_batches=parts, **more,
     )  # fmt: skip
     reader = hugectr.DataReaderParams(
         hugectr.DataReaderType_t.Norm,
@@ -74,8 +76,8 @@ def model_of(
             )
         )  # fmt: skip
         model.add(layer(t.Reshape, [f"emb{table}"], [f"flat{table}"], leading_dim=size))
-    parts = [*(f"flat{table}" for table in range(tables)), "dense"]
-    model.add(layer(t.Concat, parts, ["x"]))
+    wide = [*(f"flat{table}" for table in range(tables)), "dense"]
+    model.add(layer(t.Concat, wide, ["x"]))
     model.add(layer(t.InnerProduct, ["x"], ["fc"], num_output=width))
     if batch_norm:
         model.add(layer(t.BatchNorm, ["fc"], ["norm"]))
@@ -132,6 +134,13 @@ SHAPES = {
     "localized on two": {
         "embedding": "Localized", "sizes": [500] * 8, "keys": 500, "devices": 2,
         "exchange": "pooled",
+    },
+    "in parts": {"parts": 4},
+    "two devices in parts pooled": {
+        "budget": 1500, "devices": 2, "exchange": "pooled", "parts": 2,
+    },
+    "two devices in parts unique": {
+        "budget": 1500, "devices": 2, "exchange": "unique", "keys": 3000, "parts": 2,
     },
     "resident": {"resident": STEPS},
 }  # fmt: skip

@@ -73,6 +73,24 @@ def test_a_step_is_the_sum_of_its_parts():
     assert slow.seconds == slow.input == pytest.approx(8 * SAMPLES * 8 * SLOTS / 1e6)
 
 
+def test_micro_batches_hide_all_but_one():
+    work, machine, network = work_of(), read_machine("h200"), Network(2, rate=1e8, latency=1e-5)
+    whole = predict(work, machine, 8, network)
+    assert predict(work, machine, 8, network, micro_batches=1) == whole
+    behind = replace(work, forward_seconds=1.0, backward_seconds=1.0, cut_seconds=2e-5)
+    step = predict(behind, machine, 8, network, micro_batches=4)
+    rows = 4 * work.distinct(SAMPLES / 4)  # of them those that several use, again
+    assert step.between == pytest.approx(whole.between * rows / work.distinct(SAMPLES))
+    one = step.between / 4 / 1e8 + 1e-5
+    assert step.parts["send vectors"] == pytest.approx(one)
+    assert step.parts["send gradients"] == pytest.approx(one)
+    assert step.seconds == pytest.approx(work.one_seconds + 3 * 2e-5 + sum(step.parts.values()))
+    nothing = predict(work_of(), machine, 8, network, micro_batches=4)
+    assert nothing.parts["send vectors"] == pytest.approx(4 * one)
+    with pytest.raises(hugectr.InvalidArgument, match="micro_batches: found 0"):
+        predict(work, machine, 8, network, micro_batches=0)
+
+
 def test_refusals_and_the_table():
     work, machine = work_of(), read_machine("h200")
     with pytest.raises(hugectr.InvalidArgument, match="multiple of the 8 of a node"):

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""train_job.py in processes that stand for nodes: `nodes` of the settings has one number each."""
+"""A job in processes that stand for nodes: `nodes` of the settings has one number each.
+
+`script_of_nodes` is what they run, from tests/py on; train_job.py by itself.
+"""
 
 import json
 import os
@@ -11,4 +14,5 @@ settings = json.loads(Path(sys.argv[1]).read_text())
 rank = int(os.environ["RANK"])
 os.environ["HUGECTR_NODE"] = f"node {settings['nodes'][rank]}"
 os.environ["HUGECTR_BY_NODE"] = settings["by_node"][rank % len(settings["by_node"])]
-runpy.run_path(str(Path(__file__).with_name("train_job.py")), run_name="__main__")
+script = Path(__file__).parents[1] / settings.get("script_of_nodes", "processes/train_job.py")
+runpy.run_path(str(script), run_name="__main__")

@@ -10,6 +10,7 @@
 #include "core/cpp/device/resource_manager.hpp"
 #include "core/cpp/embedding/embedding_params.hpp"
 #include "core/cpp/embedding/lookup/lookup_plan.hpp"
+#include "core/cpp/embedding/micro_batch.hpp"
 #include "core/cpp/embedding/placement/placement.hpp"
 #include "core/cpp/memory/general_buffer2.hpp"
 
@@ -51,6 +52,11 @@ class Route {
   TensorRef packed(TensorScalarType type, std::size_t samples, std::size_t slots) const {
     return vectors(packed_.ref(), type, samples, slots, params_.embedding_vec_size);
   }
+  /// (samples, slots, own columns) ...: gradients of a micro-batch as they come from devices,
+  /// before they go where `pooled` has them. Only where training batches have several.
+  TensorRef come(TensorScalarType type, std::size_t samples, std::size_t slots) const {
+    return vectors(come_.ref(), type, samples, slots, own_columns());
+  }
   /// Bytes of vectors that are packed for their way; empty where they travel as they are.
   TensorRef wire_sent() const { return wire_sent_.ref(); }
   TensorRef wire_came() const { return wire_came_.ref(); }
@@ -65,7 +71,7 @@ class Route {
   const Placement& placement_;
   std::size_t rank_;
   std::shared_ptr<DeviceBuffer2> arena_;
-  TensorBag2 pooled_, packed_, wire_sent_, wire_came_;
+  TensorBag2 pooled_, packed_, come_, wire_sent_, wire_came_;
 };
 
 /// One table's part of an exchange.
@@ -74,7 +80,7 @@ struct Shipment {
   const Route* route = nullptr;
   const TablePlan* plan = nullptr;
   /// Forward: the output (b, S, d), any row_stride. Backward: its gradient, in whose place comes
-  /// what the runs of the plan need, in memory of the route.
+  /// what the runs of the plan need, in memory of the route. Of all micro-batches.
   TensorRef vectors;
 };
 
@@ -86,16 +92,17 @@ struct Rounding {
 
 /// How vectors of a group of tables reach the devices whose samples need them, and how gradients
 /// come back. One object a device; both functions are collective, with the same tables in the same
-/// order everywhere.
+/// order everywhere. A training batch may travel in micro-batches, each by a call, in their order.
 class Exchange {
  public:
   virtual ~Exchange() = default;
-  /// On the compute stream: rows of the plans -> outputs, which are overwritten.
+  /// On the compute stream: rows of the plans -> outputs of a micro-batch, which are overwritten.
   virtual void forward(const OpContext& context, std::span<const Shipment> tables,
-                       const Rounding& rounding) const = 0;
-  /// On the stream that updates the tables.
+                       const Rounding& rounding, MicroBatch part) const = 0;
+  /// On the stream that updates the tables: gradients of a micro-batch. Behind the last one all of
+  /// what the runs need is there.
   virtual void backward(const OpContext& context, std::span<Shipment> tables,
-                        const Rounding& rounding) const = 0;
+                        const Rounding& rounding, MicroBatch part) const = 0;
 };
 
 /// Owners send sums of whole buckets, or of their part of them. Also for a single device, where

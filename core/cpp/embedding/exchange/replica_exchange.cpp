@@ -229,12 +229,13 @@ void ReplicaExchange::reserve_sums(std::span<const ReplicaLookup> tables) const 
 }
 
 void ReplicaExchange::forward(const OpContext& context, std::span<const Shipment> tables,
-                              const Rounding& rounding) const {
-  pooled_->forward(context, tables, rounding);
+                              const Rounding& rounding, MicroBatch part) const {
+  pooled_->forward(context, tables, rounding, part);
 }
 
 void ReplicaExchange::backward(const OpContext& context, std::span<Shipment> tables,
-                               const Rounding&) const {
+                               const Rounding&, MicroBatch part) const {
+  if (!part.last()) return;
   std::vector<EmbeddingGradient> gradients;
   std::vector<ScatterRows> scatters;
   std::vector<CollectiveCall> gathers;

@@ -34,11 +34,12 @@ class ReplicaExchange final : public Exchange {
   /// On the plan stream, once the rows of all shared keys are known (keys().shared()): fills
   /// plan.replica and the plan's runs. Waits.
   void plan(std::span<const ReplicaLookup> tables);
-  void forward(const OpContext& context, std::span<const Shipment> tables,
-               const Rounding& rounding) const override;
-  /// What the runs of the plan need: (distinct, 1, d), or (N * most, 1, d).
-  void backward(const OpContext& context, std::span<Shipment> tables,
-                const Rounding& rounding) const override;
+  void forward(const OpContext& context, std::span<const Shipment> tables, const Rounding& rounding,
+               MicroBatch part) const override;
+  /// What the runs of the plan need: (distinct, 1, d), or (N * most, 1, d). Sums of all
+  /// micro-batches travel with the last one.
+  void backward(const OpContext& context, std::span<Shipment> tables, const Rounding& rounding,
+                MicroBatch part) const override;
 
   std::vector<MemoryReportEntry> memory_report() const;
 

@@ -14,6 +14,10 @@ Route::Route(const SparseEmbeddingHashParams& params, const Placement& placement
                                 "pooled vectors");
     }
     packed_ = arena_->reserve({packed_vectors(), d}, params.output_type, "packed vectors");
+    if (params.micro_batches > 1 && !of_own_samples()) {
+      const std::size_t vectors = params.batch_size / params.micro_batches * own_slots();
+      come_ = arena_->reserve({vectors, own_columns()}, params.output_type, "gradients that come");
+    }
     if (params.wire != WireType::Own && params.wire != WireType::Float32) {
       const std::size_t width = placement.interleave(d).width;
       const std::size_t bytes = wire_bytes(params.wire, width);

@@ -29,9 +29,10 @@ std::size_t sum_of(const std::vector<std::size_t>& numbers, std::size_t count) {
 std::size_t padded(std::size_t n) { return (n + 63) / 64 * 64; }
 
 /// Elements begin .. begin + n - 1 of a buffer of uint32.
-TensorRef part_of(const TensorBag2& bag, std::size_t begin, std::size_t n) {
-  TensorRef ref = TablePlan::first(bag, n);
+TensorRef part_of(TensorRef ref, std::size_t begin, std::size_t n) {
   ref.data = ref.ptr<std::uint32_t>() + begin;
+  ref.shape = {n};
+  ref.row_stride = 1;
   return ref;
 }
 
@@ -42,7 +43,8 @@ std::int64_t row_count_of(const TablePlan& plan) {
 
 }  // namespace
 
-/// A table whose rows travel, and its keys on their way: to each device, and from each owner.
+/// A table whose rows travel, and its keys on their way: to each device, and from each owner, of
+/// each micro-batch.
 struct UniqueExchange::Chosen {
   explicit Chosen(const PlannedLookup* lookup) : table(lookup) {}
   const PlannedLookup* table;
@@ -50,17 +52,22 @@ struct UniqueExchange::Chosen {
 };
 
 UniqueExchange::UniqueExchange(GPUResource& gpu, std::string owner, std::size_t devices,
-                               std::size_t tables)
-    : gpu_(gpu), owner_(std::move(owner)), devices_(devices), rank_(gpu.get_global_id()) {
+                               std::size_t micro_batches, std::size_t tables)
+    : gpu_(gpu),
+      owner_(std::move(owner)),
+      devices_(devices),
+      micro_batches_(micro_batches),
+      askers_(devices * micro_batches),
+      rank_(gpu.get_global_id()) {
   counts_arena_ =
       DeviceBuffer2::create(owner_ + " request counts", DeviceAllocator(gpu.memory_resource()));
-  counts_ = counts_arena_->reserve({tables, 2, devices_}, TensorScalarType::Int64, "counts");
-  all_counts_ = counts_arena_->reserve({devices_, tables, 2, devices_}, TensorScalarType::Int64,
-                                       "all counts");
+  counts_ = counts_arena_->reserve({tables, 2, askers_}, TensorScalarType::Int64, "counts");
+  all_counts_ =
+      counts_arena_->reserve({devices_, tables, 2, askers_}, TensorScalarType::Int64, "all counts");
   counts_arena_->allocate();
   staging_arena_ =
       DeviceBuffer2::create(owner_ + " request counts", DeviceAllocator(gpu.staging_resource()));
-  staging_arena_->reserve({devices_, tables, 2, devices_}, &counts_on_host_, "all counts");
+  staging_arena_->reserve({devices_, tables, 2, askers_}, &counts_on_host_, "all counts");
   staging_arena_->allocate();
 }
 
@@ -70,17 +77,18 @@ void UniqueExchange::plan(std::span<const PlannedLookup> tables) {
   exchange_counts(context, tables.size());
   std::vector<Chosen> chosen;
   for (std::size_t t = 0; t < tables.size(); ++t) {
-    const RequestCounts counts(counts_on_host_.get_ptr(), devices_, tables.size(), t);
+    const RequestCounts counts(counts_on_host_.get_ptr(), devices_, micro_batches_, tables.size(),
+                               t);
     UniquePlan& unique = tables[t].plan->unique;
     if (!counts.complete()) refuse_if_asked_for(tables[t]);
     unique.used = counts.complete() && worth_it(counts, tables[t]);
     if (!unique.used) continue;
-    unique.asked = counts.each([&](std::size_t r) { return counts.rows(rank_, r); });
-    unique.given = counts.each([&](std::size_t r) { return counts.rows(r, rank_); });
+    unique.asked = counts.rows_asked_of(rank_);
+    unique.given = counts.rows_given_to(rank_);
     Chosen& one = chosen.emplace_back(&tables[t]);
-    one.sent = counts.each([&](std::size_t r) { return counts.keys(rank_, r); });
-    one.taken = counts.each([&](std::size_t r) { return counts.keys(r, rank_); });
-    unique.keys = sum_of(one.taken, devices_);
+    one.sent = counts.keys_asked_of(rank_);
+    one.taken = counts.keys_given_to(rank_);
+    unique.keys = sum_of(one.taken, askers_);
     make_room(tables[t]);
   }
   if (chosen.empty()) return;
@@ -95,7 +103,7 @@ void UniqueExchange::request(const OpContext& context, std::span<const PlannedLo
   std::vector<RequestRows> requests;
   std::vector<LookupSort> sorts;
   std::vector<CountRequests> counts;
-  const std::size_t width = 2 * devices_;
+  const std::size_t width = 2 * askers_;
   std::size_t keys = 0;
   for (const PlannedLookup& table : tables) keys += padded(table.plan->key_count());
   if (keys > request_keys_ || !request_arena_) reserve_request(keys);
@@ -106,9 +114,9 @@ void UniqueExchange::request(const OpContext& context, std::span<const PlannedLo
     const std::int64_t row_count = row_count_of(plan);
     TensorRef own_counts = counts_.ref();
     own_counts.data = own_counts.ptr<std::int64_t>() + t * width;
-    own_counts.shape = {2, devices_};
-    own_counts.row_stride = devices_;
-    if (static_cast<std::uint64_t>(row_count) > 0xFFFFFFFFu / devices_) {
+    own_counts.shape = {2, askers_};
+    own_counts.row_stride = askers_;
+    if (static_cast<std::uint64_t>(row_count) > 0xFFFFFFFFu / askers_) {
       // Request numbers would not fit 32 bits: this device says so, and all go on with pooled
       // vectors.
       std::int64_t* const none = counts_on_host_.get_ptr() + t * width;
@@ -121,15 +129,17 @@ void UniqueExchange::request(const OpContext& context, std::span<const PlannedLo
       tables[t].released->synchronize();
       plan.unique.reserve_owner(gpu_.memory_resource(), owner_ + " rows asked for", n);
     }
-    const TensorRef own_requests = part_of(requests_, begin, n);
+    const TensorRef own_requests = part_of(requests_.ref(), begin, n);
     begin += padded(n);
     requests.push_back({.rows = plan.key_rows(),
                         .buckets = plan.key_buckets(),
                         .requests = own_requests,
                         .places = TablePlan::first(plan.unique.places, n + 1),
                         .row_count = row_count,
-                        .buckets_per_device = static_cast<std::int64_t>(
-                            std::max<std::size_t>(plan.bucket_count() / devices_, 1))});
+                        .buckets_per_asker = static_cast<std::int64_t>(
+                            std::max<std::size_t>(plan.bucket_count() / askers_, 1)),
+                        .devices = static_cast<std::int64_t>(devices_),
+                        .micro_batches = static_cast<std::int64_t>(micro_batches_)});
     sorts.push_back({.rows = own_requests,
                      .buckets = plan.own.places.empty() ? TablePlan::first(plan.unique.places, n)
                                                         : plan.own.places,
@@ -138,7 +148,7 @@ void UniqueExchange::request(const OpContext& context, std::span<const PlannedLo
                      .run_offsets = plan.run_offsets.ref(),
                      .run_count = plan.run_count.ref(),
                      .scratch = plan.scratch.ref(),
-                     .row_count = row_count * static_cast<std::int64_t>(devices_)});
+                     .row_count = row_count * static_cast<std::int64_t>(askers_)});
     counts.push_back({.requests = TablePlan::first(plan.unique_rows, n),
                       .run_offsets = plan.run_offsets.ref(),
                       .run_count = plan.run_count.ref(),
@@ -153,8 +163,8 @@ void UniqueExchange::request(const OpContext& context, std::span<const PlannedLo
 
 void UniqueExchange::exchange_counts(const OpContext& context, std::size_t tables) {
   TensorRef own = counts_.ref(), all = all_counts_.ref();
-  own.shape = {tables, 2, devices_};
-  all.shape = {devices_, tables, 2, devices_};
+  own.shape = {tables, 2, askers_};
+  all.shape = {devices_, tables, 2, askers_};
   all.row_stride = own.size();
   context.communicator->all_gather(own, all, *context.stream);
   context.stream->copy(counts_on_host_.get_ptr(), all.data, all.size_in_bytes());
@@ -194,7 +204,7 @@ void UniqueExchange::refuse_if_asked_for(const PlannedLookup& table) const {
   HCTR_CHECK(params.exchange != ExchangeType::Unique, "embedding '", params.name,
              "': exchange 'unique' numbers what devices ask each other for with 32 bits, and a "
              "device has more than 2^32 / ",
-             devices_, " rows: use exchange 'auto' or 'pooled', or more devices");
+             askers_, " rows: use exchange 'auto' or 'pooled', or more devices");
 }
 
 /// Memory for the vectors of a plan, where that of pooled ones is too small.
@@ -214,6 +224,22 @@ void UniqueExchange::make_room(const PlannedLookup& table) {
   // The step of the slot's former plan may be on its way in the memory that goes here.
   if (unique.room) table.released->synchronize();
   unique.room = std::move(room);
+}
+
+/// Numbers of one table, for which counts of all micro-batches are given: a collective for each.
+void UniqueExchange::bring_parts(const TensorRef& in, const std::vector<std::size_t>& sent,
+                                 const TensorRef& out, const std::vector<std::size_t>& came,
+                                 std::vector<CollectiveCall>& calls) const {
+  for (std::size_t m = 0; m < micro_batches_; ++m) {
+    const MicroBatch part{m, micro_batches_};
+    const UniquePlan::Rows from = UniquePlan::rows_in(sent, part);
+    const UniquePlan::Rows to = UniquePlan::rows_in(came, part);
+    calls.push_back({.collective = "all_to_all",
+                     .in = part_of(in, from.first, from.count),
+                     .out = part_of(out, to.first, to.count),
+                     .send_counts = from.of_device,
+                     .receive_counts = to.of_device});
+  }
 }
 
 /// Takes the runs that the owners have made of this device's keys.
@@ -238,19 +264,14 @@ void UniqueExchange::place(const OpContext& context, std::span<const Chosen> cho
       one.table->released->synchronize();
       unique.reserve_asker(gpu_.memory_resource(), owner_ + " rows that come", n, m);
     }
-    const TensorRef own_keys = part_of(keys_, begin, n), buckets = part_of(buckets_, begin, n);
-    const TensorRef offsets = part_of(offsets_, begin, given);  // a row has a key
+    const TensorRef own_keys = part_of(keys_.ref(), begin, n);
+    const TensorRef buckets = part_of(buckets_.ref(), begin, n);
+    const TensorRef offsets = part_of(offsets_.ref(), begin, given);  // a row has a key
     begin += padded(n);
-    calls.push_back({.collective = "all_to_all",
-                     .in = TablePlan::first(plan.sorted_buckets, plan.own.keys.size()),
-                     .out = own_keys,
-                     .send_counts = one.sent,
-                     .receive_counts = one.taken});
-    calls.push_back({.collective = "all_to_all",
-                     .in = TablePlan::first(plan.run_offsets, asked),
-                     .out = offsets,
-                     .send_counts = unique.asked,
-                     .receive_counts = unique.given});
+    bring_parts(TablePlan::first(plan.sorted_buckets, plan.own.keys.size()), one.sent, own_keys,
+                one.taken, calls);
+    bring_parts(TablePlan::first(plan.run_offsets, asked), unique.asked, offsets, unique.given,
+                calls);
     TensorRef row_offsets = one.table->batch->row_offsets;
     row_offsets.data = row_offsets.ptr<std::uint32_t>() + rank_ * m;
     row_offsets.shape = {m + 1};
@@ -265,9 +286,9 @@ void UniqueExchange::place(const OpContext& context, std::span<const Chosen> cho
                       .run_offsets = TablePlan::first(unique.run_offsets, given + 1),
                       .numbers = TablePlan::first(unique.given_places, n),
                       .sorted_buckets = TablePlan::first(unique.sorted_buckets, n)});
-    for (std::size_t r = 0; r < devices_; ++r) {
-      requests.row_starts.push_back(static_cast<std::int64_t>(sum_of(unique.given, r)));
-      requests.key_starts.push_back(static_cast<std::int64_t>(sum_of(one.taken, r)));
+    for (std::size_t part = 0; part < askers_; ++part) {
+      requests.row_starts.push_back(static_cast<std::int64_t>(sum_of(unique.given, part)));
+      requests.key_starts.push_back(static_cast<std::int64_t>(sum_of(one.taken, part)));
     }
     if (params.combiner == Combiner::Mean) {
       TensorRef whole = one.table->bucket_offsets;
@@ -283,7 +304,7 @@ void UniqueExchange::place(const OpContext& context, std::span<const Chosen> cho
   run_several(context, std::move(scales));
 }
 
-/// What comes back from the devices is a bucket each, in the order of the devices.
+/// What comes back is a bucket each, in the order of micro-batches and devices.
 void UniqueExchange::sort_runs(const OpContext& context, std::span<const Chosen> chosen) const {
   std::vector<LookupSort> sorts;
   for (const Chosen& one : chosen) {

@@ -13,6 +13,7 @@
 namespace hugectr {
 
 class RequestCounts;
+struct CollectiveCall;
 
 /// One table's part of a training batch that is being planned.
 struct PlannedLookup {
@@ -32,19 +33,21 @@ struct PlannedLookup {
 /// A table that is told to (ExchangeType::Unique) travels so with any number of rows, or throws.
 class UniqueExchange final : public Exchange {
  public:
-  /// For at most `tables` tables at once on several devices.
-  UniqueExchange(GPUResource& gpu, std::string owner, std::size_t devices, std::size_t tables);
+  /// For at most `tables` tables at once on several devices, whose training batches travel in so
+  /// many micro-batches.
+  UniqueExchange(GPUResource& gpu, std::string owner, std::size_t devices,
+                 std::size_t micro_batches, std::size_t tables);
 
   /// On the plan stream, once the plans' rows are known: of the tables whose rows are to travel
   /// fills plan.unique (used is then true) and the plan's runs, and waits for them. One exchange of
   /// counts for all tables. Collective.
   void plan(std::span<const PlannedLookup> tables);
-  void forward(const OpContext& context, std::span<const Shipment> tables,
-               const Rounding& rounding) const override;
+  void forward(const OpContext& context, std::span<const Shipment> tables, const Rounding& rounding,
+               MicroBatch part) const override;
   /// A vector for each row that was asked for (asked_rows, 1, d), which are the buckets of the
   /// plan's runs. float16 travels as float32, unless a table's `wire` says what as.
-  void backward(const OpContext& context, std::span<Shipment> tables,
-                const Rounding& rounding) const override;
+  void backward(const OpContext& context, std::span<Shipment> tables, const Rounding& rounding,
+                MicroBatch part) const override;
 
   std::vector<MemoryReportEntry> memory_report() const;
 
@@ -56,6 +59,8 @@ class UniqueExchange final : public Exchange {
   bool worth_it(const RequestCounts& counts, const PlannedLookup& table) const;
   void refuse_if_asked_for(const PlannedLookup& table) const;
   void make_room(const PlannedLookup& table);
+  void bring_parts(const TensorRef& in, const std::vector<std::size_t>& sent, const TensorRef& out,
+                   const std::vector<std::size_t>& came, std::vector<CollectiveCall>& calls) const;
   void place(const OpContext& context, std::span<const Chosen> chosen);
   void sort_runs(const OpContext& context, std::span<const Chosen> chosen) const;
   void reserve_request(std::size_t n);
@@ -63,11 +68,11 @@ class UniqueExchange final : public Exchange {
 
   GPUResource& gpu_;
   std::string owner_;
-  std::size_t devices_, rank_;
+  std::size_t devices_, micro_batches_, askers_, rank_;
 
   // Used within one plan, by the plan stream alone; keys of one table after those of another.
   std::shared_ptr<DeviceBuffer2> counts_arena_, staging_arena_, request_arena_, placing_arena_;
-  TensorBag2 counts_, all_counts_;  ///< (tables, 2, N), (N, tables, 2, N)
+  TensorBag2 counts_, all_counts_;  ///< (tables, 2, M * N), (N, tables, 2, M * N)
   Tensor2<std::int64_t> counts_on_host_;
   std::size_t request_keys_ = 0, placing_keys_ = 0;
   TensorBag2 requests_;  ///< owner

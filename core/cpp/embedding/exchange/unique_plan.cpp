@@ -17,6 +17,16 @@ std::size_t UniquePlan::total(const std::vector<std::size_t>& counts) {
   return std::accumulate(counts.begin(), counts.end(), std::size_t{0});
 }
 
+UniquePlan::Rows UniquePlan::rows_in(const std::vector<std::size_t>& counts, MicroBatch part) {
+  const auto begin = counts.begin() + static_cast<std::ptrdiff_t>(part.first(counts.size()));
+  const auto end = begin + static_cast<std::ptrdiff_t>(part.samples(counts.size()));
+  Rows rows;
+  rows.first = std::accumulate(counts.begin(), begin, std::size_t{0});
+  rows.of_device.assign(begin, end);
+  rows.count = total(rows.of_device);
+  return rows;
+}
+
 void UniquePlan::reserve_owner(const std::shared_ptr<MemoryResource>& memory,
                                const std::string& owner, std::size_t n) {
   const std::size_t size = std::max(owner_keys, TablePlan::with_reserve(n));

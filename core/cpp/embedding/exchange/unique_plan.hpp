@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/cpp/device/op.hpp"
+#include "core/cpp/embedding/micro_batch.hpp"
 #include "core/cpp/memory/general_buffer2.hpp"
 
 namespace hugectr {
@@ -19,8 +20,19 @@ class RowRoom;
 ///   forward   owner: the distinct rows that each device asks for -> device: place them, pool them
 ///   backward  device: gradient of each row it was given, summed -> owner: sum over devices, update
 ///
-/// Vectors travel in the order of the device that asks, then of the row's number on its owner.
+/// Vectors travel in the order of the micro-batch, of the device that asks, then of the row's
+/// number on its owner. A row that two micro-batches of a device use travels twice.
 struct UniquePlan {
+  /// Rows of one micro-batch among all of a plan, and how many of them each device has or gets.
+  struct Rows {
+    std::size_t first = 0, count = 0;
+    std::vector<std::size_t> of_device;
+  };
+  /// `counts`: of all micro-batches, as those of the plan.
+  static Rows rows_in(const std::vector<std::size_t>& counts, MicroBatch part);
+  Rows asked_in(MicroBatch part) const { return rows_in(asked, part); }
+  Rows given_in(MicroBatch part) const { return rows_in(given, part); }
+
   /// As owner: n own keys of the global batch.
   void reserve_owner(const std::shared_ptr<MemoryResource>& memory, const std::string& owner,
                      std::size_t n);
@@ -45,8 +57,10 @@ struct UniquePlan {
 
   // The present plan.
   bool used = false;
-  std::vector<std::size_t> asked;       ///< rows of this device that device r asks for
-  std::vector<std::size_t> given;       ///< rows of device r that this device asks for
+  /// Rows of this device that device r asks for in micro-batch m: number m * N + r.
+  std::vector<std::size_t> asked;
+  /// Rows of device r that this device asks for in micro-batch m, likewise.
+  std::vector<std::size_t> given;
   std::size_t keys = 0;                 ///< asker: n
   std::shared_ptr<const RowRoom> room;  ///< for its vectors; null: the route's memory does
 

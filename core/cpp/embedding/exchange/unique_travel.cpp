@@ -12,11 +12,25 @@
 namespace hugectr {
 namespace {
 
-/// Of the buckets of a device's samples; empty: 1.
-TensorRef scale_of(const Shipment& table, std::size_t buckets) {
+/// Elements begin .. begin + n - 1 of a buffer.
+TensorRef range_of_bag(const TensorBag2& bag, std::size_t begin, std::size_t n) {
+  TensorRef ref = TablePlan::first(bag, n);
+  ref.data = static_cast<char*>(ref.data) + begin * size_of(ref.dtype);
+  return ref;
+}
+
+/// Of buckets of a device's samples; empty: 1.
+TensorRef scale_of(const Shipment& table, std::size_t begin, std::size_t buckets) {
   return table.route->params().combiner == Combiner::Mean
-             ? TablePlan::first(table.plan->unique.scale, buckets)
+             ? range_of_bag(table.plan->unique.scale, begin, buckets)
              : TensorRef{};
+}
+
+/// Vectors of a micro-batch among those of all.
+TensorRef vectors_in(TensorRef all, const UniquePlan::Rows& rows) {
+  all.data = static_cast<char*>(all.data) + rows.first * all.row_stride * size_of(all.dtype);
+  all.shape[0] = rows.count;
+  return all;
 }
 
 /// Memory for the rows that other devices ask of this one, and for those that come to it.
@@ -45,29 +59,30 @@ TensorRef given_bytes(const Shipment& table) {
 
 /// Owners give the rows that were asked for; who asked pools them.
 void UniqueExchange::forward(const OpContext& context, std::span<const Shipment> tables,
-                             const Rounding& rounding) const {
+                             const Rounding& rounding, MicroBatch part) const {
   std::vector<EmbeddingLookup> gathers, pools;
   VectorCalls calls(rounding, VectorCalls::Direction::Forward);
   for (const Shipment& table : tables) {
     const UniquePlan& unique = table.plan->unique;
-    const TensorRef& output = table.vectors;
+    const TensorRef output = part.of(table.vectors);
     const std::size_t d = output.shape[2], buckets = output.shape[0] * output.shape[1];
-    const std::size_t asked = unique.asked_rows(), given = unique.given_rows();
-    const TensorRef rows = asked_vectors(table, output.dtype);
-    TensorRef came = given_vectors(table, output.dtype);
-    if (asked > 0) {
+    const UniquePlan::Rows asked = unique.asked_in(part), given = unique.given_in(part);
+    const TensorRef rows = vectors_in(asked_vectors(table, output.dtype), asked);
+    TensorRef all_given = given_vectors(table, output.dtype);
+    if (asked.count > 0) {
       gathers.push_back({.rows = table.plan->staged.of_keys,
-                         .row_offsets = TablePlan::first(unique.places, asked + 1),
+                         .row_offsets = range_of_bag(unique.places, asked.first, asked.count + 1),
                          .weights = table.plan->staged.arrays.vectors,
                          .out = rows});
     }
-    calls.all_to_all(*table.route, rows, came, d, unique.asked, unique.given,
-                     {asked_bytes(table), given_bytes(table)});
-    came.shape = {given, d};
+    calls.all_to_all(*table.route, rows, vectors_in(all_given, given), d, asked.of_device,
+                     given.of_device, {asked_bytes(table), given_bytes(table)});
+    all_given.shape = {unique.given_rows(), d};
+    const std::size_t first = part.index * buckets;
     pools.push_back({.rows = TablePlan::first(unique.given_places, unique.keys),
-                     .row_offsets = TablePlan::first(unique.row_offsets, buckets + 1),
-                     .weights = came,
-                     .scale = scale_of(table, buckets),
+                     .row_offsets = range_of_bag(unique.row_offsets, first, buckets + 1),
+                     .weights = all_given,
+                     .scale = scale_of(table, first, buckets),
                      .out = output});
   }
   run_several(context, std::move(gathers));
@@ -77,25 +92,26 @@ void UniqueExchange::forward(const OpContext& context, std::span<const Shipment>
 
 /// Who asked sums its gradients by row and gives the sums back.
 void UniqueExchange::backward(const OpContext& context, std::span<Shipment> tables,
-                              const Rounding& rounding) const {
+                              const Rounding& rounding, MicroBatch part) const {
   std::vector<EmbeddingGradient> gradients;
   VectorCalls calls(rounding, VectorCalls::Direction::Backward);
   for (Shipment& table : tables) {
     const UniquePlan& unique = table.plan->unique;
-    const TensorRef gradient = table.vectors;
+    const TensorRef gradient = table.vectors;  // of all samples: buckets are numbered so
     const std::size_t d = gradient.shape[2];
-    const std::size_t given = unique.given_rows();
+    const UniquePlan::Rows asked = unique.asked_in(part), given = unique.given_in(part);
     const TensorScalarType type = sum_type(table.route->params(), gradient.dtype);
-    TensorRef sums = given_vectors(table, type);
+    TensorRef sums = vectors_in(given_vectors(table, type), given);
     table.vectors = asked_vectors(table, type);
-    sums.shape = {given, d};
-    gradients.push_back({.sorted_buckets = TablePlan::first(unique.sorted_buckets, unique.keys),
-                         .run_offsets = TablePlan::first(unique.run_offsets, given + 1),
-                         .gradient = gradient,
-                         .scale = scale_of(table, gradient.shape[0] * gradient.shape[1]),
-                         .sums = sums});
-    calls.all_to_all(*table.route, sums, table.vectors, d, unique.given, unique.asked,
-                     {given_bytes(table), asked_bytes(table)});
+    sums.shape = {given.count, d};
+    gradients.push_back(
+        {.sorted_buckets = TablePlan::first(unique.sorted_buckets, unique.keys),
+         .run_offsets = range_of_bag(unique.run_offsets, given.first, given.count + 1),
+         .gradient = gradient,
+         .scale = scale_of(table, 0, gradient.shape[0] * gradient.shape[1]),
+         .sums = sums});
+    calls.all_to_all(*table.route, sums, vectors_in(table.vectors, asked), d, given.of_device,
+                     asked.of_device, {given_bytes(table), asked_bytes(table)});
   }
   run_several(context, std::move(gradients));
   calls.run(context);

@@ -35,6 +35,7 @@ DeviceLookup::DeviceLookup(const std::vector<std::unique_ptr<ShardedTable>>& tab
     add_part(t, *tables[t], true);
   }
   const std::size_t devices = parts_.front().route.device_count();
+  micro_batches_ = parts_.front().table.params().micro_batches;
   std::size_t sending_rows = 0, on_all = 0;
   for (const Part& part : parts_) {
     sending_rows += part.may_send_rows ? 1 : 0;
@@ -44,7 +45,7 @@ DeviceLookup::DeviceLookup(const std::vector<std::unique_ptr<ShardedTable>>& tab
   if (parts_.size() > 1) owner_ += concat(" and ", parts_.size() - 1, " more");
   exchanges_.push_back(pooled_.get());
   if (sending_rows > 0) {
-    unique_ = std::make_unique<UniqueExchange>(gpu, owner_, devices, sending_rows);
+    unique_ = std::make_unique<UniqueExchange>(gpu, owner_, devices, micro_batches_, sending_rows);
     exchanges_.push_back(unique_.get());
   }
   if (on_all > 0) {
@@ -163,7 +164,7 @@ std::vector<Shipment> DeviceLookup::shipments(const LookupPlan& plan,
 }
 
 void DeviceLookup::forward(PlanSlot slot, std::span<const TensorRef> outputs, const TensorRef& step,
-                           bool beside) {
+                           bool beside, MicroBatch part) {
   LookupPlan& plan = planned(slot, outputs);
   const OpContext context = beside ? gpu_.exchange_context() : gpu_.compute_context();
   context.stream->wait(*plan.ready);
@@ -177,11 +178,11 @@ void DeviceLookup::forward(PlanSlot slot, std::span<const TensorRef> outputs, co
   }
   for (const Exchange* exchange : exchanges_) {
     const std::vector<Shipment> tables = shipments(plan, vectors, exchange, false);
-    if (!tables.empty()) exchange->forward(context, tables, rounding(step));
+    if (!tables.empty()) exchange->forward(context, tables, rounding(step), part);
   }
   for (std::size_t p = tables_; p < parts_.size(); ++p) {
-    const TensorRef& output = outputs[parts_[p].number];
-    if (!output.empty()) run(context, AddFwd{.xs = {output, all[p]}, .y = output});
+    const TensorRef output = part.of(outputs[parts_[p].number]);
+    if (!output.empty()) run(context, AddFwd{.xs = {output, part.of(all[p])}, .y = output});
   }
   context.stream->record(*plan.released);
   if (plan.train) return;
@@ -190,12 +191,35 @@ void DeviceLookup::forward(PlanSlot slot, std::span<const TensorRef> outputs, co
 
 std::vector<Shipment> DeviceLookup::backward(const OpContext& context, const LookupPlan& plan,
                                              std::span<const TensorRef> gradients,
-                                             const Exchange* exchange,
-                                             const Rounding& rounding) const {
+                                             const Exchange* exchange, const Rounding& rounding,
+                                             MicroBatch part) const {
   std::vector<TensorRef> all;
   std::vector<Shipment> tables = shipments(plan, of_parts(gradients, all), exchange, true);
-  if (!tables.empty()) exchange->backward(context, tables, rounding);
+  if (!tables.empty()) exchange->backward(context, tables, rounding, part);
   return tables;
+}
+
+std::vector<Shipment> DeviceLookup::backward_all(const OpContext& context, const LookupPlan& plan,
+                                                 std::span<const TensorRef> gradients,
+                                                 const Exchange* exchange,
+                                                 const Rounding& rounding) const {
+  std::vector<Shipment> tables;
+  for (std::size_t m = 0; m < micro_batches_; ++m) {
+    tables = backward(context, plan, gradients, exchange, rounding, {m, micro_batches_});
+  }
+  return tables;
+}
+
+void DeviceLookup::send_gradients(PlanSlot slot, std::span<const TensorRef> gradients,
+                                  const TensorRef& step, bool beside, MicroBatch part) {
+  const LookupPlan& plan = planned(slot, gradients);
+  const OpContext context = beside ? gpu_.exchange_context() : gpu_.compute_context();
+  context.stream->wait(*plan.ready);
+  brought_.clear();
+  for (const Exchange* exchange : exchanges_) {
+    brought_.push_back(backward(context, plan, gradients, exchange, rounding(step), part));
+  }
+  if (!part.last()) brought_.clear();
 }
 
 void DeviceLookup::bring_gradients(PlanSlot slot, std::span<const TensorRef> gradients,
@@ -205,7 +229,7 @@ void DeviceLookup::bring_gradients(PlanSlot slot, std::span<const TensorRef> gra
   context.stream->wait(*plan.ready);
   brought_.clear();
   for (const Exchange* exchange : exchanges_) {
-    brought_.push_back(backward(context, plan, gradients, exchange, rounding(step)));
+    brought_.push_back(backward_all(context, plan, gradients, exchange, rounding(step)));
     for (const Shipment& gradient : brought_.back()) {
       const Placement& placement = gradient.route->placement();
       const bool counted_elsewhere = placement.replicated() && gradient.route->rank() > 0;
@@ -231,7 +255,7 @@ void DeviceLookup::backward_and_update(PlanSlot slot, std::span<const TensorRef>
   score(context, plan, gradients, scalars.step);
   if (brought_.empty()) {
     for (const Exchange* exchange : exchanges_) {
-      update(context, backward(context, plan, gradients, exchange, rounding(scalars.step)),
+      update(context, backward_all(context, plan, gradients, exchange, rounding(scalars.step)),
              scalars);
     }
   }

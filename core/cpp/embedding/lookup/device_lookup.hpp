@@ -37,7 +37,9 @@ class DeviceLookup {
   /// Rows that the plan numbered, and those of later ones, never were.
   void drop_plan(PlanSlot slot);
   void forward(PlanSlot slot, std::span<const TensorRef> outputs, const TensorRef& step,
-               bool beside);
+               bool beside, MicroBatch part);
+  void send_gradients(PlanSlot slot, std::span<const TensorRef> gradients, const TensorRef& step,
+                      bool beside, MicroBatch part);
   void bring_gradients(PlanSlot slot, std::span<const TensorRef> gradients,
                        const TensorRef& squares, const TensorRef& step);
   void backward_and_update(PlanSlot slot, std::span<const TensorRef> gradients,
@@ -143,20 +145,25 @@ class DeviceLookup {
   /// The gradients of tables that travel by one exchange, as their owners need them.
   std::vector<Shipment> backward(const OpContext& context, const LookupPlan& plan,
                                  std::span<const TensorRef> gradients, const Exchange* exchange,
-                                 const Rounding& rounding) const;
+                                 const Rounding& rounding, MicroBatch part) const;
+  /// The same of all micro-batches, one after the other.
+  std::vector<Shipment> backward_all(const OpContext& context, const LookupPlan& plan,
+                                     std::span<const TensorRef> gradients, const Exchange* exchange,
+                                     const Rounding& rounding) const;
   static void update(const OpContext& context, std::span<const Shipment> gradients,
                      const UpdateScalars& scalars);
 
   GPUResource& gpu_;
   std::string owner_;  ///< tables and device, for reports
   std::size_t tables_;
+  std::size_t micro_batches_ = 1;  ///< of training batches
   std::vector<Part> parts_;
   std::unique_ptr<Exchange> pooled_;
   std::unique_ptr<UniqueExchange> unique_;      ///< null: vectors travel pooled, or not at all
   std::unique_ptr<ReplicaExchange> replica_;    ///< null: no table is on all devices
   std::vector<const Exchange*> exchanges_;      ///< in the order in which all devices use them
   std::deque<LookupPlan> plans_;                ///< by slot
-  std::vector<std::vector<Shipment>> brought_;  ///< by exchange: what bring_gradients() left
+  std::vector<std::vector<Shipment>> brought_;  ///< by exchange: gradients that are here already
   std::uint64_t last_plan_ = 0;
   std::vector<std::size_t> bounded_;  ///< tables with max_rows that forget no row
   TensorBag2 live_rows_, live_rows_of_all_;

@@ -63,6 +63,10 @@ void check_params(const SparseEmbeddingHashParams& params, std::size_t device_co
   HCTR_CHECK(params.batch_size % device_count == 0 && params.batch_size_eval % device_count == 0,
              "embedding '", name, "': batch sizes ", params.batch_size, " and ",
              params.batch_size_eval, " must be multiples of the ", device_count, " devices");
+  HCTR_CHECK(
+      params.micro_batches >= 1 && params.batch_size % (device_count * params.micro_batches) == 0,
+      "embedding '", name, "': batch size ", params.batch_size, " must be a multiple of ",
+      params.micro_batches, " micro-batches on each of the ", device_count, " devices");
   HCTR_CHECK(params.placement_kind() != PlacementKind::Hybrid || params.identity() == Identity::Key,
              "embedding '", name,
              "' tells rows apart by slot, and its frequent keys have none: "
@@ -89,7 +93,7 @@ void check_params(const SparseEmbeddingHashParams& params, std::size_t device_co
 
 bool may_travel_together(const SparseEmbeddingHashParams& a, const SparseEmbeddingHashParams& b) {
   return a.i64_keys == b.i64_keys && a.output_type == b.output_type && a.wire == b.wire &&
-         a.opt_params.optimizer == b.opt_params.optimizer &&
+         a.micro_batches == b.micro_batches && a.opt_params.optimizer == b.opt_params.optimizer &&
          a.opt_params.update_type == b.opt_params.update_type;
 }
 
@@ -140,8 +144,14 @@ void LookupGroup::wait_for_slot(std::size_t local_id, PlanSlot slot) {
 }
 
 void LookupGroup::forward(std::size_t local_id, PlanSlot slot, std::span<const TensorRef> outputs,
-                          const TensorRef& step, bool beside) {
-  devices_.at(local_id)->forward(slot, outputs, step, beside);
+                          const TensorRef& step, bool beside, MicroBatch part) {
+  devices_.at(local_id)->forward(slot, outputs, step, beside, part);
+}
+
+void LookupGroup::send_gradients(std::size_t local_id, PlanSlot slot,
+                                 std::span<const TensorRef> gradients, const TensorRef& step,
+                                 bool beside, MicroBatch part) {
+  devices_.at(local_id)->send_gradients(slot, gradients, step, beside, part);
 }
 
 void LookupGroup::backward_and_update(std::size_t local_id, PlanSlot slot,

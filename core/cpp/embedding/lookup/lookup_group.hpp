@@ -8,6 +8,7 @@
 
 #include "core/cpp/base/export.hpp"
 #include "core/cpp/data/data_reader.hpp"
+#include "core/cpp/embedding/micro_batch.hpp"
 #include "core/cpp/embedding/sharded_table.hpp"
 
 namespace hugectr {
@@ -88,10 +89,16 @@ class HCTR_API LookupGroup {
   /// Stage 3, on the compute stream: outputs (b, S, d), any row_stride, are overwritten; float32,
   /// float16 or bfloat16 (vectors travel between devices in that type, or as the tables' `wire`
   /// says). step: (1) int64, which numbers are rounded by chance with; empty: to nearest.
-  /// `beside`: on the exchange stream, for who makes the compute stream wait for its end.
-  /// Collective.
+  /// `beside`: on the exchange stream, for who makes the compute stream wait for its end. `part`:
+  /// the samples whose vectors are written; of a training batch the micro-batches that the tables'
+  /// params speak of, one after the other, and of an evaluation all. Collective.
   void forward(std::size_t local_id, PlanSlot slot, std::span<const TensorRef> outputs,
-               const TensorRef& step = {}, bool beside = false);
+               const TensorRef& step = {}, bool beside = false, MicroBatch part = {});
+  /// Brings the gradients of a micro-batch to the owners of rows, for who has them before those of
+  /// the next. gradients: (b, S, d) as of backward_and_update(), which follows with the same behind
+  /// all micro-batches in their order, and on the same stream. Collective.
+  void send_gradients(std::size_t local_id, PlanSlot slot, std::span<const TensorRef> gradients,
+                      const TensorRef& step, bool beside, MicroBatch part);
   /// gradients (b, S, d) of the outputs, any of their types -> every touched row updated; the
   /// plan's new rows become visible to evaluation and dumps. An empty gradient leaves its table
   /// out. `unscale` multiplies gradients; 0 leaves rows, states and their last step as they are.

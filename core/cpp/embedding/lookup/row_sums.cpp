@@ -30,7 +30,8 @@ void DeviceLookup::sum_gradients(PlanSlot slot, std::span<const TensorRef> gradi
   std::vector<EmbeddingGradient> ops;
   ops.reserve(parts_.size());
   for (const Exchange* exchange : exchanges_) {
-    for (const Shipment& gradient : backward(context, plan, gradients, exchange, rounding({}))) {
+    for (const Shipment& gradient :
+         backward_all(context, plan, gradients, exchange, rounding({}))) {
       const TablePlan& own = *gradient.plan;
       const TensorRef& sum = sums[gradient.table];
       if (gradient.route->own_slots() == 0 || sum.size() == 0) continue;
