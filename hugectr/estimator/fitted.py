@@ -17,6 +17,7 @@ from hugectr import checkpoints
 from hugectr.base.errors import DataError, InvalidArgument
 from hugectr.callbacks.history import History
 from hugectr.data.schema import LabelField, Schema
+from hugectr.data.schema.encode_source import encode_in_batches
 from hugectr.estimator import description
 from hugectr.estimator.archive import (
     KeptFolder,
@@ -79,18 +80,18 @@ class Fitted(ABC):
         return self._schema().of_kind(LabelField)[0].name
 
     def _outputs(self, call: str, X: Any, output: str, width: int = 1) -> npt.NDArray[np.float32]:
-        """Numbers of each row, (rows,) or (rows, width), in row order.
+        """Numbers of each row, (rows,) or (rows, width), in row order; of no rows none.
 
         What is in files is read piece by piece.
         """
         model = self._model(call)
         where = f"{type(self).__name__}.{call}"
-        source, array = source_of(where, X)
+        source, array = source_of(where, X, may_be_empty=True)
         if array:
             check_columns(where, source.names, self.n_features_in_)
         pieces = [
             model.predict(batch, output=output).reshape(-1, width)
-            for batch in self._schema().encode_batches(source, _ROWS, labels=False)
+            for batch in encode_in_batches(self._schema(), source, False, _ROWS, may_be_empty=True)
         ]
         found = np.concatenate(pieces)
         return found[:, 0] if width == 1 else found
