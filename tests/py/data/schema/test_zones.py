@@ -49,9 +49,10 @@ def test_the_other_kind_is_named(fitted, given):
 
 
 def test_a_mixed_column_is_named_by_its_first_odd_row():
+    mixed = {"t": [*ZONED[:3], *HOURS[3:]]}
+    schema = _schema(mixed["t"])
     with pytest.raises(RowError, match=r"row 3 .*'2024-01-01 03:30:00' says no zone"):
-        schema = _schema([*ZONED[:3], *HOURS[3:]])
-        schema.encode({"t": [*ZONED[:3], *HOURS[3:]]})
+        schema.encode(mixed)
 
 
 def test_whoever_says_so_has_both_as_utc():
