@@ -173,7 +173,7 @@ def run_predict(args: argparse.Namespace) -> int:
         # Of no rows the columns alone: what comes next in a pipeline need not ask.
         for samples in encode_in_batches(model.schema, source, False, ROWS, may_be_empty=True):
             if args.logit or estimator is None:
-                columns = {output: model.predict(samples, output=output)}
+                columns = _named(output, model.predict(samples, output=output), estimator)
             else:
                 columns = estimator.columns_of(model, samples)
             write(_table(columns, None if kept is None else next(kept, nothing)))
@@ -190,6 +190,19 @@ def _estimator(args: argparse.Namespace) -> CTRClassifier | CTRRegressor | None:
         if (Path(args.model) / kind.DESCRIPTION).is_file():
             return kind.load(args.model, device=args.device)
     return None
+
+
+def _named(
+    name: str,
+    values: npt.NDArray[np.float32],
+    estimator: CTRClassifier | CTRRegressor | None,
+) -> dict[str, npt.NDArray[np.float32]]:
+    """A column, or one for each number of a row: of a classifier by its classes."""
+    if values.ndim == 1:
+        return {name: values}
+    flat = values.reshape(len(values), int(np.prod(values.shape[1:])))
+    several = getattr(estimator, "classes_", range(flat.shape[1]))
+    return {f"{name}_{one}": flat[:, place] for place, one in enumerate(several)}
 
 
 def _table(columns: Mapping[str, npt.NDArray[np.float32]], kept: pa.Table | None) -> pa.Table:

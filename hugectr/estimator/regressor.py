@@ -231,6 +231,9 @@ class CTRRegressor(Estimator):
             "R2": 1.0 - square / spread if spread > 0 else float(square == 0.0),
         }
 
+    def _width(self) -> int:
+        return 1
+
     # --- files ------------------------------------------------------------------------------------
 
     def _learnt(self) -> dict[str, Any]:

@@ -49,7 +49,9 @@ class Tables:
                 if part in sums and (check or part != "vector") and crc32_of(file) != sums[part]:
                     raise ValueError(f"{file} is not as it was written: {_AGAIN}")
             if not _ascend(own["key"], own.get("slot")):
-                files = " and ".join(f"{folder / stem}.{part}.npy" for part in own if part != "vector")
+                files = " and ".join(
+                    f"{folder / stem}.{part}.npy" for part in own if part != "vector"
+                )
                 raise ValueError(f"rows of {files} do not ascend: {_AGAIN}")
 
     def vectors(self, keys: dict[str, Any]) -> dict[str, Any]:

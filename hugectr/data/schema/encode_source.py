@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -31,6 +31,12 @@ def _needed(schema: Schema, source: Source, labels: bool) -> list[str]:
     return list(dict.fromkeys(needed))  # a group may be a feature too
 
 
+def no_samples(schema: Schema, names: Sequence[str], labels: bool) -> EncodedData:
+    """What columns without rows are encoded as."""
+    nothing = pa.table([pa.nulls(0)] * len(names), names=list(names))
+    return encode_table(schema, nothing, 0, labels)
+
+
 def _encoded(
     schema: Schema, source: Source, rows: int | None, labels: bool, may_be_empty: bool
 ) -> Iterator[EncodedData]:
@@ -44,7 +50,7 @@ def _encoded(
     if row == 0 and not may_be_empty:
         raise DataError(f"{source.what} has no rows; at least one is needed")
     if row == 0:
-        yield encode_table(schema, pa.table([pa.nulls(0)] * len(names), names=names), 0, labels)
+        yield no_samples(schema, names, labels)
 
 
 def encode_in_batches(

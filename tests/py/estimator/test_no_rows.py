@@ -81,7 +81,7 @@ def test_the_command_writes_the_columns(
     (tmp_path / "none.csv").write_text("age,city,id\n")
     (tmp_path / "none.jsonl").write_text("")
     for keep in ([], ["--keep", "id,age"]):
-        for logit in ([], ["--logit"]) if classes < 3 else ([],):
+        for logit in ([], ["--logit"]):
             heads = {}
             for name in ("one.csv", "none.csv", "none.jsonl"):
                 words = ["predict", str(tmp_path / "model"), str(tmp_path / name), *keep, *logit]
