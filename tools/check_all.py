@@ -79,6 +79,20 @@ def run_inside(name: str, counts: Path) -> int:
     return 1 if failed else 0
 
 
+def changed_since(begin: float) -> list[str]:
+    """Tracked files that were written or went after a time: what ran since then is of no commit.
+
+    By the time of their change, so that one that was put back counts too: a process that started in
+    between has run something else.
+    """
+    found = []
+    for name in filter(None, git("ls-files", "-z").split("\0")):
+        path = ROOT / name
+        if path != RECORD and (not os.path.lexists(path) or os.lstat(path).st_ctime > begin):
+            found.append(name)
+    return found
+
+
 def run_part(python: Path, name: str) -> Outcome:
     """Runs one part in a process of its own, its output in a log that is shown if it failed."""
     LOGS.mkdir(parents=True, exist_ok=True)
@@ -86,7 +100,7 @@ def run_part(python: Path, name: str) -> Outcome:
     counts.unlink(missing_ok=True)
     print(f"==> {name}", flush=True)
     commit, date = tree(), time.strftime("%Y-%m-%d")
-    start = time.monotonic()
+    start, begin = time.monotonic(), time.time()
     with log.open("w") as out:
         subprocess.run(
             [str(python), "-u", __file__, "--inside", name, str(counts)],
@@ -97,6 +111,14 @@ def run_part(python: Path, name: str) -> Outcome:
             check=False,
         )
     passed, failed = json.loads(counts.read_text()) if counts.exists() else (0, 1)
+    changed = changed_since(begin)
+    if changed:
+        failed += 1
+        with log.open("a") as out:
+            out.write(
+                f"files changed while {name} ran, so it says nothing of {commit}: "
+                f"{', '.join(changed[:8])}; run it in a clone that nobody works in\n"
+            )
     outcome = Outcome(name, passed, failed, time.monotonic() - start, commit, date)
     if failed:
         print(log.read_text(errors="replace").rstrip())

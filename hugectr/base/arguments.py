@@ -13,7 +13,10 @@ E = TypeVar("E", bound=Enum)
 
 
 def check_int(name: str, value: Any, minimum: int | None = None, maximum: int | None = None) -> int:
-    """An integer inside [minimum, maximum]; NumPy integers and whole floats such as 1e4 count."""
+    """An integer inside [minimum, maximum]; NumPy integers and whole floats such as 1e4 count.
+
+    A bound that is not given is that of int64, which is what the core counts in.
+    """
     allowed = "an integer"
     if minimum is not None and maximum is not None:
         allowed += f" from {minimum} to {maximum}"
@@ -30,6 +33,8 @@ def check_int(name: str, value: Any, minimum: int | None = None, maximum: int | 
     number = int(value)
     if (minimum is not None and number < minimum) or (maximum is not None and number > maximum):
         raise rejected(name, number, allowed)
+    if (maximum is None and number >= 2**63) or (minimum is None and number < -(2**63)):
+        raise rejected(name, number, f"{allowed} of 64 bits")
     return number
 
 
@@ -93,11 +98,13 @@ def check_choice(name: str, value: Any, choices: Sequence[str]) -> str:
     return value
 
 
-def check_ints(name: str, value: Any, minimum: int | None = None) -> list[int]:
+def check_ints(
+    name: str, value: Any, minimum: int | None = None, maximum: int | None = None
+) -> list[int]:
     """A list of integers, possibly empty."""
     if isinstance(value, str) or not hasattr(value, "__iter__"):
         raise rejected(name, value, "a list of integers")
-    return [check_int(f"{name}[{i}]", item, minimum) for i, item in enumerate(value)]
+    return [check_int(f"{name}[{i}]", item, minimum, maximum) for i, item in enumerate(value)]
 
 
 def check_names(name: str, value: Any) -> list[str]:

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from hugectr.base.errors import DataError
+from hugectr.base.errors import DataError, InvalidArgument
 from hugectr.checkpoints.chunks import CHUNK, Array, read_range
 from hugectr.checkpoints.copies import copy_to_all
 from hugectr.checkpoints.load import addressed, load
 from hugectr.checkpoints.manifest import row_bytes
 from hugectr.checkpoints.merge import in_order
 from hugectr.checkpoints.original_files import TABLE_FILES
-from hugectr.checkpoints.row_intervals import SpreadRows, identities, spread_rows
+from hugectr.checkpoints.row_intervals import SpreadRows, identities, rows_of_all, spread_rows
 from hugectr.checkpoints.rows import Parts, bytes_a_row, pack, unpack
 from hugectr.processes.agreement import LONG, Rounds, from_root, jointly, together
 
@@ -165,7 +165,7 @@ def load_rows(
     Raises
     ------
     DataError, OutOfMemory
-        The same on all processes; the table is as it was.
+        The same on all processes; the table is as it was. Rows that are there twice are damage.
     """
     rows = from_root(group, lambda: open_saved().rows)
     readers = group.size if all(together(group, path.exists)) else 1
@@ -173,12 +173,19 @@ def load_rows(
     try:
         jointly(group, table.reset)
         _load_blocks(table, open_saved, parts, rows, group, readers)
+        held = rows_of_all(table, group)
+        if held != rows:
+            raise DataError(
+                f"{path} has {rows} rows, but {held} different ones: a key is there more than once"
+            )
     except BaseException as error:
         # Of an interrupted job nobody knows where the others are.
         if group.size == 1 or isinstance(error, Exception):
             table.reset()
             table.load(before)
             copy_to_all(table, group)
+        if isinstance(error, InvalidArgument):  # a key or slot that the table can not have
+            raise InvalidArgument(f"{path}: {error}") from error
         raise
 
 

@@ -100,6 +100,13 @@ def spread_rows(table: _core.TableAccess, group: ProcessGroup, rows_each: int) -
     return SpreadRows(order, intervals, int(firsts[-1]))
 
 
+def rows_of_all(table: _core.TableAccess, group: ProcessGroup) -> int:
+    """How many different rows all processes have. Collective."""
+    own = np.int64(len(table.order()))
+    counts = [np.frombuffer(data, np.int64) for data in group.all_gather(own.tobytes())]
+    return int(np.sum(counts))
+
+
 def identities(
     table: _core.TableAccess, order: _core.RowOrder, begin: int, end: int
 ) -> dict[str, Array]:

@@ -21,8 +21,9 @@ import pyarrow.parquet as pq
 
 import hugectr
 from hugectr import models
-from hugectr.base.errors import DataError, InvalidArgument, rejected
+from hugectr.base.errors import InvalidArgument, rejected
 from hugectr.callbacks.report import Report
+from hugectr.data.schema.encode_source import encode_in_batches
 from hugectr.data.schema.fields import IgnoredField
 from hugectr.data.schema.sources import blocks, open_source
 from hugectr.estimator.classifier import CTRClassifier
@@ -163,16 +164,19 @@ def run_predict(args: argparse.Namespace) -> int:
     output = "logit" if args.logit else "probability"
     keep = _columns(args.keep)
     source = open_source(args.data)
-    source.check(list(keep))
+    if source.names or not source.names_in_rows:
+        source.check(list(keep))
+    nothing = pa.table([pa.array([], pa.string())] * len(keep), names=list(keep))
     kept = blocks(open_source(args.data).tables(list(keep)), ROWS) if keep else None
     rows, begin = 0, time.perf_counter()
     with _writer(args.output) as write:
-        for samples in model.schema.encode_batches(args.data, ROWS, labels=False):
+        # Of no rows the columns alone: what comes next in a pipeline need not ask.
+        for samples in encode_in_batches(model.schema, source, False, ROWS, may_be_empty=True):
             if args.logit or estimator is None:
-                columns = {output: model.predict(samples, output=output)}
+                columns = _named(output, model.predict(samples, output=output), estimator)
             else:
                 columns = estimator.columns_of(model, samples)
-            write(_table(columns, next(kept) if kept is not None else None))
+            write(_table(columns, None if kept is None else next(kept, nothing)))
             rows += samples.samples
     if args.output:
         seconds = time.perf_counter() - begin
@@ -186,6 +190,19 @@ def _estimator(args: argparse.Namespace) -> CTRClassifier | CTRRegressor | None:
         if (Path(args.model) / kind.DESCRIPTION).is_file():
             return kind.load(args.model, device=args.device)
     return None
+
+
+def _named(
+    name: str,
+    values: npt.NDArray[np.float32],
+    estimator: CTRClassifier | CTRRegressor | None,
+) -> dict[str, npt.NDArray[np.float32]]:
+    """A column, or one for each number of a row: of a classifier by its classes."""
+    if values.ndim == 1:
+        return {name: values}
+    flat = values.reshape(len(values), int(np.prod(values.shape[1:])))
+    several = getattr(estimator, "classes_", range(flat.shape[1]))
+    return {f"{name}_{one}": flat[:, place] for place, one in enumerate(several)}
 
 
 def _table(columns: Mapping[str, npt.NDArray[np.float32]], kept: pa.Table | None) -> pa.Table:
@@ -230,8 +247,6 @@ def _writer(path: str | None) -> Iterator[Any]:
 
     try:
         yield to_file
-        if opened is None:
-            raise DataError("there are no rows to predict")
         opened.close()
         partial.replace(path)
     finally:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import tempfile
@@ -80,12 +81,22 @@ def from_bytes(files: Mapping[str, bytes], folder: Path) -> None:
     Raises
     ------
     DataError
-        When a path leads out of the folder, or is none.
+        When a path leads out of the folder, or is none; when a content is none.
     """
+    if not isinstance(files, Mapping):
+        raise DataError(f"archive of a model: {type(files).__name__} is no mapping of files")
     for name, content in files.items():
-        path = PurePosixPath(name)
-        if path.is_absolute() or ".." in path.parts or not path.parts:
-            raise DataError(f"archive of a model: {name!r} is no file of a checkpoint")
+        path = PurePosixPath(name) if isinstance(name, str) else PurePosixPath()
+        if path.is_absolute() or ".." in path.parts or not path.parts or "\0" in name:
+            raise DataError(f"archive of a model: {name!r:.200} is no file of a checkpoint")
+        if not isinstance(content, bytes):
+            raise DataError(f"archive of a model: {name!r:.200} has {type(content).__name__} in it")
         target = folder.joinpath(*path.parts)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(content)
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
+        except OSError as error:
+            if error.errno not in (errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.EEXIST):
+                raise
+            why = error.strerror
+            raise DataError(f"archive of a model: {name!r:.200} is no file: {why}") from None

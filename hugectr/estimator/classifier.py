@@ -162,6 +162,9 @@ class CTRClassifier(Predicting):
     def _roles(self) -> dict[str, Any]:
         return {**super()._roles(), "group": self.group}
 
+    def _width(self) -> int:
+        return 1 if len(self.classes_) == 2 else len(self.classes_)
+
     # --- files ------------------------------------------------------------------------------------
 
     DESCRIPTION: ClassVar[str] = "classifier.json"

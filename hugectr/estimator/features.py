@@ -99,14 +99,14 @@ def _is_array(data: Any) -> bool:
     return False
 
 
-def _of_array(where: str, data: Any) -> Features:
+def _of_array(where: str, data: Any, may_be_empty: bool) -> Features:
     array = to_numpy(data) if hasattr(data, "__dlpack__") else np.asarray(data)
     if array.ndim != 2:
         raise InvalidArgument(
             f"{where}: X has shape {array.shape}, expected 2 dimensions, (rows, columns). Reshape "
             "your data: X.reshape(-1, 1) if it is one column, X.reshape(1, -1) if it is one row"
         )
-    if array.shape[0] == 0:
+    if array.shape[0] == 0 and not may_be_empty:
         raise InvalidArgument(f"{where}: Found array with 0 sample(s), at least one is required")
     if array.shape[1] == 0:
         raise InvalidArgument(
@@ -128,8 +128,10 @@ def _of_array(where: str, data: Any) -> Features:
     return Features("the array", pa.table(columns, names=names), array=True)
 
 
-def source_of(where: str, data: Any) -> tuple[Source, bool]:
+def source_of(where: str, data: Any, may_be_empty: bool = False) -> tuple[Source, bool]:
     """Columns to read, whatever they are in, and whether that is an array.
+
+    An array that has no rows is an error unless it ``may_be_empty``.
 
     Raises
     ------
@@ -138,10 +140,12 @@ def source_of(where: str, data: Any) -> tuple[Source, bool]:
     DataError
         When it can not be read.
     """
+    if may_be_empty and isinstance(data, list | tuple) and not data:
+        return Source("the list", [], lambda names: iter(()), names_in_rows=True), False
     if hasattr(data, "toarray") and hasattr(data, "nnz"):
         raise TypeError(f"{where}: X is a sparse matrix; give an array, a frame or lists")
     if _is_array(data):
-        return _of_array(where, data).source, True
+        return _of_array(where, data, may_be_empty).source, True
     if is_pandas(data) and not all(isinstance(name, str) for name in data.columns):
         data = data.rename(columns=str)  # as pandas numbers columns that have no names
     return open_source(data), False
@@ -200,6 +204,8 @@ def labels_of(
         column = one_array(features.table.column(labels))
         if features.untyped and is_text(column.type):
             column = typed(column)
+        if pa.types.is_decimal(column.type):
+            column = column.cast(pa.float64())
         if column.null_count:
             row = int(np.asarray(column.is_null()).argmax())
             raise DataError(f"{where}: the label {labels!r} is missing in row {row}; drop the row")

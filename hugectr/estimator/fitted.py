@@ -17,6 +17,7 @@ from hugectr import checkpoints
 from hugectr.base.errors import DataError, InvalidArgument
 from hugectr.callbacks.history import History
 from hugectr.data.schema import LabelField, Schema
+from hugectr.data.schema.encode_source import encode_in_batches, no_samples
 from hugectr.estimator import description
 from hugectr.estimator.archive import (
     KeptFolder,
@@ -48,12 +49,26 @@ class Fitted(ABC):
     def _train(self, training: Training) -> History:
         kept = KeptFolder()
         history = training.run(kept.path)
-        self._hold(kept)
+        self._loaded, self._kept = load(kept.path, device=self.device), kept
         return history
 
-    def _hold(self, kept: KeptFolder) -> None:
-        self._loaded = load(kept.path, device=self.device)
-        self._kept = kept
+    def _fitting(self, where: str, model: PredictionModel) -> PredictionModel:
+        """A model that is one of this estimator; a DataError when it predicts something else."""
+        if model.schema is None or len(model.schema.of_kind(LabelField)) != 1:
+            raise DataError(f"{where}: the model has no schema of one label, which a fit leaves")
+        nothing = no_samples(model.schema, [field.name for field in model.schema.fields], False)
+        found = model.predict(nothing, output="logit").shape[1:]
+        wanted = () if self._width() == 1 else (self._width(),)
+        if found != wanted:
+            raise DataError(
+                f"{where}: the model has {int(np.prod(found))} outputs, and this "
+                f"{type(self).__name__} is one of {self._width()}: they are not of one fit"
+            )
+        return model
+
+    @abstractmethod
+    def _width(self) -> int:
+        """Logits of a row."""
 
     def _forget_names(self) -> None:
         self.__dict__.pop("feature_names_in_", None)
@@ -79,18 +94,18 @@ class Fitted(ABC):
         return self._schema().of_kind(LabelField)[0].name
 
     def _outputs(self, call: str, X: Any, output: str, width: int = 1) -> npt.NDArray[np.float32]:
-        """Numbers of each row, (rows,) or (rows, width), in row order.
+        """Numbers of each row, (rows,) or (rows, width), in row order; of no rows none.
 
         What is in files is read piece by piece.
         """
         model = self._model(call)
         where = f"{type(self).__name__}.{call}"
-        source, array = source_of(where, X)
+        source, array = source_of(where, X, may_be_empty=True)
         if array:
             check_columns(where, source.names, self.n_features_in_)
         pieces = [
             model.predict(batch, output=output).reshape(-1, width)
-            for batch in self._schema().encode_batches(source, _ROWS, labels=False)
+            for batch in encode_in_batches(self._schema(), source, False, _ROWS, may_be_empty=True)
         ]
         found = np.concatenate(pieces)
         return found[:, 0] if width == 1 else found
@@ -191,7 +206,7 @@ class Fitted(ABC):
         check_kinds(Path(path))
         # Read as a model before anything is copied: that checks what is in the files too.
         place = checkpoints.checkpoint_at(Path(path), f"{cls.__name__}.load")
-        self._loaded = load(place, device=device)
+        self._loaded = self._fitting(os.fspath(path), load(place, device=device))
         self._kept = KeptFolder()
         checkpoints.verified_copy(place, self._kept.path / place.name)
         return self
@@ -212,11 +227,19 @@ class Fitted(ABC):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         files = state.pop("_checkpoint", None)
-        self.__dict__.update(state)
-        if files is not None:
-            kept = KeptFolder()
-            from_bytes(files, kept.path)
-            self._hold(kept)
+        # Of an earlier version it may lack a parameter.
+        self.__dict__.update(type(self)().get_params() | state)  # type: ignore[attr-defined]
+        if files is None:
+            return
+        try:
+            type(self)()._take(self._learnt())
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            name = type(self).__name__
+            raise DataError(f"state of a {name}: what fit learnt is damaged: {error!r}") from error
+        kept = KeptFolder()
+        from_bytes(files, kept.path)
+        self._loaded = self._fitting("the state", load(kept.path, device=self.device))
+        self._kept = kept
 
 
 def _is_plain(value: Any) -> bool:

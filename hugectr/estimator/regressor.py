@@ -47,7 +47,9 @@ class Numbers:
         """Mean and standard deviation of labels."""
         mean = float(np.average(values, weights=weight))
         scale = float(np.sqrt(np.average((values - mean) ** 2, weights=weight)))
-        return cls(mean, scale if scale > 0 and np.isfinite(scale) else 1.0)
+        if scale == 0:  # equal labels: whatever the logit is, that is the prediction
+            scale = float(np.spacing(max(abs(mean), 1.0)))
+        return cls(mean, scale if np.isfinite(scale) else 1.0)
 
     def numbers(self, where: str, values: npt.NDArray[Any]) -> Floats:
         """As the loss takes them."""
@@ -228,6 +230,9 @@ class CTRRegressor(Estimator):
             "MAE": float(np.average(np.abs(error), weights=weight)),
             "R2": 1.0 - square / spread if spread > 0 else float(square == 0.0),
         }
+
+    def _width(self) -> int:
+        return 1
 
     # --- files ------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tokenize
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,11 @@ class Tables:
     ----------
     folder : path
         With ``tables.json`` and, for each table, ``<file>.key.npy`` and ``<file>.vector.npy``.
+    check : bool
+        Whether vectors are read once now, to see that they are as they were written; keys are.
     """
 
-    def __init__(self, folder: Any) -> None:
+    def __init__(self, folder: Any, check: bool = True) -> None:
         folder = Path(folder)
         described = _described(folder / "tables.json")
         self.padding = described["padding"]
@@ -38,10 +41,18 @@ class Tables:
             if table["rows_of_slots"]:
                 wanted["slot"] = ("iu", (rows,))
             wanted["vector"] = ("f", (rows, table["size"]))
-            self._rows[name] = {
-                part: _array(folder / f"{stem}.{part}.npy", kinds, shape)
-                for part, (kinds, shape) in wanted.items()
-            }
+            sums = table.get("crc32", {})
+            self._rows[name] = own = {}
+            for part, (kinds, shape) in wanted.items():
+                file = folder / f"{stem}.{part}.npy"
+                own[part] = _array(file, kinds, shape)
+                if part in sums and (check or part != "vector") and crc32_of(file) != sums[part]:
+                    raise ValueError(f"{file} is not as it was written: {_AGAIN}")
+            if not _ascend(own["key"], own.get("slot")):
+                files = " and ".join(
+                    f"{folder / stem}.{part}.npy" for part in own if part != "vector"
+                )
+                raise ValueError(f"rows of {files} do not ascend: {_AGAIN}")
 
     def vectors(self, keys: dict[str, Any]) -> dict[str, Any]:
         """What each table gives for a batch.
@@ -135,6 +146,23 @@ def checksum(described: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 
+def crc32_of(file: Path) -> int:
+    """CRC-32 of all that is in a file."""
+    found = 0
+    with open(file, "rb") as opened:
+        while piece := opened.read(1 << 20):
+            found = zlib.crc32(piece, found)
+    return found
+
+
+def _ascend(keys: Any, slots: Any = None) -> bool:
+    """Whether rows are in the order that they are looked for in: of slots, then of keys."""
+    up = keys[1:] > keys[:-1]
+    if slots is not None:
+        up = (slots[1:] > slots[:-1]) | ((slots[1:] == slots[:-1]) & up)
+    return bool(np.all(up))
+
+
 def _described(file: Path) -> dict[str, Any]:
     """What ``tables.json`` says, as far as anything here relies on it."""
     try:
@@ -142,8 +170,8 @@ def _described(file: Path) -> dict[str, Any]:
         right = checksum(found) if type(found) is dict else None
     except (OSError, ValueError, RecursionError, MemoryError) as error:
         raise ValueError(f"{file} can not be read ({error}): {_AGAIN}") from None
-    if type(found) is dict and found.get("version") not in (None, 2, 3):
-        raise ValueError(f"{file}: tables of version {found['version']!r}, known are 2 and 3")
+    if type(found) is dict and found.get("version") not in (None, 2, 3, 4):
+        raise ValueError(f"{file}: tables of version {found['version']!r}, known are 2 to 4")
     _fields(file, "it", found, {"version": int, "padding": int, "tables": dict, "lengths": dict})
     # Version 2 had none.
     if (found["version"] > 2 or "sha256" in found) and found.get("sha256") != right:
@@ -155,6 +183,10 @@ def _described(file: Path) -> dict[str, Any]:
             raise ValueError(f"{file}: rows, size or file of {where} can not be: {_AGAIN}")
         for one in table["inputs"]:
             _fields(file, f"an input of {where}", one, _INPUT)
+        if found["version"] > 3:  # files of earlier ones have no checksums
+            parts = ["key", "vector", *(["slot"] if table["rows_of_slots"] else [])]
+            _fields(file, where, table, {"crc32": dict})
+            _fields(file, f"crc32 of {where}", table["crc32"], dict.fromkeys(parts, int))
         if not table["inputs"] or min(one["slots"] for one in table["inputs"]) < 1:
             raise ValueError(f"{file}: inputs of {where} can not be: {_AGAIN}")
         own, slots = table.get("positions"), sum(one["slots"] for one in table["inputs"])

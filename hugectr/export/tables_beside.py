@@ -27,11 +27,15 @@ def write_tables_beside(folder: Path, image: ModelImage) -> None:
             "size": table.size,
             "combiner": "mean" if table.mean else "sum",
             "rows": table.rows.count(),
+            "crc32": {
+                part: numpy_reader.crc32_of(folder / f"{file_stem(table.name)}.{part}.npy")
+                for part in table.rows.parts
+            },
             "rows_of_slots": table.has_slots,
             "positions": list(table.positions),
         }
     lengths = {name: keys.name for name, keys in image.lengths.items()}
-    whole = {"version": 3, "padding": PADDING, "tables": described, "lengths": lengths}
+    whole = {"version": 4, "padding": PADDING, "tables": described, "lengths": lengths}
     text = json.dumps({**whole, "sha256": numpy_reader.checksum(whole)}, indent=2)
     with whole_file(folder / DESCRIPTION) as partial:
         partial.write_text(text)

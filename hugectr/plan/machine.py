@@ -14,8 +14,11 @@ from typing import Any
 
 from hugectr.base.arguments import check_float, check_str
 from hugectr.base.errors import InvalidArgument, rejected
+from hugectr.base.regular_file import read_bounded
 
 _FOLDER = Path(__file__).parent / "machines"
+#: Bytes of the largest file of rates that is read.
+_LARGEST = 1 << 20
 #: Machines that are known by name: files of the package.
 MACHINES = ("h100", "h200", "cpu")
 DEFAULT_MACHINE = "h200"
@@ -123,7 +126,7 @@ class Machine:
         for (small, slow), (large, fast) in pairwise(self.links):
             if size <= large:
                 part = math.log(size / small) / math.log(large / small)
-                return slow + part * (fast - slow)
+                return (1 - part) * slow + part * fast
         return last[1]
 
     def with_rates(self, rates: Mapping[str, float]) -> Machine:
@@ -155,8 +158,10 @@ def read_machine(machine: str | Path | None = None) -> Machine:
     if not path.is_file():
         raise rejected("machine", name, f"one of {', '.join(MACHINES)}, or a JSON file of rates")
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
+        found = json.loads(read_bounded(path, _LARGEST))
+    except OSError as error:
+        raise InvalidArgument(f"{path} can not be read: {error.strerror or error}") from None
+    except (ValueError, RecursionError, MemoryError) as error:
         raise InvalidArgument(f"{path}: no JSON: {error}") from None
     if not isinstance(found, dict):
         raise InvalidArgument(f"{path}: found {type(found).__name__}, allowed: an object of rates")
@@ -207,7 +212,8 @@ def _machine(where: str, found: dict[str, Any]) -> Machine:
     for i, pair in enumerate(links):
         if not isinstance(pair, Sequence) or isinstance(pair, str) or len(pair) != 2:
             raise rejected(f"{where}: links[{i}]", pair, "[bytes, bytes a second]")
-        pairs.append((int(rate(f"links[{i}][0]", pair[0])), rate(f"links[{i}][1]", pair[1])))
+        size = int(check_float(f"{where}: links[{i}][0]", pair[0], 1.0))
+        pairs.append((size, rate(f"links[{i}][1]", pair[1])))
     if any(a[0] >= b[0] for a, b in pairwise(pairs)):
         raise rejected(f"{where}: links", links, "sizes that ascend")
     flops = found.get("flops", (0.0, 0.0, 0.0))

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 # Slots of a sparse input: far more than any data has, and few enough to write down each.
 MOST_SLOTS = 1 << 20
+#: Keys that a slot of a sample may have, and dense features: int32.
+MOST_KEYS = MOST_DENSE = 2**31 - 1
 
 
 @named_keywords("DataReaderSparseParam")
@@ -75,7 +77,7 @@ class DataReaderSparseParam:
         if nnz_per_slot is None:
             raise rejected(where + "nnz_per_slot", None, "an integer >= 1 or a list of them")
         if isinstance(nnz_per_slot, Sequence):
-            self.nnz_per_slot = check_ints(where + "nnz_per_slot", nnz_per_slot, 1)
+            self.nnz_per_slot = check_ints(where + "nnz_per_slot", nnz_per_slot, 1, MOST_KEYS)
             if len(self.nnz_per_slot) != self.slot_num:
                 raise rejected(
                     where + "nnz_per_slot",
@@ -83,7 +85,8 @@ class DataReaderSparseParam:
                     f"one number, or slot_num = {self.slot_num} of them",
                 )
         else:
-            self.nnz_per_slot = [check_int(where + "nnz_per_slot", nnz_per_slot, 1)] * self.slot_num
+            most = check_int(where + "nnz_per_slot", nnz_per_slot, 1, MOST_KEYS)
+            self.nnz_per_slot = [most] * self.slot_num
 
     @property
     def max_feature_num(self) -> int:
@@ -192,7 +195,7 @@ class Input:
         self.group_name = check_str(where + "group_name", group_name)
         if group_name and group_name not in self.label_names:
             raise rejected(where + "group_name", group_name, f"one of {self.label_names}")
-        self.dense_dim = check_int(where + "dense_dim", dense_dim, 0)
+        self.dense_dim = check_int(where + "dense_dim", dense_dim, 0, MOST_DENSE)
         self.dense_name = check_str(where + "dense_name", dense_name, empty=False)
         self.sparse = list(data_reader_sparse_param_array)
         for i, param in enumerate(self.sparse):

@@ -6,6 +6,9 @@ from typing import Any
 from hugectr.base.arguments import check_float, check_int, check_ints, check_names, check_str
 from hugectr.base.errors import rejected
 
+#: Columns of a label: int32.
+MOST_LABELS = 2**31 - 1
+
 
 def checked_labels(
     where: str, dims: Any, names: Any, weights: Any
@@ -27,12 +30,12 @@ def checked_labels(
         When they do not fit together.
     """
     if isinstance(names, str) or isinstance(dims, int):
-        dims = [check_int(where + "label_dim", dims, 1)]
+        dims = [check_int(where + "label_dim", dims, 1, MOST_LABELS)]
         names = [check_str(where + "label_name", names, empty=False)]
     elif dims is None or names is None:
         raise rejected(where + "label_dims, label_names", (dims, names), "one of each a label")
     dims, names = (
-        check_ints(where + "label_dims", dims, 1),
+        check_ints(where + "label_dims", dims, 1, MOST_LABELS),
         check_names(where + "label_names", names),
     )
     if not names or len(dims) != len(names):

@@ -54,6 +54,12 @@ class FalseSuccess(Broken):
     kind = "false success"
 
 
+class Unchecked(Broken):
+    """The case itself failed, so that nothing is known of the program."""
+
+    kind = "not checked"
+
+
 KINDS = tuple(kind.kind for kind in (Crashed, Hung, Lost, FalseSuccess))
 
 

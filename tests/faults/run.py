@@ -15,6 +15,7 @@ import os
 import sys
 import tempfile
 import time
+import traceback
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +24,7 @@ from types import ModuleType
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "py"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from faults.harness import KINDS, Broken, Case
+from faults.harness import KINDS, Broken, Case, Unchecked
 
 #: The classes, in the order of the table.
 CLASSES: tuple[str, ...] = (
@@ -75,6 +76,8 @@ def run_case(case: Case) -> Broken | None:
             case.run(Path(folder))
         except Broken as broken:
             return broken
+        except Exception:  # the cases after it are to be counted all the same
+            return Unchecked(traceback.format_exc())
     return None
 
 
@@ -116,13 +119,13 @@ def main() -> int:
     for name in names:
         counts.append(run_class(name, options.full, options.case))
         print(f"{row(counts[-1])} {counts[-1].seconds:.0f} s", flush=True)
-    if options.json:
-        rows = [
-            {"class": c.name, "title": c.title, "cases": c.cases, "seconds": round(c.seconds)}
-            | {kind: c.broken[kind] for kind in KINDS}
-            for c in counts
-        ]
-        Path(options.json).write_text(json.dumps(rows, indent=1) + "\n")
+        if options.json:  # after each class: a run that is ended has counted those before
+            rows = [
+                {"class": c.name, "title": c.title, "cases": c.cases, "seconds": round(c.seconds)}
+                | {kind: c.broken[kind] for kind in (*KINDS, Unchecked.kind)}
+                for c in counts
+            ]
+            Path(options.json).write_text(json.dumps(rows, indent=1) + "\n")
     broken = sum(sum(c.broken.values()) for c in counts)
     print(f"{sum(c.held for c in counts)} passed, {broken} failed")
     return 1 if broken else 0

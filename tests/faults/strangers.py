@@ -27,7 +27,10 @@ from hugectr.processes.transfer import Transfer
 
 NAME = "Strangers at the ports of a job: garbage, silence, replay, wrong secret, changed frames"
 SECRET = b"5ec2e7" * 8
+#: Seconds of each of a process' waits. It meets the other and connects and exchanges three times:
+#: who waits longer than all of these hangs, and who is only slow is told so by an error.
 LIMIT = 30.0
+HANGS = 8 * LIMIT
 JOB = Path(__file__).with_name("stranger_job.py")
 
 
@@ -58,7 +61,7 @@ def in_threads(*works: Callable[[], Any]) -> list[Any]:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(3 * LIMIT)
+        thread.join(HANGS)
         if thread.is_alive():
             raise Hung("a process waits for ever")
     if errors:
@@ -175,8 +178,9 @@ def run_job(
         thread.start()
     try:
         return run_script(
-            script + "\n", *words, seconds=120, prefix=prefix,
+            script + "\n", *words, seconds=HANGS + 60, prefix=prefix,
             environ={"HCTR_STRANGER_MARK": str(folder / "mark"),
+                     "HUGECTR_START_TIMEOUT": f"{LIMIT:g}", "HUGECTR_PROCESS_TIMEOUT": f"{LIMIT:g}",
                      "OPENBLAS_NUM_THREADS": "1"} | more,
         )  # fmt: skip
     finally:

@@ -3,7 +3,9 @@
 
 import importlib.util
 import shutil
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -52,6 +54,37 @@ def test_a_part_that_does_not_end_well_has_failed(check_all, capsys, body, said)
 def test_a_part_without_a_file_has_failed(check_all, capsys):
     assert check_all.run_part(Path(sys.executable), "absent").failed == 1
     assert "tools/checks/absent.py is missing" in capsys.readouterr().out
+
+
+@pytest.fixture
+def tracked(check_all):
+    """A file of the tree, and how git is asked."""
+    file = check_all.ROOT / "code.py"
+    file.write_text("a = 1\n")
+    for words in (["init", "-q"], ["add", "-A"]):
+        subprocess.run(["git", *words], cwd=check_all.ROOT, check=True, capture_output=True)
+    return file
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "f.write_text('a = 2')",
+        "f.unlink()",
+        "(f.rename(f.with_suffix('.old')), f.with_suffix('.old').rename(f))",
+    ],
+)
+def test_a_tree_that_changes_meanwhile_is_no_commit(check_all, tracked, capsys, change):
+    time.sleep(0.05)  # a file has the time of the kernel's tick
+    said = f"from pathlib import Path; f = Path({str(tracked)!r}); {change}; return 3, 0"
+    assert part(check_all, "odd", said) == (3, 1)
+    assert "code.py; run it in a clone that nobody works in" in capsys.readouterr().out
+
+
+def test_a_tree_that_stays_and_its_record_are_a_commit(check_all, tracked):
+    time.sleep(0.05)
+    said = f"open({str(check_all.RECORD)!r}, 'w').close(); return 3, 0"
+    assert part(check_all, "good", said) == (3, 0)
 
 
 def test_only_the_parts_of_the_list_can_be_named(check_all, capsys):

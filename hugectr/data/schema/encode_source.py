@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -31,23 +31,33 @@ def _needed(schema: Schema, source: Source, labels: bool) -> list[str]:
     return list(dict.fromkeys(needed))  # a group may be a feature too
 
 
+def no_samples(schema: Schema, names: Sequence[str], labels: bool) -> EncodedData:
+    """What columns without rows are encoded as."""
+    nothing = pa.table([pa.nulls(0)] * len(names), names=list(names))
+    return encode_table(schema, nothing, 0, labels)
+
+
 def _encoded(
-    schema: Schema, what: str, tables: Iterator[pa.Table], labels: bool, may_be_empty: bool
+    schema: Schema, source: Source, rows: int | None, labels: bool, may_be_empty: bool
 ) -> Iterator[EncodedData]:
+    names = _needed(schema, source, labels)
+    tables = source.tables(names)
     row = 0
-    for table in tables:
+    for table in tables if rows is None else blocks(tables, rows):
         if table.num_rows:
             yield encode_table(schema, table, row, labels)
         row += table.num_rows
     if row == 0 and not may_be_empty:
-        raise DataError(f"{what} has no rows; at least one is needed")
+        raise DataError(f"{source.what} has no rows; at least one is needed")
+    if row == 0:
+        yield no_samples(schema, names, labels)
 
 
 def encode_in_batches(
     schema: Schema, data: Any, labels: bool, rows: int | None, may_be_empty: bool = False
 ) -> Iterator[EncodedData]:
     """See ``Schema.encode_batches``; without ``rows`` in the pieces that the data comes in. Data
-    without rows is an error unless it ``may_be_empty``.
+    without rows is an error, or where it ``may_be_empty`` one piece without samples.
 
     Columns are looked for now, not when the first batch is asked for.
     """
@@ -55,11 +65,9 @@ def encode_in_batches(
     names = _needed(schema, source, labels)
     if not names:
         raise InvalidArgument("Schema.encode: the schema has no fields to encode but labels")
-    source.check(names)
-    tables = source.tables(names)
-    if rows is not None:
-        tables = blocks(tables, rows)
-    return _encoded(schema, source.what, tables, labels, may_be_empty)
+    if not (may_be_empty and source.names_in_rows and not source.names):
+        source.check(names)
+    return _encoded(schema, source, rows, labels, may_be_empty)
 
 
 def encode_all(schema: Schema, data: Any, labels: bool) -> EncodedData:

@@ -211,11 +211,16 @@ class TimestampField(Field):
         Dense features made of it, two each: sine and cosine (of UTC; both 0 where it is missing).
     unit : {"s", "ms", "us", "ns"}
         What numbers count.
+    zoned : bool or None
+        Whether times say their zone. True: all must; False: none may; what does otherwise is an
+        error, for its hours would be other ones. None: both may, and those without are UTC. Of no
+        effect on dates and numbers. ``Schema.infer`` says what it finds first.
     """
 
     kind: ClassVar[str] = "timestamp"
     cyclic: tuple[str, ...] = ()
     unit: str = "s"
+    zoned: bool | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -226,6 +231,8 @@ class TimestampField(Field):
             check_choice(self.where + "cyclic", cycle, tuple(CYCLES))
         object.__setattr__(self, "cyclic", tuple(dict.fromkeys(self.cyclic)))
         check_choice(self.where + "unit", self.unit, UNITS)
+        if self.zoned is not None:
+            check_bool(self.where + "zoned", self.zoned)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hugectr.data.schema.keys import INTEGER, FieldKeys, Keys, as_texts, category_keys
+from hugectr.data.schema.keys import (
+    INTEGER,
+    FieldKeys,
+    Keys,
+    as_texts,
+    category_keys,
+    integers,
+)
 from hugectr.data.schema.values import RowError, is_text, plain
 
 
@@ -29,7 +36,7 @@ def group_ids(column: str, array: pa.Array, first_row: int, seed: int) -> Keys:
         return category_keys(column, texts, first_row, "text", FieldKeys.of(column, seed))
     whole = pc.match_substring_regex(texts, INTEGER)
     nothing = pa.scalar(None, texts.type)
-    numbers = pc.if_else(whole, texts, nothing).cast(pa.int64()).fill_null(0)
+    numbers = integers(pc.if_else(whole, texts, nothing)).fill_null(0)
     if pc.all(whole).as_py():
         return np.asarray(numbers)
     hashed = category_keys(column, texts, first_row, "text", FieldKeys.of(column, seed))

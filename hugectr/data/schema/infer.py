@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -27,11 +28,12 @@ from hugectr.data.schema.fields import (
     WeightField,
 )
 from hugectr.data.schema.fit import DENSE_WAY_OUT
+from hugectr.data.schema.hints import tell_of
 from hugectr.data.schema.keys import FieldKeys, category_keys, values_of_type
 from hugectr.data.schema.lists import split
 from hugectr.data.schema.moments import EXPONENT, LARGE
 from hugectr.data.schema.sources import BLOCK_ROWS, Source, blocks, joined_tables
-from hugectr.data.schema.times import nanoseconds
+from hugectr.data.schema.times import nanoseconds, zoned
 from hugectr.data.schema.values import (
     Float64s,
     as_numbers,
@@ -58,7 +60,7 @@ FAR = 10.0
 #: Steps of a sequence that count where nobody says: the vectors of all are in a batch.
 LONG = 50
 
-_INTEGER = r"^-?(0|[1-9][0-9]{0,17})$"  # 007 is a code, not a number
+_INTEGER = r"^-?(0|[1-9][0-9]*)$"  # 007 is a code, not a number
 _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 _TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}|$)"
 
@@ -78,7 +80,13 @@ def typed(text: pa.Array) -> pa.Array:
     ):
         return pc.equal(words, "true")
     if _all_match(trimmed, _INTEGER):
-        return trimmed.cast(pa.int64())
+        for kind in (pa.int64(), pa.uint64()):
+            with contextlib.suppress(pa.ArrowInvalid):
+                return trimmed.cast(kind)
+        # Longer ones are codes if floats do not tell them apart.
+        numbers = numbers_of(trimmed)
+        if numbers is None or len(pc.unique(trimmed)) > len(pc.unique(numbers)):
+            return text
     if not pc.any(pc.match_substring_regex(trimmed, "^-?0[0-9]")).as_py():
         numbers = numbers_of(trimmed)
         return text if numbers is None else numbers
@@ -167,8 +175,11 @@ def infer_field(name: str, array: pa.Array) -> Field:
     if is_text(kind):
         times = _times(array)
         if times is not None:
-            return _time_field(name, times)
-        return _category(name, array, "text")
+            return replace(_time_field(name, times), zoned=zoned(array))
+        field = _category(name, array, "text")
+        if isinstance(field, CategoricalField):
+            tell_of(name, plain(array))
+        return field
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         return _time_field(name, array)
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
@@ -180,7 +191,7 @@ def infer_field(name: str, array: pa.Array) -> Field:
 
 def _time_field(name: str, array: pa.Array) -> TimestampField:
     cyclic = ("weekday",) if pa.types.is_date(array.type) else ("hour", "weekday")
-    return TimestampField(name, cyclic)
+    return TimestampField(name, cyclic, zoned=zoned(array))
 
 
 def _of_values(field: Field, array: pa.Array, untyped: bool) -> Field:

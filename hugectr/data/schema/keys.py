@@ -22,8 +22,9 @@ Keys = npt.NDArray[np.int64]
 
 #: The greatest key a value can have; the one above is reserved by the tables.
 LARGEST_KEY = 2**63 - 2
-#: Integers of text that int64 holds for certain.
+#: Integers of text that int64 holds for certain, and those of any size.
 INTEGER = r"^[+-]?[0-9]{1,18}$"
+_WHOLE = r"^[+-]?[0-9]+$"
 _LIST_WAY_OUT = "call it a ListField, or make it one value a row"
 
 
@@ -100,6 +101,37 @@ def as_texts(column: str, array: pa.Array) -> pa.Array:
     return array.cast(pa.string())
 
 
+def integers(text: pa.Array, kind: pa.DataType | None = None) -> pa.Array:
+    """Text of integers as such; null stays null.
+
+    Parameters
+    ----------
+    text : pyarrow.Array
+        Matches ``INTEGER``, or has what ``kind`` holds.
+    kind : pyarrow.DataType, optional
+        None: int64.
+    """
+    return pc.replace_substring_regex(text, r"^\+", "").cast(kind or pa.int64())
+
+
+def _held(text: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Which text is an integer that int64 holds, and which one that uint64 alone does."""
+    whole = pc.match_substring_regex(text, _WHOLE)
+    negative = pc.starts_with(text, "-")
+    digits = pc.ascii_ltrim(text, characters="+-0")
+    length = pc.binary_length(digits)
+
+    def at_most(most: int) -> pa.Array:
+        shown = str(most)
+        as_long = pc.and_(pc.equal(length, len(shown)), pc.less_equal(digits, shown))
+        return pc.or_(pc.less(length, len(shown)), as_long)
+
+    signed = pc.if_else(negative, at_most(2**63), at_most(2**63 - 1))
+    signed = pc.fill_null(pc.and_(whole, signed), False)
+    beyond = pc.fill_null(pc.and_(whole, pc.and_not(at_most(2**64 - 1), negative)), False)
+    return signed, pc.and_not(beyond, signed)
+
+
 def _hash(array: pa.Array, own: FieldKeys, known: Keys | None) -> Keys:
     return _core.hash_keys(array, own.seed, own.missing, known, own.rare)
 
@@ -120,11 +152,15 @@ def _number_keys(
         return _hash(array, own, known)
     # An integer of text keeps all its digits, whatever stands in the other rows.
     text = pc.utf8_trim_whitespace(plain(array))
-    whole = pc.fill_null(pc.match_substring_regex(text, INTEGER), True)
-    if pc.all(whole).as_py() is not False:
-        return _hash(text.cast(pa.int64()), own, known)
+    if pc.all(pc.match_substring_regex(text, INTEGER)).as_py() is not False:
+        return _hash(integers(text), own, known)
     nothing = pa.scalar(None, text.type)
-    keys = _hash(pc.if_else(whole, text, nothing).cast(pa.int64()), own, known)
+    signed, beyond = _held(text)
+    keys = _hash(integers(pc.if_else(signed, text, nothing)), own, known)
+    if pc.any(beyond).as_py():
+        large = integers(pc.if_else(beyond, text, nothing), pa.uint64())
+        keys = np.where(np.asarray(beyond), _hash(large, own, known), keys)
+    whole = pc.or_(signed, beyond)
     others = parse_numbers(
         column,
         pc.if_else(whole, nothing, text),

@@ -32,6 +32,14 @@ _ALLOWED = (
 )
 
 
+#: Columns that complaints name.
+_SHOWN = 12
+
+
+def _more(names: Sequence[str]) -> str:
+    return ", ..." if len(names) > _SHOWN else ""
+
+
 @dataclass(frozen=True)
 class Source:
     """Data with named columns.
@@ -46,12 +54,15 @@ class Source:
         Names of columns to an iterator of tables with these.
     untyped : bool
         Whether columns are text because the format has no types.
+    names_in_rows : bool
+        Whether each row has its names, so that without rows there are no names.
     """
 
     what: str
     names: list[str]
     tables: Callable[[Sequence[str]], Iterator[pa.Table]]
     untyped: bool = False
+    names_in_rows: bool = False
 
     def check(self, wanted: Sequence[str]) -> None:
         """Complains about a wanted column that is not there, or there twice.
@@ -69,13 +80,14 @@ class Source:
                 raise DataError(
                     f"{self.what} has {there[name]} columns {name!r}: rename all but one"
                 )
-            if name not in there:
-                hint = did_you_mean(name, there)
-                some = ", ".join(map(repr, self.names[:12])) + (", ..." * (len(self.names) > 12))
-                raise DataError(
-                    f"{self.what} has no column {name!r}{hint}; it has: {some}. Add it (with nulls "
-                    "where it is not known)"
-                )
+        absent = [name for name in wanted if name not in there]
+        if absent:
+            said = [f"{name!r}{did_you_mean(name, there)}" for name in absent[:_SHOWN]]
+            raise DataError(
+                f"{self.what} has no column {' and no '.join(said)}{_more(absent)}; it has: "
+                f"{', '.join(map(repr, self.names[:_SHOWN]))}{_more(self.names)}. Add what is "
+                "missing (with nulls where it is not known)"
+            )
 
 
 def _of_table(what: str, table: pa.Table) -> Source:
@@ -155,7 +167,7 @@ def _of_json(path: str) -> Source:
     def tables(names: Sequence[str]) -> Iterator[pa.Table]:
         return (with_columns(table, names) for table in json_tables(path))
 
-    return Source(repr(path), json_names(path), tables)
+    return Source(repr(path), json_names(path), tables, names_in_rows=True)
 
 
 def _of_path(path: str) -> Source:
@@ -239,6 +251,15 @@ def _opened(data: Any) -> Source:
     raise rejected("data", f"{type(data).__name__}: {data!r:.80}", _ALLOWED + hint)
 
 
+def _with_wide_integers(part: pa.Table, parts: Sequence[pa.Table]) -> pa.Table:
+    """With int64 as uint64 where another part has that: JSON says no type, and blocks differ."""
+    for place, field in enumerate(part.schema):
+        others = [one.schema.field(place).type for one in parts if one.num_columns > place]
+        if field.type == pa.int64() and pa.uint64() in others:
+            part = part.set_column(place, field.name, part.column(place).cast(pa.uint64()))
+    return part
+
+
 def joined_tables(parts: Sequence[pa.Table]) -> pa.Table:
     """Tables one below the other; columns of nulls, or of narrower numbers, take a wider type.
 
@@ -250,6 +271,7 @@ def joined_tables(parts: Sequence[pa.Table]) -> pa.Table:
     if len(parts) == 1:
         return parts[0]
     try:
+        parts = [_with_wide_integers(part, parts) for part in parts]
         return pa.concat_tables(parts, promote_options="permissive")
     except (pa.ArrowException, TypeError) as error:
         raise DataError(f"a column changes its type on the way: {error}") from error

@@ -77,12 +77,16 @@ _SETTINGS: dict[str, dict[str, Check]] = {
     "list": _LIST,
     "sequence": _LIST | {"target": text()},
     "weight": {},
-    "timestamp": {"cyclic": list_of(one_of(*CYCLES), unique=True), "unit": one_of(*UNITS)},
+    "timestamp": {
+        "cyclic": list_of(one_of(*CYCLES), unique=True),
+        "unit": one_of(*UNITS),
+        "zoned": boolean,
+    },
     "group": {},
     "ignored": {"reason": text()},
 }
 #: Not written where it is None: so were schemas before there was one.
-_MAY_LACK = ("target",)
+_MAY_LACK = ("target", "zoned")
 _MOMENTS = record(
     {"rows": _COUNT, "missing": _COUNT, "median": optional(_VALUE)}
     | dict.fromkeys(("minimum", "maximum", "mean", "mean_scaled", "deviation"), _VALUE),

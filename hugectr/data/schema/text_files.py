@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from hugectr.base.errors import DataError
@@ -191,12 +192,22 @@ def _told(kind: pa.DataType) -> pa.DataType:
     return pa.list_(pa.string() if pa.types.is_null(of) else _told(of))
 
 
+def _beyond_int64(column: pa.ChunkedArray) -> bool:
+    """Whether floats were integers of which uint64 holds all, and int64 does not."""
+    if not pa.types.is_float64(column.type):
+        return False
+    values = column.to_numpy()
+    values = values[~np.isnan(values)]
+    large = bool(len(values)) and 2.0**63 <= values.max() <= 2.0**64  # rounded
+    return large and bool((values == np.floor(values)).all() and values.min() >= 0)
+
+
 def _json_block(block: bytes) -> pa.Table:
     """A block of JSON lines as a table.
 
     Read once to find its types, and once more where these types would lose something: text that
-    looks like times, and lists whose first one begins with null, which pyarrow loses when it infers
-    the type (github.com/apache/arrow/issues/51305).
+    looks like times, integers beyond int64, and lists whose first one begins with null, which
+    pyarrow loses when it infers the type (github.com/apache/arrow/issues/51305).
     """
     from pyarrow import json
 
@@ -206,11 +217,22 @@ def _json_block(block: bytes) -> pa.Table:
     types = [_told(kind) for kind in table.schema.types]
     lists = any(pa.types.is_list(kind) for kind in types)
     times = any(pa.types.is_timestamp(kind) for kind in table.schema.types)
-    if not lists and not times:
+    large = [_beyond_int64(column) for column in table.columns]
+    if not lists and not times and not any(large):
         return table
-    schema = pa.schema(zip(table.column_names, types, strict=True))
-    told = json.ParseOptions(explicit_schema=schema)
-    table = json.read_json(io.BytesIO(block), read_options=options, parse_options=told)
+
+    def read_as(types: list[pa.DataType]) -> pa.Table:
+        schema = pa.schema(zip(table.column_names, types, strict=True))
+        told = json.ParseOptions(explicit_schema=schema)
+        return json.read_json(io.BytesIO(block), read_options=options, parse_options=told)
+
+    try:
+        wide = [pa.uint64() if one else kind for one, kind in zip(large, types, strict=True)]
+        table = read_as(wide)
+    except pa.ArrowInvalid:  # floats all the same, such as 1e19
+        if not any(large):
+            raise
+        table = read_as(types)
     table.validate(full=True)
     return table
 

@@ -17,6 +17,52 @@ Int64s = npt.NDArray[np.int64]
 MISSING_TIME = -(2**63)
 _HOUR = 3_600_000_000_000
 _NANOSECONDS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+#: Of text a time of day, and one with a zone: the day of a date without a time ends like a zone.
+_OF_DAY = "[T ][0-9]{2}"
+_ZONED = _OF_DAY + r":.*(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
+
+
+def zoned(array: pa.Array) -> bool | None:
+    """Whether the first time says its zone (``TimestampField.zoned``); None where none could."""
+    array = plain(array)
+    if not is_text(array.type):
+        return array.type.tz is not None if pa.types.is_timestamp(array.type) else None
+    text = pc.utf8_trim_whitespace(array)
+    found = pc.match_substring_regex(text, _ZONED).filter(pc.match_substring_regex(text, _OF_DAY))
+    return bool(found[0].as_py()) if len(found) else None
+
+
+#: By what the field wants: what is wrong with a time, and what to do.
+_OTHER = {
+    True: (
+        "says no zone, and the times that the schema was made of do",
+        "write it (2024-05-31T12:30:00+02:00; in pandas .dt.tz_localize), or take those without "
+        "for UTC by TimestampField(zoned=None)",
+    ),
+    False: (
+        "says a zone, and the times that the schema was made of do not",
+        "convert it to theirs (in pandas .dt.tz_convert, .dt.tz_localize(None)), or take them for "
+        "UTC by TimestampField(zoned=None)",
+    ),
+}
+
+
+def _check_zones(field: TimestampField, array: pa.Array, first_row: int) -> None:
+    """Complains about the first time that says a zone where none should, or none where all do."""
+    if field.zoned is None:
+        return
+    if is_text(array.type):
+        text = pc.utf8_trim_whitespace(array)
+        has = pc.match_substring_regex(text, _ZONED)
+        other = pc.and_(pc.match_substring_regex(text, _OF_DAY), pc.not_equal(has, field.zoned))
+    elif pa.types.is_timestamp(array.type) and (array.type.tz is not None) != field.zoned:
+        other = array.is_valid()
+    else:
+        return
+    rows = np.asarray(pc.fill_null(other, False))
+    if rows.any():
+        row = int(rows.argmax())
+        raise bad_value(field.name, first_row + row, str(array[row]), *_OTHER[field.zoned])
 
 
 def _from_text(text: pa.Array, unit: str) -> pa.Array:
@@ -25,11 +71,9 @@ def _from_text(text: pa.Array, unit: str) -> pa.Array:
     number = pc.match_substring_regex(text, "^-?[0-9]+$")
     counted = pc.if_else(number, text, nothing).cast(pa.int64())
     text = pc.if_else(number, nothing, text)
-    zoned = pc.match_substring_regex(text, r"(Z|[+-][0-9]{2}:?[0-9]{2})$")
-    # The day of a date without a time ends like a zone.
-    zoned = pc.and_(zoned, pc.match_substring_regex(text, "[T ][0-9]{2}"))
-    with_zone = pc.if_else(zoned, text, nothing).cast(pa.timestamp("ns", "UTC"))
-    without = pc.if_else(zoned, nothing, text).cast(pa.timestamp("ns"))
+    says = pc.match_substring_regex(text, _ZONED)
+    with_zone = pc.if_else(says, text, nothing).cast(pa.timestamp("ns", "UTC"))
+    without = pc.if_else(says, nothing, text).cast(pa.timestamp("ns"))
     return pc.coalesce(
         pc.multiply_checked(counted, _NANOSECONDS[unit]),
         with_zone.cast(pa.int64()),
@@ -56,7 +100,8 @@ def nanoseconds(field: TimestampField, array: pa.Array, first_row: int) -> Int64
     Raises
     ------
     DataError
-        For text that is no ISO 8601, times beyond 1677 to 2262, and other types.
+        For text that is no ISO 8601, times beyond 1677 to 2262, zones that are said or not said
+        against ``zoned``, and other types.
     """
     array = plain(array)
     kind = array.type
@@ -73,6 +118,7 @@ def nanoseconds(field: TimestampField, array: pa.Array, first_row: int) -> Int64
         raise bad_type(field.name, kind, "times", "give timestamps, ISO 8601 text or numbers")
     if is_text(kind) and not pa.types.is_large_string(kind):
         array = array.cast(pa.large_string())
+    _check_zones(field, array, first_row)
     try:
         found = _nanoseconds(field, array)
     except pa.ArrowInvalid:
@@ -82,7 +128,8 @@ def nanoseconds(field: TimestampField, array: pa.Array, first_row: int) -> Int64
             first_row + place,
             array[place].as_py(),
             "is no time from 1677 to 2262",
-            "write 2024-05-31 12:30:00, or say with TimestampField(unit=...) what numbers count",
+            "write 2024-05-31 12:30:00, make a time that stands for none missing, or say with "
+            "TimestampField(unit=...) what numbers count",
         ) from None
     result: Int64s = pc.fill_null(found, MISSING_TIME).to_numpy(zero_copy_only=False)
     return result

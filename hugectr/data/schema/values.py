@@ -83,8 +83,23 @@ def is_nested(kind: pa.DataType) -> bool:
     return bool(pa.types.is_nested(kind))
 
 
+def _integers(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
+    """Decimals without a fraction, which databases have for integers, as such where they fit."""
+    for kind in (pa.int64(), pa.uint64()):
+        try:
+            return column.cast(kind)
+        except pa.ArrowInvalid:
+            continue
+    return column
+
+
 def one_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    """The chunks of a column as one array; copied only when there are several, or for its runs."""
+    """The chunks of a column as one array; copied only when there are several, or for its runs.
+
+    Decimals whose type has no fraction come as integers.
+    """
+    if pa.types.is_decimal(column.type) and column.type.scale == 0:
+        column = _integers(column)
     if pa.types.is_run_end_encoded(column.type):
         column = pc.run_end_decode(column)
     if isinstance(column, pa.Array):

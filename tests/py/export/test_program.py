@@ -114,6 +114,7 @@ def test_the_reader_of_numpy_gives_the_vectors_of_evaluation(tmp_path, embedding
         "import hashlib",
         "import json",
         "import tokenize",
+        "import zlib",
         "from pathlib import Path",
         "from typing import Any",
         "import numpy as np",
