@@ -105,7 +105,7 @@ class Model:
         self._forgetting = Forgetting(self._state)
         self._cache = TrainingCache(self._graph, self._state, self._training)
         self._prediction = Prediction(self._graph, self._state)
-        self._original_files = OriginalFiles(self._state)
+        self._original_files = OriginalFiles(self._state, self._graph.etc.sparse_models)
         self._collection_files = CollectionFiles(self._state, self._graph)
         self._fitting = Fitting(self, self._state, self._graph)
         self._reporting = Reporting(self._fitting, self._timing)

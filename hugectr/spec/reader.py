@@ -179,7 +179,9 @@ class DataReaderParams:
             "resident_batches",
             "read_ahead_mb",
         ):
-            checked(name, check_int(where + name, getattr(self, name), 0))
+            value = getattr(self, name)
+            whole = name == "cache_eval_data" and isinstance(value, bool)  # v2: True for all
+            checked(name, int(value) if whole else check_int(where + name, value, 0))
         check_bool(where + "float_label_dense", self.float_label_dense)
         check_bool(where + "replicated", self.replicated)
         checked("num_workers", check_int(where + "num_workers", self.num_workers, 1))
