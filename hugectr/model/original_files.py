@@ -31,13 +31,13 @@ class OriginalFiles:
     Parameters
     ----------
     state : LoadedModel
-    sparse_models : sequence of str
-        Of the embedding training cache: folders of the tables that follow the training.
+    saved_to : sequence of str
+        Folders that ``save_params_to_files`` writes the tables to as well, one a table, or none.
     """
 
-    def __init__(self, state: LoadedModel, sparse_models: Sequence[str] = ()) -> None:
+    def __init__(self, state: LoadedModel, saved_to: Sequence[str] = ()) -> None:
         self._state = state
-        self._sparse_models = sparse_models
+        self._saved_to = saved_to
         #: Files of optimizer states that came before the rows of their table, by its number.
         self._waiting: dict[int, str] = {}
 
@@ -48,8 +48,8 @@ class OriginalFiles:
         """
         iteration = check_int("save_params_to_files: iter", iter, 0)
         original_save.save_params(self._state, prefix, iteration, self._state.group)
-        if self._sparse_models:
-            self.save_sparse_weights(self._sparse_models)
+        if self._saved_to:
+            self.save_sparse_weights(self._saved_to)
 
     def save_sparse_weights(self, sparse_embedding_files: Paths) -> None:
         """Write rows: a folder each in the model's order, or a dict of table name to folder."""

@@ -182,7 +182,7 @@ def _cut(table: _Table, layers: list[DenseLayer]) -> list[_Piece]:
 
 
 def rename_tensor(table: SparseEmbedding, layers: list[DenseLayer], name: str) -> None:
-    """Call a table's tensor otherwise, for the layers of its collection too, which alone read it."""
+    """Call a table's tensor otherwise, for the layers of its collection too, which read it."""
     for layer in layers:
         layer.bottom_names = [name if one == table.top_name else one for one in layer.bottom_names]
     table.top_name = name

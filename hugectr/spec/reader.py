@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hugectr.base.arguments import (
@@ -47,6 +48,8 @@ def one_source(name: str, value: Any) -> Source:
         value = value[0]
     if isinstance(value, MemoryDataset | TableDataset):
         return value
+    if isinstance(value, Path):
+        return str(value)
     if not isinstance(value, str):
         raise rejected(
             name, value, "a path, or data in memory (from_frame, from_arrow, from_arrays)"
