@@ -30,7 +30,7 @@ from hugectr.base.errors import (
 )
 from hugectr.base.lazy import lazy_names
 from hugectr.callbacks.training_callback import TrainingCallback
-from hugectr.data.data_source import DataSourceParams, FileSystemType_t
+from hugectr.data.data_source import DataSourceParams, DataSourceType_t, FileSystemType_t
 from hugectr.spec import optimizer
 from hugectr.spec.embedding import SparseEmbedding
 from hugectr.spec.embedding_collection import EmbeddingCollectionConfig, EmbeddingTableConfig
@@ -80,7 +80,7 @@ from hugectr.spec.reader import DataReaderParams
 from hugectr.spec.reader_formats import AsyncParam
 from hugectr.spec.session_solver import SessionSolver, solver_parser_helper
 from hugectr.spec.solver import CreateSolver, Solver
-from hugectr.spec.training_cache import CreateETC, CreateHMemCache
+from hugectr.spec.training_cache import CreateETC, CreateHMemCache, CreateMOS
 
 if TYPE_CHECKING:
     from hugectr import export, inference, models
@@ -125,6 +125,7 @@ __all__ = [
     "CompressionStrategy",
     "CreateETC",
     "CreateHMemCache",
+    "CreateMOS",
     "CreateOptimizer",
     "CreateSolver",
     "DataError",
@@ -133,6 +134,7 @@ __all__ = [
     "DataReaderSparse_t",
     "DataReaderType_t",
     "DataSourceParams",
+    "DataSourceType_t",
     "DenseLayer",
     "DenseLayerComputeConfig",
     "DeviceError",

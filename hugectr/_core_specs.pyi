@@ -64,6 +64,7 @@ class EmbeddingSpec(TypedDict, total=False):
     placement_device: int  # one_device: which; by_column: the first
     frequent: Any  # hybrid: array of int64, keys whose rows every device has, each once
     name: str
+    top: str  # tensor of its vectors; "": as the table is called
     bottoms: list[str]  # sparse inputs; of several the table has all slots
     slot_size_array: list[int]
     vector_type: str  # what vectors are kept in: "float32" | "bfloat16"

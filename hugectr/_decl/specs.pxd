@@ -242,7 +242,7 @@ cdef extern from "core/cpp/model/spec.hpp" namespace "hugectr" nogil:
         CppCombiner combiner
         CppExchangeType exchange
         CppWireType wire
-        string name
+        string name, top
         vector[string] bottoms
         vector[size_t] slot_size_array
         CppTensorScalarType vector_type

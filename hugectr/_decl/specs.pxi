@@ -287,6 +287,7 @@ cdef CppModelSpec _model_spec(fields) except *:
         e.placement_device = g.take("placement_device", 0)
         e.frequent = _int64s(g.take("frequent", []))
         e.name = g.take("name", "")
+        e.top = g.take("top", "")
         e.bottoms = g.take("bottoms", [])
         e.slot_size_array = g.take("slot_size_array", [])
         e.vector_type = _compute_dtype(g.take("vector_type", "float32"))

@@ -90,6 +90,8 @@ def _table(table: SparseEmbedding, opt_params: OptParamsPy) -> dict[str, Any]:
         "slot_sizes": list(table.slot_size_array) if table.is_localized else [],
         "optimizer": _optimizer(table.own_optimizer(opt_params), True),
     }
+    if table.top_name != table.sparse_embedding_name:
+        found["top"] = table.top_name
     if table.initial is not None:  # that of those rows
         found["initializer"] = table.initial.to_json()
     if table.vector_type != "float32":

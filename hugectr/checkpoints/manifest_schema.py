@@ -83,6 +83,7 @@ _DESCRIPTION = record(
             record(
                 {
                     "name": text(),
+                    "top": text(),  # tensor of its vectors; without it as the table is called
                     "type": text(),
                     "input": any_of(text(), list_of(text())),
                     "vec_size": integer(),
@@ -92,7 +93,7 @@ _DESCRIPTION = record(
                     "initializer": _INITIALIZER,
                     "vector_type": one_of("float32", "bfloat16"),
                 },
-                may_lack=("initializer", "vector_type"),
+                may_lack=("top", "initializer", "vector_type"),
             )
         ),
         "layers": list_of(

@@ -40,6 +40,7 @@ def parse_embedding(layer: JsonObject, kind: Embedding_t, names: TensorNames) ->
     """
     bottoms = check_names(layer.where("bottom"), layer.raw("bottom"))
     top = layer.text("top", empty=False)
+    table_name = layer.text("table_name", top, empty=False)
     for name in bottoms:
         names.read_sparse(layer.where("bottom"), name)
     names.define(layer.where("top"), top)
@@ -67,12 +68,12 @@ def parse_embedding(layer: JsonObject, kind: Embedding_t, names: TensorNames) ->
     optimizer = parse_optimizer(layer.object("optimizer")) if "optimizer" in layer else None
     layer.ignore("name", "plan_file")
     layer.finish()
-    return SparseEmbedding(
+    table = SparseEmbedding(
         kind,
         workspace,
         vec_size,
         combiner,
-        top,
+        table_name,
         bottoms,
         slot_sizes,
         optimizer,
@@ -86,6 +87,8 @@ def parse_embedding(layer: JsonObject, kind: Embedding_t, names: TensorNames) ->
         vector_type=vector_type,
         **life,
     )
+    table.top_name = top
+    return table
 
 
 def parse_memory(parent: JsonObject) -> Memory | None:

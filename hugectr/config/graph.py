@@ -83,11 +83,13 @@ def _embedding_entry(
     if embedding.vector_type != "float32":
         hparam["vector_type"] = embedding.vector_type
     hparam |= embedding.life.to_json()
+    named = {"table_name": embedding.sparse_embedding_name}
     return {
         "name": embedding.sparse_embedding_name,
         "type": embedding.embedding_type.name,
         "bottom": embedding.bottom_name,
-        "top": embedding.sparse_embedding_name,
+        "top": embedding.top_name,
+        **(named if embedding.top_name != embedding.sparse_embedding_name else {}),
         "sparse_embedding_hparam": hparam,
         "optimizer": optimizer_to_json(embedding.own_optimizer(optimizer)),
     }

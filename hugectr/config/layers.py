@@ -117,7 +117,9 @@ def _reader(data: JsonObject) -> DataReaderParams | None:
     floats = data.boolean("float_label_dense", False)
     bad_data = data.choice("on_bad_data", ("error", "skip"), "error")
     bad_share = data.number("max_bad_share", 0.1, minimum=0.0)
-    cached = data.integer("cache_eval_data", 0, minimum=0)
+    cached = data.raw("cache_eval_data", 0)
+    if not isinstance(cached, bool):  # v2: true for all of them
+        cached = data.integer("cache_eval_data", 0, minimum=0)
     asynchronous = _async_param(data)
     data.ignore("name", "type", "keyset")
     if not source:
@@ -134,7 +136,7 @@ def _reader(data: JsonObject) -> DataReaderParams | None:
         slot_size_array=slot_sizes,
         on_bad_data=bad_data,
         max_bad_share=bad_share,
-        cache_eval_data=cached,
+        cache_eval_data=int(cached),
         async_param=asynchronous,
         add_slot_offsets=True,
     )

@@ -18,6 +18,9 @@ class FileSystemType_t(NamedEnum):
     GCS = 3
 
 
+#: What 4.0 calls it.
+DataSourceType_t = FileSystemType_t
+
 _SCHEMES = {FileSystemType_t.S3: "s3", FileSystemType_t.GCS: "gs"}
 
 

@@ -158,7 +158,7 @@ def image_of(model: Exportable) -> ModelImage:
     most = {one["top_name"]: one["nnz_per_slot"] for one in described["sparse"]}
     tables = []
     for index, embedding in enumerate(model.embeddings):
-        name = embedding.sparse_embedding_name
+        name = embedding.top_name
         if name not in names:
             continue
         read = tuple(keys[one] for one in embedding.bottom_names)

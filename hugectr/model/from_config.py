@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The model that a config file describes."""
 
+from dataclasses import replace
+
 from hugectr.base.errors import rejected
 from hugectr.config.config_file import Config
 from hugectr.config.json_reader import Nothing
@@ -30,6 +32,7 @@ def describe_model(config: Config, unbounded: bool = False) -> Model:
     tables = len(config.layers.embeddings) if unbounded else 0
     files = config.solver.embedding_files if unbounded else []  # not all need exist
     cache = CreateETC([TrainPSType_t.Staged] * tables, files)
+    cache = replace(cache, saved_to=())  # v3.0 leaves the files that it begins with as they are
     model = Model(solver, reader, config.optimizer, cache)
     model.add_all(config.layers)
     return model

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from hugectr import _core, processes
@@ -19,7 +20,7 @@ from hugectr.model.table_memory import memory_of_tables
 from hugectr.plan.balance import spread
 from hugectr.processes.group import ProcessGroup
 from hugectr.processes.solo import SoloGroup
-from hugectr.spec.collection_layers import collection_parts
+from hugectr.spec.collection_layers import collection_parts, rename_tensor
 from hugectr.spec.embedding import SparseEmbedding
 from hugectr.spec.embedding_collection import EmbeddingCollectionConfig
 from hugectr.spec.input import Input
@@ -131,13 +132,8 @@ class Graph:
         elif self.input is None:
             raise rejected("Model.add", part, "a hugectr.Input first")
         elif isinstance(part, SparseEmbedding):
-            where = f"SparseEmbedding {part.sparse_embedding_name!r}: "
-            for name in part.bottom_names:
-                self._names.read_sparse(where + "bottom_name", name)
-            params = [self.input.sparse_param(name) for name in part.bottom_names]
-            part.check_keys([nnz for one in params if one is not None for nnz in one.nnz_per_slot])
-            self._names.define(where + "sparse_embedding_name", part.sparse_embedding_name)
-            self.embeddings.append(part)
+            where = f"SparseEmbedding {part.sparse_embedding_name!r}: sparse_embedding_name"
+            self._add_table(part, partial(self._names.define, where, part.top_name))
         elif isinstance(part, EmbeddingCollectionConfig):
             self._add_collection(part)
         elif isinstance(part, DenseLayer):
@@ -158,6 +154,20 @@ class Graph:
                 "GroupDenseLayer",
             )
 
+    def _add_table(self, part: SparseEmbedding, define: Callable[[], None]) -> None:
+        """A table, when ``define`` has given its tensor a name."""
+        assert self.input is not None, "add() has looked"
+        if part.sparse_embedding_name in self.table_names:
+            where = f"SparseEmbedding {part.sparse_embedding_name!r}: sparse_embedding_name"
+            raise rejected(where, part.sparse_embedding_name, "a name that no other table has")
+        for name in part.bottom_names:
+            where = f"SparseEmbedding {part.sparse_embedding_name!r}: bottom_name"
+            self._names.read_sparse(where, name)
+        params = [self.input.sparse_param(name) for name in part.bottom_names]
+        part.check_keys([nnz for one in params if one is not None for nnz in one.nnz_per_slot])
+        define()
+        self.embeddings.append(part)
+
     def _add_input(self, part: Input) -> None:
         if self.input is not None:
             raise InvalidArgument("Model.add: the model has an Input already")
@@ -176,8 +186,10 @@ class Graph:
         """Its tables, and the layers that make its tops of their vectors."""
         assert self.input is not None, "add() has looked"
         parts = collection_parts(part, self.input.sparse_param, self.solver.num_devices)
-        for embedding in parts.embeddings:
-            self.add(embedding)
+        for table in parts.embeddings:
+            renamed = partial(rename_tensor, table, parts.layers)
+            define = partial(self._names.define_yielding, table.top_name, renamed)
+            self._add_table(table, define)
         for layer in parts.layers:
             self.add(layer)
         self.collections.append([table.sparse_embedding_name for table in parts.embeddings])

@@ -105,7 +105,7 @@ class Model:
         self._forgetting = Forgetting(self._state)
         self._cache = TrainingCache(self._graph, self._state, self._training)
         self._prediction = Prediction(self._graph, self._state)
-        self._original_files = OriginalFiles(self._state)
+        self._original_files = OriginalFiles(self._state, self._graph.etc.saved_to)
         self._collection_files = CollectionFiles(self._state, self._graph)
         self._fitting = Fitting(self, self._state, self._graph)
         self._reporting = Reporting(self._fitting, self._timing)
@@ -222,6 +222,7 @@ class Model:
     get_eval_metrics = handed_on("_training", Training.get_eval_metrics)
     set_source = handed_on("_cache", TrainingCache.set_source)
     get_embedding_training_cache = handed_on("_cache", TrainingCache.get_embedding_training_cache)
+    get_model_oversubscriber = handed_on("_cache", TrainingCache.get_model_oversubscriber)
     restart_training_data = handed_on("_training", Training.restart_training_data)
     restart_evaluation_data = handed_on("_training", Training.restart_evaluation_data)
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -26,17 +27,29 @@ class OriginalFiles:
     """Weights and optimizer states as files (``CheckpointFiles`` has their names).
 
     In a job of several processes all of them make these calls; the files are the same.
+
+    Parameters
+    ----------
+    state : LoadedModel
+    saved_to : sequence of str
+        Folders that ``save_params_to_files`` writes the tables to as well, one a table, or none.
     """
 
-    def __init__(self, state: LoadedModel) -> None:
+    def __init__(self, state: LoadedModel, saved_to: Sequence[str] = ()) -> None:
         self._state = state
+        self._saved_to = saved_to
         #: Files of optimizer states that came before the rows of their table, by its number.
         self._waiting: dict[int, str] = {}
 
     def save_params_to_files(self, prefix: str, iter: int = 0) -> None:
-        """Write weights and optimizer states; ``CheckpointFiles`` has the file names."""
+        """Write weights and optimizer states; ``CheckpointFiles`` has the file names.
+
+        With an embedding training cache the tables are written to its ``sparse_models`` too.
+        """
         iteration = check_int("save_params_to_files: iter", iter, 0)
         original_save.save_params(self._state, prefix, iteration, self._state.group)
+        if self._saved_to:
+            self.save_sparse_weights(self._saved_to)
 
     def save_sparse_weights(self, sparse_embedding_files: Paths) -> None:
         """Write rows: a folder each in the model's order, or a dict of table name to folder."""

@@ -74,7 +74,7 @@ class Session:
         return self._model.eval(eval_batch, is_first_batch=is_first_batch)
 
     def get_eval_metrics(self) -> list[tuple[str, float]]:
-        """Metrics over all eval() calls since this was last called."""
+        """Metrics over all eval() calls since this was last called; without any, those of then."""
         return self._model.get_eval_metrics()
 
     def evaluation(

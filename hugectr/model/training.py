@@ -34,6 +34,8 @@ class Training:
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
+        self._metrics: list[tuple[str, float]] = []
+        self._is_evaluated = True  # no batch was evaluated since the metrics were asked for
 
     # --- batches --------------------------------------------------------------------------------
 
@@ -85,6 +87,7 @@ class Training:
         if not check_bool("eval: is_first_batch", is_first_batch):
             warn_no_effect("eval", "is_first_batch=False", _EVERY_BATCH)
         if self._graph.session.eval():
+            self._is_evaluated = False
             return True
         self._graph.session.reader.set_eval_source("")
         return False
@@ -131,8 +134,11 @@ class Training:
         return dict(self._graph.session.get_current_losses())
 
     def get_eval_metrics(self) -> list[tuple[str, float]]:
-        """Metrics over all eval() calls since this was last called."""
-        return self._graph.session.get_eval_metrics()
+        """Metrics over all eval() calls since this was last called; without any, those of then."""
+        if not self._is_evaluated or not self._metrics:
+            self._metrics = self._graph.session.get_eval_metrics()
+            self._is_evaluated = True
+        return list(self._metrics)
 
     def set_source(self, source: str | Sequence[str], eval_source: str = "") -> None:
         """Start over from file lists; an empty name keeps the one in use."""

@@ -118,6 +118,10 @@ class TrainingCache:
             )
         return EmbeddingTrainingCache(self._state)
 
+    def get_model_oversubscriber(self) -> EmbeddingTrainingCache:
+        """What 3.1 and 3.2 call the cache."""
+        return self.get_embedding_training_cache()
+
     def set_source(
         self,
         source: str | Sequence[str],

@@ -187,7 +187,7 @@ def _embedding(table: dict[str, object]) -> SparseEmbedding:
         "Distributed": Embedding_t.DistributedSlotSparseEmbeddingHash,
         "Localized": Embedding_t.LocalizedSlotSparseEmbeddingHash,
     }
-    return SparseEmbedding(
+    found = SparseEmbedding(
         kinds[str(table["type"])],
         embedding_vec_size=table["vec_size"],  # type: ignore[arg-type]
         combiner=table["combiner"],  # type: ignore[arg-type]
@@ -196,3 +196,5 @@ def _embedding(table: dict[str, object]) -> SparseEmbedding:
         slot_size_array=table["slot_sizes"],  # type: ignore[arg-type]
         vector_type=str(table.get("vector_type", "float32")),
     )
+    found.top_name = str(table.get("top", found.top_name))
+    return found

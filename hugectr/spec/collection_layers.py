@@ -181,6 +181,13 @@ def _cut(table: _Table, layers: list[DenseLayer]) -> list[_Piece]:
     return pieces
 
 
+def rename_tensor(table: SparseEmbedding, layers: list[DenseLayer], name: str) -> None:
+    """Call a table's tensor otherwise, for the layers of its collection too, which read it."""
+    for layer in layers:
+        layer.bottom_names = [name if one == table.top_name else one for one in layer.bottom_names]
+    table.top_name = name
+
+
 def _vectors(table: _Table, param: DataReaderSparseParam) -> int:
     """How many vectors of a sample a look-up gives."""
     if table.combiner != "concat":

@@ -213,9 +213,8 @@ class SparseEmbedding:
             where + "embedding_vec_size", embedding_vec_size, 1, MAX_VEC_SIZE
         )
         self.combiner = check_combiner(where + "combiner", combiner)
-        self.sparse_embedding_name = check_str(
-            where + "sparse_embedding_name", sparse_embedding_name, empty=False
-        )
+        name = check_str(where + "sparse_embedding_name", sparse_embedding_name, empty=False)
+        self.sparse_embedding_name, self.top_name = name, name
         self.bottom_names = check_names(where + "bottom_name", bottom_name)
         if not self.bottom_names:
             raise rejected(where + "bottom_name", bottom_name, "at least one sparse input")
@@ -391,10 +390,11 @@ class SparseEmbedding:
             "direct": self.is_direct,
             "opt_params": self.own_optimizer(optimizer).to_spec() if optimizer else None,
         }
+        if self.top_name != self.sparse_embedding_name:
+            spec["top"] = self.top_name
         if self.vector_type != "float32":
             spec["vector_type"] = self.vector_type
-        if self.initial is not None:
-            spec |= self.initial.to_spec()
+        spec |= self.initial.to_spec() if self.initial is not None else {}
         if self.life != RowLife():
             spec["life"] = asdict(self.life)
         return spec

@@ -35,7 +35,7 @@ class DataReaderSparseParam:
     nnz_per_slot : int or list of int
         Largest number of keys of each slot; an int stands for all slots.
     is_fixed_length : bool
-        Every slot of every sample has exactly ``nnz_per_slot`` keys.
+        That every slot has ``nnz_per_slot`` keys. A hint: slots with fewer are read as they are.
     slot_num : int
         Number of slots.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hugectr.base.arguments import (
@@ -47,6 +48,8 @@ def one_source(name: str, value: Any) -> Source:
         value = value[0]
     if isinstance(value, MemoryDataset | TableDataset):
         return value
+    if isinstance(value, Path):
+        return str(value)
     if not isinstance(value, str):
         raise rejected(
             name, value, "a path, or data in memory (from_frame, from_arrow, from_arrays)"
@@ -179,7 +182,9 @@ class DataReaderParams:
             "resident_batches",
             "read_ahead_mb",
         ):
-            checked(name, check_int(where + name, getattr(self, name), 0))
+            value = getattr(self, name)
+            whole = name == "cache_eval_data" and isinstance(value, bool)  # v2: True for all
+            checked(name, int(value) if whole else check_int(where + name, value, 0))
         check_bool(where + "float_label_dense", self.float_label_dense)
         check_bool(where + "replicated", self.replicated)
         checked("num_workers", check_int(where + "num_workers", self.num_workers, 1))

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The names of a model's tensors while its graph is put together."""
 
+from collections.abc import Callable
+
 from hugectr.base.errors import did_you_mean, rejected
 
 #: What follows the name of a sparse input in that of its lengths.
@@ -14,15 +16,44 @@ class TensorNames:
         self._readers: dict[str, int] = {}
         self._sparse: set[str] = set()
         self._lengths: set[str] = set()
+        self._yielding: dict[str, Callable[[str], None]] = {}
 
     def define(self, where: str, name: str, *, sparse: bool = False) -> None:
         """A new tensor; an error when the name is taken."""
-        if name in self._readers or name in self._sparse or name in self._lengths:
+        if name in self._yielding:
+            self._readers.pop(name)
+            self.define_yielding(name, self._yielding.pop(name), taken=True)
+        if self._is_taken(name):
             raise rejected(where, name, "a name that no other tensor of the model has")
         if sparse:
             self._sparse.add(name)
         else:
             self._readers[name] = 0
+
+    def define_yielding(
+        self, name: str, renamed: Callable[[str], None], *, taken: bool = False
+    ) -> None:
+        """A new tensor that is called otherwise when the name is taken, now or later.
+
+        Parameters
+        ----------
+        name : str
+        renamed : callable
+            Is told every other name that the tensor gets.
+        taken : bool
+            Whether somebody is about to take the name.
+        """
+        found, number = name, 1
+        while self._is_taken(found) or (taken and found == name):
+            number += 1
+            found = f"{name}_table" if number == 2 else f"{name}_table{number - 1}"
+        self.define("", found)
+        self._yielding[found] = renamed
+        if found != name:
+            renamed(found)
+
+    def _is_taken(self, name: str) -> bool:
+        return name in self._readers or name in self._sparse or name in self._lengths
 
     def read(self, where: str, name: str) -> None:
         """A layer reads a dense tensor; an error when there is none of that name."""

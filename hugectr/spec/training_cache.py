@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hugectr.base.arguments import check_enum, check_float, check_int, check_names
+from hugectr.base.arguments import check_bool, check_enum, check_float, check_int, check_names
 from hugectr.base.errors import InvalidArgument, rejected
 from hugectr.spec.enums import TrainPSType_t
 
@@ -54,19 +54,30 @@ class EmbeddingTrainingCacheParams:
         One a table; none: there is no cache.
     sparse_models : tuple of str
         Saved tables that training begins with, one a table; none: it begins with empty ones.
+    saved_to : tuple of str
+        Folders that ``save_params_to_files`` writes the tables to as well, one a table; none: it
+        writes its own files alone.
+    of_any_tables : bool
+        Whether there is a cache although ``ps_types`` says nothing: one of ``CreateMOS``.
     """
 
     ps_types: tuple[TrainPSType_t, ...] = ()
     sparse_models: tuple[str, ...] = ()
+    saved_to: tuple[str, ...] = ()
+    of_any_tables: bool = False
 
     @property
     def is_used(self) -> bool:
         """Whether there is a cache."""
-        return bool(self.ps_types)
+        return bool(self.ps_types) or self.of_any_tables
 
     def check_tables(self, names: Sequence[str]) -> None:
         """Refuse a cache of another number of tables."""
-        for what, given in (("ps_types", self.ps_types), ("sparse_models", self.sparse_models)):
+        for what, given in (
+            ("ps_types", self.ps_types),
+            ("sparse_models", self.sparse_models),
+            ("dest_sparse_models", self.saved_to),
+        ):
             if given and len(given) != len(names):
                 raise InvalidArgument(
                     f"CreateETC: {what} has {len(given)} entries, allowed: one for each of the "
@@ -90,7 +101,8 @@ def CreateETC(
         cache.
     sparse_models : list of str
         Folders (or files of 3.0) of saved tables, one an embedding, that training begins with; one
-        that does not exist is an empty table. Empty: all are.
+        that does not exist is an empty table. Empty: all are. ``Model.save_params_to_files``
+        writes the trained tables there too, so that the next training goes on with them.
     local_paths : list of str
         Folders for the files of ``Cached``; not used.
     hmem_cache_configs : list of what CreateHMemCache returns
@@ -128,4 +140,46 @@ def CreateETC(
         )
     if models and not kinds:
         raise rejected(where + "ps_types", [], "one for each of the sparse_models")
-    return EmbeddingTrainingCacheParams(kinds, models)
+    return EmbeddingTrainingCacheParams(kinds, models, models)
+
+
+def CreateMOS(
+    train_from_scratch: bool = True,
+    trained_sparse_models: Sequence[str] = (),
+    dest_sparse_models: Sequence[str] = (),
+    *,
+    use_host_memory_ps: bool = True,
+    sparse_models: Sequence[str] = (),
+) -> EmbeddingTrainingCacheParams:
+    """Describe the model oversubscriber of 3.1 and 3.2, which ``CreateETC`` came after.
+
+    Parameters
+    ----------
+    train_from_scratch : bool
+        3.1: whether tables begin empty; not used, ``trained_sparse_models`` says it.
+    trained_sparse_models : list of str
+        3.1: saved tables that training begins with, one an embedding.
+    dest_sparse_models : list of str
+        3.1: folders that ``Model.save_params_to_files`` writes the tables to, one an embedding.
+    use_host_memory_ps : bool
+        3.2: not used, as ``ps_types`` of ``CreateETC``.
+    sparse_models : list of str
+        3.2: as that of ``CreateETC``.
+
+    Returns
+    -------
+    EmbeddingTrainingCacheParams
+        For ``Model``.
+    """
+    where = "CreateMOS: "
+    check_bool(where + "train_from_scratch", train_from_scratch)
+    check_bool(where + "use_host_memory_ps", use_host_memory_ps)
+    trained = tuple(check_names(where + "trained_sparse_models", list(trained_sparse_models)))
+    saved = tuple(check_names(where + "dest_sparse_models", list(dest_sparse_models)))
+    models = tuple(check_names(where + "sparse_models", list(sparse_models)))
+    if models and (trained or saved):
+        allowed = "empty: trained_sparse_models and dest_sparse_models say which"
+        raise rejected(where + "sparse_models", list(models), allowed)
+    return EmbeddingTrainingCacheParams(
+        sparse_models=models or trained, saved_to=models or saved, of_any_tables=True
+    )

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/base/half.hpp"
 
+#if defined(__F16C__)
+#include <immintrin.h>
+#endif
+
 namespace hugectr {
 namespace {
 
@@ -18,6 +22,12 @@ Float16 to_float16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t sign = (bits >> 16) & 0x8000u;
   const std::uint32_t magnitude = bits & 0x7fffffffu;
+#if defined(__F16C__)
+  // The same but for NaN, whose payload the instruction changes.
+  if (magnitude <= 0x7f800000u) {
+    return Float16{static_cast<std::uint16_t>(_cvtss_sh(value, _MM_FROUND_TO_NEAREST_INT))};
+  }
+#endif
   std::uint32_t result;
   if (magnitude > 0x7f800000u) {
     // NaN: the payload's upper bits stay, unless that would turn it into an infinity.
@@ -40,6 +50,9 @@ Float16 to_float16(float value) {
 }
 
 float to_float(Float16 value) {
+#if defined(__F16C__)
+  if ((value.bits & 0x7fffu) <= 0x7c00u) return _cvtsh_ss(value.bits);
+#endif
   const std::uint32_t sign = static_cast<std::uint32_t>(value.bits & 0x8000u) << 16;
   const std::uint32_t exponent = (value.bits >> 10) & 0x1fu;
   const std::uint32_t mantissa = value.bits & 0x3ffu;

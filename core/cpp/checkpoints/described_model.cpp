@@ -92,6 +92,7 @@ SparseEmbeddingSpec table_of(const Json& json) {
       text_at(json, "combiner", "tables"), "tables.combiner",
       {{"sum", Combiner::Sum}, {"mean", Combiner::Mean}, {"concat", Combiner::Concat}});
   table.name = text_at(json, "name", "tables");
+  if (json.find("top", "tables") != nullptr) table.top = text_at(json, "top", "tables");
   table.bottoms = texts_at(json, "input", "tables");
   table.embedding_vec_size = size_at(json, "vec_size", "tables");
   if (json.find("vector_type", "tables") != nullptr) {

@@ -87,7 +87,7 @@ ArrowBlock::ArrowBlock(std::unique_ptr<ArrowBatch> batch, const ArrowMapping& ma
       const bool keeps_last =
           std::ranges::find(mapping.sequences, c.name()) != mapping.sequences.end();
       slots.push_back({std::move(c), offset, !mapping.slot_offsets.empty(),
-                       static_cast<std::size_t>(nnz), input.is_fixed_length, keeps_last});
+                       static_cast<std::size_t>(nnz), keeps_last});
     }
     inputs_.push_back(std::move(slots));
   }
@@ -154,7 +154,7 @@ void ArrowBlock::find_bad_keys(const Slot& slot, std::size_t first,
     for (std::size_t i = 0; i < count; ++i) {
       const std::size_t begin = slot.begin(first + i), end = slot.end(first + i);
       const std::size_t nnz = end - begin;
-      bool ok = nnz <= slot.most && (!slot.exactly || nnz == slot.most);
+      bool ok = nnz <= slot.most;
       for (std::size_t k = begin; ok && k < end; ++k) ok = fits(get(k), offset, allowed);
       if (!ok) bad[i] = 1;
     }
@@ -172,9 +172,9 @@ std::string ArrowBlock::explain(std::size_t row) const {
       const std::string column = concat("column '", slot.column.name(), "'");
       if (slot.column.is_null(row)) return column + " is null";
       const std::size_t nnz = slot.keys(row);
-      if (nnz > slot.most || (slot.exactly && nnz != slot.most)) {
-        return concat(column, " has ", nnz, " keys, allowed are ",
-                      slot.exactly ? "exactly " : "at most ", slot.most, " (nnz_per_slot)");
+      if (nnz > slot.most) {
+        return concat(column, " has ", nnz, " keys, allowed are at most ", slot.most,
+                      " (nnz_per_slot)");
       }
       std::vector<std::uint8_t> bad(1, 0);
       find_bad_keys(slot, row, bad);

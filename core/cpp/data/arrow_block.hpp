@@ -30,7 +30,6 @@ class ArrowBlock final : public IBlock {
     std::int64_t offset;  ///< added to its keys
     bool from_zero;       ///< its keys count from 0: there are slot sizes
     std::size_t most;     ///< nnz_per_slot
-    bool exactly;         ///< is_fixed_length
     bool keeps_last;      ///< of more keys the last ones count
     /// The numbers of a row that are keys: values [begin(row), end(row)) of the column.
     std::size_t begin(std::size_t row) const {

@@ -20,7 +20,7 @@ using offset_t = std::uint32_t;
 struct SparseInput {
   std::string top_name;
   std::vector<int> nnz_per_slot;  ///< largest number of keys of each slot; size slot_num
-  bool is_fixed_length = false;   ///< every slot always has exactly nnz_per_slot keys
+  bool is_fixed_length = false;   ///< slots are said to have nnz_per_slot keys; fewer are read too
   std::size_t slot_num = 0;
   /// Keys have positions: no slot has more than its nnz_per_slot, whatever the others hold.
   bool in_positions = false;

@@ -106,13 +106,12 @@ class MemoryBlock final : public IBlock {
 };
 
 /// Whether every slot has as many keys as it may; one pass that the compiler turns into vectors.
-bool all_as_allowed(std::span<const std::uint64_t> offsets, std::uint64_t least,
-                    std::uint64_t most) {
+bool all_as_allowed(std::span<const std::uint64_t> offsets, std::uint64_t most) {
   bool good = true;
   for (std::size_t row = 0; row + 1 < offsets.size(); ++row) {
     // Offsets that fall are a count beyond any bound.
     const std::uint64_t nnz = offsets[row + 1] - offsets[row];
-    good &= nnz >= least && nnz <= most;
+    good &= nnz <= most;
   }
   return good;
 }
@@ -122,7 +121,7 @@ void check_rows(const MemoryView::Sparse& found, const SparseInput& input) {
   const auto [fewest, most_keys] = std::ranges::minmax(input.nnz_per_slot);
   if (fewest == most_keys) {
     const auto most = static_cast<std::uint64_t>(most_keys);
-    if (all_as_allowed(offsets, input.is_fixed_length ? most : 0, most)) return;
+    if (all_as_allowed(offsets, most)) return;
   }
   for (std::size_t row = 0, slot = 0; row + 1 < offsets.size(); ++row, ++slot) {
     if (slot == input.slot_num) slot = 0;
@@ -130,10 +129,8 @@ void check_rows(const MemoryView::Sparse& found, const SparseInput& input) {
     HCTR_CHECK(offsets[row] <= offsets[row + 1], "sparse input '", input.top_name,
                "': row offsets fall at row ", row);
     const std::uint64_t nnz = offsets[row + 1] - offsets[row];
-    HCTR_CHECK(nnz <= most && (!input.is_fixed_length || nnz == most), "sparse input '",
-               input.top_name, "', sample ", row / input.slot_num, ", slot ", slot, ": ", nnz,
-               " keys, allowed ", input.is_fixed_length ? "exactly " : "at most ", most,
-               " (nnz_per_slot)");
+    HCTR_CHECK(nnz <= most, "sparse input '", input.top_name, "', sample ", row / input.slot_num,
+               ", slot ", slot, ": ", nnz, " keys, allowed at most ", most, " (nnz_per_slot)");
   }
 }
 

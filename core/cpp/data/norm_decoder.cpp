@@ -49,7 +49,6 @@ const std::uint8_t* decode_slots(const std::uint8_t* p, const std::uint8_t* end,
     const auto nnz = load<std::int32_t>(p);
     p += 4;
     if (nnz < 0 || csr.nnz - first + static_cast<std::size_t>(nnz) > slots.most) return nullptr;
-    if (!slots.exact.empty() && nnz != slots.exact[s]) return nullptr;
     if (!slots.each.empty() && nnz > slots.each[s]) return nullptr;
     const std::size_t bytes = static_cast<std::size_t>(nnz) * sizeof(Key);
     if (static_cast<std::size_t>(end - p) < bytes) return nullptr;

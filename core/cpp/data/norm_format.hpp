@@ -18,8 +18,8 @@ enum class Check { Sum, None };
 /// Files are read with pread, so that a file that shrinks is an error, not a signal.
 ///
 /// A slot may hold 0 to max_feature_num keys of its sparse input, all slots of a sample together no
-/// more than that; with is_fixed_length exactly its nnz_per_slot. Everything else is damage: a
-/// DataError with file and byte offset, or with OnBadData::Skip
+/// more than that. Everything else is damage: a DataError with file and byte offset, or with
+/// OnBadData::Skip
 /// - a wrong checksum or content: the sample keeps its place with weight 0 and counts as bad;
 /// - a lost record boundary: the rest of the file is dropped and counted by the header's number;
 /// - a header that is damaged or does not fit the model: the file is dropped and counts as one.

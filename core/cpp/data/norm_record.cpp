@@ -39,11 +39,8 @@ NormRecordShape::NormRecordShape(const InputLayout& layout, bool is_framed, std:
     slots.name = input.top_name;
     slots.count = input.slot_num;
     slots.most = input.max_feature_num();
-    if (input.is_fixed_length) slots.exact = input.nnz_per_slot;
     if (input.in_positions) slots.each = input.nnz_per_slot;
-    slots.one_hot_allowed =
-        slots.most >= slots.count &&
-        std::all_of(slots.exact.begin(), slots.exact.end(), [](int nnz) { return nnz == 1; });
+    slots.one_hot_allowed = slots.most >= slots.count;
     max_payload += slots.most * key_bytes;
     inputs.push_back(std::move(slots));
   }
@@ -53,10 +50,6 @@ namespace {
 
 std::string describe_nnz(const NormRecordShape::Slots& slots, std::size_t slot, std::int32_t nnz,
                          std::size_t before) {
-  if (!slots.exact.empty()) {
-    return concat("nnz ", nnz, " in slot ", slot, " of '", slots.name, "', allowed is exactly ",
-                  slots.exact[slot], " (is_fixed_length)");
-  }
   if (!slots.each.empty() && nnz > slots.each[slot]) {
     return concat("nnz ", nnz, " in slot ", slot, " of '", slots.name, "', allowed are 0 to ",
                   slots.each[slot], " (its nnz_per_slot: its keys are not pooled)");
@@ -89,7 +82,6 @@ NormWalk walk_payload(const NormRecordShape& shape, const std::uint8_t* p, std::
       if (available - at < 4) return {End::OutOfBytes, at, {}};
       const auto nnz = load<std::int32_t>(p + at);
       const bool fits = nnz >= 0 && sum + static_cast<std::size_t>(nnz) <= slots.most &&
-                        (slots.exact.empty() || nnz == slots.exact[s]) &&
                         (slots.each.empty() || nnz <= slots.each[s]);
       if (!fits) {
         return {End::BadNnz, at, describe ? describe_nnz(slots, s, nnz, sum) : std::string()};

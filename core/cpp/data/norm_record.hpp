@@ -48,8 +48,7 @@ struct NormRecordShape {
     std::size_t count = 0;  ///< slots
     std::size_t most = 0;   ///< keys of a slot, and of all slots of a sample together
     bool one_hot_allowed = false;
-    std::vector<int> exact;  ///< keys each slot must have; empty when that is free
-    std::vector<int> each;   ///< keys each slot may have; empty when it may have `most`
+    std::vector<int> each;  ///< keys each slot may have; empty when it may have `most`
   };
   NormRecordShape(const InputLayout& layout, bool framed, std::size_t key_bytes);
 

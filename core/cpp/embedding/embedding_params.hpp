@@ -34,7 +34,8 @@ struct InitialVectors {
 
 /// One SparseEmbedding of a model: a table, and how its vectors are asked for.
 struct SparseEmbeddingHashParams {
-  std::string name;  ///< top name: what messages call the table
+  std::string name;  ///< what messages call the table
+  std::string top;   ///< tensor of its vectors in the network
   /// v3's type: what makes a row another row, and where rows are unless `placement` says so.
   EmbeddingType type = EmbeddingType::DistributedSlotSparseEmbeddingHash;
   std::optional<PlacementKind> placement;

@@ -13,7 +13,8 @@ namespace {
 
 /// A gated recurrent unit, one layer, forward in time; the tops are the states of all steps.
 ///
-///   (b, t, n) -> (b, t, h);  (b, t * n) -> (b, t * h);  (1, b * t * n) -> (1, b * t * h)
+///   (b, t, n) -> (b, t, h);  (b, t * n) -> (b, t * h);  (1, b * t * n) -> (1, b * t * h);
+///   (b * t, n) -> (b * t, h), the steps of a sample one after the other
 ///
 /// Attributes: `num_output` = h, `SeqLength` = t, `vector_size` = n, `weight_init_type`
 /// (XavierNorm), `bias_init_type` (Zero). Parameters lie as in cuDNN's packed weights with one
@@ -96,12 +97,13 @@ class GruLayer final : public Layer {
     inputs_ = read("vector_size");
     const std::size_t sample = steps_ * inputs_;
     const std::string wanted =
-        concat("(batch, ", steps_, ", ", inputs_, "), (batch, ", sample, ") or (1, batch * ",
-               sample, "), as SeqLength and vector_size say");
+        concat("(batch, ", steps_, ", ", inputs_, "), (batch, ", sample, "), (batch * ", steps_,
+               ", ", inputs_, ") or (1, batch * ", sample, "), as SeqLength and vector_size say");
     const bool steps = x.shape.size() == 3 && x.shape[1] == steps_ && x.shape[2] == inputs_;
     const bool flat = x.shape.size() == 2 &&
                       (x.shape[1] == sample || (x.shape[0] == 1 && x.shape[1] % sample == 0));
-    check_bottom(*this, 0, x, steps || flat, wanted);
+    const bool apart = x.shape.size() == 2 && x.shape[1] == inputs_ && x.shape[0] % steps_ == 0;
+    check_bottom(*this, 0, x, steps || flat || apart, wanted);
     samples_ = x.size() / sample;
   }
 

@@ -59,6 +59,7 @@ SparseEmbeddingHashParams embedding_params(const SolverSpec& solver, const Model
              " must lie between 1 and 1024");
   SparseEmbeddingHashParams params;
   params.name = spec.name;
+  params.top = spec.top.empty() ? spec.name : spec.top;
   params.type = spec.type;
   params.placement = spec.placement;
   params.placement_device = spec.placement_device;
@@ -184,7 +185,7 @@ std::shared_ptr<const NetworkGraph> make_graph(const SolverSpec& solver, const M
   for (std::size_t i = 0; i < model.embeddings.size(); ++i) {
     const auto params = embedding_params(solver, model, i);
     inputs.push_back(
-        {params.name, {b, params.buckets_per_sample(), params.embedding_vec_size}, true});
+        {params.top, {b, params.buckets_per_sample(), params.embedding_vec_size}, true});
   }
   for (const SparseInput& sparse : model.input.sparse) {
     if (!reads_lengths(model, sparse)) continue;
@@ -199,7 +200,7 @@ std::vector<SparseEmbeddingHashParams> table_params(const SolverSpec& solver,
   std::vector<SparseEmbeddingHashParams> embeddings;
   for (std::size_t i = 0; i < model.embeddings.size(); ++i) {
     embeddings.push_back(embedding_params(solver, model, i));
-    embeddings.back().output_type = output_type(graph, embeddings.back().name);
+    embeddings.back().output_type = output_type(graph, embeddings.back().top);
   }
   return embeddings;
 }

@@ -23,7 +23,8 @@ std::vector<LayerSummary> layer_summary(const ModelSpec& model, const NetworkGra
   }
   rows.push_back(data);
   for (const SparseEmbeddingSpec& spec : model.embeddings) {
-    rows.push_back({to_string(spec.type), spec.bottoms, {spec.name}, {graph.top_shape(spec.name)}});
+    const std::string& top = spec.top.empty() ? spec.name : spec.top;
+    rows.push_back({to_string(spec.type), spec.bottoms, {top}, {graph.top_shape(top)}});
   }
   for (const DenseLayerSpec& layer : graph.layers()) {
     LayerSummary row{layer.type, layer.bottoms, layer.tops, {}};

@@ -109,12 +109,12 @@ std::size_t SessionState::first_sample(std::size_t local_id, bool train) const {
 }
 
 TensorRef SessionState::vectors(std::size_t local_id, std::size_t table, bool train) const {
-  return networks[local_id]->tensor((*tables)[table].params().name, train);
+  return networks[local_id]->tensor((*tables)[table].params().top, train);
 }
 
 TensorRef SessionState::gradient(std::size_t local_id, std::size_t table) const {
   const Network& network = *networks[local_id];
-  const std::string name = (*tables)[table].params().name + "@grad";
+  const std::string name = (*tables)[table].params().top + "@grad";
   return network.has_tensor(name, true) ? network.tensor(name, true) : TensorRef{};
 }
 

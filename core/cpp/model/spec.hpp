@@ -79,6 +79,7 @@ struct SparseEmbeddingSpec {
   ExchangeType exchange = ExchangeType::Auto;
   WireType wire = WireType::Own;
   std::string name;
+  std::string top;                   ///< tensor of its vectors; "": as the table is called
   std::vector<std::string> bottoms;  ///< sparse inputs; of several the table has all slots
   std::vector<std::size_t> slot_size_array;
   TensorScalarType vector_type = TensorScalarType::Float32;  ///< RowParts

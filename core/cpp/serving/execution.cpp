@@ -152,7 +152,7 @@ void Execution::run(const MemoryView& data, std::size_t first, std::size_t count
   bring(data, first, count);
   weigh();
   lookup_.run(context_, csr_, [this](std::size_t table) {
-    return network_.tensor((*session_.tables)[table].params().name);
+    return network_.tensor((*session_.tables)[table].params().top);
   });
   network_.forward();
   wanted.ref.shape[0] = wanted.ref.shape[0] / batch_ * count;

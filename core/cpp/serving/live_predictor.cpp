@@ -113,7 +113,7 @@ void LivePredictor::for_each_batch(std::shared_ptr<const MemoryData> samples,
       stream.wait(*part.ready);
       write_inputs(id, part);
       s.tables->forward(id, PlanSlot::Eval, [&](std::size_t table) {
-        return networks_[id]->tensor((*s.tables)[table].params().name);
+        return networks_[id]->tensor((*s.tables)[table].params().top);
       });
       forward(id, *batch);
       stream.record(*part.consumed);

@@ -89,7 +89,8 @@ TEST(MemoryFormat, DataThatDoesNotFitIsRefused) {
   refused(testing::make_layout(1, 2, false, {{3, 4}}), [](MemoryData&) {});
   InputLayout fixed = layout;
   fixed.sparse[0].is_fixed_length = true;
-  refused(fixed, [](MemoryData&) {});
+  source_of(worked_example(), fixed, false);  // slots with fewer keys
+  refused(fixed, [](MemoryData& data) { data.sparse[0].row_offsets[1] = 8; });
   MemoryData none;
   none.sparse = {{{}, {0}}};
   EXPECT_THROW(source_of(none, layout, true), InvalidArgument);

@@ -25,6 +25,7 @@ LAYERS = {
     "FusedReshapeConcat": "net(L.FusedReshapeConcat, (3, 4), (3, 4), tops=2)",
     "FusedReshapeConcatGeneral": "net(L.FusedReshapeConcatGeneral, (3, 4), (3, 4))",
     "GRU": "net(L.GRU, (12,), num_output=4, batchsize=64, SeqLength=3, vector_size=4)",
+    "GRU, a row a step": "net(L.GRU, (4,), num_output=4, batchsize=64, SeqLength=2, vector_size=4)",
     "Gather": "net(L.Gather, (4,), indices=list(range(64)))",
     "InnerProduct, three dimensions": "net(L.InnerProduct, (3, 4), num_output=2)",
     "BatchNorm, three dimensions": "net(L.BatchNorm, (3, 4))",
@@ -97,6 +98,14 @@ JSON_LAYERS = {
         )
         for position in ("Head", "Body", "Tail", "Isolated")
     },
+    "LayerNorm": ("1, 1", "ln_param={'eps': 1e-5, 'gamma_init': 'Uniform', 'beta_init': 'Zero'}"),
+    "MLP": (
+        "1, 1",
+        "mlp_param={'num_outputs': [4, 2], 'activations': ['Relu', 'None'], 'biases': [True, False]}",
+    ),
+    "MultiHeadAttention": ("1, 1", "num_attention_heads=2, transpose_b=True"),
+    "SequenceMask": ("2, 1", "max_sequence_len_from=3, max_sequence_len_to=3"),
+    "Select": ("1, 1", "dim=1, index=[0, 2]"),
     "GRU": (
         "1, 1",
         "gru_param={'num_output': 4, 'batchsize': 64, 'SeqLength': 3, "
@@ -111,6 +120,7 @@ JSON_LAYERS = {
         "1, 1",
         "mc_param={'num_layers': 2, 'weight_init': 'Uniform', 'bias_init': 'Zero'}",
     ),
+    "MultiCross (v2)": ("1, 1", "mc_param={'num_layers': 2, 'projection_dim': 4}"),
     "MultiCrossEntropyLoss": (
         "2, 1",
         "target_weight=[0.5, 0.5], regularizer='L1', **{'lambda': 0.1}",
@@ -122,6 +132,7 @@ JSON_LAYERS = {
     "ReduceSum": ("1, 1", "axis=1"),
     "Reshape": ("1, 1", "leading_dim=4, time_step=3"),
     "Reshape (selected)": ("1, 1", "selected=[0, 1]"),
+    "Reshape (shape)": ("1, 1", "shape=[-1, 4]"),
     "Scale": ("1, 1", "scale_param={'axis': 0, 'factor': 2}"),
     "Slice": ("1, 2", "ranges=[[0, 1], [1, 2]]"),
     "WeightMultiply": ("1, 1", "weight_dims=[4, 2], weight_init='Uniform'"),

@@ -334,20 +334,26 @@ def _of_files(made: hugectr.Model) -> None:
     made.add(hugectr.DenseLayer(L.BinaryCrossEntropyLoss, ["logit", "label"], ["loss"]))
 
 
-def collection(**shard: Any) -> hugectr.Model:
-    """Train a model of an embedding collection: two tables, look-ups of each combiner."""
+def collection(
+    combiner: str = "sum", names: tuple[str, str, str] = ("first", "a", "top_a"), **shard: Any
+) -> hugectr.Model:
+    """Train a model of an embedding collection: two tables, look-ups of one and of several.
+
+    ``names`` are those of the first table, of the input that it reads and of its tensor.
+    """
     made = empty(samples({"a": 1, "b": 1}))
     params = [hugectr.DataReaderSparseParam(name, 1, True, 1) for name in ("a", "b")]
     made.add(hugectr.Input(1, "label", 2, "dense", params))
     config = hugectr.EmbeddingCollectionConfig()
-    first = hugectr.EmbeddingTableConfig("first", 10, 4)
+    table, bottom, top = names
+    first = hugectr.EmbeddingTableConfig(table, 10, 4)
     second = hugectr.EmbeddingTableConfig("second", -1, 4)
-    config.embedding_lookup(first, "a", "top_a", "sum")
+    config.embedding_lookup(first, bottom, top, combiner)
     config.embedding_lookup([first, second], ["b", "b"], "top_b", ["mean", "mean"])
     if shard:
         config.shard(**shard)
     made.add(config)
-    made.add(hugectr.DenseLayer(L.Reshape, ["top_a"], ["flat"], leading_dim=4))
+    made.add(hugectr.DenseLayer(L.Reshape, [top], ["flat"], leading_dim=4))
     made.add(hugectr.DenseLayer(L.Concat, ["flat", "top_b"], ["both"]))
     made.add(hugectr.DenseLayer(L.InnerProduct, ["both"], ["logit"], num_output=1))
     made.add(hugectr.DenseLayer(L.BinaryCrossEntropyLoss, ["logit", "label"], ["loss"]))

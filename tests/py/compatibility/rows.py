@@ -10,6 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from compatibility.arguments import (
+    CACHES,
+    DENSE_LAYER,
+    GROUP,
+    INFERENCE_SIZES,
+    INFERENCE_WITHOUT_A_WORD,
+)
 from compatibility.layers import JSON_LAYERS, LAYERS
 from compatibility.uses import COLLECTION, FORMATS, INFERENCE_CALLS, SESSION, TRAINING_CACHE
 from compatibility.values import (
@@ -109,6 +116,7 @@ _OF_HYBRIDS = (
 WITHOUT_A_WORD = {
     ("DataReaderParams", "keyset"): "every key of the data is found, whatever the keyset says",
     **{("HybridEmbeddingParam", name): _NO_KNOBS for name in HYBRID if name not in _OF_HYBRIDS},
+    **INFERENCE_WITHOUT_A_WORD,
     ("Inference", "scaler"): "nothing trains",
     ("Inference", "deployed_devices"): "a session is on device_id",
     ("JSON: data", "keyset"): "every key of the data is found, whatever the keyset says",
@@ -142,7 +150,16 @@ def _sections() -> Iterator[tuple[str, list[Row]]]:
             *[(name, "hugectr." + code) for name, code in precision],
         ],
     )
-    yield "solver_parser_helper (v3.0)", arguments("hugectr.solver_parser_helper", HELPER)
+    yield (
+        "solver_parser_helper (v3.0)",
+        [
+            *arguments("hugectr.solver_parser_helper", HELPER),
+            (
+                "use_mixed_precision, scaler",
+                "hugectr.solver_parser_helper(use_mixed_precision=True, scaler=512)",
+            ),
+        ],
+    )
     yield (
         "DataReaderParams",
         [
@@ -249,18 +266,10 @@ def _sections() -> Iterator[tuple[str, list[Row]]]:
         ],
     )
     yield "Layers", list(LAYERS.items())
+    yield "DenseLayer", list(DENSE_LAYER.items())
     yield (
         "GroupDenseLayer",
-        [
-            (
-                "bottom_name",
-                "group(bottom_name='pairs')",
-            ),
-            (
-                "bottom_name_list",
-                "group(bottom_name_list=['pairs', 'pairs_grad'])",
-            ),
-        ],
+        list(GROUP.items()),
     )
     yield "HybridEmbeddingParam", arguments("hugectr.HybridEmbeddingParam", HYBRID)
     yield "Model", [*METHODS.items(), ("ModelPerfExt", "hugectr.ModelPerfExt")]
@@ -284,6 +293,7 @@ def _sections() -> Iterator[tuple[str, list[Row]]]:
     yield (
         "Inference",
         [
+            *INFERENCE_SIZES.items(),
             *arguments("inference", INFERENCE),
             *INFERENCE_CALLS.items(),
         ],
@@ -291,8 +301,7 @@ def _sections() -> Iterator[tuple[str, list[Row]]]:
     yield (
         "Embedding training cache",
         [
-            ("CreateETC", "hugectr.CreateETC([hugectr.TrainPSType_t.Staged])"),
-            ("CreateHMemCache", "hugectr.CreateHMemCache(2, 0.5, 0)"),
+            *CACHES.items(),
             *TRAINING_CACHE.items(),
         ],
     )
@@ -311,6 +320,13 @@ def _sections() -> Iterator[tuple[str, list[Row]]]:
         [
             (name, f"json_solver({name.partition(' ')[0]}={value})")
             for name, value in JSON_SOLVER.items()
+        ],
+    )
+    yield (
+        "JSON: sections",
+        [
+            ("model_name", "json_section(model_name='m')"),
+            ("inference (v3.0)", "json_section(inference={'max_batchsize': 64})"),
         ],
     )
     yield (
@@ -363,6 +379,7 @@ def _sections() -> Iterator[tuple[str, list[Row]]]:
             ],
             ("optimizer", "json_table(optimizer={'type': 'SGD', 'sgd_hparam': {}})"),
             ("plan_file", "json_table(plan_file='a')"),
+            ("max_vocabulary_size_global", "json_embedding(max_vocabulary_size_global=100)"),
         ],
     )
     yield (

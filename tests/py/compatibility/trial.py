@@ -105,6 +105,10 @@ def _json_solver(**keys: Any) -> None:
     read_config(_config(change))
 
 
+def _json_section(**sections: Any) -> None:
+    read_config(_config(lambda config: config.update(sections)))
+
+
 def _json_optimizer(optimizer: dict[str, Any]) -> None:
     read_config(_config(lambda config: config.update(optimizer=optimizer)))
 
@@ -154,6 +158,7 @@ _NAMES = {
     **{name: value for name, value in vars(models).items() if callable(value)},
     "config": _config,
     "json_solver": _json_solver,
+    "json_section": _json_section,
     "json_optimizer": _json_optimizer,
     "json_data": _json_data,
     "json_embedding": _json_embedding,

@@ -54,6 +54,11 @@ TRAINING_CACHE = {
 #: Embedding collections, trained.
 COLLECTION = {
     "embedding_lookup": "collection()",
+    "embedding_lookup (combiner concat)": "collection('concat')",
+    "embedding_lookup (lists)": "collection()",
+    "max_vocabulary_size of -1": "collection()",
+    "a table, an input and a top of one name": "collection(names=('a', 'a', 'a_vector'))",
+    "a table and its top of one name": "collection(names=('first', 'a', 'first'))",
     "shard (mp)": "collection(shard_matrix=[['first', 'second']], "
     "shard_strategy=[('mp', ['first', 'second'])])",
     "shard (dp), compression_strategy": "collection(shard_matrix=[['first', 'second']], "

@@ -38,6 +38,15 @@ def test_flat_sequences(check_layer, rows):
     check_layer(layer(3, 4, 8), {"x": (rows, 288 // rows)}, flat)
 
 
+def test_steps_as_rows(check_layer):
+    """As FusedReshapeConcat gives a history: a row a step, those of a sample together."""
+
+    def rows(x, *parameters):
+        return gru(x.reshape(8, 3, 4), *parameters).reshape(24, -1)
+
+    check_layer(layer(3, 4, 8), {"x": (24, 4)}, rows)
+
+
 def test_a_bottom_without_gradient(check_layer):
     check_layer(layer(3, 4, 8), {"x": (24, 3, 4)}, gru, no_gradient=["x"])
 

@@ -189,6 +189,36 @@ def test_snapshots_are_not_written(files, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    "cache",
+    [
+        lambda folder: hugectr.CreateETC([TrainPSType_t.Staged], [folder]),
+        lambda folder: hugectr.CreateMOS(use_host_memory_ps=True, sparse_models=[folder]),
+        lambda folder: hugectr.CreateMOS(True, [folder], dest_sparse_models=[folder]),
+    ],
+    ids=["CreateETC", "CreateMOS of 3.2", "CreateMOS of 3.1"],
+)
+def test_the_next_training_goes_on_with_the_tables_of_the_last(files, tmp_path, cache):
+    """v3 updates ``sparse_models`` when parameters are saved, and scripts begin with them again."""
+    folder = str(tmp_path / "table")
+    model = make(files, cache(folder))
+    model.fit(num_epochs=1, display=1, eval_interval=0)
+    assert not Path(folder).exists()
+    model.save_params_to_files(str(tmp_path / "m"))
+    names = ("key", "emb_vector")
+    wanted = [(tmp_path / "m0_sparse_0.model" / name).read_bytes() for name in names]
+    assert [(Path(folder) / name).read_bytes() for name in names] == wanted
+    again = make(files, cache(folder))
+    for one, other in zip(rows_of(again), rows_of(model), strict=True):
+        np.testing.assert_array_equal(one, other)
+    again.get_model_oversubscriber().update(files[0][1])
+
+
+def test_a_mos_of_both_forms_is_refused():
+    with pytest.raises(hugectr.InvalidArgument, match="dest_sparse_models say which"):
+        hugectr.CreateMOS(dest_sparse_models=["a"], sparse_models=["b"])
+
+
 def test_cached_tables_are_described():
     config = hugectr.CreateHMemCache(num_blocks=2, target_hit_rate=0.4, max_num_evict=0)
     etc = hugectr.CreateETC(

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+import hugectr
+solver = hugectr.CreateSolver(seed = 7, max_eval_batches = 3, batchsize_eval = 200, batchsize = 200, lr = 0.003, vvgpu = [[0,1]], i64_input_key = True, repeat_dataset = True)
+reader = hugectr.DataReaderParams(data_reader_type = hugectr.DataReaderType_t.Parquet, source = ["./din_data/train/_file_list.txt"], eval_source = "./din_data/valid/_file_list.txt", check_type = hugectr.Check_t.Non)
+optimizer = hugectr.CreateOptimizer(optimizer_type = hugectr.Optimizer_t.Adam, update_type = hugectr.Update_t.Global, epsilon = 1e-8)
+model = hugectr.Model(solver, reader, optimizer)
+model.add(hugectr.Input(label_dim = 1, label_name = "label", dense_dim = 0, dense_name = "dense",
+    data_reader_sparse_param_array = [hugectr.DataReaderSparseParam("UserID", 1, True, 1)] + [hugectr.DataReaderSparseParam("g%d" % i, 1, True, 1) for i in range(11)] + [hugectr.DataReaderSparseParam("c%d" % i, 1, True, 1) for i in range(11)]))
+ut = hugectr.EmbeddingTableConfig("user", 200, 16); gt = hugectr.EmbeddingTableConfig("good", 300, 16); ct = hugectr.EmbeddingTableConfig("cate", 12, 16)
+ebc = hugectr.EmbeddingCollectionConfig()
+ebc.embedding_lookup(ut, "UserID", "user", "sum")
+for i in range(11):
+    ebc.embedding_lookup(gt, "g%d" % i, "ge%d" % i, "sum")
+    ebc.embedding_lookup(ct, "c%d" % i, "ce%d" % i, "concat")
+ebc.shard([["user", "good", "cate"], ["user", "good", "cate"]], [("mp", ["user", "good"]), ("dp", ["cate"])])
+model.add(ebc)
+D = hugectr.DenseLayer; L = hugectr.Layer_t
+model.add(D(L.Concat, ["ge%d" % i for i in range(10)], ["gh"], axis = 1))
+model.add(D(L.Concat, ["ce%d" % i for i in range(10)], ["ch"], axis = 1))
+model.add(D(L.Concat, ["gh", "ch"], ["his"], axis = 2))
+model.add(D(L.Concat, ["ge10", "ce10"], ["tgt"], axis = 2))
+model.add(D(L.MultiHeadAttention, ["tgt", "his", "his"], ["att"], num_attention_heads = 2, transpose_b = True))
+model.add(D(L.Reshape, ["att"], ["att2"], shape = [-1, 32]))
+model.add(D(L.Reshape, ["tgt"], ["tgt2"], leading_dim = 32))
+model.add(D(L.Reshape, ["user"], ["user2"], leading_dim = 16))
+model.add(D(L.ElementwiseMultiply, ["att2", "tgt2"], ["mul"]))
+model.add(D(L.Concat, ["user2", "att2", "tgt2", "mul"], ["cc"]))
+model.add(D(L.MLP, ["cc"], ["top"], num_outputs = [64, 1], activations = [hugectr.Activation_t.Relu, hugectr.Activation_t.Non]))
+model.add(D(L.BinaryCrossEntropyLoss, ["top", "label"], ["loss"]))
+model.compile()
+model.summary()
+model.fit(max_iter = 201, display = 50, eval_interval = 100, snapshot = 1000000)
