@@ -181,6 +181,34 @@ class RowOrder:
     def keys(self, begin: int, end: int) -> npt.NDArray[np.int64]: ...
     def slot_ids(self, begin: int, end: int) -> npt.NDArray[np.uint64]: ...
 
+class LinkedRows:
+    """Rows of one device that lie in sealed segments of its disk, which stay there meanwhile."""
+
+    def order(self) -> RowOrder:
+        """The rows, as they lie in the segments."""
+
+    def places(self) -> npt.NDArray[np.uint64]:
+        """Where each lies: ``core/cpp/embedding/storage/linked_segments.hpp``."""
+
+    def row_bytes(self) -> int:
+        """Of vector, states and last step, one after the other."""
+
+    def segments(self) -> list[tuple[str, int, int, list[int]]]:
+        """Path, bytes, CRC-32 of the first block, and of each 16 MiB."""
+
+    def sync(self, number: int) -> None:
+        """Wait until a segment would survive a loss of power."""
+
+class LinkedSegments:
+    """Rows in segments of a checkpoint: (path, bytes, CRC-32 of the first block) of each.
+
+    Raises DataError, here and when rows are read, that names a file that is not what it must be.
+    """
+
+    def __init__(self, row_bytes: int, segments: Sequence[tuple[str, int, int]]) -> None: ...
+    def read(self, places: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint8]:
+        """The rows at these places, (n, row_bytes)."""
+
 class LearningRateScheduler:
     def __init__(
         self,

@@ -39,6 +39,7 @@ from hugectr._decl.catalogues cimport *
 from hugectr._decl.collection cimport *
 from hugectr._decl.errors cimport translate_error
 from hugectr._decl.interop cimport *
+from hugectr._decl.linked cimport *
 from hugectr._decl.model cimport *
 from hugectr._decl.ops cimport (
     CppAnyOp,
@@ -283,6 +284,7 @@ cdef class LearningRateScheduler:
 
 include "_decl/interop.pxi"
 include "_decl/rows.pxi"
+include "_decl/linked.pxi"
 include "_decl/session.pxi"
 include "_decl/footprint.pxi"
 include "_decl/table.pxi"

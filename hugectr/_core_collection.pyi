@@ -3,6 +3,7 @@
 
 from typing import Any, TypedDict
 
+import numpy as np
 import numpy.typing as npt
 
 from hugectr._core_session import TableAccess
@@ -106,19 +107,22 @@ class SharedBatch:
 class TableSharing:
     """Tables that processes share, seen by one of them: see the C++ class of this name.
 
-    ``holders`` has of each table the process with all rows, -1 for rows by key, or -2 where every
-    process has all. Vectors travel in a message for each of ``groups``, the vector sizes there are.
+    ``placements`` says of each table who has its rows: "by_key", "by_slot" (one process has all of
+    a table) or "replicated" (every one has). Vectors travel in a message for each of ``groups``, the vector sizes there are.
     Memory is as ``TableCollection`` takes it; what a batch was asked with lives as long as that.
     """
 
     def __init__(
-        self, tables: TableCollection, holders: list[int], rank: int, processes: int
+        self, tables: TableCollection, placements: list[str], rank: int, processes: int
     ) -> None: ...
     @property
     def groups(self) -> list[int]: ...
     @property
     def copies_to_all(self) -> bool:
         """Whether keys go through ``copy_to_all`` before they go out."""
+    def on_every_process(self, table: int) -> bool: ...
+    def owners(self, table: int, keys: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """The process of each key (n); this one where every process has all rows."""
     def room(self, keys: int, mean_bags: int) -> int:
         """uint32 numbers that ``ask`` needs."""
     def ask(self, batch: Keys, keys: Memory, room: Memory, stream: int = 0) -> SharedBatch: ...

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hugectr._core import BufferBag, RowOrder, TableViews, TensorView, Turn
+from hugectr._core import BufferBag, LinkedRows, RowOrder, TableViews, TensorView, Turn
 from hugectr._core_specs import LayerSpec, ModelSpec, ReaderSpec, ReadPosition, SolverSpec
 from hugectr.processes.group import ProcessGroup
 
@@ -92,6 +92,9 @@ class TableAccess:
     def dump(self, with_states: bool = False) -> BufferBag: ...
     # Rows in parts, sorted by (slot, key); only those touched since a mark.
     def order(self, since: int = 0) -> RowOrder: ...
+    def stored(self, order: RowOrder) -> tuple[RowOrder, list[LinkedRows]]:
+        """The rows of an order, those apart whose content lies on the disks of devices."""
+
     # Into arrays of `out` where given: packed and of just these rows.
     def read(
         self,

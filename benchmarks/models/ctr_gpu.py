@@ -68,6 +68,7 @@ def time_ours(a: argparse.Namespace, data: MemoryDataset) -> dict[str, Any]:
     filled = time.perf_counter() - begin
     losses, blocks = [], []
     stages: dict[str, float] = {}
+    missed, moved = 0, 0
     # A round is one turn of the data: some steps to warm up, timed ones, then every row again.
     warm = a.warm or a.batches % a.steps or min(4, a.batches // 2)
     per_round = (a.batches - warm) // a.steps
@@ -76,22 +77,29 @@ def time_ours(a: argparse.Namespace, data: MemoryDataset) -> dict[str, Any]:
             train(model, cover_batches(a) + a.batches - warm - per_round * a.steps)
         train(model, warm)
         model.stage_seconds()
+        before = model.table_stats()[0]
         for _ in range(per_round):
             begin = time.perf_counter()
             losses.append(train(model, a.steps))
             blocks.append((time.perf_counter() - begin) / a.steps)
         for name, seconds in model.stage_seconds().items():
             stages[name] = stages.get(name, 0.0) + seconds / (a.rounds * per_round * a.steps)
+        after = model.table_stats()[0]
+        missed += after["misses"] - before["misses"]
+        moved += after["bytes_fetched"] - before["bytes_fetched"]
     ms = 1e3 * float(np.median(blocks))
+    timed = len(blocks) * a.steps
     return {
         "ms": round(ms, 3),
         "ms_best": round(1e3 * min(blocks), 3),
         "ms_worst": round(1e3 * max(blocks), 3),
         "msamples_s": round(a.batch / ms / 1e3, 3),
-        "timed_steps": len(blocks) * a.steps,
+        "timed_steps": timed,
         "stage_ms": {name: round(1e3 * s, 3) for name, s in stages.items()},
         "fill_s": round(filled, 1),
-        "unique_plans": model.table_stats()[0]["unique_plans"],
+        "unique_plans": after["unique_plans"],
+        "misses": round(missed / timed),
+        "fetched_mb": round(moved / timed / 1e6, 2),
         "loss": round(losses[-1], 4),
         "gb": round(sum(entry[2] for entry in model.memory_report()) / 2**30, 1),
     }
@@ -170,7 +178,8 @@ def run_case(name: str, a: argparse.Namespace) -> dict[str, Any]:
         f"{a.embedding} on {a.gpus} GPUs, {a.exchange} exchange"
         f"{'' if a.wire is None else f', {a.wire} on the wire'}"
         f"{'' if a.search else ', no algorithm search'}"
-        f"{', resident' if a.resident else ''}",
+        f"{', resident' if a.resident else ''}"
+        f"{f', places for {a.places:.0%} of the rows' if a.places else ''}",
         "make_s": round(made, 1),
     }
     entry["ours"] = time_ours(a, data)
@@ -205,7 +214,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--warm", type=int, default=0, help="steps before timed ones")
     parser.add_argument(
-        "--places", type=float, default=0.0, help="on the device, for this share of rows"
+        "--places", type=float, default=0.0, help="on the devices, for this share of rows"
     )
     parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
     parser.add_argument("--gpus", type=int, default=1, help="of this process; --batch is of all")

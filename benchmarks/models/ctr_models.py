@@ -16,10 +16,13 @@ MIB = 1 << 20
 
 
 def places(a: argparse.Namespace) -> dict[str, Any]:
-    """Memory on the device for a share of the rows, where that was asked for."""
+    """Memory on the devices for a share of the rows, where that was asked for."""
     share = getattr(a, "places", 0.0)
+    if not share:
+        return {}
     row = 4 * a.dim * (3 if a.opt == "adam" else 1) + 8
-    return {"memory": hugectr.Memory(device=int(share * a.rows * a.slots) * row)} if share else {}
+    of_device = int(share * a.rows * a.slots) // sum(map(len, a.vvgpu))
+    return {"memory": hugectr.Memory(device=of_device * row)}
 
 
 def make_model(a: argparse.Namespace, data: MemoryDataset) -> hugectr.Model:

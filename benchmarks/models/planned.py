@@ -3,6 +3,7 @@
 
     python benchmarks/models/planned.py [--gpus 2] [--machine h200] [--cases dlrm sequence]
     python benchmarks/models/planned.py --device cpu --scale 0.01
+    python benchmarks/models/planned.py --gpus 2 --cases giant mlperf26 --placements auto by_key one_device
 
 DLRM, DCNv2, 100 tables of mixed d, one giant table beside 100 small ones, and a sequence that a
 small attention weighs; one JSON line each. Every model trains on resident batches: each of them
@@ -10,7 +11,9 @@ once, so that all rows are there, then ``--steps`` in blocks. ``measured_ms`` ar
 first device and ``step``, the median of blocks on the clock; ``ops`` are milliseconds of the
 dearest ops, each alone on the device, ``layers`` predicted and measured ones of each op of the
 dense network. ``--kernels`` adds every kernel of a step, by PyTorch's profiler where there is one:
-times a step and microseconds. A case that fails says why in its line, and the others go on; one
+times a step and microseconds. ``--placements`` runs each case with all tables placed so, one after
+the other, and as planned ("auto"): also for 26 equal tables and for those of MLPerf with rows / 20,
+which are no part of the five. A case that fails says why in its line, and the others go on; one
 that would begin after ``--seconds`` is left out and says so.
 """
 
@@ -18,6 +21,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import itertools
 import json
 import sys
 import time
@@ -31,6 +35,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from ctr_models import layer, precision, tower
+from dcnv2_samples import HOTNESS
+from dcnv2_samples import ROWS as MLPERF_ROWS
 
 import hugectr
 from hugectr import cuda
@@ -92,6 +98,22 @@ CASES: dict[str, Case] = {
         (Table(2_000_000, 64, 1, 50, "concat"), Table(2_000_000, 64)), 8192, "Adam", "attention"
     ),
 }
+
+#: Of ``--cases`` beside the five: what plans are compared on with one placement for all tables.
+COMPARED: dict[str, Case] = {
+    "equal26": Case((Table(1_000_000, 128),) * 26, 16384, "SGD", "mlp"),
+    "mlperf26": Case(
+        tuple(
+            Table(max(rows // 20, min(rows, 100)), 128, 1, hot)
+            for rows, hot in zip(MLPERF_ROWS, HOTNESS, strict=True)
+        ),
+        8192,
+        "AdaGrad",
+        "mlp",
+    ),
+}
+
+PLACEMENTS = ("by_key", "one_device", "replicated", "by_column")
 
 
 def power_law(
@@ -170,8 +192,8 @@ def attended(model: hugectr.Model, table: Table) -> str:
     return layer(model, "Reshape", [found], "interest", leading_dim=table.d)
 
 
-def make_model(a: argparse.Namespace, case: Case) -> hugectr.Model:
-    """The model, not compiled yet."""
+def make_model(a: argparse.Namespace, case: Case, placement: str) -> hugectr.Model:
+    """The model, not compiled yet; "auto" leaves its placements to ``--plan``."""
     tables = [scaled(table, a.scale) for table in case.tables]
     batch = max(64, int(case.batch * min(1.0, 4 * a.scale))) * a.gpus
     data = make_data(tables, batch * a.batches, a.seed)
@@ -183,7 +205,7 @@ def make_model(a: argparse.Namespace, case: Case) -> hugectr.Model:
         device=a.device,
         vvgpu=[list(range(a.gpus))],
         i64_input_key=True,
-        plan=a.plan if a.gpus > 1 and a.plan != "none" else None,
+        plan=a.plan if a.gpus > 1 and a.plan != "none" and placement == "auto" else None,
         **precision(a.precision),
     )
     reader = hugectr.DataReaderParams(
@@ -200,8 +222,10 @@ def make_model(a: argparse.Namespace, case: Case) -> hugectr.Model:
     ]
     model.add(hugectr.Input(1, "label", DENSE, "dense", inputs))
     kind = hugectr.Embedding_t.DistributedSlotSparseEmbeddingHash
+    where = None if placement == "auto" else placement
     for i, t in enumerate(tables):
-        model.add(hugectr.SparseEmbedding(kind, 0, t.d, t.combiner, f"table{i}", f"keys{i}"))
+        names = f"table{i}", f"keys{i}"
+        model.add(hugectr.SparseEmbedding(kind, 0, t.d, t.combiner, *names, placement=where))
     add_network(model, case.network, tables)
     return model
 
@@ -258,10 +282,10 @@ def kernels(model: hugectr.Model, steps: int) -> dict[str, list[float]] | str:
     }
 
 
-def run_case(name: str, a: argparse.Namespace) -> dict[str, Any]:
+def run_case(name: str, placement: str, a: argparse.Namespace) -> dict[str, Any]:
     """Predictions beside what was measured."""
     begin = time.perf_counter()
-    model = make_model(a, CASES[name])
+    model = make_model(a, (CASES | COMPARED)[name], placement)
     predicted = model.plan(machine=a.machine[0])
     plan = predicted.placement
     assert plan is not None
@@ -281,6 +305,7 @@ def run_case(name: str, a: argparse.Namespace) -> dict[str, Any]:
     step = 1e3 * float(np.median(blocks))
     entry: dict[str, Any] = {
         "case": name,
+        "placed": placement,
         "batch": plan.batchsize,
         "devices": plan.devices,
         "machine": plan.machine,
@@ -314,7 +339,7 @@ def run_case(name: str, a: argparse.Namespace) -> dict[str, Any]:
 def main() -> int:
     """One JSON line a case; 1 when one of them failed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
+    parser.add_argument("--cases", nargs="+", choices=CASES | COMPARED, default=list(CASES))
     parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
     parser.add_argument("--gpus", type=int, default=1, help="batches grow with them")
     parser.add_argument(
@@ -322,6 +347,7 @@ def main() -> int:
     )
     parser.add_argument("--measure", action="store_true", help="this one's rates first")
     parser.add_argument("--plan", default="auto", help="on several: auto, none or a plan's file")
+    parser.add_argument("--placements", nargs="+", choices=("auto", *PLACEMENTS), default=["auto"])
     parser.add_argument("--precision", choices=("fp32", "tf32", "bf16"), default="bf16")
     parser.add_argument("--scale", type=float, default=1.0, help="of rows; below 1/4 of batches")
     parser.add_argument("--batches", type=int, default=16, help="distinct ones")
@@ -344,14 +370,15 @@ def main() -> int:
         took = round(time.perf_counter() - begin, 1)
         print(json.dumps({"measured": rates, "seconds": took}), flush=True)
     begin, failed = time.perf_counter(), 0
-    for name in a.cases:
+    for name, placement in itertools.product(a.cases, a.placements):
+        entry: dict[str, Any] = {"case": name, "placed": placement}
         if time.perf_counter() - begin > a.seconds:
-            entry: dict[str, Any] = {"case": name, "left_out": f"{a.seconds} s have passed"}
+            entry["left_out"] = f"{a.seconds} s have passed"
         else:
             try:
-                entry = run_case(name, a)
+                entry = run_case(name, placement, a)
             except Exception as error:  # the other cases are worth as much
-                entry = {"case": name, "error": f"{type(error).__name__}: {error}"}
+                entry["error"] = f"{type(error).__name__}: {error}"
                 traceback.print_exc()
                 failed = 1
         print(json.dumps(entry), flush=True)

@@ -90,7 +90,11 @@ cdef extern from "core/cpp/embedding/collection/table_sharing.hpp" namespace "hu
     cdef cppclass CppTableSharing "hugectr::TableSharing":
         CppTableSharing(CppTableCollection&, vector[int64_t], size_t,
                         size_t) except +translate_error
+        @staticmethod
+        int64_t holder(string, size_t, size_t) except +translate_error
         vector[CppTableGroup] groups()
+        cbool on_every_process(size_t) except +translate_error
+        vector[int64_t] owners(size_t, const vector[int64_t]&) except +translate_error
         size_t room(size_t, size_t)
         cbool copies_to_all()
         void ask(CppSharedBatch&, const vector[CppSparseTensor]&, const CppTensorRef&,

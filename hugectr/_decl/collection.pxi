@@ -204,10 +204,14 @@ cdef class TableSharing:
     cdef TableCollection _tables  # keeps what the sharing works on
     cdef readonly object _turn
 
-    def __cinit__(self, TableCollection tables not None, holders, size_t rank, size_t processes):
+    def __cinit__(self, TableCollection tables not None, placements, size_t rank, size_t processes):
+        cdef vector[int64_t] holders
+        cdef size_t table
         self._it = NULL
         self._tables = tables
         self._turn = tables._turn
+        for table, placement in enumerate(placements):
+            holders.push_back(CppTableSharing.holder(placement.encode(), table, processes))
         self._it = new CppTableSharing(tables._it[0], holders, rank, processes)
 
     def __dealloc__(self):
@@ -222,6 +226,12 @@ cdef class TableSharing:
     @property
     def copies_to_all(self):
         return bool(self._it.copies_to_all())
+
+    def on_every_process(self, size_t table):
+        return bool(self._it.on_every_process(table))
+
+    def owners(self, size_t table, keys):
+        return _int64_array(self._it.owners(table, _int64s(keys)))
 
     def room(self, size_t keys, size_t mean_bags):
         return self._it.room(keys, mean_bags)

@@ -62,6 +62,19 @@ cdef class TableAccess:
             self._it.read(order._it, begin, end, values)
         return out
 
+    def stored(self, RowOrder order not None):
+        cdef CppStoredSplit split
+        cdef LinkedRows linked
+        with nogil:
+            split = cpp_stored(deref(self._it), order._it)
+        rest, found = RowOrder(), []
+        (<RowOrder>rest)._it = move(split.rest)
+        for i in range(split.linked.size()):
+            linked = LinkedRows()
+            linked._it = move(split.linked[i])
+            found.append(linked)
+        return rest, found
+
     def lookup(self, keys, slot_ids=None):
         cdef vector[int64_t] all_keys = _int64s(keys)
         cdef vector[uint64_t] slots

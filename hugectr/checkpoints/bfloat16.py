@@ -16,7 +16,7 @@ from hugectr.checkpoints.direct_file import aligned_empty
 
 BFLOAT16 = "bfloat16"
 #: Type of what a file holds -> bytes of one.
-ITEM_BYTES = {BFLOAT16: 2, "float32": 4, "float64": 8, "int64": 8, "uint64": 8}
+ITEM_BYTES = {"uint8": 1, BFLOAT16: 2, "float32": 4, "float64": 8, "int64": 8, "uint64": 8}
 
 
 def in_memory(dtype: str) -> str:

@@ -49,6 +49,7 @@ from hugectr.checkpoints.rows import (
     row_memory,
     stored_parts,
 )
+from hugectr.checkpoints.shard_names import shard_rows
 from hugectr.processes.agreement import LONG, from_root, together
 from hugectr.processes.group import ProcessGroup
 from hugectr.processes.solo import SoloGroup
@@ -190,7 +191,8 @@ def _write_shard(work: Path, snapshot: Snapshot, group: ProcessGroup) -> dict[st
             f"{work} was made by process 0 and is not seen here: checkpoints of a job need a "
             "folder that all processes share"
         )
-    tables = []
+    tables: list[dict[str, Any]] = []
+    linked: dict[str, Any] = {}
     with ChunkWriter() as writer:
         files: dict[str, tuple[ChunkFile, str, tuple[int, ...]]] = {}
         if group.rank == 0:
@@ -204,6 +206,12 @@ def _write_shard(work: Path, snapshot: Snapshot, group: ProcessGroup) -> dict[st
             names = {part: shard_file(index, part, group.rank, group.size) for part in table.parts}
             files |= _write_table(work, table, names, writer)
             tables.append({"rows": table.rows, "files": names})
+            if table.linked:
+                places = [(index, group.rank, group.size, n) for n in range(len(table.linked))]
+                for place, link in zip(places, table.linked, strict=True):
+                    files |= link.write(work, place, chunk_rows(table.parts, CHUNK), writer)
+                    linked |= link.share(work, place, writer)
+                tables[-1]["linked"] = [link.described() for link in table.linked]
         gone = []
         for index, table in enumerate(snapshot.gone):
             names = {
@@ -220,7 +228,7 @@ def _write_shard(work: Path, snapshot: Snapshot, group: ProcessGroup) -> dict[st
     return {
         "tables": tables,
         "gone": gone,
-        "files": entries,
+        "files": entries | linked,
         "nonfinite": found,
         "schema": schema_files.entries(schema),
     }
@@ -289,7 +297,7 @@ def _table_entry(table: RowSource, rows: RowSource, shards: list[dict[str, Any]]
     """What the manifest says of a table, or of rows that went of it."""
     return {
         "name": table.name,
-        "rows": sum(shard["rows"] for shard in shards),
+        "rows": sum(map(shard_rows, shards)),
         "vec_size": table.parts["vector"][1][0],
         "parts": list(rows.parts),
         **({} if table.placement is None else {"placement": table.placement}),
@@ -324,7 +332,13 @@ def verify(path: str | os.PathLike[str]) -> Manifest:
 def held(snapshot: Snapshot) -> Snapshot:
     """The snapshot with all rows in memory of their own, so that training may go on."""
     tables: list[RowSource] = [
-        HeldRows(table.name, table.read(0, table.rows), table.placement, table.vector_type)
+        HeldRows(
+            table.name,
+            table.read(0, table.rows),
+            table.placement,
+            table.vector_type,
+            table.linked,
+        )
         for table in snapshot.tables
     ]
     return Snapshot(

@@ -9,7 +9,7 @@ it received to its own devices: memory is bounded by chunks, whatever the table.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from itertools import pairwise
 from pathlib import Path
@@ -27,8 +27,10 @@ from hugectr.checkpoints.chunks import (
     mapped_range,
     read_range,
 )
+from hugectr.checkpoints.linked import LinkReader, in_key_order
 from hugectr.checkpoints.manifest import Manifest, RowUnit, row_bytes, row_shape, row_units
 from hugectr.checkpoints.rows import EVERY_PROCESS, Parts, bag_of, pack, unpack
+from hugectr.checkpoints.shard_names import PLACE, index_parts, link_file, links_of_table
 from hugectr.processes.agreement import LONG, Rounds, jointly
 
 if TYPE_CHECKING:
@@ -69,22 +71,74 @@ class TableReader:
             part: row_shape(manifest, self.table, part) for part in self.table["parts"]
         }
         self.units = list(row_units(self.table))
+        self._number = index
+        self._links: dict[tuple[int, int, int, int], LinkReader] = {}
 
     def read(self, unit: RowUnit, only: Parts | None = None) -> dict[str, Array]:
         """The rows of a chunk, checked; part -> rows. ``only``: not all parts."""
-        values = {}
-        for part, (_, shape) in (only or self.parts).items():
-            name = self.table["shards"][unit.shard]["files"][part]
-            entry = self.files[name]
-            size = row_bytes(entry["dtype"], shape)
-            begin, end = unit.begin * size, unit.end * size
-            data = self._range(self.path / name, begin, end)
-            if not isinstance(entry["crc32"], int):
-                step, sums = chunk_sums(entry)
-                check_sum(self.path / name, begin, data, sums[begin // step])
-            rows = from_bytes(data, entry["dtype"])
-            values[part] = rows.reshape((unit.end - unit.begin, *shape))
-        return values
+        parts = only or self.parts
+        if unit.link is None:
+            names = self.table["shards"][unit.shard]["files"]
+            return {part: self._part(names[part], unit, parts[part][1]) for part in parts}
+        index = self.index(unit, [part for part in index_parts(list(parts)) if part != PLACE])
+        places = self.index(unit, [PLACE])[PLACE]
+        return self._in_order(parts, index, self._link(unit.shard, unit.link).read(places, parts))
+
+    def _part(self, name: str, unit: RowUnit, shape: tuple[int, ...]) -> Array:
+        """A part of the rows of a chunk."""
+        entry = self.files[name]
+        size = row_bytes(entry["dtype"], shape)
+        begin, end = unit.begin * size, unit.end * size
+        data = self._range(self.path / name, begin, end)
+        if not isinstance(entry["crc32"], int):
+            step, sums = chunk_sums(entry)
+            check_sum(self.path / name, begin, data, sums[begin // step])
+        return from_bytes(data, entry["dtype"]).reshape((unit.end - unit.begin, *shape))
+
+    @staticmethod
+    def _in_order(parts: Parts, *found: dict[str, Array]) -> dict[str, Array]:
+        joined = {part: values for some in found for part, values in some.items()}
+        return {part: joined[part] for part in parts}
+
+    # --- rows in linked segments ------------------------------------------------------------------
+
+    def index(self, unit: RowUnit, parts: Sequence[str]) -> dict[str, Array]:
+        """What a link says of a chunk of its rows."""
+        assert unit.link is not None
+        where = (self._number, unit.shard, len(self.table["shards"]), unit.link)
+        return {part: self._part(link_file(part, *where), unit, ()) for part in parts}
+
+    def _link(self, shard: int, link: int) -> LinkReader:
+        """Its segments, whose heads are checked when they are first asked for."""
+        where = (self._number, shard, len(self.table["shards"]), link)
+        if where not in self._links:
+            self._links[where] = LinkReader(self.path, self.files, self.table, where)
+        return self._links[where]
+
+    def check_links(self) -> None:
+        """Check the heads of all segments.
+
+        Raises
+        ------
+        DataError
+            Naming the one that is damaged, or another's.
+        """
+        for (_, shard, _, link), _ in links_of_table(self._number, self.table):
+            self._link(shard, link)
+
+    def sorted_link(self, shard: int, link: int, parts: Parts) -> Iterator[dict[str, Array]]:
+        """The rows of a link by (slot, key), in chunks; its index is in memory meanwhile."""
+        own = index_parts(list(parts))
+        units = [unit for unit in self.units if (unit.shard, unit.link) == (shard, link)]
+        pieces = [self.index(unit, own) for unit in units]
+        if not pieces:
+            return
+        index = {part: np.concatenate([piece[part] for piece in pieces]) for part in own}
+        for chosen in in_key_order(index, self.table["chunk_rows"]):
+            some = {part: values[chosen] for part, values in index.items()}
+            with_records = any(part not in own for part in parts)
+            records = self._link(shard, link).read(some[PLACE], parts) if with_records else {}
+            yield self._in_order(parts, some, records)
 
     def check_whole_files(self, rank: int, size: int) -> None:
         """Check files that have one checksum only (format 1); each by one process."""

@@ -23,8 +23,15 @@ import numpy as np
 from hugectr.base.errors import DataError, InvalidArgument
 from hugectr.base.regular_file import read_bounded
 from hugectr.checkpoints.bfloat16 import ITEM_BYTES, in_memory
-from hugectr.checkpoints.manifest_schema import FORMATS, Manifest, checked, shard_file
+from hugectr.checkpoints.manifest_schema import (
+    FORMATS,
+    LINKED_FORMAT,
+    Manifest,
+    checked,
+)
+from hugectr.checkpoints.shard_names import shard_file
 
+#: The newest that is read.
 FORMAT = FORMATS[-1]
 MANIFEST = "manifest.json"
 #: Folder of the schema of the data, in a checkpoint that has one.
@@ -77,6 +84,12 @@ def checkpoint_at(path: Path, where: str) -> Path:
         why = "" if path.exists() else "; there is no such folder"
         raise InvalidArgument(f"{where}: {path} is no checkpoint and has none in it{why}")
     return newest
+
+
+def format_of(manifest: Manifest) -> int:
+    """The format that a manifest needs: earlier versions read all but linked rows."""
+    has_links = any("linked" in shard for t in manifest["tables"] for shard in t["shards"])
+    return LINKED_FORMAT if has_links else LINKED_FORMAT - 1
 
 
 def manifest_sum(manifest: Manifest) -> int:
@@ -159,12 +172,15 @@ class RowUnit:
     ----------
     shard : int
     begin, end : int
-        Rows of the shard.
+        Rows of the shard, or of its link.
+    link : int or None
+        Of those that the shard has; None: rows in files of their own.
     """
 
     shard: int
     begin: int
     end: int
+    link: int | None = None
 
 
 def row_units(table: dict[str, Any]) -> Iterator[RowUnit]:
@@ -173,6 +189,9 @@ def row_units(table: dict[str, Any]) -> Iterator[RowUnit]:
     for number, shard in enumerate(table["shards"]):
         for begin in range(0, shard["rows"], step):
             yield RowUnit(number, begin, min(begin + step, shard["rows"]))
+        for link, entry in enumerate(shard.get("linked", [])):
+            for begin in range(0, entry["rows"], step):
+                yield RowUnit(number, begin, min(begin + step, entry["rows"]), link)
 
 
 def row_shape(manifest: Manifest, table: dict[str, Any], part: str) -> tuple[str, tuple[int, ...]]:
@@ -201,6 +220,7 @@ __all__ = [
     "all_files",
     "check_sizes",
     "checkpoint_at",
+    "format_of",
     "latest",
     "manifest_sum",
     "manifest_text",

@@ -28,8 +28,19 @@ from hugectr.base.json_form import (
     text,
 )
 from hugectr.checkpoints.bfloat16 import BFLOAT16, ITEM_BYTES
+from hugectr.checkpoints.shard_names import (
+    index_parts,
+    link_file,
+    links_of_table,
+    segment_file,
+    shard_file,
+    shard_rows,
+)
 
 Manifest = dict[str, Any]
+
+#: The first format whose tables may have rows in linked segments.
+LINKED_FORMAT = 4
 
 #: Running means were float32 in formats 1 and 2.
 _STATISTICS = ("float32", "float64")
@@ -137,7 +148,11 @@ def _table(version: int) -> Check:
     }
     if version > 1:
         fields["chunk_rows"] = integer(1, 2**62)
-        fields["shards"] = list_of(record({"rows": _BYTES, "files": mapping(_NAME, _NAME)}))
+        shard: dict[str, Check] = {"rows": _BYTES, "files": mapping(_NAME, _NAME)}
+        if version >= LINKED_FORMAT:
+            link = record({"rows": _BYTES, "heads": list_of(integer(0, UINT32))})
+            shard["linked"] = list_of(link)
+        fields["shards"] = list_of(record(shard, may_lack=("linked",)))
     # Tables of earlier versions, and converted ones, do not name their placement.
     return record(fields, may_lack=("placement",))
 
@@ -186,7 +201,7 @@ def _schema(version: int) -> Check:
     return record(fields, may_lack=lacking)
 
 
-_SCHEMAS = {version: _schema(version) for version in (1, 2, 3)}
+_SCHEMAS = {version: _schema(version) for version in (1, 2, 3, LINKED_FORMAT)}
 FORMATS = tuple(_SCHEMAS)
 
 
@@ -243,10 +258,13 @@ def _check_table(where: str, index: int, table: dict[str, Any], version: int) ->
 def _check_shards(where: str, index: int, table: dict[str, Any], version: int, kind: str) -> None:
     parts = table["parts"]
     shards = table["shards"]
-    if not shards or sum(shard["rows"] for shard in shards) != table["rows"]:
-        found = f"the {len(shards)} shards have {sum(shard['rows'] for shard in shards)}"
+    rows = sum(map(shard_rows, shards))
+    if not shards or rows != table["rows"]:
+        found = f"the {len(shards)} shards have {rows}"
         raise Unfit(f"{where}.rows", table["rows"], f"the rows of its shards; {found}")
     for number_, shard in enumerate(shards):
+        if kind == "gone" and "linked" in shard:
+            raise Unfit(f"{where}.shards[{number_}]", sorted(shard), "no linked rows")
         names = {
             part: f"table{index}.{part}"
             if version == 1
@@ -257,12 +275,17 @@ def _check_shards(where: str, index: int, table: dict[str, Any], version: int, k
             raise Unfit(f"{where}.shards[{number_}].files", shard["files"], f"{names}")
 
 
-def shard_file(table: int, part: str, shard: int, shards: int, kind: str = "table") -> str:
-    """Name of a part of a table's shard; ``shard`` counts from 0, the name from 1.
-
-    ``kind`` is "gone" for the rows that a delta takes away.
-    """
-    return f"{kind}{table}.{part}.{shard + 1}-of-{shards}"
+def _linked_files(
+    index: int, table: dict[str, Any]
+) -> Iterator[tuple[str, tuple[str, ...], tuple[int, ...] | None, int | None]]:
+    """Those of a table's links, as ``_wanted_files``."""
+    for where, link in links_of_table(index, table):
+        for part in index_parts(table["parts"]):
+            dtype = "int64" if part == "key" else "uint64"
+            chunk = table["chunk_rows"] * ITEM_BYTES[dtype]
+            yield link_file(part, *where), (dtype,), (link["rows"],), chunk
+        for segment in range(len(link["heads"])):
+            yield segment_file(segment, *where), ("uint8",), None, None
 
 
 def _kind(files: dict[str, Any], table: dict[str, Any], part: str) -> tuple[str, tuple[int, ...]]:
@@ -287,6 +310,8 @@ def _wanted_files(
     for index in range(len(manifest["statistics"])):
         for name in ("mean", "var"):
             yield f"statistics{index}.{name}", _STATISTICS, None, None
+    for index, table in enumerate(manifest["tables"]):
+        yield from _linked_files(index, table)
     for table in [*manifest["tables"], *manifest.get("gone", [])]:
         for shard in table["shards"]:
             for part, name in shard["files"].items():

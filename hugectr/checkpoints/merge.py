@@ -32,6 +32,8 @@ def links_of(path: Path) -> list[Link]:
     links = read_chain(path)
     for link, manifest in links:
         check_sizes(link, manifest)
+        for index in range(len(manifest["tables"])):
+            TableReader(link, manifest, index).check_links()
         if _tables(manifest) != _tables(links[-1][1]):
             raise DataError(
                 f"{link} has other tables than the delta {path.name} that builds on it: take "
@@ -88,26 +90,35 @@ class MergedRows:
         found.parts = {part: self.parts[part] for part in ("key", "slot") if part in self.parts}
         return sum(len(block["key"]) for block in found.blocks())
 
-    def _chunks(self, reader: TableReader, shard: int) -> Iterator[dict[str, Array]]:
+    def _chunks(
+        self, reader: TableReader, shard: int, link: int | None
+    ) -> Iterator[dict[str, Array]]:
         """Of rows that went only what they are known by, with ``_GONE`` beside it."""
         parts = {part: kind for part, kind in self.parts.items() if part in reader.parts}
+        if link is not None:
+            yield from reader.sorted_link(shard, link, parts)
+            return
         for unit in reader.units:
-            if unit.shard == shard:
+            if unit.shard == shard and unit.link is None:
                 values = reader.read(unit, parts)
                 if "vector" not in reader.parts:
                     values[_GONE] = np.zeros(len(values["key"]), bool)
                 yield values
 
-    def _shards(self) -> Iterator[tuple[TableReader, int]]:
-        """All shards, oldest first; of a delta those that went before those that it has."""
+    def _shards(self) -> Iterator[tuple[TableReader, int, int | None]]:
+        """All shards and their links, oldest first; of a delta those that went before those that it
+        has."""
         for rows, gone in zip(self._readers, self._gone, strict=True):
             for reader in (gone, rows):
-                if reader is not None:
-                    yield from ((reader, shard) for shard in range(len(reader.table["shards"])))
+                for number, shard in enumerate(reader.table["shards"] if reader else []):
+                    assert reader is not None
+                    yield reader, number, None
+                    for link in range(len(shard.get("linked", []))):
+                        yield reader, number, link
 
     def blocks(self) -> Iterator[dict[str, Array]]:
         """The rows in blocks of any size, checked."""
-        shards = [self._chunks(reader, shard) for reader, shard in self._shards()]
+        shards = [self._chunks(*place) for place in self._shards()]
         heads = [next(shard, None) for shard in shards]
         while any(head is not None for head in heads):
             bound = min(_identity(head, -1) for head in heads if head is not None)

@@ -29,7 +29,12 @@ from hugectr.processes.group import ProcessGroup
 # --- taking a model's state -----------------------------------------------------------------------
 
 
-def take(state: TrainingState, copy: bool = True, marks: Sequence[int] | None = None) -> Snapshot:
+def take(
+    state: TrainingState,
+    copy: bool = True,
+    marks: Sequence[int] | None = None,
+    beside: Path | None = None,
+) -> Snapshot:
     """A copy of the state of a training: this process's part of it.
 
     Parameters
@@ -40,6 +45,9 @@ def take(state: TrainingState, copy: bool = True, marks: Sequence[int] | None = 
         when they are written, through little memory.
     marks : sequence of int, optional
         One a table: take only the rows touched since; None: all.
+    beside : Path, optional
+        The folder that the snapshot is to be written to, where rows that lie on a disk may stay
+        there for ``write`` to link them.
     """
     session = state.session
     snapshot = Snapshot(
@@ -73,7 +81,8 @@ def take(state: TrainingState, copy: bool = True, marks: Sequence[int] | None = 
     ]
     snapshot.schema = state.schema_files()
     for index, table in enumerate(session.tables()):
-        snapshot.tables.append(ModelRows(table, marks[index] if marks is not None else 0))
+        rows = ModelRows(table, 0, beside) if marks is None else ModelRows(table, marks[index])
+        snapshot.tables.append(rows)
         if marks is not None:
             keys, slots = table.gone(marks[index])
             names = {"key": keys} if slots is None else {"key": keys, "slot": slots}
@@ -141,7 +150,7 @@ class Saver:
         run, step, self._resumed_in = state.run_id, state.session.step(), state.resumed_in
         writer = Writer(run, self._resumed_in)
         from_root(group, lambda: check_owner(self.folder, step, writer))  # before anything is read
-        snapshot = jointly(group, lambda: take(state, self.background, marks), LONG)
+        snapshot = jointly(group, lambda: take(state, self.background, marks, self.folder), LONG)
         snapshot.fields["run"] = run
         if base is not None:
             snapshot.fields |= from_root(group, lambda: chain_fields(base.path))

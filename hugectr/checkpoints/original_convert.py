@@ -18,6 +18,7 @@ from hugectr.base import log
 from hugectr.base.errors import DataError, InvalidArgument
 from hugectr.checkpoints.chunks import Array, read_array
 from hugectr.checkpoints.folder import Snapshot, write
+from hugectr.checkpoints.linked import HeldLink
 from hugectr.checkpoints.merge import MergedRows, links_of
 from hugectr.checkpoints.original_files import (
     CheckpointFiles,
@@ -100,6 +101,7 @@ class OriginalTable:
         self.name = name
         self.placement: str | None = None
         self.vector_type = "float32"
+        self.linked: Sequence[HeldLink] = ()
         place = Path(folder)
         # Only mapped at first: files that do not fit each other take no memory.
         keys = _map(place / "key", np.int64)

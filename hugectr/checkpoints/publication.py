@@ -26,10 +26,10 @@ from hugectr.checkpoints.chunks import ChunkWriter, write_file
 from hugectr.checkpoints.folder_lock import NOTE, FolderLock
 from hugectr.checkpoints.manifest import (
     AGAIN,
-    FORMAT,
     MANIFEST,
     Manifest,
     all_files,
+    format_of,
     manifest_sum,
     manifest_text,
     published,
@@ -170,7 +170,7 @@ class Publication:
         InvalidArgument
             When the step is there, as something else, and deltas or later steps follow it.
         """
-        manifest = fields | {"format": FORMAT}
+        manifest = fields | {"format": format_of(fields)}
         self._check_files(manifest)
         self._check_chain(manifest)
         with ChunkWriter() as writer:

@@ -23,6 +23,7 @@ from hugectr.checkpoints.merge import Link, MergedRows, links_of
 from hugectr.checkpoints.ownership import Writer
 from hugectr.checkpoints.publication import Publication
 from hugectr.checkpoints.rows import chunk_rows, stored_parts
+from hugectr.checkpoints.shard_names import linked_names
 
 
 class ShardFiles:
@@ -168,6 +169,8 @@ def _copy_dense(link: Link, work: Path, writer: ChunkWriter) -> dict[str, ChunkF
         for shard in table["shards"]
         for name in shard["files"].values()
     }
+    for index, table in enumerate(manifest["tables"]):
+        in_tables.update(linked_names(index, table))
     return {
         name: write_file(work / name, read_array(path / name, entry), writer)
         for name, entry in manifest["files"].items()

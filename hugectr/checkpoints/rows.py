@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from hugectr.checkpoints.direct_file import ALIGNMENT, aligned_empty
+from hugectr.checkpoints.linked import HeldLink
 from hugectr.checkpoints.manifest import row_bytes
 
 if TYPE_CHECKING:
@@ -37,6 +39,8 @@ class RowSource(Protocol):
         Where rows are, as the core names it; None: not known.
     vector_type : str
         What files are to hold vectors in: ``"float32"`` or ``"bfloat16"``.
+    linked : list of HeldLink
+        Rows besides, in segments that a checkpoint is to link.
     """
 
     name: str
@@ -44,6 +48,7 @@ class RowSource(Protocol):
     rows: int
     placement: str | None
     vector_type: str
+    linked: Sequence[HeldLink]
 
     def read(
         self, begin: int, end: int, into: Mapping[str, Array] | None = None
@@ -68,6 +73,7 @@ class HeldRows:
         Part -> its rows.
     placement : str, optional
     vector_type : str, optional
+    linked : list of HeldLink, optional
     """
 
     def __init__(
@@ -76,8 +82,10 @@ class HeldRows:
         arrays: Mapping[str, Array],
         placement: str | None = None,
         vector_type: str = "float32",
+        linked: Sequence[HeldLink] = (),
     ) -> None:
         self.name, self.placement, self.vector_type = name, placement, vector_type
+        self.linked = linked
         self.arrays = arrays
         self.parts: Parts = {
             part: (str(values.dtype), values.shape[1:]) for part, values in arrays.items()
@@ -99,15 +107,26 @@ class ModelRows:
     table : TableAccess
     since : int
         Only the rows touched since this mark; 0: all.
+    beside : Path, optional
+        The folder of a checkpoint that may link segments of the table's disks, where both are of
+        one file system: their rows are then no part of the others.
     """
 
-    def __init__(self, table: _core.TableAccess, since: int = 0) -> None:
+    def __init__(
+        self, table: _core.TableAccess, since: int = 0, beside: Path | None = None
+    ) -> None:
         self.name = table.name()
         self.parts: Parts = table.parts()
         self.placement: str | None = table.placement()
         self.vector_type = table.vector_type()
         self._table = table
         self._order = table.order(since)
+        self.linked: Sequence[HeldLink] = ()
+        if beside is not None:
+            rest, found = table.stored(self._order)
+            linked = [HeldLink(table, rows, self.parts) for rows in found]
+            if linked and all(link.is_beside(beside) for link in linked):
+                self._order, self.linked = rest, linked
         self.rows = len(self._order)
 
     def read(

@@ -152,7 +152,7 @@ class Engine:
 
     def doubt(self, good: torch.Tensor) -> None:
         """A batch whose bags the device still checks: (1,) bool on it, known when it is planned."""
-        self._doubt = torch.empty(1, dtype=torch.bool, pin_memory=True)
+        self._doubt = torch.empty(1, dtype=torch.bool, device="cpu", pin_memory=True)
         self._doubt.copy_(good, non_blocking=True)
 
     def resolve(self) -> None:

@@ -71,7 +71,8 @@ def _of_tables(
     _check_offsets(offsets, starts, batch)
     if splits and offsets.device.type != "cpu":
         # Good or not, nothing beyond the keys is read; the engine says afterwards which it was.
-        begins = torch.tensor(starts, pin_memory=True).to(offsets.device, non_blocking=True)
+        on_host = torch.tensor(starts, device="cpu", pin_memory=True)
+        begins = on_host.to(offsets.device, non_blocking=True)
         offsets, good = bags_within(offsets, begins, batch, starts[-1])
         own.doubt(good)
     if pooled and len(order) == len(features):
@@ -181,7 +182,7 @@ def plan_batch(
     """The token of a batch that may train; ``ahead``: nobody waits for its keys until forward."""
     own = engine(collection)
     if own.group.size == 1 and _empty(values, batch, pooled):
-        return torch.tensor([NO_TOKEN])
+        return torch.tensor([NO_TOKEN], device="cpu")
     tables = _tables_of(own, values, offsets, splits, batch, order, features, pooled)
     return own.plan(tables, ahead=ahead)
 
@@ -206,7 +207,7 @@ plan = torch.library.custom_op(
 
 @plan.register_fake
 def _(values: torch.Tensor, *_: Any) -> torch.Tensor:
-    return torch.empty(1, dtype=torch.int64)
+    return torch.empty(1, dtype=torch.int64, device="cpu")
 
 
 def vectors_into(own: Engine, token: torch.Tensor, outputs: list[torch.Tensor]) -> None:

@@ -22,7 +22,7 @@ class _Waiting:
         self._engine = engine
         self._fused = fused
         self._shown: torch.Tensor | None = None  # (tables): what others may multiply
-        self._norms = torch.empty(0)  # (tables): what it was
+        self._norms = torch.empty(0, device="cpu")  # (tables): what it was
         self._version = 0
 
     def norm(self, table: int) -> torch.Tensor | None:

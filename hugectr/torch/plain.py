@@ -30,7 +30,7 @@ def import_embedding_bag(
     """
     weight = source if isinstance(source, torch.Tensor) else source.weight
     rows = weight.detach().to("cpu", torch.float32)
-    collection.rows(table).write(torch.arange(rows.shape[0]), rows)
+    collection.rows(table).write(torch.arange(rows.shape[0], device="cpu"), rows)
 
 
 def export_embedding_bag(
@@ -63,6 +63,6 @@ def export_embedding_bag(
             f"export_embedding_bag: the table has key {int(outside[0])}, a plain one of "
             f"{num_embeddings} rows has no place for it"
         )
-    weight = torch.zeros(num_embeddings, vectors.shape[1])
+    weight = torch.zeros(num_embeddings, vectors.shape[1], device="cpu")
     weight[keys] = vectors
     return weight

@@ -41,18 +41,6 @@ _KEYS = "the keys of a batch"
 #: How a batch may be looked up, as processes tell each other.
 _WAYS = ("plan", "look up")
 
-#: Where the rows of a table are, as the core has it; "by_slot" is the number of a process.
-_HOLDERS = {"by_key": -1, "replicated": -2}
-
-
-def owners_of_keys(keys: torch.Tensor, processes: int) -> torch.Tensor:
-    """The process of each key, as the core's by_key: key % processes, the key taken as uint64."""
-    owners = keys.remainder(processes)
-    beyond = 2**64 % processes
-    if beyond:
-        owners = torch.where(keys < 0, (owners + beyond).remainder(processes), owners)
-    return owners
-
 
 @dataclass
 class _Asked:
@@ -102,11 +90,7 @@ class SharedEngine(Engine):
         super().__init__(tables, device, seed or from_root(group, lambda: secrets.randbits(63) | 1))
         self.group = self._processes = group
         self._rank, self._size = group.rank, group.size
-        self._holders = [
-            _HOLDERS.get(placement, table % self._size)
-            for table, placement in enumerate(placements)
-        ]
-        self._sharing = _core.TableSharing(self.core, self._holders, self._rank, self._size)
+        self._sharing = _core.TableSharing(self.core, placements, self._rank, self._size)
         self._mean = [table["combiner"] == "mean" for table in tables]
         self._asked: dict[int, _Asked] = {}
         self._batches = 0
@@ -126,14 +110,11 @@ class SharedEngine(Engine):
 
     def owners(self, table: int, keys: Any) -> Any:
         """The process of each key (n) int64 on the host; this one where all have all rows."""
-        holder = self._holders[table]
-        if holder == _HOLDERS["by_key"]:
-            return owners_of_keys(torch.from_numpy(keys), self._size).numpy()
-        return np.full(len(keys), self._rank if holder < 0 else holder)
+        return self._sharing.owners(table, keys)
 
     def everywhere(self, table: int) -> bool:
         """Whether each process has all rows of a table."""
-        return self._holders[table] == _HOLDERS["replicated"]
+        return self._sharing.on_every_process(table)
 
     # --- batches --------------------------------------------------------------------------------
 

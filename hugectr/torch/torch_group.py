@@ -55,8 +55,8 @@ class TorchGroup:
 
     def _widen(self, size: int) -> None:
         self._short = size - _HEAD.size
-        self._own = torch.zeros(size, dtype=torch.uint8)
-        self._every = [torch.zeros(size, dtype=torch.uint8) for _ in range(self.size)]
+        self._own = torch.zeros(size, dtype=torch.uint8, device="cpu")
+        self._every = [torch.zeros(size, dtype=torch.uint8, device="cpu") for _ in range(self.size)]
 
     def make_room(self, size: int) -> None:
         """From now on messages of so many bytes are one exchange. All processes say the same."""
@@ -160,7 +160,7 @@ class TorchGroup:
         every = self.all_gather(struct.pack(f"<{self.size}Q", *sizes))
         mine = [struct.unpack(f"<{self.size}Q", each)[self.rank] for each in every]
         sent = torch.frombuffer(bytearray(b"".join(parts)) or bytearray(1), dtype=torch.uint8)
-        received = torch.empty(sum(mine), dtype=torch.uint8)
+        received = torch.empty(sum(mine), dtype=torch.uint8, device="cpu")
         try:
             dist.all_to_all_single(
                 received, sent[: sum(sizes)], mine, sizes, group=self.torch_group

@@ -2,7 +2,9 @@
 """Jobs of several processes in tests.
 
 ``run_job`` starts ``python process_jobs.py MODULE FUNCTION FOLDER OPTIONS`` for each process; what
-the function returns is saved by torch, a file a process.
+the function returns is saved by torch, a file a process. With ``HUGECTR_TEST_DEVICE=cuda`` each
+process has a GPU of its own, which is torch's default device there, and torch's collectives on it
+are NCCL's; all processes of a job need one, else there is an error.
 """
 
 import importlib
@@ -52,7 +54,32 @@ def run_job(function, folder, size=2, **options):
             texts.append(file.read())
             file.close()
     assert codes == [0] * size, "\n".join(f"--- process {r}\n{t}" for r, t in enumerate(texts))
-    return [torch.load(folder / f"result{rank}", weights_only=True) for rank in range(size)]
+    return [
+        torch.load(folder / f"result{rank}", weights_only=True, map_location="cpu")
+        for rank in range(size)
+    ]
+
+
+def job_device():
+    """The device of this process, which is torch's default device too."""
+    return torch.empty(0).device
+
+
+def generator(seed):
+    """A generator of random numbers on the device of this process."""
+    return torch.Generator(job_device()).manual_seed(seed)
+
+
+def start_device(rank, size):
+    """Makes this process's device the default one; returns the backend of its collectives."""
+    if os.environ.get("HUGECTR_TEST_DEVICE", "cpu") == "cpu":
+        return "gloo"
+    there = torch.cuda.device_count()
+    if there < size:
+        raise RuntimeError(f"{size} processes need a GPU each, {there} are there")
+    torch.cuda.set_device(rank)
+    torch.set_default_device(torch.device("cuda", rank))
+    return "cpu:gloo,cuda:nccl"
 
 
 def main():
@@ -61,7 +88,7 @@ def main():
     torch.manual_seed(1)
     torch.set_num_threads(1)
     dist.init_process_group(
-        "gloo",
+        start_device(rank, size),
         init_method=f"file://{folder}/store",
         rank=rank,
         world_size=size,

@@ -5,7 +5,7 @@ import pytest
 import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
-from process_jobs import run_job
+from process_jobs import job_device, run_job
 
 import hugectr
 import hugectr.torch as ht
@@ -13,7 +13,8 @@ import hugectr.torch as ht
 
 def model():
     adam = hugectr.CreateOptimizer(hugectr.Optimizer_t.Adam, hugectr.Update_t.Local)
-    bags = ht.EmbeddingBagCollection([ht.TableConfig("a", 4), ht.TableConfig("b", 3)], adam, seed=2)
+    tables = [ht.TableConfig("a", 4), ht.TableConfig("b", 3)]
+    bags = ht.EmbeddingBagCollection(tables, adam, seed=2, device=job_device())
     return bags, torch.nn.Linear(7, 1)
 
 
@@ -25,7 +26,7 @@ def step(bags, head, rows, shift):
 
 
 def seen(bags, head):
-    return [head.weight.detach(), *(bags.rows(name).state() for name in "ab")]
+    return [head.weight.detach().cpu(), *(bags.rows(name).state() for name in "ab")]
 
 
 def save(folder):
@@ -49,9 +50,10 @@ def load(folder):
     head.load_state_dict(state["dense"])
     found = seen(bags, head)
     with torch.no_grad():  # each row is where it is looked for
-        asked = bags({name: found[i]["keys"][:, None] for i, name in ((1, "a"), (2, "b"))})
+        keys = {name: found[i]["keys"][:, None] for i, name in ((1, "a"), (2, "b"))}
+        asked = bags({name: each.to(job_device()) for name, each in keys.items()})
     for i, name in ((1, "a"), (2, "b")):
-        assert torch.equal(asked[name], found[i]["vectors"])
+        assert torch.equal(asked[name].cpu(), found[i]["vectors"])
     step(bags, head, bags.optimizer(lr=0.1), 9)
     if dist.get_world_size() == 1:
         with pytest.raises(

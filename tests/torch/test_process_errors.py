@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Processes that disagree are told so, all of them; nothing hangs, and the tables are as before."""
 
+from functools import partial
+
 import pytest
 import torch
 import torch.distributed as dist
-from process_jobs import run_job
+from process_jobs import job_device, run_job
 
 import hugectr
 import hugectr.torch as ht
@@ -21,7 +23,7 @@ def other_collections(folder):
     adam = hugectr.CreateOptimizer(hugectr.Optimizer_t.Adam)
 
     def make(tables, **more):
-        return ht.EmbeddingBagCollection(tables, **more)
+        return ht.EmbeddingBagCollection(tables, device=job_device(), **more)
 
     a, b = ht.TableConfig("a", 4), ht.TableConfig("b", 4)
     wide, spread = ht.TableConfig("a", 5), ht.TableConfig("a", 4, placement="by_slot")
@@ -37,14 +39,16 @@ def other_collections(folder):
     ):
         tables, more = own if first else other
         refused(text, hugectr.InvalidArgument, lambda t=tables, m=more: make(t, **m))
-    kinds = [ht.EmbeddingBagCollection, ht.EmbeddingCollection]
-    refused("kind of collection", hugectr.InvalidArgument, kinds[first], [a])
+    kind = [ht.EmbeddingBagCollection, ht.EmbeddingCollection][first]
+    make_other = partial(kind, device=job_device())
+    refused("kind of collection", hugectr.InvalidArgument, make_other, [a])
 
 
 def other_calls(folder):
     """Batches that are refused on one process, or on another than the one that has them."""
     rank = dist.get_rank()
-    bag = ht.EmbeddingBagCollection([ht.TableConfig("a", 4, max_rows=6), ht.TableConfig("b", 4)])
+    tables = [ht.TableConfig("a", 4, max_rows=6), ht.TableConfig("b", 4)]
+    bag = ht.EmbeddingBagCollection(tables, device=job_device())
     rows = bag.optimizer(lr=0.1)
     good = {name: torch.tensor([[1], [2 + rank]]) for name in "ab"}
 
@@ -127,7 +131,7 @@ def other_calls(folder):
 def uneven_loader(folder):
     """A loader that raises on one process."""
     rank = dist.get_rank()
-    bag = ht.EmbeddingBagCollection([ht.TableConfig("a", 4)])
+    bag = ht.EmbeddingBagCollection([ht.TableConfig("a", 4)], device=job_device())
 
     def batches():
         yield 1

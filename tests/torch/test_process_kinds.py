@@ -3,7 +3,7 @@
 
 import torch
 import torch.distributed as dist
-from process_jobs import run_job
+from process_jobs import generator, job_device, run_job
 
 import hugectr
 import hugectr.torch as ht
@@ -24,23 +24,23 @@ def pair(kind, optimizer, **more):
         for name, dim, features, pooling, placement in TABLES
     ]
     return [
-        kind(tables, optimizer, seed=5, process_group=group, **more)
+        kind(tables, optimizer, device=job_device(), seed=5, process_group=group, **more)
         for group in (None, alone[dist.get_rank()])
     ]
 
 
-def batches_of(generator, weighted=False):
+def batches_of(random, weighted=False):
     """A batch of each process: of unlike sizes, with keys of which many are in both."""
     found = []
     for samples in (6, 9):
         batch = {}
         for name in FEATURES:
-            lengths = torch.randint(0, 4, (samples,), generator=generator)
+            lengths = torch.randint(0, 4, (samples,), generator=random)
             offsets = torch.cat([torch.zeros(1, dtype=torch.int64), lengths.cumsum(0)])
-            keys = torch.randint(-25, 25, (int(offsets[-1]),), generator=generator)
+            keys = torch.randint(-25, 25, (int(offsets[-1]),), generator=random)
             batch[name] = (keys * 2**40 // 3, offsets)
             if weighted:
-                batch[name] += (torch.rand(len(keys), generator=generator),)
+                batch[name] += (torch.rand(len(keys), generator=random),)
         found.append(batch)
     return found
 
@@ -62,8 +62,8 @@ def run(shared, alone, ask, steps=6, weighted=False, clip=None, tolerance=1e-5, 
     """Trains both; the mean of the processes' losses is the loss of the one that is alone."""
     rank = dist.get_rank()
     rows = [each.optimizer(lr=0.3) for each in (shared, alone)]
-    generator = torch.Generator().manual_seed(7)
-    steps = [batches_of(generator, weighted) for _ in range(steps)]
+    random = generator(7)
+    steps = [batches_of(random, weighted) for _ in range(steps)]
     own = [batches[rank] for batches in steps]
     if ahead:
         own = [planned for _, planned in ht.pipeline(own, shared)]
@@ -144,6 +144,7 @@ def all_kinds(folder):
                 is_weighted=mode == "weighted",
                 fused=mode == "fused",
                 process_group=groups[which],
+                device=job_device(),
             )
             for which in (0, 1 + dist.get_rank())
         ]
@@ -152,7 +153,7 @@ def all_kinds(folder):
 
 def check_reading(shared, alone):
     """Lookups without training, and rows read, written and erased."""
-    batch = batches_of(torch.Generator().manual_seed(8))[dist.get_rank()]
+    batch = batches_of(generator(8))[dist.get_rank()]
     with torch.no_grad():
         torch.testing.assert_close(pooled(shared, batch), pooled(alone, batch))
         unknown = {name: torch.tensor([[10**6]]) for name in FEATURES}
@@ -183,16 +184,19 @@ def save_or_load(folder, what, batch):
     """Trains a step and saves, or loads and trains another, or both."""
     adam = hugectr.CreateOptimizer(hugectr.Optimizer_t.Adam, hugectr.Update_t.Local)
     collection = ht.EmbeddingBagCollection(
-        [ht.TableConfig(n, d, f, p, placement=place) for n, d, f, p, place in TABLES], adam, seed=5
+        [ht.TableConfig(n, d, f, p, placement=place) for n, d, f, p, place in TABLES],
+        adam,
+        seed=5,
+        device=job_device(),
     )
     if "load" in what:
         path = max((folder.parent / "saved").iterdir())
         collection.load(path)
     states = [{name: collection.rows(name).state() for name, *_ in TABLES}]
     rows = collection.optimizer(lr=0.1)
-    generator = torch.Generator().manual_seed(batch)
+    random = generator(batch)
     for _ in range(3):
-        keys = batches_of(generator)[1]
+        keys = batches_of(random)[1]
         rows.zero_grad()
         collection(keys).values().cos().sum().backward()
         rows.step()

@@ -4,7 +4,7 @@
 import pytest
 import torch
 import torch.distributed as dist
-from process_jobs import run_job
+from process_jobs import generator, job_device, run_job
 from torch.nn.parallel import DistributedDataParallel
 from torch_optimizers import optimizers
 
@@ -30,22 +30,22 @@ class Plain(torch.nn.Module):
         return torch.cat([self.tables[name](*batch[name]) for name in DIMS], dim=1)
 
 
-def bags(generator, samples, most=4):
-    lengths = torch.randint(0, most, (samples,), generator=generator)
+def bags(random, samples, most=4):
+    lengths = torch.randint(0, most, (samples,), generator=random)
     offsets = torch.cat([torch.zeros(1, dtype=torch.int64), lengths.cumsum(0)])
-    return torch.randint(0, ROWS, (int(offsets[-1]),), generator=generator), offsets
+    return torch.randint(0, ROWS, (int(offsets[-1]),), generator=random), offsets
 
 
-def batch_of(generator, samples):
-    label = torch.randint(0, 2, (samples, 1), generator=generator).float()
-    return {name: bags(generator, samples) for name in DIMS}, label
+def batch_of(random, samples):
+    label = torch.randint(0, 2, (samples, 1), generator=random).float()
+    return {name: bags(random, samples) for name in DIMS}, label
 
 
 def collection_of(mode, optimizer, placement="by_key", kind=ht.EmbeddingBagCollection, **more):
     tables = [
         ht.TableConfig(name, dim, pooling=mode, placement=placement) for name, dim in DIMS.items()
     ]
-    return kind(tables, optimizer, **more)
+    return kind(tables, optimizer, device=job_device(), **more)
 
 
 def loss_of(logits, label):
@@ -62,20 +62,21 @@ def train_beside_plain_tables(folder, kind, mode, placement, samples):
     collection = collection_of(mode, ours, placement)
     for name in DIMS:
         ht.import_embedding_bag(collection, plain.tables[name], name)
-    wrapped = DistributedDataParallel(plain)
+    # NCCL does not sum sparse gradients.
+    wrapped = DistributedDataParallel(plain, process_group=dist.new_group(backend="gloo"))
     heads = [torch.nn.Linear(sum(DIMS.values()), 1) for _ in range(2)]
     heads[1].load_state_dict(heads[0].state_dict())
     heads = [DistributedDataParallel(head) for head in heads]
     dense = [torch.optim.SGD(head.parameters(), lr=0.1) for head in heads]
     sparse = [theirs(wrapped.parameters()), collection.optimizer(lr=0.1)]
-    generator = torch.Generator().manual_seed(3 + rank)
+    random = generator(3 + rank)
 
     def batches():
         for step in range(STEPS):
-            yield batch_of(generator, samples[rank][step % len(samples[rank])])
+            yield batch_of(random, samples[rank][step % len(samples[rank])])
 
     steps = 0
-    for batch, label in ht.until_all_end(batches(), collection, batch_of(generator, 0)):
+    for batch, label in ht.until_all_end(batches(), collection, batch_of(random, 0)):
         steps += 1
         wanted, found = wrapped(batch), collection(batch).values()
         torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-5)
@@ -92,7 +93,7 @@ def train_beside_plain_tables(folder, kind, mode, placement, samples):
             rows.step()
     for name in DIMS:
         found = ht.export_embedding_bag(collection, ROWS, name)
-        wanted = plain.tables[name].weight.detach()
+        wanted = plain.tables[name].weight.detach().cpu()
         torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-5)
     held = [int(table.stats()["rows"]) for table in collection._engine.core.tables()]
     return {"steps": steps, "held": held}
@@ -135,7 +136,7 @@ def sharded_by(module):
         return DistributedDataParallel(module), "DDP"
     from torch.distributed.device_mesh import init_device_mesh
 
-    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+    mesh = init_device_mesh(job_device().type, (dist.get_world_size(),))
     for each in module.heads:
         fully_shard(each, mesh=mesh)
     return fully_shard(module, mesh=mesh), "FSDP2"
@@ -169,9 +170,9 @@ def train_in_shards(folder):
     wrapped = [DistributedDataParallel(models[0]), parallel]
     dense = [torch.optim.SGD(model.heads.parameters(), lr=0.1) for model in models]
     sparse = [theirs(plain.parameters()), collection.optimizer(lr=0.1)]
-    generator = torch.Generator().manual_seed(3 + dist.get_rank())
+    random = generator(3 + dist.get_rank())
     for step in range(STEPS):
-        batch, label = batch_of(generator, 8 + step % 3 * dist.get_rank())
+        batch, label = batch_of(random, 8 + step % 3 * dist.get_rank())
         losses = [loss_of(model(batch), label) for model in wrapped]
         torch.testing.assert_close(losses[1], losses[0], rtol=1e-5, atol=1e-5)
         for loss, each, rows in zip(losses, dense, sparse, strict=True):
@@ -182,7 +183,7 @@ def train_in_shards(folder):
             rows.step()
     for name in DIMS:
         found = ht.export_embedding_bag(collection, ROWS, name)
-        wanted = plain.tables[name].weight.detach()
+        wanted = plain.tables[name].weight.detach().cpu()
         torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-5)
     return how
 

@@ -8,20 +8,38 @@ import torch
 
 import hugectr
 from hugectr import _core
-from hugectr.torch.shared_engine import owners_of_keys
 from hugectr.torch.table_memory import ListedKeys, memory_of, vectors_of
 
 KEYS = [0, 1, 5, 2**62, 2**63 - 2, -1, -2, -7, -(2**63)]
-#: d, holder (-1: by key, -2: everywhere, else a process), and whether the combiner is mean.
-TABLES = [(4, -1, False), (3, 0, True), (4, -2, True), (4, -1, True), (3, -2, False)]
+#: d, placement, and whether the combiner is mean.
+TABLES = [
+    (4, "by_key", False),
+    (3, "by_slot", True),
+    (4, "replicated", True),
+    (4, "by_key", True),
+    (3, "replicated", False),
+]
+ALL = -2
 #: Tables as they travel: those of one d together.
 ORDER = [0, 2, 3, 1, 4]
 
 
 @pytest.mark.parametrize("processes", range(1, 9))
 def test_owners_are_those_of_unsigned_keys(processes):
-    wanted = [key % 2**64 % processes for key in KEYS]
-    assert owners_of_keys(torch.tensor(KEYS), processes).tolist() == wanted
+    for rank in {0, processes - 1}:
+        sharing = Process(rank, processes, torch.device("cpu")).sharing
+        for table, (_, placement, _) in enumerate(TABLES):
+            assert sharing.on_every_process(table) == (placement == "replicated")
+            wanted = [owner_of(table, key, processes) for key in KEYS]
+            wanted = [rank if owner == ALL else owner for owner in wanted]
+            assert sharing.owners(table, np.array(KEYS)).tolist() == wanted
+
+
+def test_a_placement_that_is_none_is_named():
+    core = Process(0, 2, torch.device("cpu")).core
+    placements = ["by_key", "by_slot", "by_column", "by_key", "replicated"]
+    with pytest.raises(hugectr.InvalidArgument, match="not by_column"):
+        _core.TableSharing(core, placements, 0, 2)
 
 
 class Process:
@@ -44,8 +62,8 @@ class Process:
             device.type,
             seed=3,
         )
-        holders = [holder for _, holder, _ in TABLES]
-        self.sharing = _core.TableSharing(self.core, holders, rank, processes)
+        placements = [placement for _, placement, _ in TABLES]
+        self.sharing = _core.TableSharing(self.core, placements, rank, processes)
 
     def ask(self, batch):
         self.batch = batch
@@ -99,8 +117,8 @@ def memories(tensors):
 
 
 def owner_of(table, key, processes):
-    holder = TABLES[table][1]
-    return key % 2**64 % processes if holder == -1 else holder
+    by_key, by_slot = key % 2**64 % processes, table % processes
+    return {"by_key": by_key, "by_slot": by_slot, "replicated": ALL}[TABLES[table][1]]
 
 
 @pytest.mark.parametrize("processes", [1, 2, 3])
@@ -118,7 +136,7 @@ def test_what_travels(device, processes, samples):
         for receiver in range(processes):
             for table in ORDER:
                 distinct = sorted(set(each.batch[table][0].tolist()))
-                own = [k for k in distinct if owner_of(table, k, processes) in (receiver, -2)]
+                own = [k for k in distinct if owner_of(table, k, processes) in (receiver, ALL)]
                 keys_to += own
                 counts.append(len(own))
         wanted.append(counts)
@@ -196,13 +214,13 @@ def test_what_travels(device, processes, samples):
         for table, held in enumerate(each.core.tables()):
             found = held.dump(with_states=False)
             for key, vector in zip(found["keys"].tolist(), found["vectors"], strict=True):
-                assert owner_of(table, key, processes) in (each.rank, -2)
+                assert owner_of(table, key, processes) in (each.rank, ALL)
                 wanted_row = values[table][key] - sums[table].get(key, 0)
                 np.testing.assert_allclose(vector, wanted_row, rtol=1e-5, atol=1e-5)
-    for table, (_, holder, _) in enumerate(TABLES):
+    for table, (_, placement, _) in enumerate(TABLES):
         tables = [each.core.tables()[table].dump(with_states=False) for each in every]
         keys = {key for each in every for key in each.batch[table][0].tolist()}
-        if holder == -2:
+        if placement == "replicated":
             for one in tables:
                 assert set(one["keys"].tolist()) == keys
                 np.testing.assert_array_equal(one["vectors"], tables[0]["vectors"])

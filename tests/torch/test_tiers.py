@@ -4,7 +4,7 @@
 import pytest
 import torch
 import torch.distributed as dist
-from process_jobs import run_job
+from process_jobs import generator, job_device, run_job
 from torch_optimizers import optimizers
 
 import hugectr
@@ -39,13 +39,13 @@ def pair(kind, memory, optimizer, device, folder, length=1, **more):
 
 
 def batches(device, steps, seed=1):
-    generator = torch.Generator().manual_seed(seed)
+    random = generator(seed)
     for _ in range(steps):
         batch = {}
         for name in DIMS:
-            lengths = torch.randint(0, 4, (SAMPLES,), generator=generator)
+            lengths = torch.randint(0, 4, (SAMPLES,), generator=random)
             offsets = torch.cat([torch.zeros(1, dtype=torch.int64), lengths.cumsum(0)])
-            spread = torch.rand(int(offsets[-1]), generator=generator).pow(3) * 1500
+            spread = torch.rand(int(offsets[-1]), generator=random).pow(3) * 1500
             batch[name] = (spread.long() * (10**9 + 7)).to(device), offsets.to(device)
         yield batch
 
@@ -174,11 +174,11 @@ def test_memory_is_checked():
 
 def train_on_processes(folder):
     """Tiers on each of two processes."""
-    device = torch.device("cpu")
+    device = job_device()
     memory = {"device": 3_600, "host": 15_000, "disk": "{folder}:50MB"}
     both = pair(ht.EmbeddingBagCollection, memory, None, device, folder / "disk")
     rows = [each.optimizer(lr=0.1) for each in both]
-    for batch in batches("cpu", 25, seed=dist.get_rank()):
+    for batch in batches(device, 25, seed=dist.get_rank()):
         outputs = [each(batch).values() for each in both]
         assert torch.equal(*outputs)
         for output, own in zip(outputs, rows, strict=True):

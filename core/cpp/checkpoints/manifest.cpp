@@ -12,7 +12,7 @@
 namespace hugectr {
 namespace {
 
-constexpr std::int64_t kNewestFormat = 3;
+constexpr std::int64_t kNewestFormat = 4;
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 62;
 constexpr std::int64_t kUint32 = std::numeric_limits<std::uint32_t>::max();
 /// 10 TB of tables take about 50 MB.
@@ -48,7 +48,8 @@ void check_file_name(const std::string& name, const std::string& where) {
 }
 
 std::uint64_t item_bytes(const std::string& dtype) {
-  return dtype == "bfloat16"                                           ? 2
+  return dtype == "uint8"                                              ? 1
+         : dtype == "bfloat16"                                         ? 2
          : dtype == "float32"                                          ? 4
          : dtype == "float64" || dtype == "int64" || dtype == "uint64" ? 8
                                                                        : 0;
@@ -67,7 +68,7 @@ SavedFile file_of(const Json& json, const std::string& where, int format, bool a
   if (array) {
     file.dtype = json.at("dtype", where).text(where + ".dtype");
     std::uint64_t size = item_bytes(file.dtype);
-    if (size == 0) unfit(where + ".dtype", "bfloat16, float32, float64, int64 or uint64");
+    if (size == 0) unfit(where + ".dtype", "uint8, bfloat16, float32, float64, int64 or uint64");
     for (const Json& one : json.at("shape", where).list(where + ".shape")) {
       file.shape.push_back(bytes_of(one, where + ".shape"));
       size = product(size, file.shape.back());
@@ -113,9 +114,26 @@ SavedTable table_of(const Json& json, std::size_t index, int format, bool gone) 
   }
   table.chunk_rows = bytes_of(json.at("chunk_rows", where), where + ".chunk_rows", 1);
   std::uint64_t sum = 0;
+  const auto add = [&](std::uint64_t more) {
+    if (__builtin_add_overflow(sum, more, &sum)) sum = kMostBytes;
+  };
   for (const Json& shard : json.at("shards", where).list(where + ".shards")) {
     table.shard_rows.push_back(bytes_of(shard.at("rows", where), where + ".shards.rows"));
-    if (__builtin_add_overflow(sum, table.shard_rows.back(), &sum)) sum = kMostBytes;
+    add(table.shard_rows.back());
+    const Json* const links = format < 4 || gone ? nullptr : shard.find("linked", where);
+    if (links == nullptr) continue;
+    for (const Json& one : links->list(where + ".shards.linked")) {
+      const std::size_t number = table.links.size();
+      const bool same_shard = number > 0 && table.links.back().shard + 1 == table.shard_rows.size();
+      SavedLink& link = table.links.emplace_back();
+      link.shard = table.shard_rows.size() - 1;
+      link.number = same_shard ? table.links[number - 1].number + 1 : 0;
+      link.rows = bytes_of(one.at("rows", where), where + ".shards.linked.rows");
+      for (const Json& head : one.at("heads", where).list(where + ".shards.linked.heads")) {
+        link.heads.push_back(sum_of(head, where + ".shards.linked.heads"));
+      }
+      add(link.rows);
+    }
   }
   if (table.shard_rows.empty() || sum != rows) unfit(where + ".shards", "of all its rows");
   return table;
@@ -137,6 +155,49 @@ void check_part(const Manifest& manifest, const SavedTable& table, const char* p
   const std::uint64_t chunk = product(table.chunk_rows, product(width, item_bytes(dtype)));
   if (manifest.format > 1 && file.chunk_bytes != chunk) {
     unfit(concat("files.", name, ".chunk_bytes"), concat(chunk, ", as chunk_rows says"));
+  }
+}
+
+/// An array of whole rows of a link, as check_part.
+void check_link_part(const Manifest& manifest, const SavedTable& table, const char* part,
+                     const SavedLink& link, const char* dtype) {
+  const std::string name = table.file(std::string(part), link);
+  const auto found = manifest.files.find(name);
+  if (found == manifest.files.end()) unfit("files", concat("an object with '", name, "'"));
+  const SavedFile& file = found->second;
+  if (file.dtype != dtype || file.shape != std::vector<std::uint64_t>{link.rows}) {
+    unfit(concat("files.", name), concat(dtype, " of ", link.rows, " rows"));
+  }
+  const std::uint64_t chunk = product(table.chunk_rows, sizeof(std::uint64_t));
+  if (file.chunk_bytes != chunk) {
+    unfit(concat("files.", name, ".chunk_bytes"), concat(chunk, ", as chunk_rows says"));
+  }
+}
+
+/// The bytes of a row in a segment, and that all that links need is there.
+void check_links(const Manifest& manifest, SavedTable& table,
+                 const std::vector<std::string>& parts) {
+  table.link_bytes = table.vec_size * (table.in_bfloat16 ? 2 : 4);
+  for (const std::string& part : parts) {
+    if (part == "last_step") table.link_bytes += sizeof(std::int64_t);
+    if (!part.starts_with("state")) continue;
+    const auto found = manifest.files.find(table.file(part.c_str(), 0, manifest.format));
+    const bool fits = found != manifest.files.end() && found->second.dtype == "float32" &&
+                      found->second.shape.size() == 2 &&
+                      (found->second.shape[1] == 1 || found->second.shape[1] == table.vec_size);
+    if (!fits) unfit(concat("files of ", part), concat("float32 of 1 or ", table.vec_size));
+    table.link_bytes += found->second.shape[1] * sizeof(float);
+  }
+  for (const SavedLink& link : table.links) {
+    check_link_part(manifest, table, "key", link, "int64");
+    if (table.has_slots) check_link_part(manifest, table, "slot", link, "uint64");
+    check_link_part(manifest, table, "place", link, "uint64");
+    for (std::size_t i = 0; i < link.heads.size(); ++i) {
+      const auto found = manifest.files.find(table.segment(i, link));
+      if (found == manifest.files.end() || found->second.dtype != "uint8") {
+        unfit("files", concat("an object with '", table.segment(i, link), "' of uint8"));
+      }
+    }
   }
 }
 
@@ -207,6 +268,10 @@ void take_tables(Manifest& manifest, const Json& root) {
       check_part(manifest, table, "vector", shard, table.in_bfloat16 ? "bfloat16" : "float32",
                  table.vec_size);
     }
+    if (!table.links.empty()) {
+      check_links(manifest, manifest.tables.back(),
+                  one.at("parts", "tables").texts("tables.parts"));
+    }
   }
   const Json* const gone = member(root, "gone");
   if (gone == nullptr) return;
@@ -264,6 +329,11 @@ std::string SavedTable::file(const char* part, std::size_t shard, int format) co
                 shard_rows.size());
 }
 
+std::string SavedTable::file(const std::string& part, const SavedLink& link) const {
+  return concat("table", index, ".", part, ".", link.shard + 1, "-of-", shard_rows.size(),
+                ".linked", link.number + 1);
+}
+
 Manifest parse_manifest(const std::string& path, std::string text) {
   Manifest manifest;
   manifest.path = path;
@@ -279,7 +349,7 @@ Manifest parse_manifest(const std::string& path, std::string text) {
   if (crc32(summed.data(), summed.size()) != manifest.crc32) {
     throw DataError("it is damaged: its checksum is wrong");
   }
-  if (format < 1) throw DataError(concat("it has format ", format, ", formats are 1 to 3"));
+  if (format < 1) throw DataError(concat("it has format ", format, ", formats are 1 to 4"));
   manifest.format = static_cast<int>(format);
   manifest.step = root.at("step", "the manifest").integer("step", 0, 9'999'999'999);
   if (const Json* const batch = member(root, "batchsize_eval")) {

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/cpp/base/error.hpp"
 #include "core/cpp/base/json.hpp"
 
 namespace hugectr {
@@ -22,6 +23,15 @@ struct SavedFile {
   std::vector<std::uint32_t> crc32;
 };
 
+/// Rows of a shard in segments of the disk of the training that saved it, as they lay there: files
+/// of keys, slots and places (linked_segments.hpp), in the order of places, and the segments.
+struct SavedLink {
+  std::size_t shard = 0;
+  std::size_t number = 0;  ///< in its shard
+  std::uint64_t rows = 0;
+  std::vector<std::uint32_t> heads;  ///< CRC-32 of the first block of each segment
+};
+
 /// A table, in shards whose rows are sorted by (slot, key). A shard is a file each of keys, slots
 /// (where they are part of identity) and vectors, and of what training needs.
 struct SavedTable {
@@ -33,9 +43,16 @@ struct SavedTable {
   bool has_slots = false;
   std::uint64_t chunk_rows = 0;
   std::vector<std::uint64_t> shard_rows;
+  std::vector<SavedLink> links;  ///< rows besides those
+  std::size_t link_bytes = 0;    ///< of a row in a segment: vector, states, last step
 
   /// Name of the file of a part ("key", "slot", "vector") of a shard.
   std::string file(const char* part, std::size_t shard, int format) const;
+  /// Of a link: of a part ("key", "slot", "place"), and of a segment of it.
+  std::string file(const std::string& part, const SavedLink& link) const;
+  std::string segment(std::size_t i, const SavedLink& link) const {
+    return file(concat("segment", i + 1), link);
+  }
 };
 
 /// manifest.json of a native checkpoint (docs/checkpoints.md), as far as predictions need it, every

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <utility>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "core/cpp/base/half.hpp"
 #include "core/cpp/checkpoints/described_model.hpp"
 #include "core/cpp/checkpoints/links.hpp"
+#include "core/cpp/embedding/storage/linked_segments.hpp"
 
 namespace hugectr {
 namespace {
@@ -97,6 +99,53 @@ void load_rows(SessionTable& table, const Manifest& manifest, const SavedTable& 
   }
 }
 
+/// Rows in segments that the checkpoint has linked.
+void load_linked_rows(SessionTable& table, const Manifest& manifest, const SavedTable& saved) {
+  for (const SavedLink& link : saved.links) {
+    std::vector<LinkedSegment> files;
+    for (std::size_t i = 0; i < link.heads.size(); ++i) {
+      const std::string name = saved.segment(i, link);
+      const std::string path = (std::filesystem::path(manifest.path) / name).string();
+      files.push_back({path, manifest.files.at(name).bytes, link.heads[i]});
+    }
+    const LinkedSegments segments(saved.link_bytes, std::move(files));
+    SavedBytes keys(manifest, saved.file(std::string("key"), link));
+    SavedBytes places(manifest, saved.file(std::string("place"), link));
+    std::unique_ptr<SavedBytes> slots;
+    if (saved.has_slots) {
+      slots = std::make_unique<SavedBytes>(manifest, saved.file(std::string("slot"), link));
+    }
+    std::vector<std::byte> records;
+    std::vector<float> vectors;
+    for (std::size_t chunk = 0; chunk < keys.chunks(); ++chunk) {
+      RowView rows;
+      rows.size = static_cast<std::size_t>(keys.chunk_size(chunk) / sizeof(std::int64_t));
+      rows.vec_size = saved.vec_size;
+      rows.keys = static_cast<const std::int64_t*>(keys.chunk(chunk));
+      if (slots) rows.slot_ids = static_cast<const std::uint64_t*>(slots->chunk(chunk));
+      records.resize(rows.size * saved.link_bytes);
+      vectors.resize(rows.size * saved.vec_size);
+      segments.read({static_cast<const std::uint64_t*>(places.chunk(chunk)), rows.size},
+                    records.data());
+      for (std::size_t i = 0; i < rows.size; ++i) {
+        const std::byte* const record = records.data() + i * saved.link_bytes;
+        float* const to = vectors.data() + i * saved.vec_size;
+        if (!saved.in_bfloat16) {
+          std::memcpy(to, record, saved.vec_size * sizeof(float));
+          continue;
+        }
+        for (std::size_t c = 0; c < saved.vec_size; ++c) {
+          BFloat16 value;
+          std::memcpy(&value, record + c * sizeof(value), sizeof(value));
+          to[c] = to_float(value);
+        }
+      }
+      rows.vectors = vectors.data();
+      table.load(rows);
+    }
+  }
+}
+
 /// Rows that a delta takes away.
 void erase_rows(SessionTable& table, const Manifest& manifest, const SavedTable& gone) {
   for (std::size_t shard = 0; shard < gone.shard_rows.size(); ++shard) {
@@ -144,6 +193,7 @@ void load_links(Session& session, const std::vector<Manifest>& links) {
       for (const Manifest& link : links) {
         if (!link.gone.empty()) erase_rows(table, link, link.gone[i]);
         load_rows(table, link, link.tables[i]);
+        load_linked_rows(table, link, link.tables[i]);
       }
     }
     load_network(session.network(), last);
@@ -208,6 +258,8 @@ SavedDescription read_description(const std::string& path) {
     for (std::size_t table = 0; table < link.tables.size(); ++table) {
       for (const std::uint64_t rows : link.tables[table].shard_rows)
         found.table_rows[table] += rows;
+      for (const SavedLink& linked : link.tables[table].links)
+        found.table_rows[table] += linked.rows;
     }
   }
   return found;

@@ -104,6 +104,13 @@ void ShardedTable::read(const RowOrder& order, std::size_t begin, std::size_t en
   }
 }
 
+StoredSplit ShardedTable::stored(RowOrder order) {
+  HCTR_CHECK(order.table == number_, "embedding '", params_.name,
+             "': rows are to be found by the order of another table: ask this one for its order");
+  if (has_columns()) return {std::move(order), {}};
+  return split_stored(parts_, std::move(order));
+}
+
 BufferBag ShardedTable::dump(bool with_states) {
   RowOrder rows = order(0);
   const std::size_t n = rows.size(), d = params_.embedding_vec_size;

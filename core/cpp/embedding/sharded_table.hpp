@@ -13,6 +13,7 @@
 #include "core/cpp/embedding/life/gone_rows.hpp"
 #include "core/cpp/embedding/life/row_choice.hpp"
 #include "core/cpp/embedding/placement/placement.hpp"
+#include "core/cpp/embedding/table/linked_rows.hpp"
 #include "core/cpp/embedding/table/nearest.hpp"
 #include "core/cpp/embedding/table/row_order.hpp"
 #include "core/cpp/embedding/table_spec.hpp"
@@ -56,6 +57,9 @@ class HCTR_API ShardedTable {
   /// [begin, end) of it, through a bounded piece of host memory.
   RowOrder order(RowMark since);
   void read(const RowOrder& order, std::size_t begin, std::size_t end, const RowValues& values);
+  /// The same rows, those apart whose content lies on disks (linked_rows.hpp): none where devices
+  /// have columns of rows.
+  StoredSplit stored(RowOrder order);
   /// The vectors of these keys (slot_ids: one a key, where slots are part of identity) that the
   /// local devices have, into vectors (n * vec_size); the others stay as they are. Returns 1 for
   /// each that was there, else 0. Throws for a key or slot the table can not have.

@@ -30,6 +30,8 @@ void TableAccess::read(const RowOrder& order, std::size_t begin, std::size_t end
   table_.read(order, begin, end, values);
 }
 
+StoredSplit TableAccess::stored(const RowOrder& order) { return table_.stored(order); }
+
 std::vector<std::uint8_t> TableAccess::lookup(const std::vector<std::int64_t>& keys,
                                               const std::vector<std::uint64_t>& slot_ids,
                                               float* vectors) {

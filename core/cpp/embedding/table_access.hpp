@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/cpp/base/export.hpp"
+#include "core/cpp/embedding/table/linked_rows.hpp"
 #include "core/cpp/embedding/table/nearest.hpp"
 #include "core/cpp/embedding/table/row_bag.hpp"
 
@@ -45,6 +46,7 @@ class HCTR_API TableAccess {
   BufferBag dump(bool with_states);
   RowOrder order(RowMark since);
   void read(const RowOrder& order, std::size_t begin, std::size_t end, const RowValues& values);
+  StoredSplit stored(const RowOrder& order);
   RowMark mark();
   bool knows_since(RowMark since) const;
   bool knows_changes_since(RowMark since) const;

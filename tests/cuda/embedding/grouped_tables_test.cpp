@@ -3,9 +3,12 @@
 #include <array>
 #include <numeric>
 #include <random>
+#include <set>
 #include <span>
+#include <utility>
 
 #include "core/cpp/embedding/lookup/lookup_group.hpp"
+#include "core/cpp/ops/filter_keys.hpp"
 #include "tests/cuda/gpu.hpp"
 
 /// Tables of one group on GPUs against each in a group of its own there: the same bits, whatever
@@ -220,14 +223,41 @@ void train_and_compare(const std::vector<SparseEmbeddingHashParams>& params, std
   expect_same(together, alone);
 }
 
-/// Places on the device for the rows of two batches of each table, if one device has them all: of
-/// what a bucket's keys are on average 1.5, hardly ever more than 2.1.
-std::vector<SparseEmbeddingHashParams> over_tiers(std::vector<SparseEmbeddingHashParams> all) {
+/// What is trained over tiers, a batch a step: rows come, go and come again.
+constexpr std::array<std::uint64_t, 9> kBatches{4, 12, 4, 24, 36, 12, 4, 24, 40};
+
+/// Rows of a batch that a device has, as pairs of slot (0 where a row is a key) and key.
+std::set<std::pair<std::size_t, std::int64_t>> rows_of(const SparseEmbeddingHashParams& params,
+                                                       std::uint64_t seed, std::size_t device,
+                                                       std::size_t devices) {
+  const bool by_slot = params.type == EmbeddingType::LocalizedSlotSparseEmbeddingHash;
+  const HostBatch batch = batch_of(params, seed);
+  std::set<std::pair<std::size_t, std::int64_t>> rows;
+  for (std::size_t bucket = 0; bucket + 1 < batch.row_offsets.size(); ++bucket) {
+    const std::size_t slot = bucket % params.slot_num;
+    for (std::size_t i = batch.row_offsets[bucket]; i < batch.row_offsets[bucket + 1]; ++i) {
+      const auto key = static_cast<std::uint64_t>(batch.keys[i]);
+      const std::size_t owner = by_slot ? owner_of_slot(slot, devices) : owner_of_key(key, devices);
+      if (owner == device) rows.emplace(by_slot ? slot : 0, batch.keys[i]);
+    }
+  }
+  return rows;
+}
+
+/// Places on each device for the rows of any two batches that follow each other, and a few more.
+std::vector<SparseEmbeddingHashParams> over_tiers(std::vector<SparseEmbeddingHashParams> all,
+                                                  std::size_t devices) {
   for (SparseEmbeddingHashParams& params : all) {
-    const std::size_t range = 3 + params.table_id * params.table_id;
-    const std::size_t places = 2 * std::min(range, 21 * kSamples / 10) * params.slot_num;
+    std::size_t places = 0;
+    for (std::size_t device = 0; device < devices; ++device) {
+      for (std::size_t step = 0; step + 1 < kBatches.size(); ++step) {
+        auto rows = rows_of(params, kBatches[step], device, devices);
+        rows.merge(rows_of(params, kBatches[step + 1], device, devices));
+        places = std::max(places, rows.size());
+      }
+    }
     // Of AdaGrad: vector and state, and what a place needs beside them.
-    params.memory = {.device = places * (8 * params.embedding_vec_size + 8), .host = {}};
+    params.memory = {.device = (places + 4) * (8 * params.embedding_vec_size + 8), .host = {}};
   }
   return all;
 }
@@ -244,8 +274,7 @@ void expect_same_neighbours(TablesOn& found, TablesOn& wanted) {
 }
 
 void train_over_tiers(const std::vector<SparseEmbeddingHashParams>& params, std::size_t devices) {
-  TablesOn all(params, devices, true), tiered(over_tiers(params), devices, true);
-  constexpr std::array<std::uint64_t, 9> kBatches{4, 12, 4, 24, 36, 12, 4, 24, 40};
+  TablesOn all(params, devices, true), tiered(over_tiers(params, devices), devices, true);
   for (TablesOn* tables : {&all, &tiered}) tables->plan(kBatches[0], PlanSlot::Train0);
   for (std::size_t step = 0; step + 1 < kBatches.size(); ++step) {
     const auto slot = step % 2 ? PlanSlot::Train1 : PlanSlot::Train0;

@@ -200,6 +200,15 @@ class Setup:
     more: dict[str, Any] = field(default_factory=dict)
 
 
+def devices_of(setup: Setup) -> list[list[int]]:
+    """Of each process: virtual ones of the CPU are its own, GPUs those of one host."""
+    first = setup.devices if setup.device == "cuda" else 0
+    return [
+        [process * first + device for device in range(setup.devices)]
+        for process in range(setup.processes)
+    ]
+
+
 def make_model(setup: Setup) -> hugectr.Model:
     """Build and compile."""
     solver = hugectr.CreateSolver(
@@ -208,7 +217,7 @@ def make_model(setup: Setup) -> hugectr.Model:
         batchsize_eval=setup.batch,
         max_eval_batches=setup.eval_batches,
         lr=setup.lr,
-        vvgpu=[list(range(setup.devices))] * setup.processes,
+        vvgpu=devices_of(setup),
         device=setup.device,
         repeat_dataset=setup.repeat,
         i64_input_key=setup.i64,

@@ -18,7 +18,13 @@ if settings.get("plan"):  # by what it says, and a table whose frequent keys are
     tables = [replace(table, placement=None) for table in tables]
     first = next(i for i, table in enumerate(tables) if table.kind is DISTRIBUTED)
     tables[first] = replace(tables[first], placement="counted")
-model = make_model(tables, settings["vvgpu"], settings["optimizer"], plan=settings.get("plan"))
+model = make_model(
+    tables,
+    settings["vvgpu"],
+    settings["optimizer"],
+    plan=settings.get("plan"),
+    device=settings.get("device", "cpu"),
+)
 if action == "resume":
     model.resume(folder / settings["source"])
 if action == "files":

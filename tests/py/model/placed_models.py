@@ -207,13 +207,13 @@ def assert_copies_are_the_same(model: hugectr.Model, tables: list[Table], device
         wanted = handle.dump(True)
         for device in range(devices):
             view = handle.view(device)
-            keys = np.from_dlpack(view["keys"])
+            keys = view["keys"].copy_to_host()
             slots = view["slot_ids"]
             order = np.lexsort(
-                (keys,) if slots is None else (keys, np.from_dlpack(slots).astype(np.int64))
+                (keys,) if slots is None else (keys, slots.copy_to_host().astype(np.int64))
             )
             np.testing.assert_array_equal(keys[order], wanted["keys"])
-            vectors = np.from_dlpack(view["vectors"])[order]
+            vectors = view["vectors"].copy_to_host()[order]
             assert vectors.tobytes() == wanted["vectors"].tobytes(), f"table {i} on {device}"
             for state, own in zip(view["states"], wanted["states"], strict=True):
-                assert np.from_dlpack(state)[order].tobytes() == own.tobytes()
+                assert state.copy_to_host()[order].tobytes() == own.tobytes()

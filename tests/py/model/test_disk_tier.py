@@ -9,6 +9,7 @@ import re
 
 import numpy as np
 import pytest
+from model.growing_tiers import check_growth, growing_setup
 from model.nets import make_model
 from model.test_tiers import (
     BATCH,
@@ -113,15 +114,9 @@ def test_fit_and_the_report_say_where_rows_were(tmp_path, capfd):
     assert "Tiers of rows" not in plain.report(tmp_path / "plain.html").read_text()
 
 
-def test_five_hundred_steps_that_grow(tmp_path):
-    setup = setup_of(500, optimizer="Adam")
-    plain = make_model(setup)
-    losses = course(plain, 500)
-    rows = plain.table_stats()[0]["rows"]
-    few = make_model(on_disk(setup, tmp_path, rows // 20, rows // 5))
-    assert course(few, 500, look=range(0, 500, 100)) == losses
-    assert_same_rows(few, plain)
-    assert few.table_stats()[0]["misses"] > rows
+@pytest.mark.parametrize("devices", [1, 2, 4])
+def test_five_hundred_steps_that_grow(devices, tmp_path):
+    check_growth(growing_setup(devices=devices), tmp_path)
 
 
 @pytest.mark.parametrize("background", [False, True])

@@ -20,3 +20,10 @@ def test_two_processes_share_a_folder_of_a_disk(tmp_path, exchange, devices):
     status, out, err = job.run("launch", 2, SCRIPT, *folders)
     assert status == 0, f"{out}\n{err}"
     assert out.count("the same") == 2
+
+
+def test_two_processes_whose_tables_grow(tmp_path):
+    script = job.TESTS / "processes" / "growing_tiers_job.py"
+    status, out, err = job.run("launch", 2, script, "unique", "cpu", tmp_path)
+    assert status == 0, f"{out}\n{err}"
+    assert out.count("the same") == 2

@@ -14,6 +14,7 @@
 #include "core/cpp/ops/embedding_gradient.hpp"
 #include "core/cpp/ops/embedding_lookup.hpp"
 #include "core/cpp/ops/expand_buckets.hpp"
+#include "core/cpp/ops/filter_keys.hpp"
 
 /// Sharing as who asks for rows does it; as who holds them, it is in table_sharing_rows.cpp.
 namespace hugectr {
@@ -24,6 +25,27 @@ constexpr auto kShareWord = TensorScalarType::UInt32, kShareKey = TensorScalarTy
 std::size_t count_of(std::int64_t n) { return static_cast<std::size_t>(n); }
 
 }  // namespace
+
+std::int64_t TableSharing::holder(std::string_view placement, std::size_t table,
+                                  std::size_t processes) {
+  if (placement == "by_key") return kByKey;
+  if (placement == "by_slot") return static_cast<std::int64_t>(owner_of_slot(table, processes));
+  HCTR_CHECK(placement == "replicated", "tables of processes are placed by_key, by_slot or ",
+             "replicated, not ", placement);
+  return kEverywhere;
+}
+
+std::vector<std::int64_t> TableSharing::owners(std::size_t table,
+                                               std::span<const std::int64_t> keys) const {
+  const std::int64_t holder = holders_.at(table);
+  std::vector<std::int64_t> found(
+      keys.size(), holder == kEverywhere ? static_cast<std::int64_t>(rank_) : holder);
+  if (holder != kByKey) return found;
+  for (std::size_t i = 0; i < keys.size(); ++i)
+    found[i] =
+        static_cast<std::int64_t>(owner_of_key(static_cast<std::uint64_t>(keys[i]), processes_));
+  return found;
+}
 
 TableSharing::TableSharing(TableCollection& tables, std::vector<std::int64_t> holders,
                            std::size_t rank, std::size_t processes)

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "core/cpp/embedding/collection/process_rows.hpp"
@@ -52,6 +53,8 @@ struct SharedBatch {
 class HCTR_API TableSharing {
  public:
   static constexpr std::int64_t kByKey = -1, kEverywhere = -2;
+  /// Who has the rows of a table: "by_key", "by_slot" (a table is a slot) or "replicated".
+  static std::int64_t holder(std::string_view placement, std::size_t table, std::size_t processes);
 
   /// holders: of each table the process that has all rows, or one of the above.
   TableSharing(TableCollection& tables, std::vector<std::int64_t> holders, std::size_t rank,
@@ -63,6 +66,9 @@ class HCTR_API TableSharing {
   };
   /// In the order in which tables first have their vector sizes.
   std::vector<Group> groups() const { return groups_; }
+  bool on_every_process(std::size_t table) const { return holders_.at(table) == kEverywhere; }
+  /// The process of each key of a table; this one where every process has all rows.
+  std::vector<std::int64_t> owners(std::size_t table, std::span<const std::int64_t> keys) const;
   /// uint32 that ask() needs for a batch of so many keys, and bags in tables whose combiner is
   /// mean.
   std::size_t room(std::size_t keys, std::size_t mean_bags) const;

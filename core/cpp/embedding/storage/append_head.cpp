@@ -56,17 +56,20 @@ std::size_t AppendHead::append(std::span<const std::uint32_t> rows, const RowSou
   const std::size_t groups = std::min({most, wanted, kind_.groups() - used_});
   std::byte* buffer = buffer_.with(groups * shape.bytes());
   std::size_t done = 0;
+  bool finite = true;
   for (std::size_t g = 0; g < groups; ++g) {
     std::byte* group = buffer + g * shape.bytes();
     const std::size_t count = std::min(shape.capacity(), rows.size() - done);
     for (std::size_t p = 0; p < count; ++p, ++done) {
       source(done, shape.row(group, p));
+      if (kind_.is_finite) finite = finite && kind_.is_finite(shape.row(group, p));
       shape.set_number(group, p, rows[done]);
       at[done] = {file_->number(), static_cast<std::uint16_t>(used_ + g),
                   static_cast<std::uint16_t>(p)};
     }
     shape.seal(group, count, file_->number(), used_ + g);
   }
+  if (!finite) file_->has_nonfinite();
   try {
     file_->write(used_, groups, buffer);
   } catch (const NoRoom&) {

@@ -304,6 +304,17 @@ void DiskRows::flush() {
   flushing_ = false;
 }
 
+StoredRows DiskRows::stored(std::span<const std::uint32_t> rows) {
+  Lock lock(mutex_);
+  while (writing_ > 0 && !stop_) progress_.wait(lock);
+  StoredRows found = store_->stored(rows);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const std::uint32_t at = find(rows[i]);
+    if (at != Lists::kNone && places_[at].changed) found.at[i] = {};
+  }
+  return found;
+}
+
 bool DiskRows::wants_cleaning() const {
   if (lists_.size(kDirty) == 0 || failure_) return false;
   const std::size_t available = lists_.size(kFree) + lists_.size(kClean);

@@ -68,6 +68,9 @@ class DiskRows {
 
   /// Writes all that was changed and is not pinned; what then is in the store is everything.
   void flush();
+  /// Where the content of these rows lies on the disk (SegmentStore::stored()); nowhere: it is in
+  /// memory alone, or not worth sharing.
+  StoredRows stored(std::span<const std::uint32_t> rows);
   /// Of the store, for checkpoints: link_into() after flush(), restore() before anything else.
   SegmentStore& store() { return *store_; }
 

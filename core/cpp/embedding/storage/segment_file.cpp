@@ -16,13 +16,7 @@
 namespace hugectr {
 namespace {
 
-struct SegmentHeader {
-  char magic[8] = {'H', 'C', 'T', 'R', 'R', 'O', 'W', 'S'};
-  std::uint32_t version = SegmentFile::kVersion;
-  std::uint32_t row_bytes = 0, group_bytes = 0, number = 0, table = 0, crc = 0;
-  std::uint64_t owner = 0;
-};
-static_assert(sizeof(SegmentHeader) == 40 && SegmentFile::kHeaderBytes == kBlockBytes);
+static_assert(SegmentFile::kHeaderBytes == kBlockBytes);
 
 SegmentHeader header_for(const SegmentKind& kind, std::uint32_t number, std::uint64_t owner) {
   SegmentHeader header;
@@ -114,6 +108,8 @@ void SegmentFile::write_header(std::uint64_t owner) {
     if (descriptor_ < 0) fail("can not open", 0, errno);
   }
   if (done != static_cast<ssize_t>(kHeaderBytes)) write_bytes(0, block, kHeaderBytes);
+  sums_.add(block, kHeaderBytes);
+  head_sum_ = sums_.sums().front();
 }
 
 void SegmentFile::check_header(std::uint64_t owner) const {
@@ -132,6 +128,7 @@ void SegmentFile::check_header(std::uint64_t owner) const {
 void SegmentFile::write(std::size_t first, std::size_t count, const std::byte* groups) {
   unsynced_ = true;
   write_bytes(offset(first), groups, count * kind_.shape.bytes());
+  sums_.add(groups, count * kind_.shape.bytes());  // written in order, and once for good
 }
 
 void SegmentFile::read(std::size_t first, std::size_t count, std::byte* groups) const {
@@ -195,7 +192,23 @@ void SegmentFile::sync() {
   fail("can not sync", 0, code);
 }
 
-void SegmentFile::remove() noexcept { ::unlink(path_.c_str()); }
+void SegmentFile::remove() noexcept {
+  const std::scoped_lock lock(name_);
+  to_be_removed_ = holds_ > 0;
+  if (!to_be_removed_) ::unlink(path_.c_str());
+}
+
+void SegmentFile::hold() {
+  const std::scoped_lock lock(name_);
+  ++holds_;
+}
+
+void SegmentFile::let_go() noexcept {
+  const std::scoped_lock lock(name_);
+  if (--holds_ > 0 || !to_be_removed_) return;
+  to_be_removed_ = false;
+  ::unlink(path_.c_str());
+}
 
 void SegmentFile::fail(const char* what, std::uint64_t offset, int code) const {
   throw_file_error(what, kind_.table, path_, offset, code);

@@ -3,11 +3,16 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <vector>
 
+#include "core/cpp/embedding/storage/chunk_sums.hpp"
 #include "core/cpp/embedding/storage/file_calls.hpp"
 #include "core/cpp/embedding/storage/row_group.hpp"
+#include "core/cpp/embedding/storage/segment_header.hpp"
 
 namespace hugectr {
 
@@ -17,6 +22,8 @@ struct SegmentKind {
   GroupShape shape;   ///< of its groups
   std::size_t bytes;  ///< of a whole segment
   std::shared_ptr<FileCalls> files;
+  /// Whether all numbers of a row are finite; null: nobody asks.
+  std::function<bool(const std::byte* row)> is_finite{};
 
   /// Groups that a segment has room for.
   std::size_t groups() const;
@@ -33,7 +40,6 @@ struct SegmentKind {
 /// so that no error comes when the row has left memory.
 class SegmentFile {
  public:
-  static constexpr std::uint32_t kVersion = 1;
   static constexpr std::size_t kHeaderBytes = 4096;
   static constexpr const char* kSuffix = ".rows";
   static std::string name_of(std::uint32_t number);
@@ -61,7 +67,18 @@ class SegmentFile {
   void cut_to(std::size_t groups);
   /// Waits until everything would survive a loss of power.
   void sync();
+  /// Takes its name away: at once, or when nobody holds it any more.
   void remove() noexcept;
+  void hold();
+  void let_go() noexcept;
+
+  /// Of a sealed file that this store has written: CRC-32 of its chunks and of its first block, and
+  /// whether all numbers in it are finite. No sums of one that was opened: nobody has read it.
+  const ChunkSums& sums() const { return sums_; }
+  std::uint32_t head_sum() const { return head_sum_; }
+  bool all_finite() const { return all_finite_; }
+  /// Rows that are written next have infinities or NaN.
+  void has_nonfinite() { all_finite_ = false; }
 
   std::uint32_t number() const { return number_; }
   const std::string& path() const { return path_; }
@@ -85,6 +102,12 @@ class SegmentFile {
   int descriptor_ = -1;
   bool direct_ = false;
   std::atomic<bool> unsynced_ = false;
+  ChunkSums sums_;  ///< of what was written, like the next two by the one who writes
+  std::uint32_t head_sum_ = 0;
+  bool all_finite_ = true;
+  std::mutex name_;  ///< guards what follows
+  std::size_t holds_ = 0;
+  bool to_be_removed_ = false;
 };
 
 }  // namespace hugectr

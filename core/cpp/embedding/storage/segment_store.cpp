@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <random>
+#include <unordered_set>
 #include <utility>
 
 #include "core/cpp/base/log.hpp"
@@ -36,7 +37,7 @@ std::size_t most_segments(const StoreSettings& settings) {
 SegmentStore::SegmentStore(StoreSettings settings)
     : settings_(std::move(settings)),
       kind_{settings_.table, GroupShape(settings_.row_bytes), settings_.segment_bytes,
-            settings_.files},
+            settings_.files, settings_.is_finite},
       owner_(drawn_owner()),
       lock_(settings_.folder, settings_.table),
       ledger_(kind_, settings_.max_rows, most_segments(settings_)),
@@ -132,6 +133,31 @@ void SegmentStore::sync() {
   const SegmentSweep::Pause pause(sweep_);
   for (const auto& [number, segment] : ledger_.segments()) segment.file->sync();
   sweep_.raise_failure();
+}
+
+StoredRows SegmentStore::stored(std::span<const std::uint32_t> rows) {
+  const std::scoped_lock lock(writing_);
+  const SegmentSweep::Pause pause(sweep_);
+  head_.seal();
+  std::unordered_set<std::uint32_t> worth;
+  const auto segments = ledger_.segments();
+  for (const auto& [number, segment] : segments) {
+    const bool half = 2 * segment.alive >= segment.groups * kind_.shape.capacity();
+    const bool known = segment.file->sums().bytes() == segment.file->offset(segment.groups);
+    if (half && known && !segment.damaged && segment.file->all_finite()) worth.insert(number);
+  }
+  const std::vector<RowLocation> locations = ledger_.locations();
+  StoredRows found;
+  found.at.resize(rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i] >= locations.size()) continue;
+    const RowLocation at = locations[rows[i]];
+    if (!worth.contains(at.segment)) continue;
+    found.at[i] = at;
+    std::shared_ptr<SegmentHold>& hold = found.segments[at.segment];
+    if (!hold) hold = std::make_shared<SegmentHold>(segments.at(at.segment).file);
+  }
+  return found;
 }
 
 void SegmentStore::link_into(const std::string& folder) {

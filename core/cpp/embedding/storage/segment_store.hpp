@@ -16,6 +16,7 @@
 #include "core/cpp/embedding/storage/io_threads.hpp"
 #include "core/cpp/embedding/storage/segment_ledger.hpp"
 #include "core/cpp/embedding/storage/segment_sweep.hpp"
+#include "core/cpp/embedding/storage/stored_rows.hpp"
 
 namespace hugectr {
 
@@ -29,6 +30,7 @@ struct StoreSettings {
   std::size_t segment_bytes = std::size_t{64} << 20;
   std::shared_ptr<IoThreads> threads;
   std::shared_ptr<FileCalls> files = std::make_shared<FileCalls>();
+  std::function<bool(const std::byte* row)> is_finite{};  ///< as of SegmentKind
 };
 
 /// Takes the i-th row of a call; called by several threads at once, for different rows.
@@ -74,6 +76,11 @@ class SegmentStore {
   bool has(std::uint32_t row) const { return ledger_.find(row).segment != 0; }
   /// Waits until everything written would survive a loss of power, and for the sweep.
   void sync();
+
+  /// Where rows lie in sealed segments that are worth sharing: at least half of their rows are
+  /// alive, and all numbers in them are finite. The segments keep their names as long as they are
+  /// held. What is written from now on goes to other segments.
+  StoredRows stored(std::span<const std::uint32_t> rows);
 
   /// All rows as they are, in another folder, which is made: its segments are shared where the file
   /// system can (hard links; they never change), else copied, and the index is written.

@@ -169,6 +169,9 @@ class CachedRows final : public RowStore {
     put_home_in_order();
     return home_->whole(rows);
   }
+  std::optional<StoredRows> stored(const std::vector<std::uint32_t>& numbers) override {
+    return send_home(), home_->stored(numbers);
+  }
   bool is_whole() const override { return home_->is_whole(); }
   bool visited_on_host() const override { return true; }
   bool in_place() const override { return false; }

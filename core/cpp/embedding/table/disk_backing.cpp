@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstring>
 #include <exception>
 #include <iterator>
 #include <mutex>
@@ -57,17 +58,41 @@ std::shared_ptr<IoThreads> shared_io_threads() {
   return threads;
 }
 
+/// Whether no exponent among `bytes` of floating-point numbers is that of infinities and NaN.
+template <class Bits>
+bool are_finite(const std::byte* data, std::size_t bytes, Bits exponent) {
+  bool finite = true;
+  for (std::size_t i = 0; i < bytes; i += sizeof(Bits)) {
+    Bits bits = 0;
+    std::memcpy(&bits, data + i, sizeof(Bits));
+    finite &= (bits & exponent) != exponent;
+  }
+  return finite;
+}
+
+/// Of a row's record: vector, states, last step.
+bool is_finite(const RowParts& parts, const std::byte* row) {
+  const std::size_t vector = parts.vector_bytes();
+  const bool finite = parts.vector_type == TensorScalarType::BFloat16
+                          ? are_finite<std::uint16_t>(row, vector, 0x7F80)
+                          : are_finite<std::uint32_t>(row, vector, 0x7F800000);
+  const std::size_t states =
+      std::accumulate(parts.states.begin(), parts.states.end(), std::size_t{0});
+  return finite && are_finite<std::uint32_t>(row + vector, states * sizeof(float), 0x7F800000);
+}
+
 std::unique_ptr<SegmentStore> make_store(GPUResource& gpu, const std::string& table,
-                                         const TableDisk& disk, std::size_t row_bytes,
+                                         const TableDisk& disk, const RowParts& parts,
                                          std::size_t max_rows) {
   StoreSettings settings;
   settings.folder = concat(disk.folder, "/", name_in_folder(table, gpu.get_global_id()));
   settings.table = table;
-  settings.row_bytes = row_bytes;
+  settings.row_bytes = parts.row_bytes();
   settings.max_rows = max_rows;
   settings.max_bytes = disk.bytes;
   settings.segment_bytes = segment_bytes(disk.bytes);
   settings.threads = shared_io_threads();
+  settings.is_finite = [parts](const std::byte* row) { return is_finite(parts, row); };
   return std::make_unique<SegmentStore>(std::move(settings));
 }
 
@@ -84,7 +109,7 @@ class DiskBacking final : public RowBacking {
         memory_(gpu.staging_resource()),
         rows_(grown(places, " on the host")),
         disk_(columns_of(rows_.arrays(places)), places, max_rows,
-              make_store(gpu, table, disk, parts.row_bytes(), max_rows)) {}
+              make_store(gpu, table, disk, parts, max_rows)) {}
 
   void grow_to(std::size_t) override {}
 
@@ -156,6 +181,10 @@ class DiskBacking final : public RowBacking {
       f(arrays, first, last);
       if (use == RowUse::Write) disk_.write(numbers, columns_of(arrays));
     }
+  }
+  std::optional<StoredRows> stored(const std::vector<std::uint32_t>& numbers) override {
+    raise_if_broken();
+    return disk_.stored(numbers);
   }
   RowArrays whole(std::size_t) override {
     throw InvalidArgument(

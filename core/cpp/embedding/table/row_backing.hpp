@@ -57,6 +57,10 @@ class RowBacking {
   virtual void scan(const OpContext& context, std::size_t rows, RowUse use, const RowScan& f) = 0;
   virtual RowArrays whole(std::size_t rows) = 0;
   virtual bool is_whole() const { return true; }
+  /// As of a RowStore, of what was given here.
+  virtual std::optional<StoredRows> stored(const std::vector<std::uint32_t>& /*numbers*/) {
+    return std::nullopt;
+  }
 
   virtual bool overlaps(const void* begin, std::size_t bytes) const = 0;
   virtual std::size_t host_bytes() const = 0;

@@ -124,21 +124,23 @@ void read_rows(const TableParts& parts, const RowOrder& order, std::size_t begin
                to_string(table.gpu().device()), " and the order names row ", last,
                ": it is of an earlier state of the table");
     const OpContext context = table.gpu().compute_context();
-    visit_in_pieces(table.store(), context, rows, wanted[id].rows, RowUse::Read,
-                    [&](const VisitedPiece& piece) {
-                      const std::vector<std::size_t> targets = piece.of(wanted[id].targets);
-                      RowTransfer transfer(table.gpu(), context, table.owner(), piece.rows, targets,
-                                           widest_part(spec.vec_size),
-                                           !table.store().visited_on_host());
-                      const RowArrays& arrays = piece.arrays;
-                      if (values.vectors) transfer.read(arrays.vectors, values.vectors);
-                      for (std::size_t s = 0; s < values.states.size(); ++s) {
-                        transfer.read(arrays.states.at(s), values.states[s]);
-                      }
-                      if (values.last_step && !arrays.last_step.empty()) {
-                        transfer.read(arrays.last_step, values.last_step);
-                      }
-                    });
+    const bool visits = values.vectors || !values.states.empty() || values.last_step;
+    if (visits)
+      visit_in_pieces(table.store(), context, rows, wanted[id].rows, RowUse::Read,
+                      [&](const VisitedPiece& piece) {
+                        const std::vector<std::size_t> targets = piece.of(wanted[id].targets);
+                        RowTransfer transfer(table.gpu(), context, table.owner(), piece.rows,
+                                             targets, widest_part(spec.vec_size),
+                                             !table.store().visited_on_host());
+                        const RowArrays& arrays = piece.arrays;
+                        if (values.vectors) transfer.read(arrays.vectors, values.vectors);
+                        for (std::size_t s = 0; s < values.states.size(); ++s) {
+                          transfer.read(arrays.states.at(s), values.states[s]);
+                        }
+                        if (values.last_step && !arrays.last_step.empty()) {
+                          transfer.read(arrays.last_step, values.last_step);
+                        }
+                      });
     if (values.scores && table.keeps_scores()) {  // they are in the device's memory
       RowTransfer transfer(table.gpu(), context, table.owner(), wanted[id].rows, wanted[id].targets,
                            sizeof(std::uint64_t), table.gpu().device().type != DeviceType::Cpu);

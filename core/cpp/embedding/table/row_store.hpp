@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/cpp/device/op.hpp"
 #include "core/cpp/device/stream.hpp"
+#include "core/cpp/embedding/storage/stored_rows.hpp"
 #include "core/cpp/embedding/table/row_arrays.hpp"
 #include "core/cpp/embedding/table/row_bag.hpp"
 #include "core/cpp/memory/memory_resource.hpp"
@@ -107,6 +109,10 @@ class RowStore {
   virtual RowArrays whole(std::size_t rows) = 0;
   /// Whether whole() can be asked for.
   virtual bool is_whole() const { return true; }
+  /// Where rows lie on a disk, by number; nothing where there is none below.
+  virtual std::optional<StoredRows> stored(const std::vector<std::uint32_t>& /*numbers*/) {
+    return std::nullopt;
+  }
   /// Whether `whole` is where steps write: what may be handed out as a view that stays.
   virtual bool in_place() const = 0;
 
