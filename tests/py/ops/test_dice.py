@@ -11,7 +11,8 @@ from hugectr import _core
 ALPHA, EPS = 0.2, 1e-3
 SHAPES = [(6, 3), (1000, 17), (600, 429), (300, 256)]
 CASES = [(layout, *shape) for layout in LAYOUTS for shape in SHAPES]
-CASES += [("aligned", 9001, 40)]  # a GPU takes several rows a thread
+# A GPU takes several rows a thread; in the second all its multiprocessors leave sums behind.
+CASES += [("aligned", 9001, 40), ("packed", 9001, 64)]
 
 
 def statistics(x, weight):
@@ -68,3 +69,16 @@ def test_far_from_the_batch_nothing_overflows():
     np.testing.assert_allclose(y[:, 0], [1e30, -ALPHA * 1e30, 0.0], rtol=1e-6)
     dsums = gradient_sums(x, np.ones_like(x), of_batch, 1, 3)
     np.testing.assert_allclose(dsums, [0.0, 0.0], atol=1e-30)
+
+
+@pytest.mark.parametrize("real", REALS, ids=lambda r: r.name)
+@pytest.mark.parametrize("n", [64, 429])
+def test_sums_have_the_same_bits_every_time(rng, real, n):
+    """Whichever block of a GPU comes last and adds what all have left."""
+    x = LaidOut(real, rng.standard_normal((6001, n)) + 1, "aligned")
+    dy = LaidOut(real, rng.standard_normal((6001, n)), "aligned")
+    of_batch = statistics(x.values, np.ones(6001, np.float32))
+    first = gradient_sums(x.view, dy.view, of_batch, n, 6001)
+    for _ in range(5):
+        found = gradient_sums(x.view, dy.view, of_batch, n, 6001)
+        np.testing.assert_array_equal(found, first)

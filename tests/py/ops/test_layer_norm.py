@@ -13,7 +13,7 @@ EPS = 1e-3
 SHAPES = [(7, 3), (70, 16), (33, 60), (300, 64), (70, 128), (40, 250), (40, 256), (50, 512)]
 SHAPES += [(600, 900), (30, 1024), (9, 2500), (9, 2504)]
 #: More rows than a GPU works on at once: its groups of lanes take several, with loads ahead.
-MANY = [(40001, 8), (5001, 136)]
+MANY = [(40001, 8), (13001, 64), (5001, 136)]
 CASES = [(layout, *shape) for layout in LAYOUTS for shape in SHAPES]
 CASES += [("aligned", *shape) for shape in MANY]
 
@@ -94,6 +94,18 @@ def test_a_large_mean_costs_no_digits(rng, n):
     _core.run_op("layer_norm_fwd", {"x": x, "gamma": ones, "beta": zeros, "y": y}, {"eps": EPS})
     # float32 holds the mean of a row to 3e-5 of its deviation.
     assert_near(y, layer_norm(x.astype(np.float64), ones, zeros, EPS), 1e-4)
+
+
+@pytest.mark.parametrize("real", REALS, ids=lambda r: r.name)
+@pytest.mark.parametrize("n", [64, 256, 1024])
+def test_gradients_of_columns_have_the_same_bits_every_time(rng, real, n):
+    """Whichever block of a GPU comes last and adds what all have left."""
+    x, dy = (LaidOut(real, rng.standard_normal((6001, n)), "packed") for _ in range(2))
+    gamma, _ = draw(rng, n)
+    first = backward(x.view, gamma, dy.view, None)
+    for _ in range(4):
+        for found, wanted in zip(backward(x.view, gamma, dy.view, None), first, strict=True):
+            np.testing.assert_array_equal(found, wanted)
 
 
 def test_a_strided_tensor_of_three_dimensions_is_refused():
