@@ -3,25 +3,19 @@
 
 #include <algorithm>
 
-#include "core/cuda/driver/device_guard.hpp"
-#include "core/cuda/driver/status.hpp"
 #include "core/cuda/memory/cuda_memory_resource.hpp"
-#include "core/cuda/memory/memory_pool.hpp"
 
 namespace hugectr::cuda {
 namespace {
 
 constexpr std::size_t kAlignment = 256;
 constexpr std::size_t kMinBlock = std::size_t{1} << 20;
-constexpr std::size_t kMinTickets = 4096;  // bytes
 
 }  // namespace
 
 ScratchArena::~ScratchArena() {
   const auto memory = make_cuda_memory_resource(device_);
-  for (const auto* blocks : {&blocks_, &tickets_}) {
-    for (const Block& block : *blocks) memory->deallocate(block.data, block.bytes);
-  }
+  for (const Block& block : blocks_) memory->deallocate(block.data, block.bytes);
 }
 
 void* ScratchArena::take(std::size_t bytes) {
@@ -40,26 +34,9 @@ void ScratchArena::add_block(std::size_t bytes) {
   // much again as before, so that all outgrown blocks together are not more than twice the last.
   const std::size_t before = blocks_.empty() ? 0 : blocks_.back().bytes;
   const std::size_t size = std::max({kMinBlock, used_ + bytes, before + before / 2});
-  blocks_.push_back(new_block(size));
+  void* const data = make_cuda_memory_resource(device_)->allocate(size, "scratch of a stream");
+  blocks_.push_back({data, size});
   used_ = 0;
-}
-
-ScratchArena::Block ScratchArena::new_block(std::size_t bytes) const {
-  return {make_cuda_memory_resource(device_)->allocate(bytes, "scratch of a stream"), bytes};
-}
-
-unsigned* ScratchArena::tickets(std::size_t count) {
-  const std::size_t bytes = std::max(kMinTickets, count * sizeof(unsigned));
-  const std::lock_guard lock(mutex_);
-  if (tickets_.empty() || tickets_.back().bytes < bytes) {
-    tickets_.push_back(new_block(bytes));
-    // On a stream that is never captured, and done before anything uses them.
-    const DeviceGuard guard(device_);
-    const cudaStream_t stream = memory_stream(device_);
-    HCTR_TRY(cudaMemsetAsync(tickets_.back().data, 0, bytes, stream));
-    HCTR_TRY(cudaStreamSynchronize(stream));
-  }
-  return static_cast<unsigned*>(tickets_.back().data);
 }
 
 void ScratchArena::give_back() noexcept {
@@ -70,9 +47,7 @@ void ScratchArena::give_back() noexcept {
 std::size_t ScratchArena::size() const {
   const std::lock_guard lock(mutex_);
   std::size_t bytes = 0;
-  for (const auto* blocks : {&blocks_, &tickets_}) {
-    for (const Block& block : *blocks) bytes += block.bytes;
-  }
+  for (const Block& block : blocks_) bytes += block.bytes;
   return bytes;
 }
 

@@ -22,9 +22,6 @@ class ScratchArena {
   void* take(std::size_t bytes);
   /// Gives one piece back. What is reused only starts from the front when all pieces are back.
   void give_back() noexcept;
-  /// So many words that are zero whenever no op of the stream runs: an op that counts in them
-  /// leaves zeros behind, as atomicInc does with the last of its count. Throws OutOfMemory.
-  unsigned* tickets(std::size_t count);
   /// Memory held.
   std::size_t size() const;
 
@@ -34,14 +31,12 @@ class ScratchArena {
     std::size_t bytes;
   };
   void add_block(std::size_t bytes);
-  Block new_block(std::size_t bytes) const;
 
   const int device_;
   mutable std::mutex mutex_;
-  std::vector<Block> blocks_;   ///< the last is the one in use
-  std::size_t used_ = 0;        ///< of the last block
-  std::size_t taken_ = 0;       ///< pieces
-  std::vector<Block> tickets_;  ///< the last is the one in use
+  std::vector<Block> blocks_;  ///< the last is the one in use
+  std::size_t used_ = 0;       ///< of the last block
+  std::size_t taken_ = 0;      ///< pieces
 };
 
 }  // namespace hugectr::cuda

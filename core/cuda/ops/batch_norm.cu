@@ -17,7 +17,6 @@ template <class T, int V>
 struct WeightedSums {
   using Row = WeightedRow<T, V>;
   using Value = float;
-  using Piece = double;
   static constexpr int kAhead = 4, kValues = 0, kSums = 1, kOfRows = 1, kFew = 1;
   Rows<const T> x;
   RowWeights weight;
@@ -41,7 +40,6 @@ template <class T, int V>
 struct WeightedSquares {
   using Row = WeightedRow<T, V>;
   using Value = double;
-  using Piece = double;
   static constexpr int kAhead = 4, kValues = 1, kSums = 1, kOfRows = 0, kFew = 1;
   WeightedSums<T, V> of;
   const double* totals;
@@ -70,19 +68,14 @@ struct NormRule {
     values[0] = gamma[j];
     values[1] = beta[j];
   }
-  template <int V>
-  __device__ Pack<float, V> bends(const Pack<float, V>& h) const {
-    return h;
-  }
   __device__ float apply(float, float h, const float* values) const {
-    return fmaf(values[0], h, values[1]);
+    return values[0] * h + values[1];
   }
   __device__ float through(float dy, float, float) const { return dy; }
-  __device__ __host__ float factor() const { return 1.0f; }
-  __device__ float gain(std::size_t j, float inv_deviation) const {
+  __device__ float factor(std::size_t j, float inv_deviation) const {
     return gamma[j] * inv_deviation;
   }
-  __device__ float beside(float, float) const { return 0.0f; }
+  __device__ float gradient(float, float, float left, float gain) const { return gain * left; }
 };
 
 struct OverwriteAndAdd {
@@ -118,7 +111,7 @@ void with_weighted_sums(const Op& op, const F& f) {
 void batch_norm_sums_kernel(const OpContext& ctx, const BatchNormSums& op) {
   const std::size_t rows = last_axis_rows(op.x).rows();
   with_weighted_sums(op, [&]<int V>(std::integral_constant<int, V>, const auto& body) {
-    sum_columns<V>(ctx, BatchNormSums::kName, rows, body.n, body, Overwrite{op.sums.ptr<double>()});
+    sum_batch<V>(ctx, BatchNormSums::kName, rows, body.n, body, Overwrite{op.sums.ptr<double>()});
   });
 }
 
@@ -127,8 +120,8 @@ void batch_norm_squares_kernel(const OpContext& ctx, const BatchNormSquares& op)
   with_weighted_sums(
       op, [&]<class T, int V>(std::integral_constant<int, V>, const WeightedSums<T, V>& of) {
         const WeightedSquares<T, V> body{of, op.sums.ptr<double>()};
-        sum_columns<V>(ctx, BatchNormSquares::kName, rows, of.n, body,
-                       Overwrite{op.squares.ptr<double>()});
+        sum_batch<V>(ctx, BatchNormSquares::kName, rows, of.n, body,
+                     Overwrite{op.squares.ptr<double>()});
       });
 }
 

@@ -3,7 +3,6 @@
 #include "core/cpp/ops/loops/last_axis.hpp"
 #include "core/cuda/primitives/finish_pieces.cuh"
 #include "core/cuda/primitives/held_rows.cuh"
-#include "core/cuda/primitives/last_block.cuh"
 
 namespace hugectr::cuda {
 namespace {
@@ -19,57 +18,34 @@ struct RowMean {
   float n, inverse;
 };
 
-// A row about its mean, as one lane has it. The deviations are squared in a second pass over the
-// registers: a large mean costs no digits. Those of a row that is not there are 0.
-template <class T, class Cut>
-class CenteredRow {
- public:
-  __device__ CenteredRow(const LaneOfRow<T, Cut>& x, bool there, int lane, unsigned n,
-                         const RowMean& mean_of, float eps)
-      : x_(x), n_(n) {
-    float sum = 0.0f, squares = 0.0f;
-    for_each_pack<Cut>(lane, n, [&](int i, unsigned) {
-      const auto values = x[i];
-      if constexpr (kKept) kept_[i] = values;
-#pragma unroll
-      for (int k = 0; k < Cut::V; ++k) sum += values.v[k];
-    });
-    mean_ = mean_of(group_sum<Cut::W>(sum));
-    for_each_pack<Cut>(lane, n, [&](int i, unsigned column) {
-      if constexpr (kKept) kept_[i] = centered(kept_[i], column);
-      const auto distances = (*this)(i, column);
-#pragma unroll
-      for (int k = 0; k < Cut::V; ++k) squares = fmaf(distances.v[k], distances.v[k], squares);
-    });
-    const float var = mean_of(group_sum<Cut::W>(squares));
-    inv_deviation = there ? rsqrtf(var + eps) : 0.0f;
-  }
-  /// x - mean of the pack at `column`, 0 behind the row's end.
-  __device__ Pack<float, Cut::V> operator()(int i, unsigned column) const {
-    if constexpr (kKept) {
-      return kept_[i];
-    } else {
-      return centered(x_[i], column);
-    }
-  }
-  float inv_deviation;
+struct RowMoments {
+  float mean, inv_deviation;
+  __device__ float hat(float x) const { return (x - mean) * inv_deviation; }
+};
 
-  /// Whether lanes keep what they compute: few numbers each.
-  static constexpr bool kKept = Cut::kHeld && Cut::K * Cut::V <= 8;
-
- private:
-  __device__ Pack<float, Cut::V> centered(Pack<float, Cut::V> values, unsigned column) const {
+// The deviations are squared in a second pass over the registers: a large mean costs no digits.
+// Those of a row that is not there are 0.
+template <class Cut, class T>
+__device__ RowMoments moments(const LaneOfRow<T, Cut>& x, bool there, int lane, unsigned n,
+                              const RowMean& mean_of, float eps) {
+  float sum = 0.0f, squares = 0.0f;
+  for_each_pack<Cut>(lane, n, [&](int i, unsigned) {
+    const auto values = x[i];
+#pragma unroll
+    for (int k = 0; k < Cut::V; ++k) sum += values.v[k];
+  });
+  const float mean = mean_of(group_sum<Cut::W>(sum));
+  for_each_pack<Cut>(lane, n, [&](int i, unsigned column) {
+    const auto values = x[i];
 #pragma unroll
     for (int k = 0; k < Cut::V; ++k) {
-      values.v[k] = Cut::in_row(column, k, n_) ? values.v[k] - mean_ : 0.0f;
+      const float distance = Cut::in_row(column, k, n) ? values.v[k] - mean : 0.0f;
+      squares = fmaf(distance, distance, squares);
     }
-    return values;
-  }
-  const LaneOfRow<T, Cut>& x_;
-  unsigned n_;
-  float mean_;
-  Pack<float, Cut::V> kept_[kKept ? Cut::K : 1];
-};
+  });
+  const float var = mean_of(group_sum<Cut::W>(squares));
+  return {mean, there ? rsqrtf(var + eps) : 0.0f};
+}
 
 // Floor: reads x, writes y.
 template <class T, class Cut>
@@ -81,7 +57,6 @@ struct LayerNormForward {
   static constexpr int kTensors = 1;
   static constexpr bool kThroughShared = true;
   static constexpr int kBlocks = 1;
-  static constexpr unsigned kThreads = kHeldThreads;
   Rows<const T> x;
   Rows<T> y;
   const float *gamma, *beta;
@@ -99,14 +74,15 @@ struct LayerNormForward {
   __device__ const T* from(int, std::size_t row) const { return x.at(row, 0); }
   __device__ void operator()(const LaneOfRows<LayerNormForward, Cut>& loaded, std::size_t row,
                              bool there, int lane, const State& state) const {
-    const CenteredRow<T, Cut> centered(loaded.of[0], there, lane, n, mean_of, eps);
+    const auto& values = loaded.of[0];
+    const RowMoments norm = moments<Cut>(values, there, lane, n, mean_of, eps);
     if (!there) return;
     for_each_pack<Cut>(lane, n, [&](int i, unsigned column) {
-      auto pack = centered(i, column);
+      auto pack = values[i];
       const auto scale = state.gamma(i, column), shift = state.beta(i, column);
 #pragma unroll
       for (int k = 0; k < Cut::V; ++k) {
-        pack.v[k] = fmaf(scale.v[k], pack.v[k] * centered.inv_deviation, shift.v[k]);
+        pack.v[k] = fmaf(scale.v[k], norm.hat(pack.v[k]), shift.v[k]);
       }
       store_lane_pack<Cut>(y.at(row, 0), column, n, pack);
     });
@@ -136,13 +112,12 @@ struct LaneSums {
       });
     }
   }
-  /// Adds factor * product to the sum of dy h, gradient to that of dy.
-  __device__ void add(int i, int k, unsigned column, float product, float factor, float gradient) {
+  __device__ void add(int i, int k, unsigned column, float gradient, float hat) {
     if constexpr (Cut::kHeld) {
-      held[0][i][k] = fmaf(product, factor, held[0][i][k]);
+      held[0][i][k] = fmaf(gradient, hat, held[0][i][k]);
       held[1][i][k] += gradient;
     } else if (Cut::in_row(column, k, n)) {
-      row[column + k] = fmaf(product, factor, row[column + k]);
+      row[column + k] = fmaf(gradient, hat, row[column + k]);
       row[n + column + k] += gradient;
     }
   }
@@ -151,11 +126,10 @@ struct LaneSums {
 // The sums of all groups of the block into its row of scratch: groups of a warp by shuffles, then
 // the warps, as many at a time as shared memory has room for. In there neighbouring lanes lie side
 // by side.
-template <class Cut, unsigned kThreads>
+template <class Cut>
 __device__ void store_block_sums(LaneSums<Cut>& sums, int lane) {
-  constexpr unsigned kColumns = Cut::W * Cut::K * Cut::V, kWarps = kThreads / 32;
-  constexpr unsigned kAtOnce = kColumns <= 64 ? kWarps : kColumns <= 256 ? 8 : 1;
-  static_assert(kWarps % kAtOnce == 0);
+  constexpr unsigned kColumns = Cut::W * Cut::K * Cut::V, kWarps = kHeldThreads / 32;
+  constexpr unsigned kAtOnce = kColumns <= 256 ? kWarps : 1;
   __shared__ float total[kAtOnce][2][kColumns];
   const unsigned warp = threadIdx.x / 32, n = sums.n;
   const auto for_each_sum = [&](const auto& f) {
@@ -193,28 +167,14 @@ __device__ void store_block_sums(LaneSums<Cut>& sums, int lane) {
   }
 }
 
-struct AddToGradients {
-  float *dgamma, *dbeta;
-  std::size_t n;
-  __device__ void operator()(std::size_t column, double sum) const {
-    float& target = column < n ? dgamma[column] : dbeta[column - n];
-    target = static_cast<float>(static_cast<double>(target) + sum);
-  }
-};
-
 // Floor: reads x and dy, writes dx.
 template <class T, class Cut>
 struct LayerNormBackward {
   using Element = T;
   static constexpr int kTensors = 2;
   static constexpr bool kThroughShared = true;
-  // One block a multiprocessor where much shall be under way: the fewer pieces to add.
-  static constexpr unsigned kThreads = !HeldStages<T, Cut, kTensors>::kStaged ? kHeldThreads
-                                       : Cut::K == 1                          ? 768
-                                                                              : 512;
-  static constexpr int kBlocks = 1;
-  // Whether the last block adds the pieces: they are few. Else another kernel does.
-  static constexpr bool kLastBlockAdds = Cut::kHeld && 2 * Cut::W * Cut::K * Cut::V <= kThreads;
+  // Their sums take many registers; with fewer blocks too little is under way.
+  static constexpr int kBlocks = !HeldStages<T, Cut, kTensors>::kStaged ? 1 : Cut::K == 1 ? 3 : 2;
   struct State {
     LaneColumns<Cut> gamma;
     LaneSums<Cut> sums;
@@ -226,8 +186,6 @@ struct LayerNormBackward {
   RowMean mean_of;
   float eps;
   float* partial;  // (blocks, 2 n): sums of dy h, then of dy
-  unsigned* ticket;
-  AddToGradients gradients;
 
   __device__ State start(int lane) const {
     __shared__ ColumnTable<Cut> scales;
@@ -241,59 +199,45 @@ struct LayerNormBackward {
   }
   __device__ void operator()(const LaneOfRows<LayerNormBackward, Cut>& loaded, std::size_t row,
                              bool there, int lane, State& state) const {
-    const CenteredRow<T, Cut> centered(loaded.of[0], there, lane, n, mean_of, eps);
-    const auto& of_dy = loaded.of[1];
-    const float inv_deviation = centered.inv_deviation;
-    float sum = 0.0f, sum_distance = 0.0f;  // of g, of g (x - mean)
-    constexpr bool kKept = CenteredRow<T, Cut>::kKept;
-    Pack<float, Cut::V> kept[kKept ? Cut::K : 1];  // g
+    const auto &of_x = loaded.of[0], &of_dy = loaded.of[1];
+    const RowMoments norm = moments<Cut>(of_x, there, lane, n, mean_of, eps);
+    float sum = 0.0f, sum_hat = 0.0f;
     for_each_pack<Cut>(lane, n, [&](int i, unsigned column) {
-      const auto distance = centered(i, column), scale = state.gamma(i, column);
-      auto gradients = of_dy[i];
+      const auto values = of_x[i], gradients = of_dy[i], scale = state.gamma(i, column);
 #pragma unroll
       for (int k = 0; k < Cut::V; ++k) {
-        const float dy = gradients.v[k], product = dy * distance.v[k], g = scale.v[k] * dy;
+        const float hat = norm.hat(values.v[k]), g = scale.v[k] * gradients.v[k];
         sum += g;
-        sum_distance = fmaf(scale.v[k], product, sum_distance);
-        state.sums.add(i, k, column, product, inv_deviation, dy);
-        gradients.v[k] = g;
+        sum_hat = fmaf(g, hat, sum_hat);
+        state.sums.add(i, k, column, gradients.v[k], hat);
       }
-      if constexpr (kKept) kept[i] = gradients;
     });
     if (dx.data == nullptr) return;  // the same for all threads
     const float mean = mean_of(group_sum<Cut::W>(sum));
-    const float mean_hat = mean_of(group_sum<Cut::W>(sum_distance)) * inv_deviation;
+    const float mean_hat = mean_of(group_sum<Cut::W>(sum_hat));
     if (!there) return;
-    // (g - mean - h mean_hat) / deviation
-    const float shift = -mean * inv_deviation, slope = -mean_hat * inv_deviation * inv_deviation;
-    const auto g_of = [&](int i, unsigned column) {
-      if constexpr (kKept) {
-        return kept[i];
-      } else {
-        auto g = of_dy[i];
-        const auto scale = state.gamma(i, column);
-#pragma unroll
-        for (int k = 0; k < Cut::V; ++k) g.v[k] *= scale.v[k];
-        return g;
-      }
-    };
     for_each_pack<Cut>(lane, n, [&](int i, unsigned column) {
-      const auto distance = centered(i, column);
-      auto result = g_of(i, column);
+      const auto values = of_x[i], scale = state.gamma(i, column);
+      auto result = of_dy[i];
 #pragma unroll
       for (int k = 0; k < Cut::V; ++k) {
-        result.v[k] = fmaf(distance.v[k], slope, fmaf(result.v[k], inv_deviation, shift));
+        const float g = scale.v[k] * result.v[k];
+        result.v[k] = norm.inv_deviation * (g - mean - norm.hat(values.v[k]) * mean_hat);
       }
       store_lane_pack<Cut>(dx.at(row, 0), column, n, result);
     });
   }
   __device__ void finish(State& state, int lane) const {
-    if constexpr (Cut::kHeld) store_block_sums<Cut, kThreads>(state.sums, lane);
-    if constexpr (kLastBlockAdds) {
-      __shared__ double room[kThreads];
-      if (!last_block(ticket, gridDim.x)) return;
-      add_pieces(partial, gridDim.x, 2 * n, threadIdx.x, kThreads, room, gradients);
-    }
+    if constexpr (Cut::kHeld) store_block_sums<Cut>(state.sums, lane);
+  }
+};
+
+struct AddToGradients {
+  float *dgamma, *dbeta;
+  std::size_t n;
+  __device__ void operator()(std::size_t column, double sum) const {
+    float& target = column < n ? dgamma[column] : dbeta[column - n];
+    target = static_cast<float>(static_cast<double>(target) + sum);
   }
 };
 
@@ -319,27 +263,23 @@ void layer_norm_bwd_kernel(const OpContext& ctx, const LayerNormBwd& op) {
   const TensorRef dx = last_axis_rows(op.dx);
   const std::size_t n = x.row_size();
   float* const partial = op.partial.ptr<float>();
-  const AddToGradients gradients{op.dgamma.ptr<float>(), op.dbeta.ptr<float>(), n};
+  unsigned pieces = 0;
   with_row_cut(
       [&]<class T, class Cut>(T, Cut) {
-        using Body = LayerNormBackward<T, Cut>;
-        const Body body{rows_of<const T>(x),
-                        rows_of<const T>(dy),
-                        rows_of<T>(dx),
-                        op.gamma.ptr<float>(),
-                        static_cast<unsigned>(n),
-                        RowMean(n),
-                        static_cast<float>(op.eps),
-                        partial,
-                        tickets_of(ctx, 1),
-                        gradients};
-        const unsigned pieces =
-            for_each_held_row<Cut>(ctx, LayerNormBwd::kName, x.rows(), body,
-                                   Cut::kHeld ? Body::kThreads : Cut::W, op.partial.rows());
-        if (Body::kLastBlockAdds) return;
-        finish_pieces(ctx, "layer_norm_bwd sums", partial, pieces, 2 * n, gradients);
+        const LayerNormBackward<T, Cut> body{rows_of<const T>(x),
+                                             rows_of<const T>(dy),
+                                             rows_of<T>(dx),
+                                             op.gamma.ptr<float>(),
+                                             static_cast<unsigned>(n),
+                                             RowMean(n),
+                                             static_cast<float>(op.eps),
+                                             partial};
+        pieces = for_each_held_row<Cut>(ctx, LayerNormBwd::kName, x.rows(), body,
+                                        Cut::kHeld ? kHeldThreads : Cut::W, op.partial.rows());
       },
       x, dy, dx);
+  finish_pieces(ctx, "layer_norm_bwd sums", partial, pieces, 2 * n,
+                AddToGradients{op.dgamma.ptr<float>(), op.dbeta.ptr<float>(), n});
 }
 
 const OpRegistration<LayerNormFwd> layer_norm_fwd_cuda{DeviceType::Cuda, &layer_norm_fwd_kernel};

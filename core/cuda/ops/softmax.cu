@@ -16,7 +16,6 @@ struct SoftmaxForward {
   static constexpr int kTensors = kMasked ? 2 : 1;
   static constexpr bool kThroughShared = kMasked ? Cut::K == 1 : Cut::K > 1;  // as measured
   static constexpr int kBlocks = 1;
-  static constexpr unsigned kThreads = kHeldThreads;
   Rows<const T> x, mask;
   Rows<T> y;
   SoftmaxMaskRows mask_rows;
@@ -78,7 +77,6 @@ struct SoftmaxBackward {
   static constexpr int kTensors = 2;
   static constexpr bool kThroughShared = false;
   static constexpr int kBlocks = 1;
-  static constexpr unsigned kThreads = kHeldThreads;
   Rows<const T> y, dy;
   Rows<T> dx;
   unsigned n;

@@ -4,7 +4,9 @@
 #include <cstddef>
 
 #include "core/cuda/device/launch.cuh"
+#include "core/cuda/device/scratch.hpp"
 #include "core/cuda/primitives/ahead.cuh"
+#include "core/cuda/primitives/finish_pieces.cuh"
 #include "core/cuda/primitives/row_tail.cuh"
 
 /// Loops over batch-major tensors as batch_norm and dice want them. A thread stays on V columns, so
@@ -41,8 +43,7 @@ __device__ ColumnValues<V, Body> column_values(const Body& body, std::size_t n) 
     __shared__ Value table[Body::kValues][kBatchWidth * V];
     const unsigned columns = blockDim.x * V;
     const std::size_t begin = static_cast<std::size_t>(blockIdx.x) * columns;
-    for (unsigned j = threadIdx.y * blockDim.x + threadIdx.x; j < columns;
-         j += blockDim.x * blockDim.y) {
+    for (unsigned j = threadIdx.y * blockDim.x + threadIdx.x; j < columns; j += kBatchThreads) {
       Value values[Body::kValues] = {};
       if (begin + j < n) body.column(begin + j, values);
 #pragma unroll
@@ -63,14 +64,14 @@ __device__ ColumnValues<V, Body> column_values(const Body& body, std::size_t n) 
 template <int V, class Body>
 struct BatchStages {
   static constexpr bool kStaged = false;
-  static constexpr std::size_t bytes(unsigned) { return 0; }
+  static constexpr std::size_t kBytes = 0;
 };
 template <int V, class Body>
   requires(V == kPack<typename Body::Element> && sizeof(typename Body::Element) == 4)
 struct BatchStages<V, Body> {
   static constexpr bool kStaged = true;
   using Ahead = StagedAhead<4, Body::kTensors>;
-  static constexpr std::size_t bytes(unsigned threads) { return Ahead::bytes(threads); }
+  static constexpr std::size_t kBytes = Ahead::bytes(kBatchThreads);
 };
 
 /// The rows of this thread: every step-th.
@@ -117,7 +118,7 @@ class BatchRows {
       }
     };
     typename BatchStages<V, Body>::Ahead ahead(slots, threadIdx.y * blockDim.x + threadIdx.x,
-                                               blockDim.x * blockDim.y, copy);
+                                               kBatchThreads, copy);
     const auto columns = start();
     ahead.run(
         count_, copy, [&](const auto& slot) { return body.staged(slot); },
@@ -129,10 +130,9 @@ class BatchRows {
   const unsigned count_;
 };
 
-/// Body::store(row, column, Row, ColumnValues) for every row. Registers must suffice for
-/// Body::kBlocks blocks of a multiprocessor.
+/// Body::store(row, column, Row, ColumnValues) for every row.
 template <int V, class Body>
-__global__ void __launch_bounds__(kBatchThreads, Body::kBlocks)
+__global__ void __launch_bounds__(kBatchThreads, 2)
     map_batch_kernel(std::size_t rows, std::size_t n, Body body) {
   const BatchRows<V> mine(rows, n);
   mine.run(
@@ -142,17 +142,74 @@ __global__ void __launch_bounds__(kBatchThreads, Body::kBlocks)
       });
 }
 
+/// Sum s of column j goes to partial[blockIdx.y][s n + j], that of rows behind them.
+template <int V, class Body>
+__global__ void __launch_bounds__(kBatchThreads, 2)
+    sum_batch_kernel(std::size_t rows, std::size_t n, Body body, double* partial) {
+  constexpr int kSums = Body::kSums * V + Body::kOfRows;
+  __shared__ double totals[kSums][kBatchThreads / 2];  // of the upper half, for the lower one
+
+  const BatchRows<V> mine(rows, n);
+  double sums[kSums] = {};
+  if constexpr (Body::kFew == 1) {
+    mine.run(
+        body, [&] { return column_values<V>(body, n); },
+        [&](const auto& loaded, std::size_t, unsigned, const auto& columns) {
+          body.add(loaded, columns, sums);
+        });
+  } else {
+    float few[kSums] = {};
+    const auto move = [&] {
+#pragma unroll
+      for (int s = 0; s < kSums; ++s) {
+        sums[s] += static_cast<double>(few[s]);
+        few[s] = 0.0f;
+      }
+    };
+    mine.run(
+        body, [&] { return column_values<V>(body, n); },
+        [&](const auto& loaded, std::size_t, unsigned item, const auto& columns) {
+          body.add(loaded, columns, few);
+          if (item % Body::kFew == Body::kFew - 1) move();
+        });
+    move();
+  }
+
+  const unsigned thread = threadIdx.y * blockDim.x + threadIdx.x;
+  for (unsigned half = blockDim.y / 2; half > 0; half /= 2) {
+    if (threadIdx.y >= half && threadIdx.y < 2 * half) {
+#pragma unroll
+      for (int s = 0; s < kSums; ++s) totals[s][thread - half * blockDim.x] = sums[s];
+    }
+    __syncthreads();
+    if (threadIdx.y < half) {
+#pragma unroll
+      for (int s = 0; s < kSums; ++s) sums[s] += totals[s][thread];
+    }
+    __syncthreads();
+  }
+  if (threadIdx.y != 0) return;
+  double* const to = partial + blockIdx.y * (Body::kSums * n + Body::kOfRows);
+#pragma unroll
+  for (int s = 0; s < Body::kSums; ++s) {
+#pragma unroll
+    for (int i = 0; i < V; ++i) {
+      if (mine.column + i < n) to[s * n + mine.column + i] = sums[s * V + i];
+    }
+  }
+  if (Body::kOfRows == 1 && mine.column == 0) to[Body::kSums * n] = sums[kSums - 1];
+}
+
 /// Blocks and grid for rows of n, V columns a thread, of a kernel of which so many blocks run at
 /// once on a multiprocessor.
 struct BatchShape {
   dim3 block, grid;
   template <int V>
-  static BatchShape of(std::size_t rows, std::size_t n, unsigned per_processor,
-                       unsigned threads = kBatchThreads) {
+  static BatchShape of(std::size_t rows, std::size_t n, unsigned per_processor) {
     const std::size_t packs = packs_of(n, V);
     unsigned width = 1;
     while (width < kBatchWidth && width < packs) width *= 2;
-    const unsigned height = threads / width;
+    const unsigned height = kBatchThreads / width;
     const std::size_t across = (packs + width - 1) / width, down = (rows + height - 1) / height;
     const std::size_t at_once = std::size_t{per_processor} * processor_count();
     const std::size_t share = std::max<std::size_t>(1, at_once / std::max<std::size_t>(1, across));
@@ -165,12 +222,32 @@ struct BatchShape {
 template <int V, class Body>
 void map_batch(const OpContext& context, const char* name, std::size_t rows, std::size_t n,
                const Body& body) {
-  constexpr std::size_t kShared = BatchStages<V, Body>::bytes(kBatchThreads);
+  constexpr std::size_t kShared = BatchStages<V, Body>::kBytes;
   static const unsigned per_processor =
       resident_blocks(&map_batch_kernel<V, Body>, kBatchThreads, kShared);
   const BatchShape shape = BatchShape::of<V>(rows, n, per_processor);
   launch(context, name, shape.grid, shape.block, kShared, &map_batch_kernel<V, Body>, rows, n,
          body);
+}
+
+/// finish(column, sum) for the sums down the columns, in double, that Body adds up:
+///   kSums, kOfRows   sums of a column; whether (1) or not (0) there is one of the rows behind them
+///   kFew             rows that are added in float32 before they go into double; 1: none
+///   add(Row, ColumnValues, sums[kSums V + kOfRows])   sums of float where kFew > 1, else of double
+/// The order depends on the shapes and on the GPU's size alone.
+template <int V, class Body, class Finish>
+void sum_batch(const OpContext& context, const char* name, std::size_t rows, std::size_t n,
+               const Body& body, const Finish& finish) {
+  constexpr std::size_t kShared = BatchStages<V, Body>::kBytes;
+  static const unsigned per_processor =
+      resident_blocks(&sum_batch_kernel<V, Body>, kBatchThreads, kShared);
+  const BatchShape shape = BatchShape::of<V>(rows, n, per_processor);
+  const std::size_t columns = Body::kSums * n + Body::kOfRows;
+  const Scratch scratch(context, shape.grid.y * columns * sizeof(double));
+  auto* const partial = static_cast<double*>(scratch.data());
+  launch(context, name, shape.grid, shape.block, kShared, &sum_batch_kernel<V, Body>, rows, n, body,
+         partial);
+  finish_pieces(context, name, partial, shape.grid.y, columns, finish);
 }
 
 }  // namespace hugectr::cuda

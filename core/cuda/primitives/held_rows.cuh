@@ -241,7 +241,7 @@ struct HeldStages {
 
 /// Rows of a block are kGroups neighbouring ones of every gridDim.x * kGroups.
 template <class Cut, class Body>
-__global__ void __launch_bounds__(Body::kThreads, Body::kBlocks)
+__global__ void __launch_bounds__(kHeldThreads, Body::kBlocks)
     held_rows_kernel(std::size_t rows, Body body) {
   using Element = typename Body::Element;
   using Loaded = LaneOfRows<Body, Cut>;
@@ -308,13 +308,12 @@ __global__ void __launch_bounds__(Body::kThreads, Body::kBlocks)
 ///   from(tensor, row)       where a row of one of them begins
 ///   kThroughShared          whether rows may come by way of shared memory (measured: it pays where
 ///                           the work on a row takes many registers)
-///   kThreads, kBlocks       threads of a block, blocks of a multiprocessor that registers must
-///                           suffice for
+///   kBlocks                 blocks of a multiprocessor that registers must suffice for
 ///   start(lane) -> what a thread keeps
 ///   body(LaneOfRows, row, there, lane, kept); and where it has one, finish(kept, lane)
 template <class Cut, class Body>
 unsigned for_each_held_row(const OpContext& context, const char* name, std::size_t rows,
-                           const Body& body, unsigned threads = Body::kThreads,
+                           const Body& body, unsigned threads = kHeldThreads,
                            std::size_t most = ~std::size_t{0}) {
   if (rows == 0) return 0;
   using Stages = HeldStages<typename Body::Element, Cut, Body::kTensors>;

@@ -24,28 +24,4 @@ __device__ inline float reciprocal_of(float x) {
   return result;
 }
 
-/// The smaller one; NaN where x is.
-__device__ inline float min_or_nan(float x, float most) {
-  float result;
-  asm("min.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(x), "f"(most));
-  return result;
-}
-
-/// The reciprocals of all, of a relative error of 2^-22, two at the price of one; products of
-/// neighbours must be finite.
-template <int V>
-__device__ void reciprocals_of(float (&values)[V]) {
-  if constexpr (V == 1) {
-    values[0] = reciprocal_of(values[0]);
-  } else {
-    static_assert(V % 2 == 0);
-#pragma unroll
-    for (int i = 0; i < V; i += 2) {
-      const float first = values[i], both = reciprocal_of(first * values[i + 1]);
-      values[i] = both * values[i + 1];
-      values[i + 1] = both * first;
-    }
-  }
-}
-
 }  // namespace hugectr::cuda

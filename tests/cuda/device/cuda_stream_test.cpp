@@ -241,24 +241,6 @@ TEST_F(CudaStreamTest, ScratchIsTakenAgainInStreamOrderAndGrows) {
   EXPECT_EQ(arena.size(), after);
 }
 
-TEST_F(CudaStreamTest, TicketsAreZeroAndStay) {
-  const auto stream = backend().create_stream(device, "test");
-  ScratchArena& arena = cuda_stream(*stream).scratch();
-  const auto read = [&](const unsigned* tickets, std::size_t count) {
-    std::vector<unsigned> values(count, 7);
-    stream->copy(values.data(), tickets, count * sizeof(unsigned));
-    stream->synchronize();
-    return values;
-  };
-  unsigned* const few = arena.tickets(3);
-  EXPECT_EQ(read(few, 3), std::vector<unsigned>(3, 0));
-  EXPECT_EQ(arena.tickets(1), few);
-  unsigned* const many = arena.tickets(5000);
-  EXPECT_EQ(read(many, 5000), std::vector<unsigned>(5000, 0));
-  EXPECT_EQ(read(few, 3), std::vector<unsigned>(3, 0));  // a captured graph still counts there
-  EXPECT_EQ(arena.tickets(5000), many);
-}
-
 TEST_F(CudaStreamTest2, EveryDeviceHasItsOwnStreamsAndTheCallersDeviceStays) {
   const DeviceGuard guard(0);
   const DeviceId other{DeviceType::Cuda, 1};
