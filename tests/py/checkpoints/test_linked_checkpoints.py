@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Full checkpoints of tables over a disk link its sealed segments; what they hold is the same."""
 
+import contextlib
 import dataclasses
 import errno
 import json
@@ -31,6 +32,8 @@ from hugectr.checkpoints.original_convert import to_original
 from hugectr.checkpoints.reshard import reshard
 
 STEPS = 60
+#: Changes that are tried of a file: HUGECTR_LINKED_CHANGES for more.
+TIMES = int(os.environ.get("HUGECTR_LINKED_CHANGES", "60"))
 CASES = {
     "sgd": {"optimizer": "SGD"},
     "adam": {"optimizer": "Adam"},
@@ -699,3 +702,75 @@ def test_who_follows_a_trainer_over_a_disk_has_what_it_has(tmp_path, rng, name):
                 for a, b in zip(one["states"], other["states"], strict=True):
                     assert a.tobytes() == b.tobytes()
     assert went > 0
+
+
+def mutated(value, rng):
+    """A JSON value of which one place is another: a number, a name, an entry more or less."""
+    value = json.loads(json.dumps(value))
+    at, parent, name = value, None, None
+    while isinstance(at, dict | list) and at and (parent is None or rng.random() < 0.85):
+        parent = at
+        name = list(at)[rng.integers(len(at))] if isinstance(at, dict) else rng.integers(len(at))
+        at = at[name]
+    strange = [0, -1, 1, 2**31, 2**63, None, "", "../x", [], {}, 1.5, True, [1], {"rows": 1}]
+    if isinstance(at, int) and not isinstance(at, bool):
+        strange += [at + 1, at - 1, at * 2, at ^ (1 << int(rng.integers(40)))]
+    if parent is not None and rng.random() < 0.2:
+        del parent[name]
+    elif parent is not None:
+        parent[name] = strange[rng.integers(len(strange))]
+    return value
+
+
+@pytest.fixture(scope="module")
+def small():
+    folder = Path(__file__).parents[2] / "fixtures" / "linked_checkpoint"
+    return checkpoints.latest(folder)
+
+
+def test_any_manifest_is_used_or_refused(small, tmp_path, rng):
+    """Of a linked checkpoint: nothing but an error of ours comes of a change, in both readers."""
+    path = tmp_path / small.name
+    shutil.copytree(small, path)
+    manifest = json.loads((path / manifests.MANIFEST).read_text())
+    linked_alone = {"tables": manifest["tables"], "files": manifest["files"]}
+    refused = 0
+    for _ in range(TIMES):
+        del_sum = {name: value for name, value in manifest.items() if name != "crc32"}
+        changed_one = del_sum | mutated(linked_alone, rng)
+        (path / manifests.MANIFEST).write_bytes(manifest_text(changed_one))
+        try:
+            for index in range(len(read_manifest(path)["tables"])):
+                rows = MergedRows(links_of(path), index)
+                assert sum(len(block["key"]) for block in rows.blocks()) == rows.count()
+        except hugectr.DataError:
+            refused += 1
+        with contextlib.suppress(hugectr.DataError, hugectr.InvalidArgument):
+            hugectr.load(path)  # tables may be others than those of the description
+    assert refused > TIMES // 3
+
+
+def test_any_bytes_of_an_index_or_a_segment_are_used_or_refused(small, tmp_path, rng):
+    """With their checksums put right, as whoever means harm would."""
+    path = tmp_path / small.name
+    shutil.copytree(small, path)
+    manifest = json.loads((path / manifests.MANIFEST).read_text())
+    names = [name for name in manifest["files"] if "linked" in name]
+    for _ in range(TIMES):
+        name = names[rng.integers(len(names))]
+        data = bytearray((path / name).read_bytes())
+        before = bytes(data)
+        for _ in range(rng.integers(1, 4)):
+            data[rng.integers(len(data))] = rng.integers(256)
+        (path / name).write_bytes(data)
+        entry = manifest["files"][name]
+        step = entry["chunk_bytes"]
+        sums = [zlib.crc32(data[i : i + step]) for i in range(0, len(data), step)]
+        files = manifest["files"] | {name: entry | {"crc32": sums}}
+        (path / manifests.MANIFEST).write_bytes(manifest_text(manifest | {"files": files}))
+        with contextlib.suppress(hugectr.DataError):
+            for block in MergedRows(links_of(path), 0).blocks():
+                assert len(block["key"]) == len(block["vector"])
+        with contextlib.suppress(hugectr.DataError):
+            hugectr.load(path)
+        (path / name).write_bytes(before)
