@@ -185,10 +185,10 @@ class LinkedRows:
     """Rows of one device that lie in sealed segments of its disk, which stay there meanwhile."""
 
     def order(self) -> RowOrder:
-        """The rows, as they lie in the segments."""
+        """The rows, as they lie in the segments; taken out."""
 
     def places(self) -> npt.NDArray[np.uint64]:
-        """Where each lies: ``core/cpp/embedding/storage/linked_segments.hpp``."""
+        """Where each lies (``core/cpp/embedding/storage/linked_segments.hpp``); taken out."""
 
     def row_bytes(self) -> int:
         """Of vector, states and last step, one after the other."""

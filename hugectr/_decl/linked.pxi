@@ -9,7 +9,7 @@ cdef class LinkedRows:
 
     def order(self):
         order = RowOrder()
-        order._it = self._it.order
+        order._it = move(self._it.order)  # not held twice
         return order
 
     def places(self):
@@ -18,6 +18,7 @@ cdef class LinkedRows:
         cdef size_t target = array.ctypes.data
         if n > 0:
             memcpy(<void*>target, self._it.places.data(), n * 8)
+        self._it.places = vector[uint64_t]()
         return array
 
     def row_bytes(self):

@@ -220,8 +220,8 @@ def rewritten(saved, **changes):
 
 
 def test_a_later_version_and_one_without_a_description(saved):
-    rewritten(saved, format=4)
-    with pytest.raises(hugectr.DataError, match=r"format 4, this version reads 1 to 3: update"):
+    rewritten(saved, format=5)
+    with pytest.raises(hugectr.DataError, match=r"format 5, this version reads 1 to 4: update"):
         hugectr.load(saved)
     rewritten(saved, format=3, description=None)
     with pytest.raises(hugectr.InvalidArgument, match=r"does not describe.*Model\.load_weights"):

@@ -51,7 +51,7 @@ struct StoreCounts {
 /// bytes a row stay in memory.
 ///
 /// A store is what lies below memory and no more durable than it: opened, its folder is emptied of
-/// what a crash has left, and what is to stay is in a checkpoint (link_into(), restore()).
+/// what a crash has left, and what is to stay is in a checkpoint, which links segments (stored()).
 ///
 /// Errors are NoRoom (a full disk, a limit, the budget) or DataError (the disk, a damaged group)
 /// and name table, file, byte and the way out. A call that throws has changed no row: each is as
