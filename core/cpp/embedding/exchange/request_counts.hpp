@@ -46,7 +46,16 @@ class RequestCounts {
   }
   /// The larger of what a device sends to others and gets from them.
   std::size_t moved(std::size_t rank, Kind kind) const {
-    return std::max(away(sent(rank, kind), rank), away(came(rank, kind), rank));
+    std::size_t to_others = 0, from_others = 0;
+    for (std::size_t number = 0; number < hop_.askers(); ++number) {
+      const std::size_t partner = hop_.partner(rank, number);
+      if (partner == rank) continue;
+      for (std::size_t first = 0; first < askers_; first += hop_.askers()) {
+        to_others += at(rank, kind, first + number);
+        from_others += at(partner, kind, first + hop_.number_of(rank));
+      }
+    }
+    return std::max(to_others, from_others);
   }
 
  private:
@@ -66,14 +75,6 @@ class RequestCounts {
   std::size_t at(std::size_t owner, std::size_t kind, std::size_t asker) const {
     return static_cast<std::size_t>(first_[owner * stride_ + kind * askers_ + asker]);
   }
-  std::size_t away(const std::vector<std::size_t>& counts, std::size_t rank) const {
-    std::size_t result = 0;
-    for (std::size_t i = 0; i < counts.size(); ++i) {
-      if (i % hop_.ranks() != rank) result += counts[i];
-    }
-    return result;
-  }
-
   const std::int64_t* first_;
   const RowHop& hop_;
   std::size_t micro_batches_, askers_, stride_;
