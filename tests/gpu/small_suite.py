@@ -33,7 +33,7 @@ def exchange_ops(n: int, d: int) -> None:
     buckets = rng.permutation(n).astype(u32)
     requests, places = np.zeros(n, u32), np.zeros(n + 1, u32)
     run = {"rows": rows, "buckets": buckets, "requests": requests, "places": places}
-    attributes = {"row_count": 50, "buckets_per_asker": (n + 1) // 2}
+    attributes = {"row_count": 50, "buckets_per_part": (n + 1) // 2}
     _core.run_op("request_rows", run, attributes, "cuda")
     distinct = np.unique(requests)
     order = np.argsort(requests, kind="stable").astype(u32)

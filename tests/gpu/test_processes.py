@@ -14,6 +14,7 @@ from hugectr import _core
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "py"))
 
+from model import placed_models, test_rows_by_node
 from oracle.small_data import generate
 from oracle.small_net import SIZES
 from processes import job
@@ -93,6 +94,22 @@ def test_processes_that_stand_for_nodes(tmp_path, data, alone, rows, by_node):
     if by_node == "1":
         again = outcome(tmp_path, data, *of_job, **nodes)
         np.testing.assert_array_equal(again[0]["losses"], parts[0]["losses"])
+
+
+@pytest.mark.skipif(GPUS < 4, reason=f"two nodes of two GPUs, there are {GPUS}")
+@pytest.mark.parametrize("rows", [[[0, 1], [2, 3]], [[0], [1], [2], [3]]], ids=str)
+@pytest.mark.parametrize("more", [{}, {"micro_batches": 2}, {"wire": "fp16"}], ids=str)
+def test_rows_go_to_a_node_once(tmp_path, rows, more):
+    tables = test_rows_by_node.tables_of(31)
+    one = placed_models.make_model(tables, [[0]], device="cuda")
+    wanted = placed_models.outcome(one, test_rows_by_node.STEPS)
+    nodes = [rank * 2 // len(rows) for rank in range(len(rows))]
+    solver = {"device": "cuda"} | more
+    found = test_rows_by_node.run(tmp_path / "a", 31, rows, nodes, "1", **solver)
+    tolerance = 5e-4 if "wire" in more else 1e-5
+    np.testing.assert_allclose(found["losses"], wanted["losses"], rtol=tolerance)
+    again = test_rows_by_node.run(tmp_path / "b", 31, rows, nodes, "1", **solver)
+    np.testing.assert_array_equal(again["losses"], found["losses"])
 
 
 @pytest.mark.parametrize("rows", ROWS, ids=str)

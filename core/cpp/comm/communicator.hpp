@@ -13,6 +13,7 @@
 namespace hugectr {
 
 class MemoryResource;
+class NodeMap;
 class Stream;
 struct CollectiveCall;
 
@@ -53,6 +54,9 @@ class HCTR_API Communicator {
   /// Chooses between ways of doing the same by timing them, where there are several. Collective, on
   /// an idle stream. `found`: what was timed, the same on all ranks; empty: it is timed now.
   virtual void tune(Stream&, std::vector<double>&) {}
+
+  /// The nodes of the job, where what the ranks of a node share goes between them once; else null.
+  virtual const NodeMap* nodes() const { return nullptr; }
 
   /// Makes every rank's pending and later calls throw CommError(reason), in all processes.
   virtual void abort(const std::string& reason) noexcept = 0;

@@ -49,6 +49,8 @@ class NodeCommunicator final : public Communicator {
   void wait_until_left() noexcept override;
   void renew() override;
   void tune(Stream& stream, std::vector<double>& found) override;
+  /// After tune(): where large gathers go in two stages, which are blocks for all ranks of a node.
+  const NodeMap* nodes() const override { return choice_[kAllGather].back() ? &map_ : nullptr; }
 
  private:
   enum Kind { kAllReduce, kReduceScatter, kAllGather, kKinds };

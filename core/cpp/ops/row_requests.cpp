@@ -18,15 +18,21 @@ void request_rows_kernel(const OpContext& context, const RequestRows& op) {
   std::uint32_t* __restrict requests = op.requests.ptr<std::uint32_t>();
   std::uint32_t* __restrict places = op.places.ptr<std::uint32_t>();
   const auto row_count = static_cast<std::uint32_t>(op.row_count);
-  const auto per_asker = static_cast<std::uint32_t>(op.buckets_per_asker);
-  const auto devices = static_cast<std::uint32_t>(op.devices);
+  const std::uint32_t* __restrict keys = op.keys.empty() ? nullptr : op.keys.ptr<std::uint32_t>();
+  const auto per_part = static_cast<std::uint32_t>(op.buckets_per_part);
+  const auto askers = static_cast<std::uint32_t>(op.askers);
   const auto micro_batches = static_cast<std::uint32_t>(op.micro_batches);
-  const std::size_t n = op.rows.size();
+  const std::size_t n = op.rows.size(), all = op.buckets.size();
+  const std::vector<std::int64_t>& asker_of = op.asker_of_device;
   parallel_for(*context.pool, n, kRequestGrain, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) {
-      const std::uint32_t part = buckets[i] / per_asker;
-      const std::uint32_t asker = part % micro_batches * devices + part / micro_batches;
-      requests[i] = asker * row_count + rows[i];
+      const std::size_t key = keys ? keys[i] : i;
+      const std::uint32_t part = key < all ? buckets[key] / per_part : 0;
+      std::uint32_t asker = part / micro_batches;
+      if (!asker_of.empty()) {
+        asker = asker < asker_of.size() ? static_cast<std::uint32_t>(asker_of[asker]) : 0;
+      }
+      requests[i] = (part % micro_batches * askers + asker) * row_count + rows[i];
       places[i] = static_cast<std::uint32_t>(i);
     }
   });
@@ -122,13 +128,17 @@ void check_row_count(const char* op, std::int64_t row_count, std::size_t devices
 void RequestRows::check() const {
   const std::size_t n = rows.size();
   check_row_count(kName, row_count, 1);
-  HCTR_CHECK(buckets_per_asker >= 1 && buckets_per_asker <= 0xFFFFFFFFll, kName,
-             ": buckets_per_asker ", buckets_per_asker, " must be 1 to 2^32 - 1");
-  HCTR_CHECK(devices >= 1 && micro_batches >= 1 && devices <= 0xFFFFll && micro_batches <= 0xFFFFll,
-             kName, ": ", devices, " devices and ", micro_batches,
+  HCTR_CHECK(buckets_per_part >= 1 && buckets_per_part <= 0xFFFFFFFFll, kName,
+             ": buckets_per_part ", buckets_per_part, " must be 1 to 2^32 - 1");
+  HCTR_CHECK(askers >= 1 && micro_batches >= 1 && askers <= 0xFFFFll && micro_batches <= 0xFFFFll,
+             kName, ": ", askers, " askers and ", micro_batches,
              " micro_batches must be 1 to 65535 each");
+  HCTR_CHECK(std::ranges::all_of(asker_of_device,
+                                 [this](std::int64_t one) { return one >= 0 && one < askers; }),
+             kName, ": asker_of_device must hold numbers below the ", askers, " askers");
   check_array(kName, "rows", rows, kRequestNumber, n);
-  check_array(kName, "buckets", buckets, kRequestNumber, n);
+  check_array(kName, "buckets", buckets, kRequestNumber, keys.empty() ? n : buckets.size());
+  if (!keys.empty()) check_array(kName, "keys", keys, kRequestNumber, n);
   check_array(kName, "requests", requests, kRequestNumber, n);
   check_array(kName, "places", places, kRequestNumber, n + 1);
 }

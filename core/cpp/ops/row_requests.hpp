@@ -7,35 +7,40 @@
 
 /// What devices tell one another so that each distinct row of a batch travels once (the `unique`
 /// exchange, embedding/unique_exchange.hpp). A device owns rows; all devices ask for those that
-/// their samples use, in one micro-batch or in several, for each of them anew. A request is a pair
-/// of who asks, a micro-batch of a device, and row, in one number:
+/// their samples use, in one micro-batch or in several, for each of them anew; or their nodes ask.
+/// A request is a pair of who asks, a micro-batch of a device or node, and row, in one number:
 ///
-///   asker = micro-batch * devices + device,  askers = micro-batches * devices
-///   request = asker * row_count + row        askers * row_count <= 2^32 - 1
+///   request = (micro-batch * askers + asker) * row_count + row     all below 2^32 - 1
 ///
 /// Sorted requests lie together by who asks. All ops overwrite and are deterministic.
 namespace hugectr {
 
 /// On the owner, for its keys of the global batch in sample order:
-///   part = buckets[i] / buckets_per_asker, which is device * micro_batches + micro-batch
-///   requests[i] = (part % micro_batches * devices + part / micro_batches) * row_count + rows[i]
-///   places[i] = i
-/// rows (n) below row_count, buckets (n), requests (n), places (n + 1): uint32. The places are
-/// buckets of one row each for those who read requests as a batch.
+///   part = bucket / buckets_per_part, which is device * micro_batches + micro-batch
+///   requests[i] = (part % micro_batches * askers + asker) * row_count + rows[i];  places[i] = i
+///
+/// bucket: buckets[i]; or of all keys of the batch that of keys[i], if there are keys. asker: the
+/// device; or asker_of_device[device], if that is not empty. rows (n) below row_count, keys (n),
+/// buckets (n, or any number of them), requests (n), places (n + 1): uint32. The places are buckets
+/// of one row each for those who read requests as a batch. A key that is none of the batch's, which
+/// a collective that was aborted may leave, asks for its row as the first.
 struct HCTR_API RequestRows {
   static constexpr const char* kName = "request_rows";
   static constexpr const char* kSeveralName = "several_request_rows";
-  TensorRef rows, buckets, requests, places;
-  std::int64_t row_count = 0, buckets_per_asker = 1, devices = 1, micro_batches = 1;
+  TensorRef rows, buckets, keys, requests, places;
+  std::vector<std::int64_t> asker_of_device;
+  std::int64_t row_count = 0, buckets_per_part = 1, askers = 1, micro_batches = 1;
 
   void visit(OpVisitor& v) {
     v.tensor("rows", Access::In, rows);
     v.tensor("buckets", Access::In, buckets);
+    v.optional("keys", Access::In, keys);
     v.tensor("requests", Access::Out, requests);
     v.tensor("places", Access::Out, places);
+    v.attribute("asker_of_device", asker_of_device);
     v.attribute("row_count", row_count);
-    v.attribute("buckets_per_asker", buckets_per_asker);
-    v.attribute("devices", devices);
+    v.attribute("buckets_per_part", buckets_per_part);
+    v.attribute("askers", askers);
     v.attribute("micro_batches", micro_batches);
   }
   void check() const;

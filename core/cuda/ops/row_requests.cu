@@ -12,32 +12,63 @@ namespace {
 
 constexpr unsigned kThreads = 256;
 
-// Moves 16 bytes a key.
-__global__ void request_rows_kernel(const std::uint32_t* __restrict__ rows,
-                                    const std::uint32_t* __restrict__ buckets,
+// Who asks, by bucket.
+struct Askers {
+  const std::uint32_t *buckets, *keys;  // keys null: each key has its bucket
+  const std::int64_t* of_device;        // null: the device itself
+  std::size_t bucket_count;
+  std::uint32_t devices, per_part, askers, micro_batches;
+
+  __device__ std::uint32_t of(std::size_t i) const {
+    const std::size_t key = keys ? keys[i] : i;
+    const std::uint32_t part = key < bucket_count ? buckets[key] / per_part : 0;
+    std::uint32_t asker = part;
+    if (micro_batches > 1) asker /= micro_batches;
+    const std::uint32_t first = micro_batches > 1 ? part % micro_batches * askers : 0;
+    if (of_device) asker = asker < devices ? static_cast<std::uint32_t>(of_device[asker]) : 0;
+    return first + asker;
+  }
+};
+
+// Moves 16 bytes a key, and 4 more where keys are looked for.
+__global__ void request_rows_kernel(Askers askers, const std::uint32_t* __restrict__ rows,
                                     std::uint32_t* __restrict__ requests,
                                     std::uint32_t* __restrict__ places, std::size_t n,
-                                    std::uint32_t row_count, std::uint32_t per_asker,
-                                    std::uint32_t devices, std::uint32_t micro_batches) {
+                                    std::uint32_t row_count) {
   const std::size_t step = static_cast<std::size_t>(gridDim.x) * blockDim.x;
   for (std::size_t i = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x; i <= n;
        i += step) {
-    if (i < n) {
-      std::uint32_t asker = buckets[i] / per_asker;
-      if (micro_batches > 1) asker = asker % micro_batches * devices + asker / micro_batches;
-      requests[i] = asker * row_count + rows[i];
-    }
+    if (i < n) requests[i] = askers.of(i) * row_count + rows[i];
     places[i] = static_cast<std::uint32_t>(i);
   }
 }
 
+// Copies host numbers that go away, in pieces that a stream takes so.
+void copy_numbers(const OpContext& context, std::int64_t* to,
+                  const std::vector<std::int64_t>& from) {
+  constexpr std::size_t kPiece = 32;
+  for (std::size_t at = 0; at < from.size(); at += kPiece) {
+    const std::size_t count = std::min(kPiece, from.size() - at);
+    context.stream->copy_scalars(to + at, from.data() + at, count * sizeof(std::int64_t));
+  }
+}
+
 void request_rows(const OpContext& context, const RequestRows& op) {
-  const std::size_t n = op.rows.size();
+  const std::size_t n = op.rows.size(), devices = op.asker_of_device.size();
+  const Scratch of_device(context, devices * sizeof(std::int64_t));
+  copy_numbers(context, static_cast<std::int64_t*>(of_device.data()), op.asker_of_device);
+  const Askers askers{op.buckets.ptr<std::uint32_t>(),
+                      op.keys.empty() ? nullptr : op.keys.ptr<std::uint32_t>(),
+                      devices == 0 ? nullptr : static_cast<std::int64_t*>(of_device.data()),
+                      op.buckets.size(),
+                      static_cast<std::uint32_t>(devices),
+                      static_cast<std::uint32_t>(op.buckets_per_part),
+                      static_cast<std::uint32_t>(op.askers),
+                      static_cast<std::uint32_t>(op.micro_batches)};
   launch(context, RequestRows::kName, dim3(grid_for(n + 1, kThreads)), dim3(kThreads), 0,
-         &request_rows_kernel, op.rows.ptr<std::uint32_t>(), op.buckets.ptr<std::uint32_t>(),
+         &request_rows_kernel, askers, op.rows.ptr<std::uint32_t>(),
          op.requests.ptr<std::uint32_t>(), op.places.ptr<std::uint32_t>(), n,
-         static_cast<std::uint32_t>(op.row_count), static_cast<std::uint32_t>(op.buckets_per_asker),
-         static_cast<std::uint32_t>(op.devices), static_cast<std::uint32_t>(op.micro_batches));
+         static_cast<std::uint32_t>(op.row_count));
 }
 
 // How many of the sorted numbers are below `bound`.

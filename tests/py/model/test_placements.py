@@ -101,7 +101,7 @@ def test_checkpoints_move_between_placements(saved, tmp_path):
     assert path is None or path
 
 
-def run_job(folder, rows, action, script=JOB, **settings):
+def run_job(folder, rows, action, script=JOB, counts=False, **settings):
     """What each process leaves, rows of all together."""
     file = folder / "settings.json"
     file.write_text(
@@ -111,6 +111,8 @@ def run_job(folder, rows, action, script=JOB, **settings):
     assert status == 0, out + err
     parts = [dict(np.load(folder / f"{action}-{rank}.npz")) for rank in range(len(rows))]
     found = {name: parts[0][name] for name in ("losses", "weights", "evaluated")}
+    if counts:
+        found["collectives"] = parts[0]["collectives"]
     tables = {name.rsplit(" ", 1)[0] for name in parts[0] if name.endswith(" keys")}
     for table in sorted(tables):
         names = [name for name in parts[0] if name.startswith(f"{table} ")]

@@ -33,14 +33,42 @@ def test_request_rows(rng, n, row_count, devices, micro_batches):
         {"rows": rows, "buckets": buckets, "requests": requests, "places": places},
         {
             "row_count": row_count,
-            "buckets_per_asker": per_asker,
-            "devices": devices,
+            "buckets_per_part": per_asker,
+            "askers": devices,
             "micro_batches": micro_batches,
         },
     )
     device, part = np.divmod(buckets.astype(np.int64) // per_asker, micro_batches)
     np.testing.assert_array_equal(requests, (part * devices + device) * row_count + rows)
     np.testing.assert_array_equal(places, np.arange(n + 1))
+
+
+@pytest.mark.parametrize("micro_batches", [1, 3])
+@pytest.mark.parametrize("n", [0, 1, 5000])
+def test_request_rows_of_nodes_for_some_keys(rng, n, micro_batches):
+    """Devices 0, 3 and 4 are asker 1, the others 0; keys in no order, of a batch of 7000."""
+    asker_of_device = [1, 0, 0, 1, 1]
+    per_part, row_count, batch = 40, 50, 7000
+    buckets = np.sort(rng.integers(0, 5 * micro_batches * per_part, batch)).astype(U32)
+    keys = rng.permutation(batch)[:n].astype(U32)
+    rows = rng.integers(0, row_count, n).astype(U32)
+    requests, places = np.zeros(n, U32), np.zeros(n + 1, U32)
+    attributes = {
+        "asker_of_device": asker_of_device,
+        "row_count": row_count,
+        "buckets_per_part": per_part,
+        "askers": 2,
+        "micro_batches": micro_batches,
+    }
+    tensors = {"rows": rows, "buckets": buckets, "keys": keys, "requests": requests}
+    _core.run_op("request_rows", tensors | {"places": places}, attributes)
+    device, part = np.divmod(buckets[keys].astype(np.int64) // per_part, micro_batches)
+    wanted = (part * 2 + np.array(asker_of_device)[device]) * row_count + rows
+    np.testing.assert_array_equal(requests, wanted)
+    np.testing.assert_array_equal(places, np.arange(n + 1))
+    wrong = attributes | {"asker_of_device": [0, 2]}
+    with pytest.raises(_core.InvalidArgument, match="numbers below the 2 askers"):
+        _core.run_op("request_rows", tensors | {"places": places}, wrong)
 
 
 @pytest.mark.parametrize(("row_count", "devices"), [(1, 1), (50, 4), (2**27, 31), (9, 300)])

@@ -9,6 +9,7 @@
 #include "core/cpp/comm/communicator.hpp"
 #include "core/cpp/device/several.hpp"
 #include "core/cpp/embedding/exchange/request_counts.hpp"
+#include "core/cpp/embedding/exchange/row_relay.hpp"
 #include "core/cpp/ops/bucket_scale.hpp"
 #include "core/cpp/ops/expand_buckets.hpp"
 #include "core/cpp/ops/lookup_sort.hpp"
@@ -41,14 +42,27 @@ std::int64_t row_count_of(const TablePlan& plan) {
   return static_cast<std::int64_t>(std::max<std::size_t>(plan.extent.rows, 1));
 }
 
+/// The nodes of a job whose rows go by node.
+const NodeMap* nodes_of(GPUResource& gpu) {
+  const Communicator* const communicator = gpu.plan_context().communicator;
+  const NodeMap* const nodes = communicator ? communicator->nodes() : nullptr;
+  return nodes && nodes->places() > 1 && nodes->nodes() > 1 ? nodes : nullptr;
+}
+
+RowHop hop_of(GPUResource& gpu, std::size_t devices) {
+  const NodeMap* const nodes = nodes_of(gpu);
+  return {nodes ? RowHop::Kind::BetweenNodes : RowHop::Kind::Direct, devices, nodes};
+}
+
 }  // namespace
 
-/// A table whose rows travel, and its keys on their way: to each device, and from each owner, of
-/// each micro-batch.
+/// A table whose rows travel, and its keys on their way, of each micro-batch: from who gives them
+/// here to each device, and to this one.
 struct UniqueExchange::Chosen {
   explicit Chosen(const PlannedLookup* lookup) : table(lookup) {}
   const PlannedLookup* table;
-  std::vector<std::size_t> sent, taken;
+  TensorRef keys, offsets;  ///< in the order in which they are asked for: keys, where runs begin
+  std::vector<std::size_t> sent_rows, sent, taken;
 };
 
 UniqueExchange::UniqueExchange(GPUResource& gpu, std::string owner, std::size_t devices,
@@ -57,8 +71,12 @@ UniqueExchange::UniqueExchange(GPUResource& gpu, std::string owner, std::size_t 
       owner_(std::move(owner)),
       devices_(devices),
       micro_batches_(micro_batches),
-      askers_(devices * micro_batches),
-      rank_(gpu.get_global_id()) {
+      rank_(gpu.get_global_id()),
+      hop_(hop_of(gpu, devices)),
+      askers_(hop_.askers() * micro_batches) {
+  if (const NodeMap* const nodes = nodes_of(gpu)) {
+    relay_ = std::make_unique<RowRelay>(gpu, owner_, *nodes, micro_batches, tables);
+  }
   counts_arena_ =
       DeviceBuffer2::create(owner_ + " request counts", DeviceAllocator(gpu.memory_resource()));
   counts_ = counts_arena_->reserve({tables, 2, askers_}, TensorScalarType::Int64, "counts");
@@ -71,27 +89,34 @@ UniqueExchange::UniqueExchange(GPUResource& gpu, std::string owner, std::size_t 
   staging_arena_->allocate();
 }
 
+UniqueExchange::~UniqueExchange() = default;
+
 void UniqueExchange::plan(std::span<const PlannedLookup> tables) {
   const OpContext context = gpu_.plan_context();
   request(context, tables);
   exchange_counts(context, tables.size());
   std::vector<Chosen> chosen;
   for (std::size_t t = 0; t < tables.size(); ++t) {
-    const RequestCounts counts(counts_on_host_.get_ptr(), devices_, micro_batches_, tables.size(),
-                               t);
-    UniquePlan& unique = tables[t].plan->unique;
+    const RequestCounts counts(counts_on_host_.get_ptr(), hop_, micro_batches_, tables.size(), t);
+    TablePlan& plan = *tables[t].plan;
+    UniquePlan& unique = plan.unique;
     if (!counts.complete()) refuse_if_asked_for(tables[t]);
     unique.used = counts.complete() && worth_it(counts, tables[t]);
     if (!unique.used) continue;
-    unique.asked = counts.rows_asked_of(rank_);
-    unique.given = counts.rows_given_to(rank_);
     Chosen& one = chosen.emplace_back(&tables[t]);
-    one.sent = counts.keys_asked_of(rank_);
-    one.taken = counts.keys_given_to(rank_);
-    unique.keys = sum_of(one.taken, askers_);
-    make_room(tables[t]);
+    unique.asked = one.sent_rows = counts.sent(rank_, RequestCounts::kRows);
+    (relay_ ? unique.relay.came : unique.given) = counts.came(rank_, RequestCounts::kRows);
+    one.sent = counts.sent(rank_, RequestCounts::kKeys);
+    one.taken = counts.came(rank_, RequestCounts::kKeys);
+    one.keys = TablePlan::first(plan.sorted_buckets, plan.own.keys.size());
+    one.offsets = TablePlan::first(plan.run_offsets, unique.asked_rows());
   }
   if (chosen.empty()) return;
+  if (relay_) relay(context, chosen);
+  for (const Chosen& one : chosen) {
+    one.table->plan->unique.keys = sum_of(one.taken, one.taken.size());
+    make_room(*one.table);
+  }
   place(context, chosen);
   sort_runs(context, chosen);
   // A failure of what came from other devices must be known before a step is given these numbers.
@@ -135,10 +160,11 @@ void UniqueExchange::request(const OpContext& context, std::span<const PlannedLo
                         .buckets = plan.key_buckets(),
                         .requests = own_requests,
                         .places = TablePlan::first(plan.unique.places, n + 1),
+                        .asker_of_device = relay_ ? hop_.numbers() : std::vector<std::int64_t>{},
                         .row_count = row_count,
-                        .buckets_per_asker = static_cast<std::int64_t>(
-                            std::max<std::size_t>(plan.bucket_count() / askers_, 1)),
-                        .devices = static_cast<std::int64_t>(devices_),
+                        .buckets_per_part = static_cast<std::int64_t>(std::max<std::size_t>(
+                            plan.bucket_count() / devices_ / micro_batches_, 1)),
+                        .askers = static_cast<std::int64_t>(hop_.askers()),
                         .micro_batches = static_cast<std::int64_t>(micro_batches_)});
     sorts.push_back({.rows = own_requests,
                      .buckets = plan.own.places.empty() ? TablePlan::first(plan.unique.places, n)
@@ -179,14 +205,8 @@ bool UniqueExchange::worth_it(const RequestCounts& counts, const PlannedLookup& 
   const std::size_t samples = table.plan->samples / devices_;
   std::size_t most = 0, most_keys = 0;
   for (std::size_t device = 0; device < devices_; ++device) {
-    const std::size_t self = counts.rows(device, device);
-    const std::size_t asked = counts.sum(devices_, [&](auto r) { return counts.rows(device, r); });
-    const std::size_t given = counts.sum(devices_, [&](auto r) { return counts.rows(r, device); });
-    most = std::max({most, asked - self, given - self});
-    const std::size_t own = counts.keys(device, device);
-    most_keys = std::max(
-        {most_keys, counts.sum(devices_, [&](auto r) { return counts.keys(device, r); }) - own,
-         counts.sum(devices_, [&](auto r) { return counts.keys(r, device); }) - own});
+    most = std::max(most, counts.moved(device, RequestCounts::kRows));
+    most_keys = std::max(most_keys, counts.moved(device, RequestCounts::kKeys));
   }
   // Bytes there and back of the device that moves most, and 4 a key and row at planning time. Rows
   // are gathered, and pooled by the device that asked: about one pass over the vectors more.
@@ -226,19 +246,27 @@ void UniqueExchange::make_room(const PlannedLookup& table) {
   unique.room = std::move(room);
 }
 
-/// Numbers of one table, for which counts of all micro-batches are given: a collective for each.
-void UniqueExchange::bring_parts(const TensorRef& in, const std::vector<std::size_t>& sent,
-                                 const TensorRef& out, const std::vector<std::size_t>& came,
-                                 std::vector<CollectiveCall>& calls) const {
-  for (std::size_t m = 0; m < micro_batches_; ++m) {
-    const MicroBatch part{m, micro_batches_};
-    const UniquePlan::Rows from = UniquePlan::rows_in(sent, part);
-    const UniquePlan::Rows to = UniquePlan::rows_in(came, part);
-    calls.push_back({.collective = "all_to_all",
-                     .in = part_of(in, from.first, from.count),
-                     .out = part_of(out, to.first, to.count),
-                     .send_counts = from.of_device,
-                     .receive_counts = to.of_device});
+/// What the owners have made of their keys goes to nodes, which make it anew for their devices.
+void UniqueExchange::relay(const OpContext& context, std::span<Chosen> chosen) {
+  std::vector<RowRelay::Table> tables;
+  for (const Chosen& one : chosen) {
+    tables.push_back({.lookup = one.table,
+                      .keys = one.keys,
+                      .offsets = one.offsets,
+                      .sent_keys = one.sent,
+                      .came_keys = one.taken,
+                      .sent_rows = one.sent_rows});
+  }
+  relay_->plan(context, tables);
+  for (std::size_t t = 0; t < chosen.size(); ++t) {
+    Chosen& one = chosen[t];
+    UniquePlan& unique = one.table->plan->unique;
+    unique.given = std::move(tables[t].given_rows);
+    one.keys = tables[t].handed_keys;
+    one.offsets = tables[t].handed_offsets;
+    one.sent_rows = unique.relay.handed;
+    one.sent = std::move(tables[t].handed_key_counts);
+    one.taken = std::move(tables[t].given_keys);
   }
 }
 
@@ -257,7 +285,7 @@ void UniqueExchange::place(const OpContext& context, std::span<const Chosen> cho
     const SparseEmbeddingHashParams& params = one.table->route->params();
     TablePlan& plan = *one.table->plan;
     UniquePlan& unique = plan.unique;
-    const std::size_t asked = unique.asked_rows(), given = unique.given_rows(), n = unique.keys;
+    const std::size_t given = unique.given_rows(), n = unique.keys;
     const std::size_t m = plan.samples / devices_ * params.buckets_per_sample();
     if (!unique.asker_fits(n, m)) {
       context.stream->synchronize();
@@ -268,10 +296,8 @@ void UniqueExchange::place(const OpContext& context, std::span<const Chosen> cho
     const TensorRef buckets = part_of(buckets_.ref(), begin, n);
     const TensorRef offsets = part_of(offsets_.ref(), begin, given);  // a row has a key
     begin += padded(n);
-    bring_parts(TablePlan::first(plan.sorted_buckets, plan.own.keys.size()), one.sent, own_keys,
-                one.taken, calls);
-    bring_parts(TablePlan::first(plan.run_offsets, asked), unique.asked, offsets, unique.given,
-                calls);
+    send_numbers(one.keys, one.sent, own_keys, one.taken, micro_batches_, calls);
+    send_numbers(one.offsets, one.sent_rows, offsets, unique.given, micro_batches_, calls);
     TensorRef row_offsets = one.table->batch->row_offsets;
     row_offsets.data = row_offsets.ptr<std::uint32_t>() + rank_ * m;
     row_offsets.shape = {m + 1};
@@ -286,7 +312,7 @@ void UniqueExchange::place(const OpContext& context, std::span<const Chosen> cho
                       .run_offsets = TablePlan::first(unique.run_offsets, given + 1),
                       .numbers = TablePlan::first(unique.given_places, n),
                       .sorted_buckets = TablePlan::first(unique.sorted_buckets, n)});
-    for (std::size_t part = 0; part < askers_; ++part) {
+    for (std::size_t part = 0; part < unique.given.size(); ++part) {
       requests.row_starts.push_back(static_cast<std::int64_t>(sum_of(unique.given, part)));
       requests.key_starts.push_back(static_cast<std::int64_t>(sum_of(one.taken, part)));
     }
@@ -351,6 +377,10 @@ std::vector<MemoryReportEntry> UniqueExchange::memory_report() const {
   std::vector<MemoryReportEntry> report;
   for (const auto& arena : {counts_arena_, request_arena_, placing_arena_}) {
     if (arena) report.insert(report.end(), arena->report().begin(), arena->report().end());
+  }
+  if (relay_) {
+    const std::vector<MemoryReportEntry> of_relay = relay_->memory_report();
+    report.insert(report.end(), of_relay.begin(), of_relay.end());
   }
   for (const auto& [route, room] : rooms_) {
     if (room) report.insert(report.end(), room->report().begin(), room->report().end());

@@ -8,12 +8,13 @@
 #include <vector>
 
 #include "core/cpp/embedding/exchange/exchange.hpp"
+#include "core/cpp/embedding/exchange/row_hop.hpp"
 #include "core/cpp/embedding/exchange/row_room.hpp"
 
 namespace hugectr {
 
 class RequestCounts;
-struct CollectiveCall;
+class RowRelay;
 
 /// One table's part of a training batch that is being planned.
 struct PlannedLookup {
@@ -31,12 +32,16 @@ struct PlannedLookup {
 /// plan() counts what either exchange would move and chooses table by table, the same on all
 /// devices, from nothing but the keys of the batch: a run that is resumed chooses the same again.
 /// A table that is told to (ExchangeType::Unique) travels so with any number of rows, or throws.
+///
+/// Where collectives go by node (Communicator::nodes()), rows do too: once to each node, where
+/// RowRelay hands them on.
 class UniqueExchange final : public Exchange {
  public:
   /// For at most `tables` tables at once on several devices, whose training batches travel in so
   /// many micro-batches.
   UniqueExchange(GPUResource& gpu, std::string owner, std::size_t devices,
                  std::size_t micro_batches, std::size_t tables);
+  ~UniqueExchange() override;
 
   /// On the plan stream, once the plans' rows are known: of the tables whose rows are to travel
   /// fills plan.unique (used is then true) and the plan's runs, and waits for them. One exchange of
@@ -59,8 +64,7 @@ class UniqueExchange final : public Exchange {
   bool worth_it(const RequestCounts& counts, const PlannedLookup& table) const;
   void refuse_if_asked_for(const PlannedLookup& table) const;
   void make_room(const PlannedLookup& table);
-  void bring_parts(const TensorRef& in, const std::vector<std::size_t>& sent, const TensorRef& out,
-                   const std::vector<std::size_t>& came, std::vector<CollectiveCall>& calls) const;
+  void relay(const OpContext& context, std::span<Chosen> chosen);
   void place(const OpContext& context, std::span<const Chosen> chosen);
   void sort_runs(const OpContext& context, std::span<const Chosen> chosen) const;
   void reserve_request(std::size_t n);
@@ -68,7 +72,10 @@ class UniqueExchange final : public Exchange {
 
   GPUResource& gpu_;
   std::string owner_;
-  std::size_t devices_, micro_batches_, askers_, rank_;
+  std::size_t devices_, micro_batches_, rank_;
+  RowHop hop_;                       ///< from owners on
+  std::size_t askers_;               ///< of all micro-batches
+  std::unique_ptr<RowRelay> relay_;  ///< null: rows go to devices directly
 
   // Used within one plan, by the plan stream alone; keys of one table after those of another.
   std::shared_ptr<DeviceBuffer2> counts_arena_, staging_arena_, request_arena_, placing_arena_;

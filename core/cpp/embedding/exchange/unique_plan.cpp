@@ -17,14 +17,26 @@ std::size_t UniquePlan::total(const std::vector<std::size_t>& counts) {
   return std::accumulate(counts.begin(), counts.end(), std::size_t{0});
 }
 
-UniquePlan::Rows UniquePlan::rows_in(const std::vector<std::size_t>& counts, MicroBatch part) {
-  const auto begin = counts.begin() + static_cast<std::ptrdiff_t>(part.first(counts.size()));
-  const auto end = begin + static_cast<std::ptrdiff_t>(part.samples(counts.size()));
-  Rows rows;
-  rows.first = std::accumulate(counts.begin(), begin, std::size_t{0});
-  rows.of_device.assign(begin, end);
-  rows.count = total(rows.of_device);
-  return rows;
+std::size_t RelayPlan::came_rows() const {
+  return std::accumulate(came.begin(), came.end(), std::size_t{0});
+}
+
+std::size_t RelayPlan::handed_rows() const {
+  return std::accumulate(handed.begin(), handed.end(), std::size_t{0});
+}
+
+void RelayPlan::reserve(const std::shared_ptr<MemoryResource>& memory, const std::string& owner,
+                        std::size_t n) {
+  const std::size_t size = std::max(keys, TablePlan::with_reserve(n));
+  auto next = DeviceBuffer2::create(owner, DeviceAllocator(memory));
+  rows = next->reserve({size}, kPlanIndex, "rows to hand on");
+  places = next->reserve({size + 1}, kPlanIndex, "places of rows to hand on");
+  order = next->reserve({size}, kPlanIndex, "places by row that came");
+  run_offsets = next->reserve({size + 1}, kPlanIndex, "runs of rows that came");
+  keys = 0;
+  next->allocate();
+  arena = std::move(next);
+  keys = size;
 }
 
 void UniquePlan::reserve_owner(const std::shared_ptr<MemoryResource>& memory,

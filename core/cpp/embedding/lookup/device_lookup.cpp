@@ -354,6 +354,7 @@ void DeviceLookup::report_memory(std::vector<MemoryReportEntry>& report) const {
       append(plan.tables[t].positions.arena());
       append(plan.tables[t].unique.owner_arena);
       append(plan.tables[t].unique.asker_arena);
+      append(plan.tables[t].unique.relay.arena);
       append(plan.tables[t].replica.arena);
       append(plan.tables[t].replica.offsets_arena);
       append(plan.tables[t].replica.sums_arena);
