@@ -21,7 +21,13 @@ import hugectr
 from hugectr import processes
 from hugectr.base import log
 from hugectr.base.errors import InvalidArgument, rejected
-from hugectr.command.data_files import add_commands, add_train_arguments, is_data, run_train
+from hugectr.command.data_files import (
+    add_commands,
+    add_train_arguments,
+    is_data,
+    is_text_table,
+    run_train,
+)
 from hugectr.command.export import add_export_command
 from hugectr.command.model import add_model_commands, whole_number
 from hugectr.command.script import OWN_ERRORS, train_script
@@ -179,6 +185,12 @@ def _data_criteo(args: argparse.Namespace) -> int:
 
 
 def _data_inspect(args: argparse.Namespace) -> int:
+    if is_text_table(args.path):  # which no reader takes: what a schema makes of it
+        from hugectr.data import Schema
+
+        schema = Schema.infer(args.path)
+        print(schema.to_json() if args.json else schema)
+        return 0
     from hugectr.data.inspect import format_report, inspect
     from hugectr.data.inspect_columns import RawShape
 
@@ -300,7 +312,9 @@ def _add_data_commands(actions: Any) -> None:
 
     inspect = actions.add_parser("inspect", help="what is in each slot, and what will hurt a model")
     inspect.add_argument(
-        "path", help="Norm file or file list; Parquet file, folder, pattern or URL; Raw file"
+        "path",
+        help="Norm file or file list; Parquet file, folder, pattern or URL; Raw file; of a CSV or "
+        "JSON lines file what Schema.infer makes of its columns",
     )
     inspect.add_argument(
         "--raw", type=_numbers, metavar="LABELS,DENSE,SLOTS", help="shape of a Raw file's samples"

@@ -37,13 +37,20 @@ TASKS: dict[str, type[CTRClassifier] | type[CTRRegressor]] = {
 }
 #: Rows that are read, predicted and written together.
 ROWS = 65_536
-_DATA = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
+_TEXT = (".csv", ".tsv", ".jsonl", ".ndjson")
+_DATA = (*_TEXT, ".parquet")
 
 
 def is_data(path: str, label: str | None) -> bool:
     """Whether ``hugectr train`` was given data: by its ending, or since a label was named."""
     bare = path.removesuffix(".gz").removesuffix(".zst")
     return label is not None or bare.endswith(_DATA)
+
+
+def is_text_table(path: str) -> bool:
+    """Whether a path is called as tables in text are."""
+    bare = path.removesuffix(".gz").removesuffix(".zst")
+    return bare.endswith(_TEXT)
 
 
 def add_train_arguments(train: argparse.ArgumentParser) -> None:

@@ -28,7 +28,8 @@ def classes_of(where: str, labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
         found = labels[labels != np.floor(labels)].tolist()[0]
         raise InvalidArgument(
             f"{where}: Unknown label type: continuous. y has numbers such as {found!r}; classes "
-            "are values such as 0, 1, 2, and numbers are for CTRRegressor"
+            "are values such as 0, 1, 2, and numbers are for CTRRegressor (hugectr train --task "
+            "regression)"
         )
     odd = _no_class(labels)
     if odd is not None:
@@ -48,7 +49,7 @@ def classes_of(where: str, labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if len(classes) > max(_SURELY_CLASSES, len(labels) // 2):
         raise InvalidArgument(
             f"{where}: y has {len(classes)} classes in {len(labels)} rows: are these numbers to "
-            "predict? CTRRegressor does that"
+            "predict? CTRRegressor does that (hugectr train --task regression)"
         )
     return classes
 

@@ -251,13 +251,20 @@ def _opened(data: Any) -> Source:
     raise rejected("data", f"{type(data).__name__}: {data!r:.80}", _ALLOWED + hint)
 
 
-def _with_wide_integers(part: pa.Table, parts: Sequence[pa.Table]) -> pa.Table:
+def _with_wide_integers(parts: Sequence[pa.Table]) -> list[pa.Table]:
     """With int64 as uint64 where another part has that: JSON says no type, and blocks differ."""
-    for place, field in enumerate(part.schema):
-        others = [one.schema.field(place).type for one in parts if one.num_columns > place]
-        if field.type == pa.int64() and pa.uint64() in others:
-            part = part.set_column(place, field.name, part.column(place).cast(pa.uint64()))
-    return part
+    wide = {field.name for part in parts for field in part.schema if field.type == pa.uint64()}
+    return [
+        part.cast(
+            pa.schema(
+                field.with_type(pa.uint64())
+                if field.name in wide and field.type == pa.int64()
+                else field
+                for field in part.schema
+            )
+        )
+        for part in parts
+    ]
 
 
 def joined_tables(parts: Sequence[pa.Table]) -> pa.Table:
@@ -271,7 +278,8 @@ def joined_tables(parts: Sequence[pa.Table]) -> pa.Table:
     if len(parts) == 1:
         return parts[0]
     try:
-        parts = [_with_wide_integers(part, parts) for part in parts]
+        if any(part.schema != parts[0].schema for part in parts):
+            parts = _with_wide_integers(parts)
         return pa.concat_tables(parts, promote_options="permissive")
     except (pa.ArrowException, TypeError) as error:
         raise DataError(f"a column changes its type on the way: {error}") from error

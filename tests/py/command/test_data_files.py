@@ -2,6 +2,7 @@
 """``hugectr train``, ``predict`` and ``evaluate`` on files of data."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -183,3 +184,18 @@ def test_numbers_and_several_classes(tmp_path: Path, capsys: pytest.CaptureFixtu
     found = pq.read_table(out)
     assert found.column_names == ["probability_L", "probability_M", "probability_S"]
     np.testing.assert_allclose(sum(c.to_numpy() for c in found.columns), 1.0, atol=1e-6)
+
+
+def test_inspect_of_a_table_in_text_says_what_its_columns_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.csv").write_text("city,age\n" + "Rome,1.5\nOslo,2.5\n" * 10)
+    (tmp_path / "a.jsonl").write_text('{"city": "Rome", "age": 1.5}\n' * 3)
+    for name in ("a.csv", "a.jsonl"):
+        assert main(["data", "inspect", str(tmp_path / name)]) == 0
+        shown = capsys.readouterr().out
+        assert re.search(r"^city +categorical ", shown, re.MULTILINE)
+        assert re.search(r"^age +dense ", shown, re.MULTILINE)
+        assert main(["data", "inspect", str(tmp_path / name), "--json"]) == 0
+        fields = json.loads(capsys.readouterr().out)["fields"]
+        assert [field["kind"] for field in fields] == ["categorical", "dense"]

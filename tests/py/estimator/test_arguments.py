@@ -37,7 +37,7 @@ class NAType:
         ({"categorical": 7}, r"CTRClassifier.fit: categorical: found 7.*list of strings"),
         ({"dense": [7]}, r"CTRClassifier.fit: dense\[0\]: found 7"),
         ({"ignore": 0.5}, r"CTRClassifier.fit: ignore: found 0.5"),
-        ({"batch_size": 10**30}, "batchsize: found 10+, allowed: an integer from 1 to"),
+        ({"batch_size": 10**30}, "batch_size: found 10+, allowed: an integer >= 1 of 64 bits"),
     ],
 )
 def test_parameters_are_named(parameters: dict[str, Any], said: str) -> None:
