@@ -71,7 +71,20 @@ CACHES = {
     "get_model_oversubscriber": "cached().get_model_oversubscriber().update('keyset')",
 }
 #: Of InferenceParams, those without a default.
-INFERENCE_SIZES = dict.fromkeys(("model_name", "max_batchsize", "hit_rate_threshold", "dense_model_file", "sparse_model_files", "device_id", "use_gpu_embedding_cache", "cache_size_percentage", "i64_input_key"), "inference()")
+INFERENCE_SIZES = dict.fromkeys(
+    (
+        "model_name",
+        "max_batchsize",
+        "hit_rate_threshold",
+        "dense_model_file",
+        "sparse_model_files",
+        "device_id",
+        "use_gpu_embedding_cache",
+        "cache_size_percentage",
+        "i64_input_key",
+    ),
+    "inference()",
+)
 _ALL_THERE = "the tables are on the device as a whole"
 #: (section, what) -> why, of those of them that mean nothing here.
 INFERENCE_WITHOUT_A_WORD = {
