@@ -65,6 +65,7 @@ CACHES = {
     "local_paths, hmem_cache_configs": "hugectr.CreateETC([hugectr.TrainPSType_t.Cached], [], ['./'], "
     "[hugectr.CreateHMemCache(2, 0.5, 0)])",
     "CreateHMemCache": "hugectr.CreateHMemCache(2, 0.5, 0)",
+    "CreateETC (3.2.1)": "hugectr.CreateETC(use_host_memory_ps=True, sparse_models=['a'])",
     "CreateMOS (3.1)": "hugectr.CreateMOS(train_from_scratch=False, "
     "trained_sparse_models=['a'], dest_sparse_models=['a'])",
     "CreateMOS (3.2)": "hugectr.CreateMOS(use_host_memory_ps=True, sparse_models=['a'])",
