@@ -90,6 +90,8 @@ def CreateETC(
     sparse_models: Sequence[str] = (),
     local_paths: Sequence[str] = (),
     hmem_cache_configs: Sequence[HMemCacheConfig] = (),
+    *,
+    use_host_memory_ps: bool | None = None,
 ) -> EmbeddingTrainingCacheParams:
     """Describe the embedding training cache of a model.
 
@@ -107,6 +109,8 @@ def CreateETC(
         Folders for the files of ``Cached``; not used.
     hmem_cache_configs : list of what CreateHMemCache returns
         Of ``Cached``: one for all, or one each; not used.
+    use_host_memory_ps : bool, optional
+        3.2.1, instead of ``ps_types``: one for all tables; not used.
 
     Returns
     -------
@@ -119,6 +123,8 @@ def CreateETC(
         Names the argument, what was found and what is allowed.
     """
     where = "CreateETC: "
+    if use_host_memory_ps is not None and not ps_types:
+        return CreateMOS(use_host_memory_ps=use_host_memory_ps, sparse_models=sparse_models)
     kinds = tuple(
         check_enum(f"{where}ps_types[{i}]", kind, TrainPSType_t) for i, kind in enumerate(ps_types)
     )

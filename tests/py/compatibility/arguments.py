@@ -65,15 +65,15 @@ CACHES = {
     "local_paths, hmem_cache_configs": "hugectr.CreateETC([hugectr.TrainPSType_t.Cached], [], ['./'], "
     "[hugectr.CreateHMemCache(2, 0.5, 0)])",
     "CreateHMemCache": "hugectr.CreateHMemCache(2, 0.5, 0)",
+    "CreateETC (3.2.1)": "hugectr.CreateETC(use_host_memory_ps=True, sparse_models=['a'])",
     "CreateMOS (3.1)": "hugectr.CreateMOS(train_from_scratch=False, "
     "trained_sparse_models=['a'], dest_sparse_models=['a'])",
     "CreateMOS (3.2)": "hugectr.CreateMOS(use_host_memory_ps=True, sparse_models=['a'])",
     "get_model_oversubscriber": "cached().get_model_oversubscriber().update('keyset')",
 }
 #: Of InferenceParams, those without a default.
-INFERENCE_SIZES = {
-    name: "inference()"
-    for name in (
+INFERENCE_SIZES = dict.fromkeys(
+    (
         "model_name",
         "max_batchsize",
         "hit_rate_threshold",
@@ -83,8 +83,9 @@ INFERENCE_SIZES = {
         "use_gpu_embedding_cache",
         "cache_size_percentage",
         "i64_input_key",
-    )
-}
+    ),
+    "inference()",
+)
 _ALL_THERE = "the tables are on the device as a whole"
 #: (section, what) -> why, of those of them that mean nothing here.
 INFERENCE_WITHOUT_A_WORD = {

@@ -166,6 +166,7 @@ def _sections() -> Iterator[tuple[str, list[Row]]]:
             *arguments("reader", READER),
             ("source (a list of one)", "reader(source=['a'])"),
             ("source, keyset (several)", "reader(source=['a', 'b'], keyset=['c', 'd'])"),
+            ("source (a pathlib.Path)", "reader(source=[Path('a')], eval_source=Path('b'))"),
         ],
     )
     yield "AsyncParam", arguments("hugectr.AsyncParam", ASYNC)

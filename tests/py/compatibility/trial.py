@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from compatibility import models
@@ -151,6 +152,7 @@ def _json_layer(kind: str, bottoms: int, tops: int, **keys: Any) -> None:
 _NAMES = {
     "hugectr": hugectr,
     "os": os,
+    "Path": Path,
     "L": models.L,
     "I": hugectr.Initializer_t,
     "T": hugectr.DataReaderType_t,

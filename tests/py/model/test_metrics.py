@@ -65,6 +65,20 @@ def test_a_metric_alone(rng, metric):
     assert list(model.evaluate()) == [metric]
 
 
+def test_metrics_stay_until_the_next_evaluation(rng):
+    """Scripts ask for them after ``Session.evaluation``, which has asked already."""
+    data, _ = dataset(rng, rng.uniform(-4, 2, SAMPLES).astype(np.float32))
+    model = model_of(data, device="cpu", metrics_spec=ALL)
+    assert model.eval()
+    first = model.get_eval_metrics()
+    assert model.get_eval_metrics() == first
+    assert np.isfinite([value for _, value in first]).all()
+    assert model.eval()
+    second = model.get_eval_metrics()
+    assert second != first  # of other samples, and of them alone
+    assert model.get_eval_metrics() == second
+
+
 def test_no_metric_at_all(rng, capsys):
     data, _ = dataset(rng, rng.uniform(-4, 2, SAMPLES).astype(np.float32))
     model = model_of(data, device="cpu", metrics_spec={})

@@ -193,10 +193,11 @@ def test_snapshots_are_not_written(files, tmp_path):
     "cache",
     [
         lambda folder: hugectr.CreateETC([TrainPSType_t.Staged], [folder]),
+        lambda folder: hugectr.CreateETC(use_host_memory_ps=True, sparse_models=[folder]),
         lambda folder: hugectr.CreateMOS(use_host_memory_ps=True, sparse_models=[folder]),
         lambda folder: hugectr.CreateMOS(True, [folder], dest_sparse_models=[folder]),
     ],
-    ids=["CreateETC", "CreateMOS of 3.2", "CreateMOS of 3.1"],
+    ids=["CreateETC", "CreateETC of 3.2.1", "CreateMOS of 3.2", "CreateMOS of 3.1"],
 )
 def test_the_next_training_goes_on_with_the_tables_of_the_last(files, tmp_path, cache):
     """v3 updates ``sparse_models`` when parameters are saved, and scripts begin with them again."""

@@ -8,13 +8,15 @@ import runpy
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
-from oracle import written_data
+from oracle import graph_in_numpy, written_data
 from oracle.generated_model import auto_is_the_cpu
 
 import hugectr
 from hugectr.base.no_effect import forget_warnings
 from hugectr.command.huge_ctr import main as huge_ctr
+from hugectr.inference import CreateInferenceSession, InferenceParams
 
 __all__ = ["auto_is_the_cpu"]
 
@@ -84,3 +86,41 @@ def test_a_script_ends_and_learns(name, capsys):
 def test_a_config_ends_and_learns(name, capsys):
     assert huge_ctr(["--train", name]) == 0
     assert _last_auc(capsys.readouterr().out) > LEAST[name]
+
+
+#: Script -> its tables, the samples that are predicted, and how NumPy reads them.
+PREDICTED = {
+    "wdl_wide_of_many_keys.py": (
+        2,
+        lambda: graph_in_numpy.norm_samples("wdl_data/file_list_test.txt", 512),
+        ("wdl_data/file_list_test.txt", hugectr.DataReaderType_t.Norm, hugectr.Check_t.Sum, []),
+    ),
+    "dcn_localized_four_devices.py": (
+        1,
+        lambda: graph_in_numpy.parquet_samples(
+            "criteo_parquet_mh/val/_file_list.txt", 512, 1, 13, written_data.SIZES
+        ),
+        (
+            "criteo_parquet_mh/val/_file_list.txt",
+            hugectr.DataReaderType_t.Parquet,
+            hugectr.Check_t.Non,
+            written_data.SIZES,
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", list(PREDICTED))
+def test_files_of_a_script_predict_what_numpy_does(name):
+    """Data, graph, weights and tables are read twice: by the package, and as described."""
+    tables, samples, source = PREDICTED[name]
+    model = runpy.run_path(str(WRITTEN / name), run_name="__main__")["model"]
+    model.graph_to_json("graph.json")
+    model.save_params_to_files("of_script", 7)
+    wanted = graph_in_numpy.predicted("graph.json", "of_script", 7, *samples())
+    files = [f"of_script{i}_sparse_7.model" for i in range(tables)]
+    keys64 = model.solver.i64_input_key
+    params = InferenceParams("m", 512, 0.5, "of_script_dense_7.model", files, 0, False, 0.5, keys64)
+    found = CreateInferenceSession("graph.json", params).predict(1, *source)
+    np.testing.assert_allclose(np.reshape(found, wanted.shape), wanted, rtol=0, atol=2e-5)
+    assert wanted.std() > 0.1

@@ -4,8 +4,8 @@ from mpi4py import MPI
 slot_size_array = [40,53,92,157,248,365,508,40,53,92,157,248,365,508,40,53,92,157,248,365,508,40,53,92,157,248]
 hot = [3, 2, 1, 2, 6, 1, 1, 1, 1, 7, 3, 8, 1, 6, 9, 5, 1, 1, 1, 12, 10, 27, 10, 3, 1, 1]
 num_gpus = 4
-solver = hugectr.CreateSolver(model_name = "DLRM_MLPERF", max_eval_batches = 4, batchsize_eval = 512, batchsize = 512, vvgpu = [list(range(num_gpus))], lr = 0.02, warmup_steps = 0+1,
-    decay_start = 0, decay_steps = 1, decay_power = 2.0, end_lr = 0.0, i64_input_key = False, use_embedding_collection = True, use_mixed_precision = True, scaler = 16348 if False else 1024,
+solver = hugectr.CreateSolver(model_name = "DLRM_MLPERF", max_eval_batches = 4, batchsize_eval = 512, batchsize = 512, vvgpu = [list(range(num_gpus))], lr = 0.02, warmup_steps = 1,
+    decay_start = 0, decay_steps = 1, decay_power = 2.0, end_lr = 0.0, i64_input_key = False, use_embedding_collection = True, use_mixed_precision = True, scaler = 1024,
     enable_tf32_compute = False, use_cuda_graph = True, async_mlp_wgrad = True, gen_loss_summary = False, train_intra_iteration_overlap = True, train_inter_iteration_overlap = True,
     eval_intra_iteration_overlap = False, eval_inter_iteration_overlap = True, all_reduce_algo = hugectr.AllReduceAlgo.NCCL, grouped_all_reduce = True, num_iterations_statistics = 20,
     perf_logging = True, drop_incomplete_batch = True, metrics_spec = {hugectr.MetricsType.AUC: 0.98}, seed = 1, repeat_dataset = True)

@@ -2,7 +2,6 @@
 import hugectr
 solver = hugectr.CreateSolver(seed = 7, max_eval_batches = 3, batchsize_eval = 1000, batchsize = 200, lr = 0.003, vvgpu = [[0]], i64_input_key = True,
                               use_mixed_precision = False, repeat_dataset = True, use_cuda_graph = True)
-SL = [200] + [300]*11 + [12]*11
 reader = hugectr.DataReaderParams(data_reader_type = hugectr.DataReaderType_t.Parquet, source = ["./din_data/train/_file_list.txt"],
                                   eval_source = "./din_data/valid/_file_list.txt", check_type = hugectr.Check_t.Non, num_workers = 1,
                                   slot_size_array = [200,300,0,0,0,0,0,0,0,0,0,0,12,0,0,0,0,0,0,0,0,0,0])

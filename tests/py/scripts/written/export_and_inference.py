@@ -30,10 +30,10 @@ model.graph_to_json("inf.json")
 model.save_params_to_files("inf_", 200)
 # low level: evaluate the first batches and export
 for _ in range(5): model.eval()
-model.export_predictions("inf_pred", "inf_label") 
+model.export_predictions("inf_pred", "inf_label")
 print([f for f in os.listdir(".") if f.startswith("inf_pred") or f.startswith("inf_label")])
-params = InferenceParams(model_name = "inf", max_batchsize = 512, hit_rate_threshold = 0.6, dense_model_file = "./inf__dense_200.model" if os.path.exists("inf__dense_200.model") else "./inf_dense_200.model",
-    sparse_model_files = ["./inf_0_sparse_200.model" if os.path.exists("inf_0_sparse_200.model") else "./inf__0_sparse_200.model", "./inf_1_sparse_200.model"], device_id = 0, use_gpu_embedding_cache = False, cache_size_percentage = 0.9,
+params = InferenceParams(model_name = "inf", max_batchsize = 512, hit_rate_threshold = 0.6, dense_model_file = "./inf__dense_200.model",
+    sparse_model_files = ["./inf_0_sparse_200.model", "./inf_1_sparse_200.model"], device_id = 0, use_gpu_embedding_cache = False, cache_size_percentage = 0.9,
     i64_input_key = True, use_mixed_precision = False, use_cuda_graph = True)
 sess = CreateInferenceSession("inf.json", params)
 p = sess.predict(num_batches = 5, source = "./criteo_parquet/val/_file_list.txt", data_reader_type = hugectr.DataReaderType_t.Parquet, check_type = hugectr.Check_t.Non, slot_size_array = [500,600]+S26)

@@ -8,14 +8,12 @@ model.add(hugectr.Input(label_dim = 4, label_name = "label", dense_dim = 4, dens
 model.add(hugectr.SparseEmbedding(hugectr.Embedding_t.DistributedSlotSparseEmbeddingHash, 25, 8, "sum", "e", "data1", optimizer = optimizer))
 D = hugectr.DenseLayer; L = hugectr.Layer_t
 model.add(D(L.Slice, ["dense"], ["d0", "d1", "drest", "dall"], ranges = [(0,1),(1,2),(2,4),(0,4)]))
-model.add(D(L.WeightMultiply, ["d0"], ["len0"], weight_dims = [1, 1], weight_init_type = hugectr.Initializer_t.XavierNorm))
 model.add(D(L.SequenceMask, ["d0", "d1"], ["mask"], max_sequence_len_from = 8, max_sequence_len_to = 8))
 model.add(D(L.MultiHeadAttention, ["e", "e", "e", "mask"], ["att"], num_attention_heads = 2))
 model.add(D(L.Select, ["att"], ["sel"], dim = 1, index = [0, 2, 5]))
 model.add(D(L.Concat, ["sel", "e"], ["cat3"], axis = 1))
 model.add(D(L.Reshape, ["cat3"], ["r"], shape = [-1, 88]))
 model.add(D(L.Concat, ["r", "dall", "drest"], ["c"]))
-model.add(D(L.Cast, ["c"], ["c2"])) if hasattr(L, "Cast") and False else None
 model.add(D(L.FusedInnerProduct, ["c"], ["fc1"], num_output = 64, pos_type = hugectr.FcPosition_t.Isolated, act_type = hugectr.Activation_t.Relu))
 model.add(D(L.InnerProduct, ["fc1"], ["fc2"], num_output = 4, weight_init_type = hugectr.Initializer_t.Uniform))
 model.add(D(L.MultiCrossEntropyLoss, ["fc2", "label"], ["loss"], target_weight_vec = [1., 1., 1., 1.]))
