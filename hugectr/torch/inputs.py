@@ -54,6 +54,16 @@ class Jagged:
         return _differences(ends)
 
 
+def no_samples(features: list[str], device: torch.device) -> Jagged:
+    """A batch of none."""
+    return Jagged(
+        torch.empty(0, dtype=torch.int64, device=device),
+        torch.zeros(1, dtype=torch.int64, device=device),
+        features,
+        [0] * len(features),
+    )
+
+
 def jagged(batch: Any, features: Sequence[str]) -> Jagged:
     """A batch in the one form that collections look up.
 
