@@ -109,8 +109,9 @@ class TableSharing:
     """Tables that processes share, seen by one of them: see the C++ class of this name.
 
     ``placements`` says of each table who has its rows: "by_key", "by_slot" (one process has all of
-    a table) or "replicated" (every one has). Vectors travel in a message for each of ``groups``, the vector sizes there are.
-    Memory is as ``TableCollection`` takes it; what a batch was asked with lives as long as that.
+    a table) or "replicated" (every one has). Vectors travel in a message for each
+    of ``groups``, the vector sizes there are. Memory is as ``TableCollection`` takes it; what a
+    batch was asked with lives as long as that.
     """
 
     def __init__(

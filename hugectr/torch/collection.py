@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,30 +16,12 @@ from hugectr.spec.optimizer import CreateOptimizer, OptParamsPy
 from hugectr.torch import eager, operators
 from hugectr.torch.checkpoint import Checkpoints
 from hugectr.torch.configs import TableConfig, table_configs
-from hugectr.torch.inputs import Jagged, jagged, no_samples
+from hugectr.torch.inputs import Jagged, PlannedBatch, jagged, no_samples
 from hugectr.torch.moving import OUTPUT_TYPES, asked_of, move
 from hugectr.torch.optimizer import CollectionOptimizer
 from hugectr.torch.rows import Rows
 from hugectr.torch.sharing import make_engine
 from hugectr.torch.vectors import JaggedVectors
-
-
-@dataclass
-class PlannedBatch:
-    """A batch whose keys were looked up ahead. Made by ``Collection.prefetch``.
-
-    Attributes
-    ----------
-    batch : Jagged
-    pooled : bool
-        Whether it was looked up for a vector a bag.
-    token : Tensor, (1,), or None
-        None: it is yet to be looked up.
-    """
-
-    batch: Jagged
-    pooled: bool
-    token: torch.Tensor | None = None
 
 
 class Collection(torch.nn.Module):

@@ -54,6 +54,24 @@ class Jagged:
         return _differences(ends)
 
 
+@dataclass
+class PlannedBatch:
+    """A batch whose keys were looked up ahead. Made by ``Collection.prefetch``.
+
+    Attributes
+    ----------
+    batch : Jagged
+    pooled : bool
+        Whether it was looked up for a vector a bag.
+    token : Tensor, (1,), or None
+        None: it is yet to be looked up.
+    """
+
+    batch: Jagged
+    pooled: bool
+    token: torch.Tensor | None = None
+
+
 def no_samples(features: list[str], device: torch.device) -> Jagged:
     """A batch of none."""
     return Jagged(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches that several processes look up ahead: the same rows as without, and everybody's errors."""
+"""Batches that several processes look up ahead: the same rows come, and everybody's errors."""
 
 import gc
 import os
@@ -166,7 +166,7 @@ def far_apart(folder):
         with pytest.raises(hugectr.InvalidArgument, match="no feature"):
             bag({"a": torch.tensor([[1]])})
     else:
-        with pytest.raises(hugectr.InvalidArgument, match="process 1: .*no feature"):
+        with pytest.raises(hugectr.InvalidArgument, match=r"process 1: .*no feature"):
             bag(batch_of(random, 4))
 
 

@@ -148,7 +148,7 @@ class HCTR_API TableSharing {
   std::shared_ptr<DeviceBuffer2> counts_arena_, staging_arena_;
   TensorBag2 counts_;  ///< (2 N T + 1): of DistinctKeys, and the largest key
   Tensor2<std::int64_t> counts_on_host_;
-  Tensor2<std::int64_t> wrong_;  ///< staging, (1): whether bags are none
+  Tensor2<std::int64_t> wrong_;     ///< staging, (1): whether bags are none
   std::unique_ptr<Event> counted_;  ///< they are there
   /// 0, 1, 2, ... and two zeros. Plans go on reading what was before they grew.
   std::vector<std::shared_ptr<DeviceBuffer2>> places_arenas_;

@@ -97,7 +97,8 @@ void TableSharing::plan(SharedBatch& batch, const TensorRef& keys, std::uintptr_
   follow_caller(gpu_.plan_stream(), stream);
   const std::vector<SparseTensor> tables = by_table(batch, keys);
   batch.token = tables_.begin(tables, stream);
-  precede_caller(gpu_.plan_stream(), stream);  // the keys are the caller's to give away in its order
+  precede_caller(gpu_.plan_stream(),
+                 stream);  // the keys are the caller's to give away in its order
 }
 
 std::vector<TensorRef> TableSharing::given_vectors(const SharedBatch& batch,
