@@ -7,6 +7,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
+from functools import cache
 from typing import Any
 
 import torch
@@ -29,17 +30,20 @@ _ABORTED_NAME = _ABORTED.encode().ljust(64, b"\0")
 _FAREWELL = 5
 
 
-#: Collectives are in the order of the stream that they are called on.
-_IN_ORDER = dist.AllToAllOptions()
-if hasattr(_IN_ORDER, "asyncOp"):
-    _IN_ORDER.asyncOp = False
+@cache
+def _in_order() -> Any:
+    """That a collective is in the order of the stream that it is called on."""
+    options = dist.AllToAllOptions()
+    if hasattr(options, "asyncOp"):
+        options.asyncOp = False
+    return options
 
 
 def carry(
     group: Any, message: torch.Tensor, came: torch.Tensor, sent: list[int], taken: list[int]
 ) -> None:
     """``dist.all_to_all_single``, without what that does around it: so much to and from each."""
-    work = group.alltoall_base(came, message, taken, sent, _IN_ORDER)
+    work = group.alltoall_base(came, message, taken, sent, _in_order())
     if work is not None:
         work.wait()
 
@@ -146,7 +150,7 @@ class TorchGroup:
             except OSError as error:
                 raise self._lost(error) from error
             except BaseException:  # what comes next is not what is waited for next
-                self._reason = f"process {self.rank} was interrupted in {self._call!r}"
+                self.abort(f"process {self.rank} was interrupted in {self._call!r}")
                 raise
         own = self._own.numpy()
         own[: len(data)] = bytearray(data)
