@@ -102,14 +102,16 @@ class SharedBatch:
         """Of the rows that others ask for; 0: they are not planned."""
     @property
     def wanted(self) -> list[int]:
-        """Rows that this process wants of each process, of the tables as they travel."""
+        """Rows that this process wants of each process, of the tables as they travel; once
+        ``TableSharing.count`` has waited for them."""
 
 class TableSharing:
     """Tables that processes share, seen by one of them: see the C++ class of this name.
 
     ``placements`` says of each table who has its rows: "by_key", "by_slot" (one process has all of
-    a table) or "replicated" (every one has). Vectors travel in a message for each of ``groups``, the vector sizes there are.
-    Memory is as ``TableCollection`` takes it; what a batch was asked with lives as long as that.
+    a table) or "replicated" (every one has). Vectors travel in a message for each
+    of ``groups``, the vector sizes there are. Memory is as ``TableCollection`` takes it; what a
+    batch was asked with lives as long as that.
     """
 
     def __init__(
@@ -125,7 +127,10 @@ class TableSharing:
         """The process of each key (n); this one where every process has all rows."""
     def room(self, keys: int, mean_bags: int) -> int:
         """uint32 numbers that ``ask`` needs."""
-    def ask(self, batch: Keys, keys: Memory, room: Memory, stream: int = 0) -> SharedBatch: ...
+    def ask(self, batch: Keys, keys: Memory, room: Memory, stream: int = 0) -> SharedBatch:
+        """Nobody waits: ``count`` comes before the next, and memory is left alone until then."""
+    def count(self, batch: SharedBatch) -> None:
+        """Waits for how many keys were asked for."""
     def copy_to_all(
         self, batch: SharedBatch, keys: Memory, out: Memory, stream: int = 0
     ) -> None: ...
@@ -137,7 +142,8 @@ class TableSharing:
         """The same of rows' vectors in forward, a group each."""
     def gradients(self, batch: SharedBatch) -> list[tuple[list[int], list[int]]]:
         """The same of sums of gradients in backward."""
-    def plan(self, batch: SharedBatch, keys: Memory, stream: int = 0) -> None: ...
+    def plan(self, batch: SharedBatch, keys: Memory, stream: int = 0) -> None:
+        """Nobody waits for the keys; ``give`` does, and raises what is wrong with them."""
     def give(self, batch: SharedBatch, out: list[Memory], stream: int = 0) -> None: ...
     def look_up(
         self, batch: SharedBatch, keys: Memory, out: list[Memory], stream: int = 0

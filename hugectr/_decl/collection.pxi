@@ -239,10 +239,15 @@ cdef class TableSharing:
     def ask(self, batch, keys, room, uintptr_t stream=0):
         cdef SharedBatch shared = SharedBatch()
         cdef vector[CppSparseTensor] tables = self._tables._keys(batch)
+        cdef vector[CppBagOffsets] bags = self._tables._bags(batch)
         cdef CppTensorRef out = self._tables._ref(keys), words = self._tables._ref(room)
         with nogil:
-            self._it.ask(shared._it, tables, out, words, stream)
+            self._it.ask(shared._it, tables, out, words, stream, move(bags))
         return shared
+
+    def count(self, SharedBatch batch not None):
+        with nogil:
+            self._it.count(batch._it)
 
     def copy_to_all(self, SharedBatch batch not None, keys, out, uintptr_t stream=0):
         cdef CppTensorRef own = self._tables._ref(keys), copies = self._tables._ref(out)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,30 +16,12 @@ from hugectr.spec.optimizer import CreateOptimizer, OptParamsPy
 from hugectr.torch import eager, operators
 from hugectr.torch.checkpoint import Checkpoints
 from hugectr.torch.configs import TableConfig, table_configs
-from hugectr.torch.inputs import Jagged, jagged
+from hugectr.torch.inputs import Jagged, PlannedBatch, jagged, no_samples
 from hugectr.torch.moving import OUTPUT_TYPES, asked_of, move
 from hugectr.torch.optimizer import CollectionOptimizer
 from hugectr.torch.rows import Rows
 from hugectr.torch.sharing import make_engine
 from hugectr.torch.vectors import JaggedVectors
-
-
-@dataclass
-class PlannedBatch:
-    """A batch whose keys were looked up ahead. Made by ``Collection.prefetch``.
-
-    Attributes
-    ----------
-    batch : Jagged
-    pooled : bool
-        Whether it was looked up for a vector a bag.
-    token : Tensor, (1,), or None
-        None: it is yet to be looked up.
-    """
-
-    batch: Jagged
-    pooled: bool
-    token: torch.Tensor | None = None
 
 
 class Collection(torch.nn.Module):
@@ -216,8 +197,8 @@ class Collection(torch.nn.Module):
 
         Nobody waits for it: on a GPU it is done beside the step before, if it is called before
         that step is begun, for it comes after what the current stream holds. What is wrong with the
-        batch is said by its forward, until which its tensors must stay as they are. Of several
-        processes the host waits here for what the others ask, and errors are said here.
+        batch is said by its forward, until which its tensors must stay as they are. Several
+        processes hear at the end of the next step what they ask of each other.
 
         Parameters
         ----------
@@ -229,7 +210,12 @@ class Collection(torch.nn.Module):
         PlannedBatch
             To be given to forward, once or more often, in training.
         """
-        bags, pooled = self._form(batch), self._is_pooled()
+        pooled = self._is_pooled()
+        try:
+            bags = self._formed(batch)
+        except Exception as error:
+            token = self._engine.refuse(error, ahead=True)  # raises where there are no others
+            return PlannedBatch(no_samples(self._features, self.device), pooled, token)
         return PlannedBatch(bags, pooled, self._plan(bags, pooled))
 
     def _is_pooled(self) -> bool:
@@ -270,6 +256,8 @@ class Collection(torch.nn.Module):
     def _planned(self, batch: Any) -> PlannedBatch:
         """A batch as forward got it: one that was looked up ahead, or any."""
         if isinstance(batch, PlannedBatch):
+            if batch.token is not None and not torch.compiler.is_compiling():
+                self._engine.heard(batch.token)
             return batch
         return PlannedBatch(self._form(batch), self._is_pooled())
 

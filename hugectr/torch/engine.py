@@ -73,8 +73,6 @@ class Engine:
 
     #: The processes that the tables are spread over.
     group: ProcessGroup
-    #: Whether the core takes offsets that nobody has checked.
-    checks_bags = True
 
     def __init__(self, tables: list[TableParams], device: torch.device, seed: int) -> None:
         #: Batches, with what their forward reads.
@@ -146,9 +144,15 @@ class Engine:
         """Whether each process has all rows of a table."""
         return False
 
-    def refuse(self, error: Exception) -> None:
-        """Raises the error of a batch that is none; where there are others, on all."""
+    def refuse(self, error: Exception, *, ahead: bool = False) -> torch.Tensor:
+        """Raises the error of a batch that is none; where there are others, on all.
+
+        Of a batch ``ahead`` of others: its token, whose forward raises.
+        """
         raise error
+
+    def heard(self, token: torch.Tensor) -> None:
+        """Where there are others: raises why a batch that was looked up ahead is none."""
 
     def doubt(self, good: torch.Tensor) -> None:
         """A batch whose bags the device still checks: (1,) bool on it, known when it is planned."""
@@ -215,8 +219,10 @@ class Engine:
         stream = self._streams.get(token)
         if stream is None or stream == self.stream():
             return
+        current = torch.cuda.current_stream(self.index)
         for tensor in self.held(self._alive[token]):
-            tensor.record_stream(torch.cuda.current_stream(self.index))
+            tensor.record_stream(current)
+        self._streams[token] = self.stream()  # backward comes by the same
 
     def held(self, batch: Any) -> list[torch.Tensor]:
         """What a forward reads of a batch."""

@@ -54,6 +54,34 @@ class Jagged:
         return _differences(ends)
 
 
+@dataclass
+class PlannedBatch:
+    """A batch whose keys were looked up ahead. Made by ``Collection.prefetch``.
+
+    Attributes
+    ----------
+    batch : Jagged
+    pooled : bool
+        Whether it was looked up for a vector a bag.
+    token : Tensor, (1,), or None
+        None: it is yet to be looked up.
+    """
+
+    batch: Jagged
+    pooled: bool
+    token: torch.Tensor | None = None
+
+
+def no_samples(features: list[str], device: torch.device) -> Jagged:
+    """A batch of none."""
+    return Jagged(
+        torch.empty(0, dtype=torch.int64, device=device),
+        torch.zeros(1, dtype=torch.int64, device=device),
+        features,
+        [0] * len(features),
+    )
+
+
 def jagged(batch: Any, features: Sequence[str]) -> Jagged:
     """A batch in the one form that collections look up.
 

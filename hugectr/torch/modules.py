@@ -11,9 +11,9 @@ from torch.nn import functional
 
 from hugectr.base.errors import InvalidArgument
 from hugectr.spec.optimizer import OptParamsPy
-from hugectr.torch.collection import Collection, PlannedBatch
+from hugectr.torch.collection import Collection
 from hugectr.torch.configs import TableConfig
-from hugectr.torch.inputs import jagged
+from hugectr.torch.inputs import PlannedBatch, jagged
 from hugectr.torch.vectors import JaggedVectors, PooledVectors
 
 

@@ -66,7 +66,7 @@ def _of_tables(
         raise InvalidArgument(
             f"a batch: its bags end at key {starts[-1]}, and it has {values.shape[0]}"
         )
-    if pooled and own.checks_bags and len(order) == len(features):
+    if pooled and len(order) == len(features):
         return UncheckedKeys(values, starts, _as_given(offsets), order)
     _check_offsets(offsets, starts, batch)
     if splits and offsets.device.type != "cpu":

@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 import torch
 
 from hugectr.processes.agreement import together
-from hugectr.torch.collection import Collection, PlannedBatch
+from hugectr.torch.collection import Collection
+from hugectr.torch.inputs import PlannedBatch
 
 T = TypeVar("T")
 

@@ -6,189 +6,29 @@ up as bags of one key in tables of their own, and rows come back to be pooled he
 the other way with the sum of each row's gradients. So batches may be of unlike size, or empty.
 
 What is done for all tables is one call of the core (``TableSharing``), and what travels one message
-for all tables of one vector size. Before anything travels that could be waited for, the processes
-tell each other that they are in the same call and that nothing went wrong so far: the error of one
-is raised by all.
+for all tables of one vector size.
 """
 
 from __future__ import annotations
 
-import secrets
-import struct
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 import torch.distributed as dist
 
-from hugectr import _core
-from hugectr.base.errors import CommError, InvalidArgument
-from hugectr.processes.agreement import from_root
-from hugectr.torch.engine import Engine
+from hugectr.base.errors import InvalidArgument
+from hugectr.torch.asking_engine import Asked, AskingEngine
 from hugectr.torch.table_memory import TableKeys, TableVectors, memory_of
-from hugectr.torch.torch_group import TorchGroup
+from hugectr.torch.torch_group import carry
 
 if TYPE_CHECKING:
-    from hugectr._core_collection import Memory, SharedBatch, TableParams
-
-T = TypeVar("T")
-
-#: The exchange that begins a lookup of any kind.
-_KEYS = "the keys of a batch"
-#: How a batch may be looked up, as processes tell each other.
-_WAYS = ("plan", "look up")
+    from hugectr._core_collection import Memory
 
 
-@dataclass
-class _Asked:
-    """A batch that was looked up, or is about to be.
-
-    Parameters
-    ----------
-    shared : SharedBatch
-        What the core knows of it.
-    held : list of Tensor
-        What it reads meanwhile.
-    keys : Tensor
-        Those that this process is asked for.
-    failure : Exception, optional
-        Why this process can not give what it is asked for: told to the others in forward.
-    """
-
-    shared: SharedBatch
-    held: list[torch.Tensor]
-    keys: torch.Tensor
-    failure: Exception | None = None
-
-
-class SharedEngine(Engine):
-    """The engine of one of several processes.
-
-    Parameters
-    ----------
-    tables, device, seed
-        As of ``Engine``; a seed of 0 is drawn by process 0.
-    placements : list of str
-        Of each table, as ``TableConfig`` has it.
-    group : TorchGroup
-    parent : torch.distributed.ProcessGroup, optional
-        Whose processes they are; None: all of the job.
-    """
-
-    def __init__(
-        self,
-        tables: list[TableParams],
-        device: torch.device,
-        seed: int,
-        placements: list[str],
-        group: TorchGroup,
-        parent: Any = None,
-    ) -> None:
-        super().__init__(tables, device, seed or from_root(group, lambda: secrets.randbits(63) | 1))
-        self.group = self._processes = group
-        self._rank, self._size = group.rank, group.size
-        self._sharing = _core.TableSharing(self.core, placements, self._rank, self._size)
-        self._mean = [table["combiner"] == "mean" for table in tables]
-        self._asked: dict[int, _Asked] = {}
-        self._batches = 0
-        self._counted = struct.Struct(f"<B{self._size * len(tables)}q")
-        group.make_room(self._counted.size + 1)
-        # Vectors between CUDA devices go by NCCL, with a communicator of their own; keys with
-        # another, so that those of the next batch need not wait for vectors.
-        self._exchange = self._ahead = group.torch_group
-        if device.type == "cuda":
-            ranks = None if parent is None else dist.get_process_group_ranks(parent)
-            self._exchange = dist.new_group(ranks, backend="nccl")
-            self._ahead = dist.new_group(ranks, backend="nccl")
-
-    def call(self, name: str) -> AbstractContextManager[None]:
-        """All that is said to others meanwhile belongs to a call of this name."""
-        return self._processes.call(name)
-
-    def owners(self, table: int, keys: Any) -> Any:
-        """The process of each key (n) int64 on the host; this one where all have all rows."""
-        return self._sharing.owners(table, keys)
-
-    def everywhere(self, table: int) -> bool:
-        """Whether each process has all rows of a table."""
-        return self._sharing.on_every_process(table)
-
-    # --- batches --------------------------------------------------------------------------------
-
-    def refuse(self, error: Exception) -> None:
-        """Tells the others that this process has no batch; raises the error."""
-        with self.call(_KEYS):
-            self._processes.agree(failure=error)
-
-    checks_bags = False
-
-    def plan(self, batch: Callable[[], TableKeys], *, ahead: bool = False) -> torch.Tensor:
-        """A batch that may train; see ``Engine.plan``. Collective, and owners are waited for.
-
-        What goes wrong with the rows that others ask for is raised by all in forward.
-        """
-        self.release_ended()
-        asked = self._ask("plan", batch)
-        try:
-            self._sharing.plan(asked.shared, memory_of(asked.keys), self.stream())
-        except Exception as error:
-            asked.failure = error
-        self._batches += 1
-        self._asked[self._batches] = asked
-        return self.begin(self._batches, asked)
-
-    def _release(self, token: int) -> None:
-        if token in self._alive:
-            del self._alive[token]
-            self._streams.pop(token, None)
-            planned = self._asked.pop(token).shared.token
-            if planned:
-                self.core.release(planned)
-
-    def held(self, batch: Any) -> list[torch.Tensor]:
-        """What forward and backward read of a batch."""
-        return list(batch.held)
-
-    def _ask(self, way: str, batch: Callable[[], TableKeys]) -> _Asked:
-        """Asks owners for the rows of a batch, and hears what this process is asked for."""
-        with self.call(_KEYS):
-            asked, every = self._jointly(
-                lambda: self._request(batch()),
-                lambda asked: self._counted.pack(_WAYS.index(way), *asked.shared.wanted),
-            )
-        found = [self._counted.unpack(each) for each in every]
-        if any(_WAYS[each[0]] != way for each in found):
-            raise CommError(
-                "the processes of a collection look up unlike batches: "
-                + ", ".join(f"process {r} to {_WAYS[each[0]]}" for r, each in enumerate(found))
-                + ". All must be in training, with gradients, or none"
-            )
-        self._sharing.answer(asked.shared, [n for each in found for n in each[1:]])
-        sent, taken = self._sharing.keys(asked.shared)
-        keys = asked.keys[: sum(sent)]
-        if self._sharing.copies_to_all:
-            keys = asked.keys.new_empty(sum(sent))
-            self._sharing.copy_to_all(
-                asked.shared, memory_of(asked.keys), memory_of(keys), self.stream()
-            )
-        asked.keys = asked.keys.new_empty(sum(taken))
-        dist.all_to_all_single(asked.keys, keys, taken, sent, group=self._ahead)
-        return asked
-
-    def _request(self, batch: TableKeys) -> _Asked:
-        """What this process asks for."""
-        bags = sum(n for n, mean in zip(batch.bags(), self._mean, strict=True) if mean)
-        keys = batch.keys()
-        distinct = torch.empty(keys, dtype=torch.int64, device=self.device)
-        room = torch.empty(self._sharing.room(keys, bags), dtype=torch.int32, device=self.device)
-        shared = self._sharing.ask(
-            batch.memory(), memory_of(distinct), memory_of(room), self.stream()
-        )
-        self.resolve()
-        return _Asked(shared, [room, *batch.offsets()], distinct)
+class SharedEngine(AskingEngine):
+    """The engine of one of several processes; see ``AskingEngine``."""
 
     def _travel(
         self,
@@ -200,12 +40,12 @@ class SharedEngine(Engine):
         for message, (sent, taken) in zip(messages, sizes, strict=True):
             width = message.shape[1] * message.element_size()
             rows = message.new_empty((sum(taken), message.shape[1]))
-            dist.all_to_all_single(
-                rows.view(-1).view(torch.uint8),
+            carry(
+                self._exchange,
                 message.view(-1).view(torch.uint8),
-                [n * width for n in taken],
+                rows.view(-1).view(torch.uint8),
                 [n * width for n in sent],
-                group=self._exchange,
+                [n * width for n in taken],
             )
             came.append(rows)
         return came
@@ -221,9 +61,10 @@ class SharedEngine(Engine):
 
     def forward(self, token: torch.Tensor, outputs: TableVectors) -> None:
         """Vectors (m, d) of a planned batch. Collective."""
+        self.heard(token)
         number = int(token.item())
 
-        def give() -> tuple[_Asked, list[torch.Tensor]]:
+        def give() -> tuple[Asked, list[torch.Tensor]]:
             asked = self._batch(number)
             if asked.failure is not None:
                 raise asked.failure
@@ -232,18 +73,19 @@ class SharedEngine(Engine):
             self._sharing.give(asked.shared, _memories(rows), self.stream())
             return asked, rows
 
-        asked, rows = self._agreed(f"forward of batch {number}", give)
+        asked, rows = self._agreed(f"forward of batch {self._known(number)}", give)
         self._pool(asked, rows, outputs)
 
-    def _pool(self, asked: _Asked, rows: Sequence[torch.Tensor], outputs: TableVectors) -> None:
+    def _pool(self, asked: Asked, rows: Sequence[torch.Tensor], outputs: TableVectors) -> None:
         """Sends rows to who asked for them, and pools those that come."""
         came = self._travel(rows, self._sharing.vectors(asked.shared))
         self._sharing.pool(asked.shared, _memories(came), outputs.memory(), self.stream())
 
     def look_up(self, batch: Callable[[], TableKeys], outputs: TableVectors) -> None:
         """Vectors (m, d) of a batch that does not train. Collective."""
+        self.hear_ahead()
         self.release_ended()
-        asked = self._ask("look up", batch)
+        asked = self._hear("look up", lambda: self._request(batch()))
 
         def give() -> list[torch.Tensor]:
             rows = self._messages(self._sharing.vectors(asked.shared), *outputs.dtypes())
@@ -261,7 +103,7 @@ class SharedEngine(Engine):
         """
         number = int(token.item())
 
-        def sums() -> tuple[_Asked, list[torch.Tensor]]:
+        def sums() -> tuple[Asked, list[torch.Tensor]]:
             asked = self._batch(number)
             self.used(number)
             # A key of every sample would leave the range of float16.
@@ -278,7 +120,7 @@ class SharedEngine(Engine):
             )
             return asked, rows
 
-        asked, rows = self._agreed(f"backward of batch {number}", sums)
+        asked, rows = self._agreed(f"backward of batch {self._known(number)}", sums)
         came = self._travel(rows, self._sharing.gradients(asked.shared))
         self._sharing.accumulate(asked.shared, _memories(came), self.stream())
         if self.after_backward is not None:
@@ -306,37 +148,8 @@ class SharedEngine(Engine):
                     "schedulers alike"
                 )
         super().step(rates, unscale)
-
-    def _jointly(
-        self, work: Callable[[], T], say: Callable[[T], bytes] = lambda _: b""
-    ) -> tuple[T, list[bytes]]:
-        """The result of this process, and what all say of theirs; its failure, on all."""
-        failure: Exception | None = None
-        said = b""
-        results: list[T] = []
-        try:
-            results.append(work())
-            said = say(results[0])
-        except Exception as error:
-            failure = error
-        except BaseException:  # interrupted: the others must not wait
-            self._processes.abort(f"process {self._rank} was interrupted")
-            raise
-        every = self._processes.agree(said, failure)  # raises the failure
-        return results[0], every
-
-    def _agreed(self, name: str, work: Callable[[], T]) -> T:
-        with self.call(name):
-            return self._jointly(work)[0]
-
-    def _batch(self, number: int) -> _Asked:
-        found = self._asked.get(number)
-        if found is None:
-            raise InvalidArgument(
-                f"a collection has no batch {number}: it was released, as all are when rows are "
-                "written from outside, or is of another collection"
-            )
-        return found
+        # The device has a whole step before it, so that waiting for others costs it nothing.
+        self.hear_ahead()
 
 
 def _memories(tensors: Sequence[torch.Tensor]) -> list[Memory]:

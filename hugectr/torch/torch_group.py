@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
+from functools import cache
 from typing import Any
 
 import torch
@@ -16,6 +17,7 @@ from hugectr.base.errors import CommError
 from hugectr.processes import values
 from hugectr.processes.agreement import describe, first_cause
 from hugectr.processes.group import ProcessGroup
+from hugectr.torch.links import LONGEST, connect
 
 #: What a message begins with: the name of the call that its sender is in, and its bytes.
 _HEAD = struct.Struct("<64sQ")
@@ -26,6 +28,24 @@ _ABORTED = "aborted"
 _ABORTED_NAME = _ABORTED.encode().ljust(64, b"\0")
 #: Seconds that a process which can not go on tries to say so.
 _FAREWELL = 5
+
+
+@cache
+def _in_order() -> Any:
+    """That a collective is in the order of the stream that it is called on."""
+    options = dist.AllToAllOptions()
+    if hasattr(options, "asyncOp"):
+        options.asyncOp = False
+    return options
+
+
+def carry(
+    group: Any, message: torch.Tensor, came: torch.Tensor, sent: list[int], taken: list[int]
+) -> None:
+    """``dist.all_to_all_single``, without what that does around it: so much to and from each."""
+    work = group.alltoall_base(came, message, taken, sent, _in_order())
+    if work is not None:
+        work.wait()
 
 
 class TorchGroup:
@@ -51,7 +71,12 @@ class TorchGroup:
         self.size: int = dist.get_world_size(self.torch_group)
         self._call = ""
         self._reason: str | None = None
+        #: How often processes have made unlike calls; all have counted alike.
+        self.mismatches = 0
+        self._links = None
         self._widen(_SHORTEST)
+        with self.call("a new group"):
+            self._links = connect(self.rank, self.size, self.all_gather)
 
     def _widen(self, size: int) -> None:
         self._short = size - _HEAD.size
@@ -61,6 +86,8 @@ class TorchGroup:
     def make_room(self, size: int) -> None:
         """From now on messages of so many bytes are one exchange. All processes say the same."""
         if size > self._short:
+            if _HEAD.size + size > LONGEST:
+                self._links = None
             self._widen(_HEAD.size + (size + 1023) // 1024 * 1024)
 
     @contextmanager
@@ -84,6 +111,7 @@ class TorchGroup:
         heads = [_HEAD.unpack_from(message) for message in first]
         whole = [message[_HEAD.size :] for message in first]
         if any(name != heads[0][0] or name == _ABORTED_NAME for name, _ in heads):
+            self.mismatches += 1
             self._refuse(
                 [name.rstrip(b"\0").decode("utf-8", "replace") for name, _ in heads],
                 [text[:size] for text, (_, size) in zip(whole, heads, strict=True)],
@@ -115,6 +143,15 @@ class TorchGroup:
 
     def _gather(self, data: bytes) -> list[bytes]:
         """Of a message that is not longer than the memory for them."""
+        if self._links is not None:
+            try:
+                self._links.send(data)
+                return self._links.receive(data, len(self._own))
+            except OSError as error:
+                raise self._lost(error) from error
+            except BaseException:  # what comes next is not what is waited for next
+                self.abort(f"process {self.rank} was interrupted in {self._call!r}")
+                raise
         own = self._own.numpy()
         own[: len(data)] = bytearray(data)
         try:
@@ -179,6 +216,10 @@ class TorchGroup:
             return
         self._reason = reason
         said = self._message(_ABORTED, reason.encode()[: self._short])
+        if self._links is not None:
+            with suppress(OSError):  # nobody is there to hear it
+                self._links.send(said)
+            return
         self._own.numpy()[: len(said)] = bytearray(said)
         try:
             work = dist.all_gather(self._every, self._own, group=self.torch_group, async_op=True)

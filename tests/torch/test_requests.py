@@ -77,6 +77,7 @@ class Process:
         self.shared = self.sharing.ask(
             ListedKeys(batch).memory(), memory_of(self.distinct), memory_of(self.room)
         )
+        self.sharing.count(self.shared)
 
     def messages(self, sizes):
         return [

@@ -109,10 +109,11 @@ TableCollection::Batch& TableCollection::batch_of(Token token) {
   return batch;
 }
 
-void TableCollection::make_bags(std::vector<BagOffsets> bags, Tensor2<std::int64_t>& wrong) {
+void TableCollection::make_bags(const OpContext& context, std::vector<BagOffsets> bags,
+                                Tensor2<std::int64_t>& wrong) {
   *wrong.get_ptr() = 0;
-  for (BagOffsets& op : bags) op.wrong = make_ref(wrong.get_ptr(), {1}, device());
-  run_several(gpu_.plan_context(), std::move(bags));
+  for (BagOffsets& op : bags) op.wrong = make_ref(wrong.get_ptr(), {1}, context.device);
+  run_several(context, std::move(bags));
 }
 
 void TableCollection::check_bags(const Tensor2<std::int64_t>& wrong) {
@@ -143,7 +144,7 @@ TableCollection::Token TableCollection::begin(std::span<const SparseTensor> batc
   follow_caller(gpu_.plan_stream(), stream);
   Batch own = take_batch();
   try {
-    make_bags(std::move(bags), own.wrong);
+    make_bags(gpu_.plan_context(), std::move(bags), own.wrong);
     group_.begin_plan(kLocal, batch, own.slot, true);
   } catch (...) {
     idle_.push_back(std::move(own));
@@ -196,7 +197,7 @@ void TableCollection::look_up(std::span<const SparseTensor> batch,
                               std::vector<BagOffsets> bags) {
   finish_begun();
   follow_caller(gpu_.plan_stream(), stream);
-  make_bags(std::move(bags), wrong_);
+  make_bags(gpu_.plan_context(), std::move(bags), wrong_);
   group_.begin_plan(kLocal, batch, PlanSlot::Eval, false);
   group_.finish_plan(kLocal, PlanSlot::Eval, [this] { check_bags(wrong_); });
   follow_caller(gpu_.compute_stream(), stream);

@@ -63,6 +63,9 @@ class HCTR_API TableCollection {
   /// until forward() has run.
   Token begin(std::span<const SparseTensor> batch, std::uintptr_t stream,
               std::vector<BagOffsets> bags = {});
+  /// The second half of begin(), if one is due: nobody reads keys of that batch afterwards but the
+  /// plan stream, in its order.
+  void finish_begun();
   /// outputs (m, 1, d), any row_stride, float32, float16 or bfloat16, are overwritten. May be
   /// called again: rows are as the last step left them.
   void forward(Token token, std::span<const TensorRef> outputs, std::uintptr_t stream);
@@ -89,6 +92,12 @@ class HCTR_API TableCollection {
 
   std::vector<MemoryReportEntry> memory_report() const;
 
+  /// Submits what makes bags; what it finds is in `wrong`, staging, when that has been waited for.
+  static void make_bags(const OpContext& context, std::vector<BagOffsets> bags,
+                        Tensor2<std::int64_t>& wrong);
+  /// Throws InvalidArgument for what was found.
+  static void check_bags(const Tensor2<std::int64_t>& wrong);
+
  private:
   class Access;
   /// A place for a plan, used again and again.
@@ -103,11 +112,6 @@ class HCTR_API TableCollection {
   Batch& alive(Token token);
   /// With its plan made; throws why there is none.
   Batch& batch_of(Token token);
-  /// Submits what makes bags; what it finds is in `wrong` when the plan stream has been waited for.
-  void make_bags(std::vector<BagOffsets> bags, Tensor2<std::int64_t>& wrong);
-  static void check_bags(const Tensor2<std::int64_t>& wrong);
-  /// The second half of begin(), if one is due.
-  void finish_begun();
   void finish(Token token, Batch& batch);
 
   std::shared_ptr<ResourceManager> resources_;

@@ -87,7 +87,9 @@ TableSharing::TableSharing(TableCollection& tables, std::vector<std::int64_t> ho
   staging_arena_ =
       DeviceBuffer2::create("rows of processes", DeviceAllocator(gpu_.staging_resource()));
   staging_arena_->reserve({counted}, &counts_on_host_, "counts");
+  staging_arena_->reserve({1}, &wrong_, "wrong");
   staging_arena_->allocate();
+  counted_ = gpu_.create_event();
   gpu_.plan_stream().fill_zero(zeros_.ref().data, zeros_.ref().size_in_bytes());
   gpu_.plan_stream().synchronize();
 }
@@ -145,7 +147,8 @@ void TableSharing::cut_room(SharedBatch& batch, std::span<const SparseTensor> ta
 }
 
 void TableSharing::ask(SharedBatch& batch, std::span<const SparseTensor> tables,
-                       const TensorRef& keys, const TensorRef& room, std::uintptr_t stream) {
+                       const TensorRef& keys, const TensorRef& room, std::uintptr_t stream,
+                       std::vector<BagOffsets> bags) {
   HCTR_CHECK(tables.size() == order_.size(), "a collection of ", order_.size(),
              " tables got keys of ", tables.size());
   cut_room(batch, tables, room);
@@ -155,6 +158,7 @@ void TableSharing::ask(SharedBatch& batch, std::span<const SparseTensor> tables,
   Stream& plan_stream = gpu_.plan_stream();
   const OpContext context = gpu_.plan_context();
   follow_caller(plan_stream, stream);
+  TableCollection::make_bags(context, std::move(bags), wrong_);
   const TensorRef buckets = take(buckets_, "bags of keys", kShareWord, n, plan_stream);
   const std::size_t sections = processes_ * order_.size();
   const TensorRef counts = counts_.ref();
@@ -188,12 +192,13 @@ void TableSharing::ask(SharedBatch& batch, std::span<const SparseTensor> tables,
   run(context, std::move(distinct));
   run_several(context, std::move(scales));
   plan_stream.copy(counts_on_host_.get_ptr(), counts.data, counts.size_in_bytes());
-  plan_stream.synchronize();
+  plan_stream.record(*counted_);
   precede_caller(plan_stream, stream);
-  read_counts(batch);
 }
 
-void TableSharing::read_counts(SharedBatch& batch) {
+void TableSharing::count(SharedBatch& batch) {
+  counted_->synchronize();
+  TableCollection::check_bags(wrong_);
   const std::size_t count = order_.size(), sections = processes_ * count;
   const std::int64_t* const counts = counts_on_host_.get_ptr();
   const std::int64_t largest = counts[2 * sections];

@@ -37,6 +37,7 @@ struct SharedBatch {
 /// step calls
 ///
 ///   ask            distinct keys of the batch, by owner      -> keys to their owners
+///   count          how many those are
 ///   answer         how many rows all processes ask for
 ///   plan           keys that came                            -> rows that others ask for are begun
 ///   give           vectors of those rows                     -> vectors to who asked
@@ -73,10 +74,14 @@ class HCTR_API TableSharing {
   /// mean.
   std::size_t room(std::size_t keys, std::size_t mean_bags) const;
 
-  /// keys (n of all tables) int64 := what goes out, by process; how much is batch.wanted. Waits.
-  /// The reserved key throws InvalidArgument.
+  /// keys (n of all tables) int64 := what goes out, by process. Nobody waits: the memory of the
+  /// batch stays as it is until count(), which comes before the next ask(). `bags`: what makes the
+  /// row offsets, run first.
   void ask(SharedBatch& batch, std::span<const SparseTensor> tables, const TensorRef& keys,
-           const TensorRef& room, std::uintptr_t stream);
+           const TensorRef& room, std::uintptr_t stream, std::vector<BagOffsets> bags = {});
+  /// Waits for what ask() has counted: batch.wanted says how much goes out. Bags that are none, and
+  /// the reserved key, throw InvalidArgument.
+  void count(SharedBatch& batch);
   /// Where a table is everywhere: `out` := what of `keys` goes out. Else that is all of them.
   void copy_to_all(const SharedBatch& batch, const TensorRef& keys, const TensorRef& out,
                    std::uintptr_t stream);
@@ -84,7 +89,8 @@ class HCTR_API TableSharing {
   /// wanted: (N, N, T), of each process what it wants of each.
   void answer(SharedBatch& batch, std::span<const std::int64_t> wanted) const;
 
-  /// keys (sum of batch.given) int64 as they came. Throws as TableCollection::plan() does.
+  /// keys (sum of batch.given) int64 as they came, which stay until give(). Begins the plan as
+  /// TableCollection::begin() does: give() waits for it, and throws what is wrong with the keys.
   void plan(SharedBatch& batch, const TensorRef& keys, std::uintptr_t stream);
   /// out: of each group (sum of batch.returned, d), float32, float16 or bfloat16.
   void give(const SharedBatch& batch, std::span<const TensorRef> out, std::uintptr_t stream);
@@ -118,7 +124,6 @@ class HCTR_API TableSharing {
   bool everywhere(std::size_t rank) const { return holders_[order_[rank]] == kEverywhere; }
   void cut_room(SharedBatch& batch, std::span<const SparseTensor> tables,
                 const TensorRef& room) const;
-  void read_counts(SharedBatch& batch);
   /// row_offsets of n bags of one key, or of one bag without a key.
   TensorRef bags(std::size_t n);
   /// The keys that came, by table.
@@ -143,6 +148,8 @@ class HCTR_API TableSharing {
   std::shared_ptr<DeviceBuffer2> counts_arena_, staging_arena_;
   TensorBag2 counts_;  ///< (2 N T + 1): of DistinctKeys, and the largest key
   Tensor2<std::int64_t> counts_on_host_;
+  Tensor2<std::int64_t> wrong_;     ///< staging, (1): whether bags are none
+  std::unique_ptr<Event> counted_;  ///< they are there
   /// 0, 1, 2, ... and two zeros. Plans go on reading what was before they grew.
   std::vector<std::shared_ptr<DeviceBuffer2>> places_arenas_;
   TensorBag2 places_, zeros_;

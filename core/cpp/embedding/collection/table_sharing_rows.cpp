@@ -64,6 +64,7 @@ TensorRef TableSharing::bags(std::size_t n) {
 }
 
 std::vector<SparseTensor> TableSharing::by_table(const SharedBatch& batch, const TensorRef& keys) {
+  tables_.finish_begun();  // which reads the memory that is about to be written
   const std::size_t count = order_.size();
   std::vector<std::int64_t> begins(count + 1), next(count);
   for (std::size_t rank = 0; rank < count; ++rank) {
@@ -95,7 +96,9 @@ std::vector<SparseTensor> TableSharing::by_table(const SharedBatch& batch, const
 void TableSharing::plan(SharedBatch& batch, const TensorRef& keys, std::uintptr_t stream) {
   follow_caller(gpu_.plan_stream(), stream);
   const std::vector<SparseTensor> tables = by_table(batch, keys);
-  batch.token = tables_.plan(tables, stream);
+  batch.token = tables_.begin(tables, stream);
+  precede_caller(gpu_.plan_stream(),
+                 stream);  // the keys are the caller's to give away in its order
 }
 
 std::vector<TensorRef> TableSharing::given_vectors(const SharedBatch& batch,

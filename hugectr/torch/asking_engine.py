@@ -1,0 +1,365 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How processes that share tables ask each other for the rows of a batch.
+
+A lookup sends every owner the distinct keys of this process's batch that it owns. How many they are
+is known when the device has found them, and each process hears it of all: a batch that is looked up
+ahead begins with the first and hears of others when the step before it has been given to the
+device. So nobody waits for a device that has nothing to do meanwhile.
+
+Before anything travels that could be waited for, the processes tell each other that they are in the
+same call and that nothing went wrong so far: the error of one is raised by all.
+"""
+
+from __future__ import annotations
+
+import secrets
+import struct
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import torch
+import torch.distributed as dist
+
+from hugectr import _core
+from hugectr.base.errors import CommError, InvalidArgument
+from hugectr.processes.agreement import from_root
+from hugectr.torch.engine import Engine
+from hugectr.torch.table_memory import TableKeys, memory_of
+from hugectr.torch.torch_group import TorchGroup, carry
+
+if TYPE_CHECKING:
+    from hugectr._core_collection import SharedBatch, TableParams
+
+T = TypeVar("T")
+
+#: The exchange that begins a lookup of any kind.
+_KEYS = "the keys of a batch"
+#: How a batch may be looked up, as processes tell each other.
+_WAYS = ("plan", "look up")
+
+
+@dataclass
+class Asked:
+    """A batch that was looked up, or is about to be.
+
+    Parameters
+    ----------
+    shared : SharedBatch
+        What the core knows of it.
+    held : list of Tensor
+        What it reads meanwhile.
+    keys : Tensor
+        What this process asks for; then those that it is asked for.
+    batch : TableKeys, optional
+        What is read until it is counted.
+    failure : Exception, optional
+        Why this process can not give what it is asked for: told to the others in forward.
+    number : int
+        That all processes know it by.
+    """
+
+    shared: SharedBatch
+    held: list[torch.Tensor]
+    keys: torch.Tensor
+    batch: TableKeys | None
+    failure: Exception | None = None
+    number: int = 0
+
+
+@dataclass
+class Ahead:
+    """A batch that this process asks for ahead, of which the others have not been heard.
+
+    Parameters
+    ----------
+    number : int
+    mismatches : int
+        Of the processes when it began.
+    asked : Asked, optional
+    failure : Exception, optional
+        Why this process can not ask: to be told to the others.
+    refused : Exception, optional
+        Why there is no batch, on all processes.
+    ended : bool
+        Whether nobody has use for it any more.
+    """
+
+    number: int
+    mismatches: int
+    asked: Asked | None = None
+    failure: Exception | None = None
+    refused: Exception | None = None
+    ended: bool = False
+
+    def result(self) -> Asked:
+        """What was asked for, or why it could not be."""
+        if self.failure is not None:
+            raise self.failure
+        assert self.asked is not None
+        return self.asked
+
+
+class AskingEngine(Engine):
+    """The engine of one of several processes.
+
+    Parameters
+    ----------
+    tables, device, seed
+        As of ``Engine``; a seed of 0 is drawn by process 0.
+    placements : list of str
+        Of each table, as ``TableConfig`` has it.
+    group : TorchGroup
+    parent : torch.distributed.ProcessGroup, optional
+        Whose processes they are; None: all of the job.
+    """
+
+    def __init__(
+        self,
+        tables: list[TableParams],
+        device: torch.device,
+        seed: int,
+        placements: list[str],
+        group: TorchGroup,
+        parent: Any = None,
+    ) -> None:
+        super().__init__(tables, device, seed or from_root(group, lambda: secrets.randbits(63) | 1))
+        self.group = self._processes = group
+        self._rank, self._size = group.rank, group.size
+        self._sharing = _core.TableSharing(self.core, placements, self._rank, self._size)
+        self._mean = [table["combiner"] == "mean" for table in tables]
+        self._asked: dict[int, Asked] = {}
+        self._last = 0  #: token
+        #: Batches that all processes know of.
+        self._batches = 0
+        #: The batch that was asked for ahead, while the others have not been heard of it.
+        self._begun: Ahead | None = None
+        self._stream_ahead = torch.cuda.Stream(device) if device.type == "cuda" else None
+        self._counted = struct.Struct(f"<B{self._size * len(tables)}q")
+        group.make_room(self._counted.size + 1)
+        # Vectors between CUDA devices go by NCCL, with a communicator of their own; keys with
+        # another, so that those of the next batch need not wait for vectors.
+        self._exchange = self._ahead = group.torch_group
+        if device.type == "cuda":
+            ranks = None if parent is None else dist.get_process_group_ranks(parent)
+            self._exchange = dist.new_group(ranks, backend="nccl")
+            self._ahead = dist.new_group(ranks, backend="nccl")
+
+    def call(self, name: str) -> AbstractContextManager[None]:
+        """All that is said to others meanwhile belongs to a call of this name."""
+        return self._processes.call(name)
+
+    def owners(self, table: int, keys: Any) -> Any:
+        """The process of each key (n) int64 on the host; this one where all have all rows."""
+        return self._sharing.owners(table, keys)
+
+    def everywhere(self, table: int) -> bool:
+        """Whether each process has all rows of a table."""
+        return self._sharing.on_every_process(table)
+
+    # --- batches --------------------------------------------------------------------------------
+
+    def refuse(self, error: Exception, *, ahead: bool = False) -> torch.Tensor:
+        """Tells the others that this process has no batch; raises the error, or ``forward`` does.
+
+        Returns
+        -------
+        Tensor, (1,)
+            The token of a batch ahead.
+        """
+
+        def none() -> TableKeys:
+            raise error
+
+        return self.plan(none, ahead=ahead)
+
+    def plan(self, batch: Callable[[], TableKeys], *, ahead: bool = False) -> torch.Tensor:
+        """A batch that may train; see ``Engine.plan``. Collective.
+
+        What goes wrong with the rows that others ask for is raised by all in forward. Of a batch
+        ahead everything is: the others are heard at the end of the next step, or by the next
+        lookup of any kind.
+        """
+        self.hear_ahead()
+        self.release_ended()
+        self._last += 1
+        number = self._last
+        if not ahead:
+            self._asked[number] = asked = self._planned(lambda: self._request(batch()))
+            return self.begin(number, asked)
+        with self._beside():
+            begun = Ahead(number, self._processes.mismatches)
+            try:
+                begun.asked = self._request(batch())
+            except Exception as error:
+                begun.failure = error
+            except BaseException:
+                self._interrupted()
+                raise
+            self._begun = begun
+            return self.begin(number, begun)
+
+    def _planned(self, asked: Callable[[], Asked]) -> Asked:
+        """A batch that may train, with the keys that this process is asked for on their way."""
+        found = self._hear("plan", asked)
+        self._batches += 1
+        found.number = self._batches
+        try:
+            self._sharing.plan(found.shared, memory_of(found.keys), self.stream())
+        except Exception as error:
+            found.failure = error
+        return found
+
+    def hear_ahead(self) -> None:
+        """Hears what others ask of the batch ahead, if there is one. Collective."""
+        ahead, self._begun = self._begun, None
+        if ahead is None:
+            return
+        if ahead.mismatches != self._processes.mismatches:
+            ahead.refused = CommError(
+                "a batch was looked up ahead, and then the processes made unlike calls: look it up "
+                "again"
+            )
+            self._forget(ahead)
+            return
+        try:
+            with self._beside(after=False):
+                asked = self._asked[ahead.number] = self._planned(ahead.result)
+        except Exception as error:  # on all processes
+            ahead.refused = error
+        else:
+            self._alive[ahead.number] = asked
+        if ahead.ended:
+            self._release(ahead.number)
+
+    def heard(self, token: torch.Tensor) -> None:
+        """Raises why a batch that was looked up ahead is none. Collective."""
+        number = int(token.item())
+        if self._begun is not None and self._begun.number == number:
+            self.hear_ahead()
+        found = self._alive.get(number)
+        if isinstance(found, Ahead) and found.refused is not None:
+            raise found.refused
+
+    def _forget(self, ahead: Ahead) -> None:
+        """Leaves a batch ahead that nobody will be asked for."""
+        self._doubt = None
+        if ahead.asked is not None:
+            with suppress(InvalidArgument):  # its memory is read until then
+                self._sharing.count(ahead.asked.shared)
+
+    def _beside(self, *, after: bool = True) -> AbstractContextManager[Any]:
+        """On a GPU: the stream of batches ahead; ``after``: after what the caller's holds."""
+        if self._stream_ahead is None:
+            return nullcontext()
+        if after:
+            self._stream_ahead.wait_stream(torch.cuda.current_stream(self.index))
+        return torch.cuda.stream(self._stream_ahead)
+
+    def end_batches(self) -> None:
+        """Ends all batches and forgets gradients; see ``Engine.end_batches``."""
+        ahead, self._begun = self._begun, None
+        if ahead is not None:
+            self._forget(ahead)
+        super().end_batches()
+
+    def _release(self, token: int) -> None:
+        if self._begun is not None and self._begun.number == token:
+            self._begun.ended = True  # the others may be about to ask for its rows
+            return
+        if token in self._alive:
+            del self._alive[token]
+            self._streams.pop(token, None)
+            asked = self._asked.pop(token, None)
+            if asked is not None and asked.shared.token:
+                self.core.release(asked.shared.token)
+
+    def held(self, batch: Any) -> list[torch.Tensor]:
+        """What forward and backward read of a batch."""
+        return list(batch.held)
+
+    def _hear(self, way: str, asked_of: Callable[[], Asked]) -> Asked:
+        """Hears what owners are asked for; keys of this process's rows are on their way then."""
+
+        def counted() -> Asked:
+            asked = asked_of()
+            self._sharing.count(asked.shared)
+            asked.batch = None
+            self.resolve()
+            return asked
+
+        with self.call(_KEYS):
+            asked, every = self._jointly(
+                counted,
+                lambda asked: self._counted.pack(_WAYS.index(way), *asked.shared.wanted),
+            )
+        found = [self._counted.unpack(each) for each in every]
+        if any(_WAYS[each[0]] != way for each in found):
+            raise CommError(
+                "the processes of a collection look up unlike batches: "
+                + ", ".join(f"process {r} to {_WAYS[each[0]]}" for r, each in enumerate(found))
+                + ". All must be in training, with gradients, or none"
+            )
+        self._sharing.answer(asked.shared, [n for each in found for n in each[1:]])
+        sent, taken = self._sharing.keys(asked.shared)
+        keys = asked.keys[: sum(sent)]
+        if self._sharing.copies_to_all:
+            keys = asked.keys.new_empty(sum(sent))
+            self._sharing.copy_to_all(
+                asked.shared, memory_of(asked.keys), memory_of(keys), self.stream()
+            )
+        asked.keys = asked.keys.new_empty(sum(taken))
+        carry(self._ahead, keys, asked.keys, sent, taken)
+        return asked
+
+    def _request(self, batch: TableKeys) -> Asked:
+        """What this process asks for."""
+        bags = sum(n for n, mean in zip(batch.bags(), self._mean, strict=True) if mean)
+        keys = batch.keys()
+        distinct = torch.empty(keys, dtype=torch.int64, device=self.device)
+        room = torch.empty(self._sharing.room(keys, bags), dtype=torch.int32, device=self.device)
+        shared = self._sharing.ask(
+            batch.memory(), memory_of(distinct), memory_of(room), self.stream()
+        )
+        return Asked(shared, [room, *batch.offsets()], distinct, batch)
+
+    def _jointly(
+        self, work: Callable[[], T], say: Callable[[T], bytes] = lambda _: b""
+    ) -> tuple[T, list[bytes]]:
+        """The result of this process, and what all say of theirs; its failure, on all."""
+        failure: Exception | None = None
+        said = b""
+        results: list[T] = []
+        try:
+            results.append(work())
+            said = say(results[0])
+        except Exception as error:
+            failure = error
+        except BaseException:
+            self._interrupted()
+            raise
+        every = self._processes.agree(said, failure)  # raises the failure
+        return results[0], every
+
+    def _interrupted(self) -> None:
+        """The others must not wait for this process."""
+        self._processes.abort(f"process {self._rank} was interrupted")
+
+    def _agreed(self, name: str, work: Callable[[], T]) -> T:
+        with self.call(name):
+            return self._jointly(work)[0]
+
+    def _known(self, token: int) -> int:
+        """The number that all processes know a batch by; 0: it was released."""
+        found = self._asked.get(token)
+        return 0 if found is None else found.number
+
+    def _batch(self, number: int) -> Asked:
+        found = self._asked.get(number)
+        if found is None:
+            raise InvalidArgument(
+                f"a collection has no batch {number}: it was released, as all are when rows are "
+                "written from outside, or is of another collection"
+            )
+        return found

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Short messages between the processes of one machine, sent and read by the thread that calls.
+
+A gather of torch's gloo passes a message through threads of its own in each process: some 100 us,
+which a training step would wait for four times.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+from torch.distributed.constants import default_pg_timeout
+
+#: Gives everybody the bytes of everybody, by rank.
+Gather = Callable[[bytes], list[bytes]]
+
+_RANK = struct.Struct("<Q")
+#: Of a socket's timeout as the system takes it.
+_SECONDS = struct.Struct("@ll")
+#: Seconds for what has been sent already.
+_SOON = 10
+#: Bytes of a message that any system takes as one.
+LONGEST = 32 << 10
+#: Of a socket in a folder that is its maker's alone, so that nobody else connects.
+_NAME = "links"
+
+
+class Links:
+    """A connection to every other process (use ``connect``). Messages keep their order and bounds.
+
+    Parameters
+    ----------
+    peers : list of socket or None
+        By rank; None: this process.
+    """
+
+    def __init__(self, peers: list[socket.socket | None]) -> None:
+        self._peers = peers
+        self._others = [peer for peer in peers if peer is not None]
+        for peer in self._others:
+            self._patience(peer, default_pg_timeout.total_seconds())
+
+    @staticmethod
+    def _patience(peer: socket.socket, seconds: float) -> None:
+        """How long a call waits; as an option of the socket it takes no call of its own."""
+        peer.settimeout(None)
+        for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
+            peer.setsockopt(socket.SOL_SOCKET, option, _SECONDS.pack(int(seconds), 0))
+
+    def send(self, message: bytes) -> None:
+        """To all others; at most ``LONGEST`` bytes. OSError: somebody is gone."""
+        for peer in self._others:
+            peer.send(message)
+
+    def receive(self, own: bytes, most: int) -> list[bytes]:
+        """The next message of everybody, by rank. OSError: somebody is gone, or does not come."""
+        every = []
+        for rank, peer in enumerate(self._peers):
+            if peer is None:
+                every.append(own)
+                continue
+            try:
+                message = peer.recv(most)
+            except BlockingIOError as error:
+                raise TimeoutError(f"process {rank} did not come within the time limit") from error
+            if not message:
+                raise ConnectionError(f"process {rank} has ended")
+            every.append(message)
+        return every
+
+    def __del__(self) -> None:
+        for peer in self._others:
+            peer.close()
+
+
+def connect(rank: int, size: int, gather: Gather) -> Links | None:
+    """Connections of the processes of a job, if all of them are on one machine. Collective.
+
+    Parameters
+    ----------
+    rank, size : int
+    gather : callable
+
+    Returns
+    -------
+    Links, or None
+        None on all processes where one of them can not reach another.
+    """
+    with ExitStack() as stack:
+        place, listener = "", None
+        try:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="hugectr-"))
+            listener = stack.enter_context(_socket())
+            listener.bind(os.path.join(folder, _NAME))
+            listener.listen(size)
+            place = folder
+        except OSError:  # paths may be too long for sockets
+            place = ""
+        places = gather(place.encode())
+        peers: list[socket.socket | None] = [None] * size
+        if not all(places):
+            return None
+        good = True
+        try:
+            for other in range(rank):
+                peers[other] = peer = _socket()
+                peer.connect(str(Path(places[other].decode()) / _NAME))
+                peer.send(_RANK.pack(rank))
+        except OSError:
+            good = False
+        if all(gather(b"\1" if good else b"")):
+            assert listener is not None
+            return Links(_accepted(listener, peers, rank))
+        for each in peers:
+            if each is not None:
+                each.close()
+        return None
+
+
+def _socket() -> socket.socket:
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    made.settimeout(_SOON)
+    return made
+
+
+def _accepted(
+    listener: socket.socket, peers: list[socket.socket | None], rank: int
+) -> list[socket.socket | None]:
+    """The same with those of higher rank, who have connected already."""
+    for _ in range(rank + 1, len(peers)):
+        peer, _ = listener.accept()
+        peer.settimeout(_SOON)
+        (other,) = _RANK.unpack(peer.recv(_RANK.size))
+        peers[other] = peer
+    return peers
