@@ -149,7 +149,8 @@ def _numbers(name: str, array: pa.Array) -> Field:
         if integers and _is_id(distinct, rows):
             return _id(name, rows)
         few = distinct <= FEW_VALUES and 2 * distinct <= rows
-        if integers and (few or distinct * ROWS_A_VALUE <= rows):
+        merged = len(np.unique(there)) < distinct  # as numbers some were the same
+        if integers and (few or merged or distinct * ROWS_A_VALUE <= rows):
             return CategoricalField(name)
     return _dense(name, values)
 
