@@ -29,7 +29,7 @@ from hugectr.data.schema.fields import (
 )
 from hugectr.data.schema.fit import DENSE_WAY_OUT
 from hugectr.data.schema.hints import tell_of
-from hugectr.data.schema.keys import FieldKeys, category_keys, values_of_type
+from hugectr.data.schema.keys import FieldKeys, category_keys, is_bytes, values_of_type
 from hugectr.data.schema.lists import split
 from hugectr.data.schema.moments import EXPONENT, LARGE
 from hugectr.data.schema.sources import BLOCK_ROWS, Source, blocks, joined_tables
@@ -185,7 +185,7 @@ def infer_field(name: str, array: pa.Array) -> Field:
         return _time_field(name, array)
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return _numbers(name, array)
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+    if is_bytes(kind):
         return _category(name, array, "text")
     return IgnoredField(name, f"Arrow type {kind} is none of a feature")
 
