@@ -32,7 +32,8 @@ class Predicting(Estimator):
         Parameters
         ----------
         X
-            As of ``fit``; without label. Files are read piece by piece.
+            As of ``fit``; without label. Files are read piece by piece. Of no rows the result has
+            none, (0, k).
         """
         if len(self._classes("predict_proba")) > 2:
             return _softmax(self._logits("predict_proba", X))

@@ -29,7 +29,7 @@ from hugectr.data.schema.fields import (
 )
 from hugectr.data.schema.fit import DENSE_WAY_OUT
 from hugectr.data.schema.hints import tell_of
-from hugectr.data.schema.keys import FieldKeys, category_keys, values_of_type
+from hugectr.data.schema.keys import FieldKeys, category_keys, is_bytes, values_of_type
 from hugectr.data.schema.lists import split
 from hugectr.data.schema.moments import EXPONENT, LARGE
 from hugectr.data.schema.sources import BLOCK_ROWS, Source, blocks, joined_tables
@@ -149,7 +149,8 @@ def _numbers(name: str, array: pa.Array) -> Field:
         if integers and _is_id(distinct, rows):
             return _id(name, rows)
         few = distinct <= FEW_VALUES and 2 * distinct <= rows
-        if integers and (few or distinct * ROWS_A_VALUE <= rows):
+        merged = len(np.unique(there)) < distinct  # as numbers some were the same
+        if integers and (few or merged or distinct * ROWS_A_VALUE <= rows):
             return CategoricalField(name)
     return _dense(name, values)
 
@@ -184,7 +185,7 @@ def infer_field(name: str, array: pa.Array) -> Field:
         return _time_field(name, array)
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return _numbers(name, array)
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+    if is_bytes(kind):
         return _category(name, array, "text")
     return IgnoredField(name, f"Arrow type {kind} is none of a feature")
 

@@ -74,9 +74,15 @@ def values_of_type(kind: pa.DataType) -> str | None:
     return "numbers" if numbers else "text"
 
 
-def _is_bytes(kind: pa.DataType) -> bool:
+def is_bytes(kind: pa.DataType) -> bool:
+    """Whether a type is bytes of any layout."""
     types = pa.types
-    return bool(types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind))
+    return bool(
+        types.is_binary(kind)
+        or types.is_large_binary(kind)
+        or types.is_binary_view(kind)
+        or types.is_fixed_size_binary(kind)
+    )
 
 
 def _float_texts(array: pa.Array) -> pa.Array:
@@ -92,7 +98,7 @@ def _float_texts(array: pa.Array) -> pa.Array:
 def as_texts(column: str, array: pa.Array) -> pa.Array:
     """A column as text, in which 7, 7.0 and "7" are the same."""
     kind = array.type
-    if is_text(kind) or _is_bytes(kind) or pa.types.is_null(kind):
+    if is_text(kind) or is_bytes(kind) or pa.types.is_null(kind):
         return array
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return _float_texts(array)
@@ -145,7 +151,7 @@ def _number_keys(
     if not is_text(kind):
         if is_list(kind) or pa.types.is_nested(kind):
             raise bad_type(column, kind, "one category a row", _LIST_WAY_OUT)
-        if pa.types.is_temporal(kind) or _is_bytes(kind):
+        if pa.types.is_temporal(kind) or is_bytes(kind):
             raise bad_type(
                 column, kind, "numbers", "fit the schema to it, or CategoricalField(values='text')"
             )
@@ -204,6 +210,8 @@ def category_keys(
     """
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
+    if pa.types.is_fixed_size_binary(array.type):  # UUIDs, for one
+        array = array.cast(pa.binary())
     if pa.types.is_dictionary(array.type):  # hashed once a category, not once a row
         try:
             of_words = category_keys(column, array.dictionary, first_row, values, own, known)

@@ -69,6 +69,16 @@ def test_what_64_bits_do_not_hold_is_a_float():
     np.testing.assert_array_equal(found.sparse["categories"][0], wanted.sparse["categories"][0])
 
 
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet", "decimal"])
+def test_ids_that_are_many_are_categories_too(tmp_path, form):
+    """By the rule of few values they were numbers, of which floats made one."""
+    ids = [FIRST[0] + one for one in range(40)] * 5
+    (field,) = Schema.infer(_as(form, ids, tmp_path)).fields
+    assert type(field) is CategoricalField
+    small = Schema.infer(_as(form, [one % 40 for one in range(200)], tmp_path)).fields
+    assert [type(field) for field in small] == [DenseField]
+
+
 def _field_of(values, tmp_path) -> Field:
     (tmp_path / "a.csv").write_text("x\n" + "\n".join(values) + "\n")
     return Schema.infer(tmp_path / "a.csv").fields[0]

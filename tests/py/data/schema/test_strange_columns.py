@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from hugectr.base.errors import DataError, InvalidArgument
-from hugectr.data import CategoricalField, IgnoredField, Schema
+from hugectr.data import CategoricalField, GroupField, IgnoredField, Schema
 
 LABELS = pa.array([0, 1] * 50)
 
@@ -44,3 +44,21 @@ def test_no_columns_at_all():
 def test_numbers_that_no_type_holds_are_named():
     with pytest.raises(DataError, match=r"column 'c' is no column of values.*make it text"):
         Schema.infer({"c": [10**25, 10**25]})
+
+
+def test_bytes_of_a_fixed_size_are_categories():
+    """UUIDs are, in Parquet and Arrow."""
+    few = [bytes([one % 7]) * 16 for one in range(70)]
+    wanted = Schema.infer({"id": pa.array(few, pa.binary())})
+    fixed = pa.array(few, pa.binary(16))
+    for array in (fixed, fixed.dictionary_encode(), pa.array(few, pa.uuid())):
+        schema = Schema.infer({"id": array})
+        assert schema.fields == wanted.fields
+        found = schema.encode({"id": array}).sparse["categories"][0]
+        assert found.tolist() == wanted.encode({"id": few}).sparse["categories"][0].tolist()
+    several = pa.array([one.to_bytes(16, "big") for one in range(200)], pa.binary(16))
+    assert Schema.infer({"id": several}).fields[0].kind == "ignored"
+    grouped = Schema([GroupField("id"), CategoricalField("id")]).fit({"id": few})
+    groups = grouped.encode({"id": pa.array(few, pa.binary(16))}).group
+    assert groups.tolist() == grouped.encode({"id": few}).group.tolist()
+    assert len(set(groups.tolist())) == 7
