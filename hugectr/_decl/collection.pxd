@@ -90,6 +90,7 @@ cdef extern from "core/cpp/embedding/collection/table_sharing.hpp" namespace "hu
     cdef cppclass CppTableSharing "hugectr::TableSharing":
         CppTableSharing(CppTableCollection&, vector[int64_t], size_t,
                         size_t) except +translate_error
+
         @staticmethod
         int64_t holder(string, size_t, size_t) except +translate_error
         vector[CppTableGroup] groups()
