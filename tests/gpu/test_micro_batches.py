@@ -8,20 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hugectr import _core
-
 sys.path.insert(0, str(Path(__file__).parents[1] / "py"))
 
 from model import placed_models, test_forward_beside, test_micro_batches
 from model.nets import losses, make_model
 
-GPUS = _core.device_count("cuda")
 DEVICE = "cuda"
 STEPS = 60
 TOLERANCE = {"SGD": 1e-5, "Adam": 1e-4}
 
-pytestmark = pytest.mark.skipif(GPUS < 1, reason="needs a GPU")
-on_two = pytest.mark.skipif(GPUS < 2, reason=f"needs two GPUs, there are {GPUS}")
+pytestmark = pytest.mark.gpus(1)
+on_two = pytest.mark.gpus(2)
 
 
 def setup_of(net, micro_batches, optimizer="SGD", **more):

@@ -17,7 +17,7 @@ from census import BATCH, dataset, train
 
 GPUS = _core.device_count("cuda")
 
-pytestmark = pytest.mark.skipif(GPUS < 2, reason=f"needs two GPUs, there are {GPUS}")
+pytestmark = pytest.mark.gpus(2)
 
 
 @pytest.mark.parametrize("devices", [n for n in (2, 4, 8) if n <= GPUS] or [2])

@@ -22,7 +22,7 @@ STEPS = 60
 TOLERANCE = {"SGD": 1e-5, "Adam": 1e-4}
 WIRES = {"bf16": 2e-3, "fp16": 5e-4, "fp8": 2e-2}
 
-pytestmark = pytest.mark.skipif(GPUS < 2, reason=f"needs two GPUs, there are {GPUS}")
+pytestmark = pytest.mark.gpus(2)
 
 COUNTS = [n for n in (2, 4, 8) if n <= GPUS] or [2]
 
@@ -197,12 +197,16 @@ def test_vectors_that_come_beside_the_bottom_network(more, graph, monkeypatch):
     assert "exchange" in test_forward_beside.streams_of_lookups(make_net(setup))
 
 
-@pytest.mark.parametrize("rows", [[[0], [1]], [[0, 1], [2, 3]], [[0], [1], [2], [3]]], ids=str)
+@pytest.mark.parametrize(
+    "rows",
+    [
+        pytest.param(rows, marks=pytest.mark.gpus(sum(map(len, rows))), id=str(rows))
+        for rows in ([[0], [1]], [[0, 1], [2, 3]], [[0], [1], [2], [3]])
+    ],
+)
 @pytest.mark.parametrize("optimizer", ["SGD", "Adam"])
 def test_processes(rows, optimizer, tmp_path):
     """A process a GPU, or two."""
-    if sum(map(len, rows)) > GPUS:
-        rows = [[0], [1]]
     tables = placed_models.random_tables(21)
     wanted = placed_models.outcome(make(tables, 1, optimizer), STEPS)
     found = test_placements.run_job(

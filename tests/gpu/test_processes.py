@@ -24,7 +24,7 @@ GPUS = _core.device_count("cuda")
 STEPS = 100
 SCRIPT = job.TESTS / "processes" / "train_job.py"
 
-pytestmark = pytest.mark.skipif(GPUS < 2, reason=f"needs two GPUs, there are {GPUS}")
+pytestmark = pytest.mark.gpus(2)
 
 ROWS = [
     rows
@@ -96,7 +96,7 @@ def test_processes_that_stand_for_nodes(tmp_path, data, alone, rows, by_node):
         np.testing.assert_array_equal(again[0]["losses"], parts[0]["losses"])
 
 
-@pytest.mark.skipif(GPUS < 4, reason=f"two nodes of two GPUs, there are {GPUS}")
+@pytest.mark.gpus(4)
 @pytest.mark.parametrize("rows", [[[0, 1], [2, 3]], [[0], [1], [2], [3]]], ids=str)
 @pytest.mark.parametrize("more", [{}, {"micro_batches": 2}, {"wire": "fp16"}], ids=str)
 def test_rows_go_to_a_node_once(tmp_path, rows, more):

@@ -7,11 +7,10 @@ from model.nets import make_model
 from model.test_tiers import assert_same_rows, course
 from processes import job
 
-from hugectr import _core
 from hugectr.checkpoints.folder import verify
 from hugectr.checkpoints.manifest import read_manifest
 
-GPUS = _core.device_count("cuda")
+DEVICES = [pytest.param(n, marks=pytest.mark.gpus(n)) for n in (1, 2, 4)]
 CASES = {
     "adam lazy": {},
     "row-wise": {"optimizer": "RowWiseAdaGrad", "update_type": "Local"},
@@ -24,15 +23,13 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("devices", [1, 2, 4])
+@pytest.mark.parametrize("devices", DEVICES)
 @pytest.mark.parametrize("case", CASES)
 def test_five_hundred_steps_are_the_same_to_the_bit(case, devices, tmp_path):
-    if devices > GPUS:
-        pytest.skip(f"needs {devices} GPUs, there are {GPUS}")
     check_growth(growing_setup(device="cuda", devices=devices, **CASES[case]), tmp_path)
 
 
-@pytest.mark.skipif(GPUS < 2, reason=f"needs two GPUs, there are {GPUS}")
+@pytest.mark.gpus(2)
 @pytest.mark.parametrize("exchange", ["pooled", "unique"])
 def test_two_processes_with_a_gpu_each(exchange, tmp_path):
     script = job.TESTS / "processes" / "growing_tiers_job.py"
@@ -41,11 +38,9 @@ def test_two_processes_with_a_gpu_each(exchange, tmp_path):
     assert out.count("the same") == 2
 
 
-@pytest.mark.parametrize("devices", [1, 2])
+@pytest.mark.parametrize("devices", DEVICES[:2])
 def test_checkpoints_link_the_segments_below_gpus(devices, tmp_path):
     """And training goes on from them to the bit, over a disk or with all rows on the GPUs."""
-    if devices > GPUS:
-        pytest.skip(f"needs {devices} GPUs, there are {GPUS}")
     setup = growing_setup(device="cuda", devices=devices)
     few = make_model(in_tiers(setup, tiers_of(setup, tmp_path / "rows")["disk"]))
     course(few, 200)
