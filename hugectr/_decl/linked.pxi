@@ -42,7 +42,7 @@ cdef class LinkedSegments:
 
     cdef unique_ptr[CppLinkedSegments] _it
 
-    def __init__(self, size_t row_bytes, segments):
+    def __cinit__(self, size_t row_bytes, segments):
         cdef vector[CppLinkedSegment] files
         cdef CppLinkedSegment one
         for path, size, head in segments:

@@ -11,6 +11,7 @@ import os
 import socket
 import struct
 import tempfile
+import weakref
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -45,6 +46,7 @@ class Links:
         self._others = [peer for peer in peers if peer is not None]
         for peer in self._others:
             self._patience(peer, default_pg_timeout.total_seconds())
+        weakref.finalize(self, _close, self._others)
 
     @staticmethod
     def _patience(peer: socket.socket, seconds: float) -> None:
@@ -73,10 +75,6 @@ class Links:
                 raise ConnectionError(f"process {rank} has ended")
             every.append(message)
         return every
-
-    def __del__(self) -> None:
-        for peer in self._others:
-            peer.close()
 
 
 def connect(rank: int, size: int, gather: Gather) -> Links | None:
@@ -121,6 +119,11 @@ def connect(rank: int, size: int, gather: Gather) -> Links | None:
             if each is not None:
                 each.close()
         return None
+
+
+def _close(peers: list[socket.socket]) -> None:
+    for peer in peers:
+        peer.close()
 
 
 def _socket() -> socket.socket:
