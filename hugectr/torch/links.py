@@ -46,7 +46,8 @@ class Links:
         self._others = [peer for peer in peers if peer is not None]
         for peer in self._others:
             self._patience(peer, default_pg_timeout.total_seconds())
-        weakref.finalize(self, _close, self._others)
+        #: Closes them; done anyway when nobody holds this any more.
+        self.close = weakref.finalize(self, _close, self._others)
 
     @staticmethod
     def _patience(peer: socket.socket, seconds: float) -> None:
