@@ -95,10 +95,13 @@ def test_steps_of_ten_tables_on_one_h200(run):
 
 
 def test_missed_rows_are_those_of_a_simulated_cache(rng):
-    """Of the rows that are used most often, by the law that keys are drawn from."""
+    """Of the rows that are used most often, by the law that keys are drawn from.
+
+    The law is 6 % off there. Of 20 draws a tenth of all seeds failed; of 400 the worst is 7 %.
+    """
     rows, keys = 20_000, 3_000
     weights = np.arange(1, rows + 1) ** -1.2
-    draws = [rng.choice(rows, keys, p=weights / weights.sum()) for _ in range(20)]
+    draws = [rng.choice(rows, keys, p=weights / weights.sum()) for _ in range(400)]
     distinct = np.mean([len(np.unique(draw)) for draw in draws])
     law = MissedRows(rows, keys, float(distinct))
     for places in (500, 2_000, 8_000):
