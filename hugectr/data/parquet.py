@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 
 from hugectr.base.errors import DataError, InvalidArgument
 from hugectr.data.columns import Columns
+from hugectr.data.decode_room import decode_room
 from hugectr.data.regular_file import (
     MOST_TEXT_BYTES,
     open_regular,
@@ -321,13 +322,17 @@ class ParquetBlocks:
             self._open_files.current = current
         return current[1]
 
-    def _read(self, file: pq.ParquetFile, group: int, size: int) -> pa.Table:
+    def _read(self, file: pq.ParquetFile, group: int, size: int, what: str) -> pa.Table:
         """A row group of about ``size`` bytes, some columns at a time."""
         step = max(1, _DECODED_AT_A_TIME * len(self._columns) // max(size, 1))
-        parts = [
-            file.read_row_group(group, self._columns[begin : begin + step], use_threads=False)
-            for begin in range(0, len(self._columns), step)
-        ]
+        parts = []
+        for begin in range(0, len(self._columns), step):
+            columns = self._columns[begin : begin + step]
+            # A damaged file may claim any size; what is more than this comes from pyarrow's pool,
+            # which says so when it has none.
+            values = min(size * len(columns) // len(self._columns), 2 * _DECODED_AT_A_TIME)
+            with decode_room(values, what):
+                parts.append(file.read_row_group(group, columns, use_threads=False))
         if len(parts) == 1:
             return parts[0]
         fields = [field for part in parts for field in part.schema]
@@ -338,7 +343,8 @@ class ParquetBlocks:
         """Export a row group to the addresses of an ArrowSchema and an ArrowArray."""
         index, group, size = self._blocks[block]
         try:
-            table = self._read(self._file(index), group, size)
+            what = f"row group {group} of {self._files[index]!r}"
+            table = self._read(self._file(index), group, size, what)
             batches = table.combine_chunks().to_batches()
             if len(batches) != 1:
                 raise DataError(f"{self._files[index]!r}: row group {group} has no rows")

@@ -24,7 +24,12 @@ NEEDS = {"NOFILE": 19, "NPROC": 38, "FSIZE": 60_000}
 #: What other libraries write before they end the process themselves, by the library.
 FOREIGN = {
     "OpenBLAS": re.compile(r"OpenBLAS (error|blas_thread_init)|BLAS : (Program|Bad memory)"),
-    "Arrow": re.compile(r"arrow/\S+: Check failed|arrow::.*terminate", re.DOTALL),
+    # Also its C++ exception out of a call that may not throw: the innermost frame is pyarrow's.
+    "Arrow": re.compile(
+        r"arrow/\S+: Check failed|arrow::.*terminate|"
+        r"std::bad_alloc.*Current thread[^\n]*\n\s*File \"[^\"]*/pyarrow/",
+        re.DOTALL,
+    ),
     "glibc": re.compile(
         r"cannot allocate memory (for thread-local|in static TLS)|_dl_allocate_tls"
     ),
