@@ -4,6 +4,7 @@
 
 #include "core/cuda/device/algorithm_search.hpp"
 #include "core/cuda/device/launch.cuh"
+#include "core/cuda/memory/memory_pool.hpp"
 
 namespace hugectr::cuda {
 namespace {
@@ -12,16 +13,22 @@ constexpr int kTimedRuns = 5;
 constexpr float kNoise = 0.98f;  // less of the first one's time than this is faster
 constexpr unsigned kCompareThreads = 256;
 
-// Two results and a flag; no data when the device has no memory for them.
+// Two results and a flag, in the order of the stream; no data when the device has no memory for
+// them. Never cudaFree: it waits for all work of the device with the driver's lock held, and a
+// collective there may wait for a device whose thread wants that lock.
 class Results {
  public:
-  explicit Results(std::size_t bytes) : bytes_((bytes + 255) / 256 * 256) {
-    if (cudaMalloc(&memory_, 2 * bytes_ + sizeof(unsigned)) != cudaSuccess) {
+  Results(std::size_t bytes, int device, cudaStream_t stream)
+      : stream_(stream), bytes_((bytes + 255) / 256 * 256) {
+    if (cudaMallocFromPoolAsync(&memory_, 2 * bytes_ + sizeof(unsigned), memory_pool(device),
+                                stream) != cudaSuccess) {
       memory_ = nullptr;
       static_cast<void>(cudaGetLastError());  // no error of the step's
     }
   }
-  ~Results() { HCTR_TRY_NOTHROW(cudaFree(memory_)); }
+  ~Results() {
+    if (memory_ != nullptr) HCTR_TRY_NOTHROW(cudaFreeAsync(memory_, stream_));
+  }
   Results(const Results&) = delete;
   Results& operator=(const Results&) = delete;
   explicit operator bool() const { return memory_ != nullptr; }
@@ -31,6 +38,7 @@ class Results {
 
  private:
   void* memory_ = nullptr;
+  cudaStream_t stream_;
   std::size_t bytes_;
 };
 
@@ -96,9 +104,9 @@ bool may_search(const OpContext& context) {
 std::size_t fastest_candidate(const OpContext& context, std::size_t candidates, std::size_t bytes,
                               const std::function<bool(std::size_t, void*)>& run) {
   if (candidates < 2) return 0;
-  const Results results(bytes);
-  if (!results) return 0;
   const cudaStream_t stream = native_stream(context);
+  const Results results(bytes, context.device.index, stream);
+  if (!results) return 0;
   // What lies between strided rows is equal too.
   HCTR_TRY(cudaMemsetAsync(results.result(0), 0, 2 * results.bytes(), stream));
   if (!run(0, results.result(0))) return 0;

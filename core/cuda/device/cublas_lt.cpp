@@ -8,6 +8,7 @@
 #include "core/cpp/base/error.hpp"
 #include "core/cuda/device/cuda_stream.hpp"
 #include "core/cuda/driver/shared_library.hpp"
+#include "core/cuda/memory/cuda_memory_resource.hpp"
 
 namespace hugectr::cuda {
 namespace {
@@ -71,10 +72,11 @@ void report_status(cublasStatus_t status, const char* call, const char* file, in
   }
 }
 
-CublasLt::CublasLt() : CublasLtApi(cublas_lt_api()) {
+CublasLt::CublasLt(int device)
+    : CublasLtApi(cublas_lt_api()), memory_(make_cuda_memory_resource(device)) {
   HCTR_TRY(create(&handle_));
   try {
-    HCTR_TRY(cudaMalloc(&workspace_, kWorkspaceBytes));
+    workspace_ = memory_->allocate(kWorkspaceBytes, "workspace of matrix products");
   } catch (...) {
     HCTR_TRY_NOTHROW(destroy(handle_));
     throw;
@@ -82,8 +84,8 @@ CublasLt::CublasLt() : CublasLtApi(cublas_lt_api()) {
 }
 
 CublasLt::~CublasLt() {
-  for (void* memory : operand_memory_) HCTR_TRY_NOTHROW(cudaFree(memory));
-  HCTR_TRY_NOTHROW(cudaFree(workspace_));
+  for (const auto& [operands, bytes] : operand_memory_) memory_->deallocate(operands, bytes);
+  memory_->deallocate(workspace_, kWorkspaceBytes);
   HCTR_TRY_NOTHROW(destroy(handle_));
 }
 
@@ -99,12 +101,11 @@ void* CublasLt::operand_memory(std::size_t bytes, CUstream_st* stream) {
     }
     constexpr std::size_t kLeast = std::size_t{4} << 20;
     const std::size_t wanted = std::max(kLeast, std::bit_ceil(bytes));
-    void* memory = nullptr;
-    HCTR_TRY(cudaMalloc(&memory, wanted));
-    operand_memory_.push_back(memory);
+    void* const memory = memory_->allocate(wanted, "aligned operands of matrix products");
+    operand_memory_.emplace_back(memory, wanted);
     operand_bytes_ = wanted;
   }
-  return operand_memory_.empty() ? nullptr : operand_memory_.back();
+  return operand_memory_.empty() ? nullptr : operand_memory_.back().first;
 }
 
 CublasLt& cublas_lt(const OpContext& context) { return cuda_stream(*context.stream).cublas_lt(); }

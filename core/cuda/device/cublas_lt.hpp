@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstddef>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/cpp/device/op.hpp"
+#include "core/cpp/memory/memory_resource.hpp"
 #include "core/cuda/device/cublas_lt_api.hpp"
 #include "core/cuda/driver/status.hpp"
 
@@ -22,15 +25,16 @@ void report_status(cublasStatus_t status, const char* call, const char* file, in
 
 /// A handle and its workspace, which other work of the same stream may use between two matmuls.
 /// Every CUDA stream has one of its own: two matmuls that run at the same time must not share a
-/// workspace. The functions are members:
+/// workspace. Memory is of the device's pool: it may be made while collectives are under way, where
+/// cudaMalloc and cudaFree can wait for other devices. The functions are members:
 ///   auto& lt = cublas_lt(context);
 ///   HCTR_TRY(lt.matmul(lt.handle(), ..., lt.workspace(), lt.workspace_bytes(), stream));
 class CublasLt : public CublasLtApi {
  public:
   static constexpr std::size_t kWorkspaceBytes = std::size_t{32} << 20;
 
-  /// For the device that is current.
-  CublasLt();
+  /// For the device that is current, which `device` names.
+  explicit CublasLt(int device);
   ~CublasLt();
   CublasLt(const CublasLt&) = delete;
   CublasLt& operator=(const CublasLt&) = delete;
@@ -42,13 +46,15 @@ class CublasLt : public CublasLtApi {
 
   /// Device memory for aligned copies of operands, for work of this stream alone. It grows to what
   /// is asked for; memory handed out before stays until the object goes, because a captured graph
-  /// may use it. Throws DeviceError when it would have to grow during a capture of `stream`.
+  /// may use it. Throws OutOfMemory, and DeviceError when it would have to grow during a capture of
+  /// `stream`.
   void* operand_memory(std::size_t bytes, CUstream_st* stream);
 
  private:
   cublasLtHandle_t handle_ = nullptr;
+  std::shared_ptr<MemoryResource> memory_;
   void* workspace_ = nullptr;
-  std::vector<void*> operand_memory_;
+  std::vector<std::pair<void*, std::size_t>> operand_memory_;
   std::size_t operand_bytes_ = 0;
 };
 

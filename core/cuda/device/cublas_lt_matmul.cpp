@@ -171,14 +171,19 @@ class Problem {
     static std::mutex mutex;
     static std::map<Key, std::optional<cublasLtMatmulAlgo_t>> algorithms;
     const Key problem = key();
-    const std::lock_guard lock(mutex);
-    const auto found = algorithms.find(problem);
-    if (found != algorithms.end()) return found->second;
+    {
+      const std::lock_guard lock(mutex);
+      const auto found = algorithms.find(problem);
+      if (found != algorithms.end()) return found->second;
+    }
     const bool search = context_.search_algorithms && may_search(context_);
+    // Not with the lock held: a search waits for its stream, where a collective may wait for a
+    // device whose thread stands at this lock. Two may search for the same problem then.
     const std::optional<cublasLtMatmulAlgo_t> chosen = choose_algorithm(search);
     // In a capture nothing can be timed: the next call outside of it may.
-    if (search == context_.search_algorithms || !chosen) algorithms.emplace(problem, chosen);
-    return chosen;
+    if (search != context_.search_algorithms && chosen) return chosen;
+    const std::lock_guard lock(mutex);
+    return algorithms.emplace(problem, chosen).first->second;
   }
 
   // The library's first advice: a function of the problem and the GPU, so that the next run of the
